@@ -13,6 +13,7 @@ use crate::digest::Digest;
 use crate::entries::Entries;
 use crate::entry::{Entry, Representation, record_check, validate_row};
 use crate::error_pages::ErrorPage;
+use crate::field_rules::FieldRules;
 use crate::index;
 use crate::layout::{
     Bucket, ExternalRow, FALLBACK_PREFIX, INDEX_NO_ETAGS, INDEX_NO_SLASH_REDIRECTS,
@@ -165,14 +166,19 @@ impl<'a> Archive<'a> {
     /// What the site says in place of the built-in page of a status.
     pub fn error_page(&self, status: u16) -> Option<ErrorPage<'a>> {
         let (shared, body) = self.layout.error_pages.of(status)?;
-        let fields = self.layout.shared.get(shared)?.full_fields();
-        Some(ErrorPage { fields, body })
+        Some(ErrorPage { shared: self.layout.shared.get(shared)?, body })
     }
 
     /// The rules that are left to be walked.
     #[inline]
     pub fn rules(&self) -> &'a Rules {
         &self.layout.rules
+    }
+
+    /// The rules for fields, which the fields that are stored with entries have already.
+    #[inline]
+    pub fn field_rules(&self) -> &'a FieldRules {
+        &self.layout.field_rules
     }
 
     /// A shared block by its number.

@@ -8,7 +8,7 @@ use crate::damage::Fault;
 use crate::layout::SharedHeader;
 use crate::limits::SHARED_SECTION_MAX_BYTES;
 use crate::lines;
-use crate::shared::{Role, SharedId, SharedTable};
+use crate::shared::{self, Role, SharedId};
 use crate::write_error::WriteError;
 
 /// A shared block to be written. The fields that the server writes itself (ETag, Content-Length,
@@ -43,14 +43,21 @@ impl Blocks {
         &self.bytes
     }
 
-    /// The number of an equal block, or of this one, which is then the last.
-    pub(crate) fn store(&mut self, shared: &NewShared<'_>) -> Result<SharedId, WriteError> {
-        let block = encode_shared(shared)?;
+    /// The number of an equal block, or of this one, which is then the last. `plain` is the block
+    /// that rules for fields have made it of.
+    pub(crate) fn store(
+        &mut self,
+        shared: &NewShared<'_>,
+        plain: Option<SharedId>,
+    ) -> Result<SharedId, WriteError> {
+        if plain.is_some_and(|plain| plain.0 as usize >= self.len()) {
+            return Err(WriteError::Shared(Fault::SharedNumber));
+        }
+        let block = encode_shared(shared, plain)?;
         if let Some(&id) = self.ids.get(&block) {
             return Ok(id);
         }
-        SharedTable::parse(block.as_slice().into(), 0)
-            .map_err(|damage| WriteError::Shared(damage.fault))?;
+        shared::validate(&block).map_err(WriteError::Shared)?;
         if (self.bytes.len() + block.len()) as u64 > SHARED_SECTION_MAX_BYTES {
             return Err(WriteError::TooManyShared);
         }
@@ -61,7 +68,7 @@ impl Blocks {
     }
 }
 
-fn encode_shared(shared: &NewShared<'_>) -> Result<Vec<u8>, WriteError> {
+fn encode_shared(shared: &NewShared<'_>, plain: Option<SharedId>) -> Result<Vec<u8>, WriteError> {
     let mut full = Vec::new();
     let mut not_modified = Vec::new();
     let content_type = shared.content_type.map(|media_type| ("Content-Type", media_type));
@@ -86,7 +93,7 @@ fn encode_shared(shared: &NewShared<'_>) -> Result<Vec<u8>, WriteError> {
         hpack_not_modified_bytes: 0.into(),
         qpack_full_bytes: 0.into(),
         qpack_not_modified_bytes: 0.into(),
-        reserved: 0.into(),
+        plain: plain.map_or(0, |plain| plain.0 + 1).into(),
     };
     let mut block = header.as_bytes().to_vec();
     block.extend_from_slice(&full);

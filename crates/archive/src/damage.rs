@@ -143,6 +143,9 @@ pub enum Part {
     /// One rule.
     #[error("rule")]
     Rule,
+    /// One rule for fields.
+    #[error("rule for fields")]
+    FieldRule,
     /// One row of the externals section.
     #[error("external file row")]
     External,

@@ -4,14 +4,12 @@
 //! and its page must cost neither a look-up nor memory then. One that is damaged is left out, and
 //! the built-in page answers.
 
-use pinion_http::prepared::SharedFields;
-
 use crate::archive::{Archive, Scratch};
 use crate::digest::{Digest, ETag};
 use crate::entry::EntryKind;
 use crate::layout::ERROR_PREFIX;
 use crate::limits::ERROR_PAGE_MAX_BYTES;
-use crate::shared::SharedId;
+use crate::shared::{SharedBlock, SharedId};
 
 /// Statuses that a page may have.
 pub(crate) const STATUSES: core::ops::RangeInclusive<u16> = 400..=599;
@@ -30,10 +28,10 @@ struct Loaded {
 }
 
 /// The page of a status.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug)]
 pub struct ErrorPage<'a> {
     /// The fields, `Content-Type` among them.
-    pub fields: SharedFields<'a>,
+    pub shared: SharedBlock<'a>,
     /// The content.
     pub body: &'a [u8],
 }

@@ -20,6 +20,8 @@
 //!        │ previous   age + length + path, each         │ read by builds and tools alone
 //!        │ origins    OriginRow × n                     │ read by builds alone
 //!        │ code       lengths + path + content, each    │ hashed and copied when it is run
+//!        │ field      FieldRuleHeader + pattern +       │ hashed and copied at open
+//!        │ rules      changes, each                     │
 //!        └──────────────────────────────────────────────┘
 //! ```
 //!
@@ -155,6 +157,8 @@ impl SectionKind {
     pub const DIGESTS: SectionKind = SectionKind(7);
     /// Redirects and rewrites by pattern or condition, in their order.
     pub const RULES: SectionKind = SectionKind(16);
+    /// Changes of response fields by pattern, in their order.
+    pub const FIELD_RULES: SectionKind = SectionKind(22);
     /// Entries that earlier archives have left.
     pub const PREVIOUS: SectionKind = SectionKind(20);
     /// What encoder made which stored body of which content.
@@ -180,6 +184,7 @@ impl SectionKind {
             19 => "signatures",
             20 => "previous assets",
             21 => "origins",
+            22 => "field rules",
             _ => "unknown",
         }
     }
@@ -333,8 +338,9 @@ pub struct SharedHeader {
     pub qpack_full_bytes: U32,
     /// QPACK lines of a 304.
     pub qpack_not_modified_bytes: U32,
-    /// Zero.
-    pub reserved: U32,
+    /// Number of an earlier block plus 1, that of the same fields before rules have changed them;
+    /// 0: no rule has.
+    pub plain: U32,
 }
 
 /// A file that stayed outside the archive; its number is its rank in the section.
@@ -388,6 +394,21 @@ pub struct RuleHeader {
     pub reserved: U16,
 }
 
+/// The first 16 bytes of a rule for fields. Its pattern and its changes follow, as
+/// `docs/archive-format.md` has them, then zeros up to a multiple of 8.
+#[derive(Clone, Copy, FromBytes, IntoBytes, KnownLayout, Immutable, Unaligned)]
+#[repr(C)]
+pub struct FieldRuleHeader {
+    /// Length of the whole rule, a multiple of 8.
+    pub bytes: U32,
+    /// Length of its changes.
+    pub changes_bytes: U32,
+    /// Length of its pattern.
+    pub pattern_bytes: U16,
+    /// Zero.
+    pub reserved: [u8; 6],
+}
+
 /// What came of one encoder and one content. The rows rise by content, method and level.
 #[derive(
     Clone, Copy, Debug, PartialEq, Eq, FromBytes, IntoBytes, KnownLayout, Immutable, Unaligned,
@@ -419,6 +440,7 @@ const _: () = {
     assert!(size_of::<ExternalRow>() == 32);
     assert!(size_of::<DigestRow>() == 48);
     assert!(size_of::<RuleHeader>() == 16);
+    assert!(size_of::<FieldRuleHeader>() == 16);
     assert!(size_of::<OriginRow>() == 12);
     let table_bytes = crate::limits::SECTIONS_MAX * size_of::<SectionRow>();
     assert!(size_of::<FileHeader>() + table_bytes == HEADER_PAGE_BYTES);

@@ -12,6 +12,8 @@
 //! | `archive` | [`Archive`]: path → entry, entry → body; each look-up checks what it reads |
 //! | `entry` | [`Entry`], [`Representation`]: one checked copy of a record |
 //! | `rules`, `rule` | [`Rules`], [`Rule`]: redirects and rewrites by pattern, and [`NewRule`] |
+//! | `field_rules`, `field_pattern` | [`FieldRules`]: changes of response fields by pattern |
+//! | `path_pattern` | which paths a rule is about, what its placeholders stand for |
 //! | `shared`, `lines`, `rendered` | [`SharedBlock`]: fields many representations have in common |
 //! | `index`, `span` | arithmetic of reader and writer alike: path → bucket, ranges of the file |
 //! | `error_pages` | [`ErrorPage`]: what a site says in place of built-in pages |
@@ -91,6 +93,8 @@ mod digests;
 mod entries;
 mod entry;
 mod error_pages;
+mod field_pattern;
+mod field_rules;
 mod index;
 pub mod layout;
 pub mod limits;
@@ -98,6 +102,8 @@ mod lines;
 mod open;
 mod origins;
 mod outline;
+mod parts;
+mod path_pattern;
 mod previous;
 mod records;
 mod rendered;
@@ -123,11 +129,16 @@ pub use digests::Digests;
 pub use entries::Entries;
 pub use entry::{Entry, EntryKind, Representation};
 pub use error_pages::ErrorPage;
+pub use field_pattern::{FieldPattern, PatternCaptures, PatternPart};
+pub use field_rules::{
+    FieldChange, FieldRule, FieldRules, NewFieldChange, NewFieldRule, ValuePart,
+};
 pub use layout::SectionKind;
 pub use lines::is_written_by_server;
 pub use open::{Layout, Section};
 pub use origins::NewOrigin;
 pub use outline::Outline;
+pub use path_pattern::{SegmentPart, SegmentPattern, path_matches};
 pub use previous::Previous;
 pub use rule::{NewRule, PathPart, QueryValue, Rule, TargetPart};
 pub use rules::Rules;

@@ -8,6 +8,7 @@ use crate::archive::Archive;
 use crate::damage::{Damage, Fault, OpenError, Part, SectionFault};
 use crate::digest::Digest;
 use crate::error_pages::ErrorPages;
+use crate::field_rules::FieldRules;
 use crate::index;
 use crate::layout::{
     Bucket, DigestRow, ExternalRow, FORMAT_VERSION, FileHeader, HEADER_PAGE_BYTES,
@@ -15,8 +16,8 @@ use crate::layout::{
     SectionKind, SectionRow,
 };
 use crate::limits::{
-    CODE_SECTION_MAX_BYTES, META_MAX_BYTES, RULES_SECTION_MAX_BYTES, SECTIONS_MAX,
-    SHARED_SECTION_MAX_BYTES,
+    CODE_SECTION_MAX_BYTES, FIELD_RULES_SECTION_MAX_BYTES, META_MAX_BYTES, RULES_SECTION_MAX_BYTES,
+    SECTIONS_MAX, SHARED_SECTION_MAX_BYTES,
 };
 use crate::rules::Rules;
 use crate::shared::SharedTable;
@@ -38,6 +39,7 @@ pub struct Layout {
     pub(crate) meta: Option<Section>,
     pub(crate) digests: Span,
     pub(crate) rules: Rules,
+    pub(crate) field_rules: FieldRules,
     pub(crate) error_pages: ErrorPages,
     pub(crate) sections: Vec<Section>,
 }
@@ -103,6 +105,7 @@ impl Layout {
             meta: known.meta,
             digests: known.digests.span(),
             rules: rules(bytes, &known)?,
+            field_rules: field_rules(bytes, &known)?,
             error_pages: ErrorPages::default(),
             sections,
         };
@@ -248,6 +251,7 @@ struct Known {
     externals: Option<Section>,
     digests: Section,
     rules: Option<Section>,
+    field_rules: Option<Section>,
     code: Option<Section>,
 }
 
@@ -256,7 +260,7 @@ pub(crate) const SECTION_VERSION: u16 = 1;
 
 impl Known {
     fn among(sections: &[Section]) -> Result<Known, OpenError> {
-        const KINDS: [SectionKind; 11] = [
+        const KINDS: [SectionKind; 12] = [
             SectionKind::BODIES,
             SectionKind::INDEX,
             SectionKind::RECORDS,
@@ -265,6 +269,7 @@ impl Known {
             SectionKind::EXTERNALS,
             SectionKind::DIGESTS,
             SectionKind::RULES,
+            SectionKind::FIELD_RULES,
             SectionKind::CODE,
             SectionKind::PREVIOUS,
             SectionKind::ORIGINS,
@@ -289,8 +294,9 @@ impl Known {
         }
         let readable = |section: &Section| section.version == SECTION_VERSION;
         // The last two are for builds, which find them by themselves.
-        let [bodies, index, records, shared, meta, externals, digests, rules, code, _, _] =
-            found.map(|section| section.filter(readable));
+        let found = found.map(|section| section.filter(readable));
+        let [bodies, index, records, shared, meta, externals, digests, ..] = found;
+        let [.., rules, field_rules, code, _, _] = found;
         let needed = |section: Option<Section>, kind| {
             section.ok_or(OpenError::Section { kind, fault: SectionFault::Missing })
         };
@@ -303,6 +309,7 @@ impl Known {
             externals,
             digests: needed(digests, SectionKind::DIGESTS)?,
             rules,
+            field_rules,
             code,
         };
         known.check_lengths()?;
@@ -318,6 +325,10 @@ impl Known {
             (self.externals, self.externals.is_none_or(|rows| rows.bytes % row_bytes == 0)),
             (Some(self.digests), self.digests.bytes.is_multiple_of(digest_bytes)),
             (self.rules, self.rules.is_none_or(|rules| rules.bytes <= RULES_SECTION_MAX_BYTES)),
+            (
+                self.field_rules,
+                self.field_rules.is_none_or(|rules| rules.bytes <= FIELD_RULES_SECTION_MAX_BYTES),
+            ),
             (self.code, self.code.is_none_or(|code| code.bytes <= CODE_SECTION_MAX_BYTES)),
         ];
         for (section, fits) in fits {
@@ -369,6 +380,11 @@ fn shared_table(bytes: &[u8], known: &Known) -> Result<(SharedTable, u64), OpenE
 fn rules(bytes: &[u8], known: &Known) -> Result<Rules, OpenError> {
     let Some(section) = known.rules else { return Ok(Rules::default()) };
     Ok(Rules::parse(checked_copy(bytes, &section)?, section.offset)?)
+}
+
+fn field_rules(bytes: &[u8], known: &Known) -> Result<FieldRules, OpenError> {
+    let Some(section) = known.field_rules else { return Ok(FieldRules::default()) };
+    Ok(FieldRules::parse(checked_copy(bytes, &section)?, section.offset)?)
 }
 
 /// The bytes of a section that match its digest.

@@ -5,6 +5,8 @@ use zerocopy::{FromBytes, IntoBytes};
 use crate::damage::Fault;
 use crate::layout::{RULE_FORCED, RULE_KEEPS_QUERY, RuleHeader};
 use crate::limits::{PATH_MAX_BYTES, RULE_CAPTURES_MAX, RULE_HOST_MAX_BYTES, TARGET_MAX_BYTES};
+use crate::parts::{Parts, Read, push_length, push_text, text};
+use crate::path_pattern::SegmentPattern;
 
 /// A rule to be written.
 #[derive(Clone, Copy, Debug)]
@@ -35,6 +37,9 @@ pub enum PathPart<'a> {
     Literal(&'a [u8]),
     /// A segment that is not empty; a capture.
     Capture,
+    /// A segment of texts and captures. With a star it stands for several segments; then no other
+    /// part of the path has one, and none is a [`Rest`](PathPart::Rest).
+    Mixed(SegmentPattern<'a>),
     /// The last part: what begins with `prefix` and all that follows, slashes too; a capture,
     /// without the prefix. Without a prefix the slash before it need not be there.
     Rest {
@@ -125,7 +130,7 @@ impl<'a> Rule<'a> {
     }
 
     /// The parts of its path.
-    pub fn path(&self) -> impl Iterator<Item = PathPart<'a>> + use<'a> {
+    pub fn path(&self) -> impl Iterator<Item = PathPart<'a>> + Clone + use<'a> {
         Parts { rest: self.path, read: path_part }
     }
 
@@ -197,7 +202,7 @@ impl<'a> Rule<'a> {
 
     /// The number of captures in the path.
     fn validate_path(&self) -> Result<usize, Fault> {
-        let (mut captures, mut text_bytes, mut rest) = (0, 1, self.path);
+        let (mut captures, mut text_bytes, mut stars, mut rest) = (0, 1, 0, self.path);
         while !rest.is_empty() {
             let (part, behind) = path_part(rest).ok_or(Fault::Syntax)?;
             let sound = |text: &[u8]| !text.iter().any(|byte| b"/\0".contains(byte));
@@ -206,13 +211,22 @@ impl<'a> Rule<'a> {
                     text_bytes += 1 + text.len();
                 }
                 PathPart::Capture => captures += 1,
+                PathPart::Mixed(pattern) => {
+                    captures += pattern.validate()?;
+                    text_bytes += 1 + pattern.encoded().len();
+                    stars += usize::from(pattern.has_star());
+                }
                 PathPart::Rest { prefix } if sound(prefix) && behind.is_empty() => {
                     text_bytes += 1 + prefix.len();
                     captures += 1;
+                    stars += 1;
                 }
                 _ => return Err(Fault::Syntax),
             }
             rest = behind;
+        }
+        if stars > 1 {
+            return Err(Fault::Syntax);
         }
         if text_bytes > PATH_MAX_BYTES { Err(Fault::Length) } else { Ok(captures) }
     }
@@ -293,6 +307,7 @@ pub(crate) fn encode(rule: &NewRule<'_>) -> Result<Vec<u8>, Fault> {
         match part {
             PathPart::Literal(text) => push_text(&mut path, TEXT, text)?,
             PathPart::Capture => path.push(CAPTURE),
+            PathPart::Mixed(pattern) => push_text(&mut path, MIXED, pattern.encoded())?,
             PathPart::Rest { prefix } => push_text(&mut path, REST, prefix)?,
         }
     }
@@ -342,44 +357,17 @@ const TEXT: u8 = 0;
 const CAPTURE: u8 = 1;
 /// The rest of a path, with the text that it begins with.
 const REST: u8 = 2;
-
-fn push_text(out: &mut Vec<u8>, tag: u8, text: &[u8]) -> Result<(), Fault> {
-    out.push(tag);
-    push_length(out, text)
-}
-
-fn push_length(out: &mut Vec<u8>, text: &[u8]) -> Result<(), Fault> {
-    let length = u16::try_from(text.len()).map_err(|_| Fault::Length)?;
-    out.extend_from_slice(&length.to_le_bytes());
-    out.extend_from_slice(text);
-    Ok(())
-}
-
-/// A part and what stands behind it; None when it is malformed.
-type Read<'a, P> = Option<(P, &'a [u8])>;
-
-/// Parts until there are none.
-struct Parts<'a, P> {
-    rest: &'a [u8],
-    read: fn(&'a [u8]) -> Read<'a, P>,
-}
-
-impl<P> Iterator for Parts<'_, P> {
-    type Item = P;
-
-    #[inline]
-    fn next(&mut self) -> Option<P> {
-        let (part, rest) = (self.read)(self.rest)?;
-        self.rest = rest;
-        Some(part)
-    }
-}
+/// A segment with more parts than one.
+const MIXED: u8 = 3;
 
 #[inline]
 fn path_part(bytes: &[u8]) -> Read<'_, PathPart<'_>> {
     match bytes.split_first()? {
         (&TEXT, rest) => text(rest).map(|(text, rest)| (PathPart::Literal(text), rest)),
         (&CAPTURE, rest) => Some((PathPart::Capture, rest)),
+        (&MIXED, rest) => {
+            text(rest).map(|(text, rest)| (PathPart::Mixed(SegmentPattern::of(text)), rest))
+        }
         (&REST, rest) => text(rest).map(|(prefix, rest)| (PathPart::Rest { prefix }, rest)),
         _ => None,
     }
@@ -405,16 +393,13 @@ fn target_part(bytes: &[u8]) -> Read<'_, TargetPart<'_>> {
     }
 }
 
-#[inline]
-fn text(bytes: &[u8]) -> Read<'_, &[u8]> {
-    let (length, rest) = bytes.split_first_chunk::<2>()?;
-    rest.split_at_checked(u16::from_le_bytes(*length).into())
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
-    use PathPart::{Capture, Literal, Rest};
+    use PathPart::{Capture, Literal, Mixed, Rest};
+
+    /// A segment that is a star.
+    const STAR: &[u8] = b"\x02";
 
     const TARGET: &[TargetPart<'static>] = &[TargetPart::Literal(b"/x")];
 
@@ -424,7 +409,8 @@ mod tests {
 
     #[test]
     fn a_rule_is_read_as_it_was_written() {
-        let path = [Literal(b"a"), Capture, Rest { prefix: b"p" }];
+        let mixed = Mixed(SegmentPattern::of(b"\0\x02\0v-\x01"));
+        let path = [Literal(b"a"), mixed, Rest { prefix: b"p" }];
         let query = [(&b"k"[..], QueryValue::Is(b"")), (b"id", QueryValue::Capture)];
         let target = [TargetPart::Literal(b"https://h/"), TargetPart::Capture(2)];
         let new = NewRule {
@@ -466,6 +452,10 @@ mod tests {
             &[Literal(b"a\0")],
             &[Rest { prefix: b"" }, Literal(b"a")],
             &[Rest { prefix: b"a/" }],
+            &[Mixed(SegmentPattern::of(STAR)), Rest { prefix: b"" }],
+            &[Mixed(SegmentPattern::of(STAR)), Mixed(SegmentPattern::of(STAR))],
+            &[Mixed(SegmentPattern::of(b""))],
+            &[Mixed(SegmentPattern::of(b"\x03"))],
         ] {
             assert_eq!(fault(NewRule { path, ..rule }), Some(Fault::Syntax), "{path:?}");
         }

@@ -133,6 +133,7 @@ impl Gate {
                 // What stands before the last slash is enough.
                 PathPart::Rest { prefix: b"" } => break,
                 PathPart::Literal(text) | PathPart::Rest { prefix: text } => text,
+                PathPart::Mixed(pattern) => pattern.lead(),
                 PathPart::Capture => b"",
             };
             if rank > 0 {
@@ -201,6 +202,7 @@ fn first_bytes(path: &[u8]) -> u64 {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::path_pattern::SegmentPattern;
     use crate::rule::{NewRule, TargetPart, encode};
 
     fn rules(paths: &[&[PathPart<'_>]]) -> Rules {
@@ -223,7 +225,7 @@ mod tests {
 
     #[test]
     fn a_gate_opens_for_every_path_of_its_rule() {
-        use PathPart::{Capture, Literal, Rest};
+        use PathPart::{Capture, Literal, Mixed, Rest};
         let rules = rules(&[
             &[Rest { prefix: b"" }],
             &[Literal(b"blog"), Rest { prefix: b"" }],
@@ -231,6 +233,7 @@ mod tests {
             &[Literal(b"blog"), Capture],
             &[Capture, Literal(b"blog")],
             &[Literal(b"documents"), Rest { prefix: b"" }],
+            &[Literal(b"docs"), Mixed(SegmentPattern::of(b"\0\x02\0v-\x02"))],
         ]);
         for (path, expected) in [
             ("/", vec![0, 4]),
@@ -239,6 +242,8 @@ mod tests {
             ("/blog/2x", vec![0, 1, 2, 3, 4]),
             ("/blogs", vec![0, 1, 4]),
             ("/documents/a", vec![0, 4, 5]),
+            ("/docs/v-", vec![0, 4, 6]),
+            ("/docs/v", vec![0, 4]),
             ("/documen", vec![0, 4, 5]),
             ("/docume", vec![0, 4]),
         ] {

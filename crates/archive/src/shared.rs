@@ -55,6 +55,8 @@ pub struct SharedBlock<'a> {
     pub not_modified: &'a [u8],
     /// Length of the `Content-Type` line at the start of `full` with its CRLF, or 0.
     pub type_line_bytes: usize,
+    /// The block of the same fields before rules for fields have changed them; None if no rule has.
+    pub plain: Option<SharedId>,
     forms: Forms<'a>,
 }
 
@@ -66,8 +68,17 @@ impl<'a> SharedBlock<'a> {
         full: b"",
         not_modified: b"",
         type_line_bytes: 0,
+        plain: None,
         forms: Forms::NONE,
     };
+
+    /// A block of lines that are not stored: the fields for every protocol are made of the lines of
+    /// HTTP/1 for each response. `full` begins with a `Content-Type` line of that length, or with
+    /// none if it is 0.
+    #[must_use]
+    pub fn of_lines(full: &'a [u8], not_modified: &'a [u8], type_line_bytes: usize) -> Self {
+        SharedBlock { full, not_modified, type_line_bytes, ..SharedBlock::EMPTY }
+    }
 
     /// The fields of a full response, for every protocol.
     #[inline(always)]
@@ -131,6 +142,7 @@ struct Block {
     full: (u32, u32),
     not_modified: (u32, u32),
     type_line_bytes: u32,
+    plain: Option<SharedId>,
 }
 
 impl SharedTable {
@@ -140,11 +152,11 @@ impl SharedTable {
         let mut blocks = Vec::new();
         let mut at = 0;
         while let Some(rest) = bytes.get(at..).filter(|rest| !rest.is_empty()) {
-            let (block, length) = Block::parse(rest, at).map_err(|fault| Damage {
-                part: Part::Shared,
-                offset: offset + at as u64,
-                fault,
-            })?;
+            let damage = |fault| Damage { part: Part::Shared, offset: offset + at as u64, fault };
+            let (block, length) = Block::parse(rest, at).map_err(damage)?;
+            if block.plain.is_some_and(|plain| plain.0 as usize >= blocks.len()) {
+                return Err(damage(Fault::SharedNumber));
+            }
             let id = Some(SharedId(blocks.len() as u32));
             match block.role {
                 Role::Generated => table.generated = table.generated.or(id),
@@ -185,6 +197,7 @@ impl SharedTable {
             full: variant(block.full)?,
             not_modified: variant(block.not_modified)?,
             type_line_bytes: block.type_line_bytes as usize,
+            plain: block.plain,
             forms: self.rendered.get(place),
         })
     }
@@ -197,6 +210,11 @@ impl SharedTable {
         };
         self.get(id?)
     }
+}
+
+/// Looks at a block that is to be written, but for the number of another one in it.
+pub(crate) fn validate(block: &[u8]) -> Result<(), Fault> {
+    Block::parse(block, 0).map(|_| ())
 }
 
 impl Block {
@@ -224,7 +242,7 @@ impl Block {
             return Err(Fault::Length);
         }
         let padding = block.get(used..).ok_or(Fault::Length)?;
-        if header.reserved.get() != 0 || padding.iter().any(|&byte| byte != 0) {
+        if padding.iter().any(|&byte| byte != 0) {
             return Err(Fault::Reserved);
         }
         let full_start = size_of::<SharedHeader>();
@@ -246,6 +264,7 @@ impl Block {
             full: (place(full_start), place(full_end)),
             not_modified: (place(full_end), place(not_modified_end)),
             type_line_bytes,
+            plain: header.plain.get().checked_sub(1).map(SharedId),
         };
         Ok((block, length))
     }

@@ -4,8 +4,8 @@ use std::io;
 
 use crate::damage::Fault;
 use crate::limits::{
-    CODE_FILE_MAX_BYTES, CODE_SECTION_MAX_BYTES, FALLBACK_DEPTH_MAX, RULES_MAX,
-    RULES_SECTION_MAX_BYTES, SHARED_SECTION_MAX_BYTES,
+    CODE_FILE_MAX_BYTES, CODE_SECTION_MAX_BYTES, FALLBACK_DEPTH_MAX, FIELD_RULES_SECTION_MAX_BYTES,
+    RULES_MAX, RULES_SECTION_MAX_BYTES, SHARED_SECTION_MAX_BYTES,
 };
 
 /// Why an archive could not be written.
@@ -49,6 +49,20 @@ pub enum WriteError {
     /// More rules than a reader loads.
     #[error("more than {RULES_MAX} rules, or more than {RULES_SECTION_MAX_BYTES} bytes of them")]
     TooManyRules,
+    /// A rule for fields that the reader would refuse.
+    #[error("rule {number} for fields: {fault}")]
+    FieldRule {
+        /// Its rank, from 0.
+        number: usize,
+        /// Why.
+        fault: Fault,
+    },
+    /// More rules for fields than a reader loads.
+    #[error(
+        "more than {RULES_MAX} rules for fields, or more than {FIELD_RULES_SECTION_MAX_BYTES} \
+         bytes of them"
+    )]
+    TooManyFieldRules,
     /// A shared block that the reader would refuse.
     #[error("response fields: {0}")]
     Shared(Fault),

@@ -19,13 +19,15 @@ use crate::damage::Fault;
 use crate::digest::{Digest, ETag};
 use crate::entry::EntryKind;
 use crate::error_pages;
+use crate::field_rules::{self, NewFieldRule};
 use crate::layout::{
     ExternalRow, FALLBACK_PREFIX, FILE_PREFIX, FORMAT_VERSION, FileHeader, HEADER_PAGE_BYTES,
     INDEX_ERROR_PAGES, INDEX_NO_ETAGS, INDEX_NO_SLASH_REDIRECTS, INDEX_SINGLE_PAGE, MAGIC,
     SINGLE_PAGE_KEY, SectionKind, SectionRow, VARIANT_PREFIX,
 };
 use crate::limits::{
-    ERROR_PAGE_MAX_BYTES, FALLBACK_DEPTH_MAX, META_MAX_BYTES, RULES_MAX, RULES_SECTION_MAX_BYTES,
+    ERROR_PAGE_MAX_BYTES, FALLBACK_DEPTH_MAX, FIELD_RULES_SECTION_MAX_BYTES, META_MAX_BYTES,
+    RULES_MAX, RULES_SECTION_MAX_BYTES,
 };
 use crate::origins::{NewOrigin, Origins};
 use crate::previous::NewPrevious;
@@ -49,6 +51,8 @@ pub struct Writer<W: Write + Seek> {
     whole: Whole,
     rules: Vec<u8>,
     rule_count: usize,
+    field_rules: Vec<u8>,
+    field_rule_count: usize,
 }
 
 /// An entry to be written.
@@ -134,6 +138,8 @@ impl<W: Write + Seek> Writer<W> {
             whole: Whole::default(),
             rules: Vec::new(),
             rule_count: 0,
+            field_rules: Vec::new(),
+            field_rule_count: 0,
         })
     }
 
@@ -224,7 +230,16 @@ impl<W: Write + Seek> Writer<W> {
 
     /// Stores a shared block, or finds the equal one.
     pub fn shared(&mut self, shared: &NewShared<'_>) -> Result<SharedId, WriteError> {
-        self.shared.store(shared)
+        self.shared.store(shared, None)
+    }
+
+    /// Stores the block that rules for fields have made of `plain`, or finds the equal one.
+    pub fn shared_by_rules(
+        &mut self,
+        shared: &NewShared<'_>,
+        plain: SharedId,
+    ) -> Result<SharedId, WriteError> {
+        self.shared.store(shared, Some(plain))
     }
 
     /// Ends the bodies: no new one can be stored. From now on entries are written as they come, and
@@ -329,6 +344,21 @@ impl<W: Write + Seek> Writer<W> {
         Ok(())
     }
 
+    /// Adds a rule for fields behind those before it. The fields that are stored with entries must
+    /// have been changed by it already.
+    pub fn field_rule(&mut self, rule: &NewFieldRule<'_>) -> Result<(), WriteError> {
+        let number = self.field_rule_count;
+        let bytes = field_rules::encode(rule);
+        let bytes = bytes.map_err(|fault| WriteError::FieldRule { number, fault })?;
+        let total = (self.field_rules.len() + bytes.len()) as u64;
+        if number == RULES_MAX || total > FIELD_RULES_SECTION_MAX_BYTES {
+            return Err(WriteError::TooManyFieldRules);
+        }
+        self.field_rules.extend_from_slice(&bytes);
+        self.field_rule_count += 1;
+        Ok(())
+    }
+
     /// Writes what is left and gives the output back, flushed but not synced. `meta`
     /// are facts about the build, as `(key, value)`: nothing that differs between two builds of
     /// the same input.
@@ -360,6 +390,9 @@ impl<W: Write + Seek> Writer<W> {
         let code = self.code.bytes();
         if !code.is_empty() {
             write_section(sink, SectionKind::CODE, true, &[&code])?;
+        }
+        if !self.field_rules.is_empty() {
+            write_section(sink, SectionKind::FIELD_RULES, true, &[&self.field_rules])?;
         }
         summary.total_bytes = self.sink.position();
         summary.digest = Digest::of_archive(self.sink.rows());

@@ -257,7 +257,7 @@ pub(crate) fn rules(
         let keys: Vec<&[u8]> = keys().collect();
         let plan = keys::plan(&keys, options.conventions(&rules));
         let site = Site::of(&keys, &plan, options);
-        rules.check(&site)?;
+        rules.check(&site, options.lax_rules)?;
         rules.check_fallbacks(found.content, &keys, &plan, &site);
     }
     Ok(rules)

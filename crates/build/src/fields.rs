@@ -72,6 +72,23 @@ pub(crate) enum Purpose {
     Error(u16),
 }
 
+impl Purpose {
+    /// Whether a media type that a rule gives is that of the content. What is given for all files
+    /// of a folder is not meant for the list of them, nor for the pages of errors.
+    pub(crate) fn has_given_type(self) -> bool {
+        !matches!(self, Purpose::Listing | Purpose::NotFound | Purpose::Error(_))
+    }
+
+    /// The status of the response.
+    fn status(self) -> u16 {
+        match self {
+            Purpose::NotFound => 404,
+            Purpose::Error(status) => status,
+            Purpose::Page | Purpose::Fingerprinted | Purpose::Listing | Purpose::Navigation => 200,
+        }
+    }
+}
+
 impl<'r> Fields<'r> {
     pub(crate) fn new(options: &Options, rules: &'r [FieldRule]) -> Result<Fields<'r>, BuildError> {
         let cache_control = options.cache_control.as_deref().unwrap_or(REVALIDATED);
@@ -135,33 +152,37 @@ impl<'r> Fields<'r> {
             hash_map::Entry::Vacant(new) => {
                 let cache_control = self.cached.then_some(self.cache_control.as_str());
                 let Block { coding, varies, purpose, .. } = block;
-                let list = built_in(cache_control, self.security, coding, varies, purpose);
-                let mut list = FieldList::new(&list, &sent(self.changes.get(block.changes)));
+                let built_in = built_in(cache_control, self.security, coding, varies, purpose);
+                let plain = FieldList::new(&built_in, &[]);
+                let mut list = FieldList::new(&built_in, &sent(self.changes.get(block.changes)));
                 let is_listing = block.purpose == Purpose::Listing;
                 if is_listing {
                     list.edit(&POLICY_FIELDS, |policy| {
                         listing::allowing_style(policy, listing::STYLE_HASH)
                     });
                 }
-                // What is given for all files of a folder is not meant for the list of them.
-                let media = match list.content_type.take_if(|_| !is_listing) {
+                let media = match list.content_type.take_if(|_| block.purpose.has_given_type()) {
                     Some(given) => given,
                     None => block.media.field().into_owned(),
                 };
-                let id = writer.shared(&NewShared {
+                let not_modified = list.not_modified();
+                let new_block = NewShared {
                     role: Role::Ordinary,
-                    status: match block.purpose {
-                        Purpose::NotFound => 404,
-                        Purpose::Error(status) => status,
-                        Purpose::Page
-                        | Purpose::Fingerprinted
-                        | Purpose::Listing
-                        | Purpose::Navigation => 200,
-                    },
+                    status: block.purpose.status(),
                     content_type: Some(&media),
                     fields: &list.all(),
-                    not_modified: &list.not_modified(),
-                })?;
+                    not_modified: &not_modified,
+                };
+                let (fields, not_modified) = (plain.all(), plain.not_modified());
+                let own_type = block.media.field();
+                let plain_block = NewShared {
+                    content_type: Some(&own_type),
+                    fields: &fields,
+                    not_modified: &not_modified,
+                    ..new_block
+                };
+                let is_plain = list.has_same_fields(&plain);
+                let id = write_block(writer, &new_block, &plain_block, is_plain)?;
                 new.insert((id, media))
             }
         };
@@ -182,14 +203,15 @@ impl<'r> Fields<'r> {
             fields.push(("Cache-Control", cache_control));
         }
         fields.extend_from_slice(self.security);
+        let plain = FieldList::new(&fields, &[]);
         let list = FieldList::new(&fields, &sent(self.changes.get(changes)));
-        writer.shared(&NewShared {
-            role,
-            status,
-            content_type: None,
-            fields: &list.all(),
-            not_modified: &[],
-        })
+        let fields = list.all();
+        let block =
+            NewShared { role, status, content_type: None, fields: &fields, not_modified: &[] };
+        // The server uses the first block that has a role.
+        let (role, fields) = (Role::Ordinary, plain.all());
+        let plain_block = NewShared { role, fields: &fields, ..block };
+        write_block(writer, &block, &plain_block, list.has_same_fields(&plain))
     }
 }
 
@@ -197,6 +219,20 @@ impl<'r> Fields<'r> {
 fn sent(changes: &[Change]) -> Vec<Change> {
     let is_sent = |change: &&Change| !change.name().eq_ignore_ascii_case("content-encoding");
     changes.iter().filter(is_sent).cloned().collect()
+}
+
+/// Stores a block, and the one that rules for fields have made it of, unless it is that.
+fn write_block<W: Write + Seek>(
+    writer: &mut Writer<W>,
+    block: &NewShared<'_>,
+    plain: &NewShared<'_>,
+    is_plain: bool,
+) -> Result<SharedId, WriteError> {
+    if is_plain {
+        return writer.shared(block);
+    }
+    let plain = writer.shared(plain)?;
+    writer.shared_by_rules(block, plain)
 }
 
 /// The fields of a representation in a build with the usual options and without `_headers`.

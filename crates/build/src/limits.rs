@@ -105,6 +105,10 @@ pub const FILE_PATH_MAX_BYTES: usize = 3840;
 /// A line of a rules file: as long as a request target may be.
 pub const RULE_LINE_MAX_BYTES: usize = 8 * 1024;
 
+/// Paths of a site that are held against the target of a rewrite before it is taken to lead to one
+/// of them: enough for a warning to be right nearly always, and little for 10 000 rules.
+pub(crate) const TARGETS_LOOKED_AT_MAX: usize = 1000;
+
 /// A rules file: as much as all rules of an archive may take, compiled.
 pub const RULES_FILE_MAX_BYTES: u64 = 4 * 1024 * 1024;
 

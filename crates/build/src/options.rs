@@ -76,6 +76,12 @@ pub struct Options {
     pub rules: Vec<PathBuf>,
     /// The same for `_headers`.
     pub fields: Vec<PathBuf>,
+    /// Leaves out the lines of rules files that are wrong, each with a warning; otherwise they fail
+    /// the build.
+    pub lax_rules: bool,
+    /// The hosts that the site answers for, in lower case, perhaps with `*.` at the front. They
+    /// tell which redirects lead back to the site, and which rules are for other hosts. None: any.
+    pub hosts: Vec<String>,
     /// Whether the summary has a [`Report`](crate::Report).
     pub report: bool,
     /// Files larger than this stay outside the archive, as open files; `None`: all go in.
@@ -115,6 +121,8 @@ impl Options {
             security_fields: true,
             rules: Vec::new(),
             fields: Vec::new(),
+            lax_rules: false,
+            hosts: Vec::new(),
             report: false,
             external_min_bytes: None,
             follows: None,

@@ -19,6 +19,7 @@ mod decode;
 mod files;
 pub mod glob;
 pub mod headers;
+mod host_names;
 mod loops;
 mod matching;
 mod pattern;
@@ -29,7 +30,10 @@ mod text;
 use std::collections::BTreeMap;
 use std::path::Path;
 
-use pinion_archive::{NewRule, PathPart, QueryValue as NewQueryValue, TargetPart as NewTargetPart};
+use pinion_archive::{
+    NewFieldChange, NewFieldRule, NewRule, PathPart, QueryValue as NewQueryValue,
+    TargetPart as NewTargetPart, ValuePart,
+};
 
 use crate::error::BuildError;
 use crate::keys::Plan;
@@ -46,8 +50,8 @@ pub use text::RuleError;
 pub use files::in_place;
 
 use compile::{is_of_folder, of_whole_folders};
-use files::Collector;
-use headers::FieldRule;
+use files::{Collector, left_out};
+use headers::{Change, FieldRule};
 use loops::Circles;
 use redirects::{Part, QueryValue, Redirect, TargetPart};
 
@@ -88,27 +92,29 @@ impl Rules {
         for file in &options.fields {
             files.take_named(file, RulesFile::Headers);
         }
-        files.finish()
+        files.finish(options.lax_rules)
     }
 
-    /// Looks at the redirects and the paths of the site together.
+    /// Looks at the redirects and the paths of the site together. Those that lead to themselves are
+    /// left out if `lax`.
     ///
     /// # Errors
     /// [`BuildError::Rules`]: redirects that lead to themselves.
-    pub(crate) fn check(&mut self, site: &Site<'_>) -> Result<(), BuildError> {
+    pub(crate) fn check(&mut self, site: &Site<'_>, lax: bool) -> Result<(), BuildError> {
+        let mut circles = Compiled::new(&self.redirects).circles(site);
+        // Without a rule another one may lead to itself that this one kept from it.
+        while lax && !circles.certain.is_empty() {
+            let loops = self.without(&circles.certain);
+            self.warnings.extend(loops.iter().map(|rule| left_out(loop_error(rule))));
+            circles = Compiled::new(&self.redirects).circles(site);
+        }
         let compiled = Compiled::new(&self.redirects);
-        let Circles { certain, around } = compiled.circles(site);
+        let Circles { certain, around } = circles;
         let mut doubts = compiled.place(site).doubts;
         doubts.extend(around.into_iter().map(|number| (number, Doubt::Around)));
         doubts.sort_by_key(|&(number, _)| number);
-        let error = |rule: &Redirect| RuleError {
-            file: rule.file.to_path_buf(),
-            line: rule.line,
-            column: rule.target_column,
-            expected: "another target: this one leads back to the rule".to_owned(),
-        };
         let loops = certain.iter().filter_map(|&number| self.redirects.get(number));
-        let mut errors: Vec<RuleError> = loops.map(error).collect();
+        let mut errors: Vec<RuleError> = loops.map(loop_error).collect();
         if !errors.is_empty() {
             errors.sort();
             return Err(BuildError::Rules(errors));
@@ -119,6 +125,7 @@ impl Rules {
                 Doubt::FileFirst => RuleDoubt::FileFirst,
                 Doubt::Missing => RuleDoubt::Missing,
                 Doubt::Around => RuleDoubt::Around,
+                Doubt::ForeignHost => RuleDoubt::ForeignHost,
                 Doubt::Covered(earlier) => match self.redirects.get(earlier) {
                     Some(by) => RuleDoubt::Covered { file: by.file.to_path_buf(), line: by.line },
                     None => continue,
@@ -128,6 +135,16 @@ impl Rules {
             self.warnings.push(Warning::Rule { file, line, doubt });
         }
         Ok(())
+    }
+
+    /// Takes rules out, by their numbers.
+    fn without(&mut self, numbers: &[usize]) -> Vec<Redirect> {
+        let (lost, kept) = std::mem::take(&mut self.redirects)
+            .into_iter()
+            .enumerate()
+            .partition::<Vec<_>, _>(|(number, _)| numbers.contains(number));
+        self.redirects = kept.into_iter().map(|(_, rule)| rule).collect();
+        lost.into_iter().map(|(_, rule)| rule).collect()
     }
 
     /// Looks for pages that only answer for what is missing, and that no request ever comes to.
@@ -151,17 +168,45 @@ impl Rules {
     }
 }
 
-/// A rule as an archive takes it, given to `write`.
-pub fn as_new_rule<R>(rule: &Redirect, write: impl FnOnce(&NewRule<'_>) -> R) -> R {
-    let path: Vec<PathPart<'_>> = rule
-        .path
+/// What is wrong with a redirect that leads to itself.
+fn loop_error(rule: &Redirect) -> RuleError {
+    RuleError {
+        file: rule.file.to_path_buf(),
+        line: rule.line,
+        column: rule.target_column,
+        expected: "another target: this one leads back to the rule".to_owned(),
+    }
+}
+
+/// A rule for fields as an archive takes it, given to `write`. A media type is that of a file, and
+/// not of what stands for it: a rule that says nothing else is left out.
+pub(crate) fn as_new_field_rule<R>(
+    rule: &FieldRule,
+    write: impl FnOnce(&NewFieldRule<'_>) -> R,
+) -> Option<R> {
+    let is_of_file = |change: &&Change| change.name().eq_ignore_ascii_case("content-type");
+    let changes: Vec<(&str, Option<Vec<ValuePart<'_>>>)> = rule
+        .changes
         .iter()
-        .map(|part| match part {
-            Part::Literal(segment) => PathPart::Literal(segment),
-            Part::Capture => PathPart::Capture,
-            Part::Rest(prefix) => PathPart::Rest { prefix },
+        .filter(|change| !is_of_file(change))
+        .map(|change| match change {
+            Change::Give { name, value } => (name.as_str(), Some(rule.pattern.parts(value))),
+            Change::Take { name } => (name.as_str(), None),
         })
         .collect();
+    let changes: Vec<NewFieldChange<'_>> = changes
+        .iter()
+        .map(|(name, value)| NewFieldChange { name: name.as_bytes(), value: value.as_deref() })
+        .collect();
+    if changes.is_empty() {
+        return None;
+    }
+    Some(write(&NewFieldRule { pattern: rule.pattern.pattern(), changes: &changes }))
+}
+
+/// A rule as an archive takes it, given to `write`.
+pub fn as_new_rule<R>(rule: &Redirect, write: impl FnOnce(&NewRule<'_>) -> R) -> R {
+    let path: Vec<PathPart<'_>> = rule.path.iter().map(Part::stored).collect();
     let query: Vec<(&[u8], NewQueryValue<'_>)> = rule
         .query
         .iter()

@@ -231,6 +231,15 @@ pub enum RuleDoubt {
     Around,
     /// Its pattern names a host.
     OtherHost,
+    /// It never applies: the site does not answer for its host.
+    ForeignHost,
+    /// It is wrong, and the build was told to leave such lines out.
+    LeftOut {
+        /// Where in the line, in characters from 1.
+        column: usize,
+        /// What should stand there; follows the word "expected".
+        expected: String,
+    },
     /// It has no fields.
     NoFields,
 }
@@ -303,8 +312,12 @@ impl fmt::Display for Warning {
 
 impl RuleDoubt {
     fn tell(&self, f: &mut fmt::Formatter<'_>, path: &Path, number: usize) -> fmt::Result {
+        if let RuleDoubt::LeftOut { column, expected } = self {
+            return write!(f, "{}:{number}:{column}: left out, expected {expected}", Shown(path));
+        }
         write!(f, "{}:{number}: ", Shown(path))?;
         match self {
+            RuleDoubt::LeftOut { .. } => Ok(()),
             RuleDoubt::Covered { file, line } if file == path => {
                 write!(f, "never applies, line {line} comes first")
             }
@@ -312,7 +325,10 @@ impl RuleDoubt {
                 write!(f, "never applies, {}:{line} comes first", Shown(file))
             }
             RuleDoubt::FileFirst => f.write_str("never applies, there is a file; ! forces a rule"),
-            RuleDoubt::Missing => f.write_str("what it leads to is not in the site"),
+            RuleDoubt::Missing => f.write_str("what it leads to is not in the site, so it is 404"),
+            RuleDoubt::ForeignHost => {
+                f.write_str("never applies, the site does not answer for that host")
+            }
             RuleDoubt::Around => f.write_str("who follows it is led to it again"),
             RuleDoubt::OtherHost => f.write_str("applies to another host, left out"),
             RuleDoubt::NoFields => f.write_str("has no fields; the next pattern's are its own"),

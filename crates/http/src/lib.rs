@@ -17,6 +17,7 @@
 //! | a compressed field section | [`hpack`], [`qpack`] | [`section::FieldSection`] |
 //! | a request target | [`target`] | path, query, authority; the decoded path is the site's key |
 //! | `Host` or an authority | [`host`] | host and port |
+//! | values of one field | [`field_list`] | one value, members of lists once |
 //! | `Accept-Encoding`, `Accept` | [`negotiate`] | which representation the client gets |
 //! | `If-…` fields and validators | [`conditional`] | proceed, 304 or 412 |
 //! | `Range` and a length | [`range`] | the byte ranges to send |
@@ -34,6 +35,7 @@ pub mod coding;
 pub mod conditional;
 pub mod date;
 pub mod field;
+pub mod field_list;
 pub mod grammar;
 pub mod h1;
 pub mod h2;

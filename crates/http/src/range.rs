@@ -108,17 +108,17 @@ pub fn requested(head: &RequestHead<'_>, length: u64) -> Ranges {
 
 /// Reads `bytes=0-499, -500` against a length in bytes (RFC 9110 §14.1.1, §14.1.2).
 ///
-/// More than [`RANGES_MAX`] ranges are ignored like a malformed field. So is a suffix of an empty
-/// representation: it is satisfiable by the letter, but no `Content-Range` can say so.
+/// More than [`RANGES_MAX`] ranges are ignored like a malformed field. An empty representation has
+/// no ranges: the whole of it is sent (RFC 9110 §14.2 lets a server ignore the field), since no
+/// client can do anything with a 416 for a file that is there and complete.
 #[must_use]
 pub fn parse(value: &[u8], length: u64) -> Ranges {
     let Some((unit, set)) = value.split_at_checked(UNIT.len()) else { return Ranges::Ignore };
-    if !unit.eq_ignore_ascii_case(UNIT) {
+    if !unit.eq_ignore_ascii_case(UNIT) || length == 0 {
         return Ranges::Ignore;
     }
     let mut ranges = RangeSet::EMPTY;
     let mut count = 0;
-    let mut empty_suffix = false;
     for spec in crate::grammar::list(set) {
         count += 1;
         if count > RANGES_MAX {
@@ -126,7 +126,6 @@ pub fn parse(value: &[u8], length: u64) -> Ranges {
         }
         match Spec::parse(spec) {
             None => return Ranges::Ignore,
-            Some(Spec::Suffix(1..)) if length == 0 => empty_suffix = true,
             Some(spec) => {
                 if let Some(range) = spec.within(length) {
                     ranges.add(range);
@@ -135,7 +134,7 @@ pub fn parse(value: &[u8], length: u64) -> Ranges {
         }
     }
     match ranges.count {
-        0 if count == 0 || empty_suffix => Ranges::Ignore,
+        0 if count == 0 => Ranges::Ignore,
         0 => Ranges::Unsatisfiable,
         _ => Ranges::Satisfiable(ranges),
     }
@@ -281,8 +280,6 @@ mod tests {
             ("bytes=-0", 10),
             ("bytes=99999999999999999999999-", 10),
             ("bytes=18446744073709551615-", u64::MAX),
-            ("bytes=0-0", 0),
-            ("bytes=-0", 0),
         ] {
             assert_eq!(parse(value.as_bytes(), length), Ranges::Unsatisfiable, "{value}");
         }
@@ -290,11 +287,11 @@ mod tests {
         assert_eq!(ranges("bytes=20-30,-0,1-1", 10), [(1, 1)]);
     }
 
-    /// Satisfiable by the letter, but `Content-Range` has no form for it.
     #[test]
-    fn suffix_of_nothing_is_ignored() {
-        assert_eq!(parse(b"bytes=-5", 0), Ranges::Ignore);
-        assert_eq!(parse(b"bytes=0-1,-5", 0), Ranges::Ignore);
+    fn an_empty_representation_has_no_ranges() {
+        for value in ["bytes=0-", "bytes=0-0", "bytes=-0", "bytes=-5", "bytes=0-1,-5", "bytes=x"] {
+            assert_eq!(parse(value.as_bytes(), 0), Ranges::Ignore, "{value}");
+        }
     }
 
     /// RFC 9110 §15.3.7.2: parts come in the order of the request, merged ones aside.

@@ -26,6 +26,8 @@ pub(crate) fn options(
         compat_80s: content.compat_80s,
         rules: content.rules.clone(),
         fields: content.fields.clone(),
+        lax_rules: content.lax_rules,
+        hosts: content.hosts.clone(),
         keep_going: content.keep_going,
         threads: content.jobs,
         source_date_epoch: source_date_epoch(std::env::var("SOURCE_DATE_EPOCH").ok().as_deref())?,

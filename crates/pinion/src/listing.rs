@@ -5,7 +5,7 @@ use pinion_archive::layout::{
     ERROR_PREFIX, FALLBACK_PREFIX, FILE_PREFIX, SINGLE_PAGE_KEY, VARIANT_PREFIX,
 };
 use pinion_archive::{
-    Archive, Damage, Entry, PathPart, QueryValue, Representation, Rule, TargetPart,
+    Archive, Damage, Entry, PathPart, QueryValue, Representation, Rule, SegmentPart, TargetPart,
 };
 use serde::Serialize;
 
@@ -141,6 +141,20 @@ impl ListedRule {
                     splat = Some(captures);
                 }
                 PathPart::Capture => path += &format!(":{captures}"),
+                PathPart::Mixed(pattern) => {
+                    captures -= 1;
+                    for part in pattern.parts() {
+                        captures += u32::from(!matches!(part, SegmentPart::Literal(_)));
+                        match part {
+                            SegmentPart::Literal(literal) => path += &encoded(literal),
+                            SegmentPart::Capture => path += &format!(":{captures}"),
+                            SegmentPart::Star => {
+                                path.push('*');
+                                splat = Some(captures);
+                            }
+                        }
+                    }
+                }
             }
         }
         if path.is_empty() {

@@ -81,6 +81,8 @@ pub(crate) enum Settings {
 pub(crate) struct Check {
     /// A configuration file or a folder. None: the file in the current folder.
     pub(crate) path: Option<PathBuf>,
+    /// Leave out lines of rules files that are wrong.
+    pub(crate) lax_rules: bool,
     /// `--json`
     pub(crate) json: bool,
 }
@@ -116,9 +118,11 @@ impl Settings {
         Ok(match low.verb {
             Verb::Build => Self::Build(build::build(low)?),
             Verb::Cat => Self::Cat(cat(low)?),
-            Verb::Check => {
-                Self::Check(Check { path: optional(low, "PATH")?, json: low.given("json") })
-            }
+            Verb::Check => Self::Check(Check {
+                path: optional(low, "PATH")?,
+                lax_rules: low.given("lax-rules"),
+                json: low.given("json"),
+            }),
             Verb::Completions => Self::Completions { shell: word(&operand(low, "SHELL")?) },
             Verb::Diff => Self::Diff(archives::diff(low)?),
             Verb::Extract => Self::Extract(archives::extract(low)?),

@@ -7,11 +7,12 @@ use pinion_http::prepared::{Location, Prepared, SharedFields};
 use pinion_http::request::RequestHead;
 use pinion_http::target::Form;
 
+use crate::fields::{FieldSort, SentPage};
 use crate::generated;
 use crate::location;
 use crate::resolve::{Outcome, resolve};
 use crate::resource;
-use crate::work::{Pieces, Work};
+use crate::work::{Pieces, ResponseBuffers, Work};
 
 /// What every step needs to know.
 #[derive(Clone, Copy)]
@@ -38,133 +39,118 @@ pub fn answer<'x>(
     let question = Question { archive: *archive, head, now };
     // RFC 9110 §9.3.6: a server without tunnels answers 501, whatever the target.
     if head.method == Method::Connect {
-        return generated::error(501, archive, head);
+        return generated::pathless_error(501, archive, head);
     }
     if head.target.form == Form::Asterisk {
-        return generated::options(archive);
+        return generated::server_options(archive);
     }
-    match resolve(archive, head, work) {
-        Ok(outcome) => outcome_answer(&question, outcome, work, pieces),
-        Err(damage) => {
-            work.damage = Some(damage);
-            generated::error(500, archive, head)
+    let outcome = resolve(archive, head, work);
+    let Work { scratch, text, damage, path, target, fields, .. } = work;
+    let buffers = ResponseBuffers { text, decoded: path, target, fields };
+    let is_read = matches!(head.method, Method::Get | Method::Head);
+    match (outcome, scratch.entry()) {
+        (Ok(Outcome::Resource), Some(entry)) if is_read => {
+            match resource::select(&question, &entry) {
+                Ok(selected) => resource::answer(&question, entry, selected, buffers, pieces),
+                Err(found) => damaged(&question, found, damage, buffers),
+            }
         }
+        (Ok(outcome), entry) => other_answer(&question, outcome, entry, damage, buffers, pieces),
+        (Err(found), _) => damaged(&question, found, damage, buffers),
     }
 }
 
-#[inline(always)]
-fn outcome_answer<'x>(
+/// The 500 for damage that was found.
+#[cold]
+fn damaged<'x>(
+    question: &Question<'_, 'x>,
+    found: Damage,
+    damage: &mut Option<Damage>,
+    buffers: ResponseBuffers<'x>,
+) -> Prepared<'x> {
+    *damage = Some(found);
+    generated::error(question, 500, buffers)
+}
+
+/// Whatever is not a resource under its own path that is read.
+#[inline(never)]
+fn other_answer<'x>(
     question: &Question<'_, 'x>,
     outcome: Outcome,
-    work: &'x mut Work,
-    pieces: &'x mut Pieces<'x>,
-) -> Prepared<'x> {
-    let Question { archive, head, .. } = question;
-    let Work { scratch, text, damage, .. } = work;
-    match (outcome, scratch.entry()) {
-        (Outcome::Resource, Some(entry)) => match head.method {
-            Method::Get | Method::Head => {
-                sound(resource::answer(question, entry, text, pieces), question, damage)
-            }
-            Method::Options => generated::options(archive),
-            // RFC 9110 §9.1: 501 for a method that is not known, 405 for one that is.
-            Method::Other => generated::error(501, archive, head),
-            _ => generated::error(405, archive, head),
-        },
-        (Outcome::Page(status), Some(entry)) => {
-            sound(page(question, entry, status, text, pieces), question, damage)
-        }
-        (Outcome::Redirect, Some(entry)) => match head.method {
-            Method::Options => generated::options(archive),
-            _ => sound(redirect(question, entry, text, pieces), question, damage),
-        },
-        (Outcome::SlashRedirect, _) => match head.method {
-            Method::Options => generated::options(archive),
-            _ => slash_redirect(question, text),
-        },
-        (Outcome::RuleRedirect(status), _) => match head.method {
-            Method::Options => generated::options(archive),
-            _ => rule_redirect(question, status, text),
-        },
-        (Outcome::Error(status), _) => generated::error(status, archive, head),
-        (Outcome::Resource | Outcome::Page(_) | Outcome::Redirect, None) => {
-            generated::error(500, archive, head)
-        }
-    }
-}
-
-/// The answer, or a 500 if damage was found. Inlined, so that an answer is made where it is wanted.
-#[inline(always)]
-fn sound<'x>(
-    answer: Result<Prepared<'x>, Damage>,
-    question: &Question<'_, 'x>,
+    entry: Option<Entry<'x>>,
     damage: &mut Option<Damage>,
-) -> Prepared<'x> {
-    match answer {
-        Ok(answer) => answer,
-        Err(found) => {
-            *damage = Some(found);
-            generated::error(500, &question.archive, question.head)
-        }
-    }
-}
-
-/// What every error has, once.
-pub(crate) const NEVER_STORED: &[u8] = b"Cache-Control: no-store\r\n";
-
-/// The content of an entry with another status. A rule may give an error the content of a page that
-/// may be kept for a while; an error may not (docs/rules.md).
-fn page<'x>(
-    question: &Question<'_, 'x>,
-    entry: Entry<'x>,
-    status: u16,
-    text: &'x mut Vec<u8>,
+    buffers: ResponseBuffers<'x>,
     pieces: &'x mut Pieces<'x>,
-) -> Result<Prepared<'x>, Damage> {
-    let answer = resource::content(question, entry, status, pieces)?;
-    if status < 400 || entry.status() >= 400 {
-        return Ok(answer);
-    }
-    text.clear();
-    for line in answer.shared.h1.split_inclusive(|&byte| byte == b'\n') {
-        let name = line.split(|&byte| byte == b':').next().unwrap_or_default();
-        let is = |other: &str| name.eq_ignore_ascii_case(other.as_bytes());
-        if !["Cache-Control", "Expires", "Accept-Ranges"].into_iter().any(is) {
-            text.extend_from_slice(line);
+) -> Prepared<'x> {
+    let method = question.head.method;
+    let is_read = matches!(method, Method::Get | Method::Head);
+    let entry = match (outcome, entry) {
+        (Outcome::Error(status), _) => return generated::error(question, status, buffers),
+        (Outcome::Page(_), Some(entry)) => entry,
+        _ if method == Method::Options => return generated::options(question, buffers),
+        (Outcome::SlashRedirect, _) => return slash_redirect(question, buffers),
+        (Outcome::RuleRedirect(status), _) => return rule_redirect(question, status, buffers),
+        // RFC 9110 §9.1: 501 for a method that is not known, 405 for one that is.
+        (Outcome::Resource | Outcome::StandIn, Some(_)) if !is_read => {
+            let status = if method == Method::Other { 501 } else { 405 };
+            return generated::error(question, status, buffers);
         }
+        (_, Some(entry)) => entry,
+        (_, None) => return generated::error(question, 500, buffers),
+    };
+    if outcome == Outcome::Redirect {
+        return redirect(question, entry, damage, buffers, pieces);
     }
-    text.extend_from_slice(NEVER_STORED);
-    Ok(Prepared { shared: SharedFields::h1(text), ..answer })
+    match resource::select(question, &entry) {
+        Err(found) => damaged(question, found, damage, buffers),
+        Ok(selected) => match outcome {
+            Outcome::Page(status) => {
+                resource::page(question, entry, selected, status, buffers, pieces)
+            }
+            Outcome::StandIn => resource::stand_in(question, entry, selected, buffers, pieces),
+            _ => resource::answer(question, entry, selected, buffers, pieces),
+        },
+    }
 }
 
 /// 308 to the slash form that exists, with the query (RFC 9110 §15.4.9).
-fn slash_redirect<'x>(question: &Question<'_, 'x>, text: &'x mut Vec<u8>) -> Prepared<'x> {
+fn slash_redirect<'x>(question: &Question<'_, 'x>, buffers: ResponseBuffers<'x>) -> Prepared<'x> {
+    let (text, shared) = buffers.of_redirect(question);
     let location = location::slash(text, question.head.target.query);
-    empty_redirect(question, 308, location)
+    empty_redirect(308, location, shared)
 }
 
 /// A redirect to the location that a rule has left in `text`.
 fn rule_redirect<'x>(
     question: &Question<'_, 'x>,
     status: u16,
-    text: &'x mut Vec<u8>,
+    buffers: ResponseBuffers<'x>,
 ) -> Prepared<'x> {
-    empty_redirect(question, status, Location { path: text, query: None })
+    let (text, shared) = buffers.of_redirect(question);
+    empty_redirect(status, Location { path: text, query: None }, shared)
 }
 
-/// A redirect without an entry: fields that the site has for such answers, and no body.
+/// A redirect without an entry and without a body.
 fn empty_redirect<'x>(
-    question: &Question<'_, 'x>,
     status: u16,
     location: Location<'x>,
+    shared: SharedFields<'x>,
 ) -> Prepared<'x> {
-    let shared = question.archive.shared_for(Role::SlashRedirect);
-    let own = shared.map(|block| block.fields_without_type());
-    Prepared {
-        shared: own.unwrap_or_else(|| generated::generated_fields(&question.archive)),
-        location: Some(location),
-        content_length: Some(0),
-        ..Prepared::empty(status)
+    let (location, content_length) = (Some(location), Some(0));
+    Prepared { shared, location, content_length, ..Prepared::empty(status) }
+}
+
+impl<'x> ResponseBuffers<'x> {
+    /// The text that has the location of a redirect without an entry, and the fields that the site
+    /// has for such responses.
+    fn of_redirect(self, question: &Question<'_, 'x>) -> (&'x mut Vec<u8>, SharedFields<'x>) {
+        let archive = &question.archive;
+        let block = archive.shared_for(Role::SlashRedirect);
+        let block = block.unwrap_or_else(|| generated::generated_block(archive));
+        let ResponseBuffers { text, decoded, fields, .. } = self;
+        let (head, sent) = (question.head, SentPage::NONE);
+        let block = fields.apply(archive, head, block, FieldSort::Kept, sent, decoded);
+        (text, block.fields_without_type())
     }
 }
 
@@ -172,20 +158,32 @@ fn empty_redirect<'x>(
 fn redirect<'x>(
     question: &Question<'_, 'x>,
     entry: Entry<'x>,
-    text: &'x mut Vec<u8>,
+    damage: &mut Option<Damage>,
+    buffers: ResponseBuffers<'x>,
     pieces: &'x mut Pieces<'x>,
-) -> Result<Prepared<'x>, Damage> {
-    let query = question.head.target.query.filter(|_| entry.keeps_query());
-    let location = location::with_query(entry.target().unwrap_or_default(), query, text);
+) -> Prepared<'x> {
+    let status = entry.status();
     let answer = match entry.representation(0) {
-        Some(_) => resource::content(question, entry, entry.status(), pieces)?,
+        Some(_) => resource::select(question, &entry)
+            .map(|selected| resource::content(entry, status, &selected, pieces)),
         None => {
             let shared = match entry.shared() {
-                Some(id) => question.archive.shared(id)?.fields_without_type(),
-                None => generated::generated_fields(&question.archive),
+                Some(id) => question.archive.shared(id).map(|block| block.fields_without_type()),
+                None => Ok(generated::generated_fields(&question.archive)),
             };
-            Prepared { shared, content_length: Some(0), ..Prepared::empty(entry.status()) }
+            shared.map(|shared| {
+                let content_length = Some(0);
+                Prepared { shared, content_length, ..Prepared::empty(status) }
+            })
         }
     };
-    Ok(Prepared { location: Some(location), ..answer })
+    match answer {
+        Ok(answer) => {
+            let query = question.head.target.query.filter(|_| entry.keeps_query());
+            let target = entry.target().unwrap_or_default();
+            let location = Some(location::with_query(target, query, buffers.text));
+            Prepared { location, ..answer }
+        }
+        Err(found) => damaged(question, found, damage, buffers),
+    }
 }

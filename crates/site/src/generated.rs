@@ -1,18 +1,40 @@
-//! Answers without an entry: error pages and the answers to OPTIONS.
+//! Responses without an entry: error pages and the response to OPTIONS.
 
-use pinion_archive::{Archive, Role};
+use pinion_archive::{Archive, Role, SharedBlock};
 use pinion_http::field::KnownField;
 use pinion_http::negotiate::prefers_text;
 use pinion_http::page;
 use pinion_http::prepared::{Prepared, PreparedBody, SharedFields};
 use pinion_http::request::RequestHead;
 
+use crate::answer::Question;
+use crate::fields::{FieldSort, SentPage};
+use crate::work::{ResponseBuffers, Work};
+
 /// What every resource of a site can be asked with (RFC 9110 §9.1: GET and HEAD at least).
 pub(crate) const ALLOW: &[u8] = b"GET, HEAD, OPTIONS";
 
-/// The page of a status: the site's own, or the built-in one in the form the client prefers, with
-/// the archive's fields for generated answers.
+/// The page of a status for a request: the site's own, or the built-in one in the form the client
+/// prefers, with the fields of the archive and of the rules for the path.
 pub(crate) fn error<'x>(
+    question: &Question<'_, 'x>,
+    status: u16,
+    buffers: ResponseBuffers<'x>,
+) -> Prepared<'x> {
+    let Question { archive, head, .. } = question;
+    let answer = pathless_error(status, archive, head);
+    if archive.field_rules().is_empty() {
+        return answer;
+    }
+    let page = archive.error_page(status);
+    let block = page.map_or_else(|| generated_block(archive), |page| page.shared);
+    let block = buffers.apply(question, block, FieldSort::Error, SentPage::NONE);
+    let shared = if page.is_some() { block.full_fields() } else { block.fields_without_type() };
+    Prepared { shared, ..answer }
+}
+
+/// The page of a status for a request whose path is not looked at.
+pub(crate) fn pathless_error<'x>(
     status: u16,
     archive: &Archive<'x>,
     head: &RequestHead<'_>,
@@ -22,13 +44,38 @@ pub(crate) fn error<'x>(
     Prepared { allow: (status == 405).then_some(ALLOW), ..answer }
 }
 
+/// The page of a status for a request that is not answered from the archive, with the fields of the
+/// rules for its path.
+pub fn error_for<'x>(
+    status: u16,
+    archive: &Archive<'x>,
+    head: &RequestHead<'x>,
+    work: &'x mut Work,
+) -> Prepared<'x> {
+    let question = Question { archive: *archive, head, now: 0 };
+    let Work { text, path, target, fields, .. } = work;
+    error(&question, status, ResponseBuffers { text, decoded: path, target, fields })
+}
+
+/// The response to OPTIONS for a request that is not answered from the archive, with the fields of
+/// the rules for its path.
+pub fn options_for<'x>(
+    archive: &Archive<'x>,
+    head: &RequestHead<'x>,
+    work: &'x mut Work,
+) -> Prepared<'x> {
+    let question = Question { archive: *archive, head, now: 0 };
+    let Work { text, path, target, fields, .. } = work;
+    options(&question, ResponseBuffers { text, decoded: path, target, fields })
+}
+
 /// The page of a status: the site's own, or the built-in one as text or HTML. Neither costs a
 /// look-up, and both are there whatever has become of the archive's file.
 #[must_use]
 pub fn error_page<'x>(status: u16, text: bool, archive: &Archive<'x>) -> Prepared<'x> {
     match archive.error_page(status) {
         Some(page) => Prepared {
-            shared: page.fields,
+            shared: page.shared.full_fields(),
             content_length: Some(page.body.len() as u64),
             body: PreparedBody::Bytes(page.body),
             ..Prepared::empty(status)
@@ -37,8 +84,18 @@ pub fn error_page<'x>(status: u16, text: bool, archive: &Archive<'x>) -> Prepare
     }
 }
 
-/// The answer to OPTIONS, of one resource or of the server (RFC 9110 §9.3.7).
-pub(crate) fn options<'x>(archive: &Archive<'x>) -> Prepared<'x> {
+/// The response to OPTIONS for a resource (RFC 9110 §9.3.7).
+pub(crate) fn options<'x>(
+    question: &Question<'_, 'x>,
+    buffers: ResponseBuffers<'x>,
+) -> Prepared<'x> {
+    let block = generated_block(&question.archive);
+    let block = buffers.apply(question, block, FieldSort::Error, SentPage::NONE);
+    Prepared { shared: block.fields_without_type(), ..server_options(&question.archive) }
+}
+
+/// The response to OPTIONS for the server as a whole.
+pub(crate) fn server_options<'x>(archive: &Archive<'x>) -> Prepared<'x> {
     let shared = generated_fields(archive);
     Prepared { shared, allow: Some(ALLOW), ..Prepared::empty(204) }
 }
@@ -47,6 +104,10 @@ pub(crate) fn options<'x>(archive: &Archive<'x>) -> Prepared<'x> {
 /// it, else the built-in ones.
 #[must_use]
 pub fn generated_fields<'x>(archive: &Archive<'x>) -> SharedFields<'x> {
+    generated_block(archive).fields_without_type()
+}
+
+pub(crate) fn generated_block<'x>(archive: &Archive<'x>) -> SharedBlock<'x> {
     let shared = archive.shared_for(Role::Generated);
-    shared.map_or(SharedFields::h1(page::BUILT_IN_FIELDS), |shared| shared.fields_without_type())
+    shared.unwrap_or_else(|| SharedBlock::of_lines(page::BUILT_IN_FIELDS, b"", 0))
 }

@@ -12,6 +12,7 @@
 //! | `resolve` | which entry a path gets: its own, a rule's, the other slash form's, a fallback's |
 //! | `rules`, `form` | the first rule that matches host, path and query |
 //! | `template` | where a rule leads: its target with the captures put in |
+//! | `fields` | the fields that rules give what is not stored with them |
 //! | `resource` | which representation, and whole, part, 304, 412 or 416 |
 //! | `multipart` | several ranges in one body |
 //! | `location` | where a redirect leads |
@@ -21,6 +22,7 @@
 #![forbid(unsafe_code)]
 
 mod answer;
+mod fields;
 mod form;
 mod generated;
 pub mod hosts;
@@ -33,6 +35,6 @@ mod template;
 mod work;
 
 pub use answer::answer;
-pub use generated::{error_page, generated_fields};
+pub use generated::{error_for, error_page, generated_fields, options_for};
 pub use resolve::has_file;
 pub use work::{Pieces, Work};

@@ -8,6 +8,9 @@
 //!    if that folder itself has one
 //! 6. for navigations, the single-page fallback
 //! 7. the nearest fallback page, else the built-in one
+//!
+//! The target of a rewrite is looked for in the same way, but for the rules; where a request would
+//! be led to the other slash form, that form is sent.
 
 use pinion_archive::layout::{SINGLE_PAGE_KEY, VARIANT_PREFIX};
 use pinion_archive::{Archive, Damage, EntryKind, Rule, Scratch, TargetPart};
@@ -25,8 +28,11 @@ use crate::work::Work;
 /// What was found, and where it is in the [`Work`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Outcome {
-    /// A resource; its entry is in `scratch`.
+    /// A resource under its own path; its entry is in `scratch`.
     Resource,
+    /// A resource that stands for the path: by a rewrite, whose target is in the work's `target`,
+    /// or for what is missing. Its entry is in `scratch`.
+    StandIn,
     /// The content of a resource as a page with this status; its entry is in `scratch`.
     Page(u16),
     /// A redirect; its entry is in `scratch`.
@@ -46,11 +52,12 @@ pub(crate) fn resolve<'x>(
     head: &RequestHead<'x>,
     work: &mut Work,
 ) -> Result<Outcome, Damage> {
-    let Work { path: buffer, key, scratch, text, .. } = work;
+    let Work { path: buffer, key, target, scratch, text, .. } = work;
     let path = match head.target.decoded_path(buffer) {
         Ok(path) => path,
         Err(PathError::NeverMatches) => {
-            return Search { archive, head, key, scratch, text }.never_matching(buffer);
+            target.clear();
+            return Search { archive, head, key, target, scratch, text }.never_matching(buffer);
         }
         Err(error) => return Ok(Outcome::Error(error.status())),
     };
@@ -58,7 +65,8 @@ pub(crate) fn resolve<'x>(
     if found && is_alone(scratch) {
         return Ok(Outcome::Resource);
     }
-    let mut search = Search { archive, head, key, scratch, text };
+    target.clear();
+    let mut search = Search { archive, head, key, target, scratch, text };
     if found { search.found(path) } else { search.missing(path) }
 }
 
@@ -81,6 +89,8 @@ struct Search<'w, 'q, 'x> {
     archive: &'q Archive<'x>,
     head: &'q RequestHead<'x>,
     key: &'w mut Vec<u8>,
+    /// Empty, until a rewrite leads somewhere.
+    target: &'w mut Vec<u8>,
     scratch: &'w mut Scratch,
     text: &'w mut Vec<u8>,
 }
@@ -103,9 +113,8 @@ impl<'x> Search<'_, '_, 'x> {
             EntryKind::Private => self.missing(path),
             EntryKind::Rewrite => {
                 let status = entry.status();
-                self.key.clear();
-                self.key.extend_from_slice(entry.target().unwrap_or_default());
-                self.rewritten(status, path)
+                self.target.extend_from_slice(entry.target().unwrap_or_default());
+                self.rewritten(status)
             }
             EntryKind::Handler | EntryKind::Unknown(_) => Ok(Outcome::Error(500)),
         }
@@ -132,13 +141,15 @@ impl<'x> Search<'_, '_, 'x> {
     }
 
     /// The path has bytes that are in no key: nothing is known by it, but what stands for whatever
-    /// is missing still does. Captures could not be told apart from what they stand for.
+    /// is missing still does. An escaped slash stays one where a rule captures it; `%00` could not
+    /// be told apart from it.
     fn never_matching(&mut self, path: &[u8]) -> Result<Outcome, Damage> {
         let mut captures = Captures::NONE;
         let rule = self.first_rule(path, &mut captures);
+        let has_nul = self.head.target.path.windows(3).any(|escape| escape == b"%00");
         let captures_nothing =
             |rule: &Rule<'_>| rule.target().all(|part| matches!(part, TargetPart::Literal(_)));
-        match rule.filter(captures_nothing) {
+        match rule.filter(|rule| !has_nul || captures_nothing(rule)) {
             Some(rule) => self.apply(&rule, &captures, path),
             None => self.fallback(path),
         }
@@ -167,21 +178,55 @@ impl<'x> Search<'_, '_, 'x> {
                 Outcome::Error(414)
             });
         }
-        if template::key(rule, captures, self.key) {
-            self.rewritten(rule.status(), path)
+        if template::key(rule, captures, self.target) {
+            self.rewritten(rule.status())
         } else {
+            self.target.clear();
             self.fallback(path)
         }
     }
 
-    /// The resource whose key is in `key`, with a status; rules do not apply to it, and it leads
-    /// nowhere else.
-    fn rewritten(&mut self, status: u16, path: &[u8]) -> Result<Outcome, Damage> {
-        let found = self.archive.load(self.key, self.scratch)?;
-        if !found || self.scratch.entry().map(|entry| entry.kind()) != Some(EntryKind::Resource) {
-            return self.fallback(path);
+    /// What a request for the path in `target` would get, with a status if that is a resource.
+    /// Rules do not apply to it, and it leads nowhere else.
+    fn rewritten(&mut self, status: u16) -> Result<Outcome, Damage> {
+        let target = core::mem::take(self.target);
+        let outcome = self.target_outcome(status, &target);
+        *self.target = target;
+        outcome
+    }
+
+    fn target_outcome(&mut self, status: u16, target: &[u8]) -> Result<Outcome, Damage> {
+        if self.load_resource(target)? || self.load_other_form(target)? {
+            return match status {
+                200 => self.variant().map(standing_in),
+                _ => Ok(Outcome::Page(status)),
+            };
         }
-        if status == 200 { self.variant() } else { Ok(Outcome::Page(status)) }
+        if self.load_page_of_folder(target)? {
+            return Ok(Outcome::StandIn);
+        }
+        self.nearest_page(target)
+    }
+
+    fn load_resource(&mut self, key: &[u8]) -> Result<bool, Damage> {
+        let found = self.archive.load(key, self.scratch)?;
+        let kind = self.scratch.entry().map(|entry| entry.kind());
+        Ok(found && kind == Some(EntryKind::Resource))
+    }
+
+    /// Loads the resource under the other slash form of a path, if requests are led there.
+    fn load_other_form(&mut self, path: &[u8]) -> Result<bool, Damage> {
+        if !self.archive.redirects_slashes() {
+            return Ok(false);
+        }
+        let key = core::mem::take(self.key);
+        let mut buffer = key;
+        let found = match other_form(path, &mut buffer) {
+            Some(other) => self.load_resource(other),
+            None => Ok(false),
+        };
+        *self.key = buffer;
+        found
     }
 
     /// The resource in `scratch`, or its variant if the client prefers that.
@@ -204,46 +249,62 @@ impl<'x> Search<'_, '_, 'x> {
         if !self.archive.redirects_slashes() {
             return Ok(false);
         }
-        let other: &[u8] = match path {
-            // An empty segment at the end is a segment, not the slash of another form.
-            [b'/'] | [.., b'/', b'/'] => return Ok(false),
-            [without @ .., b'/'] => without,
-            _ => with_slash(path, self.key),
-        };
+        let Some(other) = other_form(path, self.key) else { return Ok(false) };
         let found = self.archive.load(other, self.scratch)?;
         let kind = self.scratch.entry().map(|entry| entry.kind());
         Ok(found && kind != Some(EntryKind::Private) && location::write_path(self.text, other))
     }
 
     /// Whether the path is a folder's without its slash, and that folder's own page answers
-    /// whatever is missing there; then `text` has its location.
-    fn folder_with_page(&mut self, path: &[u8]) -> Result<bool, Damage> {
+    /// whatever is missing there; then it is in `scratch`.
+    fn load_page_of_folder(&mut self, path: &[u8]) -> Result<bool, Damage> {
         if !self.archive.redirects_slashes() || path.ends_with(b"/") {
             return Ok(false);
         }
         let found = self.archive.load_fallback_of(path, self.scratch)?;
         let status = self.scratch.entry().map(|entry| entry.status());
-        let answers = found && status == Some(200);
-        Ok(answers && location::write_path(self.text, with_slash(path, self.key)))
+        Ok(found && status == Some(200))
     }
 
     /// What answers when nothing else does.
     fn fallback(&mut self, path: &[u8]) -> Result<Outcome, Damage> {
-        if self.folder_with_page(path)? {
+        if self.load_page_of_folder(path)?
+            && location::write_path(self.text, with_slash(path, self.key))
+        {
             return Ok(Outcome::SlashRedirect);
         }
+        self.nearest_page(path)
+    }
+
+    /// The page for what is missing that is nearest to a path, or that of a single-page site.
+    fn nearest_page(&mut self, path: &[u8]) -> Result<Outcome, Damage> {
         let found = self.archive.load_fallback(path, self.scratch)?;
         let status = self.scratch.entry().map_or(404, |entry| entry.status());
         if found && status == 200 {
-            return Ok(Outcome::Resource);
+            return Ok(Outcome::StandIn);
         }
         if self.archive.has_single_page()
             && is_navigation(self.head, path)
             && self.archive.load(SINGLE_PAGE_KEY, self.scratch)?
         {
-            return Ok(Outcome::Resource);
+            return Ok(Outcome::StandIn);
         }
         Ok(if found { Outcome::Page(status) } else { Outcome::Error(404) })
+    }
+}
+
+/// A resource that stands for another path.
+fn standing_in(outcome: Outcome) -> Outcome {
+    if outcome == Outcome::Resource { Outcome::StandIn } else { outcome }
+}
+
+/// A path with a slash more or less at its end, perhaps in `key`.
+fn other_form<'k>(path: &'k [u8], key: &'k mut Vec<u8>) -> Option<&'k [u8]> {
+    match path {
+        // An empty segment at the end is a segment, not the slash of another form.
+        [b'/'] | [.., b'/', b'/'] => None,
+        [without @ .., b'/'] => Some(without),
+        _ => Some(with_slash(path, key)),
     }
 }
 

@@ -2,7 +2,7 @@
 //! and query are those of the request. Nothing is copied; what a rule captures stays where it is.
 
 use pinion_archive::limits::RULE_CAPTURES_MAX;
-use pinion_archive::{PathPart, QueryValue, Rule, Rules};
+use pinion_archive::{QueryValue, Rule, Rules, path_matches};
 use pinion_http::host;
 use pinion_http::request::RequestHead;
 
@@ -77,33 +77,9 @@ pub(crate) fn first<'r, 'a>(
 
 fn matches<'a>(rule: &Rule<'_>, asked: &Asked<'a>, captures: &mut Captures<'a>) -> bool {
     captures.count = 0;
-    path_matches(rule, asked.path, captures)
+    path_matches(rule.path(), asked.path, &mut |text| captures.push(Captured::Path(text)))
         && rule.host().is_none_or(|pattern| host_matches(pattern, asked.host))
         && rule.query().all(|(key, value)| query_matches(asked.query, key, value, captures))
-}
-
-/// A slash at the end of the path does not matter, but stays in what the last part captures.
-fn path_matches<'a>(rule: &Rule<'_>, path: &'a [u8], captures: &mut Captures<'a>) -> bool {
-    // What stands behind a slash, None when there is no further one.
-    let mut rest = path.strip_prefix(b"/");
-    for part in rule.path() {
-        if let PathPart::Rest { prefix } = part {
-            let Some(found) = rest.unwrap_or_default().strip_prefix(prefix) else { return false };
-            captures.push(Captured::Path(found));
-            return true;
-        }
-        let Some(behind) = rest else { return false };
-        let slash = behind.iter().position(|&byte| byte == b'/');
-        let segment = slash.map_or(behind, |slash| behind.get(..slash).unwrap_or_default());
-        match part {
-            PathPart::Literal(text) if segment != text => return false,
-            PathPart::Capture if segment.is_empty() => return false,
-            PathPart::Capture => captures.push(Captured::Path(segment)),
-            PathPart::Literal(_) | PathPart::Rest { .. } => {}
-        }
-        rest = slash.and_then(|slash| behind.get(slash + 1..));
-    }
-    rest.is_none_or(<[u8]>::is_empty)
 }
 
 /// `*.example.org` is every name below `example.org`, and not that one.

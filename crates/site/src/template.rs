@@ -11,6 +11,23 @@ use crate::rules::{Captured, Captures};
 /// target can name a capture more than once, so it must be bounded somewhere.
 pub(crate) const LOCATION_MAX_BYTES: usize = 32 * 1024;
 
+/// The byte that stands for an escaped slash in a decoded path; nothing else is a NUL there, unless
+/// the path has `%00`.
+pub(crate) const ESCAPED_SLASH: u8 = 0;
+
+/// Appends a captured part of a path, escaped as in a path. An escaped slash stays one.
+pub(crate) fn write_captured(out: &mut Vec<u8>, text: &[u8]) {
+    write_escaped(out, text, is_path_byte);
+}
+
+fn write_escaped(out: &mut Vec<u8>, text: &[u8], plain: impl Fn(u8) -> bool) {
+    for piece in text.split_inclusive(|&byte| byte == ESCAPED_SLASH) {
+        let without = piece.strip_suffix(&[ESCAPED_SLASH]);
+        escape(out, without.unwrap_or(piece).iter().copied(), &plain);
+        out.extend_from_slice(if without.is_some() { b"%2F" } else { b"" });
+    }
+}
+
 /// Writes where a redirect leads. False when it would be longer than [`LOCATION_MAX_BYTES`].
 ///
 /// Captures are escaped, more strictly in a query, where they could end it or begin a field of
@@ -43,7 +60,7 @@ pub(crate) fn location(
             TargetPart::Capture(number) => {
                 let plain = if behind_path { is_value_byte } else { is_path_byte };
                 let fits = match captures.get(number) {
-                    Some(Captured::Path(text)) => push(out, text.iter().copied(), text, plain),
+                    Some(Captured::Path(text)) => push_path(out, text, plain),
                     Some(Captured::Query(text)) => push(out, form::decoded(text), text, plain),
                     None => false,
                 };
@@ -93,6 +110,15 @@ fn push(
     let fits = out.len() + 3 * source.len() <= LOCATION_MAX_BYTES;
     if fits {
         escape(out, bytes, plain);
+    }
+    fits
+}
+
+/// Appends a captured part of a path, escaped; false when it might not fit.
+fn push_path(out: &mut Vec<u8>, text: &[u8], plain: impl Fn(u8) -> bool) -> bool {
+    let fits = out.len() + 3 * text.len() <= LOCATION_MAX_BYTES;
+    if fits {
+        write_escaped(out, text, plain);
     }
     fits
 }

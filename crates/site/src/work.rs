@@ -1,34 +1,37 @@
 //! The room a request is answered in.
 
 use pinion_archive::layout::VARIANT_PREFIX;
+use pinion_archive::limits::PATH_MAX_BYTES;
 use pinion_archive::limits::TARGET_MAX_BYTES as ARCHIVE_TARGET_MAX_BYTES;
-use pinion_archive::limits::{PATH_MAX_BYTES, SHARED_VARIANT_MAX_BYTES};
-use pinion_archive::{Damage, Scratch};
+use pinion_archive::{Damage, Scratch, SharedBlock};
 use pinion_http::limits::{RANGES_MAX, TARGET_MAX_BYTES};
 use pinion_http::prepared::Piece;
 
-use crate::answer::NEVER_STORED;
+use crate::answer::Question;
+use crate::fields::{FieldBuffers, FieldSort, SentPage};
 use crate::template::LOCATION_MAX_BYTES;
 
 /// What the text of one answer may need: a decoded path of the longest target with every byte
-/// escaped, and a slash; or where a rule leads, with literals of the greatest length; or the field
-/// lines of a page that is the content of an error.
+/// escaped, and a slash; or where a rule leads, with literals of the greatest length.
 const TEXT_CAPACITY_BYTES: usize = LOCATION_MAX_BYTES + ARCHIVE_TARGET_MAX_BYTES + 1;
 
 const _: () = assert!(TEXT_CAPACITY_BYTES > 3 * TARGET_MAX_BYTES + 1);
-const _: () = assert!(TEXT_CAPACITY_BYTES >= SHARED_VARIANT_MAX_BYTES + NEVER_STORED.len());
 
 /// Buffers for one request at a time, kept from one to the next; one per worker.
 #[derive(Debug)]
 pub struct Work {
     /// The decoded path.
     pub(crate) path: Vec<u8>,
-    /// A key made of it, the target of a rewrite, or the key of a variant.
+    /// A key made of it, or the key of a variant.
     pub(crate) key: Vec<u8>,
+    /// The path that a rewrite leads to; empty without one.
+    pub(crate) target: Vec<u8>,
     /// The record that answers.
     pub(crate) scratch: Scratch,
-    /// A location, the headings of a multipart body, or the field lines of an error.
+    /// A location, or the headings of a multipart body.
     pub(crate) text: Vec<u8>,
+    /// Fields that rules have changed for the path of the request.
+    pub(crate) fields: FieldBuffers,
     pub(crate) damage: Option<Damage>,
 }
 
@@ -38,7 +41,9 @@ impl Work {
         Work {
             path: Vec::with_capacity(TARGET_MAX_BYTES),
             key: Vec::with_capacity(PATH_MAX_BYTES + VARIANT_PREFIX.len() + 1),
+            target: Vec::with_capacity(PATH_MAX_BYTES),
             scratch: Scratch::new(),
+            fields: FieldBuffers::new(),
             text: Vec::with_capacity(TEXT_CAPACITY_BYTES),
             damage: None,
         }
@@ -53,6 +58,33 @@ impl Work {
 impl Default for Work {
     fn default() -> Work {
         Work::new()
+    }
+}
+
+/// The buffers that a response is made in, once it is known what answers.
+pub(crate) struct ResponseBuffers<'x> {
+    /// See [`Work::text`].
+    pub(crate) text: &'x mut Vec<u8>,
+    /// For the path of the request, once more.
+    pub(crate) decoded: &'x mut Vec<u8>,
+    /// See [`Work::target`].
+    pub(crate) target: &'x [u8],
+    /// See [`Work::fields`].
+    pub(crate) fields: &'x mut FieldBuffers,
+}
+
+impl<'x> ResponseBuffers<'x> {
+    /// The fields of `block` with the rules for the path of the request, see
+    /// [`FieldBuffers::apply`].
+    pub(crate) fn apply(
+        self,
+        question: &Question<'_, 'x>,
+        block: SharedBlock<'x>,
+        sort: FieldSort,
+        sent: SentPage<'_>,
+    ) -> SharedBlock<'x> {
+        let Question { archive, head, .. } = question;
+        self.fields.apply(archive, head, block, sort, sent, self.decoded)
     }
 }
 

@@ -52,6 +52,10 @@ fn a_healthy_server_says_so_on_every_host() {
         assert_eq!(server.get("/healthz/").status, 421);
         assert_eq!(server.exchange(&Request::head("/healthz?x=1")).status, 200);
         assert_eq!(server.exchange(&Request::new("POST", "/healthz")).status, 405);
+        // HAProxy asks with OPTIONS unless it is told otherwise.
+        let options = server.exchange(&Request::new("OPTIONS", "/healthz"));
+        assert_eq!((options.status, options.text()), (200, "ok\n"));
+        assert_eq!(options.field("allow"), Some("GET, HEAD, OPTIONS"));
         // A request that began in time hears that there will be no further one.
         let request = Request::get("/healthz").bytes();
         let (begin, rest) = request.split_at(8);

@@ -401,7 +401,8 @@ https://preview.pages.example/*
         is("/", "x-robots-tag", None);
         is("/text.txt", "vary", Some("Accept-Encoding, Origin"));
         is("/assets/a.css", "cache-control", Some("public, max-age=60, immutable"));
-        is("/ASSETS/a.css", "access-control-allow-origin", None);
+        // There is no such file; the rule is about its path all the same.
+        is("/ASSETS/a.css", "access-control-allow-origin", Some("*"));
         is("/assets/b.bin", "content-type", Some("application/x-thing"));
         is("/assets/b.bin", "x-frame-options", None);
         is(
@@ -422,6 +423,74 @@ https://preview.pages.example/*
         let tag = field("/", "etag").expect("a tag");
         let again = curl(server, &["-H", &format!("If-None-Match: {tag}")], "/");
         assert_eq!((again.status, again.field("x-frame-options")), (304, Some("DENY")));
+    });
+}
+
+/// A browser asks with OPTIONS before it sends a request to another site, and looks at the fields
+/// of errors too.
+#[test]
+fn fields_are_on_every_response_for_their_path() {
+    let rules = [
+        ("_redirects", "/tiles/old/* /tiles/:splat\n/tiles/start /index.html 200\n"),
+        ("_headers", "/tiles/*\n  Access-Control-Allow-Origin: *\n  Cache-Control: max-age=60\n"),
+    ];
+    let site = site(&["index.html", "tiles/7.png", "tiles/x/index.html", "404.html"], &rules);
+    every_way(&site, |server| {
+        for (arguments, target, status) in [
+            (&[][..], "/tiles/7.png", 200),
+            (&["-H", "Range: bytes=0-1"], "/tiles/7.png", 206),
+            (&["-H", "If-None-Match: *"], "/tiles/7.png", 304),
+            (&["-H", "Range: bytes=999-"], "/tiles/7.png", 416),
+            (&["-H", "If-Match: \"x\""], "/tiles/7.png", 412),
+            (&["-X", "OPTIONS"], "/tiles/7.png", 204),
+            (&["-X", "DELETE"], "/tiles/7.png", 405),
+            (&[], "/tiles/none.png", 404),
+            (&[], "/tiles/x", 308),
+            (&[], "/tiles/old/7.png", 301),
+            (&[], "/tiles/start", 200),
+        ] {
+            let got = curl(server, arguments, target);
+            assert_eq!(got.status, status, "{arguments:?} {target}");
+            let origin = got.field("access-control-allow-origin");
+            assert_eq!(origin, Some("*"), "{arguments:?} {target}");
+            let kept = got.field("cache-control").map(|kept| kept == "max-age=60");
+            assert_eq!(kept, Some(status < 400 && status != 204), "{arguments:?} {target}");
+        }
+        assert_eq!(curl(server, &[], "/none").field("access-control-allow-origin"), None);
+    });
+}
+
+#[test]
+fn rewrites_resolve_like_requests_and_patterns_like_those_of_cloudflare() {
+    let redirects = "\
+/v1.30/* /v1.30.2/:splat 200
+/start /docs/v2 200
+/begin /about/ 200
+/*.:extension/old /files/:extension/:splat
+/p-:id /products/:id
+/assets/:name.css /styles/:name.css
+/k/kubectl_*.md /docs/:splat/
+/*.txt /text/:splat 302
+/shop/* https://b\u{fc}cher.example/:splat
+";
+    let files = ["index.html", "v1.30.2/gallery/index.html", "docs/v2/index.html", "about.html"];
+    every_way(&site(&files, &[("_redirects", redirects)]), |server| {
+        gives(
+            server,
+            &[
+                ("/v1.30/gallery", File(200, "v1.30.2/gallery/index.html")),
+                ("/v1.30/gallery/", File(200, "v1.30.2/gallery/index.html")),
+                ("/v1.30/none", Nothing),
+                ("/start", File(200, "docs/v2/index.html")),
+                ("/begin", File(200, "about.html")),
+                ("/a/b.c.d/old", To(301, "/files/d/a/b.c")),
+                ("/p-7", To(301, "/products/7")),
+                ("/assets/a.b.css?x", To(301, "/styles/a.b.css?x")),
+                ("/k/kubectl_get/pods.md", To(301, "/docs/get/pods/")),
+                ("/a/b.txt", To(302, "/text/a/b")),
+                ("/shop/a%2Fb/c", To(301, "https://xn--bcher-kva.example/a%2Fb/c")),
+            ],
+        );
     });
 }
 

@@ -58,6 +58,7 @@ fn inputs_are_about_what_they_are_named_for() {
         ("digest-", 1, &["Gap", "DigestRow"]),
         ("error-page", 12, &["Body", "External", "IndexHeader", "Record", "Section", "Shared"]),
         ("external-", 1, &["External"]),
+        ("field-rule-", 8, &["FieldRule"]),
         ("index-", 7, &["IndexHeader", "Record", "index"]),
         ("meta-", 1, &["Meta"]),
         (

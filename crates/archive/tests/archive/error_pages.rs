@@ -21,7 +21,7 @@ fn with_pages(pages: &[(u16, &[u8])]) -> Vec<u8> {
 fn page(bytes: &[u8], status: u16) -> Option<Vec<u8>> {
     let layout = Layout::open(bytes).expect("opens");
     let page = layout.view(bytes).error_page(status)?;
-    assert!(page.fields.h1.starts_with(b"Content-Type: type\r\n"));
+    assert!(page.shared.full.starts_with(b"Content-Type: type\r\n"));
     Some(page.body.to_vec())
 }
 

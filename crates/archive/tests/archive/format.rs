@@ -3,8 +3,8 @@
 use core::mem::offset_of;
 
 use pinion_archive::layout::{
-    self, Bucket, DigestRow, ExternalRow, FileHeader, IndexHeader, OriginRow, RecordHeader,
-    RepresentationRow, RuleHeader, SectionRow, SharedHeader,
+    self, Bucket, DigestRow, ExternalRow, FieldRuleHeader, FileHeader, IndexHeader, OriginRow,
+    RecordHeader, RepresentationRow, RuleHeader, SectionRow, SharedHeader,
 };
 use pinion_archive::{
     Digest, ETag, EntryKind, Layout, NewEntry, NewRepresentation, NewShared, Role, SectionKind,
@@ -73,7 +73,7 @@ fn the_byte_tables_are_those_of_the_code() {
     assert_documented!(
         SharedHeader: bytes, status, role, type_line_bytes, h1_full_bytes, h1_not_modified_bytes,
         hpack_full_bytes, hpack_not_modified_bytes, qpack_full_bytes, qpack_not_modified_bytes,
-        reserved,
+        plain,
     );
     assert_documented!(ExternalRow: bytes, modified_ns, reserved, check);
     assert_documented!(DigestRow: offset, bytes, digest);
@@ -81,6 +81,7 @@ fn the_byte_tables_are_those_of_the_code() {
         RuleHeader: bytes, status, flags, host_bytes, path_bytes, query_bytes, target_bytes,
         reserved,
     );
+    assert_documented!(FieldRuleHeader: bytes, changes_bytes, pattern_bytes, reserved);
     assert_documented!(OriginRow: content, stored, coding, method, level, edition);
 }
 
@@ -98,6 +99,7 @@ fn the_numbers_are_those_of_the_code() {
         ("SHARED_VARIANT_MAX_BYTES", limits::SHARED_VARIANT_MAX_BYTES as u64),
         ("RULES_MAX", limits::RULES_MAX as u64),
         ("RULES_SECTION_MAX_BYTES", limits::RULES_SECTION_MAX_BYTES),
+        ("FIELD_RULES_SECTION_MAX_BYTES", limits::FIELD_RULES_SECTION_MAX_BYTES),
         ("RULE_CAPTURES_MAX", limits::RULE_CAPTURES_MAX as u64),
         ("RULE_HOST_MAX_BYTES", limits::RULE_HOST_MAX_BYTES as u64),
         ("CODE_FILE_MAX_BYTES", limits::CODE_FILE_MAX_BYTES),

@@ -232,7 +232,7 @@ fn shared_blocks() {
         (Fault::Length, |block| block[..4].copy_from_slice(&0u32.to_le_bytes())),
         (Fault::Length, |block| block[12..16].copy_from_slice(&u32::MAX.to_le_bytes())),
         (Fault::Length, |block| block[32..36].copy_from_slice(&9u32.to_le_bytes())),
-        (Fault::Reserved, |block| block[36] = 1),
+        (Fault::SharedNumber, |block| block[36] = 1),
         (Fault::Syntax, |block| block[8] += 1),
         // "Content-Type: text/html…": a line break within, and the name of another field.
         (Fault::Syntax, |block| block[40 + 20] = b'\n'),

@@ -11,15 +11,15 @@
 
 use pinion_archive::limits::{ERROR_PAGE_MAX_BYTES, RULE_CAPTURES_MAX, RULES_MAX};
 use pinion_archive::{
-    Archive, EntryKind, Layout, PathPart, Place, QueryValue, Rule, Rules, Scratch, SectionKind,
-    SharedId, TargetPart, verify,
+    Archive, EntryKind, FieldRules, Layout, PathPart, Place, QueryValue, Rule, Rules, Scratch,
+    SectionKind, SharedId, TargetPart, ValuePart, verify,
 };
 
 use crate::edits::{edit, reseal};
 use crate::forms_law::check_fields;
 use crate::sample::{
-    KEYS, code_of, error_page_of, everything, everything_in, later_site, look_up, look_up_fallback,
-    previous_of, rules_of, site,
+    KEYS, code_of, error_page_of, everything, everything_in, field_rules_of, later_site, look_up,
+    look_up_fallback, previous_of, rules_of, site,
 };
 
 /// Panics when the archive room does something wrong with these bytes.
@@ -52,6 +52,7 @@ pub(crate) fn check(data: &[u8]) {
                 }
                 let previous = previous_of(&archive);
                 assert!(previous.is_err() || previous == previous_of(&sound));
+                assert_eq!(field_rules_of(&archive), field_rules_of(&sound));
                 let code = code_of(&archive);
                 assert!(code.is_err() || code == code_of(&sound));
             }
@@ -99,6 +100,7 @@ fn check_file(bytes: &[u8]) {
     }
     check_shared(&archive);
     check_rules(archive.rules());
+    check_field_rules(archive.field_rules());
     check_walk(&archive);
     check_error_pages(&archive);
     check_previous(&archive);
@@ -106,13 +108,35 @@ fn check_file(bytes: &[u8]) {
     let _ = verify(bytes, &mut |_, _| {});
 }
 
-/// Every block says the same in every version of HTTP, in each of its parts.
+/// Every block says the same in every version of HTTP, in each of its parts, and the block that it
+/// was made of stands before it.
 fn check_shared(archive: &Archive<'_>) {
-    for block in (0..).map_while(|id| archive.shared(SharedId(id)).ok()) {
+    for (id, block) in (0..).map_while(|id| Some((id, archive.shared(SharedId(id)).ok()?))) {
+        assert!(block.plain.is_none_or(|plain| plain.0 < id));
         check_fields(&block.full_fields());
         check_fields(&block.fields_without_type());
         check_fields(&block.not_modified_fields());
         assert_eq!(block.fields_without_type().h1, block.without_type());
+    }
+}
+
+/// Every rule for fields can be read and compared with any path, and names no placeholder that its
+/// pattern has not.
+fn check_field_rules(rules: &FieldRules) {
+    assert_eq!(rules.iter().count(), rules.len());
+    assert!(rules.len() <= RULES_MAX);
+    for path in [&b"/"[..], b"/tiles/a.b/c", b"/tiles/a.b", b"//", b"", b"/\0"] {
+        let about: Vec<u32> = rules.about(path).map(|(number, _)| number).collect();
+        assert!(about.is_sorted());
+        for (number, rule) in (0..).zip(rules.iter()) {
+            let captures = rule.pattern().matched(path);
+            assert_eq!(captures.is_some(), about.contains(&number), "{}", path.escape_ascii());
+            for part in rule.changes().filter_map(|change| change.value()).flatten() {
+                if let (ValuePart::Capture(number), Some(captures)) = (part, captures) {
+                    assert!(captures.get(number).is_some());
+                }
+            }
+        }
     }
 }
 

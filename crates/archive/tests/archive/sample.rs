@@ -4,9 +4,10 @@ use std::io::Cursor;
 
 use pinion_archive::layout::SINGLE_PAGE_KEY;
 use pinion_archive::{
-    Archive, BodyRef, Damage, Digest, ETag, Entry, EntryKind, External, Layout, NewEntry,
-    NewRepresentation, NewRule, NewShared, PathPart, Place, QueryValue, Representation, Role, Rule,
-    Scratch, SharedId, TargetPart, Writer, verify,
+    Archive, BodyRef, Damage, Digest, ETag, Entry, EntryKind, External, FieldPattern, FieldRule,
+    Layout, NewEntry, NewFieldChange, NewFieldRule, NewRepresentation, NewRule, NewShared,
+    PathPart, PatternPart, Place, QueryValue, Representation, Role, Rule, Scratch, SharedId,
+    TargetPart, ValuePart, Writer, verify,
 };
 use pinion_http::coding::Coding;
 
@@ -146,12 +147,59 @@ pub(crate) fn later_site() -> Vec<u8> {
     for (path, content) in CODE {
         w.code(path.as_bytes(), content.as_bytes()).expect("valid");
     }
+    add_field_rules(&mut w);
     finish(w)
+}
+
+/// Adds a rule for fields with all that it can have, and one for everything.
+fn add_field_rules(w: &mut MemoryWriter) {
+    let parts = [
+        PatternPart::Literal(b"/tiles/"),
+        PatternPart::Capture,
+        PatternPart::Literal(b"."),
+        PatternPart::Star,
+        PatternPart::Stars,
+    ];
+    let value = [ValuePart::Literal(b"</"), ValuePart::Capture(1), ValuePart::Capture(0)];
+    let link = NewFieldChange { name: b"Link", value: Some(&value) };
+    let no_frames = NewFieldChange { name: b"X-Frame-Options", value: None };
+    for (parts, changes) in
+        [(&parts[..], &[link, no_frames][..]), (&[PatternPart::Stars], &[no_frames])]
+    {
+        let encoded = FieldPattern::encode(parts).expect("a pattern");
+        let pattern = FieldPattern::of(&encoded);
+        w.field_rule(&NewFieldRule { pattern, changes }).expect("valid");
+    }
+    let block = NewShared {
+        role: Role::Ordinary,
+        status: 200,
+        content_type: None,
+        fields: &[],
+        not_modified: &[],
+    };
+    let plain = w.shared(&block).expect("well-formed");
+    let changed = NewShared { fields: &[("X-A", "1")], ..block };
+    w.shared_by_rules(&changed, plain).expect("well-formed");
+}
+
+/// Everything about the rules for fields of an archive, and which blocks they have changed.
+pub(crate) fn field_rules_of(archive: &Archive<'_>) -> Vec<String> {
+    let said = |rule: FieldRule<'_>| {
+        let parts: Vec<_> = rule.pattern().parts().collect();
+        let change = |change: pinion_archive::FieldChange<'_>| {
+            let value = change.value().map(Iterator::collect::<Vec<_>>);
+            format!("{} {value:?}", change.name().escape_ascii())
+        };
+        format!("{parts:?} {:?}", rule.changes().map(change).collect::<Vec<_>>())
+    };
+    let mut blocks = (0..).map_while(|id| archive.shared(SharedId(id)).ok());
+    let plain = format!("{:?}", blocks.by_ref().map(|block| block.plain).collect::<Vec<_>>());
+    archive.field_rules().iter().map(said).chain([plain]).collect()
 }
 
 /// Fields and content of the page of a status.
 pub(crate) fn error_page_of(archive: &Archive<'_>, status: u16) -> Option<(Vec<u8>, Vec<u8>)> {
-    archive.error_page(status).map(|page| (page.fields.h1.to_vec(), page.body.to_vec()))
+    archive.error_page(status).map(|page| (page.shared.full.to_vec(), page.body.to_vec()))
 }
 
 /// Paths and ages of the assets of earlier releases.

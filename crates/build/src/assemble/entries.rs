@@ -19,7 +19,7 @@ use crate::keys::{self, Fallback, Plan};
 use crate::media::MediaType;
 use crate::names::Names;
 use crate::rules::redirects::Redirect;
-use crate::rules::{ChangesId, Compiled, Rules, Site, Verdict, as_new_rule};
+use crate::rules::{ChangesId, Compiled, Rules, Site, Verdict, as_new_field_rule, as_new_rule};
 use crate::summary::{Fingerprinted, Shadowed, Summary, Warning};
 use crate::walk::relative;
 
@@ -105,6 +105,9 @@ impl<'a, W: Write + Seek> Assembly<'a, W> {
         self.rules_files(&rules_files)?;
         if let Some(paths) = &paths {
             self.write_rules(paths)?;
+        }
+        for rule in &rules.fields {
+            as_new_field_rule(rule, |rule| self.writer.field_rule(rule)).transpose()?;
         }
         self.take_over(&assets)?;
         for second in plan.second.iter().filter_map(|&number| resources.get(number)) {

@@ -305,7 +305,10 @@ impl Answers {
                 .entry((answer.fields, id))
                 .or_insert_with(|| is_same(&list, answer.fields, &block));
             let media = answer.media.map(|media| {
-                list.content_type.unwrap_or_else(|| media.field().into_owned()).into_bytes()
+                let takes_type = |purpose: Purpose| purpose.has_given_type();
+                let given =
+                    list.content_type.filter(|_| answer.fields.purpose.is_some_and(takes_type));
+                given.unwrap_or_else(|| media.field().into_owned()).into_bytes()
             });
             if !same || media.is_some_and(|found| found != block.media_type()) {
                 self.differs(&answer.path, answer.below, DifferenceReason::Fields);

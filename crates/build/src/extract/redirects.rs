@@ -4,7 +4,8 @@
 use std::path::Path;
 
 use pinion_archive::{
-    Archive, Damage, Entry, EntryKind, PathPart, QueryValue, Rule, Scratch, TargetPart,
+    Archive, Damage, Entry, EntryKind, PathPart, QueryValue, Rule, Scratch, SegmentPart,
+    SegmentPattern, TargetPart,
 };
 
 use crate::extract::layout;
@@ -34,7 +35,7 @@ pub(super) fn readable(archive: &Archive<'_>, line: String) -> Result<String, &'
                 layout::is_page(&entry) && (entry.target().is_some() || !path.ends_with(b"/"))
             })
     };
-    match rules.iter().any(|rule| leads_to_itself(rule, is_file).is_some()) {
+    match rules.iter().any(|rule| leads_to_itself(rule, is_file, |_| false).is_some()) {
         true => Err("a redirect that leads back to itself"),
         false => Ok(line),
     }
@@ -85,6 +86,7 @@ pub(super) fn line_of_rule(rule: &Rule<'_>) -> Result<String, &'static str> {
                 line.push(':');
                 line.push_str(names.last().map_or("", String::as_str));
             }
+            PathPart::Mixed(pattern) => push_segment(&mut line, pattern, &mut names, rule)?,
             PathPart::Rest { prefix } => {
                 names.push(SPLAT.to_owned());
                 line.push_str(&segment_text(prefix));
@@ -131,6 +133,47 @@ pub(super) fn line_of_rule(rule: &Rule<'_>) -> Result<String, &'static str> {
     }
     let force = if rule.is_forced() { "!" } else { "" };
     Ok(format!("{line}{to} {}{force}\n", rule.status()))
+}
+
+/// Writes a segment of texts and placeholders. A text that would be read as part of a name is
+/// escaped.
+fn push_segment(
+    line: &mut String,
+    pattern: SegmentPattern<'_>,
+    names: &mut Vec<String>,
+    rule: &Rule<'_>,
+) -> Result<(), &'static str> {
+    let is_used = |number: usize| {
+        let names_it = |part| part == TargetPart::Capture(number as u8);
+        rule.target().any(names_it)
+    };
+    let mut is_behind_name = false;
+    for part in pattern.parts() {
+        match part {
+            SegmentPart::Literal([first, rest @ ..]) if is_behind_name && is_name_byte(*first) => {
+                line.push_str(&format!("%{first:02X}"));
+                line.push_str(&segment_text(rest));
+            }
+            SegmentPart::Literal(text) => line.push_str(&segment_text(text)),
+            SegmentPart::Capture => {
+                let is_behind_letter = line.ends_with(|c: char| c.is_ascii_alphanumeric());
+                if is_behind_letter && !is_behind_name && !is_used(names.len()) {
+                    return Err(
+                        "a placeholder right behind a letter that the target does not name",
+                    );
+                }
+                names.push(format!("p{}", names.len()));
+                line.push(':');
+                line.push_str(names.last().map_or("", String::as_str));
+            }
+            SegmentPart::Star => {
+                names.push(SPLAT.to_owned());
+                line.push('*');
+            }
+        }
+        is_behind_name = part == SegmentPart::Capture;
+    }
+    Ok(())
 }
 
 const OTHER_QUERY: &str = "a redirect that treats the query as no line can say";
@@ -306,4 +349,40 @@ mod tests {
             ]
         );
     }
+
+    #[test]
+    fn segments_of_texts_and_placeholders() {
+        use SegmentPart::{Capture, Literal, Star};
+        let target = [TargetPart::Literal(b"/x/"), TargetPart::Capture(0)];
+        for (parts, expected) in [
+            (&[Literal(b"p-"), Capture][..], "/p-:p0 /x/:p0 301"),
+            (&[Capture, Literal(b"-x")], "/:p0%2Dx /x/:p0 301"),
+            (&[Capture, Literal(b"abc"), Capture], NAMELESS),
+            (&[Capture, Literal(b"ab-"), Capture], "/:p0%61b-:p1 /x/:p0 301"),
+            (&[Star, Literal(b".txt")], "/*.txt /x/:splat 301"),
+            (&[Literal(b"v"), Capture], "/v:p0 /x/:p0 301"),
+        ] {
+            let encoded = SegmentPattern::encode(parts).expect("a segment");
+            let path = [PathPart::Mixed(SegmentPattern::of(&encoded)), PathPart::Literal(b"z")];
+            for (path, end) in [(&path[..1], ""), (&path[..], "/z")] {
+                let rule = NewRule { path, target: &target, keeps_query: true, ..NewRule::EMPTY };
+                let line = lines(&[], &[rule]).remove(0);
+                let expected = expected.replacen(' ', &format!("{end} "), 1);
+                if line.starts_with('/') {
+                    assert_eq!(line, expected);
+                    let read = parse(Path::new("_redirects"), b"/", line.as_bytes());
+                    let stored: Vec<_> = path.to_vec();
+                    let rule = read.expect(&line).remove(0);
+                    assert_eq!(
+                        rule.path.iter().map(|part| part.stored()).collect::<Vec<_>>(),
+                        stored
+                    );
+                } else {
+                    assert_eq!(line, NAMELESS);
+                }
+            }
+        }
+    }
+
+    const NAMELESS: &str = "a placeholder right behind a letter that the target does not name";
 }

@@ -2,6 +2,8 @@
 
 use std::collections::HashMap;
 
+use pinion_http::field_list;
+
 use super::glob::Captured;
 use super::headers::{Change, FieldRule};
 use crate::fields::NEVER_CACHED;
@@ -132,6 +134,14 @@ impl FieldList {
         list
     }
 
+    /// Whether the fields are those of another list, whatever the media type.
+    pub(crate) fn has_same_fields(&self, other: &FieldList) -> bool {
+        let same = |one: &Field, other: &Field| one.pair() == other.pair();
+        self.fields.len() == other.fields.len()
+            && self.fields.iter().zip(&other.fields).all(|(one, other)| same(one, other))
+            && self.not_modified() == other.not_modified()
+    }
+
     /// All of them.
     pub(crate) fn all(&self) -> Vec<(&str, &str)> {
         self.fields.iter().map(Field::pair).collect()
@@ -169,8 +179,9 @@ impl FieldList {
             Some(_) if name.eq_ignore_ascii_case("set-cookie") => self.push(name, value),
             // Without its own the wrong coding would be taken from a cache.
             Some(field) if field.given || name.eq_ignore_ascii_case("vary") => {
-                field.value.push_str(", ");
-                field.value.push_str(value);
+                let mut joined = std::mem::take(&mut field.value).into_bytes();
+                field_list::join(&mut joined, 0, name.as_bytes(), value.as_bytes());
+                field.value = String::from_utf8_lossy(&joined).into_owned();
                 field.given = true;
             }
             Some(field) => {

@@ -11,9 +11,12 @@
 
 use std::collections::HashMap;
 
-use super::matching::{covers, covers_path, matches};
+use pinion_archive::SegmentPattern;
+
+use super::matching::{covers, covers_host, covers_path, matches};
 use super::redirects::{Part, Redirect, TargetPart};
-use crate::keys::Plan;
+use crate::keys::{Plan, index_url};
+use crate::limits::TARGETS_LOOKED_AT_MAX;
 use crate::options::Options;
 
 /// What is told about a rule that did not fail the build.
@@ -27,6 +30,8 @@ pub(crate) enum Doubt {
     Missing,
     /// Who follows it is led to it again.
     Around,
+    /// The site does not answer for its host.
+    ForeignHost,
 }
 
 /// What becomes of the entry of a path that the site has.
@@ -48,14 +53,56 @@ pub(crate) struct Site<'s> {
     aliases: Vec<&'s [u8]>,
     /// Whether the slash form that exists is redirected to from the other.
     pub(crate) slash_redirects: bool,
+    /// The hosts that it answers for; none: any.
+    pub(crate) hosts: &'s [String],
 }
 
 impl<'s> Site<'s> {
     /// All that files with these keys answer, by the plan of them.
-    pub(crate) fn of(files: &'s [&'s [u8]], plan: &'s Plan<'s>, options: &Options) -> Site<'s> {
+    pub(crate) fn of(files: &'s [&'s [u8]], plan: &'s Plan<'s>, options: &'s Options) -> Site<'s> {
         let mut aliases: Vec<&[u8]> = plan.aliases.iter().map(|&(_, alias)| alias).collect();
         aliases.sort_unstable();
-        Site { files, plan, aliases, slash_redirects: options.slash_redirects }
+        let (slash_redirects, hosts) = (options.slash_redirects, &*options.hosts);
+        Site { files, plan, aliases, slash_redirects, hosts }
+    }
+
+    /// Whether it is certain that requests for a host come to the site.
+    pub(crate) fn answers_for(&self, host: &[u8]) -> bool {
+        self.hosts.iter().any(|known| covers_host(Some(known.as_bytes()), Some(host)))
+    }
+
+    /// Whether requests for a host may come to the site; it may begin with `*.`.
+    fn may_answer_for(&self, host: &[u8]) -> bool {
+        let is_below = |known: &String| covers_host(Some(host), Some(known.as_bytes()));
+        self.hosts.is_empty() || self.answers_for(host) || self.hosts.iter().any(is_below)
+    }
+
+    /// Whether a rewrite may send something for some path: a path of the site is like its target.
+    fn may_send(&self, rule: &Redirect) -> bool {
+        if let Some(target) = rule.only_target() {
+            return self.sends(target);
+        }
+        let Some(TargetPart::Literal(begin)) = rule.target.first() else { return true };
+        let begin = begin.strip_suffix(b"/").unwrap_or(begin);
+        let is_filled = |part: &Part| match part {
+            Part::Literal(_) | Part::Capture => true,
+            Part::Mixed(encoded) => !SegmentPattern::of(encoded).has_star(),
+            Part::Rest(_) => false,
+        };
+        // Neither a `*` nor a value of the query need have anything in it.
+        let is_filled = rule.query.is_empty() && rule.path.iter().all(is_filled);
+        let least_bytes = usize::from(is_filled);
+        let paths = [self.files, &self.aliases, &self.plan.listings];
+        paths.into_iter().any(|paths| {
+            let first = paths.partition_point(|path| *path < begin);
+            let below = paths.get(first..).unwrap_or_default();
+            let mut below = below.iter().take_while(|path| path.starts_with(begin));
+            let mut looked_at = 0;
+            below.any(|path| {
+                looked_at += 1;
+                looked_at > TARGETS_LOOKED_AT_MAX || is_like_target(path, &rule.target, least_bytes)
+            })
+        })
     }
 
     /// Whether a path begins so.
@@ -65,6 +112,17 @@ impl<'s> Site<'s> {
             paths.get(place).is_some_and(|path| path.starts_with(begin))
         };
         is_below(self.files) || is_below(&self.aliases) || is_below(&self.plan.listings)
+    }
+
+    /// Whether a rewrite to a path sends something: a request for it would, perhaps by way of the
+    /// other slash form.
+    pub(crate) fn sends(&self, path: &[u8]) -> bool {
+        let has_other = || match path {
+            [] | [b'/'] | [.., b'/', b'/'] => false,
+            [without @ .., b'/'] => self.has(without),
+            _ => self.has(&[path, b"/"].concat()),
+        };
+        self.has(path) || (self.slash_redirects && has_other())
     }
 
     pub(crate) fn has(&self, path: &[u8]) -> bool {
@@ -146,7 +204,9 @@ impl<'r> Compiled<'r> {
                 placed.doubts.push((number, Doubt::Covered(earlier)));
                 continue;
             }
-            if !rule.is_redirect() && rule.only_target().is_some_and(|target| !site.has(target)) {
+            if rule.host.as_deref().is_some_and(|host| !site.may_answer_for(host)) {
+                placed.doubts.push((number, Doubt::ForeignHost));
+            } else if !rule.is_redirect() && !site.may_send(rule) {
                 placed.doubts.push((number, Doubt::Missing));
             }
             let is_entry = match rule.only_path() {
@@ -170,9 +230,12 @@ impl<'r> Compiled<'r> {
     ) -> bool {
         let Some(rule) = self.rules.get(number) else { return false };
         let forms = forms(path);
-        let there = forms.iter().any(|form| site.has(form));
+        let there = match site.slash_redirects {
+            true => forms.iter().any(|form| site.has(form)),
+            false => forms.iter().all(|form| site.has(form)),
+        };
         let is_first = rule.is_unconditional() && self.matching(path) == [number];
-        if there && !rule.force && site.slash_redirects {
+        if there && !rule.force {
             let guards = self.guards(number, path);
             if !guards {
                 placed.doubts.push((number, Doubt::FileFirst));
@@ -193,7 +256,7 @@ impl<'r> Compiled<'r> {
         let Some(rule) = self.rules.get(number) else { return false };
         let target = rule.only_target();
         rule.is_unconditional()
-            && target.is_some_and(|target| rule.is_redirect() || site.has(target))
+            && target.is_some_and(|target| rule.is_redirect() || site.sends(target))
     }
 
     /// Whether a forced rule would get requests for the path if this one were not before it.
@@ -233,12 +296,15 @@ impl<'r> Compiled<'r> {
         self.rules.get(number).is_some_and(|rule| rule.force)
     }
 
-    /// Whether a rewrite may look the path up. It means the file, whatever the rules say.
+    /// Whether a rewrite may look the path up, in either slash form. It means the file, whatever
+    /// the rules say.
     fn may_be_rewritten_to(&self, path: &[u8]) -> bool {
+        let without = |path: &[u8]| path.strip_suffix(b"/").unwrap_or(path).to_vec();
         let leads_there = |rule: &Redirect| match rule.target.first() {
-            _ if rule.only_target() == Some(path) => true,
-            Some(TargetPart::Literal(begin)) if rule.target.len() > 1 => path.starts_with(begin),
-            _ => false,
+            Some(TargetPart::Literal(begin)) if rule.target.len() > 1 => {
+                path.starts_with(&without(begin))
+            }
+            _ => rule.only_target().is_some_and(|target| without(target) == without(path)),
         };
         self.rewrites.iter().any(|&number| self.rules.get(number).is_some_and(leads_there))
     }
@@ -259,13 +325,53 @@ impl<'r> Compiled<'r> {
     }
 }
 
+/// Whether a target with captures may become a path of the site, or its other slash form. An index
+/// file is asked for by its folder, so it counts only if the target names it.
+fn is_like_target(path: &[u8], target: &[TargetPart], least_bytes: usize) -> bool {
+    let names_index = target.iter().any(|part| match part {
+        TargetPart::Literal(text) => text.windows(5).any(|name| name == b"index"),
+        TargetPart::Capture(_) => false,
+    });
+    let name = path.rsplit(|&byte| byte == b'/').next().unwrap_or_default();
+    let is_index = index_url(path).is_some() || name == b"index" || name == b"_index";
+    if is_index && !names_index {
+        return false;
+    }
+    let without = path.strip_suffix(b"/").unwrap_or(path);
+    let is_made_of = |path: &[u8]| is_made_of(path, target, least_bytes);
+    is_made_of(without) || is_made_of(&[without, b"/"].concat())
+}
+
+/// Whether a path is the texts of a target with at least so many bytes for each capture.
+fn is_made_of(path: &[u8], target: &[TargetPart], least_bytes: usize) -> bool {
+    // What is left of the path; and whether anything may stand before the next text.
+    let (mut rest, mut is_open) = (path, false);
+    let last = target.len().saturating_sub(1);
+    for (rank, part) in target.iter().enumerate() {
+        let TargetPart::Literal(text) = part else {
+            let Some(behind) = rest.get(least_bytes..) else { return false };
+            (rest, is_open) = (behind, true);
+            continue;
+        };
+        let at = match is_open {
+            false => rest.starts_with(text).then_some(0),
+            true if rank == last => rest.strip_suffix(&**text).map(<[u8]>::len),
+            true => rest.windows(text.len().max(1)).position(|place| place == &**text),
+        };
+        let Some(at) = at else { return false };
+        rest = rest.get(at + text.len()..).unwrap_or_default();
+        is_open = false;
+    }
+    is_open || rest.is_empty()
+}
+
 /// The rules that answer whatever is missing in and below some folder, whoever asks: no page for
 /// what is missing there ever does.
 pub(crate) fn of_whole_folders<'r>(rules: &'r [Redirect], site: &Site<'_>) -> Vec<&'r Redirect> {
     // A page that is not there, or none at all, is a matter for fallbacks once more; so is what
     // comes to the rules behind that one.
     let answers = |rule: &&Redirect| {
-        rule.is_redirect() || rule.only_target().is_some_and(|target| site.has(target))
+        rule.is_redirect() || rule.only_target().is_some_and(|target| site.sends(target))
     };
     // A rule that uses captures does not apply to a path with an escaped slash.
     let is_whole = |rule: &&Redirect| {
@@ -304,11 +410,18 @@ mod tests {
 
     /// Entries, walked rules, doubts and loops of a file, in short; then the verdicts about files.
     fn placed(text: &str) -> String {
+        placed_on(&[], text)
+    }
+
+    /// The same for a site with hosts.
+    fn placed_on(hosts: &[&str], text: &str) -> String {
+        let hosts: Vec<String> = hosts.iter().map(|host| (*host).to_owned()).collect();
         let rules = parse(Path::new("_redirects"), b"/", text.as_bytes()).expect(text);
         let plan = Plan::default();
         let mut files = FILES;
         files.sort_unstable();
-        let site = Site { files: &files, plan: &plan, aliases: Vec::new(), slash_redirects: true };
+        let (aliases, slash_redirects) = (Vec::new(), true);
+        let site = Site { files: &files, plan: &plan, aliases, slash_redirects, hosts: &hosts };
         let compiled = Compiled::new(&rules);
         let Placed { entries, walked, doubts } = compiled.place(&site);
         let Circles { certain, around } = compiled.circles(&site);
@@ -339,6 +452,8 @@ mod tests {
         assert_eq!(placed("http://h/* /file\n/a /c"), "walk 0, walk 1");
         assert_eq!(placed("/a /b\n/a /c"), "/a=0, /a/=0, 1 Covered(0)");
         assert_eq!(placed("/a /none 200"), "walk 0, 0 Missing");
+        assert_eq!(placed("/a /dir 200"), "/a=0, /a/=0");
+        assert_eq!(placed("/a /file/ 200"), "/a=0, /a/=0");
     }
 
     #[test]
@@ -370,6 +485,10 @@ mod tests {
     fn a_rewrite_means_the_file() {
         let text = "/file /b 301!\n/a /file 200";
         assert_eq!(placed(text), "/file/=0, /a=1, /a/=1, walk 0, /file RulesFirst");
+        let text = "/file /b 301!\n/a /file/ 200";
+        assert_eq!(placed(text), "/file/=0, /a=1, /a/=1, walk 0, /file RulesFirst");
+        let text = "/file /b 301!\n/a/* /file/:splat 200";
+        assert_eq!(placed(text), "/file/=0, walk 0, walk 1, /file RulesFirst");
     }
 
     #[test]
@@ -400,6 +519,56 @@ mod tests {
             ("/a/b/* /b/:splat 301!\n/a/* /a/b/:splat 301!", false),
         ] {
             assert_eq!(placed(text).contains("loop "), is_loop, "{text}: {}", placed(text));
+        }
+    }
+
+    /// A redirect to a host of the site comes back to it.
+    #[test]
+    fn hosts_of_the_site() {
+        for (hosts, text, expected) in [
+            (&[][..], "/* https://example.org/:splat 301!", "walk 0"),
+            (&["example.org"], "/* https://example.org/:splat 301!", "loop 0"),
+            (&["*.example.org"], "/* https://www.example.org/:splat 301!", "loop 0"),
+            (&["*.example.org"], "/* https://example.org/:splat 301!", "walk 0"),
+            (&["example.org"], "/* https://example.com/:splat 301!", "walk 0"),
+            (&["example.org"], "/a https://example.org/a", "loop 0"),
+            (&["example.org"], "/a https://example.org/b\n/b /a", "0 Around, 1 Around"),
+            (&["example.org"], "/a https://example.org/file", "/a=0, /a/=0"),
+            (&["example.org"], "http://example.com/* https://a.net/ 302!", "0 ForeignHost"),
+            (&["example.org"], "http://*.example.org/* https://a.net/ 302!", "0 ForeignHost"),
+            (&["*.example.org"], "http://a.example.org/* https://a.net/ 302!", "walk 0"),
+            (&["a.example.org"], "http://*.example.org/* https://a.net/ 302!", "walk 0"),
+        ] {
+            let found = placed_on(hosts, text);
+            assert!(found.contains(expected), "{hosts:?} {text}: {found}");
+            let is_certain = expected.contains("loop");
+            assert_eq!(found.contains("loop"), is_certain, "{hosts:?} {text}: {found}");
+            let is_foreign = expected.contains("ForeignHost");
+            assert_eq!(found.contains("ForeignHost"), is_foreign, "{hosts:?} {text}: {found}");
+        }
+    }
+
+    #[test]
+    fn rewrites_that_only_lead_to_404() {
+        for (text, is_missing) in [
+            ("/api/* /.netlify/functions/:splat 200", true),
+            ("/posts/* /posts/:splat.html 200!", true),
+            ("/i/* /:splat.html 200", true),
+            ("/i/* /:splat 200", false),
+            ("/i/* /:splat/ 200", false),
+            ("/i/* /ind:splat 200", true),
+            ("/i/* /index:splat 200", false),
+            ("/:x /index.:x 200", false),
+            ("/:x /fi:x 200", false),
+            ("/:x /dir/:x 200", true),
+            ("/a/* /dir/:splat 200", false),
+            ("/a/* /dir:splat 200", false),
+            ("/:x/* /f:x-:splat 200", true),
+            ("/x id=:id /f:id 200", false),
+            ("/x id=:id /g:id 404", true),
+            ("/x/* /file/:splat 302", false),
+        ] {
+            assert_eq!(placed(text).contains("Missing"), is_missing, "{text}: {}", placed(text));
         }
     }
 

@@ -140,8 +140,8 @@ impl<'s> Collector<'s> {
         kept.extend_from_slice(text);
     }
 
-    /// All of it, in its order.
-    pub(super) fn finish(self) -> Result<Rules, BuildError> {
+    /// All of it, in its order; what is wrong is left out if `lax`.
+    pub(super) fn finish(self, lax: bool) -> Result<Rules, BuildError> {
         let Collector { mut rules, by_folder, mut errors, problems, .. } = self;
         rules.redirects = by_folder.into_values().flatten().collect();
         if rules.redirects.len() > RULES_MAX
@@ -152,18 +152,21 @@ impl<'s> Collector<'s> {
         if !problems.is_empty() {
             return Err(BuildError::UnreadRules(problems));
         }
-        if !errors.is_empty() {
-            errors.sort();
+        errors.sort();
+        rules.redirects.truncate(RULES_MAX);
+        rules.fields.truncate(RULES_MAX);
+        if lax {
+            rules.warnings.extend(errors.into_iter().map(left_out));
+        } else if !errors.is_empty() {
             return Err(BuildError::Rules(errors));
         }
         Ok(rules)
     }
 
     fn take_fields(&mut self, file: &Path, text: &[u8]) {
-        let FieldRules { rules, elsewhere, empty } = match headers::parse(file, text) {
-            Ok(found) => found,
-            Err(found) => return self.errors.extend(found),
-        };
+        let (found, errors) = headers::parse_lines(file, text);
+        self.errors.extend(errors);
+        let FieldRules { rules, elsewhere, empty } = found;
         let fitted = self.patterns <= RULES_MAX;
         self.patterns += rules.len() + empty.len();
         if fitted && self.patterns > RULES_MAX {
@@ -177,10 +180,9 @@ impl<'s> Collector<'s> {
     }
 
     fn redirects(&mut self, file: &Path, folder: &[u8], text: &[u8]) -> Vec<Redirect> {
-        redirects::parse(file, folder, text).unwrap_or_else(|found| {
-            self.errors.extend(found);
-            Vec::new()
-        })
+        let (rules, errors) = redirects::parse_lines(file, folder, text);
+        self.errors.extend(errors);
+        rules
     }
 
     /// The file at `path` and what is in it; none when that cannot be told, which is noted of
@@ -196,6 +198,12 @@ impl<'s> Collector<'s> {
         }
         None
     }
+}
+
+/// The warning about a line that is left out.
+pub(super) fn left_out(error: RuleError) -> Warning {
+    let RuleError { file, line, column, expected } = error;
+    Warning::Rule { file, line, doubt: RuleDoubt::LeftOut { column, expected } }
 }
 
 /// A path that no message shows as if it were below the source: `rules` becomes `./rules`. The way
@@ -268,7 +276,7 @@ mod tests {
         let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("Cargo.toml");
         let mut files = Collector::new(Path::new("site"), "", &[]);
         files.take_named(&path, RulesFile::Redirects);
-        let Err(BuildError::UnreadRules(problems)) = files.finish() else { panic!("read") };
+        let Err(BuildError::UnreadRules(problems)) = files.finish(false) else { panic!("read") };
         let [Problem { reason: Reason::Changed, .. }] = &*problems else { panic!("{problems:?}") };
     }
 }

@@ -1,26 +1,29 @@
-//! Patterns of `_headers`: `*` stands for anything, also within a segment, `:name` for one whole
-//! segment. ASCII letters are equal in either case; a slash at the end does not matter.
+//! Patterns of `_headers`: `*` stands for anything, also within a segment, `:name` for a segment or
+//! a part of one. ASCII letters are equal in either case; a slash at the end does not matter. What
+//! a pattern matches is decided by the archive's own code, which a server has too.
+
+use pinion_archive::limits::RULE_CAPTURES_MAX;
+use pinion_archive::{FieldPattern, PatternPart, ValuePart};
 
 use super::decode::decoded;
+use super::pattern::{SPLAT, is_name_byte};
 use super::text::{Fault, Word};
 
 /// A pattern for paths.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Glob {
-    tokens: Vec<Token>,
-    /// Of the segments, in their order.
+    /// As an archive stores it.
+    encoded: Box<[u8]>,
+    /// Of the placeholders, in their order.
     names: Vec<String>,
 }
 
-#[derive(Clone, Debug, PartialEq, Eq)]
+/// A part of a pattern that owns its text.
+#[derive(PartialEq, Eq)]
 enum Token {
-    /// These bytes, in lower case.
-    Literal(Box<[u8]>),
-    /// A segment that is not empty, up to its end.
-    Segment,
-    /// Anything.
+    Literal(Vec<u8>),
+    Capture,
     Star,
-    /// As a segment of its own, with the slash before it: segments, or none.
     Stars,
 }
 
@@ -39,203 +42,201 @@ impl Glob {
         if let Some(at) = line.text.find(['?', '#']) {
             return Err(Fault::new(line.column_at(at), "a path without ? and #"));
         }
-        let mut glob = Glob { tokens: Vec::new(), names: Vec::new() };
+        let (mut tokens, mut names) = (Tokens::default(), Vec::new());
         let mut start = 0;
         for segment in line.text.split('/') {
             let word = Word { text: segment, column: line.column_at(start) };
             start += segment.len() + 1;
-            if segment.is_empty() {
-                continue;
-            }
-            if segment == "*" {
-                glob.tokens.push(Token::Stars);
-                continue;
-            }
-            glob.literal(b"/");
-            if let Some(name) = segment.strip_prefix(':') {
-                glob.tokens.push(Token::Segment);
-                glob.names.push(name.to_owned());
-                continue;
-            }
-            let mut offset = 0;
-            for piece in segment.split('*') {
-                if offset > 0 && glob.tokens.last() != Some(&Token::Star) {
-                    glob.tokens.push(Token::Star);
-                }
-                glob.literal(&decoded(Word { text: piece, column: word.column_at(offset) })?);
-                offset += piece.len() + 1;
+            match segment {
+                "" => {}
+                "*" => tokens.0.push(Token::Stars),
+                _ => tokens.take_segment(word, &mut names)?,
             }
         }
-        Ok(glob)
+        if names.len() > RULE_CAPTURES_MAX {
+            let expected = format!("at most {RULE_CAPTURES_MAX} placeholders");
+            return Err(Fault::new(line.column, expected));
+        }
+        let parts: Vec<PatternPart<'_>> = tokens.0.iter().map(Token::part).collect();
+        let encoded = FieldPattern::encode(&parts)
+            .map_err(|_| Fault::new(line.column, "a path that an archive can hold"))?;
+        Ok(Glob { encoded: encoded.into(), names })
+    }
+
+    /// As an archive has it.
+    pub(crate) fn pattern(&self) -> FieldPattern<'_> {
+        FieldPattern::of(&self.encoded)
     }
 
     /// Whether it is about a path, decoded.
     #[must_use]
     pub fn matches(&self, path: &[u8]) -> bool {
-        self.captured(path).is_some()
+        self.pattern().matched(path).is_some()
     }
 
     /// Whether it may differ from path to path what the placeholders in `text` stand for.
     pub(crate) fn is_used_in(&self, text: &str) -> bool {
-        let has_star = self.tokens.iter().any(|token| matches!(token, Token::Star | Token::Stars));
-        (has_star && text.contains(":splat"))
-            || self.names.iter().any(|name| text.contains(&format!(":{name}")))
+        self.parts(text).iter().any(|part| matches!(part, ValuePart::Capture(_)))
     }
 
-    /// What the placeholders stand for, if the path is one that the pattern is about. A star takes
-    /// as little as it can, and all if it is the last.
+    /// What the placeholders stand for, if the path is one that the pattern is about.
     pub(crate) fn captured(&self, path: &[u8]) -> Option<Captured> {
-        let whole = Walk::new(self, path).run();
-        let without = path.strip_suffix(b"/");
-        whole.or_else(|| without.and_then(|path| Walk::new(self, path).run()))
+        let captures = self.pattern().matched(path)?;
+        let numbers = 1..=self.names.len() as u8;
+        Some(Captured {
+            segments: numbers.filter_map(|number| captures.get(number)).map(Into::into).collect(),
+            splat: captures.get(0).map(Into::into),
+        })
     }
 
     /// Whether it is about everything in and below a folder, whose path ends with a slash.
     #[must_use]
     pub fn covers_folder(&self, folder: &[u8]) -> bool {
-        let (literal, stars): (&[u8], _) = match self.tokens.as_slice() {
-            [Token::Stars] => (b"", true),
-            [Token::Literal(literal), Token::Stars] => (literal, true),
-            _ => (b"", false),
-        };
-        stars
-            && match folder.split_at_checked(literal.len()) {
-                Some((begin, rest)) => {
-                    begin.eq_ignore_ascii_case(literal) && rest.starts_with(b"/")
-                }
-                None => false,
-            }
+        self.pattern().covers_folder(folder)
     }
 
     /// `text` with what its placeholders stand for, escaped as in a URL.
     pub(crate) fn filled(&self, text: &str, captured: &Captured) -> String {
-        let splat = captured.splat.as_deref().map(|splat| ("splat", splat));
-        let named = self.names.iter().map(String::as_str);
-        let named = named.zip(captured.segments.iter().map(|segment| &**segment));
-        // Longer names first: `:page` is not `:pa` and `ge`.
-        let mut values: Vec<(&str, &[u8])> = splat.into_iter().chain(named).collect();
-        values.sort_by_key(|(name, _)| std::cmp::Reverse(name.len()));
-        let mut out = String::with_capacity(text.len());
-        let mut rest = text;
-        while let Some(colon) = rest.find(':') {
-            let (before, behind) = rest.split_at(colon);
-            let behind = behind.get(1..).unwrap_or_default();
-            out.push_str(before);
-            match values.iter().find(|(name, _)| behind.starts_with(name)) {
-                Some((name, value)) => {
-                    out.push_str(&String::from_utf8_lossy(&crate::keys::escaped(value)));
-                    rest = behind.get(name.len()..).unwrap_or_default();
-                }
-                None => {
-                    out.push(':');
-                    rest = behind;
+        let mut out = Vec::with_capacity(text.len());
+        for part in self.parts(text) {
+            match part {
+                ValuePart::Literal(text) => out.extend_from_slice(text),
+                ValuePart::Capture(number) => {
+                    let value = match usize::from(number).checked_sub(1) {
+                        None => captured.splat.as_deref(),
+                        Some(rank) => captured.segments.get(rank).map(|segment| &**segment),
+                    };
+                    out.extend_from_slice(&crate::keys::escaped(value.unwrap_or_default()));
                 }
             }
         }
-        out.push_str(rest);
-        out
+        String::from_utf8_lossy(&out).into_owned()
+    }
+
+    /// `text` cut at the placeholders of the pattern.
+    pub(crate) fn parts<'t>(&self, text: &'t str) -> Vec<ValuePart<'t>> {
+        let is_star = |part| matches!(part, PatternPart::Star | PatternPart::Stars);
+        let splat = self.pattern().parts().any(is_star).then_some((SPLAT, 0));
+        let named = self.names.iter().map(String::as_str).zip(1..);
+        // Longer names first: `:page` is not `:pa` and `ge`.
+        let mut known: Vec<(&str, u8)> = splat.into_iter().chain(named).collect();
+        known.sort_by_key(|(name, _)| std::cmp::Reverse(name.len()));
+        let (mut parts, mut start, mut at) = (Vec::new(), 0, 0);
+        let literal = |start: usize, end: usize| {
+            let text = text.as_bytes().get(start..end).filter(|text| !text.is_empty());
+            text.map(ValuePart::Literal)
+        };
+        while let Some(found) = text.get(at..).and_then(|rest| rest.find(':')) {
+            let colon = at + found;
+            at = colon + 1;
+            let behind = text.get(at..).unwrap_or_default();
+            if let Some((name, number)) = known.iter().find(|(name, _)| behind.starts_with(name)) {
+                parts.extend(literal(start, colon));
+                parts.push(ValuePart::Capture(*number));
+                at += name.len();
+                start = at;
+            }
+        }
+        parts.extend(literal(start, text.len()));
+        parts
+    }
+}
+
+/// The parts of a pattern, literals next to each other as one.
+#[derive(Default)]
+struct Tokens(Vec<Token>);
+
+impl Tokens {
+    fn take_segment(&mut self, segment: Word<'_>, names: &mut Vec<String>) -> Result<(), Fault> {
+        self.literal(b"/");
+        let mut start = 0;
+        while let Some((at, special)) = next_special(segment.text, start) {
+            self.text(segment, start..at)?;
+            match special {
+                Special::Star if self.0.last() != Some(&Token::Star) => self.0.push(Token::Star),
+                Special::Star => {}
+                Special::Name(name) => {
+                    self.0.push(Token::Capture);
+                    names.push(name.to_owned());
+                }
+            }
+            start = at + special.bytes();
+        }
+        self.text(segment, start..segment.text.len())
+    }
+
+    /// Adds a piece of a segment, decoded.
+    fn text(&mut self, segment: Word<'_>, range: std::ops::Range<usize>) -> Result<(), Fault> {
+        let column = segment.column_at(range.start);
+        let text = segment.text.get(range).unwrap_or_default();
+        self.literal(&decoded(Word { text, column })?);
+        Ok(())
     }
 
     fn literal(&mut self, bytes: &[u8]) {
         let bytes = bytes.to_ascii_lowercase();
-        match self.tokens.last_mut() {
+        match self.0.last_mut() {
             _ if bytes.is_empty() => {}
-            Some(Token::Literal(literal)) => *literal = [&**literal, &bytes].concat().into(),
-            _ => self.tokens.push(Token::Literal(bytes.into())),
+            Some(Token::Literal(literal)) => literal.extend_from_slice(&bytes),
+            _ => self.0.push(Token::Literal(bytes)),
         }
     }
 }
 
-/// One comparison. Between two stars a pattern fits at a place in one way only, so it is enough to
-/// come back to the last star: the time is at most pattern × path.
-struct Walk<'g, 'p> {
-    tokens: &'g [Token],
-    path: &'p [u8],
-    segments: Vec<&'p [u8]>,
-    /// The last star: behind it in the tokens, where it began, where it ends, segments before it.
-    back: Option<(usize, usize, usize, usize)>,
-    splat: Option<(usize, usize)>,
-    stars: usize,
+impl Token {
+    fn part(&self) -> PatternPart<'_> {
+        match self {
+            Token::Literal(text) => PatternPart::Literal(text),
+            Token::Capture => PatternPart::Capture,
+            Token::Star => PatternPart::Star,
+            Token::Stars => PatternPart::Stars,
+        }
+    }
 }
 
-impl<'g, 'p> Walk<'g, 'p> {
-    fn new(glob: &'g Glob, path: &'p [u8]) -> Walk<'g, 'p> {
-        // The pattern `/` has no tokens: it is the path without its slash.
-        let path = if path == b"/" && glob.tokens.is_empty() { b"" } else { path };
-        Walk { tokens: &glob.tokens, path, segments: Vec::new(), back: None, splat: None, stars: 0 }
-    }
+/// What is no text in a segment.
+enum Special<'t> {
+    Star,
+    Name(&'t str),
+}
 
-    fn run(mut self) -> Option<Captured> {
-        let tokens = self.tokens;
-        let (mut token, mut at) = (0, 0);
-        loop {
-            let step = match tokens.get(token) {
-                None => (at == self.path.len()).then_some(at),
-                Some(Token::Literal(literal)) => self.literal(at, literal),
-                Some(Token::Segment) => self.segment(at),
-                Some(star) => self.star(token, at, *star == Token::Stars),
-            };
-            match step {
-                Some(_) if token >= tokens.len() => return Some(self.captured()),
-                Some(behind) => (token, at) = (token + 1, behind),
-                None => (token, at) = self.come_back()?,
+impl Special<'_> {
+    /// Length in the segment.
+    fn bytes(&self) -> usize {
+        match self {
+            Special::Star => 1,
+            Special::Name(name) => 1 + name.len(),
+        }
+    }
+}
+
+/// The first star or placeholder of a segment from a place on. A colon begins a placeholder at the
+/// front of a segment, and behind whatever is no letter or digit: `/p-:id`, but not `/File:Name`.
+fn next_special(segment: &str, from: usize) -> Option<(usize, Special<'_>)> {
+    let bytes = segment.as_bytes();
+    (from..bytes.len()).find_map(|at| {
+        let before = at.checked_sub(1).and_then(|before| bytes.get(before));
+        let begins = !before.is_some_and(u8::is_ascii_alphanumeric) || at == from && from > 0;
+        match bytes.get(at) {
+            Some(b'*') => Some((at, Special::Star)),
+            Some(b':') if begins => {
+                let name = name_at(segment, at + 1);
+                (!name.is_empty()).then_some((at, Special::Name(name)))
             }
+            _ => None,
         }
-    }
+    })
+}
 
-    fn literal(&self, at: usize, literal: &[u8]) -> Option<usize> {
-        let piece = self.path.get(at..at + literal.len())?;
-        piece.eq_ignore_ascii_case(literal).then_some(at + literal.len())
+/// The name of a placeholder: letters, digits and `_`; also `-` where nothing else follows in the
+/// segment.
+fn name_at(segment: &str, start: usize) -> &str {
+    let rest = segment.get(start..).unwrap_or_default();
+    if start == 1 && rest.bytes().all(is_name_byte) {
+        return rest;
     }
-
-    fn segment(&mut self, at: usize) -> Option<usize> {
-        let rest = self.path.get(at..)?;
-        let length = rest.iter().position(|&byte| byte == b'/').unwrap_or(rest.len());
-        let segment = rest.get(..length).filter(|segment| !segment.is_empty())?;
-        self.segments.push(segment);
-        Some(at + length)
-    }
-
-    /// Begins a star with nothing in it, or with all when nothing is behind it.
-    fn star(&mut self, token: usize, at: usize, whole: bool) -> Option<usize> {
-        let rest = self.path.get(at..)?;
-        if whole && !(rest.is_empty() || rest.starts_with(b"/")) {
-            return None;
-        }
-        let last = token + 1 == self.tokens.len();
-        let end = if last { self.path.len() } else { at };
-        // The slash before a segment of its own does not belong to what it stands for.
-        let start = if whole && !rest.is_empty() { at + 1 } else { at };
-        self.stars += 1;
-        if self.stars == 1 {
-            self.splat = Some((start, end));
-        }
-        self.back = (!last).then_some((token + 1, start, end, self.segments.len()));
-        Some(end)
-    }
-
-    /// The last star takes one byte more.
-    fn come_back(&mut self) -> Option<(usize, usize)> {
-        let (token, start, end, segments) = self.back?;
-        let end = end + 1;
-        if end > self.path.len() {
-            return None;
-        }
-        self.back = Some((token, start, end, segments));
-        self.segments.truncate(segments);
-        if self.stars == 1 {
-            self.splat = Some((start, end));
-        }
-        Some((token, end))
-    }
-
-    fn captured(self) -> Captured {
-        let splat = self.splat.map(|(start, end)| self.path.get(start..end).unwrap_or_default());
-        Captured {
-            segments: self.segments.into_iter().map(Into::into).collect(),
-            splat: splat.map(Into::into),
-        }
-    }
+    let is_end = |byte: u8| !byte.is_ascii_alphanumeric() && byte != b'_';
+    rest.get(..rest.bytes().position(is_end).unwrap_or(rest.len())).unwrap_or_default()
 }
 
 #[cfg(test)]
@@ -261,6 +262,11 @@ mod tests {
             ("/:x/b*", &["/a/b", "/a/bc/d"], &["/b", "/a/c"]),
             ("/*/:x/z", &["/a/z", "/a/b/z", "/a/b/c/z"], &["/z", "/a/zz"]),
             ("/%C3%A4 b", &["/\u{e4} b"], &["/%C3%A4 b"]),
+            ("/assets/:name.css", &["/assets/a.css", "/Assets/a.b.CSS/"], &["/assets/a/b.css"]),
+            ("/p-:id", &["/p-1", "/p-1-2/"], &["/p-", "/p-1/2", "/q-1"]),
+            ("/*.:extension", &["/a.b", "/a/b.c"], &["/a", "/a.b/c", "/a."]),
+            ("/:year-:month/x", &["/1-2/x", "/1-2-3/x"], &["/1/x", "/1-/x"]),
+            ("/File:Name", &["/file:name"], &["/filex"]),
         ] {
             let glob = glob(pattern);
             for path in yes {
@@ -281,6 +287,9 @@ mod tests {
             ("/*/x/:y", "/a/b/x/c", ":splat :y :z https://h:80", "a/b c :z https://h:80"),
             ("/a*c", "/abbc", ":splat", "bb"),
             ("/:pa/:page", "/1/2", ":page:pa", "21"),
+            ("/:a-:b.css", "/x-y-z.css", ":b :a", "y-z x"),
+            ("/*.:extension", "/a.b/c.d", ":splat|:extension", "a.b/c|d"),
+            ("/:my-name/x", "/1/x", ":my-name", "1"),
         ] {
             let glob = glob(pattern);
             let captured = glob.captured(path.as_bytes()).expect(path);

@@ -66,10 +66,17 @@ pub struct FieldRules {
 /// # Errors
 /// Everything that is wrong, in the order of the file.
 pub fn parse(file: &Path, text: &[u8]) -> Result<FieldRules, Vec<RuleError>> {
+    let (found, errors) = parse_lines(file, text);
+    if errors.is_empty() { Ok(found) } else { Err(errors) }
+}
+
+/// Reads a file like [`parse`]: what the lines that are right say, and what is wrong in others.
+pub(super) fn parse_lines(file: &Path, text: &[u8]) -> (FieldRules, Vec<RuleError>) {
     let (mut found, mut errors) = (FieldRules::default(), Vec::new());
     // Where the next field goes.
     let mut place = Below::Nothing;
     for (number, line) in lines(text) {
+        let line_begins_pattern = line.as_ref().is_ok_and(|line| line.text.starts_with('/'));
         let read = line.and_then(|line| match Line::of(line)? {
             Line::Path(pattern) => {
                 place.begin(&mut found, number, Some(pattern));
@@ -83,7 +90,7 @@ pub fn parse(file: &Path, text: &[u8]) -> Result<FieldRules, Vec<RuleError>> {
         });
         if let Err(fault) = read {
             errors.push(fault.at(file, number));
-            place.excuse();
+            place.excuse(line_begins_pattern);
         }
         if found.rules.len() > RULES_MAX {
             errors.push(Fault::new(1, format!("at most {RULES_MAX} patterns")).at(file, number));
@@ -92,7 +99,7 @@ pub fn parse(file: &Path, text: &[u8]) -> Result<FieldRules, Vec<RuleError>> {
     }
     found.empty.extend(found.rules.iter().filter(|rule| rule.changes.is_empty()).map(|r| r.line));
     found.rules.retain(|rule| !rule.changes.is_empty());
-    if errors.is_empty() { Ok(found) } else { Err(errors) }
+    (found, errors)
 }
 
 /// What a line of fields stands below.
@@ -127,9 +134,10 @@ impl Below {
         Ok(())
     }
 
-    /// A pattern that is wrong is told once; its fields are not told too.
-    fn excuse(&mut self) {
-        if matches!(self, Below::Nothing) {
+    /// A pattern that is wrong is told once; its fields are not told too, and are not those of the
+    /// pattern before it.
+    fn excuse(&mut self, is_pattern: bool) {
+        if is_pattern || matches!(self, Below::Nothing) {
             *self = Below::LeftOut;
         }
     }

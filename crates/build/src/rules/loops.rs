@@ -1,5 +1,6 @@
 //! Redirects that a client who follows them comes back to.
 
+use pinion_archive::{SegmentPart, SegmentPattern};
 use pinion_http::target::decode_path;
 
 use super::compile::{Compiled, Site, forms};
@@ -23,11 +24,13 @@ impl Compiled<'_> {
         let next = self.next_rules(site);
         for (number, rule) in self.rules.iter().enumerate() {
             let comes_there = |to: Vec<u8>| !self.is_taken_before(number, &to);
-            if leads_to_itself(rule, |path| site.has(path)).is_some_and(comes_there) {
+            let is_own = |host: &[u8]| site.answers_for(host);
+            if leads_to_itself(rule, |path| site.has(path), is_own).is_some_and(comes_there) {
                 circles.certain.push(number);
                 continue;
             }
-            let around = leads_around(rule, |begin| site.has_below(begin)).is_some_and(comes_there)
+            let has_below = |begin: &[u8]| site.has_below(begin);
+            let around = leads_around(rule, has_below, is_own).is_some_and(comes_there)
                 || is_in_circle(&next, number);
             // One that never applies leads nowhere.
             if around && self.covered_by(number).is_none() {
@@ -46,7 +49,7 @@ impl Compiled<'_> {
     /// For each redirect to one path the rule that certainly sends on whoever follows it.
     fn next_rules(&self, site: &Site<'_>) -> Vec<Option<usize>> {
         let next = |rule: &Redirect| {
-            let path = next_path(rule)?;
+            let path = next_path(rule, |host| site.answers_for(host))?;
             let &next = self.matching(&path).first()?;
             let rule = self.rules.get(next).filter(|rule| rule.is_unconditional())?;
             let is_file = || forms(without_slash(&path)).iter().any(|form| site.has(form));
@@ -67,14 +70,17 @@ fn is_in_circle(next: &[Option<usize>], number: usize) -> bool {
 /// earlier rule takes that path, which is for the caller to see.
 ///
 /// What `/docs/* /docs/latest/:splat` leads to may be a file, which comes first unless the rule is
-/// forced; `has` tells the paths of the site. What no path can have stands for the captures, so
-/// that what holds for it holds for all.
-pub(crate) fn leads_to_itself(rule: &Redirect, has: impl Fn(&[u8]) -> bool) -> Option<Vec<u8>> {
+/// forced; `has` tells the paths of the site, and `is_own` its hosts. What no path can have stands
+/// for the captures, so that what holds for it holds for all.
+pub(crate) fn leads_to_itself(
+    rule: &Redirect,
+    has: impl Fn(&[u8]) -> bool,
+    is_own: impl Fn(&[u8]) -> bool,
+) -> Option<Vec<u8>> {
     let same_host = match (&rule.target_host, &rule.host) {
         (None, _) => true,
         (Some(target), Some(host)) => covers_host(Some(host), Some(target)),
-        // It is not known which hosts the site has.
-        (Some(_), None) => false,
+        (Some(target), None) => is_own(target),
     };
     // A target with a query of its own may not have what the rule asks for.
     let same_query = rule.query.is_empty() || rule.keeps_query;
@@ -91,10 +97,13 @@ pub(crate) fn leads_to_itself(rule: &Redirect, has: impl Fn(&[u8]) -> bool) -> O
 
 /// Where the rule leads to, if who follows it is sent on by it again unless a file comes first, and
 /// there is none: `/a/* /a/b/:splat` without a file below `/a/b/`. `has_below` tells whether a path
-/// of the site begins with what is given.
-pub(crate) fn leads_around(rule: &Redirect, has_below: impl Fn(&[u8]) -> bool) -> Option<Vec<u8>> {
-    let is_plain = rule.is_redirect() && rule.is_unconditional() && rule.target_host.is_none();
-    if !is_plain || rule.only_target().is_some() {
+/// of the site begins with what is given, and `is_own` whether a host is one of the site's.
+pub(crate) fn leads_around(
+    rule: &Redirect,
+    has_below: impl Fn(&[u8]) -> bool,
+    is_own: impl Fn(&[u8]) -> bool,
+) -> Option<Vec<u8>> {
+    if !stays_here(rule, is_own) || rule.only_target().is_some() {
         return None;
     }
     let (_, captures) = sample(&rule.path);
@@ -106,28 +115,41 @@ pub(crate) fn leads_around(rule: &Redirect, has_below: impl Fn(&[u8]) -> bool) -
 }
 
 /// The path that a redirect of one path leads to on the same host, whoever asks.
-fn next_path(rule: &Redirect) -> Option<Vec<u8>> {
-    let is_plain = rule.is_redirect() && rule.is_unconditional() && rule.target_host.is_none();
-    rule.only_target().filter(|_| is_plain)?;
+fn next_path(rule: &Redirect, is_own: impl Fn(&[u8]) -> bool) -> Option<Vec<u8>> {
+    rule.only_target().filter(|_| stays_here(rule, is_own))?;
     target_path(rule, &[])
+}
+
+/// Whether a rule redirects whoever asks for its path to the same site.
+fn stays_here(rule: &Redirect, is_own: impl Fn(&[u8]) -> bool) -> bool {
+    let is_here = rule.target_host.as_deref().is_none_or(is_own);
+    rule.is_redirect() && rule.is_unconditional() && is_here
 }
 
 /// A path that the parts stand for, and what the captures in it are.
 fn sample(parts: &[Part]) -> (Vec<u8>, Vec<Vec<u8>>) {
     let (mut path, mut captures) = (Vec::new(), Vec::new());
+    let mut capture = |path: &mut Vec<u8>| {
+        let unlike_any = vec![1, captures.len() as u8 + 1];
+        path.extend_from_slice(&unlike_any);
+        captures.push(unlike_any);
+    };
     for part in parts {
         path.push(b'/');
-        let unlike_any = [1, captures.len() as u8 + 1];
         match part {
             Part::Literal(segment) => path.extend_from_slice(segment),
-            Part::Capture => {
-                path.extend_from_slice(&unlike_any);
-                captures.push(unlike_any.to_vec());
+            Part::Capture => capture(&mut path),
+            Part::Mixed(encoded) => {
+                for part in SegmentPattern::of(encoded).parts() {
+                    match part {
+                        SegmentPart::Literal(text) => path.extend_from_slice(text),
+                        SegmentPart::Capture | SegmentPart::Star => capture(&mut path),
+                    }
+                }
             }
             Part::Rest(prefix) => {
                 path.extend_from_slice(prefix);
-                path.extend_from_slice(&unlike_any);
-                captures.push(unlike_any.to_vec());
+                capture(&mut path);
             }
         }
     }

@@ -1,29 +1,12 @@
 //! Which paths a rule of `_redirects` is about, told when the archive is built.
 
+use pinion_archive::{SegmentPart, SegmentPattern, path_matches};
+
 use super::redirects::{Part, Redirect};
 
 /// Whether a path, decoded, is one that the parts stand for. A slash at its end does not matter.
 pub(super) fn matches(parts: &[Part], path: &[u8]) -> bool {
-    let mut rest = segments(path);
-    for part in parts {
-        match (part, rest) {
-            (Part::Rest(prefix), None) => return prefix.is_empty(),
-            (Part::Rest(prefix), Some(rest)) => return rest.starts_with(prefix),
-            (_, None) => return false,
-            (Part::Literal(_) | Part::Capture, Some(path)) => {
-                let (segment, behind) = first(path);
-                let fits = match part {
-                    Part::Literal(literal) => **literal == *segment,
-                    _ => !segment.is_empty(),
-                };
-                if !fits {
-                    return false;
-                }
-                rest = behind;
-            }
-        }
-    }
-    rest.is_none()
+    path_matches(parts.iter().map(Part::stored), path, &mut |_| {})
 }
 
 /// Whether every request that `rule` matches is matched by `earlier` too.
@@ -33,23 +16,58 @@ pub(super) fn covers(earlier: &Redirect, rule: &Redirect) -> bool {
         && earlier.query.iter().all(|wanted| rule.query.contains(wanted))
 }
 
-/// Whether every path of `parts` is one of `wider`.
+/// Whether it is certain that every path of `parts` is one of `wider`.
 pub(super) fn covers_path(wider: &[Part], parts: &[Part]) -> bool {
     match (wider, parts) {
         ([], []) => true,
         ([Part::Rest(prefix)], []) => prefix.is_empty(),
         ([Part::Rest(prefix)], [first, ..]) => match first {
             Part::Literal(begin) | Part::Rest(begin) => begin.starts_with(prefix),
+            Part::Mixed(encoded) => begin_of(encoded).starts_with(prefix),
             Part::Capture => prefix.is_empty(),
         },
         ([Part::Literal(a), wider @ ..], [Part::Literal(b), parts @ ..]) => {
             a == b && covers_path(wider, parts)
         }
-        ([Part::Capture, wider @ ..], [Part::Literal(_) | Part::Capture, parts @ ..]) => {
+        ([Part::Capture, wider @ ..], [part, parts @ ..]) => {
+            let is_segment = match part {
+                Part::Literal(_) | Part::Capture => true,
+                Part::Mixed(encoded) => !SegmentPattern::of(encoded).has_star(),
+                Part::Rest(_) => false,
+            };
+            is_segment && covers_path(wider, parts)
+        }
+        ([Part::Mixed(a), wider @ ..], [Part::Mixed(b), parts @ ..]) if a == b => {
             covers_path(wider, parts)
         }
-        _ => false,
+        // What stands for one path only can be asked about.
+        (_, parts) => {
+            let is_literal = |part: &Part| matches!(part, Part::Literal(_));
+            let has_mixed = wider.iter().any(|part| matches!(part, Part::Mixed(_)));
+            let is_one_path = !parts.is_empty() && parts.iter().all(is_literal);
+            has_mixed && is_one_path && matches(wider, &path_of(parts))
+        }
     }
+}
+
+/// The text that a segment begins with.
+fn begin_of(encoded: &[u8]) -> &[u8] {
+    match SegmentPattern::of(encoded).parts().next() {
+        Some(SegmentPart::Literal(text)) => text,
+        _ => b"",
+    }
+}
+
+/// The path of texts alone.
+fn path_of(parts: &[Part]) -> Vec<u8> {
+    let mut path = Vec::new();
+    for part in parts {
+        path.push(b'/');
+        if let Part::Literal(segment) = part {
+            path.extend_from_slice(segment);
+        }
+    }
+    path
 }
 
 /// Whether a pattern for hosts holds for all that another one holds for.
@@ -61,23 +79,6 @@ pub(super) fn covers_host(wider: Option<&[u8]>, host: Option<&[u8]>) -> bool {
             let below = wider.strip_prefix(b"*").is_some_and(|end| host.ends_with(end));
             wider == host || below
         }
-    }
-}
-
-/// What stands behind the first slash, without one at the end; None when there is nothing.
-fn segments(path: &[u8]) -> Option<&[u8]> {
-    let rest = path.strip_prefix(b"/").filter(|rest| !rest.is_empty())?;
-    Some(rest.strip_suffix(b"/").unwrap_or(rest))
-}
-
-/// The first segment, and those behind it.
-fn first(path: &[u8]) -> (&[u8], Option<&[u8]>) {
-    match path.iter().position(|&byte| byte == b'/') {
-        Some(slash) => {
-            let (segment, behind) = path.split_at(slash);
-            (segment, behind.get(1..))
-        }
-        None => (path, None),
     }
 }
 
@@ -107,6 +108,9 @@ mod tests {
             ("/x/a*", &["/x/a", "/x/ab/c"], &["/x", "/x/", "/x/b"]),
             ("/:x", &["/a", "/a/"], &["/", "//", "/a/b"]),
             ("/:x/b", &["/a/b", "/a/b/"], &["/b", "//b", "/a/c"]),
+            ("/*.txt", &["/a.txt", "/a/b.txt/"], &["/a", "/a.txt/b"]),
+            ("/a/*/b", &["/a/x/b", "/a/x/y/b/", "/a//b"], &["/a/b", "/a/x"]),
+            ("/p-:id", &["/p-1", "/p-1/"], &["/p-", "/p-1/2"]),
         ] {
             let parts = parts(from);
             yes.iter().for_each(|path| assert!(matches(&parts, path.as_bytes()), "{from} {path}"));
@@ -130,19 +134,18 @@ mod tests {
     }
 
     fn path() -> impl Strategy<Value = String> {
-        prop::collection::vec("(a|b|ab)", 0..4).prop_map(|names| format!("/{}", names.join("/")))
+        prop::collection::vec("(a|b|ab|a-b|-b)", 0..4)
+            .prop_map(|names| format!("/{}", names.join("/")))
     }
 
     fn pattern() -> impl Strategy<Value = String> {
-        let segment = prop_oneof!["(a|b|ab)", Just(":x".to_owned()), Just(":y".to_owned())];
-        (prop::collection::vec(segment, 0..3), prop::option::of("(a|b)?\\*")).prop_filter_map(
-            "a name twice",
-            |(mut names, rest)| {
-                names.extend(rest);
-                let twice = |name: &str| names.iter().filter(|known| *known == name).count() > 1;
-                (!twice(":x") && !twice(":y")).then(|| format!("/{}", names.join("/")))
-            },
-        )
+        let fixed = ["a", "b", "ab", ":x", ":y", "a-:x", "-:y", "*", "a*", "*b", "b*-:x"];
+        let segment = prop::sample::select(fixed.to_vec());
+        prop::collection::vec(segment, 0..4).prop_filter_map("a name twice", |names| {
+            let path = format!("/{}", names.join("/"));
+            let twice = |name: &str| path.matches(name).count() > 1;
+            (!twice(":x") && !twice(":y") && !twice("*")).then_some(path)
+        })
     }
 
     proptest! {

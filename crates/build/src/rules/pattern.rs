@@ -1,9 +1,10 @@
 //! What a rule of `_redirects` is about: host, path and query.
 
 use pinion_archive::limits::{PATH_MAX_BYTES, RULE_CAPTURES_MAX, RULE_HOST_MAX_BYTES};
-use pinion_http::host;
+use pinion_archive::{SegmentPart, SegmentPattern};
 
 use super::decode::{decoded, query_decoded};
+use super::host_names::host_of;
 use super::redirects::{Part, QueryValue};
 use super::text::{Fault, Word};
 
@@ -21,11 +22,13 @@ pub(super) struct Source {
 }
 
 impl Source {
-    /// Reads `from` and the parameters behind it.
+    /// Reads `from` and the parameters behind it. The placeholders that `to` names help to tell
+    /// which colons begin one.
     pub(super) fn parse(
         folder: &[u8],
         from: Word<'_>,
         query: &[Word<'_>],
+        to: &str,
     ) -> Result<Source, Fault> {
         let mut source = Source::default();
         let path = if let Some(below) = from.text.strip_prefix("./") {
@@ -38,9 +41,9 @@ impl Source {
             let path = source.take_host(from)?;
             path.from(1)
         };
-        source.take_path(path)?;
+        source.take_path(path, to)?;
         let bytes = |part: &Part| match part {
-            Part::Literal(text) | Part::Rest(text) => 1 + text.len(),
+            Part::Literal(text) | Part::Rest(text) | Part::Mixed(text) => 1 + text.len(),
             Part::Capture => 1,
         };
         if source.path.iter().map(bytes).sum::<usize>() >= PATH_MAX_BYTES {
@@ -89,7 +92,7 @@ impl Source {
     }
 
     /// Takes what stands behind the first slash.
-    fn take_path(&mut self, path: Word<'_>) -> Result<(), Fault> {
+    fn take_path(&mut self, path: Word<'_>, to: &str) -> Result<(), Fault> {
         if let Some(at) = path.text.find(['?', '#']) {
             let expected = match path.text.as_bytes().get(at) {
                 Some(b'?') => "a path without ?; a query is written as words behind it: key=value",
@@ -105,35 +108,34 @@ impl Source {
         for segment in whole.split('/') {
             let word = Word { text: segment, column: path.column_at(start) };
             start += segment.len() + 1;
-            if matches!(self.path.last(), Some(Part::Rest(_))) {
-                return Err(Fault::new(word.column - 1, END_OF_PATH));
-            }
-            self.take_segment(word)?;
+            self.take_segment(word, to, start > whole.len())?;
         }
         Ok(())
     }
 
-    fn take_segment(&mut self, segment: Word<'_>) -> Result<(), Fault> {
-        if let Some(name) = segment.text.strip_prefix(':') {
+    fn take_segment(&mut self, segment: Word<'_>, to: &str, is_last: bool) -> Result<(), Fault> {
+        if let Some(name) = segment.text.strip_prefix(':').filter(|name| is_one_name(name, to)) {
             self.name(segment, name)?;
             self.path.push(Part::Capture);
             return Ok(());
         }
-        let Some((prefix, behind)) = segment.text.split_once('*') else {
-            let decoded = decoded(segment)?;
-            // A request has no segments of dots any more when it is looked up.
-            if matches!(decoded.as_slice(), b"" | b"." | b"..") {
-                return Err(Fault::new(segment.column, "a name between the slashes"));
+        let mut pieces = Vec::new();
+        let mut start = 0;
+        while let Some(special) = next_special(segment.text, start, to) {
+            push_text(&mut pieces, segment, start..special.at)?;
+            let word = segment.from(special.at);
+            match special.name {
+                Some(name) => self.name(word, name)?,
+                None if self.names.iter().any(|known| known == SPLAT) => {
+                    return Err(Fault::new(word.column, "at most one * in a path"));
+                }
+                None => self.name(word, SPLAT)?,
             }
-            self.path.push(Part::Literal(decoded.into()));
-            return Ok(());
-        };
-        if !behind.is_empty() {
-            return Err(Fault::new(segment.column_at(prefix.len() + 1), END_OF_PATH));
+            pieces.push(special.name.map_or(Piece::Star, |_| Piece::Capture));
+            start = special.at + 1 + special.name.map_or(0, str::len);
         }
-        self.name(segment, SPLAT)?;
-        let prefix = decoded(Word { text: prefix, ..segment })?;
-        self.path.push(Part::Rest(prefix.into()));
+        push_text(&mut pieces, segment, start..segment.text.len())?;
+        self.path.push(part_of(&pieces, segment, is_last)?);
         Ok(())
     }
 
@@ -175,7 +177,104 @@ impl Source {
     }
 }
 
-const END_OF_PATH: &str = "the end of the path: * stands for all that follows";
+/// A piece of a segment.
+#[derive(PartialEq, Eq)]
+enum Piece {
+    Literal(Vec<u8>),
+    Capture,
+    Star,
+}
+
+/// A place in a segment that is no text.
+struct Special<'t> {
+    at: usize,
+    /// Of a placeholder; None for a `*`.
+    name: Option<&'t str>,
+}
+
+/// The part of a path that a segment is.
+fn part_of(pieces: &[Piece], segment: Word<'_>, is_last: bool) -> Result<Part, Fault> {
+    match pieces {
+        // A request has no segments of dots any more when it is looked up.
+        [] => return Err(Fault::new(segment.column, "a name between the slashes")),
+        [Piece::Literal(text)] => return Ok(Part::Literal(text.as_slice().into())),
+        [Piece::Star] if is_last => return Ok(Part::Rest(Box::default())),
+        [Piece::Literal(text), Piece::Star] if is_last => {
+            return Ok(Part::Rest(text.as_slice().into()));
+        }
+        _ => {}
+    }
+    let parts: Vec<SegmentPart<'_>> = pieces
+        .iter()
+        .map(|piece| match piece {
+            Piece::Literal(text) => SegmentPart::Literal(text),
+            Piece::Capture => SegmentPart::Capture,
+            Piece::Star => SegmentPart::Star,
+        })
+        .collect();
+    let encoded = SegmentPattern::encode(&parts);
+    let encoded = encoded.map_err(|_| Fault::new(segment.column, "fewer placeholders"))?;
+    Ok(Part::Mixed(encoded.into()))
+}
+
+/// Adds a text of a segment, decoded, unless it is empty.
+fn push_text(
+    pieces: &mut Vec<Piece>,
+    segment: Word<'_>,
+    range: std::ops::Range<usize>,
+) -> Result<(), Fault> {
+    let is_whole = range.len() == segment.text.len();
+    let column = segment.column_at(range.start);
+    let text = segment.text.get(range).unwrap_or_default();
+    let decoded = decoded(Word { text, column })?;
+    let is_no_name = is_whole && matches!(decoded.as_slice(), b"." | b"..");
+    if !decoded.is_empty() && !is_no_name {
+        pieces.push(Piece::Literal(decoded));
+    }
+    Ok(())
+}
+
+/// The first `*` or placeholder of a segment from a place on.
+///
+/// A colon begins a placeholder at the front of a segment, behind another placeholder, and behind
+/// whatever is no letter or digit: `/p-:id`. Behind a letter it does if the target names it:
+/// `/v:version /:version`, but not `/File:Name /files`.
+fn next_special<'t>(segment: &'t str, from: usize, to: &str) -> Option<Special<'t>> {
+    let bytes = segment.as_bytes();
+    (from..bytes.len()).find_map(|at| {
+        let before = at.checked_sub(1).and_then(|before| bytes.get(before));
+        let stands_apart = at == from || !before.is_some_and(u8::is_ascii_alphanumeric);
+        match bytes.get(at) {
+            Some(b'*') => Some(Special { at, name: None }),
+            Some(b':') => {
+                let behind = segment.get(at + 1..).unwrap_or_default();
+                let is_end = |byte: u8| !byte.is_ascii_alphanumeric() && byte != b'_';
+                let end = behind.bytes().position(is_end).unwrap_or(behind.len());
+                let name = behind.get(..end).unwrap_or_default();
+                let begins = at == 0 || (!name.is_empty() && (stands_apart || names(to, name)));
+                begins.then_some(Special { at, name: Some(name) })
+            }
+            _ => None,
+        }
+    })
+}
+
+/// Whether what stands behind the colon of a segment is one name. A `-` may be part of it, unless
+/// the target names what stands before that: `/:year-:month`, `/:id-x /:id`.
+fn is_one_name(name: &str, to: &str) -> bool {
+    let short = name.split('-').next().unwrap_or_default();
+    let is_short = short.len() < name.len() && !names(to, name) && names(to, short);
+    !name.is_empty() && name.bytes().all(is_name_byte) && !is_short
+}
+
+/// Whether a target has a placeholder of that name.
+fn names(to: &str, name: &str) -> bool {
+    let is_end = |rest: &str| !rest.starts_with(|c: char| c.is_ascii_alphanumeric() || c == '_');
+    to.match_indices(':').any(|(colon, _)| {
+        let behind = to.get(colon + 1..).unwrap_or_default();
+        behind.strip_prefix(name).is_some_and(is_end)
+    })
+}
 
 /// What the name of a placeholder is made of.
 pub(super) fn is_name_byte(byte: u8) -> bool {
@@ -193,10 +292,4 @@ fn host_pattern(authority: &str) -> Option<Box<[u8]>> {
     }
     let host = [any.as_bytes(), &host_of(name)?].concat();
     (host.len() <= RULE_HOST_MAX_BYTES).then(|| host.into())
-}
-
-/// The host of an authority, lower case.
-pub(super) fn host_of(authority: &str) -> Option<Box<[u8]>> {
-    let split = host::split(authority.as_bytes()).ok()?;
-    Some(split.host.to_ascii_lowercase().into())
 }

@@ -7,6 +7,7 @@ use std::path::Path;
 use std::sync::Arc;
 
 use pinion_archive::limits::{RULES_MAX, TARGET_MAX_BYTES};
+use pinion_archive::{PathPart, SegmentPattern};
 
 use super::pattern::Source;
 use super::target::{Captures, Target};
@@ -46,6 +47,8 @@ pub enum Part {
     Literal(Box<[u8]>),
     /// Any one segment that is not empty.
     Capture,
+    /// A segment of texts and placeholders, as an archive stores it.
+    Mixed(Box<[u8]>),
     /// All that follows and begins so; with an empty prefix also nothing. The last part.
     Rest(Box<[u8]>),
 }
@@ -66,6 +69,18 @@ pub enum TargetPart {
     Literal(Box<[u8]>),
     /// What was captured under that number.
     Capture(u8),
+}
+
+impl Part {
+    /// As an archive has it.
+    pub(crate) fn stored(&self) -> PathPart<'_> {
+        match self {
+            Part::Literal(segment) => PathPart::Literal(segment),
+            Part::Capture => PathPart::Capture,
+            Part::Mixed(encoded) => PathPart::Mixed(SegmentPattern::of(encoded)),
+            Part::Rest(prefix) => PathPart::Rest { prefix },
+        }
+    }
 }
 
 impl Redirect {
@@ -105,6 +120,16 @@ impl Redirect {
 /// # Errors
 /// Everything that is wrong, in the order of the file.
 pub fn parse(file: &Path, folder: &[u8], text: &[u8]) -> Result<Vec<Redirect>, Vec<RuleError>> {
+    let (rules, errors) = parse_lines(file, folder, text);
+    if errors.is_empty() { Ok(rules) } else { Err(errors) }
+}
+
+/// Reads a file like [`parse`]: the rules of the lines that are right, and what is wrong in others.
+pub(super) fn parse_lines(
+    file: &Path,
+    folder: &[u8],
+    text: &[u8],
+) -> (Vec<Redirect>, Vec<RuleError>) {
     let (mut rules, mut errors) = (Vec::new(), Vec::new());
     let shared: Arc<Path> = file.into();
     for (number, line) in lines(text) {
@@ -118,7 +143,7 @@ pub fn parse(file: &Path, folder: &[u8], text: &[u8]) -> Result<Vec<Redirect>, V
             break;
         }
     }
-    if errors.is_empty() { Ok(rules) } else { Err(errors) }
+    (rules, errors)
 }
 
 /// A line, its words told apart by what they may be.
@@ -135,7 +160,7 @@ struct Fields<'t> {
 /// Reads a line; which one it is, is for the caller to say.
 fn rule(folder: &[u8], text: Word<'_>) -> Result<Redirect, Fault> {
     let Fields { from, query, to, status, conditions, end } = Fields::of(text)?;
-    let source = Source::parse(folder, from, &query)?;
+    let source = Source::parse(folder, from, &query, to.map_or("", |to| to.text))?;
     let (status, force) = status.map_or(Ok((301, false)), parse_status)?;
     if let Some(condition) = conditions.first() {
         return Err(refused(*condition));
@@ -239,6 +264,7 @@ fn refused(word: Word<'_>) -> Fault {
 
 #[cfg(test)]
 mod tests {
+    use pinion_archive::SegmentPart;
     use proptest::prelude::*;
 
     use super::*;
@@ -321,9 +347,69 @@ mod tests {
         assert_eq!(target(&one("/s /wiki/Special:Search 301").target), "/wiki/Special:Search");
         assert_eq!(target(&one("/:y/:m /p/:y-:m.html").target), "/p/<0>-<1>.html");
         assert_eq!(
+            target(&one("/a https://Bücher.example:80/ü?x").target),
+            "https://xn--bcher-kva.example:80/%C3%BC?x"
+        );
+        assert_eq!(one("/a https://bücher.example").target_host.as_deref(), BOOKS);
+        assert_eq!(one("http://*.bücher.example/a /b").host.as_deref(), ALL_BOOKS);
+        assert_eq!(
             target(&one("/a https://example.org:80/x:y").target),
             "https://example.org:80/x:y"
         );
+    }
+
+    const BOOKS: Option<&[u8]> = Some(b"xn--bcher-kva.example");
+    const ALL_BOOKS: Option<&[u8]> = Some(b"*.xn--bcher-kva.example");
+
+    /// The parts of a path in short: `<…>` for a segment of texts and placeholders.
+    fn path(text: &str) -> String {
+        let part = |part: &Part| match part.stored() {
+            PathPart::Literal(text) => text.escape_ascii().to_string(),
+            PathPart::Capture => ":".to_owned(),
+            PathPart::Rest { prefix } => format!("{}*", prefix.escape_ascii()),
+            PathPart::Mixed(pattern) => {
+                let part = |part| match part {
+                    SegmentPart::Literal(text) => text.escape_ascii().to_string(),
+                    SegmentPart::Capture => ":".to_owned(),
+                    SegmentPart::Star => "*".to_owned(),
+                };
+                format!("<{}>", pattern.parts().map(part).collect::<String>())
+            }
+        };
+        one(text).path.iter().map(|part_of| format!("/{}", part(part_of))).collect()
+    }
+
+    #[test]
+    fn placeholders_and_stars_within_segments() {
+        for (text, expected) in [
+            ("/*.:extension /b", "/<*.:>"),
+            ("/p-:id /b", "/<p-:>"),
+            ("/assets/:name.css /b", "/assets/<:.css>"),
+            ("/*.txt /b", "/<*.txt>"),
+            ("/k/kubectl_*.md /b", "/k/<kubectl_*.md>"),
+            ("/a/*/b /b", "/a/<*>/b"),
+            ("/a/b* /b", "/a/b*"),
+            ("/a/:x-* /b", "/a/<:-*>"),
+            ("/:year-:month /:year/:month", "/<:-:>"),
+            ("/:my-name /b", "/:"),
+            ("/:my-name /:my-name", "/:"),
+            ("/:my-name /:my", "/<:-name>"),
+            ("/File:Name /b", "/File:Name"),
+            ("/v:major /b/:major", "/<v:>"),
+            ("/a:80 /b", "/a:80"),
+            ("/:a:b /:b", "/<::>"),
+            ("/%2A.%3Ax /b", "/*.:x"),
+            ("/. /b", ""),
+        ] {
+            if expected.is_empty() {
+                assert!(rules_in("/", text).is_err(), "{text}");
+            } else {
+                assert_eq!(path(text), expected, "{text}");
+            }
+        }
+        let rule = one("/*.:e k=:q /:splat/:e?:q 302");
+        assert_eq!(target(&rule.target), "/<0>/<1>?<2>");
+        assert_eq!(target(&one("/:a-:b/* 200").target), "/<0>-<1>/<2>");
     }
 
     #[test]
@@ -357,8 +443,8 @@ mod tests {
             ("/a/../b /b", "_redirects:1:4: expected a name"),
             ("/%zz /b", "_redirects:1:2: expected two hexadecimal digits"),
             ("/a%2fb /b", "_redirects:1:3: expected a path without %2F"),
-            ("/a/*/b /b", "_redirects:1:5: expected the end of the path"),
-            ("/a*b /b", "_redirects:1:4: expected the end of the path"),
+            ("/a/*/b* /b", "_redirects:1:7: expected at most one *"),
+            ("/a*b* /b", "_redirects:1:5: expected at most one *"),
             ("/:a/:a /b", "_redirects:1:5: expected another name"),
             ("/: /b", "_redirects:1:2: expected a placeholder"),
             ("/a :x /b", "_redirects:1:4: expected key=value"),

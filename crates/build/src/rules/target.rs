@@ -1,9 +1,11 @@
 //! Where a rule of `_redirects` leads.
 
+use pinion_archive::{SegmentPart, SegmentPattern};
 use pinion_http::target::is_uri_byte;
 
 use super::decode::decoded;
-use super::pattern::{SPLAT, Source, host_of, is_name_byte};
+use super::host_names::{host_of, to_ascii};
+use super::pattern::{SPLAT, Source, is_name_byte};
 use super::redirects::{Part, TargetPart};
 use super::text::{Fault, Word};
 use crate::keys::escaped;
@@ -24,14 +26,24 @@ impl Target {
     /// The path that a rule is about, as it is.
     pub(super) fn same_as(source: &Source) -> Target {
         let mut parts = Parts::default();
-        for (part, number) in source.path.iter().zip(numbers(&source.path)) {
+        let mut numbers = 0..;
+        let mut next = || numbers.next().unwrap_or_default();
+        for part in &source.path {
             parts.literal(b"/");
             match part {
                 Part::Literal(segment) => parts.literal(segment),
-                Part::Capture => parts.capture(number),
+                Part::Capture => parts.capture(next()),
+                Part::Mixed(encoded) => {
+                    for part in SegmentPattern::of(encoded).parts() {
+                        match part {
+                            SegmentPart::Literal(text) => parts.literal(text),
+                            SegmentPart::Capture | SegmentPart::Star => parts.capture(next()),
+                        }
+                    }
+                }
                 Part::Rest(prefix) => {
                     parts.literal(prefix);
-                    parts.capture(number);
+                    parts.capture(next());
                 }
             }
         }
@@ -101,7 +113,8 @@ fn location(folder: &[u8], to: Word<'_>, captures: &Captures<'_>) -> Result<Targ
             Fault::new(authority.column, "a host such as example.org, without placeholders")
         })?);
         path = rest.from(at + end);
-        parts.literal(rest.text.get(..at + end).unwrap_or_default().as_bytes());
+        parts.literal(rest.text.get(..at).unwrap_or_default().as_bytes());
+        parts.literal(to_ascii(name).unwrap_or_default().as_bytes());
     }
     pieces(path, captures, |piece| {
         match piece {
@@ -180,20 +193,11 @@ impl<'s> Captures<'s> {
     fn unknown(&self, column: usize) -> Fault {
         let mut known: Vec<String> = self.0.iter().map(|name| format!(":{name}")).collect();
         if known.is_empty() {
-            known.push(format!("none is there; :{SPLAT} is what a * at the end stands for"));
+            known.push(format!("none is there; :{SPLAT} is what a * stands for"));
         }
         let known = known.join(", ");
         Fault::new(column, format!("a placeholder of the path or query ({known})"))
     }
-}
-
-/// The number that the capture of each part would have.
-fn numbers(path: &[Part]) -> impl Iterator<Item = u8> {
-    path.iter().scan(0, |next, part| {
-        let number = *next;
-        *next += u8::from(!matches!(part, Part::Literal(_)));
-        Some(number)
-    })
 }
 
 /// A piece of a URI reference: what may not stand in one is escaped, and an escape stays one.

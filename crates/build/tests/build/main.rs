@@ -20,6 +20,7 @@ mod listings;
 mod make;
 mod named_rules;
 mod places;
+mod plain_fields;
 mod precompressed;
 mod previous;
 mod previous_law;

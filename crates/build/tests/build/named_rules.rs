@@ -141,3 +141,55 @@ fn warnings_name_the_file() {
         assert!(told.iter().any(|warning| warning.starts_with(&start)), "{start}: {told:?}");
     }
 }
+
+/// Lines that are wrong are left out and told, and nothing else changes.
+#[test]
+fn lax_rules_leave_out_what_is_wrong() {
+    let folder = pages();
+    folder.file(
+        "_redirects",
+        "/old /new\n/c d\n/de /a 302 Country=de\n/loop /loop\n/api https://api.example/ 200\n",
+    );
+    folder.file("_headers", "/*\n  X-A: 1\n  X-B\n/%zz\n  X-C: 1\n/b/*\n  X-D: 1\n");
+    let strict = built_with(&folder, &options());
+    let Err(BuildError::Rules(errors)) = strict else { panic!("{:?}", strict.map(|_| ())) };
+    assert_eq!(errors.len(), 5, "{errors:?}");
+    let lax = Options { lax_rules: true, ..options() };
+    let site = built_with(&folder, &lax).unwrap();
+    let told: Vec<String> = site.summary.warnings.iter().map(ToString::to_string).collect();
+    let places = [
+        "_headers:3:3: left out, expected a path, Name: value, or ! Name",
+        "_headers:4:2: left out, expected two hexadecimal digits",
+        "_redirects:2:4: left out, expected a target",
+        "_redirects:3:12: left out, expected no condition",
+        "_redirects:4:7: left out, expected another target",
+        "_redirects:5:6: left out, expected a path of this site",
+    ];
+    assert_eq!(told.len(), places.len(), "{told:?}");
+    for (told, place) in told.iter().zip(places) {
+        assert!(told.starts_with(place), "{told}");
+    }
+    let right = pages();
+    right.file("_redirects", "/old /new\n");
+    right.file("_headers", "/*\n  X-A: 1\n/b/*\n  X-D: 1\n");
+    let right = built(&right);
+    for path in ["/old", "/old/", "/a", "/b/"] {
+        let (one, other) = (site.page(path), right.page(path));
+        assert_eq!(
+            (one.status, &one.target, &one.forms),
+            (other.status, &other.target, &other.forms)
+        );
+    }
+    assert!(!site.keys().contains(&"/loop"));
+}
+
+/// Without a rule another one may lead to itself that this one kept from it.
+#[test]
+fn lax_rules_leave_out_loops_until_there_are_none() {
+    let folder = Folder::with(&[("a.html", "a")]);
+    folder.file("_redirects", "/x/* /x/:splat\n/x/y /x/y\n/z /a\n");
+    let lax = Options { lax_rules: true, ..options() };
+    let site = built_with(&folder, &lax).unwrap();
+    assert_eq!(site.summary.warnings.len(), 2, "{:?}", site.summary.warnings);
+    assert_eq!(site.summary.redirect_rules, 1);
+}

@@ -3,6 +3,7 @@
 
 use std::path::Path;
 
+use pinion_archive::{SegmentPart, SegmentPattern};
 use pinion_build::rules::redirects::{Part, QueryValue, Redirect, TargetPart, parse};
 use proptest::prelude::*;
 use proptest::strategy::ValueTree;
@@ -20,7 +21,7 @@ const REFUSED: [&str; 12] = [
     "a path without ?",
     "a path without #",
     "a name between the slashes",
-    "the end of the path",
+    "at most one *",
     "a placeholder",
     "another name",
     "another parameter",
@@ -115,19 +116,26 @@ fn absolute(path: &str) -> &str {
 
 /// Their path in our parts, and the names of its captures.
 fn path_of(path: &str, names: &mut Vec<String>) -> Vec<Part> {
-    let segments = path.split('/').filter(|segment| !segment.is_empty());
-    let parts =
-        segments.map(|segment| match (segment.strip_prefix(':'), segment.strip_suffix('*')) {
+    let segments: Vec<&str> = path.split('/').filter(|segment| !segment.is_empty()).collect();
+    let last = segments.len().saturating_sub(1);
+    let parts = segments.iter().enumerate().map(|(rank, segment)| {
+        match (segment.strip_prefix(':'), segment.strip_suffix('*')) {
             (Some(name), _) => {
                 names.push(name.to_owned());
                 Part::Capture
             }
-            (None, Some(prefix)) => {
+            (None, Some(prefix)) if rank == last => {
                 names.push("splat".to_owned());
                 Part::Rest(prefix.as_bytes().into())
             }
-            (None, None) => Part::Literal(segment.as_bytes().into()),
-        });
+            (None, Some("")) => {
+                names.push("splat".to_owned());
+                let star = SegmentPattern::encode(&[SegmentPart::Star]);
+                Part::Mixed(star.expect("a segment").into())
+            }
+            _ => Part::Literal(segment.as_bytes().into()),
+        }
+    });
     parts.collect()
 }
 
@@ -153,6 +161,7 @@ fn line() -> impl Strategy<Value = String> {
         2 => Just("https://h.example"),
         1 => Just("a"),
         1 => Just("/a/*/b"),
+        1 => Just("/a/*/b/*"),
         1 => Just("/a?b=c"),
         1 => Just("#a"),
         1 => Just("/a#b"),

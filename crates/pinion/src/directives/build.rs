@@ -232,6 +232,21 @@ pub(crate) const ROWS: &[Directive] = &[
          the folder.",
     ),
     Directive {
+        name: "lax-rules",
+        short: None,
+        verbs: &[Verb::Build, Verb::Check, Verb::Serve],
+        file: Some(Table::Site.key("lax-rules")),
+        level: Level::Site,
+        kind: Kind::Switch,
+        repeatable: false,
+        default: Default::Off,
+        change: Change::Live,
+        brief: "Leave out lines of rules files that are wrong, with a warning for each",
+        long: "For `_redirects` and `_headers` that were written for another host, which leaves \
+               out in silence what it does not support. Without it every such line is named, and \
+               nothing is built.",
+    },
+    Directive {
         name: "cache-control",
         short: None,
         verbs: BUILD_AND_SERVE,

@@ -7,7 +7,6 @@ use super::journal::{Beginning, Journal};
 use super::published::{Published, Roster, SiteId};
 use super::redirect::Redirect;
 use crate::network::Network;
-use pinion_archive::Archive;
 use pinion_engine::address::Address;
 use pinion_engine::app::{App, Event, Message, OwnAnswer, RawEvent};
 use pinion_engine::clock::Now;
@@ -25,7 +24,7 @@ use pinion_http::target::Scheme;
 use pinion_lua::problem::Problem;
 use pinion_lua::program::Program;
 use pinion_lua::scripts::Offer;
-use pinion_site::{Pieces, Work, answer, error_page, generated_fields, has_file};
+use pinion_site::{Pieces, Work, answer, error_for, error_page, generated_fields, has_file};
 use std::fmt;
 use std::net::SocketAddr;
 use std::sync::Arc;
@@ -181,9 +180,9 @@ impl SitesApp {
         }
         let mut pieces = Pieces::new();
         let answer = if generation.is_damaged() {
-            broken(&archive, head)
+            error_for(500, &archive, head, &mut self.work)
         } else if is_unsecured {
-            instead_of_site(421, &archive, head)
+            error_for(421, &archive, head, &mut self.work)
         } else {
             answer(&archive, head, now.unix_seconds, &mut self.work, &mut pieces)
         };
@@ -197,7 +196,7 @@ impl SitesApp {
         // An answer is large: the one to be sent is pointed at.
         let instead;
         let answer = if outdated {
-            instead = broken(&archive, head);
+            instead = error_for(500, &archive, head, &mut self.work);
             &instead
         } else {
             &answer
@@ -311,20 +310,23 @@ fn tell_damage(
 }
 
 /// 200 as long as the server takes requests; 503 from when it begins to stop, so that who sends
-/// them here looks for another one.
+/// them here looks for another one. Load balancers ask with OPTIONS too, HAProxy unless it is told
+/// otherwise.
 #[cold]
 fn health(head: &RequestHead<'_>, is_stopping: bool) -> Prepared<'static> {
-    let (status, body) = match (head.method, is_stopping) {
-        (Method::Get | Method::Head, false) => (200, &b"ok\n"[..]),
-        (Method::Get | Method::Head, true) => (503, &b"stopping\n"[..]),
-        _ => {
-            let answer = page::answer(405, true, page::BUILT_IN_FIELDS);
-            return Prepared { allow: Some(b"GET, HEAD"), ..answer };
-        }
-    };
-    let shared = SharedFields::h1(HEALTH_FIELDS);
-    let content_length = Some(body.len() as u64);
-    Prepared { shared, content_length, body: PreparedBody::Bytes(body), ..Prepared::empty(status) }
+    let allow = Some(&b"GET, HEAD, OPTIONS"[..]);
+    let is_options = head.method == Method::Options;
+    if !is_options && !matches!(head.method, Method::Get | Method::Head) {
+        return Prepared { allow, ..page::answer(405, true, page::BUILT_IN_FIELDS) };
+    }
+    let (status, body) = if is_stopping { (503, &b"stopping\n"[..]) } else { (200, &b"ok\n"[..]) };
+    Prepared {
+        shared: SharedFields::h1(HEALTH_FIELDS),
+        allow: allow.filter(|_| is_options),
+        content_length: Some(body.len() as u64),
+        body: PreparedBody::Bytes(body),
+        ..Prepared::empty(status)
+    }
 }
 
 const HEALTH_FIELDS: &[u8] =
@@ -359,16 +361,6 @@ fn is_unsecured(
     head.target.scheme == Some(Scheme::Https)
         && !exchange.is_secured()
         && !trusted_proxies.iter().any(|network| network.contains(exchange.peer()))
-}
-
-/// What cannot be answered. The fields come from memory of ours, whatever has become of the file.
-fn broken<'x>(archive: &Archive<'x>, head: &RequestHead<'_>) -> Prepared<'x> {
-    instead_of_site(500, archive, head)
-}
-
-fn instead_of_site<'x>(status: u16, archive: &Archive<'x>, head: &RequestHead<'_>) -> Prepared<'x> {
-    let text = prefers_text(head.values(KnownField::Accept));
-    error_page(status, text, archive)
 }
 
 /// Whether a request announces no more content than is allowed. The engine refuses one that does

@@ -16,7 +16,7 @@ use pinion_lua::limits::RETRY_AFTER_S;
 use pinion_lua::problem::Problem;
 use pinion_lua::router::Match;
 use pinion_lua::scripts::{Failure, Offer, Outcome, Outlet, Script, Scripts};
-use pinion_site::{error_page, generated_fields};
+use pinion_site::{Work, error_for, error_page, generated_fields, options_for};
 use std::collections::HashMap;
 use std::sync::Arc;
 
@@ -36,6 +36,8 @@ pub(crate) struct Dynamic {
     scripts: Scripts,
     /// Requests that wait for something.
     waiting: HashMap<Address, Waiting>,
+    /// Buffers for responses in place of a script's, once there was one.
+    work: Option<Box<Work>>,
 }
 
 /// A request that goes on later.
@@ -67,7 +69,7 @@ impl Scripted {
 impl Dynamic {
     /// Without any script yet.
     pub(crate) fn new(scripts: Scripts) -> Self {
-        Self { scripts, waiting: HashMap::new() }
+        Self { scripts, waiting: HashMap::new(), work: None }
     }
 
     /// Starts the script of a generation, if it has one.
@@ -208,17 +210,16 @@ impl Dynamic {
         journal: &mut Journal,
         exchange: &mut Exchange<'_>,
     ) -> bool {
-        let text = || prefers_text(head.values(KnownField::Accept));
         let allow;
-        let answer = match (offer, &scripted.script) {
+        let (work, scripts) = (&mut self.work, &scripted.script);
+        let answer = match (offer, scripts) {
             (Offer::Methods(mut methods), _) => {
                 methods.push("OPTIONS".to_owned());
                 allow = methods.join(", ");
+                let work = work.get_or_insert_default();
                 let answer = match head.method {
-                    Method::Options => {
-                        Prepared { shared: generated_fields(archive), ..Prepared::empty(204) }
-                    }
-                    _ => error_page(405, text(), archive),
+                    Method::Options => options_for(archive, head, work),
+                    _ => error_for(405, archive, head, work),
                 };
                 Prepared { allow: Some(allow.as_bytes()), ..answer }
             }
@@ -228,7 +229,7 @@ impl Dynamic {
             }
             (_, Some(_)) => return false,
             // A script that could not be started has no routes: nobody knows whether this is one.
-            (_, None) => error_page(500, text(), archive),
+            (_, None) => error_for(500, archive, head, work.get_or_insert_default()),
         };
         let began = journal.begin(exchange);
         exchange.prepared(&answer, None);

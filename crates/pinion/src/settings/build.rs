@@ -54,6 +54,10 @@ pub(crate) struct Content {
     pub(crate) rules: Vec<PathBuf>,
     /// Files with more response fields.
     pub(crate) fields: Vec<PathBuf>,
+    /// Leave out lines of rules files that are wrong.
+    pub(crate) lax_rules: bool,
+    /// The hosts of the site, by which its redirects are known that lead back to it.
+    pub(crate) hosts: Vec<String>,
     /// Field value for resources without a fingerprint.
     pub(crate) cache_control: Option<String>,
     /// Leave the security fields out.
@@ -89,6 +93,7 @@ pub(crate) const CONTENT_FLAGS: &[&str] = &[
     "compat",
     "rules",
     "fields",
+    "lax-rules",
     "cache-control",
     "no-cache-control",
     "no-security-headers",
@@ -155,6 +160,8 @@ pub(super) fn content(low: &Low) -> Result<Content, Failure> {
         compat_80s: choice(low, "compat")? == "80s",
         rules: paths(low, "rules")?,
         fields: paths(low, "fields")?,
+        lax_rules: low.given("lax-rules"),
+        hosts: Vec::new(),
         cache_control: field_value(low, "cache-control")?,
         no_security_fields: low.given("no-security-headers"),
         no_index: low.given("no-index"),

@@ -228,10 +228,11 @@ impl SiteSettings {
         for text in low.values("hosts") {
             hosts.push(read(row("hosts"), text, values::host)?);
         }
+        let names = hosts.iter().map(HostPattern::to_string).collect();
         Ok(Self {
             low: low.clone(),
             hosts,
-            content: content(low)?,
+            content: Content { hosts: names, ..content(low)? },
             memory: match choice(low, "memory")? {
                 "copy" => Memory::Copy,
                 "preload" => Memory::Preload,

@@ -39,7 +39,7 @@ pub(crate) fn run(check: &Check) -> Result<(), Failure> {
     }
     let is_built = path.is_dir() || source::is_archive(path).unwrap_or(false);
     let is_site = is_built || source::is_script(path);
-    let checked = if is_site { site(path)? } else { configuration(path) };
+    let checked = if is_site { site(path, check.lax_rules)? } else { configuration(path) };
     let mut out = io::stdout().lock();
     match check.json {
         true => writeln!(out, "{}", document(&checked))?,
@@ -65,7 +65,7 @@ fn configuration(path: &Path) -> Checked<'_> {
 }
 
 /// A folder, an archive or a script, as it is served without any flag.
-fn site(path: &Path) -> Result<Checked<'_>, Failure> {
+fn site(path: &Path, lax_rules: bool) -> Result<Checked<'_>, Failure> {
     let source = source::recognise(path)?;
     let allowance = Allowance::default();
     if let Some(file) = source.file() {
@@ -78,7 +78,8 @@ fn site(path: &Path) -> Result<Checked<'_>, Failure> {
         let Said { warnings, notes } = Said::default();
         return Ok(Checked { path, sites: 1, listeners: 0, faults, warnings, notes });
     }
-    let options = build_options::options(&Content::default(), Options::serving)?;
+    let content = Content { lax_rules, ..Content::default() };
+    let options = build_options::options(&content, Options::serving)?;
     let (Said { warnings, notes }, faults) = match config::examine_folder(path, &options, allowance)
     {
         Ok(said) => (said, Vec::new()),

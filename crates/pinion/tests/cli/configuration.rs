@@ -205,6 +205,13 @@ fn rules_of_folders_are_checked_with_their_places() {
         &[&["pinion.toml:3:1: unknown key memry in [[site]]; did you mean memory?"], &rules[..]]
             .concat(),
     );
+    let lax = run(&folder, "check site --lax-rules");
+    assert_eq!((lax.code, lax.text()), (0, "site: right, 1 site\n"));
+    assert!(lax.stderr.contains("site: _redirects:2:4: left out, expected"), "{}", lax.stderr);
+    let built = run(&folder, "build site -o site.pinion --lax-rules");
+    assert_eq!(built.code, 0, "{}", built.stderr);
+    folder.write("pinion.toml", "[[site]]\npath = \"site\"\nlax-rules = true\n");
+    assert_eq!(run(&folder, "check").code, 0);
     folder.write("site/_redirects", "/old /new\n/ /other\n");
     folder.write("site/_headers", "");
     let right = run(&folder, "check site");
@@ -213,6 +220,22 @@ fn rules_of_folders_are_checked_with_their_places() {
     assert_eq!(right.stderr.lines().count(), 1);
     let document = run(&folder, "check site --json").json();
     assert_eq!(document["warnings"].as_array().map(Vec::len), Some(1));
+}
+
+/// A site that knows its hosts knows which redirects lead back to it.
+#[test]
+fn redirects_to_a_host_of_the_site_are_found() {
+    let folder = Folder::with_site();
+    folder.write("site/_redirects", "/* https://example.org/:splat 301!\n");
+    assert_eq!(run(&folder, "check site").code, 0);
+    folder.write("pinion.toml", "[[site]]\npath = \"site\"\nhosts = [\"Example.org\"]\n");
+    says(
+        &folder,
+        &["site/_redirects:1:4: expected another target: this one leads back to the rule"],
+    );
+    folder.write("site/_redirects", "http://other.example/* /a 301!\n");
+    let warned = run(&folder, "check");
+    assert!(warned.stderr.contains("_redirects:1: never applies, the site"), "{}", warned.stderr);
 }
 
 #[test]

@@ -1,6 +1,7 @@
 //! A client for an archive in memory, and its answers in the words of the interpreter.
 
 use pinion_archive::Layout;
+use pinion_http::h1::encode::{self, ConnectionFields};
 use pinion_http::h1::head::{self, HeadStorage, Parsed};
 use pinion_http::limits::Limits;
 use pinion_http::prepared::{Piece, PreparedBody};
@@ -24,6 +25,34 @@ pub(crate) fn ask(layout: &Layout, bytes: &[u8], request: &Request) -> Answer {
     let host = &request.host;
     let text = format!("GET {path}{query} HTTP/1.1\r\nHost: {host}{fields}\r\n\r\n");
     said(layout, bytes, &text)
+}
+
+/// Status and fields of a response.
+pub(crate) struct Sent {
+    pub(crate) status: u16,
+    head: String,
+}
+
+impl Sent {
+    /// The values of all lines of a field.
+    pub(crate) fn values(&self, name: &str) -> Vec<String> {
+        let lines = self.head.lines().filter_map(|line| line.split_once(": "));
+        let of_name = lines.filter(|(other, _)| other.eq_ignore_ascii_case(name));
+        of_name.map(|(_, value)| value.to_owned()).collect()
+    }
+}
+
+/// Sends a whole request.
+pub(crate) fn send(layout: &Layout, bytes: &[u8], request: &str) -> Sent {
+    let mut storage = HeadStorage::new();
+    let parsed = head::parse(request.as_bytes(), 0, &mut storage, &Limits::default());
+    let Ok(Parsed::Head { head, .. }) = parsed else { panic!("{request}: {parsed:?}") };
+    let (mut work, mut pieces) = (Work::new(), Pieces::new());
+    let archive = layout.view(bytes);
+    let prepared = answer(&archive, &head, 1, &mut work, &mut pieces);
+    let mut out = Vec::new();
+    encode::prepared(&mut out, &prepared, ConnectionFields::Stay, b"\r\n");
+    Sent { status: prepared.status, head: String::from_utf8(out).expect("text") }
 }
 
 fn said(layout: &Layout, bytes: &[u8], request: &str) -> Answer {

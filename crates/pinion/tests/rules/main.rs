@@ -5,8 +5,11 @@
 //! which are walked, and nobody may notice.
 
 mod asked;
+mod fields;
 #[path = "../../../site/tests/site/interpreter.rs"]
 mod interpreter;
+#[path = "../../../build/tests/build/plain_fields.rs"]
+mod plain_fields;
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;

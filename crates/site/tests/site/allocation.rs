@@ -4,7 +4,7 @@ use std::alloc::{GlobalAlloc, Layout as AllocLayout, System};
 use std::cell::Cell;
 
 use pinion_archive::limits::ERROR_PAGE_MAX_BYTES;
-use pinion_archive::{Layout, NewEntry, Role};
+use pinion_archive::{EntryKind, Layout, NewEntry, Role};
 use pinion_http::coding::Coding;
 use pinion_http::h1::head::{self, HeadStorage, Parsed};
 use pinion_http::h3::control::UniState;
@@ -150,6 +150,58 @@ fn no_rule_takes_memory() {
         "GET /nothing HTTP/1.1\r\nSec-Fetch-Mode: navigate".to_owned(),
     ];
     assert_no_memory(&rules::archive(&site), &requests);
+}
+
+/// Fields that rules change for paths that nobody knows before.
+#[test]
+fn no_rule_for_fields_takes_memory() {
+    let mut m = Maker::new();
+    m.shared(Role::Generated, 0, "");
+    m.shared(Role::SlashRedirect, 308, "");
+    let html = m.shared(Role::Ordinary, 200, "text/html");
+    let page = [m.form(Coding::Identity, html, b"page")];
+    m.entry(&resource("/page", &page));
+    m.entry(&resource("/docs/page", &page));
+    let rewrite =
+        NewEntry { kind: EntryKind::Rewrite, target: b"/page", ..resource("/docs/r", &[]) };
+    m.entry(&rewrite);
+    m.entry(&NewEntry { path: b"/docs/gone", status: 410, ..rewrite });
+    m.fallback(&resource("/docs/any/", &page));
+    m.fallback(&NewEntry { status: 404, ..resource("/", &page) });
+    let long = "x".repeat(8000);
+    for (folder, name, value) in [
+        ("", "X-A", Some("1")),
+        ("/docs", "Vary", Some("Origin, accept-encoding")),
+        ("/docs", "Vary", Some("Cookie")),
+        ("/docs", "Set-Cookie", Some("a=1")),
+        ("/docs", "Set-Cookie", Some("b=2")),
+        ("/docs", "X-A", None),
+        ("/docs", "Cache-Control", Some("public")),
+        ("/long", "X-B", Some(&long)),
+        ("/long", "X-C", Some(&long)),
+        ("/long", "X-D", Some(&long)),
+        ("/long", "X-E", Some(&long)),
+        ("/long", "X-F", Some(&long)),
+    ] {
+        m.field_rule(folder, name, value);
+    }
+    let requests = [
+        "GET /docs/none HTTP/1.1",
+        "GET /none HTTP/1.1",
+        "GET /long/none HTTP/1.1",
+        "POST /docs/page HTTP/1.1",
+        "OPTIONS /docs/page HTTP/1.1",
+        "GET /docs/page HTTP/1.1\r\nIf-Match: \"x\"",
+        "GET /docs/page HTTP/1.1\r\nRange: bytes=99-",
+        "GET /docs/page/ HTTP/1.1",
+        "GET /docs/any/thing HTTP/1.1",
+        "GET /docs/any/thing HTTP/1.1\r\nIf-None-Match: *",
+        "GET /docs/any/thing HTTP/1.1\r\nRange: bytes=0-0,2-2",
+        "GET /docs/r HTTP/1.1",
+        "GET /docs/gone HTTP/1.1",
+        "GET /docs/%2F%00 HTTP/1.1",
+    ];
+    assert_no_memory(&m.finish(), &requests.map(str::to_owned));
 }
 
 fn assert_no_memory(bytes: &[u8], requests: &[String]) {

@@ -62,13 +62,13 @@ type Captures = BTreeMap<String, String>;
 
 pub(crate) fn resolve(site: &Site, request: &Request) -> Answer {
     let first = site.rules.iter().find_map(|rule| Some((rule, captures(rule, request)?)));
-    let by_rule = || {
-        let (rule, captures) = first.as_ref()?;
-        apply(rule, captures, site, request)
+    let by_rule = || match &first {
+        Some((rule, captures)) => apply(rule, captures, site, request),
+        None => fallback(site, request),
     };
     let path = &request.path;
     if first.as_ref().is_some_and(|(rule, _)| rule.force) {
-        return by_rule().unwrap_or_else(|| fallback(site, request));
+        return by_rule();
     }
     if site.pages.contains(path) {
         return Answer::Page(200, path.clone());
@@ -81,7 +81,7 @@ pub(crate) fn resolve(site: &Site, request: &Request) -> Answer {
     if site.pages.contains(&other) && leads_there && !site.no_slash_redirects {
         return Answer::Redirect(308, with_query(&escaped(&other, PATH), request));
     }
-    by_rule().unwrap_or_else(|| fallback(site, request))
+    by_rule()
 }
 
 fn fallback(site: &Site, request: &Request) -> Answer {
@@ -91,6 +91,11 @@ fn fallback(site: &Site, request: &Request) -> Answer {
     if site.fallbacks.get(&folder) == Some(&200) && leads_there && !site.no_slash_redirects {
         return Answer::Redirect(308, with_query(&escaped(&folder, PATH), request));
     }
+    nearest_page(site, path, request)
+}
+
+/// The page for what is missing at a path.
+fn nearest_page(site: &Site, path: &str, request: &Request) -> Answer {
     let folders = path.rmatch_indices('/').map(|(slash, _)| &path[..=slash]);
     let page = folders.filter_map(|folder| Some((*site.fallbacks.get(folder)?, folder))).next();
     let name = &path[path.rfind('/').expect("a slash at the front") + 1..];
@@ -103,11 +108,31 @@ fn fallback(site: &Site, request: &Request) -> Answer {
     }
 }
 
-/// What a rule answers, None when its page does not exist.
-fn apply(rule: &Rule, captures: &Captures, site: &Site, request: &Request) -> Option<Answer> {
+/// What a request for the target of a rewrite would get, the other slash form at once.
+fn target(site: &Site, status: u16, key: String, request: &Request) -> Answer {
+    if site.pages.contains(&key) {
+        return Answer::Page(status, key);
+    }
+    let other = match key.strip_suffix('/') {
+        Some(without) => without.to_owned(),
+        None => format!("{key}/"),
+    };
+    if site.pages.contains(&other) && !key.ends_with("//") && !site.no_slash_redirects {
+        return Answer::Page(status, other);
+    }
+    let folder = format!("{key}/");
+    let is_folder = !key.ends_with('/') && !site.no_slash_redirects;
+    if is_folder && site.fallbacks.get(&folder) == Some(&200) {
+        return Answer::Fallback(200, folder);
+    }
+    nearest_page(site, &key, request)
+}
+
+/// What a rule answers.
+fn apply(rule: &Rule, captures: &Captures, site: &Site, request: &Request) -> Answer {
     if !(300..400).contains(&rule.status) {
         let key = filled(&rule.to, |name, _| captures.get(name).cloned());
-        return site.pages.contains(&key).then_some(Answer::Page(rule.status, key));
+        return target(site, rule.status, key, request);
     }
     let in_path = |before: &str| !before.contains(['?', '#']);
     let mut to = filled(&rule.to, |name, before| {
@@ -118,10 +143,10 @@ fn apply(rule: &Rule, captures: &Captures, site: &Site, request: &Request) -> Op
         to = format!("/{}", to.trim_start_matches('/'));
     }
     if rule.to.contains('?') {
-        return Some(Answer::Redirect(rule.status, to));
+        return Answer::Redirect(rule.status, to);
     }
     let (before, fragment) = to.split_at(to.find('#').unwrap_or(to.len()));
-    Some(Answer::Redirect(rule.status, with_query(before, request) + fragment))
+    Answer::Redirect(rule.status, with_query(before, request) + fragment)
 }
 
 fn with_query(path: &str, request: &Request) -> String {

@@ -321,9 +321,9 @@ fn a_location_that_grows_too_long_is_414() {
     assert_eq!(response.status, 404);
 }
 
-/// What an escaped slash stands for is known to nobody; a page for whatever is missing answers.
+/// A slash of a name stays one in a redirect. In a key there is none.
 #[test]
-fn an_escaped_slash_is_matched_but_never_captured() {
+fn an_escaped_slash_stays_one_where_it_is_captured() {
     let mut site = one_rule("/app/*", "/app.html", 200);
     site.pages.insert("/app.html".to_owned());
     let bytes = archive(&site);
@@ -334,9 +334,105 @@ fn an_escaped_slash_is_matched_but_never_captured() {
     };
     assert_eq!(body("/app/a%2Fb"), b"/app.html");
     assert_eq!(body("/app%2Fa").first(), Some(&b'<'), "another segment");
-    let site = one_rule("/app/*", "/new/:splat", 301);
-    assert_eq!(location(&site, "/app/a%2Fb"), None);
-    assert_eq!(location(&site, "/app/a/b").as_deref(), Some("/new/a/b"));
+    let mut site = one_rule("/app/*", "/new/:splat", 301);
+    for (target, expected) in [
+        ("/app/a/b", Some("/new/a/b")),
+        ("/app/a%2Fb", Some("/new/a%2Fb")),
+        ("/app/a%2fb/%2F", Some("/new/a%2Fb/%2F")),
+        ("/app/%2Fevil.example/x", Some("/new/%2Fevil.example/x")),
+        ("/app/a%2F..", Some("/new/a%2F..")),
+        ("/app%2Fa", None),
+        // What `%00` stands for is known to nobody.
+        ("/app/a%00b", None),
+        ("/app/a%2F%00", None),
+    ] {
+        assert_eq!(location(&site, target).as_deref(), expected, "{target}");
+    }
+    site.rules[0].to = "/find?path=:splat".to_owned();
+    assert_eq!(location(&site, "/app/a%2Fb").as_deref(), Some("/find?path=a%2Fb"));
+    let mut site = one_rule("/app/*", "/new/:splat", 200);
+    site.pages.insert("/new/a/b".to_owned());
+    let bytes = archive(&site);
+    let layout = Layout::open(&bytes).expect("sound");
+    let status = |target: &str| {
+        ask_host(&layout, &bytes, &format!("GET {target} HTTP/1.1"), "example.org").status
+    };
+    assert_eq!(["/app/a/b", "/app/a%2Fb"].map(status), [200, 404]);
+}
+
+/// Whatever a path gets, a rewrite to it gets too; the other slash form at once, where a request
+/// for the path is led there.
+fn follows(site: &Site, target: &str, navigation: bool) -> (Answer, Answer) {
+    let (bytes, own) = (archive(site), archive(&Site { rules: Vec::new(), ..site.clone() }));
+    let request = |path: &str| Request {
+        host: "example.org".to_owned(),
+        path: path.to_owned(),
+        navigation,
+        ..Request::default()
+    };
+    let layout = Layout::open(&bytes).expect("sound");
+    let rewritten = said(&ask(&layout, &bytes, &request("/zz/start")));
+    let layout = Layout::open(&own).expect("sound");
+    let direct = |path: &str| said(&ask(&layout, &own, &request(path)));
+    let asked = match direct(target) {
+        Answer::Redirect(308, _) => match target.strip_suffix('/') {
+            Some(without) => direct(without),
+            None => direct(&format!("{target}/")),
+        },
+        answer => answer,
+    };
+    (rewritten, asked)
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(1000))]
+
+    #[test]
+    fn the_target_of_a_rewrite_resolves_like_a_request(
+        mut site in site(),
+        target in path(),
+        navigation in any::<bool>(),
+    ) {
+        site.rules = one_rule("/zz/*", &target, 200).rules;
+        let (rewritten, asked) = follows(&site, &target, navigation);
+        prop_assert_eq!(rewritten, asked, "{:?} {}", site, target);
+    }
+}
+
+/// Examples of the law, and with the status of an error.
+#[test]
+fn a_rewrite_finds_the_page_under_either_slash_form() {
+    let mut site = one_rule("/v1.30/*", "/v1.30.2/:splat", 200);
+    for page in ["/v1.30.2/gallery/", "/docs/v2/", "/about"] {
+        site.pages.insert(page.to_owned());
+    }
+    for (from, to, status) in [
+        ("/start", "/docs/v2", 200),
+        ("/begin", "/about/", 200),
+        ("/gone", "/docs/v2", 410),
+        ("/lost", "/nowhere", 410),
+    ] {
+        site.rules.extend(one_rule(from, to, status).rules);
+    }
+    let status_and_page = |site: &Site, target: &str| {
+        let bytes = archive(site);
+        let layout = Layout::open(&bytes).expect("sound");
+        let request = format!("GET {target} HTTP/1.1");
+        said(&ask_host(&layout, &bytes, &request, "example.org"))
+    };
+    for (target, expected) in [
+        ("/v1.30/gallery", Answer::Page(200, "/v1.30.2/gallery/".to_owned())),
+        ("/v1.30/gallery/", Answer::Page(200, "/v1.30.2/gallery/".to_owned())),
+        ("/v1.30/gallery//", Answer::NotFound),
+        ("/start", Answer::Page(200, "/docs/v2/".to_owned())),
+        ("/begin", Answer::Page(200, "/about".to_owned())),
+        ("/gone", Answer::Page(410, "/docs/v2/".to_owned())),
+        ("/lost", Answer::NotFound),
+    ] {
+        assert_eq!(status_and_page(&site, target), expected, "{target}");
+    }
+    site.no_slash_redirects = true;
+    assert_eq!(status_and_page(&site, "/start"), Answer::NotFound);
 }
 
 #[test]

@@ -3,8 +3,9 @@
 use std::io::Cursor;
 
 use pinion_archive::{
-    Archive, BodyRef, Digest, ETag, EntryKind, External, Layout, NewEntry, NewRepresentation,
-    NewRule, NewShared, Role, SharedId, Writer,
+    Archive, BodyRef, Digest, ETag, EntryKind, External, FieldPattern, Layout, NewEntry,
+    NewFieldChange, NewFieldRule, NewRepresentation, NewRule, NewShared, PatternPart, Role,
+    SharedId, ValuePart, Writer,
 };
 use pinion_http::coding::Coding;
 use pinion_http::date::UnixSeconds;
@@ -129,6 +130,20 @@ impl Maker {
 
     pub(crate) fn rule(&mut self, rule: &NewRule<'_>) {
         self.writer.rule(rule).expect("a valid rule");
+    }
+
+    /// Adds a rule for fields: `/*` if the pattern is empty, else a folder and all below it.
+    pub(crate) fn field_rule(&mut self, folder: &str, name: &str, value: Option<&str>) {
+        let mut parts = vec![PatternPart::Stars];
+        if !folder.is_empty() {
+            parts.insert(0, PatternPart::Literal(folder.as_bytes()));
+        }
+        let encoded = FieldPattern::encode(&parts).expect("a pattern");
+        let pattern = FieldPattern::of(&encoded);
+        let literal = value.map(|value| [ValuePart::Literal(value.as_bytes())]);
+        let value = literal.as_ref().map(|parts| &parts[..]);
+        let changes = [NewFieldChange { name: name.as_bytes(), value }];
+        self.writer.field_rule(&NewFieldRule { pattern, changes: &changes }).expect("valid");
     }
 
     pub(crate) fn without_slash_redirects(&mut self) {
@@ -292,8 +307,9 @@ pub(crate) fn ask_host(layout: &Layout, bytes: &[u8], request: &str, host: &str)
         encode::prepared(&mut out, &prepared, ConnectionFields::Stay, b"\r\n");
         check_answer(&prepared);
         let h1 = prepared.shared.h1;
-        let made = prepared.status >= 400 && !is_brought(&archive, h1);
-        assert!(!made || is_of_error(h1), "{}", h1.escape_ascii());
+        let has_field_rules = !archive.field_rules().is_empty();
+        let made = (prepared.status >= 400 || has_field_rules) && !is_brought(&archive, h1);
+        assert!(!made || has_field_rules || is_of_error(h1), "{}", h1.escape_ascii());
         let cold = h1.is_empty() || h1 == page::BUILT_IN_FIELDS || made;
         let forms = [prepared.shared.hpack, prepared.shared.qpack].map(<[u8]>::is_empty);
         assert_eq!(forms, [cold; 2], "what the archive brings is rendered when it is opened");

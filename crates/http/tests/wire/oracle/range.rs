@@ -77,9 +77,12 @@ fn read(value: &[u8], length: u64) -> Reading {
     if specs.is_empty() || specs.len() > RANGES_MAX {
         return Reading::Ignore;
     }
+    // An empty representation is sent as a whole, whatever is asked for.
+    if length == 0 {
+        return Reading::Ignore;
+    }
     let length = u128::from(length);
     let mut wanted = Vec::new();
-    let mut suffix_of_nothing = false;
     for spec in specs {
         let Some((first, last)) = spec.split_once('-') else { return Reading::Ignore };
         let (Some(first), Some(last)) = (number(first), number(last)) else {
@@ -88,25 +91,16 @@ fn read(value: &[u8], length: u64) -> Reading {
         let (first, last) = match (first, last) {
             (None, None) => return Reading::Ignore,
             (Some(first), Some(last)) if last < first => return Reading::Ignore,
-            (Some(first), Some(last)) => (first, last.min(length.saturating_sub(1))),
-            (Some(first), None) => (first, length.saturating_sub(1)),
-            (None, Some(suffix)) => {
-                suffix_of_nothing |= length == 0 && suffix > 0;
-                (
-                    if suffix == 0 { length } else { length.saturating_sub(suffix) },
-                    length - length.min(1),
-                )
-            }
+            (Some(first), Some(last)) => (first, last.min(length - 1)),
+            (Some(first), None) => (first, length - 1),
+            (None, Some(0)) => (length, length - 1),
+            (None, Some(suffix)) => (length.saturating_sub(suffix), length - 1),
         };
         if first < length {
             wanted.push((first as u64, last as u64));
         }
     }
-    match wanted.is_empty() {
-        true if suffix_of_nothing => Reading::Ignore,
-        true => Reading::Unsatisfiable,
-        false => Reading::Wanted(wanted),
-    }
+    if wanted.is_empty() { Reading::Unsatisfiable } else { Reading::Wanted(wanted) }
 }
 
 /// `Some(None)` when there is none; beyond 30 digits all numbers are the same.

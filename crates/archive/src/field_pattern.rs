@@ -1,0 +1,331 @@
+//! Patterns of rules for fields: which paths the lines below a pattern of `_headers` are about.
+//!
+//! ASCII letters are equal in either case, and a slash at the end of a path does not matter. A `*`
+//! takes as little as it can, and all that is left if it is the last part. A placeholder takes as
+//! little as it can within its segment. What a pattern matches is decided in at most pattern ×
+//! path² steps, and needs no memory.
+
+use crate::damage::Fault;
+use crate::limits::{PATH_MAX_BYTES, RULE_CAPTURES_MAX};
+use crate::parts::{Parts, Read, push_text, text};
+
+/// A part of a pattern.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum PatternPart<'a> {
+    /// These bytes, ASCII letters in lower case; never empty.
+    Literal(&'a [u8]),
+    /// Bytes of one segment, at least one; a placeholder.
+    Capture,
+    /// Any bytes, or none.
+    Star,
+    /// A segment of its own, with the slash before it: any segments, or none.
+    Stars,
+}
+
+/// A stored pattern.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct FieldPattern<'a> {
+    encoded: &'a [u8],
+}
+
+/// What the placeholders of a pattern stand for in a path that it matches.
+#[derive(Clone, Copy, Debug)]
+pub struct PatternCaptures<'p> {
+    splat: Option<&'p [u8]>,
+    segments: [&'p [u8]; RULE_CAPTURES_MAX],
+    count: usize,
+}
+
+const LITERAL: u8 = 0;
+const CAPTURE: u8 = 1;
+const STAR: u8 = 2;
+const STARS: u8 = 3;
+
+#[inline]
+fn part(bytes: &[u8]) -> Read<'_, PatternPart<'_>> {
+    match bytes.split_first()? {
+        (&LITERAL, rest) => text(rest).map(|(text, rest)| (PatternPart::Literal(text), rest)),
+        (&CAPTURE, rest) => Some((PatternPart::Capture, rest)),
+        (&STAR, rest) => Some((PatternPart::Star, rest)),
+        (&STARS, rest) => Some((PatternPart::Stars, rest)),
+        _ => None,
+    }
+}
+
+impl<'p> PatternCaptures<'p> {
+    const NONE: PatternCaptures<'static> =
+        PatternCaptures { splat: None, segments: [b""; RULE_CAPTURES_MAX], count: 0 };
+
+    /// The text that the first `*` stands for if `number` is 0, else the placeholder of that
+    /// number, counted from 1.
+    #[must_use]
+    pub fn get(&self, number: u8) -> Option<&'p [u8]> {
+        match usize::from(number).checked_sub(1) {
+            None => self.splat,
+            Some(rank) => self.segments.get(..self.count)?.get(rank).copied(),
+        }
+    }
+}
+
+impl<'a> FieldPattern<'a> {
+    /// The pattern that these bytes stand for, as [`encode`](Self::encode) makes them.
+    #[must_use]
+    pub fn of(encoded: &'a [u8]) -> FieldPattern<'a> {
+        FieldPattern { encoded }
+    }
+
+    /// Stores a pattern.
+    ///
+    /// # Errors
+    /// [`Fault`] for a pattern that a reader would refuse.
+    pub fn encode(parts: &[PatternPart<'_>]) -> Result<Vec<u8>, Fault> {
+        let mut encoded = Vec::new();
+        for part in parts {
+            match part {
+                PatternPart::Literal(text) => push_text(&mut encoded, LITERAL, text)?,
+                PatternPart::Capture => encoded.push(CAPTURE),
+                PatternPart::Star => encoded.push(STAR),
+                PatternPart::Stars => encoded.push(STARS),
+            }
+        }
+        FieldPattern::of(&encoded).validate()?;
+        Ok(encoded)
+    }
+
+    /// The bytes that it is stored in.
+    #[must_use]
+    pub fn encoded(&self) -> &'a [u8] {
+        self.encoded
+    }
+
+    /// Its parts, in order.
+    pub fn parts(&self) -> impl Iterator<Item = PatternPart<'a>> + use<'a> {
+        Parts { rest: self.encoded, read: part }
+    }
+
+    /// The number of its placeholders, `*` not among them.
+    #[must_use]
+    pub fn captures(&self) -> usize {
+        self.parts().filter(|part| *part == PatternPart::Capture).count()
+    }
+
+    /// Whether it is about every path there is.
+    #[must_use]
+    pub fn is_of_everything(&self) -> bool {
+        self.encoded == [STARS]
+    }
+
+    /// Whether it is about everything in and below a folder, whose path ends with a slash.
+    #[must_use]
+    pub fn covers_folder(&self, folder: &[u8]) -> bool {
+        let mut parts = self.parts();
+        let (literal, last): (&[u8], _) = match parts.next() {
+            Some(PatternPart::Literal(text)) => (text, parts.next()),
+            first => (b"", first),
+        };
+        last == Some(PatternPart::Stars)
+            && parts.next().is_none()
+            && folder.split_at_checked(literal.len()).is_some_and(|(begin, rest)| {
+                begin.eq_ignore_ascii_case(literal) && rest.starts_with(b"/")
+            })
+    }
+
+    /// What its placeholders stand for, if it is about a path, which is decoded.
+    #[must_use]
+    pub fn matched<'p>(&self, path: &'p [u8]) -> Option<PatternCaptures<'p>> {
+        let whole = Comparison::new(self.encoded, path).run();
+        let without = || path.strip_suffix(b"/");
+        whole.or_else(|| Comparison::new(self.encoded, without()?).run())
+    }
+
+    /// Looks at everything: what passes can be compared without further doubts.
+    pub(crate) fn validate(&self) -> Result<(), Fault> {
+        let (mut text_bytes, mut rest) = (0, self.encoded);
+        while !rest.is_empty() {
+            let (part, behind) = part(rest).ok_or(Fault::Syntax)?;
+            if let PatternPart::Literal(text) = part {
+                let is_refused = |byte: &u8| byte.is_ascii_uppercase() || *byte == 0;
+                if text.is_empty() || text.iter().any(is_refused) {
+                    return Err(Fault::Syntax);
+                }
+                text_bytes += text.len();
+            }
+            rest = behind;
+        }
+        if text_bytes > PATH_MAX_BYTES {
+            return Err(Fault::Length);
+        }
+        if self.captures() > RULE_CAPTURES_MAX { Err(Fault::TooMany) } else { Ok(()) }
+    }
+}
+
+/// One comparison of a pattern with a path. Between two stars a pattern fits at a place in one way
+/// only, so it is enough to come back to the last star.
+struct Comparison<'t, 'p> {
+    parts: &'t [u8],
+    path: &'p [u8],
+    found: PatternCaptures<'p>,
+    back: Option<LastStar<'t>>,
+    stars: usize,
+}
+
+/// The star that takes one byte more when what is behind it does not fit.
+#[derive(Clone, Copy)]
+struct LastStar<'t> {
+    /// The parts behind it.
+    parts: &'t [u8],
+    start: usize,
+    end: usize,
+    /// Placeholders before it.
+    captures: usize,
+}
+
+impl<'t, 'p> Comparison<'t, 'p> {
+    fn new(parts: &'t [u8], path: &'p [u8]) -> Comparison<'t, 'p> {
+        // The pattern `/` has no parts: it is the path without its slash.
+        let path = if path == b"/" && parts.is_empty() { b"" } else { path };
+        Comparison { parts, path, found: PatternCaptures::NONE, back: None, stars: 0 }
+    }
+
+    fn run(mut self) -> Option<PatternCaptures<'p>> {
+        let (mut parts, mut at) = (self.parts, 0);
+        loop {
+            let Some((part, rest)) = part(parts) else {
+                if at == self.path.len() {
+                    return Some(self.found);
+                }
+                (parts, at) = self.come_back()?;
+                continue;
+            };
+            let behind = match part {
+                PatternPart::Literal(text) => self.literal(at, text),
+                PatternPart::Capture => self.capture(at, rest),
+                PatternPart::Star => self.star(rest, at, false),
+                PatternPart::Stars => self.star(rest, at, true),
+            };
+            (parts, at) = match behind {
+                Some(behind) => (rest, behind),
+                None => self.come_back()?,
+            };
+        }
+    }
+
+    fn literal(&self, at: usize, text: &[u8]) -> Option<usize> {
+        let piece = self.path.get(at..at + text.len())?;
+        piece.eq_ignore_ascii_case(text).then_some(at + text.len())
+    }
+
+    /// Takes a placeholder, up to the text behind it: the first place of it, or the end of the path
+    /// where nothing else follows.
+    fn capture(&mut self, at: usize, rest: &[u8]) -> Option<usize> {
+        let behind = self.path.get(at..)?;
+        let slash = behind.iter().position(|&byte| byte == b'/');
+        let segment = behind.get(..slash.unwrap_or(behind.len()))?;
+        let bytes = match part(rest) {
+            Some((PatternPart::Literal([b'/', ..]), _)) => segment.len(),
+            Some((PatternPart::Literal(text), [])) => behind.len().checked_sub(text.len())?,
+            Some((PatternPart::Literal(text), _)) => {
+                let places = behind.windows(text.len().max(1)).take(segment.len() + 1).skip(1);
+                1 + places.into_iter().position(|place| place.eq_ignore_ascii_case(text))?
+            }
+            Some((PatternPart::Capture, _)) => 1,
+            Some((PatternPart::Star | PatternPart::Stars, _)) | None => segment.len(),
+        };
+        let taken = segment.get(..bytes).filter(|taken| !taken.is_empty())?;
+        let slot = self.found.segments.get_mut(self.found.count)?;
+        *slot = taken;
+        self.found.count += 1;
+        Some(at + bytes)
+    }
+
+    /// Begins a star with nothing in it, or with all when nothing is behind it.
+    fn star(&mut self, parts: &'t [u8], at: usize, whole: bool) -> Option<usize> {
+        let rest = self.path.get(at..)?;
+        if whole && !(rest.is_empty() || rest.starts_with(b"/")) {
+            return None;
+        }
+        let end = if parts.is_empty() { self.path.len() } else { at };
+        // The slash before a segment of its own does not belong to what it stands for.
+        let start = if whole && !rest.is_empty() { at + 1 } else { at };
+        self.stars += 1;
+        self.note_splat(start, end);
+        let captures = self.found.count;
+        self.back = (!parts.is_empty()).then_some(LastStar { parts, start, end, captures });
+        Some(end)
+    }
+
+    /// Lets the last star take one byte more.
+    fn come_back(&mut self) -> Option<(&'t [u8], usize)> {
+        let star = self.back?;
+        let end = star.end + 1;
+        if end > self.path.len() {
+            return None;
+        }
+        self.back = Some(LastStar { end, ..star });
+        self.found.count = star.captures;
+        self.note_splat(star.start, end);
+        Some((star.parts, end))
+    }
+
+    /// Notes what the first star stands for.
+    fn note_splat(&mut self, start: usize, end: usize) {
+        if self.stars == 1 {
+            self.found.splat = Some(self.path.get(start..end).unwrap_or_default());
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::PatternPart::{Capture, Literal, Star, Stars};
+    use super::*;
+
+    /// What the placeholders stand for, `*` first.
+    fn found(parts: &[PatternPart<'_>], path: &str) -> Option<Vec<String>> {
+        let encoded = FieldPattern::encode(parts).expect("a pattern");
+        let captures = FieldPattern::of(&encoded).matched(path.as_bytes())?;
+        let all = (0..=RULE_CAPTURES_MAX as u8).filter_map(|number| captures.get(number));
+        Some(all.map(|text| String::from_utf8_lossy(text).into_owned()).collect())
+    }
+
+    #[test]
+    fn placeholders_within_a_segment() {
+        let name_css = [Literal(b"/assets/"), Capture, Literal(b".css")];
+        for (path, expected) in [
+            ("/assets/a.css", Some("a")),
+            ("/assets/a.css/", Some("a")),
+            ("/assets/a.b.css", Some("a.b")),
+            ("/assets/a.css.css", Some("a.css")),
+            ("/assets/.css", None),
+            ("/assets/b/a.css", None),
+            ("/assets/a.cssx", None),
+        ] {
+            let found = found(&name_css, path).map(|found| found.join(" "));
+            assert_eq!(found.as_deref(), expected, "{path}");
+        }
+        let pair = [Literal(b"/"), Capture, Literal(b"-"), Capture, Literal(b"/x")];
+        assert_eq!(found(&pair, "/a-b-c/x"), Some(vec!["a".to_owned(), "b-c".to_owned()]));
+        assert_eq!(found(&pair, "/a/b-c/x"), None);
+        let extension = [Literal(b"/"), Star, Literal(b"."), Capture];
+        assert_eq!(found(&extension, "/a.b/c.d"), Some(vec!["a.b/c".to_owned(), "d".to_owned()]));
+        assert_eq!(found(&[Literal(b"/"), Capture, Capture], "/a"), None);
+        let before_all = [Literal(b"/"), Capture, Stars];
+        assert_eq!(found(&before_all, "/a/b"), Some(vec!["b".to_owned(), "a".to_owned()]));
+    }
+
+    #[test]
+    fn what_a_reader_would_refuse_is_not_written() {
+        let long = [b'a'; PATH_MAX_BYTES];
+        for (parts, fault) in [
+            (&[Literal(b"")][..], Fault::Syntax),
+            (&[Literal(b"/A")], Fault::Syntax),
+            (&[Literal(b"/\0")], Fault::Syntax),
+            (&[Literal(b"/"), Literal(&long)], Fault::Length),
+            (&[Capture; RULE_CAPTURES_MAX + 1], Fault::TooMany),
+        ] {
+            assert_eq!(FieldPattern::encode(parts), Err(fault), "{parts:?}");
+        }
+        assert_eq!(FieldPattern::of(&[4]).validate(), Err(Fault::Syntax));
+        assert_eq!(FieldPattern::of(&[0, 1]).validate(), Err(Fault::Syntax));
+    }
+}

@@ -1,0 +1,378 @@
+//! The fields that rules for fields (`_headers`) give a response whose stored fields were made for
+//! something else than the path of the request: errors, the response to OPTIONS, redirects by
+//! patterns and between slash forms, and pages that stand for others.
+//!
+//! What a rule does is the same as in a build (`pinion_build`), which has changed the fields of
+//! each entry for its own path. A test compares both with a plain reading of the rules
+//! (`crates/pinion/tests/rules`).
+
+use pinion_archive::limits::{PATH_MAX_BYTES, RULES_MAX, SHARED_VARIANT_MAX_BYTES};
+use pinion_archive::{Archive, FieldChange, FieldPattern, SharedBlock, ValuePart};
+use pinion_http::field_list;
+use pinion_http::limits::TARGET_MAX_BYTES;
+use pinion_http::request::RequestHead;
+use pinion_http::target::PathError;
+
+use crate::template::write_captured;
+
+/// The line that every error has.
+pub(crate) const NEVER_STORED: &[u8] = b"Cache-Control: no-store\r\n";
+
+/// Fields that say how long a response may be kept: a rule about a whole folder does not mean its
+/// errors (docs/rules.md).
+const STORING: [&[u8]; 2] = [b"Cache-Control", b"Expires"];
+
+/// Buffers for the fields of one response.
+#[derive(Debug)]
+pub(crate) struct FieldBuffers {
+    /// The path of the request, decoded.
+    path: Vec<u8>,
+    /// The numbers of the rules that apply, in order.
+    rules: Vec<u32>,
+    /// One value that is joined to another.
+    value: Vec<u8>,
+    /// The lines of the response: a full one, then a 304.
+    lines: Vec<u8>,
+}
+
+/// A response, as far as rules for fields ask.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum FieldSort {
+    /// It may be kept if its fields say so.
+    Kept,
+    /// It is never kept.
+    Error,
+    /// It is never kept, and has the content of a page that may be.
+    ErrorWithPage,
+}
+
+/// The page that stands for the path of a request.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct SentPage<'k> {
+    /// The path that a rewrite leads to; empty without a rewrite.
+    pub(crate) path: &'k [u8],
+    /// Whether its fields are stored with the rules for that path.
+    pub(crate) is_stored: bool,
+}
+
+impl SentPage<'static> {
+    /// No page of another path.
+    pub(crate) const NONE: SentPage<'static> = SentPage { path: b"", is_stored: false };
+}
+
+/// The fields that are written of a response.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum FieldVariant {
+    Full(FieldSort),
+    NotModified,
+}
+
+/// There is no room for all of the fields: no client would take them either.
+struct TooLong;
+
+impl FieldBuffers {
+    pub(crate) fn new() -> FieldBuffers {
+        FieldBuffers {
+            path: Vec::with_capacity(TARGET_MAX_BYTES),
+            rules: Vec::with_capacity(2 * RULES_MAX),
+            value: Vec::with_capacity(SHARED_VARIANT_MAX_BYTES),
+            lines: Vec::with_capacity(LINES_MAX_BYTES),
+        }
+    }
+
+    /// The fields of a response to `head` that are stored in `block`, with the rules for its path,
+    /// and for that of the page that is sent in its place. `decoded` is a buffer.
+    ///
+    /// The fields stay as they are stored if these rules have changed them already, if the path
+    /// names no resource at all, and if they would become longer than a block may be.
+    pub(crate) fn apply<'x>(
+        &'x mut self,
+        archive: &Archive<'x>,
+        head: &RequestHead<'_>,
+        block: SharedBlock<'x>,
+        sort: FieldSort,
+        sent: SentPage<'_>,
+        decoded: &mut Vec<u8>,
+    ) -> SharedBlock<'x> {
+        let has_rules = !archive.field_rules().is_empty()
+            && self.note_path(head, decoded)
+            && self.find_rules(archive, sent);
+        let mut written = None;
+        if has_rules {
+            let plain = block.plain.and_then(|plain| archive.shared(plain).ok());
+            let plain = plain.unwrap_or(block);
+            written = self.write_all(archive, &plain, &block, sort, sent.path).ok();
+        }
+        if written.is_none() && sort == FieldSort::ErrorWithPage {
+            self.rules.clear();
+            written = self.write_all(archive, &block, &block, sort, b"").ok();
+        }
+        match written {
+            Some(full_bytes) => self.written(full_bytes, &block),
+            None => block,
+        }
+    }
+
+    /// Writes the lines of `plain` as the rules have changed them, behind the media type of
+    /// `block`. Gives the length of those of a full response.
+    fn write_all(
+        &mut self,
+        archive: &Archive<'_>,
+        plain: &SharedBlock<'_>,
+        block: &SharedBlock<'_>,
+        sort: FieldSort,
+        sent: &[u8],
+    ) -> Result<usize, TooLong> {
+        self.lines.clear();
+        self.push(block.type_line())?;
+        self.write(archive, sent, plain.without_type(), FieldVariant::Full(sort))?;
+        let full_bytes = self.lines.len();
+        if sort == FieldSort::Kept {
+            self.write(archive, sent, plain.not_modified, FieldVariant::NotModified)?;
+        }
+        Ok(full_bytes)
+    }
+
+    /// The lines that were written.
+    fn written(&self, full_bytes: usize, block: &SharedBlock<'_>) -> SharedBlock<'_> {
+        let (full, not_modified) = self.lines.split_at(full_bytes.min(self.lines.len()));
+        SharedBlock::of_lines(full, not_modified, block.type_line_bytes)
+    }
+
+    /// Copies the decoded path of a request; false if it has none.
+    fn note_path(&mut self, head: &RequestHead<'_>, decoded: &mut Vec<u8>) -> bool {
+        self.path.clear();
+        match head.target.decoded_path(decoded) {
+            Ok(path) => self.path.extend_from_slice(path),
+            Err(PathError::NeverMatches) => self.path.extend_from_slice(decoded),
+            Err(PathError::Malformed | PathError::AboveRoot) => return false,
+        }
+        true
+    }
+
+    /// Collects the rules that apply. False if the stored fields have them all.
+    fn find_rules(&mut self, archive: &Archive<'_>, sent: SentPage<'_>) -> bool {
+        let rules = archive.field_rules();
+        self.rules.clear();
+        let mut are_stored = true;
+        for (number, is_everywhere) in rules.about(&self.path) {
+            self.rules.push(number);
+            let is_stored = || sent.is_stored && is_about(archive, number, sent.path);
+            are_stored &= is_everywhere || is_stored();
+        }
+        if sent.path.is_empty() {
+            return !are_stored;
+        }
+        for (number, is_everywhere) in rules.about(sent.path) {
+            self.rules.push(number);
+            are_stored &= is_everywhere || sent.is_stored;
+        }
+        self.rules.sort_unstable();
+        self.rules.dedup();
+        !are_stored
+    }
+
+    /// Writes lines as the rules have changed them, and those that the rules have added.
+    fn write(
+        &mut self,
+        archive: &Archive<'_>,
+        sent: &[u8],
+        plain: &[u8],
+        variant: FieldVariant,
+    ) -> Result<(), TooLong> {
+        let start = self.lines.len();
+        let strips = variant == FieldVariant::Full(FieldSort::ErrorWithPage);
+        for line in plain.split_inclusive(|&byte| byte == b'\n') {
+            let Some((name, value)) = split_line(line) else { continue };
+            let is_of_page = strips && (is_storing(name) || is(name, b"Accept-Ranges"));
+            if !is_of_page {
+                self.write_field(archive, sent, name, Some(value), variant)?;
+            }
+        }
+        if strips {
+            self.lines.extend_from_slice(NEVER_STORED);
+        }
+        for rank in 0..self.rules.len() {
+            let Some(&number) = self.rules.get(rank) else { break };
+            let Some(rule) = archive.field_rules().get(number) else { continue };
+            for change in rule.changes().filter(|change| change.value().is_some()) {
+                if !has_line(self.lines.get(start..).unwrap_or_default(), change.name()) {
+                    self.write_field(archive, sent, change.name(), None, variant)?;
+                }
+            }
+        }
+        Ok(())
+    }
+
+    /// Writes the line of a field, if it has a value in the end; of `Set-Cookie` all lines.
+    fn write_field(
+        &mut self,
+        archive: &Archive<'_>,
+        sent: &[u8],
+        name: &[u8],
+        plain: Option<&[u8]>,
+        variant: FieldVariant,
+    ) -> Result<(), TooLong> {
+        let start = self.lines.len();
+        self.push(name)?;
+        self.push(b": ")?;
+        let mut line = Line { start, value: self.lines.len(), is_there: plain.is_some() };
+        self.push(plain.unwrap_or_default())?;
+        let mut is_given = false;
+        let applies = variant.takes(name);
+        for rank in 0..if applies { self.rules.len() } else { 0 } {
+            let Some(&number) = self.rules.get(rank) else { break };
+            let Some(rule) = archive.field_rules().get(number) else { continue };
+            for change in rule.changes().filter(|change| is(change.name(), name)) {
+                match (change.value(), plain) {
+                    (Some(_), _) => {
+                        let joins = is_given || is(name, b"Vary");
+                        self.give(change, rule.pattern(), sent, &mut line, joins)?;
+                        is_given = true;
+                    }
+                    (None, Some(plain)) if is(name, b"Vary") => {
+                        self.lines.truncate(line.value);
+                        self.push(plain)?;
+                        is_given = false;
+                    }
+                    (None, _) => {
+                        self.lines.truncate(start);
+                        self.push(name)?;
+                        self.push(b": ")?;
+                        line = Line { start, value: self.lines.len(), is_there: false };
+                        is_given = false;
+                    }
+                }
+            }
+        }
+        if line.is_there {
+            self.push(b"\r\n")
+        } else {
+            self.lines.truncate(line.start);
+            Ok(())
+        }
+    }
+
+    /// Gives a field one more value.
+    fn give(
+        &mut self,
+        change: FieldChange<'_>,
+        pattern: FieldPattern<'_>,
+        sent: &[u8],
+        line: &mut Line,
+        joins: bool,
+    ) -> Result<(), TooLong> {
+        let name = change.name();
+        self.fill(change, pattern, sent)?;
+        if self.lines.len() + name.len() + self.value.len() + 6 > LINES_MAX_BYTES {
+            return Err(TooLong);
+        }
+        let value = core::mem::take(&mut self.value);
+        if line.is_there && joins && is(name, b"Set-Cookie") {
+            // RFC 9110 §5.3: the one field whose lines cannot be joined.
+            self.lines.extend_from_slice(b"\r\n");
+            line.start = self.lines.len();
+            self.lines.extend_from_slice(name);
+            self.lines.extend_from_slice(b": ");
+            line.value = self.lines.len();
+            self.lines.extend_from_slice(&value);
+        } else if line.is_there && joins {
+            field_list::join(&mut self.lines, line.value, name, &value);
+        } else {
+            self.lines.truncate(line.value);
+            self.lines.extend_from_slice(&value);
+        }
+        line.is_there = true;
+        self.value = value;
+        Ok(())
+    }
+
+    /// Writes a value, its placeholders filled in: by the path of the request, or by that of what
+    /// is sent if only this one is what the rule is about.
+    fn fill(
+        &mut self,
+        change: FieldChange<'_>,
+        pattern: FieldPattern<'_>,
+        sent: &[u8],
+    ) -> Result<(), TooLong> {
+        self.value.clear();
+        let mut captures = None;
+        for part in change.value().into_iter().flatten() {
+            let text = match part {
+                ValuePart::Literal(text) => text,
+                ValuePart::Capture(number) => {
+                    let found = captures.get_or_insert_with(|| {
+                        pattern.matched(&self.path).or_else(|| pattern.matched(sent))
+                    });
+                    found.as_ref().and_then(|captures| captures.get(number)).unwrap_or_default()
+                }
+            };
+            if self.value.len() + 3 * text.len() > SHARED_VARIANT_MAX_BYTES {
+                return Err(TooLong);
+            }
+            match part {
+                ValuePart::Literal(text) => self.value.extend_from_slice(text),
+                ValuePart::Capture(_) => write_captured(&mut self.value, text),
+            }
+        }
+        Ok(())
+    }
+
+    fn push(&mut self, bytes: &[u8]) -> Result<(), TooLong> {
+        if self.lines.len() + bytes.len() > LINES_MAX_BYTES {
+            return Err(TooLong);
+        }
+        self.lines.extend_from_slice(bytes);
+        Ok(())
+    }
+}
+
+/// All lines of one response: what a block may hold of a full one and of a 304.
+const LINES_MAX_BYTES: usize = 2 * SHARED_VARIANT_MAX_BYTES;
+
+const _: () = assert!(PATH_MAX_BYTES <= TARGET_MAX_BYTES);
+
+/// A line that is being written.
+struct Line {
+    start: usize,
+    /// Where its value begins.
+    value: usize,
+    is_there: bool,
+}
+
+impl FieldVariant {
+    /// Whether rules may change a field.
+    fn takes(self, name: &[u8]) -> bool {
+        match self {
+            FieldVariant::Full(FieldSort::Kept) => true,
+            FieldVariant::Full(FieldSort::Error | FieldSort::ErrorWithPage) => !is_storing(name),
+            // A 304 says nothing about the content (RFC 9110 §15.4.5).
+            FieldVariant::NotModified => !is(name, b"Content-Language"),
+        }
+    }
+}
+
+fn is_about(archive: &Archive<'_>, number: u32, path: &[u8]) -> bool {
+    let rule = (!path.is_empty()).then(|| archive.field_rules().get(number)).flatten();
+    rule.is_some_and(|rule| rule.pattern().matched(path).is_some())
+}
+
+fn is(name: &[u8], other: &[u8]) -> bool {
+    name.eq_ignore_ascii_case(other)
+}
+
+fn is_storing(name: &[u8]) -> bool {
+    STORING.iter().any(|other| is(name, other))
+}
+
+/// Name and value of a whole line.
+fn split_line(line: &[u8]) -> Option<(&[u8], &[u8])> {
+    let line = line.strip_suffix(b"\r\n")?;
+    let colon = line.iter().position(|&byte| byte == b':')?;
+    Some((line.get(..colon)?, line.get(colon + 2..)?))
+}
+
+fn has_line(lines: &[u8], name: &[u8]) -> bool {
+    let mut lines = lines.split_inclusive(|&byte| byte == b'\n');
+    lines.any(|line| split_line(line).is_some_and(|(other, _)| is(name, other)))
+}
