@@ -18,7 +18,7 @@ local Response = { __index = response_methods, __name = "response" }
 
 local function is_open(response, level)
     if type(response) ~= "table" or getmetatable(response) ~= Response then
-        error("a method of res is written with a colon, such as res:json(value)", level or 3)
+        error("a method is written with a colon, such as res:json(value)", level or 3)
     elseif not response.n then
         error("the answer is complete; nothing can be added to it", level or 3)
     end

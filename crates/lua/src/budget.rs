@@ -258,8 +258,32 @@ extern "C" fn interrupted(_signal: c_int) {
             // SAFETY: the state belongs to this thread, and lives as long as its turn. Setting a
             // hook is what Lua lets a signal handler do.
             unsafe { ffi::lua_sethook(lua, Some(stop), MASK, 1) };
+            // SAFETY: the same; it sets a byte of the state.
+            unsafe { stop_parser(lua, true) };
         }
     }
+}
+
+#[cfg(feature = "luajit")]
+// SAFETY: the signature is that of crates/luajit/patches.
+unsafe extern "C-unwind" {
+    /// Has the parser of a VM end with an error, or lets it run again.
+    fn luaJIT_stop(state: *mut ffi::lua_State, is_on: c_int);
+}
+
+/// Has the parser, which runs no instructions, end with an error, or lets it run again. The one of
+/// Lua 5.4 ends by itself.
+///
+/// # Safety
+/// The state is there and of this thread.
+unsafe fn stop_parser(lua: *mut ffi::lua_State, is_on: bool) {
+    #[cfg(feature = "luajit")]
+    // SAFETY: the caller's.
+    unsafe {
+        luaJIT_stop(lua, c_int::from(is_on));
+    }
+    #[cfg(not(feature = "luajit"))]
+    let _nothing_to_do = (lua, is_on);
 }
 
 /// The hook: ends a doomed turn, and takes itself off in any other one.
@@ -278,6 +302,7 @@ unsafe extern "C-unwind" fn stop(lua: *mut ffi::lua_State, _at: *mut ffi::lua_De
             ffi::luaL_error(lua, c"it has used up its CPU time".as_ptr());
         } else {
             ffi::lua_sethook(lua, None, 0, 0);
+            stop_parser(lua, false);
         }
     }
 }
@@ -339,6 +364,8 @@ impl Budget {
             if is_over && !lua.is_null() {
                 // SAFETY: `begin` asks for it to be there.
                 unsafe { ffi::lua_sethook(lua, None, 0, 0) };
+                // SAFETY: the same.
+                unsafe { stop_parser(lua, false) };
             }
         }
         // Short turns are taken for what they lasted; what a longer one did not run, because others

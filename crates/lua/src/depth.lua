@@ -11,19 +11,21 @@ local concat, error = table.concat, error
 -- The table that was thrown last: what the log shows of it is in it, and not in its name.
 local thrown = setmetatable({}, { __mode = "v" })
 
-local function last_thrown()
-    return thrown[1]
-end
-
-function _G.error(value, level)
+-- Notes a table; without one, gives the last one.
+local function last_thrown(value)
     if type(value) == "table" then
         thrown[1] = value
     end
-    if not is_jit and type(level or 1) == "number" and (level or 1) > 0 then
-        -- In Lua 5.4 this function stays on the stack.
-        return error(value, (level or 1) + 1)
+    return thrown[1]
+end
+
+if is_jit then
+    -- In Lua 5.4 this function would stay on the stack, and what is thrown is seen where bodies of
+    -- coroutines end.
+    function _G.error(value, level)
+        last_thrown(value)
+        return error(value, level)
     end
-    return error(value, level)
 end
 local lua_format, lua_load, lua_sort, lua_time, lua_xpcall =
     string.format, load, table.sort, os.time, xpcall

@@ -52,6 +52,7 @@ if host.close then
 
     -- The host shows where it was. Its own errors know that.
     local function explained(why)
+        host.threw(why)
         return type(why) == "userdata" and why or traceback(tostring(why), 2)
     end
 
@@ -127,11 +128,22 @@ local function placed(is_well, ...)
     error(said((...)), 2)
 end
 
+-- Texts up to here cost less than to charge for them.
+local LONG_BYTES = 16384
+
+local function charge_for(text)
+    if type(text) == "string" and #text > LONG_BYTES then
+        host.charge(#text)
+    end
+end
+
 local function place(library)
     for name, value in pairs(library) do
         if type(value) == "function" then
-            library[name] = function(...)
-                return placed(pcall(value, ...))
+            library[name] = function(first, second, ...)
+                charge_for(first)
+                charge_for(second)
+                return placed(pcall(value, first, second, ...))
             end
         elseif type(value) == "table" then
             place(value)
@@ -178,7 +190,7 @@ host.content(host, request_methods, wait, check_own)
 -- The value of JSON content; nil and why when it is none.
 function request_methods.json(request)
     if type(request) ~= "table" or getmetatable(request) ~= Request then
-        error("a method of req is written with a colon: req:json()", 2)
+        error("a method is written with a colon: req:json()", 2)
     end
     return json_decode(request:body())
 end
@@ -336,7 +348,9 @@ local function sayer(write)
         for at = 1, select("#", ...) do
             texts[at] = tostring((select(at, ...)))
         end
-        write(concat(texts, "\t"))
+        local text = concat(texts, "\t")
+        charge_for(text)
+        write(text)
     end
 end
 

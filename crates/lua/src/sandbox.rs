@@ -5,9 +5,12 @@
 //! variable of the environment, foreign function or bytecode. What it may do beyond computing, the
 //! server lends it.
 
+use crate::budget;
 use crate::limits::SOURCE_MAX_BYTES;
 use crate::machine_code;
-use mlua::{Function, Lua, LuaOptions, MultiValue, Result, StdLib, Table, Value};
+use crate::pattern::limits::STEP_BYTES;
+use crate::pattern::{StepsLeft, TOO_MANY_STEPS};
+use mlua::{Error, Function, Lua, LuaOptions, MultiValue, Result, StdLib, Table, Value};
 
 /// Global functions of the base library that stay.
 const BASE: &[&str] = &[
@@ -186,12 +189,29 @@ fn lend(lua: &Lua, globals: &Table) -> Result<()> {
 /// # Errors
 /// Out of memory.
 pub(crate) fn bound(lua: &Lua) -> Result<()> {
-    let is_over = lua.create_function(|_, ()| Ok(crate::budget::is_over()))?;
+    let is_over = lua.create_function(|_, ()| Ok(budget::is_over()))?;
     let is_deep = lua.create_function(|_, ()| Ok(crate::stack::is_deep()))?;
     let chunk = lua.load(include_str!("depth.lua")).set_name("=pinion");
     let thrown: Function =
         chunk.call((is_over, is_deep, cfg!(feature = "luajit"), SOURCE_MAX_BYTES))?;
-    lua.set_named_registry_value(THROWN, thrown)
+    lua.set_named_registry_value(THROWN, thrown)?;
+    let charge = lua.create_function(|lua, bytes: f64| charge(lua, bytes as usize))?;
+    lua.load(include_str!("charged.lua"))
+        .set_name("=pinion")
+        .call((charge, cfg!(feature = "luajit")))
+}
+
+/// Takes the steps that it costs to go over so many bytes in a function of C, where no hook runs.
+///
+/// # Errors
+/// The request has no more: its turn ends.
+pub(crate) fn charge(lua: &Lua, bytes: usize) -> Result<()> {
+    let steps = lua.app_data_ref::<StepsLeft>().map(|steps| steps.clone());
+    let taken = steps.map_or(Ok(()), |steps| steps.take(bytes / STEP_BYTES + 1));
+    taken.map_err(|_| {
+        budget::strike(|| budget::running(lua));
+        Error::runtime(TOO_MANY_STEPS)
+    })
 }
 
 /// Where the function lies that gives the table that was thrown last.

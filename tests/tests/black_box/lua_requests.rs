@@ -229,7 +229,7 @@ fn what_a_handler_cannot_do_any_more_is_told_with_its_line() {
         for (target, why) in [
             ("/write", "the answer is complete"),
             ("/status", "the answer is complete"),
-            ("/dot-write", "a method is written with a colon, such as res:write(text)"),
+            ("/dot-write", "a method is written with a colon, such as res:json(value)"),
             ("/dot-body", "a method is written with a colon: req:body()"),
             ("/dot-field", "a method is written with a colon: req:field(name)"),
             ("/every", "while the script starts"),

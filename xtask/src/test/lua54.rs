@@ -7,9 +7,10 @@ use anyhow::{Context, Result};
 use std::fs;
 use std::path::PathBuf;
 
-/// Selects the other Lua. Left out are a crate whose tests bring LuaJIT themselves, and two
+/// Selects the other Lua. Left out are LuaJIT itself, a crate whose tests bring it, and two
 /// programs of the benchmarks, which have no Lua.
-pub(super) const ARGUMENTS: [&str; 5] = [
+pub(super) const ARGUMENTS: [&str; 6] = [
+    "--exclude=pinion-luajit",
     "--exclude=pinion-template",
     "--exclude=pinion-micro",
     "--exclude=pinion-h3load",

@@ -18,6 +18,7 @@ use super::{files, jobs, origin};
 use crate::clock::Clock;
 use crate::limits::{ANSWER_BUFFER_BYTES, COROUTINES_DEPTH_MAX, FEW_PIECES, MANY_PIECES};
 use crate::router::{self, Router};
+use crate::sandbox;
 use crate::task::{TaskId, Tasks};
 use crate::{cookie, form, library};
 
@@ -215,6 +216,9 @@ pub(super) fn install(
         table.raw_set("resume", resume)?;
         table.raw_set("close", close)?;
     }
+    let charge = lua.create_function(|lua, bytes: f64| sandbox::charge(lua, bytes as usize))?;
+    table.raw_set("charge", charge)?;
+    table.raw_set("threw", lua.named_registry_value::<Function>(sandbox::THROWN)?)?;
     table.raw_set(
         "log",
         lua.create_function(|_, text: LuaString| {

@@ -1,3 +1,4 @@
+mod costs;
 mod depth;
 mod escapes;
 mod globals;

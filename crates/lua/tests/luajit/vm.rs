@@ -25,13 +25,17 @@ pub(crate) fn jit(lua: &Lua) -> Table {
     loaded.get("jit").expect("the compiler")
 }
 
+/// Numbers that traces may have here: that of one is free again when its function is collected.
+const TRACE_NUMBERS: usize = 1000;
+
 /// How many traces there are.
 pub(crate) fn traces(lua: &Lua) -> usize {
     let libraries: Table = lua.named_registry_value("_PRELOAD").expect("the registry");
     let open: Function = libraries.raw_get("jit.util").expect("a function");
     let trace_info: Function =
         open.call::<Table>(()).expect("opened").get("traceinfo").expect("a function");
-    (1..).take_while(|at| trace_info.call::<Option<Table>>(*at).expect("told").is_some()).count()
+    let is_there = |at: &usize| trace_info.call::<Option<Table>>(*at).expect("told").is_some();
+    (1..TRACE_NUMBERS).filter(is_there).count()
 }
 
 /// The nodes that a lookup of each key of a table looks at; a little more than `limit` when there

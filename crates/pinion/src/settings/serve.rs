@@ -424,7 +424,7 @@ mod tests {
              --server-name pinion \
              --codings br --level fast --codings-for *.svg=br:9 --exclude a --exclude b \
              --include .a --immutable c --compat 80s \
-             --rules r --rules s --fields f \
+             --rules r --rules s --fields f --lax-rules \
              --cache-control no-cache --no-security-headers --no-index --listing \
              --no-clean-urls --no-slash-redirects --no-etag \
              --single-page index.html --keep-going --jobs 2",

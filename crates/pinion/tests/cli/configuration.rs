@@ -233,7 +233,7 @@ fn redirects_to_a_host_of_the_site_are_found() {
         &folder,
         &["site/_redirects:1:4: expected another target: this one leads back to the rule"],
     );
-    folder.write("site/_redirects", "http://other.example/* /a 301!\n");
+    folder.write("site/_redirects", "http://other.example/* https://example.com/ 301!\n");
     let warned = run(&folder, "check");
     assert!(warned.stderr.contains("_redirects:1: never applies, the site"), "{}", warned.stderr);
 }

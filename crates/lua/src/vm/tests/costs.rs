@@ -1,0 +1,237 @@
+//! What functions of the libraries cost that take more than a little: each one is seen by a budget,
+//! or has a bound. A function that is new has no row here, and the test says so.
+
+use std::collections::BTreeSet;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+
+use mlua::{HookTriggers, Table, Value, VmState};
+
+use super::*;
+use crate::pattern::limits::STEP_BYTES;
+
+/// What one call may cost.
+enum Cost {
+    /// As much, whatever it is given.
+    Constant,
+    /// No more than its number of arguments or results, of which the stack bounds the number.
+    Arguments,
+    /// A copy of what the memory of the request has room for, or a look at each element: about a
+    /// nanosecond for each, so that all of its memory takes less than its CPU.
+    Once,
+    /// Up to a bound of its own, that of the row.
+    UpTo(&'static str),
+    /// In proportion to its input, which instructions or steps count: code that calls it once with
+    /// [`LARGE`] bytes or elements.
+    Counted(&'static str),
+}
+
+/// How much rows take: `LARGE` bytes, or an eighth as many elements.
+const LARGE: usize = 1 << 22;
+
+/// Bytes, or elements of eight bytes, for which at least one step or instruction is counted.
+const COUNTED_BYTES: usize = 4 * STEP_BYTES;
+
+/// What code finds.
+const GIVEN: &str = "local LARGE = ...
+    local text = ('x'):rep(LARGE)
+    local list = {}
+    for at = 1, LARGE / 8 do list[at] = at end
+    return text, list";
+
+fn cost(name: &str) -> Option<Cost> {
+    use Cost::*;
+    Some(match name {
+        "assert" | "error" | "getmetatable" | "ipairs" | "pairs" | "pcall" | "rawequal"
+        | "rawget" | "rawlen" | "rawset" | "setmetatable" | "tostring" | "type" | "xpcall"
+        | "collectgarbage" | "require" => Constant,
+        "select" | "unpack" => Arguments,
+        "next" | "tonumber" => Once,
+        "load" | "loadstring" => Counted("load('x = 1 --' .. text:sub(1, 2^20 - 10))"),
+        "print" => Counted("return"),
+        _ => return library_cost(name).or_else(|| own_cost(name)),
+    })
+}
+
+/// Of Lua's libraries.
+fn library_cost(name: &str) -> Option<Cost> {
+    use Cost::*;
+    let (library, function) = name.split_once('.')?;
+    Some(match (library, function) {
+        ("coroutine", _) => Arguments,
+        ("math" | "bit", _) => Arguments,
+        ("debug", "traceback") => UpTo("the levels that Lua shows"),
+        ("os", "date") => UpTo("a format of 1000 bytes"),
+        ("os", _) => Constant,
+        ("table", "concat") => Counted("table.concat(list)"),
+        ("table", "insert" | "maxn") => Once,
+        ("table", "move") => Counted("table.move(list, 1, #list, 2)"),
+        ("table", "pack" | "unpack") => Arguments,
+        ("table", "remove") if !cfg!(feature = "luajit") => Once,
+        ("table", "remove") => Counted("table.remove(list, 1)"),
+        ("table", "sort") => Counted("table.sort(list)"),
+        ("string", "byte" | "char" | "len") => Arguments,
+        // In Lua 5.4 nothing stands between these and the script, whose place errors have.
+        ("string", "format" | "lower" | "reverse" | "upper") if !cfg!(feature = "luajit") => Once,
+        ("string", "pack" | "packsize" | "sub" | "unpack") => Once,
+        ("string", "find") => Counted("text:find('y', 1, true)"),
+        ("string", "format") => Counted("('%s'):format(text)"),
+        ("string", "gmatch") => Counted("text:gmatch('y')()"),
+        ("string", "gsub") => Counted("text:gsub('y', 'z')"),
+        ("string", "lower") => Counted("text:lower()"),
+        ("string", "match") => Counted("text:match('y')"),
+        ("string", "rep") => Counted("('x'):rep(#text)"),
+        ("string", "reverse") => Counted("text:reverse()"),
+        ("string", "upper") => Counted("text:upper()"),
+        ("utf8", "char" | "codes") => Arguments,
+        ("utf8", "codepoint") => Arguments,
+        ("utf8", "len" | "offset") => Once,
+        _ => return None,
+    })
+}
+
+/// Of `pinion`.
+fn own_cost(name: &str) -> Option<Cost> {
+    use Cost::*;
+    Some(match name.strip_prefix("pinion.")? {
+        "json.encode" => Counted("pinion.json.encode(list)"),
+        "json.decode" => Counted("pinion.json.decode('[' .. ('1,'):rep(#text / 2) .. '1]')"),
+        "json.array" => Constant,
+        "codec.query" => UpTo("the length of what it makes"),
+        "codec.parse_query" => UpTo("1000 pairs"),
+        "codec.hex_encode" => Counted("pinion.codec.hex_encode(text)"),
+        "codec.hex_decode" => Counted("pinion.codec.hex_decode(text)"),
+        "codec.base64_encode" => Counted("pinion.codec.base64_encode(text)"),
+        "codec.base64_decode" => Counted("pinion.codec.base64_decode(text)"),
+        "codec.url_encode" => Counted("pinion.codec.url_encode(text)"),
+        "codec.url_decode" => Counted("pinion.codec.url_decode(text)"),
+        "codec.html_escape" => Counted("pinion.codec.html_escape(text)"),
+        "codec.html_unescape" => Counted("pinion.codec.html_unescape(text)"),
+        "codec.is_utf8" => Counted("pinion.codec.is_utf8(text)"),
+        "crypto.sha1" => Counted("pinion.crypto.sha1(text)"),
+        "crypto.sha256" => Counted("pinion.crypto.sha256(text)"),
+        "crypto.sha512" => Counted("pinion.crypto.sha512(text)"),
+        "crypto.blake3" => Counted("pinion.crypto.blake3(text)"),
+        "crypto.hmac_sha1" => Counted("pinion.crypto.hmac_sha1('key', text)"),
+        "crypto.hmac_sha256" => Counted("pinion.crypto.hmac_sha256('key', text)"),
+        "crypto.hmac_sha512" => Counted("pinion.crypto.hmac_sha512('key', text)"),
+        "crypto.equal" => Counted("pinion.crypto.equal(text, text)"),
+        "crypto.seal" => Counted("pcall(pinion.crypto.seal, text, text)"),
+        "crypto.open" => Counted("pcall(pinion.crypto.open, text, text)"),
+        "crypto.seal_siv" => Counted("pcall(pinion.crypto.seal_siv, text, text)"),
+        "crypto.open_siv" => Counted("pcall(pinion.crypto.open_siv, text, text)"),
+        "crypto.random" | "crypto.hkdf" | "crypto.key" => UpTo("some KiB"),
+        "crypto.jwt.sign" | "crypto.jwt.verify" => UpTo("a token, which JSON counts"),
+        "log" => Counted("return"),
+        "send" | "keep" => UpTo("a value of 1 MiB"),
+        // What these wait for is done elsewhere, or by functions of the script.
+        _ => Constant,
+    })
+}
+
+/// The names of all functions that a script finds.
+fn functions(lua: &Lua) -> BTreeSet<String> {
+    fn walk(table: &Table, front: &str, names: &mut BTreeSet<String>) {
+        for pair in table.pairs::<String, Value>() {
+            let (name, value) = pair.expect("names are texts");
+            match value {
+                Value::Function(_) => drop(names.insert(format!("{front}{name}"))),
+                Value::Table(table) if name != "_G" && name != "keep" => {
+                    walk(&table, &format!("{front}{name}."), names);
+                }
+                _ => {}
+            }
+        }
+    }
+    let mut names = BTreeSet::new();
+    walk(&lua.globals(), "", &mut names);
+    names
+}
+
+#[test]
+fn what_grows_with_its_input_is_counted() {
+    let room = Room::new();
+    let lua = &room.vm.lua;
+    let instructions = Arc::new(AtomicU64::new(0));
+    let counted = Arc::clone(&instructions);
+    let triggers = HookTriggers::new().every_nth_instruction(100);
+    let count = move |_: &Lua, _: &mlua::debug::Debug<'_>| {
+        counted.fetch_add(100, Ordering::Relaxed);
+        Ok(VmState::Continue)
+    };
+    let (text, list): (Value, Value) = lua.load(GIVEN).call(LARGE).expect("given");
+    let mut wrong = Vec::new();
+    for name in functions(lua) {
+        let Some(cost) = cost(&name) else {
+            wrong.push(format!("{name} has no row"));
+            continue;
+        };
+        let code = match cost {
+            Cost::Counted(code) => code,
+            Cost::UpTo(bound) => {
+                assert!(!bound.is_empty(), "{name} has a bound");
+                continue;
+            }
+            Cost::Constant | Cost::Arguments | Cost::Once => continue,
+        };
+        if code == "return" {
+            // It writes to the log.
+            continue;
+        }
+        let code = format!("local text, list = ... {code}");
+        let function = lua.load(&code).into_function().expect(&code);
+        room.vm.steps.set(u64::MAX);
+        instructions.store(0, Ordering::Relaxed);
+        lua.set_hook(triggers, count.clone()).expect("hooked");
+        let outcome = function.call::<()>((&text, &list));
+        lua.remove_hook();
+        let steps = u64::MAX - room.vm.steps.get();
+        let seen = instructions.load(Ordering::Relaxed) + steps;
+        let least = (LARGE.min(1 << 20) / COUNTED_BYTES) as u64;
+        if seen < least {
+            wrong.push(format!("{name}: only {seen} of {least} are counted ({outcome:?})"));
+        }
+    }
+    assert!(wrong.is_empty(), "{}", wrong.join("\n"));
+}
+
+/// Chunks for which the parser takes the square of their length. That of Lua 5.4 does not stop.
+#[cfg(feature = "luajit")]
+#[test]
+fn chunks_that_take_long_to_parse_are_on_the_budget() {
+    let mut room = Room::new();
+    for part in ["x and ", "x or ", "goto a ", "if x then elseif x then end "] {
+        let code = format!(
+            "local source = 'return ' .. ('{part}'):rep({} / #'{part}') .. 'x'
+            for n = 1, 1000 do load(source) end",
+            1 << 20
+        );
+        let fault = room.ends(&code, MEMORY_MAX_BYTES).expect_err(part);
+        assert!(matches!(fault, Fault::OverBudget(_)), "{part}: {fault:?}");
+        room.ends("assert(load('return 1')() == 1)", MEMORY_MAX_BYTES).expect("parsed");
+    }
+}
+
+#[test]
+fn long_lists_are_put_together_as_short_ones() {
+    let mut room = Room::new();
+    let code = "
+        for _, count in ipairs({ 0, 1, 16383, 16384, 16385, 40000 }) do
+            local list, expected = {}, {}
+            for n = 1, count do list[n] = n end
+            for n = 1, count do expected[#expected + 1] = n .. (n < count and ', ' or '') end
+            local joined = ''
+            local text = table.concat(list, ', ')
+            assert(#text == #table.concat(expected), count)
+            assert(count == 0 or text:sub(-#tostring(count)) == tostring(count))
+            assert(text:find(', ,', 1, true) == nil)
+            assert(table.concat(list, ', ', 2, count) == text:sub(4) or count < 2)
+        end
+        local list = {}
+        for n = 1, 40000 do list[n] = 'x' end
+        list[30000] = {}
+        assert(not pcall(table.concat, list))
+        assert(not pcall(table.concat, list, ', ', 'x'))
+        assert(not pcall(table.concat))";
+    room.ends_some_time(code).expect("alike");
+}
