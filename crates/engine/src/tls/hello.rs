@@ -35,25 +35,25 @@ pub(super) fn preference(input: &[u8]) -> Preference {
         return message_preference(rest, is_whole);
     }
     // A message in several records, which is rare.
-    let (message, is_whole) = joined(input);
-    message_preference(&message, is_whole)
+    match joined(input) {
+        Some(message) => message_preference(&message, false),
+        None => Preference::Other,
+    }
 }
 
-/// Returns the content of records in a row, and whether the last of them is complete.
-fn joined(mut input: &[u8]) -> (Vec<u8>, bool) {
+/// Returns the content of records in a row, as far as it has come. `None` if one of them is no part
+/// of a message: records of other types, and empty ones, must not come in between (RFC 8446 §5.1).
+fn joined(mut input: &[u8]) -> Option<Vec<u8>> {
     let mut message = Vec::new();
     while let Some((header, rest)) = input.split_first_chunk::<RECORD_HEADER_BYTES>() {
         let record_bytes = usize::from(u16::from_be_bytes([header[3], header[4]]));
         if header[0] != HANDSHAKE || record_bytes == 0 {
-            return (message, true);
+            return None;
         }
         message.extend_from_slice(rest.get(..record_bytes).unwrap_or(rest));
-        match rest.get(record_bytes..) {
-            Some(next) => input = next,
-            None => return (message, false),
-        }
+        input = rest.get(record_bytes..).unwrap_or_default();
     }
-    (message, input.is_empty())
+    Some(message)
 }
 
 /// Returns the preference of a ClientHello without its records. If it `is_whole` as far as records
@@ -185,6 +185,19 @@ mod tests {
     }
 
     /// A connection must not wait for suites that never come.
+    #[test]
+    fn records_that_do_not_belong_into_a_hello_are_known_when_they_come() {
+        let whole = hello(32, &[0x1301, 0x1303]);
+        // A part that ends before the suites do, in a record of its own.
+        let part = &whole[5..40];
+        let begun = [&[22, 3, 1, 0, part.len() as u8][..], part].concat();
+        assert_eq!(preference(&begun), Preference::Unknown);
+        for next in [[21, 3, 3, 0, 2], [23, 3, 3, 0, 1], [22, 3, 1, 0, 0]] {
+            let input = [&begun[..], &next].concat();
+            assert_eq!(preference(&input), Preference::Other, "{next:?}");
+        }
+    }
+
     #[test]
     fn what_is_no_hello_is_known_at_once_or_when_it_is_whole() {
         for input in [
