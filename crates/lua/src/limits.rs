@@ -251,9 +251,14 @@ pub const FORM_FIELDS_MAX_BYTES: usize = 1024 * 1024;
 /// Most bytes of the files of a form that stay in memory; with more, all of them go to a file.
 pub const SPOOL_MEMORY_MAX_BYTES: usize = 64 * 1024;
 
-/// When uploads have taken more than so many hundredths of what the server allows them, those whose
-/// clients have stalled are given up: the rest is for uploads that make progress.
-pub(crate) const UPLOAD_RELIEF_PERCENT: u64 = 75;
+/// One byte, and one open file, in so many of what the server allows all uploads is for those that
+/// make progress: when more than the rest is taken, uploads whose clients have stalled are given
+/// up.
+pub(crate) const UPLOAD_RESERVE_DIVISOR: u64 = 4;
+
+/// Milliseconds between two searches of a worker for uploads that have stalled: each looks at all
+/// requests that wait, and content may come in many small pieces.
+pub(crate) const UPLOAD_RELIEF_PAUSE_MS: u64 = 100;
 
 /// Bytes that the uploads of all workers may take in temporary files, unless the operator says
 /// otherwise: thirty-two of the largest forms at once.

@@ -82,6 +82,8 @@ pub struct Scripts {
     alone: Option<Alone>,
     /// What of the content of requests is kept here.
     stock: Rc<Stock>,
+    /// No upload is given up before this time, in monotonic milliseconds.
+    upload_relief_after_ms: u64,
     /// The requests that wait for something.
     waiting: HashMap<Address, (Rc<Vm>, TaskId)>,
     /// Room for a decoded path, and for the lines of a head.
@@ -182,6 +184,7 @@ impl Scripts {
             background: Background::default(),
             alone: None,
             stock: Rc::new(Stock::new(&shared.uploads)),
+            upload_relief_after_ms: 0,
             waiting: HashMap::new(),
             path: Vec::new(),
             lines: Vec::new(),

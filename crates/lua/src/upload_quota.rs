@@ -4,7 +4,7 @@
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
-use crate::limits::UPLOAD_RELIEF_PERCENT;
+use crate::limits::UPLOAD_RESERVE_DIVISOR;
 
 /// What uploads may take, and what they have taken.
 #[derive(Debug)]
@@ -32,16 +32,14 @@ impl UploadQuota {
 
     /// Returns whether so much is taken that uploads which have stalled should be given up.
     pub(crate) fn is_short(&self) -> bool {
-        let is_above = |used: &AtomicU64, max| {
-            used.load(Ordering::Relaxed) > percent(max, UPLOAD_RELIEF_PERCENT)
-        };
+        let is_above = |used: &AtomicU64, max| used.load(Ordering::Relaxed) > without_reserve(max);
         is_above(&self.bytes, self.max_bytes) || is_above(&self.files, self.max_files)
     }
 }
 
-/// Returns so many hundredths of a number, rounded down.
-fn percent(number: u64, hundredths: u64) -> u64 {
-    (u128::from(number) * u128::from(hundredths) / 100) as u64
+/// Returns what uploads may take before those that have stalled are given up.
+fn without_reserve(max: u64) -> u64 {
+    max - max / UPLOAD_RESERVE_DIVISOR
 }
 
 /// What one upload has taken. It goes back when this is dropped.
@@ -128,7 +126,7 @@ mod tests {
     fn it_is_short_before_it_is_used_up() {
         let quota = Arc::new(UploadQuota::new(1000, 1000));
         let mut one = share(&quota);
-        assert!(one.take_bytes(percent(1000, UPLOAD_RELIEF_PERCENT)));
+        assert!(one.take_bytes(without_reserve(1000)));
         assert!(!quota.is_short());
         assert!(one.take_bytes(1));
         assert!(quota.is_short());

@@ -9,6 +9,7 @@ use pinion_engine::exchange::Exchange;
 
 use super::Scripts;
 use crate::content;
+use crate::limits::UPLOAD_RELIEF_PAUSE_MS;
 use crate::stock::Relief;
 use crate::task::TaskId;
 use crate::vm::Vm;
@@ -30,7 +31,8 @@ impl Scripts {
         if let Some(relief) = self.stock.relief(held_bytes) {
             self.relieve(relief, now_ms);
         }
-        if self.stock.uploads().is_short() {
+        if self.stock.uploads().is_short() && now_ms >= self.upload_relief_after_ms {
+            self.upload_relief_after_ms = now_ms + UPLOAD_RELIEF_PAUSE_MS;
             self.give_up_stalled_uploads(now_ms);
         }
         vm.tasks().get(id).is_some_and(|task| content::goes_on(task, exchange))
