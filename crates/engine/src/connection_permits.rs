@@ -170,7 +170,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn handshakes_of_nobody_leave_most_places() {
+    fn unproven_handshakes_leave_most_permits() {
         assert_eq!(ConnectionPermits::new(100_000, 4).unproven_max(), QUIC_RETRY_HANDSHAKES);
         for (all, workers) in [(200, 2), (1000, 4), (7, 2), (10, 16)] {
             let permits = ConnectionPermits::new(all, workers);
@@ -179,12 +179,12 @@ mod tests {
     }
 
     #[test]
-    fn a_place_goes_from_the_store_to_a_hand_to_a_connection_and_back() {
+    fn a_permit_is_reserved_then_held_by_a_connection_then_free() {
         let permits = ConnectionPermits::new(2, 2);
-        assert!(permits.reserve(0) && permits.reserve(0), "one place, asked for twice");
+        assert!(permits.reserve(0) && permits.reserve(0), "one permit, asked for twice");
         assert!(permits.reserve(1));
         permits.fill(1);
-        assert!(!permits.reserve(1), "the other is in the hand of somebody else");
+        assert!(!permits.reserve(1), "the other worker has the last one in reserve");
         permits.put_back(0);
         permits.put_back(0);
         assert!(permits.reserve(1) && !permits.reserve(0));
@@ -239,7 +239,7 @@ mod tests {
     }
 
     #[test]
-    fn threads_never_have_more_places_than_there_are() {
+    fn threads_never_hold_more_permits_than_there_are() {
         const ALL: usize = 3;
         let permits = ConnectionPermits::new(ALL, 4);
         std::thread::scope(|scope| {

@@ -4,7 +4,7 @@ use super::quic;
 use crate::PATIENCE;
 use crate::protocol::Protocol;
 use crate::tls::Pair;
-use rustix::net::{AddressFamily, SocketType};
+use rustix::net::{AddressFamily, SocketFlags, SocketType};
 use rustls::client::WantsClientCert;
 use rustls::crypto::aws_lc_rs::default_provider;
 use rustls::pki_types::pem::PemObject as _;
@@ -158,7 +158,9 @@ pub fn trusting(
 /// Connects from an address of this host.
 fn connect_from(source: IpAddr, address: SocketAddr) -> io::Result<TcpStream> {
     let family = if address.is_ipv4() { AddressFamily::INET } else { AddressFamily::INET6 };
-    let socket = rustix::net::socket(family, SocketType::STREAM, None)?;
+    // Programs that other tests start at this moment must not inherit it.
+    let flags = SocketFlags::CLOEXEC;
+    let socket = rustix::net::socket_with(family, SocketType::STREAM, flags, None)?;
     rustix::net::bind(&socket, &SocketAddr::new(source, 0))?;
     rustix::net::connect(&socket, &address)?;
     Ok(TcpStream::from(socket))

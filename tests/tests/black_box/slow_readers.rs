@@ -11,7 +11,7 @@ use pinion_tests::protocol::Protocol;
 use pinion_tests::request::Request;
 use pinion_tests::server::{Server, Start};
 use rustix::net::sockopt::set_socket_recv_buffer_size;
-use rustix::net::{AddressFamily, SocketType};
+use rustix::net::{AddressFamily, SocketFlags, SocketType};
 use std::fs;
 use std::io::{self, Read, Write};
 use std::net::{SocketAddr, TcpListener, TcpStream};
@@ -79,7 +79,12 @@ impl Narrow {
 /// A connection for which the kernel keeps as little as it can. It must know before it connects,
 /// because it never takes back what it has offered.
 fn with_little_room(server: SocketAddr) -> io::Result<TcpStream> {
-    let socket = rustix::net::socket(AddressFamily::INET, SocketType::STREAM, None)?;
+    let socket = rustix::net::socket_with(
+        AddressFamily::INET,
+        SocketType::STREAM,
+        SocketFlags::CLOEXEC,
+        None,
+    )?;
     set_socket_recv_buffer_size(&socket, PIECE_BYTES)?;
     rustix::net::connect(&socket, &server)?;
     Ok(TcpStream::from(socket))
