@@ -20,7 +20,7 @@ pub fn decoded(response: &Response) -> Vec<u8> {
         Some("gzip") => gunzip(body),
         Some("br") => {
             let mut plain = Vec::new();
-            let mut reader = brotli::Decompressor::new(body.as_slice(), 64 * 1024);
+            let mut reader = pinion_brotli::Decoder::new(body.as_slice());
             reader.read_to_end(&mut plain).expect("a brotli stream");
             plain
         }

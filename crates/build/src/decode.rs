@@ -26,7 +26,7 @@ pub(crate) fn decoded(coding: Coding, stored: &[u8], most: u64) -> Result<Vec<u8
         Coding::Identity if stored.len() as u64 > most => Err(DecodeError::TooLong),
         Coding::Identity => Ok(stored.to_vec()),
         Coding::Gzip => gunzip(stored, most),
-        Coding::Brotli => read_all(brotli::Decompressor::new(stored, PIECE_BYTES), most),
+        Coding::Brotli => read_all(pinion_brotli::Decoder::new(stored), most),
         Coding::Zstd => {
             let mut decoder = zstd::Decoder::new(stored).map_err(|_| DecodeError::Damaged)?;
             let window = decoder.window_log_max(ZSTD_READ_WINDOW_LOG_MAX);
@@ -66,7 +66,7 @@ pub(crate) fn decodes_to(coding: Coding, stored: &[u8], content: &[u8]) -> bool 
     match coding {
         Coding::Identity => stored == content,
         Coding::Gzip => gzip(stored, content),
-        Coding::Brotli => reads_as(brotli::Decompressor::new(stored, PIECE_BYTES), content),
+        Coding::Brotli => reads_as(pinion_brotli::Decoder::new(stored), content),
         Coding::Zstd => zstd::Decoder::new(stored)
             .and_then(|mut decoder| decoder.window_log_max(ZSTD_WINDOW_LOG_MAX).map(|()| decoder))
             .is_ok_and(|decoder| reads_as(decoder, content)),

@@ -7,15 +7,13 @@
 
 mod zopfli;
 
-use brotli::enc::BrotliEncoderParams;
-use brotli::enc::encode::{BrotliEncoderOperation, BrotliEncoderStateStruct};
 use bytes::Bytes;
 use libdeflater::{CompressionLvl, Compressor};
 use pinion_archive::Digest;
+use pinion_brotli::{Memory, Operation};
 use zstd::bulk::Compressor as ZstdCompressor;
 use zstd::zstd_safe::CParameter;
 
-use crate::brotli_memory::BrotliMemory;
 use crate::codings::{CodingLevel, Method};
 use crate::limits::{
     BROTLI_WINDOW_LOG, CODING_OVERHEAD_BYTES, GZIP_HARDER_BYTES, KEEP_PERCENT, SCRATCH_KEPT_BYTES,
@@ -79,7 +77,8 @@ enum Encoder {
     Gzip(Gzip),
     /// Its iterations.
     Zopfli(u8),
-    Brotli(BrotliEncoderParams, BrotliMemory),
+    /// Its quality.
+    Brotli(u8, Memory),
     Zstd(ZstdCompressor<'static>),
 }
 
@@ -89,14 +88,7 @@ fn encoder(choice: CodingLevel) -> Option<Encoder> {
     match choice.method {
         Method::Gzip => Some(Encoder::Gzip(Gzip::new(level)?)),
         Method::Zopfli => Some(Encoder::Zopfli(choice.level)),
-        Method::Brotli => {
-            let params = BrotliEncoderParams {
-                quality: level,
-                lgwin: BROTLI_WINDOW_LOG,
-                ..BrotliEncoderParams::default()
-            };
-            Some(Encoder::Brotli(params, BrotliMemory::new(level)))
-        }
+        Method::Brotli => Some(Encoder::Brotli(choice.level, Memory::new(choice.level))),
         Method::Zstd => {
             let mut compressor = ZstdCompressor::new(level).ok()?;
             if choice.level > 19 {
@@ -114,7 +106,7 @@ impl Encoder {
         match self {
             Encoder::Gzip(gzip) => gzip.encode(content, out),
             Encoder::Zopfli(iterations) => zopfli::encode(*iterations, content, out),
-            Encoder::Brotli(params, memory) => brotli(params, memory, content, out),
+            Encoder::Brotli(quality, memory) => brotli(*quality, memory, content, out),
             Encoder::Zstd(compressor) => compressor.compress_to_buffer(content, out).ok(),
         }
     }
@@ -142,30 +134,11 @@ impl Gzip {
 
 /// One call for the whole content: nothing is copied between buffers, and the encoder can choose
 /// its tables by the length.
-fn brotli(
-    params: &BrotliEncoderParams,
-    memory: &BrotliMemory,
-    content: &[u8],
-    out: &mut [u8],
-) -> Option<usize> {
-    let mut state = BrotliEncoderStateStruct::new(memory.clone());
-    state.params = BrotliEncoderParams { size_hint: brotli_hint(content.len()), ..params.clone() };
-    let (mut in_left, mut in_at) = (content.len(), 0);
-    let (mut out_left, mut out_at) = (out.len(), 0);
-    let encoded = state.compress_stream(
-        BrotliEncoderOperation::BROTLI_OPERATION_FINISH,
-        &mut in_left,
-        content,
-        &mut in_at,
-        &mut out_left,
-        out,
-        &mut out_at,
-        &mut None,
-        &mut |_, _, _, _| (),
-    );
-    let complete = encoded && state.is_finished();
-    brotli::enc::encode::BrotliEncoderDestroyInstance(&mut state);
-    complete.then_some(out_at)
+fn brotli(quality: u8, memory: &Memory, content: &[u8], out: &mut [u8]) -> Option<usize> {
+    let hint = brotli_hint(content.len());
+    let mut encoder = pinion_brotli::Encoder::new(memory, quality, BROTLI_WINDOW_LOG, hint);
+    let step = encoder.step(Operation::Finish, content, out)?;
+    step.is_done.then_some(step.written)
 }
 
 /// The length that the encoder is told. Content of a mebibyte and more is best searched by hashes

@@ -42,7 +42,6 @@
 #![forbid(unsafe_code)]
 
 mod assemble;
-mod brotli_memory;
 mod build;
 mod carry;
 mod code;

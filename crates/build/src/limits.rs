@@ -80,7 +80,7 @@ pub const DECODED_RATIO: u64 = 8;
 
 /// Window of stored brotli streams, 4 MiB: what encoders use by default. Larger ones gain only for
 /// larger files, and cost every client that memory.
-pub const BROTLI_WINDOW_LOG: i32 = 22;
+pub const BROTLI_WINDOW_LOG: u8 = 22;
 
 /// Files that stand for all whose names change with their content: enough to see whether they do.
 pub const FINGERPRINT_EXAMPLES: usize = 3;

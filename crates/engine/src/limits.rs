@@ -167,11 +167,11 @@ pub(crate) const GZIP_WINDOW_BITS: u8 = 15;
 
 /// Quality of brotli, of 0 to 11: the last whose time is that of an answer. The next takes 50 times
 /// as long with this window, and three times with a larger one (docs/decisions/0020).
-pub(crate) const BROTLI_QUALITY: u32 = 4;
+pub(crate) const BROTLI_QUALITY: u8 = 4;
 
 /// Bits of brotli's window: 64 KiB, which holds most pages whole, and a block of the encoder, which
 /// a smaller one would not make smaller.
-pub(crate) const BROTLI_WINDOW_BITS: u32 = 16;
+pub(crate) const BROTLI_WINDOW_BITS: u8 = 16;
 
 /// Bytes that an encoder of gzip takes at most; a test counts them.
 pub const GZIP_ENCODER_BYTES: usize = 400 * 1024;

@@ -31,6 +31,7 @@
 //! | [`redirect`] | listeners that send every client to the encrypted ones |
 //! | [`socket_files`] | the files of Unix sockets, gone at the end |
 //! | [`interrupt`] | a signal ends a start that takes long |
+//! | `quic_keys` | the keys of QUIC, kept over restarts |
 //! | [`capacity`] | how many connections, how much memory |
 
 pub(crate) mod acme;
@@ -52,6 +53,7 @@ pub(crate) mod look;
 mod lua_folders;
 pub(crate) mod pending;
 pub(crate) mod published;
+mod quic_keys;
 pub(crate) mod redirect;
 pub(crate) mod reload;
 pub(crate) mod run;

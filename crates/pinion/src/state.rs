@@ -1,6 +1,5 @@
 //! The folder for what the server makes itself and keeps from start to start.
 
-use crate::failure::Failure;
 use anyhow::{Context as _, anyhow};
 use std::env;
 use std::fs::DirBuilder;
@@ -11,7 +10,7 @@ use std::path::{Path, PathBuf};
 ///
 /// # Errors
 /// Nobody says where.
-pub(crate) fn folder(given: Option<&Path>) -> Result<PathBuf, Failure> {
+pub(crate) fn folder(given: Option<&Path>) -> anyhow::Result<PathBuf> {
     if let Some(given) = given {
         return Ok(given.to_owned());
     }
@@ -26,7 +25,7 @@ pub(crate) fn folder(given: Option<&Path>) -> Result<PathBuf, Failure> {
     let session = || named("XDG_STATE_HOME").map(|path| path.join("pinion"));
     let home = || named("HOME").map(|path| path.join(".local/state/pinion"));
     let found = service.or_else(session).or_else(home);
-    Ok(found.ok_or_else(|| anyhow!("there is no home for a state folder; name one by --state"))?)
+    found.ok_or_else(|| anyhow!("there is no home for a state folder; name one by --state"))
 }
 
 /// For nobody else.
@@ -37,7 +36,7 @@ pub(crate) const PRIVATE: u32 = 0o700;
 ///
 /// # Errors
 /// One line that names the folder.
-pub(crate) fn make(folder: &Path, mode: u32) -> Result<(), Failure> {
+pub(crate) fn make(folder: &Path, mode: u32) -> anyhow::Result<()> {
     let made = DirBuilder::new().recursive(true).mode(mode).create(folder);
-    Ok(made.with_context(|| format!("cannot make the state folder {}", folder.display()))?)
+    made.with_context(|| format!("cannot make the state folder {}", folder.display()))
 }

@@ -5,6 +5,7 @@ use pinion_tests::body::noise;
 use pinion_tests::client::Broken;
 use pinion_tests::client::http3::{Http3, stream};
 use pinion_tests::client::quic::{Quic, first_datagram, integer, wait};
+use pinion_tests::client::wire::Peer;
 use pinion_tests::folder::Folder;
 use pinion_tests::matrix::{Form, Io, Way};
 use pinion_tests::peers::{output_within, python_program};
@@ -166,6 +167,37 @@ fn quinn_gets_the_rest_from_a_server_that_stops() {
         let answer = answer.expect("an answer");
         assert!(answer.body == noise(10 << 20), "over {io:?}: {answer}");
         assert!(server.wait().success());
+    }
+}
+
+/// RFC 9000 §10.3: a server that was killed has told nobody. The one that comes after it knows the
+/// connection as its own by the keys that are kept, and resets it; other keys would leave the
+/// client to its patience.
+#[test]
+fn quinn_hears_at_once_that_its_server_was_killed_and_started_again() {
+    let site = site();
+    for io in Io::BOTH {
+        let state = Folder::new("kept-keys");
+        let start = |quic: &str| {
+            let start = Start::site(site.path()).flags(&["--io", io.as_str(), "--quic", quic]);
+            start.flags(&["--workers", "2", "--state"]).flags(&[state.path()]).start()
+        };
+        let mut killed = start("127.0.0.1:0");
+        let address = killed.address_over(Protocol::Http3);
+        let certificate = state.join("tls/self-signed-p256.crt");
+        let peer = Peer::new(address, Protocol::Http3, Some(&certificate));
+        let client = Http3::try_open(&peer).expect("a connection");
+        assert!(client.try_exchange(&Request::get("/small.bin")).is_ok(), "over {io:?}");
+        killed.signal(Signal::KILL);
+        killed.wait();
+        let successor = start(&address.to_string());
+        let lost = client.try_exchange(&Request::get("/small.bin"));
+        assert!(lost.is_err(), "over {io:?}: {lost:?}");
+        let why = wait(client.quic().connection().closed()).expect("the end");
+        assert!(matches!(why, ConnectionError::Reset), "over {io:?}: {why:?}");
+        let anew = Http3::try_open(&peer).expect("a connection");
+        assert!(anew.try_exchange(&Request::get("/small.bin")).is_ok(), "over {io:?}");
+        successor.stop();
     }
 }
 

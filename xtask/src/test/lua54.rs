@@ -18,22 +18,27 @@ pub(super) const ARGUMENTS: [&str; 6] = [
     "--features=pinion-lua/lua54,pinion/lua54",
 ];
 
+/// The integration tests of the Lua crate.
+const TESTS: [&str; 2] = ["--test=patterns", "--test=sim"];
+
 /// Runs the tests of the Lua crate, and the black-box tests of scripts with a program that has Lua
 /// 5.4.
 pub(super) fn test() -> Result<()> {
-    let targets = ["--lib", "--test=patterns", "--test=sim"];
-    let selected = [&ARGUMENTS[..], &targets].concat();
+    let program = program()?;
+    let selected = [&ARGUMENTS[..], &["--lib"], &TESTS].concat();
     let filter = Some("package(pinion-lua)");
     nextest::run(Selection { cargo: &selected, filter, ..Selection::default() })?;
     let filter = nextest::black_box(&script_modules()?);
     let selection = Selection { filter: Some(&filter), ..Selection::default() };
-    process::run(nextest::command(selection).env("PINION_BINARY", program()?))
+    process::run(nextest::command(selection).env("PINION_BINARY", program))
 }
 
-/// Builds the program with Lua 5.4 and returns its path.
+/// Builds the program with Lua 5.4 and returns its path. Tests are built with it because cargo
+/// gives the dependencies the features that tests need only if there are any: a program that is
+/// built alone would have other dependencies than the tests, so that both would be built.
 pub(super) fn program() -> Result<PathBuf> {
     let build = ["build", "--workspace", "--profile", "ci", "--bin", "pinion"];
-    cargo(&[&build[..], &ARGUMENTS].concat())?;
+    cargo(&[&build[..], &ARGUMENTS, &TESTS].concat())?;
     let folder = workspace::target().join("ci");
     let program = folder.join("pinion-lua54");
     fs::copy(folder.join("pinion"), &program).context("cannot copy the program with Lua 5.4")?;

@@ -145,7 +145,7 @@ impl Form {
                 libdeflater::Decompressor::new().gzip_decompress(stored, &mut content).unwrap();
             }
             Coding::Brotli => {
-                brotli::Decompressor::new(stored, 4096).read_to_end(&mut content).unwrap();
+                pinion_brotli::Decoder::new(stored).read_to_end(&mut content).unwrap();
             }
             Coding::Zstd => content = zstd::decode_all(stored).unwrap(),
         }

@@ -1,11 +1,7 @@
 //! One answer's encoder: content in, coded bytes out, piece by piece.
 
-use brotli::enc::StandardAlloc;
-use brotli::enc::encode::{
-    BrotliEncoderDestroyInstance, BrotliEncoderOperation, BrotliEncoderParameter,
-    BrotliEncoderStateStruct,
-};
 use flate2::{Compress, Compression, FlushCompress, Status};
+use pinion_brotli::{Memory, Operation};
 use pinion_http::coding::Coding;
 
 use crate::limits::{
@@ -36,7 +32,7 @@ pub(crate) struct Step {
 /// See the module's head.
 pub(crate) enum Encoder {
     Gzip(Compress),
-    Brotli(Brotli),
+    Brotli(pinion_brotli::Encoder),
 }
 
 impl Encoder {
@@ -47,7 +43,12 @@ impl Encoder {
                 let level = Compression::new(GZIP_LEVEL);
                 Some(Self::Gzip(Compress::new_gzip(level, GZIP_WINDOW_BITS)))
             }
-            Coding::Brotli => Some(Self::Brotli(Brotli::new())),
+            Coding::Brotli => {
+                let memory = Memory::new(BROTLI_QUALITY);
+                let (quality, window) = (BROTLI_QUALITY, BROTLI_WINDOW_BITS);
+                let encoder = pinion_brotli::Encoder::new(&memory, quality, window, 0);
+                Some(Self::Brotli(encoder))
+            }
             Coding::Identity | Coding::Zstd => None,
         }
     }
@@ -77,7 +78,7 @@ impl Encoder {
         out.reserve_exact(CHUNK_BYTES);
         let step = match self {
             Self::Gzip(compress) => gzip(compress, input, flow, out)?,
-            Self::Brotli(brotli) => brotli.step(input, flow, out)?,
+            Self::Brotli(encoder) => brotli(encoder, input, flow, out)?,
         };
         let moves = step.is_done || step.used > 0 || !out.is_empty();
         moves.then_some(step)
@@ -102,49 +103,19 @@ fn gzip(compress: &mut Compress, input: &[u8], flow: Flow, out: &mut Vec<u8>) ->
     Some(Step { used, is_done })
 }
 
-/// The encoder of brotli.
-pub(crate) struct Brotli(Box<BrotliEncoderStateStruct<StandardAlloc>>);
-
-impl Brotli {
-    fn new() -> Self {
-        let mut state = Box::new(BrotliEncoderStateStruct::new(StandardAlloc::default()));
-        state.set_parameter(BrotliEncoderParameter::BROTLI_PARAM_QUALITY, BROTLI_QUALITY);
-        state.set_parameter(BrotliEncoderParameter::BROTLI_PARAM_LGWIN, BROTLI_WINDOW_BITS);
-        Self(state)
-    }
-
-    fn step(&mut self, input: &[u8], flow: Flow, out: &mut Vec<u8>) -> Option<Step> {
-        let operation = match flow {
-            Flow::Free => BrotliEncoderOperation::BROTLI_OPERATION_PROCESS,
-            Flow::Flush => BrotliEncoderOperation::BROTLI_OPERATION_FLUSH,
-            Flow::End => BrotliEncoderOperation::BROTLI_OPERATION_FINISH,
-        };
-        out.resize(CHUNK_BYTES, 0);
-        let (mut in_left, mut in_at) = (input.len(), 0);
-        let (mut out_left, mut out_at) = (out.len(), 0);
-        let went = self.0.compress_stream(
-            operation,
-            &mut in_left,
-            input,
-            &mut in_at,
-            &mut out_left,
-            out,
-            &mut out_at,
-            &mut None,
-            &mut |_, _, _, _| (),
-        );
-        out.truncate(out_at);
-        let is_done = match flow {
-            Flow::Free => in_left == 0,
-            Flow::Flush => in_left == 0 && !self.0.has_more_output(),
-            Flow::End => self.0.is_finished(),
-        };
-        went.then_some(Step { used: in_at, is_done })
-    }
-}
-
-impl Drop for Brotli {
-    fn drop(&mut self) {
-        BrotliEncoderDestroyInstance(&mut self.0);
-    }
+fn brotli(
+    encoder: &mut pinion_brotli::Encoder,
+    input: &[u8],
+    flow: Flow,
+    out: &mut Vec<u8>,
+) -> Option<Step> {
+    let operation = match flow {
+        Flow::Free => Operation::Process,
+        Flow::Flush => Operation::Flush,
+        Flow::End => Operation::Finish,
+    };
+    out.resize(CHUNK_BYTES, 0);
+    let step = encoder.step(operation, input, out)?;
+    out.truncate(step.written);
+    Some(Step { used: step.read, is_done: step.is_done })
 }

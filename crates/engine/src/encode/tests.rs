@@ -119,7 +119,7 @@ fn decoded(coding: Coding, bytes: &[u8]) -> Vec<u8> {
         drop(decoder);
     } else {
         // Behind the last byte it complains that more must come.
-        let mut decoder = brotli::Decompressor::new(bytes, 4096);
+        let mut decoder = pinion_brotli::Decoder::new(bytes);
         let mut piece = [0; 4096];
         while let Ok(count @ 1..) = decoder.read(&mut piece) {
             content.extend_from_slice(&piece[..count]);
@@ -134,7 +134,7 @@ fn is_whole(coding: Coding, bytes: &[u8]) -> bool {
         let mut decoder = flate2::bufread::GzDecoder::new(bytes);
         decoder.read_to_end(&mut Vec::new()).is_ok() && decoder.into_inner().is_empty()
     } else {
-        brotli::Decompressor::new(bytes, 4096).read_to_end(&mut Vec::new()).is_ok()
+        pinion_brotli::Decoder::new(bytes).read_to_end(&mut Vec::new()).is_ok()
     }
 }
 

@@ -13,6 +13,9 @@ use crate::limits::{
 };
 use crate::tls::TlsConfig;
 
+/// Whether the process with this epoch has ended, so that its connections are lost.
+pub type HasEnded = Arc<dyn Fn(u16) -> bool + Send + Sync>;
+
 /// The keys of a server's QUIC, as values: whoever takes its connections over needs them.
 #[derive(Clone)]
 pub struct QuicKeys {
@@ -24,12 +27,16 @@ pub struct QuicKeys {
     pub tokens: [u8; 64],
     /// Which process made a connection, in its ids.
     pub epoch: u16,
+    /// Asked about other processes with these keys, at most once a second by each worker.
+    pub has_ended: HasEnded,
 }
 
 impl QuicKeys {
-    /// Fresh keys.
+    /// Fresh keys, which no other process has.
     pub fn random() -> Self {
-        let mut keys = Self { ids: [0; 16], reset: [0; 64], tokens: [0; 64], epoch: 0 };
+        let has_ended: HasEnded = Arc::new(|_| false);
+        let (ids, reset, tokens, epoch) = ([0; 16], [0; 64], [0; 64], 0);
+        let mut keys = Self { ids, reset, tokens, epoch, has_ended };
         let mut epoch = [0; 2];
         for bytes in [&mut keys.ids[..], &mut keys.reset, &mut keys.tokens, &mut epoch] {
             crate::tls::fill_random(bytes);
@@ -81,6 +88,10 @@ impl QuicConfig {
 
     pub(super) fn id_key(&self) -> IdKey {
         IdKey::new(&self.keys.ids)
+    }
+
+    pub(super) fn has_ended(&self) -> HasEnded {
+        Arc::clone(&self.keys.has_ended)
     }
 
     pub(super) fn place(&self, worker: u16) -> Place {

@@ -15,6 +15,7 @@ use quinn_proto::{
 
 use super::config::QuicConfig;
 use super::ids::{ID_BYTES, IdKey, Place};
+use super::predecessors::Predecessors;
 use super::socket::{Inlet, UdpSocket};
 use crate::backend::Slot;
 use crate::limits::{QUIC_DATAGRAM_MAX_BYTES, TURN_BYTES};
@@ -67,6 +68,7 @@ pub(crate) struct Door {
     endpoint: Endpoint,
     key: IdKey,
     place: Place,
+    predecessors: Predecessors,
     /// By handle of the connection.
     slots: Vec<Slot>,
     /// Index of the listener.
@@ -100,6 +102,7 @@ impl Door {
             endpoint,
             key: config.id_key(),
             place: config.place(worker),
+            predecessors: Predecessors::new(config.has_ended()),
             slots: Vec::new(),
             listener,
             outlet: Vec::new(),
@@ -120,9 +123,13 @@ impl Door {
     /// reset) is sent.
     pub(crate) fn enter(&mut self, datagram: &Datagram<&[u8]>, now: Instant) -> Received {
         match self.place_of(datagram.bytes) {
-            // Another process with these keys has it. Nothing is said about it: a stateless reset
-            // would end it there.
-            Some(place) if place.epoch != self.place.epoch => return Received::Nothing,
+            // Another process with these keys has it. While that lives, nothing is said about it:
+            // a stateless reset would end it there. Afterwards it gets one (RFC 9000 §10.3).
+            Some(place) if place.epoch != self.place.epoch => {
+                if !self.predecessors.have_ended(place.epoch, now) {
+                    return Received::Nothing;
+                }
+            }
             // The other worker keeps it for a while; nobody who is served sends longer ones.
             Some(place) if place.worker != self.place.worker => {
                 let is_too_long = datagram.bytes.len() > usize::from(QUIC_DATAGRAM_MAX_BYTES);
@@ -262,7 +269,7 @@ impl Door {
 mod tests {
     use super::*;
     use crate::listener::{bind_udp, local_address};
-    use crate::quic::config::QuicKeys;
+    use crate::quic::config::{HasEnded, QuicKeys};
     use quinn_proto::ConnectionIdGenerator as _;
 
     use super::super::ids::Ids;
@@ -283,9 +290,11 @@ mod tests {
 
     /// RFC 9000 §10.3: who gets a stateless reset gives the connection up.
     #[test]
-    fn connections_of_another_process_with_the_same_keys_are_not_reset() {
+    fn connections_of_another_process_with_the_same_keys_are_reset_when_it_has_ended() {
         let keys = QuicKeys::random();
-        let successor = QuicKeys { epoch: keys.epoch.wrapping_add(1), ..keys.clone() };
+        let ended = keys.epoch.wrapping_add(2);
+        let has_ended: HasEnded = Arc::new(move |epoch| epoch == ended);
+        let successor = QuicKeys { epoch: keys.epoch.wrapping_add(1), has_ended, ..keys.clone() };
         let (tls, _) = made_settings();
         let of = |keys| QuicConfig::new(&tls, keys, 1000).expect("a cipher suite");
         let (before, now) = (of(keys), of(successor));
@@ -304,11 +313,16 @@ mod tests {
             let nothing = client.recv(&mut buffer).map_err(|error| error.kind());
             assert_eq!(nothing, Err(io::ErrorKind::WouldBlock), "of worker {worker}");
         }
-        // One of its own that it does not know is reset.
-        let bytes = unknown(&now, now.place(0), 100);
-        let datagram = Datagram { from, to: None, ecn: None, bytes: &bytes[..] };
-        assert!(matches!(door.enter(&datagram, Instant::now()), Received::Nothing));
-        assert!(client.recv(&mut buffer).is_ok_and(|bytes| bytes >= 21), "a stateless reset");
+        // One of its own that it does not know is reset, and those of a process that has ended are,
+        // whichever of its workers had them.
+        let of_ended = |worker| Place { worker, epoch: ended };
+        for place in [now.place(0), of_ended(0), of_ended(1), of_ended(u16::MAX)] {
+            let bytes = unknown(&now, place, 100);
+            let datagram = Datagram { from, to: None, ecn: None, bytes: &bytes[..] };
+            assert!(matches!(door.enter(&datagram, Instant::now()), Received::Nothing));
+            let reset = client.recv(&mut buffer);
+            assert!(reset.is_ok_and(|bytes| bytes >= 21), "a stateless reset for {place:?}");
+        }
     }
 
     #[test]

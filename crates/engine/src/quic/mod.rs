@@ -4,6 +4,7 @@
 //! |---|---|
 //! | [`config`] | what the connections of a listener have in common; keys |
 //! | `ids` | connection ids that say who has the connection |
+//! | `predecessors` | processes that had the same keys before, whose connections are reset |
 //! | `suites` | TLS inside of QUIC, by what the client's machine is good at |
 //! | `socket` | a UDP socket |
 //! | `service` | what a worker does with all of it |
@@ -12,6 +13,7 @@
 pub mod config;
 pub(crate) mod door;
 mod ids;
+mod predecessors;
 pub(crate) mod service;
 mod socket;
 mod suites;

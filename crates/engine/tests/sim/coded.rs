@@ -244,7 +244,7 @@ fn seen_in_chunks(came: &[u8]) -> Seen {
 fn decoded(coding: &str, content: &[u8]) -> (Vec<u8>, bool) {
     let mut reader: Box<dyn Read> = match coding {
         "gzip" => Box::new(flate2::bufread::GzDecoder::new(content)),
-        "br" => Box::new(brotli::Decompressor::new(content, 4096)),
+        "br" => Box::new(pinion_brotli::Decoder::new(content)),
         _ => Box::new(content),
     };
     let (mut all, mut piece) = (Vec::new(), [0; 4096]);

@@ -198,6 +198,8 @@ pub(crate) const ROWS: &[Directive] = &[
         ),
         change: Change::Restart,
         brief: "The folder for what the server makes itself and keeps",
-        long: "It is made when it is needed, for nobody else to read.",
+        long: "Self-signed certificates, and the keys of QUIC, by which clients hear at once \
+               that a connection was lost with a crash. It is made when it is needed, for nobody \
+               else to read.",
     },
 ];

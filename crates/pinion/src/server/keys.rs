@@ -1,9 +1,14 @@
 //! What ties clients to a server beyond one worker, as values of its [`Kit`](super::kit::Kit), so
 //! that another process can take them over.
 
+use super::quic_keys;
+use crate::failure::Failure;
+use crate::settings::{ListenKind, Serve};
 use anyhow::anyhow;
 use pinion_engine::quic::config::QuicKeys;
+use pinion_engine::stderr;
 use pinion_engine::tls::tickets::Tickets;
+use std::path::Path;
 use std::sync::Arc;
 
 /// The keys of a server. The files of its certificates are not among them.
@@ -15,13 +20,31 @@ pub(crate) struct Keys {
 }
 
 impl Keys {
-    /// Fresh ones.
+    /// Fresh ones, and those of QUIC as an earlier process had them.
     ///
     /// # Errors
-    /// The system has no random bytes.
-    pub(crate) fn random() -> Result<Self, anyhow::Error> {
+    /// The system has no random bytes, or the state folder that was given cannot be used.
+    pub(crate) fn of(settings: &Serve) -> Result<Self, Failure> {
         let tickets = Tickets::new(Vec::new());
         let tickets = tickets.map_err(|_| anyhow!("the system has no random bytes"))?;
-        Ok(Self { tickets: Arc::new(tickets), quic: QuicKeys::random() })
+        let quic = match settings.has(ListenKind::Quic) {
+            true => kept_or_fresh(settings.tls.state.as_deref())?,
+            false => QuicKeys::random(),
+        };
+        Ok(Self { tickets: Arc::new(tickets), quic })
+    }
+}
+
+/// A server whose state folder was not given does without one.
+fn kept_or_fresh(given_state: Option<&Path>) -> anyhow::Result<QuicKeys> {
+    let kept = quic_keys::kept(given_state);
+    match (kept, given_state) {
+        (Err(error), None) => {
+            stderr::line(format_args!(
+                "pinion: after a crash, clients of HTTP/3 will wait until they give up: {error:#}"
+            ));
+            Ok(QuicKeys::random())
+        }
+        (kept, _) => kept,
     }
 }

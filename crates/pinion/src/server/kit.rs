@@ -74,7 +74,7 @@ pub(crate) fn prepare(plan: Plan) -> Result<Kit, Failure> {
     mapping::guard_lost_pages().context("cannot watch over mapped files")?;
     let descriptors = raise_descriptors();
     let files = SocketFiles::default();
-    let keys = settings.encrypts().then(Keys::random).transpose()?;
+    let keys = settings.encrypts().then(|| Keys::of(&settings)).transpose()?;
     let tickets = keys.as_ref().map(|keys| &keys.tickets);
     let opened = interrupt::endable(&signals, &files, || open(&settings, sites, &files, tickets))?;
     let Opened { io, log, tls, listeners, quic, sites } = opened;

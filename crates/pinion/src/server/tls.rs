@@ -46,8 +46,9 @@ impl Tls {
     pub(crate) fn open(settings: &Serve, tickets: &Arc<Tickets>) -> Result<Self, Failure> {
         let (files, own) = match &settings.tls.certificates {
             Certificates::Files(files) => (files.clone(), None),
-            Certificates::SelfSigned { key, state } => {
-                (vec![self_signed::files(*key, state.as_deref())?], Some((*key, state.clone())))
+            Certificates::SelfSigned { key } => {
+                let state = settings.tls.state.clone();
+                (vec![self_signed::files(*key, state.as_deref())?], Some((*key, state)))
             }
         };
         let (mut loaded, mut looks) = (Vec::new(), Vec::new());

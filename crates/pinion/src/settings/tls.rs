@@ -60,6 +60,8 @@ pub(crate) struct TlsSettings {
     pub(crate) canonical: Option<CanonicalHost>,
     /// Where an ACME client writes its answers to challenges.
     pub(crate) acme_webroot: Option<PathBuf>,
+    /// The state folder, if it was given.
+    pub(crate) state: Option<PathBuf>,
 }
 
 /// Where certificates come from.
@@ -71,8 +73,6 @@ pub(crate) enum Certificates {
     SelfSigned {
         /// What key it has.
         key: SelfSignedKey,
-        /// The state folder, if it was given.
-        state: Option<PathBuf>,
     },
 }
 
@@ -186,6 +186,7 @@ impl TlsSettings {
             alt_svc: single(low, "alt-svc", values::alt_svc)?.unwrap_or(AltSvc::Found),
             canonical: single(low, "canonical-host", values::canonical_host)?,
             acme_webroot: path(low, "acme-webroot")?,
+            state: path(low, "state")?,
         })
     }
 }
@@ -257,7 +258,7 @@ fn certificates(low: &Low) -> Result<Certificates, Failure> {
             "rsa2048" => SelfSignedKey::Rsa2048,
             _ => SelfSignedKey::P256,
         };
-        return Ok(Certificates::SelfSigned { key, state: path(low, "state")? });
+        return Ok(Certificates::SelfSigned { key });
     }
     let keys = match low.given("key") {
         true => paths(low, "key")?,

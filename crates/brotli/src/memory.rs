@@ -5,8 +5,8 @@
 //! where that makes no difference: at qualities 5 to 9 it is reached only through counters of how
 //! many places of each bucket are in use, and those begin at zero. No other array of the encoder
 //! is as long as a table: what it keeps per block of a metablock (16 MiB, in blocks of 512 bytes)
-//! or per context is shorter by far. A test compares the bytes with those of an encoder that has
-//! fresh memory.
+//! or per context is shorter by far. A test of the builder compares the bytes with those of
+//! an encoder that has fresh memory.
 
 use std::any::Any;
 use std::cell::RefCell;
@@ -17,24 +17,25 @@ use brotli::enc::{Allocator, BrotliAlloc, SliceWrapper, SliceWrapperMut};
 /// Hash tables have at least this many places (`1 << (14 + 4)`, quality 5).
 const TABLE_MIN_PLACES: usize = 1 << 18;
 /// Qualities whose tables are reached through counters.
-const SHARING_QUALITIES: std::ops::RangeInclusive<i32> = 5..=9;
+const SHARING_QUALITIES: std::ops::RangeInclusive<u8> = 5..=9;
 
-/// The allocator of one worker's brotli encoder. Clones share their memory.
-#[derive(Clone)]
-pub(crate) struct BrotliMemory {
+/// The memory of encoders, one after the other. Clones are the same memory.
+#[derive(Clone, Debug)]
+pub struct Memory {
     /// One per length; a quality has two lengths at most.
     tables: Rc<RefCell<Vec<Vec<u32>>>>,
     shares: bool,
 }
 
-impl BrotliMemory {
-    pub(crate) fn new(quality: i32) -> BrotliMemory {
-        BrotliMemory { tables: Rc::default(), shares: SHARING_QUALITIES.contains(&quality) }
+impl Memory {
+    /// Memory for encoders of this quality.
+    pub fn new(quality: u8) -> Memory {
+        Memory { tables: Rc::default(), shares: SHARING_QUALITIES.contains(&quality) }
     }
 }
 
 /// An array of the encoder.
-pub(crate) struct Cells<T>(Vec<T>);
+pub struct Cells<T>(Vec<T>);
 
 impl<T> Default for Cells<T> {
     fn default() -> Cells<T> {
@@ -54,7 +55,7 @@ impl<T> SliceWrapperMut<T> for Cells<T> {
     }
 }
 
-impl<T: Clone + Default + 'static> Allocator<T> for BrotliMemory {
+impl<T: Clone + Default + 'static> Allocator<T> for Memory {
     type AllocatedMemory = Cells<T>;
 
     fn alloc_cell(&mut self, len: usize) -> Cells<T> {
@@ -82,7 +83,7 @@ impl<T: Clone + Default + 'static> Allocator<T> for BrotliMemory {
     }
 }
 
-impl BrotliAlloc for BrotliMemory {}
+impl BrotliAlloc for Memory {}
 
 /// The array, if it is of the type that tables have.
 fn as_table<T: 'static>(cells: &mut Cells<T>) -> Option<&mut Cells<u32>> {

@@ -1,0 +1,21 @@
+//! Brotli (RFC 7932), compiled once. The crate `brotli` is generic over memory and readers, so that
+//! every crate that uses it compiles the whole of it, as often as it has programs; here it has one
+//! kind of memory and one kind of reader.
+//!
+//! | Module | Holds |
+//! |---|---|
+//! | `encoder` | content → brotli, piece by piece |
+//! | `decoder` | brotli → content |
+//! | `memory` | what an encoder allocates, and keeps for the next content |
+
+#![forbid(unsafe_code)]
+
+mod decoder;
+mod encoder;
+mod memory;
+#[cfg(test)]
+mod tests;
+
+pub use decoder::Decoder;
+pub use encoder::{Encoder, Operation, Step};
+pub use memory::Memory;

@@ -1,0 +1,69 @@
+//! Other processes with the same keys, of which each has its epoch: whether they live.
+
+use super::config::HasEnded;
+use std::time::{Duration, Instant};
+
+/// How long a process that lives is believed to: what it costs to ask is some system calls, which
+/// clients cause, and a connection that is lost is reset so much later at most.
+const ASKED_AGAIN_AFTER: Duration = Duration::from_secs(1);
+
+/// What one worker knows about the process that was asked about last.
+pub(super) struct Predecessors {
+    has_ended: HasEnded,
+    last: Option<Asked>,
+}
+
+#[derive(Clone, Copy)]
+struct Asked {
+    epoch: u16,
+    at: Instant,
+    has_ended: bool,
+}
+
+impl Predecessors {
+    pub(super) fn new(has_ended: HasEnded) -> Self {
+        Self { has_ended, last: None }
+    }
+
+    /// Whether the process with this epoch has ended.
+    pub(super) fn have_ended(&mut self, epoch: u16, now: Instant) -> bool {
+        let is_known = |asked: &Asked| {
+            let is_recent = now.saturating_duration_since(asked.at) < ASKED_AGAIN_AFTER;
+            asked.epoch == epoch && (asked.has_ended || is_recent)
+        };
+        if let Some(asked) = self.last.filter(is_known) {
+            return asked.has_ended;
+        }
+        let has_ended = (self.has_ended)(epoch);
+        self.last = Some(Asked { epoch, at: now, has_ended });
+        has_ended
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::sync::Arc;
+    use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+
+    #[test]
+    fn a_process_that_lives_is_asked_about_once_a_second_and_one_that_has_ended_once() {
+        let (ended, asked) = (Arc::new(AtomicBool::new(false)), Arc::new(AtomicUsize::new(0)));
+        let (ends, counts) = (Arc::clone(&ended), Arc::clone(&asked));
+        let mut predecessors = Predecessors::new(Arc::new(move |_| {
+            counts.fetch_add(1, Ordering::Relaxed);
+            ends.load(Ordering::Relaxed)
+        }));
+        let start = Instant::now();
+        let after = |milliseconds| start + Duration::from_millis(milliseconds);
+        for (at, says, questions) in [(0, false, 1), (999, false, 1), (1000, false, 2)] {
+            assert_eq!(predecessors.have_ended(7, after(at)), says, "{at}");
+            assert_eq!(asked.load(Ordering::Relaxed), questions, "{at}");
+        }
+        ended.store(true, Ordering::Relaxed);
+        for (at, says, questions) in [(1999, false, 2), (2000, true, 3), (9000, true, 3)] {
+            assert_eq!(predecessors.have_ended(7, after(at)), says, "{at}");
+            assert_eq!(asked.load(Ordering::Relaxed), questions, "{at}");
+        }
+    }
+}
