@@ -27,8 +27,7 @@ fn main() {
         panic!(
             "AWS-LC was built with jitter entropy, which delays every start of the server by 45 to \
              90 ms. `.cargo/config.toml` leaves it out, but cargo does not read that file here. \
-             Set it for the build, and what LuaJIT needs with it:\n  \
-             AWS_LC_SYS_NO_JITTER_ENTROPY=1 CFLAGS=-DLUAJIT_ENABLE_CHECKHOOK cargo …"
+             Set it for the build:\n  AWS_LC_SYS_NO_JITTER_ENTROPY=1 cargo …"
         );
     }
 }

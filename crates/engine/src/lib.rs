@@ -8,6 +8,7 @@
 //! | [`app`], [`exchange`], [`raw`] | the contract: events in, actions out |
 //! | [`encode`] | content made on demand, compressed as it goes out |
 //! | [`server`] | threads, restart after a panic, draining |
+//! | `restart_pause` | how long a worker that has died stays away |
 //! | [`worker`] | the loop of one worker: completions, deadlines, back-pressure |
 //! | `service` | what a worker does with one connection |
 //! | `sealed` | … over TLS |
@@ -70,6 +71,7 @@ pub mod quic;
 pub mod raw;
 mod relief;
 pub mod residency;
+mod restart_pause;
 mod sealed;
 pub mod server;
 mod service;

@@ -13,9 +13,10 @@ use crate::backend::Backend;
 use crate::backend::epoll::Epoll;
 use crate::backend::uring::Uring;
 use crate::inbox::Poster;
-use crate::limits::{ACCEPT_PAUSE_MS, RESTART_PAUSE_MAX_MS, WORKER_STACK_BYTES};
+use crate::limits::{ACCEPT_PAUSE_MS, WORKER_STACK_BYTES};
 use crate::listener::{Listener, QuicListener};
 use crate::quic::service::DoorPlan;
+use crate::restart_pause::RestartPause;
 use crate::settings::Settings;
 use crate::worker::{Shared, Worker};
 
@@ -166,7 +167,7 @@ impl Place {
         told: mpsc::Sender<io::Result<()>>,
     ) {
         let mut told = Some(told);
-        let mut pause_ms = ACCEPT_PAUSE_MS;
+        let mut pause = RestartPause::default();
         loop {
             let start = Instant::now();
             let outcome = catch_unwind(AssertUnwindSafe(|| match io {
@@ -192,13 +193,9 @@ impl Place {
             }
             self.shared.permits.leave_all(self.index);
             self.shared.client_limit.leave_all(self.index);
-            // A worker that dies at once must neither burn a processor nor fill a log.
-            let was_brief = start.elapsed() < Duration::from_millis(RESTART_PAUSE_MAX_MS);
-            pause_ms = if was_brief { pause_ms } else { ACCEPT_PAUSE_MS };
-            if self.has_drained_within(pause_ms) {
+            if self.has_drained_within(pause.after(start.elapsed())) {
                 return;
             }
-            pause_ms = (pause_ms * 2).min(RESTART_PAUSE_MAX_MS);
         }
     }
 

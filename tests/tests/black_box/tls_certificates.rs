@@ -108,6 +108,47 @@ fn a_client_gets_the_certificate_of_the_host_it_asks_for() {
     server.stop();
 }
 
+/// RFC 6066 §3: what is no name of DNS is unknown to the server, and no reason to refuse a client.
+/// Several programs ask for the host with the port behind it.
+#[test]
+fn whoever_asks_for_what_is_no_name_gets_the_first_certificate() {
+    let (site, files) = (site(), Folder::new("no-name"));
+    let first = Pair::new(&files, "first", &["first.test"]);
+    let flags = [first.flags(), Pair::new(&files, "second", &["second.test"]).flags()].concat();
+    let shown = fs::read_to_string(&first.cert).expect("PEM");
+    let authority = ["--client-ca".to_owned(), first.cert.display().to_string()];
+    let (cert, key) = (first.cert.to_str().expect("text"), first.key.to_str().expect("text"));
+    let session = files.join("session");
+    let session = session.to_str().expect("text");
+    for needs_certificate in [false, true] {
+        let mut flags = flags.clone();
+        flags.extend(authority.iter().filter(|_| needs_certificate).cloned());
+        let server = serve(&site, &flags);
+        let address = server.address_of("https");
+        for version in ["-tls1_3", "-tls1_2"] {
+            for name in ["localhost:8443", "[foo.com]", "a..b", "123", "a b", "-", "."] {
+                let ask = |more: &[&str]| {
+                    let flags = [&[version, "-cert", cert, "-key", key, "-servername", name], more];
+                    s_client(&files, address, "localhost", &flags.concat())
+                };
+                let told = ask(&["-sess_out", session]);
+                // With TLS 1.2 a client signs the handshake itself, of which the library has
+                // another copy.
+                if needs_certificate && version == "-tls1_2" {
+                    assert!(told.contains("alert"), "{version} {name}: {told}");
+                    continue;
+                }
+                assert!(told.contains("HTTP/1.1 200"), "{version} {name}: {told}");
+                assert!(told.contains(shown.trim_end()), "{version} {name}: {told}");
+                let again = ask(&["-sess_in", session]);
+                assert!(again.contains("HTTP/1.1 200"), "{version} {name}: {again}");
+                assert_eq!(again.contains("Reused, "), !needs_certificate, "{version} {name}");
+            }
+        }
+        server.stop();
+    }
+}
+
 /// RFC 8446 §4.4.2: a client that trusts the root alone has to get what lies between.
 #[test]
 fn a_chain_is_served_as_far_as_the_file_has_it() {

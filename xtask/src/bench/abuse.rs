@@ -1,8 +1,13 @@
 //! `cargo xtask bench abuse`: how long a client waits for a response while another one abuses the
 //! server, beside the time it usually waits.
 //!
+//! The content of a request can be an abuse as well: its own time is compared with that of content
+//! of the same length.
+//!
 //! The clients behave as in `tests/tests/black_box/permits.rs` and `lua_uploads.rs`, which count
 //! responses; here they are timed.
+
+mod collisions;
 
 use super::figures::{self, Figure};
 use super::release;
@@ -94,12 +99,17 @@ pub(crate) fn run(arguments: &[&str]) -> Result<()> {
         figures.push(Figure::spread(name, &spread(ratios)?).at_most(RATIO_GOAL));
         data.push(json!({ "abuse": name, "rounds": waits }));
     }
+    let (ratios, waits) = collisions::measure(&pinion, &site, rounds)?;
+    figures.push(Figure::spread(collisions::NAME, &spread(ratios)?).at_most(RATIO_GOAL));
+    data.push(json!({ "abuse": collisions::NAME, "rounds": waits }));
     let report = format!(
         "{rounds} rounds, each with a fresh server of {CONNECTIONS} connections; the median of \
          {REQUESTS} requests of a client, each on a new connection, while another client holds \
-         what it can, over the same before. The median counts, in brackets the least and the \
-         most.\n\n{}",
-        figures::table(&figures)
+         what it can, over the same before. Of numbers, the time of a request that makes a table \
+         with {} keys, over that with other keys. The median counts, in brackets the least and \
+         the most.\n\n{}",
+        collisions::KEYS,
+        figures::table(&figures),
     );
     let mut run = Run::open(name)?;
     run.record("abuse", &report, &json!(data))?;
@@ -128,7 +138,7 @@ fn site(state: &Path) -> Result<PathBuf> {
     let site = state.join("abuse");
     fs::create_dir_all(&site)?;
     fs::write(site.join("index.html"), "<h1>home</h1>")?;
-    let script = "pinion.post(\"/form\", function(req) return tostring(req:form().f.size) end)\n";
-    fs::write(site.join("main.lua"), script)?;
+    let form = "pinion.post(\"/form\", function(req) return tostring(req:form().f.size) end)\n";
+    fs::write(site.join("main.lua"), [form, collisions::HANDLER].concat())?;
     Ok(site)
 }

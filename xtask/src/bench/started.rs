@@ -69,6 +69,21 @@ impl Started {
         Ok(answer)
     }
 
+    /// The whole answer to a request with content, on a connection of its own.
+    pub(crate) fn post(&self, path: &str, media_type: &str, content: &[u8]) -> Result<Vec<u8>> {
+        let mut stream = TcpStream::connect(self.address)?;
+        write!(
+            stream,
+            "POST {path} HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\
+             Content-Type: {media_type}\r\nContent-Length: {}\r\n\r\n",
+            content.len()
+        )?;
+        stream.write_all(content)?;
+        let mut answer = Vec::new();
+        stream.read_to_end(&mut answer)?;
+        Ok(answer)
+    }
+
     /// Bytes of memory that it has resident for itself alone: not what it has mapped of files,
     /// which the kernel takes back when it wants to.
     pub(crate) fn own_bytes(&self) -> Result<u64> {

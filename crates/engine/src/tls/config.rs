@@ -1,5 +1,6 @@
 //! What the connections of a TLS listener have in common.
 
+use std::ops::Range;
 use std::sync::Arc;
 
 use rustls::crypto::CryptoProvider;
@@ -14,7 +15,8 @@ use x509_parser::prelude::FromDer as _;
 
 use super::TlsConfig;
 use super::certificates::{CertificateError, certificates};
-use super::hello::{Preference, preference};
+use super::hello::{Name, Preference, name, preference};
+use super::hidden_name;
 use super::resolver::CertificateStore;
 use super::tickets::Tickets;
 use crate::limits::TLS13_TICKETS;
@@ -68,6 +70,13 @@ fn vouches(der: &[u8]) -> bool {
     })
 }
 
+/// What a client gets.
+pub(crate) struct Suiting<'a> {
+    pub(crate) settings: &'a Arc<rustls::ServerConfig>,
+    /// Where the name is, in the first record behind its header, if it is to be hidden.
+    pub(super) hidden: Option<Range<usize>>,
+}
+
 impl TlsConfig {
     /// Settings of a listener. With `clients`, whoever has no certificate of them is refused, at
     /// each connection: there are no tickets.
@@ -110,17 +119,25 @@ impl TlsConfig {
         let mut aes_first = settings(short_keys_first())?;
         aes_first.ignore_client_order = true;
         let by_client = Arc::new(settings(default_provider())?);
-        Ok(Self { by_client, aes_first: Arc::new(aes_first) })
+        let hidden_name = Arc::new(settings(hidden_name::provider(default_provider()))?);
+        Ok(Self { by_client, aes_first: Arc::new(aes_first), hidden_name })
     }
 
     /// Returns the settings for a client whose first bytes are `input`, or `None` as long as they
     /// do not tell. All clients of a kind get the same, since a session is resumed with the suite
     /// it had.
-    pub(crate) fn suiting(&self, input: &[u8]) -> Option<&Arc<rustls::ServerConfig>> {
-        match preference(input) {
-            Preference::Aes => Some(&self.aes_first),
-            Preference::Other => Some(&self.by_client),
-            Preference::Unknown => None,
+    pub(crate) fn suiting(&self, input: &[u8]) -> Option<Suiting<'_>> {
+        let settings = match preference(input) {
+            Preference::Aes => &self.aes_first,
+            Preference::Other => &self.by_client,
+            Preference::Unknown => return None,
+        };
+        match name(input) {
+            Name::Unknown => None,
+            Name::Readable => Some(Suiting { settings, hidden: None }),
+            Name::Unreadable(place) => {
+                Some(Suiting { settings: &self.hidden_name, hidden: Some(place) })
+            }
         }
     }
 }

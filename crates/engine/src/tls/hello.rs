@@ -1,6 +1,10 @@
-//! What the first bytes of a client say of its machine, by the order of its cipher suites.
+//! What the first bytes of a client say: of its machine, by the order of its cipher suites, and
+//! whether the name that it asks for is one.
+
+use std::ops::Range;
 
 use rustls::CipherSuite;
+use rustls::pki_types::ServerName;
 
 /// Which cipher a client puts first.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -14,7 +18,18 @@ pub(super) enum Preference {
     Unknown,
 }
 
-const RECORD_HEADER_BYTES: usize = 5;
+/// The name that a client asks for (RFC 6066 §3).
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) enum Name {
+    /// The library takes it, or refuses it for another reason than its form; or there is none.
+    Readable,
+    /// It is no name of DNS and no address. It stands here in the first record, behind its header.
+    Unreadable(Range<usize>),
+    /// The record with the ClientHello has not arrived whole.
+    Unknown,
+}
+
+pub(super) const RECORD_HEADER_BYTES: usize = 5;
 /// The longest record (RFC 8446 §5.2).
 const RECORD_MAX_BYTES: usize = (1 << 14) + 256;
 const HANDSHAKE: u8 = 22;
@@ -92,6 +107,80 @@ fn suites(message: &[u8]) -> Option<(&[[u8; 2]], bool)> {
     (*kind == CLIENT_HELLO).then_some((suites, rest.len() >= bytes))
 }
 
+/// Returns what the name is that a client asks for whose first bytes are `input`.
+pub(super) fn name(input: &[u8]) -> Name {
+    let Some((header, rest)) = input.split_first_chunk::<RECORD_HEADER_BYTES>() else {
+        return Name::Unknown;
+    };
+    let record_bytes = usize::from(u16::from_be_bytes([header[3], header[4]]));
+    let is_hello = rest.first().is_none_or(|kind| *kind == CLIENT_HELLO);
+    if header[0] != HANDSHAKE || record_bytes > RECORD_MAX_BYTES || !is_hello {
+        return Name::Readable;
+    }
+    let Some(record) = rest.get(..record_bytes) else { return Name::Unknown };
+    let place = name_place(record);
+    let bytes = place.clone().and_then(|place| record.get(place)).unwrap_or_default();
+    match place {
+        Some(place) if is_unreadable(bytes) => Name::Unreadable(place),
+        _ => Name::Readable,
+    }
+}
+
+/// Whether a name is as long as one of DNS may be (RFC 1035 §2.3.4), and is none.
+fn is_unreadable(name: &[u8]) -> bool {
+    const NAME_MAX_BYTES: usize = 253;
+    (1..=NAME_MAX_BYTES).contains(&name.len()) && ServerName::try_from(name).is_err()
+}
+
+/// Returns where the name stands in a record with one whole ClientHello, if it has one name
+/// (RFC 8446 §4.1.2, RFC 6066 §3).
+fn name_place(record: &[u8]) -> Option<Range<usize>> {
+    const VERSION_AND_RANDOM_BYTES: usize = 2 + 32;
+    const SERVER_NAME: usize = 0;
+    const HOST_NAME: usize = 0;
+    let mut reader = Reader { bytes: record, at: 1 };
+    let _message_bytes = reader.number(3)?;
+    reader.skip(VERSION_AND_RANDOM_BYTES)?;
+    // A session id, cipher suites, methods of compression.
+    for length_bytes in [1, 2, 1] {
+        let bytes = reader.number(length_bytes)?;
+        reader.skip(bytes)?;
+    }
+    let _extensions_bytes = reader.number(2)?;
+    loop {
+        let (extension, extension_bytes) = (reader.number(2)?, reader.number(2)?);
+        if extension != SERVER_NAME {
+            reader.skip(extension_bytes)?;
+            continue;
+        }
+        let (list_bytes, kind, bytes) = (reader.number(2)?, reader.number(1)?, reader.number(2)?);
+        let is_alone = extension_bytes == list_bytes + 2 && list_bytes == bytes + 3;
+        let start = reader.at;
+        reader.skip(bytes)?;
+        return (kind == HOST_NAME && is_alone).then_some(start..reader.at);
+    }
+}
+
+/// Reads numbers in network byte order.
+struct Reader<'a> {
+    bytes: &'a [u8],
+    at: usize,
+}
+
+impl Reader<'_> {
+    fn number(&mut self, length_bytes: usize) -> Option<usize> {
+        let start = self.at;
+        self.skip(length_bytes)?;
+        let bytes = self.bytes.get(start..self.at)?;
+        Some(bytes.iter().fold(0, |sum, byte| sum << 8 | usize::from(*byte)))
+    }
+
+    fn skip(&mut self, bytes: usize) -> Option<()> {
+        self.at += bytes;
+        (self.at <= self.bytes.len()).then_some(())
+    }
+}
+
 /// Whether a suite is one of AES, or of ChaCha20; `None` when we do not have it.
 fn is_aes(suite: CipherSuite) -> Option<bool> {
     use CipherSuite as S;
@@ -147,6 +236,64 @@ mod tests {
                 assert_ne!(found, Preference::Unknown, "{suites:04x?}");
             }
         }
+    }
+
+    /// A whole ClientHello that asks for `name`, behind another extension.
+    fn hello_for(name: &[u8]) -> Vec<u8> {
+        let with_length = |bytes: &[u8]| [&(bytes.len() as u16).to_be_bytes(), bytes].concat();
+        let list = with_length(&[&[0][..], &with_length(name)].concat());
+        let extensions = [&[0, 23, 0, 0, 0, 0][..], &with_length(&list), &[0, 23, 0, 0]].concat();
+        let mut hello = hello(32, &[0x1301]);
+        hello.extend(with_length(&extensions));
+        let bytes = hello.len() - 5;
+        hello[3..5].copy_from_slice(&(bytes as u16).to_be_bytes());
+        hello[6..9].copy_from_slice(&(bytes as u32 - 4).to_be_bytes()[1..]);
+        hello
+    }
+
+    #[test]
+    fn names_that_are_none_are_found() {
+        for unreadable in [
+            "localhost:8443",
+            "[foo.com]",
+            "a..b",
+            "123",
+            "-a",
+            "a b",
+            "\u{e9}",
+            "a/",
+            ".",
+            "[::1]",
+        ] {
+            let hello = hello_for(unreadable.as_bytes());
+            let Name::Unreadable(place) = name(&hello) else { panic!("{unreadable}") };
+            assert_eq!(&hello[5..][place], unreadable.as_bytes());
+        }
+        let longest = [b'?'; 253];
+        assert!(matches!(name(&hello_for(&longest)), Name::Unreadable(_)));
+        let longer = [b'?'; 254];
+        let readable = ["localhost", "a_b.example", "127.0.0.1", "::1", "a.", ""];
+        for readable in readable.map(str::as_bytes).into_iter().chain([&longer[..]]) {
+            assert_eq!(name(&hello_for(readable)), Name::Readable, "{}", readable.escape_ascii());
+        }
+    }
+
+    #[test]
+    fn a_name_is_not_known_before_its_record_is_whole() {
+        let hello = hello_for(b"a..b");
+        for bytes in 0..hello.len() {
+            assert_eq!(name(&hello[..bytes]), Name::Unknown, "{bytes}");
+        }
+        // A length that does not fit into the record.
+        for at in 5..hello.len() {
+            let mut damaged = hello.clone();
+            damaged[at] ^= 0x80;
+            if let Name::Unreadable(place) = name(&damaged) {
+                assert!(place.end <= damaged.len() - 5);
+            }
+        }
+        assert_eq!(name(&[23, 3, 3, 0, 9, 1]), Name::Readable);
+        assert_eq!(name(&[22, 3, 3, 0, 9, 2]), Name::Readable);
     }
 
     #[test]

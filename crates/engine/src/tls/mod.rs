@@ -7,6 +7,7 @@
 //! | [`tickets`] | session tickets: keys, their rotation, what they seal |
 //! | [`config`] | what the connections of a listener have in common |
 //! | `hello` | which cipher suites suit a client |
+//! | `hidden_name` | names that the library does not read |
 //! | `session` | one connection |
 //!
 //! Bytes come in; what has a name in the file system is read by whoever calls.
@@ -17,6 +18,7 @@ pub mod resolver;
 pub mod tickets;
 
 mod hello;
+mod hidden_name;
 mod session;
 #[cfg(test)]
 mod tests;
@@ -42,4 +44,6 @@ pub struct TlsConfig {
     pub(crate) by_client: Arc<rustls::ServerConfig>,
     /// For those that put AES first; the same but for the order of suites.
     pub(crate) aes_first: Arc<rustls::ServerConfig>,
+    /// For those that ask for a name which is no DNS name, and is hidden from the library.
+    pub(crate) hidden_name: Arc<rustls::ServerConfig>,
 }

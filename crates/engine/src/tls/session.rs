@@ -14,6 +14,9 @@ use rustls::unbuffered::{
 };
 
 use super::TlsConfig;
+use super::config::Suiting;
+use super::hello::RECORD_HEADER_BYTES;
+use super::hidden_name::HiddenName;
 use crate::backend::Sending;
 use crate::limits::{HANDSHAKE_MAX_BYTES, TLS_RECORD_MAX_BYTES};
 
@@ -47,6 +50,8 @@ pub(crate) struct TlsSession {
     /// The settings to choose from, until the client's cipher suites have arrived. The library sees
     /// no byte before.
     undecided: Option<Box<TlsConfig>>,
+    /// The name that the library does not see, until the handshake is over.
+    hidden_name: Option<Arc<HiddenName>>,
     /// What came and is not used yet: a record, or a message of the handshake, that is not whole.
     /// The library knows places in it, and is shown it again whenever it is asked for anything.
     partial: Vec<u8>,
@@ -81,11 +86,13 @@ impl TlsSession {
     /// A session with a peer whose first bytes are `input`, which are still to be
     /// [taken](Self::take); `None` when there can be none.
     pub(crate) fn new(config: &TlsConfig, input: &[u8]) -> Option<Box<Self>> {
-        let undecided = config.suiting(input).is_none().then(|| Box::new(config.clone()));
-        let config = config.suiting(input).unwrap_or(&config.by_client);
+        let known = config.suiting(input).filter(|suiting| suiting.hidden.is_none());
+        let undecided = known.is_none().then(|| Box::new(config.clone()));
+        let settings = known.map_or(&config.by_client, |suiting| suiting.settings);
         Some(Box::new(Self {
-            records: UnbufferedServerConnection::new(Arc::clone(config)).ok()?,
+            records: UnbufferedServerConnection::new(Arc::clone(settings)).ok()?,
             undecided,
+            hidden_name: None,
             partial: Vec::new(),
             wire: Wire::default(),
             sealed_bytes: 0,
@@ -130,6 +137,7 @@ impl TlsSession {
             unused = unused.get_mut(used..).unwrap_or_default();
             if !self.records.is_handshaking() && self.state == State::Handshake {
                 self.state = State::Open;
+                self.hidden_name = None;
                 tell(Brought::Begun(self.inside()));
             }
             match goes_on {
@@ -146,14 +154,16 @@ impl TlsSession {
 
     /// Chooses the settings by the first bytes of the client. Returns false as long as they do not
     /// tell.
-    fn decide(&mut self, input: &[u8]) -> bool {
+    fn decide(&mut self, input: &mut [u8]) -> bool {
         let Some(config) = &self.undecided else { return true };
-        let Some(suiting) = config.suiting(input) else { return false };
+        let Some(Suiting { settings, hidden }) = config.suiting(input) else { return false };
         // A session that cannot be made stays with the settings that it has.
-        if !Arc::ptr_eq(suiting, &config.by_client)
-            && let Ok(records) = UnbufferedServerConnection::new(Arc::clone(suiting))
+        if !Arc::ptr_eq(settings, &config.by_client)
+            && let Ok(records) = UnbufferedServerConnection::new(Arc::clone(settings))
         {
             self.records = records;
+            let message = input.get_mut(RECORD_HEADER_BYTES..).unwrap_or_default();
+            self.hidden_name = hidden.and_then(|place| HiddenName::hide(message, place));
         }
         self.undecided = None;
         true
@@ -166,6 +176,7 @@ impl TlsSession {
         input: &mut [u8],
         tell: &mut impl FnMut(Brought<'_>) -> bool,
     ) -> Result<(usize, bool), usize> {
+        let _restored = self.hidden_name.as_ref().map(HiddenName::restored);
         let UnbufferedStatus { discard, state } = self.records.process_tls_records(input);
         let mut used = discard;
         match state {

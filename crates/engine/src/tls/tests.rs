@@ -109,8 +109,9 @@ fn connect(
     let mut client = ClientConnection::new(Arc::clone(client), name)?;
     let mut wire = Vec::new();
     client.write_tls(&mut wire).expect("memory");
-    let mut server =
-        ServerConnection::new(Arc::clone(server.suiting(&wire).unwrap_or(&server.by_client)))?;
+    let mut server = ServerConnection::new(Arc::clone(
+        server.suiting(&wire).map_or(&server.by_client, |suiting| suiting.settings),
+    ))?;
     while !wire.is_empty() || client.wants_write() || server.wants_write() {
         while client.wants_write() {
             client.write_tls(&mut wire).expect("memory");
