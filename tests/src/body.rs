@@ -5,7 +5,12 @@ use std::io::Read;
 
 /// Content of which nothing can be moved, left out or put in without being seen.
 pub fn noise(bytes: usize) -> Vec<u8> {
-    (0..bytes as u32).map(|at| (at.wrapping_mul(2_654_435_761) >> 24) as u8).collect()
+    let (mut noise, mut value) = (vec![0; bytes], 0_u32);
+    for byte in &mut noise {
+        *byte = (value >> 24) as u8;
+        value = value.wrapping_add(2_654_435_761);
+    }
+    noise
 }
 
 /// The content of an answer without its content coding.

@@ -242,7 +242,8 @@ impl Connection {
                 while self.held.len() < bytes {
                     self.expect_more(bytes)?;
                 }
-                Ok(self.held.drain(..bytes).collect())
+                let rest = self.held.split_off(bytes);
+                Ok(std::mem::replace(&mut self.held, rest))
             }
             Framing::UntilClose => {
                 while self.fill()? {}

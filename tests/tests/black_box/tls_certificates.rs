@@ -116,8 +116,9 @@ fn whoever_asks_for_what_is_no_name_gets_the_first_certificate() {
     let first = Pair::new(&files, "first", &["first.test"]);
     let flags = [first.flags(), Pair::new(&files, "second", &["second.test"]).flags()].concat();
     let shown = fs::read_to_string(&first.cert).expect("PEM");
+    let client = first.vouch(&files, "client", &["client.test"]);
     let authority = ["--client-ca".to_owned(), first.cert.display().to_string()];
-    let (cert, key) = (first.cert.to_str().expect("text"), first.key.to_str().expect("text"));
+    let (cert, key) = (client.cert.to_str().expect("text"), client.key.to_str().expect("text"));
     let session = files.join("session");
     let session = session.to_str().expect("text");
     for needs_certificate in [false, true] {
