@@ -178,13 +178,15 @@ fn loop_error(rule: &Redirect) -> RuleError {
     }
 }
 
-/// A rule for fields as an archive takes it, given to `write`. A media type is that of a file, and
-/// not of what stands for it: a rule that says nothing else is left out.
+/// A rule for fields as an archive takes it, given to `write`. A media type and a coding are those
+/// of a file, and not of what stands for it: a rule that says nothing else is left out.
 pub(crate) fn as_new_field_rule<R>(
     rule: &FieldRule,
     write: impl FnOnce(&NewFieldRule<'_>) -> R,
 ) -> Option<R> {
-    let is_of_file = |change: &&Change| change.name().eq_ignore_ascii_case("content-type");
+    let of_file = ["content-type", "content-encoding"];
+    let is_of_file =
+        |change: &&Change| of_file.iter().any(|name| change.name().eq_ignore_ascii_case(name));
     let changes: Vec<(&str, Option<Vec<ValuePart<'_>>>)> = rule
         .changes
         .iter()

@@ -188,6 +188,21 @@ fn a_preflight_has_the_fields_of_its_path() {
     assert_eq!(link("/d/none.js"), "");
 }
 
+/// A `Content-Encoding` says how files lie in the folder. No page of an error is in it, and neither
+/// is a page that stands for another path.
+#[test]
+fn no_response_has_the_coding_that_a_rule_gives_to_files() {
+    let folder = folder();
+    let rules = "/*\n  Content-Encoding: gzip\n/d/*\n  Content-Encoding: br\n  X-B: 1\n";
+    folder.write("/_headers", rules);
+    let site = Site::build(&folder);
+    for (method, path, field, ..) in REQUESTS {
+        let sent = site.get(method, path, field);
+        assert!(sent.values("Content-Encoding").is_empty(), "{method} {path}");
+    }
+    assert_eq!(site.get("GET", "/d/none.css", "").values("X-B"), ["1"]);
+}
+
 /// No client takes a head without end: the fields stay those of `/*` then, and nothing fails.
 #[test]
 fn fields_that_no_head_has_room_for_are_left_out() {
