@@ -522,6 +522,19 @@ mod tests {
         }
     }
 
+    /// With `--lax-rules` those that are found are left out: each rule that they hide is found too.
+    #[test]
+    fn a_rule_that_leads_to_itself_hides_no_other_one() {
+        for (text, expected) in [
+            ("/a /a\n/a /a 302\n/a /b\n/a /a", "loop 0, loop 1"),
+            ("/* /:splat\n/* /:splat 302\n/a/* /a/:splat", "loop 0, loop 1, loop 2"),
+        ] {
+            let found = placed(text);
+            assert!(found.contains(expected), "{text}: {found}");
+            assert_eq!(found.matches("loop").count(), expected.matches("loop").count(), "{found}");
+        }
+    }
+
     /// A redirect to a host of the site comes back to it.
     #[test]
     fn hosts_of_the_site() {

@@ -23,7 +23,8 @@ impl Compiled<'_> {
         let mut circles = Circles::default();
         let next = self.next_rules(site);
         for (number, rule) in self.rules.iter().enumerate() {
-            let comes_there = |to: Vec<u8>| !self.is_taken_before(number, &to);
+            let certain = &circles.certain;
+            let comes_there = |to: Vec<u8>| !self.is_taken_before(number, &to, certain);
             let is_own = |host: &[u8]| site.answers_for(host);
             if leads_to_itself(rule, |path| site.has(path), is_own).is_some_and(comes_there) {
                 circles.certain.push(number);
@@ -40,9 +41,11 @@ impl Compiled<'_> {
         circles
     }
 
-    /// Whether a rule before that one always takes a path.
-    fn is_taken_before(&self, number: usize, path: &[u8]) -> bool {
-        let mut about = self.about(path).into_iter().take_while(|&earlier| earlier < number);
+    /// Whether a rule before that one always takes a path. Those that lead to themselves, sorted in
+    /// `certain`, do not count: without them, the rule behind them would be found only next time.
+    fn is_taken_before(&self, number: usize, path: &[u8], certain: &[usize]) -> bool {
+        let about = self.about(path).into_iter().take_while(|&earlier| earlier < number);
+        let mut about = about.filter(|earlier| certain.binary_search(earlier).is_err());
         about.any(|earlier| self.rules.get(earlier).is_some_and(Redirect::is_unconditional))
     }
 
