@@ -98,13 +98,15 @@ fn decide_folder(
         // A source map stands and falls with what it belongs to.
         let is_map = asset.name().ends_with(b".map");
         all += usize::from(!is_map);
-        for (form, part) in parts(stem) {
+        let has_width = asset.is_image && stem_of(asset.name(), false) != Some(stem);
+        for (form, part) in parts(stem, has_width) {
             groups.entry(form).or_default().add(asset.number, part, form.alphabet, is_map);
         }
     }
     for (form, group) in groups {
         let is_of_tool = || witnessed.covers(folder, form);
-        let has_evidence = group.is_most_of(all) && group.is_random(form.alphabet);
+        let has_evidence =
+            form.is_evidence() && group.is_most_of(all) && group.is_random(form.alphabet);
         if !(has_evidence || is_of_tool()) {
             continue;
         }

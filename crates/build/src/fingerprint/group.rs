@@ -23,6 +23,16 @@ pub(super) struct Form {
     pub(super) separator: u8,
     /// The length of the part.
     pub(super) bytes: u8,
+    /// Whether the width of a picture stands behind the part.
+    pub(super) has_width: bool,
+}
+
+impl Form {
+    /// Whether names of this form can be evidence by themselves. A part that is the whole name may
+    /// as well be what a thing is called: `B07XJ8C8F5.jpg`, `001A2B3C4D5E.png`.
+    pub(super) fn is_evidence(self) -> bool {
+        self.separator != 0 || self.has_width
+    }
 }
 
 /// Files of one folder with parts of one form.

@@ -21,8 +21,9 @@ const BASE64_BYTES: [usize; 2] = [8, 10];
 /// What may stand between a hash and the extension: `main.57a0d79d.min.css`.
 const BEHIND_HASH: [&[u8]; 4] = [b".min", b".chunk", b".bundle", b".lean"];
 
-/// Every part at the end of a stem that may be a hash, with its form.
-pub(super) fn parts(stem: &[u8]) -> impl Iterator<Item = (Form, &[u8])> {
+/// Every part at the end of a stem that may be a hash, with its form. `has_width` tells whether the
+/// width of a picture stood behind it.
+pub(super) fn parts(stem: &[u8], has_width: bool) -> impl Iterator<Item = (Form, &[u8])> {
     // The last part of a UUID is none: it names a thing, whatever its content.
     let stem = if ends_in_uuid(stem) { &[] } else { stem };
     let hex = HEX_BYTES.map(|bytes| (Alphabet::Hex, bytes));
@@ -39,7 +40,7 @@ pub(super) fn parts(stem: &[u8]) -> impl Iterator<Item = (Form, &[u8])> {
         if alphabet == Alphabet::Hex && b"-_~".contains(&separator) && !is_usual {
             return None;
         }
-        Some((Form { alphabet, separator, bytes: bytes as u8 }, text))
+        Some((Form { alphabet, separator, bytes: bytes as u8, has_width }, text))
     })
 }
 

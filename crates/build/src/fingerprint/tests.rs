@@ -99,6 +99,19 @@ fn folders_of_names_that_people_give() {
     none_of(&["0001.deadbeef.png", "0002.deadbeef.png", "0003.deadbeef.png"]);
 }
 
+/// Names that are the number of a thing and nothing else: of products, devices, cameras, places,
+/// colours.
+#[test]
+fn folders_of_identifiers() {
+    none_of(&["B07XJ8C8F5.jpg", "B08N5WRWNW.jpg", "B0BDHWDR12.jpg"]);
+    none_of(&["001A2B3C4D5E.png", "AC3FA4B1D2E3.png"]);
+    none_of(&["10DE1B80.png", "80861C20.png"]);
+    none_of(&["3J4A0123.jpg", "BY7A1234.jpg"]);
+    none_of(&["8FVC9G8F.png", "9C3W9QCJ.png", "7FG49Q00.png"]);
+    none_of(&["ff8800ff.svg", "00ff88ff.svg", "1a2b3cff.svg"]);
+    none_of(&["LH1234AB.svg", "BA98KLM2.svg"]);
+}
+
 /// A file with such a name among those that a tool has written.
 #[test]
 fn a_name_that_a_person_gave_beside_those_of_a_tool() {
