@@ -30,8 +30,7 @@ const fn witness(folder: &'static [u8], before: &'static [u8], behind: &'static 
 }
 
 /// Eight hexadecimal digits behind a dot.
-const DOT_HEX: Form =
-    Form { alphabet: Alphabet::Hex, separator: b'.', bytes: 8, has_width: false };
+const DOT_HEX: Form = Form { alphabet: Alphabet::Hex, separator: b'.', bytes: 8, has_width: false };
 /// Eight characters of base64url behind a dash.
 const DASH_BASE64: Form =
     Form { alphabet: Alphabet::Base64, separator: b'-', bytes: 8, has_width: false };
