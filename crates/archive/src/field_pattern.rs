@@ -2,8 +2,8 @@
 //!
 //! ASCII letters are equal in either case, and a slash at the end of a path does not matter. A `*`
 //! takes as little as it can, and all that is left if it is the last part. A placeholder takes as
-//! little as it can within its segment. What a pattern matches is decided in at most pattern ×
-//! path² steps, and needs no memory.
+//! little as it can within its segment. What a pattern matches is decided in at most pattern × path
+//! steps, and needs no memory: clients choose the path.
 
 use crate::damage::Fault;
 use crate::limits::{PATH_MAX_BYTES, RULE_CAPTURES_MAX};
@@ -167,6 +167,26 @@ struct Comparison<'t, 'p> {
     found: PatternCaptures<'p>,
     back: Option<LastStar<'t>>,
     stars: usize,
+    /// What was seen when each placeholder was taken last.
+    seen: [Seen; RULE_CAPTURES_MAX],
+}
+
+/// What was seen from a place on, so that it is not looked for again from the next places.
+#[derive(Clone, Copy)]
+struct Seen {
+    /// The place.
+    from: usize,
+    /// The end of the segment that the place is in.
+    segment_end: usize,
+    /// Places before this one have the same text behind them.
+    text_until: usize,
+    /// The first place of the text behind the placeholder.
+    text: Option<usize>,
+}
+
+impl Seen {
+    /// Nothing.
+    const NONE: Seen = Seen { from: 1, segment_end: 0, text_until: 0, text: None };
 }
 
 /// The star that takes one byte more when what is behind it does not fit.
@@ -184,7 +204,8 @@ impl<'t, 'p> Comparison<'t, 'p> {
     fn new(parts: &'t [u8], path: &'p [u8]) -> Comparison<'t, 'p> {
         // The pattern `/` has no parts: it is the path without its slash.
         let path = if path == b"/" && parts.is_empty() { b"" } else { path };
-        Comparison { parts, path, found: PatternCaptures::NONE, back: None, stars: 0 }
+        let seen = [Seen::NONE; RULE_CAPTURES_MAX];
+        Comparison { parts, path, found: PatternCaptures::NONE, back: None, stars: 0, seen }
     }
 
     fn run(mut self) -> Option<PatternCaptures<'p>> {
@@ -218,24 +239,49 @@ impl<'t, 'p> Comparison<'t, 'p> {
     /// Takes a placeholder, up to the text behind it: the first place of it, or the end of the path
     /// where nothing else follows.
     fn capture(&mut self, at: usize, rest: &[u8]) -> Option<usize> {
-        let behind = self.path.get(at..)?;
-        let slash = behind.iter().position(|&byte| byte == b'/');
-        let segment = behind.get(..slash.unwrap_or(behind.len()))?;
-        let bytes = match part(rest) {
-            Some((PatternPart::Literal([b'/', ..]), _)) => segment.len(),
-            Some((PatternPart::Literal(text), [])) => behind.len().checked_sub(text.len())?,
-            Some((PatternPart::Literal(text), _)) => {
-                let places = behind.windows(text.len().max(1)).take(segment.len() + 1).skip(1);
-                1 + places.into_iter().position(|place| place.eq_ignore_ascii_case(text))?
-            }
-            Some((PatternPart::Capture, _)) => 1,
-            Some((PatternPart::Star | PatternPart::Stars, _)) | None => segment.len(),
+        let segment_end = self.segment_end(at)?;
+        let end = match part(rest) {
+            Some((PatternPart::Literal([b'/', ..]), _)) => segment_end,
+            Some((PatternPart::Literal(text), [])) => self.path.len().checked_sub(text.len())?,
+            Some((PatternPart::Literal(text), _)) => self.place_behind(at, text)?,
+            Some((PatternPart::Capture, _)) => at + 1,
+            Some((PatternPart::Star | PatternPart::Stars, _)) | None => segment_end,
         };
-        let taken = segment.get(..bytes).filter(|taken| !taken.is_empty())?;
+        let taken = self.path.get(at..end).filter(|taken| !taken.is_empty())?;
         let slot = self.found.segments.get_mut(self.found.count)?;
+        if end > segment_end {
+            return None;
+        }
         *slot = taken;
         self.found.count += 1;
-        Some(at + bytes)
+        Some(end)
+    }
+
+    /// The end of the segment that the next placeholder would stand in.
+    fn segment_end(&mut self, at: usize) -> Option<usize> {
+        let seen = self.seen.get_mut(self.found.count)?;
+        if !(seen.from..=seen.segment_end).contains(&at) {
+            let behind = self.path.get(at..)?;
+            let slash = behind.iter().position(|&byte| byte == b'/');
+            let segment_end = at + slash.unwrap_or(behind.len());
+            *seen = Seen { from: at, segment_end, text_until: at, text: None };
+        }
+        Some(seen.segment_end)
+    }
+
+    /// The first place of the text behind the next placeholder, which begins at `at` and has at
+    /// least one byte, in or right behind its segment.
+    fn place_behind(&mut self, at: usize, text: &[u8]) -> Option<usize> {
+        let seen = self.seen.get_mut(self.found.count)?;
+        if at >= seen.text_until {
+            let places = self.path.get(at + 1..)?.windows(text.len().max(1));
+            let mut places = places.take(seen.segment_end - at);
+            let place = places.position(|place| place.eq_ignore_ascii_case(text));
+            seen.text = place.map(|place| at + 1 + place);
+            seen.text_until = seen.text.unwrap_or(seen.segment_end + 1);
+            seen.from = at;
+        }
+        seen.text
     }
 
     /// Begins a star with nothing in it, or with all when nothing is behind it.
@@ -311,6 +357,21 @@ mod tests {
         assert_eq!(found(&[Literal(b"/"), Capture, Capture], "/a"), None);
         let before_all = [Literal(b"/"), Capture, Stars];
         assert_eq!(found(&before_all, "/a/b"), Some(vec!["b".to_owned(), "a".to_owned()]));
+    }
+
+    /// Clients choose the path: nothing in it is looked for again from each of its bytes. With
+    /// steps by the square of the length, this takes more than ten seconds.
+    #[test]
+    fn a_long_path_is_compared_in_little_time() {
+        let dots = ".".repeat(8000);
+        let extension = [Literal(b"/"), Star, Literal(b"."), Capture];
+        let folder = [Literal(b"/"), Star, Literal(b"."), Capture, Literal(b".css"), Stars];
+        let start = std::time::Instant::now();
+        for _ in 0..100 {
+            assert_eq!(found(&extension, &format!("/{dots}/x")), None);
+            assert_eq!(found(&folder, &format!("/{dots}.css.")), None);
+        }
+        assert!(start.elapsed().as_secs() < 5, "{:?}", start.elapsed());
     }
 
     #[test]
