@@ -110,6 +110,8 @@ fn folders_of_identifiers() {
     none_of(&["8FVC9G8F.png", "9C3W9QCJ.png", "7FG49Q00.png"]);
     none_of(&["ff8800ff.svg", "00ff88ff.svg", "1a2b3cff.svg"]);
     none_of(&["LH1234AB.svg", "BA98KLM2.svg"]);
+    none_of(&["card-GT1030D4.png", "card-RX580X8G.png", "card-RTX4090D.png"]);
+    none_of(&["shirt-A7K29QXZ.jpg", "cap-9TT0QPL1.jpg", "mug-QX18ZZ4M.jpg", "pen-B2210KLM.jpg"]);
 }
 
 /// A file with such a name among those that a tool has written.

@@ -47,7 +47,9 @@ pub(super) fn look(part: &[u8], alphabet: Alphabet) -> Look {
     if letters <= 1 || are_words(part) || is_counted && digits >= 4 {
         return Look::Word;
     }
-    let is_plain = words == 1 && numbers <= 1 || count(u8::is_ascii_uppercase) == 0;
+    // Numbers of articles and models have capitals and digits: `RTX4090D`.
+    let is_of_one_case = count(u8::is_ascii_uppercase) == 0 || count(u8::is_ascii_lowercase) == 0;
+    let is_plain = words == 1 && numbers <= 1 || is_of_one_case;
     if is_plain { Look::Plain } else { Look::Random }
 }
 
