@@ -105,6 +105,16 @@ impl<'s> Site<'s> {
         })
     }
 
+    /// Whether a page with status 200 may answer for what is missing where a rewrite leads.
+    fn may_have_page_near(&self, rule: &Redirect) -> bool {
+        let Some(TargetPart::Literal(begin)) = rule.target.first() else { return true };
+        let is_above = |folder: &[u8]| {
+            begin.starts_with(folder) || folder.strip_suffix(b"/") == Some(&**begin)
+        };
+        let mut fallbacks = self.plan.fallbacks.iter();
+        fallbacks.any(|fallback| fallback.status == 200 && is_above(fallback.folder))
+    }
+
     /// Whether a path begins so.
     pub(crate) fn has_below(&self, begin: &[u8]) -> bool {
         let is_below = |paths: &[&[u8]]| {
@@ -206,7 +216,8 @@ impl<'r> Compiled<'r> {
             }
             if rule.host.as_deref().is_some_and(|host| !site.may_answer_for(host)) {
                 placed.doubts.push((number, Doubt::ForeignHost));
-            } else if !rule.is_redirect() && !site.may_send(rule) {
+            } else if !(rule.is_redirect() || site.may_send(rule) || site.may_have_page_near(rule))
+            {
                 placed.doubts.push((number, Doubt::Missing));
             }
             let is_entry = match rule.only_path() {
@@ -405,6 +416,7 @@ mod tests {
     use super::super::loops::Circles;
     use super::super::redirects::parse;
     use super::*;
+    use crate::keys::Fallback;
 
     const FILES: [&[u8]; 4] = [b"/", b"/index.html", b"/file", b"/dir/"];
 
@@ -582,6 +594,28 @@ mod tests {
             ("/x/* /file/:splat 302", false),
         ] {
             assert_eq!(placed(text).contains("Missing"), is_missing, "{text}: {}", placed(text));
+        }
+    }
+
+    /// What is missing where a rewrite leads is answered by the page for it, if there is one.
+    #[test]
+    fn rewrites_that_lead_to_a_page_for_what_is_missing() {
+        for (status, text, is_missing) in [
+            (200, "/a /dir/x 200", false),
+            (200, "/a /dir 200", false),
+            (200, "/a/* /dir/x/:splat 200", false),
+            (200, "/a /none 200", true),
+            (200, "/a/* /none/:splat 200", true),
+            (404, "/a /dir/x 200", true),
+        ] {
+            let rules = parse(Path::new("_redirects"), b"/", text.as_bytes()).expect(text);
+            let fallbacks = vec![Fallback { file: 0, folder: b"/dir/", status }];
+            let plan = Plan { fallbacks, ..Plan::default() };
+            let (aliases, slash_redirects) = (Vec::new(), true);
+            let site = Site { files: &[], plan: &plan, aliases, slash_redirects, hosts: &[] };
+            let Placed { doubts, .. } = Compiled::new(&rules).place(&site);
+            let expected = if is_missing { vec![(0, Doubt::Missing)] } else { Vec::new() };
+            assert_eq!(doubts, expected, "{status} {text}");
         }
     }
 
