@@ -557,6 +557,8 @@ mod tests {
             (&["*.example.org"], "/* https://example.org/:splat 301!", "walk 0"),
             (&["example.org"], "/* https://example.com/:splat 301!", "walk 0"),
             (&["example.org"], "/a https://example.org/a", "loop 0"),
+            (&["example.org"], "/a https://example.org:3000/a", "/a=0, /a/=0"),
+            (&["example.org"], "/g/* https://example.org:3000/g/:splat", "0 Around"),
             (&["example.org"], "/a https://example.org/b\n/b /a", "0 Around, 1 Around"),
             (&["example.org"], "/a https://example.org/file", "/a=0, /a/=0"),
             (&["example.org"], "http://example.com/* https://a.net/ 302!", "0 ForeignHost"),

@@ -1,6 +1,7 @@
 //! Redirects that a client who follows them comes back to.
 
 use pinion_archive::{SegmentPart, SegmentPattern};
+use pinion_http::host;
 use pinion_http::target::decode_path;
 
 use super::compile::{Compiled, Site, forms};
@@ -83,7 +84,8 @@ pub(crate) fn leads_to_itself(
     let same_host = match (&rule.target_host, &rule.host) {
         (None, _) => true,
         (Some(target), Some(host)) => covers_host(Some(host), Some(target)),
-        (Some(target), None) => is_own(target),
+        // At another port another server may answer.
+        (Some(target), None) => is_own(target) && !names_port(rule),
     };
     // A target with a query of its own may not have what the rule asks for.
     let same_query = rule.query.is_empty() || rule.keeps_query;
@@ -181,6 +183,16 @@ fn target_path(rule: &Redirect, captures: &[Vec<u8>]) -> Option<Vec<u8>> {
     let end = path.iter().position(|byte| b"?#".contains(byte)).unwrap_or(path.len());
     let path = path.get(..end).filter(|path| !path.is_empty()).unwrap_or(b"/");
     decode_path(path, &mut Vec::new()).ok().map(<[u8]>::to_vec)
+}
+
+/// Whether the target of a rule is a URL with a port.
+fn names_port(rule: &Redirect) -> bool {
+    let Some(TargetPart::Literal(url)) = rule.target.first() else { return false };
+    let behind = |at: usize| url.get(at + 3..).unwrap_or_default();
+    let authority = url.windows(3).position(|three| three == b"://").map_or(&b""[..], behind);
+    let end = authority.iter().position(|byte| b"/?#".contains(byte)).unwrap_or(authority.len());
+    let authority = host::split(authority.get(..end).unwrap_or_default());
+    authority.is_ok_and(|authority| authority.port.is_some())
 }
 
 fn without_slash(path: &[u8]) -> &[u8] {
