@@ -4,7 +4,7 @@
 
 use std::io::Read;
 
-use libdeflater::Decompressor;
+use libdeflater::{Decompressor, crc32};
 use pinion_http::coding::Coding;
 
 use crate::limits::{
@@ -50,9 +50,16 @@ fn gunzip(stored: &[u8], most: u64) -> Result<Vec<u8>, DecodeError> {
     let length = usize::try_from(length).ok().filter(|&length| length as u64 <= most);
     let mut content = vec![0; length.ok_or(DecodeError::TooLong)?];
     match Decompressor::new().gzip_decompress(stored, &mut content) {
-        Ok(bytes) if bytes == content.len() => Ok(content),
+        Ok(bytes) if bytes == content.len() && ends_with_check(stored, &content) => Ok(content),
         _ => Err(DecodeError::Damaged),
     }
+}
+
+/// Whether a gzip stream ends with the check of a content. Further members may follow the first
+/// (RFC 1952 §2.2), which is all that is decoded.
+fn ends_with_check(stored: &[u8], content: &[u8]) -> bool {
+    let end = stored.last_chunk::<8>().and_then(|end| end.first_chunk::<4>());
+    end.is_some_and(|check| u32::from_le_bytes(*check) == crc32(content))
 }
 
 fn read_all(reader: impl Read, most: u64) -> Result<Vec<u8>, DecodeError> {
@@ -77,7 +84,7 @@ fn gzip(stored: &[u8], content: &[u8]) -> bool {
     let mut decoded = vec![0; content.len()];
     let mut decoder = Decompressor::new();
     let length = decoder.gzip_decompress(stored, &mut decoded);
-    length == Ok(content.len()) && decoded == content
+    length == Ok(content.len()) && decoded == content && ends_with_check(stored, content)
 }
 
 /// Whether `reader` gives exactly `content`; it is asked for at most one byte more.
@@ -118,5 +125,18 @@ mod tests {
                 assert!(!decodes_to(coding, &content, &content), "{choice}");
             }
         }
+    }
+
+    /// Browsers would decode them all.
+    #[test]
+    fn a_gzip_stream_of_several_members_is_not_cut_short() {
+        let choice = codings_at("gzip", Level::Fast).unwrap()[0];
+        let stored =
+            |content: &[u8]| Encoders::default().encode(choice, content).unwrap().stored.to_vec();
+        let (one, other) = ([b'a'; 1000], [b'b'; 1000]);
+        let both = [stored(&one), stored(&other)].concat();
+        assert_eq!(decoded(Coding::Gzip, &stored(&one), 1000).as_deref(), Ok(&one[..]));
+        assert_eq!(decoded(Coding::Gzip, &both, 1000), Err(DecodeError::Damaged));
+        assert!(!decodes_to(Coding::Gzip, &both, &one));
     }
 }
