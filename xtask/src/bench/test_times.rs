@@ -10,7 +10,7 @@ use std::fs;
 use std::path::Path;
 use std::process::Command;
 
-const USAGE: &str = "usage: cargo xtask bench tests [--name NAME]";
+const USAGE: &str = "usage: cargo xtask bench tests [--part whole|quick] [--name NAME]";
 
 /// Minutes that the tests may take in a fresh clone with an empty target folder.
 const FRESH_GOAL_MINUTES: f64 = 20.0;
@@ -25,53 +25,85 @@ const QUICK: [(&str, &str, f64); 5] = [
     ("engine", "a change in engine, --quick: minutes", 6.0),
 ];
 
-/// Measures and records all of it as one part of today's run.
+/// What is measured: parts of a run, each of which is recorded by itself.
+#[derive(Clone, Copy, PartialEq)]
+enum Part {
+    /// A fresh clone, and once more when everything is built.
+    Whole,
+    /// After changes in single crates, in the clone of [`Part::Whole`].
+    Quick,
+}
+
+/// Measures and records both parts, or the one that is named.
 pub(crate) fn run(arguments: &[&str]) -> Result<()> {
-    let name = match arguments {
-        [] => None,
-        ["--name", name] => Some(*name),
-        _ => bail!(USAGE),
-    };
-    let state = super::release::state()?;
-    let clone = state.join("clone");
+    let (mut name, mut parts) = (None, &[Part::Whole, Part::Quick][..]);
+    for pair in arguments.chunks(2) {
+        match pair {
+            ["--name", value] => name = Some(*value),
+            ["--part", "whole"] => parts = &[Part::Whole],
+            ["--part", "quick"] => parts = &[Part::Quick],
+            _ => bail!(USAGE),
+        }
+    }
+    let clone = super::release::state()?.join("clone");
+    for part in parts {
+        let (part, report, data) = match part {
+            Part::Whole => whole(&clone)?,
+            Part::Quick => quick(&clone)?,
+        };
+        let mut run = Run::open(name)?;
+        run.record(part, &report, &data)?;
+        println!("\n== {part}\n\n{report}");
+        eprintln!("recorded in {}", run.shown());
+    }
+    Ok(())
+}
+
+/// Makes a clone and runs all tests in it, twice.
+fn whole(clone: &Path) -> Result<(&'static str, String, Value)> {
     if clone.exists() {
-        fs::remove_dir_all(&clone)?;
+        fs::remove_dir_all(clone)?;
     }
     let mut git = Command::new("git");
-    process::run(git.args(["clone", "--quiet"]).arg(workspace::root()).arg(&clone))?;
-    chore(&clone, &["needs"])?;
-    let fresh = tested(&clone, &["test"], "test-times.json")?;
-    let warm = tested(&clone, &["test"], "test-times.json")?;
-    let minutes = |steps: &Value| seconds(steps) / 60.0;
-    let mut figures = vec![
+    process::run(git.args(["clone", "--quiet"]).arg(workspace::root()).arg(clone))?;
+    chore(clone, &["needs"])?;
+    let fresh = tested(clone, &["test"], "test-times.json")?;
+    let warm = tested(clone, &["test"], "test-times.json")?;
+    let figures = [
         Figure::of("fresh clone: minutes", minutes(&fresh)).at_most(FRESH_GOAL_MINUTES),
         Figure::of("everything built: minutes", minutes(&warm)).at_most(WARM_GOAL_MINUTES),
     ];
-    let mut quick = Vec::new();
-    for (folder, name, goal) in QUICK {
-        // What the change before has built is another state of its crate.
-        for step in ["lints", "build"] {
-            chore(&clone, &["test", "--only", step])?;
-        }
-        change(&clone.join("crates").join(folder).join("src/lib.rs"))?;
-        let steps = tested(&clone, &["test", "--quick"], "quick-times.json")?;
-        figures.push(Figure::of(name, minutes(&steps)).at_most(goal));
-        quick.push(json!({ "crate": folder, "steps": steps }));
-        let mut git = Command::new("git");
-        process::run(git.args(["checkout", "--quiet", "."]).current_dir(&clone))?;
-    }
     let report = format!(
         "`cargo xtask needs` ran before.\n\n{}\nSteps in a fresh clone, and when everything is \
          built:\n\n{}",
         figures::table(&figures),
         steps_table(&fresh, &warm)
     );
-    let mut run = Run::open(name)?;
-    run.record("tests", &report, &json!({ "fresh": fresh, "warm": warm, "quick": quick }))?;
-    println!("\n== tests\n\n{report}");
-    eprintln!("recorded in {}", run.shown());
-    fs::remove_dir_all(&clone)?;
-    Ok(())
+    Ok(("tests", report, json!({ "fresh": fresh, "warm": warm })))
+}
+
+/// Runs `--quick` after a change in each crate.
+fn quick(clone: &Path) -> Result<(&'static str, String, Value)> {
+    let (mut figures, mut data) = (Vec::new(), Vec::new());
+    for (folder, name, goal) in QUICK {
+        // What the change before has built is another state of its crate.
+        for step in ["lints", "build"] {
+            chore(clone, &["test", "--only", step])?;
+        }
+        change(&clone.join("crates").join(folder).join("src/lib.rs"))?;
+        let steps = tested(clone, &["test", "--quick"], "quick-times.json");
+        let mut git = Command::new("git");
+        process::run(git.args(["checkout", "--quiet", "."]).current_dir(clone))?;
+        let steps = steps?;
+        figures.push(Figure::of(name, minutes(&steps)).at_most(goal));
+        data.push(json!({ "crate": folder, "steps": steps }));
+    }
+    let report = format!("Everything was built before.\n\n{}", figures::table(&figures));
+    Ok(("tests-quick", report, json!(data)))
+}
+
+fn minutes(steps: &Value) -> f64 {
+    seconds(steps) / 60.0
 }
 
 /// Runs a chore of the clone, as a person would there.
