@@ -191,6 +191,15 @@ impl Browser {
         done["result"]["value"].clone()
     }
 
+    /// Returns the title of the page. It can be asked for while the page is replaced.
+    #[track_caller]
+    pub fn title(&mut self) -> String {
+        // In the moment of the change there is no page, and the answer is an error.
+        let history = &self.answer_to("Page.getNavigationHistory", &json!({}))["result"];
+        let current = history["currentIndex"].as_u64().unwrap_or_default() as usize;
+        history["entries"][current]["title"].as_str().unwrap_or_default().to_owned()
+    }
+
     /// Gives the page another size, in CSS pixels.
     #[track_caller]
     pub fn resize(&mut self, width: u32, height: u32) {
@@ -214,6 +223,14 @@ impl Browser {
     /// Sends a command and waits for its result; what else comes is kept.
     #[track_caller]
     fn command(&mut self, method: &str, arguments: &Value) -> Value {
+        let answer = self.answer_to(method, arguments);
+        assert!(answer["error"].is_null(), "{method}: {answer}");
+        answer["result"].clone()
+    }
+
+    /// Sends a command and waits for what the browser says to it, which may be an error.
+    #[track_caller]
+    fn answer_to(&mut self, method: &str, arguments: &Value) -> Value {
         self.commands_sent += 1;
         let id = self.commands_sent;
         let mut message = json!({ "id": id, "method": method, "params": arguments });
@@ -226,8 +243,7 @@ impl Browser {
         loop {
             let message = self.next_message(deadline, method);
             if message["id"] == id {
-                assert!(message["error"].is_null(), "{method}: {message}");
-                return message["result"].clone();
+                return message;
             }
             self.events.push(message);
         }

@@ -232,6 +232,13 @@ impl Known {
         self.seen & set != 0
     }
 
+    /// Returns the same without these fields, as if they had not come.
+    #[must_use]
+    pub fn without(self, fields: &[KnownField]) -> Known {
+        let set = fields.iter().fold(0, |set, field| set | field.bit());
+        Known { seen: self.seen & !set, repeated: self.repeated & !set, ..self }
+    }
+
     /// Whether the field came in more than one line.
     #[inline]
     #[must_use]
@@ -398,6 +405,11 @@ mod tests {
         assert!(values(KnownField::Range).is_empty());
         assert!(known.has_any(&[KnownField::Range, KnownField::Accept]));
         assert!(!known.has_any(&[KnownField::Range, KnownField::IfRange]));
+
+        let without = known.without(&[KnownField::AcceptEncoding, KnownField::Range]);
+        assert!(without.values(&fields, KnownField::AcceptEncoding).next().is_none());
+        assert!(!without.repeated(KnownField::AcceptEncoding));
+        assert_eq!(without.value(&fields, KnownField::Accept), Some(&b"*/*"[..]));
     }
 
     #[test]

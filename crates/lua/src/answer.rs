@@ -54,6 +54,17 @@ impl Answer {
         self.has_type
     }
 
+    /// Whether the content is a page of HTML that a browser shows, as it was written.
+    pub(crate) fn is_page(&self) -> bool {
+        let is_html = |line: &[u8]| {
+            let value = line.split(|&byte| byte == b':' || byte == b';').nth(1);
+            value.is_some_and(|value| value.trim_ascii().eq_ignore_ascii_case(b"text/html"))
+        };
+        let has_type = |line| is_named(line, b"content-type") && is_html(line);
+        let others: [&[u8]; 2] = [b"content-disposition", b"content-encoding"];
+        lines(&self.lines).any(has_type) && !others.iter().any(|name| has_field(&self.lines, name))
+    }
+
     /// Adds a field, or with `is_only` puts it in the place of those with its name.
     ///
     /// # Errors
@@ -236,6 +247,25 @@ mod tests {
         answer.clear();
         answer.set_status(204.0).expect("fine");
         assert_eq!(head(&answer, "A: 1\r\n"), "A: 1\r\n");
+    }
+
+    #[test]
+    fn a_page_is_html_that_a_browser_shows() {
+        for (fields, expected) in [
+            (&[][..], false),
+            (&[("Content-Type", "text/html")], true),
+            (&[("content-type", "TEXT/HTML; charset=utf-8")], true),
+            (&[("content-type", "text/htmlx")], false),
+            (&[("content-type", "text/plain; a=text/html")], false),
+            (&[("content-type", "text/html"), ("Content-Encoding", "br")], false),
+            (&[("content-type", "text/html"), ("Content-Disposition", "attachment")], false),
+        ] {
+            let mut answer = Answer::default();
+            for (name, value) in fields {
+                answer.field(name.as_bytes(), value.as_bytes(), true).expect(value);
+            }
+            assert_eq!(answer.is_page(), expected, "{fields:?}");
+        }
     }
 
     #[test]

@@ -123,6 +123,18 @@ impl Program {
         &self.allowance
     }
 
+    /// The text of a script or a module by the name that errors have for it; Lua shortens long
+    /// names at their front.
+    #[must_use]
+    pub fn text(&self, name: &str) -> Option<&[u8]> {
+        let is_main = match name.strip_prefix("...") {
+            Some(end) => !end.is_empty() && self.name.ends_with(end),
+            None => *self.name == *name,
+        };
+        let main = self.main.as_deref().filter(|_| is_main);
+        main.or_else(|| self.code.get(name).map(Vec::as_slice))
+    }
+
     pub(crate) fn main(&self) -> Option<&[u8]> {
         self.main.as_deref()
     }

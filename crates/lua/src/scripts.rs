@@ -148,6 +148,8 @@ pub struct Outlet<'a, 'w> {
     pub exchange: &'a mut Exchange<'w>,
     /// Lines of the fields that answers of the site have.
     pub defaults: &'a [u8],
+    /// What stands at the end of every page of HTML.
+    pub page_end: &'a [u8],
 }
 
 impl Script {

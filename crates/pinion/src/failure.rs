@@ -91,29 +91,34 @@ impl Failure {
     }
 
     fn tell(&self) {
-        if let Self::Problems(problems) | Self::UnreadRules(problems) = self {
-            for problem in problems {
-                stderr::line(format_args!("pinion: {problem}"));
-            }
+        let parts = self.parts();
+        for part in &parts {
+            stderr::line(format_args!("pinion: {part}"));
         }
-        if let Self::Rules(errors) = self {
-            for error in errors {
-                stderr::line(format_args!("pinion: {error}"));
-            }
-        }
-        if let Self::Code(errors) = self {
-            for error in errors {
-                stderr::line(format_args!("pinion: {error}"));
-            }
-        }
-        if let Self::Faults(faults) = self {
-            for fault in faults {
-                stderr::line(format_args!("pinion: {fault}"));
-            }
-            return;
-        }
-        if let Some(reason) = self.reason() {
+        // Each fault is a whole line.
+        let is_told = matches!(self, Self::Faults(_));
+        if let Some(reason) = self.reason().filter(|_| !is_told) {
             stderr::line(format_args!("pinion: {reason}"));
+        }
+    }
+
+    /// Returns everything that is wrong, one message each; the reason where there is no more to
+    /// say.
+    pub(crate) fn messages(&self) -> Vec<String> {
+        let parts = self.parts();
+        if parts.is_empty() { self.reason().into_iter().collect() } else { parts }
+    }
+
+    /// Returns what the reason only counts.
+    fn parts(&self) -> Vec<String> {
+        match self {
+            Self::Problems(problems) | Self::UnreadRules(problems) => {
+                problems.iter().map(ToString::to_string).collect()
+            }
+            Self::Rules(errors) => errors.iter().map(ToString::to_string).collect(),
+            Self::Code(errors) => errors.iter().map(ToString::to_string).collect(),
+            Self::Faults(faults) => faults.iter().map(ToString::to_string).collect(),
+            _ => Vec::new(),
         }
     }
 }

@@ -11,6 +11,7 @@
 //! | [`run`] | the threads: workers, log, reloads, watch, signals |
 //! | [`app`] | what a worker does with a request, as one readable function |
 //! | [`acme`] | challenges of certificate authorities, answered from a folder |
+//! | [`dev`] | what `--dev` adds: pages that reload, pages about errors |
 //! | [`dynamic`] | requests that the scripts of sites answer |
 //! | [`dummy`] | the yardstick without a site |
 //! | [`generation`] | one state of a site |
@@ -39,6 +40,7 @@ pub(crate) mod app;
 pub(crate) mod capacity;
 pub(crate) mod configuration;
 pub(crate) mod damage;
+pub(crate) mod dev;
 pub(crate) mod dummy;
 pub(crate) mod dynamic;
 pub(crate) mod generation;

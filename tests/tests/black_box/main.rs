@@ -17,6 +17,7 @@ mod confinement;
 mod connection;
 mod curl;
 mod damage;
+mod dev;
 mod docs;
 mod dummy;
 mod dynamic_sites;

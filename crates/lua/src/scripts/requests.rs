@@ -239,16 +239,20 @@ impl Scripts {
         let mut tasks = vm.tasks();
         let Some(task) = tasks.get(id) else { return Outcome::NotOurs };
         let (status, text) = (task.answer.status, text.as_bytes());
-        let body_bytes = task.sent_bytes + text.len() as u64;
         // RFC 9110 §15.3.5, §15.3.6 and §15.4.5: these have no content.
         let has_content = !matches!(status, 204 | 205 | 304);
-        let is_long = text.len() as u64 >= ENCODE_MIN_BYTES;
+        // A file that was sent is as long as it was announced.
+        let is_page = has_content && task.sending.is_none() && task.answer.is_page();
+        let end = if is_page { outlet.page_end } else { b"" };
+        let bytes = (text.len() + end.len()) as u64;
+        let body_bytes = task.sent_bytes + bytes;
+        let is_long = bytes >= ENCODE_MIN_BYTES;
         if !task.has_begun && task.is_compressed && has_content && is_long {
-            head(task, Some(text.len() as u64), outlet, &mut self.lines);
+            head(task, Some(bytes), outlet, &mut self.lines);
         }
         if task.has_begun {
-            if !text.is_empty() {
-                outlet.exchange.write(Slice::Copied(&text));
+            for part in [&*text, end].into_iter().filter(|part| !part.is_empty()) {
+                outlet.exchange.write(Slice::Copied(part));
             }
             outlet.exchange.end(std::iter::empty());
         } else {
@@ -256,12 +260,19 @@ impl Scripts {
             let length = match status {
                 204 | 304 => None,
                 205 => Some(0),
-                _ => Some(text.len() as u64),
+                _ => Some(bytes),
+            };
+            let whole;
+            let body = if end.is_empty() {
+                &*text
+            } else {
+                whole = [&*text, end].concat();
+                &whole
             };
             let answer = Prepared {
                 shared: SharedFields::h1(&self.lines),
                 content_length: length,
-                body: if has_content { PreparedBody::Bytes(&text) } else { PreparedBody::None },
+                body: if has_content { PreparedBody::Bytes(body) } else { PreparedBody::None },
                 ..Prepared::empty(status)
             };
             outlet.exchange.prepared(&answer, None);

@@ -82,7 +82,7 @@ impl Site {
         if found.is_none() && !script.has_not_found() {
             return answer(404, exchange);
         }
-        let mut outlet = Outlet { exchange: &mut *exchange, defaults: b"" };
+        let mut outlet = Outlet { exchange: &mut *exchange, defaults: b"", page_end: b"" };
         let outcome = self.scripts.begin(&script, found, head, &mut outlet);
         complete(&outcome, exchange);
     }
@@ -105,7 +105,7 @@ impl App for Site {
         match event {
             Event::Head(head) => self.begin(head, exchange),
             event => {
-                let mut outlet = Outlet { exchange: &mut *exchange, defaults: b"" };
+                let mut outlet = Outlet { exchange: &mut *exchange, defaults: b"", page_end: b"" };
                 let outcome = self.scripts.event(&event, &mut outlet);
                 complete(&outcome, exchange);
             }

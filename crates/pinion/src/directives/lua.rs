@@ -19,10 +19,12 @@ pub(crate) const ROWS: &[Directive] = &[
         repeatable: false,
         default: Default::Off,
         change: Change::Live,
-        brief: "For development: watch, and show the errors of Lua in pages",
-        long: "As --watch, and where a handler or a page of templates fails, the answer shows the \
-               error, its file and line and the stack, which otherwise only the log has. Every \
-               client sees them: leave it out where others than you can come.",
+        brief: "For development: watch, reload pages in the browser, and show errors there",
+        long: "As --watch. Pages reload in the browser when the site has changed, and show why it \
+               cannot be loaded or why a script has failed, with lines of the source. Only \
+               browsers on this machine get that, at localhost, a name below it or a loopback \
+               address; a proxy on this machine that hides whose requests it passes on shows it \
+               to others.",
     },
     Directive {
         name: "lua-cpu",

@@ -1,6 +1,8 @@
 //! What a worker does with a request: the steps from a head to an answer.
 
 use super::acme::AcmeChallenges;
+use super::dev::adapt::widened;
+use super::dev::{Developer, developer_page, load_failure::LoadFailure};
 use super::dynamic::{Dynamic, Scripted};
 use super::generation::Generation;
 use super::journal::{Beginning, Journal};
@@ -73,6 +75,15 @@ struct Site {
     refused: Option<Arc<Generation>>,
 }
 
+/// What is known of a request whose response is in the archive of a site.
+struct ArchiveRequest {
+    began: Option<Beginning>,
+    is_unsecured: bool,
+    developer: Option<Developer>,
+    /// What the script of the site has for other methods.
+    offer: Offer,
+}
+
 impl SitesApp {
     /// Serves whatever is published, and what will be.
     pub(crate) fn new(
@@ -112,8 +123,8 @@ impl SitesApp {
         let Some(site) = index.and_then(|index| serving.sites.get(index)) else { return };
         let Some(scripted) = &site.scripted else { return };
         if let Offer::Handler(found) = self.dynamic.offer(scripted, head) {
-            let (archive, journal) = (site.generation.archive(), &mut self.journal);
-            self.dynamic.begin(scripted, Some(found), head, &archive, journal, exchange);
+            let (developer, journal) = (site.developer(head, exchange), &mut self.journal);
+            self.dynamic.begin(scripted, Some(found), head, developer, journal, exchange);
         }
     }
 
@@ -159,37 +170,82 @@ impl SitesApp {
             exchange.prepared(&answer, None);
             return self.journal.answered(began, head, &answer, exchange);
         }
-        let Some(site) = site else {
+        let Some(index) = index.filter(|_| site.is_some()) else {
             let answer = misdirected(head);
             exchange.prepared(&answer, None);
             return self.journal.answered(began, head, &answer, exchange);
         };
-        let generation = &*site.generation;
-        let now = exchange.now();
-        let archive = generation.archive();
+        self.site_request(index, is_unsecured, began, head, exchange);
+    }
+
+    /// The way of a request of a site: what its developer gets, what its script has, and else what
+    /// its archive has.
+    #[inline]
+    fn site_request(
+        &mut self,
+        index: usize,
+        is_unsecured: bool,
+        began: Option<Beginning>,
+        head: &RequestHead<'_>,
+        exchange: &mut Exchange<'_>,
+    ) {
+        let site = self.serving.as_ref().and_then(|serving| serving.sites.get(index));
+        let Some(site) = site else { return };
+        let (dynamic, journal) = (&mut self.dynamic, &mut self.journal);
+        let developer = site.developer(head, exchange).filter(|_| !is_unsecured);
+        if let Some(developer) = developer
+            && answers_developer(site, developer, head, dynamic, journal, exchange)
+        {
+            return;
+        }
         let mut offer = Offer::Nothing;
         if let Some(scripted) = &site.scripted
             && !is_unsecured
         {
-            offer = self.dynamic.offer(scripted, head);
+            offer = dynamic.offer(scripted, head);
             if let Offer::Handler(found) = offer {
                 let found = Some(found);
-                let journal = &mut self.journal;
-                return self.dynamic.begin(scripted, found, head, &archive, journal, exchange);
+                return dynamic.begin(scripted, found, head, developer, journal, exchange);
             }
         }
+        let request = ArchiveRequest { began, is_unsecured, developer, offer };
+        self.archive_request(index, request, head, exchange);
+    }
+
+    /// The last part of the way of a request: its response is in the archive.
+    #[inline]
+    fn archive_request(
+        &mut self,
+        index: usize,
+        request: ArchiveRequest,
+        head: &RequestHead<'_>,
+        exchange: &mut Exchange<'_>,
+    ) {
+        let ArchiveRequest { began, is_unsecured, developer, offer } = request;
+        let site = self.serving.as_ref().and_then(|serving| serving.sites.get(index));
+        let Some(site) = site else { return };
+        let generation = &*site.generation;
+        let (now, archive) = (exchange.now(), generation.archive());
         let mut pieces = Pieces::new();
+        let whole;
+        let asked = match developer {
+            Some(Developer { wants_page: true, .. }) => {
+                whole = widened(head);
+                &whole
+            }
+            _ => head,
+        };
         let answer = if generation.is_damaged() {
             error_for(500, &archive, head, &mut self.work)
         } else if is_unsecured {
             error_for(421, &archive, head, &mut self.work)
         } else {
-            answer(&archive, head, now.unix_seconds, &mut self.work, &mut pieces)
+            answer(&archive, asked, now.unix_seconds, &mut self.work, &mut pieces)
         };
         let outdated = generation.is_outdated(&answer);
         if answer.status == 404
             && let Some(scripted) = &site.scripted
-            && self.dynamic.missed(scripted, offer, head, &archive, &mut self.journal, exchange)
+            && self.dynamic.missed(scripted, offer, head, developer, &mut self.journal, exchange)
         {
             return;
         }
@@ -201,9 +257,15 @@ impl SitesApp {
         } else {
             &answer
         };
-        exchange.prepared(answer, Some(site.mapping));
         let status = answer.status;
-        self.journal.answered(began, head, answer, exchange);
+        let mut send = |answer: &Prepared<'_>| {
+            exchange.prepared(answer, Some(site.mapping));
+            self.journal.answered(began, head, answer, exchange);
+        };
+        match developer {
+            Some(developer) => developer.adapt(answer, send),
+            None => send(answer),
+        }
         if status == 500 {
             tell_damage(generation, &self.work, head, now, outdated);
         }
@@ -237,6 +299,8 @@ impl SitesApp {
                 Err(problem) => {
                     let earlier = old.iter().position(|site| site.id == *id && !site.is_broken());
                     tell_refused(generation, &problem, earlier.is_some());
+                    let shown = earlier.and_then(|at| old.get(at)).map(|site| &site.generation);
+                    show_refused(shown.unwrap_or(generation), &problem);
                     if let Some(at) = earlier {
                         let refused = Some(Arc::clone(generation));
                         return Site { refused, ..old.swap_remove(at) };
@@ -248,15 +312,47 @@ impl SitesApp {
             let generation = Arc::clone(generation);
             Site { id: *id, generation, mapping, scripted, refused: None }
         };
-        let sites = roster.sites.iter().map(&mut site).collect();
+        let sites: Vec<Site> = roster.sites.iter().map(&mut site).collect();
         for site in old {
             mappings.retire(site.mapping);
             if let Some(scripted) = &site.scripted {
                 self.dynamic.put_away(scripted);
             }
         }
+        let version = |id| sites.iter().find(|site| site.id == id).map(Site::version);
+        self.dynamic.streams.sites_changed(version);
         self.serving = Some(Serving { number, roster, sites });
     }
+}
+
+/// Answers what a developer alone gets: the script and the streams of pages that reload, and for a
+/// page the reason why the site could not be loaded. Returns false for any other request.
+#[cold]
+fn answers_developer(
+    site: &Site,
+    developer: Developer,
+    head: &RequestHead<'_>,
+    dynamic: &mut Dynamic,
+    journal: &mut Journal,
+    exchange: &mut Exchange<'_>,
+) -> bool {
+    if dynamic.streams.answers(site.id, developer, head, journal, exchange) {
+        return true;
+    }
+    let Some(failure) = site.generation.failure().filter(|_| developer.wants_page) else {
+        return false;
+    };
+    let began = journal.begin(exchange);
+    let page = [&*failure.page, &developer.page_end()].concat();
+    let answer = Prepared {
+        shared: SharedFields::h1(developer_page::FIELDS.as_bytes()),
+        content_length: Some(page.len() as u64),
+        body: PreparedBody::Bytes(&page),
+        ..Prepared::empty(500)
+    };
+    exchange.prepared(&answer, None);
+    journal.answered(began, head, &answer, exchange);
+    true
 }
 
 impl Site {
@@ -265,6 +361,21 @@ impl Site {
         let refused = self.refused.as_ref();
         Arc::ptr_eq(&self.generation, generation)
             || refused.is_some_and(|refused| Arc::ptr_eq(refused, generation))
+    }
+
+    /// Returns the version of what this worker has seen of the site.
+    fn version(&self) -> u64 {
+        let refused = self.refused.as_ref().map_or(0, |refused| refused.version());
+        self.generation.version().max(refused)
+    }
+
+    /// Returns the developer who sends a request; `None` for anybody else, and without `--dev`.
+    #[inline]
+    fn developer(&self, head: &RequestHead<'_>, exchange: &mut Exchange<'_>) -> Option<Developer> {
+        if !self.generation.shows_errors() {
+            return None;
+        }
+        Developer::of(self.version(), head, exchange.peer())
     }
 
     fn is_broken(&self) -> bool {
@@ -283,6 +394,16 @@ fn tell_refused(generation: &Generation, problem: &Problem, has_earlier: bool) {
         false => stderr::line(format_args!("pinion: cannot start {what} in one worker")),
     }
     stderr::line(format_args!("pinion: {problem}"));
+}
+
+/// Shows the developer of a site why its script does not start in this worker.
+#[cold]
+fn show_refused(generation: &Generation, problem: &Problem) {
+    if generation.shows_errors() {
+        let subject = generation.program().map_or("the script", Program::name);
+        let read = |name: &str| generation.source_text(name);
+        generation.fail(LoadFailure::of_script(subject, &problem.to_string(), read));
+    }
 }
 
 /// Why a 500 was answered.

@@ -1,5 +1,9 @@
-//! Requests that the scripts of sites answer: between the steps of a request and the runtime.
+//! Requests that are answered over time: by the scripts of sites, between the steps of a request
+//! and the runtime, and by the streams that reload pages of a developer.
 
+use super::dev::Developer;
+use super::dev::developer_page::{self, DeveloperPage, SourceError};
+use super::dev::reload_streams::ReloadStreams;
 use super::generation::Generation;
 use super::journal::{Journal, Later};
 use pinion_archive::Archive;
@@ -34,6 +38,8 @@ pub(crate) struct Scripted {
 /// What one worker does for all scripts.
 pub(crate) struct Dynamic {
     scripts: Scripts,
+    /// Those of pages that reload.
+    pub(crate) streams: ReloadStreams,
     /// Requests that wait for something.
     waiting: HashMap<Address, Waiting>,
     /// Buffers for responses in place of a script's, once there was one.
@@ -47,6 +53,7 @@ struct Waiting {
     later: Option<Later>,
     is_head: bool,
     prefers_text: bool,
+    developer: Option<Developer>,
 }
 
 impl Scripted {
@@ -68,8 +75,8 @@ impl Scripted {
 
 impl Dynamic {
     /// Without any script yet.
-    pub(crate) fn new(scripts: Scripts) -> Self {
-        Self { scripts, waiting: HashMap::new(), work: None }
+    pub(crate) fn new(scripts: Scripts, streams: ReloadStreams) -> Self {
+        Self { scripts, streams, waiting: HashMap::new(), work: None }
     }
 
     /// Starts the script of a generation, if it has one.
@@ -136,20 +143,22 @@ impl Dynamic {
         scripted: &Scripted,
         found: Option<Match>,
         head: &RequestHead<'_>,
-        archive: &Archive<'_>,
+        developer: Option<Developer>,
         journal: &mut Journal,
         exchange: &mut Exchange<'_>,
     ) {
         let Some(script) = &scripted.script else { return };
         let later = journal.note(head, exchange);
-        let mut outlet = Outlet { exchange, defaults: &scripted.defaults };
+        let page_end = developer.map(Developer::page_end).unwrap_or_default();
+        let defaults = &scripted.defaults;
+        let mut outlet = Outlet { exchange, defaults, page_end: &page_end };
         let outcome = self.scripts.begin(script, found, head, &mut outlet);
         let is_head = head.method == Method::Head;
         let prefers_text = prefers_text(head.values(KnownField::Accept));
         match outcome {
             Outcome::Waits => {
                 let scripted = scripted.clone();
-                let waiting = Waiting { scripted, later, is_head, prefers_text };
+                let waiting = Waiting { scripted, later, is_head, prefers_text, developer };
                 self.waiting.insert(exchange.address(), waiting);
             }
             Outcome::Answered { status, body_bytes } => {
@@ -157,9 +166,8 @@ impl Dynamic {
                 journal.answered_later(later, status, body_bytes, exchange);
             }
             Outcome::Failed(failure) => {
-                let page = error_page(failure.status, prefers_text, archive);
-                let shows_errors = scripted.generation.shows_errors();
-                let body_bytes = failed(&failure, &page, shows_errors, exchange);
+                let generation = &scripted.generation;
+                let body_bytes = failed(&failure, generation, prefers_text, developer, exchange);
                 journal.answered_later(later, failure.status, body_bytes, exchange);
             }
             Outcome::NotOurs | Outcome::Gone => {}
@@ -174,10 +182,15 @@ impl Dynamic {
         journal: &mut Journal,
         exchange: &mut Exchange<'_>,
     ) {
+        if self.streams.event(event, journal, exchange) {
+            return;
+        }
         let address = exchange.address();
         let Some(waiting) = self.waiting.get(&address) else { return };
         let defaults = Arc::clone(&waiting.scripted.defaults);
-        let outcome = self.scripts.event(event, &mut Outlet { exchange, defaults: &defaults });
+        let page_end = waiting.developer.map(Developer::page_end).unwrap_or_default();
+        let mut outlet = Outlet { exchange, defaults: &defaults, page_end: &page_end };
+        let outcome = self.scripts.event(event, &mut outlet);
         if matches!(outcome, Outcome::Waits) {
             return;
         }
@@ -188,10 +201,9 @@ impl Dynamic {
                 journal.answered_later(waiting.later, status, body_bytes, exchange);
             }
             Outcome::Failed(failure) => {
-                let archive = waiting.scripted.generation.archive();
-                let page = error_page(failure.status, waiting.prefers_text, &archive);
-                let shows_errors = waiting.scripted.generation.shows_errors();
-                let body_bytes = failed(&failure, &page, shows_errors, exchange);
+                let generation = &waiting.scripted.generation;
+                let Waiting { prefers_text, developer, .. } = waiting;
+                let body_bytes = failed(&failure, generation, prefers_text, developer, exchange);
                 journal.answered_later(waiting.later, failure.status, body_bytes, exchange);
             }
             Outcome::NotOurs | Outcome::Gone | Outcome::Waits => {}
@@ -206,11 +218,12 @@ impl Dynamic {
         scripted: &Scripted,
         offer: Offer,
         head: &RequestHead<'_>,
-        archive: &Archive<'_>,
+        developer: Option<Developer>,
         journal: &mut Journal,
         exchange: &mut Exchange<'_>,
     ) -> bool {
         let allow;
+        let archive = &scripted.generation.archive();
         let (work, scripts) = (&mut self.work, &scripted.script);
         let answer = match (offer, scripts) {
             (Offer::Methods(mut methods), _) => {
@@ -224,7 +237,7 @@ impl Dynamic {
                 Prepared { allow: Some(allow.as_bytes()), ..answer }
             }
             (_, Some(script)) if script.has_not_found() => {
-                self.begin(scripted, None, head, archive, journal, exchange);
+                self.begin(scripted, None, head, developer, journal, exchange);
                 return true;
             }
             (_, Some(_)) => return false,
@@ -232,40 +245,79 @@ impl Dynamic {
             (_, None) => error_for(500, archive, head, work.get_or_insert_default()),
         };
         let began = journal.begin(exchange);
-        exchange.prepared(&answer, None);
-        journal.answered(began, head, &answer, exchange);
+        let mut send = |answer: &Prepared<'_>| {
+            exchange.prepared(answer, None);
+            journal.answered(began, head, answer, exchange);
+        };
+        match developer {
+            Some(developer) => developer.adapt(&answer, send),
+            None => send(&answer),
+        }
         true
     }
 }
 
 /// Answers that a script has failed; how many bytes the page has. What went wrong is for the log:
-/// the page has a name to find it there, and only where that was asked for the report itself.
+/// the page has a name to find it there, and the report itself only for a developer.
 #[cold]
 fn failed(
     failure: &Failure,
-    page: &Prepared<'_>,
-    shows_errors: bool,
+    generation: &Generation,
+    prefers_text: bool,
+    developer: Option<Developer>,
     exchange: &mut Exchange<'_>,
 ) -> u64 {
+    let archive = generation.archive();
+    let page = &error_page(failure.status, prefers_text, &archive);
+    if let Some(developer) = developer.filter(|_| !prefers_text) {
+        let shown = shown_to_developer(failure, generation, developer);
+        let shared = SharedFields::h1(developer_page::FIELDS.as_bytes());
+        let body = PreparedBody::Bytes(&shown);
+        return send_failure(failure, &Prepared { shared, body, ..*page }, exchange);
+    }
+    let report = developer.map(|_| failure.report.as_str());
+    let is_text = page.content_type.is_some_and(|kind| kind.starts_with(b"text/plain"));
+    let body = match page.body {
+        PreparedBody::Bytes(body) if is_text => with_text(body, &failure.id, report),
+        PreparedBody::Bytes(body) => with_html(body, &failure.id),
+        _ => Vec::new(),
+    };
+    send_failure(failure, &Prepared { body: PreparedBody::Bytes(&body), ..*page }, exchange)
+}
+
+/// Sends the page about a failure. Returns how many bytes of it go out.
+fn send_failure(failure: &Failure, page: &Prepared<'_>, exchange: &mut Exchange<'_>) -> u64 {
     let mut lines = [page.shared.h1, b"Error-Id: ", failure.id.as_bytes(), b"\r\n"].concat();
     if failure.can_retry {
         lines.extend_from_slice(format!("Retry-After: {RETRY_AFTER_S}\r\n").as_bytes());
     }
-    let is_text = page.content_type.is_some_and(|kind| kind.starts_with(b"text/plain"));
-    let report = shows_errors.then_some(failure.report.as_str());
-    let body = match page.body {
-        PreparedBody::Bytes(body) if is_text => with_text(body, &failure.id, report),
-        PreparedBody::Bytes(body) => with_html(body, &failure.id, report),
-        _ => Vec::new(),
+    let bytes = match page.body {
+        PreparedBody::Bytes(body) => body.len() as u64,
+        PreparedBody::None | PreparedBody::Archive(_) => 0,
     };
-    let answer = Prepared {
-        shared: SharedFields::h1(&lines),
-        content_length: Some(body.len() as u64),
-        body: PreparedBody::Bytes(&body),
-        ..*page
-    };
+    let shared = SharedFields::h1(&lines);
+    let has_type = lines.starts_with(b"Content-Type:");
+    let content_type = page.content_type.filter(|_| !has_type);
+    let answer = Prepared { shared, content_type, content_length: Some(bytes), ..*page };
     exchange.prepared(&answer, None);
-    if exchange.is_head_only() { 0 } else { body.len() as u64 }
+    if exchange.is_head_only() { 0 } else { bytes }
+}
+
+/// Returns the page of a developer: the error, the lines of the source, and the stack.
+fn shown_to_developer(failure: &Failure, generation: &Generation, developer: Developer) -> Vec<u8> {
+    let report = &failure.report;
+    // `GET /path: message`
+    let (request, message) = report.split_once(": ").unwrap_or(("", report));
+    let error = SourceError::new(message, |name| generation.source_text(name));
+    let kind = match failure.status {
+        503 => "The script takes too long",
+        500 => "The script has failed",
+        _ => "The request was refused",
+    };
+    let subject = format!("{request} · Error {}", failure.id);
+    let note = "This page reloads as soon as something of the site changes.";
+    let page = DeveloperPage { kind, subject: &subject, errors: &[error], details: report, note };
+    [page.html(), developer.page_end()].concat()
 }
 
 /// A page of text with the name of the failure at its end, and what it was.
@@ -277,25 +329,13 @@ fn with_text(page: &[u8], id: &str, report: Option<&str>) -> Vec<u8> {
     text
 }
 
-/// A page of HTML with the same.
-fn with_html(page: &[u8], id: &str, report: Option<&str>) -> Vec<u8> {
+/// A page of HTML with the same name.
+fn with_html(page: &[u8], id: &str) -> Vec<u8> {
     const END: &[u8] = b"</body>";
     let is_end = |window: &[u8]| window == END;
     let at = page.windows(END.len()).rposition(is_end).unwrap_or(page.len());
-    let mut lines = format!("<p><small>Error {id}</small></p>\n");
-    if let Some(report) = report {
-        lines.push_str("<pre style=\"white-space:pre-wrap\">");
-        for c in report.chars() {
-            match c {
-                '<' => lines.push_str("&lt;"),
-                '>' => lines.push_str("&gt;"),
-                '&' => lines.push_str("&amp;"),
-                c => lines.push(c),
-            }
-        }
-        lines.push_str("</pre>\n");
-    }
-    [&page[..at], lines.as_bytes(), &page[at..]].concat()
+    let line = format!("<p><small>Error {id}</small></p>\n");
+    [&page[..at], line.as_bytes(), &page[at..]].concat()
 }
 
 /// The fields that every answer of a site has, but for those that say how long it may be kept:
@@ -311,18 +351,14 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_report_is_shown_only_where_it_is_wanted_and_as_text() {
+    fn a_page_has_the_name_of_the_failure() {
         let text = |bytes: Vec<u8>| String::from_utf8(bytes).expect("text");
         let page = b"<html><body><h1>500</h1></body></html>";
-        let without = text(with_html(page, "abc", None));
         let at_the_end = "<p><small>Error abc</small></p>\n";
-        assert_eq!(without, format!("<html><body><h1>500</h1>{at_the_end}</body></html>"));
-        let shown = text(with_html(page, "abc", Some("<script>&</script>")));
-        assert!(shown.contains(">&lt;script&gt;&amp;&lt;/script&gt;</pre>"), "{shown}");
-        assert!(!shown.contains("<script>"), "{shown}");
+        let expected = format!("<html><body><h1>500</h1>{at_the_end}</body></html>");
+        assert_eq!(text(with_html(page, "abc")), expected);
         // A page of a site that does not say where its body ends.
-        let shown = text(with_html(b"<p>broken", "abc", Some("</pre><script>")));
-        assert!(shown.starts_with("<p>broken<p>") && !shown.contains("<script>"), "{shown}");
+        assert!(text(with_html(b"<p>broken", "abc")).starts_with("<p>broken<p>"));
         assert_eq!(text(with_text(b"500\n", "abc", None)), "500\nError abc\n");
         assert_eq!(text(with_text(b"500\n", "abc", Some("<b>"))), "500\nError abc\n\n<b>\n");
     }

@@ -2,13 +2,15 @@
 //! pass and finishes older answers from the older one.
 
 use super::damage::DamageReport;
+use super::dev::load_failure::LoadFailure;
+use super::dev::next_version;
 use pinion_archive::{Archive, Layout, OpenError};
 use pinion_engine::mapping::Mapping;
 use pinion_http::prepared::{Piece, Prepared, PreparedBody};
 use pinion_lua::program::Program;
 use pinion_lua::site::Site;
 use std::fs::File;
-use std::sync::Arc;
+use std::sync::{Arc, Mutex, PoisonError};
 
 /// One state of the site: a mapped archive and where everything is in it.
 pub(crate) struct Generation {
@@ -20,6 +22,10 @@ pub(crate) struct Generation {
     /// Whose generation it is, for its script.
     site: Site,
     shows_errors: bool,
+    /// Greater than those of all earlier ones.
+    version: u64,
+    /// Why what was to take its place could not be loaded, for a developer.
+    failure: Mutex<Option<Arc<LoadFailure>>>,
     /// Open, so that its mark stays ([`crate::releases::served`]).
     _held: Option<File>,
 }
@@ -38,6 +44,8 @@ impl Generation {
             program: None,
             site: Site::default(),
             shows_errors: false,
+            version: next_version(),
+            failure: Mutex::default(),
             _held: None,
         })
     }
@@ -60,6 +68,35 @@ impl Generation {
     /// Whether its pages show the errors of its script.
     pub(crate) fn shows_errors(&self) -> bool {
         self.shows_errors
+    }
+
+    /// Takes note that the next generation could not be loaded.
+    pub(crate) fn fail(&self, failure: LoadFailure) {
+        let mut known = self.failure.lock().unwrap_or_else(PoisonError::into_inner);
+        *known = Some(Arc::new(failure));
+    }
+
+    /// Returns why the next generation could not be loaded, if it could not.
+    pub(crate) fn failure(&self) -> Option<Arc<LoadFailure>> {
+        self.failure.lock().unwrap_or_else(PoisonError::into_inner).clone()
+    }
+
+    /// Returns the version of what is served, for pages that reload when there is a later one.
+    pub(crate) fn version(&self) -> u64 {
+        self.failure().map_or(self.version, |failure| failure.version.max(self.version))
+    }
+
+    /// Returns the text of a file of its code by the name that an error has for it.
+    pub(crate) fn source_text(&self, name: &str) -> Option<String> {
+        let text = |text: &[u8]| String::from_utf8_lossy(text).into_owned();
+        if let Some(found) = self.program.as_ref().and_then(|program| program.text(name)) {
+            return Some(text(found));
+        }
+        let code = self.archive().code().ok()?;
+        let name = name.trim_start_matches('/');
+        // Code beside the content has two slashes in front of it.
+        let paths = [format!("/{name}"), format!("//{name}")];
+        paths.iter().find_map(|path| code.find(path.as_bytes())).map(text)
     }
 
     /// Its script.

@@ -1,5 +1,7 @@
 //! Folder, archive or script → generation, at start and at every reload.
 
+use super::dev::load_failure::{LoadFailure, SiteFiles};
+use super::dev::{SCRIPT_PATH, STREAM_PATH};
 use super::generation::Generation;
 use super::lua_folders;
 use super::watch::WalkTeller;
@@ -13,11 +15,13 @@ use crate::script_file;
 use crate::settings::{Content, LuaSettings, Memory, SiteSettings};
 use crate::source::Source;
 use anyhow::{Context as _, anyhow};
+use pinion_archive::Archive;
 use pinion_build::{Options, Progress, Walked, Walls};
 use pinion_engine::mapping::Mapping;
 use pinion_engine::stderr;
 use pinion_lua::files::FolderAt;
 use pinion_lua::site::Site;
+use pinion_site::{Work, has_file};
 use rustix::fs::{MemfdFlags, SealFlags, fcntl_add_seals, memfd_create};
 use std::cell::{Cell, RefCell};
 use std::fs::File;
@@ -120,12 +124,63 @@ impl Loader {
             program = script_file::of_archive(&archive, path, allowance, &self.site)?;
         }
         let program = program.map(|program| program.with_folders(folders));
+        self.warn_of_reserved_paths(&generation.archive());
         // Whoever has switched waits for this mark, and takes it for the word that all is well.
         held.iter().for_each(served::hold);
         self.walls.set(walls);
         self.path_count.set(generation.archive().layout().entry_count());
         let generation = generation.holding(held).running(program, &self.site);
         Ok(generation.showing_errors(self.lua.shows_errors))
+    }
+
+    /// Returns a site without content whose developer sees why it could not be loaded; `None` for
+    /// what is no matter of its files.
+    ///
+    /// # Errors
+    /// There is no memory for it.
+    pub(crate) fn load_failed(&self, failure: &Failure) -> Result<Option<Generation>, Failure> {
+        let is_built = matches!(self.source, Source::Folder(_) | Source::Script(_));
+        let Some(shown) = self.shown(failure).filter(|_| is_built) else { return Ok(None) };
+        let generation = Generation::new(self.map_nothing()?).map_err(anyhow::Error::from)?;
+        generation.fail(shown);
+        Ok(Some(generation.running(None, &self.site).showing_errors(true)))
+    }
+
+    /// Returns a failed load as the developer of the site sees it; `None` without `--dev`, or if a
+    /// change of the site does not help.
+    pub(crate) fn shown(&self, failure: &Failure) -> Option<LoadFailure> {
+        let is_of_site = match failure {
+            Failure::Failed(_)
+            | Failure::Problems(_)
+            | Failure::UnreadRules(_)
+            | Failure::Rules(_)
+            | Failure::Code(_) => true,
+            Failure::Usage(_)
+            | Failure::Faults(_)
+            | Failure::Told
+            | Failure::ToldUsage
+            | Failure::ReaderGone => false,
+        };
+        if !self.lua.shows_errors || !is_of_site {
+            return None;
+        }
+        let named = self.content.rules.iter().chain(&self.content.fields);
+        let named = named.map(PathBuf::as_path).collect();
+        Some(LoadFailure::new(&SiteFiles { source: &self.source, named }, failure))
+    }
+
+    /// Warns about files that a developer does not get.
+    fn warn_of_reserved_paths(&self, archive: &Archive<'_>) {
+        let mut work = Work::new();
+        for path in [SCRIPT_PATH, STREAM_PATH] {
+            if self.lua.shows_errors && has_file(archive, path.as_bytes(), &mut work) {
+                stderr::line(format_args!(
+                    "pinion: warning: {}: the file {path} is hidden while --dev is given, which \
+                     uses that path",
+                    self.source.path().display()
+                ));
+            }
+        }
     }
 
     /// The current release of a release folder, whose file stays open as long as it is served.

@@ -3,6 +3,7 @@
 //! Sites change one by one. Each change makes another [`Roster`], in which every other site has the
 //! generation it had.
 
+use super::dev::load_failure::LoadFailure;
 use super::generation::Generation;
 use pinion_site::hosts::{HostPattern, Hosts};
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -83,6 +84,18 @@ impl Published {
             Roster { hosts: Arc::clone(&roster.hosts), sites: sites.collect() }
         });
         next.is_none()
+    }
+
+    /// Takes note that the next generation of a site could not be loaded, so that workers tell
+    /// pages of its developer. They have to be woken afterwards.
+    pub(crate) fn fail(&self, id: SiteId, failure: LoadFailure) {
+        self.change(|roster| {
+            let site = roster.sites.iter().find(|(known, _)| *known == id);
+            if let Some((_, generation)) = site {
+                generation.fail(failure);
+            }
+            Roster { hosts: Arc::clone(&roster.hosts), sites: roster.sites.clone() }
+        });
     }
 
     /// Makes these the sites.

@@ -118,6 +118,10 @@ fn run(
             }
             Err(failure) => {
                 stderr::line(format_args!("pinion: cannot reload {what}, what was there stays"));
+                if let Some(failure) = loader.shown(&failure) {
+                    published.fail(id, failure);
+                    control.wake_all();
+                }
                 failure.report();
             }
         }

@@ -4,6 +4,7 @@ use super::acme::AcmeChallenges;
 use super::app::SitesApp;
 use super::capacity::Capacity;
 use super::configuration::{LiveSettings, Renewal, Started};
+use super::dev::reload_streams::ReloadStreams;
 use super::dummy::DummyApp;
 use super::dynamic::Dynamic;
 use super::journal::{ClientRefusals, Journal};
@@ -21,6 +22,7 @@ use crate::panics;
 use crate::settings::{AltSvc, Dummy, ListenKind, Serve};
 use crate::terminal::{count, counted, size};
 use anyhow::Context as _;
+use pinion_engine::Poster;
 use pinion_engine::listener::{Listener, QuicListener, local_address};
 use pinion_engine::quic::config::{QuicConfig, QuicKeys};
 use pinion_engine::residency;
@@ -309,9 +311,10 @@ fn start_sites(
     let health = settings.health.clone();
     let trusted_proxies: Arc<[Network]> = settings.trusted_proxies.as_slice().into();
     let webroot: Option<Arc<Path>> = settings.tls.acme_webroot.as_deref().map(Into::into);
-    let make_app = move |worker, poster| {
+    let make_app = move |worker, poster: Poster| {
+        let streams = ReloadStreams::new(poster.clone());
         let redirect = leads.clone().map(Redirect::new);
-        let dynamic = Dynamic::new(Scripts::new(&shared, worker, poster));
+        let dynamic = Dynamic::new(Scripts::new(&shared, worker, poster), streams);
         let published = Arc::clone(&for_workers);
         let trusted = Arc::clone(&trusted_proxies);
         let challenges = webroot.clone().map(AcmeChallenges::new);

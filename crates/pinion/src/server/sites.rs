@@ -69,9 +69,29 @@ impl UnloadedSite {
     /// One line that names what is wrong with it; for a folder each problem.
     pub(crate) fn load(self) -> Result<LoadedSite, Failure> {
         let Self { settings, loader, watch } = self;
-        let first = loader.load()?;
+        let first = match loader.load() {
+            Ok(first) => first,
+            // Without a watch nothing would follow it.
+            Err(failure) => match loader.load_failed(&failure)?.filter(|_| watch.is_some()) {
+                Some(first) => {
+                    report_failed_start(&loader, failure);
+                    first
+                }
+                None => return Err(failure),
+            },
+        };
         Ok(LoadedSite { first, settings, loader, watch })
     }
+}
+
+/// Prints why a site begins without content.
+fn report_failed_start(loader: &Loader, failure: Failure) {
+    let shown = loader.source().path().display();
+    failure.report();
+    stderr::line(format_args!(
+        "pinion: cannot load {shown}; it is served as soon as that is mended, and until then its \
+         pages show what is wrong (--dev)"
+    ));
 }
 
 /// What nobody should have to find out: what a site is served with that the public must not have.
@@ -79,7 +99,8 @@ fn tell_trust(source: &Source, settings: &SiteSettings) {
     let shown = source.path().display();
     if settings.lua.shows_errors {
         stderr::line(format_args!(
-            "pinion: {shown} is served with --dev: every client sees the errors of its scripts"
+            "pinion: {shown} is served with --dev: browsers on this machine, at localhost or an \
+             address of it, see errors with lines of the source"
         ));
     }
     if settings.lua.allowance.is_unsafe {
