@@ -23,7 +23,7 @@ use crate::names::Names;
 use crate::options::Options;
 use crate::pipeline;
 use crate::precompressed::Precompressed;
-use crate::progress::Progress;
+use crate::progress::{Progress, WorkMeter};
 use crate::reuse::Reuse;
 use crate::rules::{Rules, Site};
 use crate::shape::{Main, Walked, Walls};
@@ -109,8 +109,7 @@ pub(crate) fn build_beside<'a, W: Write + Seek>(
     tell_found(&found, progress);
     let (code, walls) = code_within_walls(source, &found, options)?;
     let rules = rules(source, options, &found, &left_out)?;
-    let known = known(stamps, &found, &reuse);
-    let carries = carrier.is_some();
+    let (known, carries) = (known(stamps, &found, &reuse), carrier.is_some());
     if let Some(carrier) = &carrier {
         carrier.make_room(most_bytes(&known, &found.files, &lists));
     }
@@ -118,8 +117,8 @@ pub(crate) fn build_beside<'a, W: Write + Seek>(
     assembly.content = found.content;
     assembly.expect(&reuse, &lists);
     let doubts = dynamic::doubts(&found).into_iter().chain(unused_patterns(&names));
-    let warnings = warnings.into_iter().chain(doubts).chain(rules.warnings.iter().cloned());
-    assembly.summary.warnings = warnings.collect();
+    let doubts = doubts.chain(rules.warnings.iter().cloned());
+    assembly.summary.warnings = warnings.into_iter().chain(doubts).collect();
     assembly.summary.walls = walls;
     let lost = !found.problems.is_empty() && !options.keep_going;
     assembly.summary.problems = found.problems;
@@ -135,6 +134,7 @@ pub(crate) fn build_beside<'a, W: Write + Seek>(
         lost: lost.into(),
         claims: Claims::default(),
         precompressed: Precompressed::of(&found.files, &rules.fields),
+        meter: WorkMeter::new(progress),
     };
     read_all(&work, workers, &found.files, &mut assembly, progress)?;
     assembly.list_folders(&work, workers, progress)?;

@@ -47,6 +47,17 @@ pub(crate) fn largest_kept(identity_bytes: u64) -> Option<u64> {
 impl Encoders {
     /// `content` in a coding; `None` when that is not worth keeping.
     pub(crate) fn encode(&mut self, choice: CodingLevel, content: &[u8]) -> Option<Encoded> {
+        self.encode_watched(choice, content, &mut |_| ())
+    }
+
+    /// As [`Self::encode`]; calls `read` with the bytes of content that were read since the last
+    /// call, for the codings that take their content in pieces. Nobody hears of the last piece.
+    pub(crate) fn encode_watched(
+        &mut self,
+        choice: CodingLevel,
+        content: &[u8],
+        read: &mut dyn FnMut(u64),
+    ) -> Option<Encoded> {
         let room = usize::try_from(largest_kept(content.len() as u64)?).ok()?;
         let known = self.encoders.iter().position(|(known, _)| *known == choice);
         let place = match known {
@@ -61,7 +72,7 @@ impl Encoders {
         }
         let (_, encoder) = self.encoders.get_mut(place)?;
         let out = self.scratch.get_mut(..room)?;
-        let stored = encoder.encode(content, out).and_then(|bytes| out.get(..bytes));
+        let stored = encoder.encode(content, out, read).and_then(|bytes| out.get(..bytes));
         let encoded = stored.map(|stored| Encoded {
             digest: Digest::of(stored),
             stored: Bytes::copy_from_slice(stored),
@@ -102,11 +113,16 @@ fn encoder(choice: CodingLevel) -> Option<Encoder> {
 
 impl Encoder {
     /// Writes the coding of `content` to the front of `out`; `None` when it does not fit.
-    fn encode(&mut self, content: &[u8], out: &mut [u8]) -> Option<usize> {
+    fn encode(
+        &mut self,
+        content: &[u8],
+        out: &mut [u8],
+        read: &mut dyn FnMut(u64),
+    ) -> Option<usize> {
         match self {
             Encoder::Gzip(gzip) => gzip.encode(content, out),
-            Encoder::Zopfli(iterations) => zopfli::encode(*iterations, content, out),
-            Encoder::Brotli(quality, memory) => brotli(*quality, memory, content, out),
+            Encoder::Zopfli(iterations) => zopfli::encode(*iterations, content, out, read),
+            Encoder::Brotli(quality, memory) => brotli(*quality, memory, content, out, read),
             Encoder::Zstd(compressor) => compressor.compress_to_buffer(content, out).ok(),
         }
     }
@@ -132,13 +148,36 @@ impl Gzip {
     }
 }
 
-/// One call for the whole content: nothing is copied between buffers, and the encoder can choose
-/// its tables by the length.
-fn brotli(quality: u8, memory: &Memory, content: &[u8], out: &mut [u8]) -> Option<usize> {
+/// Bytes that the brotli encoder takes at once. Its output does not depend on that, as long as it
+/// is a multiple of its input blocks: these have up to 2^18 bytes, and at levels 0 and 1, which are
+/// quick, as many as its window.
+const BROTLI_PIECE_BYTES: usize = 1 << 20;
+
+/// The encoder can choose its tables by the length of the whole content, which it is told.
+fn brotli(
+    quality: u8,
+    memory: &Memory,
+    content: &[u8],
+    out: &mut [u8],
+    read: &mut dyn FnMut(u64),
+) -> Option<usize> {
+    let piece_bytes = if quality < 2 { usize::MAX } else { BROTLI_PIECE_BYTES };
     let hint = brotli_hint(content.len());
     let mut encoder = pinion_brotli::Encoder::new(memory, quality, BROTLI_WINDOW_LOG, hint);
-    let step = encoder.step(Operation::Finish, content, out)?;
-    step.is_done.then_some(step.written)
+    let (mut rest, mut written) = (content, 0);
+    loop {
+        let (piece, behind) = rest.split_at_checked(piece_bytes).unwrap_or((rest, &[]));
+        let is_last = behind.is_empty();
+        let operation = if is_last { Operation::Finish } else { Operation::Process };
+        let step = encoder.step(operation, piece, out.get_mut(written..)?)?;
+        written += step.written;
+        // What is left of a piece has no room in the output.
+        if is_last || !step.is_done {
+            return (is_last && step.is_done).then_some(written);
+        }
+        rest = behind;
+        read(piece_bytes as u64);
+    }
 }
 
 /// The length that the encoder is told. Content of a mebibyte and more is best searched by hashes

@@ -78,6 +78,10 @@ pub const ZSTD_READ_WINDOW_LOG_MAX: u32 = 27;
 /// memory that is set aside for it depends on this.
 pub const DECODED_RATIO: u64 = 8;
 
+/// Files from which on a build tells how far it is with each: smaller ones take less than a second
+/// or two, at whatever level.
+pub const WORKED_MIN_BYTES: u64 = 1024 * 1024;
+
 /// Window of stored brotli streams, 4 MiB: what encoders use by default. Larger ones gain only for
 /// larger files, and cost every client that memory.
 pub const BROTLI_WINDOW_LOG: u8 = 22;

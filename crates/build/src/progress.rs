@@ -1,5 +1,8 @@
 //! Who watches a build.
 
+use std::sync::atomic::{AtomicU64, Ordering};
+
+use crate::limits::WORKED_MIN_BYTES;
 use crate::shape::Walked;
 
 /// Told how far a build is, and asked whether to go on. Called on the thread that builds, after
@@ -20,6 +23,17 @@ pub trait Progress: Sync {
         let _ = (files, bytes);
     }
 
+    /// So many bytes of content are done, files that are under way counted in part: a large one
+    /// takes minutes to compress. Called on any thread, for files of at least
+    /// [`WORKED_MIN_BYTES`](crate::limits::WORKED_MIN_BYTES), and never with less than
+    /// [`Self::advanced`] has told before.
+    ///
+    /// A file counts as done by the bytes that were read for its codings: half of the way through
+    /// the second of two codings, three quarters of it are done.
+    fn worked(&self, bytes: u64) {
+        let _ = bytes;
+    }
+
     /// Whether to give up: the build then ends with [`BuildError::Cancelled`](crate::BuildError)
     /// and leaves nothing behind. Asked on any thread.
     fn cancelled(&self) -> bool {
@@ -29,3 +43,137 @@ pub trait Progress: Sync {
 
 /// Nobody watches.
 impl Progress for () {}
+
+/// Counts the bytes of content that are done, those of files under way in part.
+pub(crate) struct WorkMeter<'p> {
+    progress: &'p dyn Progress,
+    done_bytes: AtomicU64,
+}
+
+impl<'p> WorkMeter<'p> {
+    /// Returns a meter that reports to `progress`.
+    pub(crate) fn new(progress: &'p dyn Progress) -> Self {
+        Self { progress, done_bytes: AtomicU64::new(0) }
+    }
+}
+
+/// The part of one file in a [`WorkMeter`]. When it is dropped, the file is done, whatever became
+/// of it.
+pub(crate) struct FileMeter<'m> {
+    meter: &'m WorkMeter<'m>,
+    /// Of the file.
+    bytes: u64,
+    /// Of these, those that the meter has.
+    counted_bytes: u64,
+    /// What is to be read for its codings, all together.
+    work_bytes: u64,
+    /// Of these, what has been read.
+    worked_bytes: u64,
+}
+
+impl<'m> FileMeter<'m> {
+    /// Returns the part of a file of so many bytes.
+    pub(crate) fn new(meter: &'m WorkMeter<'m>, bytes: u64) -> Self {
+        Self { meter, bytes, counted_bytes: 0, work_bytes: 0, worked_bytes: 0 }
+    }
+
+    /// Sets how much work the file is.
+    pub(crate) fn expect(&mut self, work_bytes: u64) {
+        self.work_bytes = work_bytes;
+    }
+
+    /// So much of the work is done.
+    pub(crate) fn add(&mut self, work_bytes: u64) {
+        self.worked_bytes = self.worked_bytes.saturating_add(work_bytes).min(self.work_bytes);
+        let Some(part) = u128::from(self.bytes)
+            .saturating_mul(self.worked_bytes.into())
+            .checked_div(self.work_bytes.into())
+        else {
+            return;
+        };
+        self.count_to(u64::try_from(part).unwrap_or(self.bytes));
+    }
+
+    fn count_to(&mut self, bytes: u64) {
+        let more = bytes.min(self.bytes).saturating_sub(self.counted_bytes);
+        if more == 0 {
+            return;
+        }
+        self.counted_bytes += more;
+        let done = self.meter.done_bytes.fetch_add(more, Ordering::Relaxed) + more;
+        if self.bytes >= WORKED_MIN_BYTES {
+            self.meter.progress.worked(done);
+        }
+    }
+}
+
+impl Drop for FileMeter<'_> {
+    fn drop(&mut self) {
+        self.count_to(self.bytes);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::Mutex;
+
+    use proptest::prelude::*;
+
+    use super::*;
+
+    #[derive(Default)]
+    struct Told(Mutex<Vec<u64>>);
+
+    impl Progress for Told {
+        fn worked(&self, bytes: u64) {
+            self.0.lock().unwrap().push(bytes);
+        }
+    }
+
+    /// Bytes, the work that is expected, and the steps in which it is done.
+    fn file() -> impl Strategy<Value = (u64, u64, Vec<u64>)> {
+        let steps = prop::collection::vec(0u64..1 << 39, 0..5);
+        (0..4 * WORKED_MIN_BYTES, 0u64..1 << 40, steps)
+    }
+
+    proptest! {
+        /// Whatever is expected and done of each file: what is told rises, and ends with the sum.
+        #[test]
+        fn every_byte_counts_once(
+            files in prop::collection::vec(file(), 0..8),
+        ) {
+            let told = Told::default();
+            let meter = WorkMeter::new(&told);
+            let mut sum = 0;
+            for (bytes, work, steps) in &files {
+                let mut file = FileMeter::new(&meter, *bytes);
+                file.expect(*work);
+                steps.iter().for_each(|step| file.add(*step));
+                drop(file);
+                sum += bytes;
+                prop_assert_eq!(meter.done_bytes.load(Ordering::Relaxed), sum);
+            }
+            let told = told.0.into_inner().unwrap();
+            prop_assert!(told.is_sorted_by(|a, b| a < b));
+            if files.last().is_some_and(|(bytes, ..)| *bytes >= WORKED_MIN_BYTES) {
+                prop_assert_eq!(told.last(), Some(&sum));
+            }
+        }
+    }
+
+    #[test]
+    fn a_file_is_done_by_the_part_of_its_work() {
+        let told = Told::default();
+        let meter = WorkMeter::new(&told);
+        let mut file = FileMeter::new(&meter, 4 * WORKED_MIN_BYTES);
+        file.expect(800);
+        for work in [200, 200, 0, 300] {
+            file.add(work);
+        }
+        drop(file);
+        let quarters = told.0.into_inner().unwrap();
+        let quarters: Vec<u64> =
+            quarters.iter().map(|bytes| bytes * 2 / WORKED_MIN_BYTES).collect();
+        assert_eq!(quarters, [2, 4, 7, 8]);
+    }
+}

@@ -22,6 +22,7 @@ use crate::lists::{ListId, Lists};
 use crate::media::{self, MediaType, Utf8Check};
 use crate::options::Options;
 use crate::precompressed::{Given, Opened, Precompressed};
+use crate::progress::{FileMeter, WorkMeter};
 use crate::report::assets::assets;
 use crate::reuse::{Distant, Form, Reuse, Stock};
 use crate::source::{Source, Stamp};
@@ -46,6 +47,8 @@ pub(crate) struct Work<'a> {
     pub(crate) claims: Claims,
     /// Files that are decoded when they are read.
     pub(crate) precompressed: Precompressed,
+    /// Counts what is done.
+    pub(crate) meter: WorkMeter<'a>,
 }
 
 /// A file that was read, or need not be.
@@ -167,7 +170,8 @@ impl<'a> Work<'a> {
         rank: usize,
         file: &SourceFile,
     ) -> Result<Option<Product>, Reason> {
-        let result = self.product(encoders, stock, rank, file);
+        let mut meter = FileMeter::new(&self.meter, file.bytes);
+        let result = self.product(encoders, stock, rank, file, &mut meter);
         if result.is_err() && !self.options.keep_going {
             self.lost.store(true, Ordering::Relaxed);
         }
@@ -180,10 +184,12 @@ impl<'a> Work<'a> {
         stock: &Stock,
         rank: usize,
         file: &SourceFile,
+        meter: &mut FileMeter<'_>,
     ) -> Result<Option<Product>, Reason> {
         if let Some(known) = self.known(rank, file)
-            && let Some(product) =
-                self.carried(known, file).or_else(|| self.unread(encoders, stock, known, file))
+            && let Some(product) = self
+                .carried(known, file)
+                .or_else(|| self.unread(encoders, stock, known, file, meter))
         {
             return self.unless_lost(|| Ok(product));
         }
@@ -197,7 +203,7 @@ impl<'a> Work<'a> {
             if matches!(given, Given::ByRule(_)) {
                 return Err(Reason::TooLargeToDecode);
             }
-            return self.unless_lost(|| streamed(source, &file.key));
+            return self.unless_lost(|| streamed(source, &file.key, meter));
         }
         if self.cost(rank, file) < stamp.bytes {
             // It has outgrown the memory that was reserved for it.
@@ -217,7 +223,7 @@ impl<'a> Work<'a> {
             };
             let bytes = Bytes::from(content);
             let content = Content { key, rank, bytes, found, stamp, unread: false };
-            Ok(self.held(encoders, stock, content))
+            Ok(self.held(encoders, stock, content, meter))
         })
     }
 
@@ -263,6 +269,7 @@ impl<'a> Work<'a> {
         stock: &Stock,
         known: &Known,
         file: &SourceFile,
+        meter: &mut FileMeter<'_>,
     ) -> Option<Product> {
         let Known { found, spot, .. } = *known;
         let stamp = *self.stamps.get(known.file as usize)?;
@@ -270,22 +277,31 @@ impl<'a> Work<'a> {
             let bytes = stock.get(spot)?;
             let (key, rank) = (&*file.key, known.file as usize);
             let content = Content { key, rank, bytes, found, stamp, unread: true };
-            return Some(self.held(encoders, stock, content));
+            return Some(self.held(encoders, stock, content, meter));
         }
         let body = self.reuse.distant(spot).filter(|body| body.is_sound(&found.digest))?;
         let product = Product::without_codings(found, stamp, Body::Distant(body));
         Some(Product { unread: true, ..product })
     }
 
-    fn held(&self, encoders: &mut Encoders, stock: &Stock, content: Content<'_>) -> Product {
+    fn held(
+        &self,
+        encoders: &mut Encoders,
+        stock: &Stock,
+        content: Content<'_>,
+        meter: &mut FileMeter<'_>,
+    ) -> Product {
         let begin = Instant::now();
         let (list, found) = (self.lists.of(content.key), content.found);
         let codings = if !is_tried(content.key, list, found.media) {
             Codings::Untried
         } else if self.claims.claim(found.digest, list, content.rank) {
-            let choices = self.choices(list, found.media).iter();
+            let choices = self.choices(list, found.media);
+            meter.expect((content.bytes.len() * choices.len()) as u64);
+            let (digest, bytes) = (&found.digest, &content.bytes);
             let tried = choices
-                .map(|choice| self.tried(encoders, stock, &found.digest, &content.bytes, *choice));
+                .iter()
+                .map(|choice| self.tried(encoders, stock, digest, bytes, *choice, meter));
             Codings::Tried(list, tried.collect())
         } else {
             Codings::Earlier(list)
@@ -313,8 +329,9 @@ impl<'a> Work<'a> {
         }
         let list = self.lists.of(folder);
         let choices = self.choices(list, media).iter();
+        let (stock, meter) = (Stock::default(), &mut FileMeter::new(&self.meter, 0));
         let tried =
-            choices.map(|choice| self.tried(encoders, &Stock::default(), &digest, bytes, *choice));
+            choices.map(|choice| self.tried(encoders, &stock, &digest, bytes, *choice, meter));
         (digest, Codings::Tried(list, tried.collect()))
     }
 
@@ -326,6 +343,7 @@ impl<'a> Work<'a> {
         digest: &Digest,
         content: &[u8],
         choice: CodingLevel,
+        meter: &mut FileMeter<'_>,
     ) -> Tried {
         let older = match self.reuse.form(digest, choice) {
             Form::NotKept => Some(None),
@@ -333,7 +351,14 @@ impl<'a> Work<'a> {
             Form::Unknown => None,
         };
         let reused = older.is_some();
-        let form = older.unwrap_or_else(|| encoders.encode(choice, content));
+        let mut left = content.len() as u64;
+        let form = older.unwrap_or_else(|| {
+            encoders.encode_watched(choice, content, &mut |read| {
+                left = left.saturating_sub(read);
+                meter.add(read);
+            })
+        });
+        meter.add(left);
         Tried { choice, form: form.map(Coded::Held), reused }
     }
 
@@ -377,12 +402,14 @@ fn is_tried(key: &[u8], list: ListId, media: MediaType) -> bool {
 }
 
 /// A file too large to be held: read once for its digest now, once more when it is stored.
-fn streamed(mut source: Source, key: &[u8]) -> Result<Product, Reason> {
+fn streamed(mut source: Source, key: &[u8], meter: &mut FileMeter<'_>) -> Result<Product, Reason> {
+    meter.expect(source.stamp().bytes);
     let (essence, archive) = first_look(&mut source, key)?;
     let (mut hasher, mut utf8) = (blake3::Hasher::new(), Utf8Check::default());
     source.pieces(|piece| {
         hasher.update(piece);
         utf8.update(piece);
+        meter.add(piece.len() as u64);
     })?;
     let media = MediaType { essence, utf8: media::has_charset(essence) && utf8.finish() };
     let digest = Digest(*hasher.finalize().as_bytes());

@@ -55,15 +55,43 @@ impl Bar {
 pub(crate) struct Watcher {
     bar: Bar,
     cancelled: Arc<AtomicBool>,
+    /// How far it is.
+    state: Mutex<State>,
+}
+
+#[derive(Debug, Default)]
+struct State {
     /// Files and bytes that there are.
-    total: Mutex<(u64, u64)>,
+    total: (u64, u64),
+    /// Those that are done. Bytes of files that are under way count in part.
+    done: (u64, u64),
+}
+
+impl State {
+    /// More is done; what is told too late changes nothing.
+    fn advance(&mut self, files: u64, bytes: u64) {
+        self.done = (self.done.0.max(files), self.done.1.max(bytes));
+    }
+
+    fn show(&self, bar: &Bar) {
+        let (all_files, all_bytes) = self.total;
+        let (files, bytes) = self.done;
+        let message = format!("{} of {} files", count(files), count(all_files));
+        bar.set(bytes, all_bytes, &message);
+    }
 }
 
 impl Watcher {
     /// A watcher for a verb; `quiet` when its output is for programs.
     pub(crate) fn new(quiet: bool) -> Result<Self, Failure> {
         let (bar, cancelled) = (Bar::new(quiet), hear_signals()?);
-        Ok(Self { bar, cancelled, total: Mutex::default() })
+        Ok(Self { bar, cancelled, state: Mutex::default() })
+    }
+
+    fn advance(&self, files: u64, bytes: u64) {
+        let mut state = self.state.lock().unwrap_or_else(PoisonError::into_inner);
+        state.advance(files, bytes);
+        state.show(&self.bar);
     }
 
     /// Takes the bar off the screen.
@@ -74,14 +102,15 @@ impl Watcher {
 
 impl Progress for Watcher {
     fn found(&self, files: u64, bytes: u64) {
-        *self.total.lock().unwrap_or_else(PoisonError::into_inner) = (files, bytes);
+        self.state.lock().unwrap_or_else(PoisonError::into_inner).total = (files, bytes);
     }
 
     fn advanced(&self, files: u64, bytes: u64) {
-        let total = self.total.lock().unwrap_or_else(PoisonError::into_inner);
-        let (all_files, all_bytes) = *total;
-        let message = format!("{} of {} files", count(files), count(all_files));
-        self.bar.set(bytes, all_bytes, &message);
+        self.advance(files, bytes);
+    }
+
+    fn worked(&self, bytes: u64) {
+        self.advance(0, bytes);
     }
 
     fn cancelled(&self) -> bool {
@@ -138,6 +167,17 @@ mod tests {
         bar.set(1, 2, "x");
         assert!(bar.0.is_hidden());
         bar.clear();
+    }
+
+    #[test]
+    fn what_is_told_too_late_does_not_lead_back() {
+        let mut state = State::default();
+        let mut steps = Vec::new();
+        for (files, bytes) in [(0, 10), (1, 5), (0, 30), (0, 20), (2, 30)] {
+            state.advance(files, bytes);
+            steps.push(state.done);
+        }
+        assert_eq!(steps, [(0, 10), (1, 10), (1, 30), (1, 30), (2, 30)]);
     }
 
     #[test]

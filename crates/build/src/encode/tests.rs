@@ -109,7 +109,7 @@ fn zstd_windows_stay_within_the_standard() {
     assert!(base + base / 8 * mantissa <= 8 << 20);
 }
 
-/// The same with memory that is fresh every time.
+/// The same in one call, with memory that is fresh every time.
 fn brotli_with_fresh_memory(level: u8, content: &[u8]) -> Option<Vec<u8>> {
     brotli_with_hint(level, content, brotli_hint(content.len()))
 }
@@ -259,4 +259,35 @@ proptest! {
             }
         }
     }
+}
+
+/// The pieces that progress is told by change nothing of the result, and their sum is the content
+/// but for the last one.
+#[test]
+fn content_in_pieces_is_encoded_as_if_it_were_one() {
+    const PIECE: usize = BROTLI_PIECE_BYTES;
+    for level in [0, 1, 2, 4, 5, 9, 10] {
+        let sizes = [PIECE + 1, PIECE, PIECE - 1, 2 * PIECE, 2 * PIECE + 300_000];
+        // The slowest ones take seconds.
+        for bytes in sizes.into_iter().take(if level < 9 { 5 } else { 1 }) {
+            let content = text(bytes, bytes as u64);
+            let choice = CodingLevel { method: Method::Brotli, level };
+            let mut pieces = Vec::new();
+            let encoded =
+                Encoders::default().encode_watched(choice, &content, &mut |read| pieces.push(read));
+            let at_once = brotli_with_fresh_memory(level, &content).unwrap();
+            assert!(encoded.is_some_and(|one| one.stored == at_once), "br:{level} {bytes}");
+            let expected = if level < 2 { 0 } else { (bytes - 1) / PIECE };
+            assert_eq!(pieces, vec![PIECE as u64; expected], "br:{level} {bytes}");
+        }
+    }
+}
+
+#[test]
+fn zopfli_tells_of_its_pieces() {
+    let choice = CodingLevel { method: Method::Zopfli, level: 1 };
+    let (content, mut sum) = (text(1_200_000, 3), 0);
+    let encoded = Encoders::default().encode_watched(choice, &content, &mut |read| sum += read);
+    assert!(encoded.is_some());
+    assert_eq!(sum, content.len() as u64);
 }

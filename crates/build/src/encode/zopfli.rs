@@ -9,13 +9,19 @@ use zopfli::{BlockType, Error, GzipEncoder, Options, Write};
 const CHUNK_BYTES: usize = 1_000_000;
 
 /// Writes the gzip form of `content` to the front of `out`; `None` when it does not fit.
-pub(super) fn encode(iterations: u8, content: &[u8], out: &mut [u8]) -> Option<usize> {
+pub(super) fn encode(
+    iterations: u8,
+    content: &[u8],
+    out: &mut [u8],
+    read: &mut dyn FnMut(u64),
+) -> Option<usize> {
     let options =
         Options { iteration_count: NonZeroU64::new(u64::from(iterations))?, ..Options::default() };
     let room = Room { out, used: 0 };
     let mut encoder = GzipEncoder::new(options, BlockType::Dynamic, room).ok()?;
     for chunk in content.chunks(CHUNK_BYTES) {
         encoder.write_all(chunk).ok()?;
+        read(chunk.len() as u64);
     }
     let room = encoder.finish().ok()?;
     (room.used <= room.out.len()).then_some(room.used)

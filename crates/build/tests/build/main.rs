@@ -24,6 +24,7 @@ mod plain_fields;
 mod precompressed;
 mod previous;
 mod previous_law;
+mod progress;
 mod reader;
 mod reuse;
 mod reuse_law;

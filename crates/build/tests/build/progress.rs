@@ -1,0 +1,87 @@
+//! What a build tells of how far it is.
+
+use std::num::NonZeroUsize;
+use std::sync::Mutex;
+
+use pinion_build::limits::WORKED_MIN_BYTES;
+use pinion_build::{Level, Options, Progress, build, codings_at};
+
+use crate::folder::Folder;
+use crate::reader::options;
+
+#[derive(Debug, PartialEq, Eq)]
+enum Told {
+    Advanced(u64),
+    Worked(u64),
+}
+
+#[derive(Default)]
+struct Listener(Mutex<Vec<Told>>);
+
+impl Progress for Listener {
+    fn advanced(&self, _files: u64, bytes: u64) {
+        self.0.lock().unwrap().push(Told::Advanced(bytes));
+    }
+
+    fn worked(&self, bytes: u64) {
+        self.0.lock().unwrap().push(Told::Worked(bytes));
+    }
+}
+
+/// Builds with one thread, so that what is told is always the same.
+fn told(folder: &Folder, codings: &str) -> Vec<Told> {
+    let codings = codings_at(codings, Level::Best).unwrap();
+    let options = Options { threads: NonZeroUsize::new(1), codings, ..options() };
+    let listener = Listener::default();
+    build(folder.path(), &options, std::io::Cursor::new(Vec::new()), &listener).unwrap();
+    listener.0.into_inner().unwrap()
+}
+
+fn text(bytes: u64) -> String {
+    let words = (0..bytes / 8).map(|number| format!("{:07} ", number * number % 9_999_991));
+    words.collect::<String>()
+}
+
+#[test]
+fn progress_moves_while_one_large_file_is_encoded() {
+    let folder = Folder::new();
+    let bytes = 6 * WORKED_MIN_BYTES;
+    folder.file("large.txt", text(bytes));
+    folder.file("small.txt", "small");
+    let steps = told(&folder, "gzip:1,br:4,zstd:3");
+    assert_eq!(steps, told(&folder, "gzip:1,br:4,zstd:3"));
+    let worked = |step: &Told| match step {
+        Told::Worked(bytes) => Some(*bytes),
+        Told::Advanced(_) => None,
+    };
+    let of_large: Vec<u64> = steps.iter().filter_map(worked).collect();
+    // gzip and zstd are told at their ends, brotli by the mebibyte.
+    let third = bytes / 3;
+    let expected: Vec<u64> = (6..=12).map(|sixth| third * sixth / 6).chain([bytes]).collect();
+    assert_eq!(of_large, expected);
+    // All of it comes before the file is taken.
+    let end = steps.iter().position(|step| *step == Told::Worked(bytes));
+    let taken = steps.iter().position(|step| matches!(step, Told::Advanced(all) if *all >= bytes));
+    assert!(end.is_some() && end < taken, "{steps:?}");
+    assert_eq!(steps.last(), Some(&Told::Advanced(bytes + 5)));
+}
+
+#[test]
+fn what_is_told_never_falls_behind_what_is_taken() {
+    let folder = Folder::new();
+    folder.file("a.txt", text(2 * WORKED_MIN_BYTES));
+    folder.file("b.txt", text(3 * WORKED_MIN_BYTES));
+    folder.file("copy-of-a.txt", text(2 * WORKED_MIN_BYTES));
+    (0..50).for_each(|number| folder.file(format!("{number}.txt"), text(number * 100)));
+    let mut last = 0;
+    for step in told(&folder, "br:4,gzip:1") {
+        match step {
+            Told::Worked(bytes) => {
+                assert!(bytes > last);
+                last = bytes;
+            }
+            Told::Advanced(bytes) => last = last.max(bytes),
+        }
+    }
+    assert!(last > 7 * WORKED_MIN_BYTES);
+}
