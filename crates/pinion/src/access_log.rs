@@ -3,26 +3,27 @@
 //! Each worker puts one bounded binary record for each request into its own ring ([`ring`]) and
 //! goes on; no lock, no allocation, no system call unless the log thread sleeps. One thread takes
 //! the records out of all rings, makes lines of them ([`mod@format`]) and writes many lines at once
-//! ([`writer`]). When it cannot keep up, a record that finds its ring full is dropped and counted,
-//! and the count is told on stderr.
+//! ([`writer`]), each to the log that its record names: that of the server, or of a site
+//! ([`open_logs`]). When it cannot keep up, a record that finds its ring full is dropped and
+//! counted, and the count is told on stderr.
 //!
 //! Lines of one worker are in the order of its answers; lines of several workers may be out of
 //! order by the time the thread lets records gather (50 ms).
 
 mod bell;
 mod format;
+mod open_logs;
 mod output;
 mod record;
 mod ring;
 mod writer;
 
-pub(crate) use output::Output;
+pub(crate) use open_logs::{LogHandle, LogId, OpenLogs};
 #[cfg(test)]
 pub(crate) use record::example;
 pub(crate) use record::{Peer, Record, Text};
 pub(crate) use ring::RING_BYTES;
 
-use crate::settings::LogFormat;
 use bell::Bell;
 use pinion_engine::stderr;
 use ring::Ring;
@@ -33,8 +34,9 @@ use std::thread::{self, JoinHandle};
 use std::time::{Duration, Instant};
 use writer::Writer;
 
-/// Bytes of the log thread: lines that stand ready, and a record.
-pub(crate) const WRITER_BYTES: usize = writer::LINES_BYTES + record::RECORD_MAX_BYTES;
+/// Bytes of the log thread: a record, and for each log the lines that stand ready.
+pub(crate) const WRITER_BYTES: usize = record::RECORD_MAX_BYTES;
+pub(crate) const LOG_BYTES: usize = writer::LINES_BYTES;
 
 /// How long the end of the server waits for the last lines: a pipe or a disk that takes nothing for
 /// so long will not take them later.
@@ -46,6 +48,8 @@ const FINISH_LOOK: Duration = Duration::from_millis(5);
 #[derive(Debug)]
 pub(crate) struct AccessLog {
     shared: Arc<Shared>,
+    /// That of the server: for requests of sites without one of their own.
+    server: Option<Arc<LogHandle>>,
     /// None once it has finished.
     thread: Mutex<Option<JoinHandle<()>>>,
 }
@@ -55,6 +59,7 @@ pub(crate) struct AccessLog {
 pub(crate) struct Logger {
     ring: ring::Producer,
     shared: Arc<Shared>,
+    server: Option<LogId>,
     /// The record being written; kept so that nothing is allocated.
     message: Vec<u8>,
 }
@@ -63,6 +68,7 @@ pub(crate) struct Logger {
 #[derive(Debug, Default)]
 struct Shared {
     bell: Bell,
+    logs: Arc<OpenLogs>,
     /// Taken at start, when a worker restarts, and once a round by the log thread.
     rings: Mutex<Vec<Arc<Ring>>>,
     reopen: AtomicBool,
@@ -74,12 +80,12 @@ impl AccessLog {
     ///
     /// # Errors
     /// The thread cannot be started.
-    pub(crate) fn start(output: Output, format: LogFormat) -> io::Result<Self> {
-        let shared = Arc::new(Shared::default());
-        let writer = Writer::new(Arc::clone(&shared), output, format);
+    pub(crate) fn start(logs: Arc<OpenLogs>, server: Option<Arc<LogHandle>>) -> io::Result<Self> {
+        let shared = Arc::new(Shared { logs, ..Shared::default() });
+        let writer = Writer::new(Arc::clone(&shared));
         let thread = thread::Builder::new().name("access-log".to_owned());
         let thread = thread.spawn(move || writer.run())?;
-        Ok(Self { shared, thread: Mutex::new(Some(thread)) })
+        Ok(Self { shared, server, thread: Mutex::new(Some(thread)) })
     }
 
     /// A new end for one worker.
@@ -90,11 +96,12 @@ impl AccessLog {
         Logger {
             ring: ring::Producer::new(ring),
             shared: Arc::clone(&self.shared),
+            server: self.server.as_ref().map(|log| log.id()),
             message: Vec::with_capacity(record::RECORD_MAX_BYTES),
         }
     }
 
-    /// Closes the file and opens it again by its name: what a log rotation waits for.
+    /// Closes all files and opens them again by their names: what a log rotation waits for.
     pub(crate) fn reopen(&self) {
         self.shared.reopen.store(true, Ordering::Release);
         self.shared.bell.ring();
@@ -124,6 +131,11 @@ impl AccessLog {
 }
 
 impl Logger {
+    /// Returns the log of the server, if it has one.
+    pub(crate) fn server(&self) -> Option<LogId> {
+        self.server
+    }
+
     /// Puts one record into the ring, or drops it when the ring is full.
     pub(crate) fn log(&mut self, record: &Record<'_>) {
         let mut message = std::mem::take(&mut self.message);
@@ -143,6 +155,7 @@ impl Logger {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::settings::{LogFormat, LogTarget};
     use std::fs;
     use std::path::{Path, PathBuf};
 
@@ -153,8 +166,47 @@ mod tests {
     }
 
     fn started(path: &Path) -> AccessLog {
-        let output = Output::file(path.to_owned()).expect("the file opens");
-        AccessLog::start(output, LogFormat::Combined).expect("a thread")
+        let logs = Arc::new(OpenLogs::default());
+        let server = opened(&logs, path);
+        AccessLog::start(logs, Some(server)).expect("a thread")
+    }
+
+    fn opened(logs: &OpenLogs, path: &Path) -> Arc<LogHandle> {
+        let target = LogTarget::File(path.to_owned());
+        logs.open(&target, LogFormat::Combined).expect("the file opens")
+    }
+
+    #[test]
+    fn each_line_goes_to_its_log_and_a_log_of_nobody_is_closed() {
+        let folder = temporary("sites");
+        let paths = ["server.log", "a.log", "late.log"].map(|name| folder.join(name));
+        let logs = Arc::new(OpenLogs::default());
+        let server = opened(&logs, &paths[0]);
+        let a = opened(&logs, &paths[1]);
+        let log = AccessLog::start(Arc::clone(&logs), Some(Arc::clone(&server))).expect("a thread");
+        let mut logger = log.logger();
+        logger.log(&Record { log: server.id(), status: 200, ..example() });
+        logger.log(&Record { log: a.id(), status: 201, ..example() });
+        // One that is opened while the thread runs.
+        let late = opened(&logs, &paths[2]);
+        logger.log(&Record { log: late.id(), status: 202, ..example() });
+        let (a_id, path) = (a.id(), paths[1].clone());
+        drop(a);
+        let is_open = || {
+            let files = fs::read_dir("/proc/self/fd").expect("a folder").flatten();
+            files.filter_map(|file| fs::read_link(file.path()).ok()).any(|file| file == path)
+        };
+        while is_open() {
+            logger.log(&Record { log: server.id(), status: 203, ..example() });
+            thread::yield_now();
+        }
+        // What comes too late for a log goes nowhere.
+        logger.log(&Record { log: a_id, status: 500, ..example() });
+        log.finish();
+        let server_statuses = statuses(&paths[0]);
+        assert!(server_statuses.starts_with(&[200]) && !server_statuses.contains(&500));
+        assert_eq!((statuses(&paths[1]), statuses(&paths[2])), (vec![201], vec![202]));
+        fs::remove_dir_all(folder).expect("removed");
     }
 
     fn statuses(path: &Path) -> Vec<u16> {

@@ -79,8 +79,9 @@ fn a_full_disk_costs_lines_that_are_counted_until_the_log_is_rotated() {
             assert_eq!(server.get("/").text(), "home");
         }
         let line = server.wait_for_line(0, |line| line.contains(LOST));
-        let reason = "pinion: cannot write the access log: No space left on device; ";
-        assert!(line.starts_with(reason), "{line}");
+        let reason = "No space left on device; ";
+        let expected = format!("pinion: cannot write the access log {}: {reason}", log.display());
+        assert!(line.starts_with(&expected), "{line}");
         fs::remove_file(&log).expect("the link");
         server.signal(Signal::HUP);
         wait_for("a new log", || log.exists().then_some(()));
@@ -106,7 +107,8 @@ fn a_log_that_cannot_be_opened_anew_goes_on_where_it_was() {
         fs::rename(folder.join("logs"), folder.join("moved")).expect("renamed");
         server.signal(Signal::HUP);
         let line = server.wait_for_line(0, |line| line.contains("cannot reopen"));
-        let expected = "the access log, the old file stays: No such file or directory";
+        let reason = "the old file stays: No such file or directory";
+        let expected = format!("the access log {}, {reason}", log.display());
         assert_eq!(line, format!("pinion: cannot reopen {expected}"));
         server.get("/?two");
         server.stop();

@@ -78,6 +78,7 @@ mod report;
 mod resolve;
 mod rules;
 mod sbom;
+mod site_logs;
 mod sites;
 mod slow_clients;
 mod slow_readers;

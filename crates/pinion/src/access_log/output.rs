@@ -3,6 +3,7 @@
 use crate::settings::LogTarget;
 use std::fs::File;
 use std::io::{self, Write};
+use std::os::unix::fs::MetadataExt as _;
 use std::path::PathBuf;
 
 /// An open log.
@@ -12,6 +13,9 @@ pub(crate) struct Output {
     /// The last write stopped in the middle of a line.
     torn: bool,
 }
+
+/// What tells a file from every other one: its device and its number there.
+pub(super) type FileId = (u64, u64);
 
 #[derive(Debug)]
 enum Place {
@@ -38,6 +42,20 @@ impl Output {
     pub(crate) fn file(path: PathBuf) -> io::Result<Self> {
         let file = append(&path)?;
         Ok(Self { place: Place::File { path, file }, torn: false })
+    }
+
+    /// Returns which file it is; `None` for stdout.
+    pub(super) fn file_id(&self) -> Option<FileId> {
+        let Place::File { file, .. } = &self.place else { return None };
+        file.metadata().ok().map(|metadata| (metadata.dev(), metadata.ino()))
+    }
+
+    /// Returns its name, for messages.
+    pub(super) fn name(&self) -> String {
+        match &self.place {
+            Place::File { path, .. } => path.display().to_string(),
+            Place::Stdout => "stdout".to_owned(),
+        }
     }
 
     /// Opens the file by its name again. On an error the old file stays.

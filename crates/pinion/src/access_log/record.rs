@@ -1,6 +1,7 @@
 //! One request as the log keeps it, and its binary form in the ring: fixed numbers first, then the
 //! texts, each with its length and cut to a bound.
 
+use super::open_logs::LogId;
 use pinion_http::version::Version;
 use std::net::{IpAddr, Ipv6Addr, SocketAddr};
 use std::ops::Range;
@@ -20,6 +21,8 @@ const FIXED_BYTES: usize = 48;
 const BODY_BYTES: Range<usize> = 8..16;
 const DURATION: Range<usize> = 32..36;
 const CUT_AT: usize = 42;
+/// And where the log stands that it goes to.
+const LOG: Range<usize> = 44..46;
 
 /// The most that [`Record::encode`] appends.
 pub(crate) const RECORD_MAX_BYTES: usize = FIXED_BYTES
@@ -32,6 +35,8 @@ pub(crate) const RECORD_MAX_BYTES: usize = FIXED_BYTES
 /// One answered request.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Record<'a> {
+    /// Where its line goes.
+    pub(crate) log: LogId,
     /// When its request had been read, in microseconds since 1970-01-01 00:00 UTC.
     pub(crate) unix_micros: i64,
     /// Who asked.
@@ -115,6 +120,7 @@ impl<'a> Record<'a> {
         fixed[38..40].copy_from_slice(&self.status.to_ne_bytes());
         fixed[40] = u8::from(matches!(self.peer, Peer::Unix));
         fixed[CUT_AT] = u8::from(self.cut);
+        fixed[LOG].copy_from_slice(&self.log.0.to_ne_bytes());
         fixed[41] = self.version.map_or(0, |version| 1 + version as u8);
         out.extend_from_slice(&fixed);
         append(out, self.method, METHOD_MAX_BYTES);
@@ -139,6 +145,7 @@ impl<'a> Record<'a> {
         let ip = IpAddr::from(number::<16>(fixed, 16)?).to_canonical();
         let port = u16::from_ne_bytes(number(fixed, 36)?);
         Some(Self {
+            log: LogId(u16::from_ne_bytes(number(fixed, LOG.start)?)),
             unix_micros: i64::from_ne_bytes(number(fixed, 0)?),
             peer: match fixed[40] {
                 0 => Peer::Ip(SocketAddr::new(ip, port)),
@@ -190,6 +197,7 @@ fn version(code: u8) -> Option<Version> {
 #[cfg(test)]
 pub(crate) fn example() -> Record<'static> {
     Record {
+        log: LogId::default(),
         unix_micros: 784_111_777_123_456,
         peer: Peer::Ip(SocketAddr::from(([192, 0, 2, 7], 50123))),
         version: Some(Version::Http11),
@@ -216,6 +224,7 @@ mod tests {
             example(),
             Record { peer: v6, version: Some(Version::Http10), ..example() },
             Record { peer: Peer::Unix, version: None, method: Text::from(&b""[..]), ..example() },
+            Record { log: LogId(u16::MAX), ..example() },
             Record { unix_micros: -1, body_bytes: u64::MAX, cut: true, ..example() },
         ] {
             let mut message = Vec::new();

@@ -1,17 +1,18 @@
 //! The log thread: takes records out of the rings, makes lines, writes many at once.
 
 use super::format::{Formatter, LINE_MAX_BYTES};
+use super::open_logs::{LogHandle, LogId, NewLog};
 use super::output::Output;
 use super::record::{RECORD_MAX_BYTES, Record};
 use super::ring::Consumer;
 use super::{Ring, Shared};
 use crate::failure::without_number;
 use crate::panics;
-use crate::settings::LogFormat;
 use pinion_engine::stderr;
+use std::collections::BTreeMap;
 use std::io;
 use std::sync::atomic::{Ordering, fence};
-use std::sync::{Arc, PoisonError};
+use std::sync::{Arc, PoisonError, Weak};
 use std::thread;
 use std::time::{Duration, Instant};
 
@@ -34,21 +35,24 @@ const TELL: Duration = Duration::from_secs(10);
 pub(crate) struct Writer {
     shared: Arc<Shared>,
     consumers: Vec<Consumer>,
-    formatter: Formatter,
-    output: Output,
-    /// A record on its way from a ring into `lines`.
+    logs: BTreeMap<LogId, Log>,
+    /// A record on its way from a ring to the lines of its log.
     message: Vec<u8>,
-    lines: Vec<u8>,
-    lines_count: u64,
-    trouble: Trouble,
-}
-
-/// What was lost and not told yet.
-#[derive(Debug, Default)]
-struct Trouble {
     /// Drops of rings whose worker is gone.
     dropped_before: u64,
     dropped_told: u64,
+    told_at: Option<Instant>,
+}
+
+/// One log.
+#[derive(Debug)]
+struct Log {
+    formatter: Formatter,
+    output: Output,
+    handle: Weak<LogHandle>,
+    lines: Vec<u8>,
+    lines_count: u64,
+    /// Lines that were lost and are not told yet, and why.
     unwritten: u64,
     last_error: Option<io::Error>,
     told_at: Option<Instant>,
@@ -56,17 +60,19 @@ struct Trouble {
 
 impl Writer {
     /// Nothing is read or written before [`Writer::run`].
-    pub(crate) fn new(shared: Arc<Shared>, output: Output, format: LogFormat) -> Self {
-        Self {
+    pub(crate) fn new(shared: Arc<Shared>) -> Self {
+        let mut this = Self {
             shared,
             consumers: Vec::new(),
-            formatter: Formatter::new(format),
-            output,
+            logs: BTreeMap::new(),
             message: Vec::with_capacity(RECORD_MAX_BYTES.next_multiple_of(size_of::<u64>())),
-            lines: Vec::with_capacity(LINES_BYTES),
-            lines_count: 0,
-            trouble: Trouble::default(),
-        }
+            dropped_before: 0,
+            dropped_told: 0,
+            told_at: None,
+        };
+        // Here, so that their memory is taken before anything is served.
+        this.take_new_logs();
+        this
     }
 
     /// Runs until the log is finished and every ring is empty. After a panic the next round
@@ -91,19 +97,23 @@ impl Writer {
         let finish = self.shared.finish.load(Ordering::Acquire);
         let reopen = self.shared.reopen.swap(false, Ordering::AcqRel);
         self.take_new_rings();
+        self.take_new_logs();
+        // Before the rings, which may still have lines for these.
+        let is_left = |log: &&Log| log.handle.strong_count() == 0;
+        let has_left = self.logs.values().any(|log| is_left(&log));
+        let left: Vec<LogId> = match has_left {
+            true => self.logs.iter().filter(|(_, log)| is_left(log)).map(|(id, _)| *id).collect(),
+            false => Vec::new(),
+        };
         let mut any = false;
         if reopen {
-            // What was logged before the rotation belongs to the old file.
+            // What was logged before the rotation belongs to the old files.
             any = self.drain();
-            if let Err(error) = self.output.reopen() {
-                let reason = without_number(&error.to_string());
-                stderr::line(format_args!(
-                    "pinion: cannot reopen the access log, the old file stays: {reason}"
-                ));
-            }
+            self.logs.values_mut().for_each(Log::reopen);
         }
         any |= self.drain();
         self.tell(finish);
+        self.logs.retain(|id, _| !left.contains(id));
         if finish {
             return true;
         }
@@ -114,6 +124,22 @@ impl Writer {
             self.shared.bell.sleep(|| something_to_do(&self.shared));
         }
         false
+    }
+
+    fn take_new_logs(&mut self) {
+        for NewLog { id, output, format, handle } in self.shared.logs.take_new() {
+            let log = Log {
+                formatter: Formatter::new(format),
+                output,
+                handle,
+                lines: Vec::with_capacity(LINES_BYTES),
+                lines_count: 0,
+                unwritten: 0,
+                last_error: None,
+                told_at: None,
+            };
+            self.logs.insert(id, log);
+        }
     }
 
     fn take_new_rings(&mut self) {
@@ -137,7 +163,7 @@ impl Writer {
             let consumer = self.consumers.iter().position(|known| Arc::ptr_eq(known.ring(), ring));
             match consumer {
                 Some(at) if ended => {
-                    self.trouble.dropped_before += ring.dropped();
+                    self.dropped_before += ring.dropped();
                     self.consumers.swap_remove(at);
                     false
                 }
@@ -155,57 +181,88 @@ impl Writer {
             while consumer.pop(&mut message) {
                 any = true;
                 if let Some(record) = Record::decode(&message) {
-                    self.formatter.line(&record, &mut self.lines);
-                    self.lines_count += 1;
-                }
-                if self.lines.len() >= WRITE_BYTES {
-                    self.write();
+                    self.add(&record);
                 }
             }
         }
         self.consumers = consumers;
         self.message = message;
-        self.write();
+        self.logs.values_mut().for_each(Log::write);
         any
     }
 
+    /// Makes a line of a record. One for a log that was closed goes nowhere.
+    fn add(&mut self, record: &Record<'_>) {
+        if !self.logs.contains_key(&record.log) {
+            // It may have been opened since the round began.
+            self.take_new_logs();
+        }
+        let Some(log) = self.logs.get_mut(&record.log) else { return };
+        log.formatter.line(record, &mut log.lines);
+        log.lines_count += 1;
+        if log.lines.len() >= WRITE_BYTES {
+            log.write();
+        }
+    }
+
+    /// Tells on stderr what was lost, at most every [`TELL`], and always at the end.
+    fn tell(&mut self, end: bool) {
+        self.logs.values_mut().for_each(|log| log.tell(end));
+        if !is_due(self.told_at, end) {
+            return;
+        }
+        let rings = self.consumers.iter().map(|consumer| consumer.ring().dropped());
+        let dropped = self.dropped_before + rings.sum::<u64>();
+        if dropped > self.dropped_told {
+            let lines = dropped - self.dropped_told;
+            stderr::line(format_args!(
+                "pinion: the access log could not keep up; lines dropped: {lines}"
+            ));
+            self.dropped_told = dropped;
+            self.told_at = Some(Instant::now());
+        }
+    }
+}
+
+impl Log {
     fn write(&mut self) {
         if self.lines.is_empty() {
             return;
         }
         if let Err(error) = self.output.write_lines(&self.lines) {
-            self.trouble.unwritten += self.lines_count;
-            self.trouble.last_error = Some(error);
+            self.unwritten += self.lines_count;
+            self.last_error = Some(error);
         }
         self.lines.clear();
         self.lines_count = 0;
     }
 
-    /// Tells on stderr what was lost, at most every [`TELL`], and always at the end.
-    fn tell(&mut self, end: bool) {
-        let trouble = &mut self.trouble;
-        if !end && trouble.told_at.is_some_and(|told| told.elapsed() < TELL) {
-            return;
-        }
-        let rings = self.consumers.iter().map(|consumer| consumer.ring().dropped());
-        let dropped = trouble.dropped_before + rings.sum::<u64>();
-        if dropped > trouble.dropped_told {
-            let lines = dropped - trouble.dropped_told;
+    fn reopen(&mut self) {
+        if let Err(error) = self.output.reopen() {
+            let (name, reason) = (self.output.name(), without_number(&error.to_string()));
             stderr::line(format_args!(
-                "pinion: the access log could not keep up; lines dropped: {lines}"
+                "pinion: cannot reopen the access log {name}, the old file stays: {reason}"
             ));
-            trouble.dropped_told = dropped;
-            trouble.told_at = Some(Instant::now());
-        }
-        if let Some(error) = trouble.last_error.take() {
-            let lines = std::mem::take(&mut trouble.unwritten);
-            let reason = without_number(&error.to_string());
-            stderr::line(format_args!(
-                "pinion: cannot write the access log: {reason}; lines lost: {lines}"
-            ));
-            trouble.told_at = Some(Instant::now());
         }
     }
+
+    fn tell(&mut self, end: bool) {
+        if !is_due(self.told_at, end) {
+            return;
+        }
+        if let Some(error) = self.last_error.take() {
+            let lines = std::mem::take(&mut self.unwritten);
+            let (name, reason) = (self.output.name(), without_number(&error.to_string()));
+            stderr::line(format_args!(
+                "pinion: cannot write the access log {name}: {reason}; lines lost: {lines}"
+            ));
+            self.told_at = Some(Instant::now());
+        }
+    }
+}
+
+fn is_due(told_at: Option<Instant>, end: bool) -> bool {
+    end || told_at.is_none_or(|told| told.elapsed() >= TELL)
 }
 
 fn something_to_do(shared: &Shared) -> bool {
@@ -217,8 +274,9 @@ fn something_to_do(shared: &Shared) -> bool {
 
 #[cfg(test)]
 mod tests {
-    use super::super::{AccessLog, record};
+    use super::super::{AccessLog, OpenLogs, record};
     use super::*;
+    use crate::settings::{LogFormat, LogTarget};
     use std::fs::File;
     use std::path::PathBuf;
 
@@ -227,7 +285,9 @@ mod tests {
         assert!(File::open("/dev/full").is_ok(), "the test needs /dev/full");
         let mut output = Output::file(PathBuf::from("/dev/full")).expect("it opens");
         assert!(output.write_lines(b"line\n").is_err());
-        let log = AccessLog::start(output, LogFormat::Json).expect("a thread");
+        let logs = Arc::new(OpenLogs::default());
+        let server = logs.open(&LogTarget::File(PathBuf::from("/dev/full")), LogFormat::Json);
+        let log = AccessLog::start(logs, server.ok()).expect("a thread");
         let mut logger = log.logger();
         for _ in 0..10 {
             logger.log(&record::example());
@@ -238,8 +298,7 @@ mod tests {
     #[test]
     fn a_worker_that_ended_leaves_no_ring_behind() {
         let shared = Arc::new(Shared::default());
-        let output = Output::file(PathBuf::from("/dev/null")).expect("it opens");
-        let mut writer = Writer::new(Arc::clone(&shared), output, LogFormat::Json);
+        let mut writer = Writer::new(Arc::clone(&shared));
         let ring = Arc::new(Ring::new());
         shared.rings.lock().expect("a lock").push(Arc::clone(&ring));
         writer.take_new_rings();

@@ -72,20 +72,30 @@ pub(crate) fn examine(loaded: &mut Loaded, path: &Path) {
         add(place, format!("redirect-http: {why}; name one by [tls] canonical-host"));
     }
     if let (Some(server), Some(serve)) = (&loaded.server, &loaded.serve)
-        && let Some(LogTarget::File(log)) = &serve.access_log
+        && let Some(wrong) = serve.access_log.as_ref().and_then(no_log)
     {
-        let wrong = match log.is_dir() {
-            true => Some(format!("{} is a folder", log.display())),
-            false => no_folder(log),
-        };
-        if let Some(wrong) = wrong {
-            add(server.place_of("access-log"), format!("access: {wrong}"));
+        add(server.place_of("access-log"), format!("access: {wrong}"));
+    }
+    for site in &loaded.sites {
+        if let Some((log, _)) = &site.planned.settings.access_log
+            && let Some(wrong) = no_log(log)
+        {
+            add(site.section.place_of("site-access-log"), format!("access-log: {wrong}"));
         }
     }
     loaded.faults.extend(found);
     loaded.faults.sort_by_key(|fault| fault.place);
     loaded.faults.extend(below);
     (loaded.warnings, loaded.notes) = (said.warnings, said.notes);
+}
+
+/// Returns why nothing can be logged there.
+fn no_log(target: &LogTarget) -> Option<String> {
+    let LogTarget::File(log) = target else { return None };
+    if log.is_dir() {
+        return Some(format!("{} is a folder", log.display()));
+    }
+    no_folder(log)
 }
 
 /// What is said about a folder in which nothing is wrong.

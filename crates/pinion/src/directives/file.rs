@@ -77,7 +77,7 @@ impl Table {
             Self::Tls => "What all encrypted listeners have in common",
             Self::Server => "The whole server",
             Self::Limits => "What the server takes at most",
-            Self::Log => "The access log of all sites",
+            Self::Log => "The access log of the server",
         }
     }
 

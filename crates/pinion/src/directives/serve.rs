@@ -4,6 +4,7 @@ use super::file::Table;
 use super::lua::SERVE_AND_RUN;
 use super::verbs::Verb;
 use super::{Change, Default, Directive, Kind, Level};
+use crate::settings::LogFormat;
 
 const SERVE: &[Verb] = &[Verb::Serve];
 
@@ -78,8 +79,8 @@ pub(crate) const ROWS: &[Directive] = &[
         change: Change::Restart,
         brief: "Log every request to this file, or to stdout with -",
         long: "The log is written beside the workers, never by them: if it cannot keep up, lines \
-               are dropped, counted and the count is told on stderr. SIGHUP reopens the file. All \
-               sites share one log.",
+               are dropped, counted and the count is told on stderr. SIGUSR1 and SIGHUP reopen the \
+               file. Sites with an `access-log` of their own in a configuration file are left out.",
     },
     Directive {
         name: "log-format",
@@ -87,7 +88,7 @@ pub(crate) const ROWS: &[Directive] = &[
         verbs: SERVE,
         file: Some(Table::Log.key("format")),
         level: Level::Server,
-        kind: Kind::Choice(&["combined", "vhost-combined", "json"]),
+        kind: Kind::Choice(LogFormat::NAMES),
         repeatable: false,
         default: Default::Value("combined"),
         change: Change::Restart,

@@ -3,6 +3,7 @@
 
 use super::file::Table;
 use super::{Change, Default, Directive, Kind, Level};
+use crate::settings::LogFormat;
 
 /// In the order of the reference.
 pub(crate) const ROWS: &[Directive] = &[
@@ -34,5 +35,33 @@ pub(crate) const ROWS: &[Directive] = &[
         change: Change::Live,
         brief: "The folder or the archive to serve",
         long: "",
+    },
+    Directive {
+        name: "site-access-log",
+        short: None,
+        verbs: &[],
+        file: Some(Table::Site.key("access-log")),
+        level: Level::Site,
+        kind: Kind::Path,
+        repeatable: false,
+        default: Default::Auto("the log of the server, if there is one"),
+        change: Change::Live,
+        brief: "Log the requests of the site to a file of its own, or to stdout with -",
+        long: "They are left out of the log of the server. Sites that name the same file share it, \
+               and have to have the same format; up to 256 logs can be open. A server that was \
+               started without any log takes up the first one with a restart.",
+    },
+    Directive {
+        name: "site-log-format",
+        short: None,
+        verbs: &[],
+        file: Some(Table::Site.key("log-format")),
+        level: Level::Site,
+        kind: Kind::Choice(LogFormat::NAMES),
+        repeatable: false,
+        default: Default::Value("combined"),
+        change: Change::Live,
+        brief: "How a line of the log of the site looks",
+        long: "Goes with `access-log`.",
     },
 ];

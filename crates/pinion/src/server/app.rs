@@ -162,6 +162,8 @@ impl SitesApp {
         let is_unsecured = is_unsecured(head, exchange, &self.trusted_proxies);
         let index = serving.roster.hosts.select(head.authority);
         let site = index.and_then(|index| serving.sites.get(index));
+        let log = site.and_then(|site| site.generation.log());
+        let began = began.map(|began| began.of_site(log));
         if let Some(redirect) = &mut self.redirect
             && redirect.is_for(exchange.listener())
             && (is_unsecured || !has_proof(redirect, head, site, &mut self.work))
@@ -336,13 +338,14 @@ fn answers_developer(
     journal: &mut Journal,
     exchange: &mut Exchange<'_>,
 ) -> bool {
-    if dynamic.streams.answers(site.id, developer, head, journal, exchange) {
+    if dynamic.streams.answers((site.id, site.generation.log()), developer, head, journal, exchange)
+    {
         return true;
     }
     let Some(failure) = site.generation.failure().filter(|_| developer.wants_page) else {
         return false;
     };
-    let began = journal.begin(exchange);
+    let began = journal.begin(exchange).map(|began| began.of_site(site.generation.log()));
     let page = [&*failure.page, &developer.page_end()].concat();
     let answer = Prepared {
         shared: SharedFields::h1(developer_page::FIELDS.as_bytes()),

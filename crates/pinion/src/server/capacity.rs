@@ -1,7 +1,7 @@
 //! How many connections a server takes and how much memory they may cost, worked out at start.
 
 use super::pending::{self, PENDING_MAX_BYTES};
-use crate::access_log::{RING_BYTES, WRITER_BYTES};
+use crate::access_log::{LOG_BYTES, RING_BYTES, WRITER_BYTES};
 use crate::failure::Failure;
 use crate::settings::{ListenKind, Serve};
 use crate::terminal::counted;
@@ -58,6 +58,8 @@ pub(crate) struct Capacity {
     pub(crate) asked: Option<u64>,
     /// Threads beside the workers.
     pub(crate) threads: u64,
+    /// Access logs that are open.
+    pub(crate) logs: u64,
     /// Some connections are over TLS; any may be.
     pub(crate) tls: bool,
     /// … or over QUIC.
@@ -81,6 +83,8 @@ pub(crate) struct Load {
     pub(crate) external_files: usize,
     /// A configuration file can be read again; that has a thread of its own.
     pub(crate) configured: bool,
+    /// Access logs, of which the first one is among the reserved descriptors.
+    pub(crate) logs: usize,
     /// Sockets of QUIC: each listener has one for each worker.
     pub(crate) datagram_sockets: usize,
     /// Bytes of the scripts of the sites, all workers together.
@@ -93,12 +97,13 @@ impl Capacity {
     /// # Errors
     /// A budget that is too small for so many workers.
     pub(crate) fn new(serve: &Serve, descriptors: u64, load: Load) -> Result<Self, Failure> {
-        let Load { workers, sites, external_files, configured, datagram_sockets, script_bytes } =
-            load;
+        let Load { workers, sites, external_files, configured, script_bytes, .. } = load;
+        let (datagram_sockets, logs) = (load.datagram_sockets, load.logs as u64);
         // Twice: while a reload is taken up, the old state of a folder is still being served.
         let of_sites =
             2 * external_files as u64 + SITE_DESCRIPTORS * sites.saturating_sub(1) as u64;
-        let descriptors = descriptors.saturating_sub(of_sites + datagram_sockets as u64);
+        let of_logs = logs.saturating_sub(1);
+        let descriptors = descriptors.saturating_sub(of_sites + of_logs + datagram_sockets as u64);
         let upload_files =
             (descriptors / UPLOAD_FILES_DIVISOR).clamp(UPLOAD_FILES_MIN, UPLOAD_FILES_MAX);
         // Without scripts there are no uploads, unless a reload brings some: then they have a few
@@ -137,6 +142,7 @@ impl Capacity {
             buffer_bytes,
             asked,
             threads,
+            logs,
             tls,
             quic,
             datagram_sockets,
@@ -146,16 +152,16 @@ impl Capacity {
     }
 
     /// The most memory the server can use beside the archives, while no other one is loaded.
-    pub(crate) fn bound_bytes(&self, workers: usize, io: Io, logs: bool) -> u64 {
+    pub(crate) fn bound_bytes(&self, workers: usize, io: Io) -> u64 {
         let places = footprint::table_places(self.connections as usize, workers) as u64;
         let workers = workers as u64;
         let mut worker = footprint::worker_bytes(io);
         let mut connection = footprint::connection_bytes(io);
         let mut heap_bytes = 0;
-        if logs {
+        if self.logs > 0 {
             worker += RING_BYTES + PENDING_MAX_BYTES;
             connection += pending::CONNECTION_BYTES;
-            heap_bytes += WRITER_BYTES as u64;
+            heap_bytes += WRITER_BYTES as u64 + self.logs * LOG_BYTES as u64;
         }
         if self.quic {
             worker += footprint::QUIC_WORKER_BYTES;
@@ -204,6 +210,7 @@ mod tests {
         sites: 1,
         external_files: 0,
         configured: false,
+        logs: 0,
         datagram_sockets: 0,
         script_bytes: 0,
     };
@@ -273,7 +280,7 @@ mod tests {
         let Ok(many) = Capacity::new(&serve, 1024, load) else { panic!("{load:?}") };
         assert_eq!(one.connections - many.connections, 32);
         let sockets = Capacity { datagram_sockets: 8, ..one };
-        let more = sockets.bound_bytes(1, Io::Epoll, false) - one.bound_bytes(1, Io::Epoll, false);
+        let more = sockets.bound_bytes(1, Io::Epoll) - one.bound_bytes(1, Io::Epoll);
         assert_eq!(more, 9 * footprint::QUIC_SOCKET_BYTES as u64);
     }
 
@@ -281,26 +288,29 @@ mod tests {
     fn the_bound_grows_with_everything_it_counts() {
         let capacity = capacity_of(&serve("pinion serve"), 1 << 20);
         for io in [Io::Epoll, Io::Uring] {
-            let bound = capacity.bound_bytes(1, io, false);
+            let bound = capacity.bound_bytes(1, io);
             let more = Capacity { connections: capacity.connections + 800, ..capacity };
             let connections = 800 * footprint::connection_bytes(io) as u64;
-            assert_eq!(more.bound_bytes(1, io, false) - bound, connections * 9 / 8);
+            assert_eq!(more.bound_bytes(1, io) - bound, connections * 9 / 8);
             let more = Capacity { buffer_bytes: capacity.buffer_bytes + 800, ..capacity };
-            assert_eq!(more.bound_bytes(1, io, false) - bound, 900);
+            assert_eq!(more.bound_bytes(1, io) - bound, 900);
             let datagrams = Capacity { quic: true, ..capacity };
             let quic = capacity.connections * footprint::QUIC_CONNECTION_BYTES as u64;
-            assert!(datagrams.bound_bytes(1, io, false) - bound >= quic);
+            assert!(datagrams.bound_bytes(1, io) - bound >= quic);
             let secured = Capacity { tls: true, ..capacity };
             let sessions = capacity.connections * footprint::TLS_CONNECTION_BYTES as u64;
-            assert!(secured.bound_bytes(1, io, false) - bound >= sessions);
+            assert!(secured.bound_bytes(1, io) - bound >= sessions);
             let more = Capacity { threads: capacity.threads + 1, ..capacity };
-            assert_eq!(more.bound_bytes(1, io, false) - bound, 64 << 10);
+            assert_eq!(more.bound_bytes(1, io) - bound, 64 << 10);
             let more = Capacity { script_bytes: 8000, ..capacity };
-            assert_eq!(more.bound_bytes(1, io, false) - bound, 9000);
-            let worker = capacity.bound_bytes(2, io, false) - bound;
+            assert_eq!(more.bound_bytes(1, io) - bound, 9000);
+            let worker = capacity.bound_bytes(2, io) - bound;
             assert!(worker >= footprint::worker_bytes(io) as u64);
-            let log = capacity.bound_bytes(2, io, true) - capacity.bound_bytes(2, io, false);
-            assert!(log >= 2 * (RING_BYTES + PENDING_MAX_BYTES) as u64);
+            let log = Capacity { logs: 1, ..capacity };
+            let more = log.bound_bytes(2, io) - capacity.bound_bytes(2, io);
+            assert!(more >= 2 * (RING_BYTES + PENDING_MAX_BYTES) as u64);
+            let second = Capacity { logs: 2, ..capacity }.bound_bytes(2, io);
+            assert_eq!(second - log.bound_bytes(2, io), LOG_BYTES as u64 * 9 / 8);
         }
     }
 

@@ -148,7 +148,7 @@ impl Dynamic {
         exchange: &mut Exchange<'_>,
     ) {
         let Some(script) = &scripted.script else { return };
-        let later = journal.note(head, exchange);
+        let later = journal.note(head, scripted.generation.log(), exchange);
         let page_end = developer.map(Developer::page_end).unwrap_or_default();
         let defaults = &scripted.defaults;
         let mut outlet = Outlet { exchange, defaults, page_end: &page_end };
@@ -244,7 +244,8 @@ impl Dynamic {
             // A script that could not be started has no routes: nobody knows whether this is one.
             (_, None) => error_for(500, archive, head, work.get_or_insert_default()),
         };
-        let began = journal.begin(exchange);
+        let log = scripted.generation.log();
+        let began = journal.begin(exchange).map(|began| began.of_site(log));
         let mut send = |answer: &Prepared<'_>| {
             exchange.prepared(answer, None);
             journal.answered(began, head, answer, exchange);

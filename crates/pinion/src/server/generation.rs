@@ -4,6 +4,7 @@
 use super::damage::DamageReport;
 use super::dev::load_failure::LoadFailure;
 use super::dev::next_version;
+use crate::access_log::{LogHandle, LogId};
 use pinion_archive::{Archive, Layout, OpenError};
 use pinion_engine::mapping::Mapping;
 use pinion_http::prepared::{Piece, Prepared, PreparedBody};
@@ -22,6 +23,8 @@ pub(crate) struct Generation {
     /// Whose generation it is, for its script.
     site: Site,
     shows_errors: bool,
+    /// The log of the site, if it has one of its own.
+    log: Option<Arc<LogHandle>>,
     /// Greater than those of all earlier ones.
     version: u64,
     /// Why what was to take its place could not be loaded, for a developer.
@@ -44,6 +47,7 @@ impl Generation {
             program: None,
             site: Site::default(),
             shows_errors: false,
+            log: None,
             version: next_version(),
             failure: Mutex::default(),
             _held: None,
@@ -58,6 +62,17 @@ impl Generation {
     /// With a script of a site.
     pub(crate) fn running(self, program: Option<Program>, site: &Site) -> Self {
         Self { program, site: site.clone(), ..self }
+    }
+
+    /// With a log of its site.
+    pub(crate) fn logging(self, log: Option<Arc<LogHandle>>) -> Self {
+        Self { log, ..self }
+    }
+
+    /// Returns the log of its site, if it has one of its own.
+    #[inline]
+    pub(crate) fn log(&self) -> Option<LogId> {
+        self.log.as_ref().map(|log| log.id())
     }
 
     /// With pages that show the errors of its script, or without.

@@ -4,7 +4,7 @@
 use super::log_throttle::LogThrottle;
 use super::pending::Pending;
 use super::stats::Counts;
-use crate::access_log::{Logger, Peer, Record, Text};
+use crate::access_log::{LogId, Logger, Peer, Record, Text};
 use pinion_engine::address::Address;
 use pinion_engine::app::OwnAnswer;
 use pinion_engine::clock::Now;
@@ -37,6 +37,8 @@ pub(crate) struct ClientRefusals {
 
 struct Log {
     logger: Logger,
+    /// That of the server, if it has one.
+    server: Option<LogId>,
     pending: Pending,
     pass_began: Instant,
     pass_unix_micros: i64,
@@ -47,6 +49,16 @@ struct Log {
 pub(crate) struct Beginning {
     at: Instant,
     queued_bytes: u64,
+    /// None where nothing is written down.
+    log: Option<LogId>,
+}
+
+impl Beginning {
+    /// Returns the same for a request of a site: it is written to the log of the site, if it has
+    /// one, and else to that of the server.
+    pub(crate) fn of_site(self, log: Option<LogId>) -> Self {
+        Self { log: log.or(self.log), ..self }
+    }
 }
 
 /// What is known of a request whose answer may come later.
@@ -67,7 +79,10 @@ impl Journal {
     ) -> Self {
         let (pass_began, pass_unix_micros) = (Instant::now(), unix_micros());
         let pending = Pending::default();
-        let log = logger.map(|logger| Log { logger, pending, pass_began, pass_unix_micros });
+        let log = logger.map(|logger| {
+            let server = logger.server();
+            Log { logger, server, pending, pass_began, pass_unix_micros }
+        });
         Self { log, counts, refusals }
     }
 
@@ -83,8 +98,8 @@ impl Journal {
     /// A request begins.
     #[inline]
     pub(crate) fn begin(&self, exchange: &mut Exchange<'_>) -> Option<Beginning> {
-        self.log.as_ref()?;
-        Some(Beginning { at: Instant::now(), queued_bytes: exchange.queued_bytes() })
+        let log = self.log.as_ref()?.server;
+        Some(Beginning { at: Instant::now(), queued_bytes: exchange.queued_bytes(), log })
     }
 
     /// Its answer stands in the queue.
@@ -104,14 +119,17 @@ impl Journal {
         }
     }
 
-    /// Takes down what is known of a request, if it is to be written down.
+    /// Takes down what is known of a request of a site, which may have a log of its own; `None` if
+    /// nothing is written down.
     #[inline]
     pub(crate) fn note(
         &self,
         head: &RequestHead<'_>,
+        log: Option<LogId>,
         exchange: &mut Exchange<'_>,
     ) -> Option<Later> {
-        let began = self.begin(exchange)?;
+        let began = self.begin(exchange)?.of_site(log);
+        began.log?;
         let field = |field| head.value(field).unwrap_or_default();
         let texts = [
             head.method_token,
@@ -199,9 +217,11 @@ impl Log {
         answer: &Prepared<'_>,
         exchange: &mut Exchange<'_>,
     ) {
+        let Some(to) = began.log else { return };
         let body_bytes = content_bytes(head, answer);
         let field = |field| Text::from(head.value(field).unwrap_or_default());
         let record = Record {
+            log: to,
             unix_micros: self.unix_micros(began.at),
             peer: exchange.peer().map_or(Peer::Unix, Peer::Ip),
             version: Some(head.version),
@@ -226,8 +246,10 @@ impl Log {
         body_bytes: u64,
         exchange: &mut Exchange<'_>,
     ) {
+        let Some(to) = later.began.log else { return };
         let [method, target, host, referer, user_agent] = &later.texts;
         let record = Record {
+            log: to,
             unix_micros: self.unix_micros(later.began.at),
             peer: later.peer,
             version: Some(later.version),
@@ -247,9 +269,11 @@ impl Log {
     }
 
     fn engine_answered(&mut self, connection: Address, answer: OwnAnswer) {
+        let Some(to) = self.server else { return };
         let at = Instant::now();
         let nothing = Text::from(&b""[..]);
         let record = Record {
+            log: to,
             unix_micros: self.unix_micros(at),
             peer: answer.peer.map_or(Peer::Unix, Peer::Ip),
             version: None,

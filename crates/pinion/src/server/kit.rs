@@ -9,10 +9,10 @@ use super::listeners::{self, Bound, BoundQuic};
 use super::sites::{LoadedSite, UnloadedSite};
 use super::socket_files::SocketFiles;
 use super::tls::Tls;
-use crate::access_log::Output;
+use crate::access_log::{LogHandle, OpenLogs};
 use crate::failure::{Failure, without_number};
 use crate::plan::{ConfigFile, Plan, PlannedSite};
-use crate::settings::{self, LogTarget, Serve};
+use crate::settings::{self, Serve};
 use crate::source::Source;
 use crate::terminal::counted;
 use anyhow::{Context as _, anyhow};
@@ -48,8 +48,10 @@ pub(crate) struct Kit {
     /// The keys of sessions and connections that clients come back with; none where nothing is
     /// encrypted.
     pub(crate) keys: Option<Keys>,
-    /// The open log.
-    pub(crate) log: Option<Output>,
+    /// Every log that is open.
+    pub(crate) logs: Arc<OpenLogs>,
+    /// Of these, that of the server.
+    pub(crate) log: Option<Arc<LogHandle>>,
     /// What is served first, and how to load it again; none for the dummy.
     pub(crate) sites: Vec<LoadedSite>,
     /// How to talk to the kernel.
@@ -77,7 +79,7 @@ pub(crate) fn prepare(plan: Plan) -> Result<Kit, Failure> {
     let keys = settings.encrypts().then(|| Keys::of(&settings)).transpose()?;
     let tickets = keys.as_ref().map(|keys| &keys.tickets);
     let opened = interrupt::endable(&signals, &files, || open(&settings, sites, &files, tickets))?;
-    let Opened { io, log, tls, listeners, quic, sites } = opened;
+    let Opened { io, logs, log, tls, listeners, quic, sites } = opened;
     let what = in_words(&sites, config.as_ref());
     let workers = settings.workers.unwrap_or_else(cores);
     let programs = sites.iter().filter_map(|site| site.first.program());
@@ -88,6 +90,7 @@ pub(crate) fn prepare(plan: Plan) -> Result<Kit, Failure> {
         sites: sites.len(),
         external_files: sites.iter().map(|site| site.first.mapping().external_count()).sum(),
         configured: config.is_some(),
+        logs: logs.len(),
         datagram_sockets: quic.iter().map(|bound| bound.sockets.len()).sum(),
     };
     let capacity = Capacity::new(&settings, descriptors, load)?;
@@ -101,6 +104,7 @@ pub(crate) fn prepare(plan: Plan) -> Result<Kit, Failure> {
         files,
         tls,
         keys,
+        logs,
         log,
         sites,
         io,
@@ -124,7 +128,8 @@ fn in_words(sites: &[LoadedSite], config: Option<&ConfigFile>) -> String {
 /// What can keep a start waiting.
 struct Opened {
     io: Io,
-    log: Option<Output>,
+    logs: Arc<OpenLogs>,
+    log: Option<Arc<LogHandle>>,
     tls: Option<Tls>,
     listeners: Vec<Bound>,
     quic: Vec<BoundQuic>,
@@ -142,24 +147,21 @@ fn open(
     let unloaded = unloaded?;
     let workers = settings.workers.unwrap_or_else(cores);
     let io = choose_io(settings.io, workers)?;
-    let log = settings.access_log.clone().map(open_log).transpose()?;
+    let logs = Arc::new(OpenLogs::default());
+    let log = settings.access_log.as_ref().map(|target| {
+        let opened = logs.open(target, settings.log_format);
+        opened.with_context(|| format!("cannot open the access log {target}"))
+    });
+    let log = log.transpose()?;
     let tls = tickets.map(|tickets| Tls::open(settings, tickets)).transpose()?;
     // Before folders are built: an address in use need not wait for that.
     let listeners = listeners::bind_all(&settings.listen, files)?;
     let quic = listeners::bind_quic(&settings.listen, workers)?;
-    let sites: Result<Vec<_>, _> = unloaded.into_iter().map(UnloadedSite::load).collect();
+    let sites: Result<Vec<_>, _> = unloaded.into_iter().map(|site| site.load(&logs)).collect();
     let sites = sites?;
     // Before the workers have memory of their own in it.
     residency::release_heap();
-    Ok(Opened { io, log, tls, listeners, quic, sites })
-}
-
-fn open_log(target: LogTarget) -> Result<Output, Failure> {
-    let name = match &target {
-        LogTarget::File(path) => path.display().to_string(),
-        LogTarget::Stdout => "stdout".to_owned(),
-    };
-    Ok(Output::open(target).with_context(|| format!("cannot open the access log {name}"))?)
+    Ok(Opened { io, logs, log, tls, listeners, quic, sites })
 }
 
 /// io_uring where it works, unless epoll was asked for. The verdict is told when it is not what a

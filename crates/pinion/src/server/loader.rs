@@ -5,6 +5,7 @@ use super::dev::{SCRIPT_PATH, STREAM_PATH};
 use super::generation::Generation;
 use super::lua_folders;
 use super::watch::WalkTeller;
+use crate::access_log::LogHandle;
 use crate::archive_file;
 use crate::build_options;
 use crate::failure::Failure;
@@ -27,7 +28,7 @@ use std::cell::{Cell, RefCell};
 use std::fs::File;
 use std::io;
 use std::path::{Path, PathBuf};
-use std::sync::{Mutex, PoisonError};
+use std::sync::{Arc, Mutex, PoisonError};
 
 /// How to load what is served.
 #[derive(Debug)]
@@ -39,6 +40,8 @@ pub(crate) struct Loader {
     folders: Vec<FolderAt>,
     /// What its scripts have in common, one load after the other.
     site: Site,
+    /// Its log, if it has one of its own.
+    log: Option<Arc<LogHandle>>,
     watch: Option<WalkTeller>,
     /// What a folder was when it was last loaded. It stays that for as long as it is served.
     walls: Cell<Option<Walls>>,
@@ -70,7 +73,13 @@ impl Loader {
         let (content, folders) = (settings.content.clone(), settings.lua_folders.clone());
         let (memory, lua, site) = (settings.memory, settings.lua, Site::default());
         let (walls, notes, path_count) = (Cell::default(), RefCell::default(), Cell::default());
-        Self { source, memory, content, lua, folders, site, watch, walls, path_count, notes }
+        let log = None;
+        Self { source, memory, content, lua, folders, site, log, watch, walls, path_count, notes }
+    }
+
+    /// With a log of the site.
+    pub(crate) fn logging(self, log: Option<Arc<LogHandle>>) -> Self {
+        Self { log, ..self }
     }
 
     /// What is loaded.
@@ -130,6 +139,7 @@ impl Loader {
         self.walls.set(walls);
         self.path_count.set(generation.archive().layout().entry_count());
         let generation = generation.holding(held).running(program, &self.site);
+        let generation = generation.logging(self.log.clone());
         Ok(generation.showing_errors(self.lua.shows_errors))
     }
 
@@ -143,7 +153,8 @@ impl Loader {
         let Some(shown) = self.shown(failure).filter(|_| is_built) else { return Ok(None) };
         let generation = Generation::new(self.map_nothing()?).map_err(anyhow::Error::from)?;
         generation.fail(shown);
-        Ok(Some(generation.running(None, &self.site).showing_errors(true)))
+        let generation = generation.running(None, &self.site).logging(self.log.clone());
+        Ok(Some(generation.showing_errors(true)))
     }
 
     /// Returns a failed load as the developer of the site sees it; `None` without `--dev`, or if a

@@ -247,9 +247,10 @@ fn micros_since(began: Instant) -> u32 {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::access_log::{AccessLog, Output, Text, example};
-    use crate::settings::LogFormat;
+    use crate::access_log::{AccessLog, OpenLogs, Text, example};
+    use crate::settings::{LogFormat, LogTarget};
     use std::fs;
+    use std::sync::Arc;
 
     /// What the vectors have, counted from outside.
     fn capacity_bytes(pending: &Pending) -> usize {
@@ -260,8 +261,9 @@ mod tests {
 
     fn with_log<R>(name: &str, run: impl FnOnce(&mut Logger) -> R) -> R {
         let path = std::env::temp_dir().join(format!("pinion-{name}-{}", std::process::id()));
-        let output = Output::file(path.clone()).expect("the file opens");
-        let log = AccessLog::start(output, LogFormat::Combined).expect("a thread");
+        let logs = Arc::new(OpenLogs::default());
+        let server = logs.open(&LogTarget::File(path.clone()), LogFormat::Combined);
+        let log = AccessLog::start(logs, server.ok()).expect("a thread");
         let result = run(&mut log.logger());
         log.finish();
         fs::remove_file(path).expect("removed");

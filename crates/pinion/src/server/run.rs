@@ -15,7 +15,7 @@ use super::redirect::{Leads, Redirect};
 use super::sites::{self, LoadedSite, Sites};
 use super::stats::{Stats, Tally};
 use super::tls::{Keeper, Tls, Wish};
-use crate::access_log::AccessLog;
+use crate::access_log::{AccessLog, LogHandle, OpenLogs};
 use crate::failure::Failure;
 use crate::network::Network;
 use crate::panics;
@@ -57,6 +57,7 @@ pub(crate) fn run(kit: Kit) -> Result<(), Failure> {
         files,
         tls,
         keys,
+        logs,
         log,
         sites,
         io,
@@ -65,8 +66,7 @@ pub(crate) fn run(kit: Kit) -> Result<(), Failure> {
         has_built,
     } = kit;
     tell_start(&what, &settings, io, workers, &capacity);
-    let log = log.map(|output| AccessLog::start(output, settings.log_format));
-    let log = log.transpose().context("cannot start the access log")?.map(Arc::new);
+    let log = start_logs(&logs, log)?;
     let urls = listeners.iter().map(|bound| bound.url.clone());
     let urls: Vec<String> = urls.chain(quic.iter().map(|bound| bound.url.clone())).collect();
     let leads = leads(tls.as_ref(), &listeners);
@@ -91,6 +91,7 @@ pub(crate) fn run(kit: Kit) -> Result<(), Failure> {
         Some(dummy) => (start_dummy(dummy, engine, desks)?, None),
         None => {
             let uploads = UploadQuota::new(settings.upload_space_bytes, capacity.upload_files);
+            let sites = (sites, logs);
             let (server, sites) = start_sites(sites, engine, desks, &settings, uploads, leads)?;
             let (live, keeper) = (Arc::clone(&live), keeper.clone());
             let started = Started { low: settings.low, listen: settings.listen };
@@ -155,7 +156,7 @@ fn tell_start(what: &str, settings: &Serve, io: Io, workers: usize, capacity: &C
             capacity.connections
         ));
     }
-    let bound_bytes = capacity.bound_bytes(workers, io, settings.access_log.is_some());
+    let bound_bytes = capacity.bound_bytes(workers, io);
     let io = match io {
         Io::Epoll => "epoll",
         Io::Uring => "io_uring",
@@ -297,8 +298,21 @@ impl Desks {
     }
 }
 
+/// Starts what writes the logs, if there are any.
+fn start_logs(
+    logs: &Arc<OpenLogs>,
+    server: Option<Arc<LogHandle>>,
+) -> Result<Option<Arc<AccessLog>>, Failure> {
+    if logs.len() == 0 {
+        logs.leave_unwritten();
+        return Ok(None);
+    }
+    let log = AccessLog::start(Arc::clone(logs), server).context("cannot start the access log")?;
+    Ok(Some(Arc::new(log)))
+}
+
 fn start_sites(
-    sites: Vec<LoadedSite>,
+    (sites, logs): (Vec<LoadedSite>, Arc<OpenLogs>),
     engine: EngineKit,
     desks: Desks,
     settings: &Serve,
@@ -322,7 +336,7 @@ fn start_sites(
         SitesApp::new(published, journal, health, redirect, trusted, challenges, dynamic)
     };
     let server = Server::start(engine, make_app).context("cannot start the workers")?;
-    let sites = Sites::start(starting, published, server.control())?;
+    let sites = Sites::start(starting, published, logs, server.control())?;
     Ok((server, sites))
 }
 

@@ -6,6 +6,7 @@ use super::loader::Loader;
 use super::published::{Entry, Published, SiteId};
 use super::reload::Reloader;
 use super::watch::{Watch, Watching};
+use crate::access_log::OpenLogs;
 use crate::failure::Failure;
 use crate::plan::PlannedSite;
 use crate::settings::SiteSettings;
@@ -63,12 +64,18 @@ impl UnloadedSite {
         Ok(Self { settings, loader, watch })
     }
 
-    /// Loads it.
+    /// Opens its log and loads it.
     ///
     /// # Errors
     /// One line that names what is wrong with it; for a folder each problem.
-    pub(crate) fn load(self) -> Result<LoadedSite, Failure> {
+    pub(crate) fn load(self, logs: &OpenLogs) -> Result<LoadedSite, Failure> {
         let Self { settings, loader, watch } = self;
+        let log = settings.access_log.as_ref().map(|(target, format)| {
+            let shown = loader.source().path().display();
+            let opened = logs.open(target, *format);
+            opened.with_context(|| format!("cannot open {target}, the access log of {shown}"))
+        });
+        let loader = loader.logging(log.transpose()?);
         let first = match loader.load() {
             Ok(first) => first,
             // Without a watch nothing would follow it.
@@ -141,6 +148,7 @@ struct Starting {
 /// The sites that are served.
 pub(crate) struct Sites {
     published: Arc<Published>,
+    logs: Arc<OpenLogs>,
     control: Control,
     /// In the order of the roster.
     sites: Vec<Site>,
@@ -174,10 +182,11 @@ impl Sites {
     pub(crate) fn start(
         starting: StartingSites,
         published: Arc<Published>,
+        logs: Arc<OpenLogs>,
         control: Control,
     ) -> Result<Self, Failure> {
         let next = starting.0.len() as u64;
-        let mut this = Self { published, control, sites: Vec::new(), next };
+        let mut this = Self { published, logs, control, sites: Vec::new(), next };
         for site in starting.0 {
             let (mut site, watch) = this.started(site)?;
             site.watch(watch)?;
@@ -209,7 +218,7 @@ impl Sites {
             arranged.push(match kept {
                 Some(at) => Next::Kept(at, site.settings.into()),
                 None => {
-                    let loaded = UnloadedSite::new(site)?.load();
+                    let loaded = UnloadedSite::new(site)?.load(&self.logs);
                     residency::release_heap();
                     let loaded = loaded?;
                     let (starting, first) = loaded.named(SiteId(self.next));

@@ -11,6 +11,7 @@ use crate::values;
 use crate::written::Low;
 use pinion_lua::files::FolderAt;
 use pinion_site::hosts::HostPattern;
+use std::fmt;
 use std::path::PathBuf;
 use std::time::Duration;
 
@@ -74,6 +75,8 @@ pub(crate) struct SiteSettings {
     pub(crate) memory: Memory,
     /// Take up changes by itself.
     pub(crate) watch: bool,
+    /// Where its requests are logged, and how, if not in the log of the server.
+    pub(crate) access_log: Option<(LogTarget, LogFormat)>,
     /// How its scripts are run.
     pub(crate) lua: LuaSettings,
     /// Where scripts have files.
@@ -164,11 +167,7 @@ impl Serve {
                 _ => Io::Auto,
             },
             access_log: path_or_stdout(low, "access-log")?,
-            log_format: match choice(low, "log-format")? {
-                "json" => LogFormat::Json,
-                "vhost-combined" => LogFormat::VhostCombined,
-                _ => LogFormat::Combined,
-            },
+            log_format: LogFormat::named(choice(low, "log-format")?),
             dummy: dummy(low)?,
             stats: number(low, "stats")?.map(Duration::from_secs),
             health: single(low, "health", values::url_path)?,
@@ -195,6 +194,40 @@ impl Serve {
     pub(crate) fn has(&self, kind: ListenKind) -> bool {
         self.listen.iter().any(|listen| listen.kind == kind)
     }
+}
+
+impl LogFormat {
+    /// Every format, by its name.
+    pub(crate) const NAMES: &[&str] = &["combined", "vhost-combined", "json"];
+
+    fn named(name: &str) -> Self {
+        match name {
+            "json" => Self::Json,
+            "vhost-combined" => Self::VhostCombined,
+            _ => Self::Combined,
+        }
+    }
+}
+
+impl fmt::Display for LogTarget {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::File(path) => write!(f, "{}", path.display()),
+            Self::Stdout => f.write_str("stdout"),
+        }
+    }
+}
+
+/// Reads the log that a site has of its own.
+fn site_log(low: &Low) -> Result<Option<(LogTarget, LogFormat)>, Failure> {
+    let target = path_or_stdout(low, "site-access-log")?;
+    if target.is_none() && low.given("site-log-format") {
+        return Err(Failure::usage(
+            "log-format: has no effect without access-log, the file to log to",
+        ));
+    }
+    let format = LogFormat::named(choice(low, "site-log-format")?);
+    Ok(target.map(|target| (target, format)))
 }
 
 fn networks(low: &Low, name: &'static str) -> Result<Vec<Network>, Failure> {
@@ -239,6 +272,7 @@ impl SiteSettings {
                 _ => Memory::Map,
             },
             watch: low.given("watch") || low.given("dev") || reloads_by_environment()?,
+            access_log: site_log(low)?,
             lua: LuaSettings::from_low(low)?,
             lua_folders: lua_folders(low)?,
         })

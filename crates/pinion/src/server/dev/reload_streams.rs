@@ -11,6 +11,7 @@
 use super::super::journal::{Journal, Later};
 use super::super::published::SiteId;
 use super::{Developer, SCRIPT_PATH, STREAM_PATH};
+use crate::access_log::LogId;
 use pinion_engine::Poster;
 use pinion_engine::address::Address;
 use pinion_engine::app::Event;
@@ -78,10 +79,11 @@ impl ReloadStreams {
         Self { poster, open: HashMap::new() }
     }
 
-    /// Answers a request for the script or for a stream. Returns false for any other request.
+    /// Answers a request for the script or for a stream of a site, which may have a log of its own.
+    /// Returns false for any other request.
     pub(crate) fn answers(
         &mut self,
-        site: SiteId,
+        site: (SiteId, Option<LogId>),
         developer: Developer,
         head: &RequestHead<'_>,
         journal: &mut Journal,
@@ -92,7 +94,7 @@ impl ReloadStreams {
             return false;
         }
         if path == SCRIPT_PATH.as_bytes() {
-            answer_script(head, journal, exchange);
+            answer_script(site.1, head, journal, exchange);
             return true;
         }
         if path == STREAM_PATH.as_bytes() {
@@ -104,13 +106,13 @@ impl ReloadStreams {
 
     fn begin(
         &mut self,
-        site: SiteId,
+        (site, log): (SiteId, Option<LogId>),
         developer: Developer,
         head: &RequestHead<'_>,
         journal: &mut Journal,
         exchange: &mut Exchange<'_>,
     ) {
-        let later = journal.note(head, exchange);
+        let later = journal.note(head, log, exchange);
         if self.open.len() >= STREAMS_MAX {
             let answer = page::answer(503, true, page::BUILT_IN_FIELDS);
             exchange.prepared(&answer, None);
@@ -195,8 +197,13 @@ impl ReloadStream {
     }
 }
 
-fn answer_script(head: &RequestHead<'_>, journal: &mut Journal, exchange: &mut Exchange<'_>) {
-    let began = journal.begin(exchange);
+fn answer_script(
+    log: Option<LogId>,
+    head: &RequestHead<'_>,
+    journal: &mut Journal,
+    exchange: &mut Exchange<'_>,
+) {
+    let began = journal.begin(exchange).map(|began| began.of_site(log));
     let answer = Prepared {
         shared: SharedFields::h1(SCRIPT_FIELDS),
         content_length: Some(SCRIPT.len() as u64),
