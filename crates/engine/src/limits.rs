@@ -197,6 +197,11 @@ pub(crate) const RESERVE_MIN_BYTES: usize = 1024 * 1024;
 /// up when they run low: several round trips around the world.
 pub(crate) const RELIEF_STALL_MS: u64 = 1000;
 
+/// Milliseconds without getting on after which any client loses a connection with a request in
+/// progress when permits run short: longer than a network that changes takes to go on, and short
+/// enough for newcomers to wait for it.
+pub(crate) const RELIEF_LONG_STALL_MS: u64 = 5000;
+
 /// One permit for a connection in so many, and at least one, is kept free for newcomers as long as
 /// a connection is left that may be closed. A sixteenth outlasts a burst of newcomers, and is
 /// little beside what idle clients may hold.

@@ -5,7 +5,8 @@
 //! next client; of each client those that have been idle longest. What a client may lose is what it
 //! does not use: a connection between two requests at any time, and one whose handshake or request
 //! has not arrived completely after [`RELIEF_STALL_MS`]. A client that holds most connections of a
-//! worker loses those as well on which a response or an upload has stalled for that time.
+//! worker loses those as well on which a response or an upload has stalled for that time; any other
+//! client does after [`RELIEF_LONG_STALL_MS`], so that several cannot do together what one cannot.
 
 use std::cmp::Reverse;
 
@@ -16,7 +17,7 @@ use crate::conn::Phase;
 use crate::deadline::Watch;
 use crate::drain::Ending;
 use crate::http2;
-use crate::limits::{PERMIT_RELIEF_PAUSE_MS, RELIEF_STALL_MS};
+use crate::limits::{PERMIT_RELIEF_PAUSE_MS, RELIEF_LONG_STALL_MS, RELIEF_STALL_MS};
 use crate::worker::Worker;
 
 /// Why a worker is to close connections.
@@ -37,7 +38,7 @@ enum Use {
     Idle,
     /// Its handshake or its request head has not arrived completely for a while.
     Silent,
-    /// A response or an upload has stalled, of a client that holds most connections.
+    /// A response or an upload has stalled: of a client that holds most connections, or for long.
     Stalled,
     /// It may turn out to be silent or stalled soon: it stays, but until then no other client loses
     /// an idle connection in its place.
@@ -151,7 +152,9 @@ impl<B: Backend, A: App> Worker<B, A> {
                 holding.rank = held - index;
                 let is_majority = held > all / 2;
                 holding.used = match holding.used {
-                    Use::Stalled if !is_majority => Use::Busy,
+                    Use::Stalled if !is_majority && holding.stalled_ms < RELIEF_LONG_STALL_MS => {
+                        Use::Busy
+                    }
                     Use::InProgress if is_majority && is_new => Use::Fresh,
                     Use::InProgress => Use::Busy,
                     used => used,

@@ -28,9 +28,16 @@ pub(crate) fn error<'x>(
     }
     let page = archive.error_page(status);
     let block = page.map_or_else(|| generated_block(archive), |page| page.shared);
-    let block = buffers.apply(question, block, FieldSort::Error, SentPage::NONE);
+    let sent = missing_page(buffers.target);
+    let block = buffers.apply(question, block, FieldSort::Error, sent);
     let shared = if page.is_some() { block.full_fields() } else { block.fields_without_type() };
     Prepared { shared, ..answer }
+}
+
+/// The page at the path that a rewrite leads to, in `target` unless it is empty: it is not sent, but
+/// its rules apply.
+fn missing_page(target: &[u8]) -> SentPage<'_> {
+    SentPage { path: target, is_stored: false }
 }
 
 /// The page of a status for a request whose path is not looked at.
@@ -53,8 +60,8 @@ pub fn error_for<'x>(
     work: &'x mut Work,
 ) -> Prepared<'x> {
     let question = Question { archive: *archive, head, now: 0 };
-    let Work { text, path, target, fields, .. } = work;
-    error(&question, status, ResponseBuffers { text, decoded: path, target, fields })
+    let Work { text, path, fields, .. } = work;
+    error(&question, status, ResponseBuffers { text, decoded: path, target: b"", fields })
 }
 
 /// The response to OPTIONS for a request that is not answered from the archive, with the fields of
@@ -65,8 +72,8 @@ pub fn options_for<'x>(
     work: &'x mut Work,
 ) -> Prepared<'x> {
     let question = Question { archive: *archive, head, now: 0 };
-    let Work { text, path, target, fields, .. } = work;
-    options(&question, ResponseBuffers { text, decoded: path, target, fields })
+    let Work { text, path, fields, .. } = work;
+    options(&question, ResponseBuffers { text, decoded: path, target: b"", fields })
 }
 
 /// The page of a status: the site's own, or the built-in one as text or HTML. Neither costs a
@@ -90,7 +97,8 @@ pub(crate) fn options<'x>(
     buffers: ResponseBuffers<'x>,
 ) -> Prepared<'x> {
     let block = generated_block(&question.archive);
-    let block = buffers.apply(question, block, FieldSort::Error, SentPage::NONE);
+    let sent = missing_page(buffers.target);
+    let block = buffers.apply(question, block, FieldSort::Error, sent);
     Prepared { shared: block.fields_without_type(), ..server_options(&question.archive) }
 }
 

@@ -53,10 +53,10 @@ pub(crate) fn resolve<'x>(
     work: &mut Work,
 ) -> Result<Outcome, Damage> {
     let Work { path: buffer, key, target, scratch, text, .. } = work;
+    target.clear();
     let path = match head.target.decoded_path(buffer) {
         Ok(path) => path,
         Err(PathError::NeverMatches) => {
-            target.clear();
             return Search { archive, head, key, target, scratch, text }.never_matching(buffer);
         }
         Err(error) => return Ok(Outcome::Error(error.status())),
@@ -65,7 +65,6 @@ pub(crate) fn resolve<'x>(
     if found && is_alone(scratch) {
         return Ok(Outcome::Resource);
     }
-    target.clear();
     let mut search = Search { archive, head, key, target, scratch, text };
     if found { search.found(path) } else { search.missing(path) }
 }

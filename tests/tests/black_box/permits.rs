@@ -136,6 +136,32 @@ fn a_client_that_holds_all_permits_loses_connections_to_others() {
     }
 }
 
+/// Of several clients none holds most of the connections, whatever they hold together.
+#[test]
+fn clients_that_hold_all_permits_together_lose_connections_to_others() {
+    const HOLDERS: [Ipv4Addr; 3] =
+        [HOLDER, Ipv4Addr::new(127, 0, 0, 3), Ipv4Addr::new(127, 0, 0, 4)];
+    let permits = PERMITS.to_string();
+    for io in Io::BOTH {
+        let served = Served::start(io, &["--max-connections", &permits]);
+        let holders = HOLDERS.iter().cycle().take(PERMITS + 8);
+        let held: Vec<_> = holders
+            .filter_map(|holder| {
+                let peer = served.peer(Protocol::Http1).reached_from(*holder);
+                let mut connection = Connection::try_to(&peer).ok()?;
+                connection.send_if_open(b"GET /large.bin HTTP/1.1\r\nHost: a\r\n\r\n");
+                Some(connection)
+            })
+            .collect();
+        assert!(held.len() >= PERMITS, "over {io:?}");
+        for _ in 0..NEWCOMERS {
+            served.is_answered(Protocol::Http1);
+        }
+        drop(held);
+        served.server.stop();
+    }
+}
+
 /// `--max-connections-per-client`: over all protocols and workers, and for one client only.
 #[test]
 fn a_client_holds_as_many_connections_as_it_may() {

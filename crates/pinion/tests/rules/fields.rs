@@ -47,7 +47,7 @@ const REDIRECTS: &str = "\
 
 /// Requests by method, path and a field, the status of each, and the path of the page that a
 /// rewrite sends.
-const REQUESTS: [(&str, &str, &str, u16, &str); 34] = [
+const REQUESTS: [(&str, &str, &str, u16, &str); 38] = [
     ("GET", "/", "", 200, ""),
     ("GET", "/d/b.css", "", 200, ""),
     ("HEAD", "/d/b.css", "", 200, ""),
@@ -77,7 +77,11 @@ const REQUESTS: [(&str, &str, &str, u16, &str); 34] = [
     ("GET", "/d/start", "", 200, "/e/x.txt"),
     ("GET", "/d/start/", "", 200, "/e/x.txt"),
     ("GET", "/d/start", "If-None-Match: *", 304, "/e/x.txt"),
-    ("GET", "/d/start", "Range: bytes=99-", 416, ""),
+    ("GET", "/d/start", "Range: bytes=99-", 416, "/e/x.txt"),
+    ("GET", "/d/start", "If-Match: \"x\"", 412, "/e/x.txt"),
+    ("POST", "/d/start", "", 405, "/e/x.txt"),
+    ("OPTIONS", "/d/start", "", 204, "/e/x.txt"),
+    ("OPTIONS", "/b/b", "", 204, "/d/e/b"),
     ("GET", "/exact", "Range: bytes=0-1", 206, "/d/b.css"),
     ("GET", "/b/b", "", 200, "/d/e/b"),
     ("GET", "/b/none.css", "", 404, "/d/e/none.css"),

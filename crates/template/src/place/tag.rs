@@ -74,6 +74,8 @@ const LOADING: &[(&[u8], &[&[u8]])] = &[
     (b"object", &[b"archive", b"classid", b"codebase", b"data"]),
     (b"portal", &[b"src"]),
     (b"script", &[b"href", b"src"]),
+    (b"turbo-frame", &[b"src"]),
+    (b"turbo-stream-source", &[b"src"]),
 ];
 
 /// Elements of SVG that change an attribute of another one, such as the `href` of a link.
@@ -84,7 +86,16 @@ const ANIMATIONS: &[&[u8]] =
 const ANIMATED: &[&[u8]] = &[b"by", b"from", b"to", b"values"];
 
 /// Attributes of any element from which htmx loads a part of the page.
-const FETCHING: &[&[u8]] = &[b"hx-delete", b"hx-get", b"hx-patch", b"hx-post", b"hx-put"];
+const FETCHING: &[&[u8]] = &[
+    b"hx-delete",
+    b"hx-get",
+    b"hx-patch",
+    b"hx-post",
+    b"hx-put",
+    b"sse-connect",
+    b"up-href",
+    b"ws-connect",
+];
 
 impl Tag {
     /// Whether its name, without a prefix, is one of these.

@@ -191,6 +191,10 @@ const LOADING: &[&str] = &[
     "<button formaction='URL'>",
     "<input type=submit formaction='URL'>",
     "<div hx-get='URL'>",
+    "<div sse-connect='URL'>",
+    "<div data-ws-connect='URL'>",
+    "<a up-href='URL'>",
+    "<turbo-frame src='URL'>",
     "<div data-hx-post='URL'>",
     "<h#[[1]] src='URL'>",
 ];
