@@ -34,8 +34,8 @@ pub(crate) fn error<'x>(
     Prepared { shared, ..answer }
 }
 
-/// The page at the path that a rewrite leads to, in `target` unless it is empty: it is not sent, but
-/// its rules apply.
+/// The page at the path that a rewrite leads to, in `target` unless it is empty: it is not sent,
+/// but its rules apply.
 fn missing_page(target: &[u8]) -> SentPage<'_> {
     SentPage { path: target, is_stored: false }
 }
