@@ -210,8 +210,10 @@ fn editions_stand_for_their_bytes() {
     let mut found = Vec::new();
     for (method, levels, edition, _) in EDITIONS {
         let mut hasher = blake3::Hasher::new();
+        // Zopfli takes a hundred times as long as the others.
+        let contents = if method == Method::Zopfli { &contents[..4] } else { &contents[..] };
         for level in levels {
-            for content in &contents {
+            for content in contents {
                 let choice = CodingLevel { method, level };
                 let encoded = Encoders::default().encode(choice, content);
                 hasher.update(&encoded.map_or([0; 32], |encoded| encoded.digest.0));
