@@ -52,12 +52,9 @@ pub fn if_range_holds(
     now: UnixSeconds,
 ) -> bool {
     let Some(value) = head.value(KnownField::IfRange) else { return true };
-    !head.known.repeated(KnownField::IfRange) && is_current(value, validators, now)
-}
-
-/// Whether the value of `If-Range`, an entity tag or a date, is that of the representation.
-#[must_use]
-pub fn is_current(value: &[u8], validators: &Validators<'_>, now: UnixSeconds) -> bool {
+    if head.known.repeated(KnownField::IfRange) {
+        return false;
+    }
     match entity_tag(value) {
         Some((tag, b"")) => !tag.weak && Some(tag.opaque) == validators.etag,
         Some(_) => false,

@@ -91,11 +91,6 @@ impl Request {
         matches!(self.part(&self.method), b"GET" | b"HEAD")
     }
 
-    /// Whether its method is GET.
-    pub(crate) fn is_get(&self) -> bool {
-        self.part(&self.method) == b"GET"
-    }
-
     /// The method and the target, for the log.
     pub(crate) fn shown(&self) -> String {
         let text = |range| String::from_utf8_lossy(self.part(range)).into_owned();

@@ -204,66 +204,6 @@ fn a_file_that_the_client_has_is_not_sent_again() {
     });
 }
 
-/// RFC 9110 §14.2, §13.1.5, §15.5.17.
-#[test]
-fn a_part_of_a_file_is_sent_to_whoever_asks_for_it() {
-    let site = Site::new();
-    let content = noise(200_000);
-    site.folder.write("data/parts.bin", &content);
-    let file = fs::File::options().write(true).open(site.folder.join("data/parts.bin"));
-    let long_ago = UNIX_EPOCH + Duration::from_secs(1_000_000_000);
-    file.expect("a file").set_modified(long_ago).expect("a time");
-    site.folder.write("data/empty.bin", "");
-    site.in_every_way(|server| {
-        let path = "/send/data/parts.bin";
-        let whole = server.get(path);
-        assert_eq!(whole.field("Accept-Ranges"), Some("bytes"));
-        let tag = whole.field("ETag").expect("a tag").to_owned();
-        let date = whole.field("Last-Modified").expect("a date").to_owned();
-        let (weak, other) = (format!("W/{tag}"), "\"other\"".to_owned());
-        let early = "Thu, 01 Jan 1970 00:00:00 GMT".to_owned();
-        for (asked, condition, part) in [
-            ("bytes=0-0", None, Some(0..1)),
-            ("bytes=10-99999", None, Some(10..100_000)),
-            ("bytes=150000-", None, Some(150_000..200_000)),
-            ("bytes=-7", None, Some(199_993..200_000)),
-            ("bytes=5-999999", None, Some(5..200_000)),
-            // Parts that touch are one.
-            ("bytes=0-9,10-19", None, Some(0..20)),
-            ("bytes=0-9", Some(&tag), Some(0..10)),
-            ("bytes=0-9", Some(&date), Some(0..10)),
-            ("bytes=0-9", Some(&weak), None),
-            ("bytes=0-9", Some(&other), None),
-            ("bytes=0-9", Some(&early), None),
-            ("bytes=0-9,20-29", None, None),
-            ("bytes=9-1", None, None),
-            ("lines=0-9", None, None),
-        ] {
-            let mut request = Request::get(path).field("Range", asked);
-            if let Some(condition) = condition {
-                request = request.field("If-Range", condition);
-            }
-            let response = server.exchange(&request);
-            let range =
-                part.as_ref().map(|part| format!("bytes {}-{}/200000", part.start, part.end - 1));
-            assert_eq!(response.field("Content-Range"), range.as_deref(), "{asked} {condition:?}");
-            assert_eq!(response.status, if part.is_some() { 206 } else { 200 }, "{asked}");
-            let expected = &content[part.unwrap_or(0..content.len())];
-            assert!(response.body == expected, "{asked}: {} bytes", response.body.len());
-            assert_eq!(response.field("ETag"), Some(&*tag));
-        }
-        let beyond = server.exchange(&Request::get(path).field("Range", "bytes=200000-"));
-        assert_eq!((beyond.status, beyond.body.len()), (416, 0));
-        assert_eq!(beyond.field("Content-Range"), Some("bytes */200000"));
-        let known = Request::get(path).field("Range", "bytes=0-9").field("If-None-Match", &tag);
-        assert_eq!(server.exchange(&known).status, 304);
-        let posted = Request::new("POST", path).field("Range", "bytes=0-9").body(b"");
-        assert_eq!(server.exchange(&posted).status, 200);
-        let empty = Request::get("/send/data/empty.bin").field("Range", "bytes=0-9");
-        assert_eq!(server.exchange(&empty).status, 200);
-    });
-}
-
 #[test]
 fn a_file_is_compressed_for_who_likes_it() {
     let site = Site::new();

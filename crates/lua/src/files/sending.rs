@@ -5,11 +5,7 @@ use std::fs::File;
 use std::os::unix::fs::{FileExt, MetadataExt};
 use std::sync::{Arc, OnceLock};
 
-use pinion_http::conditional::{self, Validators};
 use pinion_http::date::{self, UnixSeconds};
-use pinion_http::h1::encode;
-use pinion_http::prepared::ContentRange;
-use pinion_http::range::{self, ByteRange, Ranges};
 
 use super::{Folders, of};
 use crate::answer::Answer;
@@ -34,9 +30,7 @@ pub(crate) struct Source {
 pub(crate) struct Sending {
     /// Set by the thread that opens it.
     source: Arc<OnceLock<Source>>,
-    /// The part of it that the request asks for, or all of it.
-    part: Option<ByteRange>,
-    /// What has been sent of that, in bytes.
+    /// What has been sent of it, in bytes.
     sent_bytes: u64,
 }
 
@@ -72,14 +66,13 @@ impl Sending {
 
     /// The length of the content; none where no file was opened.
     pub(crate) fn bytes(&self) -> Option<u64> {
-        let size = self.source.get()?.size;
-        Some(self.part.map_or(size, |part| part.bytes()))
+        self.source.get().map(|source| source.size)
     }
 
     /// Reads the next piece; none when all of it has been sent.
     pub(crate) fn next(&self) -> Option<Job> {
-        let left = self.bytes()?.checked_sub(self.sent_bytes).filter(|&left| left > 0)?;
-        let at = self.part.map_or(0, |part| part.first) + self.sent_bytes;
+        let at = self.sent_bytes;
+        let left = self.bytes()?.checked_sub(at).filter(|&left| left > 0)?;
         let source = Arc::clone(&self.source);
         Some(Job::new(move || match source.get() {
             Some(source) => source.piece(at, left.min(FILE_PIECE_BYTES) as usize),
@@ -92,13 +85,12 @@ impl Sending {
         self.sent_bytes += bytes;
     }
 
-    /// Gives an answer the fields of the file, or says that nothing of it is to be sent: false,
-    /// with the status 304 if the client has it, or 416 if it has no such part.
+    /// Gives an answer the fields of the file, or says that the client has it: false.
     ///
     /// # Errors
     /// What is wrong with what the script says.
     pub(crate) fn describe(
-        &mut self,
+        &self,
         name: &[u8],
         said: &Said<'_>,
         folders: &Folders,
@@ -106,8 +98,7 @@ impl Sending {
         answer: &mut Answer,
         now: UnixSeconds,
     ) -> Result<bool, String> {
-        let source = Arc::clone(&self.source);
-        let Some(source) = source.get() else {
+        let Some(source) = self.source.get() else {
             return Err("no file is open".to_owned());
         };
         if let Some(media_type) = said.media_type {
@@ -124,36 +115,13 @@ impl Sending {
             answer.field(b"ETag", tag.as_bytes(), true)?;
         }
         answer.field(b"Last-Modified", &date::format(source.modified), true)?;
-        if answer.status != 200 || !request.only_reads() {
-            return Ok(true);
-        }
-        if is_known(request, tag.as_deref(), source.modified, now) {
+        let is_unchanged = answer.status == 200
+            && request.only_reads()
+            && is_known(request, tag.as_deref(), source.modified, now);
+        if is_unchanged {
             answer.status = 304;
-            return Ok(false);
         }
-        answer.field(b"Accept-Ranges", b"bytes", true)?;
-        let Some(range) = asked_range(request, source, tag.as_deref(), now) else {
-            return Ok(true);
-        };
-        let mut content_range = Vec::new();
-        match range {
-            Ok(ByteRange { first, last }) => {
-                let range = ContentRange::Bytes { first, last, total: source.size };
-                encode::content_range(&mut content_range, range);
-                answer.status = 206;
-                self.part = Some(ByteRange { first, last });
-            }
-            Err(NoSuchPart) => {
-                let range = ContentRange::Unsatisfied { total: source.size };
-                encode::content_range(&mut content_range, range);
-                answer.status = 416;
-                for of_content in [&b"ETag"[..], b"Last-Modified", b"Content-Disposition"] {
-                    answer.remove(of_content);
-                }
-            }
-        }
-        answer.field(b"Content-Range", &content_range, true)?;
-        Ok(answer.status == 206)
+        Ok(!is_unchanged)
     }
 }
 
@@ -176,35 +144,6 @@ impl Source {
 
 /// Longer than the tick of any file system's clock.
 const SETTLED_AFTER_SECONDS: i64 = 2;
-
-/// No range that a client asks for has a byte of the file.
-struct NoSuchPart;
-
-/// The part of the file that a request asks for (RFC 9110 §14.2), if it asks for one, and if the
-/// client has another part of the same state (§13.1.5). Of several parts the whole is sent, as the
-/// RFC allows.
-fn asked_range(
-    request: &Request,
-    source: &Source,
-    tag: Option<&str>,
-    now: UnixSeconds,
-) -> Option<Result<ByteRange, NoSuchPart>> {
-    let asked = request.only_field(b"range").filter(|_| request.is_get())?;
-    let etag = tag.map(|tag| tag.trim_matches('"').as_bytes());
-    let validators = Validators { etag, last_modified: Some(source.modified) };
-    let condition = request.only_field(b"if-range");
-    if !condition.is_none_or(|value| conditional::is_current(value, &validators, now)) {
-        return None;
-    }
-    match range::parse(asked, source.size) {
-        Ranges::Ignore => None,
-        Ranges::Unsatisfiable => Some(Err(NoSuchPart)),
-        Ranges::Satisfiable(set) => match set.as_slice() {
-            [range] => Some(Ok(*range)),
-            _ => None,
-        },
-    }
-}
 
 /// Whether the client has the file as it is (RFC 9110 §13.1.2 and §13.1.3).
 fn is_known(request: &Request, tag: Option<&str>, modified: UnixSeconds, now: UnixSeconds) -> bool {

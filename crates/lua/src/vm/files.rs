@@ -81,7 +81,7 @@ fn sending(lua: &Lua, host: &Rc<Host>, table: &Table) -> Result<()> {
         let (id, path, media_type, download) = arguments;
         let mut tasks = of.tasks.borrow_mut();
         let Some(task) = tasks.get(id) else { return Ok((None, Some(OVER.to_owned()))) };
-        let Some(sending) = &mut task.sending else {
+        let Some(sending) = task.sending.clone() else {
             return Ok((None, Some("no file is open".to_owned())));
         };
         let (media_type, download) = (
