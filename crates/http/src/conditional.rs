@@ -5,7 +5,7 @@ use crate::field::KnownField;
 use crate::grammar::trim;
 use crate::limits::LIST_MEMBERS_MAX;
 use crate::method::Method;
-use crate::request::RequestHead;
+use crate::request::ConditionalRequest;
 
 /// What the selected representation is compared by. It exists: the preconditions of a resource
 /// that does not are not evaluated (RFC 9110 §13.2.1).
@@ -33,8 +33,12 @@ pub enum Verdict {
 /// [`if_range_holds`]. `now` only tells the century of a two-digit year.
 #[inline]
 #[must_use]
-pub fn evaluate(head: &RequestHead<'_>, validators: &Validators<'_>, now: UnixSeconds) -> Verdict {
-    if head.known.has_any(&PRECONDITIONS) {
+pub fn evaluate(
+    head: &impl ConditionalRequest,
+    validators: &Validators<'_>,
+    now: UnixSeconds,
+) -> Verdict {
+    if head.has_any(&PRECONDITIONS) {
         evaluate_present(head, validators, now)
     } else {
         Verdict::Proceed
@@ -47,12 +51,12 @@ pub fn evaluate(head: &RequestHead<'_>, validators: &Validators<'_>, now: UnixSe
 /// `now` (RFC 9110 §8.8.2.2); it must be the very date of `Last-Modified`.
 #[must_use]
 pub fn if_range_holds(
-    head: &RequestHead<'_>,
+    head: &impl ConditionalRequest,
     validators: &Validators<'_>,
     now: UnixSeconds,
 ) -> bool {
-    let Some(value) = head.value(KnownField::IfRange) else { return true };
-    if head.known.repeated(KnownField::IfRange) {
+    let Some(value) = head.first_value(KnownField::IfRange) else { return true };
+    if head.is_repeated(KnownField::IfRange) {
         return false;
     }
     match entity_tag(value) {
@@ -78,17 +82,17 @@ const PRECONDITIONS: [KnownField; 4] = [
 const STRONG_AFTER_SECONDS: i64 = 1;
 
 fn evaluate_present(
-    head: &RequestHead<'_>,
+    head: &impl ConditionalRequest,
     validators: &Validators<'_>,
     now: UnixSeconds,
 ) -> Verdict {
     // RFC 9110 §13.2.1: no precondition on methods that select no representation.
-    if matches!(head.method, Method::Connect | Method::Options | Method::Trace) {
+    if matches!(head.method(), Method::Connect | Method::Options | Method::Trace) {
         return Verdict::Proceed;
     }
-    let reads = matches!(head.method, Method::Get | Method::Head);
+    let reads = matches!(head.method(), Method::Get | Method::Head);
 
-    if head.known.has(KnownField::IfMatch) {
+    if head.has_field(KnownField::IfMatch) {
         if !names_tag(head, KnownField::IfMatch, validators.etag, Comparison::Strong) {
             return Verdict::PreconditionFailed;
         }
@@ -99,7 +103,7 @@ fn evaluate_present(
         return Verdict::PreconditionFailed;
     }
 
-    if head.known.has(KnownField::IfNoneMatch) {
+    if head.has_field(KnownField::IfNoneMatch) {
         if names_tag(head, KnownField::IfNoneMatch, validators.etag, Comparison::Weak) {
             return if reads { Verdict::NotModified } else { Verdict::PreconditionFailed };
         }
@@ -114,11 +118,15 @@ fn evaluate_present(
 }
 
 /// The date of a field. One that came twice, or is no date, counts as absent (RFC 9110 §13.1.3).
-fn date_of(head: &RequestHead<'_>, field: KnownField, now: UnixSeconds) -> Option<UnixSeconds> {
-    if head.known.repeated(field) {
+fn date_of(
+    head: &impl ConditionalRequest,
+    field: KnownField,
+    now: UnixSeconds,
+) -> Option<UnixSeconds> {
+    if head.is_repeated(field) {
         return None;
     }
-    date::parse(head.value(field)?, now)
+    date::parse(head.first_value(field)?, now)
 }
 
 /// How two entity tags are compared (RFC 9110 §8.8.3.2).
@@ -131,13 +139,13 @@ enum Comparison {
 /// Whether the field is `*` or has a tag that equals that of the representation. What follows a
 /// malformed member of a line is not looked at.
 fn names_tag(
-    head: &RequestHead<'_>,
+    head: &impl ConditionalRequest,
     field: KnownField,
     etag: Option<&[u8]>,
     comparison: Comparison,
 ) -> bool {
     let mut members = 0;
-    for value in head.values(field) {
+    for value in head.all_values(field) {
         if trim(value) == b"*" {
             return true;
         }

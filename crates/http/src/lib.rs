@@ -21,6 +21,7 @@
 //! | `Accept-Encoding`, `Accept` | [`negotiate`] | which representation the client gets |
 //! | `If-…` fields and validators | [`conditional`] | proceed, 304 or 412 |
 //! | `Range` and a length | [`range`] | the byte ranges to send |
+//! | several byte ranges | [`byteranges`] | the text around them in one body |
 //! | [`prepared::Prepared`] | [`h1::encode`], [`hpack`], [`qpack`] | the bytes of a response head |
 //! | seconds since 1970 | [`mod@date`] | the date of a field, and back |
 //!
@@ -31,6 +32,7 @@
 
 pub mod binary_head;
 pub mod budget;
+pub mod byteranges;
 pub mod coding;
 pub mod conditional;
 pub mod date;

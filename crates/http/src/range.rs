@@ -3,7 +3,7 @@
 use crate::field::KnownField;
 use crate::limits::RANGES_MAX;
 use crate::method::Method;
-use crate::request::RequestHead;
+use crate::request::ConditionalRequest;
 
 /// A range of bytes, both ends included; `first <= last`, and both are within the representation.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -97,9 +97,9 @@ impl Eq for RangeSet {}
 /// about ([`crate::conditional::if_range_holds`]).
 #[inline]
 #[must_use]
-pub fn requested(head: &RequestHead<'_>, length: u64) -> Ranges {
-    match head.value(KnownField::Range) {
-        Some(value) if head.method == Method::Get && !head.known.repeated(KnownField::Range) => {
+pub fn requested(head: &impl ConditionalRequest, length: u64) -> Ranges {
+    match head.first_value(KnownField::Range) {
+        Some(value) if head.method() == Method::Get && !head.is_repeated(KnownField::Range) => {
             parse(value, length)
         }
         _ => Ranges::Ignore,

@@ -59,6 +59,63 @@ impl<'h> RequestHead<'h> {
     }
 }
 
+/// The part of a request that preconditions (RFC 9110 §13) and ranges (RFC 9110 §14) are read from.
+/// Heads have it, and so have copies of heads that outlive them.
+pub trait ConditionalRequest {
+    /// Returns the method.
+    fn method(&self) -> Method;
+    /// Returns the value of the first line of a field.
+    fn first_value(&self, field: KnownField) -> Option<&[u8]>;
+    /// Returns the values of all lines of a field.
+    fn all_values(&self, field: KnownField) -> impl Iterator<Item = &[u8]>;
+    /// Returns whether a field came in more than one line.
+    fn is_repeated(&self, field: KnownField) -> bool;
+
+    /// Returns whether a field came at all.
+    #[inline]
+    fn has_field(&self, field: KnownField) -> bool {
+        self.first_value(field).is_some()
+    }
+
+    /// Returns whether any of the fields came.
+    #[inline]
+    fn has_any(&self, fields: &[KnownField]) -> bool {
+        fields.iter().any(|&field| self.has_field(field))
+    }
+}
+
+impl ConditionalRequest for RequestHead<'_> {
+    #[inline]
+    fn method(&self) -> Method {
+        self.method
+    }
+
+    #[inline]
+    fn first_value(&self, field: KnownField) -> Option<&[u8]> {
+        self.value(field)
+    }
+
+    #[inline]
+    fn all_values(&self, field: KnownField) -> impl Iterator<Item = &[u8]> {
+        self.values(field)
+    }
+
+    #[inline]
+    fn is_repeated(&self, field: KnownField) -> bool {
+        self.known.repeated(field)
+    }
+
+    #[inline]
+    fn has_field(&self, field: KnownField) -> bool {
+        self.known.has(field)
+    }
+
+    #[inline]
+    fn has_any(&self, fields: &[KnownField]) -> bool {
+        self.known.has_any(fields)
+    }
+}
+
 /// How the content of a request is framed (RFC 9112 §6.3).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Framing {

@@ -126,6 +126,12 @@ impl Answer {
         self.has_type &= !name.eq_ignore_ascii_case(b"content-type");
     }
 
+    /// Returns the value of the first field of a name.
+    pub(crate) fn value(&self, name: &[u8]) -> Option<Vec<u8>> {
+        let line = lines(&self.lines).find(|line| is_named(line, name))?;
+        line.get(name.len() + 1..).map(|value| value.trim_ascii().to_vec())
+    }
+
     /// All lines of the head: what the site has by default, unless the script said otherwise, and
     /// what the script said.
     pub(crate) fn head_lines(&self, defaults: &[u8], into: &mut Vec<u8>) {

@@ -2,7 +2,9 @@
 //! handler waits.
 
 use mlua::{Lua, LuaString, Result, Table, Value};
-use pinion_http::request::{Framing, RequestHead};
+use pinion_http::field::KnownField;
+use pinion_http::method::Method;
+use pinion_http::request::{ConditionalRequest, Framing, RequestHead};
 use pinion_http::target::{Scheme, decode_path};
 use pinion_http::version::Version;
 use std::net::SocketAddr;
@@ -73,10 +75,9 @@ impl Request {
 
     /// The value of a field that has to be there once; empty when it is there more often.
     pub(crate) fn only_field(&self, name: &[u8]) -> Option<&[u8]> {
-        let mut lines =
-            self.fields.iter().filter(|line| self.part(&line[0]).eq_ignore_ascii_case(name));
-        let line = lines.next()?;
-        Some(if lines.next().is_none() { self.part(&line[1]) } else { b"" })
+        let mut values = self.values_of(name);
+        let value = values.next()?;
+        Some(if values.next().is_none() { value } else { b"" })
     }
 
     /// The values of all fields of a name.
@@ -201,6 +202,24 @@ impl Request {
             }
         }
         Ok(cookies)
+    }
+}
+
+impl ConditionalRequest for Request {
+    fn method(&self) -> Method {
+        Method::from_token(self.part(&self.method))
+    }
+
+    fn first_value(&self, field: KnownField) -> Option<&[u8]> {
+        self.all_values(field).next()
+    }
+
+    fn all_values(&self, field: KnownField) -> impl Iterator<Item = &[u8]> {
+        self.values_of(field.name().as_bytes())
+    }
+
+    fn is_repeated(&self, field: KnownField) -> bool {
+        self.all_values(field).nth(1).is_some()
     }
 }
 

@@ -2,9 +2,9 @@
 
 use core::ops::Range;
 
-use pinion_http::h1::encode;
+use pinion_http::byteranges;
 use pinion_http::limits::RANGES_MAX;
-use pinion_http::prepared::{ContentRange, Piece, Prepared, PreparedBody};
+use pinion_http::prepared::{Piece, Prepared, PreparedBody};
 use pinion_http::range::ByteRange;
 
 use crate::resource::{Selected, part};
@@ -22,19 +22,19 @@ pub(crate) fn answer<'x>(
     pieces: &'x mut Pieces<'x>,
 ) -> Prepared<'x> {
     text.clear();
-    text.extend_from_slice(b"multipart/byteranges; boundary=");
-    text.extend_from_slice(selected.representation.etag());
+    let (boundary, total) = (selected.representation.etag(), selected.representation.bytes());
+    byteranges::write_type(text, boundary);
     let type_end = text.len();
     let mut headings: [Range<usize>; RANGES_MAX] = core::array::from_fn(|_| 0..0);
     let mut content_length = 0;
     for (heading, range) in headings.iter_mut().zip(ranges) {
         let start = text.len();
-        write_heading(text, selected, *range);
+        byteranges::write_heading(text, boundary, selected.shared.type_line(), *range, total);
         *heading = start..text.len();
         content_length += heading.len() as u64 + range.bytes();
     }
     let end = text.len();
-    write_delimiter(text, selected, b"--\r\n");
+    byteranges::write_end(text, boundary);
     content_length += (text.len() - end) as u64;
 
     let text: &'x [u8] = text;
@@ -54,23 +54,4 @@ pub(crate) fn answer<'x>(
         body: PreparedBody::Archive(slots.get(..count).unwrap_or_default()),
         ..answer
     }
-}
-
-/// The delimiter and the fields of one part.
-fn write_heading(text: &mut Vec<u8>, selected: &Selected<'_>, range: ByteRange) {
-    let ByteRange { first, last } = range;
-    let total = selected.representation.bytes();
-    write_delimiter(text, selected, b"\r\n");
-    text.extend_from_slice(selected.shared.type_line());
-    text.extend_from_slice(b"Content-Range: ");
-    encode::content_range(text, ContentRange::Bytes { first, last, total });
-    text.extend_from_slice(b"\r\n\r\n");
-}
-
-/// RFC 2046 §5.1.1: the line break before a delimiter belongs to it, and may stand before the
-/// first one too.
-fn write_delimiter(text: &mut Vec<u8>, selected: &Selected<'_>, end: &[u8]) {
-    text.extend_from_slice(b"\r\n--");
-    text.extend_from_slice(selected.representation.etag());
-    text.extend_from_slice(end);
 }

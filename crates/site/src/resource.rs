@@ -130,7 +130,8 @@ fn conditional_answer<'x>(
     buffers: ResponseBuffers<'x>,
     pieces: &'x mut Pieces<'x>,
 ) -> Prepared<'x> {
-    let Question { archive, head, now } = question;
+    let Question { archive, now, .. } = question;
+    let head = question.head;
     let verdict = conditional::evaluate(head, validators, *now);
     if verdict == Verdict::PreconditionFailed {
         return generated::error(question, 412, buffers);

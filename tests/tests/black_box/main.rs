@@ -49,6 +49,7 @@ mod lua_handlers;
 mod lua_modes;
 mod lua_pages;
 mod lua_passwords;
+mod lua_ranges;
 mod lua_reload;
 mod lua_requests;
 mod lua_shared;

@@ -1,11 +1,17 @@
 //! A file as the content of an answer: its fields, and its pieces.
 
+use std::collections::VecDeque;
 use std::fmt::Write as _;
 use std::fs::File;
 use std::os::unix::fs::{FileExt, MetadataExt};
 use std::sync::{Arc, OnceLock};
 
+use pinion_http::byteranges;
+use pinion_http::conditional::{self, Validators, Verdict};
 use pinion_http::date::{self, UnixSeconds};
+use pinion_http::h1::encode;
+use pinion_http::prepared::ContentRange;
+use pinion_http::range::{self, ByteRange, Ranges};
 
 use super::{Folders, of};
 use crate::answer::Answer;
@@ -25,13 +31,42 @@ pub(crate) struct Source {
     state: String,
 }
 
-/// The file that a request is answered with, and how far it has been sent.
-#[derive(Debug, Default, Clone)]
+/// The file that a request is answered with, and what is left to send of it.
+#[derive(Debug, Default)]
 pub(crate) struct Sending {
     /// Set by the thread that opens it.
     source: Arc<OnceLock<Source>>,
-    /// What has been sent of it, in bytes.
-    sent_bytes: u64,
+    /// What is left to send, in this order.
+    parts: VecDeque<Part>,
+}
+
+/// A part of the content of a response.
+#[derive(Debug, PartialEq)]
+enum Part {
+    /// The text around the ranges of a multipart body.
+    Text(Vec<u8>),
+    /// So many bytes of the file, from this position on.
+    File { at: u64, bytes: u64 },
+}
+
+impl Part {
+    fn bytes(&self) -> u64 {
+        match self {
+            Self::Text(text) => text.len() as u64,
+            Self::File { bytes, .. } => *bytes,
+        }
+    }
+}
+
+/// What a client gets of a file.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Sent {
+    /// All of it.
+    Whole,
+    /// Ranges of it.
+    Ranges,
+    /// Nothing: the status says why.
+    Nothing,
 }
 
 /// What a script says about the file it sends.
@@ -64,105 +99,229 @@ impl Sending {
         })
     }
 
-    /// The length of the content; none where no file was opened.
+    /// Returns the number of bytes that are left to send; none where no file was opened.
     pub(crate) fn bytes(&self) -> Option<u64> {
-        self.source.get().map(|source| source.size)
+        self.source.get().map(|_| self.parts.iter().map(Part::bytes).sum())
     }
 
     /// Reads the next piece; none when all of it has been sent.
     pub(crate) fn next(&self) -> Option<Job> {
-        let at = self.sent_bytes;
-        let left = self.bytes()?.checked_sub(at).filter(|&left| left > 0)?;
+        let (mut text, mut range) = (Vec::new(), None);
+        for part in &self.parts {
+            match part {
+                Part::Text(more) => text.extend_from_slice(more),
+                Part::File { at, bytes } => {
+                    range = Some((*at, (*bytes).min(FILE_PIECE_BYTES) as usize));
+                    break;
+                }
+            }
+        }
+        if range.is_none() && text.is_empty() {
+            return None;
+        }
         let source = Arc::clone(&self.source);
-        Some(Job::new(move || match source.get() {
-            Some(source) => source.piece(at, left.min(FILE_PIECE_BYTES) as usize),
-            None => Err("the file is not open".to_owned()),
+        Some(Job::new(move || match (source.get(), range) {
+            (Some(source), Some((at, bytes))) => source.piece(text, at, bytes),
+            (Some(_), None) => Ok(Plain::Bytes(text)),
+            (None, _) => Err("the file is not open".to_owned()),
         }))
     }
 
     /// So many bytes more have been sent.
-    pub(crate) fn sent(&mut self, bytes: u64) {
-        self.sent_bytes += bytes;
+    pub(crate) fn sent(&mut self, mut sent: u64) {
+        while let Some(part) = self.parts.front_mut() {
+            if part.bytes() <= sent {
+                sent -= part.bytes();
+                self.parts.pop_front();
+                continue;
+            }
+            match part {
+                Part::Text(text) => drop(text.drain(..sent as usize)),
+                Part::File { at, bytes } => (*at, *bytes) = (*at + sent, *bytes - sent),
+            }
+            return;
+        }
     }
 
-    /// Gives an answer the fields of the file, or says that the client has it: false.
+    /// Gives a response the fields of the file, and decides what of it is sent: the preconditions
+    /// and ranges of a request are those of a file that is published (RFC 9110 §13.2.2), as far as
+    /// the script has left the status at 200.
     ///
     /// # Errors
     /// What is wrong with what the script says.
     pub(crate) fn describe(
-        &self,
+        &mut self,
         name: &[u8],
         said: &Said<'_>,
         folders: &Folders,
         request: &Request,
         answer: &mut Answer,
         now: UnixSeconds,
-    ) -> Result<bool, String> {
+    ) -> Result<Sent, String> {
         let Some(source) = self.source.get() else {
             return Err("no file is open".to_owned());
         };
-        if let Some(media_type) = said.media_type {
-            answer.field(b"Content-Type", media_type, true)?;
-        } else if !answer.has_type() {
-            let known = folders.0.media_type.and_then(|of| of(&String::from_utf8_lossy(name)));
-            answer.field(b"Content-Type", known.as_deref().unwrap_or(UNKNOWN).as_bytes(), true)?;
+        let (total, tag) = (source.size, source.tag(now));
+        let is_selected = answer.status == 200 && request.only_reads();
+        let validators = Validators {
+            etag: tag.as_deref().map(str::as_bytes),
+            // RFC 9110 §8.8.2.1: no date later than that of the message.
+            last_modified: Some(source.modified).filter(|modified| *modified <= now),
+        };
+        let (verdict, ranges) = match is_selected {
+            true => asked(request, &validators, total, now),
+            false => (Verdict::Proceed, Ranges::Ignore),
+        };
+        if verdict == Verdict::PreconditionFailed {
+            return Ok(refuse(answer, 412));
         }
+        if ranges == Ranges::Unsatisfiable {
+            refuse(answer, 416);
+            set_content_range(answer, ContentRange::Unsatisfied { total })?;
+            return Ok(Sent::Nothing);
+        }
+        let kind = set_type(name, said, folders, answer)?;
         if let Some(download) = said.download {
             answer.field(b"Content-Disposition", &disposition(download), true)?;
         }
-        let tag = source.tag(now);
         if let Some(tag) = &tag {
-            answer.field(b"ETag", tag.as_bytes(), true)?;
+            answer.field(b"ETag", format!("\"{tag}\"").as_bytes(), true)?;
         }
-        answer.field(b"Last-Modified", &date::format(source.modified), true)?;
-        let is_unchanged = answer.status == 200
-            && request.only_reads()
-            && is_known(request, tag.as_deref(), source.modified, now);
-        if is_unchanged {
+        if let Some(modified) = validators.last_modified {
+            answer.field(b"Last-Modified", &date::format(modified), true)?;
+        }
+        if is_selected {
+            answer.field(b"Accept-Ranges", b"bytes", true)?;
+        }
+        if verdict == Verdict::NotModified {
             answer.status = 304;
+            return Ok(Sent::Nothing);
         }
-        Ok(!is_unchanged)
+        if let Ranges::Satisfiable(set) = ranges
+            && let Some(parts) = ranges_of(set.as_slice(), kind.as_deref(), total, answer)?
+        {
+            answer.status = 206;
+            self.parts = parts;
+            return Ok(Sent::Ranges);
+        }
+        // Of an empty file nothing is read.
+        let whole = Some(Part::File { at: 0, bytes: total }).filter(|_| total > 0);
+        self.parts = whole.into_iter().collect();
+        Ok(Sent::Whole)
     }
 }
 
+/// Evaluates the preconditions of a request and its ranges, as for a file that is published.
+fn asked(
+    request: &Request,
+    validators: &Validators<'_>,
+    total: u64,
+    now: UnixSeconds,
+) -> (Verdict, Ranges) {
+    let verdict = conditional::evaluate(request, validators, now);
+    let ranges = match range::requested(request, total) {
+        _ if verdict != Verdict::Proceed => Ranges::Ignore,
+        ranges if conditional::if_range_holds(request, validators, now) => ranges,
+        _ => Ranges::Ignore,
+    };
+    (verdict, ranges)
+}
+
+/// Turns a response into an error without content, which nobody stores.
+fn refuse(answer: &mut Answer, status: u16) -> Sent {
+    answer.status = status;
+    for name in [&b"Cache-Control"[..], b"Content-Type"] {
+        answer.remove(name);
+    }
+    Sent::Nothing
+}
+
+/// Sets the type of the file where the script has not, and returns what it is then.
+fn set_type(
+    name: &[u8],
+    said: &Said<'_>,
+    folders: &Folders,
+    answer: &mut Answer,
+) -> Result<Option<Vec<u8>>, String> {
+    let kind = match said.media_type {
+        Some(kind) => kind.to_vec(),
+        None if answer.has_type() => return Ok(answer.value(b"content-type")),
+        None => {
+            let known = folders.0.media_type.and_then(|of| of(&String::from_utf8_lossy(name)));
+            known.unwrap_or_else(|| UNKNOWN.to_owned()).into_bytes()
+        }
+    };
+    answer.field(b"Content-Type", &kind, true)?;
+    Ok(Some(kind))
+}
+
+fn set_content_range(answer: &mut Answer, range: ContentRange) -> Result<(), String> {
+    let mut text = Vec::new();
+    encode::content_range(&mut text, range);
+    answer.field(b"Content-Range", &text, true)
+}
+
+/// The parts of a response with some ranges, and its fields; none where the system has no random
+/// bytes for a boundary, and the whole file is sent.
+fn ranges_of(
+    ranges: &[ByteRange],
+    kind: Option<&[u8]>,
+    total: u64,
+    answer: &mut Answer,
+) -> Result<Option<VecDeque<Part>>, String> {
+    let file = |range: &ByteRange| Part::File { at: range.first, bytes: range.bytes() };
+    if let [range] = ranges {
+        let ByteRange { first, last } = *range;
+        set_content_range(answer, ContentRange::Bytes { first, last, total })?;
+        return Ok(Some(VecDeque::from([file(range)])));
+    }
+    // Nobody who has made the content can have put it there.
+    let mut random = [0; BOUNDARY_BYTES];
+    if getrandom::fill(&mut random).is_err() {
+        return Ok(None);
+    }
+    let boundary: String = random.iter().map(|byte| format!("{byte:02x}")).collect();
+    let boundary = boundary.as_bytes();
+    let type_line = kind.map(|kind| [b"Content-Type: ", kind, b"\r\n"].concat());
+    let type_line = type_line.unwrap_or_default();
+    let mut parts = VecDeque::new();
+    for range in ranges {
+        let mut heading = Vec::new();
+        byteranges::write_heading(&mut heading, boundary, &type_line, *range, total);
+        parts.extend([Part::Text(heading), file(range)]);
+    }
+    let (mut end, mut media_type) = (Vec::new(), Vec::new());
+    byteranges::write_end(&mut end, boundary);
+    parts.push_back(Part::Text(end));
+    byteranges::write_type(&mut media_type, boundary);
+    answer.field(b"Content-Type", &media_type, true)?;
+    Ok(Some(parts))
+}
+
+/// As long as an entity tag of a published file, by which its ranges are divided.
+const BOUNDARY_BYTES: usize = 16;
+
 impl Source {
-    /// Bytes of it. A file that has become shorter has none left.
-    fn piece(&self, at: u64, bytes: usize) -> Finished {
-        let mut piece = vec![0; bytes];
-        let read = self.file.read_at(&mut piece, at).map_err(|error| error.to_string())?;
-        piece.truncate(read);
+    /// Reads bytes of it, behind a text. A file that has become shorter has none left.
+    fn piece(&self, text: Vec<u8>, at: u64, bytes: usize) -> Finished {
+        let from = text.len();
+        let mut piece = text;
+        piece.resize(from + bytes, 0);
+        let read = self.file.read_at(&mut piece[from..], at).map_err(|error| error.to_string())?;
+        piece.truncate(from + read);
         Ok(Plain::Bytes(piece))
     }
 
-    /// A strong tag. A file that has just changed has none: another change within the same tick of
-    /// the file system's clock would look alike.
+    /// A strong tag, without quotes. A file that has just changed has none: another change within
+    /// the same tick of the file system's clock would look alike.
     fn tag(&self, now: UnixSeconds) -> Option<String> {
         let is_settled = now.saturating_sub(self.modified) >= SETTLED_AFTER_SECONDS;
-        is_settled.then(|| format!("\"{}\"", self.state))
+        is_settled.then(|| self.state.clone())
     }
 }
 
 /// Longer than the tick of any file system's clock.
 const SETTLED_AFTER_SECONDS: i64 = 2;
-
-/// Whether the client has the file as it is (RFC 9110 §13.1.2 and §13.1.3).
-fn is_known(request: &Request, tag: Option<&str>, modified: UnixSeconds, now: UnixSeconds) -> bool {
-    let mut is_asked = false;
-    for value in request.values_of(b"if-none-match") {
-        is_asked = true;
-        // Our tags have no commas, so that no part of another one equals one of ours.
-        let mut members = value.split(|&byte| byte == b',').map(<[u8]>::trim_ascii);
-        let is_ours = |member: &[u8]| {
-            let opaque = member.strip_prefix(b"W/").unwrap_or(member);
-            member == b"*" || tag.is_some_and(|tag| tag.as_bytes() == opaque)
-        };
-        if members.any(is_ours) {
-            return true;
-        }
-    }
-    let since = request.only_field(b"if-modified-since").and_then(|text| date::parse(text, now));
-    !is_asked && since.is_some_and(|since| modified <= since)
-}
 
 /// A browser stores the content under this name (RFC 6266). The name is made safe first.
 fn disposition(name: &[u8]) -> Vec<u8> {
@@ -187,6 +346,29 @@ fn disposition(name: &[u8]) -> Vec<u8> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    /// However a body is cut into pieces, it is sent once and in order.
+    #[test]
+    fn pieces_of_a_multipart_body_follow_each_other() {
+        for step in [1, 2, 3, 5, 7, 100] {
+            let parts = [Part::Text(b"ab".to_vec()), Part::File { at: 3, bytes: 4 }];
+            let end = Part::Text(b"c".to_vec());
+            let parts = parts.into_iter().chain([end]).collect();
+            let mut sending = Sending { parts, ..Sending::default() };
+            let mut sent = Vec::new();
+            while let Some(part) = sending.parts.front() {
+                let next = match part {
+                    Part::Text(text) => text.clone(),
+                    Part::File { at, bytes } => (*at..at + bytes).map(|at| at as u8).collect(),
+                };
+                let bytes = next.len().min(step);
+                sent.extend_from_slice(&next[..bytes]);
+                sending.sent(bytes as u64);
+            }
+            assert_eq!(sent, b"ab\x03\x04\x05\x06c", "{step}");
+            sending.sent(1);
+        }
+    }
 
     #[test]
     fn the_name_of_a_download_is_safe_and_read_by_every_browser() {

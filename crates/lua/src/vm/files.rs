@@ -8,7 +8,7 @@ use pinion_engine::clock::Now;
 
 use super::host::{Host, OVER, Outcome, or_why};
 use super::jobs::job;
-use crate::files::sending::{Said, Sending};
+use crate::files::sending::{Said, Sending, Sent};
 use crate::files::{Folders, NO_FOLDERS};
 use crate::job::{Finished, Job};
 use crate::task::TaskId;
@@ -81,7 +81,7 @@ fn sending(lua: &Lua, host: &Rc<Host>, table: &Table) -> Result<()> {
         let (id, path, media_type, download) = arguments;
         let mut tasks = of.tasks.borrow_mut();
         let Some(task) = tasks.get(id) else { return Ok((None, Some(OVER.to_owned()))) };
-        let Some(sending) = task.sending.clone() else {
+        let Some(sending) = &mut task.sending else {
             return Ok((None, Some("no file is open".to_owned())));
         };
         let (media_type, download) = (
@@ -92,7 +92,12 @@ fn sending(lua: &Lua, host: &Rc<Host>, table: &Table) -> Result<()> {
         let (request, answer) = (&task.request, &mut task.answer);
         let folders = of.work.folders.borrow();
         let now = Now::read().unix_seconds;
-        Ok(or_why(sending.describe(&path.as_bytes(), &said, &folders, request, answer, now)))
+        let sent = sending.describe(&path.as_bytes(), &said, &folders, request, answer, now);
+        if sent == Ok(Sent::Ranges) {
+            // Positions are those of the file as it is.
+            task.is_compressed = false;
+        }
+        Ok(or_why(sent.map(|sent| sent != Sent::Nothing)))
     };
     table.raw_set("describe_file", lua.create_function(describe)?)?;
     let of = Rc::clone(host);
