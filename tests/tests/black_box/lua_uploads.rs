@@ -303,6 +303,25 @@ fn what_is_too_much_or_no_form_is_refused() {
     });
 }
 
+/// What a client has done wrong is told in one line, without the stack.
+#[test]
+fn a_malformed_form_logs_no_stack() {
+    let (_folder, path) = script(SCRIPT);
+    for io in Io::BOTH {
+        let server = Start::site(&path).flags(&["--io", io.as_str(), "--workers", "1"]).start();
+        let from = server.lines().len();
+        for wrong in ["garbage", "", "--b\r\n\r\n1\r\n--b--"] {
+            assert_eq!(server.exchange(&raw("/form", wrong.as_bytes())).status, 400);
+        }
+        // What is logged behind it has come when this has.
+        assert_eq!(server.get("/not-there").status, 404);
+        let lines = server.last_words();
+        let told: Vec<_> = lines[from..].iter().filter(|line| line.contains("lua:")).collect();
+        assert_eq!(told.len(), 3, "{lines:?}");
+        assert!(told.iter().all(|line| line.contains("POST /form: ")), "{told:?}");
+    }
+}
+
 #[test]
 fn mistakes_of_a_script_are_told() {
     let (_folder, path) = script(SCRIPT);
