@@ -324,3 +324,26 @@ pub const TRACE_FRAMES_MAX: i32 = 20;
 
 /// Modules that an error names where one was not found: as many as are read.
 pub const MODULES_SHOWN_MAX: usize = 8;
+
+/// How long a stream waits until it has regained all that a request may take, in milliseconds: so
+/// it has one hundredth of a processor by and by, and events can be written for days.
+pub(crate) const STREAM_REGAIN_MS: u64 = 20_000;
+
+/// Most seconds that a route may give itself, unless `--lua-time` is longer: an upload over a slow
+/// line, or a report that takes long. What takes longer is work beside requests.
+pub const ROUTE_TIME_MAX_S: u64 = 3600;
+
+/// Most bytes of content that a route may allow itself: from there on Lua's numbers leave some out.
+/// Content is read in pieces, and files of forms have [`UPLOADS_MAX_BYTES`] in all.
+pub const ROUTE_BODY_MAX_BYTES: u64 = 1 << 53;
+
+/// Most messages that wait in one subscription: a burst that its handler takes in one turn. Those
+/// of a client that reads too slowly are of no use to it later.
+pub const SUBSCRIPTION_QUEUE_MAX: usize = 100;
+
+/// Most bytes of these messages; one that is larger waits alone. They count among
+/// [`MESSAGES_MAX_BYTES`], of which a slow client must not take much.
+pub const SUBSCRIPTION_QUEUE_MAX_BYTES: usize = 256 * 1024;
+
+/// Most subscriptions of one handler: what a program makes by mistake in a loop is more.
+pub const SUBSCRIPTIONS_PER_TASK_MAX: usize = 16;

@@ -224,19 +224,32 @@ local function around(number, middleware, handler, shown)
     return handler
 end
 
-local function register(method, prefix, pattern, handler, middleware)
+-- `options` may be left out.
+local function register(method, prefix, pattern, options, handler, middleware)
     if type(pattern) == "table" then
         error("a route is written with a dot: pinion.get(pattern, handler)", 3)
     elseif type(pattern) ~= "string" then
         error("a route needs a pattern such as \"/hello/:name\"", 3)
     end
     pattern = prefix .. pattern
+    if handler == nil then
+        options, handler = nil, options
+    end
     if type(handler) ~= "function" then
         error("the route \"" .. pattern .. "\" needs a function(req, res)", 3)
+    elseif options ~= nil and type(options) ~= "table" then
+        error("the options of the route \"" .. pattern .. "\" are a table, such as { time = 9 }", 3)
+    end
+    local wrong = options and host.check_route_options(options)
+    if wrong then
+        error("the route \"" .. pattern .. "\": " .. wrong, 3)
     end
     local number, why = host.route(method, pattern)
     if not number then
         error(why, 3)
+    end
+    if options then
+        host.limit_route(number, options)
     end
     handlers[number] = around(number, middleware, handler, handler)
 end
@@ -270,15 +283,15 @@ local function group(into, prefix, outer_used)
     end
     for _, name in ipairs(METHODS) do
         local method = name:upper()
-        into[name] = function(pattern, handler)
-            register(method, prefix, pattern, handler, used())
+        into[name] = function(pattern, options, handler)
+            register(method, prefix, pattern, options, handler, used())
         end
     end
-    function into.any(pattern, handler)
-        register(nil, prefix, pattern, handler, used())
+    function into.any(pattern, options, handler)
+        register(nil, prefix, pattern, options, handler, used())
     end
-    function into.route(method, pattern, handler)
-        register(tostring(method):upper(), prefix, pattern, handler, used())
+    function into.route(method, pattern, options, handler)
+        register(tostring(method):upper(), prefix, pattern, options, handler, used())
     end
     -- What is registered behind it runs inside of it.
     function into.use(outer)
@@ -341,6 +354,7 @@ function pinion.sleep(seconds)
 end
 
 local spawned = host.work(host, pinion, wait)
+host.waiting(host, pinion, wait)
 
 local function sayer(write)
     return function(...)

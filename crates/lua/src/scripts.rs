@@ -3,6 +3,7 @@
 
 mod alone;
 mod background;
+mod ending;
 mod fields;
 mod files;
 #[cfg(feature = "sim")]

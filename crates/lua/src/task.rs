@@ -1,15 +1,15 @@
 //! What scripts do at the same time: requests that are being answered, and work beside them, each
 //! under a number that no later one has.
 
+mod left;
+
 use crate::allowance::Allowance;
 use crate::answer::Answer;
 use crate::content::Content;
 use crate::files::sending::Sending;
 use crate::job::{JobResult, Wanted};
 use crate::letter::Letter;
-use crate::limits::{
-    BACKGROUND_CPU_MAX_MS, BACKGROUND_MAX, ROOM_WAIT_MAX_MS, ROOM_WAIT_ONCE_MS, TASKS_MAX,
-};
+use crate::limits::{BACKGROUND_MAX, ROOM_WAIT_MAX_MS, ROOM_WAIT_ONCE_MS, TASKS_MAX};
 use crate::request::Request;
 use crate::vm::Origin;
 use mlua::{Result, Table, Thread as Coroutine};
@@ -18,7 +18,8 @@ use pinion_http::coding::Coding;
 use std::cell::Cell;
 use std::rc::Rc;
 use std::sync::Arc;
-use std::time::Duration;
+
+pub(crate) use left::Left;
 
 /// The number of a task, as scripts hold it: a whole number that a double keeps. One that is over
 /// has none of those that live.
@@ -46,6 +47,8 @@ pub(crate) struct Task {
     pub(crate) origin: Option<Origin>,
     /// What ends with it.
     children: Vec<TaskId>,
+    /// Its subscriptions, which end with it.
+    pub(crate) subscriptions: Vec<u64>,
     /// What begins when it has ended.
     after: Vec<TaskId>,
     /// How much its origin may still begin: it, and all that has come of it. None until something
@@ -82,6 +85,10 @@ pub(crate) struct Task {
     pub(crate) is_failing: bool,
     /// When it has to be done, in monotonic milliseconds.
     pub(crate) deadline_ms: u64,
+    /// How long it may take in all, or a stream from one write to the next, in milliseconds.
+    pub(crate) wall_ms: u64,
+    /// Since when it waits, in monotonic milliseconds.
+    waits_since_ms: u64,
     /// Since when it waits for room for its answer, in monotonic milliseconds.
     room_since_ms: u64,
     /// How much longer it may take already, because its client was slow to make room.
@@ -92,6 +99,27 @@ impl Task {
     /// It has all of its time from now on.
     pub(crate) fn begin_time(&mut self, now_ms: u64, wall_ms: u64) {
         (self.deadline_ms, self.room_waited_ms) = (now_ms + wall_ms, 0);
+        self.wall_ms = wall_ms;
+    }
+
+    /// Some of a stream has gone out: its time begins anew, unless its client has kept it waiting
+    /// for as long as clients may.
+    pub(crate) fn renew_time(&mut self, now_ms: u64) {
+        if self.room_left_ms() > 0 {
+            self.deadline_ms = self.deadline_ms.max(now_ms + self.wall_ms);
+        }
+    }
+
+    /// It begins to wait.
+    pub(crate) fn begin_wait(&mut self, now_ms: u64) {
+        self.waits_since_ms = now_ms;
+    }
+
+    /// It has waited. What a stream may take comes back meanwhile, because it holds up nobody.
+    pub(crate) fn end_wait(&mut self, now_ms: u64, allowance: &Allowance) {
+        if self.has_begun {
+            self.left.regain(now_ms.saturating_sub(self.waits_since_ms), allowance);
+        }
     }
 
     /// There is no room for more of its answer until its client has taken some.
@@ -141,6 +169,8 @@ pub(crate) enum Waits {
     Room,
     /// To be woken by another task.
     Wake,
+    /// To be woken, or a time, in monotonic milliseconds.
+    WakeUntil(u64),
     /// Work that is done elsewhere.
     Job,
     /// The next piece of the file that it is answered with.
@@ -149,35 +179,13 @@ pub(crate) enum Waits {
     FileRoom,
 }
 
-/// What a request may still use.
-#[derive(Debug, Clone, Copy)]
-pub(crate) struct Left {
-    pub(crate) cpu: Duration,
-    pub(crate) memory_bytes: usize,
-    /// Steps of searches in strings.
-    pub(crate) steps: u64,
-}
-
-impl Left {
-    /// Of a request.
-    pub(crate) fn of(allowance: &Allowance) -> Self {
-        Self {
-            cpu: Duration::from_millis(allowance.cpu_ms),
-            memory_bytes: allowance.memory_bytes,
-            steps: allowance.steps,
+impl Waits {
+    /// When it goes on in any case, in monotonic milliseconds.
+    pub(crate) fn until_ms(self) -> Option<u64> {
+        match self {
+            Self::Until(time_ms) | Self::WakeUntil(time_ms) => Some(time_ms),
+            _ => None,
         }
-    }
-
-    /// Of work beside requests, which has at least what a request has.
-    pub(crate) fn background(allowance: &Allowance) -> Self {
-        let cpu_ms = allowance.cpu_ms.max(BACKGROUND_CPU_MAX_MS);
-        Self { cpu: Duration::from_millis(cpu_ms), ..Self::of(allowance) }
-    }
-}
-
-impl Default for Left {
-    fn default() -> Self {
-        Self::of(&Allowance::default())
     }
 }
 
@@ -202,6 +210,8 @@ pub(crate) struct Ended {
     pub(crate) watchers: Vec<TaskId>,
     /// They begin now.
     pub(crate) after: Vec<TaskId>,
+    /// They end.
+    pub(crate) subscriptions: Vec<u64>,
 }
 
 /// What work beside requests has to do with the task that begins it.
@@ -288,6 +298,13 @@ impl Tasks {
         self.places.len() - self.free.len()
     }
 
+    /// Those that wait to be woken until a time.
+    pub(crate) fn wakeable(&self) -> Vec<TaskId> {
+        let is_wakeable = |task: &Task| task.is_live && matches!(task.waits, Waits::WakeUntil(_));
+        let all = self.places.iter().enumerate().filter(|(_, task)| is_wakeable(task));
+        all.map(|(at, task)| ((task.tenant + 1) * PLACES as u64 + at as u64) as f64).collect()
+    }
+
     /// How much work lives that belongs to no request, in pieces.
     pub(crate) fn background(&self) -> usize {
         self.background
@@ -349,6 +366,7 @@ impl Tasks {
             next = next.or_else(|| ending.pop());
             ended.watchers.append(&mut task.watchers);
             ended.after.append(&mut task.after);
+            ended.subscriptions.append(&mut task.subscriptions);
             let was_background = std::mem::take(&mut task.is_background);
             self.background -= usize::from(was_background);
             self.free.push(place(id));

@@ -7,8 +7,10 @@ mod host;
 mod jobs;
 mod origin;
 mod pace;
+mod route_limits;
 mod text;
 mod thrown;
+mod waiting;
 mod work;
 
 use std::cell::{Cell, RefCell};
@@ -40,7 +42,9 @@ pub(crate) use host::{Handler, Host, harmless, relaxed};
 pub(crate) use origin::Origin;
 use origin::{Begun, Origins};
 use pace::Pace;
+use route_limits::RouteLimits;
 pub(crate) use text::Text;
+pub(crate) use waiting::Ending;
 
 /// See the module's head.
 pub(crate) struct Vm {
@@ -82,6 +86,8 @@ pub(crate) enum Operation {
     Content,
     /// Another task to wake it.
     Wake,
+    /// To be woken, or so many seconds.
+    Await(f64),
     /// Work that is done elsewhere.
     Job,
     /// The file that it has opened to be sent.

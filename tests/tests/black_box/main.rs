@@ -56,6 +56,7 @@ mod lua_shared;
 mod lua_stopping;
 mod lua_streams;
 mod lua_uploads;
+mod lua_waiting;
 mod lua_wakes;
 mod lua_work;
 mod manual;

@@ -16,7 +16,7 @@ use crate::limits::{
     BACKGROUND_WALL_MAX_MS, OLD_VMS_MAX, TASKS_PER_PASS, TASKS_PER_PASS_MAX_MS, TIMERS_MIN,
 };
 use crate::task::{Bond, TaskId, Waits};
-use crate::vm::{Fault, Operation, Step, Vm};
+use crate::vm::{Ending, Fault, Operation, Step, Vm};
 
 /// What a worker has to do beside requests.
 #[derive(Default)]
@@ -37,7 +37,7 @@ pub(super) struct Background {
     pub(super) current: Vec<Weak<Vm>>,
     pub(super) old: VecDeque<Weak<Vm>>,
     /// The server stops: nothing is repeated any more.
-    is_stopping: bool,
+    pub(super) is_stopping: bool,
 }
 
 /// Something that is due at a time.
@@ -114,7 +114,7 @@ impl Background {
     }
 
     /// How many pieces of work have begun, or are to begin behind a request, and have not ended.
-    fn pieces(&self) -> usize {
+    pub(super) fn pieces(&self) -> usize {
         let vms = self.current.iter().chain(&self.old).filter_map(Weak::upgrade);
         vms.map(|vm| vm.tasks().background()).sum()
     }
@@ -128,12 +128,6 @@ impl Background {
 }
 
 impl Scripts {
-    /// The server has begun to stop: what is repeated begins no more, and what has begun goes on.
-    pub fn stop(&mut self) {
-        self.background.is_stopping = true;
-        self.background.timers.retain(|Reverse(timer)| !matches!(timer.what, Due::Schedule(_)));
-    }
-
     /// Whether work beside requests has not come to its end.
     #[must_use]
     pub fn is_busy(&self) -> bool {
@@ -143,6 +137,9 @@ impl Scripts {
     /// A VM answers from now on: its schedules begin.
     pub(super) fn take_up(&mut self, vm: &Rc<Vm>, now: Now) {
         self.background.current.push(Rc::downgrade(vm));
+        if self.background.is_stopping {
+            self.announce_end(vm, Ending::Stopping);
+        }
         self.begin_schedules(vm, 0, now);
         self.settle(vm);
     }
@@ -164,6 +161,7 @@ impl Scripts {
     /// too many such of its site the oldest one ends at once.
     pub(super) fn put_away(&mut self, vm: &Rc<Vm>) {
         vm.put_away();
+        self.announce_end(vm, Ending::Reloaded);
         let background = &mut self.background;
         background.current.retain(|of| !std::ptr::eq(of.as_ptr(), Rc::as_ptr(vm)));
         background.timers.retain(|Reverse(timer)| {
@@ -235,7 +233,7 @@ impl Scripts {
             let fault = vm.over_time(id, &why);
             return self.fail_beside(vm, id, &fault);
         }
-        if matches!(waits, Waits::Until(at_ms) if at_ms <= now.monotonic_ms) {
+        if waits.until_ms().is_some_and(|at_ms| at_ms <= now.monotonic_ms) {
             self.background.ready.push_back((Rc::clone(vm), id));
         }
     }
@@ -274,6 +272,7 @@ impl Scripts {
                 Waits::No => is_new,
                 Waits::Wake => task.is_woken,
                 Waits::Until(at_ms) => at_ms <= now.monotonic_ms,
+                Waits::WakeUntil(at_ms) => task.is_woken || at_ms <= now.monotonic_ms,
                 Waits::Job => task.result.is_some(),
                 Waits::Content | Waits::Room | Waits::File | Waits::FileRoom => false,
             };
@@ -313,6 +312,10 @@ impl Scripts {
                 Step::Done(_) => return self.end_of(vm, id),
                 Step::Failed(fault) => return self.fail_beside(vm, id, &fault),
                 Step::Waits(Operation::Sleep(seconds)) => Ok(self.sleep(vm, id, seconds, now)),
+                Step::Waits(Operation::Await(seconds)) => {
+                    let waits = self.sleep(vm, id, seconds, now);
+                    Ok(waits.until_ms().map_or(waits, Waits::WakeUntil))
+                }
                 Step::Waits(Operation::Wake) => Ok(Waits::Wake),
                 Step::Waits(Operation::Job) => self.job(vm, id),
                 Step::Waits(_) => Err("only the handler that answers a request can read its \
@@ -326,7 +329,7 @@ impl Scripts {
                         return self.fail_beside(vm, id, &Fault::Error(error.to_string()));
                     }
                     let is_woken = vm.tasks().get(id).is_some_and(|task| task.is_woken);
-                    if waits == Waits::Wake && is_woken {
+                    if matches!(waits, Waits::Wake | Waits::WakeUntil(_)) && is_woken {
                         self.background.ready.push_back((Rc::clone(vm), id));
                     }
                     return self.settle(vm);
@@ -455,19 +458,6 @@ impl IntoLuaMulti for Resumed {
             Some(JobResult { finished: Err(why), .. }) => {
                 (true, Value::Nil, why).into_lua_multi(lua)
             }
-        }
-    }
-}
-
-impl Drop for Scripts {
-    /// What is lost with the end of the server does not go without a word.
-    fn drop(&mut self) {
-        let pieces = self.background.pieces();
-        if self.background.is_stopping && pieces > 0 {
-            self.tell_of(&format!(
-                "stopped before all work was done (pieces left: {pieces}); a longer --grace gives \
-                 it more time"
-            ));
         }
     }
 }

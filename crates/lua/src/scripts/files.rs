@@ -61,7 +61,7 @@ impl Scripts {
         if let Some(task) = vm.tasks().get(id) {
             task.sent_bytes += piece.len() as u64;
             // What is slow here is the client, as long as it takes something.
-            task.begin_time(now_ms, vm.allowance().wall_ms);
+            task.begin_time(now_ms, task.wall_ms);
             if let Some(sending) = &mut task.sending {
                 sending.sent(piece.len() as u64);
             }

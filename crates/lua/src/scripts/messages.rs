@@ -47,6 +47,8 @@ impl Scripts {
         let hears = |vm: &Weak<Vm>| vm.upgrade().filter(|vm| vm.site() == sent.site);
         let vms: Vec<_> = self.background.current.iter().filter_map(hears).collect();
         for vm in vms {
+            vm.host().deliver(&sent.letter);
+            self.settle(&vm);
             let work = vm.host().work.channels.borrow().get(&*sent.letter.channel).cloned();
             let Some(work) = work else { continue };
             let letter = Some(Arc::clone(&sent.letter));

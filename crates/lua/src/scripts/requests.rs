@@ -44,7 +44,13 @@ impl Scripts {
             task.answer.status = status;
             task.address = Some(exchange.address());
             task.coding = Some(encode::choose(head));
-            task.begin_time(exchange.now().monotonic_ms, vm.allowance().wall_ms);
+            let limits = vm.host().route_limits(task.request.route().map(|found| found.route));
+            let wall_ms = limits.wall_ms.unwrap_or(vm.allowance().wall_ms);
+            task.begin_time(exchange.now().monotonic_ms, wall_ms);
+            if let Some(body_bytes) = limits.body_bytes {
+                // Nothing of it has been read yet.
+                let _is_set = task.content.set_limit(body_bytes);
+            }
             // Made here, under no limit of memory yet, which makes everything dearer. Without
             // memory for them the script hears of that when it asks for them.
             let start = match task.request.route() {
@@ -90,7 +96,7 @@ impl Scripts {
             Event::Posted(_) if waits == Waits::Content && is_refused(&vm, id) => {
                 return self.go_on(&vm, id, true, outlet);
             }
-            Event::Posted(_) if waits == Waits::Wake && is_woken => {
+            Event::Posted(_) if matches!(waits, Waits::Wake | Waits::WakeUntil(_)) && is_woken => {
                 return self.go_on(&vm, id, true, outlet);
             }
             Event::Posted(_) if waits == Waits::Job && is_done => {
@@ -109,7 +115,7 @@ impl Scripts {
                 let fault = over_time(&vm, id, waits);
                 return self.fail(&vm, id, &fault, outlet);
             }
-            Event::Deadline if matches!(waits, Waits::Until(time) if now_ms >= time) => {
+            Event::Deadline if waits.until_ms().is_some_and(|time| now_ms >= time) => {
                 return self.go_on(&vm, id, true, outlet);
             }
             _ => {}
@@ -163,6 +169,7 @@ impl Scripts {
             let mut tasks = vm.tasks();
             if let Some(task) = tasks.get(id) {
                 (task.waits, task.is_woken) = (Waits::No, false);
+                task.end_wait(outlet.exchange.now().monotonic_ms, vm.allowance());
             }
             tasks.take_coroutine(id)
         };
@@ -221,6 +228,7 @@ impl Scripts {
             return self.fail(vm, id, &Fault::Error(error.to_string()), outlet);
         }
         if let Some(task) = vm.tasks().get(id) {
+            task.begin_wait(outlet.exchange.now().monotonic_ms);
             wait(task, outlet.exchange);
         }
         self.waiting.insert(outlet.exchange.address(), (Rc::clone(vm), id));
@@ -353,7 +361,12 @@ impl Scripts {
 fn over_time(vm: &Vm, id: TaskId, waits: Waits) -> Fault {
     let why = match waits {
         Waits::Room | Waits::FileRoom => "its client takes the answer too slowly".to_owned(),
-        _ => format!("it has taken {} s", vm.allowance().wall_ms / 1000),
+        _ => {
+            let (wall_ms, has_begun) =
+                vm.tasks().get(id).map(|task| (task.wall_ms, task.has_begun)).unwrap_or_default();
+            let since = if has_begun { " since it has written last" } else { "" };
+            format!("it has taken {} s{since}", wall_ms as f64 / 1000.0)
+        }
     };
     vm.over_time(id, &why)
 }
@@ -395,9 +408,10 @@ fn begin(
     let mut tasks = vm.tasks();
     let task = tasks.get(id)?;
     match operation {
-        Operation::Sleep(seconds) => {
-            let ms = (seconds * 1000.0).min(vm.allowance().wall_ms as f64 * 2.0) as u64;
-            Some(Waits::Until(outlet.exchange.now().monotonic_ms + ms.max(1)))
+        Operation::Sleep(seconds) => Some(Waits::Until(time_of(task, *seconds, outlet.exchange))),
+        Operation::Await(seconds) => {
+            let is_woken = std::mem::take(&mut task.is_woken);
+            (!is_woken).then(|| Waits::WakeUntil(time_of(task, *seconds, outlet.exchange)))
         }
         Operation::Wake => (!std::mem::take(&mut task.is_woken)).then_some(Waits::Wake),
         // Handed on by the caller, which knows the threads.
@@ -407,6 +421,9 @@ fn begin(
             let text = text.as_bytes();
             if !task.has_begun {
                 head(task, None, outlet, lines);
+            }
+            if !text.is_empty() && !outlet.exchange.is_head_only() {
+                task.renew_time(outlet.exchange.now().monotonic_ms);
             }
             task.sent_bytes += text.len() as u64;
             let mut room = outlet.exchange.write(Slice::Copied(&text));
@@ -420,6 +437,13 @@ fn begin(
             Some(Waits::Room)
         }
     }
+}
+
+/// When a task has waited for so many seconds, in monotonic milliseconds; it is over before where
+/// that is longer than it may take.
+fn time_of(task: &Task, seconds: f64, exchange: &Exchange<'_>) -> u64 {
+    let ms = (seconds * 1000.0).min(task.wall_ms as f64 * 2.0) as u64;
+    exchange.now().monotonic_ms + ms.max(1)
 }
 
 /// The head of an answer goes out; content follows.
@@ -440,9 +464,7 @@ pub(super) fn head(
 /// Keeps an exchange open until what its task waits for is here, or its time is over.
 pub(super) fn wait(task: &Task, exchange: &mut Exchange<'_>) {
     let now_ms = exchange.now().monotonic_ms;
-    let until_ms = match task.waits {
-        Waits::Until(time) => time.min(task.ends_ms()),
-        _ => task.ends_ms(),
-    };
+    let ends_ms = task.ends_ms();
+    let until_ms = task.waits.until_ms().map_or(ends_ms, |time| time.min(ends_ms));
     exchange.wait(Some(until_ms.saturating_sub(now_ms)));
 }

@@ -2,6 +2,7 @@
 //! routes.
 
 use std::cell::{Cell, RefCell};
+use std::collections::HashMap;
 use std::ffi::c_void;
 use std::rc::Rc;
 
@@ -12,9 +13,10 @@ use mlua::{
 use pinion_engine::clock::Now;
 
 use super::text::{STAMPS, Text};
+use super::waiting::{Ending, Subscriptions};
 use super::work::{self, Work};
-use super::{Operation, Step};
-use super::{files, jobs, origin};
+use super::{Operation, RouteLimits, Step};
+use super::{files, jobs, origin, route_limits, waiting};
 use crate::clock::Clock;
 use crate::limits::{ANSWER_BUFFER_BYTES, COROUTINES_DEPTH_MAX, FEW_PIECES, MANY_PIECES};
 use crate::router::{self, Router};
@@ -32,6 +34,11 @@ pub(crate) struct Host {
     /// Where handlers stand.
     pub(super) handlers: RefCell<origin::Handlers>,
     pub(crate) work: Work,
+    /// What routes may take that say so themselves, by their numbers.
+    pub(super) route_limits: RefCell<HashMap<usize, RouteLimits>>,
+    /// Why what runs should come to an end.
+    pub(super) ending: Cell<Option<Ending>>,
+    pub(crate) subscriptions: RefCell<Subscriptions>,
     /// What bodies of coroutines are put into, where variables can be closed (Lua 5.4).
     closing: RefCell<Option<Function>>,
     /// What work beside requests is put into.
@@ -83,6 +90,9 @@ impl Host {
             specials: Cell::default(),
             handlers: RefCell::default(),
             work: Work::default(),
+            route_limits: RefCell::default(),
+            ending: Cell::default(),
+            subscriptions: RefCell::default(),
             closing: RefCell::default(),
             beside: RefCell::default(),
             has_started: Cell::default(),
@@ -159,6 +169,10 @@ fn operation(name: &[u8], third: &Value, fourth: Value) -> Option<Operation> {
             let seconds = third.as_f64().or_else(|| third.as_i64().map(|seconds| seconds as f64));
             seconds.map(Operation::Sleep)
         }
+        (b"await", _) => {
+            let seconds = third.as_f64().or_else(|| third.as_i64().map(|seconds| seconds as f64));
+            seconds.map(Operation::Await)
+        }
         (b"content", _) => Some(Operation::Content),
         (b"wake", _) => Some(Operation::Wake),
         (b"job", _) => Some(Operation::Job),
@@ -208,6 +222,8 @@ pub(super) fn install(
     registering(lua, host, &table)?;
     origin::install(lua, host, &table)?;
     work::install(lua, host, &table)?;
+    waiting::install(lua, host, &table)?;
+    route_limits::install(lua, host, &table)?;
     jobs::install(lua, host, &table)?;
     files::install(lua, host, &table)?;
     #[cfg(not(feature = "luajit"))]

@@ -64,7 +64,7 @@ impl Host {
         let mut tasks = self.tasks.borrow_mut();
         let Some(task) = tasks.get(id) else { return };
         task.is_woken = true;
-        if task.waits != Waits::Wake {
+        if !matches!(task.waits, Waits::Wake | Waits::WakeUntil(_)) {
             return;
         }
         match task.address {
@@ -84,6 +84,7 @@ impl Host {
     /// A task is over: who waits for that hears it, and what was to follow begins.
     pub(crate) fn end(&self, id: TaskId) {
         let ended = self.tasks.borrow_mut().end(id);
+        self.end_subscriptions(&ended.subscriptions);
         ended.watchers.into_iter().for_each(|watcher| self.wake(watcher));
         if !ended.after.is_empty() {
             self.work.ready.borrow_mut().extend(ended.after);

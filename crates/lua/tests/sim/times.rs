@@ -44,6 +44,19 @@ pinion.get("/behind-file", function(req, res)
     pinion.keep.state = "slept"
 end)
 pinion.get("/endless", function(req, res) while true do res:write(("e"):rep(10000)) end end)
+pinion.get("/events", function(req, res)
+    for number = 1, 100 do
+        res:write(("%09d\n"):format(number)):flush()
+        pinion.sleep(25)
+    end
+end)
+pinion.get("/silence", function(req, res)
+    for number = 1, 100 do
+        if number < 10 then res:write(("%09d\n"):format(number)) end
+        res:flush()
+        pinion.sleep(25)
+    end
+end)
 pinion.get("/state/:n", function() return tostring(pinion.keep.state) end)
 "#;
 
@@ -117,6 +130,27 @@ fn a_handler_has_no_more_than_its_own_time_behind_a_file() {
         }
         stage.rest(5_000);
         assert_eq!(text(&mut stage, "/state/1"), state, "with {wall_ms} ms");
+    }
+}
+
+/// The time of a stream counts from one write to the next. One that writes nothing is ended,
+/// however often it flushes that.
+#[test]
+fn a_stream_has_its_time_anew_with_each_write() {
+    for (target, is_complete) in [("/events", true), ("/silence", false)] {
+        let mut stage = Stage::new(1, Faults::default(), program(SCRIPT));
+        let mut talk = ask(&mut stage, target);
+        let from_ms = stage.now_ms();
+        let heard = (0..PAUSES_MAX).find_map(|_| {
+            stage.rest(5_000);
+            Some(talk.hear()).filter(|heard| !matches!(heard, Heard::Nothing))
+        });
+        let (heard, ms) = (heard.expect("an end"), stage.now_ms() - from_ms);
+        if is_complete {
+            assert!(is_whole(&heard, 100 * 10) && ms > 80 * WALL_MAX_MS, "{ms} ms");
+        } else {
+            assert!(matches!(heard, Heard::Closed) && ms < 10 * WALL_MAX_MS, "{ms} ms");
+        }
     }
 }
 

@@ -1,0 +1,81 @@
+//! What a task may still use of what the operator allows it.
+
+use std::time::Duration;
+
+use crate::allowance::Allowance;
+use crate::limits::{BACKGROUND_CPU_MAX_MS, STREAM_REGAIN_MS};
+
+/// What a request may still use.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Left {
+    pub(crate) cpu: Duration,
+    pub(crate) memory_bytes: usize,
+    /// Steps of searches in strings.
+    pub(crate) steps: u64,
+}
+
+impl Left {
+    /// Of a request.
+    pub(crate) fn of(allowance: &Allowance) -> Self {
+        Self {
+            cpu: Duration::from_millis(allowance.cpu_ms),
+            memory_bytes: allowance.memory_bytes,
+            steps: allowance.steps,
+        }
+    }
+
+    /// Gives back what a stream regains while it waits for so many milliseconds: all of it in
+    /// [`STREAM_REGAIN_MS`].
+    pub(super) fn regain(&mut self, waited_ms: u64, allowance: &Allowance) {
+        let whole = Self::of(allowance);
+        let waited_ms = waited_ms.min(STREAM_REGAIN_MS);
+        let share = |of: u64| {
+            (u128::from(of) * u128::from(waited_ms) / u128::from(STREAM_REGAIN_MS)) as u64
+        };
+        let cpu = Duration::from_micros(share(whole.cpu.as_micros() as u64));
+        self.cpu = (self.cpu + cpu).min(whole.cpu.max(self.cpu));
+        self.steps = (self.steps + share(whole.steps)).min(whole.steps.max(self.steps));
+        let memory_bytes = self.memory_bytes + share(whole.memory_bytes as u64) as usize;
+        self.memory_bytes = memory_bytes.min(whole.memory_bytes.max(self.memory_bytes));
+    }
+
+    /// Of work beside requests, which has at least what a request has.
+    pub(crate) fn background(allowance: &Allowance) -> Self {
+        let cpu_ms = allowance.cpu_ms.max(BACKGROUND_CPU_MAX_MS);
+        Self { cpu: Duration::from_millis(cpu_ms), ..Self::of(allowance) }
+    }
+}
+
+impl Default for Left {
+    fn default() -> Self {
+        Self::of(&Allowance::default())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Whatever is left, and however long a stream waits, it never has more than a request has.
+    #[test]
+    fn a_stream_regains_what_it_may_use_and_no_more() {
+        let allowance = Allowance::default();
+        let whole = Left::of(&allowance);
+        let mut left = Left { cpu: Duration::ZERO, memory_bytes: 0, steps: 0 };
+        left.regain(STREAM_REGAIN_MS / 2, &allowance);
+        assert_eq!(left.cpu * 2, whole.cpu);
+        assert_eq!((left.memory_bytes * 2, left.steps * 2), (whole.memory_bytes, whole.steps));
+        for waited_ms in [STREAM_REGAIN_MS, u64::MAX, 0] {
+            left.regain(waited_ms, &allowance);
+            assert_eq!(
+                (left.cpu, left.memory_bytes, left.steps),
+                (whole.cpu, whole.memory_bytes, whole.steps,)
+            );
+        }
+        // A program without limits stays as it is.
+        let endless = Allowance::endless();
+        let mut left = Left::of(&endless);
+        left.regain(u64::MAX, &endless);
+        assert_eq!(left.steps, endless.steps);
+    }
+}

@@ -1,0 +1,247 @@
+//! The functions of the host for what waits until something happens: a message, or the end of the
+//! server or of the script.
+
+use std::collections::{HashMap, VecDeque};
+use std::rc::Rc;
+use std::sync::Arc;
+
+use mlua::{Lua, LuaString, Result, Table, Value};
+
+use super::host::{Host, Outcome, or_why};
+use crate::letter::Letter;
+use crate::limits::{
+    SUBSCRIPTION_QUEUE_MAX, SUBSCRIPTION_QUEUE_MAX_BYTES, SUBSCRIPTIONS_PER_TASK_MAX,
+};
+use crate::task::TaskId;
+
+/// Why what runs should come to an end.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Ending {
+    /// The server stops.
+    Stopping,
+    /// Another script answers in its place.
+    Reloaded,
+}
+
+impl Ending {
+    /// As scripts see it.
+    const fn name(self) -> &'static str {
+        match self {
+            Self::Stopping => "stopping",
+            Self::Reloaded => "reloaded",
+        }
+    }
+}
+
+/// The subscriptions of a VM.
+#[derive(Debug, Default)]
+pub(crate) struct Subscriptions {
+    /// How many there ever were; each has a number from 1 on.
+    count: u64,
+    all: HashMap<u64, Subscription>,
+    /// By channel.
+    channels: HashMap<Box<str>, Vec<u64>>,
+}
+
+/// The messages of a channel that somebody has yet to take.
+#[derive(Debug)]
+struct Subscription {
+    channel: Box<str>,
+    queue: VecDeque<Arc<Letter>>,
+    /// Bytes of these messages.
+    bytes: usize,
+    /// How many messages were left out since the last one was taken.
+    lost: u64,
+    /// The task that waits for the next message.
+    waiter: Option<TaskId>,
+}
+
+impl Subscription {
+    /// Adds a message. Where there are too many, the oldest ones go; the newest one stays.
+    fn push(&mut self, letter: &Arc<Letter>) {
+        self.bytes += letter.value.bytes();
+        self.queue.push_back(Arc::clone(letter));
+        while self.queue.len() > 1
+            && (self.queue.len() > SUBSCRIPTION_QUEUE_MAX
+                || self.bytes > SUBSCRIPTION_QUEUE_MAX_BYTES)
+        {
+            self.take();
+            self.lost += 1;
+        }
+    }
+
+    fn take(&mut self) -> Option<Arc<Letter>> {
+        let letter = self.queue.pop_front()?;
+        self.bytes -= letter.value.bytes();
+        Some(letter)
+    }
+}
+
+impl Subscriptions {
+    fn add(&mut self, channel: &str) -> u64 {
+        self.count += 1;
+        let (queue, bytes, lost, waiter) = Default::default();
+        let subscription = Subscription { channel: channel.into(), queue, bytes, lost, waiter };
+        self.all.insert(self.count, subscription);
+        self.channels.entry(channel.into()).or_default().push(self.count);
+        self.count
+    }
+
+    fn remove(&mut self, number: u64) {
+        let Some(subscription) = self.all.remove(&number) else { return };
+        if let Some(numbers) = self.channels.get_mut(&subscription.channel) {
+            numbers.retain(|&other| other != number);
+            if numbers.is_empty() {
+                self.channels.remove(&subscription.channel);
+            }
+        }
+    }
+
+    /// Gives a message to all who listen, and returns who waits for it.
+    fn deliver(&mut self, letter: &Arc<Letter>) -> Vec<TaskId> {
+        let numbers = self.channels.get(&letter.channel).map_or(&[][..], Vec::as_slice);
+        let mut waiters = Vec::new();
+        for number in numbers {
+            if let Some(subscription) = self.all.get_mut(number) {
+                subscription.push(letter);
+                waiters.extend(subscription.waiter.take());
+            }
+        }
+        waiters
+    }
+}
+
+impl Host {
+    /// Gives a message to the subscriptions of its channel.
+    pub(crate) fn deliver(&self, letter: &Arc<Letter>) {
+        let waiters = self.subscriptions.borrow_mut().deliver(letter);
+        waiters.into_iter().for_each(|waiter| self.wake(waiter));
+    }
+
+    /// Ends subscriptions whose tasks have ended.
+    pub(crate) fn end_subscriptions(&self, numbers: &[u64]) {
+        if !numbers.is_empty() {
+            let mut subscriptions = self.subscriptions.borrow_mut();
+            numbers.iter().for_each(|&number| subscriptions.remove(number));
+        }
+    }
+
+    /// Handlers and work should come to an end: those that wait for that hear it now. That the
+    /// server stops says more than that the script was replaced.
+    pub(crate) fn announce_end(&self, ending: Ending) {
+        if self.ending.get() != Some(Ending::Stopping) {
+            self.ending.set(Some(ending));
+        }
+        let waiting = self.tasks.borrow().wakeable();
+        waiting.into_iter().for_each(|id| self.wake(id));
+    }
+
+    /// Begins a subscription of the task that runs.
+    fn subscribe(&self, channel: &str) -> std::result::Result<u64, String> {
+        let mut tasks = self.tasks.borrow_mut();
+        let Some(task) = tasks.get(self.work.current.get()) else {
+            return Err("subscriptions belong to a handler or to work beside requests; while the \
+                        script starts, use pinion.on"
+                .to_owned());
+        };
+        if task.subscriptions.len() >= SUBSCRIPTIONS_PER_TASK_MAX {
+            return Err(format!(
+                "a handler can have {SUBSCRIPTIONS_PER_TASK_MAX} subscriptions; close one of them"
+            ));
+        }
+        let number = self.subscriptions.borrow_mut().add(channel);
+        task.subscriptions.push(number);
+        Ok(number)
+    }
+
+    /// Ends a subscription, whoever has begun it.
+    fn unsubscribe(&self, number: u64) {
+        self.subscriptions.borrow_mut().remove(number);
+        let mut tasks = self.tasks.borrow_mut();
+        if let Some(task) = tasks.get(self.work.current.get()) {
+            task.subscriptions.retain(|&own| own != number);
+        }
+    }
+
+    /// Takes the next message: whether the subscription is open, whether there was a message, the
+    /// message, and how many were lost before it. Without one the task that runs is woken by the
+    /// next one.
+    fn next_message(&self, lua: &Lua, number: u64) -> Result<(bool, bool, Value, u64)> {
+        let mut subscriptions = self.subscriptions.borrow_mut();
+        let Some(subscription) = subscriptions.all.get_mut(&number) else {
+            return Ok((false, false, Value::Nil, 0));
+        };
+        let Some(letter) = subscription.queue.front() else {
+            subscription.waiter = Some(self.work.current.get());
+            return Ok((true, false, Value::Nil, 0));
+        };
+        // Without memory for it the message stays.
+        let value = letter.value.to_lua(lua)?;
+        subscription.take();
+        subscription.waiter = None;
+        Ok((true, true, value, std::mem::take(&mut subscription.lost)))
+    }
+}
+
+/// Puts these functions into the table that the prelude gets.
+pub(super) fn install(lua: &Lua, host: &Rc<Host>, table: &Table) -> Result<()> {
+    let of = Rc::clone(host);
+    let ending = move |_: &Lua, ()| Ok(of.ending.get().map(Ending::name));
+    table.raw_set("ending", lua.create_function(ending)?)?;
+    let of = Rc::clone(host);
+    let subscribe = move |_: &Lua, channel: LuaString| -> Result<Outcome<u64>> {
+        Ok(or_why(of.subscribe(&channel.to_string_lossy())))
+    };
+    table.raw_set("subscribe", lua.create_function(subscribe)?)?;
+    let of = Rc::clone(host);
+    let unsubscribe = move |_: &Lua, number: u64| {
+        of.unsubscribe(number);
+        Ok(())
+    };
+    table.raw_set("unsubscribe", lua.create_function(unsubscribe)?)?;
+    let of = Rc::clone(host);
+    let next = move |lua: &Lua, number: u64| of.next_message(lua, number);
+    table.raw_set("next_message", lua.create_function(next)?)?;
+    let chunk = lua.load(include_str!("../waiting.lua")).set_name("=pinion");
+    table.raw_set("waiting", chunk.into_function()?)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::plain::Plain;
+    use crate::tally::Tally;
+
+    fn letter(channel: &str, bytes: usize) -> Arc<Letter> {
+        let counted = Arc::new(Tally::default()).count(bytes);
+        let value = Plain::Bytes(vec![b'x'; bytes]);
+        Arc::new(Letter { channel: channel.into(), value, _counted: counted })
+    }
+
+    /// Whatever comes, a queue is within its bounds, or one message, and none goes uncounted.
+    #[test]
+    fn a_queue_is_bounded_and_counts_what_it_loses() {
+        for bytes in [1, 1000, SUBSCRIPTION_QUEUE_MAX_BYTES / 3, SUBSCRIPTION_QUEUE_MAX_BYTES + 1] {
+            let mut subscriptions = Subscriptions::default();
+            let number = subscriptions.add("a");
+            let other = subscriptions.add("b");
+            let sent = SUBSCRIPTION_QUEUE_MAX + 50;
+            for _ in 0..sent {
+                assert!(subscriptions.deliver(&letter("a", bytes)).is_empty());
+                let one = subscriptions.all.get(&number).expect("it is open");
+                assert!(one.queue.len() <= SUBSCRIPTION_QUEUE_MAX);
+                assert!(one.bytes <= SUBSCRIPTION_QUEUE_MAX_BYTES || one.queue.len() == 1);
+            }
+            let one = subscriptions.all.get_mut(&number).expect("it is open");
+            assert_eq!(one.queue.len() as u64 + one.lost, sent as u64, "{bytes}");
+            while one.take().is_some() {}
+            assert_eq!(one.bytes, 0);
+            assert!(subscriptions.all.get(&other).is_some_and(|other| other.queue.is_empty()));
+            subscriptions.remove(number);
+            subscriptions.remove(number);
+            assert_eq!(subscriptions.channels.len(), 1);
+            subscriptions.remove(other);
+            assert!(subscriptions.channels.is_empty() && subscriptions.all.is_empty());
+        }
+    }
+}

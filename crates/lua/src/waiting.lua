@@ -1,0 +1,86 @@
+-- What waits until something happens: a message, or the end of the server or of the script. The
+-- chunk gets the host's functions, the table of the site and what waits.
+
+local host, pinion, wait = ...
+
+local error, getmetatable, setmetatable, type = error, getmetatable, setmetatable, type
+
+local function check_seconds(seconds, name)
+    if type(seconds) ~= "number" or not (seconds >= 0) then
+        error(name .. " takes a number of seconds", 3)
+    end
+end
+
+-- "stopping" when the server stops, "reloaded" when another script answers by now, nil before.
+function pinion.ending()
+    return host.ending()
+end
+
+-- True after so many seconds; nil and why as soon as the server stops or the script is replaced.
+function pinion.wait(seconds)
+    check_seconds(seconds, "wait")
+    local until_ms = host.now_ms() + seconds * 1000
+    while true do
+        local ending = host.ending()
+        if ending then
+            return nil, ending
+        end
+        local left_ms = until_ms - host.now_ms()
+        if left_ms <= 0 then
+            return true
+        end
+        wait("await", left_ms / 1000)
+    end
+end
+
+local subscription_methods = {}
+local Subscription = { __index = subscription_methods, __name = "subscription" }
+
+local function check_colon(subscription, name)
+    if type(subscription) ~= "table" or getmetatable(subscription) ~= Subscription then
+        error("a method is written with a colon: subscription:" .. name, 3)
+    end
+end
+
+-- The messages of a channel from now on, for the handler that asks for them.
+function pinion.subscribe(channel)
+    if type(channel) ~= "string" then
+        error("subscribe takes the name of a channel", 2)
+    end
+    local number, why = host.subscribe(channel)
+    if not number then
+        error(why, 2)
+    end
+    return setmetatable({ number }, Subscription)
+end
+
+-- The next message, as soon as there is one, and how many were lost before it; nil and why when
+-- there is none in so many seconds, or when the server stops or the script is replaced.
+function subscription_methods.wait(subscription, seconds)
+    check_colon(subscription, "wait(seconds)")
+    check_seconds(seconds, "wait")
+    local until_ms = host.now_ms() + seconds * 1000
+    while true do
+        local is_open, is_there, message, lost = host.next_message(subscription[1])
+        if is_there then
+            return message, lost
+        elseif not is_open then
+            error("the subscription is closed", 2)
+        end
+        local ending = host.ending()
+        if ending then
+            return nil, ending
+        end
+        local left_ms = until_ms - host.now_ms()
+        if left_ms <= 0 then
+            return nil, "timeout"
+        end
+        wait("await", left_ms / 1000)
+    end
+end
+
+-- No message comes any more.
+function subscription_methods.close(subscription)
+    check_colon(subscription, "close()")
+    host.unsubscribe(subscription[1])
+end
