@@ -3,6 +3,7 @@
 use super::*;
 use crate::h1::head::{HeadStorage, Parsed, parse};
 use crate::limits::Limits;
+use crate::request::RequestHead;
 
 const MODIFIED: UnixSeconds = 784_111_777;
 const NOW: UnixSeconds = MODIFIED + 1_000;
