@@ -192,11 +192,26 @@ impl Reader {
         let flags = "--workers 1 --lua-folder data=data --lua-folder shown=shown:ro";
         let start = Start::site(&site).working_in(folder.path());
         let server = start.flags(&flags.split(' ').collect::<Vec<_>>()).start();
+        // Streams end when the server stops.
+        let has_streams = text.contains("pinion.subscribe(");
+        let mut streams = Vec::new();
         for (method, path) in &routes {
             eprintln!("{}: {method} {path}", self.document.display());
+            if has_streams && method == "GET" {
+                let mut client = server.client();
+                let begun = client.begin(&filled_in(method, path));
+                streams.push((client, begun));
+                continue;
+            }
             let answer = server.exchange(&filled_in(method, path));
             let is_well = (200..400).contains(&answer.status);
             assert!(is_well, "{method} {path}: {}", answer.status);
+        }
+        if has_streams {
+            server.signal(Signal::TERM);
+        }
+        for (mut client, begun) in streams {
+            assert_eq!(client.finish(begun, b"").status, 200, "a stream");
         }
         // Work that was spawned may end behind the answers.
         let said = server.last_words();

@@ -19,7 +19,7 @@ pub(crate) const ROWS: &[Directive] = &[
         repeatable: false,
         default: Default::Off,
         change: Change::Live,
-        brief: "For development: watch, reload pages in the browser, and show errors there",
+        brief: "For development: reload pages in the browser, and show errors there",
         long: "As --watch. Pages reload in the browser when the site has changed, and show why it \
                cannot be loaded or why a script has failed, with lines of the source. Only \
                browsers on this machine get that, at localhost, a name below it or a loopback \
@@ -78,8 +78,10 @@ pub(crate) const ROWS: &[Directive] = &[
         change: Change::Live,
         brief: "How long a request may take in Lua, whatever it waits for",
         long: "The time in which its content comes is not counted, up to ten minutes, nor that in \
-               which its client takes the answer, up to an hour, and five minutes at a time. Work \
-               beside requests may take as long, and 600 seconds at least.",
+               which its client takes the answer, up to an hour, and five minutes at a time. A \
+               response that is sent in pieces has the time anew with each piece, and a route can \
+               have a time of its own. Work beside requests may take as long, and 600 seconds at \
+               least.",
     },
     Directive {
         name: "lua-unsafe",

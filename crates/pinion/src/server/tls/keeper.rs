@@ -152,10 +152,10 @@ impl Kept {
         }
     }
 
-    /// Reads those that are asked for. Each that can be used takes the place of what was there.
+    /// Reads those that are asked for. Each that can be used takes the place of what was there, and
+    /// is told when new connections have it.
     fn take_up(&mut self, is_asked: impl Fn(usize) -> bool) {
-        let is_own = self.own.is_some();
-        let mut is_another = false;
+        let mut taken = Vec::new();
         for (at, (files, certificate)) in self.loaded.iter_mut().enumerate() {
             if !is_asked(at) {
                 continue;
@@ -168,16 +168,19 @@ impl Kept {
             match files.load() {
                 Ok(next) if next.is_same(certificate) => {}
                 Ok(next) => {
-                    tell(files, &next, is_own);
-                    tell_taken(files, &next);
                     *certificate = next;
-                    is_another = true;
+                    taken.push(at);
                 }
                 Err(bad) => tell_kept(files, &bad),
             }
         }
-        if is_another {
-            self.publish();
+        if taken.is_empty() {
+            return;
+        }
+        self.publish();
+        for (files, certificate) in taken.iter().filter_map(|at| self.loaded.get(*at)) {
+            tell(files, certificate, self.own.is_some());
+            tell_taken(files, certificate);
         }
     }
 
@@ -194,12 +197,12 @@ impl Kept {
                 Err(bad) => return tell_kept(&files, &bad),
             }
         }
-        for (files, certificate) in &loaded {
+        (self.loaded, self.looks, self.own) = (loaded, looks, None);
+        self.publish();
+        for (files, certificate) in &self.loaded {
             tell(files, certificate, false);
             tell_taken(files, certificate);
         }
-        (self.loaded, self.looks, self.own) = (loaded, looks, None);
-        self.publish();
     }
 
     fn publish(&mut self) {
