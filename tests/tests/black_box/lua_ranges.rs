@@ -53,8 +53,11 @@ fn servers(io: Io, run: impl Fn(&Server, &Server)) {
     sent.stop();
 }
 
+/// `Content-Type`, `Content-Range` and content of a part.
+type PlainPart = (String, String, Vec<u8>);
+
 /// What of a response says which part of the file it is, and that part.
-fn meaning(response: &Response) -> (u16, [Option<String>; 3], Vec<(String, String, Vec<u8>)>) {
+fn meaning(response: &Response) -> (u16, [Option<String>; 3], Vec<PlainPart>) {
     let owned = |name| response.field(name).map(str::to_owned);
     let is_multipart =
         response.field("Content-Type").is_some_and(|kind| kind.starts_with("multipart/"));
@@ -140,7 +143,7 @@ fn preconditions_and_if_range_mean_what_they_do_for_a_published_file() {
                 for (server, tag) in [published, sent].into_iter().zip(&tags) {
                     let request = Request::get("/page.txt").field("Range", "bytes=0-9");
                     let request = fields.iter().fold(request, |request, (name, value)| {
-                        request.field(name, &value.replace("TAG", tag))
+                        request.field(name, value.replace("TAG", tag))
                     });
                     let response = server.exchange(&request);
                     assert_eq!(response.status, status, "{fields:?}: {response}");
