@@ -182,6 +182,7 @@ impl Kept {
             tell(files, certificate, self.own.is_some());
             tell_taken(files, certificate);
         }
+        self.tell_unnamed_host();
     }
 
     /// Makes these the files: all of them can be used, or nothing changes.
@@ -203,12 +204,17 @@ impl Kept {
             tell(files, certificate, false);
             tell_taken(files, certificate);
         }
+        self.tell_unnamed_host();
     }
 
     fn publish(&mut self) {
         let certificates: Vec<Certificate> =
             self.loaded.iter().map(|(_, certificate)| certificate.clone()).collect();
         self.store.replace(&certificates);
+    }
+
+    /// Tells when no certificate names the host any more that redirects lead to.
+    fn tell_unnamed_host(&mut self) {
         let names_host = self.is_host_named();
         let was_named = std::mem::replace(&mut self.names_host, names_host);
         if let Some(CanonicalHost { host, .. }) = &self.leads_to
