@@ -1,7 +1,7 @@
 //! The functions of the host for what waits until something happens: a message, or the end of the
 //! server or of the script.
 
-use std::collections::{HashMap, VecDeque};
+use std::collections::{BTreeSet, HashMap, VecDeque};
 use std::rc::Rc;
 use std::sync::Arc;
 
@@ -39,8 +39,8 @@ pub(crate) struct Subscriptions {
     /// How many there ever were; each has a number from 1 on.
     count: u64,
     all: HashMap<u64, Subscription>,
-    /// By channel.
-    channels: HashMap<Box<str>, Vec<u64>>,
+    /// Their numbers by channel, which are many where thousands of streams have one.
+    channels: HashMap<Box<str>, BTreeSet<u64>>,
 }
 
 /// The messages of a channel that somebody has yet to take.
@@ -83,14 +83,14 @@ impl Subscriptions {
         let (queue, bytes, lost, waiter) = Default::default();
         let subscription = Subscription { channel: channel.into(), queue, bytes, lost, waiter };
         self.all.insert(self.count, subscription);
-        self.channels.entry(channel.into()).or_default().push(self.count);
+        self.channels.entry(channel.into()).or_default().insert(self.count);
         self.count
     }
 
     fn remove(&mut self, number: u64) {
         let Some(subscription) = self.all.remove(&number) else { return };
         if let Some(numbers) = self.channels.get_mut(&subscription.channel) {
-            numbers.retain(|&other| other != number);
+            numbers.remove(&number);
             if numbers.is_empty() {
                 self.channels.remove(&subscription.channel);
             }
@@ -99,9 +99,8 @@ impl Subscriptions {
 
     /// Gives a message to all who listen, and returns who waits for it.
     fn deliver(&mut self, letter: &Arc<Letter>) -> Vec<TaskId> {
-        let numbers = self.channels.get(&letter.channel).map_or(&[][..], Vec::as_slice);
         let mut waiters = Vec::new();
-        for number in numbers {
+        for number in self.channels.get(&letter.channel).into_iter().flatten() {
             if let Some(subscription) = self.all.get_mut(number) {
                 subscription.push(letter);
                 waiters.extend(subscription.waiter.take());
