@@ -201,6 +201,7 @@ fn is_aes(suite: CipherSuite) -> Option<bool> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use proptest::prelude::*;
 
     /// A ClientHello up to its suites, behind a session id.
     fn hello(session_bytes: u8, suites: &[u16]) -> Vec<u8> {
@@ -275,6 +276,28 @@ mod tests {
         let readable = ["localhost", "a_b.example", "127.0.0.1", "::1", "a.", ""];
         for readable in readable.map(str::as_bytes).into_iter().chain([&longer[..]]) {
             assert_eq!(name(&hello_for(readable)), Name::Readable, "{}", readable.escape_ascii());
+        }
+    }
+
+    proptest! {
+        /// Whatever a client sends, what is found is a part of the first record.
+        #[test]
+        fn places_of_names_are_inside_of_the_record(
+            asked in prop::collection::vec(any::<u8>(), 0..300),
+            changes in prop::collection::vec((any::<prop::sample::Index>(), any::<u8>()), 0..4),
+            behind in prop::collection::vec(any::<u8>(), 0..20),
+        ) {
+            let mut hello = hello_for(&asked);
+            for (at, byte) in changes {
+                let at = at.index(hello.len());
+                hello[at] = byte;
+            }
+            hello.extend(behind);
+            let record_bytes = usize::from(u16::from_be_bytes([hello[3], hello[4]]));
+            if let Name::Unreadable(place) = name(&hello) {
+                prop_assert!(!place.is_empty() && place.end <= record_bytes);
+                prop_assert!(ServerName::try_from(&hello[5..][place]).is_err());
+            }
         }
     }
 
