@@ -27,7 +27,8 @@ pub struct QuicKeys {
     pub tokens: [u8; 64],
     /// Which process made a connection, in its ids.
     pub epoch: u16,
-    /// Asked about other processes with these keys, at most once a second by each worker.
+    /// Asked about other processes with these keys: by each worker at most once a second about
+    /// each of them, unless there are very many.
     pub has_ended: HasEnded,
 }
 

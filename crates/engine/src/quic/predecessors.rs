@@ -7,10 +7,15 @@ use std::time::{Duration, Instant};
 /// clients cause, and a connection that is lost is reset so much later at most.
 const ASKED_AGAIN_AFTER: Duration = Duration::from_secs(1);
 
-/// What one worker knows about the process that was asked about last.
+/// Processes that one worker remembers: several restarts within the time that clients keep a
+/// connection. With more, the one that was asked about longest ago is asked about again.
+const REMEMBERED_MAX: usize = 16;
+
+/// What one worker knows about other processes.
 pub(super) struct Predecessors {
     has_ended: HasEnded,
-    last: Option<Asked>,
+    /// At most [`REMEMBERED_MAX`], in the order in which they were asked about.
+    asked: Vec<Asked>,
 }
 
 #[derive(Clone, Copy)]
@@ -22,20 +27,24 @@ struct Asked {
 
 impl Predecessors {
     pub(super) fn new(has_ended: HasEnded) -> Self {
-        Self { has_ended, last: None }
+        Self { has_ended, asked: Vec::new() }
     }
 
     /// Whether the process with this epoch has ended.
     pub(super) fn have_ended(&mut self, epoch: u16, now: Instant) -> bool {
-        let is_known = |asked: &Asked| {
+        let known = self.asked.iter().position(|asked| asked.epoch == epoch);
+        if let Some(asked) = known.and_then(|place| self.asked.get(place)) {
             let is_recent = now.saturating_duration_since(asked.at) < ASKED_AGAIN_AFTER;
-            asked.epoch == epoch && (asked.has_ended || is_recent)
-        };
-        if let Some(asked) = self.last.filter(is_known) {
-            return asked.has_ended;
+            if asked.has_ended || is_recent {
+                return asked.has_ended;
+            }
+        }
+        let is_full = self.asked.len() == REMEMBERED_MAX;
+        if let Some(place) = known.or(is_full.then_some(0)) {
+            self.asked.remove(place);
         }
         let has_ended = (self.has_ended)(epoch);
-        self.last = Some(Asked { epoch, at: now, has_ended });
+        self.asked.push(Asked { epoch, at: now, has_ended });
         has_ended
     }
 }
@@ -64,6 +73,27 @@ mod tests {
         for (at, says, questions) in [(1999, false, 2), (2000, true, 3), (9000, true, 3)] {
             assert_eq!(predecessors.have_ended(7, after(at)), says, "{at}");
             assert_eq!(asked.load(Ordering::Relaxed), questions, "{at}");
+        }
+    }
+    /// Whoever has connections of several processes cannot have each datagram ask.
+    #[test]
+    fn several_processes_are_remembered_and_not_more_than_a_few() {
+        let asked = Arc::new(AtomicUsize::new(0));
+        let counts = Arc::clone(&asked);
+        let mut predecessors = Predecessors::new(Arc::new(move |epoch| {
+            counts.fetch_add(1, Ordering::Relaxed);
+            epoch % 2 == 0
+        }));
+        let now = Instant::now();
+        for _ in 0..3 {
+            for epoch in 0..REMEMBERED_MAX as u16 {
+                assert_eq!(predecessors.have_ended(epoch, now), epoch % 2 == 0);
+            }
+        }
+        assert_eq!(asked.load(Ordering::Relaxed), REMEMBERED_MAX);
+        for epoch in 0..1000 {
+            assert_eq!(predecessors.have_ended(epoch, now), epoch % 2 == 0);
+            assert!(predecessors.asked.len() <= REMEMBERED_MAX);
         }
     }
 }
