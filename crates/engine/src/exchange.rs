@@ -19,7 +19,7 @@ use crate::clock::Now;
 use crate::conn::Phase;
 use crate::core::Core;
 use crate::drain::Ending;
-use crate::encode::Flow;
+use crate::encode::Operation;
 use crate::http1;
 use crate::limits::OUTPUT_HIGH_WATER_BYTES;
 use crate::many;
@@ -214,7 +214,7 @@ impl Exchange<'_> {
             return self.abort();
         }
         if state.encoder.is_some() {
-            let encoded = self.encode(b"", Flow::End);
+            let encoded = self.encode(b"", Operation::Finish);
             self.drop_encoder();
             if let Err(why) = encoded {
                 return self.give_up(why);

@@ -9,17 +9,6 @@ use crate::limits::{
     GZIP_LEVEL, GZIP_WINDOW_BITS,
 };
 
-/// What becomes of content behind which the encoder has been given more, or nothing.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Flow {
-    /// It may stay inside until there is enough of it.
-    Free,
-    /// All of it comes out, so that what has come out can be decoded.
-    Flush,
-    /// It is all there is.
-    End,
-}
-
 /// How far [`Encoder::step`] came.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Step {
@@ -73,32 +62,42 @@ impl Encoder {
     /// Takes content and puts what comes out into `out`, which is emptied before and holds
     /// [`CHUNK_BYTES`] at most. To be called again, with the rest of the input, until it is done;
     /// `None` when it is broken.
-    pub(crate) fn step(&mut self, input: &[u8], flow: Flow, out: &mut Vec<u8>) -> Option<Step> {
+    pub(crate) fn step(
+        &mut self,
+        input: &[u8],
+        operation: Operation,
+        out: &mut Vec<u8>,
+    ) -> Option<Step> {
         out.clear();
         out.reserve_exact(CHUNK_BYTES);
         let step = match self {
-            Self::Gzip(compress) => gzip(compress, input, flow, out)?,
-            Self::Brotli(encoder) => brotli(encoder, input, flow, out)?,
+            Self::Gzip(compress) => gzip(compress, input, operation, out)?,
+            Self::Brotli(encoder) => brotli(encoder, input, operation, out)?,
         };
         let moves = step.is_done || step.used > 0 || !out.is_empty();
         moves.then_some(step)
     }
 }
 
-fn gzip(compress: &mut Compress, input: &[u8], flow: Flow, out: &mut Vec<u8>) -> Option<Step> {
+fn gzip(
+    compress: &mut Compress,
+    input: &[u8],
+    operation: Operation,
+    out: &mut Vec<u8>,
+) -> Option<Step> {
     let before = compress.total_in();
-    let flush = match flow {
-        Flow::Free => FlushCompress::None,
-        Flow::Flush => FlushCompress::Sync,
-        Flow::End => FlushCompress::Finish,
+    let flush = match operation {
+        Operation::Process => FlushCompress::None,
+        Operation::Flush => FlushCompress::Sync,
+        Operation::Finish => FlushCompress::Finish,
     };
     let status = compress.compress_vec(input, out, flush).ok()?;
     let used = (compress.total_in() - before) as usize;
-    let is_done = match flow {
-        Flow::Free => used == input.len(),
+    let is_done = match operation {
+        Operation::Process => used == input.len(),
         // What fills the room may not be all.
-        Flow::Flush => used == input.len() && out.len() < out.capacity(),
-        Flow::End => status == Status::StreamEnd,
+        Operation::Flush => used == input.len() && out.len() < out.capacity(),
+        Operation::Finish => status == Status::StreamEnd,
     };
     Some(Step { used, is_done })
 }
@@ -106,14 +105,9 @@ fn gzip(compress: &mut Compress, input: &[u8], flow: Flow, out: &mut Vec<u8>) ->
 fn brotli(
     encoder: &mut pinion_brotli::Encoder,
     input: &[u8],
-    flow: Flow,
+    operation: Operation,
     out: &mut Vec<u8>,
 ) -> Option<Step> {
-    let operation = match flow {
-        Flow::Free => Operation::Process,
-        Flow::Flush => Operation::Flush,
-        Flow::End => Operation::Finish,
-    };
     out.resize(CHUNK_BYTES, 0);
     let step = encoder.step(operation, input, out)?;
     out.truncate(step.written);

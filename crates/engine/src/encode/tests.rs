@@ -146,10 +146,10 @@ fn content() -> impl Strategy<Value = Vec<u8>> {
     prop_oneof![Just(Vec::new()), noise, text]
 }
 
-fn run(encoder: &mut Encoder, input: &[u8], flow: Flow, wire: &mut Vec<u8>) {
+fn run(encoder: &mut Encoder, input: &[u8], operation: Operation, wire: &mut Vec<u8>) {
     let (mut at, mut out) = (0, Vec::new());
     loop {
-        let step = encoder.step(&input[at..], flow, &mut out).expect("it works");
+        let step = encoder.step(&input[at..], operation, &mut out).expect("it works");
         assert!(out.len() <= CHUNK_BYTES && out.capacity() <= CHUNK_BYTES);
         wire.extend_from_slice(&out);
         at += step.used;
@@ -174,15 +174,15 @@ proptest! {
         let mut encoder = Encoder::new(coding).expect("a coding that is made");
         let (mut wire, mut all) = (Vec::new(), Vec::new());
         for (piece, flushes) in pieces {
-            run(&mut encoder, &piece, Flow::Free, &mut wire);
+            run(&mut encoder, &piece, Operation::Process, &mut wire);
             all.extend_from_slice(&piece);
             if flushes && !all.is_empty() {
-                run(&mut encoder, b"", Flow::Flush, &mut wire);
+                run(&mut encoder, b"", Operation::Flush, &mut wire);
                 prop_assert!(decoded(coding, &wire) == all, "behind a flush");
             }
             prop_assert!(!is_whole(coding, &wire), "it looks complete and is not");
         }
-        run(&mut encoder, b"", Flow::End, &mut wire);
+        run(&mut encoder, b"", Operation::Finish, &mut wire);
         prop_assert!(is_whole(coding, &wire));
         prop_assert!(decoded(coding, &wire) == all);
     }

@@ -8,7 +8,7 @@ use pinion_http::field::Field;
 
 use super::{Exchange, Room, Slice, Stage};
 use crate::app::Gone;
-use crate::encode::{Flow, Recoded, is_suited};
+use crate::encode::{Operation, Recoded, is_suited};
 use crate::limits::{ENCODE_PIECE_MAX_BYTES, EXTERNAL_READ_BYTES};
 
 impl Exchange<'_> {
@@ -37,7 +37,7 @@ impl Exchange<'_> {
             return Room::Gone;
         }
         let waits = state.encoder.is_some_and(|id| self.core.encoders.holds_content(id));
-        if waits && let Err(why) = self.encode(b"", Flow::Flush) {
+        if waits && let Err(why) = self.encode(b"", Operation::Flush) {
             self.give_up(why);
             return Room::Gone;
         }
@@ -72,8 +72,8 @@ impl Exchange<'_> {
     /// Compresses content.
     pub(super) fn encode_slice(&mut self, slice: Slice<'_>) -> Result<(), Gone> {
         match slice {
-            Slice::Copied(bytes) => self.encode(bytes, Flow::Free),
-            Slice::Shared(bytes) => self.encode(&bytes, Flow::Free),
+            Slice::Copied(bytes) => self.encode(bytes, Operation::Process),
+            Slice::Shared(bytes) => self.encode(&bytes, Operation::Process),
             Slice::Mapped { mapping, offset, bytes } => {
                 self.encode_pieces(offset, bytes, |exchange, offset, piece| {
                     let mappings = &exchange.core.mappings;
@@ -106,20 +106,22 @@ impl Exchange<'_> {
             let now = (end - at).min(buffer.len() as u64) as usize;
             let piece = buffer.get_mut(..now).ok_or(Gone::Broken)?;
             read(self, at, piece)?;
-            self.encode(piece, Flow::Free)?;
+            self.encode(piece, Operation::Process)?;
             at += now as u64;
         }
         Ok(())
     }
 
     /// Gives content to the encoder and queues what comes out.
-    pub(super) fn encode(&mut self, content: &[u8], flow: Flow) -> Result<(), Gone> {
+    pub(super) fn encode(&mut self, content: &[u8], operation: Operation) -> Result<(), Gone> {
         let id = self.state().encoder.ok_or(Gone::Broken)?;
         let mut encoder = self.core.encoders.lift(id).ok_or(Gone::Broken)?;
         let mut out = std::mem::take(&mut self.core.encoding);
         let mut rest = content;
         let encoded = loop {
-            let Some(step) = encoder.step(rest, flow, &mut out) else { break Err(Gone::Broken) };
+            let Some(step) = encoder.step(rest, operation, &mut out) else {
+                break Err(Gone::Broken);
+            };
             rest = rest.get(step.used..).unwrap_or_default();
             if !out.is_empty()
                 && let Err(why) = self.send(Slice::Copied(&out))
@@ -131,7 +133,7 @@ impl Exchange<'_> {
             }
         };
         self.core.encoding = out;
-        self.core.encoders.put_back(id, encoder, flow == Flow::Free);
+        self.core.encoders.put_back(id, encoder, operation == Operation::Process);
         encoded
     }
 
