@@ -66,8 +66,9 @@ pub const ACCEPT_SLACK_CONNECTIONS: usize = 8;
 /// enough for a pause of theirs, and few, because the table of every worker may have to hold them.
 pub const ACCEPT_EXTRA_CONNECTIONS: usize = 256;
 
-/// Bytes read and dropped after the last answer of a connection (design §5).
-pub const LINGER_MAX_BYTES: u64 = 256 * 1024;
+/// Bytes read and dropped after the last response of a connection. Many clients read nothing before
+/// they have sent all: a reset would cost them the response (RFC 9112 §9.6).
+pub const LINGER_MAX_BYTES: u64 = 256 * 1024 * 1024;
 
 /// Milliseconds of that lingering.
 pub const LINGER_MS: u64 = 2_000;

@@ -344,6 +344,18 @@ fn much_that_comes_behind_the_last_request_does_not_reset_its_answer() {
 }
 
 #[test]
+fn a_client_that_reads_only_after_its_whole_upload_has_the_response() {
+    // RFC 9112 §9.6: Python's requests, wget and others send all of the content before they read.
+    let folder = Folder::with("upload", [("index.html", "home")]);
+    Matrix::of(folder.path()).http1_only(HTTP1).run(|server| {
+        let content = vec![b'x'; MORE_THAN_BUFFERS_BYTES];
+        let refused = Request::new("POST", "/").body(&content);
+        let response = server.connect().exchange(&refused);
+        assert_eq!((response.status, response.says_close()), (413, true), "{response}");
+    });
+}
+
+#[test]
 fn every_form_of_target_is_understood() {
     // RFC 9112 §3.2.
     every_way(&site(), |server| {
