@@ -21,13 +21,13 @@ pub(crate) struct ConnectionPermits {
     workers: Box<[Share]>,
 }
 
-/// What one worker has; only its own thread changes it.
+/// The share of one worker. Only its own thread changes the first two.
 #[derive(Default)]
 struct Share {
     connections: AtomicUsize,
-    in_hand: AtomicBool,
-    /// Another worker asks this one to look for clients that wait.
-    look: AtomicBool,
+    has_reserve: AtomicBool,
+    /// Another worker asks this one to accept waiting clients.
+    accept: AtomicBool,
     /// Another worker asks this one to close connections that may be closed under pressure.
     relieve: AtomicBool,
 }
@@ -38,81 +38,89 @@ impl ConnectionPermits {
         Self { all, taken: AtomicUsize::new(0), workers }
     }
 
-    /// Handshakes of QUIC in progress on one worker from which on newcomers prove their address.
+    /// Returns the number of unfinished QUIC handshakes on one worker above which new clients have
+    /// to validate their address by Retry (RFC 9000 §8.1.2).
     pub(crate) fn unproven_max(&self) -> usize {
         QUIC_RETRY_HANDSHAKES.min(self.all / QUIC_UNPROVEN_DIVISOR / self.workers.len())
     }
 
-    /// Takes a place into the worker's hand, unless it has one; false when there is none.
+    /// Reserves a permit for the next client of the worker, unless it has one in reserve. Returns
+    /// false if no permit is free.
     pub(crate) fn reserve(&self, worker: u16) -> bool {
         let share = self.share(worker);
-        if share.in_hand.load(Ordering::Relaxed) {
+        if share.has_reserve.load(Ordering::Relaxed) {
             return true;
         }
         let one_more = |taken| (taken < self.all).then_some(taken + 1);
         let relaxed = Ordering::Relaxed;
         let got = self.taken.fetch_update(relaxed, relaxed, one_more).is_ok();
-        // Either who passes a client on sees the hand, or who has the hand sees that.
-        share.in_hand.store(got, Ordering::SeqCst);
+        // Sequential consistency: either `pass_on` of another worker sees this reserve, or this
+        // worker then sees the request of that one in `takes_accept_request`.
+        share.has_reserve.store(got, Ordering::SeqCst);
         got
     }
 
-    /// Has all workers but this one see whether somebody waits, and calls `wake` with those that
-    /// have a place in hand.
+    /// Asks all workers but this one to accept waiting clients, and calls `wake` with each that has
+    /// a permit in reserve.
     pub(crate) fn pass_on(&self, worker: u16, wake: impl Fn(usize)) {
         for (other, share) in self.workers.iter().enumerate() {
             if other == usize::from(worker) {
                 continue;
             }
-            share.look.store(true, Ordering::SeqCst);
-            if share.in_hand.load(Ordering::SeqCst) {
+            share.accept.store(true, Ordering::SeqCst);
+            if share.has_reserve.load(Ordering::SeqCst) {
                 wake(other);
             }
         }
     }
 
-    /// Whether the worker, which has a place in hand, is to see whether somebody waits; asked once.
-    pub(crate) fn is_to_look(&self, worker: u16) -> bool {
-        let look = &self.share(worker).look;
-        look.load(Ordering::SeqCst) && look.swap(false, Ordering::SeqCst)
+    /// Returns whether another worker has asked this one, which has a permit in reserve, to accept
+    /// waiting clients, and resets that.
+    pub(crate) fn takes_accept_request(&self, worker: u16) -> bool {
+        let accept = &self.share(worker).accept;
+        accept.load(Ordering::SeqCst) && accept.swap(false, Ordering::SeqCst)
     }
 
-    /// Gives the place in the worker's hand to a connection.
+    /// Gives the permit that the worker has in reserve to a connection.
     pub(crate) fn fill(&self, worker: u16) {
         let share = self.share(worker);
-        debug_assert!(share.in_hand.load(Ordering::Relaxed), "who accepts has a place in hand");
-        share.in_hand.store(false, Ordering::Relaxed);
+        debug_assert!(
+            share.has_reserve.load(Ordering::Relaxed),
+            "a worker accepts with a permit in reserve"
+        );
+        share.has_reserve.store(false, Ordering::Relaxed);
         share.connections.store(self.connections_of(worker) + 1, Ordering::Relaxed);
     }
 
-    /// Puts the place in the worker's hand back, if it has one.
+    /// Frees the permit that the worker has in reserve, if it has one.
     pub(crate) fn put_back(&self, worker: u16) {
-        if self.share(worker).in_hand.swap(false, Ordering::Relaxed) {
+        if self.share(worker).has_reserve.swap(false, Ordering::Relaxed) {
             self.taken.fetch_sub(1, Ordering::Relaxed);
         }
     }
 
-    /// A connection of the worker is gone.
+    /// Frees the permit of a closed connection of the worker.
     pub(crate) fn leave(&self, worker: u16) {
         let rest = self.connections_of(worker) - 1;
         self.share(worker).connections.store(rest, Ordering::Relaxed);
         self.taken.fetch_sub(1, Ordering::Relaxed);
     }
 
-    /// The worker is gone, with all that it had.
+    /// Frees all permits of a worker that has ended.
     pub(crate) fn leave_all(&self, worker: u16) {
         self.put_back(worker);
         let gone = self.share(worker).connections.swap(0, Ordering::Relaxed);
         self.taken.fetch_sub(gone, Ordering::Relaxed);
     }
 
-    /// Whether the worker has so many more than the others that they should take the next (design
-    /// §4.2).
+    /// Returns whether the worker has so many more connections than the others that they should
+    /// accept the next.
     pub(crate) fn has_enough(&self, worker: u16) -> bool {
         self.has_more_than_others(worker, ACCEPT_SLACK_CONNECTIONS)
     }
 
-    /// Whether it has so many more that it takes none even if nobody else does.
+    /// Returns whether the worker has so many more connections that it accepts none even if no other
+    /// worker does.
     pub(crate) fn has_plenty(&self, worker: u16) -> bool {
         self.has_more_than_others(worker, ACCEPT_SLACK_CONNECTIONS + ACCEPT_EXTRA_CONNECTIONS)
     }
@@ -151,7 +159,7 @@ impl ConnectionPermits {
         self.share(worker).relieve.swap(false, Ordering::Acquire)
     }
 
-    /// Connections of all workers.
+    /// Returns the number of connections of all workers.
     pub(crate) fn connections(&self) -> usize {
         self.workers.iter().map(|share| share.connections.load(Ordering::Relaxed)).sum()
     }

@@ -224,12 +224,13 @@ impl<B: Backend, A: App> Worker<B, A> {
                 || (now_ms >= self.enough_until_ms && !self.shared.permits.has_plenty(worker)))
             && self.shared.permits.reserve(worker);
         self.accept(open);
-        self.look_again();
+        self.accept_for_others();
     }
 
-    /// Sees whether somebody waits of whom another worker was told.
-    fn look_again(&mut self) {
-        if self.accepting && self.shared.permits.is_to_look(self.core.worker) {
+    /// Accepts clients that wait, if another worker has asked for that: the kernel may have notified
+    /// only a worker that has no permit.
+    fn accept_for_others(&mut self) {
+        if self.accepting && self.shared.permits.takes_accept_request(self.core.worker) {
             self.backend.accept(false);
             self.backend.accept(true);
         }
@@ -342,7 +343,7 @@ impl<B: Backend, A: App> Worker<B, A> {
         if self.shared.permits.is_asked_for_relief(self.core.worker) {
             self.permit_shortage.get_or_insert(Shortage::Elsewhere);
         }
-        self.look_again();
+        self.accept_for_others();
         if self.shared.draining.load(Ordering::Acquire) {
             self.drain();
         }

@@ -26,13 +26,17 @@ const CODE: &[&[u8]] = &[
 ];
 
 /// The same behind `data-`, under which some of them have their names too, and those of Datastar
-/// and Knockout.
+/// and Knockout. `data-class` and the like hold code in Datastar alone, and plain text in most other
+/// pages; with a colon behind them they are Datastar's.
 const DATA_CODE: &[&[u8]] = &[
     b"on",
+    b"attr:",
     b"bind",
+    b"class:",
     b"computed",
     b"effect",
     b"signals",
+    b"style:",
     b"ng-",
     b"hx-on",
     b"hx-vals",

@@ -353,6 +353,9 @@ fn attributes_of_frameworks_are_scripts() {
         "data-signals",
         "data-computed-x",
         "data-effect",
+        "data-attr:title",
+        "data-class:hidden",
+        "data-style:color",
         "wire:click",
         "up-on-loaded",
         "on:click",
@@ -364,7 +367,8 @@ fn attributes_of_frameworks_are_scripts() {
         check(&text, &["js_attr", "js_string", "js_string"]);
         assert!(compiled(&[("/p.dyn.html", &format!("<p {name}=#[[1]]>"))]).is_err(), "{name}");
     }
-    for name in ["data-x", "data-user", "data-o", "aria-label", "x-ref", "title", "hx-target"] {
+    let plain = ["data-x", "data-user", "data-o", "data-class", "data-text", "aria-label", "x-ref"];
+    for name in plain.into_iter().chain(["title", "hx-target"]) {
         check(&format!("<p {name}=\"$\">"), &["attr"]);
     }
     for name in ["_", "script", "data-script"] {
