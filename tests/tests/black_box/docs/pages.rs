@@ -2,16 +2,22 @@
 
 use super::{filled_in, is_error};
 use pinion_tests::blocks::routes;
+use pinion_tests::folder::Folder;
 use pinion_tests::request::Request;
 use pinion_tests::server::Start;
+use rustix::process::Signal;
 use std::fs;
 use std::path::Path;
 
 /// What the forms of documents send, so that a page that takes one has what it asks for.
 const FORM: &str = "text=some";
 
-/// Serves a folder as it is and asks all that its pages and its main script answer; how many these
-/// are. A page answers without parameters too: what it shows with some, its document asks by curl.
+/// The path at which sites of documents send events until the server stops.
+const STREAM: &str = "/events";
+
+/// Serves a folder as it is, with an empty folder `data` for its scripts, and asks all that its
+/// pages and its main script answer; returns how many these are. A page answers without parameters
+/// too: what it shows with some, its document asks by curl.
 ///
 /// # Panics
 /// When one of them does not answer well, or the server says that something has failed.
@@ -35,12 +41,27 @@ pub(crate) fn all_answer(document: &Path, site: &Path) -> usize {
     if requests.is_empty() {
         return 0;
     }
-    let server = Start::site(site).flags(&["--workers", "1"]).start();
+    let folder = Folder::new("docs-data");
+    let data = format!("data={}", folder.path().display());
+    let mut streams = Vec::new();
+    let server = Start::site(site).flags(&["--workers", "1", "--lua-folder", &data]).start();
     for (method, path, request) in &requests {
+        if path == STREAM {
+            let mut client = server.client();
+            let begun = client.begin(request);
+            streams.push((client, begun));
+            continue;
+        }
         let status = server.exchange(request).status;
         // What takes a form may lead elsewhere when it is done.
         let is_well = status == 200 || (method != "GET" && (200..400).contains(&status));
         assert!(is_well, "{}: {method} {path}: {status}", document.display());
+    }
+    if !streams.is_empty() {
+        server.signal(Signal::TERM);
+    }
+    for (mut client, begun) in streams {
+        assert_eq!(client.finish(begun, b"").status, 200, "{}: {STREAM}", document.display());
     }
     let said = server.last_words();
     let is_well = !said.iter().any(|line| is_error(line));
