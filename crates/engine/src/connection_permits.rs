@@ -119,8 +119,8 @@ impl ConnectionPermits {
         self.has_more_than_others(worker, ACCEPT_SLACK_CONNECTIONS)
     }
 
-    /// Returns whether the worker has so many more connections that it accepts none even if no other
-    /// worker does.
+    /// Returns whether the worker has so many more connections that it accepts none even if no
+    /// other worker does.
     pub(crate) fn has_plenty(&self, worker: u16) -> bool {
         self.has_more_than_others(worker, ACCEPT_SLACK_CONNECTIONS + ACCEPT_EXTRA_CONNECTIONS)
     }

@@ -227,8 +227,8 @@ impl<B: Backend, A: App> Worker<B, A> {
         self.accept_for_others();
     }
 
-    /// Accepts clients that wait, if another worker has asked for that: the kernel may have notified
-    /// only a worker that has no permit.
+    /// Accepts clients that wait, if another worker has asked for that: the kernel may have
+    /// notified only a worker that has no permit.
     fn accept_for_others(&mut self) {
         if self.accepting && self.shared.permits.takes_accept_request(self.core.worker) {
             self.backend.accept(false);

@@ -26,8 +26,8 @@ const CODE: &[&[u8]] = &[
 ];
 
 /// The same behind `data-`, under which some of them have their names too, and those of Datastar
-/// and Knockout. `data-class` and the like hold code in Datastar alone, and plain text in most other
-/// pages; with a colon behind them they are Datastar's.
+/// and Knockout. `data-class` and the like hold code in Datastar alone, and plain text in most
+/// other pages; followed by a colon they are Datastar's.
 const DATA_CODE: &[&[u8]] = &[
     b"on",
     b"attr:",
