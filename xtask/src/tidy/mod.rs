@@ -8,6 +8,7 @@ mod links;
 mod modules;
 mod names;
 mod notes;
+mod phrases;
 mod project;
 mod rooms;
 mod safety;
@@ -42,6 +43,7 @@ const RULES: &[Rule] = &[
     modules::ORPHANS,
     names::VAGUE,
     links::LINKS,
+    phrases::PHRASES,
 ];
 
 /// Checks the tree that this program was built from.

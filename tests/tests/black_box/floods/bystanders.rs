@@ -12,6 +12,9 @@ use std::time::Duration;
 /// What each of them gets at least while a flood goes on, so that a short one is met by some.
 const ANSWERS_MIN: u64 = 20;
 
+/// Between two requests of each of them: a busy loop would only take the processors from the flood.
+const PAUSE: Duration = Duration::from_millis(5);
+
 /// See the module's head.
 pub(crate) struct Bystanders<'a> {
     served: &'a Served,
@@ -63,6 +66,7 @@ impl<'a> Bystanders<'a> {
                 assert_eq!((answer.status, answer.text()), (200, "home"), "over {protocol:?}");
             }
             answers += 1;
+            thread::sleep(PAUSE);
         }
     }
 
