@@ -94,9 +94,33 @@ impl FieldBuffers {
         sent: SentPage<'_>,
         decoded: &mut Vec<u8>,
     ) -> SharedBlock<'x> {
-        let has_rules = !archive.field_rules().is_empty()
-            && self.note_path(head, decoded)
-            && self.find_rules(archive, sent);
+        let has_path = !archive.field_rules().is_empty() && self.note_path(head, decoded);
+        self.apply_to_noted(has_path, archive, block, sort, sent)
+    }
+
+    /// As [`apply`](Self::apply), for a path that is decoded already.
+    pub(crate) fn apply_to_path<'x>(
+        &'x mut self,
+        archive: &Archive<'x>,
+        path: &[u8],
+        block: SharedBlock<'x>,
+        sort: FieldSort,
+    ) -> SharedBlock<'x> {
+        self.path.clear();
+        self.path.extend_from_slice(path);
+        self.apply_to_noted(true, archive, block, sort, SentPage::NONE)
+    }
+
+    /// Applies the rules for the path that was noted, if there is one.
+    fn apply_to_noted<'x>(
+        &'x mut self,
+        has_path: bool,
+        archive: &Archive<'x>,
+        block: SharedBlock<'x>,
+        sort: FieldSort,
+        sent: SentPage<'_>,
+    ) -> SharedBlock<'x> {
+        let has_rules = has_path && self.find_rules(archive, sent);
         let mut written = None;
         if has_rules {
             let plain = block.plain.and_then(|plain| archive.shared(plain).ok());

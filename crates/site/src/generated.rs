@@ -6,6 +6,7 @@ use pinion_http::negotiate::prefers_text;
 use pinion_http::page;
 use pinion_http::prepared::{Prepared, PreparedBody, SharedFields};
 use pinion_http::request::RequestHead;
+use pinion_http::target::PathError;
 
 use crate::answer::Question;
 use crate::fields::{FieldSort, SentPage};
@@ -26,12 +27,77 @@ pub(crate) fn error<'x>(
     if archive.field_rules().is_empty() {
         return answer;
     }
-    let page = archive.error_page(status);
-    let block = page.map_or_else(|| generated_block(archive), |page| page.shared);
     let sent = missing_page(buffers.target);
-    let block = buffers.apply(question, block, FieldSort::Error, sent);
-    let shared = if page.is_some() { block.full_fields() } else { block.fields_without_type() };
-    Prepared { shared, ..answer }
+    let block = buffers.apply(question, error_block(status, archive), FieldSort::Error, sent);
+    Prepared { shared: error_fields(status, archive, block), ..answer }
+}
+
+/// The page of a status, see [`error_page`], with the fields of the rules for the path of its
+/// request, see [`field_rules_path`].
+pub fn error_page_at<'x>(
+    path: &[u8],
+    status: u16,
+    text: bool,
+    archive: &Archive<'x>,
+    work: &'x mut Work,
+) -> Prepared<'x> {
+    let block = error_block(status, archive);
+    let block = work.fields.apply_to_path(archive, path, block, FieldSort::Error);
+    let shared = error_fields(status, archive, block);
+    Prepared { shared, ..error_page(status, text, archive) }
+}
+
+/// The fields that are stored for the page of a status.
+fn error_block<'x>(status: u16, archive: &Archive<'x>) -> SharedBlock<'x> {
+    archive.error_page(status).map_or_else(|| generated_block(archive), |page| page.shared)
+}
+
+/// The fields of a page of a status that has its fields in `block`: the built-in pages have their
+/// media types beside them.
+fn error_fields<'x>(
+    status: u16,
+    archive: &Archive<'x>,
+    block: SharedBlock<'x>,
+) -> SharedFields<'x> {
+    match archive.error_page(status) {
+        Some(_) => block.full_fields(),
+        None => block.fields_without_type(),
+    }
+}
+
+/// The decoded path of a request, as the rules for fields of an archive know it. `None` if there
+/// are no such rules, or the path names no resource at all.
+pub fn field_rules_path(archive: &Archive<'_>, head: &RequestHead<'_>) -> Option<Box<[u8]>> {
+    if archive.field_rules().is_empty() {
+        return None;
+    }
+    let mut decoded = Vec::new();
+    match head.target.decoded_path(&mut decoded) {
+        Ok(path) => Some(path.into()),
+        Err(PathError::NeverMatches) => Some(decoded.into()),
+        Err(PathError::Malformed | PathError::AboveRoot) => None,
+    }
+}
+
+/// Lines of the fields that the responses of a script have unless it sets them, with the rules for
+/// the path of the request. Those that say how long a response may be kept are left out: that only
+/// the script knows.
+pub fn script_fields(archive: &Archive<'_>, path: &[u8], work: &mut Work) -> Vec<u8> {
+    let block = generated_block(archive);
+    let block = work.fields.apply_to_path(archive, path, block, FieldSort::Error);
+    without_storing(block.fields_without_type())
+}
+
+/// As [`script_fields`], without a path.
+#[must_use]
+pub fn pathless_script_fields(archive: &Archive<'_>) -> Vec<u8> {
+    without_storing(generated_fields(archive))
+}
+
+fn without_storing(fields: SharedFields<'_>) -> Vec<u8> {
+    let lines = fields.h1.split_inclusive(|&byte| byte == b'\n');
+    let is_kept = |line: &&[u8]| !line.to_ascii_lowercase().starts_with(b"cache-control:");
+    lines.filter(is_kept).collect::<Vec<_>>().concat()
 }
 
 /// The page at the path that a rewrite leads to, in `target` unless it is empty: it is not sent,

@@ -100,6 +100,73 @@ fn what_nobody_has_is_answered_by_the_page_of_the_site() {
     });
 }
 
+/// One route for each way in which a script may respond.
+const RESPONSES: &str = r#"
+local function slow() pinion.sleep(0.01) end
+pinion.get("/api/text", function() return "text" end)
+pinion.get("/api/slept", function() slow() return "slept" end)
+pinion.get("/api/stream", function(_, res) res:write("a"):flush() slow() res:write("b") end)
+pinion.get("/api/moved", function(_, res) res:redirect("/api/text") end)
+pinion.get("/api/file", function(_, res) return res:file("data/file.txt") end)
+pinion.get("/api/own", function(_, res)
+    res:field("Access-Control-Allow-Origin", "https://a.example")
+    return "own"
+end)
+pinion.get("/api/fails", function() error("wrong") end)
+pinion.get("/api/fails-late", function() slow() error("wrong") end)
+pinion.get("/api/spins", function() while true do end end)
+pinion.get("/api/late", { time = 0.1 }, function() pinion.sleep(60) end)
+pinion.post("/api/form", { body = 1000 }, function(req) return req.form.a end)
+pinion.get("/other", function() return "other" end)
+"#;
+
+#[test]
+fn rules_for_fields_apply_to_every_response_of_a_script_for_their_path() {
+    let folder = Folder::with("script-fields", [("site/main.lua", RESPONSES)]);
+    folder.write("data/file.txt", "file");
+    let rules = "/api/*\n  Access-Control-Allow-Origin: *\n  Cache-Control: max-age=60\n";
+    folder.write("site/public_html/_headers", rules);
+    folder.write("site/public_html/api/page.dyn.html", "<p>#[[1 + 1]]</p>");
+    let data = format!("data={}", folder.join("data").display());
+    Matrix::of(&folder.join("site")).serve(&["--lua-folder", &data]).run(|server| {
+        let form = |content: &[u8], kind: &str| {
+            Request::new("POST", "/api/form").body(content).field("Content-Type", kind)
+        };
+        let url_encoded = "application/x-www-form-urlencoded";
+        for (request, status) in [
+            (Request::get("/api/text"), 200),
+            (Request::head("/api/text"), 200),
+            (Request::get("/api/slept"), 200),
+            (Request::get("/api/stream"), 200),
+            (Request::get("/api/page"), 200),
+            (Request::get("/api/moved"), 303),
+            (Request::get("/api/file"), 200),
+            (Request::get("/api/file").field("Range", "bytes=99-"), 416),
+            (Request::get("/api/fails"), 500),
+            (Request::get("/api/fails-late"), 500),
+            (Request::get("/api/spins"), 500),
+            (Request::get("/api/late"), 503),
+            (form(b"a=1", url_encoded), 200),
+            (form(b"no boundary", "multipart/form-data"), 400),
+            (form(&[b'a'; 2000], url_encoded), 413),
+            (Request::new("OPTIONS", "/api/text"), 204),
+            (Request::new("DELETE", "/api/text"), 405),
+            (Request::get("/api/none"), 404),
+        ] {
+            let response = server.exchange(&request);
+            assert_eq!(response.status, status, "{request:?}: {response}");
+            let origin = response.field("Access-Control-Allow-Origin");
+            assert_eq!(origin, Some("*"), "{request:?}: {response}");
+            // How long a response may be kept, only the script knows.
+            let kept = response.field("Cache-Control");
+            assert_ne!(kept, Some("max-age=60"), "{request:?}: {response}");
+        }
+        let own = server.get("/api/own");
+        assert_eq!(own.field("Access-Control-Allow-Origin"), Some("https://a.example"), "{own}");
+        assert_eq!(server.get("/other").field("Access-Control-Allow-Origin"), None);
+    });
+}
+
 #[test]
 fn an_archive_of_any_name_becomes_the_folder_again() {
     let (site, folder) = (files("public_html"), Folder::new("archives"));

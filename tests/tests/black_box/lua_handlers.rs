@@ -268,6 +268,27 @@ fn fails(server: &Server, target: &str, status: u16, why: &str) -> String {
 }
 
 #[test]
+fn whole_numbers_are_in_full_in_fields_and_redirects() {
+    let text = "local n = 1700000000123456
+        pinion.get('/field', function(req, res) res:field('X-N', n) end)
+        pinion.get('/redirect', function(req, res) res:redirect('/at/' .. n) end)";
+    in_every_way(text, |server| {
+        assert_eq!(server.get("/field").field("X-N"), Some("1700000000123456"));
+        let location = server.get("/redirect").field("Location").map(str::to_owned);
+        assert!(location.is_some_and(|location| location.ends_with("/at/1700000000123456")));
+    });
+}
+
+/// The timeout is for connections without a request.
+#[test]
+fn a_handler_may_take_longer_than_the_keep_alive_timeout() {
+    let text = "pinion.get('/', function() pinion.sleep(2.5) return 'late' end)";
+    in_every_way_with(text, &["--keep-alive-timeout", "1"], |server| {
+        assert_eq!(server.get("/").text(), "late");
+    });
+}
+
+#[test]
 fn what_fails_is_told_in_the_log_and_not_to_the_client() {
     // Where the machine is slow to give memory, that takes CPU too.
     in_every_way_with(SCRIPT, &["--lua-cpu", "1000"], |server| {

@@ -33,6 +33,8 @@ fn systemd_takes_the_unit_as_it_is_and_finds_it_well_locked() {
     // What it starts has to be there.
     let own = unit.replace(INSTALLED, &pinion().display().to_string());
     folder.write("pinion.service", own);
+    // After a crash it starts again, and not so often that systemd gives up.
+    assert_eq!(settings(&unit, "RestartSec"), ["1"]);
     let analyze = || program("systemd-analyze", "systemd");
     // The manual is not installed here; what is wrong is told on stderr, and not always a failure.
     let mut verify = analyze();

@@ -1,7 +1,8 @@
 //! Permits for connections run short: a client that holds connections without using them loses
 //! them to others.
 
-use pinion_tests::client::quic::Quic;
+use pinion_tests::client::http3::Http3;
+use pinion_tests::client::quic::{self, Quic};
 use pinion_tests::client::wire::Peer;
 use pinion_tests::client::{Client, Connection};
 use pinion_tests::folder::Folder;
@@ -10,6 +11,7 @@ use pinion_tests::protocol::Protocol;
 use pinion_tests::request::Request;
 use pinion_tests::server::{Server, Start};
 use pinion_tests::wait_for;
+use quinn::{ApplicationClose, ConnectionError};
 use std::any::Any;
 use std::net::Ipv4Addr;
 use std::path::PathBuf;
@@ -185,6 +187,18 @@ fn a_client_holds_as_many_connections_as_it_may() {
         wait_for("room for one more", || idle(&served, Protocol::Http1));
         served.server.stop();
     }
+}
+
+#[test]
+fn an_idle_connection_of_http3_is_closed_after_the_keep_alive_timeout() {
+    let served = Served::start(Io::Uring, &["--keep-alive-timeout", "1"]);
+    let client = Http3::try_open(&served.peer(Protocol::Http3)).expect("a connection");
+    assert_eq!(client.try_exchange(&Request::get("/")).expect("a response").text(), "home");
+    // H3_NO_ERROR (RFC 9114 §8.1): the server has closed it, and the client has not given up.
+    let why = quic::wait(client.quic().connection().closed()).expect("an end");
+    let is_closed = |close: &ApplicationClose| close.error_code.into_inner() == 0x100;
+    assert!(matches!(&why, ConnectionError::ApplicationClosed(close) if is_closed(close)), "{why}");
+    served.server.stop();
 }
 
 /// A server behind a load balancer keeps connections longer than the load balancer does.

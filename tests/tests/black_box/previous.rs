@@ -27,6 +27,45 @@ fn releases() -> Folder {
     folder
 }
 
+/// Names as Vite, esbuild and mkdocs-material make them, and one that a person has chosen. Of those
+/// with a hash the next release has others.
+#[test]
+fn files_with_fingerprints_of_common_tools_are_kept_and_others_are_not() {
+    let folder = Folder::new("previous-tools");
+    let vite = |ends: [&str; 5]| ends.map(|end| format!("vite/assets/chunk-{end}.js"));
+    let mkdocs = |hash: &str| format!("mkdocs/assets/javascripts/bundle.{hash}.min.js");
+    let esbuild = |ends: [&str; 5]| ends.map(|end| format!("esbuild/out/e6-{end}.js"));
+    let names = |one: bool| {
+        let vite = vite(if one {
+            ["BxKqJZ_a", "C-xTdF-Q", "DiwrgTda", "Dx7z1aPq", "CkFhGj_-"]
+        } else {
+            ["Ab3dEf_h", "Q-wErTyU", "ZxCvBnMa", "PoIuYtRe", "LkJhGf_-"]
+        });
+        let esbuild = esbuild(if one {
+            ["Z7L2KB24", "QWERTY23", "ABCDEF45", "M3N4P5Q6", "T5U6V7W2"]
+        } else {
+            ["A2B3C4D5", "ZXCVBN76", "POIUYT32", "L7K6J5H4", "R3E4W5Q6"]
+        });
+        let mkdocs = mkdocs(if one { "57a0d79d" } else { "83f73b43" });
+        vite.into_iter().chain(esbuild).chain([mkdocs]).collect::<Vec<_>>()
+    };
+    let photo = |one: bool| if one { "hero-iPhone15Pro.png" } else { "hero-iPhone16Pro.png" };
+    for one in [true, false] {
+        let site = if one { "site1" } else { "site2" };
+        for name in names(one) {
+            folder.write(format!("{site}/{name}"), format!("{name};\n").repeat(200));
+        }
+        folder.write(format!("{site}/{}", photo(one)), photo(one));
+    }
+    built(&folder, 1, &[]);
+    built(&folder, 2, &["--previous", &archive(&folder, 1)]);
+    let ended = run(&["ls", &archive(&folder, 2), "--json"]);
+    for name in names(true) {
+        assert!(ended.stdout.contains(&format!("\"/{name}\"")), "{name}: {}", ended.stdout);
+    }
+    assert!(!ended.stdout.contains(photo(true)), "{}", ended.stdout);
+}
+
 /// Builds `siteN` into `N.pinion`.
 #[track_caller]
 fn built(folder: &Folder, number: u32, flags: &[&str]) -> serde_json::Value {

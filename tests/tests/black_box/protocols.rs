@@ -9,7 +9,9 @@ use pinion_tests::protocol::Protocol;
 use pinion_tests::request::Request;
 use pinion_tests::server::{Server, Start};
 use pinion_tests::tls::{Pair, s_client};
+use std::io::{Read, Write};
 use std::net::SocketAddr;
+use std::os::unix::net::UnixStream;
 
 /// What a client of HTTP/2 begins with (RFC 9113 §3.4): the line, and settings without any.
 const PREFACE: &[u8] = b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n\0\0\0\x04\0\0\0\0\0";
@@ -198,10 +200,33 @@ fn a_trusted_proxy_may_say_https_on_a_plain_connection() {
             let flags = networks.iter().flat_map(|network| ["--trusted-proxy", network]);
             let flags: Vec<&str> = ["--io", io.as_str()].into_iter().chain(flags).collect();
             let server = Start::site(site.path()).flags(&flags).start();
-            let mut connection = server.connect();
-            connection.send(b"GET https://localhost/ HTTP/1.1\r\nHost: localhost\r\n\r\n");
-            assert_eq!(connection.receive().status, status, "{networks:?} over {io:?}");
+            // Over HTTP/2 it is the pseudo-field `:scheme` (RFC 9113 §8.3.1).
+            for protocol in [Protocol::Http1, Protocol::Http2Clear] {
+                let mut client = Client::open(&Peer::new(server.address(), protocol, None));
+                let response = client.exchange(&Request::get("https://localhost/"));
+                assert_eq!(response.status, status, "{networks:?}, {protocol:?} over {io:?}");
+            }
             server.stop();
         }
+    }
+}
+
+/// A Unix socket has no address: `unix` trusts those who may open it.
+#[test]
+fn a_proxy_on_a_unix_socket_may_be_trusted() {
+    let files = Folder::with("proxy", [("site/index.html", "home")]);
+    let socket = files.join("pinion.sock");
+    let listen = format!("unix:{}", socket.display());
+    for (network, status) in [("unix", "200"), ("127.0.0.0/8", "421")] {
+        let flags = ["--listen", &listen, "--trusted-proxy", network];
+        let server = Start::site(&files.join("site")).flags(&flags).start();
+        let mut stream = UnixStream::connect(&socket).expect("a connection");
+        let request =
+            "GET https://localhost/ HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n";
+        stream.write_all(request.as_bytes()).expect("sent");
+        let mut response = String::new();
+        stream.read_to_string(&mut response).expect("a response");
+        assert!(response.starts_with(&format!("HTTP/1.1 {status} ")), "{network}: {response}");
+        server.stop();
     }
 }

@@ -25,6 +25,43 @@ fn add_pages(folder: &Folder, count: u64) {
     }
 }
 
+/// The first line of a start that begins so.
+#[track_caller]
+fn first_line(start: Start, begin: &str) -> String {
+    let server = start.start();
+    let line = server.wait_for_line(0, |line| line.starts_with(begin));
+    server.stop();
+    line
+}
+
+#[test]
+fn a_start_shows_what_is_served_and_where_to_look_at_it() {
+    let files = Folder::with("start", [("site/index.html", "home"), ("site/a.css", "a {}")]);
+    let site = files.join("site");
+    let name = site.display();
+    for (flag, state) in [("--no-watch", "snapshot"), ("--watch", "live")] {
+        let line = first_line(Start::site(&site).flags(&[flag]), "pinion ");
+        assert!(line.contains(&format!("{name} (")) && line.contains(state), "{line}");
+        assert!(line.contains("paths, "), "{line}");
+    }
+    let server = Start::site(&site).start();
+    let port = server.address().port();
+    server.wait_for_line(0, |line| line == format!("open http://localhost:{port}/"));
+    server.stop();
+}
+
+#[test]
+fn a_start_shows_what_is_left_out() {
+    let site = Folder::with("start", [("index.html", "home")]);
+    for name in [".a", ".b", "c~", "d.log", "e.tmp", "f.lock"] {
+        site.write(name, "left out");
+    }
+    let left_out = "6 paths left out (--include publishes): .a, .b, c~, d.log, e.tmp and 1 more";
+    let server = Start::site(site.path()).start();
+    server.wait_for_line(0, |line| line.contains(left_out));
+    server.stop();
+}
+
 #[test]
 fn a_signal_ends_a_start_that_still_builds() {
     let site = Folder::new("building");

@@ -1,6 +1,7 @@
 //! What the connections of a QUIC listener have in common.
 
 use std::sync::Arc;
+use std::time::Duration;
 
 use aws_lc_rs::{hkdf, hmac};
 use quinn_proto::{EndpointConfig, IdleTimeout, ServerConfig, TransportConfig, VarInt};
@@ -8,7 +9,7 @@ use quinn_proto::{EndpointConfig, IdleTimeout, ServerConfig, TransportConfig, Va
 use super::ids::{IdKey, Ids, Place};
 use super::suites::BySuites;
 use crate::limits::{
-    QUIC_CONNECTION_WINDOW_BYTES, QUIC_DATAGRAM_MAX_BYTES, QUIC_INCOMING_MAX_BYTES,
+    QUIC_CONNECTION_WINDOW_BYTES, QUIC_DATAGRAM_MAX_BYTES, QUIC_INCOMING_MAX_BYTES, QUIC_PING_MS,
     QUIC_SEND_WINDOW_BYTES, QUIC_STREAM_WINDOW_BYTES, QUIC_STREAMS, QUIC_UNI_STREAMS,
 };
 use crate::tls::TlsConfig;
@@ -64,6 +65,9 @@ impl QuicConfig {
         let tokens = hkdf::Salt::new(hkdf::HKDF_SHA256, &[]).extract(&keys.tokens);
         let mut server = ServerConfig::new(Arc::new(crypto), Arc::new(tokens));
         let mut transport = TransportConfig::default();
+        // A connection with open exchanges is kept alive by PINGs; one without is closed when
+        // `idle_ms` are over, before this.
+        let idle_ms = idle_ms.max(2 * QUIC_PING_MS);
         transport
             .max_concurrent_bidi_streams(VarInt::from_u32(QUIC_STREAMS.into()))
             .max_concurrent_uni_streams(VarInt::from_u32(QUIC_UNI_STREAMS))
@@ -73,9 +77,7 @@ impl QuicConfig {
             // Turns are given before: see `http3/pump.rs`.
             .send_fairness(false)
             .datagram_receive_buffer_size(None)
-            .max_idle_timeout(
-                IdleTimeout::try_from(std::time::Duration::from_millis(idle_ms)).ok(),
-            );
+            .max_idle_timeout(IdleTimeout::try_from(Duration::from_millis(idle_ms)).ok());
         server
             .transport_config(Arc::new(transport))
             .incoming_buffer_size(QUIC_INCOMING_MAX_BYTES)

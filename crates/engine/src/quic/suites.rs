@@ -13,7 +13,7 @@ use quinn_proto::crypto::{
 use quinn_proto::transport_parameters::TransportParameters;
 use quinn_proto::{ConnectionId, Side, TransportError};
 
-use crate::tls::{TlsConfig, message_prefers_aes};
+use crate::tls::{Preference, TlsConfig, bare_preference};
 
 /// The settings of a listener, in both kinds.
 pub(super) struct BySuites {
@@ -44,7 +44,8 @@ impl ServerConfig for BySuites {
         parameters: &TransportParameters,
     ) -> Box<dyn Session> {
         let session = Arc::clone(&self.by_client).start_session(version, parameters);
-        let other = Other { config: Arc::clone(&self.aes_first), version, parameters: *parameters };
+        let config = Arc::clone(&self.aes_first);
+        let other = Other { config, version, parameters: *parameters, begun: Vec::new() };
         Box::new(Suited { session, other: Some(Box::new(other)) })
     }
 }
@@ -52,7 +53,7 @@ impl ServerConfig for BySuites {
 /// A session, and what would take its place.
 struct Suited {
     session: Box<dyn Session>,
-    /// Until something was read.
+    /// Until the first bytes show which of the two the client gets.
     other: Option<Box<Other>>,
 }
 
@@ -60,17 +61,27 @@ struct Other {
     config: Arc<QuicServerConfig>,
     version: u32,
     parameters: TransportParameters,
+    /// The first bytes of the client, which no session has read. QUIC bounds them: it buffers no
+    /// more than a first flight.
+    begun: Vec<u8>,
 }
 
 impl Session for Suited {
     fn read_handshake(&mut self, bytes: &[u8]) -> Result<bool, TransportError> {
-        if let Some(other) = self.other.take()
-            && message_prefers_aes(bytes)
-        {
-            let Other { config, version, parameters } = *other;
-            self.session = config.start_session(version, &parameters);
+        let Some(mut other) = self.other.take() else { return self.session.read_handshake(bytes) };
+        other.begun.extend_from_slice(bytes);
+        match bare_preference(&other.begun) {
+            Preference::Unknown => {
+                self.other = Some(other);
+                return Ok(false);
+            }
+            Preference::Aes => {
+                let config = Arc::clone(&other.config);
+                self.session = config.start_session(other.version, &other.parameters);
+            }
+            Preference::Other => {}
         }
-        self.session.read_handshake(bytes)
+        self.session.read_handshake(&other.begun)
     }
 
     fn initial_keys(&self, id: &ConnectionId, side: Side) -> Keys {
@@ -147,11 +158,13 @@ mod tests {
         }
     }
 
-    /// The length of the secrets of a handshake, and how many packets its keys are good for.
+    /// The length of the secrets of a handshake whose ClientHello comes in pieces of so many bytes,
+    /// and how many packets its keys are good for.
     fn handshake(
         server: &Arc<BySuites>,
         root: &[u8],
         suites: &[SupportedCipherSuite],
+        piece_bytes: usize,
     ) -> (usize, u64) {
         const VERSION: u32 = 1;
         let provider = CryptoProvider {
@@ -178,8 +191,8 @@ mod tests {
             for _ in 0..3 {
                 let mut said = Vec::new();
                 let _keys = client.write_handshake(&mut said);
-                if !said.is_empty() {
-                    server.read_handshake(&said).expect("a client that is right");
+                for piece in said.chunks(piece_bytes) {
+                    server.read_handshake(piece).expect("a client that is right");
                 }
             }
             for _ in 0..3 {
@@ -203,12 +216,14 @@ mod tests {
         let server = Arc::new(BySuites::new(&tls).expect("a cipher suite"));
         let (short, long, chacha) =
             (TLS13_AES_128_GCM_SHA256, TLS13_AES_256_GCM_SHA384, TLS13_CHACHA20_POLY1305_SHA256);
-        let of = |suites: &[_]| handshake(&server, &root, suites);
-        let [is_short, is_long, is_chacha] = [short, long, chacha].map(|suite| of(&[suite]));
-        assert_eq!([is_short.0, is_long.0, is_chacha.0], [32, 48, 32]);
-        assert_ne!(is_short, is_chacha);
-        assert_eq!(of(&[long, chacha, short]), is_short);
-        assert_eq!(of(&[long, chacha]), is_long);
-        assert_eq!(of(&[chacha, short, long]), is_chacha);
+        for piece_bytes in [1, 7, 40, 100, usize::MAX] {
+            let of = |suites: &[_]| handshake(&server, &root, suites, piece_bytes);
+            let [is_short, is_long, is_chacha] = [short, long, chacha].map(|suite| of(&[suite]));
+            assert_eq!([is_short.0, is_long.0, is_chacha.0], [32, 48, 32]);
+            assert_ne!(is_short, is_chacha);
+            assert_eq!(of(&[long, chacha, short]), is_short, "{piece_bytes}");
+            assert_eq!(of(&[long, chacha]), is_long, "{piece_bytes}");
+            assert_eq!(of(&[chacha, short, long]), is_chacha, "{piece_bytes}");
+        }
     }
 }

@@ -8,7 +8,7 @@ use rustls::pki_types::ServerName;
 
 /// Which cipher a client puts first.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Preference {
+pub(crate) enum Preference {
     /// AES: its machine has instructions for AES, and how long the keys are is for the server to
     /// say.
     Aes,
@@ -90,9 +90,10 @@ fn message_preference(message: &[u8], is_whole: bool) -> Preference {
     }
 }
 
-/// Returns whether a ClientHello by itself, as QUIC has it, puts AES first.
-pub(crate) fn message_prefers_aes(message: &[u8]) -> bool {
-    message_preference(message, true) == Preference::Aes
+/// Returns which cipher a client puts first whose ClientHello comes without records, as in QUIC, and
+/// begins with these bytes.
+pub(crate) fn bare_preference(message: &[u8]) -> Preference {
+    message_preference(message, false)
 }
 
 /// Returns the suites, as far as they have come, and whether that is all of them.

@@ -25,7 +25,7 @@ mod tests;
 
 use std::sync::Arc;
 
-pub(crate) use hello::message_prefers_aes;
+pub(crate) use hello::{Preference, bare_preference};
 pub(crate) use session::{Brought, Inside, TlsSession};
 
 /// Fills `bytes` with randomness of the system.

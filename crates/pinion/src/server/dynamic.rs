@@ -6,7 +6,6 @@ use super::dev::developer_page::{self, DeveloperPage, SourceError};
 use super::dev::reload_streams::ReloadStreams;
 use super::generation::Generation;
 use super::journal::{Journal, Later};
-use pinion_archive::Archive;
 use pinion_engine::address::Address;
 use pinion_engine::app::{Event, Message};
 use pinion_engine::clock::Now;
@@ -20,7 +19,10 @@ use pinion_lua::limits::RETRY_AFTER_S;
 use pinion_lua::problem::Problem;
 use pinion_lua::router::Match;
 use pinion_lua::scripts::{Failure, Offer, Outcome, Outlet, Script, Scripts};
-use pinion_site::{Work, error_for, error_page, generated_fields, options_for};
+use pinion_site::{
+    Work, error_for, error_page, error_page_at, field_rules_path, options_for,
+    pathless_script_fields, script_fields,
+};
 use std::collections::HashMap;
 use std::sync::Arc;
 
@@ -29,7 +31,8 @@ use std::sync::Arc;
 pub(crate) struct Scripted {
     /// None where it could not be started here.
     script: Option<Script>,
-    /// Lines of the fields that its answers have unless it says otherwise.
+    /// Lines of the fields that its responses have unless it sets them, without the rules for a
+    /// path.
     defaults: Arc<[u8]>,
     /// Its site, as it was when the script began: it has the pages for errors.
     generation: Arc<Generation>,
@@ -49,6 +52,7 @@ pub(crate) struct Dynamic {
 /// A request that goes on later.
 struct Waiting {
     scripted: Scripted,
+    fields: RequestFields,
     /// What is to be written down then.
     later: Option<Later>,
     is_head: bool,
@@ -56,9 +60,17 @@ struct Waiting {
     developer: Option<Developer>,
 }
 
+/// What the rules for fields of a site say about a request.
+struct RequestFields {
+    /// The path that they are about; `None` without such rules.
+    path: Option<Box<[u8]>>,
+    /// Lines of the fields that the response has unless the script sets them.
+    defaults: Arc<[u8]>,
+}
+
 impl Scripted {
     fn of(script: Option<Script>, generation: &Arc<Generation>) -> Self {
-        let defaults = defaults(&generation.archive()).into();
+        let defaults = pathless_script_fields(&generation.archive()).into();
         Self { script, defaults, generation: Arc::clone(generation) }
     }
 
@@ -150,15 +162,15 @@ impl Dynamic {
         let Some(script) = &scripted.script else { return };
         let later = journal.note(head, scripted.generation.log(), exchange);
         let page_end = developer.map(Developer::page_end).unwrap_or_default();
-        let defaults = &scripted.defaults;
-        let mut outlet = Outlet { exchange, defaults, page_end: &page_end };
+        let fields = self.fields_for(scripted, head);
+        let mut outlet = Outlet { exchange, defaults: &fields.defaults, page_end: &page_end };
         let outcome = self.scripts.begin(script, found, head, &mut outlet);
         let is_head = head.method == Method::Head;
         let prefers_text = prefers_text(head.values(KnownField::Accept));
         match outcome {
             Outcome::Waits => {
                 let scripted = scripted.clone();
-                let waiting = Waiting { scripted, later, is_head, prefers_text, developer };
+                let waiting = Waiting { scripted, fields, later, is_head, prefers_text, developer };
                 self.waiting.insert(exchange.address(), waiting);
             }
             Outcome::Answered { status, body_bytes } => {
@@ -166,12 +178,25 @@ impl Dynamic {
                 journal.answered_later(later, status, body_bytes, exchange);
             }
             Outcome::Failed(failure) => {
-                let generation = &scripted.generation;
-                let body_bytes = failed(&failure, generation, prefers_text, developer, exchange);
+                let asked = Asked { path: fields.path.as_deref(), prefers_text, developer };
+                let body_bytes =
+                    failed(&failure, &scripted.generation, asked, &mut self.work, exchange);
                 journal.answered_later(later, failure.status, body_bytes, exchange);
             }
             Outcome::NotOurs | Outcome::Gone => {}
         }
+    }
+
+    /// Looks up the rules for the path of a request.
+    #[inline]
+    fn fields_for(&mut self, scripted: &Scripted, head: &RequestHead<'_>) -> RequestFields {
+        let archive = &scripted.generation.archive();
+        let path = field_rules_path(archive, head);
+        let defaults = match &path {
+            Some(path) => script_fields(archive, path, self.work.get_or_insert_default()).into(),
+            None => Arc::clone(&scripted.defaults),
+        };
+        RequestFields { path, defaults }
     }
 
     /// Something happened to a request that waits.
@@ -187,7 +212,7 @@ impl Dynamic {
         }
         let address = exchange.address();
         let Some(waiting) = self.waiting.get(&address) else { return };
-        let defaults = Arc::clone(&waiting.scripted.defaults);
+        let defaults = Arc::clone(&waiting.fields.defaults);
         let page_end = waiting.developer.map(Developer::page_end).unwrap_or_default();
         let mut outlet = Outlet { exchange, defaults: &defaults, page_end: &page_end };
         let outcome = self.scripts.event(event, &mut outlet);
@@ -201,9 +226,10 @@ impl Dynamic {
                 journal.answered_later(waiting.later, status, body_bytes, exchange);
             }
             Outcome::Failed(failure) => {
-                let generation = &waiting.scripted.generation;
-                let Waiting { prefers_text, developer, .. } = waiting;
-                let body_bytes = failed(&failure, generation, prefers_text, developer, exchange);
+                let Waiting { scripted, fields, prefers_text, developer, .. } = waiting;
+                let asked = Asked { path: fields.path.as_deref(), prefers_text, developer };
+                let body_bytes =
+                    failed(&failure, &scripted.generation, asked, &mut self.work, exchange);
                 journal.answered_later(waiting.later, failure.status, body_bytes, exchange);
             }
             Outcome::NotOurs | Outcome::Gone | Outcome::Waits => {}
@@ -258,18 +284,34 @@ impl Dynamic {
     }
 }
 
+/// What the page about a failure depends on.
+#[derive(Clone, Copy)]
+struct Asked<'r> {
+    /// See [`RequestFields::path`].
+    path: Option<&'r [u8]>,
+    prefers_text: bool,
+    developer: Option<Developer>,
+}
+
 /// Answers that a script has failed; how many bytes the page has. What went wrong is for the log:
 /// the page has a name to find it there, and the report itself only for a developer.
 #[cold]
 fn failed(
     failure: &Failure,
     generation: &Generation,
-    prefers_text: bool,
-    developer: Option<Developer>,
+    asked: Asked<'_>,
+    work: &mut Option<Box<Work>>,
     exchange: &mut Exchange<'_>,
 ) -> u64 {
-    let archive = generation.archive();
-    let page = &error_page(failure.status, prefers_text, &archive);
+    let Asked { path, prefers_text, developer } = asked;
+    let archive = &generation.archive();
+    let page = &match path {
+        Some(path) => {
+            let work = work.get_or_insert_default();
+            error_page_at(path, failure.status, prefers_text, archive, work)
+        }
+        None => error_page(failure.status, prefers_text, archive),
+    };
     if let Some(developer) = developer.filter(|_| !prefers_text) {
         let shown = shown_to_developer(failure, generation, developer);
         let shared = SharedFields::h1(developer_page::FIELDS.as_bytes());
@@ -337,14 +379,6 @@ fn with_html(page: &[u8], id: &str) -> Vec<u8> {
     let at = page.windows(END.len()).rposition(is_end).unwrap_or(page.len());
     let line = format!("<p><small>Error {id}</small></p>\n");
     [&page[..at], line.as_bytes(), &page[at..]].concat()
-}
-
-/// The fields that every answer of a site has, but for those that say how long it may be kept:
-/// that only the script knows.
-fn defaults(archive: &Archive<'_>) -> Vec<u8> {
-    let lines = generated_fields(archive).h1.split_inclusive(|&byte| byte == b'\n');
-    let is_kept = |line: &&[u8]| !line.to_ascii_lowercase().starts_with(b"cache-control:");
-    lines.filter(is_kept).collect::<Vec<_>>().concat()
 }
 
 #[cfg(test)]
