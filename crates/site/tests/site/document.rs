@@ -102,7 +102,7 @@ fn the_worked_table_is_what_happens() {
     let (site, files) = site();
     let bytes = archive(&site);
     let layout = Layout::open(&bytes).expect("sound");
-    let (_, table) = DOCUMENT.split_once("| Request | Answer | By |\n").expect("the table");
+    let (_, table) = DOCUMENT.split_once("| Request | Response | Step |\n").expect("the table");
     let rows = table.lines().skip(1).take_while(|line| line.starts_with('|'));
     let mut steps = BTreeSet::new();
     for row in rows {
