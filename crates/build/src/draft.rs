@@ -86,7 +86,10 @@ impl Draft {
     pub(crate) fn rename(&mut self) -> io::Result<()> {
         // What somebody else has put there is not ours to publish.
         if !self.is_ours()? {
-            return Err(io::Error::new(io::ErrorKind::NotFound, "somebody removed the draft"));
+            return Err(io::Error::new(
+                io::ErrorKind::NotFound,
+                "another program has removed the unfinished archive",
+            ));
         }
         fs::rename(&self.path, &self.name)?;
         self.published = true;

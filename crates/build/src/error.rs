@@ -249,8 +249,8 @@ pub(crate) fn without_number(error: &io::Error) -> String {
 
 fn lost_line(before: Walls, now: Walls) -> &'static str {
     if now.shape.may_follow(before.shape) {
-        return "main.lua is gone from where it lay, or empty, and with it the routes of the site \
-                and what stands around its pages; put it back, or restart the server to have the \
+        return "main.lua is gone from where it was, or empty, and with it the routes and the \
+                middleware of the site; put it back, or restart the server to have the \
                 site served without it";
     }
     match before.shape {

@@ -75,7 +75,7 @@ impl Answer {
             return Err(format!("{:?} is no name of a field", shown()));
         }
         if CARRIAGE.iter().any(|own| name.eq_ignore_ascii_case(own.as_bytes())) {
-            return Err(format!("the server writes {} by itself; leave it out", shown()));
+            return Err(format!("the server sets {} itself; do not set it", shown()));
         }
         if !value.iter().copied().all(is_value_byte) {
             return Err(format!(

@@ -53,7 +53,7 @@ impl Job {
     /// nobody.
     fn run(self, wanted: &Weak<()>) -> Finished {
         match wanted.strong_count() {
-            0 => Err("nobody waits for it any more".to_owned()),
+            0 => Err("the request that waited for it is over".to_owned()),
             _ => (self.work)(),
         }
     }

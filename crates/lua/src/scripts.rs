@@ -268,7 +268,9 @@ impl Scripts {
         };
         let Some(mut left) = vm.tasks().get(account).map(|task| task.left) else { return over() };
         let Some(budget) = &mut self.budget else {
-            return Step::Failed(Fault::Error("nobody watches the scripts".to_owned()));
+            return Step::Failed(Fault::Error(
+                "the thread that limits scripts is missing".to_owned(),
+            ));
         };
         vm.host().clock.set(now);
         let step = vm.resume(id, coroutine, values, budget, &mut left);

@@ -120,7 +120,7 @@ impl AccessLog {
         }
         if !thread.is_finished() {
             stderr::line(format_args!(
-                "pinion: nobody takes the access log; its last lines are lost"
+                "pinion: the access log is blocked; its last lines are lost"
             ));
         } else if thread.join().is_err() {
             stderr::line(format_args!(

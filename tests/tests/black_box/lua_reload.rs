@@ -101,7 +101,7 @@ fn a_worker_in_which_a_script_does_not_start_answers_by_the_earlier_one() {
     let from = server.lines().len();
     server.signal(Signal::HUP);
     let told = server.wait_for_line(from, |line| line.contains("cannot reload"));
-    assert!(told.contains("site.lua in one worker, what was there stays"), "{told}");
+    assert!(told.contains("site.lua in one worker, keeping the previous version"), "{told}");
     server.wait_for_line(from, |line| line.contains("site.lua:2:"));
     let answers: Vec<_> = (0..100).map(|_| server.get("/").text().to_owned()).collect();
     assert!(answers.iter().all(|text| text == "old" || text == "new"), "{answers:?}");

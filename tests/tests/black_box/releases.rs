@@ -143,7 +143,7 @@ fn a_release_that_no_server_could_start_is_not_published() {
     let published = json(&folder, &["publish", &broken, "live", "--unproven"]);
     assert_eq!(published["taken_up"], false, "the server has refused it");
     server.wait_for_line(lines, |line| line.contains("main.lua:2:"));
-    assert_eq!(server.get("/").body, b"one", "what was there stays");
+    assert_eq!(server.get("/").body, b"one", "keeping the previous version");
     let two = dynamic_archive(&folder, "two", &page("two"));
     assert_eq!(json(&folder, &["publish", &two, "live"])["taken_up"], true);
     wait_for("the second release", || (server.get("/").body == b"two").then_some(()));

@@ -63,7 +63,7 @@ fn what_takes_the_name_of_the_archive_and_is_none_is_told_and_what_was_there_sta
                 eprintln!("{io:?}, --memory {memory}: {reason}");
                 let said = server.lines().len();
                 server.signal(Signal::HUP);
-                server.wait_for_line(said, |line| line.contains("what was there stays"));
+                server.wait_for_line(said, |line| line.contains("keeping the previous version"));
                 server.wait_for_line(said, |line| line.contains(reason));
                 assert_eq!(server.get("/").text(), "home");
                 is_taken_up(&server, &folder, reason);

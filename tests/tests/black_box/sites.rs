@@ -224,7 +224,7 @@ fn a_site_that_cannot_be_loaded_again_stays_and_the_others_go_on() {
         let said = server.lines().len();
         server.signal(Signal::HUP);
         server.wait_for_line(said, |line| line.contains("pinion.toml:7:8: "));
-        server.wait_for_line(said, |line| line.contains("what was there stays"));
+        server.wait_for_line(said, |line| line.contains("keeping the previous version"));
         assert_eq!(ask(&server, "x.a.test", "/").1, "b");
         assert_eq!(ask(&server, "a.test", "/").1, "a");
         // A damaged one is one site's own trouble.
@@ -275,7 +275,7 @@ fn the_configuration_is_read_again() {
         read_again(&more, "a restart is needed for [server] workers");
         // A wrong file changes nothing.
         read_again("[[site]]\npath = \"gone\"\n", "pinion.toml:2:8: ");
-        server.wait_for_line(0, |line| line.contains("what was there stays"));
+        server.wait_for_line(0, |line| line.contains("keeping the previous version"));
         assert_eq!(ask(&server, "a.test", "/"), (200, "a".to_owned()));
         assert_eq!(ask(&server, "c.test", "/"), (200, "new".to_owned()));
         server.stop();

@@ -107,7 +107,7 @@ fn a_pair_that_comes_to_be_unusable_by_itself_leaves_what_was_there() {
     let told = server.wait_for_line(said, |line| line.contains("certificate"));
     let (key, cert) = (served.key.display(), served.cert.display());
     let expected = format!(
-        "pinion: cannot reload certificate {cert}, what was there stays: {key}: the private key \
+        "pinion: cannot reload certificate {cert}, keeping the previous one: {key}: the private key \
          is not that of the certificate in {cert}"
     );
     assert_eq!(told, expected);
@@ -137,8 +137,9 @@ fn a_pair_that_cannot_be_used_leaves_what_was_there() {
         server.signal(Signal::HUP);
         let told = server.wait_for_line(said, |line| line.contains("certificate"));
         let (key, cert) = (served.key.display(), served.cert.display());
-        let head =
-            format!("pinion: cannot reload certificate {cert}, what was there stays: {key}: {why}");
+        let head = format!(
+            "pinion: cannot reload certificate {cert}, keeping the previous one: {key}: {why}"
+        );
         assert!(told.starts_with(&head), "{told}");
         assert!(is_trusted(&server, &kept));
     }

@@ -20,7 +20,6 @@ const AVOIDED: &[(&str, &str)] = &[
     ("by itself", "automatically"),
     ("in a bad way", "say what fails"),
     ("put away", "remove, close"),
-    ("the one that is", "name the thing"),
 ];
 
 /// Looks at documents, and at the strings of the crates, which are messages.

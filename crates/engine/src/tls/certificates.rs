@@ -275,7 +275,7 @@ fn phrase(error: &pem::Error) -> &'static str {
     match error {
         pem::Error::MissingSectionEnd { .. } => "a section has no -----END line",
         pem::Error::IllegalSectionStart { .. } => "a -----BEGIN line is damaged",
-        pem::Error::Base64Decode(_) => "what stands between two lines of dashes is no base64",
+        pem::Error::Base64Decode(_) => "the text between two lines of dashes is not base64",
         _ => "it cannot be understood",
     }
 }

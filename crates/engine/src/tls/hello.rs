@@ -90,8 +90,8 @@ fn message_preference(message: &[u8], is_whole: bool) -> Preference {
     }
 }
 
-/// Returns which cipher a client puts first whose ClientHello comes without records, as in QUIC, and
-/// begins with these bytes.
+/// Returns which cipher a client puts first whose ClientHello comes without records, as in QUIC,
+/// and begins with these bytes.
 pub(crate) fn bare_preference(message: &[u8]) -> Preference {
     message_preference(message, false)
 }

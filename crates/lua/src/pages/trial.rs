@@ -121,7 +121,7 @@ impl Site {
                     self.run_parts();
                     Value::Nil
                 }
-                Step::Waits(_) => panic!("nobody does that here"),
+                Step::Waits(_) => panic!("a page on trial does not wait"),
             };
             step = self.vm.resume(id, &coroutine, (true, value), &mut self.budget, &mut left);
         }

@@ -73,7 +73,7 @@ pub(crate) const ROWS: &[Directive] = &[
         default: Default::Value("pinion"),
         change: Change::Restart,
         brief: "Which program to run at the other end of ssh",
-        long: "For an ssh:// folder, when the shell there does not find `pinion` by itself.",
+        long: "For an ssh:// folder, when the shell there does not find `pinion`.",
     },
     Directive {
         name: "sbom",

@@ -324,7 +324,7 @@ pub(crate) const ROWS: &[Directive] = &[
         default: Default::Off,
         change: Change::Live,
         brief: "The page that answers navigations to what does not exist",
-        long: "A path below the folder, such as index.html. Only somebody who goes to a page gets \
+        long: "A path below the folder, such as index.html. Only navigations in a browser get \
                it (Sec-Fetch-Mode: navigate, or Accept names text/html); a style sheet or an image \
                that is missing stays 404. It comes before a not-found page.",
     },

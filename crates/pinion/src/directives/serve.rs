@@ -22,7 +22,7 @@ pub(crate) const ROWS: &[Directive] = &[
         change: Change::Restart,
         brief: "Where to listen for HTTP",
         long: "A port alone listens on every address of the machine, IPv4 and IPv6. Each \
-               listener is told on stderr as one line `listening URL`.",
+               listener is printed on stderr as one line, `listening URL`.",
     },
     Directive {
         name: "workers",
@@ -79,7 +79,7 @@ pub(crate) const ROWS: &[Directive] = &[
         change: Change::Restart,
         brief: "Log every request to this file, or to stdout with -",
         long: "The log is written beside the workers, never by them: if it cannot keep up, lines \
-               are dropped, counted and the count is told on stderr. SIGUSR1 and SIGHUP reopen the \
+               are dropped, and their number is printed on stderr. SIGUSR1 and SIGHUP reopen the \
                file. Sites with an `access-log` of their own in a configuration file are left out.",
     },
     Directive {
@@ -217,7 +217,7 @@ pub(crate) const ROWS: &[Directive] = &[
         default: Default::Off,
         change: Change::Restart,
         brief: "Answer this path, such as /healthz, on every host: 200 while all is well",
-        long: "It is 503 from SIGTERM on, so that whoever sends requests here looks for another \
+        long: "It is 503 from SIGTERM on, so that a load balancer sends requests to another \
                server. A page of the site under that path is not served.",
     },
     Directive {

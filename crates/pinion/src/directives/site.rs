@@ -49,7 +49,7 @@ pub(crate) const ROWS: &[Directive] = &[
         brief: "Log the requests of the site to a file of its own, or to stdout with -",
         long: "They are left out of the log of the server. Sites that name the same file share it, \
                and have to have the same format; up to 256 logs can be open. A server that was \
-               started without any log takes up the first one with a restart.",
+               started without any log opens its first one at a restart.",
     },
     Directive {
         name: "site-log-format",

@@ -19,7 +19,7 @@ pub(crate) const ROWS: &[Directive] = &[
         default: Default::Off,
         change: Change::Restart,
         brief: "Where to listen for HTTPS",
-        long: "TLS 1.2 and 1.3. An address is written as for `--listen`, and each listener is told \
+        long: "TLS 1.2 and 1.3. An address is written as for `--listen`, and each listener is printed \
                in the same way. Without `--cert` the certificate is a self-signed one.",
     },
     Directive {
@@ -34,8 +34,8 @@ pub(crate) const ROWS: &[Directive] = &[
         change: Change::Restart,
         brief: "Where to listen for HTTP/3",
         long: "Over QUIC, so at a port of UDP. An address is written as for `--listen`, but it is \
-               no Unix socket. Certificates are the same as for `--tls`, whose clients are told \
-               of this address by themselves.",
+               no Unix socket. Certificates are the same as for `--tls`, whose clients learn \
+               this address automatically (Alt-Svc).",
     },
     Directive {
         name: "cert",
@@ -50,9 +50,9 @@ pub(crate) const ROWS: &[Directive] = &[
         brief: "A certificate and its chain, as a PEM file",
         long: "The certificate of the server comes first, then those that vouch for it. The key \
                may stand in the same file. Of several, a client gets the one that names the host \
-               it asks for, by the host itself or by `*.` for one label; whoever asks for no \
-               host, or for another one, gets the first. A changed file is taken up within \
-               seconds; what is wrong with it is told, and the certificate before it stays.",
+               it asks for, by the host itself or by `*.` for one label; a client that asks \
+               for no host, or for another one, gets the first. A changed file is loaded within \
+               seconds; if something is wrong with it, that is logged, and the previous one stays.",
     },
     Directive {
         name: "key",
@@ -80,7 +80,7 @@ pub(crate) const ROWS: &[Directive] = &[
         change: Change::Restart,
         brief: "The key of the self-signed certificate",
         long: "Without `--cert` a certificate is made at the first start and kept in the state \
-               folder. Its SHA-256 is told at each start, for clients that have to be told to \
+               folder. Its SHA-256 is printed at each start, for clients that have to \
                trust it. Browsers do not take `ed25519`.",
     },
     Directive {
@@ -199,7 +199,7 @@ pub(crate) const ROWS: &[Directive] = &[
         change: Change::Restart,
         brief: "The folder for what the server makes itself and keeps",
         long: "Self-signed certificates, and the keys of QUIC, by which clients hear at once \
-               that a connection was lost with a crash. It is made when it is needed, for nobody \
-               else to read.",
+               that a connection was lost with a crash. It is made when it is needed, and no other \
+               user can read it.",
     },
 ];

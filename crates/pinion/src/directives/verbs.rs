@@ -98,7 +98,7 @@ pub(crate) const ALL: &[VerbRow] = &[
         brief: "Serve a folder, an archive or many of them",
         long: "Answers HTTP requests from an archive, or from a folder that is built into an \
                archive in memory first, or from all that a configuration file names; flags stand \
-               above what the file says. SIGHUP reads the file again, takes up new archives, \
+               above what the file says. SIGHUP reads the file again, loads new archives, \
                rebuilds folders and reopens the access log; SIGTERM and SIGINT finish what is \
                running and stop.",
     },
@@ -130,7 +130,7 @@ pub(crate) const ALL: &[VerbRow] = &[
                 brief: "The release folder, or ssh://[user@]host[:port]/DIR",
             },
         ],
-        brief: "Make an archive the one that is served",
+        brief: "Publish an archive as a new release",
         long: "Copies the archive into the release folder DIR, verifies every byte of it, and \
                makes it current in one step: `pinion serve DIR` takes it up at once, and no \
                request fails. Whatever goes wrong, what was current stays. The folder is made if \
@@ -141,7 +141,7 @@ pub(crate) const ALL: &[VerbRow] = &[
         name: "releases",
         operands: &[RELEASE_FOLDER],
         brief: "List the releases of a folder",
-        long: "The one that is served is marked. BACK is what `pinion rollback` takes to go there.",
+        long: "The release in use is marked. BACK is what `pinion rollback` takes to go there.",
     },
     VerbRow {
         verb: Verb::Rollback,

@@ -392,7 +392,7 @@ fn tell_refused(generation: &Generation, problem: &Problem, has_earlier: bool) {
     let what = generation.program().map_or("a script", Program::name);
     match has_earlier {
         true => stderr::line(format_args!(
-            "pinion: cannot reload {what} in one worker, what was there stays"
+            "pinion: cannot reload {what} in one worker, keeping the previous version"
         )),
         false => stderr::line(format_args!("pinion: cannot start {what} in one worker")),
     }

@@ -110,7 +110,9 @@ impl Renewer {
             let taken = taken.unwrap_or_else(|_| Err(anyhow!("loading panicked").into()));
             if let Err(failure) = taken {
                 let what = self.config.path.display();
-                stderr::line(format_args!("pinion: cannot take up {what}, what was there stays"));
+                stderr::line(format_args!(
+                    "pinion: cannot reload {what}, keeping the previous version"
+                ));
                 failure.report();
             }
         }

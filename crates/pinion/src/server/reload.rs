@@ -117,7 +117,9 @@ fn run(
                 served_paths = paths;
             }
             Err(failure) => {
-                stderr::line(format_args!("pinion: cannot reload {what}, what was there stays"));
+                stderr::line(format_args!(
+                    "pinion: cannot reload {what}, keeping the previous version"
+                ));
                 if let Some(failure) = loader.shown(&failure) {
                     published.fail(id, failure);
                     control.wake_all();

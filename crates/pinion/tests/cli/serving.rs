@@ -179,7 +179,7 @@ fn a_reload_that_fails_leaves_what_was_there() {
     folder.write("broken", "no archive");
     fs::rename(folder.join("broken"), folder.join("site.pinion")).expect("renamed");
     server.signal(Signal::HUP);
-    server.hears("what was there stays");
+    server.hears("keeping the previous version");
     server.hears("not a Pinion archive");
     assert_eq!(server.get("/").body, folder.read("site/index.html"));
 }

@@ -201,7 +201,7 @@ impl<'a> Parser<'a> {
             Item::Token(Token { kind: Kind::Fixed("("), line, .. }) => {
                 if self.stream.ahead() != last {
                     return self.fail(
-                        "is this `(` a call of what stands on the line before? Put it there, or \
+                        "does this `(` call the expression on the line before? Put it there, or \
                          `;` before it",
                     );
                 }

@@ -179,8 +179,8 @@ impl Value {
 const UNKNOWN_REFERENCE: &str = "a reference such as `&copy;` stands before this value, and only \
      those that mean a sign of ASCII are known within scripts and styles; write the sign itself";
 
-const CUT_REFERENCE: &str = "what stands before this value, from the `&` on, may become a \
-     reference by it; write `&amp;` for the sign";
+const CUT_REFERENCE: &str = "the text before this value, from the `&` on, may become a \
+     reference together with it; write `&amp;` for the sign";
 
 const LOADS: &str = "a value here decides which code the page loads, which page is shown within it \
      or where a form is sent; write the front of the URL as text, such as \"/js/#[[name]].js\", or \

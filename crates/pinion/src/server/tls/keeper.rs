@@ -247,7 +247,7 @@ fn tell_taken(files: &CertificateFiles, certificate: &Certificate) {
 fn tell_kept(files: &CertificateFiles, why: &BadFile) {
     let file = files.cert.display();
     stderr::line(format_args!(
-        "pinion: cannot reload certificate {file}, what was there stays: {why}"
+        "pinion: cannot reload certificate {file}, keeping the previous one: {why}"
     ));
 }
 
