@@ -66,7 +66,7 @@ fn broken(response: &Response, to_head: bool) -> Option<&'static str> {
         ),
         (
             status >= 400 && value("Cache-Control") != "no-store",
-            "design §5: errors are never cached",
+            "docs/resolution.md: errors are never cached",
         ),
         (
             !response.body.is_empty() && !has("Content-Type"),
@@ -99,8 +99,8 @@ fn broken_over(protocol: Protocol, response: &Response) -> Option<&'static str> 
     if !protocol.is_encrypted() && has(&"Strict-Transport-Security") {
         return Some("RFC 6797 §7.2: not over a transport that is not secure");
     }
-    // RFC 7838 §2.1 would let it stand there; nobody could trust it.
-    (!protocol.is_encrypted() && has(&"Alt-Svc")).then_some("design: Alt-Svc over TLS alone")
+    // RFC 7838 §2.1 allows it there, but a client could not trust it.
+    (!protocol.is_encrypted() && has(&"Alt-Svc")).then_some("docs/http3.md: Alt-Svc over TLS alone")
 }
 
 /// `IMF-fixdate` of RFC 9110 §5.6.7.

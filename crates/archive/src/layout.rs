@@ -168,7 +168,8 @@ impl SectionKind {
     /// Not written yet. What signs the archive's digest cannot be part of it.
     pub const SIGNATURES: SectionKind = SectionKind(19);
 
-    /// Name for messages; the kinds from 16 on are reserved for what the design foresees.
+    /// Returns the name of the kind, for messages. Some kinds from 16 on are reserved for sections
+    /// that no program writes yet (docs/archive-format.md, "Section kinds").
     pub fn name(self) -> &'static str {
         match self.0 {
             1 => "bodies",

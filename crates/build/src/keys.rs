@@ -1,6 +1,6 @@
-//! Paths of files → the other paths that answer with them (design: order of resolution).
+//! Maps the paths of files to the other paths at which they are served (docs/resolution.md).
 //!
-//! Every file answers its own path. `/dir/` is answered by the first of [`INDEX_NAMES`] in it,
+//! Every file is served at its own path. `/dir/` is answered by the first of [`INDEX_NAMES`] in it,
 //! `/dir/name` by the first `name` + one of [`CLEAN_SUFFIXES`], unless a file has exactly that
 //! path. Two files that could answer one URL never fail a build: the order decides, and the one
 //! that lost is reported. Some names are pages for what does not exist in and below their folder
@@ -421,7 +421,8 @@ mod tests {
         assert_eq!(text(b"/\x00\xff\r\n[]"), "/%00%FF%0D%0A%5B%5D");
     }
 
-    /// For each URL, look through all files in the order of the design: the plain reading of it.
+    /// A simple implementation of docs/resolution.md: for each URL, it looks through all files in
+    /// the documented order.
     fn model(keys: &[&[u8]]) -> BTreeMap<Vec<u8>, usize> {
         let find = |key: Vec<u8>| keys.iter().position(|known| *known == key);
         let mut urls: Vec<Vec<u8>> = Vec::new();

@@ -1,6 +1,8 @@
-//! The contract between the engine and what answers (design §3): calls go down, values come back,
-//! and this trait is the one exception. It has two entrances, one for HTTP exchanges of any version
-//! and one for byte streams.
+//! The contract between the engine and an application (docs/ARCHITECTURE.md, "The contract").
+//!
+//! Everywhere else calls go down and values come back; this trait is the one exception, because the
+//! engine calls it. It has two entry points, one for HTTP exchanges of any version and one for byte
+//! streams.
 
 use std::any::Any;
 use std::net::SocketAddr;

@@ -1,6 +1,6 @@
-//! The encode station for content that is made on demand (design §3): compressed as it goes out,
-//! before a version of HTTP makes frames or chunks of it. Answers of an archive never come here;
-//! their codings were made when it was built.
+//! Compresses content that is made on demand, before a version of HTTP makes frames or chunks of it
+//! (docs/ARCHITECTURE.md, "Compression of dynamic responses"). Responses of an archive never come
+//! here; their codings were made when the archive was built.
 //!
 //! An application allows it for one answer, by [`Exchange::compress`] with what [`choose`] has made
 //! of the request, and nothing is spent on others. [`Exchange::head`] looks whether the answer is

@@ -1,6 +1,6 @@
-//! What an application can do with one HTTP exchange: the actions of the contract (design §3).
-//! They are the same for every version of HTTP; what a version does with them is in `http1` and
-//! `http2` and `http3`.
+//! The actions that an application can take on one HTTP exchange: one half of the contract
+//! (docs/ARCHITECTURE.md, "The contract"). They are the same for every version of HTTP. `http1`,
+//! `http2` and `http3` carry them out.
 
 mod coded;
 mod slice;

@@ -79,7 +79,7 @@ pub const fn table_places(connections: usize, workers: usize) -> usize {
     if balanced < unbalanced { balanced } else { unbalanced }
 }
 
-/// An idle connection is promised to cost no more than this (design §6).
+/// The most bytes that an idle connection may take (docs/benchmarking.md, "Memory").
 const IDLE_CONNECTION_MAX_BYTES: usize = 512;
 
 // The message of a send in flight is no part of an idle connection.

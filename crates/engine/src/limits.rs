@@ -58,8 +58,8 @@ pub const ACCEPT_PAUSE_MS: u64 = 100;
 /// cost nothing while it lasts, short enough for nobody to notice when it is over.
 pub const SHORTAGE_RETRY_MS: u64 = 50;
 
-/// A worker stops accepting above mean × 5/4 + this many connections (design §4.2): small enough
-/// to balance, large enough that a quiet server never hands connections back and forth.
+/// A worker stops accepting above mean × 5/4 + this many connections. The number is small enough to
+/// balance the load, and large enough that no worker of a quiet server stops accepting.
 pub const ACCEPT_SLACK_CONNECTIONS: usize = 8;
 
 /// Connections that a worker takes above that, one at a time, because the others may be held up:
@@ -90,10 +90,12 @@ pub const STREAM_HIGH_WATER_BYTES: u64 = 64 * 1024;
 /// Bytes queued for one stream below which its handler is told `Writable` again.
 pub const STREAM_LOW_WATER_BYTES: u64 = 16 * 1024;
 
-/// Milliseconds for a request head to arrive whole, from its first byte (design §5).
+/// Milliseconds within which a request head must arrive, counted from its first byte: until then it
+/// holds a buffer.
 pub const HEAD_TIMEOUT_MS: u64 = 10_000;
 
-/// Milliseconds for a handshake of TLS, from accept (design §5).
+/// Milliseconds within which a TLS handshake must be complete, counted from accept: until then the
+/// connection counts without being of use.
 pub const HANDSHAKE_TIMEOUT_MS: u64 = 10_000;
 
 /// Bytes that a client may need for its side of a handshake: some kilobytes with the largest key
@@ -111,11 +113,12 @@ pub const SEAL_MAX_BYTES: usize = 4 * RECORD_BYTES;
 /// is not whole.
 pub const TLS_RECORD_MAX_BYTES: usize = 5 + (16 + 2) * 1024;
 
-/// Milliseconds an idle keep-alive connection is kept (design §5).
+/// Milliseconds for which an idle keep-alive connection stays open: it counts as a connection.
 pub const IDLE_TIMEOUT_MS: u64 = 60_000;
 
-/// Milliseconds without an acknowledged byte before a send counts as stalled (design §5). On a Unix
-/// socket the kernel counts in blocks of up to 36 KiB; a peer that takes longer for one is cut.
+/// Milliseconds without an acknowledged byte after which a send counts as stalled: the client is
+/// gone. On a Unix socket the kernel counts in blocks of up to 36 KiB, so a connection is closed if
+/// the peer takes longer than this for one block.
 pub const SEND_STALL_MS: u64 = 30_000;
 
 /// Milliseconds for a client of HTTP/2 to open a window for content that waits. Many open one of
@@ -126,7 +129,7 @@ pub const WINDOW_STALL_MS: u64 = 90_000;
 pub const BODY_STALL_MS: u64 = 30_000;
 
 /// Bytes the kernel may hold unsent per connection before it reports "not writable"
-/// (TCP_NOTSENT_LOWAT): bounds kernel memory per slow reader (design §5).
+/// (TCP_NOTSENT_LOWAT). This bounds the memory of the kernel for each slow reader.
 pub const NOTSENT_LOWAT_BYTES: u32 = 128 * 1024;
 
 /// Connections in the queue of a listening socket; the kernel caps it by `net.core.somaxconn`.

@@ -27,7 +27,7 @@ pub struct Listener {
 /// Binds and listens on a TCP address. An IPv6 wildcard takes IPv4 connections too.
 ///
 /// Options that matter per connection are set here once, because accepted sockets inherit them.
-/// There is no `SO_REUSEPORT`: a second server on the port is an error (design §4.2).
+/// `SO_REUSEPORT` is not set, so a second server on the port is an error.
 ///
 /// # Errors
 /// What the system reports, `AddrInUse` above all.
@@ -81,8 +81,8 @@ pub struct QuicListener {
     pub config: QuicConfig,
 }
 
-/// Binds a UDP address, once for each worker. The kernel brings all datagrams of one client to the
-/// same of them. A plain bind proves before that nobody else has the port (design §4.2).
+/// Binds a UDP address, once for each worker. The kernel delivers all datagrams of one client to
+/// the same socket. A bind without `SO_REUSEPORT` comes first and proves that the port is free.
 ///
 /// # Errors
 /// What the system reports, `AddrInUse` above all.

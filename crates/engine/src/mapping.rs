@@ -178,8 +178,8 @@ impl Place {
     }
 }
 
-/// The mappings one worker serves from: one `Arc` each and a plain count, so that no request
-/// touches a shared counter (design §3).
+/// The mappings that one worker serves from. Each has one `Arc` and a plain count of its slices in
+/// flight, so that no request touches a shared counter.
 #[derive(Default)]
 pub struct Mappings {
     places: Vec<Place>,

@@ -29,7 +29,8 @@ pub enum Io {
     Uring,
 }
 
-/// Everything the workers need, prepared before any thread starts (design §4.14).
+/// Everything that the workers need, prepared before any thread starts (docs/ARCHITECTURE.md,
+/// "Start and threads").
 pub struct Kit {
     /// The listening sockets; every worker accepts from all of them.
     pub listeners: Vec<Listener>,

@@ -207,8 +207,9 @@ impl<B: Backend, A: App> Worker<B, A> {
         [deadline, accept, short, place, quic, alarm].into_iter().flatten().min()
     }
 
-    /// Turns accepting on or off (design §4.2). A worker that has enough takes one client now and
-    /// then nevertheless: should the others be held up, nobody waits for them for ever.
+    /// Turns accepting on or off, so that connections are spread over the workers. A worker that
+    /// has more than its share still accepts one client now and then, so that clients do not wait
+    /// for ever when the other workers are held up.
     pub(crate) fn balance(&mut self) {
         self.check_permits();
         let (worker, now_ms) = (self.core.worker, self.core.now.monotonic_ms);

@@ -1,8 +1,8 @@
-//! A running server, put together from the other rooms.
+//! A running server, put together from the other crates.
 //!
-//! Start has two halves (design §4.14). [`kit::prepare`] runs on the main thread and leaves no
-//! other one behind: it blocks the signals, binds the sockets, opens the log and the sites.
-//! [`run::run`] starts the threads and waits for the end.
+//! A start has two halves (docs/ARCHITECTURE.md, "Start and threads"). [`kit::prepare`] runs on the
+//! main thread, and no other thread is left when it returns: it blocks the signals, binds the
+//! sockets, opens the log and the sites. [`run::run`] starts the threads and waits for the end.
 //!
 //! | Module | Holds |
 //! |---|---|

@@ -118,7 +118,7 @@ fn the_highest_quality_wins_then_the_smallest_form() {
 
 #[test]
 fn identity_is_the_fallback_and_406_never_comes() {
-    // RFC 9110 §12.5.3; design §5: "406 never, identity is the fallback".
+    // RFC 9110 §12.5.3 leaves the choice; docs/resolution.md states it.
     let site = site();
     Matrix::of(site.path()).build(ALL).run(|server| {
         let without = server.get("/page.html");

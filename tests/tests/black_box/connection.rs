@@ -13,7 +13,7 @@ const LARGE_BYTES: usize = 3 << 20;
 const HTTP1: &str = "how HTTP/1 uses and ends a connection";
 /// More than the buffers of both ends of a connection take.
 const MORE_THAN_BUFFERS_BYTES: usize = 16 << 20;
-/// The most content one request may carry (design §5).
+/// The most content that one request may carry (docs/serving.md, "Limits").
 const BODY_MAX_BYTES: usize = 1 << 20;
 
 fn site() -> Folder {
@@ -410,7 +410,8 @@ fn the_look_up_comes_before_the_method() {
 
 #[test]
 fn what_is_over_a_limit_is_refused_by_its_own_status() {
-    // RFC 9110 §15.5.15, RFC 6585 §5, RFC 9110 §15.6.2; design §5 has the numbers.
+    // RFC 9110 §15.5.15, RFC 6585 §5, RFC 9110 §15.6.2. The numbers are in docs/serving.md,
+    // "Limits".
     Matrix::of(site().path()).http1_only(HTTP1).run(|server| {
         let target = |bytes: usize| Request::get(&format!("/{}", "x".repeat(bytes - 1)));
         let fields = |count: usize| {

@@ -1,5 +1,6 @@
-//! An archive above 4 GiB (design §3: 64-bit offsets), built, verified and served by the real
-//! program. It takes minutes, so it is a step of `cargo xtask test --long` only: feature `long`.
+//! Builds, verifies and serves an archive above 4 GiB with the real program: offsets have 64 bits
+//! (docs/archive-format.md). It takes minutes, so it is a step of `cargo xtask test --long` only:
+//! feature `long`.
 
 use pinion_tests::folder::Folder;
 use pinion_tests::matrix::Matrix;

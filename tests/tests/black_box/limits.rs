@@ -250,7 +250,7 @@ fn large_files_of_a_folder_take_descriptors_from_the_connections() {
     }
 }
 
-/// 10 seconds for a head (design §5).
+/// A head must arrive within 10 seconds (docs/serving.md, "Limits").
 #[test]
 fn a_head_that_does_not_come_in_time_is_refused() {
     let folder = site();

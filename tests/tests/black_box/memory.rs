@@ -1,4 +1,4 @@
-//! What a server costs that has nothing to do (design §6).
+//! Measures the memory of a server that has nothing to do (docs/benchmarking.md, "Memory").
 
 use pinion_tests::binary::{pinion, source_root};
 use pinion_tests::client::Connection;
@@ -12,10 +12,10 @@ use std::io;
 use std::os::fd::{AsRawFd as _, OwnedFd};
 use std::path::PathBuf;
 
-/// Memory of the server's own: what no file stands behind.
+/// The most memory of the server that no file backs.
 const IDLE_OWN_MAX_BYTES: u64 = 3 << 20;
-/// With the pages of the program that are mapped. The design's 8 MiB are those of a release
-/// (packages.rs asks for it); the program of this test has checks and is not linked as a whole.
+/// The same, with the pages of the program that are mapped. The goal of 8 MiB is that of a release
+/// (packages.rs checks it); the program of this test has assertions and is not linked as a whole.
 const IDLE_MAX_BYTES: u64 = 10 << 20;
 const CONNECTION_MAX_BYTES: u64 = 512;
 /// Tables that grow in steps, and buffers that are kept for reuse.

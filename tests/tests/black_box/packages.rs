@@ -117,7 +117,8 @@ fn the_program_needs_and_names_nothing_of_this_machine() {
     }
 }
 
-/// What an idle release takes with one worker, its own and what it shares (design §6).
+/// The most memory of an idle release with one worker, its own and shared pages together
+/// (docs/benchmarking.md, "Memory").
 const IDLE_MAX_BYTES: u64 = 8 << 20;
 
 /// What starts a program without any of our settings.

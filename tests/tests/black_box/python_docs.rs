@@ -23,7 +23,7 @@ const TEXT: [&str; 5] = ["css", "html", "js", "svg", "txt"];
 const CODED_MIN_BYTES: usize = 1024;
 /// A sample has one in so many files.
 const SAMPLE_STEP: usize = 16;
-/// A folder keeps larger files where they are, without coded forms (design §3).
+/// Larger files of a served folder stay where they are, without coded forms (docs/serving.md).
 const COPIED_MAX_BYTES: usize = 1 << 20;
 
 /// Every file below the site, links followed, by its path.

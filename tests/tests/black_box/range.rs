@@ -118,7 +118,8 @@ fn ranges_that_overlap_or_touch_are_merged() {
 
 #[test]
 fn sixteen_ranges_are_served_and_seventeen_are_not() {
-    // §14.2: a server may ignore a Range with many small ranges; design §5 says how many.
+    // §14.2: a server may ignore a Range with many small ranges. The limit is in docs/serving.md,
+    // "Limits".
     every_way(&site(), |server| {
         let ranges = |count: usize| {
             let each: Vec<String> = (0..count).map(|i| format!("{0}-{0}", 10 * i)).collect();

@@ -1,5 +1,5 @@
-//! Which file answers a URL (design §5, "Order of resolution"). Every file of the sites here says
-//! its own name, so a body tells who has answered.
+//! Tests which file is served at a URL (docs/resolution.md). Every file of the sites
+//! here contains its own name, so the body of a response shows which file was served.
 
 use pinion_tests::folder::Folder;
 use pinion_tests::matrix::every_way;

@@ -1,5 +1,6 @@
-//! The contract of the engine (design §3) on real sockets, over each backend: streamed bodies both
-//! ways, `want`, messages from another thread, deadlines, aborts, upgrades, byte streams.
+//! Tests the contract of the engine (docs/ARCHITECTURE.md, "The contract") on real sockets, over
+//! each backend: streamed bodies both ways, `want`, messages from another thread, deadlines,
+//! aborts, upgrades, byte streams.
 
 mod accepting;
 mod chores;

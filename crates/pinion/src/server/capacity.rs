@@ -24,8 +24,9 @@ const BUFFER_WORKER_MIN_BYTES: u64 = 1 << 20;
 /// A large one does not take the whole machine unasked.
 const BUFFER_DEFAULT_MAX_BYTES: u64 = 1 << 30;
 
-/// Bytes of the program itself: code and tables that were touched, and what the main thread and the
-/// libraries keep. An idle server is held to it (design §6), and part of that are the worker's own.
+/// Bytes of the program itself: code and tables that were touched, and the memory of the main
+/// thread and the libraries. It is the goal for an idle server (docs/benchmarking.md, "Memory"),
+/// which includes a part of the memory of a worker.
 const PROGRAM_BYTES: u64 = 8 << 20;
 /// Bytes that a thread beside the workers touches of its stack.
 const CONTROL_THREAD_BYTES: u64 = 64 << 10;

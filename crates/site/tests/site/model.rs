@@ -13,7 +13,8 @@ fn path() -> impl Strategy<Value = String> {
     "(/[ab]{0,2}){1,4}"
 }
 
-/// What the design says, over maps: exact, the other slash form, the nearest page, nothing.
+/// The order of docs/resolution.md, over maps: the exact path, the other slash form, the nearest
+/// page, nothing.
 fn expected(
     pages: &BTreeMap<String, Vec<u8>>,
     missing: &BTreeMap<String, Vec<u8>>,

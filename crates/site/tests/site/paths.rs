@@ -1,4 +1,5 @@
-//! Which entry a path gets (design §5): raw bytes after decoding, first match wins.
+//! Tests which entry a path gets (docs/resolution.md): paths are compared as bytes after
+//! decoding, and the first match wins.
 
 use crate::site::{
     DOCS_NOT_FOUND, HOME, Maker, NOT_FOUND, TEXT, archive, ask, ask_archive, get, resource,

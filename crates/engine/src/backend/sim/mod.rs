@@ -350,7 +350,7 @@ impl<const READINESS: bool> Backend for Sim<READINESS> {
     }
 
     fn await_datagrams(&mut self, _: BorrowedFd<'_>, _: u32) -> io::Result<()> {
-        // QUIC is tested against real peers (design §7).
+        // The simulator has no QUIC. It is tested against real peers (docs/simulator.md).
         Err(io::ErrorKind::Unsupported.into())
     }
 
