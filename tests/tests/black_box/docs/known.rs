@@ -140,11 +140,12 @@ pub(crate) fn is_build_setting(word: &str) -> bool {
     })
 }
 
-/// Whether some crate has tests of that name.
+/// Returns whether a crate, or the package of the black-box tests, has tests of that name.
 fn is_test(name: &str) -> bool {
     let crates = fs::read_dir(source_root().join("crates")).expect("the crates");
-    crates.filter_map(Result::ok).any(|entry| {
-        let tests = entry.path().join("tests");
+    let crates = crates.filter_map(Result::ok).map(|entry| entry.path());
+    crates.chain([source_root().join("tests")]).any(|package| {
+        let tests = package.join("tests");
         tests.join(name).join("main.rs").exists() || tests.join(format!("{name}.rs")).exists()
     })
 }
