@@ -65,7 +65,7 @@ fn imports(project: &Project) -> Vec<Finding> {
     findings
 }
 
-/// Rows of the table whose head is `Floor | Crate | … | May import`.
+/// Returns the rows of the table whose head is `Layer | Crate | … | May import`.
 fn rooms(text: &str) -> Vec<Room<'_>> {
     let mut rooms = Vec::new();
     let mut inside = false;
