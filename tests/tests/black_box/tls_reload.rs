@@ -107,8 +107,8 @@ fn a_pair_that_comes_to_be_unusable_by_itself_leaves_what_was_there() {
     let told = server.wait_for_line(said, |line| line.contains("certificate"));
     let (key, cert) = (served.key.display(), served.cert.display());
     let expected = format!(
-        "pinion: cannot reload certificate {cert}, keeping the previous one: {key}: the private key \
-         is not that of the certificate in {cert}"
+        "pinion: cannot reload certificate {cert}, keeping the previous one: {key}: the private \
+         key is not that of the certificate in {cert}"
     );
     assert_eq!(told, expected);
     assert!(is_trusted(&server, &kept));

@@ -19,8 +19,8 @@ pub(crate) const ROWS: &[Directive] = &[
         default: Default::Off,
         change: Change::Restart,
         brief: "Where to listen for HTTPS",
-        long: "TLS 1.2 and 1.3. An address is written as for `--listen`, and each listener is printed \
-               in the same way. Without `--cert` the certificate is a self-signed one.",
+        long: "TLS 1.2 and 1.3. An address is written as for `--listen`, and each listener is \
+               printed in the same way. Without `--cert` the certificate is a self-signed one.",
     },
     Directive {
         name: "quic",
