@@ -1,6 +1,7 @@
 //! The command line, as written: clap is filled from the directive table, and what it finds wrong
 //! becomes one line.
 
+use crate::directives::verb_notes::{self, Section};
 use crate::directives::verbs::{self, Verb, VerbRow};
 use crate::directives::{self, Default, Directive, Kind};
 use crate::failure::Failure;
@@ -118,7 +119,22 @@ fn verb_command(verb: &VerbRow) -> Command {
         }
         command = command.arg(argument.value_parser(ValueParser::os_string()));
     }
+    let command = command.after_long_help(after_flags(verb));
     directives::of(verb.verb).fold(command, |command, row| command.arg(flag(row)))
+}
+
+/// The end of the long help of a verb.
+fn after_flags(verb: &VerbRow) -> String {
+    let mut text = String::new();
+    for Section { title, entries } in verb_notes::sections(verb.verb) {
+        let name = title[..1].to_owned() + &title[1..].to_lowercase();
+        let separator = if text.is_empty() { "" } else { "\n" };
+        text += &format!("{separator}{name}:\n");
+        for (what, about) in entries {
+            text += &format!("  {what}\n          {about}\n");
+        }
+    }
+    text
 }
 
 fn flag(row: &'static Directive) -> Arg {

@@ -5,7 +5,8 @@
 //! Rows stand in one file for each side of the program: [`archive`] (how an archive is looked
 //! into), [`build`] (how a folder becomes one), [`serve`] (how it is served), [`lua`] (how its
 //! scripts are run), [`tls`] (how it is encrypted) and [`site`] (which sites a server has). The
-//! tables that keys stand in are those of [`mod@file`].
+//! tables that keys stand in are those of [`mod@file`]. Examples and the like, which follow the
+//! flags in the help, are in [`verb_notes`].
 
 pub(crate) mod archive;
 pub(crate) mod build;
@@ -16,6 +17,7 @@ mod reference;
 pub(crate) mod serve;
 pub(crate) mod site;
 pub(crate) mod tls;
+pub(crate) mod verb_notes;
 pub(crate) mod verbs;
 
 use file::Key;

@@ -4,6 +4,7 @@
 mod roff;
 
 use crate::directives::file::TABLES;
+use crate::directives::verb_notes::{self, Section};
 use crate::directives::verbs::{self, VerbRow};
 use crate::directives::{self, Default, Directive, Kind, Level};
 use roff::Page;
@@ -77,6 +78,10 @@ fn of_verb(verb: &VerbRow) -> String {
     page.item("`-h`, `--help`", "Show the flags; `--help` tells more than `-h`.");
     page.section("EXIT STATUS");
     exit_status(&mut page);
+    for Section { title, entries } in verb_notes::sections(verb.verb) {
+        page.section(title);
+        entries.iter().for_each(|(what, about)| page.item(&format!("`{what}`"), about));
+    }
     page.see_also([(PROGRAM.to_owned(), 1), (FILE.to_owned(), 5)]);
     page.text()
 }

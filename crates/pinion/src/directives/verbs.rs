@@ -132,9 +132,9 @@ pub(crate) const ALL: &[VerbRow] = &[
         ],
         brief: "Publish an archive as a new release",
         long: "Copies the archive into the release folder DIR, verifies every byte of it, and \
-               makes it current in one step: `pinion serve DIR` takes it up at once, and no \
-               request fails. Whatever goes wrong, what was current stays. The folder is made if \
-               it is new. On another machine the system's ssh runs the `pinion` that is there.",
+               makes it current in one step: `pinion serve DIR` loads it at once, and no \
+               request fails. If anything goes wrong, the previous release stays. The folder is \
+               made if it is new. On another machine the system's ssh runs the `pinion` that is there.",
     },
     VerbRow {
         verb: Verb::Releases,

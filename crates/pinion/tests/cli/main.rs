@@ -5,6 +5,7 @@ mod building;
 mod command_line;
 mod configuration;
 mod diff;
+mod examples;
 mod extract;
 mod flags;
 mod folder;
