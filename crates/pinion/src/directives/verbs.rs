@@ -134,7 +134,8 @@ pub(crate) const ALL: &[VerbRow] = &[
         long: "Copies the archive into the release folder DIR, verifies every byte of it, and \
                makes it current in one step: `pinion serve DIR` loads it at once, and no \
                request fails. If anything goes wrong, the previous release stays. The folder is \
-               made if it is new. On another machine the system's ssh runs the `pinion` that is there.",
+               made if it is new. On another machine the system's ssh runs the `pinion` that is \
+               there.",
     },
     VerbRow {
         verb: Verb::Releases,
