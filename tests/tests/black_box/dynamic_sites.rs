@@ -116,7 +116,7 @@ pinion.get("/api/fails", function() error("wrong") end)
 pinion.get("/api/fails-late", function() slow() error("wrong") end)
 pinion.get("/api/spins", function() while true do end end)
 pinion.get("/api/late", { time = 0.1 }, function() pinion.sleep(60) end)
-pinion.post("/api/form", { body = 1000 }, function(req) return req.form.a end)
+pinion.post("/api/form", { body = 1000 }, function(req) return req:form().a end)
 pinion.get("/other", function() return "other" end)
 "#;
 
@@ -291,7 +291,7 @@ fn a_site_does_not_lose_its_main_script() {
                 false => site.write("main.lua", "\n"),
             }
             server.wait_for_line(lines, |line| {
-                line.contains("main.lua is gone from where it lay, or empty")
+                line.contains("main.lua is gone from where it was, or empty")
             });
             assert_eq!(server.get("/page").status, 401, "beside {beside:?}, {take}");
             let lines = server.lines().len();

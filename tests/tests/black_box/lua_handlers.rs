@@ -303,7 +303,7 @@ fn what_fails_is_told_in_the_log_and_not_to_the_client() {
             ("/giant", 500, "string too large"),
             ("/deep", 500, deep),
             ("/split", 500, "the value of X has a line break"),
-            ("/framed", 500, "the server writes Content-Length by itself"),
+            ("/framed", 500, "the server sets Content-Length itself"),
             ("/odd-status", 500, "99 is no status"),
             ("/control", 500, ":  [31mred line"),
             ("/cyclic", 500, "JSON has no circles"),

@@ -33,7 +33,10 @@ fn releases() -> Folder {
 fn files_with_fingerprints_of_common_tools_are_kept_and_others_are_not() {
     let folder = Folder::new("previous-tools");
     let vite = |ends: [&str; 5]| ends.map(|end| format!("vite/assets/chunk-{end}.js"));
-    let mkdocs = |hash: &str| format!("mkdocs/assets/javascripts/bundle.{hash}.min.js");
+    let mkdocs = |hash: &str| {
+        let (scripts, styles) = ("assets/javascripts", "assets/stylesheets");
+        [format!("{scripts}/bundle.{hash}.min.js"), format!("{styles}/main.{hash}.min.css")]
+    };
     let esbuild = |ends: [&str; 5]| ends.map(|end| format!("esbuild/out/e6-{end}.js"));
     let names = |one: bool| {
         let vite = vite(if one {
@@ -42,12 +45,12 @@ fn files_with_fingerprints_of_common_tools_are_kept_and_others_are_not() {
             ["Ab3dEf_h", "Q-wErTyU", "ZxCvBnMa", "PoIuYtRe", "LkJhGf_-"]
         });
         let esbuild = esbuild(if one {
-            ["Z7L2KB24", "QWERTY23", "ABCDEF45", "M3N4P5Q6", "T5U6V7W2"]
+            ["Z7L2KB24", "4VNYEDBS", "IQ2JR5ZW", "6XQ3MUPM", "HBHD7XLE"]
         } else {
-            ["A2B3C4D5", "ZXCVBN76", "POIUYT32", "L7K6J5H4", "R3E4W5Q6"]
+            ["OYTIE7BE", "3UQ6NDBX", "WLNJ5S2E", "K4FSGQ6P", "UE7IOFJB"]
         });
         let mkdocs = mkdocs(if one { "57a0d79d" } else { "83f73b43" });
-        vite.into_iter().chain(esbuild).chain([mkdocs]).collect::<Vec<_>>()
+        vite.into_iter().chain(esbuild).chain(mkdocs).collect::<Vec<_>>()
     };
     let photo = |one: bool| if one { "hero-iPhone15Pro.png" } else { "hero-iPhone16Pro.png" };
     for one in [true, false] {
