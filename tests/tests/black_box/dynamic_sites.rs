@@ -116,7 +116,7 @@ pinion.get("/api/fails", function() error("wrong") end)
 pinion.get("/api/fails-late", function() slow() error("wrong") end)
 pinion.get("/api/spins", function() while true do end end)
 pinion.get("/api/late", { time = 0.1 }, function() pinion.sleep(60) end)
-pinion.post("/api/form", { body = 1000 }, function(req) return req:form().a end)
+pinion.post("/api/form", function(req) return req:form().a end)
 pinion.get("/other", function() return "other" end)
 "#;
 
@@ -148,18 +148,18 @@ fn rules_for_fields_apply_to_every_response_of_a_script_for_their_path() {
             (Request::get("/api/late"), 503),
             (form(b"a=1", url_encoded), 200),
             (form(b"no boundary", "multipart/form-data"), 400),
-            (form(&[b'a'; 2000], url_encoded), 413),
             (Request::new("OPTIONS", "/api/text"), 204),
             (Request::new("DELETE", "/api/text"), 405),
             (Request::get("/api/none"), 404),
         ] {
             let response = server.exchange(&request);
-            assert_eq!(response.status, status, "{request:?}: {response}");
+            let what = request.head_bytes().escape_ascii().to_string();
+            assert_eq!(response.status, status, "{what}: {response}");
             let origin = response.field("Access-Control-Allow-Origin");
-            assert_eq!(origin, Some("*"), "{request:?}: {response}");
+            assert_eq!(origin, Some("*"), "{what}: {response}");
             // How long a response may be kept, only the script knows.
             let kept = response.field("Cache-Control");
-            assert_ne!(kept, Some("max-age=60"), "{request:?}: {response}");
+            assert_ne!(kept, Some("max-age=60"), "{what}: {response}");
         }
         let own = server.get("/api/own");
         assert_eq!(own.field("Access-Control-Allow-Origin"), Some("https://a.example"), "{own}");

@@ -98,10 +98,10 @@ fn examples(verb: Verb) -> Entries {
         Verb::Inspect => &[("pinion inspect site.pinion", "Show counts, sizes and savings.")],
         Verb::Ls => &[("pinion ls site.pinion --json", "List all paths, for a program.")],
         Verb::Cat => &[("pinion cat site.pinion /index.html", "Show the content of a path.")],
-        Verb::Diff => &[(
-            "pinion diff site.pinion next.pinion",
-            "Show which responses differ; the exit status is 1 if any does.",
-        )],
+        Verb::Diff => &[
+            ("pinion diff site.pinion next.pinion", "Show which responses differ."),
+            ("pinion diff site.pinion site.pinion --exit-code", "Fail if any response differs."),
+        ],
         Verb::Extract => &[(
             "pinion extract site.pinion -o copy",
             "Write the files of an archive into a new folder.",
