@@ -8,6 +8,7 @@ mod debian;
 mod dist;
 mod fingerprints;
 mod fuzz;
+mod generated;
 mod go;
 mod h3i;
 mod needs;
@@ -31,6 +32,7 @@ cargo xtask needs                           installs what the tests use
 cargo xtask tidy                            the house rules that no compiler checks
 cargo xtask fuzz [TARGET] [--seconds N]     the fuzz targets, each for a bounded time
 cargo xtask dist [--static]                 a package to install from, in target/packages/
+cargo xtask gen [--check]                   writes or checks all generated files
 cargo xtask fingerprints                    renews the lists of what public tools write
 cargo xtask sbom                            renews the list of what the program is made of
 cargo xtask bench BENCH [OPTIONS]           measurements against goals, kept in bench/runs/
@@ -49,6 +51,7 @@ fn main() -> ExitCode {
         ["tidy"] => tidy::run(),
         ["dist", rest @ ..] => dist::run(rest),
         ["fingerprints"] => fingerprints::renew(),
+        ["gen", rest @ ..] => generated::run(rest),
         ["sbom"] => sbom::run(),
         ["fuzz", rest @ ..] => fuzz::run(rest),
         ["bench", rest @ ..] => bench::run(rest),

@@ -5,7 +5,7 @@
 
 use crate::components::{Component, Key, Program};
 use crate::workspace;
-use anyhow::{Context, Result};
+use anyhow::{Context, Result, ensure};
 use serde_json::{Value, json};
 use std::collections::BTreeSet;
 use std::fs;
@@ -19,9 +19,18 @@ pub(crate) fn run() -> Result<()> {
     Ok(())
 }
 
-/// Where the list lies.
+/// Checks that the list in the tree is current.
+pub(crate) fn check() -> Result<()> {
+    ensure!(fs::read_to_string(path()).context(FILE)? == text()?, "it differs from Cargo.lock");
+    Ok(())
+}
+
+/// The list, relative to the root.
+pub(crate) const FILE: &str = "crates/pinion/src/verbs/version/pinion.cdx.json";
+
+/// Where the list is.
 pub(crate) fn path() -> PathBuf {
-    workspace::root().join("crates/pinion/src/verbs/version/pinion.cdx.json")
+    workspace::root().join(FILE)
 }
 
 fn text() -> Result<String> {
@@ -103,7 +112,6 @@ mod tests {
 
     #[test]
     fn the_list_in_the_tree_is_what_the_lock_file_says() {
-        let kept = fs::read_to_string(path()).expect("the list");
-        assert!(kept == text().expect("cargo knows"), "stale; to renew it: cargo xtask sbom");
+        check().expect("a current list; to renew it: cargo xtask gen");
     }
 }

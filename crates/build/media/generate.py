@@ -1,8 +1,7 @@
 #!/usr/bin/env python3
 """Writes src/media/table.rs: file name extension → media type, from mime-db (npm, MIT licence).
 
-    npm pack mime-db@VERSION && tar xzf mime-db-VERSION.tgz
-    python3 crates/build/media/generate.py package > crates/build/src/media/table.rs
+`cargo xtask gen` runs it. `tests/package.json` has the version of mime-db.
 
 An extension that several types claim goes to the one with the best score: registered at IANA
 before used by Apache or nginx; without an `x-` or `vnd.` prefix before with; media before

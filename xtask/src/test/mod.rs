@@ -6,7 +6,7 @@ mod quick;
 
 use crate::nextest::{self, Selection};
 use crate::times::Times;
-use crate::{needs, process, tidy, workspace};
+use crate::{generated, needs, process, tidy, workspace};
 use anyhow::{Context, Result, bail};
 use std::ffi::OsStr;
 use std::fs;
@@ -24,6 +24,7 @@ const STEPS: &[Step] = &[
     Step { name: "tidy", run: tidy::run },
     Step { name: "lints", run: lints },
     Step { name: "build", run: build },
+    Step { name: "generated", run: generated::check },
     Step { name: "tests", run: || nextest::run(Selection::default()) },
     Step { name: "doctests", run: doctests },
     Step { name: "lua54", run: lua54::test },

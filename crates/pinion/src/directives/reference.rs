@@ -1,5 +1,5 @@
 //! The pages of `docs/reference/` are printed from the table, and these tests fail when a page is
-//! stale. To write them anew: `PINION_WRITE_REFERENCE=1 cargo test -p pinion reference`.
+//! stale. To write them anew: `cargo xtask gen`.
 
 use super::file::TABLES;
 use super::verbs::{self, VerbRow};
@@ -9,8 +9,7 @@ use std::fmt::Write as _;
 use std::path::Path;
 
 const HEAD: &str = "<!-- @generated from the directive table in crates/pinion/src/directives/; \
-                    edit it there, then:\n     PINION_WRITE_REFERENCE=1 cargo test -p pinion \
-                    reference -->\n\n";
+                    edit it there, then: cargo xtask gen -->\n\n";
 
 fn flags() -> String {
     let mut page = format!("{HEAD}# Flags\n");
