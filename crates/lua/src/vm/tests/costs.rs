@@ -124,8 +124,19 @@ fn own_cost(name: &str) -> Option<Cost> {
         "crypto.jwt.sign" | "crypto.jwt.verify" => UpTo("a token, which JSON counts"),
         "log" => Counted("return"),
         "send" | "keep" => UpTo("a value of 1 MiB"),
-        // What these wait for is done elsewhere, or by functions of the script.
-        _ => Constant,
+        "fs.append" | "fs.create" | "fs.write" => UpTo("the bytes that may wait to be written"),
+        // Other threads do what these wait for.
+        "fs.list" | "fs.make_folder" | "fs.read" | "fs.remove" | "fs.rename" | "fs.stat" => {
+            Constant
+        }
+        "password.hash" | "password.verify" => Constant,
+        // Functions of the script do what these begin.
+        "cached" | "cron" | "every" | "gather" | "spawn" => Constant,
+        "count" | "ending" | "exit" | "sleep" | "subscribe" | "wait" => Constant,
+        // They keep a function and a pattern of the script, when it starts.
+        "any" | "delete" | "get" | "head" | "options" | "patch" | "post" | "put" => Constant,
+        "group" | "not_found" | "on_error" | "route" | "use" => Constant,
+        _ => return None,
     })
 }
 
