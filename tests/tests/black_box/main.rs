@@ -35,6 +35,7 @@ mod h3_peers;
 mod import;
 mod import_answers;
 mod io;
+mod json_reference;
 #[cfg(feature = "long")]
 mod large;
 mod limits;
