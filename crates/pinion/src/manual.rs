@@ -92,7 +92,7 @@ fn of_file() -> String {
     page.paragraph(
         "`pinion serve` reads its sites and settings from a TOML file: the one it is given, or \
          `pinion.toml` in the current folder. Relative paths are below the folder of the file. \
-         Flags of the command line stand above what the file says. `pinion check` names \
+         Flags of the command line override the file. `pinion check` names \
          everything that is wrong with a file.",
     );
     for table in TABLES {

@@ -116,7 +116,7 @@ pub(crate) const ROWS: &[Directive] = &[
         default: Default::Off,
         change: Change::Restart,
         brief: "Write one JSON document to stdout",
-        long: "It is one document whatever happens: after a failure it has a member `error`. The \
-               shapes are stable: members are added, never renamed or removed.",
+        long: "A failure also gives one JSON document, with a member `error`. Members are added \
+               in later versions, but never renamed or removed.",
     },
 ];

@@ -22,7 +22,7 @@ pub(crate) const ROWS: &[Directive] = &[
         repeatable: false,
         default: Default::Required,
         change: Change::Restart,
-        brief: "The archive to write, or the folder of extract",
+        brief: "The archive to write, or the folder of `pinion extract`",
         long: "It is written under another name in the same folder, synced to the disk and then \
                renamed, so that the name always leads to a whole archive or folder. A link to an \
                archive stays, and what it leads to is replaced.",
@@ -37,10 +37,10 @@ pub(crate) const ROWS: &[Directive] = &[
         repeatable: false,
         default: Default::Off,
         change: Change::Restart,
-        brief: "Replace a file that is no archive; extract into any folder",
-        long: "Without it only an archive or an empty file is replaced. A folder, pipe, socket or \
-               device never is. `pinion extract` writes into a folder that is not empty only with \
-               it: files of the same names are replaced, all others stay.",
+        brief: "Replace the output even if it is not an archive",
+        long: "Without it only an archive or an empty file is replaced. A folder, a pipe, a \
+               socket or a device is never replaced. `pinion extract` writes into a folder that \
+               is not empty only with it: files of the same names are replaced, all others stay.",
     },
     Directive {
         name: "report",
@@ -67,11 +67,11 @@ pub(crate) const ROWS: &[Directive] = &[
         repeatable: false,
         default: Default::Auto("gzip,br; faster levels when a folder is served"),
         change: Change::Live,
-        brief: "The compressed forms to store beside each body",
+        brief: "The compressed encodings to store with each file",
         long: "A level may follow each name: gzip:12,br:11,zstd:19; one without takes that of \
-               --level. `zopfli` makes the smallest gzip there is, slowly. A form is kept only \
-               when it saves enough to be worth its place. `identity` stores the bodies as they \
-               are.",
+               --level. `zopfli` makes the smallest gzip, slowly. An encoding is stored only if \
+               it saves enough to be worth its space. `identity` stores the files without \
+               compression.",
     },
     Directive {
         name: "level",
@@ -98,10 +98,10 @@ pub(crate) const ROWS: &[Directive] = &[
         repeatable: true,
         default: Default::Off,
         change: Change::Live,
-        brief: "Other codings for the files that match",
+        brief: "Other encodings for the files that match",
         long: "The pattern is read like one of --exclude, the list like that of --codings: \
                '*.svg=zopfli,br:11', 'downloads/**=identity'. Of several that match the last one \
-               counts. The codings are tried even for types that are packed already.",
+               counts. The encodings are tried even for types that are packed already.",
     },
     Directive {
         name: "reuse",
@@ -130,9 +130,9 @@ pub(crate) const ROWS: &[Directive] = &[
         default: Default::Off,
         change: Change::Restart,
         brief: "Keep the assets of this archive that the folder no longer has",
-        long: "Files whose names change with their content (app.3f9a1c7e.js) stay under their \
-               paths, so that a page that was loaded before a release still finds what it loads. \
-               Whatever the folder has itself comes first.",
+        long: "Files whose names change with their content (main.min.0f3c5a7b9d1e2f40.js) stay \
+               under their paths, so that a page that was loaded before a release still finds \
+               what it loads. Files of the folder come first.",
     },
     Directive {
         name: "previous-keep",
@@ -172,7 +172,7 @@ pub(crate) const ROWS: &[Directive] = &[
         default: Default::Off,
         change: Change::Restart,
         brief: "Read and compress everything anew",
-        long: "Neither the archive that is replaced nor any file of fingerprints is looked at.",
+        long: "Neither the archive that is replaced nor its stat file is used.",
     },
     Directive {
         name: "exclude",
@@ -185,8 +185,8 @@ pub(crate) const ROWS: &[Directive] = &[
         default: Default::Off,
         change: Change::Live,
         brief: "Leave out paths that match",
-        long: "A pattern without a slash is held against names at any depth (*.psd), one with a \
-               slash against the path below the folder (drafts/**).",
+        long: "A pattern without a slash is compared with names at any depth (*.psd), one with a \
+               slash with the path below the folder (drafts/**).",
     },
     Directive {
         name: "include",
@@ -201,8 +201,8 @@ pub(crate) const ROWS: &[Directive] = &[
         brief: "Publish paths that match although their names are left out",
         long: "Hidden files (.htaccess) and leftovers (*.log, *~) are left out by their names; a \
                pattern, read like one of --exclude, publishes them. A folder that matches is \
-               published with all that is in it. What is code, private or has rules never is, and \
-               --exclude comes first.",
+               published with all that is in it. Code, private files and rules files are never \
+               published, and --exclude wins over --include.",
     },
     Directive {
         name: "compat",
@@ -214,7 +214,7 @@ pub(crate) const ROWS: &[Directive] = &[
         repeatable: false,
         default: Default::Auto("80s if main.lua loads aio.aio"),
         change: Change::Live,
-        brief: "The server that a folder was written for",
+        brief: "Treat the folder as another server does: 80s is a Lua web server",
         long: "In a site of 80s a file below a folder static/, wherever in the path, is no page, \
                whatever its name: static/a.dyn.html is sent as it is.",
     },
@@ -256,10 +256,10 @@ pub(crate) const ROWS: &[Directive] = &[
         repeatable: false,
         default: Default::Auto("a year for fingerprinted names, else max-age=0, must-revalidate"),
         change: Change::Live,
-        brief: "The Cache-Control field of resources without a fingerprint",
-        long: "A name that carries a fingerprint of its content (app.3f9a1c7e.js) stays cached \
-               for a year whatever is given here, and a not-found page is never stored. Which \
-               names do is printed by `pinion build` and `pinion check`.",
+        brief: "The Cache-Control header of files without a fingerprint",
+        long: "A name with a fingerprint of its content (main.min.0f3c5a7b9d1e2f40.js) stays \
+               cached for a year whatever is given here, and a not-found page is never stored. \
+               `pinion build` and `pinion check` print which names have one.",
     },
     Directive {
         name: "immutable",
@@ -323,7 +323,7 @@ pub(crate) const ROWS: &[Directive] = &[
         repeatable: false,
         default: Default::Off,
         change: Change::Live,
-        brief: "The page that answers navigations to what does not exist",
+        brief: "The page for navigations to URLs that do not exist",
         long: "A path below the folder, such as index.html. Only navigations in a browser get \
                it (Sec-Fetch-Mode: navigate, or Accept names text/html); a style sheet or an image \
                that is missing stays 404. It comes before a not-found page.",
@@ -338,7 +338,7 @@ pub(crate) const ROWS: &[Directive] = &[
         repeatable: false,
         default: Default::Off,
         change: Change::Live,
-        brief: "Leave the security fields out of every response",
+        brief: "Do not send the security headers",
         long: "They are X-Content-Type-Options: nosniff, Referrer-Policy: \
                strict-origin-when-cross-origin and X-Frame-Options: SAMEORIGIN.",
     },
@@ -352,8 +352,8 @@ pub(crate) const ROWS: &[Directive] = &[
         repeatable: false,
         default: Default::Off,
         change: Change::Live,
-        brief: "Go on without the files that cannot be read, or written",
-        long: "Without it every such file is named, and nothing is written.",
+        brief: "Leave out files that cannot be read, or written by an extraction",
+        long: "Without it every such file is reported, and nothing is written.",
     },
     Directive {
         name: "jobs",
@@ -366,7 +366,7 @@ pub(crate) const ROWS: &[Directive] = &[
         default: Default::Auto("one for each core"),
         change: Change::Live,
         brief: "How many threads compress",
-        long: "The archive does not depend on it.",
+        long: "The number of threads does not change the archive.",
     },
 ];
 

@@ -77,11 +77,10 @@ pub(crate) const ROWS: &[Directive] = &[
         default: Default::Auto("30; no limit for `pinion run`"),
         change: Change::Live,
         brief: "How long a request may take in Lua, whatever it waits for",
-        long: "The time in which its content comes is not counted, up to ten minutes, nor that in \
-               which its client takes the answer, up to an hour, and five minutes at a time. A \
-               response that is sent in pieces has the time anew with each piece, and a route can \
-               have a time of its own. Work beside requests may take as long, and 600 seconds at \
-               least.",
+        long: "Not counted are up to ten minutes in which the request body arrives, and up to an \
+               hour in which the client reads the response, five minutes at a time. The time \
+               starts again with each piece of a streamed response, and a route can set its own. \
+               Background work may take as long, and at least 600 seconds.",
     },
     Directive {
         name: "lua-unsafe",

@@ -201,7 +201,7 @@ pub(crate) const ROWS: &[Directive] = &[
         repeatable: false,
         default: Default::Off,
         change: Change::Restart,
-        brief: "Tell on stderr each so many seconds what the server does",
+        brief: "Print a line of statistics on stderr every so many seconds",
         long: "One line: answers by the class of their status and content, in totals and as rates \
                since the line before; processor time, switches, faults and disk as such rates; \
                connections and memory as they are. A last one comes at the end.",
@@ -231,9 +231,10 @@ pub(crate) const ROWS: &[Directive] = &[
         default: Default::Off,
         change: Change::Restart,
         brief: "A proxy that terminates TLS for this server, by its address or network",
-        long: "Requests from there may say `https` on a connection that is not encrypted, as over \
-               HTTP/2 a proxy does that speaks TLS with the client. From others they are answered \
-               421. `unix` means every client of a Unix socket. Can be given more than once.",
+        long: "Requests with the scheme `https` over an unencrypted connection are accepted from \
+               this address: a proxy that speaks HTTP/2 sends them. All others get 421. \
+               X-Forwarded-For is not read. `unix` means every client of a Unix socket. Can be \
+               given more than once.",
     },
     Directive {
         name: "grace",

@@ -33,9 +33,8 @@ pub(crate) const ROWS: &[Directive] = &[
         default: Default::Off,
         change: Change::Restart,
         brief: "Where to listen for HTTP/3",
-        long: "Over QUIC, so at a port of UDP. An address is written as for `--listen`, but it is \
-               no Unix socket. Certificates are the same as for `--tls`, whose clients learn \
-               this address automatically (Alt-Svc).",
+        long: "Uses UDP. Addresses are as for `--listen`, without Unix sockets. Certificates are \
+               the same as for `--tls`, whose clients learn this address automatically (Alt-Svc).",
     },
     Directive {
         name: "cert",
@@ -108,9 +107,10 @@ pub(crate) const ROWS: &[Directive] = &[
         default: Default::Value("h1,h2,h3"),
         change: Change::Restart,
         brief: "What clients may speak",
-        long: "Over TLS the two sides agree on one of them (ALPN). Without it the first bytes of \
-               a client tell (HTTP/2 by prior knowledge), unless there is but one. `h3` is for \
-               `--quic`; at a TLS listener it has clients told of that (Alt-Svc).",
+        long: "With TLS the client and the server negotiate the protocol (ALPN). Without TLS the \
+               server looks at the first bytes (HTTP/2 needs prior knowledge), unless there is \
+               only one protocol. `h3` is for `--quic`; on a TLS listener it announces HTTP/3 \
+               (Alt-Svc).",
     },
     Directive {
         name: "hsts",
@@ -122,7 +122,7 @@ pub(crate) const ROWS: &[Directive] = &[
         repeatable: false,
         default: Default::Value("off"),
         change: Change::Restart,
-        brief: "Tell browsers for how long to come by HTTPS alone",
+        brief: "Tell browsers to use only HTTPS for this time",
         long: "Sent over TLS alone, as Strict-Transport-Security. `1y,subdomains` covers all hosts \
                below, and `,preload` behind it asks for a place in the lists that browsers come \
                with. Begin with a short time: it cannot be taken back before it is over.",
@@ -181,9 +181,9 @@ pub(crate) const ROWS: &[Directive] = &[
         repeatable: false,
         default: Default::Auto("the first host of the first certificate"),
         change: Change::Restart,
-        brief: "Where `--redirect-http` leads",
-        long: "What a client claims in its Host field is never sent back. Without a port it is \
-               that of the first TLS listener.",
+        brief: "The host to which --redirect-http redirects",
+        long: "The host of the request is never used. Without a port, the port of the first TLS \
+               listener is used.",
     },
     Directive {
         name: "state",
@@ -197,9 +197,9 @@ pub(crate) const ROWS: &[Directive] = &[
             "$STATE_DIRECTORY, else $XDG_STATE_HOME/pinion, else ~/.local/state/pinion",
         ),
         change: Change::Restart,
-        brief: "The folder for what the server makes itself and keeps",
-        long: "Self-signed certificates, and the keys of QUIC, by which clients hear at once \
-               that a connection was lost with a crash. It is made when it is needed, and no other \
-               user can read it.",
+        brief: "The folder for files that the server makes and keeps",
+        long: "Self-signed certificates, and the keys by which clients of QUIC notice a crash at \
+               once. The server creates the folder for its own user only; an existing folder \
+               keeps its mode.",
     },
 ];

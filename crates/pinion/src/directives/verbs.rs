@@ -96,11 +96,10 @@ pub(crate) const ALL: &[VerbRow] = &[
                     names, else ./pinion.toml, else ./public",
         }],
         brief: "Serve a folder, an archive or many of them",
-        long: "Answers HTTP requests from an archive, or from a folder that is built into an \
-               archive in memory first, or from all that a configuration file names; flags stand \
-               above what the file says. SIGHUP reads the file again, loads new archives, \
-               rebuilds folders and reopens the access log; SIGTERM and SIGINT finish what is \
-               running and stop.",
+        long: "Serves a folder, an archive, or all sites of a configuration file. A folder is \
+               first built into an archive in memory. Flags override the configuration file. \
+               SIGHUP reads the file again, loads new archives, rebuilds folders and reopens the \
+               access log; SIGTERM and SIGINT finish open requests and stop.",
     },
     VerbRow {
         verb: Verb::Run,
