@@ -135,7 +135,7 @@ fn own_cost(name: &str) -> Option<Cost> {
         "count" | "ending" | "exit" | "sleep" | "subscribe" | "wait" => Constant,
         // They keep a function and a pattern of the script, when it starts.
         "any" | "delete" | "get" | "head" | "options" | "patch" | "post" | "put" => Constant,
-        "group" | "not_found" | "on_error" | "route" | "use" => Constant,
+        "group" | "not_found" | "on" | "on_error" | "route" | "use" => Constant,
         _ => return None,
     })
 }
