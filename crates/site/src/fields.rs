@@ -166,12 +166,7 @@ impl FieldBuffers {
     /// Copies the decoded path of a request; false if it has none.
     fn note_path(&mut self, head: &RequestHead<'_>, decoded: &mut Vec<u8>) -> bool {
         self.path.clear();
-        match head.target.decoded_path(decoded) {
-            Ok(path) => self.path.extend_from_slice(path),
-            Err(PathError::NeverMatches) => self.path.extend_from_slice(decoded),
-            Err(PathError::Malformed | PathError::AboveRoot) => return false,
-        }
-        true
+        append_path(head, decoded, &mut self.path)
     }
 
     /// Collects the rules that apply. False if the stored fields have them all.
@@ -374,6 +369,21 @@ impl FieldVariant {
             FieldVariant::NotModified => !is(name, b"Content-Language"),
         }
     }
+}
+
+/// Appends the decoded path of a request to `out`, as rules know it. Returns false if the path
+/// names no resource at all. `decoded` is a buffer.
+pub(crate) fn append_path(
+    head: &RequestHead<'_>,
+    decoded: &mut Vec<u8>,
+    out: &mut Vec<u8>,
+) -> bool {
+    match head.target.decoded_path(decoded) {
+        Ok(path) => out.extend_from_slice(path),
+        Err(PathError::NeverMatches) => out.extend_from_slice(decoded),
+        Err(PathError::Malformed | PathError::AboveRoot) => return false,
+    }
+    true
 }
 
 fn is_about(archive: &Archive<'_>, number: u32, path: &[u8]) -> bool {

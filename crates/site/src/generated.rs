@@ -6,10 +6,9 @@ use pinion_http::negotiate::prefers_text;
 use pinion_http::page;
 use pinion_http::prepared::{Prepared, PreparedBody, SharedFields};
 use pinion_http::request::RequestHead;
-use pinion_http::target::PathError;
 
 use crate::answer::Question;
-use crate::fields::{FieldSort, SentPage};
+use crate::fields::{FieldSort, SentPage, append_path};
 use crate::work::{ResponseBuffers, Work};
 
 /// What every resource of a site can be asked with (RFC 9110 §9.1: GET and HEAD at least).
@@ -71,12 +70,8 @@ pub fn field_rules_path(archive: &Archive<'_>, head: &RequestHead<'_>) -> Option
     if archive.field_rules().is_empty() {
         return None;
     }
-    let mut decoded = Vec::new();
-    match head.target.decoded_path(&mut decoded) {
-        Ok(path) => Some(path.into()),
-        Err(PathError::NeverMatches) => Some(decoded.into()),
-        Err(PathError::Malformed | PathError::AboveRoot) => None,
-    }
+    let mut path = Vec::new();
+    append_path(head, &mut Vec::new(), &mut path).then(|| path.into())
 }
 
 /// Lines of the fields that the responses of a script have unless it sets them, with the rules for
