@@ -9,7 +9,7 @@ pub(super) const STEPS: &[Step] = &[
     Step { name: "cases", run: more_cases },
     Step { name: "black-box", run: long_black_box },
     Step { name: "lua54-lints", run: super::lua54_lints },
-    Step { name: "lua54-others", run: lua54::test_others },
+    Step { name: "lua54-black-box", run: lua54::black_box },
     Step { name: "ways", run: every_way },
     Step { name: "h3i", run: h3i::test },
     Step { name: "fingerprints", run: fingerprints::test },

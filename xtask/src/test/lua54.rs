@@ -5,7 +5,7 @@ use crate::nextest::{self, Selection};
 use crate::{process, workspace};
 use anyhow::{Context, Result};
 use std::fs;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 
 /// Selects the other Lua. Left out are LuaJIT itself, a crate whose tests bring it, and two
 /// programs of the benchmarks, which have no Lua.
@@ -21,39 +21,18 @@ pub(super) const ARGUMENTS: [&str; 6] = [
 /// The integration tests of the Lua crate.
 const TESTS: [&str; 2] = ["--test=patterns", "--test=sim"];
 
-/// The black-box modules about what the language itself does: errors, limits, coroutines, pages.
-/// The others are about what the server does with a script, and run with `--long`.
-const LANGUAGE_MODULES: [&str; 9] = [
-    "dynamic_sites",
-    "guestbook",
-    "lua_bounds",
-    "lua_faults",
-    "lua_handlers",
-    "lua_modes",
-    "lua_pages",
-    "lua_shared",
-    "lua_waiting",
-];
-
-/// Runs the tests of the Lua crate, and the black-box tests of the language with a program that has
-/// Lua 5.4.
+/// Runs the tests of the Lua crate. The program is compiled with Lua 5.4 too, as the program of its
+/// own tests.
 pub(super) fn test() -> Result<()> {
-    let program = program()?;
     let selected = [&ARGUMENTS[..], &["--lib"], &TESTS].concat();
     let filter = Some("package(pinion-lua)");
-    nextest::run(Selection { cargo: &selected, filter, ..Selection::default() })?;
-    black_box(&LANGUAGE_MODULES, &program)
+    nextest::run(Selection { cargo: &selected, filter, ..Selection::default() })
 }
 
-/// Runs the black-box tests of scripts that [`test`] leaves out.
-pub(super) fn test_others() -> Result<()> {
-    let mut modules = script_modules()?;
-    modules.retain(|name| !LANGUAGE_MODULES.contains(&name.as_str()));
-    black_box(&modules, &program()?)
-}
-
-fn black_box(modules: &[impl AsRef<str>], program: &Path) -> Result<()> {
-    let filter = nextest::black_box(modules);
+/// Runs the black-box tests of scripts with a program that has Lua 5.4.
+pub(super) fn black_box() -> Result<()> {
+    let program = program()?;
+    let filter = nextest::black_box(&script_modules()?);
     let selection = Selection { filter: Some(&filter), ..Selection::default() };
     process::run(nextest::command(selection).env("PINION_BINARY", program))
 }
@@ -87,8 +66,5 @@ mod tests {
             assert!(modules.iter().any(|module| module == name), "{modules:?}");
         }
         assert!(!modules.iter().any(|module| module == "range"), "{modules:?}");
-        for name in LANGUAGE_MODULES {
-            assert!(modules.iter().any(|module| module == name), "{name}: {modules:?}");
-        }
     }
 }
