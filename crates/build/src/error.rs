@@ -13,7 +13,7 @@ use crate::shape::{Shape, Walls};
 #[derive(Debug, thiserror::Error)]
 pub enum BuildError {
     /// The source is not a folder that can be read.
-    #[error("{}: {error}", Shown(path))]
+    #[error("{}", source_line(path, error))]
     Source {
         /// The folder.
         path: PathBuf,
@@ -278,6 +278,15 @@ fn code_line(errors: &[CodeError]) -> String {
         [] => String::from("no error"),
         [only] => only.to_string(),
         [first, rest @ ..] => format!("{first} (and {} more)", rest.len()),
+    }
+}
+
+fn source_line(path: &Path, error: &io::Error) -> String {
+    let shown = Shown(path);
+    match error.kind() {
+        io::ErrorKind::NotFound => format!("{shown} does not exist; give a folder"),
+        io::ErrorKind::NotADirectory => format!("{shown} is not a folder; give a folder"),
+        _ => format!("{shown}: {error}"),
     }
 }
 

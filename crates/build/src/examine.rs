@@ -5,13 +5,14 @@ use std::path::{Path, PathBuf};
 use crate::build::rules;
 use crate::code;
 use crate::dynamic;
-use crate::error::BuildError;
+use crate::error::{BuildError, Problem};
 use crate::fingerprint::{self, NamedFile};
 use crate::media;
 use crate::names::{Globs, Names};
 use crate::options::Options;
+use crate::source::Source;
 use crate::summary::{Fingerprinted, Warning};
-use crate::walk::{FileId, Found, Selection, walk};
+use crate::walk::{FileId, Found, Selection, SourceFile, relative, walk};
 
 /// A folder that a build would take.
 #[derive(Debug)]
@@ -27,10 +28,12 @@ pub struct Examined {
     pub fingerprinted: Fingerprinted,
     /// The code that the archive would have: paths and contents, by rising path.
     pub code: Vec<(Box<[u8]>, Vec<u8>)>,
+    /// What a build would leave out because of [`Options::keep_going`].
+    pub problems: Vec<Problem>,
 }
 
-/// What is wrong with the names of a folder, with its rules and with its templates. No content is
-/// read but that of rules files, code, and what templates include.
+/// What is wrong with the names of a folder, with its rules and with its templates. Every file is
+/// opened, but no content is read except that of rules files, code, and what templates include.
 ///
 /// # Errors
 /// [`BuildError`], as a build would fail before it reads content, with all problems and all errors
@@ -40,8 +43,11 @@ pub fn examine(source: &Path, options: &Options) -> Result<Examined, BuildError>
     let immutable = Globs::of("immutable", &options.immutable)?;
     let left_out: Vec<FileId> = options.named_files().collect();
     let selection = Selection { names: &names, left_out: &left_out, is_80s: options.compat_80s };
-    let found = walk(source, selection, 0, &())?;
+    let mut found = walk(source, selection, 0, &())?;
     let mut rules = rules(source, options, &found, &left_out)?;
+    let unreadable = unreadable(&source.join(found.content), &found);
+    found.problems.extend(unreadable);
+    found.problems.sort_by(|one, other| one.path.cmp(&other.path));
     if !found.problems.is_empty() && !options.keep_going {
         return Err(BuildError::Problems(found.problems));
     }
@@ -49,9 +55,20 @@ pub fn examine(source: &Path, options: &Options) -> Result<Examined, BuildError>
     rules.warnings.extend(dynamic::doubts(&found));
     rules.warnings.sort_unstable();
     let fingerprinted = fingerprinted(&found, &immutable);
-    let Found { skipped, special, .. } = found;
+    let Found { skipped, special, problems, .. } = found;
     let (warnings, code) = (rules.warnings, code.into_iter().collect());
-    Ok(Examined { warnings, skipped, special, fingerprinted, code })
+    Ok(Examined { warnings, skipped, special, fingerprinted, code, problems })
+}
+
+/// Opens each file of the content, as a build does, and returns those that cannot be read.
+fn unreadable(content: &Path, found: &Found) -> Vec<Problem> {
+    let problem = |file: &SourceFile| {
+        let opened = Source::open(&content.join(relative(&file.key)));
+        let reason = opened.and_then(|source| source.check_end()).err()?;
+        let path = Path::new(found.content).join(relative(&file.key));
+        Some(Problem { path, reason })
+    };
+    found.files.iter().filter_map(problem).collect()
 }
 
 /// Decides whose names change with their content.

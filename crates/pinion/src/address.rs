@@ -74,13 +74,18 @@ impl Address {
         parse_port(port).map(|port| Self::Name { host: host.to_owned(), port })
     }
 
+    /// Returns the port; `None` for a Unix socket and for a socket of a service manager.
+    pub(crate) fn port(&self) -> Option<u16> {
+        match self {
+            Self::Any { port } | Self::Name { port, .. } => Some(*port),
+            Self::Ip(ip) => Some(ip.port()),
+            Self::Unix(_) | Self::Inherited(_) => None,
+        }
+    }
+
     /// Whether it may be listened on twice: the kernel chooses another port each time.
     pub(crate) fn may_repeat(&self) -> bool {
-        match self {
-            Self::Any { port } | Self::Name { port, .. } => *port == 0,
-            Self::Ip(ip) => ip.port() == 0,
-            Self::Unix(_) | Self::Inherited(_) => false,
-        }
+        self.port() == Some(0)
     }
 }
 

@@ -82,8 +82,14 @@ impl CertificateFiles {
     fn blamed(&self, error: &CertificateError) -> BadFile {
         let is_one = self.key == self.cert;
         let why = match error {
-            CertificateError::WrongKey if !is_one => {
-                format!("the private key is not that of the certificate in {}", self.cert.display())
+            CertificateError::WrongKey => {
+                let (cert, key) = (self.cert.display(), self.key.display());
+                let whose = if is_one { String::new() } else { format!(" in {cert}") };
+                format!(
+                    "the private key does not belong to the certificate{whose}; `openssl x509 \
+                     -noout -pubkey -in {cert}` and `openssl pkey -pubout -in {key}` have to print \
+                     the same"
+                )
             }
             CertificateError::NoKey if is_one => {
                 format!("{error}, and no other file is named for it (--key)")
@@ -117,12 +123,14 @@ pub(crate) fn redirect_host(
     if let Some(canonical) = canonical {
         return Ok(canonical.clone());
     }
-    let first = first.ok_or("leads nowhere: a self-signed certificate names no host for others")?;
+    let first = first.ok_or(
+        "needs a host to redirect to, and the self-signed certificate is for this machine alone",
+    )?;
     let host = first.names().iter().find_map(|name| match name {
         Name::Dns(name) if !name.starts_with("*.") => Some(name.clone()),
         _ => None,
     });
-    let host = host.ok_or("leads nowhere: the first certificate names no host")?;
+    let host = host.ok_or("needs a host to redirect to, and the first certificate names none")?;
     Ok(CanonicalHost { host, port: None })
 }
 

@@ -5,6 +5,7 @@ use crate::directives::verb_notes::{self, Section};
 use crate::directives::verbs::{self, Verb, VerbRow};
 use crate::directives::{self, Default, Directive, Kind};
 use crate::failure::Failure;
+use crate::source;
 use crate::written::Low;
 use clap::builder::ValueParser;
 use clap::error::{ContextKind, ContextValue, ErrorKind};
@@ -186,10 +187,7 @@ fn explain(error: &clap::Error, verb: Option<Verb>) -> String {
     match error.kind() {
         ErrorKind::InvalidSubcommand => {
             let wrong = text(ContextKind::InvalidSubcommand).unwrap_or_default();
-            match text(ContextKind::SuggestedSubcommand) {
-                Some(near) => format!("unknown verb {wrong}; did you mean {near}?"),
-                None => format!("unknown verb {wrong}; `pinion --help` lists the verbs"),
-            }
+            unknown_verb(&wrong, text(ContextKind::SuggestedSubcommand).as_deref())
         }
         ErrorKind::MissingRequiredArgument => {
             format!("missing {argument}; {help} shows how it is written")
@@ -202,6 +200,23 @@ fn explain(error: &clap::Error, verb: Option<Verb>) -> String {
             no_verb()
         }
         _ => error.to_string().lines().next().unwrap_or_default().replace("error: ", ""),
+    }
+}
+
+/// Returns what is wrong with a word that is neither a verb nor the path of something to serve. It
+/// is a slip of the pen for the verb `near`, or a path where nothing is.
+fn unknown_verb(wrong: &str, near: Option<&str>) -> String {
+    let is_path = wrong.contains(['/', '.']) || wrong == source::PUBLIC || source::is_output(wrong);
+    match (near, is_path) {
+        (Some(near), false) => format!("unknown verb {wrong}; did you mean {near}?"),
+        (Some(near), true) => format!(
+            "unknown verb {wrong}, and no file or folder has this name; give the path of what to \
+             serve, or did you mean {near}?"
+        ),
+        (None, _) => format!(
+            "unknown verb {wrong}, and no file or folder has this name; give the path of what to \
+             serve, or a verb: `pinion --help` lists the verbs"
+        ),
     }
 }
 
@@ -271,6 +286,10 @@ mod tests {
             ("pinion xyzzy", "`pinion --help` lists the verbs"),
             ("pinion no/such/folder", "`pinion --help` lists the verbs"),
             ("pinion help xyzzy", "unknown verb xyzzy"),
+            ("pinion public", "unknown verb public, and no file or folder has this name"),
+            ("pinion public", "did you mean publish?"),
+            ("pinion xyzzy", "unknown verb xyzzy, and no file or folder has this name"),
+            ("pinion ./serv", "unknown verb ./serv, and no file or folder has this name"),
             ("pinion serve --wokers 2", "unknown flag --wokers; did you mean --workers?"),
             ("pinion serve --xyzzy", "`pinion serve --help` lists the flags"),
             ("pinion --xyzzy", "`pinion VERB --help` lists the flags"),

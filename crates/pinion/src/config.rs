@@ -3,6 +3,7 @@
 //! | Module | Step |
 //! |---|---|
 //! | [`fault`] | what is wrong, with file, line and column |
+//! | [`syntax`] | errors of the TOML parser → what to write instead; pure |
 //! | [`tables`] | text → tables of texts, each checked by its row of the directive table; pure |
 //! | [`clash`] | what several tables say against each other; pure |
 //! | [`mod@load`] | file and flags → settings and sites for a [`Plan`](crate::plan::Plan) |
@@ -18,6 +19,7 @@ mod load;
 mod nearest;
 #[cfg(any(test, fuzzing))]
 pub(crate) mod oracle;
+mod syntax;
 mod tables;
 
 pub(crate) use examine::{Said, examine, examine_archive, examine_folder};

@@ -60,6 +60,30 @@ impl Failure {
         if matches!(self, Self::ReaderGone) { self } else { Self::Told }
     }
 
+    /// Returns the failure of a server that does not start: its last line says so. A wrong command
+    /// line has only the line that names the flag.
+    ///
+    /// What is counted by that line is reported here, a line for each.
+    pub(crate) fn at_start(self) -> Self {
+        let reason = match &self {
+            Self::Usage(_) | Self::Told | Self::ToldUsage | Self::ReaderGone => return self,
+            Self::Faults(faults) => {
+                let file = faults.first().map(|fault| fault.file.display().to_string());
+                let errors = counted(faults.len() as u64, "error");
+                format!("{errors} in {}", file.unwrap_or_default())
+            }
+            _ => self.reason().unwrap_or_default(),
+        };
+        for part in self.parts() {
+            stderr::line(format_args!("pinion: {part}"));
+        }
+        stderr::line(format_args!("pinion: cannot start: {reason}"));
+        match self {
+            Self::Faults(_) | Self::UnreadRules(_) | Self::Rules(_) => Self::ToldUsage,
+            _ => Self::Told,
+        }
+    }
+
     /// The reason in one line; none if it is told, or if there is nothing to tell.
     pub(crate) fn reason(&self) -> Option<String> {
         match self {

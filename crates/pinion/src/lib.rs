@@ -18,6 +18,7 @@ mod failure;
 #[cfg(fuzzing)]
 pub mod fuzzing;
 mod listing;
+mod log_lines;
 mod manual;
 mod network;
 mod notes;

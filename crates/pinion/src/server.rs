@@ -18,6 +18,7 @@
 //! | [`published`] | the current state of every site, and how workers take up the next |
 //! | [`sites`] | the sites beside the workers: which there are, who loads and watches each |
 //! | [`configuration`] | the configuration file, read again |
+//! | `start_lines` | what a start prints |
 //! | [`damage`] | why answers were 500, told on stderr |
 //! | [`log_throttle`] | how often a message is logged that clients can cause |
 //! | [`journal`] | what of a request goes into the access log |
@@ -61,6 +62,7 @@ pub(crate) mod reload;
 pub(crate) mod run;
 pub(crate) mod sites;
 pub(crate) mod socket_files;
+mod start_lines;
 pub(crate) mod stats;
 pub(crate) mod tls;
 pub(crate) mod watch;

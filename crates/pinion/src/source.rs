@@ -114,7 +114,7 @@ pub(crate) fn recognise(path: &Path) -> Result<Source, Failure> {
             "{shown}: addresses are not supported yet; give a folder or an archive of this machine"
         ),
         _ if !path.exists() => {
-            format!("{shown} does not exist; give a folder or an archive made by `pinion build`")
+            format!("{shown} does not exist; give a folder, an archive or a script")
         }
         _ => format!(
             "{shown} is neither a folder nor a Pinion archive nor a script; `pinion build` makes \
@@ -134,7 +134,7 @@ fn find_in(current: &Path) -> Result<Found, Failure> {
     if configuration.exists() {
         return Ok(Found::Configuration(configuration));
     }
-    let public = current.join("public");
+    let public = current.join(PUBLIC);
     if is_dir(&public) {
         return Ok(Found::Site(Source::Folder(public)));
     }
@@ -144,6 +144,14 @@ fn find_in(current: &Path) -> Result<Found, Failure> {
         "nothing to serve: give a folder, an archive or a configuration file (there is neither \
          `pinion.toml` nor a folder `public` here){hint}"
     )))
+}
+
+/// The folder that is served without being named.
+pub(crate) const PUBLIC: &str = "public";
+
+/// Returns whether tools write finished sites to a folder of this name.
+pub(crate) fn is_output(name: &str) -> bool {
+    OUTPUT_FOLDERS.contains(&name)
 }
 
 /// Folders that tools write finished sites to, in the order in which they are suggested: Vite and

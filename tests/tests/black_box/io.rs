@@ -29,7 +29,8 @@ fn auto_takes_epoll_where_io_uring_is_refused_and_says_so() {
         for flags in [&[][..], &["--io", "auto"]] {
             let server = example().flags(flags).under(refusing(error, calls)).start();
             let said = server.lines();
-            let verdict = format!("pinion: io_uring does not work here, epoll it is: {reason}");
+            let verdict =
+                format!("pinion: note: io_uring is not available ({reason}), using epoll");
             assert_eq!(said[0], verdict);
             assert!(said.iter().any(|line| line.contains(" workers on epoll, ")), "{said:?}");
             let mut connection = server.connect();
@@ -49,8 +50,10 @@ fn uring_where_it_is_refused_is_one_line_and_exit_1() {
         let ended = output(serve.arg(source_root().join("examples/site")));
         let said = String::from_utf8(ended.stderr).expect("text");
         assert_eq!(ended.status.code(), Some(1), "{said}");
-        let line =
-            format!("pinion: io_uring does not work here: {reason}; use --io auto or epoll\n");
+        let line = format!(
+            "pinion: cannot start: io_uring is not available ({reason}); use --io auto or --io \
+             epoll\n"
+        );
         assert_eq!(said, line);
     }
 }

@@ -126,7 +126,9 @@ fn a_log_that_cannot_be_opened_is_exit_1_before_anything_listens() {
         let log = folder.join(log);
         let words = ["serve", "--listen", "127.0.0.1:0", "--access-log"].map(AsRef::as_ref);
         let ended = run(&[&words[..], &[log.as_os_str(), site.as_os_str()]].concat());
-        let expected = format!("pinion: cannot open the access log {}: {reason}\n", log.display());
+        let log = log.display();
+        let expected =
+            format!("pinion: cannot start: cannot open the access log {log}: {reason}\n");
         assert_eq!((ended.code, ended.stderr), (Some(1), expected));
     }
 }

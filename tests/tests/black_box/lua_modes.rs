@@ -172,7 +172,7 @@ fn a_limit_of_a_file_is_taken_up_by_a_reload() {
     assert_eq!(server.get("/small").status, 500);
     folder.write("pinion.toml", configuration(64));
     server.signal(Signal::HUP);
-    server.wait_for_line(0, |line| line.contains("configuration taken up"));
+    server.wait_for_line(0, |line| line.contains("pinion.toml: "));
     // Each worker has it from its next turn on.
     wait_for("the other limit", || (server.get("/small").status == 200).then_some(()));
     server.stop();

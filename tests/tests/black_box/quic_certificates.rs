@@ -132,13 +132,19 @@ fn what_cannot_be_served_is_one_line_that_names_the_file() {
     for (pair, named, why) in [
         (&garbage, &garbage.cert, "has no certificate (-----BEGIN CERTIFICATE-----)".to_owned()),
         (&missing, &missing.cert, "cannot be read: No such file or directory".to_owned()),
-        (&mixed, &other.key, format!("the private key is not that of the certificate in {cert}")),
+        (
+            &mixed,
+            &other.key,
+            format!("the private key does not belong to the certificate in {cert}; `openssl "),
+        ),
     ] {
         let site = files.join("site").display().to_string();
         let listener = ["serve", &site, "--quic", "127.0.0.1:0"].map(str::to_owned);
         let Ended { code, stdout, stderr } = run(&[&listener[..], &pair.flags()].concat());
         assert_eq!((code, stdout.as_str()), (Some(1), ""), "{stderr}");
-        assert_eq!(stderr, format!("pinion: {}: {why}\n", named.display()));
+        assert_eq!(stderr.lines().count(), 1, "{stderr}");
+        let line = format!("pinion: cannot start: {}: {why}", named.display());
+        assert!(stderr.starts_with(&line), "{stderr}");
     }
 }
 
@@ -155,8 +161,10 @@ fn a_second_server_does_not_get_a_port_in_use() {
         let Ended { code, stdout, stderr } = run(&[&flags[..], &own].concat());
         assert_eq!((code, stdout.as_str()), (Some(1), ""), "{stderr}");
         let said = format!(
-            "pinion: cannot listen on {address}: something listens there already; stop it or \
-             choose another address with --quic\n"
+            "pinion: cannot start: cannot listen on {address}: another program listens there \
+             already, `ss -lunp 'sport = :{}'` shows which one; stop it or choose another address \
+             with --quic\n",
+            server.address().port()
         );
         assert_eq!(stderr, said);
         // Sixteen clients, each from a port of its own: all are the first server's.

@@ -108,7 +108,7 @@ fn a_reload_takes_up_other_logs() {
     let others = ["", OWN[1], OWN[2], "access-log = \"d.log\""];
     folder.write("pinion.toml", configuration(others, OF_SERVER));
     server.signal(Signal::HUP);
-    server.wait_for_line(0, |line| line.contains("configuration taken up"));
+    server.wait_for_line(0, |line| line.contains("pinion.toml: "));
     // The worker has it from its next turn on.
     wait_for("the log of d", || {
         server.exchange(&Request::get("/").host("d.test"));

@@ -259,7 +259,7 @@ fn the_configuration_is_read_again() {
         folder.write("conf/new/index.html", "new");
         let changed = THREE_SITES.replace("\"www.a.test\"", "\"other.test\"");
         let changed = changed.replace("path = \"rest\"", "path = \"new\"");
-        read_again(&changed, "configuration taken up: 3 sites, 1 new, 1 gone");
+        read_again(&changed, "conf/pinion.toml: 3 sites, 1 new, 1 removed");
         for (host, site) in
             [("other.test", "a"), ("www.a.test", "b"), ("a.test", "a"), ("c.test", "new")]
         {
@@ -268,7 +268,7 @@ fn the_configuration_is_read_again() {
         // Another way to build one.
         let flavoured = changed.replace("path = \"a\"", "path = \"a\"\nexclude = [\"*.txt\"]");
         assert_eq!(ask(&server, "a.test", "/a.txt").0, 200);
-        read_again(&flavoured, "3 sites, 1 new, 1 gone");
+        read_again(&flavoured, "3 sites, 1 new, 1 removed");
         wait_for("the file to go", || (ask(&server, "a.test", "/a.txt").0 == 404).then_some(()));
         // What needs a start is told, and the rest is taken up.
         let more = format!("{flavoured}\n[server]\nworkers = 7\ngrace = 1\n");
@@ -311,7 +311,7 @@ fn what_is_wrong_is_told_with_its_place_before_anything_starts() {
     assert_eq!(ended.code, Some(2), "{}", ended.stderr);
     for hint in [
         "pinion.toml:3:1: unknown key wokers in [[site]]",
-        "pinion.toml:5:1: [[site]] without hosts: the one in line 1",
+        "pinion.toml:5:1: this site and the one in line 1 have no hosts",
         "pinion.toml:6:8: ",
     ] {
         assert!(ended.stderr.contains(hint), "{hint}: {}", ended.stderr);

@@ -171,6 +171,15 @@ fn a_chain_is_served_as_far_as_the_file_has_it() {
     }
 }
 
+/// What is said about a key of another certificate, with the way to compare the two.
+fn not_its(key: &Path, cert: &Path) -> String {
+    let (key, cert) = (key.display(), cert.display());
+    format!(
+        "{key}: the private key does not belong to the certificate in {cert}; `openssl x509 \
+         -noout -pubkey -in {cert}` and `openssl pkey -pubout -in {key}` have to print the same"
+    )
+}
+
 #[track_caller]
 fn fails(site: &Folder, cert: &Path, key: &Path, why: &str) {
     let [site, cert, key] = [site.path(), cert, key].map(|path| path.display().to_string());
@@ -182,7 +191,7 @@ fn fails(site: &Folder, cert: &Path, key: &Path, why: &str) {
 fn does_not_start(arguments: &[&str], why: &str) {
     let Ended { code, stdout, stderr } = run(arguments);
     assert_eq!((code, stdout.as_str()), (Some(1), ""), "{stderr}");
-    assert_eq!(stderr, format!("pinion: {why}\n"));
+    assert_eq!(stderr, format!("pinion: cannot start: {why}\n"));
 }
 
 #[test]
@@ -192,10 +201,7 @@ fn what_cannot_be_served_is_one_line_that_names_the_file() {
     let other = Pair::new(&files, "b", &["b.test"]);
     let odd = Pair::with_key(&files, "odd", &["a.test"], UNKNOWN_CURVE);
     let (cert, key) = (pair.cert.display(), pair.key.display());
-    let not_its = format!(
-        "{}: the private key is not that of the certificate in {cert}",
-        other.key.display()
-    );
+    let not_its = not_its(&other.key, &pair.cert);
     fails(&site, &pair.cert, &other.key, &not_its);
     let unusable = format!(
         "{}: the private key cannot be used: it is damaged, or none of RSA (2048 bits or more), \
@@ -261,7 +267,8 @@ fn a_key_that_may_not_be_read_is_named() {
     };
     start.arg("serve").arg(site.path()).args(["--tls", "127.0.0.1:0"]).args(pair.flags());
     let Ended { code, stdout, stderr } = output(&mut start).into();
-    let why = format!("pinion: {}: cannot be read: Permission denied\n", pair.key.display());
+    let key = pair.key.display();
+    let why = format!("pinion: cannot start: {key}: cannot be read: Permission denied\n");
     assert_eq!((code, stdout.as_str(), stderr), (Some(1), "", why));
 }
 
@@ -271,7 +278,8 @@ fn an_expired_certificate_is_told_and_served() {
     let old = Pair::expired(&files, "old");
     let server = serve(&site, &old.flags());
     let warning = format!(
-        "pinion: {}: the certificate has expired on 2021-01-01T00:00:00Z; clients refuse it",
+        "pinion: warning: {}: the certificate has expired on 2021-01-01T00:00:00Z; clients refuse \
+         it",
         old.cert.display()
     );
     assert!(server.lines().contains(&warning), "{:?}", server.lines());
@@ -301,13 +309,7 @@ fn check_finds_what_is_wrong_with_each_certificate_of_a_file() {
             "5:13",
             format!("client-ca: {folder}/a.key: has no certificate (-----BEGIN CERTIFICATE-----)"),
         ),
-        (
-            "8:7",
-            format!(
-                "key: {folder}/b.key: the private key is not that of the certificate in \
-                 {folder}/a.crt"
-            ),
-        ),
+        ("8:7", format!("key: {}", not_its(&files.join("b.key"), &files.join("a.crt")))),
         ("10:8", format!("cert: {folder}/none.crt: cannot be read: No such file or directory")),
         ("11:1", "[[certificate]] lacks cert".to_owned()),
     ];

@@ -213,8 +213,8 @@ fn that_redirects_lead_to_a_host_without_a_certificate_is_told() {
         let [_of_wild, _of_other, told, _of_same] = taken[..] else { panic!("{taken:?}") };
         let host = if canonical.is_empty() { "b.test" } else { "a.test" };
         let expected = format!(
-            "pinion: redirects lead to {host}, which no certificate names any more: restart, or \
-             set --canonical-host"
+            "pinion: warning: redirects lead to {host}, which no certificate names any more: \
+             restart, or set --canonical-host"
         );
         assert_eq!(*told, expected);
         server.stop();
@@ -258,15 +258,17 @@ fn where_no_certificate_names_a_host_one_has_to_be_given() {
     let site = files.join("site").display().to_string();
     let own = ["--state", &state].map(str::to_owned);
     let cases = [
-        (&own[..], "a self-signed certificate names no host for others"),
-        (&nameless.flags()[..], "the first certificate names no host"),
+        (&own[..], "and the self-signed certificate is for this machine alone"),
+        (&nameless.flags()[..], "and the first certificate names none"),
     ];
     for (flags, why) in cases {
         let flags: Vec<&str> = flags.iter().map(String::as_str).collect();
         let listen = ["serve", &site, "--tls", "127.0.0.1:0", "--redirect-http", "127.0.0.1:0"];
         let ended = run(&[&listen[..], &flags].concat());
-        let line =
-            format!("pinion: --redirect-http leads nowhere: {why}; name one by --canonical-host\n");
+        let line = format!(
+            "pinion: --redirect-http needs a host to redirect to, {why}; add --canonical-host \
+             HOST\n"
+        );
         let told = ended.stderr.split_inclusive('\n').filter(|line| line.starts_with("pinion:"));
         assert_eq!((ended.code, told.collect::<String>()), (Some(2), line));
         let start = Start::serve(&[&listen[1..], &flags].concat());
@@ -284,14 +286,14 @@ fn check_finds_redirects_that_lead_nowhere() {
     let canonical = "[tls]\ncanonical-host = \"a.test\"\n";
     let config = files.join("pinion.toml").display().to_string();
     for (certificate, why) in [
-        ("", "a self-signed certificate names no host for others"),
-        (certificate, "the first certificate names no host"),
+        ("", "and the self-signed certificate is for this machine alone"),
+        (certificate, "and the first certificate names none"),
     ] {
         files.write("pinion.toml", format!("{listen}{certificate}"));
         let ended = run(&["check", &config]);
         let line = format!(
-            "{config}:6:17: redirect-http: leads nowhere: {why}; name one by [tls] \
-             canonical-host\n"
+            "{config}:6:17: redirect-http: needs a host to redirect to, {why}; write \
+             canonical-host = \"HOST\" in [tls]\n"
         );
         assert_eq!((ended.code, ended.stdout), (Some(2), line));
         files.write("pinion.toml", format!("{listen}{certificate}{canonical}"));

@@ -108,9 +108,9 @@ fn a_pair_that_comes_to_be_unusable_by_itself_leaves_what_was_there() {
     let (key, cert) = (served.key.display(), served.cert.display());
     let expected = format!(
         "pinion: cannot reload certificate {cert}, keeping the previous one: {key}: the private \
-         key is not that of the certificate in {cert}"
+         key does not belong to the certificate in {cert}; "
     );
-    assert_eq!(told, expected);
+    assert!(told.starts_with(&expected), "{told}");
     assert!(is_trusted(&server, &kept));
     // Its other half comes, nobody asks, and nothing is said twice.
     fs::copy(&other.cert, &served.cert).expect("copied");
@@ -129,7 +129,7 @@ fn a_pair_that_cannot_be_used_leaves_what_was_there() {
     let other = Pair::new(&files, "other", &["a.test"]);
     let server = serve(&files, &served);
     for (change, why) in [
-        (&other.key, "the private key is not that of the certificate in"),
+        (&other.key, "the private key does not belong to the certificate in"),
         (&kept, "has no private key"),
     ] {
         let said = server.lines().len();

@@ -162,13 +162,14 @@ fn what_is_wrong_with_the_state_folder_is_one_line() {
         run(&["serve", &site, "--tls", "127.0.0.1:0", "--state", &state.display().to_string()])
     };
     let ended = start(&state.join("file"));
-    let why = format!("pinion: cannot make the state folder {}", state.join("file").display());
+    let file = state.join("file");
+    let why = format!("pinion: cannot start: cannot make the state folder {}", file.display());
     assert_eq!(ended.code, Some(1));
     assert!(ended.stderr.starts_with(&why), "{}", ended.stderr);
     let ended = start(&state.join("kept"));
     let why = format!(
-        "pinion: {}: has no certificate (-----BEGIN CERTIFICATE-----); remove the file, and \
-         another certificate is made\n",
+        "pinion: cannot start: {}: has no certificate (-----BEGIN CERTIFICATE-----); remove the \
+         file, and another certificate is made\n",
         state.join("kept/tls/self-signed-p256.pem").display()
     );
     assert_eq!((ended.code, ended.stderr), (Some(1), why));

@@ -145,7 +145,8 @@ fn a_socket_that_somebody_listens_on_is_in_use_however_busy_it_is() {
     let _held = busy(&socket);
     let ended = refused(&folder, &[&address(&socket)]);
     assert_eq!(ended.code, Some(1), "{}", ended.stderr);
-    assert!(ended.stderr.contains("something listens there already"), "{}", ended.stderr);
+    let used = "another program listens there already, `ss -lxp` shows which one";
+    assert!(ended.stderr.contains(used), "{}", ended.stderr);
     assert!(socket.exists());
 }
 

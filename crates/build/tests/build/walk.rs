@@ -182,7 +182,7 @@ fn unreadable_files_and_folders_are_named() {
 #[test]
 fn a_source_that_is_no_folder() {
     let folder = Folder::with(&[("file", "")]);
-    for (name, message) in [("file", "not a directory"), ("missing", "No such file or directory")] {
+    for (name, message) in [("file", "is not a folder"), ("missing", "does not exist")] {
         let source = folder.join(name);
         let error = pinion_build::build(&source, &options(), std::io::Cursor::new(vec![]), &());
         let line = error.err().unwrap().to_string();

@@ -59,12 +59,12 @@ pub enum CertificateError {
     )]
     UnusableKey,
     /// The key of another certificate.
-    #[error("the private key is not that of the certificate")]
+    #[error("the private key does not belong to the certificate")]
     WrongKey,
     /// The key of another certificate of the same chain.
     #[error(
-        "the first certificate has to be that of the private key, which is certificate {0} of \
-         the file"
+        "the first certificate of the file has to belong to the private key; move certificate {0} \
+         of the file to its beginning"
     )]
     WrongOrder(usize),
 }

@@ -20,7 +20,8 @@ pub(crate) fn find(tables: &Tables, file: &Path) -> Vec<Fault> {
         let message = format!("[[site]] is one too many: {SITES_MAX} are the most");
         faults.push(Fault::at(file, site.place, message));
     }
-    if tables.sites.is_empty() {
+    // Where one is written in a wrong way, that is reported, and enough.
+    if tables.sites.is_empty() && !tables.has_wrong_site {
         let message = "no site: write [[site]], and below it path = \"public\"";
         faults.push(Fault::at(file, Place::START, message));
     }
@@ -61,7 +62,8 @@ fn hosts(sites: &[Section], file: &Path, faults: &mut Vec<Fault>) {
         match rest {
             Some(Place { line, .. }) => {
                 let message = format!(
-                    "[[site]] without hosts: the one in line {line} answers for every other host"
+                    "this site and the one in line {line} have no hosts, but only one site can \
+                     serve the hosts that no other names; add hosts = [\"example.org\"] to one"
                 );
                 faults.push(Fault::at(file, site.place, message));
             }
@@ -107,8 +109,7 @@ fn listener(section: &Section, file: &Path, faults: &mut Vec<Fault>) {
 pub(crate) fn address_of(section: &Section) -> Option<(&'static str, Address, Place)> {
     let kind = LISTEN_KINDS.into_iter().find(|kind| section.is_written(kind.row()))?;
     let text = section.low.values(kind.row()).next().and_then(|text| text.to_str())?;
-    let key = if kind == ListenKind::Http { "address" } else { kind.row() };
-    Some((key, Address::parse(text).ok()?, section.place_of(kind.row())))
+    Some((kind.key(), Address::parse(text).ok()?, section.place_of(kind.row())))
 }
 
 fn listeners_twice(listeners: &[Section], file: &Path, faults: &mut Vec<Fault>) {

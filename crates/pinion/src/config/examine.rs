@@ -69,7 +69,7 @@ pub(crate) fn examine(loaded: &mut Loaded, path: &Path) {
         let redirects = |listener: &&Section| listener.is_written("redirect-http");
         let listener = loaded.listeners.iter().find(redirects);
         let place = listener.map_or(Place::START, |listener| listener.place_of("redirect-http"));
-        add(place, format!("redirect-http: {why}; name one by [tls] canonical-host"));
+        add(place, format!("redirect-http: {why}; write canonical-host = \"HOST\" in [tls]"));
     }
     if let (Some(server), Some(serve)) = (&loaded.server, &loaded.serve)
         && let Some(wrong) = serve.access_log.as_ref().and_then(no_log)
@@ -135,7 +135,11 @@ pub(crate) fn examine_folder(
                 return Err(vec![Fault::of(folder, failure.reason().unwrap_or_default())]);
             }
             let shown = |text: &dyn Display| format!("{}: {text}", folder.display());
-            let warnings = examined.warnings.iter().map(|warning| shown(warning)).collect();
+            let left_out = examined.problems.iter().map(|problem| {
+                shown(&format_args!("left out {problem}"))
+            });
+            let warnings = examined.warnings.iter().map(|warning| shown(warning));
+            let warnings = left_out.chain(warnings).collect();
             let notes = notes::of_examined(&examined);
             Ok(Said { warnings, notes: notes.iter().map(|note| shown(note)).collect() })
         }

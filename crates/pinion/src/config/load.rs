@@ -3,12 +3,13 @@
 use super::clash;
 use super::fault::{Fault, Place};
 use super::tables::{self, Section, Tables};
+use crate::address::Address;
 use crate::directives::{self, file::Table};
 use crate::failure::Failure;
 use crate::plan::PlannedSite;
 use crate::regular_file;
 use crate::settings::{
-    CONTENT_FLAGS, LISTEN_KINDS, ListenKind, Serve, SiteSettings, without_effect,
+    CONTENT_FLAGS, LISTEN_KINDS, Listen, ListenKind, Serve, SiteSettings, without_effect,
 };
 use crate::source::{self, Source};
 use crate::written::Low;
@@ -82,7 +83,7 @@ pub(crate) fn parse(text: &str, path: &Path) -> Result<(Tables, Vec<Fault>), Vec
 
 impl Loaded {
     fn settle(&mut self, tables: Tables, path: &Path, flags: &Low) {
-        let Tables { sites, listeners, certificates, server } = tables;
+        let Tables { sites, listeners, certificates, server, .. } = tables;
         let mut low = server.low.clone();
         // Together, to see whether anything is another one than before.
         for (row, _) in Table::Listen.rows() {
@@ -100,13 +101,18 @@ impl Loaded {
         }
         // What stands in a [[listen]] was looked at there: it belongs to that listener alone.
         let of_listeners = if flags.given("client-ca") { &[][..] } else { &["client-ca"] };
-        let sections = [&server].into_iter().chain(&listeners);
+        let sections = [&server].into_iter().chain(&listeners).chain(&certificates);
         self.refuse_without_effect(&low.without(of_listeners), sections, path);
         self.refuse_replaced(&listeners, flags, path);
         let lows: Vec<Low> = listeners.iter().map(|section| listener(section, flags)).collect();
         let lows: Vec<&Low> = [flags].into_iter().chain(&lows).collect();
         match Serve::with_listeners(&low, &lows) {
-            Ok(serve) => self.serve = Some(serve),
+            Ok(mut serve) => {
+                let of_file =
+                    serve.listen.iter_mut().filter(|listen| !flags.given(listen.kind.row()));
+                of_file.for_each(|listen| listen.position = position(listen, &listeners, path));
+                self.serve = Some(serve);
+            }
             // Otherwise it was told already, with its line.
             Err(failure) if self.faults.is_empty() => self.fault(path, Place::START, &failure),
             Err(_) => {}
@@ -202,6 +208,16 @@ fn listener(section: &Section, flags: &Low) -> Low {
     let addresses = LISTEN_KINDS.map(ListenKind::row);
     let hidden: Vec<&str> = addresses.into_iter().filter(|row| flags.given(row)).collect();
     flags.without(&addresses).over(&section.low.without(&hidden))
+}
+
+/// Returns the file, line and column of the address of a listener, if it is written in the file.
+fn position(listen: &Listen, listeners: &[Section], path: &Path) -> Option<String> {
+    let mut addresses = listeners.iter().filter_map(clash::address_of);
+    let is_it = |(key, address, _): &(&str, Address, Place)| {
+        *key == listen.kind.key() && *address == listen.address
+    };
+    let (_, _, Place { line, column }) = addresses.find(is_it)?;
+    Some(format!("{}:{line}:{column}", path.display()))
 }
 
 /// A row as a file has it: `[[listen]] tls`.

@@ -3,6 +3,7 @@
 
 use super::fault::{Fault, Place, PlaceIndex};
 use super::nearest::nearest;
+use super::syntax;
 use crate::directives::file::{TABLES, Table};
 use crate::directives::verbs::Verb;
 use crate::directives::{self, Default, Directive, Kind};
@@ -25,6 +26,8 @@ pub(crate) struct Tables {
     pub(crate) certificates: Vec<Section>,
     /// The tables that stand once, together: every name in them is another one.
     pub(crate) server: Section,
+    /// Whether something is written that was most likely meant as a site.
+    pub(crate) has_wrong_site: bool,
 }
 
 /// One table.
@@ -72,11 +75,14 @@ pub(crate) fn read(text: &str, file: &Path) -> Result<(Tables, Vec<Fault>), Vec<
         listeners: Vec::new(),
         certificates: Vec::new(),
         server: Section::new(Place::START),
+        has_wrong_site: false,
     };
     let (document, errors) = DeTable::parse_recoverable(text);
-    for error in &errors {
-        let at = error.span().map_or(0, |span| span.start);
-        reader.fault(at, error.message().replace('\n', ", "));
+    let found = errors.iter().map(|error| {
+        (error.span().map_or(0, |span| span.start), error.message().replace('\n', ", "))
+    });
+    for (at, message) in syntax::findings(text, &found.collect::<Vec<_>>()) {
+        reader.fault(at, message);
     }
     // What was saved of a broken text would only be wrong once more.
     if !errors.is_empty() {
@@ -103,6 +109,8 @@ impl Reader<'_> {
         for (key, value) in in_order(document) {
             let at = key.span().start;
             let Some(table) = Table::named(key.get_ref()) else {
+                let names_site = nearest(key.get_ref(), names()) == Some(Table::Site.name());
+                tables.has_wrong_site |= names_site;
                 self.unknown_table(key.get_ref(), at, value.get_ref());
                 continue;
             };
@@ -111,7 +119,10 @@ impl Reader<'_> {
                 (false, DeValue::Table(content)) => {
                     self.content(table, content, &mut tables.server);
                 }
-                _ => self.fault(at, format!("{0} is written {1}", table.name(), table.header())),
+                (_, value) => {
+                    tables.has_wrong_site |= table == Table::Site;
+                    self.fault(at, misspelled(table, value));
+                }
             }
         }
     }
@@ -120,7 +131,8 @@ impl Reader<'_> {
         for value in array.iter() {
             let at = value.span().start;
             let DeValue::Table(content) = value.get_ref() else {
-                self.fault(at, format!("{} is written {}", table.name(), table.header()));
+                tables.has_wrong_site |= table == Table::Site;
+                self.fault(at, misspelled(table, value.get_ref()));
                 continue;
             };
             let mut section = Section::new(self.places.of(at));
@@ -230,7 +242,7 @@ impl Reader<'_> {
             _ => false,
         };
         let homes = homes(name);
-        let message = match (is_table, nearest(name, TABLES.iter().map(|table| table.name()))) {
+        let message = match (is_table, nearest(name, names())) {
             (false, _) if !homes.is_empty() => format!("{name} stands in {homes}"),
             (true, Some(near)) => {
                 let near = Table::named(near).map(Table::header).unwrap_or_default();
@@ -248,6 +260,25 @@ impl Reader<'_> {
             },
         };
         self.fault(at, message);
+    }
+}
+
+/// Returns the names of all tables.
+fn names() -> impl Iterator<Item = &'static str> {
+    TABLES.iter().map(|table| table.name())
+}
+
+/// Returns what is wrong with a table that is written as something else.
+fn misspelled(table: Table, value: &DeValue<'_>) -> String {
+    let (name, header) = (table.name(), table.header());
+    match (table.is_repeated(), value) {
+        (true, DeValue::Table(_)) => {
+            format!("write {header} instead of [{name}]: a table of which there can be several")
+        }
+        (false, DeValue::Array(_)) => {
+            format!("write {header} instead of [[{name}]]: a table that is there once")
+        }
+        _ => format!("{name} is a table; write {header}, and its keys below"),
     }
 }
 
@@ -457,8 +488,9 @@ mod tests {
             ("watsh = true", "unknown key watsh; did you mean watch in [[site]]?"),
             ("xyzzy = true", "every key stands in a table"),
             ("[xyzzy]", "there are [[site]], [[listen]], [[certificate]], [tls], [server]"),
-            ("[site]", "site is written [[site]]"),
-            ("[[server]]", "server is written [server]"),
+            ("[site]", "write [[site]] instead of [site]: a table of which"),
+            ("[[server]]", "write [server] instead of [[server]]: a table that is there once"),
+            ("site = \"a\"", "site is a table; write [[site]], and its keys below"),
         ] {
             let (_, faults) = read(text, Path::new("pinion.toml")).expect("TOML");
             let [fault] = faults.as_slice() else { panic!("{text}: {faults:?}") };

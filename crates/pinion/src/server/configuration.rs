@@ -6,6 +6,7 @@ use super::sites::Sites;
 use super::tls::{Keeper, Wish};
 use crate::directives::{self, Change, Directive, Level};
 use crate::failure::Failure;
+use crate::log_lines;
 use crate::plan::{ConfigFile, Plan};
 use crate::settings::{Certificates, Listen, Serve};
 use crate::written::Low;
@@ -120,7 +121,7 @@ impl Renewer {
 
     fn take_up(&mut self) -> Result<(), Failure> {
         let Plan { serve, sites, .. } = self.config.plan()?;
-        self.sites.arrange(sites)?;
+        self.sites.arrange(sites, &self.config.path)?;
         self.live.take_up(&serve);
         if let Some(certificates) = &self.certificates {
             certificates.ask(match &serve.tls.certificates {
@@ -132,8 +133,8 @@ impl Renewer {
         }
         let waiting = self.started.waiting(&serve.low, &serve.listen);
         if !waiting.is_empty() {
-            stderr::line(format_args!(
-                "pinion: {}: a restart is needed for {}",
+            log_lines::warning(format_args!(
+                "{}: a restart is needed for {}",
                 self.config.path.display(),
                 waiting.join(", ")
             ));
@@ -202,6 +203,7 @@ mod tests {
             kind: ListenKind::Tls,
             protocols,
             client_ca: client_ca.map(Into::into),
+            position: None,
         };
         let (all, one) = (Spoken::ALL, Spoken { http3: false, ..Spoken::ALL });
         let listen = vec![tls(1, Some("ca"), all), tls(2, None, one)];

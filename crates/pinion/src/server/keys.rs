@@ -6,7 +6,7 @@ use crate::failure::Failure;
 use crate::settings::{ListenKind, Serve};
 use anyhow::anyhow;
 use pinion_engine::quic::config::QuicKeys;
-use pinion_engine::stderr;
+use crate::log_lines;
 use pinion_engine::tls::tickets::Tickets;
 use std::path::Path;
 use std::sync::Arc;
@@ -40,8 +40,8 @@ fn kept_or_fresh(given_state: Option<&Path>) -> anyhow::Result<QuicKeys> {
     let kept = quic_keys::kept(given_state);
     match (kept, given_state) {
         (Err(error), None) => {
-            stderr::line(format_args!(
-                "pinion: after a crash, clients of HTTP/3 will wait until they give up: {error:#}"
+            log_lines::warning(format_args!(
+                "after a crash, clients of HTTP/3 will wait until they give up: {error:#}"
             ));
             Ok(QuicKeys::random())
         }

@@ -11,6 +11,7 @@ use super::socket_files::SocketFiles;
 use super::tls::Tls;
 use crate::access_log::{LogHandle, OpenLogs};
 use crate::failure::{Failure, without_number};
+use crate::log_lines;
 use crate::plan::{ConfigFile, Plan, PlannedSite};
 use crate::settings::{self, Serve};
 use crate::source::Source;
@@ -21,7 +22,6 @@ use pinion_engine::mapping;
 use pinion_engine::residency;
 use pinion_engine::server::Io;
 use pinion_engine::signals::{self, Signals};
-use pinion_engine::stderr;
 use pinion_engine::tls::tickets::Tickets;
 use pinion_lua::footprint::script_bytes;
 use pinion_lua::program::Program;
@@ -173,12 +173,10 @@ fn choose_io(asked: settings::Io, workers: usize) -> Result<Io, Failure> {
     match (probe_uring(workers).map_err(|reason| without_number(&reason)), asked) {
         (Ok(()), _) => Ok(Io::Uring),
         (Err(reason), settings::Io::Uring) => {
-            Err(anyhow!("io_uring does not work here: {reason}; use --io auto or epoll").into())
+            Err(anyhow!("io_uring is not available ({reason}); use --io auto or --io epoll").into())
         }
         (Err(reason), _) => {
-            stderr::line(format_args!(
-                "pinion: io_uring does not work here, epoll it is: {reason}"
-            ));
+            log_lines::note(format_args!("io_uring is not available ({reason}), using epoll"));
             Ok(Io::Epoll)
         }
     }

@@ -2,7 +2,7 @@
 
 use super::socket_files::SocketFiles;
 use crate::address::Address;
-use crate::failure::Failure;
+use crate::failure::{Failure, without_number};
 use crate::settings::{Listen, ListenKind};
 use anyhow::anyhow;
 use pinion_engine::listener::{bind_tcp, bind_udp, bind_unix, local_address};
@@ -32,14 +32,15 @@ type Socket = (OwnedFd, String);
 /// [`Failure::Failed`] that says what is in the way, [`Failure::Usage`] for an address that is
 /// given twice or of a kind that is not supported yet.
 pub(crate) fn bind_all(listeners: &[Listen], files: &SocketFiles) -> Result<Vec<Bound>, Failure> {
-    for (number, Listen { address, kind, .. }) in listeners.iter().enumerate() {
+    for (number, listen) in listeners.iter().enumerate() {
+        let Listen { address, kind, .. } = listen;
         let mut before = listeners.iter().take(number);
         // A port of TCP and one of UDP have only their number in common.
         let is_udp = |kind| kind == ListenKind::Quic;
         let is_same =
             |other: &Listen| other.address == *address && is_udp(other.kind) == is_udp(*kind);
         if !address.may_repeat() && before.any(is_same) {
-            return Err(Failure::usage(format!("--{} {address} is given twice", kind.row())));
+            return Err(Failure::usage(format!("{} {address} is given twice", listen.origin())));
         }
     }
     // What cannot be had whatever happens is told before anything is bound.
@@ -112,10 +113,10 @@ fn bind_ip<S>(
     Ok(vec![bound.map_err(|error| cannot_listen(listen, &error))?])
 }
 
-fn inherited(Listen { address, kind, .. }: &Listen) -> Failure {
-    let flag = kind.row();
+fn inherited(listen: &Listen) -> Failure {
+    let (origin, address) = (listen.origin(), &listen.address);
     Failure::usage(format!(
-        "--{flag} {address}: sockets from a service manager are not supported yet in this \
+        "{origin} {address}: sockets from a service manager are not supported yet in this \
          version; give an address to bind, like 8080 or unix:/run/pinion.sock"
     ))
 }
@@ -137,10 +138,9 @@ fn bind_name<S>(
     port: u16,
     bind: impl Fn(SocketAddr) -> io::Result<S>,
 ) -> Result<Vec<S>, Failure> {
-    let Listen { address, kind, .. } = listen;
-    let flag = kind.row();
+    let (origin, address) = (listen.origin(), &listen.address);
     let found = (host, port).to_socket_addrs();
-    let found = found.map_err(|error| anyhow!("--{flag} {address}: no such host: {error}"))?;
+    let found = found.map_err(|error| anyhow!("{origin} {address}: no such host: {error}"))?;
     let mut bound = Vec::new();
     let mut missing = None;
     let mut seen = Vec::new();
@@ -158,7 +158,7 @@ fn bind_name<S>(
     match missing {
         _ if !bound.is_empty() => Ok(bound),
         Some(error) => Err(cannot_listen(listen, &error)),
-        None => Err(anyhow!("--{flag} {address}: the host has no address").into()),
+        None => Err(anyhow!("{origin} {address}: the host has no address").into()),
     }
 }
 
@@ -187,34 +187,57 @@ fn no_such_family(error: &io::Error) -> bool {
 }
 
 fn cannot_listen(listen: &Listen, error: &io::Error) -> Failure {
-    let Listen { address, kind, .. } = listen;
-    let flag = kind.row();
-    let advice = match error.kind() {
-        io::ErrorKind::AddrInUse => match file_in_the_way(address) {
+    let Listen { address, kind, position, .. } = listen;
+    let (before, place) = match position {
+        Some(_) => (format!("{}: ", listen.origin()), "there".to_owned()),
+        None => (String::new(), format!("with {}", listen.origin())),
+    };
+    let why = match (error.kind(), address.port()) {
+        (io::ErrorKind::AddrInUse, port) => match file_in_the_way(address) {
             Some(file) => {
-                return anyhow!(
-                    "cannot listen on {address}: {file} has this name; remove it or choose \
-                     another path with --{flag}"
-                )
-                .into();
+                format!("{file} has this name; remove it or choose another path {place}")
             }
             None => {
-                return anyhow!(
-                    "cannot listen on {address}: something listens there already; stop it or \
-                     choose another address with --{flag}"
+                let shows = listing_command(*kind, port);
+                format!(
+                    "another program listens there already, `{shows}` shows which one; stop it \
+                     or choose another address {place}"
                 )
-                .into();
             }
         },
-        io::ErrorKind::AddrNotAvailable => "this machine has no such address",
-        io::ErrorKind::PermissionDenied => match address {
-            Address::Unix(_) => "the folder of the socket cannot be written",
-            _ => "ports below 1024 need the right CAP_NET_BIND_SERVICE; choose a higher one",
-        },
-        io::ErrorKind::NotFound => "the folder of the socket does not exist",
-        _ => return anyhow!("cannot listen on {address}: {error}").into(),
+        (io::ErrorKind::AddrNotAvailable, _) => {
+            format!("this machine has no such address; `ip address` lists them, choose one {place}")
+        }
+        (io::ErrorKind::PermissionDenied, None) => {
+            format!("the folder of the socket cannot be written; choose another path {place}")
+        }
+        (io::ErrorKind::PermissionDenied, Some(_)) => format!(
+            "ports below 1024 need the capability CAP_NET_BIND_SERVICE; give it with \
+             AmbientCapabilities=CAP_NET_BIND_SERVICE in a systemd unit, or with `sudo setcap \
+             cap_net_bind_service=+ep {}`, or choose a port from 1024 {place}",
+            program()
+        ),
+        (io::ErrorKind::NotFound, _) => {
+            format!("the folder of the socket does not exist; create it or choose another path {place}")
+        }
+        _ => without_number(&error.to_string()),
     };
-    anyhow!("cannot listen on {address}: {advice}").into()
+    anyhow!("{before}cannot listen on {address}: {why}").into()
+}
+
+/// Returns the command that shows which program listens at an address.
+fn listing_command(kind: ListenKind, port: Option<u16>) -> String {
+    match (kind, port) {
+        (_, None) => "ss -lxp".to_owned(),
+        (ListenKind::Quic, Some(port)) => format!("ss -lunp 'sport = :{port}'"),
+        (_, Some(port)) => format!("ss -ltnp 'sport = :{port}'"),
+    }
+}
+
+/// Returns the path of this program, for a command that changes its file.
+fn program() -> String {
+    let path = std::env::current_exe();
+    path.map_or_else(|_| "pinion".to_owned(), |path| path.display().to_string())
 }
 
 /// What has the name of a Unix socket and is none. A link counts as what it is, wherever it leads.
@@ -320,6 +343,45 @@ mod tests {
         let denied = io::Error::from(ErrorKind::PermissionDenied);
         let low = cannot_listen(&http("80"), &denied);
         assert!(matches!(low, Failure::Failed(error) if error.to_string().contains("1024")));
+    }
+
+    /// Each kind of error says where the address is written: its flag, or its position in a file.
+    #[test]
+    fn what_cannot_be_bound_says_where_to_change_it() {
+        let position = Some("a.toml:5:11".to_owned());
+        for text in ["127.0.0.1:80", "unix:/a.sock"] {
+            let of_flag = http(text);
+            let of_file = Listen { position: position.clone(), ..http(text) };
+            for kind in [
+                ErrorKind::AddrInUse,
+                ErrorKind::AddrNotAvailable,
+                ErrorKind::PermissionDenied,
+                ErrorKind::NotFound,
+            ] {
+                let message = |listen| match cannot_listen(listen, &kind.into()) {
+                    Failure::Failed(error) => error.to_string(),
+                    other => panic!("{other:?}"),
+                };
+                let (flag, file) = (message(&of_flag), message(&of_file));
+                assert!(flag.starts_with("cannot listen on "), "{flag}");
+                assert!(flag.ends_with(" with --listen"), "{flag}");
+                let begin = format!("a.toml:5:11: address: cannot listen on {text}: ");
+                assert!(file.starts_with(&begin) && file.ends_with(" there"), "{file}");
+            }
+        }
+    }
+
+    #[test]
+    fn the_command_that_shows_another_program_names_the_port() {
+        for (kind, port, expected) in [
+            (ListenKind::Http, Some(8080), "ss -ltnp 'sport = :8080'"),
+            (ListenKind::Redirect, Some(80), "ss -ltnp 'sport = :80'"),
+            (ListenKind::Tls, Some(443), "ss -ltnp 'sport = :443'"),
+            (ListenKind::Quic, Some(443), "ss -lunp 'sport = :443'"),
+            (ListenKind::Http, None, "ss -lxp"),
+        ] {
+            assert_eq!(listing_command(kind, port), expected);
+        }
     }
 
     #[test]

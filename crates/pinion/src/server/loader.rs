@@ -9,6 +9,7 @@ use crate::access_log::LogHandle;
 use crate::archive_file;
 use crate::build_options;
 use crate::failure::Failure;
+use crate::log_lines;
 use crate::notes;
 use crate::releases::folder::{CURRENT, becomes_release_folder, is_release_folder};
 use crate::releases::served;
@@ -19,7 +20,6 @@ use anyhow::{Context as _, anyhow};
 use pinion_archive::Archive;
 use pinion_build::{Options, Progress, Walked, Walls};
 use pinion_engine::mapping::Mapping;
-use pinion_engine::stderr;
 use pinion_lua::files::FolderAt;
 use pinion_lua::site::Site;
 use pinion_site::{Work, has_file};
@@ -185,9 +185,8 @@ impl Loader {
         let mut work = Work::new();
         for path in [SCRIPT_PATH, STREAM_PATH] {
             if self.lua.shows_errors && has_file(archive, path.as_bytes(), &mut work) {
-                stderr::line(format_args!(
-                    "pinion: warning: {}: the file {path} is hidden while --dev is given, which \
-                     uses that path",
+                log_lines::warning(format_args!(
+                    "{}: the file {path} is hidden while --dev is given, which uses that path",
                     self.source.path().display()
                 ));
             }
@@ -237,10 +236,10 @@ impl Loader {
         lua_folders::check(path, &self.content, &self.folders, &links)?;
         *walls = Some(built.summary.walls);
         for problem in &built.summary.problems {
-            stderr::line(format_args!("pinion: left out {problem}"));
+            log_lines::warning(format_args!("left out {problem}"));
         }
         for warning in &built.summary.warnings {
-            stderr::line(format_args!("pinion: {warning}"));
+            log_lines::warning(warning);
         }
         self.print_notes(notes::of_build(&built.summary));
         seal(&built.out).context("cannot seal the memory of the site")?;
@@ -254,7 +253,7 @@ impl Loader {
     fn print_notes(&self, notes: Vec<String>) {
         let before = self.notes.replace(notes);
         for note in self.notes.borrow().iter().filter(|note| !before.contains(note)) {
-            stderr::line(format_args!("pinion: {note}"));
+            log_lines::note(note);
         }
     }
 }

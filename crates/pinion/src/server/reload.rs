@@ -5,6 +5,7 @@
 use super::generation::Generation;
 use super::loader::Loader;
 use super::published::{Published, SiteId};
+use crate::log_lines;
 use crate::terminal::counted;
 use anyhow::anyhow;
 use pinion_engine::residency;
@@ -131,23 +132,42 @@ fn run(
 }
 
 fn report_reloaded(what: &dyn fmt::Display, paths: u64, served_paths: u64, code: u64) {
-    let code = match code {
-        0 => String::new(),
-        _ => format!(", {} of code", counted(code, "file")),
-    };
-    stderr::line(format_args!("reloaded {what}: {}{code}", counted(paths, "path")));
+    stderr::line(format_args!("reloaded {what}: {}", content_in_words(paths, code)));
     if has_shrunk(paths, served_paths) {
-        stderr::line(format_args!(
-            "pinion: warning: {what} had {} before this reload; if that is not what you wanted, \
+        log_lines::warning(format_args!(
+            "{what} had {} before this reload; if that is not what you wanted, \
              bring the files back and they are served again",
             counted(served_paths, "path")
         ));
     }
 }
 
+/// Returns how much is in a site: paths, files of code, or both. A site that has only pages or a
+/// script has no paths.
+pub(super) fn content_in_words(paths: u64, code: u64) -> String {
+    let code_files = format!("{} of code", counted(code, "file"));
+    match (paths, code) {
+        (_, 0) => counted(paths, "path"),
+        (0, _) => code_files,
+        _ => format!("{}, {code_files}", counted(paths, "path")),
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_site_of_code_alone_has_no_paths_in_words() {
+        for (paths, code, expected) in [
+            (0, 0, "0 paths"),
+            (1, 0, "1 path"),
+            (0, 1, "1 file of code"),
+            (3, 2, "3 paths, 2 files of code"),
+        ] {
+            assert_eq!(content_in_words(paths, code), expected);
+        }
+    }
 
     #[test]
     fn a_site_has_shrunk_that_lost_everything_or_more_than_half_of_much() {

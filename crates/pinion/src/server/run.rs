@@ -13,6 +13,7 @@ use super::listeners::{Bound, BoundQuic};
 use super::log_throttle::LogThrottle;
 use super::redirect::{Leads, Redirect};
 use super::sites::{self, LoadedSite, Sites};
+use super::start_lines::{Hosts, print_ready, print_start, urls};
 use super::stats::{Stats, Tally};
 use super::tls::{Keeper, Tls, Wish};
 use crate::access_log::{AccessLog, LogHandle, OpenLogs};
@@ -20,19 +21,17 @@ use crate::failure::Failure;
 use crate::network::Network;
 use crate::panics;
 use crate::settings::{AltSvc, Dummy, ListenKind, Serve};
-use crate::terminal::{count, counted, size};
+use crate::terminal::counted;
 use anyhow::Context as _;
 use pinion_engine::Poster;
 use pinion_engine::listener::{Listener, QuicListener, local_address};
 use pinion_engine::quic::config::{QuicConfig, QuicKeys};
-use pinion_engine::residency;
-use pinion_engine::server::{Control, Io, Kit as EngineKit, Server};
+use pinion_engine::server::{Control, Kit as EngineKit, Server};
 use pinion_engine::settings::{ListenerSettings, Protocol, Settings};
 use pinion_engine::signals::{Signal, Signals};
 use pinion_engine::stderr;
 use pinion_lua::scripts::{Scripts, Shared};
 use pinion_lua::upload_quota::UploadQuota;
-use std::net::SocketAddr;
 use std::path::Path;
 use std::sync::Arc;
 use std::thread;
@@ -47,10 +46,11 @@ const ALT_SVC_SECONDS: u32 = 86_400;
 /// # Errors
 /// Something could not be started. Once the first request is served nothing fails any more.
 pub(crate) fn run(kit: Kit) -> Result<(), Failure> {
+    print_start(&kit);
+    let hosts = Hosts::of(&kit.sites);
     let Kit {
         settings,
         config,
-        what,
         signals,
         listeners,
         quic,
@@ -64,11 +64,10 @@ pub(crate) fn run(kit: Kit) -> Result<(), Failure> {
         workers,
         capacity,
         has_built,
+        ..
     } = kit;
-    tell_start(&what, &settings, io, workers, &capacity);
     let log = start_logs(&logs, log)?;
-    let urls = listeners.iter().map(|bound| bound.url.clone());
-    let urls: Vec<String> = urls.chain(quic.iter().map(|bound| bound.url.clone())).collect();
+    let urls = urls(&listeners, &quic);
     let leads = leads(tls.as_ref(), &listeners);
     let alt_svc = alt_svc(&settings, &quic);
     let engine = EngineKit {
@@ -105,7 +104,7 @@ pub(crate) fn run(kit: Kit) -> Result<(), Failure> {
     let stats = stats.transpose().context("cannot start the thread for the figures")?;
     let control = server.control();
     Ears { signals, control, renewal, keeper, log: log.clone(), live }.start()?;
-    report_ready(&urls, has_built);
+    print_ready(&urls, &hosts, has_built);
     server.join();
     drop(files);
     if let Some(stats) = stats {
@@ -115,67 +114,6 @@ pub(crate) fn run(kit: Kit) -> Result<(), Failure> {
         log.finish();
     }
     Ok(())
-}
-
-/// Prints the listeners, and the last line of a start: everything runs, and clients are served.
-/// Between the two, memory that building a folder has left behind is given back.
-fn report_ready(urls: &[String], has_built: bool) {
-    for url in urls {
-        stderr::line(format_args!("listening {url}"));
-    }
-    if let Some(url) = urls.iter().find_map(|url| local_url(url)) {
-        stderr::line(format_args!("open {url}"));
-    }
-    if has_built {
-        // The workers serve already, so that the first clients do not wait for it.
-        residency::release_code();
-    }
-    stderr::line(format_args!("ready"));
-}
-
-/// Returns the URL by which a browser of this machine reaches a listener: one that listens on every
-/// address or on the loopback interface.
-fn local_url(url: &str) -> Option<String> {
-    let (scheme, rest) = url.split_once("://")?;
-    let (authority, path) = rest.split_once('/')?;
-    let address: SocketAddr = authority.parse().ok()?;
-    let is_local = address.ip().is_unspecified() || address.ip().is_loopback();
-    // What stands behind the path says that a listener speaks QUIC alone.
-    let is_plain = is_local && path.is_empty();
-    is_plain.then(|| match (scheme, address.port()) {
-        ("http", 80) | ("https", 443) => format!("{scheme}://localhost/"),
-        (_, port) => format!("{scheme}://localhost:{port}/"),
-    })
-}
-
-fn tell_start(what: &str, settings: &Serve, io: Io, workers: usize, capacity: &Capacity) {
-    if let Some(asked) = capacity.asked {
-        stderr::line(format_args!(
-            "pinion: --max-connections {asked}: the limit on open files allows {}; raise it \
-             (ulimit -n) or ask for less",
-            capacity.connections
-        ));
-    }
-    let bound_bytes = capacity.bound_bytes(workers, io);
-    let io = match io {
-        Io::Epoll => "epoll",
-        Io::Uring => "io_uring",
-    };
-    stderr::line(format_args!(
-        "pinion {}: {what}, {} on {io}, at most {} connections and {} beside the archive",
-        env!("CARGO_PKG_VERSION"),
-        counted(workers as u64, "worker"),
-        count(capacity.connections),
-        size(bound_bytes),
-    ));
-    if capacity.script_bytes > 0 {
-        stderr::line(format_args!(
-            "uploads take at most {} in {} files of {} (--upload-space)",
-            size(settings.upload_space_bytes),
-            count(capacity.upload_files),
-            std::env::temp_dir().display(),
-        ));
-    }
 }
 
 /// Those of TCP and of Unix sockets.
@@ -419,27 +357,6 @@ impl Ears {
         if timer.is_err() {
             // Without a clock nobody would end a client that never ends.
             self.control.stop();
-        }
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn a_local_url_is_one_that_a_browser_of_this_machine_can_open() {
-        for (url, expected) in [
-            ("http://127.0.0.1:8080/", Some("http://localhost:8080/")),
-            ("http://0.0.0.0:8080/", Some("http://localhost:8080/")),
-            ("http://[::]:80/", Some("http://localhost/")),
-            ("https://[::1]:443/", Some("https://localhost/")),
-            ("https://127.0.0.1:80/", Some("https://localhost:80/")),
-            ("http://192.0.2.1:80/", None),
-            ("https://[::]:443/ (HTTP/3)", None),
-            ("unix:/run/pinion.sock", None),
-        ] {
-            assert_eq!(local_url(url).as_deref(), expected, "{url}");
         }
     }
 }

@@ -4,10 +4,11 @@
 use super::generation::Generation;
 use super::loader::Loader;
 use super::published::{Entry, Published, SiteId};
-use super::reload::Reloader;
+use super::reload::{Reloader, content_in_words};
 use super::watch::{Watch, Watching};
 use crate::access_log::OpenLogs;
 use crate::failure::Failure;
+use crate::log_lines;
 use crate::plan::PlannedSite;
 use crate::settings::SiteSettings;
 use crate::source::Source;
@@ -16,6 +17,9 @@ use anyhow::Context as _;
 use pinion_engine::residency;
 use pinion_engine::server::Control;
 use pinion_engine::stderr;
+use pinion_lua::program::Program;
+use pinion_site::hosts::HostPattern;
+use std::path::Path;
 use std::sync::Arc;
 
 /// A site that is loaded and not served yet.
@@ -37,8 +41,17 @@ impl LoadedSite {
         let state = if self.watch.is_some() { "live" } else { "snapshot" };
         match source {
             Source::Script(_) => format!("{shown} ({state})"),
-            _ => format!("{shown} ({}, {state})", counted(self.loader.path_count(), "path")),
+            _ => {
+                let code = self.first.program().map_or(0, Program::file_count);
+                let content = content_in_words(self.loader.path_count(), code);
+                format!("{shown} ({content}, {state})")
+            }
         }
+    }
+
+    /// Returns the hosts that it answers for; none for every host that no other site names.
+    pub(crate) fn hosts(&self) -> &[HostPattern] {
+        &self.settings.hosts
     }
 }
 
@@ -96,8 +109,7 @@ fn report_failed_start(loader: &Loader, failure: Failure) {
     let shown = loader.source().path().display();
     failure.report();
     stderr::line(format_args!(
-        "pinion: cannot load {shown}; it is served as soon as that is mended, and until then its \
-         pages show what is wrong (--dev)"
+        "pinion: cannot load {shown}; its pages show the error until it is corrected (--dev)"
     ));
 }
 
@@ -105,15 +117,14 @@ fn report_failed_start(loader: &Loader, failure: Failure) {
 fn tell_trust(source: &Source, settings: &SiteSettings) {
     let shown = source.path().display();
     if settings.lua.shows_errors {
-        stderr::line(format_args!(
-            "pinion: {shown} is served with --dev: browsers on this machine, at localhost or an \
-             address of it, see errors with lines of the source"
+        log_lines::warning(format_args!(
+            "{shown} is served with --dev: browsers on this machine, at localhost or an address of \
+             it, see errors with lines of the source"
         ));
     }
     if settings.lua.allowance.is_unsafe {
-        stderr::line(format_args!(
-            "pinion: {shown} is served with --lua-unsafe: its scripts can do all that this process \
-             can"
+        log_lines::warning(format_args!(
+            "{shown} is served with --lua-unsafe: its scripts can do all that this process can"
         ));
     }
 }
@@ -202,10 +213,15 @@ impl Sites {
 
     /// Makes these the sites: all of them, or nothing changes. One that is served already just as
     /// it is to be loads again in its own time; every other one is loaded before it is served.
+    /// `file` is the configuration that names them.
     ///
     /// # Errors
     /// What is wrong with the first site that cannot be loaded.
-    pub(crate) fn arrange(&mut self, planned: Vec<PlannedSite>) -> Result<(), Failure> {
+    pub(crate) fn arrange(
+        &mut self,
+        planned: Vec<PlannedSite>,
+        file: &Path,
+    ) -> Result<(), Failure> {
         let mut is_free = vec![true; self.sites.len()];
         let mut arranged = Vec::new();
         for site in planned {
@@ -228,12 +244,12 @@ impl Sites {
                 }
             });
         }
-        self.switch(arranged);
+        self.switch(arranged, file);
         Ok(())
     }
 
     /// Nothing can fail any more but a watch.
-    fn switch(&mut self, arranged: Vec<Next>) {
+    fn switch(&mut self, arranged: Vec<Next>, file: &Path) {
         let mut old: Vec<Option<Site>> = self.sites.drain(..).map(Some).collect();
         let (mut firsts, mut watches) = (Vec::new(), Vec::new());
         for next in arranged {
@@ -270,7 +286,8 @@ impl Sites {
             }
         }
         let sites = counted(self.sites.len() as u64, "site");
-        stderr::line(format_args!("configuration taken up: {sites}, {brought} new, {gone} gone"));
+        let file = file.display();
+        stderr::line(format_args!("reloaded {file}: {sites}, {brought} new, {gone} removed"));
     }
 
     /// The site with its thread.

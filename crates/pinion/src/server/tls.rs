@@ -5,6 +5,7 @@ mod keeper;
 
 use crate::certificate_files::{client_authorities, redirect_host, shown};
 use crate::failure::Failure;
+use crate::log_lines;
 use crate::self_signed;
 use crate::settings::{
     CanonicalHost, CertificateFiles, Certificates, Listen, ListenKind, SelfSignedKey, Serve,
@@ -62,7 +63,7 @@ impl Tls {
         let first = loaded.first().map(|(_, first)| first).filter(|_| own.is_none());
         let leads_to = match settings.has(ListenKind::Redirect) {
             true => Some(redirect_host(settings.tls.canonical.as_ref(), first).map_err(|why| {
-                Failure::usage(format!("--redirect-http {why}; name one by --canonical-host"))
+                Failure::usage(format!("--redirect-http {why}; add --canonical-host HOST"))
             })?),
             false => None,
         };
@@ -116,7 +117,7 @@ fn configs(
 /// What is to be known about a certificate that is served from now on.
 fn tell(files: &CertificateFiles, certificate: &Certificate, is_own: bool) {
     if let Some(warning) = files.warning(certificate) {
-        stderr::line(format_args!("pinion: {warning}"));
+        log_lines::warning(warning);
     }
     if is_own {
         stderr::line(format_args!(

@@ -15,13 +15,13 @@ mod scope;
 
 use super::look::{Look, look};
 use crate::build_options;
-use crate::failure::Failure;
+use crate::failure::{Failure, without_number};
+use crate::log_lines;
 use crate::panics;
 use crate::settings::Content;
 use crate::source::Source;
 use notify::{Config, EventKind, RecommendedWatcher, RecursiveMode, Watcher as _};
 use pinion_build::{Names, Progress, Walked};
-use pinion_engine::stderr;
 use scope::{Scope, Watches};
 use std::collections::BTreeMap;
 use std::io;
@@ -123,8 +123,8 @@ impl Watch {
         let watch = move || {
             let ended = catch_unwind(AssertUnwindSafe(|| running.run(on_change)));
             if ended.is_err() {
-                stderr::line(format_args!(
-                    "pinion: {shown} is not watched any more; SIGHUP reloads it"
+                log_lines::warning(format_args!(
+                    "{shown} is not watched any more; SIGHUP reloads it"
                 ));
             }
         };
@@ -320,7 +320,9 @@ impl Running {
     fn arm_or_tell(&mut self) {
         if let Err(error) = self.arm() {
             let path = self.target.path().display();
-            stderr::line(format_args!("pinion: cannot watch {path}: {error}"));
+            log_lines::warning(format_args!(
+                "cannot watch {path}: {error}; SIGHUP loads what has changed there"
+            ));
         }
     }
 
@@ -439,14 +441,43 @@ impl Target {
     }
 }
 
+/// Returns why something cannot be watched, in one line that names it.
 fn advice(error: notify::Error) -> anyhow::Error {
-    let no_watches_left = match &error.kind {
-        notify::ErrorKind::MaxFilesWatch => true,
-        notify::ErrorKind::Io(cause) => cause.kind() == io::ErrorKind::StorageFull,
-        _ => false,
+    let notify::Error { kind, paths } = error;
+    let reason = match kind {
+        notify::ErrorKind::MaxFilesWatch => TOO_MANY.to_owned(),
+        notify::ErrorKind::Io(cause) if cause.kind() == io::ErrorKind::StorageFull => {
+            TOO_MANY.to_owned()
+        }
+        notify::ErrorKind::Io(cause) => without_number(&cause.to_string()),
+        kind => notify::Error::new(kind).to_string(),
     };
-    match no_watches_left {
-        true => anyhow::anyhow!("too many folders; raise the sysctl fs.inotify.max_user_watches"),
-        false => error.into(),
+    match paths.first() {
+        Some(path) => anyhow::anyhow!("{}: {reason}", path.display()),
+        None => anyhow::anyhow!("{reason}"),
+    }
+}
+
+/// The limit of the kernel on watches.
+const TOO_MANY: &str = "too many folders; raise the sysctl fs.inotify.max_user_watches";
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_cannot_be_watched_is_one_line_for_people() {
+        let denied = || io::Error::from_raw_os_error(libc::EACCES);
+        let full = || io::Error::from_raw_os_error(libc::ENOSPC);
+        let watch = |error: notify::Error| error.add_path("site/a".into());
+        for (error, expected) in [
+            (watch(notify::Error::io(denied())), "site/a: Permission denied"),
+            (notify::Error::io(denied()), "Permission denied"),
+            (notify::Error::io(full()), TOO_MANY),
+            (notify::Error::new(notify::ErrorKind::MaxFilesWatch), TOO_MANY),
+            (watch(notify::Error::generic("no reason")), "site/a: no reason"),
+        ] {
+            assert_eq!(advice(error).to_string(), expected);
+        }
     }
 }

@@ -19,6 +19,8 @@ pub(crate) struct Listen {
     pub(crate) protocols: Spoken,
     /// Who clients have to have a certificate from.
     pub(crate) client_ca: Option<PathBuf>,
+    /// The file, line and column where the address is written; `None` if it comes from a flag.
+    pub(crate) position: Option<String>,
 }
 
 /// Versions of HTTP that clients may speak.
@@ -123,7 +125,16 @@ impl Listen {
         kind: ListenKind::Http,
         protocols: Spoken::ALL,
         client_ca: None,
+        position: None,
     };
+
+    /// Returns how an operator wrote the address: a flag, or a key with its position in the file.
+    pub(crate) fn origin(&self) -> String {
+        match &self.position {
+            Some(position) => format!("{position}: {}", self.kind.key()),
+            None => format!("--{}", self.kind.row()),
+        }
+    }
 }
 
 impl ListenKind {
@@ -146,6 +157,11 @@ impl ListenKind {
             Self::Quic => "quic",
             Self::Redirect => "redirect-http",
         }
+    }
+
+    /// The key of an address of this kind.
+    pub(crate) fn key(self) -> &'static str {
+        if self == Self::Http { "address" } else { self.row() }
     }
 }
 
@@ -203,7 +219,8 @@ pub(super) fn listeners(low: &Low) -> Result<Vec<Listen>, Failure> {
             }
             let client_ca = client_ca.clone().filter(|_| kind.is_secured());
             let protocols = spoken(low, kind)?;
-            listeners.push(Listen { address, kind, protocols, client_ca });
+            let position = None;
+            listeners.push(Listen { address, kind, protocols, client_ca, position });
         }
     }
     Ok(listeners)

@@ -123,7 +123,7 @@ fn write_text(out: &mut impl Write, checked: &Checked<'_>) -> io::Result<()> {
     }
     if checked.faults.is_empty() {
         let sites = counted(checked.sites as u64, "site");
-        writeln!(out, "{}: {}, {sites}", checked.path.display(), style.green("right"))?;
+        writeln!(out, "{}: {}, {sites}", checked.path.display(), style.green("no errors"))?;
     }
     Ok(())
 }

@@ -7,5 +7,7 @@ use crate::settings::Serve;
 
 /// Serves until it is told to stop.
 pub(crate) fn run(settings: Serve) -> Result<(), Failure> {
-    run::run(kit::prepare(Plan::make(settings)?)?)
+    let plan = Plan::make(settings).map_err(Failure::at_start)?;
+    let kit = kit::prepare(plan).map_err(Failure::at_start)?;
+    run::run(kit).map_err(Failure::at_start)
 }

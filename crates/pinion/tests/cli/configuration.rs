@@ -4,7 +4,7 @@ use crate::folder::Folder;
 use crate::program::{build_site, members, run};
 use crate::server::Server;
 use std::fs;
-use std::os::unix::fs::PermissionsExt as _;
+use std::os::unix::fs::{PermissionsExt as _, symlink};
 
 #[track_caller]
 fn says(folder: &Folder, lines: &[&str]) {
@@ -53,8 +53,7 @@ fn everything_that_is_wrong_is_a_line_with_its_place() {
             "pinion.toml:5:11: codings: br has the levels 0 to 11, not \"99\"",
             "pinion.toml:8:20: hosts: \"b.test:80\" is more than a host: leave out scheme, port \
              and path",
-            "pinion.toml:9:8: nowhere does not exist; give a folder or an archive made by `pinion \
-             build`",
+            "pinion.toml:9:8: nowhere does not exist; give a folder, an archive or a script",
             "pinion.toml:12:10: hosts: a.test is named in line 8 already",
             "pinion.toml:13:12: exclude: \"[\": unclosed character class; missing ']'",
             "pinion.toml:17:11: address: there is no folder run",
@@ -169,7 +168,7 @@ fn archives_and_folders_are_opened() {
         "[[site]]\npath = \"site.pinion\"\n[[site]]\nhosts = [\"a\"]\npath = \"site\"\n",
     );
     let right = run(&folder, "check");
-    assert_eq!((right.code, right.text()), (0, "pinion.toml: right, 2 sites\n"));
+    assert_eq!((right.code, right.text()), (0, "pinion.toml: no errors, 2 sites\n"));
     let mut bytes = folder.read("site.pinion");
     bytes[40] ^= 1;
     folder.write("site.pinion", bytes);
@@ -186,6 +185,36 @@ fn archives_and_folders_are_opened() {
     let lines = run(&folder, "check").text().lines().count();
     fs::set_permissions(folder.join("site"), fs::Permissions::from_mode(0o755)).expect("set");
     assert_eq!(lines, if is_root { 1 } else { 2 });
+}
+
+/// A check finds the files that a build cannot read, and a site that is to be built without them
+/// is no error.
+#[test]
+fn a_file_that_a_build_cannot_read_is_found() {
+    let folder = Folder::with_site();
+    // Nobody can read it whole, root neither: it has more content than its size says.
+    symlink("/proc/version", folder.join("site/version.txt")).expect("a link");
+    folder.write("site/secret.html", "secret");
+    fs::set_permissions(folder.join("site/secret.html"), fs::Permissions::from_mode(0o0))
+        .expect("set");
+    let built = run(&folder, "build site -o site.pinion");
+    assert_eq!(built.code, 1, "{}", built.stderr);
+    let problems = built.stderr.lines().filter_map(|line| line.strip_prefix("pinion: "));
+    let problems: Vec<&str> = problems.filter(|line| !line.contains("nothing was built")).collect();
+    assert!(problems.iter().any(|line| line.starts_with("version.txt: ")), "{problems:?}");
+    let lines: Vec<String> = problems.iter().map(|line| format!("site/{line}")).collect();
+    let lines: Vec<&str> = lines.iter().map(String::as_str).collect();
+    let of_folder = run(&folder, "check site");
+    assert_eq!((of_folder.code, of_folder.text()), (2, &*(lines.join("\n") + "\n")));
+    folder.write("pinion.toml", "[[site]]\npath = \"site\"\n");
+    says(&folder, &lines);
+    folder.write("pinion.toml", "[[site]]\npath = \"site\"\nkeep-going = true\n");
+    let kept = run(&folder, "check");
+    assert_eq!((kept.code, kept.text()), (0, "pinion.toml: no errors, 1 site\n"));
+    for problem in problems {
+        let warning = format!("warning: site: left out {problem}\n");
+        assert!(kept.stderr.contains(&warning), "{}", kept.stderr);
+    }
 }
 
 #[test]
@@ -206,7 +235,7 @@ fn rules_of_folders_are_checked_with_their_places() {
             .concat(),
     );
     let lax = run(&folder, "check site --lax-rules");
-    assert_eq!((lax.code, lax.text()), (0, "site: right, 1 site\n"));
+    assert_eq!((lax.code, lax.text()), (0, "site: no errors, 1 site\n"));
     assert!(lax.stderr.contains("site: _redirects:2:4: left out, expected"), "{}", lax.stderr);
     let built = run(&folder, "build site -o site.pinion --lax-rules");
     assert_eq!(built.code, 0, "{}", built.stderr);
@@ -215,7 +244,7 @@ fn rules_of_folders_are_checked_with_their_places() {
     folder.write("site/_redirects", "/old /new\n/ /other\n");
     folder.write("site/_headers", "");
     let right = run(&folder, "check site");
-    assert_eq!((right.code, right.text()), (0, "site: right, 1 site\n"));
+    assert_eq!((right.code, right.text()), (0, "site: no errors, 1 site\n"));
     assert!(right.stderr.starts_with("warning: site: _redirects:2"), "{}", right.stderr);
     assert_eq!(right.stderr.lines().count(), 1);
     let document = run(&folder, "check site --json").json();

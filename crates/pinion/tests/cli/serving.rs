@@ -120,7 +120,7 @@ fn an_address_in_use_is_exit_1() {
     let folder = Folder::with_site();
     let server = Server::start(&folder, "site");
     let second = run(&folder, &format!("serve site --listen {}", server.address()));
-    second.refused(1, "something listens there already");
+    second.refused(1, "another program listens there already");
 }
 
 #[test]

@@ -7,6 +7,7 @@
 use super::{Tls, tell};
 use crate::calendar;
 use crate::certificate_files::BadFile;
+use crate::log_lines;
 use crate::self_signed;
 use crate::server::look::{Look, look};
 use crate::settings::{CanonicalHost, CertificateFiles, SelfSignedKey};
@@ -102,10 +103,10 @@ impl Kept {
                 Some(Wish::Files(files)) => self.arrange(files),
                 Some(Wish::NoFiles) => {
                     if self.own.is_none() {
-                        stderr::line(format_args!(
-                            "pinion: no certificate is named any more, those that were there \
-                             stay: a restart is needed for a self-signed one"
-                        ));
+                        log_lines::warning(
+                            "no certificate is configured any more, keeping the previous ones; a \
+                             restart is needed for a self-signed one",
+                        );
                     }
                     self.renew_own();
                     self.take_up(|_| true);
@@ -221,9 +222,9 @@ impl Kept {
             && was_named
             && !names_host
         {
-            stderr::line(format_args!(
-                "pinion: redirects lead to {host}, which no certificate names any more: restart, \
-                 or set --canonical-host"
+            log_lines::warning(format_args!(
+                "redirects lead to {host}, which no certificate names any more: restart, or set \
+                 --canonical-host"
             ));
         }
     }

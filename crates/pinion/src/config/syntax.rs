@@ -1,0 +1,294 @@
+//! What is wrong with the syntax of a file: the findings of the TOML parser, in words that say what
+//! to write instead. The parser reports several errors for one missing quote, and this reports one.
+
+use crate::directives;
+use crate::directives::file::Table;
+
+/// A finding: its byte, and one line about it.
+pub(crate) type Finding = (usize, String);
+
+/// Quotes that word processors write.
+const TYPOGRAPHIC: [char; 6] = ['“', '”', '„', '‘', '’', '«'];
+
+/// Returns what to report for the errors of the parser, each with its byte and its message.
+pub(crate) fn findings(text: &str, errors: &[Finding]) -> Vec<Finding> {
+    let mut findings: Vec<Finding> = Vec::new();
+    let mut explained = None;
+    for (at, message) in errors {
+        let at = if text.is_char_boundary(*at) { *at } else { text.len() };
+        let line = Line::at(text, at);
+        // The first error of a line explains the others, but for those of a list.
+        if explained == Some(line.start) {
+            continue;
+        }
+        let (found, is_of_line) = line.explain(at, message);
+        if is_of_line {
+            explained = Some(line.start);
+        }
+        findings.push(found);
+        if message.starts_with("missing comma") && line.begins_anew() {
+            // All that follows would be read as a part of the list.
+            break;
+        }
+    }
+    findings
+}
+
+/// A line of a file.
+struct Line<'t> {
+    /// The byte that it begins at.
+    start: usize,
+    text: &'t str,
+}
+
+impl<'t> Line<'t> {
+    /// Returns the line of a byte; a line break belongs to the line before it.
+    fn at(text: &'t str, byte: usize) -> Self {
+        let (before, after) = text.split_at(byte);
+        let start = before.rfind('\n').map_or(0, |at| at + 1);
+        let end = after.find('\n').map_or(text.len(), |at| byte + at);
+        Self { start, text: text.get(start..end).unwrap_or_default() }
+    }
+
+    /// Returns whether a table or a key begins here.
+    fn begins_anew(&self) -> bool {
+        self.text.starts_with('[') || self.key_and_value().is_some()
+    }
+
+    /// Returns the key, the value without a comment, and the byte of the line that it begins at.
+    fn key_and_value(&self) -> Option<(&'t str, &'t str, usize)> {
+        let (key, value) = self.text.split_once('=')?;
+        let name = key.trim().trim_matches('"');
+        let is_name = |c: char| c.is_ascii_alphanumeric() || matches!(c, '-' | '_' | '.');
+        if name.is_empty() || !name.chars().all(is_name) {
+            return None;
+        }
+        let begin = key.len() + 1 + (value.len() - value.trim_start().len());
+        let value = value.split(" #").next().unwrap_or_default();
+        Some((name, value.trim(), begin))
+    }
+
+    /// Returns the finding for an error, and whether it is about all of the line.
+    fn explain(&self, at: usize, message: &str) -> (Finding, bool) {
+        let of_line = |message: String| ((at, message), true);
+        if message == "duplicate key" {
+            return of_line(self.duplicate(self.word(at)));
+        }
+        if message.starts_with("unclosed array table") || message.starts_with("unclosed table") {
+            let name = self.text.split('#').next().unwrap_or_default();
+            let name = name.trim().trim_matches(['[', ']']);
+            let known = Table::named(name).map(Table::header);
+            let header = known.unwrap_or_else(|| format!("[{name}]"));
+            return of_line(format!("the header of a table is not closed; write {header}"));
+        }
+        if message.starts_with("missing comma between array") && self.begins_anew() {
+            return of_line("the list before this line is not closed; write ] after it".to_owned());
+        }
+        if message.starts_with("missing escaped value") {
+            return of_line(
+                "\\ and this character mean nothing in double quotes; write \\\\ for a backslash"
+                    .to_owned(),
+            );
+        }
+        match self.key_and_value() {
+            Some((key, value, begin)) if at >= self.start + begin => {
+                match of_value(key, value, message) {
+                    Some(found) => ((self.start + begin, found), true),
+                    None => self.of_rest(at, key, message),
+                }
+            }
+            Some(_) => of_line(plain(message)),
+            None => of_line(self.of_keyless(self.item(at), message)),
+        }
+    }
+
+    /// Returns the item of a list that begins at a byte.
+    fn item(&self, at: usize) -> &'t str {
+        let rest = self.text.get(at - self.start..).unwrap_or_default();
+        rest.split([',', ']']).next().unwrap_or_default().trim()
+    }
+
+    /// Returns the name that begins at a byte.
+    fn word(&self, at: usize) -> &'t str {
+        let rest = self.text.get(at - self.start..).unwrap_or_default();
+        let is_end = |c: char| c.is_whitespace() || matches!(c, '=' | ']' | '[' | '.' | ':');
+        rest.split(is_end).next().unwrap_or_default().trim_matches('"')
+    }
+
+    fn duplicate(&self, name: &str) -> String {
+        if !self.text.trim_start().starts_with('[') {
+            return format!("{name} is given twice in the same table; give it once");
+        }
+        match Table::named(name).filter(|table| table.is_repeated()) {
+            Some(table) => {
+                format!("{name} is written in two ways; write {} for each", table.header())
+            }
+            None => format!("[{name}] is given twice; write all its keys below one [{name}]"),
+        }
+    }
+
+    /// Of an error behind the beginning of a value that is a string or a list.
+    fn of_rest(&self, at: usize, key: &str, message: &str) -> (Finding, bool) {
+        let is_end = at == self.start + self.text.len();
+        let item = self.item(at);
+        if is_end && message.starts_with("invalid basic string") {
+            return ((at, format!("{key}: the quote \" at the end of the string is missing")), true);
+        }
+        if is_end && message.starts_with("invalid literal string") {
+            return ((at, format!("{key}: the quote ' at the end of the string is missing")), true);
+        }
+        if message.starts_with("unexpected key or value") {
+            let what = "expected nothing more after the value; each key has a line of its own";
+            return ((at, format!("{key}: {what}")), true);
+        }
+        if message.starts_with("missing opening quote") {
+            let what = format!("a quote is missing before {}", item.trim_matches('"'));
+            return ((at, format!("{key}: {what}")), false);
+        }
+        if message.starts_with("string values must be quoted") && !item.is_empty() {
+            return ((at, format!("{key}: a string needs quotes: {}", quoted(item))), false);
+        }
+        ((at, format!("{key}: {}", plain(message))), false)
+    }
+
+    /// Of a line that has no `=` behind a name.
+    fn of_keyless(&self, item: &str, message: &str) -> String {
+        if self.text.trim_start().starts_with("//") {
+            return "a comment begins with #, not with //".to_owned();
+        }
+        let (name, rest) = self.text.split_once([':', ' ', '\t']).unwrap_or((self.text, ""));
+        let is_key = directives::all().any(|row| row.file.is_some_and(|key| key.name == name));
+        let value = rest.split(" #").next().unwrap_or_default().trim();
+        match (is_key, value) {
+            (true, "") => format!("{name}: a value is missing; write {name} = and a value"),
+            (true, value) => format!("{name}: = is missing; write {name} = {}", quoted(value)),
+            (false, _) if item.is_empty() || !message.starts_with("string values") => {
+                plain(message)
+            }
+            (false, _) => format!("a string needs quotes: {}", quoted(item)),
+        }
+    }
+}
+
+/// Returns what is wrong with a value that is neither a string in quotes nor a list, or `None` for
+/// one that is.
+fn of_value(key: &str, value: &str, message: &str) -> Option<String> {
+    if value.is_empty() {
+        return Some(format!("{key}: the value is missing"));
+    }
+    // `[::1]:8080` begins like a list and is none.
+    let is_list = value.starts_with('[') && (value.ends_with(']') || !value.contains(']'));
+    if is_list || value.starts_with(['"', '\'', '{']) {
+        return None;
+    }
+    let is_number = |c: char| c.is_ascii_digit() || matches!(c, '_' | '+' | '-');
+    if value.chars().all(is_number) {
+        return Some(format!("{key}: {}", plain(message)));
+    }
+    if value.starts_with(TYPOGRAPHIC) {
+        return Some(format!("{key}: write straight quotes: {key} = {}", quoted(value)));
+    }
+    let lower = value.to_ascii_lowercase();
+    if matches!(lower.as_str(), "true" | "false") {
+        return Some(format!("{key}: write {lower} in small letters"));
+    }
+    if value.ends_with(['"', '\'']) {
+        return Some(format!("{key}: a quote is missing: {key} = {}", quoted(value)));
+    }
+    let row = directives::all().find(|row| row.file.is_some_and(|found| found.name == key));
+    if row.is_some_and(directives::Directive::is_list) && value.contains(',') {
+        let items: Vec<String> = value.split(',').map(|item| quoted(item.trim())).collect();
+        return Some(format!("{key}: a list has brackets: {key} = [{}]", items.join(", ")));
+    }
+    Some(format!("{key}: a string needs quotes: {key} = {}", quoted(value)))
+}
+
+/// Returns a text as a string of TOML, whatever quotes it has.
+fn quoted(text: &str) -> String {
+    let quotes: Vec<char> = TYPOGRAPHIC.into_iter().chain(['"', '\'', '»']).collect();
+    let text = text.trim_end_matches(';').trim_matches(&quotes[..]);
+    format!("\"{text}\"")
+}
+
+/// Returns a message of the parser without what says nothing.
+fn plain(message: &str) -> String {
+    message.trim_end_matches(", expected nothing").to_owned()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::tables;
+    use std::path::Path;
+
+    #[track_caller]
+    fn says(text: &str, expected: &[&str]) {
+        let faults = tables::read(text, Path::new("p")).expect_err("no TOML");
+        let lines: Vec<String> = faults.iter().map(ToString::to_string).collect();
+        assert_eq!(lines, expected, "{text}");
+    }
+
+    #[test]
+    fn a_missing_quote_is_one_error_that_shows_the_line_to_write() {
+        for (line, expected) in [
+            ("path = public", "8: path: a string needs quotes: path = \"public\""),
+            ("path = ./public # a", "8: path: a string needs quotes: path = \"./public\""),
+            ("path = /srv/www", "8: path: a string needs quotes: path = \"/srv/www\""),
+            ("path = \"public", "15: path: the quote \" at the end of the string is missing"),
+            ("path = 'public", "15: path: the quote ' at the end of the string is missing"),
+            ("path = public\"", "8: path: a quote is missing: path = \"public\""),
+            ("path = “public”", "8: path: write straight quotes: path = \"public\""),
+            ("tls = :443", "7: tls: a string needs quotes: tls = \":443\""),
+            ("tls = 127.0.0.1:1", "7: tls: a string needs quotes: tls = \"127.0.0.1:1\""),
+            ("tls = [::1]:443", "7: tls: a string needs quotes: tls = \"[::1]:443\""),
+            ("hsts = 1y,preload", "8: hsts: a string needs quotes: hsts = \"1y,preload\""),
+            ("hosts = a, b", "9: hosts: a list has brackets: hosts = [\"a\", \"b\"]"),
+            ("watch = True", "9: watch: write true in small letters"),
+            ("path =", "7: path: the value is missing"),
+            ("grace = 0644", "9: grace: unexpected leading zero"),
+        ] {
+            says(&format!("{line}\n"), &[&format!("p:1:{expected}")]);
+        }
+    }
+
+    #[test]
+    fn each_value_of_a_list_is_looked_at() {
+        says(
+            "hosts = [a.test, b.test]\n",
+            &[
+                "p:1:10: hosts: a string needs quotes: \"a.test\"",
+                "p:1:18: hosts: a string needs quotes: \"b.test\"",
+            ],
+        );
+        says(
+            "hosts = [\n  \"a\",\n  b.test,\n]\n",
+            &["p:3:3: a string needs quotes: \"b.test\""],
+        );
+        says("hosts = [\"a\", b\"]\n", &["p:1:15: hosts: a quote is missing before b"]);
+        says(
+            "[[site]]\nhosts = [\"a\"\n[log]\n",
+            &["p:3:1: the list before this line is not closed; write ] after it"],
+        );
+    }
+
+    #[test]
+    fn headers_and_keys_say_how_they_are_written() {
+        for (text, expected) in [
+            ("[[site]\n", "1:8: the header of a table is not closed; write [[site]]"),
+            ("[server\n", "1:8: the header of a table is not closed; write [server]"),
+            ("path: \"a\"\n", "1:5: path: = is missing; write path = \"a\""),
+            ("path \"a\"\n", "1:6: path: = is missing; write path = \"a\""),
+            ("// a\n", "1:1: a comment begins with #, not with //"),
+            ("a = \"\\l\"\n", "1:7: \\ and this character mean nothing in double quotes; write \
+                              \\\\ for a backslash"),
+            ("a = 1\na = 2\n", "2:1: a is given twice in the same table; give it once"),
+            ("[site]\n[[site]]\n", "2:3: site is written in two ways; write [[site]] for each"),
+            ("[log]\n[log]\n", "2:2: [log] is given twice; write all its keys below one [log]"),
+            (
+                "path = \"a\" tls = 1\n",
+                "1:12: path: expected nothing more after the value; each key has a line of its own",
+            ),
+        ] {
+            says(text, &[&format!("p:{expected}")]);
+        }
+    }
+}

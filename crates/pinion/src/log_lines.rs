@@ -1,0 +1,15 @@
+//! Lines of a server that are no errors: the server goes on as it was asked to. An error begins
+//! with `pinion: ` and what went wrong.
+
+use pinion_engine::stderr;
+use std::fmt::Display;
+
+/// Logs something that an operator should look at.
+pub(crate) fn warning(text: impl Display) {
+    stderr::line(format_args!("pinion: warning: {text}"));
+}
+
+/// Logs something that an operator may want to know.
+pub(crate) fn note(text: impl Display) {
+    stderr::line(format_args!("pinion: note: {text}"));
+}

@@ -1,0 +1,206 @@
+//! What a start prints: what is served, where, and a URL that a browser of this machine can open.
+
+use super::kit::Kit;
+use super::listeners::{Bound, BoundQuic};
+use super::sites::LoadedSite;
+use crate::log_lines;
+use crate::terminal::{count, counted, size};
+use pinion_engine::residency;
+use pinion_engine::server::Io;
+use pinion_engine::stderr;
+use pinion_site::hosts::HostPattern;
+use std::net::{IpAddr, SocketAddr};
+
+/// Sites of a configuration that get a line of their own; a thousand lines would hide the others.
+const SITES_SHOWN_MAX: usize = 20;
+
+/// Hosts of a site that its line names.
+const HOSTS_SHOWN_MAX: usize = 3;
+
+/// What browsers of this machine can ask for.
+#[derive(Debug)]
+pub(super) enum Hosts {
+    /// Some site answers for every host that no other site names.
+    Every,
+    /// These alone; a request for any other host gets 421.
+    Named(Vec<String>),
+}
+
+impl Hosts {
+    /// Returns those of all sites; without any site, every request has the same response.
+    pub(super) fn of(sites: &[LoadedSite]) -> Self {
+        if sites.is_empty() || sites.iter().any(|site| site.hosts().is_empty()) {
+            return Self::Every;
+        }
+        let names = sites.iter().flat_map(LoadedSite::hosts).map(HostPattern::to_string);
+        Self::Named(names.filter(|name| !name.starts_with('*')).collect())
+    }
+}
+
+/// Prints what is served, by how many workers, and what it may take.
+pub(super) fn print_start(kit: &Kit) {
+    let Kit { what, settings, config, sites, io, workers, capacity, .. } = kit;
+    if let Some(asked) = capacity.asked {
+        log_lines::warning(format_args!(
+            "--max-connections {asked}: the limit on open files allows {}; raise it (ulimit -n) or \
+             ask for less",
+            capacity.connections
+        ));
+    }
+    let bound_bytes = capacity.bound_bytes(*workers, *io);
+    let io = match io {
+        Io::Epoll => "epoll",
+        Io::Uring => "io_uring",
+    };
+    stderr::line(format_args!(
+        "pinion {}: {what}, {} on {io}, at most {} connections and {} beside the archive",
+        env!("CARGO_PKG_VERSION"),
+        counted(*workers as u64, "worker"),
+        count(capacity.connections),
+        size(bound_bytes),
+    ));
+    if capacity.script_bytes > 0 {
+        stderr::line(format_args!(
+            "uploads take at most {} in {} files of {} (--upload-space)",
+            size(settings.upload_space_bytes),
+            count(capacity.upload_files),
+            std::env::temp_dir().display(),
+        ));
+    }
+    if config.is_some() {
+        print_sites(sites);
+    }
+}
+
+/// Prints a line for each site of a configuration.
+fn print_sites(sites: &[LoadedSite]) {
+    let is_alone = sites.len() == 1;
+    for site in sites.iter().take(SITES_SHOWN_MAX) {
+        let hosts = hosts_in_words(site.hosts(), is_alone);
+        stderr::line(format_args!("site {} for {hosts}", site.in_words()));
+    }
+    if let Some(more @ 1..) = sites.len().checked_sub(SITES_SHOWN_MAX) {
+        stderr::line(format_args!("and {} more", counted(more as u64, "site")));
+    }
+}
+
+fn hosts_in_words(hosts: &[HostPattern], is_alone: bool) -> String {
+    if hosts.is_empty() {
+        return if is_alone { "every host" } else { "every other host" }.to_owned();
+    }
+    let names: Vec<String> =
+        hosts.iter().take(HOSTS_SHOWN_MAX).map(HostPattern::to_string).collect();
+    match hosts.len().checked_sub(HOSTS_SHOWN_MAX) {
+        None | Some(0) => names.join(", "),
+        Some(more) => format!("{} and {} more", names.join(", "), count(more as u64)),
+    }
+}
+
+/// Returns the URLs of all listeners.
+pub(super) fn urls(listeners: &[Bound], quic: &[BoundQuic]) -> Vec<String> {
+    let urls = listeners.iter().map(|bound| bound.url.clone());
+    urls.chain(quic.iter().map(|bound| bound.url.clone())).collect()
+}
+
+/// Prints the listeners, and the last line of a start: everything runs, and clients are served.
+/// Between the two, memory that building a folder has left behind is given back.
+pub(super) fn print_ready(urls: &[String], hosts: &Hosts, has_built: bool) {
+    for url in urls {
+        stderr::line(format_args!("listening {url}"));
+    }
+    if let Some(url) = urls.iter().find_map(|url| local_url(url, hosts)) {
+        stderr::line(format_args!("open {url}"));
+    }
+    if has_built {
+        // The workers serve already, so that the first clients do not wait for it.
+        residency::release_code();
+    }
+    stderr::line(format_args!("ready"));
+}
+
+/// Returns the URL by which a browser of this machine gets a page of a listener: one that listens
+/// on every address or on the loopback interface, with a host that a site answers for.
+fn local_url(url: &str, hosts: &Hosts) -> Option<String> {
+    let (scheme, rest) = url.split_once("://")?;
+    let (authority, path) = rest.split_once('/')?;
+    let address: SocketAddr = authority.parse().ok()?;
+    // What stands behind the path says that a listener speaks QUIC alone.
+    if !path.is_empty() {
+        return None;
+    }
+    let host = local_host(address.ip(), hosts)?;
+    Some(match (scheme, address.port()) {
+        ("http", 80) | ("https", 443) => format!("{scheme}://{host}/"),
+        (_, port) => format!("{scheme}://{host}:{port}/"),
+    })
+}
+
+/// Returns a host that a site answers for and that leads to an address of this machine, if there is
+/// one: `localhost` and its like, or, where the server listens on every address, the first host.
+fn local_host(address: IpAddr, hosts: &Hosts) -> Option<&str> {
+    let is_every = address.is_unspecified();
+    if !is_every && !address.is_loopback() {
+        return None;
+    }
+    let Hosts::Named(names) = hosts else { return Some("localhost") };
+    let is_local = |name: &&String| match name.trim_matches(['[', ']']).parse::<IpAddr>() {
+        Ok(ip) => ip == address || is_every && ip.is_loopback(),
+        Err(_) => *name == "localhost" || name.ends_with(".localhost"),
+    };
+    let first = names.first().filter(|_| is_every);
+    names.iter().find(is_local).or(first).map(String::as_str)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn named(names: &[&str]) -> Hosts {
+        Hosts::Named(names.iter().map(|name| (*name).to_owned()).collect())
+    }
+
+    #[test]
+    fn a_local_url_is_one_that_a_browser_of_this_machine_can_open() {
+        for (url, expected) in [
+            ("http://127.0.0.1:8080/", Some("http://localhost:8080/")),
+            ("http://0.0.0.0:8080/", Some("http://localhost:8080/")),
+            ("http://[::]:80/", Some("http://localhost/")),
+            ("https://[::1]:443/", Some("https://localhost/")),
+            ("https://127.0.0.1:80/", Some("https://localhost:80/")),
+            ("http://192.0.2.1:80/", None),
+            ("https://[::]:443/ (HTTP/3)", None),
+            ("unix:/run/pinion.sock", None),
+        ] {
+            assert_eq!(local_url(url, &Hosts::Every).as_deref(), expected, "{url}");
+        }
+    }
+
+    /// A request for another host gets 421.
+    #[test]
+    fn a_local_url_has_a_host_that_a_site_answers_for() {
+        let (every, loopback) = ("http://[::]:8080/", "http://127.0.0.1:8080/");
+        for (url, names, expected) in [
+            (every, &["a.test", "b.test"][..], Some("http://a.test:8080/")),
+            (loopback, &["a.test", "b.test"], None),
+            (loopback, &["a.test", "localhost"], Some("http://localhost:8080/")),
+            (every, &["a.test", "b.localhost"], Some("http://b.localhost:8080/")),
+            (loopback, &["127.0.0.1"], Some("http://127.0.0.1:8080/")),
+            (every, &["a.test", "[::1]"], Some("http://[::1]:8080/")),
+            (loopback, &["[::1]"], None),
+            (every, &[], None),
+        ] {
+            assert_eq!(local_url(url, &named(names)).as_deref(), expected, "{url} {names:?}");
+        }
+    }
+
+    #[test]
+    fn the_first_hosts_of_a_site_are_named() {
+        let hosts = |names: &[&str]| -> Vec<HostPattern> {
+            names.iter().map(|name| HostPattern::parse(name).expect("a host")).collect()
+        };
+        assert_eq!(hosts_in_words(&[], true), "every host");
+        assert_eq!(hosts_in_words(&[], false), "every other host");
+        assert_eq!(hosts_in_words(&hosts(&["a", "*.a", "b"]), false), "a, *.a, b");
+        assert_eq!(hosts_in_words(&hosts(&["a", "b", "c", "d"]), false), "a, b, c and 1 more");
+    }
+}
