@@ -50,6 +50,32 @@ fn a_start_shows_what_is_served_and_where_to_look_at_it() {
     server.stop();
 }
 
+/// A request for a host that no site names gets 421.
+#[test]
+fn the_url_to_open_has_a_host_of_a_site() {
+    let files = Folder::with("start-hosts", [("site/index.html", "home")]);
+    for (hosts, opens) in [("\"a.test\"", false), ("\"a.test\", \"localhost\"", true)] {
+        files.write(
+            "pinion.toml",
+            format!(
+                "[[listen]]\naddress = \"127.0.0.1:0\"\n\
+                 [[site]]\npath = \"site\"\nhosts = [{hosts}]\n"
+            ),
+        );
+        let server = Start::configured(&files.join("pinion.toml")).start();
+        server.wait_for_line(0, |line| line == "ready");
+        let lines = server.lines();
+        let is_of_site = |line: &String| {
+            line.starts_with("site ") && line.contains(" paths, snapshot) for a.test")
+        };
+        assert!(lines.iter().any(is_of_site), "{lines:?}");
+        let url = format!("open http://localhost:{}/", server.address().port());
+        let opened: Vec<&String> = lines.iter().filter(|line| line.starts_with("open ")).collect();
+        assert_eq!(opened, if opens { vec![&url] } else { vec![] });
+        server.stop();
+    }
+}
+
 #[test]
 fn a_start_shows_what_is_left_out() {
     let site = Folder::with("start", [("index.html", "home")]);

@@ -96,6 +96,70 @@ fn what_has_no_effect_is_told_once() {
     }
 }
 
+/// The certificate is in a table of its own, which has a place as every other one.
+#[test]
+fn a_certificate_without_a_listener_is_named_where_it_is_written() {
+    let folder = Folder::with_site();
+    folder.write("pinion.toml", "[[site]]\npath = \"site\"\n[[certificate]]\ncert = \"a.pem\"\n");
+    says(
+        &folder,
+        &[
+            "pinion.toml:4:8: [[certificate]] cert has no effect without [[listen]] tls or \
+             [[listen]] quic; add it",
+            "pinion.toml:4:8: cert: a.pem: cannot be read: No such file or directory",
+        ],
+    );
+}
+
+/// What is meant is clear, so that nothing else is said to be missing.
+#[test]
+fn a_site_in_single_brackets_is_one_error() {
+    let folder = Folder::with_site();
+    let several = "of which there can be several";
+    for (text, expected) in [
+        ("[site]\npath = \"site\"\n", format!("1:2: write [[site]] instead of [site]: a table {several}")),
+        ("[[sites]]\npath = \"site\"\n", "1:3: unknown table sites; did you mean [[site]]?".to_owned()),
+        ("site = \"site\"\n", "1:1: site is a table; write [[site]], and its keys below".to_owned()),
+    ] {
+        folder.write("pinion.toml", text);
+        says(&folder, &[&format!("pinion.toml:{expected}")]);
+    }
+}
+
+#[test]
+fn a_start_that_fails_ends_with_a_line_that_says_so() {
+    let folder = Folder::with_site();
+    folder.write("pinion.toml", "[[site]]\npath = \"site\"\nwokers = 1\nrule = \"a\"\n");
+    let wrong = run(&folder, "serve");
+    assert_eq!((wrong.code, wrong.stderr.lines().count()), (2, 3), "{}", wrong.stderr);
+    let last = wrong.stderr.lines().last();
+    assert_eq!(last, Some("pinion: cannot start: 2 errors in pinion.toml"));
+    folder.write("site/_redirects", "/b c\n");
+    let wrong = run(&folder, "serve site --listen 127.0.0.1:0");
+    let last = wrong.stderr.lines().last();
+    let expected = "pinion: cannot start: nothing was built because of 1 error in rules files";
+    assert_eq!((wrong.code, last), (2, Some(expected)), "{}", wrong.stderr);
+}
+
+#[test]
+fn an_address_in_use_is_named_where_it_is_written() {
+    let folder = Folder::with_site();
+    let server = Server::start(&folder, "site");
+    let address = server.address();
+    let (_, port) = address.rsplit_once(':').expect("a port");
+    let listen = format!("[[listen]]\naddress = \"{address}\"\n");
+    folder.write("pinion.toml", format!("[[site]]\npath = \"site\"\n{listen}"));
+    let used = format!(
+        "cannot listen on {address}: another program listens there already, `ss -ltnp 'sport = \
+         :{port}'` shows which one; stop it or choose another address"
+    );
+    let of_file = format!("pinion: cannot start: pinion.toml:4:11: address: {used} there\n");
+    run(&folder, "serve").refused(1, &of_file);
+    // A flag takes the place of the listeners of the file.
+    let of_flag = format!("pinion: cannot start: {used} with --listen\n");
+    run(&folder, &format!("serve --listen {address}")).refused(1, &of_flag);
+}
+
 #[test]
 fn a_listener_has_something_to_speak_and_a_port_to_speak_at() {
     let folder = Folder::with_site();
@@ -332,6 +396,9 @@ fn flags_stand_above_the_file() {
     assert_eq!(answer.field("Server"), Some("file"));
     let start = server.start.join("\n");
     assert!(start.contains("conf/pinion.toml with 1 site, 2 workers"), "{start}");
+    let of_site = server.start.iter().find(|line| line.starts_with("site conf/../site ("));
+    let of_site = of_site.unwrap_or_else(|| panic!("no line of the site: {start}"));
+    assert!(of_site.ends_with(" paths, snapshot) for every host"), "{of_site}");
     assert_eq!(server.stop().0, Some(0));
     // A path of the file is below its folder, a flag's below the current one.
     let server = Server::start_with(&folder, "conf/pinion.toml --server-name flag", 1);
