@@ -135,9 +135,8 @@ pub(crate) fn examine_folder(
                 return Err(vec![Fault::of(folder, failure.reason().unwrap_or_default())]);
             }
             let shown = |text: &dyn Display| format!("{}: {text}", folder.display());
-            let left_out = examined.problems.iter().map(|problem| {
-                shown(&format_args!("left out {problem}"))
-            });
+            let left_out =
+                examined.problems.iter().map(|problem| shown(&format_args!("left out {problem}")));
             let warnings = examined.warnings.iter().map(|warning| shown(warning));
             let warnings = left_out.chain(warnings).collect();
             let notes = notes::of_examined(&examined);

@@ -14,6 +14,8 @@ const TYPOGRAPHIC: [char; 6] = ['“', '”', '„', '‘', '’', '«'];
 pub(crate) fn findings(text: &str, errors: &[Finding]) -> Vec<Finding> {
     let mut findings: Vec<Finding> = Vec::new();
     let mut explained = None;
+    let mut errors: Vec<&Finding> = errors.iter().collect();
+    errors.sort_by_key(|(at, _)| *at);
     for (at, message) in errors {
         let at = if text.is_char_boundary(*at) { *at } else { text.len() };
         let line = Line::at(text, at);
@@ -132,7 +134,10 @@ impl<'t> Line<'t> {
         let is_end = at == self.start + self.text.len();
         let item = self.item(at);
         if is_end && message.starts_with("invalid basic string") {
-            return ((at, format!("{key}: the quote \" at the end of the string is missing")), true);
+            return (
+                (at, format!("{key}: the quote \" at the end of the string is missing")),
+                true,
+            );
         }
         if is_end && message.starts_with("invalid literal string") {
             return ((at, format!("{key}: the quote ' at the end of the string is missing")), true);
@@ -259,10 +264,7 @@ mod tests {
                 "p:1:18: hosts: a string needs quotes: \"b.test\"",
             ],
         );
-        says(
-            "hosts = [\n  \"a\",\n  b.test,\n]\n",
-            &["p:3:3: a string needs quotes: \"b.test\""],
-        );
+        says("hosts = [\n  \"a\",\n  b.test,\n]\n", &["p:3:3: a string needs quotes: \"b.test\""]);
         says("hosts = [\"a\", b\"]\n", &["p:1:15: hosts: a quote is missing before b"]);
         says(
             "[[site]]\nhosts = [\"a\"\n[log]\n",
@@ -278,8 +280,11 @@ mod tests {
             ("path: \"a\"\n", "1:5: path: = is missing; write path = \"a\""),
             ("path \"a\"\n", "1:6: path: = is missing; write path = \"a\""),
             ("// a\n", "1:1: a comment begins with #, not with //"),
-            ("a = \"\\l\"\n", "1:7: \\ and this character mean nothing in double quotes; write \
-                              \\\\ for a backslash"),
+            (
+                "a = \"\\l\"\n",
+                "1:7: \\ and this character mean nothing in double quotes; write \
+                              \\\\ for a backslash",
+            ),
             ("a = 1\na = 2\n", "2:1: a is given twice in the same table; give it once"),
             ("[site]\n[[site]]\n", "2:3: site is written in two ways; write [[site]] for each"),
             ("[log]\n[log]\n", "2:2: [log] is given twice; write all its keys below one [log]"),

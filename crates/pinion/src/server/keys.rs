@@ -3,10 +3,10 @@
 
 use super::quic_keys;
 use crate::failure::Failure;
+use crate::log_lines;
 use crate::settings::{ListenKind, Serve};
 use anyhow::anyhow;
 use pinion_engine::quic::config::QuicKeys;
-use crate::log_lines;
 use pinion_engine::tls::tickets::Tickets;
 use std::path::Path;
 use std::sync::Arc;

@@ -189,7 +189,7 @@ fn no_such_family(error: &io::Error) -> bool {
 fn cannot_listen(listen: &Listen, error: &io::Error) -> Failure {
     let Listen { address, kind, position, .. } = listen;
     let (before, place) = match position {
-        Some(_) => (format!("{}: ", listen.origin()), "there".to_owned()),
+        Some(_) => (format!("{}: ", listen.origin()), "in this line".to_owned()),
         None => (String::new(), format!("with {}", listen.origin())),
     };
     let why = match (error.kind(), address.port()) {
@@ -218,7 +218,9 @@ fn cannot_listen(listen: &Listen, error: &io::Error) -> Failure {
             program()
         ),
         (io::ErrorKind::NotFound, _) => {
-            format!("the folder of the socket does not exist; create it or choose another path {place}")
+            format!(
+                "the folder of the socket does not exist; create it or choose another path {place}"
+            )
         }
         _ => without_number(&error.to_string()),
     };
@@ -366,7 +368,7 @@ mod tests {
                 assert!(flag.starts_with("cannot listen on "), "{flag}");
                 assert!(flag.ends_with(" with --listen"), "{flag}");
                 let begin = format!("a.toml:5:11: address: cannot listen on {text}: ");
-                assert!(file.starts_with(&begin) && file.ends_with(" there"), "{file}");
+                assert!(file.starts_with(&begin) && file.ends_with(" in this line"), "{file}");
             }
         }
     }

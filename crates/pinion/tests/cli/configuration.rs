@@ -13,6 +13,16 @@ fn says(folder: &Folder, lines: &[&str]) {
     assert_eq!((run.code, run.stderr.as_str()), (2, ""));
 }
 
+/// A server does not start for one error in its configuration, and says so.
+#[track_caller]
+fn does_not_start(folder: &Folder, hint: &str) {
+    let run = run(folder, "serve");
+    let lines: Vec<&str> = run.stderr.lines().collect();
+    let [error, last] = lines[..] else { panic!("{}", run.stderr) };
+    assert!(error.contains(hint), "{error}");
+    assert_eq!((run.code, last), (2, "pinion: cannot start: 1 error in pinion.toml"));
+}
+
 #[test]
 fn everything_that_is_wrong_is_a_line_with_its_place() {
     let folder = Folder::with_site();
@@ -117,9 +127,18 @@ fn a_site_in_single_brackets_is_one_error() {
     let folder = Folder::with_site();
     let several = "of which there can be several";
     for (text, expected) in [
-        ("[site]\npath = \"site\"\n", format!("1:2: write [[site]] instead of [site]: a table {several}")),
-        ("[[sites]]\npath = \"site\"\n", "1:3: unknown table sites; did you mean [[site]]?".to_owned()),
-        ("site = \"site\"\n", "1:1: site is a table; write [[site]], and its keys below".to_owned()),
+        (
+            "[site]\npath = \"site\"\n",
+            format!("1:2: write [[site]] instead of [site]: a table {several}"),
+        ),
+        (
+            "[[sites]]\npath = \"site\"\n",
+            "1:3: unknown table sites; did you mean [[site]]?".to_owned(),
+        ),
+        (
+            "site = \"site\"\n",
+            "1:1: site is a table; write [[site]], and its keys below".to_owned(),
+        ),
     ] {
         folder.write("pinion.toml", text);
         says(&folder, &[&format!("pinion.toml:{expected}")]);
@@ -153,7 +172,7 @@ fn an_address_in_use_is_named_where_it_is_written() {
         "cannot listen on {address}: another program listens there already, `ss -ltnp 'sport = \
          :{port}'` shows which one; stop it or choose another address"
     );
-    let of_file = format!("pinion: cannot start: pinion.toml:4:11: address: {used} there\n");
+    let of_file = format!("pinion: cannot start: pinion.toml:4:11: address: {used} in this line\n");
     run(&folder, "serve").refused(1, &of_file);
     // A flag takes the place of the listeners of the file.
     let of_flag = format!("pinion: cannot start: {used} with --listen\n");
@@ -424,11 +443,11 @@ fn cache_control_is_a_value_or_switched_off() {
     assert_eq!(got("\"no-cache\"", "--no-cache-control"), None);
     folder.write("pinion.toml", "[[site]]\npath = \"site\"\ncache-control = 5\n");
     let hint = "cache-control: a string (visible ASCII), true or false is needed, not a number";
-    run(&folder, "serve").refused(2, hint);
+    does_not_start(&folder, hint);
     build_site(&folder);
     folder.write("pinion.toml", "[[site]]\npath = \"site.pinion\"\ncache-control = false\n");
     let hint = "pinion.toml:3:17: cache-control: has no effect on an archive";
-    run(&folder, "serve").refused(2, hint);
+    does_not_start(&folder, hint);
 }
 
 #[test]
@@ -447,11 +466,11 @@ fn what_means_nothing_for_an_archive_is_wrong_in_a_file_too() {
     build_site(&folder);
     folder.write("pinion.toml", "[[site]]\npath = \"site.pinion\"\nsecurity-headers = false\n");
     let hint = "pinion.toml:3:20: security-headers: has no effect on an archive";
-    run(&folder, "serve").refused(2, hint);
+    does_not_start(&folder, hint);
     folder.write("pinion.toml", "[[site]]\npath = \"site.pinion\"\n");
     run(&folder, "serve --codings br").refused(2, "every site of pinion.toml is an archive");
     folder.write("pinion.toml", "[[site]]\npath = \"site\"\n[log]\nformat = \"json\"\n");
-    run(&folder, "serve").refused(2, "pinion.toml:4:10: format: has no effect without access");
+    does_not_start(&folder, "pinion.toml:4:10: format: has no effect without access");
 }
 
 #[test]
