@@ -85,13 +85,15 @@ impl Reader<'_> {
         let source = Source::open(&self.source.join(file)).map_err(told)?;
         let bytes = source.stamp().bytes;
         if bytes > CODE_FILE_MAX_BYTES {
-            return Err(format!("more than {CODE_FILE_MAX_BYTES} bytes, the limit of code"));
+            return Err(format!(
+                "larger than {CODE_FILE_MAX_BYTES} bytes, the limit of a Lua file"
+            ));
         }
         self.bytes += bytes;
         // The archive counts the paths too.
         if self.bytes > CODE_SECTION_MAX_BYTES {
             let limit = CODE_SECTION_MAX_BYTES;
-            return Err(format!("with it all code is more than {limit} bytes, the limit"));
+            return Err(format!("with it all code is larger than {limit} bytes, the limit"));
         }
         source.read().map_err(told)
     }
@@ -99,7 +101,7 @@ impl Reader<'_> {
     /// Compiles a page, and reads what else it is made of.
     fn prove(&mut self, page: &CodeFile) {
         let Ok(path) = std::str::from_utf8(&page.path) else {
-            let what = "a page needs a name in UTF-8".to_owned();
+            let what = "the name of a page has to be UTF-8; rename it".to_owned();
             return self.errors.push(CodeError { file: page.relative(), line: None, what });
         };
         loop {

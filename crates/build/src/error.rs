@@ -13,7 +13,7 @@ use crate::shape::{Shape, Walls};
 #[derive(Debug, thiserror::Error)]
 pub enum BuildError {
     /// The source is not a folder that can be read.
-    #[error("{}", source_line(path, error))]
+    #[error("cannot read the folder {}: {error}", Shown(path))]
     Source {
         /// The folder.
         path: PathBuf,
@@ -33,13 +33,13 @@ pub enum BuildError {
     #[error("{}", code_line(.0))]
     Code(Vec<CodeError>),
     /// The file for [`Options::single_page`](crate::Options::single_page) is not in the site.
-    #[error("{0:?} is no file of the site")]
+    #[error("the site has no file {0:?}; give its path below the folder, such as index.html")]
     SinglePage(String),
     /// What has the name of the folder for the content of a dynamic site cannot be entered, or is
     /// left out. What lies beside it is never published in its place.
     #[error(
-        "public_html is excluded or cannot be entered, and a dynamic site publishes what is in it \
-         alone; make it a folder that can be read, or give it another name"
+        "public_html is excluded or cannot be read as a folder, and a site with main.lua or pages \
+         publishes only what is in it; make it a readable folder, or rename it"
     )]
     ContentFolder,
     /// [`Options::follows`](crate::Options::follows): the folder has lost its code, its main script
@@ -52,13 +52,16 @@ pub enum BuildError {
         now: Walls,
     },
     /// More names than [`FILES_MAX`](crate::limits::FILES_MAX).
-    #[error("more than {} files and folders", crate::limits::FILES_MAX)]
+    #[error(
+        "more than {} files and folders, the limit of a site; leave folders out with --exclude",
+        crate::limits::FILES_MAX
+    )]
     TooManyFiles,
     /// Links lead to the same folders by more paths than
     /// [`REPEATED_FOLDERS_MAX`](crate::limits::REPEATED_FOLDERS_MAX); this is one of them.
     #[error(
-        "{}: links lead to the same folders by more than {} paths; take some out, or --exclude \
-         them",
+        "{}: symbolic links lead to the same folders by more than {} paths, the limit; remove some \
+         of them, or leave them out with --exclude",
         Shown(.0), crate::limits::REPEATED_FOLDERS_MAX
     )]
     RepeatedFolders(PathBuf),
@@ -71,7 +74,7 @@ pub enum BuildError {
         what: String,
     },
     /// A field value with a line break or another forbidden character.
-    #[error("{field}: {value:?} is not a field value")]
+    #[error("{field}: {value:?} is not a header value; use visible ASCII characters and spaces")]
     FieldValue {
         /// The field's name.
         field: &'static str,
@@ -82,7 +85,7 @@ pub enum BuildError {
     #[error("cannot write the archive: {0}")]
     Archive(#[from] WriteError),
     /// The archive's file cannot be made, or not be given its name.
-    #[error("{}: {error}", Shown(path))]
+    #[error("cannot write {}: {error}", Shown(path))]
     Output {
         /// The archive.
         path: PathBuf,
@@ -98,7 +101,7 @@ pub enum BuildError {
         by: Occupant,
     },
     /// An archive of an earlier release is damaged.
-    #[error("{}: {damage}; build without it", Shown(path))]
+    #[error("{} is damaged: {damage}; build without --previous for it", Shown(path))]
     Previous {
         /// The archive.
         path: PathBuf,
@@ -197,7 +200,7 @@ impl fmt::Display for Occupant {
         f.write_str(match self {
             Occupant::Device => "a device",
             Occupant::Folder => "a folder",
-            Occupant::OtherFile => "a file that is no archive",
+            Occupant::OtherFile => "a file that is not an archive",
             Occupant::Pipe => "a named pipe",
             Occupant::Socket => "a socket",
         })
@@ -207,17 +210,26 @@ impl fmt::Display for Occupant {
 impl fmt::Display for Reason {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Reason::DanglingLink => f.write_str("dangling link"),
-            Reason::CircularLink => f.write_str("link that leads back to itself"),
-            Reason::Socket => f.write_str("a socket"),
-            Reason::Pipe => f.write_str("a named pipe"),
-            Reason::Device => f.write_str("a device"),
-            Reason::Changed => f.write_str("changed while it was read"),
+            Reason::DanglingLink => f.write_str("broken symbolic link"),
+            Reason::CircularLink => f.write_str("symbolic link that leads back to itself"),
+            Reason::Socket => f.write_str("a socket, not a file"),
+            Reason::Pipe => f.write_str("a named pipe, not a file"),
+            Reason::Device => f.write_str("a device, not a file"),
+            Reason::Changed => f.write_str("changed while it was read; build again"),
             Reason::TooLargeToDecode => f.write_str(
-                "more than 128 MiB when it is decoded as _headers says; decode it in the folder",
+                "larger than 128 MiB after decoding its Content-Encoding of _headers; put the \
+                 decoded file into the folder, and remove that header",
             ),
-            Reason::WrongSize => f.write_str("more or less content than its size says"),
-            Reason::Unreadable(error) => f.write_str(&without_number(error)),
+            Reason::WrongSize => {
+                f.write_str("its content is longer or shorter than its size, as below /proc")
+            }
+            Reason::Unreadable(error) => {
+                write!(f, "cannot be read: {}", without_number(error))?;
+                match error.kind() {
+                    io::ErrorKind::PermissionDenied => f.write_str("; change its permissions"),
+                    _ => Ok(()),
+                }
+            }
         }
     }
 }
@@ -249,18 +261,17 @@ pub(crate) fn without_number(error: &io::Error) -> String {
 
 fn lost_line(before: Walls, now: Walls) -> &'static str {
     if now.shape.may_follow(before.shape) {
-        return "main.lua is gone from where it was, or empty, and with it the routes and the \
-                middleware of the site; put it back, or restart the server to have the \
-                site served without it";
+        return "main.lua was removed or is empty, and with it the routes and the middleware of \
+                the site; restore it, or restart the server to serve the site without it";
     }
     match before.shape {
         Shape::DynamicBeside => {
-            "public_html or the code of the site is gone, and without it what lies beside would \
-             be published; put it back, or restart the server to have the folder served as it is"
+            "public_html or the code of the site was removed, and without it the files beside it \
+             would be published; restore it, or restart the server to serve the whole folder"
         }
         _ => {
-            "main.lua and all pages are gone, and without them the folder is a static site; put \
-             them back, or restart the server to have it served as one"
+            "main.lua and all pages with code were removed, and without them the folder is a \
+             static site; restore them, or restart the server to serve it as a static site"
         }
     }
 }
@@ -309,14 +320,16 @@ mod tests {
     fn a_name_cannot_break_the_line() {
         let path = OsStr::from_bytes(b"a\n\x1b[31m \xc3\xbc \xff.html").into();
         let problem = Problem { path, reason: Reason::Pipe };
-        assert_eq!(problem.to_string(), "a\\n\\u{1b}[31m \u{fc} \u{fffd}.html: a named pipe");
+        let expected = "a\\n\\u{1b}[31m \u{fc} \u{fffd}.html: a named pipe, not a file";
+        assert_eq!(problem.to_string(), expected);
     }
 
     #[test]
     fn the_number_of_an_error_is_not_told() {
         let denied = Reason::Unreadable(rustix::io::Errno::ACCESS.into());
-        assert_eq!(denied.to_string(), "Permission denied");
+        let expected = "cannot be read: Permission denied; change its permissions";
+        assert_eq!(denied.to_string(), expected);
         let own = Reason::Unreadable(io::Error::other("a (os error 5) of our own"));
-        assert_eq!(own.to_string(), "a (os error 5) of our own");
+        assert_eq!(own.to_string(), "cannot be read: a (os error 5) of our own");
     }
 }

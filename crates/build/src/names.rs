@@ -241,7 +241,7 @@ pub(crate) fn glob_of(pattern: &str) -> Result<Glob, String> {
     GlobBuilder::new(below.strip_prefix('/').unwrap_or(below))
         .literal_separator(true)
         .build()
-        .map_err(|error| format!("{pattern:?}: {}", error.kind()))
+        .map_err(|error| format!("{pattern:?} is not a pattern: {}", error.kind()))
 }
 
 fn set_of(patterns: Vec<(String, Glob)>) -> Result<Patterns, String> {

@@ -107,7 +107,9 @@ pub(crate) fn published<T, E: From<BuildError>>(
         remove_left_drafts(&stamps);
     }
     let draft = Draft::create(out).map_err(|error| match error.kind() {
-        io::ErrorKind::NotFound => place.cannot(io::Error::new(error.kind(), "no such folder")),
+        io::ErrorKind::NotFound => {
+            place.cannot(io::Error::new(error.kind(), "no such folder; create it first"))
+        }
         _ => place.cannot(error),
     })?;
     let result = write(draft.file(), out)?;

@@ -174,7 +174,7 @@ fn loop_error(rule: &Redirect) -> RuleError {
         file: rule.file.to_path_buf(),
         line: rule.line,
         column: rule.target_column,
-        expected: "another target: this one leads back to the rule".to_owned(),
+        expected: "another target: this one leads back to the same rule".to_owned(),
     }
 }
 

@@ -227,7 +227,7 @@ pub enum RuleDoubt {
     FileFirst,
     /// What it is to send is not in the site.
     Missing,
-    /// Who follows it is led to it again.
+    /// Its target leads back to it, directly or by other redirects.
     Around,
     /// Its pattern names a host.
     OtherHost,
@@ -256,7 +256,7 @@ pub struct Slow {
 impl fmt::Display for Shadowed {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let (url, file, by) = (Shown(&self.url), Shown(&self.file), Shown(&self.by));
-        write!(f, "{url} is answered by {by}, not by {file}")
+        write!(f, "{url} is served from {by}, not from {file}")
     }
 }
 
@@ -264,74 +264,167 @@ impl fmt::Display for Warning {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let (path, what) = match self {
             Warning::NotReused(path, why) => {
-                return write!(f, "{}: nothing is reused of it: {why}", Shown(path));
+                return write!(f, "{}: nothing is reused from it: {why}", Shown(path));
             }
             Warning::NoStamps => {
                 return f.write_str(
-                    "the file of fingerprints cannot be written; the next build reads every file",
+                    "cannot write the file of fingerprints beside the archive (.NAME.stat); the \
+                     next build reads every file",
                 );
             }
+            Warning::UnusedCodings(pattern) => return unused(f, "codings-for", pattern, CODINGS),
+            Warning::UnusedExclude(pattern) => return unused(f, "exclude", pattern, EXCLUDED),
+            Warning::UnusedImmutable(pattern) => return unused(f, "immutable", pattern, NO_FILE),
+            Warning::UnusedInclude(pattern) => return unused(f, "include", pattern, INCLUDED),
+            Warning::UnusedPrevious(pattern) => return unused(f, "previous-for", pattern, KEPT),
             Warning::NotInCoding(path) => {
-                (path, "not in the Content-Encoding of its rule, sent as it is")
+                (path, "not compressed as its Content-Encoding in _headers says, sent unchanged")
             }
-            Warning::UnusedCodings(pattern) => (pattern, "has codings of its own, but no file"),
-            Warning::Archive(path) => (path, "an archive, public now; --exclude leaves it out"),
+            Warning::Archive(path) => (path, "an archive is published; --exclude leaves it out"),
             Warning::BehindPage { file, page } => {
                 let (file, page) = (Shown(file), Shown(page));
-                return write!(f, "{file}: not sent for its clean URL, {page} answers first");
+                return write!(
+                    f,
+                    "{file}: its clean URL is the one of the page {page}, which wins"
+                );
             }
-            Warning::CodeAmongFiles(path) => (path, "left out, nothing below static/ is code"),
+            Warning::CodeAmongFiles(path) => {
+                (path, "left out: it is named as code, and static/ is for files only; move it")
+            }
             Warning::PageBelowStatic(path) => {
-                (path, "a page although it is below static/; with --compat 80s it is a file")
+                (path, "run as a page although it is below static/; --compat 80s makes it a file")
             }
-            Warning::CopyOfCode(path) => (path, "left out, its name is that of a copy of code"),
-            Warning::SecondMain(path) => (path, "not run, the main.lua beside public_html is"),
-            Warning::FolderLoop(path) => (path, "a link to a folder above it, not followed"),
-            Warning::FromTheFuture(path) => (path, "modified in the future, no Last-Modified"),
-            Warning::TooLargeToEncode(path) => (path, "too large to encode, stored as it is"),
-            Warning::UnusedExclude(pattern) => (pattern, "excluded, but nothing has that name"),
-            Warning::UnusedInclude(pattern) => {
-                (pattern, "included, but nothing that is left out by its name has that name")
+            Warning::CopyOfCode(path) => {
+                (path, "left out: its name is that of a copy of code; rename it to publish it")
             }
-            Warning::UnusedImmutable(pattern) => (pattern, "immutable, but no file has that name"),
-            Warning::UnusedPrevious(pattern) => (pattern, "kept, but no earlier archive has it"),
-            Warning::NotFoundTooDeep(path) => (path, "too deep for a not-found page"),
-            Warning::ErrorPageTooLarge(path) => (path, "more than 32 KiB, not used for errors"),
-            Warning::ErrorPageUnused(path) => (path, "not used, no answer has that status"),
-            Warning::SecondFallback(path) => (path, "not used, its folder has a page before it"),
+            Warning::SecondMain(path) => {
+                (path, "not run: the main.lua beside public_html is the one of the site")
+            }
+            Warning::FolderLoop(path) => {
+                (path, "not followed: a symbolic link to a folder that contains it")
+            }
+            Warning::FromTheFuture(path) => {
+                (path, "sent without Last-Modified: it was modified in the future")
+            }
+            Warning::TooLargeToEncode(path) => {
+                (path, "stored uncompressed: it is larger than 128 MiB")
+            }
+            Warning::NotFoundTooDeep(path) => {
+                (path, "not used for missing pages: it is more than 63 folders deep")
+            }
+            Warning::ErrorPageTooLarge(path) => {
+                (path, "not used: a page for errors may have at most 32 KiB")
+            }
+            Warning::ErrorPageUnused(path) => {
+                (path, "not used: the server sends no response with this status")
+            }
+            Warning::SecondFallback(path) => {
+                (path, "not used: its folder has another page for the same errors")
+            }
             Warning::CoveredFallback { page, file, line } => {
                 let (page, file) = (Shown(page), Shown(file));
-                return write!(f, "{page}: not used, {file}:{line} answers for its whole folder");
+                return write!(f, "{page}: not used: the rule {file}:{line} matches first");
             }
-            Warning::HeadersBelowRoot(path) => (path, "not read, only the root's _headers is"),
+            Warning::HeadersBelowRoot(path) => {
+                (path, "not read: move its lines to the _headers at the root of the site")
+            }
             Warning::Rule { file, line, doubt } => return doubt.tell(f, file, *line),
         };
         write!(f, "{}: {what}", Shown(path))
     }
 }
 
+/// Why patterns of `--codings-for`, `--exclude`, `--include`, `--previous-for` and `--immutable`
+/// have no effect.
+const CODINGS: &str =
+    "no file gets these codings; check the spelling, and later patterns, which win";
+const EXCLUDED: &str = "nothing matches, so nothing is left out; check its spelling and case";
+const INCLUDED: &str = "no file that is left out by default matches; check its spelling and case";
+const KEPT: &str = "no file of an earlier archive matches; check its spelling and case";
+const NO_FILE: &str = "no file matches; check its spelling and case";
+
+/// A pattern of a flag that has no effect, why, and what to look at.
+fn unused(f: &mut fmt::Formatter<'_>, flag: &str, pattern: &Path, why: &str) -> fmt::Result {
+    write!(f, "--{flag} {}: {why}", Shown(pattern))
+}
+
 impl RuleDoubt {
     fn tell(&self, f: &mut fmt::Formatter<'_>, path: &Path, number: usize) -> fmt::Result {
         if let RuleDoubt::LeftOut { column, expected } = self {
-            return write!(f, "{}:{number}:{column}: left out, expected {expected}", Shown(path));
+            return write!(
+                f,
+                "{}:{number}:{column}: skipped by --lax-rules: expected {expected}",
+                Shown(path)
+            );
         }
         write!(f, "{}:{number}: ", Shown(path))?;
         match self {
             RuleDoubt::LeftOut { .. } => Ok(()),
             RuleDoubt::Covered { file, line } if file == path => {
-                write!(f, "never applies, line {line} comes first")
+                write!(f, "never applies: line {line} matches all its requests first")
             }
             RuleDoubt::Covered { file, line } => {
-                write!(f, "never applies, {}:{line} comes first", Shown(file))
+                write!(f, "never applies: {}:{line} matches all its requests first", Shown(file))
             }
-            RuleDoubt::FileFirst => f.write_str("never applies, there is a file; ! forces a rule"),
-            RuleDoubt::Missing => f.write_str("what it leads to is not in the site, so it is 404"),
+            RuleDoubt::FileFirst => f.write_str(
+                "never applies: the site has a file at this path, which wins; a ! after the \
+                 status, as in 301!, forces the rule",
+            ),
+            RuleDoubt::Missing => {
+                f.write_str("the target is not in the site, so the response is 404; correct it")
+            }
             RuleDoubt::ForeignHost => {
-                f.write_str("never applies, the site does not answer for that host")
+                f.write_str("never applies: its host is not one of the hosts of the site")
             }
-            RuleDoubt::Around => f.write_str("who follows it is led to it again"),
-            RuleDoubt::OtherHost => f.write_str("applies to another host, left out"),
-            RuleDoubt::NoFields => f.write_str("has no fields; the next pattern's are its own"),
+            RuleDoubt::Around => f.write_str(
+                "redirects in a circle: its target leads back to this rule, and browsers give up",
+            ),
+            RuleDoubt::OtherHost => f.write_str(
+                "left out: patterns with a host are not supported; give that host a [[site]] with \
+                 `fields`",
+            ),
+            RuleDoubt::NoFields => {
+                f.write_str("has no headers below it, and does not share those of the next pattern")
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// A newcomer learns which flag it is about, which pattern of it, and what to look at.
+    #[test]
+    fn a_pattern_without_effect_is_named_with_its_flag() {
+        for (flag, warning) in [
+            ("codings-for", Warning::UnusedCodings("*.x".into())),
+            ("exclude", Warning::UnusedExclude("*.x".into())),
+            ("immutable", Warning::UnusedImmutable("*.x".into())),
+            ("include", Warning::UnusedInclude("*.x".into())),
+            ("previous-for", Warning::UnusedPrevious("*.x".into())),
+        ] {
+            let line = warning.to_string();
+            assert!(line.starts_with(&format!("--{flag} *.x: no")), "{line}");
+            assert!(line.contains("spelling"), "{line}");
+        }
+    }
+
+    /// The numbers in the texts are those of the limits.
+    #[test]
+    fn a_warning_about_a_limit_has_its_number() {
+        use pinion_archive::limits::{ERROR_PAGE_MAX_BYTES, FALLBACK_DEPTH_MAX};
+        const MIB: u64 = 1 << 20;
+        let decoding = crate::error::Reason::TooLargeToDecode.to_string();
+        let held = format!("larger than {} MiB", crate::limits::HELD_MAX_BYTES / MIB);
+        for (line, number) in [
+            (Warning::ErrorPageTooLarge("a".into()).to_string(), ERROR_PAGE_MAX_BYTES / 1024),
+            (Warning::NotFoundTooDeep("a".into()).to_string(), FALLBACK_DEPTH_MAX as u64),
+        ] {
+            assert!(line.contains(&number.to_string()), "{line}");
+        }
+        for line in [Warning::TooLargeToEncode("a".into()).to_string(), decoding] {
+            assert!(line.contains(&held), "{line}");
         }
     }
 }

@@ -50,9 +50,9 @@ pub(crate) fn failure(error: BuildError) -> Failure {
         BuildError::Problems(problems) => Failure::Problems(problems),
         BuildError::Cancelled => anyhow!("cancelled; nothing was written").into(),
         BuildError::Occupied { by: Occupant::OtherFile, .. } => {
-            anyhow!("{error}; give -o another name, or --force").into()
+            anyhow!("{error}; give another name with -o, or replace it with --force").into()
         }
-        BuildError::Occupied { .. } => anyhow!("{error}; give -o another name").into(),
+        BuildError::Occupied { .. } => anyhow!("{error}; give another name with -o").into(),
         BuildError::Glob { option, what } => Failure::usage(format!("--{option}: {what}")),
         BuildError::Rules(errors) => Failure::Rules(errors),
         BuildError::UnreadRules(problems) => Failure::UnreadRules(problems),

@@ -89,21 +89,30 @@ impl Failure {
         match self {
             Self::Usage(message) => Some(message.clone()),
             Self::Failed(error) => Some(one_line(error)),
-            Self::Problems(problems) => Some(format!(
-                "nothing was built because of {}; --keep-going builds without",
-                counted(problems.len() as u64, "problem")
-            )),
+            Self::Problems(problems) => {
+                let (paths, them) = counted_as(problems.len(), "path");
+                Some(format!(
+                    "nothing was built because {paths} cannot be published; correct {them}, or \
+                     leave {them} out with --exclude or --keep-going"
+                ))
+            }
             Self::UnreadRules(problems) => {
-                let files = counted(problems.len() as u64, "rules file");
-                Some(format!("nothing was built because {files} cannot be read"))
+                let (files, _) = counted_as(problems.len(), "rules file");
+                Some(format!(
+                    "nothing was built because {files} cannot be read; correct the path or the \
+                     permissions"
+                ))
             }
             Self::Rules(errors) => {
-                let errors = counted(errors.len() as u64, "error");
-                Some(format!("nothing was built because of {errors} in rules files"))
+                let (errors, them) = counted_as(errors.len(), "error");
+                Some(format!(
+                    "nothing was built because of {errors} in rules files; correct {them}, or \
+                     skip the wrong lines with --lax-rules"
+                ))
             }
             Self::Code(errors) => {
-                let errors = counted(errors.len() as u64, "error");
-                Some(format!("nothing was built because of {errors} in code"))
+                let (errors, them) = counted_as(errors.len(), "error");
+                Some(format!("nothing was built because of {errors} in code; correct {them}"))
             }
             // Each fault is a whole line.
             Self::Faults(faults) => {
@@ -163,6 +172,11 @@ impl From<io::Error> for Failure {
     }
 }
 
+/// A number of things, and the pronoun for them.
+fn counted_as(number: usize, thing: &str) -> (String, &'static str) {
+    (counted(number as u64, thing), if number == 1 { "it" } else { "them" })
+}
+
 /// The whole chain of causes on one line, the outermost first.
 fn one_line(error: &anyhow::Error) -> String {
     let mut line = String::new();
@@ -209,6 +223,24 @@ mod tests {
         let missing = io::Error::from_raw_os_error(2);
         let error = Err::<(), _>(missing).context("cannot open\nsite.pinion").unwrap_err();
         assert_eq!(one_line(&error), "cannot open site.pinion: No such file or directory");
+    }
+
+    /// Each way to go on in spite of an error is named with it.
+    #[test]
+    fn what_stopped_a_build_names_the_flags_to_go_on() {
+        let file = || "a".into();
+        let problem = || pinion_build::Problem { path: file(), reason: pinion_build::Reason::Pipe };
+        let rule = RuleError { file: file(), line: 1, column: 1, expected: "b".to_owned() };
+        for (failure, expected) in [
+            (Failure::Problems(vec![problem()]), "correct it, or leave it out with --exclude or"),
+            (Failure::Problems(vec![problem(), problem()]), "2 paths cannot be published; correct"),
+            (Failure::Problems(vec![problem()]), "--keep-going"),
+            (Failure::UnreadRules(vec![problem()]), "correct the path or the permissions"),
+            (Failure::Rules(vec![rule]), "skip the wrong lines with --lax-rules"),
+        ] {
+            let reason = failure.reason().unwrap_or_default();
+            assert!(reason.contains(expected), "{reason}");
+        }
     }
 
     #[test]

@@ -33,7 +33,7 @@ fn lines(skipped: &[PathBuf], special: &[PathBuf], fingerprinted: &Fingerprinted
 pub(crate) fn left_out(skipped: &[PathBuf]) -> Option<String> {
     let paths = counted(skipped.len() as u64, "path");
     let named = some(skipped);
-    (!skipped.is_empty()).then(|| format!("{paths} left out (--include publishes): {named}"))
+    (!skipped.is_empty()).then(|| format!("{paths} left out (publish with --include): {named}"))
 }
 
 /// Says which files clients keep and do not ask for again; `None` if there is no such file.
@@ -42,9 +42,9 @@ pub(crate) fn kept_by_clients(fingerprinted: &Fingerprinted) -> Option<String> {
     let examples: Vec<String> = examples.iter().map(|path| path.display().to_string()).collect();
     let more = if *files > examples.len() as u64 { ", …" } else { "" };
     let (files, examples) = (counted(*files, "file"), examples.join(", "));
-    (!examples.is_empty()).then(|| {
-        format!("{files} with a fingerprint in the name, kept by clients: {examples}{more}")
-    })
+    let cached = "cached by browsers for a year";
+    (!examples.is_empty())
+        .then(|| format!("{files} with a fingerprint in the name, {cached}: {examples}{more}"))
 }
 
 /// The first paths, and how many more there are.
@@ -66,16 +66,17 @@ mod tests {
         let paths: Vec<PathBuf> = ["a", "b", "c", "d", "e", "f", "g"].map(PathBuf::from).to_vec();
         let line = |count: usize| left_out(&paths[..count]).unwrap_or_default();
         assert_eq!(line(0), "");
-        assert_eq!(line(1), "1 path left out (--include publishes): a");
-        assert_eq!(line(5), "5 paths left out (--include publishes): a, b, c, d, e");
-        assert_eq!(line(7), "7 paths left out (--include publishes): a, b, c, d, e and 2 more");
+        assert_eq!(line(1), "1 path left out (publish with --include): a");
+        assert_eq!(line(5), "5 paths left out (publish with --include): a, b, c, d, e");
+        assert_eq!(line(7), "7 paths left out (publish with --include): a, b, c, d, e and 2 more");
     }
 
     #[test]
     fn three_examples_of_what_clients_keep() {
         let examples: Vec<PathBuf> = ["a.js", "b.js", "c.js"].map(PathBuf::from).to_vec();
         let line = |files| kept_by_clients(&Fingerprinted { files, examples: examples.clone() });
-        let text = "with a fingerprint in the name, kept by clients: a.js, b.js, c.js";
+        let text =
+            "with a fingerprint in the name, cached by browsers for a year: a.js, b.js, c.js";
         assert_eq!(line(3), Some(format!("3 files {text}")));
         assert_eq!(line(1234), Some(format!("1 234 files {text}, …")));
         assert_eq!(kept_by_clients(&Fingerprinted::default()), None);

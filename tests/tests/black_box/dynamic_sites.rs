@@ -290,9 +290,7 @@ fn a_site_does_not_lose_its_main_script() {
                 true => std::fs::rename(site.join("main.lua"), site.join("away")).expect("moved"),
                 false => site.write("main.lua", "\n"),
             }
-            server.wait_for_line(lines, |line| {
-                line.contains("main.lua is gone from where it was, or empty")
-            });
+            server.wait_for_line(lines, |line| line.contains("main.lua was removed or is empty"));
             assert_eq!(server.get("/page").status, 401, "beside {beside:?}, {take}");
             let lines = server.lines().len();
             site.write("main.lua", GUARD);
@@ -333,7 +331,7 @@ fn a_content_folder_that_cannot_be_entered_is_no_missing_one() {
     let fails = |flags: &[&str]| {
         let built = run(&[&["build", &text, "-o", &out][..], flags].concat());
         assert_eq!(built.code, Some(1), "{}", built.stderr);
-        assert!(built.stderr.contains("public_html is excluded or cannot be"), "{}", built.stderr);
+        assert!(built.stderr.contains("public_html is excluded or cannot"), "{}", built.stderr);
     };
     std::os::unix::fs::symlink("nothing", site.join("public_html")).expect("a link");
     fails(&["--keep-going"]);
@@ -383,8 +381,8 @@ fn a_copy_of_a_page_is_no_page_and_never_sent() {
     assert_eq!(told.get("/z").status, 405);
     assert_eq!(told.get("/static/a").body, b"plain");
     let lines = told.lines().join("\n");
-    assert!(lines.contains("static/y.dyn.html: left out, nothing below static/"), "{lines}");
-    assert!(lines.contains("p.dyn.html.bak: left out"), "{lines}");
+    assert!(lines.contains("static/y.dyn.html: left out: it is named as code"), "{lines}");
+    assert!(lines.contains("p.dyn.html.bak: left out: its name"), "{lines}");
     told.stop();
 }
 

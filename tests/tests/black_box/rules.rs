@@ -604,10 +604,10 @@ fn what_never_applies_is_told_and_rules_are_counted() {
     assert_eq!(told["rules"], expected, "{told}");
     let warnings = told["warnings"].to_string();
     for warning in [
-        "_redirects:2: never applies, line 1 comes first",
-        "docs/_redirects:1: never applies, there is a file",
-        "docs/_redirects:2: what it leads to is not in the site",
-        "_headers:3: has no fields",
+        "_redirects:2: never applies: line 1 matches all its requests first",
+        "docs/_redirects:1: never applies: the site has a file at this path",
+        "docs/_redirects:2: the target is not in the site",
+        "_headers:3: has no headers",
         "docs/_headers: not read",
     ] {
         assert!(warnings.contains(warning), "{warning} in {warnings}");

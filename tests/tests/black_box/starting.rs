@@ -82,7 +82,7 @@ fn a_start_shows_what_is_left_out() {
     for name in [".a", ".b", "c~", "d.log", "e.tmp", "f.lock"] {
         site.write(name, "left out");
     }
-    let left_out = "6 paths left out (--include publishes): .a, .b, c~, d.log, e.tmp and 1 more";
+    let left_out = "6 paths left out (publish with --include): .a, .b, c~, d.log, e.tmp and 1 more";
     let server = Start::site(site.path()).start();
     server.wait_for_line(0, |line| line.contains(left_out));
     server.stop();

@@ -142,13 +142,14 @@ fn a_build_that_fails_leaves_its_reasons_alone_on_the_screen() {
     let folder = site();
     symlink("nowhere", folder.join("site/link")).expect("a link");
     let written = on_a_terminal(&folder, 80, &[], "");
-    let mut screen = screen(80);
+    let mut screen = screen(160);
     screen.process(written.as_bytes());
     let expected = [
-        "pinion: link: dangling link",
-        "pinion: nothing was built because of 1 problem; --keep-going builds without",
+        "pinion: link: broken symbolic link",
+        "pinion: nothing was built because 1 path cannot be published; correct it, or leave it out \
+         with --exclude or --keep-going",
     ];
-    assert_eq!(lines(&screen, 80), expected);
+    assert_eq!(lines(&screen, 160), expected);
 }
 
 #[test]

@@ -113,7 +113,7 @@ fn a_link_that_leads_nowhere_is_told_and_followed_once_it_leads_somewhere() {
     let folder = Folder::with("dangling", [("site/index.html", "home"), ("out/other", "x")]);
     let server = watched(&folder.join("site"), &[]);
     symlink("../out/page.html", folder.join("site/page.html")).expect("a link");
-    server.wait_for_line(0, |line| line.contains("page.html: dangling link"));
+    server.wait_for_line(0, |line| line.contains("page.html: broken symbolic link"));
     assert_eq!(server.get("/").text(), "home");
     folder.write("out/page.html", "page");
     wait_for_text(&server, "/page.html", "page");

@@ -10,7 +10,9 @@ pub(super) fn decoded(word: Word<'_>) -> Result<Vec<u8>, Fault> {
     let is_in_no_key = |byte: &&Byte| byte.value == 0 || (byte.escaped && byte.value == b'/');
     if let Some(byte) = bytes.iter().find(is_in_no_key) {
         let column = word.column_at(byte.offset);
-        return Err(Fault::new(column, "a path without %2F and %00, which are in no URL"));
+        return Err(
+            Fault::new(column, "a path without %2F and %00").advise("no path of a site has them")
+        );
     }
     Ok(bytes.into_iter().map(|byte| byte.value).collect())
 }
@@ -42,8 +44,8 @@ fn unescaped(word: Word<'_>, plain: fn(u8) -> u8) -> Result<Vec<Byte>, Fault> {
             Some((hex_digit(high)? << 4 | hex_digit(low)?, behind))
         });
         let Some((value, behind)) = digits else {
-            let expected = "two hexadecimal digits behind %; %25 is a percent sign";
-            return Err(Fault::new(word.column_at(offset), expected));
+            let fault = Fault::new(word.column_at(offset), "two hexadecimal digits after %");
+            return Err(fault.advise("write %25 for a percent sign"));
         };
         bytes.push(Byte { value, escaped: true, offset });
         rest = behind;

@@ -79,7 +79,8 @@ impl<'s> Collector<'s> {
         } else {
             let place = Deepest::of(folder);
             if self.by_folder.contains_key(&place) {
-                self.errors.push(whole(&file, "no second file beside _redirects"));
+                let expected = "no second file beside _redirects; move its lines there";
+                self.errors.push(whole(&file, expected));
                 return;
             }
             let found = self.redirects(&file, folder, &text);
@@ -102,7 +103,7 @@ impl<'s> Collector<'s> {
             return;
         }
         if self.known.contains(&id) {
-            self.errors.push(whole(&file, "another file: this one is read already"));
+            self.errors.push(whole(&file, "another file: this one is read already; name it once"));
             return;
         }
         self.known.push(id);
@@ -127,10 +128,8 @@ impl<'s> Collector<'s> {
         let kept = self.rules.files.entry(key).or_default();
         let needs_break = kept.last().is_some_and(|&last| last != b'\n');
         if (kept.len() + usize::from(needs_break) + text.len()) as u64 > RULES_FILE_MAX_BYTES {
-            let expected = format!(
-                "at most {RULES_FILE_MAX_BYTES} bytes in all files of this kind, which are kept \
-                 as one"
-            );
+            let expected =
+                format!("at most {RULES_FILE_MAX_BYTES} bytes in all files of this kind together");
             self.errors.push(whole(file, &expected));
             return;
         }

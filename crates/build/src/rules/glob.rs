@@ -40,7 +40,8 @@ impl Glob {
     /// Reads a line that begins with a slash.
     pub(super) fn parse(line: Word<'_>) -> Result<Glob, Fault> {
         if let Some(at) = line.text.find(['?', '#']) {
-            return Err(Fault::new(line.column_at(at), "a path without ? and #"));
+            return Err(Fault::new(line.column_at(at), "a path without ? and #")
+                .advise("patterns of _headers are compared with the path alone"));
         }
         let (mut tokens, mut names) = (Tokens::default(), Vec::new());
         let mut start = 0;
@@ -54,12 +55,12 @@ impl Glob {
             }
         }
         if names.len() > RULE_CAPTURES_MAX {
-            let expected = format!("at most {RULE_CAPTURES_MAX} placeholders");
+            let expected = format!("at most {RULE_CAPTURES_MAX} placeholders in a pattern");
             return Err(Fault::new(line.column, expected));
         }
         let parts: Vec<PatternPart<'_>> = tokens.0.iter().map(Token::part).collect();
-        let encoded = FieldPattern::encode(&parts)
-            .map_err(|_| Fault::new(line.column, "a path that an archive can hold"))?;
+        let encoded =
+            FieldPattern::encode(&parts).map_err(|_| Fault::new(line.column, "a shorter path"))?;
         Ok(Glob { encoded: encoded.into(), names })
     }
 

@@ -77,23 +77,17 @@ pub(super) fn parse_lines(file: &Path, text: &[u8]) -> (FieldRules, Vec<RuleErro
     let mut place = Below::Nothing;
     for (number, line) in lines(text) {
         let line_begins_pattern = line.as_ref().is_ok_and(|line| line.text.starts_with('/'));
-        let read = line.and_then(|line| match Line::of(line)? {
-            Line::Path(pattern) => {
-                place.begin(&mut found, number, Some(pattern));
-                Ok(())
-            }
-            Line::Host => {
-                place.begin(&mut found, number, None);
-                Ok(())
-            }
-            Line::Change(change) => place.take(&mut found, line, change),
+        let read = line.and_then(|line| {
+            let read = Line::of(line).and_then(|said| place.add(&mut found, number, line, said));
+            read.map_err(|fault| fault.quoting_rest(line))
         });
         if let Err(fault) = read {
             errors.push(fault.at(file, number));
             place.excuse(line_begins_pattern);
         }
         if found.rules.len() > RULES_MAX {
-            errors.push(Fault::new(1, format!("at most {RULES_MAX} patterns")).at(file, number));
+            let fault = Fault::new(1, format!("at most {RULES_MAX} patterns"));
+            errors.push(fault.advise("combine patterns with *").at(file, number));
             break;
         }
     }
@@ -112,6 +106,22 @@ enum Below {
 }
 
 impl Below {
+    /// Adds what a line says, which has that number.
+    fn add(
+        &mut self,
+        found: &mut FieldRules,
+        number: usize,
+        line: Word<'_>,
+        said: Line,
+    ) -> Result<(), Fault> {
+        match said {
+            Line::Path(pattern) => self.begin(found, number, Some(pattern)),
+            Line::Host => self.begin(found, number, None),
+            Line::Change(change) => return self.take(found, line, change),
+        }
+        Ok(())
+    }
+
     fn begin(&mut self, found: &mut FieldRules, line: usize, pattern: Option<Glob>) {
         match pattern {
             Some(pattern) => {
@@ -129,7 +139,7 @@ impl Below {
         match (self, found.rules.last_mut()) {
             (Below::Rule, Some(rule)) => rule.changes.push(change),
             (Below::LeftOut, _) => {}
-            _ => return Err(Fault::new(line.column, "a path before its fields")),
+            _ => return Err(Fault::new(line.column, "a path before the headers").advise(FIRST)),
         }
         Ok(())
     }
@@ -162,33 +172,47 @@ impl Line {
             return field_name(name).map(|name| Line::Change(Change::Take { name }));
         }
         let Some((before, _)) = line.text.split_once(':') else {
-            return Err(Fault::new(line.column, "a path, Name: value, or ! Name"));
+            return Err(Fault::new(line.column, "a path, Name: value, or ! Name").advise(LINES));
         };
         let name = trimmed(Word { text: before, ..line });
         let value = trimmed(line.from(before.len() + 1));
         let name = field_name(name)?;
         if value.text.is_empty() {
-            return Err(Fault::new(value.column, "a value; `! Name` takes a field away"));
+            let fault = Fault::new(value.column, "a value");
+            return Err(fault.advise("`! Name` removes a header"));
         }
         if let Some(at) = value.text.bytes().position(|byte| !is_value_byte(byte)) {
-            return Err(Fault::new(value.column_at(at), "no control character in a value"));
+            let fault = Fault::new(value.column_at(at), "no control character in a value");
+            return Err(fault.advise("remove it"));
         }
         if name.eq_ignore_ascii_case("content-type") && !value.text.contains('/') {
             return Err(Fault::new(value.column, "a media type such as text/html"));
         }
         if name.eq_ignore_ascii_case("content-encoding") && content_coding(value.text).is_none() {
-            let expected = "br, gzip, zstd or identity: the coding that the files lie here in";
-            return Err(Fault::new(value.column, expected));
+            let fault = Fault::new(value.column, "br, gzip, zstd or identity");
+            let advice = "Content-Encoding says how the files of the folder are compressed";
+            return Err(fault.advise(advice));
         }
         Ok(Line::Change(Change::Give { name, value: value.text.to_owned() }))
     }
 }
 
-/// Fields that the build or a flag decides, and why; beside those that the server writes itself.
+/// Why headers come after a path.
+const FIRST: &str = "write a pattern such as /* on a line above";
+
+/// The forms of a line.
+const LINES: &str = "a path begins with /, and ! removes a header";
+
+/// Fields that the build or a flag decides, and what to do; beside those that the server writes
+/// itself.
 const DECIDED: [(&str, &str); 3] = [
-    ("accept-ranges", "another field: what can be asked for in parts is known to the server"),
-    ("basic-auth", "another field: a password in a published file is public"),
-    ("server", "another field: pinion serve has --server-name for it"),
+    ("accept-ranges", "the server sends it where range requests are possible"),
+    (
+        "basic-auth",
+        "passwords in _headers are not supported: check them in a Lua handler or in a proxy in \
+         front",
+    ),
+    ("server", "pinion serve --server-name sets it"),
 ];
 
 /// The coding that a `Content-Encoding` names. It says how files lie in the folder, not how they
@@ -199,15 +223,15 @@ pub(crate) fn content_coding(value: &str) -> Option<Coding> {
 
 fn field_name(word: Word<'_>) -> Result<String, Fault> {
     if !is_token(word.text.as_bytes()) {
-        return Err(Fault::new(word.column, "a field name: letters, digits and -"));
+        return Err(Fault::new(word.column, "a header name of letters, digits and -"));
     }
     let decided = DECIDED.iter().find(|(name, _)| word.text.eq_ignore_ascii_case(name));
-    if let Some((_, expected)) = decided {
-        return Err(Fault::new(word.column, *expected));
+    if let Some((_, advice)) = decided {
+        return Err(Fault::new(word.column, "another header").advise(*advice));
     }
     if is_written_by_server(word.text.as_bytes()) {
-        let expected = format!("another field: {} is written by the server itself", word.text);
-        return Err(Fault::new(word.column, expected));
+        let advice = format!("the server sets {} itself: remove the line", word.text);
+        return Err(Fault::new(word.column, "another header").advise(advice));
     }
     Ok(word.text.to_owned())
 }
@@ -248,16 +272,19 @@ mod tests {
     #[test]
     fn every_error_has_its_place() {
         for (text, expected) in [
-            ("X: y", "_headers:1:1: expected a path before its fields"),
+            ("X: y", "_headers:1:1: expected a path before the headers, found \"X: y\"; write"),
             ("/a\n  x", "_headers:2:3: expected a path, Name: value, or ! Name"),
-            ("/a\n  : x", "_headers:2:3: expected a field name"),
-            ("/a\n  X Y: x", "_headers:2:3: expected a field name"),
+            ("/a\n  : x", "_headers:2:3: expected a header name"),
+            ("/a\n  X Y: x", "_headers:2:3: expected a header name"),
             ("/a\n  X:", "_headers:2:5: expected a value"),
             ("/a\n  X: a\u{1}b", "_headers:2:7: expected no control character"),
-            ("/a\n  ! ", "_headers:2:4: expected a field name"),
-            ("/a\n  ETag: \"x\"", "_headers:2:3: expected another field: ETag is written"),
-            ("/a\n  ! Content-Length", "_headers:2:5: expected another field"),
-            ("/a\n  Basic-Auth: a:b", "_headers:2:3: expected another field: a password"),
+            ("/a\n  ! ", "_headers:2:4: expected a header name"),
+            ("/a\n  ETag: 1", "_headers:2:3: expected another header, found \"ETag: 1\"; the"),
+            ("/a\n  ! Content-Length", "_headers:2:5: expected another header"),
+            (
+                "/a\n  Basic-Auth: a:b",
+                "_headers:2:3: expected another header, found \"Basic-Auth: a:b\"; passwords",
+            ),
             ("/a\n  Content-Encoding: deflate", "_headers:2:21: expected br, gzip, zstd or"),
             ("/a\n  Content-Type: html", "_headers:2:17: expected a media type"),
             ("/a?b\n  X: y", "_headers:1:3: expected a path without ?"),

@@ -35,8 +35,9 @@ impl Source {
             source.enter(folder);
             from.from(from.text.len() - below.len())
         } else if folder != b"/" {
-            let expected = "a path that begins with ./: only the root's file has other rules";
-            return Err(Fault::new(from.column, expected));
+            let fault = Fault::new(from.column, "a path that begins with ./");
+            let advice = "in a _redirects below the root, paths are relative to its folder";
+            return Err(fault.advise(advice));
         } else {
             let path = source.take_host(from)?;
             path.from(1)
@@ -49,7 +50,7 @@ impl Source {
         if source.path.iter().map(bytes).sum::<usize>() >= PATH_MAX_BYTES {
             return Err(Fault::new(
                 from.column,
-                format!("less than {PATH_MAX_BYTES} bytes of path"),
+                format!("a path of less than {PATH_MAX_BYTES} bytes"),
             ));
         }
         for parameter in query {
@@ -94,11 +95,11 @@ impl Source {
     /// Takes what stands behind the first slash.
     fn take_path(&mut self, path: Word<'_>, to: &str) -> Result<(), Fault> {
         if let Some(at) = path.text.find(['?', '#']) {
-            let expected = match path.text.as_bytes().get(at) {
-                Some(b'?') => "a path without ?; a query is written as words behind it: key=value",
-                _ => "a path without #, which is never sent to a server",
+            let (expected, advice) = match path.text.as_bytes().get(at) {
+                Some(b'?') => ("a path without ?", "write a query after the path, as in /a id=7"),
+                _ => ("a path without #", "browsers do not send this part of a URL"),
             };
-            return Err(Fault::new(path.column_at(at), expected));
+            return Err(Fault::new(path.column_at(at), expected).advise(advice));
         }
         let whole = path.text.strip_suffix('/').unwrap_or(path.text);
         if path.text.is_empty() {
@@ -127,7 +128,8 @@ impl Source {
             match special.name {
                 Some(name) => self.name(word, name)?,
                 None if self.names.iter().any(|known| known == SPLAT) => {
-                    return Err(Fault::new(word.column, "at most one * in a path"));
+                    return Err(Fault::new(word.column, "at most one * in a path")
+                        .advise("use placeholders such as :name for the others"));
                 }
                 None => self.name(word, SPLAT)?,
             }
@@ -142,11 +144,13 @@ impl Source {
     fn take_parameter(&mut self, word: Word<'_>) -> Result<(), Fault> {
         let Some((key, value)) = word.text.split_once('=').filter(|(key, _)| !key.is_empty())
         else {
-            return Err(Fault::new(word.column, "key=value, or a target that begins with /"));
+            return Err(Fault::new(word.column, "key=value, or a target that begins with /")
+                .advise("words between the path and the target are parameters of the query"));
         };
         let decoded_key = query_decoded(Word { text: key, ..word })?;
         if self.query.iter().any(|(known, _)| **known == *decoded_key) {
-            return Err(Fault::new(word.column, format!("another parameter: {key} stands twice")));
+            let advice = format!("the rule has {key} twice");
+            return Err(Fault::new(word.column, "another parameter").advise(advice));
         }
         let value = match value.strip_prefix(':') {
             Some(name) => {
@@ -162,14 +166,15 @@ impl Source {
     /// Gives the next capture its name.
     fn name(&mut self, word: Word<'_>, name: &str) -> Result<(), Fault> {
         if name.is_empty() || !name.bytes().all(is_name_byte) {
-            let expected = "a placeholder: a colon and letters, digits, - or _";
+            let expected = "a placeholder such as :name, of letters, digits, - and _";
             return Err(Fault::new(word.column, expected));
         }
         if self.names.iter().any(|known| known == name) {
-            return Err(Fault::new(word.column, format!("another name: :{name} stands twice")));
+            let advice = format!("the rule has the placeholder :{name} twice");
+            return Err(Fault::new(word.column, "another name").advise(advice));
         }
         if self.names.len() == RULE_CAPTURES_MAX {
-            let expected = format!("at most {RULE_CAPTURES_MAX} placeholders");
+            let expected = format!("at most {RULE_CAPTURES_MAX} placeholders in a rule");
             return Err(Fault::new(word.column, expected));
         }
         self.names.push(name.to_owned());
@@ -196,7 +201,10 @@ struct Special<'t> {
 fn part_of(pieces: &[Piece], segment: Word<'_>, is_last: bool) -> Result<Part, Fault> {
     match pieces {
         // A request has no segments of dots any more when it is looked up.
-        [] => return Err(Fault::new(segment.column, "a name between the slashes")),
+        [] => {
+            let advice = "no request has empty segments, . or .. in its path";
+            return Err(Fault::new(segment.column, "a name between the slashes").advise(advice));
+        }
         [Piece::Literal(text)] => return Ok(Part::Literal(text.as_slice().into())),
         [Piece::Star] if is_last => return Ok(Part::Rest(Box::default())),
         [Piece::Literal(text), Piece::Star] if is_last => {
@@ -213,7 +221,9 @@ fn part_of(pieces: &[Piece], segment: Word<'_>, is_last: bool) -> Result<Part, F
         })
         .collect();
     let encoded = SegmentPattern::encode(&parts);
-    let encoded = encoded.map_err(|_| Fault::new(segment.column, "fewer placeholders"))?;
+    let encoded = encoded.map_err(|_| {
+        Fault::new(segment.column, "a shorter segment").advise("or one with fewer placeholders")
+    })?;
     Ok(Part::Mixed(encoded.into()))
 }
 

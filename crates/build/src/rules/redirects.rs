@@ -13,6 +13,9 @@ use super::pattern::Source;
 use super::target::{Captures, Target};
 use super::text::{Fault, RuleError, Word, lines, words};
 
+#[cfg(test)]
+mod tests;
+
 /// A rule. Captures are numbered in their order: those of the path first, then those of the query.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Redirect {
@@ -133,12 +136,14 @@ pub(super) fn parse_lines(
     let (mut rules, mut errors) = (Vec::new(), Vec::new());
     let shared: Arc<Path> = file.into();
     for (number, line) in lines(text) {
-        match line.and_then(|line| rule(folder, line)) {
+        let read = |line| rule(folder, line).map_err(|fault| fault.quoting_word(line));
+        match line.and_then(read) {
             Ok(rule) => rules.push(Redirect { file: Arc::clone(&shared), line: number, ..rule }),
             Err(fault) => errors.push(fault.at(file, number)),
         }
         if rules.len() > RULES_MAX {
             let fault = Fault::new(1, format!("at most {RULES_MAX} rules"));
+            let fault = fault.advise("combine rules with * or placeholders such as :name");
             errors.push(fault.at(file, number));
             break;
         }
@@ -170,7 +175,7 @@ fn rule(folder: &[u8], text: Word<'_>) -> Result<Redirect, Fault> {
         Some(to) => Target::parse(folder, to, status, &captures)?,
         // What Netlify calls forward rules.
         None if status == 200 && source.ends_with_rest() => Target::same_as(&source),
-        None => return Err(Fault::new(end, "a target: a path or a URL")),
+        None => return Err(no_target(end)),
     };
     let literal = |part: &TargetPart| match part {
         TargetPart::Literal(text) => text.len(),
@@ -178,7 +183,7 @@ fn rule(folder: &[u8], text: Word<'_>) -> Result<Redirect, Fault> {
     };
     let target_column = to.map_or(from.column, |to| to.column);
     if target.parts.iter().map(literal).sum::<usize>() > TARGET_MAX_BYTES {
-        let expected = format!("a target of at most {TARGET_MAX_BYTES} bytes, escaped");
+        let expected = format!("a target of at most {TARGET_MAX_BYTES} bytes, percent-encoded");
         return Err(Fault::new(target_column, expected));
     }
     Ok(Redirect {
@@ -206,14 +211,14 @@ impl<'t> Fields<'t> {
         };
         let (from, end) = (*from, words.last().unwrap_or(from).end());
         let Some(first) = rest.first() else {
-            return Err(Fault::new(end, "a target: a path or a URL"));
+            return Err(no_target(end));
         };
         let (query, to, behind) = if is_number(first.text) {
             (Vec::new(), None, rest)
         } else {
             let Some(at) = rest.iter().position(|word| is_target(word.text)) else {
                 let expected = "a target that begins with /, ./, http:// or https://";
-                return Err(Fault::new(first.column, expected));
+                return Err(Fault::new(first.column, expected).advise(LINE));
             };
             let (query, behind) = rest.split_at(at);
             let (to, behind) = behind.split_first().unzip();
@@ -223,6 +228,13 @@ impl<'t> Fields<'t> {
         let conditions = conditions.unwrap_or_default().to_vec();
         Ok(Fields { from, query, to, status: status.copied(), conditions, end })
     }
+}
+
+/// The form of a line.
+const LINE: &str = "write `/old /new`, and a status such as 301 after it if you need one";
+
+fn no_target(end: usize) -> Fault {
+    Fault::new(end, "a target: a path or a URL").advise(LINE)
 }
 
 /// What JavaScript's `parseInt` finds a number in: decides only that a word is meant as a status.
@@ -242,259 +254,26 @@ fn parse_status(word: Word<'_>) -> Result<(u16, bool), Fault> {
     let status = (digits.len() == 3).then(|| digits.parse::<u16>().ok()).flatten();
     match status {
         Some(status @ (200 | 301 | 302 | 303 | 307 | 308 | 400..=599)) => Ok((status, force)),
-        _ if is_number(word.text) => Err(Fault::new(
-            word.column,
-            "a status: 200, 301, 302, 303, 307, 308, 4xx or 5xx, and ! to force it",
-        )),
+        _ if is_number(word.text) => {
+            Err(Fault::new(word.column, "a status: 200, 301, 302, 303, 307, 308, 4xx or 5xx")
+                .advise("a ! after it, as in 301!, lets the rule win over a file"))
+        }
         _ => Err(refused(word)),
     }
 }
 
+/// Why a line with a condition is refused, and what to do.
+const NO_CONDITIONS: &str = "conditions are not supported, and without it the rule would apply to \
+                             every visitor: remove the line, or decide in a Lua handler, which \
+                             can read headers and cookies";
+
 /// A word behind the target that is no status, or one behind the status.
 fn refused(word: Word<'_>) -> Fault {
     let name = word.text.split('=').next().unwrap_or_default().to_ascii_lowercase();
-    let expected = match name.as_str() {
-        "country" | "language" | "role" | "cookie" | "sign" | "signed" => format!(
-            "no condition: {name:?} is not supported, and the wrong people would see the page"
-        ),
-        _ => "a status such as 301, or the end of the line".to_owned(),
-    };
-    Fault::new(word.column, expected)
-}
-
-#[cfg(test)]
-mod tests {
-    use pinion_archive::SegmentPart;
-    use proptest::prelude::*;
-
-    use super::*;
-
-    fn rules_in(folder: &str, text: &str) -> Result<Vec<Redirect>, Vec<RuleError>> {
-        parse(Path::new("_redirects"), folder.as_bytes(), text.as_bytes())
-    }
-
-    fn one(text: &str) -> Redirect {
-        let mut rules = rules_in("/", text).unwrap_or_else(|errors| panic!("{text}: {errors:?}"));
-        assert_eq!(rules.len(), 1, "{text}");
-        rules.remove(0)
-    }
-
-    fn error(text: &str) -> String {
-        let errors = rules_in("/", text).expect_err(text);
-        errors.iter().map(RuleError::to_string).collect::<Vec<_>>().join("\n")
-    }
-
-    fn literal(text: &str) -> Part {
-        Part::Literal(text.as_bytes().into())
-    }
-
-    fn target(parts: &[TargetPart]) -> String {
-        let parts = parts.iter().map(|part| match part {
-            TargetPart::Literal(text) => text.escape_ascii().to_string(),
-            TargetPart::Capture(number) => format!("<{number}>"),
-        });
-        parts.collect()
-    }
-
-    #[test]
-    fn words_by_their_place() {
-        let rule = one("/a/b /c 302! # why");
-        assert_eq!((rule.status, rule.force, rule.keeps_query), (302, true, true));
-        assert_eq!(rule.path, [literal("a"), literal("b")]);
-        assert_eq!(target(&rule.target), "/c");
-        assert_eq!(one("/a /b").status, 301);
-        assert_eq!(one("  /a\t/b\r").line, 1);
-        assert_eq!(rules_in("/", "# none\n\n").unwrap(), []);
-    }
-
-    #[test]
-    fn captures_are_numbered_path_first() {
-        let rule = one("/store/:x/* id=:id id2=7 /blog/:id/:splat/:x?y=:id 302");
-        assert_eq!(rule.path, [literal("store"), Part::Capture, Part::Rest(Box::default())]);
-        assert_eq!(
-            rule.query,
-            [
-                (b"id".as_slice().into(), QueryValue::Capture),
-                (b"id2".as_slice().into(), QueryValue::Is(b"7".as_slice().into()))
-            ]
-        );
-        assert_eq!(target(&rule.target), "/blog/<2>/<1>/<0>?y=<2>");
-        assert!(!rule.keeps_query);
-    }
-
-    #[test]
-    fn hosts_without_port_and_case() {
-        for (from, host) in [
-            ("http://Example.org:8080/a", Some("example.org")),
-            ("https://*.Example.org/a", Some("*.example.org")),
-            ("://example.org/a", Some("example.org")),
-            ("https://*/a", None),
-            ("https://[::1]:80/a", Some("[::1]")),
-        ] {
-            let rule = one(&format!("{from} /b"));
-            assert_eq!(rule.host.as_deref(), host.map(str::as_bytes), "{from}");
-            assert_eq!(rule.path, [literal("a")], "{from}");
+    match name.as_str() {
+        "country" | "language" | "role" | "cookie" | "sign" | "signed" => {
+            Fault::new(word.column, "no condition").advise(NO_CONDITIONS)
         }
-        assert_eq!(one("http://example.org https://example.com/ 301").path, []);
-    }
-
-    #[test]
-    fn targets_are_ready_for_their_use() {
-        assert_eq!(target(&one("/a /ä%20\"?q=ü#f").target), "/%C3%A4%20%22?q=%C3%BC#f");
-        assert_eq!(target(&one("/a /%C3%A4.html 200").target), "/\\xc3\\xa4.html");
-        assert_eq!(target(&one("/a/* 200").target), "/a/<0>");
-        assert_eq!(target(&one("/a/* 200!").target), "/a/<0>");
-        assert_eq!(target(&one("/s /wiki/Special:Search 301").target), "/wiki/Special:Search");
-        assert_eq!(target(&one("/:y/:m /p/:y-:m.html").target), "/p/<0>-<1>.html");
-        assert_eq!(
-            target(&one("/a https://Bücher.example:80/ü?x").target),
-            "https://xn--bcher-kva.example:80/%C3%BC?x"
-        );
-        assert_eq!(one("/a https://bücher.example").target_host.as_deref(), BOOKS);
-        assert_eq!(one("http://*.bücher.example/a /b").host.as_deref(), ALL_BOOKS);
-        assert_eq!(
-            target(&one("/a https://example.org:80/x:y").target),
-            "https://example.org:80/x:y"
-        );
-    }
-
-    const BOOKS: Option<&[u8]> = Some(b"xn--bcher-kva.example");
-    const ALL_BOOKS: Option<&[u8]> = Some(b"*.xn--bcher-kva.example");
-
-    /// The parts of a path in short: `<…>` for a segment of texts and placeholders.
-    fn path(text: &str) -> String {
-        let part = |part: &Part| match part.stored() {
-            PathPart::Literal(text) => text.escape_ascii().to_string(),
-            PathPart::Capture => ":".to_owned(),
-            PathPart::Rest { prefix } => format!("{}*", prefix.escape_ascii()),
-            PathPart::Mixed(pattern) => {
-                let part = |part| match part {
-                    SegmentPart::Literal(text) => text.escape_ascii().to_string(),
-                    SegmentPart::Capture => ":".to_owned(),
-                    SegmentPart::Star => "*".to_owned(),
-                };
-                format!("<{}>", pattern.parts().map(part).collect::<String>())
-            }
-        };
-        one(text).path.iter().map(|part_of| format!("/{}", part(part_of))).collect()
-    }
-
-    #[test]
-    fn placeholders_and_stars_within_segments() {
-        for (text, expected) in [
-            ("/*.:extension /b", "/<*.:>"),
-            ("/p-:id /b", "/<p-:>"),
-            ("/assets/:name.css /b", "/assets/<:.css>"),
-            ("/*.txt /b", "/<*.txt>"),
-            ("/k/kubectl_*.md /b", "/k/<kubectl_*.md>"),
-            ("/a/*/b /b", "/a/<*>/b"),
-            ("/a/b* /b", "/a/b*"),
-            ("/a/:x-* /b", "/a/<:-*>"),
-            ("/:year-:month /:year/:month", "/<:-:>"),
-            ("/:my-name /b", "/:"),
-            ("/:my-name /:my-name", "/:"),
-            ("/:my-name /:my", "/<:-name>"),
-            ("/File:Name /b", "/File:Name"),
-            ("/v:major /b/:major", "/<v:>"),
-            ("/a:80 /b", "/a:80"),
-            ("/:a:b /:b", "/<::>"),
-            ("/%2A.%3Ax /b", "/*.:x"),
-            ("/. /b", ""),
-        ] {
-            if expected.is_empty() {
-                assert!(rules_in("/", text).is_err(), "{text}");
-            } else {
-                assert_eq!(path(text), expected, "{text}");
-            }
-        }
-        let rule = one("/*.:e k=:q /:splat/:e?:q 302");
-        assert_eq!(target(&rule.target), "/<0>/<1>?<2>");
-        assert_eq!(target(&one("/:a-:b/* 200").target), "/<0>-<1>/<2>");
-    }
-
-    #[test]
-    fn relative_rules_are_about_their_folder() {
-        let rule = rules_in("/docs/v1/", "./a/* ./b/:splat 302").unwrap().remove(0);
-        let path = [literal("docs"), literal("v1"), literal("a"), Part::Rest(Box::default())];
-        assert_eq!(rule.path, path);
-        assert_eq!(target(&rule.target), "/docs/v1/b/<0>");
-        assert_eq!(one("./a ./b").path, [literal("a")]);
-        let errors = rules_in("/docs/", "/a /b\nhttps://h/a /b").unwrap_err();
-        assert_eq!(errors.len(), 2);
-        assert!(errors[0].expected.contains("./"), "{errors:?}");
-    }
-
-    #[test]
-    fn every_error_has_its_place() {
-        for (text, expected) in [
-            ("/a", "_redirects:1:3: expected a target: a path or a URL"),
-            ("\n/a b", "_redirects:2:4: expected a target that begins"),
-            ("/a 301", "_redirects:1:7: expected a target"),
-            ("/a /b 300", "_redirects:1:7: expected a status"),
-            ("/a /b 3011", "_redirects:1:7: expected a status"),
-            ("/a /b 301!!", "_redirects:1:7: expected a status"),
-            ("/a /b Country=us", "_redirects:1:7: expected no condition: \"country\""),
-            ("/a /b 302 Language=de", "_redirects:1:11: expected no condition: \"language\""),
-            ("/a /b 302 x", "_redirects:1:11: expected a status such as 301, or the end"),
-            ("a /b", "_redirects:1:1: expected a path"),
-            ("/a?x=1 /b", "_redirects:1:3: expected a path without ?"),
-            ("/a#x /b", "_redirects:1:3: expected a path without #"),
-            ("/a//b /b", "_redirects:1:4: expected a name"),
-            ("/a/../b /b", "_redirects:1:4: expected a name"),
-            ("/%zz /b", "_redirects:1:2: expected two hexadecimal digits"),
-            ("/a%2fb /b", "_redirects:1:3: expected a path without %2F"),
-            ("/a/*/b* /b", "_redirects:1:7: expected at most one *"),
-            ("/a*b* /b", "_redirects:1:5: expected at most one *"),
-            ("/:a/:a /b", "_redirects:1:5: expected another name"),
-            ("/: /b", "_redirects:1:2: expected a placeholder"),
-            ("/a :x /b", "_redirects:1:4: expected key=value"),
-            ("/a x=1 x=2 /b", "_redirects:1:8: expected another parameter"),
-            ("/a /:x", "_redirects:1:5: expected a placeholder of the path or query"),
-            ("/a/* /:splat/:y", "_redirects:1:14: expected a placeholder"),
-            ("/a https://example.org/ 200", "_redirects:1:4: expected a path of this site"),
-            ("/a //example.org/ 404", "_redirects:1:4: expected a path of this site"),
-            ("/a /b?c 200", "_redirects:1:6: expected a path without ?"),
-            ("/a/:x https://:x.example.org/", "_redirects:1:15: expected a host"),
-            ("http:///a /b", "_redirects:1:8: expected a host"),
-            ("http://u@h/a /b", "_redirects:1:8: expected a host"),
-            ("http://a.*/a /b", "_redirects:1:8: expected a host"),
-        ] {
-            let found = error(text);
-            assert!(found.starts_with(expected), "{text}: {found}");
-        }
-    }
-
-    #[test]
-    fn all_errors_of_a_file_are_told() {
-        assert_eq!(error("/a\n/b /c\n/d 999 /e\n").lines().count(), 2);
-    }
-
-    #[test]
-    fn captures_and_rules_have_limits() {
-        let path: String = (0..16).map(|number| format!("/:a{number}")).collect();
-        assert_eq!(one(&format!("{path} /b")).path.len(), 16);
-        assert!(error(&format!("{path}/* /b")).contains("at most 16"));
-        let many = "/a /b\n".repeat(RULES_MAX + 2);
-        assert_eq!(
-            error(&many),
-            format!("_redirects:{}:1: expected at most 10000 rules", RULES_MAX + 1)
-        );
-    }
-
-    proptest! {
-        #[test]
-        fn anything_is_parsed_or_refused_with_a_place(
-            text in "([/:*.a#!= \n]|http://|200|301|%2f){0,60}",
-        ) {
-            let lines = text.split('\n').count();
-            match rules_in("/", &text) {
-                Ok(rules) => prop_assert!(rules.len() <= lines),
-                Err(errors) => for error in errors {
-                    prop_assert!((1..=lines).contains(&error.line));
-                    let line = text.split('\n').nth(error.line - 1).unwrap();
-                    prop_assert!((1..=line.chars().count() + 1).contains(&error.column));
-                },
-            }
-        }
+        _ => Fault::new(word.column, "a status such as 301, or the end of the line"),
     }
 }

@@ -62,14 +62,16 @@ impl Target {
         }
         let (prefix, path) = split_folder(folder, to);
         if !path.text.starts_with('/') || path.text.starts_with("//") {
-            return Err(Fault::new(
-                to.column,
-                "a path of this site: answers of other servers are not supported",
-            ));
+            let fault = Fault::new(to.column, "a path of this site");
+            return Err(fault.advise(format!(
+                "with status {status} the server sends a file of its own, and does not fetch it \
+                 from elsewhere: redirect with 301 or 302, or use a proxy in front"
+            )));
         }
         if let Some(at) = path.text.find(['?', '#']) {
-            let expected = "a path without ? and #: what is sent is a file of the site";
-            return Err(Fault::new(path.column_at(at), expected));
+            let fault = Fault::new(path.column_at(at), "a path without ? and #");
+            let advice = format!("with status {status} the target is a file of the site");
+            return Err(fault.advise(advice));
         }
         let mut parts = Parts::default();
         parts.literal(prefix);
@@ -82,7 +84,7 @@ impl Target {
         })?;
         let dots = |segment: &str| segment == "." || segment == "..";
         if path.text.split('/').any(dots) {
-            return Err(Fault::new(path.column, "a path without segments of dots"));
+            return Err(Fault::new(path.column, "a path without . and .. in it"));
         }
         Ok(Target { parts: parts.finished(), ..Target::default() })
     }
@@ -96,7 +98,7 @@ fn location(folder: &[u8], to: Word<'_>, captures: &Captures<'_>) -> Result<Targ
     if rest.text.starts_with("//") {
         return Err(Fault::new(
             rest.column,
-            "a path with one slash, or a URL with http:// or https://",
+            "a path that begins with one slash, or a URL with http:// or https://",
         ));
     }
     let authority_at = ["http://", "https://"]
@@ -191,12 +193,13 @@ impl<'s> Captures<'s> {
     }
 
     fn unknown(&self, column: usize) -> Fault {
-        let mut known: Vec<String> = self.0.iter().map(|name| format!(":{name}")).collect();
-        if known.is_empty() {
-            known.push(format!("none is there; :{SPLAT} is what a * stands for"));
-        }
-        let known = known.join(", ");
-        Fault::new(column, format!("a placeholder of the path or query ({known})"))
+        let known: Vec<String> = self.0.iter().map(|name| format!(":{name}")).collect();
+        let advice = if known.is_empty() {
+            format!("the rule has none: add :name, or * for :{SPLAT}, to its path")
+        } else {
+            format!("the rule has {}", known.join(", "))
+        };
+        Fault::new(column, "a placeholder of the path or query").advise(advice)
     }
 }
 

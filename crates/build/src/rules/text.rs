@@ -6,7 +6,8 @@ use std::path::{Path, PathBuf};
 use crate::error::Shown;
 use crate::limits::RULE_LINE_MAX_BYTES;
 
-/// What is wrong in a rules file, and where. Displays as `_redirects:12:7: expected …`.
+/// What is wrong in a rules file, and where. Displays as
+/// `_redirects:12:7: expected …, found "…"; what to do`.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct RuleError {
     /// The file; [`in_place`](crate::in_place) tells where it lies.
@@ -15,7 +16,8 @@ pub struct RuleError {
     pub line: usize,
     /// In characters, from 1.
     pub column: usize,
-    /// What should stand there; follows the word "expected".
+    /// What should stand there, the text that was found instead, and what to do; follows the word
+    /// "expected".
     pub expected: String,
 }
 
@@ -26,22 +28,62 @@ impl fmt::Display for RuleError {
     }
 }
 
+/// Characters of a line that an error quotes; the rest of a longer text is left out.
+const QUOTED_MAX_CHARS: usize = 40;
+
 /// A place in a line and what should stand there.
 #[derive(Debug)]
 pub(super) struct Fault {
     /// In characters, from 1.
     pub(super) column: usize,
     pub(super) expected: String,
+    /// The text of the line that begins at the column, if the error quotes it.
+    found: Option<String>,
+    /// What to do about it.
+    advice: Option<String>,
 }
 
 impl Fault {
     pub(super) fn new(column: usize, expected: impl Into<String>) -> Fault {
-        Fault { column, expected: expected.into() }
+        Fault { column, expected: expected.into(), found: None, advice: None }
+    }
+
+    /// Adds what to do, or why.
+    pub(super) fn advise(self, advice: impl Into<String>) -> Fault {
+        Fault { advice: Some(advice.into()), ..self }
+    }
+
+    /// Quotes the word of `line` at the column.
+    pub(super) fn quoting_word(self, line: Word<'_>) -> Fault {
+        self.quoting(line, is_space)
+    }
+
+    /// Quotes `line` from the column on.
+    pub(super) fn quoting_rest(self, line: Word<'_>) -> Fault {
+        self.quoting(line, |_| false)
+    }
+
+    fn quoting(mut self, line: Word<'_>, is_end: fn(char) -> bool) -> Fault {
+        let before = self.column.saturating_sub(line.column);
+        let mut text = line.text.chars().skip(before).take_while(|&c| !is_end(c));
+        let mut found: String = text.by_ref().take(QUOTED_MAX_CHARS).collect();
+        if text.next().is_some() {
+            found.push('…');
+        }
+        self.found = (!found.is_empty()).then_some(found);
+        self
     }
 
     /// In the given line of a file.
     pub(super) fn at(self, file: &Path, line: usize) -> RuleError {
-        RuleError { file: file.to_owned(), line, column: self.column, expected: self.expected }
+        let Fault { column, mut expected, found, advice } = self;
+        if let Some(found) = found {
+            expected.push_str(&format!(", found {found:?}"));
+        }
+        if let Some(advice) = advice {
+            expected.push_str(&format!("; {advice}"));
+        }
+        RuleError { file: file.to_owned(), line, column, expected }
     }
 }
 
@@ -87,14 +129,14 @@ pub(super) fn lines(text: &[u8]) -> impl Iterator<Item = (usize, Result<Word<'_>
 fn line(bytes: &[u8]) -> Result<Word<'_>, Fault> {
     if bytes.len() > RULE_LINE_MAX_BYTES {
         let expected = format!("a line of at most {RULE_LINE_MAX_BYTES} bytes");
-        return Err(Fault::new(1, expected));
+        return Err(Fault::new(1, expected).advise("shorten it or split it"));
     }
     match std::str::from_utf8(bytes) {
         Ok(text) => Ok(trimmed(Word { text, column: 1 })),
         Err(error) => {
             let before = bytes.get(..error.valid_up_to()).unwrap_or_default();
             let column = 1 + String::from_utf8_lossy(before).chars().count();
-            Err(Fault::new(column, "UTF-8"))
+            Err(Fault::new(column, "UTF-8").advise("save the file in this encoding"))
         }
     }
 }
@@ -135,6 +177,24 @@ mod tests {
         let found: Vec<(&str, usize)> =
             words(trimmed(line)).iter().map(|word| (word.text, word.column)).collect();
         assert_eq!(found, [("/ä", 2), ("/b", 6), ("#c", 9)]);
+    }
+
+    #[test]
+    fn an_error_quotes_the_line_and_says_what_to_do() {
+        let line = Word { text: "/ä b\u{7}c /d", column: 3 };
+        let at = |column| Fault::new(column, "x");
+        let said = |fault: Fault| fault.at(Path::new("f"), 2).to_string();
+        assert_eq!(said(at(6).quoting_word(line)), "f:2:6: expected x, found \"b\\u{7}c\"");
+        assert_eq!(said(at(10).quoting_rest(line)), "f:2:10: expected x, found \"/d\"");
+        assert_eq!(said(at(6).quoting_rest(line)), "f:2:6: expected x, found \"b\\u{7}c /d\"");
+        let end = at(12).quoting_word(line).advise("do y");
+        assert_eq!(said(end), "f:2:12: expected x; do y");
+        let long = "ü".repeat(QUOTED_MAX_CHARS + 1);
+        let line = Word { text: &long, column: 1 };
+        let quoted = format!("\"{}…\"", "ü".repeat(QUOTED_MAX_CHARS));
+        assert_eq!(said(at(1).quoting_word(line)), format!("f:2:1: expected x, found {quoted}"));
+        let quoted = format!("\"{}\"", "ü".repeat(QUOTED_MAX_CHARS));
+        assert_eq!(said(at(2).quoting_word(line)), format!("f:2:2: expected x, found {quoted}"));
     }
 
     #[test]

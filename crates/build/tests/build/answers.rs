@@ -57,7 +57,7 @@ fn two_files_for_one_url_never_fail_a_build() {
             shadowed("/b", "b.txt", "b.htm"),
         ]
     );
-    assert_eq!(site.summary.shadowed[2].to_string(), "/b is answered by b.htm, not by b.txt");
+    assert_eq!(site.summary.shadowed[2].to_string(), "/b is served from b.htm, not from b.txt");
 }
 
 /// A file that could not be read does not keep its URL from the next one.

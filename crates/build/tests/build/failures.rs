@@ -120,7 +120,7 @@ fn a_failed_build_leaves_the_old_archive_and_no_litter() {
     folder.link("b.html", "nowhere");
     let path = out.join("site.pinion");
     let error = build_file(folder.path(), &options(), &path, &()).unwrap_err();
-    assert_eq!(error.to_string(), "b.html: dangling link");
+    assert_eq!(error.to_string(), "b.html: broken symbolic link");
     assert_eq!(out.names(), ["site.pinion"]);
     assert!(fs::read(&path).unwrap() == old);
     let keep_going = Options { keep_going: true, ..options() };
@@ -142,7 +142,7 @@ fn outputs_that_cannot_be() {
         let path = out.join(name);
         let error = build_file(folder.path(), &options(), &path, &()).unwrap_err();
         let line = error.to_string();
-        assert!(line.starts_with(&path.display().to_string()), "{line}");
+        assert!(line.contains(&path.display().to_string()), "{line}");
         assert!(line.contains(message), "{line}");
         assert_eq!(out.names(), ["taken"]);
     }

@@ -72,7 +72,8 @@ fn what_is_not_in_its_coding_is_sent_as_it_is() {
     let warning = |path: &str| Warning::NotInCoding(path.into());
     assert_eq!(site.summary.warnings, [warning("a.js"), warning("c.js")]);
     let line = site.summary.warnings[0].to_string();
-    assert_eq!(line, "a.js: not in the Content-Encoding of its rule, sent as it is");
+    let expected = "a.js: not compressed as its Content-Encoding in _headers says, sent unchanged";
+    assert_eq!(line, expected);
     folder.file("_headers", "/*\n Content-Encoding: deflate\n");
     assert!(matches!(built_with(&folder, &options()), Err(BuildError::Rules(_))));
 }

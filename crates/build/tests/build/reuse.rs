@@ -171,7 +171,7 @@ fn what_is_no_archive_is_warned_about() {
     assert!(made.bytes == anew(&source, &options));
     let lines: Vec<String> = made.summary.warnings.iter().map(Warning::to_string).collect();
     assert_eq!(lines.len(), 4, "{lines:?}");
-    assert!(lines.iter().all(|line| line.contains("nothing is reused of it: ")), "{lines:?}");
+    assert!(lines.iter().all(|line| line.contains("nothing is reused from it: ")), "{lines:?}");
 }
 
 /// Every file of the folder is damaged in turn, or replaced by something else.

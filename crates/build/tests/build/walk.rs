@@ -144,15 +144,16 @@ fn everything_that_is_no_file_is_named() {
     assert_eq!(
         lines,
         [
-            "circle: link that leads back to itself",
-            "d/socket: a socket",
-            "dangling.css: dangling link",
-            "far: dangling link",
-            "pipe: a named pipe",
-            "zero: a device",
+            "circle: symbolic link that leads back to itself",
+            "d/socket: a socket, not a file",
+            "dangling.css: broken symbolic link",
+            "far: broken symbolic link",
+            "pipe: a named pipe, not a file",
+            "zero: a device, not a file",
         ]
     );
-    assert_eq!(error.to_string(), "circle: link that leads back to itself (and 5 more)");
+    let line = "circle: symbolic link that leads back to itself (and 5 more)";
+    assert_eq!(error.to_string(), line);
 
     let site = built_with(&folder, &Options { keep_going: true, ..options() }).unwrap();
     assert_eq!(site.keys(), ["/good.css"]);
@@ -186,7 +187,8 @@ fn a_source_that_is_no_folder() {
         let source = folder.join(name);
         let error = pinion_build::build(&source, &options(), std::io::Cursor::new(vec![]), &());
         let line = error.err().unwrap().to_string();
-        assert!(line.starts_with(&source.display().to_string()), "{line}");
+        let start = format!("cannot read the folder {}: ", source.display());
+        assert!(line.starts_with(&start), "{line}");
         assert!(line.contains(message), "{line}");
     }
 }

@@ -24,11 +24,11 @@ const PATHS: [&str; 14] = [
 /// What we refuse and Netlify's parser does not, which leaves out in silence what it does not
 /// understand: docs/rules.md says why.
 const REFUSED: [Refused; 5] = [
-    Refused { expected: "a path before its fields", line: |line| line.contains(':') },
+    Refused { expected: "a path before the headers", line: |line| line.contains(':') },
     Refused { expected: "a path, Name: value, or ! Name", line: |line| !line.contains(':') },
-    Refused { expected: "a value; `! Name` takes a field away", line: |line| line.ends_with(':') },
-    Refused { expected: "a field name: letters, digits and -", line: |line| line.starts_with(':') },
-    Refused { expected: "another field: ", line: |line| DECIDED.contains(&name(line)) },
+    Refused { expected: "a value", line: |line| line.ends_with(':') },
+    Refused { expected: "a header name of letters", line: |line| line.starts_with(':') },
+    Refused { expected: "another header", line: |line| DECIDED.contains(&name(line)) },
 ];
 
 /// Fields that are not the file's to give.

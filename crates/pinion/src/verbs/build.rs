@@ -63,7 +63,8 @@ pub(crate) fn run(build: &Build) -> Result<(), Failure> {
 fn check_report(path: &Path, build: &Build) -> Result<(), Failure> {
     let shown = path.display();
     if is_same_place(path, &build.output) {
-        return Err(Failure::usage(format!("--report: {shown} is where the archive goes")));
+        let message = format!("--report: {shown} is the archive of -o; give another name");
+        return Err(Failure::usage(message));
     }
     // Nothing there, or nothing that has content to lose.
     let is_free = fs::metadata(path).map_or(true, |found| !found.is_file() || found.len() == 0);
@@ -77,7 +78,8 @@ fn check_report(path: &Path, build: &Build) -> Result<(), Failure> {
         return Ok(());
     }
     Err(anyhow!(
-        "{shown}: will not replace a file that is no report; give --report another name, or --force"
+        "{shown}: will not replace a file that is not a report; give another name with --report, \
+         or replace it with --force"
     )
     .into())
 }

@@ -39,7 +39,7 @@ fn failure(file: &ArchiveFile, settings: &Extract, error: ExtractError) -> Failu
             anyhow!("{why}; --keep-going writes all others").into()
         }
         ExtractError::Occupied { .. } if !settings.force => {
-            anyhow!("{error}; give -o another name, or --force").into()
+            anyhow!("{error}; give another name with -o, or replace it with --force").into()
         }
         ExtractError::Cancelled => anyhow!("cancelled; no folder was made").into(),
         error => anyhow!(error).into(),

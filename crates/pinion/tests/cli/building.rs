@@ -71,7 +71,12 @@ fn every_file_that_cannot_be_read_is_named_and_nothing_is_left_behind() {
     symlink("nowhere", folder.join("site/docs/b")).expect("a link");
     let failed = run(&folder, "build site -o site.pinion");
     assert_eq!(failed.code, 1);
-    for line in ["pinion: a: dangling link", "pinion: docs/b: dangling link", "--keep-going"] {
+    for line in [
+        "pinion: a: broken symbolic link",
+        "pinion: docs/b: broken symbolic link",
+        "pinion: nothing was built because 2 paths cannot be published; correct them, or leave \
+         them out with --exclude or --keep-going\n",
+    ] {
         assert!(failed.stderr.contains(line), "{}", failed.stderr);
     }
     assert_eq!(folder.names(), ["site"]);
@@ -83,7 +88,7 @@ fn every_file_that_cannot_be_read_is_named_and_nothing_is_left_behind() {
 
     let built = run(&folder, "build site -o site.pinion --keep-going");
     assert_eq!(built.code, 0);
-    assert!(built.stderr.contains("left out docs/b: dangling link"), "{}", built.stderr);
+    assert!(built.stderr.contains("left out docs/b: broken symbolic link"), "{}", built.stderr);
 }
 
 #[test]
@@ -97,9 +102,10 @@ fn rules_files_that_cannot_be_read_are_a_wrong_command_line() {
             (
                 2,
                 vec![
-                    "pinion: ./none: No such file or directory",
-                    "pinion: ./site: Is a directory",
-                    "pinion: nothing was built because 2 rules files cannot be read",
+                    "pinion: ./none: cannot be read: No such file or directory",
+                    "pinion: ./site: cannot be read: Is a directory",
+                    "pinion: nothing was built because 2 rules files cannot be read; correct the \
+                     path or the permissions",
                 ]
             )
         );
@@ -123,10 +129,10 @@ fn a_report_replaces_a_report_and_nothing_that_somebody_would_miss() {
     let (page, archive) = (folder.read("site/index.html"), folder.read("site.pinion"));
     folder.write("other.pinion", &archive);
     for (report, code, hint) in [
-        ("site.pinion", 2, "is where the archive goes"),
-        ("./site/../site.pinion", 2, "is where the archive goes"),
-        ("site/index.html", 1, "give --report another name, or --force"),
-        ("other.pinion", 1, "give --report another name, or --force"),
+        ("site.pinion", 2, "is the archive of -o"),
+        ("./site/../site.pinion", 2, "is the archive of -o"),
+        ("site/index.html", 1, "give another name with --report, or replace it with"),
+        ("other.pinion", 1, "give another name with --report, or replace it with"),
         ("site", 1, "cannot write the report site: Is a directory"),
     ] {
         let failed = build(&format!("--report {report}"));
@@ -164,10 +170,10 @@ fn an_older_archive_in_the_folder_is_named() {
     assert_eq!(run(&folder, "build site -o site/one.pinion").code, 0);
     let built = run(&folder, "build site -o site/two.pinion");
     assert_eq!((built.code, built.stderr.lines().count()), (0, 3));
-    let warning = "warning: one.pinion: an archive, public now; --exclude leaves it out\n";
+    let warning = "warning: one.pinion: an archive is published; --exclude leaves it out\n";
     assert!(built.stderr.starts_with(warning), "{}", built.stderr);
     let quiet = run(&folder, "build site -o site/two.pinion --exclude one.pinion");
-    let left_out = "note: 4 paths left out (--include publishes): .one.pinion.stat, ";
+    let left_out = "note: 4 paths left out (publish with --include): .one.pinion.stat, ";
     assert_eq!((quiet.code, quiet.stderr.lines().count()), (0, 2));
     assert!(quiet.stderr.starts_with(left_out), "{}", quiet.stderr);
 }
@@ -180,7 +186,10 @@ fn a_file_that_the_kernel_makes_up_is_named() {
     let failed = run(&folder, "build site -o site.pinion");
     assert_eq!(failed.code, 1);
     let line = failed.stderr.lines().next();
-    assert_eq!(line, Some("pinion: version.txt: more or less content than its size says"));
+    assert_eq!(
+        line,
+        Some("pinion: version.txt: its content is longer or shorter than its size, as below /proc")
+    );
     assert_eq!(folder.names(), ["site"]);
 }
 
@@ -200,12 +209,13 @@ fn what_is_no_archive_is_not_replaced() {
     let folder = Folder::with_site();
     let page = folder.read("site/index.html");
     let to_the_page = "build site -o site/index.html";
-    run(&folder, to_the_page).refused(1, "site/index.html: will not replace a file that is no");
-    run(&folder, to_the_page).refused(1, "give -o another name, or --force");
+    run(&folder, to_the_page).refused(1, "site/index.html: will not replace a file that is not");
+    run(&folder, to_the_page).refused(1, "give another name with -o, or replace it with --force");
     assert!(folder.read("site/index.html") == page);
     let listener = std::os::unix::net::UnixListener::bind(folder.join("socket")).expect("bound");
     let to_the_socket = "build site -o socket --force";
-    run(&folder, to_the_socket).refused(1, "will not replace a socket; give -o another name\n");
+    let line = "will not replace a socket; give another name with -o\n";
+    run(&folder, to_the_socket).refused(1, line);
     drop(listener);
     assert_eq!(folder.names(), ["site", "socket"]);
     assert_eq!(run(&folder, &format!("{to_the_page} --force")).code, 0);
@@ -218,8 +228,9 @@ fn what_is_wrong_is_one_line() {
     run(&folder, "build none -o out").refused(1, "none");
     run(&folder, "build site -o no/such/out").refused(1, "no/such/out: no such folder");
     run(&folder, "build site -o site")
-        .refused(1, "site: will not replace a folder; give -o another name");
-    run(&folder, "build site -o out --exclude [").refused(2, "--exclude: \"[\": unclosed");
+        .refused(1, "site: will not replace a folder; give another name with -o");
+    let line = "--exclude: \"[\" is not a pattern: unclosed";
+    run(&folder, "build site -o out --exclude [").refused(2, line);
     let epoch = command(&folder, "build site -o out").env("SOURCE_DATE_EPOCH", "today").output();
     let epoch = epoch.expect("it runs");
     assert_eq!(epoch.status.code(), Some(2));

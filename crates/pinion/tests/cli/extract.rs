@@ -87,7 +87,8 @@ fn a_folder_with_something_in_it_is_kept() {
     folder.write("out/style.css", "old");
     let names = folder.names();
     let on = |flags: &str| run(&folder, &format!("extract site.pinion -o {flags}"));
-    on("out").refused(1, "the folder is not empty; give -o another name, or --force");
+    let advice = "the folder is not empty; give another name with -o, or replace it with --force";
+    on("out").refused(1, advice);
     on("site.pinion").refused(1, "no folder");
     on("none/out").refused(1, "no such folder");
     assert_eq!(folder.names(), names, "nothing is left behind");

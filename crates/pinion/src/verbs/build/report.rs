@@ -52,10 +52,12 @@ fn line(output: &Path, summary: &Summary, style: Style) -> String {
         line.push_str(&format!("{} of earlier releases ({bytes}), ", counted(assets, "asset")));
     }
     if summary.unread_files > 0 {
-        line.push_str(&format!("{} unchanged, ", counted(summary.unread_files, "file")));
+        let files = counted(summary.unread_files, "file");
+        line.push_str(&format!("{files} unchanged since the last build, "));
     }
     if summary.repeated_bytes > 0 {
-        line.push_str(&format!("{} not stored again, ", size(summary.repeated_bytes)));
+        let bytes = size(summary.repeated_bytes);
+        line.push_str(&format!("{bytes} of repeated content stored once, "));
     }
     let seconds = summary.elapsed.as_secs_f64();
     line.push_str(&format!("archive {}, {seconds:.2} s", size(summary.archive_bytes)));
