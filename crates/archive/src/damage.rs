@@ -7,34 +7,40 @@ use crate::layout::{FORMAT_VERSION, HEADER_PAGE_BYTES, SectionKind};
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum OpenError {
     /// The first bytes are not those of an archive.
-    #[error("not a Pinion archive: the first bytes are not those of one")]
+    #[error("not a Pinion archive; `pinion build` makes one")]
     NotAnArchive,
     /// Not even a whole header page.
-    #[error("truncated archive: {bytes} bytes, the header page alone has {HEADER_PAGE_BYTES}")]
+    #[error(
+        "truncated archive: {bytes} bytes, and its header alone has {HEADER_PAGE_BYTES}; copy or \
+         build it again"
+    )]
     NoHeaderPage {
         /// Length of the file.
         bytes: u64,
     },
     /// Written in a newer (or never published) format.
-    #[error("archive format {found}; this program reads format {FORMAT_VERSION}")]
+    #[error(
+        "archive format {found}; this program reads format {FORMAT_VERSION}: build the archive \
+         again with this version of pinion, or install the one that built it"
+    )]
     Version {
         /// The version the file names.
         found: u32,
     },
     /// The header page is not what was written.
-    #[error("damaged archive: the header page does not match its check")]
+    #[error("damaged archive: the header page does not match its checksum; copy or build it again")]
     HeaderCheck,
     /// The header page is as written, but not as the format wants it.
-    #[error("malformed archive: reserved bytes of the header page are not zero")]
+    #[error("malformed archive: reserved bytes of the header page are not zero; build it again")]
     HeaderReserved,
     /// More sections than fit the header page.
-    #[error("malformed archive: {found} sections do not fit the header page")]
+    #[error("malformed archive: {found} sections do not fit the header page; build it again")]
     SectionCount {
         /// The number the header names.
         found: u32,
     },
     /// The file ends before the header says so.
-    #[error("truncated archive: {actual} bytes of {expected}")]
+    #[error("truncated archive: {actual} bytes of {expected}; copy or build it again")]
     Truncated {
         /// Bytes according to the header.
         expected: u64,
@@ -42,7 +48,9 @@ pub enum OpenError {
         actual: u64,
     },
     /// The file goes on after the header says it ends.
-    #[error("malformed archive: {actual} bytes, the header says {expected}")]
+    #[error(
+        "malformed archive: {actual} bytes, its header says {expected}; copy or build it again"
+    )]
     TooLong {
         /// Bytes according to the header.
         expected: u64,
@@ -50,7 +58,7 @@ pub enum OpenError {
         actual: u64,
     },
     /// The file goes on after its last section, or there is none.
-    #[error("malformed archive: {bytes} bytes, the last section ends at {end}")]
+    #[error("malformed archive: {bytes} bytes, its last section ends at {end}; build it again")]
     EndOfLast {
         /// Where the last section ends.
         end: u64,
@@ -58,7 +66,11 @@ pub enum OpenError {
         bytes: u64,
     },
     /// One section cannot be used.
-    #[error("{} section (kind {}): {fault}", kind.name(), kind.0)]
+    #[error(
+        "unusable archive: {} section (kind {}): {fault}; build it again with this version of \
+         pinion",
+        kind.name(), kind.0
+    )]
     Section {
         /// Which.
         kind: SectionKind,
@@ -80,10 +92,10 @@ pub enum SectionFault {
     #[error("listed twice")]
     Twice,
     /// It is required and this program does not know it.
-    #[error("required by the archive, unknown to this program")]
+    #[error("required, but this program does not know it")]
     Unknown,
     /// It is required and this program does not know this version of it.
-    #[error("version {0} is not one this program reads")]
+    #[error("this program does not read version {0} of it")]
     Version(u16),
     /// Flags or reserved bytes that have no meaning.
     #[error("unknown flags")]
@@ -168,7 +180,7 @@ pub enum Part {
 #[repr(u32)]
 pub enum Fault {
     /// Its check or digest is that of other bytes.
-    #[error("does not match its check")]
+    #[error("does not match its checksum")]
     Check,
     /// It is not, or not wholly, inside its section.
     #[error("outside its section")]

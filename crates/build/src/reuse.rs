@@ -410,9 +410,11 @@ impl io::Read for Distant {
 impl fmt::Display for Useless {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Useless::Unreadable(error) => f.write_str(&crate::error::without_number(error)),
+            Useless::Unreadable(error) => {
+                write!(f, "it cannot be read: {}", crate::error::without_number(error))
+            }
             Useless::NotAnArchive(error) => error.fmt(f),
-            Useless::Damaged => f.write_str("damaged"),
+            Useless::Damaged => f.write_str("it is damaged"),
         }
     }
 }

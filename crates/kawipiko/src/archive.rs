@@ -51,7 +51,10 @@ pub enum OpenError {
     #[error("a cdb file, but not an archive of kawipiko: it has no schema")]
     NoSchema,
     /// An archive of another version.
-    #[error("its schema is {:?}, not {:?}", .0, Shown(SCHEMA))]
+    #[error(
+        "an archive of another version of kawipiko: its schema is {:?}, not {:?}",
+        .0, Shown(SCHEMA)
+    )]
     Schema(String),
 }
 

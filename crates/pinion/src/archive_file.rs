@@ -41,8 +41,8 @@ impl ArchiveFile {
 
     /// Damage that a look-up met, with the file it is in.
     pub(crate) fn damaged(&self, damage: Damage) -> Failure {
-        let advice = "`pinion verify` names all damage";
-        anyhow!("{}: {damage}; {advice}", self.path.display()).into()
+        let advice = "`pinion verify` lists all damage";
+        anyhow!("{} is damaged: {damage}; {advice}", self.path.display()).into()
     }
 }
 
@@ -64,7 +64,8 @@ pub(crate) fn map(path: &Path) -> Result<Mapping, Failure> {
 /// [`Failure::Failed`] that names the file and why it cannot be one.
 pub(crate) fn open(path: &Path) -> Result<File, Failure> {
     let shown = path.display();
-    let is_no_file = || anyhow!("{shown} is no regular file; make an archive with `pinion build`");
+    let is_no_file =
+        || anyhow!("{shown} is not a regular file; make an archive with `pinion build`");
     let flags = (OFlags::NONBLOCK | OFlags::NOCTTY).bits() as i32;
     let file = match File::options().read(true).custom_flags(flags).open(path) {
         Ok(file) => file,
@@ -83,7 +84,7 @@ pub(crate) fn open(path: &Path) -> Result<File, Failure> {
         return Err(is_no_file().into());
     }
     if metadata.len() == 0 {
-        return Err(anyhow!("{shown}: not a Pinion archive, the file is empty").into());
+        return Err(anyhow!("{shown}: not a Pinion archive: the file is empty").into());
     }
     // From here on it is read as any other file.
     fcntl_setfl(&file, OFlags::empty()).with_context(|| format!("cannot open {shown}"))?;

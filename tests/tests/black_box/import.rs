@@ -22,7 +22,7 @@ fn each(case: impl Fn(&Server, &str)) {
         assert_eq!(imported.code, Some(0), "{}", imported.stderr);
         let left_out = imported.stderr.lines().filter(|line| line.contains("left out"));
         let left_out: Vec<&str> = left_out.collect();
-        assert_eq!(left_out, ["warning: left out ://*/never: no request finds it"]);
+        assert_eq!(left_out, ["warning: left out ://*/never: no request can match it"]);
         let server = Start::serve(&[out]).start();
         case(&server, name);
         server.stop();

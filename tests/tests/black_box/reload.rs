@@ -28,11 +28,11 @@ type Replace = fn(&Path) -> &'static str;
 const REPLACEMENTS: [Replace; 5] = [
     |path| {
         mkfifoat(CWD, path, Mode::RUSR | Mode::WUSR).expect("a pipe");
-        "is no regular file; make an archive with `pinion build`"
+        "is not a regular file; make an archive with `pinion build`"
     },
     |path| {
         UnixListener::bind(path).expect("a socket");
-        "is no regular file; make an archive with `pinion build`"
+        "is not a regular file; make an archive with `pinion build`"
     },
     |path| {
         fs::create_dir(path).expect("a folder");
@@ -40,7 +40,7 @@ const REPLACEMENTS: [Replace; 5] = [
     },
     |path| {
         fs::write(path, "").expect("an empty file");
-        "not a Pinion archive, the file is empty"
+        "not a Pinion archive: the file is empty"
     },
     |path| {
         fs::write(path, "<!doctype html>").expect("a file");

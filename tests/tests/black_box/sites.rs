@@ -150,7 +150,7 @@ fn a_host_that_nobody_has_is_misdirected() {
         for host in ["b.test", "x.a.test", "127.0.0.1"] {
             let (status, page) = ask(&server, host, "/");
             assert_eq!(status, 421, "{host}");
-            assert!(page.contains("does not serve that host"), "{page}");
+            assert!(page.contains("has no site for this host name"), "{page}");
         }
         if way.protocol.is_http1() {
             let old = server.exchange(&Request::get("/").hostless().http10());

@@ -59,17 +59,19 @@ pub enum RefusalReason {
 impl fmt::Display for Refusal {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let what = match self.reason {
-            RefusalReason::NoName => "not a path of a file",
-            RefusalReason::FolderContent => "a folder with content that no index file has",
+            RefusalReason::NoName => "not a path that a file can have",
+            RefusalReason::FolderContent => {
+                "content at the path of a folder, which no index file gives"
+            }
             RefusalReason::LongName => "a name too long for a file",
             RefusalReason::LongPath => "a path too long for a file",
             RefusalReason::FileAndFolder => "needs a folder where another path is a file",
-            RefusalReason::LeftOut => "a name that a build leaves out",
-            RefusalReason::Special => "a name of pages for errors or for what is missing",
-            RefusalReason::External => "its content is not in the archive",
+            RefusalReason::LeftOut => "a build leaves files with this name out",
+            RefusalReason::Special => "a build uses files with this name as pages for errors",
+            RefusalReason::External => "its content is in a file outside of the archive",
             RefusalReason::Kind => "neither content nor a redirect",
             RefusalReason::Line(what) => what,
-            RefusalReason::TooManyLines => "more lines than a build takes",
+            RefusalReason::TooManyLines => "more lines than the limit of a rules file",
         };
         write!(f, "{}: {what}", self.path)
     }

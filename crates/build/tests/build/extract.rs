@@ -217,15 +217,15 @@ fn hostile_paths_stay_inside_and_are_named() {
     let long = [b"/", "n".repeat(256).as_bytes()].concat();
     let deep = b"/n".repeat(2000);
     let cases: &[(&[u8], &str)] = &[
-        (b"/../escaped", "not a path of a file"),
-        (b"/a/../../escaped", "not a path of a file"),
-        (b"/./b", "not a path of a file"),
-        (b"//etc/passwd", "not a path of a file"),
-        (b"/nul\0", "not a path of a file"),
-        (b"/folder/", "a folder with content that no index file has"),
+        (b"/../escaped", "not a path that a file can have"),
+        (b"/a/../../escaped", "not a path that a file can have"),
+        (b"/./b", "not a path that a file can have"),
+        (b"//etc/passwd", "not a path that a file can have"),
+        (b"/nul\0", "not a path that a file can have"),
+        (b"/folder/", "content at the path of a folder, which no index file gives"),
         (b"/file/below", "needs a folder where another path is a file"),
-        (b"/.git/hooks/x", "a name that a build leaves out"),
-        (b"/_redirects", "a name that a build leaves out"),
+        (b"/.git/hooks/x", "a build leaves files with this name out"),
+        (b"/_redirects", "a build leaves files with this name out"),
         (&long, "a name too long for a file"),
         (&deep, "a path too long for a file"),
     ];

@@ -21,7 +21,9 @@ fn opened(records: &[(Vec<u8>, Vec<u8>)]) -> String {
 fn the_schema_decides() {
     assert_eq!(opened(&[schema()]), "opened");
     let other = (b"schema".to_vec(), b"kawipiko-2021a".to_vec());
-    assert_eq!(opened(&[other]), "its schema is \"kawipiko-2021a\", not \"kawipiko-2022a\"");
+    let expected = "an archive of another version of kawipiko: its schema is \
+                    \"kawipiko-2021a\", not \"kawipiko-2022a\"";
+    assert_eq!(opened(&[other]), expected);
     assert_eq!(
         opened(&[(b"a".to_vec(), b"b".to_vec())]),
         "a cdb file, but not an archive of kawipiko: it has no schema"

@@ -64,7 +64,10 @@ fn tell(settings: &Extract, extracted: &Extracted, style: Style) {
     }
     if !extracted.flags.is_empty() {
         let flags = extracted.flags.join(" ");
-        stderr::line(format_args!("{}: it is built with {flags}", style.dim("note")));
+        stderr::line(format_args!(
+            "{}: for the same archive, build it with {flags}",
+            style.dim("note")
+        ));
     }
     if extracted.previous_assets > 0 {
         let assets = counted(extracted.previous_assets, "asset");
