@@ -283,10 +283,7 @@ impl fmt::Display for Warning {
             Warning::Archive(path) => (path, "an archive is published; --exclude leaves it out"),
             Warning::BehindPage { file, page } => {
                 let (file, page) = (Shown(file), Shown(page));
-                return write!(
-                    f,
-                    "{file}: its clean URL is the one of the page {page}, which wins"
-                );
+                return write!(f, "{file}: its clean URL is taken by the page {page}");
             }
             Warning::CodeAmongFiles(path) => {
                 (path, "left out: it is named as code, and static/ is for files only; move it")
