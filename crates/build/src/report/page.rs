@@ -63,7 +63,7 @@ impl Page {
                     percent(all.sent_bytes, all.bytes)
                 ),
             ),
-            ("Not stored again", size(summary.repeated_bytes)),
+            ("Repeated content, stored once", size(summary.repeated_bytes)),
             ("Archive", size(summary.archive_bytes)),
         ] {
             writeln!(self.0, "<div><dt>{name}</dt><dd>{value}</dd></div>")?;
@@ -107,7 +107,7 @@ impl Page {
                 percent(sum.sent_bytes, sum.bytes),
             )?;
         }
-        self.end(types.len(), "types", "Sent: what a browser that takes every coding gets.")
+        self.end(types.len(), "types", "Sent: bytes for a browser that supports every coding.")
     }
 
     fn codings(&mut self, summary: &Summary) -> fmt::Result {
@@ -115,7 +115,7 @@ impl Page {
             return Ok(());
         }
         let head = ["Coding", "Level", "Contents", "Before", "Stored", "", "Saved"];
-        self.begin("What the codings save", &head)?;
+        self.begin("Savings by compression", &head)?;
         for coding in &summary.codings {
             let saved = coding.identity_bytes.saturating_sub(coding.stored_bytes);
             writeln!(
@@ -130,7 +130,7 @@ impl Page {
                 size(saved),
             )?;
         }
-        self.end(0, "", "Contents for which a coding does not pay are not counted.")
+        self.end(0, "", "Contents that a coding does not make smaller are not counted.")
     }
 
     fn pages(&mut self, report: &Report) -> fmt::Result {
@@ -151,7 +151,7 @@ impl Page {
                 size(page.sent_bytes)
             )?;
         }
-        let note = "As sent. What style sheets and scripts load by themselves is not counted.";
+        let note = "Bytes as sent. Files that style sheets and scripts load are not counted.";
         self.end(pages.len(), "pages", note)
     }
 
@@ -171,7 +171,7 @@ impl Page {
             )?;
         }
         for key in &page.missing {
-            write!(self.0, "<li>{} <span class=dim>not among the files</span>", shown(key))?;
+            write!(self.0, "<li>{} <span class=dim>not in the site</span>", shown(key))?;
         }
         self.0.push_str("</ul></details>");
         Ok(())
@@ -182,7 +182,7 @@ impl Page {
         if groups.is_empty() {
             return Ok(());
         }
-        self.begin("Equal files, stored once", &["Files", "Each", "Not stored again"])?;
+        self.begin("Equal files, stored once", &["Files", "Each", "Saved"])?;
         for group in groups.iter().take(ROWS) {
             let (first, others) = (&group[0], &group[1..]);
             let times = group.len() as u64 - 1;
@@ -204,7 +204,7 @@ impl Page {
         if summary.slowest.is_empty() {
             return Ok(());
         }
-        self.begin("What took longest to encode", &["File", "Time of one core"])?;
+        self.begin("Slowest files to compress", &["File", "CPU time"])?;
         for slow in &summary.slowest {
             let path = slow.path.to_string_lossy();
             writeln!(self.0, "<tr><td>{}<td>{}", escaped(&path), time(slow.encoding))?;

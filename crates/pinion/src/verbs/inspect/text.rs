@@ -55,7 +55,7 @@ fn bodies(figures: &Figures) -> Vec<String> {
     let bodies = &figures.bodies;
     let mut rows = vec![[count(bodies.stored), size(bodies.stored_bytes), "stored".to_owned()]];
     if bodies.repeated > 0 {
-        let gain = "not stored again (same content)".to_owned();
+        let gain = "saved, as equal content is stored once".to_owned();
         rows.push([count(bodies.repeated), size(bodies.repeated_bytes), gain]);
     }
     let mut lines = Columns::new([Align::Right, Align::Right, Align::Left]).lines(&rows);
