@@ -221,17 +221,22 @@ pub(crate) fn content_coding(value: &str) -> Option<Coding> {
     Coding::from_token(value.as_bytes())
 }
 
+/// Quotes the name alone: the value of `Basic-Auth` is a password, which does not belong into logs.
+fn another_header(name: Word<'_>) -> Fault {
+    Fault::new(name.column, "another header").quoting(name.text)
+}
+
 fn field_name(word: Word<'_>) -> Result<String, Fault> {
     if !is_token(word.text.as_bytes()) {
         return Err(Fault::new(word.column, "a header name of letters, digits and -"));
     }
     let decided = DECIDED.iter().find(|(name, _)| word.text.eq_ignore_ascii_case(name));
     if let Some((_, advice)) = decided {
-        return Err(Fault::new(word.column, "another header").advise(*advice));
+        return Err(another_header(word).advise(*advice));
     }
     if is_written_by_server(word.text.as_bytes()) {
         let advice = format!("the server sets {} itself: remove the line", word.text);
-        return Err(Fault::new(word.column, "another header").advise(advice));
+        return Err(another_header(word).advise(advice));
     }
     Ok(word.text.to_owned())
 }
@@ -279,11 +284,11 @@ mod tests {
             ("/a\n  X:", "_headers:2:5: expected a value"),
             ("/a\n  X: a\u{1}b", "_headers:2:7: expected no control character"),
             ("/a\n  ! ", "_headers:2:4: expected a header name"),
-            ("/a\n  ETag: 1", "_headers:2:3: expected another header, found \"ETag: 1\"; the"),
+            ("/a\n  ETag: 1", "_headers:2:3: expected another header, found \"ETag\"; the server"),
             ("/a\n  ! Content-Length", "_headers:2:5: expected another header"),
             (
                 "/a\n  Basic-Auth: a:b",
-                "_headers:2:3: expected another header, found \"Basic-Auth: a:b\"; passwords",
+                "_headers:2:3: expected another header, found \"Basic-Auth\"; passwords",
             ),
             ("/a\n  Content-Encoding: deflate", "_headers:2:21: expected br, gzip, zstd or"),
             ("/a\n  Content-Type: html", "_headers:2:17: expected a media type"),

@@ -55,23 +55,32 @@ impl Fault {
 
     /// Quotes the word of `line` at the column.
     pub(super) fn quoting_word(self, line: Word<'_>) -> Fault {
-        self.quoting(line, is_space)
+        let word = self.rest_of(line).split(is_space).next().unwrap_or_default();
+        self.quoting(word)
     }
 
     /// Quotes `line` from the column on.
     pub(super) fn quoting_rest(self, line: Word<'_>) -> Fault {
-        self.quoting(line, |_| false)
+        let rest = self.rest_of(line);
+        self.quoting(rest)
     }
 
-    fn quoting(mut self, line: Word<'_>, is_end: fn(char) -> bool) -> Fault {
-        let before = self.column.saturating_sub(line.column);
-        let mut text = line.text.chars().skip(before).take_while(|&c| !is_end(c));
-        let mut found: String = text.by_ref().take(QUOTED_MAX_CHARS).collect();
-        if text.next().is_some() {
-            found.push('…');
+    /// Quotes this text, unless the error quotes another one already.
+    pub(super) fn quoting(mut self, text: &str) -> Fault {
+        if self.found.is_none() && !text.is_empty() {
+            let mut found: String = text.chars().take(QUOTED_MAX_CHARS).collect();
+            if found.len() < text.len() {
+                found.push('…');
+            }
+            self.found = Some(found);
         }
-        self.found = (!found.is_empty()).then_some(found);
         self
+    }
+
+    fn rest_of<'t>(&self, line: Word<'t>) -> &'t str {
+        let before = self.column.saturating_sub(line.column);
+        let at = line.text.char_indices().nth(before).map_or(line.text.len(), |(at, _)| at);
+        line.text.get(at..).unwrap_or_default()
     }
 
     /// In the given line of a file.
@@ -195,6 +204,8 @@ mod tests {
         assert_eq!(said(at(1).quoting_word(line)), format!("f:2:1: expected x, found {quoted}"));
         let quoted = format!("\"{}\"", "ü".repeat(QUOTED_MAX_CHARS));
         assert_eq!(said(at(2).quoting_word(line)), format!("f:2:2: expected x, found {quoted}"));
+        let first = at(1).quoting("a").quoting_rest(line);
+        assert_eq!(said(first), "f:2:1: expected x, found \"a\"");
     }
 
     #[test]
