@@ -311,7 +311,7 @@ fn what_lies_beside_the_content_stays_there_when_the_content_is_gone() {
     for (from, to) in [("public_html", "away"), ("main.lua", "away.lua")] {
         let lines = server.lines().len();
         std::fs::rename(site.join(from), site.join(to)).expect("moved");
-        server.wait_for_line(lines, |line| line.contains("put it back"));
+        server.wait_for_line(lines, |line| line.contains("restore it"));
         for path in ["/conf/db.txt", "/away/page.html", "/public_html/page.html"] {
             assert_eq!(server.get(path).status, 404, "{path}");
         }

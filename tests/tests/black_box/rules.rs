@@ -585,7 +585,8 @@ fn all_that_is_wrong_is_told_with_its_place() {
         assert!(code == Some(2) && told.contains(place), "{rule}: {told}");
     }
     let (code, _, told) = build(&site(&["index.html"], &[]), &["--single-page", "app.html"]);
-    assert!(code == Some(2) && told.contains("--single-page: \"app.html\" is no file"), "{told}");
+    let place = "--single-page: the site has no file \"app.html\"";
+    assert!(code == Some(2) && told.contains(place), "{told}");
 }
 
 #[test]

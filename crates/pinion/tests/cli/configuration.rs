@@ -308,8 +308,10 @@ fn rules_of_folders_are_checked_with_their_places() {
     folder.write("site/_headers", "/*\n  X-A\n");
     folder.write("pinion.toml", "[[site]]\npath = \"site\"\nmemry = 1\n");
     let rules = [
-        "site/_headers:2:3: expected a path, Name: value, or ! Name",
-        "site/_redirects:2:4: expected a target that begins with /, ./, http:// or https://",
+        "site/_headers:2:3: expected a path, Name: value, or ! Name, found \"X-A\"; a path begins \
+         with /, and ! removes a header",
+        "site/_redirects:2:4: expected a target that begins with /, ./, http:// or https://, found \
+         \"c\"; write `/old /new`, and a status such as 301 after it if you need one",
     ];
     let of_folder = run(&folder, "check site");
     assert_eq!((of_folder.code, of_folder.text()), (2, &*(rules.join("\n") + "\n")));
@@ -372,8 +374,10 @@ fn rules_beside_a_folder_are_checked_with_their_places() {
     folder.write("conf/pinion.toml", [site, "hosts = [\"a\"]\n", site].concat());
     let wrong = run(&folder, "check conf/pinion.toml");
     let lines = [
-        "./conf/fields:2:3: expected a path, Name: value, or ! Name",
-        "./conf/rules:2:4: expected a target that begins with /, ./, http:// or https://",
+        "./conf/fields:2:3: expected a path, Name: value, or ! Name, found \"X-A\"; a path begins \
+         with /, and ! removes a header",
+        "./conf/rules:2:4: expected a target that begins with /, ./, http:// or https://, found \
+         \"c\"; write `/old /new`, and a status such as 301 after it if you need one",
     ];
     assert_eq!((wrong.code, wrong.text()), (2, &*(lines.join("\n") + "\n")));
     // An archive is built already.
