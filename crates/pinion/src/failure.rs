@@ -229,7 +229,7 @@ mod tests {
     #[test]
     fn what_stopped_a_build_names_the_flags_to_go_on() {
         let file = || "a".into();
-        let problem = || pinion_build::Problem { path: file(), reason: pinion_build::Reason::Pipe };
+        let problem = || Problem { path: file(), reason: pinion_build::Reason::Pipe };
         let rule = RuleError { file: file(), line: 1, column: 1, expected: "b".to_owned() };
         for (failure, expected) in [
             (Failure::Problems(vec![problem()]), "correct it, or leave it out with --exclude or"),

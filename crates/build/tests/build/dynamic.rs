@@ -187,8 +187,8 @@ fn code_that_cannot_be_read_is_an_error() {
     folder.pipe("pipe.lua");
     let told = errors(&folder);
     assert_eq!(told.len(), 3, "{told:?}");
-    assert!(told[0].starts_with("large.lua: more than 8388608 bytes"), "{told:?}");
-    assert_eq!(told[1], "lib.lua: No such file or directory");
+    assert!(told[0].starts_with("large.lua: larger than 8388608 bytes"), "{told:?}");
+    assert_eq!(told[1], "lib.lua: cannot be read: No such file or directory");
     assert!(told[2].starts_with("pipe.lua: "), "{told:?}");
 }
 
