@@ -37,7 +37,7 @@ pub(crate) fn read(source: &Path, found: &Found) -> Result<Code, BuildError> {
     if reader.errors.is_empty() {
         let pages = found.code.iter().filter(|file| is_page(path_and_name(&file.path).1));
         pages.for_each(|page| reader.prove(page));
-        reader.errors.extend(clashes(&found.code));
+        reader.errors.extend(clashes(source, &found.code));
     }
     let Reader { files, mut errors, .. } = reader;
     if errors.is_empty() {
@@ -45,17 +45,18 @@ pub(crate) fn read(source: &Path, found: &Found) -> Result<Code, BuildError> {
     }
     errors.sort();
     errors.dedup();
+    errors.iter_mut().for_each(|error| error.folder = source.to_owned());
     Err(BuildError::Code(errors))
 }
 
 /// Pages whose names are wrong, or that answer what another one answers.
-fn clashes(code: &[CodeFile]) -> Vec<CodeError> {
+fn clashes(source: &Path, code: &[CodeFile]) -> Vec<CodeError> {
     let mut routes = Routes::default();
     let clash = |page: &CodeFile| {
         let path = std::str::from_utf8(&page.path).ok()?;
         let file = page.relative();
-        let what = routes.add(path, Shown(&file).to_string()).err()?;
-        Some(CodeError { file, line: None, what })
+        let what = routes.add(path, Shown(&source.join(&file)).to_string()).err()?;
+        Some(CodeError { file, line: None, what, ..CodeError::default() })
     };
     code.iter().filter_map(clash).collect()
 }
@@ -76,7 +77,9 @@ impl Reader<'_> {
     fn read(&mut self, path: &[u8], file: PathBuf) {
         match self.content(&file) {
             Ok(content) => drop(self.files.insert(path.into(), content)),
-            Err(what) => self.errors.push(CodeError { file, line: None, what }),
+            Err(what) => {
+                self.errors.push(CodeError { file, line: None, what, ..CodeError::default() })
+            }
         }
     }
 
@@ -101,8 +104,13 @@ impl Reader<'_> {
     /// Compiles a page, and reads what else it is made of.
     fn prove(&mut self, page: &CodeFile) {
         let Ok(path) = std::str::from_utf8(&page.path) else {
-            let what = "the name of a page has to be UTF-8; rename it".to_owned();
-            return self.errors.push(CodeError { file: page.relative(), line: None, what });
+            let what = "a page needs a name in UTF-8".to_owned();
+            return self.errors.push(CodeError {
+                file: page.relative(),
+                line: None,
+                what,
+                ..CodeError::default()
+            });
         };
         loop {
             // What a page includes is known only by compiling it.
@@ -125,7 +133,7 @@ impl Reader<'_> {
             if let (Err(problem), false) = (compiled, is_more) {
                 let file = self.place_of(problem.file.as_bytes());
                 let (line, what) = (Some(problem.line), problem.what);
-                self.errors.push(CodeError { file, line, what });
+                self.errors.push(CodeError { file, line, what, ..CodeError::default() });
             }
             return;
         }

@@ -114,7 +114,7 @@ pub enum BuildError {
 }
 
 /// What is wrong with the code of a dynamic site. Displays as `file:line: what`.
-#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
 pub struct CodeError {
     /// The file, below the source.
     pub file: PathBuf,
@@ -122,11 +122,13 @@ pub struct CodeError {
     pub line: Option<u32>,
     /// What is wrong.
     pub what: String,
+    /// The source as it was named, so that the message has a path that an editor can open.
+    pub folder: PathBuf,
 }
 
 impl fmt::Display for CodeError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{}:", Shown(&self.file))?;
+        write!(f, "{}:", Shown(&self.folder.join(&self.file)))?;
         self.line.map_or(Ok(()), |line| write!(f, "{line}:"))?;
         write!(f, " {}", self.what)
     }

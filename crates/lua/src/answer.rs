@@ -72,14 +72,15 @@ impl Answer {
     pub(crate) fn field(&mut self, name: &[u8], value: &[u8], is_only: bool) -> Result<(), String> {
         let shown = || String::from_utf8_lossy(name).into_owned();
         if !is_token(name) {
-            return Err(format!("{:?} is no name of a field", shown()));
+            return Err(format!("{:?} is not a valid name of a header", shown()));
         }
         if CARRIAGE.iter().any(|own| name.eq_ignore_ascii_case(own.as_bytes())) {
-            return Err(format!("the server sets {} itself; do not set it", shown()));
+            return Err(format!("the server sets the header {} itself; do not set it", shown()));
         }
         if !value.iter().copied().all(is_value_byte) {
             return Err(format!(
-                "the value of {} has a line break or another control character; encode it first",
+                "the value of the header {} has a line break or another control character; encode \
+                 it first",
                 shown()
             ));
         }
@@ -89,7 +90,8 @@ impl Answer {
         }
         if self.lines.len() + name.len() + value.len() + 4 > ANSWER_FIELDS_MAX_BYTES {
             return Err(format!(
-                "the fields of an answer have at most {ANSWER_FIELDS_MAX_BYTES} bytes"
+                "the headers of a response have at most {ANSWER_FIELDS_MAX_BYTES} bytes; set fewer \
+                 or shorter ones"
             ));
         }
         self.has_type |= name.eq_ignore_ascii_case(b"content-type");
@@ -106,7 +108,7 @@ impl Answer {
     pub(crate) fn set_status(&mut self, status: f64) -> Result<(), String> {
         if !(200.0..600.0).contains(&status) || status.fract() != 0.0 {
             return Err(format!(
-                "{status} is no status of an answer; take a number from 200 to 599"
+                "{status} is not a status of a response; use a number from 200 to 599"
             ));
         }
         self.status = status as u16;

@@ -7,6 +7,7 @@ local host, own = ...
 local concat, error, getmetatable, min, pcall, select, setmetatable, tostring, type =
     table.concat, error, getmetatable, math.min, pcall, select, setmetatable, tostring, type
 local check_own, json_encode, said, wait = own.check_own, own.json_encode, own.said, own.wait
+local bad_argument = host.bad_argument
 local BUFFER_BYTES, FEW_PIECES, MANY_PIECES, STAMP_FIRST, STAMPS =
     host.ANSWER_BUFFER_BYTES, host.FEW_PIECES, host.MANY_PIECES, host.STAMP_FIRST, host.STAMPS
 local new_table = host.new_table
@@ -20,14 +21,15 @@ local function is_open(response, level)
     if type(response) ~= "table" or getmetatable(response) ~= Response then
         error("a method is written with a colon, such as res:json(value)", level or 3)
     elseif not response.n then
-        error("the answer is complete; nothing can be added to it", level or 3)
+        error("the response is complete; nothing can be written to it any more", level or 3)
     end
 end
 
 local function changes_head(response)
     is_open(response, 4)
     if response.has_begun then
-        error("the head of the answer has gone out; set status and fields before", 3)
+        error("the headers have been sent already; set status and headers before the first flush",
+            3)
     end
 end
 
@@ -51,12 +53,17 @@ local function send(response, operation)
     wait(operation, response.id, text)
 end
 
-local function add(response, piece)
+-- `at` says which argument of `write` the piece is; none where a producer gave it.
+local function add(response, piece, at)
     local kind = type(piece)
     if kind == "number" then
         piece = tostring(piece)
     elseif kind ~= "string" then
-        error("an answer is written in strings and numbers, and this is a " .. kind, 3)
+        if at then
+            bad_argument(at, "res:write", "string or number", piece, 3)
+        end
+        error("the function of res:stream returned a " .. kind
+            .. "; it returns a string or a number, and nil behind the last one", 3)
     end
     local n = response.n + 1
     response[n] = piece
@@ -70,11 +77,11 @@ function response_methods.write(response, piece, ...)
     if count == 2 and type(piece) == "string" and type(second) == "string"
         and type(third) == "string" then
         -- The most common one.
-        add(response, piece .. second .. third)
+        add(response, piece .. second .. third, 1)
     else
-        add(response, piece)
+        add(response, piece, 1)
         for at = 1, count do
-            add(response, (select(at, ...)))
+            add(response, (select(at, ...)), at + 1)
         end
     end
     if response.bytes > BUFFER_BYTES then
@@ -95,7 +102,7 @@ end
 function response_methods.stream(response, producer)
     is_open(response)
     if type(producer) ~= "function" then
-        error("stream takes a function that gives the next piece, and nil behind the last one", 2)
+        bad_argument(1, "res:stream", "function", producer, 2)
     end
     while true do
         local piece = producer()
@@ -122,8 +129,10 @@ local function set_field(response, name, value, is_more)
     if type(value) == "number" then
         value = tostring(value)
     end
-    if type(name) ~= "string" or (type(value) ~= "string" and value ~= nil) then
-        error("a field has a name and a value, both of them strings", 3)
+    if type(name) ~= "string" then
+        bad_argument(1, "res:field", "string", name, 3)
+    elseif type(value) ~= "string" and value ~= nil then
+        bad_argument(2, "res:field", "string", value, 3)
     end
     local why = host.set_field(response.id, name, value, is_more or false)
     if why then
@@ -140,6 +149,9 @@ end
 
 function response_methods.cookie(response, name, value, options)
     changes_head(response)
+    if options ~= nil and type(options) ~= "table" then
+        bad_argument(3, "res:cookie", "table", options, 2)
+    end
     local text, why = host.cookie(name, value, options)
     if why then
         error(why, 2)
@@ -150,6 +162,9 @@ end
 
 function response_methods.html(response, text)
     changes_head(response)
+    if type(text) ~= "string" and type(text) ~= "number" then
+        bad_argument(1, "res:html", "string", text, 2)
+    end
     set_field(response, "Content-Type", "text/html; charset=utf-8")
     response_methods.write(response, text)
     return response
@@ -159,7 +174,7 @@ function response_methods.json(response, value, options)
     changes_head(response)
     local is_well, text = pcall(json_encode, value, options)
     if not is_well then
-        error(said(text), 2)
+        error(said(text, "res:json"), 2)
     end
     set_field(response, "Content-Type", "application/json")
     response_methods.write(response, text)
@@ -180,9 +195,10 @@ function response_methods.redirect(response, location, code)
     changes_head(response)
     code = code or 303
     if type(location) ~= "string" then
-        error("a redirect leads somewhere: res:redirect(\"/there\")", 2)
+        bad_argument(1, "res:redirect", "string", location, 2)
     elseif type(code) ~= "number" or code < 300 or code > 399 then
-        error("a redirect has a status from 300 to 399, and not " .. tostring(code), 2)
+        error("bad argument #2 to 'res:redirect' (status from 300 to 399 expected, got "
+            .. tostring(code) .. ")", 2)
     end
     local why = host.set_status(response.id, code)
     if why then

@@ -40,7 +40,7 @@ end
 -- Lua 5.4 alone: no hook runs in finalizers.
 function setmetatable(value, meta)
     if type(meta) == "table" and rawget(meta, "__gc") ~= nil then
-        error("a metatable of a script has no __gc", 2)
+        error("a metatable of a script cannot have __gc; use <close>", 2)
     end
     return lua_setmetatable(value, meta)
 end

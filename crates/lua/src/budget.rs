@@ -34,8 +34,8 @@ use crate::limits::{LOOK_MS, LOOKS_BEFORE_SLEEP, TRACE_FRAMES_MAX};
 pub(crate) use coroutines::coroutines;
 pub(crate) use trace::{running, strike, struck};
 
-/// The message of the error that ends a turn.
-pub const OVER_BUDGET: &str = "it has used up its CPU time";
+/// The message of the error that ends a turn, as `pcall` sees it. The log says which limit it was.
+const OVER_BUDGET: &CStr = c"the CPU time is used up";
 
 /// Interrupts a worker: nobody sends it, and whoever does harms nothing.
 const SIGNAL: c_int = libc::SIGURG;
@@ -299,7 +299,7 @@ unsafe extern "C-unwind" fn stop(lua: *mut ffi::lua_State, _at: *mut ffi::lua_De
     unsafe {
         if is_doomed {
             strike(|| stack_of(lua));
-            ffi::luaL_error(lua, c"it has used up its CPU time".as_ptr());
+            ffi::luaL_error(lua, OVER_BUDGET.as_ptr());
         } else {
             ffi::lua_sethook(lua, None, 0, 0);
             stop_parser(lua, false);

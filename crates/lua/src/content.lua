@@ -4,6 +4,7 @@
 local host, methods, wait, check_own = ...
 
 local error, setmetatable, type = error, setmetatable, type
+local bad_argument = host.bad_argument
 local take_piece, take_whole, take_form = host.take_piece, host.take_whole, host.take_form
 local read_file = host.read_file
 
@@ -29,9 +30,18 @@ local function check_colon(request, name)
     end
 end
 
+local function check_bytes(bytes, name)
+    if bytes ~= nil and type(bytes) ~= "number" then
+        bad_argument(1, name, "number", bytes, 3)
+    end
+end
+
 -- The content may have so many bytes.
 function methods.limit(request, bytes)
     check_colon(request, "limit(bytes)")
+    if type(bytes) ~= "number" then
+        bad_argument(1, "req:limit", "number", bytes, 2)
+    end
     local why = host.limit_content(request[1], bytes)
     if why then
         error(why, 2)
@@ -42,12 +52,14 @@ end
 -- The next bytes, as soon as there are some; nil at the end.
 function methods.read(request, bytes)
     check_colon(request, "read(bytes)")
+    check_bytes(bytes, "req:read")
     local piece = await(take_piece, request[1], bytes)
     return piece
 end
 
 function methods.pieces(request, bytes)
     check_colon(request, "pieces(bytes)")
+    check_bytes(bytes, "req:pieces")
     return function()
         local piece = await(take_piece, request[1], bytes)
         return piece
@@ -83,6 +95,7 @@ function file_methods.read(file)
 end
 
 function file_methods.pieces(file, bytes)
+    check_bytes(bytes, "file:pieces")
     local at = 0
     return function()
         local piece = content(file, at, bytes or host.PIECE_BYTES)

@@ -5,8 +5,8 @@ use pinion_engine::app::Event;
 use pinion_engine::exchange::Exchange;
 
 use crate::limits::{
-    BODY_MAX_BYTES, CONTENT_PIECE_MAX_BYTES, CONTENT_SLOW_BYTES_PER_MS, CONTENT_STALL_MS,
-    CONTENT_TEXT_MAX_BYTES, CONTENT_WAIT_MAX_MS, UPLOAD_MAX_BYTES,
+    BODY_MAX_BYTES, CONTENT_MEMORY_MAX_BYTES, CONTENT_PIECE_MAX_BYTES, CONTENT_SLOW_BYTES_PER_MS,
+    CONTENT_STALL_MS, CONTENT_TEXT_MAX_BYTES, CONTENT_WAIT_MAX_MS, UPLOAD_MAX_BYTES,
 };
 use crate::pieces::Pieces;
 use crate::stock::{Share, Stock};
@@ -81,9 +81,34 @@ pub(crate) enum Taken<T> {
 }
 
 /// What a script hears, and the log, of a request that had to give up its content.
-const NO_ROOM: &str = "there is no room for the content now: too much of other requests is here";
+fn no_room() -> String {
+    format!(
+        "the bodies of all requests of this worker fill {} MiB, and there is no room for this one, \
+         which no flag raises; read it sooner or in pieces with req:pieces",
+        CONTENT_MEMORY_MAX_BYTES >> 20
+    )
+}
 
-const IS_FORM: &str = "the content is read as a form";
+const IS_FORM: &str = "the body was read with req:form; it cannot be read in another way";
+
+/// Why a body is not read as one string.
+#[cold]
+fn too_large(limit: Option<u64>, most: u64) -> String {
+    match limit {
+        None => format!(
+            "the body is larger than {most} bytes: allow more with req:limit or with the option \
+             `body` of the route, or read it with req:pieces"
+        ),
+        Some(limit) if limit <= most => format!(
+            "the body is larger than {most} bytes, which req:limit or the option `body` of the \
+             route has set"
+        ),
+        Some(_) => format!(
+            "the body is larger than {most} bytes, the most that req:body returns, which no flag \
+             raises: read it with req:pieces"
+        ),
+    }
+}
 
 impl Content {
     /// What has come in full.
@@ -97,7 +122,7 @@ impl Content {
     /// The limit that the script wants for it.
     pub(crate) fn set_limit(&mut self, bytes: u64) -> Result<(), &'static str> {
         if self.has_begun {
-            return Err("the content is being read; set its limit before");
+            return Err("the body is being read already; call req:limit before anything reads it");
         }
         self.limit = Some(bytes);
         Ok(())
@@ -152,7 +177,8 @@ impl Content {
             let boundary = match content_type.and_then(multipart::boundary) {
                 None => return Taken::Is(None),
                 Some(_) if self.has_begun => {
-                    return Taken::Not("the content is being read; it is no form then".to_owned());
+                    let why = "the body was read in another way already; call req:form first";
+                    return Taken::Not(why.to_owned());
                 }
                 Some(boundary) => boundary,
             };
@@ -225,7 +251,7 @@ impl Content {
         }
         let most = self.limit.map_or(BODY_MAX_BYTES, |limit| limit.min(CONTENT_TEXT_MAX_BYTES));
         if (self.kept.bytes() + bytes.len()) as u64 > most {
-            let why = format!("the content is larger than {most} bytes: read it in pieces");
+            let why = too_large(self.limit, most);
             self.refusal = Some(Refusal { status: 413, why });
             self.kept = Pieces::default();
             return self.count();
@@ -274,7 +300,7 @@ impl Content {
 
     /// Gives up what is kept, so that there is room for others.
     pub(crate) fn give_up(&mut self) {
-        self.refusal = Some(Refusal { status: 503, why: NO_ROOM.to_owned() });
+        self.refusal = Some(Refusal { status: 503, why: no_room() });
         (self.kept, self.upload) = (Pieces::default(), None);
         self.count();
     }

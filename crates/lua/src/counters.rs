@@ -33,10 +33,13 @@ impl Counters {
         let mut by_name = self.by_name.lock().unwrap_or_else(PoisonError::into_inner);
         let before = by_name.get(name).copied();
         if before.is_none() && by_name.len() >= COUNTERS_MAX {
-            return Err(format!("a site has at most {COUNTERS_MAX} counters"));
+            return Err(format!(
+                "a site has at most {COUNTERS_MAX} counters; count totals, and not each visitor"
+            ));
         }
         let sum = before.unwrap_or(0).checked_add(by).filter(|sum| sum.abs() <= COUNTER_MAX);
-        let sum = sum.ok_or_else(|| format!("a counter goes to {COUNTER_MAX} at most"))?;
+        let sum =
+            sum.ok_or_else(|| format!("a counter goes from -{COUNTER_MAX} to {COUNTER_MAX}"))?;
         by_name.insert(name.to_vec(), sum);
         Ok(sum)
     }

@@ -5,10 +5,11 @@
 local host, pinion, methods, wait, changes_head, check_own = ...
 
 local error, pairs, tostring, type = error, pairs, tostring, type
+local bad_argument = host.bad_argument
 
-local function check(path, name)
+local function check(path, name, position)
     if type(path) ~= "string" then
-        error(name .. " takes the name of a file, a string such as \"data/notes.txt\"", 3)
+        bad_argument(position or 1, name, "path such as \"data/notes.txt\"", path, 3)
     end
 end
 
@@ -17,7 +18,7 @@ local function options_of(options, name, known)
     if options == nil then
         return {}
     elseif type(options) ~= "table" then
-        error("the options of " .. name .. " are a table", 3)
+        bad_argument(2, name, "table", options, 3)
     end
     for key in pairs(options) do
         if not known[key] then
@@ -29,7 +30,7 @@ end
 
 local function check_whole(value, name)
     if value ~= nil and (type(value) ~= "number" or value < 0 or value % 1 ~= 0) then
-        error("`" .. name .. "` is a whole number of bytes", 3)
+        error("the option `" .. name .. "` of pinion.fs.read is a whole number of bytes", 3)
     end
 end
 
@@ -38,8 +39,8 @@ pinion.fs = {}
 local READ = { from = true, bytes = true }
 
 function pinion.fs.read(path, options)
-    check(path, "read")
-    options = options_of(options, "read", READ)
+    check(path, "pinion.fs.read")
+    options = options_of(options, "pinion.fs.read", READ)
     check_whole(options.from, "from")
     check_whole(options.bytes, "bytes")
     host.read_stored(path, options.from, options.bytes)
@@ -50,11 +51,11 @@ local stored = { write = host.write_file, append = host.append_file, create = ho
 
 for name, leave in pairs(stored) do
     pinion.fs[name] = function(path, content)
-        check(path, name)
+        check(path, "pinion.fs." .. name)
         if type(content) == "number" then
             content = tostring(content)
         elseif type(content) ~= "string" then
-            error(name .. " takes the name of a file and its content, a string", 2)
+            bad_argument(2, "pinion.fs." .. name, "string", content, 2)
         end
         leave(path, content)
         return wait("job")
@@ -70,15 +71,15 @@ local alone = {
 
 for name, leave in pairs(alone) do
     pinion.fs[name] = function(path)
-        check(path, name)
+        check(path, "pinion.fs." .. name)
         leave(path)
         return wait("job")
     end
 end
 
 function pinion.fs.rename(from, to)
-    check(from, "rename")
-    check(to, "rename")
+    check(from, "pinion.fs.rename")
+    check(to, "pinion.fs.rename", 2)
     host.rename_file(from, to)
     return wait("job")
 end
@@ -90,15 +91,15 @@ local SENT = { type = true, download = true }
 function methods.file(response, path, options)
     changes_head(response)
     check_own(response.id, 3)
-    check(path, "file")
-    options = options_of(options, "file", SENT)
+    check(path, "res:file")
+    options = options_of(options, "res:file", SENT)
     for key in pairs(options) do
         if type(options[key]) ~= "string" then
-            error("`" .. key .. "` is a string", 2)
+            error("the option `" .. key .. "` of res:file is a string", 2)
         end
     end
     if response.n > 1 then
-        error("a file is the whole answer; write nothing beside it", 2)
+        error("res:file sends the whole response; write nothing before it", 2)
     end
     local why = host.open_file(response.id, path)
     if why then

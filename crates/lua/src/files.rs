@@ -86,7 +86,7 @@ enum Use {
 
 /// What is wrong with every file of a program that has no folders.
 pub(crate) const NO_FOLDERS: &str =
-    "there are no folders for files; name one with --lua-folder NAME=PATH";
+    "the site has no folders for files; name one with --lua-folder NAME=PATH";
 
 /// The folder itself, as a path below it.
 const ITSELF: &[u8] = b".";

@@ -26,7 +26,7 @@ impl TooLong {
 impl fmt::Display for TooLong {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let mib = RESULT_MAX_BYTES >> 20;
-        write!(f, "the text or what becomes of it is longer than {mib} MiB; do it piece by piece")
+        write!(f, "the text or the result is longer than {mib} MiB; convert it in pieces")
     }
 }
 

@@ -201,7 +201,13 @@ impl Line {
     }
 
     fn is_full(&self) -> String {
-        format!("too many {} wait already; try again later", self.what)
+        format!(
+            "too many {} wait for a thread (at most {}, and {} MiB with them); wait for earlier \
+             ones before you start more",
+            self.what,
+            self.waiting_max,
+            JOBS_MAX_BYTES >> 20
+        )
     }
 
     fn submit(self: &Arc<Self>, order: Order) -> Result<(), String> {

@@ -35,10 +35,16 @@ impl Kept {
         };
         let bytes = self.bytes - old + new;
         if new > old && bytes > KEPT_MAX_BYTES {
-            return Err(format!("more than {} MiB cannot be kept", KEPT_MAX_BYTES >> 20));
+            return Err(format!(
+                "pinion.keep holds at most {} MiB in each worker; set what is not needed to nil",
+                KEPT_MAX_BYTES >> 20
+            ));
         }
         if new > 0 && old == 0 && self.values.len() >= KEPT_MAX {
-            return Err(format!("more than {KEPT_MAX} values cannot be kept"));
+            return Err(format!(
+                "pinion.keep holds at most {KEPT_MAX} values in each worker; put several into one \
+                 table"
+            ));
         }
         self.bytes = bytes;
         match value {

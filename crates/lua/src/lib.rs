@@ -29,6 +29,7 @@
 //! | `stack` | how deep functions of C and of a script may call each other |
 //! | [`router`] | which handler a path gets |
 //! | [`allowance`], [`footprint`] | what the operator lets scripts take, and what that comes to |
+//! | [`source_names`] | what errors call the files of a site |
 //! | [`problem`] | what is wrong with a script before it answers anything |
 //! | `absent` | what errors say about what only other Luas have |
 //! | `machine_code` | what happens where LuaJIT may not run what it has compiled |
@@ -74,6 +75,7 @@ pub mod sandbox;
 mod schedule;
 pub mod scripts;
 pub mod site;
+pub mod source_names;
 mod spool;
 mod stack;
 mod stock;

@@ -91,7 +91,12 @@ fn copy(value: &Value, left: &mut Bounds) -> std::result::Result<Plain, String> 
 }
 
 fn pairs(table: &Table, left: &mut Bounds) -> std::result::Result<Vec<(Plain, Plain)>, String> {
-    let deep = || format!("more than {PLAIN_MAX_DEPTH} tables within each other, or in a circle");
+    let deep = || {
+        format!(
+            "the value has more than {PLAIN_MAX_DEPTH} levels of tables, or contains itself; copy \
+             what you need into a flat table"
+        )
+    };
     left.depth = left.depth.checked_sub(1).ok_or_else(deep)?;
     let mut pairs = Vec::new();
     // Not by `__pairs`, which would be code.
@@ -107,7 +112,10 @@ fn pairs(table: &Table, left: &mut Bounds) -> std::result::Result<Vec<(Plain, Pl
 }
 
 fn charge(left: &mut Bounds, bytes: usize) -> std::result::Result<(), String> {
-    let large = || format!("the value is larger than {} KiB", PLAIN_MAX_BYTES / 1024);
+    let large = || {
+        let kib = PLAIN_MAX_BYTES / 1024;
+        format!("the value is larger than {kib} KiB, the most of a message or a kept value")
+    };
     left.bytes = left.bytes.checked_sub(bytes).ok_or_else(large)?;
     Ok(())
 }
@@ -180,7 +188,7 @@ mod tests {
             assert!(copied(code).expect_err("refused").contains("only strings"), "{code}");
         }
         let circle = "local t = {} t.t = t return t";
-        assert!(copied(circle).expect_err("refused").contains("in a circle"));
+        assert!(copied(circle).expect_err("refused").contains("contains itself"));
         let large = "return { ('x'):rep(2^19), ('y'):rep(2^19 + 1) }";
         assert!(copied(large).expect_err("refused").contains("1024 KiB"));
         let many = "local t = {} for i = 1, 1e6 do t[i] = i end return t";

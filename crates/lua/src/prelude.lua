@@ -11,6 +11,13 @@ local create, resume, running, status, yield =
 local WAIT, DONE = host.WAIT, host.DONE
 local host_request, host_field, current = host.request, host.request_field, host.current
 
+-- Arguments of another type, in the words of Lua's own libraries. `expected` may have a hint.
+local function bad_argument(position, name, expected, value, level)
+    error("bad argument #" .. position .. " to '" .. name .. "' (" .. expected .. " expected, got "
+        .. type(value) .. ")", level + 1)
+end
+host.bad_argument = bad_argument
+
 -- Waiting ------------------------------------------------------------------------------------
 
 local function outcome(is_well, ...)
@@ -30,7 +37,7 @@ if host.close then
     -- Who resumes a coroutine of the script gets the error as it is.
     function create(body)
         if type(body) ~= "function" then
-            error("a function is needed, not a " .. type(body), 2)
+            bad_argument(1, "create", "function", body, 2)
         end
         return lua_create(function(...)
             return outcome(pcall(body, ...))
@@ -41,7 +48,7 @@ if host.close then
 
     function coroutine.close(inner)
         if type(inner) ~= "thread" then
-            error("a coroutine is needed, not a " .. type(inner), 2)
+            bad_argument(1, "close", "coroutine", inner, 2)
         end
         local is = status(inner)
         if is ~= "suspended" and is ~= "dead" then
@@ -71,9 +78,8 @@ end
 -- Whoever waits for a client waits for its own: the host knows no other.
 local function check_own(id, level)
     if current() ~= id then
-        error("only the handler that answers a request can read its content and send its answer; "
-            .. "to tell the others something, use pinion.send and pinion.on, and have each handler "
-            .. "write to its own response", level)
+        error("only the handler of a request can read its body and write its response; send other "
+            .. "handlers a message with pinion.send and pinion.subscribe", level)
     end
 end
 
@@ -93,7 +99,7 @@ end
 function enter(inner, ...)
     local depth = (depths[running()] or 0) + 1
     if depth > host.COROUTINES_DEPTH_MAX then
-        return false, "too many coroutines within each other"
+        return false, "more than " .. host.COROUTINES_DEPTH_MAX .. " coroutines inside each other"
     end
     depths[inner] = depth
     return through(inner, resume(inner, ...))
@@ -101,7 +107,7 @@ end
 
 local function resume_through(inner, ...)
     if type(inner) ~= "thread" then
-        error("a coroutine is needed, not a " .. type(inner), 2)
+        bad_argument(1, "resume", "coroutine", inner, 2)
     end
     return enter(inner, ...)
 end
@@ -115,17 +121,29 @@ function coroutine.wrap(body)
     end
 end
 
--- Functions of the host raise errors without a place; a script is told where it has called them.
-local function said(why)
-    return (tostring(why):gsub("^runtime error: ", ""):gsub("\nstack traceback:.*", ""))
+-- What scripts call the types that functions of the host take.
+local KINDS = { bool = "boolean", integer = "number", f64 = "number", i64 = "number",
+    u32 = "number", u64 = "number", usize = "number" }
+
+-- Functions of the host raise errors without a place; a script is told where it has called them,
+-- and by which name.
+local function said(why, name)
+    why = tostring(why):gsub("^runtime error: ", ""):gsub("\nstack traceback:.*", "")
+    local position, given, wanted =
+        why:match("^bad argument #(%d+).*: error converting Lua (%S+) to (%S+)")
+    if not position then
+        return why
+    end
+    return "bad argument #" .. position .. " to '" .. (name or "?") .. "' ("
+        .. (KINDS[wanted] or wanted) .. " expected, got " .. (KINDS[given] or given) .. ")"
 end
 
-local function placed(is_well, ...)
+local function placed(name, is_well, ...)
     if is_well then
         return ...
     end
     -- The caller has gone with a tail call.
-    error(said((...)), 2)
+    error(said((...), name), 2)
 end
 
 -- Texts up to here cost less than to charge for them.
@@ -137,16 +155,17 @@ local function charge_for(text)
     end
 end
 
-local function place(library)
+local function place(library, prefix)
     for name, value in pairs(library) do
+        local whole = prefix .. name
         if type(value) == "function" then
             library[name] = function(first, second, ...)
                 charge_for(first)
                 charge_for(second)
-                return placed(pcall(value, first, second, ...))
+                return placed(whole, pcall(value, first, second, ...))
             end
         elseif type(value) == "table" then
-            place(value)
+            place(value, whole .. ".")
         end
     end
     return library
@@ -208,7 +227,7 @@ local response_methods, response_of, rest = answers.methods, answers.response_of
 -- The site ------------------------------------------------------------------------------------
 
 local handlers = {}
-local pinion = place(host.libraries)
+local pinion = place(host.libraries, "pinion.")
 
 -- Puts each of `middleware` around what comes behind it, which stands where `shown` does.
 local function around(number, middleware, handler, shown)
@@ -224,21 +243,24 @@ local function around(number, middleware, handler, shown)
     return handler
 end
 
--- `options` may be left out.
-local function register(method, prefix, pattern, options, handler, middleware)
+-- `options` may be left out. `called` is the name of the function that registers the route, and
+-- `at` which of its arguments is the pattern.
+local function register(called, at, method, prefix, pattern, options, handler, middleware)
+    called = (prefix == "" and "pinion." or "group.") .. called
     if type(pattern) == "table" then
-        error("a route is written with a dot: pinion.get(pattern, handler)", 3)
+        error("a route is written with a dot: " .. called .. "(pattern, handler)", 3)
     elseif type(pattern) ~= "string" then
-        error("a route needs a pattern such as \"/hello/:name\"", 3)
+        bad_argument(at, called, "pattern such as \"/hello/:name\"", pattern, 3)
     end
     pattern = prefix .. pattern
+    local handler_at = at + 2
     if handler == nil then
-        options, handler = nil, options
+        options, handler, handler_at = nil, options, at + 1
     end
     if type(handler) ~= "function" then
-        error("the route \"" .. pattern .. "\" needs a function(req, res)", 3)
+        bad_argument(handler_at, called, "function(req, res)", handler, 3)
     elseif options ~= nil and type(options) ~= "table" then
-        error("the options of the route \"" .. pattern .. "\" are a table, such as { time = 9 }", 3)
+        bad_argument(at + 1, called, "table such as { time = 9 }", options, 3)
     end
     local wrong = options and host.check_route_options(options)
     if wrong then
@@ -284,19 +306,22 @@ local function group(into, prefix, outer_used)
     for _, name in ipairs(METHODS) do
         local method = name:upper()
         into[name] = function(pattern, options, handler)
-            register(method, prefix, pattern, options, handler, used())
+            register(name, 1, method, prefix, pattern, options, handler, used())
         end
     end
     function into.any(pattern, options, handler)
-        register(nil, prefix, pattern, options, handler, used())
+        register("any", 1, nil, prefix, pattern, options, handler, used())
     end
     function into.route(method, pattern, options, handler)
-        register(tostring(method):upper(), prefix, pattern, options, handler, used())
+        if type(method) ~= "string" then
+            bad_argument(1, "pinion.route", "method such as \"GET\"", method, 2)
+        end
+        register("route", 2, method:upper(), prefix, pattern, options, handler, used())
     end
     -- What is registered behind it runs inside of it.
     function into.use(outer)
         if type(outer) ~= "function" then
-            error("`use` needs a function(req, res, next)", 2)
+            bad_argument(1, "pinion.use", "function(req, res, next)", outer, 2)
         end
         local why = host.group(prefix)
         if why then
@@ -306,8 +331,12 @@ local function group(into, prefix, outer_used)
         own[#own + 1] = outer
     end
     function into.group(more, body)
-        if type(more) ~= "string" then
-            error("a group needs a prefix such as \"/admin\": pinion.group(prefix)", 2)
+        if type(more) == "table" then
+            error("a group is made with a dot: pinion.group(prefix)", 2)
+        elseif type(more) ~= "string" then
+            bad_argument(1, "pinion.group", "prefix such as \"/admin\"", more, 2)
+        elseif body ~= nil and type(body) ~= "function" then
+            bad_argument(2, "pinion.group", "function(group)", body, 2)
         end
         -- "/admin/" is the same.
         local whole = prefix .. more:gsub("/$", "")
@@ -333,7 +362,7 @@ host.files(host, pinion, response_methods, wait, answers.changes_head, check_own
 local function special(name)
     return function(handler)
         if type(handler) ~= "function" then
-            error("a function(req, res) is needed", 2)
+            bad_argument(1, "pinion." .. name, "function(req, res)", handler, 2)
         end
         local why = host.special(name)
         if why then
@@ -347,8 +376,10 @@ end
 pinion.not_found, pinion.on_error = special("not_found"), special("on_error")
 
 function pinion.sleep(seconds)
-    if type(seconds) ~= "number" or not (seconds >= 0) then
-        error("sleep takes a number of seconds", 2)
+    if type(seconds) ~= "number" then
+        bad_argument(1, "pinion.sleep", "number", seconds, 2)
+    elseif not (seconds >= 0) then
+        error("bad argument #1 to 'pinion.sleep' (seconds from 0 on expected)", 2)
     end
     wait("sleep", seconds)
 end
@@ -391,10 +422,15 @@ local function answer(id, route, more, name)
     local said, why = handlers[route](request, response, more, name)
     -- As functions say that they have failed: `return pinion.fs.read(path)`.
     if said == nil and why ~= nil and response.n == 1 and not response.is_settled then
-        error("the handler has returned nil and why: " .. tostring(why), 0)
+        error("the handler returned nil and an error: " .. tostring(why))
     end
     -- One that has ended with a file is complete.
     if said ~= nil and said ~= response and (said ~= true or response.n) then
+        local kind = type(said)
+        if kind ~= "string" and kind ~= "number" then
+            error("the handler returned a " .. kind .. "; return a string, a number or nothing, "
+                .. "and send a table with res:json(value)")
+        end
         response:write(said)
     end
     local text, is_stamped = rest(response, route)

@@ -1,5 +1,6 @@
 //! What is wrong with a script before it answers anything.
 
+use crate::source_names::Sources;
 use mlua::Error;
 use std::fmt;
 
@@ -26,15 +27,24 @@ impl Problem {
         Self { text: text.trim_end().to_owned() }
     }
 
+    /// By the names of the files that are meant.
+    pub(crate) fn explained(self, sources: &Sources) -> Self {
+        Self { text: sources.explained(&self.text) }
+    }
+
     pub(crate) fn bytecode(name: &str) -> Self {
-        Self { text: format!("{name}: this is bytecode, and only text is run; give the source") }
+        Self {
+            text: format!(
+                "{name}: the file is bytecode, which only --lua-unsafe runs; use its source"
+            ),
+        }
     }
 
     pub(crate) fn waits_at_start(name: &str) -> Self {
         Self {
             text: format!(
-                "{name}: the script waits while it starts (sleep, gather, cached, or reading); do \
-                 that in a handler"
+                "{name}: the main script waits while it starts (pinion.sleep, gather, cached, \
+                 password or fs); do that in a handler or in pinion.spawn"
             ),
         }
     }
@@ -42,7 +52,7 @@ impl Problem {
 
 impl From<std::io::Error> for Problem {
     fn from(error: std::io::Error) -> Self {
-        Self { text: format!("no thread can be started to watch the scripts: {error}") }
+        Self { text: format!("cannot start the thread that watches the scripts: {error}") }
     }
 }
 

@@ -4,6 +4,7 @@ use crate::allowance::Allowance;
 use crate::files::Folders;
 use crate::pages::{self, Files, LinkKey, Page};
 use crate::problem::Problem;
+use crate::source_names::{SourceNames, Sources};
 use pinion_template::name::main_script;
 use std::sync::Arc;
 
@@ -15,6 +16,8 @@ pub struct Program {
     code: Arc<Files>,
     file_count: u64,
     pages: Arc<[Page]>,
+    names: SourceNames,
+    sources: Arc<Sources>,
     key: Option<LinkKey>,
     allowance: Allowance,
     arguments: Option<Arc<[Vec<u8>]>>,
@@ -33,8 +36,21 @@ impl Program {
         let main = Some(script_alone(main).into());
         let (code, pages, allowance) = (Arc::default(), Arc::default(), Allowance::default());
         let folders = Folders::default();
-        let (key, arguments) = (None, None);
-        Self { name, main, code, file_count: 1, pages, key, allowance, arguments, folders }
+        let (key, arguments, names) = (None, None, SourceNames::default());
+        Self {
+            name,
+            main,
+            code,
+            file_count: 1,
+            pages,
+            names,
+            sources: Arc::default(),
+            key,
+            allowance,
+            arguments,
+            folders,
+        }
+        .with_sources()
     }
 
     /// From the files of a site: its Lua, its pages and what those include. Other files do no harm.
@@ -42,32 +58,58 @@ impl Program {
     /// content with `//`.
     ///
     /// The main script is `main`, which errors call `name`; without it `//main.lua`, or else
-    /// `/main.lua`, which are called what they are. There may be none.
+    /// `/main.lua`, which are called as `names` has it. There may be none.
     ///
     /// # Errors
     /// What is wrong with a page, with its file and line, or that two answer the same requests.
     pub fn of_code(
         name: &str,
         main: Option<Vec<u8>>,
+        names: SourceNames,
         files: impl Iterator<Item = (String, Vec<u8>)>,
     ) -> Result<Self, Problem> {
         let mut files: Files = files.collect();
         let file_count = files.len().max(usize::from(main.is_some())) as u64;
-        let pages = pages::compiled(&files)?;
+        let pages = pages::compiled(&files, &names)?;
         for (path, text) in &mut files {
             if pages::is_code(path) {
                 *text = script_alone(std::mem::take(text));
             }
         }
         files.retain(|path, _| pages::is_code(path));
-        let of_site = || main_script(|path| files.get(path).cloned());
-        let main = main.map(|main| (name, script_alone(main))).or_else(of_site);
-        let (name, main) = main.map_or((name, None), |(name, main)| (name, Some(main.into())));
+        let of_site = || {
+            let (path, main) = main_script(|path| files.get(path).cloned())?;
+            Some((names.name(path), main))
+        };
+        let main = main.map(|main| (name.to_owned(), script_alone(main))).or_else(of_site);
+        let (name, main) =
+            main.map_or((name.to_owned(), None), |(name, main)| (name, Some(main.into())));
         let name = name.replace('\0', "").into();
         let (code, pages, allowance) = (Arc::new(files), pages.into(), Allowance::default());
         let folders = Folders::default();
         let (key, arguments) = (None, None);
-        Ok(Self { name, main, code, file_count, pages, key, allowance, arguments, folders })
+        let program = Self {
+            name,
+            main,
+            code,
+            file_count,
+            pages,
+            names,
+            sources: Arc::default(),
+            key,
+            allowance,
+            arguments,
+            folders,
+        };
+        Ok(program.with_sources())
+    }
+
+    /// With what its messages are put in order by.
+    fn with_sources(self) -> Self {
+        let modules = self.code.keys().map(|path| self.names.name(path));
+        let names = modules.chain([(*self.name).to_owned()]);
+        let sources = Sources::new(names, Arc::clone(&self.pages)).into();
+        Self { sources, ..self }
     }
 
     /// With a key for links: `to_url` encrypts what they carry. All servers of a site have the
@@ -132,7 +174,8 @@ impl Program {
             None => *self.name == *name,
         };
         let main = self.main.as_deref().filter(|_| is_main);
-        main.or_else(|| self.code.get(name).map(Vec::as_slice))
+        let by_name = || self.code.iter().find(|(path, _)| self.names.name(path) == name);
+        main.or_else(|| by_name().map(|(_, text)| text.as_slice()))
     }
 
     pub(crate) fn main(&self) -> Option<&[u8]> {
@@ -141,6 +184,16 @@ impl Program {
 
     pub(crate) fn code(&self) -> &Arc<Files> {
         &self.code
+    }
+
+    /// What errors call its files.
+    #[must_use]
+    pub fn names(&self) -> &SourceNames {
+        &self.names
+    }
+
+    pub(crate) fn sources(&self) -> &Arc<Sources> {
+        &self.sources
     }
 
     pub(crate) fn pages(&self) -> &Arc<[Page]> {

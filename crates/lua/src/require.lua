@@ -32,7 +32,7 @@ end
 
 function require(name)
     if type(name) ~= "string" then
-        error("require takes the name of a module, not a " .. type(name), 2)
+        error("bad argument #1 to 'require' (string expected, got " .. type(name) .. ")", 2)
     end
     local known = loaded[name]
     if known ~= nil then
@@ -46,8 +46,8 @@ function require(name)
     end
     for _, earlier in ipairs(list) do
         if earlier == name then
-            local circle = concat(list, "\" needs \"") .. "\" needs \"" .. name
-            error("require: \"" .. circle .. "\": modules cannot need each other in a circle", 2)
+            local circle = concat(list, "\" requires \"") .. "\" requires \"" .. name
+            error("modules require each other in a circle: \"" .. circle .. "\"", 2)
         end
     end
     local chunk, why = host.code(name)

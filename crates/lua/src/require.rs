@@ -4,6 +4,8 @@
 use crate::limits::MODULES_SHOWN_MAX;
 use crate::pages::Files;
 use crate::problem::Problem;
+use crate::program::Program;
+use crate::source_names::SourceNames;
 use mlua::chunk::ChunkMode;
 use mlua::{Function, Lua, LuaString, Result};
 use std::collections::BTreeSet;
@@ -13,10 +15,11 @@ use std::sync::Arc;
 ///
 /// # Errors
 /// Out of memory.
-pub(crate) fn install(lua: &Lua, files: &Arc<Files>) -> Result<()> {
+pub(crate) fn install(lua: &Lua, files: &Arc<Files>, names: &SourceNames) -> Result<()> {
     let host = lua.create_table()?;
-    let code = Arc::clone(files);
-    let find = move |lua: &Lua, name: LuaString| Ok(found(lua, &code, &name.to_string_lossy()));
+    let (code, names) = (Arc::clone(files), names.clone());
+    let find =
+        move |lua: &Lua, name: LuaString| Ok(found(lua, (&code, &names), &name.to_string_lossy()));
     host.raw_set("code", lua.create_function(find)?)?;
     let code = Arc::clone(files);
     let is_missing = move |_: &Lua, name: LuaString| {
@@ -33,23 +36,33 @@ fn places(name: &str) -> [String; 2] {
 }
 
 /// The chunk of a module; nil and why.
-fn found(lua: &Lua, code: &Files, name: &str) -> (Option<Function>, Option<String>) {
+fn found(
+    lua: &Lua,
+    (code, names): (&Files, &SourceNames),
+    name: &str,
+) -> (Option<Function>, Option<String>) {
     let places = places(name);
     let Some((place, text)) = places.iter().find_map(|place| code.get_key_value(place)) else {
-        let [beside, within] = places;
+        let [beside, within] = places.map(|place| names.name(&place));
+        let missing = match names.has_beside() {
+            true => format!("neither {beside} nor {within} exists"),
+            false => format!("{within} does not exist"),
+        };
         let shown = modules(code);
-        let why =
-            format!("require: there is no module {name:?}: neither {beside} nor {within}; {shown}");
+        let why = format!("there is no module {name:?}: {missing}; {shown}");
         return (None, Some(why));
     };
-    match compiled(lua, place, text) {
+    match compiled(lua, &names.name(place), text) {
         Ok(function) => (Some(function), None),
-        Err(error) => (None, Some(format!("require: {}", Problem::new(&error)))),
+        Err(error) => {
+            let why = format!("cannot load the module {name:?}: {}", Problem::new(&error));
+            (None, Some(why))
+        }
     }
 }
 
-fn compiled(lua: &Lua, place: &str, text: &[u8]) -> Result<Function> {
-    lua.load(text).set_name(format!("@{place}")).set_mode(ChunkMode::Text).into_function()
+fn compiled(lua: &Lua, shown: &str, text: &[u8]) -> Result<Function> {
+    lua.load(text).set_name(format!("@{shown}")).set_mode(ChunkMode::Text).into_function()
 }
 
 /// By which name `require` finds a file; none for a file with a point in its name.
@@ -63,10 +76,11 @@ fn name(path: &str) -> Option<&str> {
 ///
 /// # Errors
 /// The first of them, with file and line.
-pub(crate) fn prove(lua: &Lua, files: &Files) -> std::result::Result<(), Problem> {
-    let mut modules = files.iter().filter(|(place, _)| name(place).is_some());
+pub(crate) fn prove(lua: &Lua, program: &Program) -> std::result::Result<(), Problem> {
+    let mut modules = program.code().iter().filter(|(place, _)| name(place).is_some());
     modules.try_for_each(|(place, text)| {
-        compiled(lua, place, text).map(drop).map_err(|error| Problem::new(&error))
+        let made = compiled(lua, &program.names().name(place), text);
+        made.map(drop).map_err(|error| Problem::new(&error).explained(program.sources()))
     })
 }
 
@@ -78,8 +92,10 @@ fn modules(code: &Files) -> String {
     let shown: Vec<&str> = names.iter().take(MODULES_SHOWN_MAX).map(String::as_str).collect();
     match names.len() {
         0 => "the site has no modules".to_owned(),
-        count if count > shown.len() => format!("there are {} and others", shown.join(", ")),
-        _ => format!("there are {}", shown.join(", ")),
+        count if count > shown.len() => {
+            format!("the modules of the site are {} and others", shown.join(", "))
+        }
+        _ => format!("the modules of the site are {}", shown.join(", ")),
     }
 }
 

@@ -10,6 +10,7 @@ use crate::limits::SOURCE_MAX_BYTES;
 use crate::machine_code;
 use crate::pattern::limits::STEP_BYTES;
 use crate::pattern::{StepsLeft, TOO_MANY_STEPS};
+use crate::problem::Problem;
 use mlua::{Error, Function, Lua, LuaOptions, MultiValue, Result, StdLib, Table, Value};
 
 /// Global functions of the base library that stay.
@@ -240,12 +241,16 @@ fn load(
     let source = match chunk {
         Value::String(text) if text.as_bytes().len() > SOURCE_MAX_BYTES => {
             let kib = SOURCE_MAX_BYTES >> 10;
-            return failed(lua, &format!("load: more than {kib} KiB of source"));
+            let why = format!("load: the source is larger than {kib} KiB, which no flag raises");
+            return failed(lua, &why);
         }
         Value::String(text) => text.as_bytes().to_vec(),
         other => {
             let kind = other.type_name();
-            return failed(lua, &format!("load: a string or a function is needed, not a {kind}"));
+            return failed(
+                lua,
+                &format!("bad argument #1 to 'load' (string or function expected, got {kind})"),
+            );
         }
     };
     let name = match name {
@@ -261,7 +266,7 @@ fn load(
     };
     match chunk.into_function() {
         Ok(function) => Ok(MultiValue::from_iter([Value::Function(function)])),
-        Err(error) => failed(lua, &error.to_string()),
+        Err(error) => failed(lua, &Problem::new(&error).to_string()),
     }
 }
 

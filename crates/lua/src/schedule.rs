@@ -43,7 +43,9 @@ impl Schedule {
         let ms = seconds * 1000.0;
         if !(ms >= SCHEDULE_MIN_MS as f64 && ms.is_finite()) {
             let least = SCHEDULE_MIN_MS as f64 / 1000.0;
-            return Err(format!("`every` takes a number of seconds, at least {least}"));
+            return Err(format!(
+                "bad argument #1 to 'pinion.every' (number of seconds expected, {least} or more)"
+            ));
         }
         Ok(Self { when: When::Every(ms as u64), work, is_everywhere, running: 0.0 })
     }
@@ -55,7 +57,10 @@ impl Schedule {
     /// What is wrong with it.
     pub(crate) fn cron(text: &str, work: Function, is_everywhere: bool) -> Result<Self, String> {
         let cron = Cron::from_str(text).map_err(|error| {
-            format!("{text:?} is no time for cron, such as \"30 4 * * 1\" or \"@hourly\": {error}")
+            format!(
+                "bad argument #1 to 'pinion.cron' (minute, hour, day, month and day of the week \
+                 expected, such as \"30 4 * * 1\", or \"@hourly\"; {text:?} is wrong: {error})"
+            )
         })?;
         let when = When::Cron { line: Box::new(cron), planned: Cell::new(None) };
         Ok(Self { when, work, is_everywhere, running: 0.0 })

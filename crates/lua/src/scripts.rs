@@ -170,7 +170,7 @@ impl Script {
 pub fn prove(program: &Program, site: &Site, now: Now) -> Result<(), Problem> {
     let guard = Guard::new(1);
     let vm = Vm::start(program, &mut guard.budget(0)?, site.as_in_a_worker(), now)?;
-    require::prove(vm.lua(), program.code())
+    require::prove(vm.lua(), program)
 }
 
 impl Scripts {
@@ -262,7 +262,7 @@ impl Scripts {
         values: impl IntoLuaMulti,
         now: Now,
     ) -> Step {
-        let over = || Step::Failed(Fault::Error("the request is over".to_owned()));
+        let over = || Step::Failed(Fault::Error("the request has ended".to_owned()));
         let Some(account) = vm.tasks().get(id).map(|task| task.account.unwrap_or(id)) else {
             return over();
         };

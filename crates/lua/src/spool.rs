@@ -113,13 +113,21 @@ impl Spool {
 
     fn store(&mut self) -> Result<(), StoreError> {
         if !self.share.take_bytes(self.memory.len() as u64) {
-            return Err(StoreError::Full("--upload-space is used up".to_owned()));
+            return Err(StoreError::Full(format!(
+                "the uploads of all requests take {}, the most that --upload-space allows; raise \
+                 it, or try again later",
+                self.share.space()
+            )));
         }
         let file = match &mut self.file {
             Some(file) => file,
             None => {
                 if !self.share.take_file() {
-                    return Err(StoreError::Full("too many uploads are stored".to_owned()));
+                    return Err(StoreError::Full(format!(
+                        "{} uploads are open, the most that the limit on open files allows; raise \
+                         that (ulimit -n), or try again later",
+                        self.share.files_max()
+                    )));
                 }
                 let (file, is_in_memory) = temporary(&std::env::temp_dir())?;
                 self.is_in_memory = is_in_memory;

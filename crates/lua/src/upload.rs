@@ -155,7 +155,9 @@ impl Form {
                 self.is_file_there = !sent.is_empty();
                 self.files += 1;
                 if self.files > FORM_FILES_MAX {
-                    return Err(too_much("the form has too many files"));
+                    return Err(too_much(format!(
+                        "the form has more than {FORM_FILES_MAX} files, which no flag raises"
+                    )));
                 }
                 let name = file_name::safe(&sent);
                 let at = self.spool.bytes();
@@ -194,14 +196,18 @@ impl Form {
     fn charge(&mut self, bytes: usize) -> Result<(), Refusal> {
         self.fields_bytes += bytes;
         if self.fields_bytes > FORM_FIELDS_MAX_BYTES {
-            return Err(too_much("the fields of the form are too large"));
+            return Err(too_much(format!(
+                "the text fields of the form are larger than {} KiB in all, which no flag raises; \
+                 send large content as a file",
+                FORM_FIELDS_MAX_BYTES >> 10
+            )));
         }
         Ok(())
     }
 }
 
-fn too_much(why: &str) -> Refusal {
-    Refusal { status: 413, why: why.to_owned() }
+fn too_much(why: String) -> Refusal {
+    Refusal { status: 413, why }
 }
 
 #[cold]
@@ -211,7 +217,7 @@ fn not_stored(error: StoreError) -> Refusal {
         StoreError::Io(error) => (500, error.to_string()),
     };
     let folder = std::env::temp_dir();
-    Refusal { status, why: format!("an upload cannot be stored in {}: {why}", folder.display()) }
+    Refusal { status, why: format!("cannot store an upload in {}: {why}", folder.display()) }
 }
 
 #[cfg(test)]
@@ -275,7 +281,9 @@ mod tests {
         let most = file.repeat(FORM_FILES_MAX);
         assert!(upload(format!("{most}--b--").as_bytes()).is_ok());
         let refusal = upload(format!("{most}{file}--b--").as_bytes()).expect_err("too many");
-        assert_eq!((refusal.status, &*refusal.why), (413, "the form has too many files"));
+        assert_eq!(refusal.status, 413);
+        let files = format!("more than {FORM_FILES_MAX} files");
+        assert!(refusal.why.contains(&files), "{}", refusal.why);
         let fits = part("name=a", &"x".repeat(FORM_FIELDS_MAX_BYTES - 1));
         assert!(upload(format!("{fits}--b--").as_bytes()).is_ok());
         let refusal = upload(format!("{fits}{}--b--", part("name=b", "")).as_bytes());

@@ -76,6 +76,17 @@ impl UploadShare {
         is_taken
     }
 
+    /// Returns the most bytes of all uploads together, as people write them.
+    pub(crate) fn space(&self) -> String {
+        let bytes = self.quota.as_ref().map_or(0, |quota| quota.max_bytes);
+        if bytes >= 1 << 20 { format!("{} MiB", bytes >> 20) } else { format!("{bytes} bytes") }
+    }
+
+    /// Returns the most open files of all uploads together.
+    pub(crate) fn files_max(&self) -> u64 {
+        self.quota.as_ref().map_or(0, |quota| quota.max_files)
+    }
+
     /// Returns whether the upload has taken anything.
     pub(crate) fn is_holding(&self) -> bool {
         self.has_file || self.bytes > 0

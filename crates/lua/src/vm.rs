@@ -2,10 +2,12 @@
 
 mod alone;
 mod content;
+mod fault;
 mod files;
 mod host;
 mod jobs;
 mod origin;
+mod over_limit;
 mod pace;
 mod route_limits;
 mod text;
@@ -22,25 +24,28 @@ use mlua::chunk::ChunkMode;
 use mlua::{Error, Function, IntoLuaMulti, Lua, Thread as Coroutine};
 use pinion_engine::clock::Now;
 
-use crate::absent;
 use crate::allowance::Allowance;
-use crate::budget::{self, Budget, OVER_BUDGET};
-use crate::limits::{CACHED_MEMORY_PARTS, IDLE_COROUTINES_MAX, START_CPU_MAX_MS};
-use crate::pages::{self, Page};
+use crate::budget::{self, Budget};
+use crate::limits::{CACHED_MEMORY_PARTS, IDLE_COROUTINES_MAX};
+use crate::pages;
 use crate::pattern::limits::DEFAULT_STEPS;
-use crate::pattern::{self, StepsLeft, TOO_MANY_STEPS};
+use crate::pattern::{self, StepsLeft};
 use crate::problem::Problem;
 use crate::program::Program;
 use crate::require;
 use crate::router::Router;
 use crate::sandbox;
 use crate::site::{Place, Site};
+use crate::source_names::Sources;
 use crate::stack;
 use crate::task::{Left, NOBODY, TaskId, Tasks};
 use crate::unconfined;
+pub(crate) use fault::Fault;
+use fault::{OURS, TRACE, place};
 pub(crate) use host::{Handler, Host, harmless, relaxed};
 pub(crate) use origin::Origin;
 use origin::{Begun, Origins};
+pub(crate) use over_limit::{Wait, background_time, background_wall_ms, replaced, time};
 use pace::Pace;
 use route_limits::RouteLimits;
 pub(crate) use text::Text;
@@ -52,6 +57,8 @@ pub(crate) struct Vm {
     name: Arc<str>,
     is_old: Cell<bool>,
     is_ended: Cell<bool>,
+    /// It is a program at the command line.
+    is_program: bool,
     lua: Lua,
     /// The body of the coroutines that answer requests.
     strand: Function,
@@ -59,8 +66,8 @@ pub(crate) struct Vm {
     host: Rc<Host>,
     /// What the functions that search strings count down.
     steps: StepsLeft,
-    /// By which errors are told by the lines of templates.
-    pages: Arc<[Page]>,
+    /// By which errors are told by the files and lines of the site.
+    sources: Arc<Sources>,
     allowance: Allowance,
     pace: Pace,
 }
@@ -98,87 +105,6 @@ pub(crate) enum Operation {
     Flush(Text),
 }
 
-/// Why a coroutine ends without an answer.
-#[derive(Debug)]
-pub(crate) enum Fault {
-    /// An error, with what the stack was.
-    Error(String),
-    /// It has used up its CPU or its memory.
-    OverBudget(String),
-    /// It has taken too long in all.
-    OverTime(String),
-}
-
-impl Fault {
-    /// What a text says that knows no place, with the stack where it came to that.
-    fn told(why: &str, stack: &str, pages: &[Page], origins: &Origins) -> String {
-        let stack = pages::explained(stack, pages);
-        let is_theirs = |line: &&str| !line.trim_start().starts_with(OURS);
-        let lines: Vec<_> = stack.lines().filter(is_theirs).collect();
-        origins.told(why, true, &lines)
-    }
-
-    /// An error as its script's author should see it: without the frames that are ours, and with
-    /// the lines of templates.
-    fn of(error: &Error, lua: &Lua, pages: &[Page], origins: &Origins) -> Self {
-        let text = error.to_string();
-        let described = thrown::described(lua, &text);
-        let text = pages::explained(&text, pages);
-        let text = text.strip_prefix("runtime error: ").unwrap_or(&text);
-        let behind = text.find('\n').map_or("", |at| &text[at..]);
-        let described = described.map(|content| format!("{content}{behind}"));
-        let text = described.as_deref().unwrap_or(text);
-        let mut lines = text.lines();
-        let line = lines.next().unwrap_or_default();
-        let first = without_our_place(line);
-        // What a script throws without a place stays as it is.
-        let needs_place = first.len() < line.len();
-        let first = format!("{first}{}", absent::advice(first).unwrap_or_default());
-        let is_theirs = |line: &&str| !line.trim_start().starts_with(OURS);
-        let mut shown: Vec<_> = [&*first].into_iter().chain(lines.filter(is_theirs)).collect();
-        let traces: Vec<_> = (0..shown.len()).filter(|&at| shown[at] == TRACE).collect();
-        if let Some(&second) = traces.get(1) {
-            let within = &shown[..second];
-            let outermost = within.iter().rposition(|line| line.ends_with(OUTERMOST));
-            shown.truncate(outermost.unwrap_or(second));
-        }
-        let (why, stack) = match traces.first() {
-            Some(&at) => (&shown[..at], shown.get(at + 1..).unwrap_or_default()),
-            None => (&shown[..], &[][..]),
-        };
-        Self::Error(origins.told(&why.join("\n"), needs_place, stack))
-    }
-}
-
-/// What places in the part of the runtime that is written in Lua begin with.
-const OURS: &str = "pinion:";
-
-/// The line behind which the stack stands. A second one is that of the host's own body of the
-/// coroutine, which passes the error on.
-const TRACE: &str = "stack traceback:";
-
-/// How the line ends of what that body calls the script by.
-const OUTERMOST: &str = "xpcall'";
-
-/// The file and line of a line of a stack, if it is one of a script.
-fn place(line: &str) -> Option<&str> {
-    let (place, _) = line.trim_start().split_once(": in ")?;
-    let (file, number) = place.rsplit_once(':')?;
-    (file != STRINGS && number.parse::<u32>().is_ok()).then_some(place)
-}
-
-/// What the part of the functions that search strings is called that is written in Lua.
-const STRINGS: &str = "string";
-
-/// A function that ends with a call of ours has left no place of its own.
-fn without_our_place(line: &str) -> &str {
-    let behind = line.strip_prefix(OURS).and_then(|rest| rest.split_once(": "));
-    match behind {
-        Some((number, rest)) if number.bytes().all(|byte| byte.is_ascii_digit()) => rest,
-        _ => line,
-    }
-}
-
 impl Vm {
     /// Runs a program's main script, which registers what it has, and adds its pages.
     ///
@@ -205,9 +131,8 @@ impl Vm {
             program.arguments().map(|arguments| alone::extras(&lua, program.name(), arguments));
         let extras = extras.transpose().map_err(trouble)?;
         let (strand, parts) = host::install(&lua, &host, extras.as_ref()).map_err(trouble)?;
-        require::install(&lua, program.code()).map_err(trouble)?;
-        let pages = Arc::clone(program.pages());
-        let maker = match pages.is_empty() {
+        require::install(&lua, program.code(), program.names()).map_err(trouble)?;
+        let maker = match program.pages().is_empty() {
             true => None,
             false => {
                 let key = program.key().cloned();
@@ -216,10 +141,23 @@ impl Vm {
         };
         let name = program.name().into();
         let (is_old, is_ended, idle) = (Cell::new(false), Cell::new(false), RefCell::default());
-        let pace = Pace::default();
-        let vm =
-            Self { name, is_old, is_ended, lua, strand, idle, host, steps, pages, allowance, pace };
-        if program.arguments().is_some() {
+        let (pace, sources) = (Pace::default(), Arc::clone(program.sources()));
+        host.sources.replace(Arc::clone(&sources));
+        let vm = Self {
+            name,
+            is_old,
+            is_ended,
+            is_program: program.arguments().is_some(),
+            lua,
+            strand,
+            idle,
+            host,
+            steps,
+            sources,
+            allowance,
+            pace,
+        };
+        if vm.is_program {
             // Its main script is a task.
             return Ok(vm);
         }
@@ -228,7 +166,7 @@ impl Vm {
         }
         vm.host.started();
         if let Some(maker) = maker {
-            maker.make(&vm.lua, &vm.pages, &mut vm.host.router.borrow_mut())?;
+            maker.make(&vm.lua, program.pages(), &vm.sources, &mut vm.host.router.borrow_mut())?;
         }
         Ok(vm)
     }
@@ -236,8 +174,8 @@ impl Vm {
     fn run_main(&self, name: &str, main: &[u8], budget: &mut Budget) -> Result<(), Problem> {
         let main = self.loaded(name, main)?;
         let coroutine = self.host.coroutine(&self.lua, main);
-        let coroutine = coroutine.map_err(|error| Problem::new(&error))?;
-        let cpu = Duration::from_millis(START_CPU_MAX_MS.max(self.allowance.cpu_ms));
+        let coroutine = coroutine.map_err(|error| self.problem(&error))?;
+        let cpu = Duration::from_millis(over_limit::start_cpu_ms(&self.allowance));
         let memory_bytes = self.allowance.vm_memory_bytes;
         let mut left = Left { cpu, memory_bytes, ..Left::default() };
         match self.resume(NOBODY, &coroutine, (), budget, &mut left) {
@@ -257,7 +195,12 @@ impl Vm {
             true => return Err(Problem::bytecode(name)),
         };
         let chunk = self.lua.load(main).set_name(format!("@{name}"));
-        chunk.set_mode(mode).into_function().map_err(|error| Problem::new(&error))
+        chunk.set_mode(mode).into_function().map_err(|error| self.problem(&error))
+    }
+
+    /// What is wrong with the script, by the names of its files.
+    fn problem(&self, error: &Error) -> Problem {
+        Problem::new(error).explained(&self.sources)
     }
 
     pub(crate) fn name(&self) -> &str {
@@ -346,7 +289,7 @@ impl Vm {
     #[cold]
     fn over_budget(&self, id: TaskId, why: &str, coroutine: &Coroutine) -> Fault {
         let stack = budget::struck().unwrap_or_else(|| budget::stack(coroutine));
-        Fault::OverBudget(Fault::told(why, &stack, &self.pages, &self.origins(id)))
+        Fault::OverBudget(Fault::told(why, &stack, &self.sources, &self.origins(id)))
     }
 
     /// A task has taken too long, wherever it waits.
@@ -354,7 +297,7 @@ impl Vm {
     pub(crate) fn over_time(&self, id: TaskId, why: &str) -> Fault {
         let coroutine = self.tasks().coroutine(id);
         let stack = coroutine.as_ref().map(budget::stack).unwrap_or_default();
-        Fault::OverTime(Fault::told(why, &stack, &self.pages, &self.origins(id)))
+        Fault::OverTime(Fault::told(why, &stack, &self.sources, &self.origins(id)))
     }
 
     /// Where what a task runs begins.
@@ -363,7 +306,7 @@ impl Vm {
         let mut tasks = self.tasks();
         let Some(task) = tasks.get(id) else { return Origins::default() };
         if task.is_background() {
-            return Origins::of_work(task.origin.clone());
+            return Origins::of_work(task.origin.clone(), &self.sources);
         }
         let begun = match task.request.route() {
             _ if task.is_failing => Begun::Special(Handler::OnError),
@@ -371,7 +314,8 @@ impl Vm {
             None => Begun::Special(Handler::NotFound),
         };
         let handlers = self.host.handlers.borrow();
-        Origins::of_handler(handlers.get(&begun).map_or(&[], Vec::as_slice), &self.pages)
+        let begun = handlers.get(&begun).map_or(&[][..], Vec::as_slice);
+        Origins::of_handler(begun, &self.sources)
     }
 
     /// Lets a coroutine go on until it waits, is through, or has used up what is left, and charges
@@ -385,7 +329,8 @@ impl Vm {
         left: &mut Left,
     ) -> Step {
         let before = self.lua.used_memory();
-        let limit = before.saturating_add(left.memory_bytes).min(self.allowance.vm_memory_bytes);
+        let asked = before.saturating_add(left.memory_bytes);
+        let limit = asked.min(self.allowance.vm_memory_bytes);
         let _unlimited = self.lua.set_memory_limit(limit.max(1));
         self.steps.set(left.steps);
         self.host.work.current.set(id);
@@ -405,22 +350,22 @@ impl Vm {
         };
         self.pace.look(&self.lua, after, self.allowance.memory_bytes);
         if spent.is_over || left.cpu.is_zero() {
-            return Step::Failed(self.over_budget(id, OVER_BUDGET, coroutine));
+            let why = over_limit::cpu(self.payer(id), &self.allowance);
+            return Step::Failed(self.over_budget(id, &why, coroutine));
         }
         if left.steps == 0 {
-            return Step::Failed(self.over_budget(id, TOO_MANY_STEPS, coroutine));
+            let why = over_limit::steps(self.payer(id), &self.allowance);
+            return Step::Failed(self.over_budget(id, &why, coroutine));
         }
         match outcome {
             Ok(yielded) => self.host.step(coroutine, yielded).unwrap_or_else(|| {
                 let stack = budget::stack(coroutine);
                 let origins = self.origins(id);
-                Step::Failed(Fault::Error(Fault::told(YIELDS, &stack, &self.pages, &origins)))
+                Step::Failed(Fault::Error(Fault::told(YIELDS, &stack, &self.sources, &origins)))
             }),
             Err(error) if is_memory(&error) => {
-                let why = format!(
-                    "it has used up its memory ({} MiB)",
-                    self.allowance.memory_bytes >> 20
-                );
+                let is_vm = limit < asked;
+                let why = over_limit::memory(self.payer(id), is_vm, &self.allowance);
                 let fault = self.over_budget(id, &why, coroutine);
                 // What the request has left behind would fail the next one.
                 let _collected = self.lua.gc_collect();
@@ -429,13 +374,14 @@ impl Vm {
             }
             Err(error) => {
                 let origins = self.origins(id);
-                Step::Failed(Fault::of(&error, &self.lua, &self.pages, &origins))
+                Step::Failed(Fault::of(&error, &self.lua, &self.sources, &origins))
             }
         }
     }
 }
 
-const YIELDS: &str = "a handler cannot yield; only a coroutine that it has made can";
+const YIELDS: &str = "coroutine.yield in a handler: only coroutines that the script has made can \
+                      yield; wait with pinion.sleep";
 
 /// Whether an error is that there was no memory, wherever it was met.
 fn is_memory(error: &Error) -> bool {

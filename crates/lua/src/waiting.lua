@@ -4,10 +4,13 @@
 local host, pinion, wait = ...
 
 local error, getmetatable, setmetatable, type = error, getmetatable, setmetatable, type
+local bad_argument = host.bad_argument
 
 local function check_seconds(seconds, name)
-    if type(seconds) ~= "number" or not (seconds >= 0) then
-        error(name .. " takes a number of seconds", 3)
+    if type(seconds) ~= "number" then
+        bad_argument(1, name, "number", seconds, 3)
+    elseif not (seconds >= 0) then
+        error("bad argument #1 to '" .. name .. "' (seconds from 0 on expected)", 3)
     end
 end
 
@@ -18,7 +21,7 @@ end
 
 -- True after so many seconds; nil and why as soon as the server stops or the script is replaced.
 function pinion.wait(seconds)
-    check_seconds(seconds, "wait")
+    check_seconds(seconds, "pinion.wait")
     local until_ms = host.now_ms() + seconds * 1000
     while true do
         local ending = host.ending()
@@ -45,7 +48,7 @@ end
 -- The messages of a channel from now on, for the handler that asks for them.
 function pinion.subscribe(channel)
     if type(channel) ~= "string" then
-        error("subscribe takes the name of a channel", 2)
+        bad_argument(1, "pinion.subscribe", "string", channel, 2)
     end
     local number, why = host.subscribe(channel)
     if not number then
@@ -58,14 +61,14 @@ end
 -- there is none in so many seconds, or when the server stops or the script is replaced.
 function subscription_methods.wait(subscription, seconds)
     check_colon(subscription, "wait(seconds)")
-    check_seconds(seconds, "wait")
+    check_seconds(seconds, "subscription:wait")
     local until_ms = host.now_ms() + seconds * 1000
     while true do
         local is_open, is_there, message, lost = host.next_message(subscription[1])
         if is_there then
             return message, lost
         elseif not is_open then
-            error("the subscription is closed", 2)
+            error("the subscription is closed; call pinion.subscribe for a new one", 2)
         end
         local ending = host.ending()
         if ending then

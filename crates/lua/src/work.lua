@@ -5,10 +5,11 @@ local host, pinion, wait = ...
 
 local error, next, pcall, select, setmetatable, tostring, type, unpack =
     error, next, pcall, select, setmetatable, tostring, type, unpack
+local bad_argument = host.bad_argument
 
-local function check_function(work, name)
+local function check_function(work, position, name)
     if type(work) ~= "function" then
-        error(name .. " takes a function", 3)
+        bad_argument(position, name, "function", work, 3)
     end
 end
 
@@ -21,7 +22,7 @@ end
 
 -- Runs `work` when the request that asks for it has been answered.
 function pinion.spawn(work)
-    check_function(work, "spawn")
+    check_function(work, 1, "pinion.spawn")
     begun(host.after(work))
 end
 
@@ -52,7 +53,7 @@ function pinion.gather(...)
     local count = select("#", ...)
     local ids, values, whys = {}, {}, {}
     for at = 1, count do
-        check_function((select(at, ...)), "gather")
+        check_function((select(at, ...)), at, "pinion.gather")
     end
     for at = 1, count do
         local work = select(at, ...)
@@ -74,18 +75,23 @@ function pinion.gather(...)
     end
     awaited[own] = nil
     if failed and whys[failed] == nil then
-        error("a part of gather was ended; the log says why", 2)
+        error("function #" .. failed .. " of pinion.gather was ended by a limit; the log has the "
+            .. "reason in an earlier line", 2)
     elseif failed then
         error(values[failed], 0)
     end
     return unpack(values, 1, count)
 end
 
-local function repeated(when, work, options)
-    check_function(work, "a schedule")
+local function repeated(name, when, work, options)
+    if type(work) ~= "function" then
+        bad_argument(2, name, "function", work, 3)
+    elseif options ~= nil and type(options) ~= "table" then
+        bad_argument(3, name, "table", options, 3)
+    end
     for key in next, options or {} do
         if key ~= "each_worker" then
-            error("a schedule has no option \"" .. tostring(key) .. "\"", 3)
+            error(name .. " has no option \"" .. tostring(key) .. "\", only `each_worker`", 3)
         end
     end
     local why = host.schedule(when, work, (options and options.each_worker) == true)
@@ -97,16 +103,16 @@ end
 -- Runs `work` again and again, in one of the workers or in each.
 function pinion.every(seconds, work, options)
     if type(seconds) ~= "number" then
-        error("every takes a number of seconds and a function", 2)
+        bad_argument(1, "pinion.every", "number", seconds, 2)
     end
-    repeated(seconds, work, options)
+    repeated("pinion.every", seconds, work, options)
 end
 
 function pinion.cron(line, work, options)
     if type(line) ~= "string" then
-        error("cron takes a line such as \"30 4 * * 1\" and a function", 2)
+        bad_argument(1, "pinion.cron", "line such as \"30 4 * * 1\"", line, 2)
     end
-    repeated(line, work, options)
+    repeated("pinion.cron", line, work, options)
 end
 
 -- A value that is made once in so many seconds, by the first who asks for it; the others wait.
@@ -133,14 +139,18 @@ host.on_shortage(function()
 end)
 
 function pinion.cached(key, seconds, produce)
-    if key == nil or type(seconds) ~= "number" then
-        error("cached takes a key, a number of seconds and a function", 2)
+    if key == nil then
+        bad_argument(1, "pinion.cached", "key", key, 2)
+    elseif type(seconds) ~= "number" then
+        bad_argument(2, "pinion.cached", "number", seconds, 2)
     end
-    check_function(produce, "cached")
+    check_function(produce, 3, "pinion.cached")
     local entry, own = cache[key], host.current()
     -- Around a circle nothing would ever be made.
     if entry and not entry.until_ms and leads_to(entry.maker, own) then
-        error("what makes the cached value \"" .. tostring(key) .. "\" asks for it itself", 2)
+        error("pinion.cached(\"" .. tostring(key) .. "\"): its function calls pinion.cached with "
+            .. "the same key, itself or through what it waits for, and would wait for itself; "
+            .. "use another key", 2)
     end
     if not entry or (entry.until_ms and entry.until_ms <= host.now_ms()) then
         entry = {}
@@ -166,7 +176,8 @@ function pinion.cached(key, seconds, produce)
     end
     if not entry.until_ms then
         -- It was ended over its budget.
-        entry.until_ms, entry.why = 0, { "what makes this value was ended; the log says why" }
+        entry.until_ms, entry.why = 0, { "pinion.cached(\"" .. tostring(key)
+            .. "\"): its function was ended by a limit; the log has the reason in an earlier line" }
     end
     if entry.why then
         error(entry.why[1], 0)
@@ -179,7 +190,7 @@ pinion.password = {}
 
 function pinion.password.hash(password)
     if type(password) ~= "string" then
-        error("hash takes a password, a string", 2)
+        bad_argument(1, "pinion.password.hash", "string", password, 2)
     end
     host.hash_password(password)
     return wait("job")
@@ -187,8 +198,10 @@ end
 
 -- Whether this is the password that was stored.
 function pinion.password.verify(password, stored)
-    if type(password) ~= "string" or type(stored) ~= "string" then
-        error("verify takes a password and what was stored, both of them strings", 2)
+    if type(password) ~= "string" then
+        bad_argument(1, "pinion.password.verify", "string", password, 2)
+    elseif type(stored) ~= "string" then
+        bad_argument(2, "pinion.password.verify", "string", stored, 2)
     end
     host.verify_password(password, stored)
     return wait("job")
@@ -197,7 +210,7 @@ end
 -- Messages to all workers, this one too.
 function pinion.send(channel, value)
     if type(channel) ~= "string" then
-        error("send takes the name of a channel and a value", 2)
+        bad_argument(1, "pinion.send", "string", channel, 2)
     end
     local why = host.send(channel, value)
     if why then
@@ -207,9 +220,9 @@ end
 
 function pinion.on(channel, work)
     if type(channel) ~= "string" then
-        error("on takes the name of a channel and a function", 2)
+        bad_argument(1, "pinion.on", "string", channel, 2)
     end
-    check_function(work, "on")
+    check_function(work, 2, "pinion.on")
     local why = host.on(channel, work)
     if why then
         error(why, 2)
@@ -220,12 +233,14 @@ end
 -- Adds to a counter that all workers share, 1 unless `by` says otherwise, and gives the sum.
 function pinion.count(name, by)
     if type(name) ~= "string" then
-        error("count takes the name of a counter, a string", 2)
+        bad_argument(1, "pinion.count", "string", name, 2)
     end
     if by == nil then
         by = 1
-    elseif type(by) ~= "number" or by % 1 ~= 0 or by > 2^53 or by < -2^53 then
-        error("count adds a whole number, up to 2^53", 2)
+    elseif type(by) ~= "number" then
+        bad_argument(2, "pinion.count", "number", by, 2)
+    elseif by % 1 ~= 0 or by > 2^53 or by < -2^53 then
+        error("bad argument #2 to 'pinion.count' (whole number up to 2^53 expected)", 2)
     end
     local sum, why = host.count(name, by)
     if why then
@@ -242,7 +257,7 @@ pinion.keep = setmetatable({}, {
     end,
     __newindex = function(_, name, value)
         if type(name) ~= "string" then
-            error("what is kept has a name, a string", 2)
+            error("a name in pinion.keep is a string, not a " .. type(name), 2)
         end
         local why = host.keep(name, value)
         if why then

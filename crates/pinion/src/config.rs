@@ -22,7 +22,7 @@ pub(crate) mod oracle;
 mod syntax;
 mod tables;
 
-pub(crate) use examine::{Said, examine, examine_archive, examine_folder};
+pub(crate) use examine::{Said, examine, examine_archive, examine_folder, of_code};
 pub(crate) use fault::{Fault, Place};
 pub(crate) use load::load;
 #[cfg(test)]

@@ -12,8 +12,12 @@ use pinion_lua::files::{FolderAt, Folders};
 use pinion_lua::program::Program;
 use pinion_lua::scripts;
 use pinion_lua::site::Site;
-use pinion_template::name::{MAIN, main_script};
+use pinion_lua::source_names::SourceNames;
+use pinion_template::name::main_script;
 use std::path::Path;
+
+/// The folder of the content, where code lies beside it.
+const CONTENT_FOLDER: &str = "public_html";
 
 /// Most of a script: more than any that people write, and little enough to be read at once.
 const SCRIPT_MAX_MIB: u64 = 8;
@@ -86,19 +90,17 @@ fn program(site: &Path, code: &[(&[u8], &[u8])]) -> Result<Option<Program>, Fail
     // Where code lies beside the content, a path of one slash is one of the content.
     let has_folder = code.iter().any(|(path, _)| path.starts_with(b"//"));
     let main = main_script(|main| code.iter().find(|(path, _)| *path == main.as_bytes()));
-    let name = match main {
-        None => site.to_owned(),
-        Some((MAIN, _)) if has_folder => site.join("public_html/main.lua"),
-        Some(_) => site.join("main.lua"),
-    };
+    let folder = site.to_string_lossy();
+    let names = SourceNames::of_folder(&folder, has_folder.then_some(CONTENT_FOLDER));
+    let name = main.as_ref().map_or(folder.into_owned(), |(path, _)| names.name(path));
     // What pages and `require` can name is text.
     let named = |(path, text): &(&[u8], &[u8])| {
         Some((std::str::from_utf8(path).ok()?.to_owned(), text.to_vec()))
     };
     let files = code.iter().filter_map(named);
     let main = main.map(|(_, (_, text))| text.to_vec());
-    let program = Program::of_code(&name.to_string_lossy(), main, files);
-    let program = program.map_err(|problem| anyhow!("{}: {problem}", site.display()))?;
+    let program = Program::of_code(&name, main, names, files);
+    let program = program.map_err(|problem| anyhow!("{problem}"))?;
     Ok(Some(program).filter(|program| !program.is_empty()))
 }
 

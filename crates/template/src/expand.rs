@@ -170,7 +170,10 @@ impl<'a> Expander<'a, '_> {
             self.size += self.sources[source].size(piece);
             if self.size > PAGE_MAX_BYTES {
                 let most = PAGE_MAX_BYTES >> 20;
-                return self.fail(flat, format!("with all includes a page has over {most} MiB"));
+                return self.fail(
+                    flat,
+                    format!("the page is larger than {most} MiB with all that it includes"),
+                );
             }
             if let PieceKind::Include(written) = self.kind(flat) {
                 let written = written.clone();
@@ -306,7 +309,8 @@ impl<'a> Expander<'a, '_> {
                 part.iter().map(|flat| self.sources[flat.source].size(flat.piece)).sum::<usize>();
             if self.size > PAGE_MAX_BYTES {
                 let most = PAGE_MAX_BYTES >> 20;
-                return self.fail(piece, format!("with its layout a page has over {most} MiB"));
+                return self
+                    .fail(piece, format!("the page is larger than {most} MiB with its layout"));
             }
             flats.extend_from_slice(part);
         }

@@ -11,7 +11,10 @@ use crate::source::{Piece, PieceKind, Show, Source};
 pub(crate) fn split<'a>(path: &str, bytes: &'a [u8]) -> Result<Source<'a>, Fault> {
     if bytes.len() > FILE_MAX_BYTES {
         let most = FILE_MAX_BYTES >> 20;
-        return Err(Fault::new(1, format!("a template has at most {most} MiB")));
+        return Err(Fault::new(
+            1,
+            format!("the file is larger than {most} MiB, the most of a template"),
+        ));
     }
     let source = Source {
         path: path.to_owned(),
@@ -259,23 +262,23 @@ impl Splitter<'_> {
         self.lexer.skip(end + 2);
         let wrong = |what: &str| Err(Fault::new(line, format!("`<?{tag}`: {what}")));
         let Ok(text) = str::from_utf8(argument) else {
-            return wrong("what follows is not UTF-8");
+            return wrong("its argument is not UTF-8");
         };
         let is_name = text.bytes().all(|b| b.is_ascii_alphanumeric() || matches!(b, b'_' | b'-'));
         let kind = match tag {
             "include" | "layout" if text.is_empty() || text.contains(char::is_control) => {
-                return wrong("the path of a file follows");
+                return wrong("write the path of a file behind it");
             }
             "include" => PieceKind::Include(text.to_owned()),
             "layout" => PieceKind::Layout(text.to_owned()),
             "/slot" if text.is_empty() => PieceKind::SlotClose,
             "slot" if is_name && !text.is_empty() => PieceKind::SlotOpen(text.to_owned()),
             "yield" if is_name => PieceKind::Yield(text.to_owned()),
-            "/slot" => return wrong("nothing follows"),
+            "/slot" => return wrong("write nothing behind it"),
             _ => {
                 let shown = quoted(argument);
                 return wrong(&format!(
-                    "a name of letters, digits, - and _ follows, not `{shown}`"
+                    "write a name of letters, digits, - and _ behind it, not `{shown}`"
                 ));
             }
         };

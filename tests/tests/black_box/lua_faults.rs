@@ -44,11 +44,18 @@ fn shows(server: &Server, stack: &str, function: &str) -> bool {
         || (stack.contains(&field) && server.get("/version").text() == "Lua 5.4")
 }
 
+const OVER_CPU: &str = "site.lua:3: the request has used up its CPU time of 200 ms: raise it with";
+
 const OVER_CASES: [(&str, u16, &str, &str); 4] = [
-    ("/cpu", 500, "site.lua:3: it has used up its CPU time", "site.lua:13: in function"),
-    ("/steps", 500, "site.lua:7: the pattern needs too many steps", "site.lua:14: in function"),
-    ("/time", 503, "site.lua:11: it has taken 1 s", "site.lua:15: in function"),
-    ("/within", 500, "site.lua:3: it has used up its CPU time", "site.lua:17: in function"),
+    ("/cpu", 500, OVER_CPU, "site.lua:13: in function"),
+    ("/steps", 500, "site.lua:7: too many steps: the request has used", "site.lua:14: in function"),
+    (
+        "/time",
+        503,
+        "site.lua:11: the request has taken longer than 1 s",
+        "site.lua:15: in function",
+    ),
+    ("/within", 500, OVER_CPU, "site.lua:17: in function"),
 ];
 
 #[test]
@@ -67,8 +74,9 @@ fn what_goes_over_its_budget_is_told_with_its_place_and_its_stack() {
     }
     let from = server.lines().len();
     assert_eq!(server.get("/spawned").text(), "begun");
-    let told = server.wait_for_line(from, |line| line.contains("beside requests: "));
-    assert!(told.contains("site.lua:3: it has used up its CPU time"), "{told}");
+    let told = server.wait_for_line(from, |line| line.contains("background work: "));
+    let why = "site.lua:3: the background work has used up its CPU time of 1000 ms";
+    assert!(told.contains(why) && told.contains("--lua-cpu"), "{told}");
     // What is written in Lua of the server itself is none of the stack.
     assert!(!server.lines().iter().any(|line| line.contains("lua:   pinion:")));
     server.stop();
@@ -92,13 +100,14 @@ fn the_place_is_in_the_page_of_a_developer() {
 #[test]
 fn a_loop_outside_of_requests_is_told_with_its_line() {
     let (_folder, path) = script("local n = 0\n\nwhile true do n = n + 1 end");
-    let why = "site.lua:3: it has used up its CPU time";
+    let why = "site.lua:3: the start of the script has used up its CPU time of 2000 ms";
     let mut refused = Start::site(&path).begin();
     assert!(!refused.wait().success());
     refused.wait_for_line(0, |line| line.contains(why));
     let Ended { code, stderr, .. } =
         run(&["run", "--lua-cpu", "100", path.to_str().expect("text")]);
     assert_eq!(code, Some(1), "{stderr}");
+    let why = "site.lua:3: the program has used up its CPU time of 1000 ms: raise it with";
     assert!(stderr.contains(why), "{stderr}");
 }
 
@@ -140,7 +149,8 @@ fn a_request_that_finds_no_place_is_told_with_the_name_that_its_page_has() {
     let id = answer.field("error-id").expect("a name");
     assert!(answer.text().contains(id), "{answer}");
     let told = server.wait_for_line(0, |line| line.contains(id));
-    assert!(told.contains("GET /: no more requests can be answered at once"), "{told}");
+    let why = "GET /: this worker has 20000 requests and pieces of background work";
+    assert!(told.contains(why), "{told}");
     drop(waiting);
     server.stop();
 }

@@ -287,7 +287,7 @@ fn work_that_ends_with_an_earlier_script_is_told() {
     let server = Start::site(&path).flags(&["--workers", "1"]).grace(1).start();
     assert_eq!(server.get("/work").text(), "begun");
     for name in 1..=5 {
-        let told = |line: &String| line.contains("replaced too often");
+        let told = |line: &String| line.contains("reloaded more than 4 times");
         assert!(!server.lines().iter().any(told), "after {} reloads", name - 1);
         rewrite(&folder, &path, &edition(name));
         server.signal(Signal::HUP);
@@ -296,7 +296,7 @@ fn work_that_ends_with_an_earlier_script_is_told() {
             assert_eq!(server.get("/work").text(), "begun");
         }
     }
-    let told = server.wait_for_line(0, |line| line.contains("replaced too often"));
+    let told = server.wait_for_line(0, |line| line.contains("reloaded more than 4 times"));
     assert!(told.contains("site.lua") && told.contains("pieces lost: 3"), "{told}");
     server.stop();
 }

@@ -227,8 +227,8 @@ fn what_a_handler_cannot_do_any_more_is_told_with_its_line() {
     in_every_way(SCRIPT, |server| {
         assert_eq!(server.get("/first").text(), "first");
         for (target, why) in [
-            ("/write", "the answer is complete"),
-            ("/status", "the answer is complete"),
+            ("/write", "the response is complete"),
+            ("/status", "the response is complete"),
             ("/dot-write", "a method is written with a colon, such as res:json(value)"),
             ("/dot-body", "a method is written with a colon: req:body()"),
             ("/dot-field", "a method is written with a colon: req:field(name)"),

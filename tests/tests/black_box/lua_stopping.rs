@@ -1,4 +1,4 @@
-//! SIGTERM and work beside requests: what has begun comes to its end as long as the grace lasts,
+//! SIGTERM and work background work: what has begun comes to its end as long as the grace lasts,
 //! and nothing new begins.
 
 use pinion_tests::binary::pinion;

@@ -335,11 +335,11 @@ fn mistakes_of_a_script_are_told() {
         let file = "name=file; filename=x";
         let kept = server.exchange(&form("/kept", &[(file, &[b'x'; 100_000])]));
         assert_eq!(kept.status, 200);
-        says(&server.get("/kept"), "the request is over");
+        says(&server.get("/kept"), "the request has ended");
         for (target, why) in [
-            ("/late-limit", "set its limit before"),
-            ("/late-form", "it is no form then"),
-            ("/body-of-form", "the content is read as a form"),
+            ("/late-limit", "call req:limit before"),
+            ("/late-form", "call req:form first"),
+            ("/body-of-form", "the body was read with req:form"),
         ] {
             says(&server.exchange(&form(target, &[("name=a", b"1")])), why);
         }

@@ -214,7 +214,7 @@ fn a_stream_that_writes_nothing_is_ended() {
         let mut client = server.client();
         let mut underway = client.begin(&Request::get("/silent-stream"));
         assert_eq!(client.take(&mut underway, 5), b"open\n");
-        let said = "it has taken 1 s since it has written last";
+        let said = "the response has written nothing for 1 s";
         let is_of = |line: &str, path: &str| line.contains(path) && line.contains(said);
         server.wait_for_line(0, |line| is_of(line, "/silent-stream"));
         // What goes out is what counts.
@@ -237,7 +237,8 @@ fn a_route_has_limits_of_its_own() {
         let server = Start::site(&path).in_way(way).flags(&flags).start();
         assert_eq!(server.get("/long").text(), "done");
         assert_eq!((server.get("/short").status, server.get("/usual").status), (503, 503));
-        server.wait_for_line(0, |line| line.contains("it has taken 0.05 s"));
+        let why = "the request has taken longer than 0.05 s: raise the option `time` of its route";
+        server.wait_for_line(0, |line| line.contains(why));
         for (method, path, bytes, status) in [
             ("POST", "/small", 10, 200),
             ("POST", "/small", 11, 413),

@@ -54,6 +54,7 @@ mod lua_ranges;
 mod lua_reload;
 mod lua_requests;
 mod lua_shared;
+mod lua_stacks;
 mod lua_stopping;
 mod lua_streams;
 mod lua_uploads;

@@ -4,7 +4,7 @@ use std::fs;
 use std::path::PathBuf;
 
 use pinion_archive::Layout;
-use pinion_build::{BuildError, ExtractOptions, Options, Warning, examine, extract};
+use pinion_build::{BuildError, CodeError, ExtractOptions, Options, Warning, examine, extract};
 use proptest::prelude::*;
 
 use crate::folder::Folder;
@@ -27,7 +27,14 @@ fn paths(paths: &[PathBuf]) -> Vec<String> {
 
 fn errors(folder: &Folder) -> Vec<String> {
     match built_with(folder, &options()) {
-        Err(BuildError::Code(errors)) => errors.iter().map(ToString::to_string).collect(),
+        Err(BuildError::Code(errors)) => {
+            let shown = format!("{}/", folder.path().display());
+            let below = |error: &CodeError| {
+                let told = error.to_string();
+                told.strip_prefix(&shown).unwrap_or_else(|| panic!("{told}")).to_owned()
+            };
+            errors.iter().map(below).collect()
+        }
         other => panic!("{:?}", other.map(|site| site.summary)),
     }
 }

@@ -39,7 +39,8 @@ impl Folders {
         let wanted = bytes.unwrap_or(u64::MAX).min(size.saturating_sub(from));
         if wanted > FILE_READ_MAX_BYTES {
             return Err(format!(
-                "at most {} MiB are read at once; read parts of it, by `from` and `bytes`",
+                "at most {} MiB are read at once; read the file in parts, with the options `from` \
+                 and `bytes`",
                 FILE_READ_MAX_BYTES >> 20
             ));
         }
@@ -122,7 +123,10 @@ impl Folders {
                 continue;
             }
             if names.len() == FILES_LISTED_MAX {
-                return Err(format!("there are more than {FILES_LISTED_MAX} names in it"));
+                return Err(format!(
+                    "the folder has more than {FILES_LISTED_MAX} names, the most that \
+                     pinion.fs.list returns; use folders below it"
+                ));
             }
             names.push(name.to_vec());
         }

@@ -33,7 +33,7 @@ impl Toll {
 
     fn take(&self, steps: usize) -> Result<()> {
         let taken = self.0.as_ref().map_or(Ok(()), |left| left.take(steps));
-        taken.map_err(|_| Error::runtime("json: the request has used up its steps"))
+        taken.map_err(|_| Error::runtime("json: too many steps"))
     }
 }
 

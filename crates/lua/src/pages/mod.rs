@@ -22,6 +22,7 @@ use crate::limits::{
 };
 use crate::problem::Problem;
 use crate::router::Router;
+use crate::source_names::{SourceNames, Sources};
 use crate::vm::relaxed;
 use mlua::chunk::ChunkMode;
 use mlua::{Function, Lua, LuaString, Result, Table, Value};
@@ -45,15 +46,23 @@ pub(crate) type Files = BTreeMap<String, Vec<u8>>;
 ///
 /// # Errors
 /// The first thing that is wrong with one of them, or two that answer the same requests.
-pub(crate) fn compiled(files: &Files) -> std::result::Result<Vec<Page>, Problem> {
+pub(crate) fn compiled(
+    files: &Files,
+    names: &SourceNames,
+) -> std::result::Result<Vec<Page>, Problem> {
     let mut pages = Vec::new();
     let mut routes = Routes::default();
     for path in files.keys() {
-        let route = routes.add(path, path.clone());
-        let route = route.map_err(|why| Problem::of_text(&format!("{path}: {why}")))?;
+        let route = routes.add(path, names.name(path));
+        let route =
+            route.map_err(|why| Problem::of_text(&format!("{}: {why}", names.name(path))))?;
         let Some(route) = route else { continue };
         let template = compile(path, |path| files.get(path).map(Vec::as_slice));
-        let template = template.map_err(|problem| Problem::of_text(&problem.to_string()))?;
+        let mut template = template.map_err(|mut problem| {
+            problem.file = names.name(&problem.file);
+            Problem::of_text(&problem.to_string())
+        })?;
+        template.files.iter_mut().for_each(|file| *file = names.name(file));
         pages.push(Page { route, template });
     }
     Ok(pages)
@@ -156,6 +165,7 @@ impl Maker {
         &self,
         lua: &Lua,
         pages: &[Page],
+        sources: &Sources,
         router: &mut Router,
     ) -> std::result::Result<(), Problem> {
         for (rank, page) in pages.iter().enumerate() {
@@ -165,9 +175,8 @@ impl Maker {
                 Problem::of_text(&format!("{file}: {error}"))
             })?;
             if let Some(number) = added {
-                self.page(lua, (number, rank), page).map_err(|error| {
-                    Problem::of_text(&explained(&Problem::new(&error).to_string(), pages))
-                })?;
+                self.page(lua, (number, rank), page)
+                    .map_err(|error| Problem::new(&error).explained(sources))?;
             }
         }
         Ok(())

@@ -13,6 +13,7 @@ local match, tonumber = string.match, tonumber
 local is_plain = host.is_plain
 local said, send, response_methods = prelude.said, prelude.send, prelude.response
 local spawned, wait = prelude.spawned, prelude.wait
+local bad_argument = prelude.host.bad_argument
 local child, current, wake, watch =
     prelude.host.child, prelude.host.current, prelude.host.wake, prelude.host.watch
 local BUFFER_BYTES, PIECES = host.ANSWER_BUFFER_BYTES, host.PAGE_PIECES
@@ -36,11 +37,11 @@ local function shown(value)
         local text = tostring(value)
         local given = type(text)
         if given ~= "string" and given ~= "number" then
-            error("`__tostring` of a value gave a " .. given .. " in place of a text", 3)
+            error("`__tostring` of a value returned a " .. given .. " and not a string", 3)
         end
         return given == "string" and text or tostring(text)
     end
-    error("a " .. kind .. " cannot be shown; show one of its fields, or encode it", 3)
+    error("a " .. kind .. " cannot be shown; show one of its fields, or use pinion.json.encode", 3)
 end
 
 -- Numbers need no escaping where they have only harmless signs.
@@ -157,7 +158,7 @@ local function writer(out)
     return function(piece, ...)
         local n = out.n
         if not n then
-            error("the page is complete; nothing can be written to it", 2)
+            error("the page is complete; nothing can be written to it any more", 2)
         end
         local kind = type(piece)
         if select("#", ...) > 0 then
@@ -167,7 +168,7 @@ local function writer(out)
         elseif kind == "table" then
             piece = json(piece)
         elseif kind ~= "string" then
-            error("a page is written in strings, numbers and tables, and this is a " .. kind, 2)
+            bad_argument(1, "write", "string, number or table", piece, 2)
         end
         n = n + 1
         out.n, out[n] = n, piece
@@ -254,7 +255,7 @@ end
 function lend.post_render(lent)
     return function(render)
         if type(render) ~= "function" then
-            error("post_render needs a function(page) or a function(locals, page)", 2)
+            bad_argument(1, "post_render", "function(page) or function(locals, page)", render, 2)
         end
         local renders = lent.renders or {}
         lent.renders = renders
@@ -323,8 +324,10 @@ end
 
 local function to_url(endpoint, params, fragment)
     local plain, is_sealed, is_random = {}, true, false
-    if type(endpoint) ~= "string" or (params ~= nil and type(params) ~= "table") then
-        error("to_url takes a path, a table of parameters, and a fragment", 2)
+    if type(endpoint) ~= "string" then
+        bad_argument(1, "to_url", "path", endpoint, 2)
+    elseif params ~= nil and type(params) ~= "table" then
+        bad_argument(2, "to_url", "table of parameters", params, 2)
     end
     for name, value in pairs(params or plain) do
         if name == "e" and type(value) == "boolean" then
@@ -332,7 +335,7 @@ local function to_url(endpoint, params, fragment)
         elseif name == "iv" and type(value) == "boolean" then
             is_random = value
         elseif name == "e" or name == "e[]" then
-            error("to_url: the parameter \"e\" is what the others are encrypted in", 2)
+            error("to_url: the parameter \"e\" holds the encrypted ones; use another name", 2)
         else
             plain[name] = value
         end
@@ -386,7 +389,8 @@ local function join(out, blocks)
             wait("wake")
         end
         if not one.is_done then
-            error(one.why or "a block of the page was ended; the log says why", 0)
+            error(one.why or "a block of the page was ended by a limit; the log has the reason in "
+                .. "an earlier line", 0)
         end
         out[one.at] = concat(one.part, "", 1, one.part.n)
     end
@@ -403,7 +407,8 @@ local function rendered(lent, request, text)
         if type(again) == "string" then
             text = again
         elseif again ~= nil then
-            error("post_render: the function gave a " .. type(again) .. " in place of the page", 0)
+            error("post_render: the function returned a " .. type(again)
+                .. ", not the page as a string", 0)
         end
     end
     return text
@@ -420,7 +425,7 @@ local function make(number, path, chunk, segments, media, used, is_streamed, has
     prelude.handlers[number] = prelude.guarded(number, path, function(request, out)
         local start = out.n
         if not start then
-            error("the answer is complete, and no page can follow", 0)
+            error("the response is complete, and no page can follow", 0)
         end
         local why = not out.has_begun and set_field(out.id, "Content-Type", media, false)
         if why then

@@ -4,6 +4,7 @@ use super::escape;
 use super::trial::{Site, alone, program};
 use crate::grown::Grown;
 use crate::program::Program;
+use crate::source_names::SourceNames;
 
 #[test]
 fn values_are_escaped_by_where_they_stand() {
@@ -140,14 +141,14 @@ fn status_and_fields_until_the_head_is_out() {
     let page = "<?lu for n = 1, 2000 do ?>#[[('x'):rep(100)]]<?lu end\nstatus(500) ?>";
     let mut site = Site::new(&[("/x.dyn.html", page)]);
     let report = site.report("/x");
-    assert!(report.starts_with("/x.dyn.html:2: the head of the answer has gone out"), "{report}");
+    assert!(report.starts_with("/x.dyn.html:2: the headers have been sent already"), "{report}");
 }
 
 #[test]
 fn a_value_that_becomes_too_long_is_told_with_its_line() {
     let page = "\n#[[('\"'):rep(2^22)]]";
     let report = Site::new(&[("/x.dyn.html", page)]).report("/x");
-    let said = "a value of a page: the text or what becomes of it is longer than 16 MiB";
+    let said = "a value of a page: the text or the result is longer than 16 MiB";
     assert!(report.contains(said) && report.contains("/x.dyn.html:2:"), "{report}");
 }
 
@@ -201,7 +202,7 @@ fn a_page_can_be_changed_when_it_is_rendered() {
         assert_eq!(alone(&format!("<?lu {code} ?>body")), shown, "{code}");
     }
     let mut site = Site::new(&[("/x.dyn.txt", "<?lu post_render(function() return {} end) ?>")]);
-    assert!(site.report("/x.txt").contains("gave a table in place of the page"));
+    assert!(site.report("/x.txt").contains("returned a table, not the page"));
 }
 
 #[test]
@@ -228,10 +229,10 @@ fn errors_are_told_by_the_lines_of_templates() {
         ("/t", "/t.dyn.html:2: a table cannot be shown"),
         ("/ts", "/ts.dyn.html:3: a table cannot be shown"),
         ("/tn", "/tn.dyn.html:3: "),
-        ("/w", "/w.dyn.html:3: a page is written in strings"),
+        ("/w", "/w.dyn.html:3: bad argument #1 to 'write' (string, number or table expected, got"),
         ("/m", "/m.dyn.html:2: bad argument #2"),
-        ("/s", "/s.dyn.html:3: 1000 is no status"),
-        ("/h", "/h.dyn.html:2: the value of X has a line break"),
+        ("/s", "/s.dyn.html:3: 1000 is not a status"),
+        ("/h", "/h.dyn.html:2: the value of the header X has a line break"),
         ("/j", "/j.dyn.html:2: "),
     ] {
         let report = site.report(target);
@@ -346,7 +347,10 @@ fn what_cannot_run_around_pages_is_refused() {
     for (main, why) in [
         ("\npinion.group('admin')", "/main.lua:2: \"admin\": a pattern begins with a slash"),
         ("pinion.group('/a/*all')", "/main.lua:1: \"/a/*all\": `*name` takes all the rest"),
-        ("pinion.use('/a')", "/main.lua:1: `use` needs a function(req, res, next)"),
+        (
+            "pinion.use('/a')",
+            "/main.lua:1: bad argument #1 to 'pinion.use' (function(req, res, next) expected",
+        ),
     ] {
         let Err(problem) = Site::of(&program(&[("/main.lua", main)]).expect("compiled")) else {
             panic!("{main}: it started");
@@ -418,7 +422,8 @@ fn a_program_may_have_no_main_script_or_one_of_the_command_line() {
     let pages = [("/a.dyn.html", "a"), ("/main.lua", "error('not this one')")];
     let files = pages.iter().map(|(path, text)| ((*path).to_owned(), text.as_bytes().to_vec()));
     let main = b"#!/usr/bin/env pinion\npinion.get('/b', function() return 'b' end)".to_vec();
-    let program = Program::of_code("site.lua", Some(main), files).expect("a program");
+    let program =
+        Program::of_code("site.lua", Some(main), SourceNames::default(), files).expect("a program");
     let mut site = Site::of(&program).expect("started");
     assert_eq!((site.body("/a"), site.body("/b")), ("a".to_owned(), "b".to_owned()));
     drop(site);

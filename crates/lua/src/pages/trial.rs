@@ -6,6 +6,7 @@ use crate::program::Program;
 use crate::request;
 use crate::router::Found;
 use crate::site::Place;
+use crate::source_names::SourceNames;
 use crate::task::Left;
 use crate::vm::{Fault, Operation, Step, Vm};
 use mlua::Value;
@@ -31,8 +32,13 @@ pub(crate) struct Shown {
 
 /// A program of some files.
 pub(crate) fn program(files: &[(&str, &str)]) -> Result<Program, String> {
+    named(files, SourceNames::default())
+}
+
+/// … whose files have these names in errors.
+pub(crate) fn named(files: &[(&str, &str)], names: SourceNames) -> Result<Program, String> {
     let files = files.iter().map(|(path, text)| ((*path).to_owned(), text.as_bytes().to_vec()));
-    Program::of_code("site", None, files).map_err(|problem| problem.to_string())
+    Program::of_code("site", None, names, files).map_err(|problem| problem.to_string())
 }
 
 impl Site {

@@ -46,7 +46,7 @@ pub use steps::{OutOfSteps, Steps, StepsLeft};
 
 /// The words of the error of a request that is over its budget of steps; in front of them stands
 /// where in the script it was.
-pub const TOO_MANY_STEPS: &str = "the pattern needs too many steps";
+pub const TOO_MANY_STEPS: &str = "too many steps";
 
 /// Whose rules hold: those of Lua 5.1 as LuaJIT has them, or those of Lua 5.4.
 const LUAJIT: bool = cfg!(feature = "luajit");

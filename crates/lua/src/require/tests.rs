@@ -30,20 +30,23 @@ fn what_goes_wrong_is_told_where_it_was_asked_for() {
     for (main, why) in [
         (
             "\nrequire('lib.none')",
-            "/main.lua:2: require: there is no module \"lib.none\": neither //lib/none.lua nor \
-             /lib/none.lua; there are a, b, bytes, fails, self, torn",
+            "/main.lua:2: there is no module \"lib.none\": neither //lib/none.lua nor \
+             /lib/none.lua exists; the modules of the site are a, b, bytes, fails, self, torn",
         ),
-        ("require(5)", "/main.lua:1: require takes the name"),
+        ("require(5)", "/main.lua:1: bad argument #1 to 'require' (string expected, got number)"),
         (
             "require('a')",
-            "/b.lua:1: require: \"a\" needs \"b\" needs \"a\": modules cannot need each other in a \
-             circle",
+            "/b.lua:1: modules require each other in a circle: \"a\" requires \"b\" requires \
+             \"a\"",
         ),
-        ("require('self')", "/self.lua:1: require: \"self\" needs \"self\""),
-        ("require('torn')", "/main.lua:1: require: /torn.lua:1: "),
+        (
+            "require('self')",
+            "/self.lua:1: modules require each other in a circle: \"self\" requires \"self\"",
+        ),
+        ("require('torn')", "/main.lua:1: cannot load the module \"torn\": /torn.lua:1: "),
         ("require('fails')", "/fails.lua:2: why"),
-        ("require('bytes')", "/main.lua:1: require: "),
-        ("require('../etc/passwd')", "/main.lua:1: require: there is no module"),
+        ("require('bytes')", "/main.lua:1: cannot load the module \"bytes\": "),
+        ("require('../etc/passwd')", "/main.lua:1: there is no module"),
     ] {
         let files = [
             ("/main.lua", main),
@@ -67,7 +70,7 @@ fn the_modules_of_large_sites_are_not_all_named() {
     let others = (0..MODULES_SHOWN_MAX + 1).map(|n| (format!("//lib/m{n:02}.lua"), String::new()));
     for (count, shown) in [
         (0, "the site has no modules"),
-        (1, "there are lib.m00"),
+        (1, "the modules of the site are lib.m00"),
         (MODULES_SHOWN_MAX + 1, "lib.m06, lib.m07 and others"),
     ] {
         let files: Vec<_> = others.clone().take(count).chain([main.clone()]).collect();

@@ -12,11 +12,9 @@ use pinion_engine::clock::Now;
 use super::{Scripts, tell};
 use crate::job::{Done, Job, JobResult, Wanted};
 use crate::letter::Letter;
-use crate::limits::{
-    BACKGROUND_WALL_MAX_MS, OLD_VMS_MAX, TASKS_PER_PASS, TASKS_PER_PASS_MAX_MS, TIMERS_MIN,
-};
+use crate::limits::{OLD_VMS_MAX, TASKS_PER_PASS, TASKS_PER_PASS_MAX_MS, TIMERS_MIN};
 use crate::task::{Bond, TaskId, Waits};
-use crate::vm::{Ending, Fault, Operation, Step, Vm};
+use crate::vm::{self, Ending, Fault, Operation, Step, Vm};
 
 /// What a worker has to do beside requests.
 #[derive(Default)]
@@ -191,8 +189,9 @@ impl Scripts {
         let pieces = vm.tasks().background();
         if pieces > 0 {
             self.tell_of(&format!(
-                "{}: its script was replaced too often since it began (pieces lost: {pieces})",
-                vm.name()
+                "{}: {} (pieces lost: {pieces})",
+                vm.name(),
+                vm::replaced("the background work of a script")
             ));
         }
         self.tell_woken();
@@ -229,7 +228,7 @@ impl Scripts {
             return;
         };
         if now.monotonic_ms >= deadline_ms {
-            let why = format!("it has taken {} s", wall_ms(vm) / 1000);
+            let why = vm::background_time(vm.allowance());
             let fault = vm.over_time(id, &why);
             return self.fail_beside(vm, id, &fault);
         }
@@ -281,7 +280,7 @@ impl Scripts {
                 return;
             }
             if is_new {
-                task.deadline_ms = now.monotonic_ms + wall_ms(vm);
+                task.deadline_ms = now.monotonic_ms + vm::background_wall_ms(vm.allowance());
             }
             (task.waits, task.is_woken) = (Waits::No, false);
             let values = Resumed { result: task.result.take(), letter: task.letter.take(), is_new };
@@ -318,9 +317,7 @@ impl Scripts {
                 }
                 Step::Waits(Operation::Wake) => Ok(Waits::Wake),
                 Step::Waits(Operation::Job) => self.job(vm, id),
-                Step::Waits(_) => Err("only the handler that answers a request can read its \
-                                       content and send its answer"
-                    .to_owned()),
+                Step::Waits(_) => Err(ONLY_HANDLER.to_owned()),
             };
             match waits {
                 Ok(waits) => {
@@ -370,7 +367,7 @@ impl Scripts {
     }
 
     pub(super) fn tell_of(&mut self, text: &str) {
-        tell(&self.ids.next(), &format!("beside requests: {text}"));
+        tell(&self.ids.next(), &format!("background work: {text}"));
     }
 
     /// A task is over.
@@ -431,10 +428,8 @@ impl Scripts {
     }
 }
 
-/// How long work beside requests may take: at least as long as a request.
-fn wall_ms(vm: &Vm) -> u64 {
-    vm.allowance().wall_ms.max(BACKGROUND_WALL_MAX_MS)
-}
+/// What work beside requests hears that asks for what only a handler has.
+const ONLY_HANDLER: &str = "only the handler of a request can read its body and write its response";
 
 /// What a coroutine gets when it goes on: its arguments, or what it has waited for. It becomes one
 /// of Lua's values in the coroutine's own turn, which pays for the memory.

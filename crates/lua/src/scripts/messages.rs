@@ -28,7 +28,8 @@ impl Scripts {
             if self.poster.post_to_app(worker, Box::new(sent)).is_err() {
                 let channel = &letter.channel;
                 self.tell_of(&format!(
-                    "a message for {channel:?} is lost: too many wait for worker {worker}"
+                    "a message on the channel {channel:?} is lost: too many messages wait for \
+                     worker {worker}; send fewer, or do less for each of them"
                 ));
             }
         }

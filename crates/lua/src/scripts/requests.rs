@@ -14,12 +14,12 @@ use pinion_http::request::RequestHead;
 use super::background::Resumed;
 use super::{Failure, Outcome, Outlet, Script, Scripts, fields, tell};
 use crate::content;
-use crate::limits::FAILING_CPU_MAX_MS;
+use crate::limits::{FAILING_CPU_MAX_MS, TASKS_MAX};
 use crate::request;
 use crate::router::Match;
 use crate::stock::Stock;
 use crate::task::{Task, TaskId, Waits};
-use crate::vm::{Fault, Handler, Operation, Step, Text, Vm};
+use crate::vm::{self, Fault, Handler, Operation, Step, Text, Vm, Wait};
 
 impl Scripts {
     /// Begins to answer a request by the handler that was found for it, or by the one for what
@@ -90,7 +90,7 @@ impl Scripts {
                 return self.room_came(&vm, id, waits, outlet);
             }
             Event::Posted(_) if vm.is_ended() => {
-                let why = "its script was replaced too often since it began".to_owned();
+                let why = vm::replaced("the request");
                 return self.fail(&vm, id, &Fault::OverTime(why), outlet);
             }
             Event::Posted(_) if waits == Waits::Content && is_refused(&vm, id) => {
@@ -349,7 +349,10 @@ impl Scripts {
     fn too_many(&mut self, head: &RequestHead<'_>) -> Outcome {
         let text = String::from_utf8_lossy;
         let (method, target) = (text(head.method_token), text(head.target.raw));
-        let report = format!("{method} {target}: no more requests can be answered at once");
+        let report = format!(
+            "{method} {target}: this worker has {TASKS_MAX} requests and pieces of background work \
+             of the script already, which no flag raises; try again later"
+        );
         let id = self.ids.next();
         tell(&id, &report);
         Outcome::Failed(Failure { status: 503, id, report, can_retry: true })
@@ -359,16 +362,18 @@ impl Scripts {
 /// Why a request is ended whose time is over.
 #[cold]
 fn over_time(vm: &Vm, id: TaskId, waits: Waits) -> Fault {
-    let why = match waits {
-        Waits::Room | Waits::FileRoom => "its client takes the answer too slowly".to_owned(),
-        _ => {
-            let (wall_ms, has_begun) =
-                vm.tasks().get(id).map(|task| (task.wall_ms, task.has_begun)).unwrap_or_default();
-            let since = if has_begun { " since it has written last" } else { "" };
-            format!("it has taken {} s{since}", wall_ms as f64 / 1000.0)
-        }
+    let task = vm.tasks().get(id).map(|task| {
+        let route = task.request.route().map(|found| found.route);
+        (task.wall_ms, task.has_begun, route)
+    });
+    let (wall_ms, has_begun, route) = task.unwrap_or_default();
+    let wait = match waits {
+        Waits::Room | Waits::FileRoom => Wait::Client,
+        _ if has_begun => Wait::SinceWrite,
+        _ => Wait::Total,
     };
-    vm.over_time(id, &why)
+    let is_of_route = vm.host().route_limits(route).wall_ms.is_some();
+    vm.over_time(id, &vm::time(wait, wall_ms, is_of_route))
 }
 
 /// Which handler a coroutine is to run.

@@ -44,7 +44,9 @@ fn exit(code: &Value) -> Result<()> {
     };
     match number.and_then(|number| u8::try_from(number).ok()) {
         Some(number) => std::process::exit(i32::from(number)),
-        None => Err(mlua::Error::runtime("exit takes a number from 0 to 255")),
+        None => Err(mlua::Error::runtime(
+            "bad argument #1 to 'pinion.exit' (number from 0 to 255 expected)",
+        )),
     }
 }
 
@@ -58,7 +60,7 @@ impl Vm {
     /// # Errors
     /// What is wrong with the script.
     pub(crate) fn begin_main(&self, program: &Program) -> std::result::Result<TaskId, Problem> {
-        let trouble = |error: mlua::Error| Problem::new(&error);
+        let trouble = |error: mlua::Error| self.problem(&error);
         let main = self.loaded(program.name(), program.main().unwrap_or_default())?;
         let arguments: Table = self.lua.globals().get("arg").map_err(trouble)?;
         let call = self.lua.load(CALL).set_name("=pinion");

@@ -27,7 +27,9 @@ fn content(lua: &Lua, host: &Rc<Host>, table: &Table) -> Result<()> {
     let of = Rc::clone(host);
     let limit = move |_: &Lua, (id, bytes): (TaskId, f64)| -> Result<Option<String>> {
         let Some(bytes) = whole(bytes) else {
-            return Ok(Some(format!("a limit is a whole number of bytes, not {bytes}")));
+            return Ok(Some(format!(
+                "bad argument #1 to 'req:limit' (whole number of bytes expected, got {bytes})"
+            )));
         };
         let limited = with(&of, id, |content| content.set_limit(bytes));
         Ok(match limited {
@@ -82,7 +84,7 @@ fn files(lua: &Lua, host: &Rc<Host>, table: &Table) -> Result<()> {
         let Some(task) = tasks.get(id) else { return Ok((None, Some(OVER.to_owned()))) };
         let found = task.content.upload().and_then(|upload| Some((upload, upload.file(number)?)));
         let Some((upload, file)) = found else {
-            return Ok((None, Some("there is no such file".to_owned())));
+            return Ok((None, Some("the form has no such file".to_owned())));
         };
         let bytes =
             bytes.map_or(Some(file.bytes), whole).filter(|&bytes| bytes > 0 || file.bytes == 0);
@@ -92,12 +94,13 @@ fn files(lua: &Lua, host: &Rc<Host>, table: &Table) -> Result<()> {
         };
         // It is in memory twice for a moment, and only one of them is the script's.
         if bytes.min(file.bytes) > memory_bytes {
-            let why = "the file is larger than the memory of a request: read it in pieces";
+            let why = "the file is larger than the memory of a request, see --lua-memory: read it \
+                       with file:pieces()";
             return Ok((None, Some(why.to_owned())));
         }
         match upload.read(file, at.unwrap_or(0), bytes) {
             Ok(text) => Ok((Some(lua.create_string(text)?), None)),
-            Err(error) => Ok((None, Some(format!("an upload cannot be read: {error}")))),
+            Err(error) => Ok((None, Some(format!("cannot read the upload: {error}")))),
         }
     };
     table.raw_set("read_file", lua.create_function(read)?)

@@ -5,6 +5,7 @@ use std::cell::{Cell, RefCell};
 use std::collections::HashMap;
 use std::ffi::c_void;
 use std::rc::Rc;
+use std::sync::Arc;
 
 use mlua::{
     Function, LightUserData, Lua, LuaString, MultiValue, Result, Table, Thread as Coroutine, Value,
@@ -21,6 +22,7 @@ use crate::clock::Clock;
 use crate::limits::{ANSWER_BUFFER_BYTES, COROUTINES_DEPTH_MAX, FEW_PIECES, MANY_PIECES};
 use crate::router::{self, Router};
 use crate::sandbox;
+use crate::source_names::Sources;
 use crate::task::{TaskId, Tasks};
 use crate::{cookie, form, library};
 
@@ -43,6 +45,8 @@ pub(crate) struct Host {
     closing: RefCell<Option<Function>>,
     /// What work beside requests is put into.
     pub(super) beside: RefCell<Option<Function>>,
+    /// The names of its files, for what it logs.
+    pub(super) sources: RefCell<Arc<Sources>>,
     /// The script has run, and what it has registered stays.
     has_started: Cell<bool>,
 }
@@ -95,6 +99,7 @@ impl Host {
             subscriptions: RefCell::default(),
             closing: RefCell::default(),
             beside: RefCell::default(),
+            sources: RefCell::default(),
             has_started: Cell::default(),
         }
     }
@@ -234,11 +239,13 @@ pub(super) fn install(
     }
     let charge = lua.create_function(|lua, bytes: f64| sandbox::charge(lua, bytes as usize))?;
     table.raw_set("charge", charge)?;
+    let of = Rc::clone(host);
     table.raw_set("threw", lua.named_registry_value::<Function>(sandbox::THROWN)?)?;
     table.raw_set(
         "log",
-        lua.create_function(|_, text: LuaString| {
-            log(&text.to_string_lossy());
+        lua.create_function(move |_, text: LuaString| {
+            // It may be a message that the script has caught.
+            log(&of.sources.borrow().explained(&text.to_string_lossy()));
             Ok(())
         })?,
     )?;
@@ -263,7 +270,7 @@ fn libraries(lua: &Lua, host: &Host) -> Result<Table> {
     Ok(libraries)
 }
 
-pub(super) const OVER: &str = "the request is over; its req and res are good for nothing any more";
+pub(super) const OVER: &str = "the request has ended; its req and res cannot be used any more";
 
 pub(super) type Outcome<T> = (Option<T>, Option<String>);
 
@@ -318,7 +325,10 @@ fn answers(lua: &Lua, host: &Rc<Host>, table: &Table) -> Result<()> {
         let number = status.as_f64().or_else(|| status.as_i64().map(|status| status as f64));
         Ok(match number {
             Some(number) => task.answer.set_status(number).err(),
-            None => Some(format!("a status is a number, not a {}", status.type_name())),
+            None => Some(format!(
+                "bad argument #1 to 'res:status' (number expected, got {})",
+                status.type_name()
+            )),
         })
     };
     table.raw_set("set_status", lua.create_function(status)?)?;
@@ -350,7 +360,7 @@ fn answers(lua: &Lua, host: &Rc<Host>, table: &Table) -> Result<()> {
 }
 
 const STARTED: &str =
-    "routes, and what runs around them, are registered while the script starts, not by a handler";
+    "register routes and middleware while the main script starts, not in a handler";
 
 fn registering(lua: &Lua, host: &Rc<Host>, table: &Table) -> Result<()> {
     let of = Rc::clone(host);

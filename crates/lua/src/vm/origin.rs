@@ -8,7 +8,7 @@ use mlua::{Function, Lua, Result, Table, Value};
 
 use super::host::{Handler, Host};
 use super::{OURS, TRACE, place};
-use crate::pages::{self, Page};
+use crate::source_names::Sources;
 
 /// Where a function of a script stands.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -22,7 +22,7 @@ impl Origin {
     /// None of functions that no script has written.
     pub(crate) fn of(function: &Function) -> Option<Self> {
         let info = function.info();
-        let is_theirs = |file: &String| info.what != "C" && OURS.strip_suffix(':') != Some(file);
+        let is_theirs = |file: &String| info.what != "C" && !OURS.contains(&file.as_str());
         let file = info.short_src.filter(is_theirs)?;
         // All of a file begins at line 0 for Lua, and ends nowhere.
         match info.line_defined? {
@@ -44,9 +44,9 @@ impl Origin {
         })
     }
 
-    /// That of a page by the lines of its file.
-    fn explained(self, pages: &[Page]) -> Self {
-        let place = pages::explained(&self.place(), pages);
+    /// By the name and the lines of its file.
+    fn explained(self, sources: &Sources) -> Self {
+        let place = sources.explained(&self.place());
         match place.rsplit_once(':').map(|(file, first)| (file.to_owned(), first.parse())) {
             Some((file, Ok(first))) => Self { file, first, ..self },
             _ => self,
@@ -96,13 +96,14 @@ pub(super) struct Origins {
 }
 
 impl Origins {
-    pub(super) fn of_handler(all: &[Origin], pages: &[Page]) -> Self {
-        let all = all.iter().cloned().map(|origin| origin.explained(pages)).collect();
+    pub(super) fn of_handler(all: &[Origin], sources: &Sources) -> Self {
+        let all = all.iter().cloned().map(|origin| origin.explained(sources)).collect();
         Self { what: "the handler", all }
     }
 
-    pub(super) fn of_work(origin: Option<Origin>) -> Self {
-        Self { what: "the work", all: Vec::from_iter(origin) }
+    pub(super) fn of_work(origin: Option<Origin>, sources: &Sources) -> Self {
+        let origin = origin.map(|origin| origin.explained(sources));
+        Self { what: "the background work", all: Vec::from_iter(origin) }
     }
 
     /// Why something failed, with a place if it needs one, and the stack. Where the stack does not

@@ -3,10 +3,12 @@ mod depth;
 mod escapes;
 mod globals;
 mod handlers;
+mod stacks;
 
 use super::*;
 use crate::budget::Guard;
 use crate::limits::{MEMORY_MAX_BYTES, MESSAGES_MAX_BYTES, SENT_MAX_BYTES};
+use crate::source_names::SourceNames;
 
 /// Little, so that the tests are short.
 const CPU: Duration = Duration::from_millis(30);
@@ -23,7 +25,12 @@ impl Room {
         let mut budget = Guard::new(1).budget(0).expect("watched");
         // A site with a page, since pages bring more into a VM.
         let page = ("/page.dyn.html".to_owned(), b"#[[_VERSION]]".to_vec());
-        let program = Program::of_code("site.lua", Some(Vec::new()), std::iter::once(page));
+        let program = Program::of_code(
+            "site.lua",
+            Some(Vec::new()),
+            SourceNames::default(),
+            std::iter::once(page),
+        );
         let program = program.expect("a page");
         let vm = Vm::start(&program, &mut budget, Place::default(), Now::read()).expect("started");
         Self { vm, budget }

@@ -139,13 +139,16 @@ impl Host {
     fn subscribe(&self, channel: &str) -> std::result::Result<u64, String> {
         let mut tasks = self.tasks.borrow_mut();
         let Some(task) = tasks.get(self.work.current.get()) else {
-            return Err("subscriptions belong to a handler or to work beside requests; while the \
+            return Err(
+                "a subscription belongs to a handler or to background work; while the main \
                         script starts, use pinion.on"
-                .to_owned());
+                    .to_owned(),
+            );
         };
         if task.subscriptions.len() >= SUBSCRIPTIONS_PER_TASK_MAX {
             return Err(format!(
-                "a handler can have {SUBSCRIPTIONS_PER_TASK_MAX} subscriptions; close one of them"
+                "a handler has at most {SUBSCRIPTIONS_PER_TASK_MAX} subscriptions; close one with \
+                 subscription:close()"
             ));
         }
         let number = self.subscriptions.borrow_mut().add(channel);

@@ -114,9 +114,9 @@ impl Host {
         let is_after = bond == Bond::After && tasks.get(by).is_some();
         let Some(id) = tasks.spawn(by, bond) else {
             return Ok(or_why(Err(format!(
-                "too much work: one request can begin {SPAWNED_MAX} pieces of it, with those that \
-                 its pieces begin, and all of a script can have {BACKGROUND_MAX} at once; begin \
-                 fewer, or do it bit by bit with `every`"
+                "too much background work: one request, run of a schedule or message starts at \
+                 most {SPAWNED_MAX} pieces, with those that its pieces start, and a script has at \
+                 most {BACKGROUND_MAX} in a worker; start fewer, or use pinion.every"
             ))));
         };
         if let Err(error) = tasks.park(id, coroutine, Waits::No) {
@@ -134,7 +134,8 @@ impl Host {
     }
 }
 
-const STARTED: &str = "schedules and channels are set up while the script starts, not by a handler";
+const STARTED: &str =
+    "call pinion.every, pinion.cron and pinion.on while the main script starts, not in a handler";
 
 /// Puts these functions into the table that the prelude gets.
 pub(super) fn install(lua: &Lua, host: &Rc<Host>, table: &Table) -> Result<()> {
@@ -183,7 +184,9 @@ fn schedules(lua: &Lua, host: &Rc<Host>, table: &Table) -> Result<()> {
         }
         let mut schedules = of.work.schedules.borrow_mut();
         if schedules.len() >= SCHEDULES_MAX {
-            return Ok(Some(format!("a script can have {SCHEDULES_MAX} schedules")));
+            return Ok(Some(format!(
+                "a script has at most {SCHEDULES_MAX} schedules; do several things in one"
+            )));
         }
         let schedule = match &when {
             Value::String(text) => Schedule::cron(&text.to_string_lossy(), work, is_everywhere),
@@ -209,12 +212,16 @@ fn messages(lua: &Lua, host: &Rc<Host>, table: &Table) -> Result<()> {
         let bytes = size_of::<Letter>() + channel.len() + value.bytes();
         if sent.len() >= SENT_MAX || before + bytes > SENT_MAX_BYTES {
             let mib = SENT_MAX_BYTES >> 20;
-            return Ok(Some(format!("more than {SENT_MAX} messages or {mib} MiB at once")));
+            return Ok(Some(format!(
+                "at most {SENT_MAX} messages with {mib} MiB are sent at once; call \
+                 pinion.sleep(0) in between"
+            )));
         }
         let counted = of.work.messages.borrow().count_up_to(MESSAGES_MAX_BYTES, bytes);
         let Some(counted) = counted else {
             return Ok(Some(format!(
-                "more than {} MiB of messages wait to be heard; send less, or try again later",
+                "more than {} MiB of messages wait for their listeners; send less, or try again \
+                 later",
                 MESSAGES_MAX_BYTES >> 20
             )));
         };
@@ -231,10 +238,16 @@ fn messages(lua: &Lua, host: &Rc<Host>, table: &Table) -> Result<()> {
         }
         let mut channels = of.work.channels.borrow_mut();
         if channels.len() >= CHANNELS_MAX {
-            return Ok(Some(format!("a script can listen to {CHANNELS_MAX} channels")));
+            return Ok(Some(format!(
+                "a script listens to at most {CHANNELS_MAX} channels; send several kinds of \
+                 messages on one"
+            )));
         }
         match channels.insert(channel.to_string_lossy(), work) {
-            Some(_) => Ok(Some(format!("{:?} has a listener", channel.to_string_lossy()))),
+            Some(_) => Ok(Some(format!(
+                "the channel {:?} has a listener already; call both functions from one",
+                channel.to_string_lossy()
+            ))),
             None => Ok(None),
         }
     };

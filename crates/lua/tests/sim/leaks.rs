@@ -10,6 +10,7 @@ use pinion_lua::files::Folders;
 use pinion_lua::limits::BACKGROUND_WALL_MAX_MS;
 use pinion_lua::program::Program;
 use pinion_lua::scripts::Holdings;
+use pinion_lua::source_names::SourceNames;
 
 use crate::counting;
 use crate::fixture;
@@ -116,7 +117,8 @@ fn program() -> Program {
     let pages = [("/page.dyn.html", PAGE), ("/layout", LAYOUT)];
     let files = pages.map(|(path, text)| (path.to_owned(), text.as_bytes().to_vec()));
     let main = Some(SCRIPT.as_bytes().to_vec());
-    let program = Program::of_code("main.lua", main, files.into_iter()).expect("pages");
+    let program = Program::of_code("main.lua", main, SourceNames::default(), files.into_iter())
+        .expect("pages");
     program.with_folders(folders).allowed(Allowance { cpu_ms: CPU_MS, ..Allowance::default() })
 }
 

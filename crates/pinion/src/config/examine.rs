@@ -132,7 +132,7 @@ pub(crate) fn examine_folder(
             let code = examined.code.iter().map(|(path, content)| (&**path, &**content));
             let program = script_file::of_code(folder, code, allowance, &Site::default());
             if let Err(failure) = program {
-                return Err(vec![Fault::of(folder, failure.reason().unwrap_or_default())]);
+                return Err(vec![of_code(folder, failure.reason().unwrap_or_default())]);
             }
             let shown = |text: &dyn Display| format!("{}: {text}", folder.display());
             let left_out =
@@ -144,7 +144,7 @@ pub(crate) fn examine_folder(
         }
         Err(BuildError::Code(errors)) => Err(errors
             .iter()
-            .map(|CodeError { file, line, what }| match line {
+            .map(|CodeError { file, line, what, .. }| match line {
                 Some(line) => {
                     let place = Place { line: *line as usize, column: 1 };
                     Fault::at(&in_place(file), place, what.clone())
@@ -168,6 +168,17 @@ pub(crate) fn examine_folder(
         }
         Err(error) => Err(vec![Fault::of(folder, without_number(&error.to_string()))]),
     }
+}
+
+/// What is wrong with the code of a site, in its file and line if the reason names them.
+pub(crate) fn of_code(source: &Path, reason: String) -> Fault {
+    let named = reason.split_once(": ").and_then(|(place, what)| {
+        let (file, line) = place.rsplit_once(':')?;
+        let is_within = Path::new(file).starts_with(source);
+        let line = line.parse().ok().filter(|_| is_within)?;
+        Some(Fault::at(Path::new(file), Place { line, column: 1 }, what))
+    });
+    named.unwrap_or_else(|| Fault::of(source, reason))
 }
 
 /// Adds what is wrong with the keys of a site; gives what is wrong with its files, or what is to be

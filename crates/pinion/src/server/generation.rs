@@ -108,10 +108,13 @@ impl Generation {
             return Some(text(found));
         }
         let code = self.archive().code().ok()?;
-        let name = name.trim_start_matches('/');
-        // Code beside the content has two slashes in front of it.
-        let paths = [format!("/{name}"), format!("//{name}")];
-        paths.iter().find_map(|path| code.find(path.as_bytes())).map(text)
+        // Pages are none of a program any more, and their names are those of its other files.
+        let named = |path: &&[u8]| {
+            let path = std::str::from_utf8(path).ok()?;
+            self.program.as_ref().filter(|program| program.names().name(path) == name)
+        };
+        let found = code.iter().find(|(path, _)| named(path).is_some());
+        found.map(|(_, content)| text(content))
     }
 
     /// Its script.

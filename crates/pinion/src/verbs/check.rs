@@ -74,7 +74,7 @@ fn site(path: &Path, lax_rules: bool) -> Result<Checked<'_>, Failure> {
             _ => config::examine_archive(&file, allowance),
         };
         let wrong = opened.err().and_then(|failure| failure.reason());
-        let faults = wrong.map(|reason| Fault::of(path, reason)).into_iter().collect();
+        let faults = wrong.map(|reason| config::of_code(path, reason)).into_iter().collect();
         let Said { warnings, notes } = Said::default();
         return Ok(Checked { path, sites: 1, listeners: 0, faults, warnings, notes });
     }

@@ -57,8 +57,9 @@ impl<'a> Lexer<'a> {
         }
         if let Some(level) = literal::long_level(&rest[2..]) {
             let line = self.line;
-            let length = literal::long_length(&rest[2..], level)
-                .ok_or_else(|| Fault::new(line, "a long comment without its end"))?;
+            let length = literal::long_length(&rest[2..], level).ok_or_else(|| {
+                Fault::new(line, "the long comment has no end; close it with `]]`")
+            })?;
             self.skip(2 + length);
             return Ok(true);
         }
@@ -95,16 +96,20 @@ impl<'a> Lexer<'a> {
             let length = literal::string_length(rest).map_err(|what| Fault::new(line, what))?;
             (Kind::String, length)
         } else if let Some(level) = literal::long_level(rest) {
-            let length = literal::long_length(rest, level)
-                .ok_or_else(|| Fault::new(line, "a long string without its end"))?;
+            let length = literal::long_length(rest, level).ok_or_else(|| {
+                Fault::new(line, "the long string has no end; close it with `]]`")
+            })?;
             (Kind::String, length)
         } else if rest.starts_with(b"[=") {
-            return Err(Fault::new(line, "`[=` begins a long string that has no second `[`"));
+            return Err(Fault::new(
+                line,
+                "`[=` begins a long string, and its second `[` is missing",
+            ));
         } else if let Some(sign) = sign(rest) {
             (Kind::Fixed(sign), sign.len())
         } else {
             let shown = quoted(&rest[..1]);
-            return Err(Fault::new(line, format!("`{shown}` has no meaning in Lua")));
+            return Err(Fault::new(line, format!("`{shown}` is not valid in Lua")));
         };
         self.skip(length);
         Ok(Token { kind, start: start as u32, end: self.at as u32, line, last_line: self.line })

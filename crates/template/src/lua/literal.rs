@@ -25,7 +25,8 @@ pub(crate) fn long_length(rest: &[u8], level: usize) -> Option<usize> {
 
 /// The length of the string at the front, quotes included.
 pub(crate) fn string_length(rest: &[u8]) -> Result<usize, &'static str> {
-    const UNCLOSED: &str = "a string without its end; one of several lines is written [[ … ]]";
+    const UNCLOSED: &str =
+        "the string has no end in its line; write one of several lines as [[ … ]]";
     let quote = rest[0];
     let mut at = 1;
     loop {
@@ -40,7 +41,8 @@ pub(crate) fn string_length(rest: &[u8]) -> Result<usize, &'static str> {
 
 /// The length of an escape, behind its backslash.
 fn escape_length(rest: &[u8]) -> Result<usize, &'static str> {
-    const WRONG: &str = "an escape that Lua does not know; a backslash itself is written \\\\";
+    const WRONG: &str =
+        "the string has an escape that Lua does not know; write \\\\ for a backslash";
     let digits = |bytes: &[u8], is: fn(&u8) -> bool| bytes.iter().take_while(|b| is(b)).count();
     match rest {
         [b'\r', b'\n', ..] | [b'\n', b'\r', ..] => Ok(2),

@@ -254,7 +254,9 @@ impl<'a> Parser<'a> {
     /// One level deeper.
     pub(super) fn nested<T>(&mut self, parse: impl FnOnce(&mut Self) -> Done<T>) -> Done<T> {
         if self.nesting == NESTING_MAX {
-            return self.fail(format!("more than {NESTING_MAX} levels inside of each other"));
+            return self.fail(format!(
+                "more than {NESTING_MAX} levels of blocks and brackets inside each other"
+            ));
         }
         self.nesting += 1;
         let parsed = parse(self)?;
@@ -324,6 +326,6 @@ impl<'a> Parser<'a> {
             Item::AsyncClose => "the end of the block".to_owned(),
             Item::End => "the end of the page".to_owned(),
         };
-        self.fail(format!("here stands {found}, where {wanted} was expected"))
+        self.fail(format!("expected {wanted}, found {found}"))
     }
 }

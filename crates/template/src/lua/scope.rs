@@ -178,7 +178,10 @@ impl<'a> Scopes<'a> {
         let Some(block) = self.blocks.last_mut() else { return Ok(place) };
         let shown = String::from_utf8_lossy(name);
         if block.labels.contains_key(name) {
-            return Err((format!("a second label `::{shown}::`"), None));
+            return Err((
+                format!("the label `::{shown}::` exists already; rename one of them"),
+                None,
+            ));
         }
         // What is behind the last statement of a block is outside of all its variables.
         let from = if is_last { block.first } else { here };

@@ -333,7 +333,7 @@ impl<'a> Parser<'a> {
         }
         let name = self.name()?;
         if !matches!(name, b"const" | b"close") {
-            return self.fail("a variable can be `<const>` or `<close>`");
+            return self.fail("only `<const>` or `<close>` can follow the name of a variable");
         }
         self.expect(">")?;
         Ok(true)
@@ -369,7 +369,7 @@ impl<'a> Parser<'a> {
             match target.name {
                 Some((name, meaning)) => self.refuse_setting(meaning, name, &at, false)?,
                 None if !target.is_place => {
-                    return self.fail("values are set by names, fields and indexes only");
+                    return self.fail("only variables, fields and indexes can be assigned to");
                 }
                 None => {}
             }

@@ -57,7 +57,9 @@ impl Value {
     /// name is made at run time.
     pub(super) fn of_attribute(name: Option<&[u8]>, tag: &Tag) -> Self {
         let kind = match name {
-            None => Kind::Refused("a value in an attribute whose name is a value too"),
+            None => Kind::Refused(
+                "a value in an attribute whose name is a value too; write the name out",
+            ),
             Some(name) => Self::kind(name, local(name), tag),
         };
         Self { kind, cut: Vec::new() }

@@ -94,7 +94,7 @@ impl Element {
             Self::Foreign(b"style") => Ok(Context::Style),
             Self::Foreign(b"script") => Err(FOREIGN_SCRIPT),
             Self::Opaque(_) | Self::Foreign(_) => {
-                Err("a value in this element cannot be escaped, as nothing in it is")
+                Err("a value in this element cannot be escaped: browsers decode nothing in it")
             }
         }
     }

@@ -100,8 +100,8 @@ fn links_that_lead_nowhere_are_mistakes() {
         ("'//b'", "is no path of this site"),
         ("'https://example.org/'", "is no path of this site"),
         ("'/b?x=1'", "is no path of this site"),
-        ("nil", "takes a path"),
-        ("'/b', 'x'", "takes a path"),
+        ("nil", "bad argument #1 to 'to_url' (path expected, got nil)"),
+        ("'/b', 'x'", "bad argument #2 to 'to_url' (table of parameters expected"),
         ("'/b', { e = 'x' }", "the parameter \"e\""),
         ("'/b', { x = print }", "\"x\" is a function"),
     ] {

@@ -1,0 +1,131 @@
+//! The names that errors have for the files of a site: one form everywhere, `FOLDER/FILE:LINE:`,
+//! which an editor can open. `FOLDER` is the folder of the site as it was named to the server.
+//!
+//! Lua cuts long names off at their front, and pages run under short names of their own, since the
+//! lines of what they are compiled to are none of a file. `Sources` puts the files in their place.
+
+use std::sync::Arc;
+
+use crate::pages::{self, Page};
+
+/// Bytes of a name from which on Lua shows only its end, in both Luas (`LUA_IDSIZE`).
+const CUT_BYTES: usize = 60;
+
+/// Bytes of its end that Lua shows then, behind three points.
+const END_BYTES: usize = 56;
+
+/// The names of the files of a site.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct SourceNames {
+    /// What stands in front of the path of a file beside the content; none where only the content
+    /// has code.
+    beside: Option<String>,
+    /// What stands in front of the path of a file of the content.
+    content: Option<String>,
+}
+
+impl SourceNames {
+    /// Of a site in a folder, which has its content in a folder of that name below it, or is the
+    /// content itself.
+    #[must_use]
+    pub fn of_folder(folder: &str, content: Option<&str>) -> Self {
+        let folder = folder.trim_end_matches('/');
+        let within = content.map_or(folder.to_owned(), |content| format!("{folder}/{content}"));
+        Self { beside: content.map(|_| folder.to_owned()), content: Some(within) }
+    }
+
+    /// The name of a file by its path in the site, which begins with `/`, or with `//` where it
+    /// lies beside the content. Without a folder that is the path itself.
+    #[must_use]
+    pub fn name(&self, path: &str) -> String {
+        match (path.strip_prefix("//"), &self.beside, &self.content) {
+            (Some(rest), Some(folder), _) | (Some(rest), None, Some(folder)) => {
+                format!("{folder}/{rest}")
+            }
+            (None, _, Some(folder)) => format!("{folder}{path}"),
+            _ => path.to_owned(),
+        }
+    }
+
+    /// Whether code can lie beside the content.
+    pub(crate) fn has_beside(&self) -> bool {
+        self.beside.is_some() || self.content.is_none()
+    }
+}
+
+/// What the messages of a program's VMs are put in order by.
+#[derive(Debug, Default, PartialEq, Eq)]
+pub(crate) struct Sources {
+    /// Names as Lua cuts them off, and in full.
+    long: Vec<(String, String)>,
+    pages: Arc<[Page]>,
+}
+
+impl Sources {
+    /// Of a program with scripts of these names.
+    pub(crate) fn new(names: impl Iterator<Item = String>, pages: Arc<[Page]>) -> Self {
+        let mut long: Vec<_> = names.filter_map(|name| Some((shortened(&name)?, name))).collect();
+        long.sort();
+        long.dedup();
+        // Of two with the same end nobody can say which one is meant.
+        let ends: Vec<_> = long.iter().map(|(end, _)| end.clone()).collect();
+        long.retain(|(end, _)| ends.iter().filter(|other| *other == end).count() == 1);
+        Self { long, pages }
+    }
+
+    /// A message of Lua with the names and the lines of files.
+    pub(crate) fn explained(&self, message: &str) -> String {
+        let mut shown = pages::explained(message, &self.pages);
+        for (end, name) in &self.long {
+            if shown.contains(end.as_str()) {
+                shown = shown.replace(end.as_str(), name);
+            }
+        }
+        shown
+    }
+}
+
+/// What Lua makes of a name that is too long.
+fn shortened(name: &str) -> Option<String> {
+    let from = name.len().checked_sub(END_BYTES).filter(|_| name.len() >= CUT_BYTES)?;
+    Some(format!("...{}", String::from_utf8_lossy(&name.as_bytes()[from..])))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use mlua::Lua;
+
+    #[test]
+    fn a_name_is_a_path_below_the_folder_of_the_site() {
+        let beside = SourceNames::of_folder("/srv/shop/", Some("public_html"));
+        let within = SourceNames::of_folder("shop", None);
+        for (path, outer, inner) in [
+            ("/a.dyn.html", "/srv/shop/public_html/a.dyn.html", "shop/a.dyn.html"),
+            ("//lib/db.lua", "/srv/shop/lib/db.lua", "shop/lib/db.lua"),
+        ] {
+            assert_eq!((beside.name(path).as_str(), within.name(path).as_str()), (outer, inner));
+            assert_eq!(SourceNames::default().name(path), path);
+        }
+        assert!(beside.has_beside() && !within.has_beside());
+        assert_eq!(SourceNames::of_folder("/", None).name("/a.lua"), "/a.lua");
+    }
+
+    /// However long a name is, and wherever Lua cuts it, a message has all of it.
+    #[test]
+    fn names_that_lua_cuts_off_are_shown_in_full() {
+        let lua = Lua::new();
+        for length in 50..80 {
+            let name = format!("/{}é/main.lua", "x".repeat(length - 12));
+            let chunk = lua.load("\nerror('why')").set_name(format!("@{name}"));
+            let message = chunk.exec().expect_err("an error").to_string();
+            let sources = Sources::new([name.clone()].into_iter(), Arc::default());
+            let shown = sources.explained(&message);
+            assert!(shown.contains(&format!("{name}:2: why")), "{shown}");
+            assert!(!shown.contains("..."), "{shown}");
+        }
+        let end = "y".repeat(60);
+        let names = [format!("a{end}"), format!("b{end}")];
+        assert!(Sources::new(names.into_iter(), Arc::default()).long.is_empty());
+    }
+}

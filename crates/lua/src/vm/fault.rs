@@ -1,0 +1,157 @@
+//! Why a coroutine has failed, as the author of its script should read it: with the files and the
+//! lines of the site, and without the frames that are ours.
+
+use mlua::{Error, Lua};
+
+use super::origin::Origins;
+use super::thrown;
+use crate::absent;
+use crate::source_names::Sources;
+
+/// Why a coroutine ends without an answer.
+#[derive(Debug)]
+pub(crate) enum Fault {
+    /// An error, with what the stack was.
+    Error(String),
+    /// It has used up its CPU or its memory.
+    OverBudget(String),
+    /// It has taken too long in all.
+    OverTime(String),
+}
+
+impl Fault {
+    /// What a text says that knows no place, with the stack where it came to that.
+    pub(super) fn told(why: &str, stack: &str, sources: &Sources, origins: &Origins) -> String {
+        let stack = sources.explained(stack);
+        origins.told(why, true, &frames(stack.lines()))
+    }
+
+    /// An error as its script's author should see it.
+    pub(super) fn of(error: &Error, lua: &Lua, sources: &Sources, origins: &Origins) -> Self {
+        let text = error.to_string();
+        let described = thrown::described(lua, &text);
+        let text = sources.explained(&text);
+        let text = text.strip_prefix("runtime error: ").unwrap_or(&text);
+        let behind = text.find('\n').map_or("", |at| &text[at..]);
+        let described = described.map(|content| format!("{content}{behind}"));
+        let text = described.as_deref().unwrap_or(text);
+        let (line, rest) = text.split_once('\n').unwrap_or((text, ""));
+        let rest = rest.replace(FORMAT_NAME, "'format'");
+        let first = without_our_place(line);
+        // What a script throws without a place stays as it is.
+        let needs_place = first.len() < line.len();
+        let first = format_explained(first);
+        let first = format!("{first}{}", absent::advice(&first).unwrap_or_default());
+        let mut shown: Vec<_> = [&*first].into_iter().chain(rest.lines()).collect();
+        let traces: Vec<_> = (0..shown.len()).filter(|&at| shown[at] == TRACE).collect();
+        if let Some(&second) = traces.get(1) {
+            let within = &shown[..second];
+            let outermost = within.iter().rposition(|line| line.ends_with(OUTERMOST));
+            shown.truncate(outermost.unwrap_or(second));
+        }
+        let (why, stack) = match traces.first() {
+            Some(&at) => (&shown[..at], shown.get(at + 1..).unwrap_or_default()),
+            None => (&shown[..], &[][..]),
+        };
+        let stack = frames(stack.iter().copied());
+        Self::Error(origins.told(&why.join("\n"), needs_place, &stack))
+    }
+}
+
+/// What the parts of the runtime that are written in Lua are called in messages.
+pub(super) const OURS: [&str; 2] = ["pinion", "string"];
+
+/// The line behind which the stack stands. A second one is that of the host's own body of the
+/// coroutine, which passes the error on.
+pub(super) const TRACE: &str = "stack traceback:";
+
+/// How the line ends of what that body calls the script by.
+const OUTERMOST: &str = "xpcall'";
+
+/// The lines of a stack that are those of the script: without the frames of the runtime, and
+/// without the functions of C that those have called.
+fn frames<'t>(stack: impl Iterator<Item = &'t str>) -> Vec<&'t str> {
+    let (mut shown, mut called) = (Vec::new(), Vec::new());
+    for line in stack {
+        let frame = line.trim_start();
+        if frame.starts_with("[C]") || frame.starts_with("(...tail calls") {
+            called.push(line);
+        } else if is_ours(frame) {
+            called.clear();
+        } else {
+            shown.append(&mut called);
+            shown.push(line);
+        }
+    }
+    shown
+}
+
+fn is_ours(frame: &str) -> bool {
+    let is_name = |name: &&str| frame.strip_prefix(*name).is_some_and(|rest| rest.starts_with(':'));
+    OURS.iter().any(|name| is_name(&name))
+}
+
+/// The file and line of a line of a stack, if it is one of a script.
+pub(super) fn place(line: &str) -> Option<&str> {
+    let (place, _) = line.trim_start().split_once(": in ")?;
+    let (file, number) = place.rsplit_once(':')?;
+    (!OURS.contains(&file) && number.parse::<u32>().is_ok()).then_some(place)
+}
+
+/// A function that ends with a call of ours has left no place of its own.
+fn without_our_place(line: &str) -> &str {
+    let [ours, ..] = OURS;
+    let behind = line.strip_prefix(ours).and_then(|rest| rest.strip_prefix(':'));
+    match behind.and_then(|rest| rest.split_once(": ")) {
+        Some((number, rest)) if number.bytes().all(|byte| byte.is_ascii_digit()) => rest,
+        _ => line,
+    }
+}
+
+/// What a page calls `string.format` by: a name that its author has not written.
+const FORMAT_NAME: &str = "'__format'";
+
+/// A message about a value that its format in a page does not take, in terms of the page.
+fn format_explained(line: &str) -> String {
+    let named = line.split_once(FORMAT_NAME).and_then(|(before, why)| {
+        let (before, _number) = before.rsplit_once("bad argument #")?;
+        Some((before, why.strip_prefix(" (")?))
+    });
+    let Some((before, why)) = named else { return line.to_owned() };
+    let why = why.strip_suffix(')').unwrap_or(why);
+    format!("{before}the value does not fit its format, such as `d` in `#[[value:d]]`: {why}")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_stack_shows_the_script_and_what_it_calls() {
+        let stack = "\t[C]: in function 'error'\n\tpinion:12: in function 'sleep'\n\
+                     \t[C]: in function 'error'\n\tsite/lib.lua:3: in function 'go'\n\
+                     \tstring:99: in function <string:90>\n\tsite/main.lua:4: in function \
+                     <site/main.lua:1>\n\t(...tail calls...)\n\tpinion:3: in function <pinion:1>\n\
+                     \t[C]: in function 'xpcall'";
+        let shown = frames(stack.lines());
+        assert_eq!(
+            shown,
+            [
+                "\t[C]: in function 'error'",
+                "\tsite/lib.lua:3: in function 'go'",
+                "\tsite/main.lua:4: in function <site/main.lua:1>",
+            ]
+        );
+        // A folder of that name is none of ours.
+        assert_eq!(frames(["\tpinion/main.lua:4: in function 'x'"].into_iter()).len(), 1);
+    }
+
+    #[test]
+    fn a_format_that_does_not_fit_is_told_without_names_of_ours() {
+        let line = "a.dyn.html:2: bad argument #2 to '__format' (number expected, got string)";
+        let told = format_explained(line);
+        assert!(told.starts_with("a.dyn.html:2: the value does not fit its format"), "{told}");
+        assert!(told.ends_with(": number expected, got string"), "{told}");
+        assert_eq!(format_explained("a.lua:2: why"), "a.lua:2: why");
+    }
+}

@@ -1,0 +1,215 @@
+//! What is said of a limit that a script has met: whose it is, its value, the flag or key that
+//! raises it if there is one, and what else helps.
+
+use super::Vm;
+use crate::allowance::Allowance;
+use crate::limits::{
+    BACKGROUND_CPU_MAX_MS, BACKGROUND_WALL_MAX_MS, OLD_VMS_MAX, ROOM_WAIT_MAX_MS,
+    ROOM_WAIT_ONCE_MS, START_CPU_MAX_MS,
+};
+use crate::task::{NOBODY, TaskId};
+
+/// Whose limits hold.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Payer {
+    /// The main script, while it starts.
+    Start,
+    /// A request, and the parts of its `gather`.
+    Request,
+    /// Work beside requests.
+    Background,
+    /// A program at the command line.
+    Program,
+}
+
+/// Which time of a request has passed.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Wait {
+    /// The time in total.
+    Total,
+    /// The time since a stream has written something.
+    SinceWrite,
+    /// The time in which the client takes the response.
+    Client,
+}
+
+impl Payer {
+    const fn name(self) -> &'static str {
+        match self {
+            Self::Start => "the start of the script",
+            Self::Request => "the request",
+            Self::Background => "the background work",
+            Self::Program => "the program",
+        }
+    }
+}
+
+/// The most CPU that the main script may take to start, in milliseconds.
+pub(super) fn start_cpu_ms(allowance: &Allowance) -> u64 {
+    START_CPU_MAX_MS.max(allowance.cpu_ms)
+}
+
+/// CPU time.
+pub(super) fn cpu(payer: Payer, allowance: &Allowance) -> String {
+    let (ms, flag, help) = match payer {
+        Payer::Request => (
+            allowance.cpu_ms,
+            "raise it with --lua-cpu",
+            "move work behind the response with pinion.spawn, or keep results with pinion.cached",
+        ),
+        Payer::Background => (
+            allowance.cpu_ms.max(BACKGROUND_CPU_MAX_MS),
+            "raise it with a larger --lua-cpu",
+            "split the work with pinion.spawn: each piece has a limit of its own",
+        ),
+        Payer::Program => (
+            allowance.cpu_ms.max(BACKGROUND_CPU_MAX_MS),
+            "raise it with a larger --lua-cpu",
+            "or leave that out for no limit",
+        ),
+        Payer::Start => (
+            start_cpu_ms(allowance),
+            "raise it with a larger --lua-cpu",
+            "move work out of the start with pinion.spawn",
+        ),
+    };
+    format!("{} has used up its CPU time of {ms} ms: {flag}, {help}", payer.name())
+}
+
+/// Memory of the payer; with `is_vm` that of its whole VM.
+pub(super) fn memory(payer: Payer, is_vm: bool, allowance: &Allowance) -> String {
+    if is_vm || payer == Payer::Start {
+        return format!(
+            "the script has used up its memory in this worker, {} MiB for all requests and all \
+             that it keeps: raise it with --lua-vm-memory, or keep less in variables and in \
+             pinion.cached",
+            allowance.vm_memory_bytes >> 20
+        );
+    }
+    format!(
+        "{} has used up its memory of {} MiB: raise it with --lua-memory, or handle the data in \
+         pieces, as req:pieces and res:stream do",
+        payer.name(),
+        allowance.memory_bytes >> 20
+    )
+}
+
+/// Steps of searches in strings, and of what else is counted in them.
+pub(super) fn steps(payer: Payer, allowance: &Allowance) -> String {
+    format!(
+        "too many steps: {} has used up its {} steps for searches in strings and for JSON, which \
+         no flag raises: use a simpler pattern or shorter texts, or split the work with \
+         pinion.spawn",
+        payer.name(),
+        allowance.steps
+    )
+}
+
+/// The time of a request, `wall_ms`; `is_of_route` when its route has set it.
+pub(crate) fn time(wait: Wait, wall_ms: u64, is_of_route: bool) -> String {
+    let seconds = wall_ms as f64 / 1000.0;
+    let raise = if is_of_route {
+        "raise the option `time` of its route"
+    } else {
+        "raise it with --lua-time or with the option `time` of the route"
+    };
+    match wait {
+        Wait::Total => format!(
+            "the request has taken longer than {seconds} s: {raise}, or do slow work behind the \
+             response with pinion.spawn"
+        ),
+        Wait::SinceWrite => format!(
+            "the response has written nothing for {seconds} s: write something more often, or \
+             {raise}"
+        ),
+        Wait::Client => format!(
+            "the client reads the response too slowly: it may keep the handler waiting for {} s \
+             at a time and for {} s in all, which no flag raises",
+            ROOM_WAIT_ONCE_MS / 1000,
+            ROOM_WAIT_MAX_MS / 1000
+        ),
+    }
+}
+
+/// The time of work beside requests.
+pub(crate) fn background_time(allowance: &Allowance) -> String {
+    let seconds = background_wall_ms(allowance) as f64 / 1000.0;
+    format!(
+        "the background work has taken longer than {seconds} s: raise it with a larger \
+         --lua-time, or do it in shorter runs with pinion.every"
+    )
+}
+
+/// How long work beside requests may take, in milliseconds: at least as long as a request.
+pub(crate) fn background_wall_ms(allowance: &Allowance) -> u64 {
+    allowance.wall_ms.max(BACKGROUND_WALL_MAX_MS)
+}
+
+/// What runs in a script that was replaced too often.
+pub(crate) fn replaced(what: &str) -> String {
+    format!(
+        "{what} was ended: the script was reloaded more than {OLD_VMS_MAX} times since it began, \
+         which no flag raises"
+    )
+}
+
+impl Vm {
+    /// Whose limits a task uses.
+    pub(super) fn payer(&self, id: TaskId) -> Payer {
+        if self.is_program {
+            return Payer::Program;
+        } else if id == NOBODY {
+            return Payer::Start;
+        }
+        let mut tasks = self.tasks();
+        let account = tasks.get(id).map_or(id, |task| task.account.unwrap_or(id));
+        match tasks.get(account) {
+            Some(task) if task.is_background() => Payer::Background,
+            _ => Payer::Request,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Whoever meets a limit reads which one it is, its value, and what raises it.
+    #[test]
+    fn every_limit_names_its_value_and_what_raises_it() {
+        let allowance = Allowance {
+            cpu_ms: 7_001,
+            memory_bytes: 3 << 20,
+            vm_memory_bytes: 5 << 20,
+            wall_ms: 700_500,
+            steps: 123_456,
+            ..Allowance::default()
+        };
+        for payer in [Payer::Start, Payer::Request, Payer::Background, Payer::Program] {
+            let request_only = payer != Payer::Start;
+            for (why, value, flag) in [
+                (cpu(payer, &allowance), "7001 ms", "--lua-cpu"),
+                (memory(payer, true, &allowance), "5 MiB", "--lua-vm-memory"),
+                (steps(payer, &allowance), "123456", "no flag"),
+            ] {
+                assert!(why.contains(value) && why.contains(flag), "{why}");
+                assert!(!why.contains('\n') && why.len() < 260, "{why}");
+            }
+            let why = memory(payer, false, &allowance);
+            let expected = if request_only { ("3 MiB", "--lua-memory") } else { ("5 MiB", "-vm-") };
+            assert!(why.contains(expected.0) && why.contains(expected.1), "{why}");
+        }
+        for (why, value, flag) in [
+            (time(Wait::Total, 700_500, false), "700.5 s", "--lua-time"),
+            (time(Wait::SinceWrite, 700_500, false), "700.5 s", "--lua-time"),
+            (time(Wait::Total, 50, true), "0.05 s", "option `time` of its route"),
+            (time(Wait::SinceWrite, 50, true), "0.05 s", "option `time` of its route"),
+            (time(Wait::Client, 50, false), "300 s", "no flag"),
+            (background_time(&allowance), "700.5 s", "--lua-time"),
+            (background_time(&Allowance::default()), "600 s", "--lua-time"),
+            (replaced("the request"), "4 times", "no flag"),
+        ] {
+            assert!(why.contains(value) && why.contains(flag), "{why}");
+        }
+    }
+}
