@@ -143,7 +143,7 @@ mod tests {
         }
         for text in ["", "x", "* * *", "61 * * * *", "* * * * * * * *"] {
             let why = Schedule::cron(text, work.clone(), false).expect_err("refused");
-            assert!(why.contains("no time for cron"), "{why}");
+            assert!(why.contains("pinion.cron") && why.contains("is wrong"), "{why}");
         }
         let now = Now { monotonic_ms: 5, unix_seconds: 0 };
         let every = Schedule::every(1.5, work, false).expect("a schedule");
