@@ -287,7 +287,7 @@ fn a_script_that_sets_up_too_much_does_not_start() {
         ("pinion.every(60, function() end)", "256 schedules"),
         ("pinion.cron('* * * * *', function() end)", "256 schedules"),
         ("pinion.on('channel' .. n, function() end)", "1024 channels"),
-        ("pinion.spawn(function() end)", "10000 at once"),
+        ("pinion.spawn(function() end)", "most 10000 in a worker"),
         ("pinion.get('/' .. n, function() end)", "routes"),
     ] {
         let text = format!("\nfor n = 1, 1e6 do\n    {line}\nend");

@@ -163,7 +163,7 @@ fn a_file_is_sent_whole_with_its_fields() {
         assert!(instead.text().starts_with("instead: \"data/none\""), "{instead}");
         let from = server.lines().len();
         assert_eq!(server.get("/beside").status, 500);
-        server.wait_for_line(from, |line| line.contains("write nothing beside it"));
+        server.wait_for_line(from, |line| line.contains("write nothing before it"));
     });
 }
 

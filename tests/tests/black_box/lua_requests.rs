@@ -232,10 +232,10 @@ fn what_a_handler_cannot_do_any_more_is_told_with_its_line() {
             ("/dot-write", "a method is written with a colon, such as res:json(value)"),
             ("/dot-body", "a method is written with a colon: req:body()"),
             ("/dot-field", "a method is written with a colon: req:field(name)"),
-            ("/every", "while the script starts"),
-            ("/cron", "while the script starts"),
-            ("/on", "while the script starts"),
-            ("/route", "while the script starts"),
+            ("/every", "while the main script starts"),
+            ("/cron", "while the main script starts"),
+            ("/on", "while the main script starts"),
+            ("/route", "while the main script starts"),
         ] {
             let from = server.lines().len();
             assert_eq!(server.get(target).status, 500, "{target}");

@@ -273,7 +273,7 @@ fn what_is_too_much_or_no_form_is_refused() {
         let text = Request::new("POST", "/stubborn").body(&vec![b'x'; (16 << 20) + 1]);
         let answer = server.exchange(&text);
         assert!(answer.text().starts_with("false false "), "{}", answer.text());
-        assert!(answer.text().contains("read it in pieces"), "{}", answer.text());
+        assert!(answer.text().contains("read it with req:pieces"), "{}", answer.text());
         if server.protocol().is_http1() {
             assert_eq!(status(&announced("/form", (32 << 20) + 1)), 413);
             assert_eq!(status(&announced("/pieces", (1 << 20) + 1)), 413);

@@ -365,7 +365,7 @@ fn what_cannot_run_around_pages_is_refused() {
     let mut site = Site::new(&files);
     for target in ["/use", "/group", "/special"] {
         let report = site.report(target);
-        let expected = format!("{target}.dyn.html:1: register routes and middleware while the main");
+        let expected = format!("{target}.dyn.html:1: register routes and middleware while the");
         assert!(report.starts_with(&expected), "{report}");
     }
 }
