@@ -107,7 +107,10 @@ fn the_paths_of_messages_and_stacks_are_files_of_the_site() {
         for (target, mark) in [
             ("/handler", &*format!("{main}3: in a function")),
             ("/argument", &*format!("{main}6: bad argument #1 to 'pinion.sleep' (number expected")),
-            ("/tail", "begins here, or in what is used around it: bad argument #1 to 'pinion.sl"),
+            (
+                "/tail",
+                "main.lua:4: bad argument #1 to 'pinion.sleep' (number expected, got string)",
+            ),
             ("/written", "bad argument #1 to 'res:write' (string or number expected, got table)"),
             ("/encoded", "bad argument #1 to 'pinion.codec.hex_encode' (string expected, got tab"),
             ("/module", &*shop),

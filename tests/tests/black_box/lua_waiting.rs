@@ -270,7 +270,7 @@ fn wrong_options_of_a_route_are_told_with_their_line() {
         ("{ body = 1e300 }", "`body` is a whole number of bytes"),
         ("{ bodies = 1 }", "\"bodies\""),
         ("{ 5 }", "an option of a route has no name"),
-        ("5", "are a table"),
+        ("5", "(table such as { time = 9 } expected, got number)"),
     ] {
         let text = format!("\npinion.post('/x', {options}, function() end)\n");
         let folder = Folder::with("lua-waiting", [("site.lua", text.as_str())]);

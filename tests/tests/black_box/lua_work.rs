@@ -361,7 +361,7 @@ fn of_many_old_scripts_the_oldest_ends_with_its_requests() {
     // Four old ones may stay; the fifth and oldest of them ended when it became too many.
     let answer = slow.remove(0).receive();
     assert_eq!(answer.status, 503);
-    server.wait_for_line(0, |line| line.contains("replaced too often"));
+    server.wait_for_line(0, |line| line.contains("reloaded more than 4 times"));
     // The others would wait longer than this test.
     drop(slow);
     server.stop();
