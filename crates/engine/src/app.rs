@@ -4,7 +4,6 @@
 //! engine calls it. It has two entry points, one for HTTP exchanges of any version and one for byte
 //! streams.
 
-use std::any::Any;
 use std::net::SocketAddr;
 
 use pinion_http::field::Fields;
@@ -18,8 +17,8 @@ use crate::exchange::Exchange;
 use crate::mapping::Mappings;
 use crate::raw::RawStream;
 
-/// What is posted to an exchange, a stream or an application ([`Poster`](crate::Poster)).
-pub type Message = Box<dyn Any + Send>;
+pub use crate::gone::Gone;
+pub use crate::inbox::Message;
 
 /// What happens to an exchange.
 pub enum Event<'a> {
@@ -50,25 +49,6 @@ pub enum Event<'a> {
     /// The exchange is over although the application has not ended it, by an answer, an abort or an
     /// upgrade: nothing can be sent any more. Comes at most once, and as the last event.
     Gone(Gone),
-}
-
-/// Why an exchange or a stream ended early.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Gone {
-    /// The peer closed or reset the connection, or stopped in the middle of a body.
-    Peer,
-    /// The peer sent something that is no HTTP, or more than it may.
-    Refused,
-    /// The peer was too slow.
-    Stalled,
-    /// The server is out of buffers, or out of permits for connections.
-    Overload,
-    /// What went out, or was to, cannot become what was promised: the application wrote more than
-    /// it had announced, or named a part of an archive that is not there, or the archive's file is
-    /// not what it was.
-    Broken,
-    /// The server is stopping and its grace is over.
-    Stopping,
 }
 
 /// What happens to a byte stream.

@@ -11,15 +11,15 @@ use pinion_http::qpack;
 use pinion_http::section::FieldSection;
 
 use crate::address::Address;
-use crate::app::Gone;
 use crate::backend::Slot;
 use crate::clock::Now;
-use crate::conn::Conns;
-use crate::drain::Ending;
+use crate::conn::{Conns, Protocol};
 use crate::encode::Encoders;
+use crate::ending::Ending;
 use crate::exchange::{ExchangeState, Slice, Stage};
+use crate::gone::Gone;
+use crate::http1::Http1;
 use crate::limits::COPY_BODY_MAX_BYTES;
-use crate::many::Many;
 use crate::mapping::{MappingId, Mappings};
 use crate::output::{Output, Outputs};
 use crate::pool::Pool;
@@ -204,47 +204,54 @@ impl Core {
     #[inline]
     pub(crate) fn output(&mut self, slot: Slot) -> (&mut Output, &mut Pool) {
         let conn = self.conns.get(slot);
-        (self.outputs.of(&mut conn.output), &mut self.pool)
+        (self.outputs.of(&mut conn.link.output), &mut self.pool)
     }
 
     #[inline]
     pub(crate) fn output_and_tail(&mut self, slot: Slot) -> (&mut Output, &mut Pool, &[u8]) {
         let conn = self.conns.get(slot);
         let tail = self.tails.line(conn.listener);
-        (self.outputs.of(&mut conn.output), &mut self.pool, tail)
+        (self.outputs.of(&mut conn.link.output), &mut self.pool, tail)
     }
 
     /// Bytes that wait to be sent, of exchanges that share the connection too.
     #[inline]
     pub(crate) fn queued_bytes(&mut self, slot: Slot) -> u64 {
-        let waiting_bytes = self.conns.get(slot).many.as_ref().map_or(0, Many::queued_bytes);
+        let waiting_bytes = match &self.conns.get(slot).protocol {
+            Protocol::Many(many) => many.queued_bytes(),
+            _ => 0,
+        };
         self.framed_bytes(slot) + waiting_bytes
     }
 
     /// Bytes that wait to be sent on the connection, whatever exchanges have beside.
     #[inline]
     pub(crate) fn framed_bytes(&mut self, slot: Slot) -> u64 {
-        let conn = self.conns.get(slot);
-        let sealed_bytes = conn.tls.as_ref().map_or(0, |tls| tls.sealed_bytes());
-        self.outputs.bytes(conn.output) + sealed_bytes as u64
+        let link = &self.conns.get(slot).link;
+        let sealed_bytes = link.tls.as_ref().map_or(0, |tls| tls.sealed_bytes());
+        self.outputs.bytes(link.output) + sealed_bytes as u64
     }
 
     /// Bytes of the budget for buffers that a connection holds.
     pub(crate) fn held_bytes(&mut self, slot: Slot) -> usize {
-        let conn = self.conns.get(slot);
-        let output_bytes = self.outputs.get(conn.output).map_or(0, |output| output.held_bytes());
-        let sealed_bytes = conn.tls.as_ref().map_or(0, |tls| tls.sealed_bytes());
-        let encoder_bytes = self.encoders.bytes(conn.exchange.encoder);
-        let (outputs, encoders) = (&mut self.outputs, &self.encoders);
-        let streams_bytes = conn.many.as_mut().map_or(0, |many| many.held_bytes(outputs, encoders));
-        conn.stash.held_bytes() + output_bytes + sealed_bytes + encoder_bytes + streams_bytes
+        let Self { conns, outputs, encoders, .. } = self;
+        let conn = conns.get(slot);
+        let link = &conn.link;
+        let output_bytes = outputs.get(link.output).map_or(0, |output| output.held_bytes());
+        let sealed_bytes = link.tls.as_ref().map_or(0, |tls| tls.sealed_bytes());
+        let protocol_bytes = match &mut conn.protocol {
+            Protocol::Http1(Http1::Exchange(open)) => encoders.bytes(open.state.encoder),
+            Protocol::Many(many) => many.held_bytes(outputs, encoders),
+            _ => 0,
+        };
+        link.stash.held_bytes() + output_bytes + sealed_bytes + protocol_bytes
     }
 
     /// How long ago the connection last got on with what its deadline watches, in milliseconds; 0
     /// when nothing is watched.
     pub(crate) fn stalled_ms(&mut self, slot: Slot) -> u64 {
         let now_ms = self.now.monotonic_ms;
-        self.conns.get(slot).deadline.stalled_ms(now_ms, &self.settings)
+        self.conns.get(slot).link.deadline.stalled_ms(now_ms, &self.settings)
     }
 
     /// The budget for buffers is spent and this connection asked for more: it pays.
@@ -253,13 +260,14 @@ impl Core {
         self.give_up(slot, Gone::Overload);
     }
 
-    /// The exchange or stream cannot go on; the application hears why, if it is owed that.
+    /// The connection is to be cut; the application hears why, if it is owed that.
     #[cold]
     pub(crate) fn give_up(&mut self, slot: Slot, why: Gone) {
         let conn = self.conns.get(slot);
-        conn.exchange.stage = Stage::Aborted;
-        conn.exchange.keep_alive = false;
-        conn.exchange.given_up = Some(why);
+        conn.link.cut = Some(why);
+        if let Some(open) = conn.protocol.http1().and_then(Http1::exchange) {
+            open.state.stage = Stage::Aborted;
+        }
     }
 
     /// Queues what an application writes on the queue with this index, which is taken up when there
@@ -280,7 +288,7 @@ impl Core {
                 return self.queue_mapped(index, mapping, offset, bytes);
             }
         };
-        if queued { Ok(()) } else { Err(Gone::Overload) }
+        or_overload(queued)
     }
 
     /// Queues what an application writes on a connection.
@@ -288,38 +296,43 @@ impl Core {
     /// # Errors
     /// Why that is not possible.
     pub(crate) fn queue_on(&mut self, slot: Slot, slice: Slice<'_>) -> Result<(), Gone> {
-        let mut index = self.conns.get(slot).output;
+        let mut index = self.conns.get(slot).link.output;
         let queued = self.queue(&mut index, slice);
-        self.conns.get(slot).output = index;
+        self.conns.get(slot).link.output = index;
         queued
     }
 
-    /// Queues the content of a prepared answer. False when that is not possible.
+    /// Queues the content of a prepared answer.
+    ///
+    /// # Errors
+    /// Why that is not possible.
     pub(crate) fn queue_body(
         &mut self,
         index: &mut u32,
         body: PreparedBody<'_>,
         mapping: Option<MappingId>,
-    ) -> bool {
+    ) -> Result<(), Gone> {
         let pieces = match body {
-            PreparedBody::None => return true,
+            PreparedBody::None => return Ok(()),
             PreparedBody::Bytes(bytes) => {
-                return self.outputs.of(index).append_bytes(&mut self.pool, bytes);
+                return or_overload(self.outputs.of(index).append_bytes(&mut self.pool, bytes));
             }
             PreparedBody::Archive(pieces) => pieces,
         };
-        pieces.iter().all(|piece| match (*piece, mapping) {
-            (Piece::Bytes(bytes), _) => self.outputs.of(index).append_bytes(&mut self.pool, bytes),
+        pieces.iter().try_for_each(|piece| match (*piece, mapping) {
+            (Piece::Bytes(bytes), _) => {
+                or_overload(self.outputs.of(index).append_bytes(&mut self.pool, bytes))
+            }
             (Piece::Archive(range), Some(mapping)) => {
-                self.queue_mapped(index, mapping, range.offset, range.bytes).is_ok()
+                self.queue_mapped(index, mapping, range.offset, range.bytes)
             }
             (Piece::External(range), Some(mapping)) => {
                 let Self { outputs, pool, mappings, .. } = self;
-                outputs.of(index).push_external(pool, mappings, mapping, range)
+                or_overload(outputs.of(index).push_external(pool, mappings, mapping, range))
             }
             (Piece::Archive(_) | Piece::External(_), None) => {
                 debug_assert!(false, "archive ranges need their mapping");
-                false
+                Err(Gone::Broken)
             }
         })
     }
@@ -345,7 +358,7 @@ impl Core {
         } else {
             output.append(pool, range.len(), |out| out.extend_from_slice(range))
         };
-        if queued { Ok(()) } else { Err(Gone::Overload) }
+        or_overload(queued)
     }
 
     /// Sets the deadline that the state of a connection calls for. It runs from when that state
@@ -357,17 +370,26 @@ impl Core {
         let conn = self.conns.get(slot);
         let watch = conn.wanted_watch();
         let is_new = conn.begin_watch(watch, self.now.monotonic_ms, &self.settings);
-        if !is_new && conn.exchange.deadline_ms == 0 {
+        if !is_new && conn.link.asked_ms == 0 {
             return;
         }
         if is_new && let Some(progress) = conn.http3().map(|http3| http3.progress(watch)) {
-            conn.progress = progress;
+            conn.link.progress = progress;
         }
-        match conn.next_deadline_ms() {
+        match conn.link.next_deadline_ms() {
             u64::MAX => self.wheel.cancel(slot),
             deadline_ms => self.wheel.arm(slot, deadline_ms),
         }
     }
+}
+
+/// What has no place in the budget for buffers overloads it.
+///
+/// # Errors
+/// [`Gone::Overload`] when it was not `queued`.
+#[inline]
+pub(crate) fn or_overload(queued: bool) -> Result<(), Gone> {
+    if queued { Ok(()) } else { Err(Gone::Overload) }
 }
 
 #[cfg(test)]

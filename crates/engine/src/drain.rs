@@ -15,32 +15,18 @@
 use std::sync::atomic::Ordering;
 use std::time::Instant;
 
-use crate::app::{App, Gone};
+use crate::app::App;
 use crate::backend::{Backend, Completion, Slot};
 use crate::backlog::Backlog;
-use crate::conn::Phase;
+use crate::conn::Protocol;
+use crate::ending::Ending;
+use crate::gone::Gone;
+use crate::http1::Http1;
 use crate::http2::{self, Http2};
-use crate::http3::Http3;
 use crate::limits::{DRAIN_NEWCOMER_MS, DRAIN_PLACES_MS};
-use crate::many;
-use crate::service::Notice;
+use crate::many::{self, Many};
+use crate::notice::Notice;
 use crate::worker::Worker;
-
-/// How far the end of a worker has come.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Ending {
-    /// It has not begun.
-    No,
-    /// Whoever waits is taken.
-    Emptying {
-        backlog: Backlog,
-        /// Until then places are waited for that clients could have, in milliseconds.
-        places_until_ms: u64,
-    },
-    /// What runs is finished. Newcomers that have not spoken, and others who have not said what was
-    /// waited for, are closed at this time, in milliseconds; `u64::MAX` once that is done.
-    Finishing { newcomers_until_ms: u64 },
-}
 
 impl<B: Backend, A: App> Worker<B, A> {
     /// Begins the end, once.
@@ -54,10 +40,12 @@ impl<B: Backend, A: App> Worker<B, A> {
         while let Some(slot) = self.core.conns.next_live(from) {
             from = slot + 1;
             let conn = self.core.conns.get(slot);
-            conn.exchange.keep_alive = false;
+            if let Some(open) = conn.protocol.http1().and_then(Http1::exchange) {
+                open.keep_alive = false;
+            }
             // Who is still shaking hands is told behind that, and has come in time.
             let is_new = conn.http3().is_some_and(|http3| http3.quic.is_handshaking());
-            if !is_new && conn.many.is_some() && matches!(conn.phase, Phase::Http2 | Phase::Http3) {
+            if !is_new && !conn.is_closing() && conn.protocol.many().is_some() {
                 many::leave(&mut self.core, slot);
                 self.settle(slot);
             }
@@ -73,12 +61,15 @@ impl<B: Backend, A: App> Worker<B, A> {
         while let Some(slot) = self.core.conns.next_live(from) {
             from = slot + 1;
             let conn = self.core.conns.get(slot);
-            if conn.phase == Phase::Closing || !conn.exchange.open && conn.many.is_none() {
+            if conn.is_closing() {
                 continue;
             }
-            match conn.many {
-                None => self.notify(slot, Notice::Stopping),
-                Some(_) => many::tell_stopping(&mut self.app, &mut self.core, slot),
+            if conn.protocol.many().is_some() {
+                many::tell_stopping(&mut self.app, &mut self.core, slot);
+            } else if conn.is_open() {
+                self.notify(slot, Notice::Stopping);
+            } else {
+                continue;
             }
             self.settle(slot);
         }
@@ -117,7 +108,7 @@ impl<B: Backend, A: App> Worker<B, A> {
                     self.core.ending = Ending::Finishing { newcomers_until_ms: u64::MAX };
                     // What is on its way is not taken any more. Over HTTP/2 the client's answer to
                     // a ping says when that is fair; here it has had its moment.
-                    self.each_quic(Phase::Http3, |worker, slot| {
+                    self.each_quic(false, |worker, slot| {
                         many::leave(&mut worker.core, slot);
                         worker.settle(slot);
                     });
@@ -148,17 +139,17 @@ impl<B: Backend, A: App> Worker<B, A> {
         self.core.ending = Ending::Finishing { newcomers_until_ms };
         self.accept(false);
         self.backend.close_listeners();
-        self.each_quic(Phase::Closing, |worker, slot| worker.drive_quic(slot, Instant::now()));
+        self.each_quic(true, |worker, slot| worker.drive_quic(slot, Instant::now()));
         self.close_idle(false);
     }
 
-    /// Does something with every connection of QUIC that is in a phase.
-    fn each_quic(&mut self, phase: Phase, act: impl Fn(&mut Self, Slot)) {
+    /// Does something with every connection of QUIC that is closed, or with every other.
+    fn each_quic(&mut self, closed: bool, act: impl Fn(&mut Self, Slot)) {
         let mut from = 0;
         while let Some(slot) = self.core.conns.next_live(from) {
             from = slot + 1;
             let conn = self.core.conns.get(slot);
-            if conn.phase == phase && conn.http3().is_some() {
+            if conn.http3().is_some_and(|http3| http3.is_closed() == closed) {
                 act(self, slot);
             }
         }
@@ -172,31 +163,33 @@ impl<B: Backend, A: App> Worker<B, A> {
             from = slot + 1;
             let is_sent = self.core.queued_bytes(slot) == 0;
             let conn = self.core.conns.get(slot);
-            let between = matches!(conn.phase, Phase::Handshake | Phase::Preface | Phase::Head)
-                && conn.stash.is_empty();
-            let is_meant = all || conn.begun > 0;
-            let rests = conn.phase == Phase::Http2
-                && conn.http2().is_some_and(|Http2 { session, .. }| {
-                    session.is_at_rest() || all && session.open_streams() == 0
-                });
-            if conn.phase == Phase::Http3 {
-                if is_meant && conn.http3().is_some_and(Http3::is_idle) {
-                    self.cut(slot, Gone::Stopping);
+            if !all && conn.begun == 0 {
+                continue;
+            }
+            let nothing_kept = conn.link.stash.is_empty();
+            match &mut conn.protocol {
+                Protocol::Many(Many::Http3(http3)) => {
+                    if !http3.is_closed() && http3.is_idle() {
+                        self.cut(slot, Gone::Stopping);
+                    }
                 }
-                continue;
-            }
-            if !(between || rests) || conn.close_when_sent || !is_meant {
-                continue;
-            }
-            if rests {
-                http2::finish(&mut self.core, slot);
-                self.core.conns.get(slot).end(true);
-                self.settle(slot);
-                continue;
-            }
-            match is_sent {
-                true => self.cut(slot, Gone::Stopping),
-                false => conn.end(true),
+                Protocol::Many(Many::Http2(http2)) => {
+                    let Http2 { session, .. } = &**http2;
+                    if session.is_at_rest() || all && session.open_streams() == 0 {
+                        http2::finish(&mut self.core, slot);
+                        self.core.end(slot, true);
+                        self.settle(slot);
+                    }
+                }
+                Protocol::Handshake | Protocol::Preface | Protocol::Http1(Http1::Head { .. })
+                    if nothing_kept =>
+                {
+                    match is_sent {
+                        true => self.cut(slot, Gone::Stopping),
+                        false => self.core.end(slot, true),
+                    }
+                }
+                _ => {}
             }
         }
     }

@@ -13,20 +13,21 @@ use pinion_http::prepared::Prepared;
 use pinion_http::status::never_has_content;
 
 use crate::address::Address;
-use crate::app::Gone;
 use crate::backend::Slot;
 use crate::clock::Now;
-use crate::conn::Phase;
+use crate::conn::Protocol;
 use crate::core::Core;
-use crate::drain::Ending;
 use crate::encode::Operation;
-use crate::http1;
+use crate::ending::Ending;
+use crate::gone::Gone;
+use crate::http1::{self, Http1, OpenExchange};
 use crate::limits::OUTPUT_HIGH_WATER_BYTES;
 use crate::many;
 use crate::mapping::{MappingId, Mappings};
+use crate::protocol;
 
 pub use slice::{Room, Slice};
-pub(crate) use state::{ExchangeState, Stage};
+pub(crate) use state::{Carrier, ExchangeState, Stage};
 
 /// 205 Reset Content.
 const RESET_CONTENT: u16 = 205;
@@ -35,17 +36,16 @@ const RESET_CONTENT: u16 = 205;
 pub struct Exchange<'w> {
     pub(crate) core: &'w mut Core,
     pub(crate) slot: Slot,
-    /// Which stream of the connection; 0 for the one exchange at a time of HTTP/1.
-    pub(crate) stream: u32,
+    pub(crate) carrier: Carrier,
 }
 
 impl Exchange<'_> {
     /// Where to post to, from any thread or any event.
     pub fn address(&mut self) -> Address {
         let address = self.core.address(self.slot);
-        match self.stream {
-            0 => address,
-            exchange => Address { exchange, ..address },
+        match self.carrier {
+            Carrier::Connection => address,
+            Carrier::Stream(exchange) => Address { exchange, ..address },
         }
     }
 
@@ -96,13 +96,8 @@ impl Exchange<'_> {
             return;
         }
         state.stage = Stage::Done;
-        let queued = match self.stream {
-            0 => http1::answer::prepared(self.core, self.slot, answer, mapping),
-            id => many::prepared(self.core, self.slot, id, answer, mapping),
-        };
-        if !queued {
-            self.give_up(Gone::Overload);
-        }
+        let queued = protocol::prepared(self.core, self.slot, self.carrier, answer, mapping);
+        self.give_up_unless(queued);
     }
 
     /// Sends an interim response (1xx), such as 103 Early Hints. Not sent to HTTP/1.0 clients
@@ -113,13 +108,8 @@ impl Exchange<'_> {
         if state.stage != Stage::Open || state.http10 {
             return;
         }
-        let queued = match self.stream {
-            0 => http1::answer::interim(self.core, self.slot, status, fields),
-            id => many::interim(self.core, self.slot, id, status, fields),
-        };
-        if !queued {
-            self.give_up(Gone::Overload);
-        }
+        let queued = protocol::interim(self.core, self.slot, self.carrier, status, fields);
+        self.give_up_unless(queued);
     }
 
     /// Begins a final answer whose content follows by [`Self::write`]. Over HTTP/1 it goes out in
@@ -146,9 +136,7 @@ impl Exchange<'_> {
             None => self.begin(status, fields, length),
             Some(coding) => self.head_in(coding, status, fields, length),
         };
-        if !queued {
-            self.give_up(Gone::Overload);
-        }
+        self.give_up_unless(queued);
     }
 
     /// Queues a final head as it is.
@@ -157,11 +145,8 @@ impl Exchange<'_> {
         status: u16,
         fields: impl Iterator<Item = Field<'f>> + Clone,
         length: Option<u64>,
-    ) -> bool {
-        match self.stream {
-            0 => http1::answer::head(self.core, self.slot, status, fields, length),
-            id => many::head(self.core, self.slot, id, status, fields, length),
-        }
+    ) -> Result<(), Gone> {
+        protocol::head(self.core, self.slot, self.carrier, status, fields, length)
     }
 
     /// Sends content. Content beyond the announced length aborts the exchange: a client must never
@@ -196,10 +181,7 @@ impl Exchange<'_> {
 
     /// Queues content as it is; at least one byte.
     fn send(&mut self, slice: Slice<'_>) -> Result<(), Gone> {
-        match self.stream {
-            0 => http1::answer::content(self.core, self.slot, slice),
-            id => many::content(self.core, self.slot, id, slice),
-        }
+        protocol::content(self.core, self.slot, self.carrier, slice)
     }
 
     /// Completes the answer. One that is shorter than announced is aborted instead. The exchange is
@@ -221,21 +203,19 @@ impl Exchange<'_> {
             }
         }
         self.state().stage = Stage::Done;
-        let queued = match self.stream {
-            0 => http1::answer::end(self.core, self.slot, trailers),
-            id => many::end(self.core, self.slot, id, trailers),
-        };
-        if !queued {
-            self.give_up(Gone::Overload);
-        }
+        let queued = protocol::end(self.core, self.slot, self.carrier, trailers);
+        self.give_up_unless(queued);
     }
 
     /// Gives the exchange up. What went out never looks like a complete answer: the connection is
     /// cut, or the stream reset. The exchange is over for the application.
     pub fn abort(&mut self) {
-        let state = self.state();
-        state.stage = Stage::Aborted;
-        state.open = false;
+        self.state().open = false;
+        let carries_others = matches!(self.carrier, Carrier::Stream(_));
+        match carries_others {
+            true => self.state().stage = Stage::Aborted,
+            false => self.core.give_up(self.slot, Gone::Peer),
+        }
     }
 
     /// Whether the request is HEAD, so that its answer goes out without content.
@@ -246,27 +226,29 @@ impl Exchange<'_> {
     /// Whether the content that the request announces is within its limit. Chunked content
     /// announces nothing; it is refused when it comes to more.
     pub fn content_fits(&mut self) -> bool {
-        let conn = self.core.conns.get(self.slot);
-        match &mut conn.many {
-            None => conn.body.fits(),
-            Some(many) => many.own(self.stream).is_none_or(|stream| stream.fits()),
+        match &mut self.core.conns.get(self.slot).protocol {
+            Protocol::Http1(Http1::Exchange(open)) => open.fits(),
+            Protocol::Many(many) => many.carried(self.carrier).is_none_or(|own| own.fits()),
+            _ => true,
         }
     }
 
     /// Allows the request `bytes` of content, whatever `Settings::limits` say: more for an upload,
     /// less for a form. It does nothing after the first [`Self::want`].
     pub fn body_limit(&mut self, bytes: u64) {
-        if self.state().reads {
+        if self.state().wanted.is_some() {
             return;
         }
-        let conn = self.core.conns.get(self.slot);
-        match &mut conn.many {
-            None => conn.body.set_content_max(bytes),
-            Some(many) => {
-                if let Some(stream) = many.own(self.stream) {
-                    stream.content_max_bytes = bytes;
+        match &mut self.core.conns.get(self.slot).protocol {
+            Protocol::Http1(Http1::Exchange(OpenExchange { content: Some(content), .. })) => {
+                content.set_content_max(bytes);
+            }
+            Protocol::Many(many) => {
+                if let Some(own) = many.carried(self.carrier) {
+                    own.content_max_bytes = bytes;
                 }
             }
+            _ => {}
         }
     }
 
@@ -276,75 +258,77 @@ impl Exchange<'_> {
     pub fn want(&mut self, bytes: u64) {
         let fits = self.content_fits();
         let state = self.state();
-        state.reads = true;
-        state.wanted = state.wanted.saturating_add(bytes);
+        state.wanted = Some(state.wanted.unwrap_or(0).saturating_add(bytes));
         if fits && std::mem::take(&mut state.expects_continue) && state.stage == Stage::Open {
             self.interim(100, std::iter::empty());
         }
-        if fits && self.stream > 0 {
-            many::request::want(self.core, self.slot, self.stream);
+        if fits && let Carrier::Stream(id) = self.carrier {
+            many::request::want(self.core, self.slot, id);
         }
     }
 
     /// Keeps the exchange open after this event, until `deadline_ms` from now if that is given.
     pub fn wait(&mut self, deadline_ms: Option<u64>) {
         let now = self.core.now.monotonic_ms;
-        let state = self.state();
-        state.waiting = true;
-        state.deadline_ms = deadline_ms.map_or(0, |after| now.saturating_add(after.max(1)));
-        if self.stream > 0 {
-            many::set_deadline(self.core, self.slot);
+        let at_ms = deadline_ms.map_or(0, |after| now.saturating_add(after.max(1)));
+        self.state().waiting = true;
+        match self.carrier {
+            Carrier::Connection => self.core.conns.get(self.slot).link.asked_ms = at_ms,
+            Carrier::Stream(id) => many::set_deadline(self.core, self.slot, id, at_ms),
         }
     }
 
     /// Answers 101 with these fields and turns the connection into a byte stream; the application
     /// hears of it by `raw`. Only HTTP/1.1 clients without content can be upgraded.
     pub fn upgrade<'f>(&mut self, fields: impl Iterator<Item = Field<'f>> + Clone) {
-        let conn = self.core.conns.get(self.slot);
-        let able = conn.exchange.stage == Stage::Open
-            && !conn.exchange.http10
-            && conn.phase == Phase::Answer
-            && self.stream == 0;
-        if !able {
-            return self.abort();
+        let http1 = self.core.conns.get(self.slot).protocol.http1();
+        match http1.and_then(Http1::exchange) {
+            Some(OpenExchange { state, content: None, .. })
+                if state.stage == Stage::Open && !state.http10 =>
+            {
+                state.stage = Stage::Upgraded;
+                state.open = false;
+            }
+            _ => return self.abort(),
         }
-        conn.exchange.stage = Stage::Upgraded;
-        conn.exchange.open = false;
-        if !http1::answer::switch(self.core, self.slot, fields) {
-            self.give_up(Gone::Overload);
-        }
+        let queued = http1::answer::switch(self.core, self.slot, fields);
+        self.give_up_unless(queued);
     }
 
     #[inline]
     fn state(&mut self) -> &mut ExchangeState {
         let Core { conns, nobody, .. } = &mut *self.core;
-        let conn = conns.get(self.slot);
-        if self.stream == 0 {
-            return &mut conn.exchange;
-        }
-        let own = conn.many.as_mut().and_then(|many| many.own(self.stream));
-        match own {
-            Some(stream) => &mut stream.state,
-            None => {
-                *nobody = ExchangeState::default();
-                nobody
+        let state = match &mut conns.get(self.slot).protocol {
+            Protocol::Http1(Http1::Exchange(open)) => Some(&mut open.state),
+            Protocol::Many(many) => many.carried(self.carrier).map(|own| &mut own.state),
+            _ => None,
+        };
+        state.unwrap_or_else(|| {
+            *nobody = ExchangeState::default();
+            nobody
+        })
+    }
+
+    fn give_up(&mut self, why: Gone) {
+        match self.carrier {
+            Carrier::Connection => self.core.give_up(self.slot, why),
+            Carrier::Stream(id) => {
+                let _over_already = many::request::mark_given_up(self.core, self.slot, id, why);
             }
         }
     }
 
-    fn give_up(&mut self, why: Gone) {
-        if self.stream == 0 {
-            return self.core.give_up(self.slot, why);
+    #[inline]
+    fn give_up_unless(&mut self, queued: Result<(), Gone>) {
+        if let Err(why) = queued {
+            self.give_up(why);
         }
-        let state = self.state();
-        state.stage = Stage::Aborted;
-        state.given_up = Some(why);
     }
 
     fn room(&mut self) -> Room {
-        let is_free = match self.stream {
-            0 => self.queued_bytes() < OUTPUT_HIGH_WATER_BYTES,
-            id => many::has_room(self.core, self.slot, id),
+        let is_free = match self.carrier {
+            Carrier::Connection => self.queued_bytes() < OUTPUT_HIGH_WATER_BYTES,
+            Carrier::Stream(id) => many::has_room(self.core, self.slot, id),
         };
         if is_free {
             return Room::Free;

@@ -6,8 +6,8 @@ use std::os::unix::fs::FileExt;
 use pinion_http::prepared::ExternalRange;
 use rustix::io::Errno;
 
-use crate::app::Gone;
 use crate::backend::{Backend, Sending, Slot};
+use crate::gone::Gone;
 use crate::limits::{EXTERNAL_READ_BYTES, TURN_BYTES};
 use crate::mapping::ExternalFile;
 use crate::output::Next;

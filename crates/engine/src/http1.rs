@@ -17,74 +17,139 @@ use pinion_http::refusal::Refusal;
 use pinion_http::request::{Framing, RequestHead};
 use pinion_http::version::Version;
 
-use crate::app::{App, Event, Gone, OwnAnswer, RawEvent};
+use crate::app::{App, Event, OwnAnswer};
 use crate::backend::Slot;
-use crate::conn::Phase;
+use crate::conn::Protocol;
 use crate::core::Core;
-use crate::drain::Ending;
-use crate::exchange::{Exchange, ExchangeState, Stage};
-use crate::http2;
-use crate::limits::{CLOSE_AT_ONCE_MAX_BYTES, LINGER_MAX_BYTES, OUTPUT_HIGH_WATER_BYTES};
-use crate::preface;
-use crate::raw::RawStream;
+use crate::deadline::Watch;
+use crate::ending::Ending;
+use crate::exchange::{Carrier, Exchange, ExchangeState, Stage};
+use crate::gone::Gone;
+use crate::limits::{CLOSE_AT_ONCE_MAX_BYTES, OUTPUT_HIGH_WATER_BYTES};
+use crate::raw;
 
-/// Uses as much of `input` as the connection can take now; returns how many bytes that was. The
-/// rest waits in the stash: an incomplete head, or what comes behind an answer that is not ready.
-#[inline]
-pub(crate) fn drive<A: App>(app: &mut A, core: &mut Core, slot: Slot, input: &[u8]) -> usize {
-    let mut at = 0;
-    loop {
-        let rest = &input[at..];
-        let phase = core.conns.get(slot).phase;
-        let used = match phase {
-            Phase::Head => {
-                if rest.is_empty() || core.queued_bytes(slot) >= OUTPUT_HIGH_WATER_BYTES {
-                    return at;
-                }
-                request(app, core, slot, rest)
-            }
-            Phase::Preface => {
-                preface::look(app, core, slot, rest);
-                0
-            }
-            Phase::Http2 => http2::drive(app, core, slot, rest),
-            Phase::Body => body(app, core, slot, rest),
-            Phase::Handshake | Phase::Http3 | Phase::Answer => return at,
-            Phase::Raw => raw(app, core, slot, rest),
-            Phase::Linger => {
-                drop_input(core, slot, rest.len());
-                return input.len();
-            }
-            Phase::Closing => return input.len(),
-        };
-        at += used;
-        let conn = core.conns.get(slot);
-        if conn.exchange.stage == Stage::Aborted {
-            return input.len();
+/// How far HTTP/1 has come on a connection: it carries one exchange at a time.
+pub(crate) enum Http1 {
+    /// Waits for a request head, or for the rest of one, of which so many bytes were looked through
+    /// for its end.
+    Head { scanned: u32 },
+    /// A request that the application answers.
+    Exchange(OpenExchange),
+    /// The request was answered without its content, which is dropped; so many bytes were so far.
+    Discard { content: BodyReader, dropped: u32 },
+}
+
+/// The exchange of a connection of HTTP/1.
+pub(crate) struct OpenExchange {
+    pub(crate) state: ExchangeState,
+    /// Reads the content of the request, until that is complete.
+    pub(crate) content: Option<BodyReader>,
+    /// The connection may live on after this response.
+    pub(crate) keep_alive: bool,
+    /// The client said that it would send no further request.
+    client_closes: bool,
+    /// The response has no length and goes out in chunks.
+    is_chunked: bool,
+}
+
+impl Http1 {
+    /// Waits for a request.
+    pub(crate) const IDLE: Self = Self::Head { scanned: 0 };
+
+    /// What a deadline has to watch, beside output that does not leave.
+    #[inline]
+    pub(crate) fn watch(&self, nothing_kept: bool) -> Watch {
+        match self {
+            Self::Head { .. } if nothing_kept => Watch::Idle,
+            Self::Head { .. } => Watch::Head,
+            Self::Exchange(open) if open.awaits_content() => Watch::Body,
+            Self::Exchange(_) => Watch::Nothing,
+            Self::Discard { .. } => Watch::Discard,
         }
-        if used == 0 && conn.phase == phase {
-            return at;
+    }
+
+    /// The exchange, if one is open.
+    #[inline]
+    pub(crate) fn exchange(&mut self) -> Option<&mut OpenExchange> {
+        match self {
+            Self::Exchange(open) => Some(open),
+            _ => None,
         }
+    }
+}
+
+impl OpenExchange {
+    /// Whether the content of the request is waited for: it is wanted, or what comes next is no
+    /// content but frames it.
+    #[inline]
+    pub(crate) fn awaits_content(&self) -> bool {
+        let Some(content) = &self.content else { return false };
+        match self.state.wanted {
+            Some(0) => !content.is_in_content(),
+            Some(_) => true,
+            None => false,
+        }
+    }
+
+    /// Whether what comes from the peer can be used or kept now.
+    #[inline]
+    pub(crate) fn takes_input(&self, nothing_kept: bool) -> bool {
+        match &self.content {
+            Some(_) => self.awaits_content() || nothing_kept && !self.state.waiting,
+            None => nothing_kept,
+        }
+    }
+
+    /// Whether the content that the request announces is within its limit.
+    #[inline]
+    pub(crate) fn fits(&self) -> bool {
+        self.content.as_ref().is_none_or(BodyReader::fits)
+    }
+
+    /// Whether the application wants content that is announced to be over its limit.
+    #[inline]
+    fn wants_too_much(&self) -> bool {
+        self.state.wanted.is_some() && !self.fits()
+    }
+
+    /// Whether the answer that is being given must be the last one, because of request content that
+    /// is still to come. Whether an unanswered expectation is followed by its content is the
+    /// client's choice, so the bytes that come next could be read two ways (RFC 9110 §10.1.1); and
+    /// content over the limit costs more to read than a new connection.
+    #[inline]
+    fn must_end_behind_content(&self) -> bool {
+        self.content.as_ref().is_some_and(|content| {
+            !content.is_at_end()
+                && (self.state.expects_continue
+                    || content.known_remaining() > BODY_DISCARD_MAX_BYTES)
+        })
     }
 }
 
 /// Reads one request head and lets the application answer. Returns the bytes used, 0 when the head
 /// is not whole yet.
 #[inline]
-fn request<A: App>(app: &mut A, core: &mut Core, slot: Slot, input: &[u8]) -> usize {
-    let scanned = std::mem::take(&mut core.conns.get(slot).scanned) as usize;
+pub(crate) fn request<A: App>(app: &mut A, core: &mut Core, slot: Slot, input: &[u8]) -> usize {
+    if input.is_empty() || core.queued_bytes(slot) >= OUTPUT_HIGH_WATER_BYTES {
+        return 0;
+    }
+    let looked_through = match &mut core.conns.get(slot).protocol {
+        Protocol::Http1(Http1::Head { scanned }) => std::mem::take(scanned) as usize,
+        _ => 0,
+    };
     let mut storage = std::mem::take(&mut core.heads);
-    let used = match head::parse(input, scanned, &mut storage, &core.settings.limits) {
+    let used = match head::parse(input, looked_through, &mut storage, &core.settings.limits) {
         Ok(Parsed::Head { head, bytes }) => {
             begin(app, core, slot, &head);
             bytes
         }
         Ok(Parsed::Partial { scanned }) => {
-            core.conns.get(slot).scanned = scanned as u32;
+            let scanned = scanned as u32;
+            core.conns.get(slot).protocol = Protocol::Http1(Http1::Head { scanned });
             0
         }
         Err(refusal) => {
-            refuse(app, core, slot, refusal.status(), glance(input));
+            answer_page(app, core, slot, refusal.status(), glance(input));
             0
         }
     };
@@ -99,53 +164,57 @@ fn begin<A: App>(app: &mut A, core: &mut Core, slot: Slot, head: &RequestHead<'_
     let body_max = core.settings.limits.body_bytes;
     let draining = core.ending != Ending::No;
     let conn = core.conns.get(slot);
-    conn.received();
+    conn.link.received();
     conn.begins_one();
     // Behind CONNECT a client may send what is meant for its tunnel without waiting for the answer.
     // There is no tunnel, and those bytes must not be read as requests (RFC 9110 §9.3.6).
     let tunnel = head.method == Method::Connect;
     let may_stay = !draining && !tunnel && last_allowed.is_none_or(|last| conn.begun < last);
-    conn.client_closes = !head.keep_alive;
-    conn.exchange = ExchangeState {
+    let has_content = !matches!(head.framing, Framing::None);
+    let state = ExchangeState {
         stage: Stage::Open,
         open: true,
         head_only: head.method == Method::Head,
         http10: head.version == Version::Http10,
-        keep_alive: head.keep_alive && may_stay,
         expects_continue: head.expect_continue,
+        text_page: has_content && prefers_text(head.values(KnownField::Accept)),
         ..ExchangeState::default()
     };
-    conn.phase = match head.framing {
-        Framing::None => Phase::Answer,
-        framing => {
-            conn.body = BodyReader::new(framing, body_max);
-            conn.exchange.text_page = prefers_text(head.values(KnownField::Accept));
-            Phase::Body
-        }
-    };
-    app.exchange(Event::Head(head), &mut Exchange { core, slot, stream: 0 });
+    conn.protocol = Protocol::Http1(Http1::Exchange(OpenExchange {
+        state,
+        content: has_content.then(|| BodyReader::new(head.framing, body_max)),
+        keep_alive: head.keep_alive && may_stay,
+        client_closes: !head.keep_alive,
+        is_chunked: false,
+    }));
+    tell(app, core, slot, Event::Head(head));
+}
+
+/// Tells the application of the exchange, and moves the connection on.
+#[inline]
+pub(crate) fn tell<A: App>(app: &mut A, core: &mut Core, slot: Slot, event: Event<'_>) {
+    app.exchange(event, &mut Exchange { core, slot, carrier: Carrier::Connection });
     after_event(app, core, slot);
 }
 
 /// Looks at what the application did with an event and moves the connection on.
 #[inline]
-pub(crate) fn after_event<A: App>(app: &mut A, core: &mut Core, slot: Slot) {
+fn after_event<A: App>(app: &mut A, core: &mut Core, slot: Slot) {
     let conn = core.conns.get(slot);
-    match conn.exchange.stage {
+    let Some(open) = conn.protocol.http1().and_then(Http1::exchange) else { return };
+    match open.state.stage {
         Stage::Done => complete(core, slot),
-        Stage::Open | Stage::Streaming if conn.wants_too_much() => {
+        Stage::Open | Stage::Streaming if open.wants_too_much() => {
             body_refused(app, core, slot, Refusal::ContentTooLarge);
         }
-        Stage::Open if !conn.exchange.waiting => {
-            let why_not = if conn.body.fits() { 500 } else { Refusal::ContentTooLarge.status() };
-            answer_page(app, core, slot, why_not);
+        Stage::Open if !open.state.waiting => {
+            let why_not = if open.fits() { 500 } else { Refusal::ContentTooLarge.status() };
+            let form = open.state.page_form();
+            answer_page(app, core, slot, why_not, form);
         }
         Stage::Upgraded => {
-            conn.phase = Phase::Raw;
-            conn.begins_one();
-            conn.exchange = ExchangeState::of_stream(conn.ended);
-            app.raw(RawEvent::Open, &mut RawStream { core, slot });
-            after_raw(core, slot);
+            conn.begin_stream();
+            raw::open(app, core, slot);
         }
         Stage::None | Stage::Open | Stage::Streaming | Stage::Aborted => {}
     }
@@ -154,62 +223,77 @@ pub(crate) fn after_event<A: App>(app: &mut A, core: &mut Core, slot: Slot) {
 /// The answer is complete; what about the connection?
 #[inline]
 fn complete(core: &mut Core, slot: Slot) {
+    let out_bytes = core.conns.get(slot).link.sent_bytes + core.queued_bytes(slot);
     let conn = core.conns.get(slot);
-    let state = conn.exchange;
-    let body_unread = conn.phase == Phase::Body && !conn.body.is_at_end();
-    if !state.keep_alive {
+    let Some(open) = conn.protocol.http1().and_then(Http1::exchange) else { return };
+    let is_unread = open.content.as_ref().is_some_and(|content| !content.is_at_end());
+    if !open.keep_alive {
         // A client that asked to close should send nothing more, but some send a line end too many
         // (RFC 9112 §2.2). It costs nothing once the answers have reached them.
-        let may_send = body_unread || !conn.client_closes;
-        let out_bytes = conn.sent_bytes + core.queued_bytes(slot);
-        return core.conns.get(slot).end(may_send || out_bytes > CLOSE_AT_ONCE_MAX_BYTES);
+        let may_send = is_unread || !open.client_closes;
+        return core.end(slot, may_send || out_bytes > CLOSE_AT_ONCE_MAX_BYTES);
     }
-    if conn.must_end_behind_content() {
-        return conn.end(true);
+    if open.must_end_behind_content() {
+        return core.end(slot, true);
     }
-    conn.exchange = ExchangeState::default();
-    if body_unread {
-        conn.dropped = 0;
-    } else {
-        conn.phase = Phase::Head;
-    }
+    let next = match open.content.take().filter(|_| is_unread) {
+        Some(content) => Http1::Discard { content, dropped: 0 },
+        None => Http1::IDLE,
+    };
+    conn.link.asked_ms = 0;
+    conn.protocol = Protocol::Http1(next);
 }
 
 /// Takes body bytes: to the application as far as it wants them, or away.
-fn body<A: App>(app: &mut A, core: &mut Core, slot: Slot, input: &[u8]) -> usize {
-    let conn = core.conns.get(slot);
-    let discard = conn.exchange.stage == Stage::None;
-    if !discard && !conn.exchange.reads {
-        return 0;
-    }
-    let room = if discard { u64::MAX } else { conn.exchange.wanted };
-    let (used, step) = match conn.body.step(input, room) {
-        Ok(step) => step,
-        Err(refusal) => {
-            body_refused(app, core, slot, refusal);
-            return 0;
+pub(crate) fn body<A: App>(app: &mut A, core: &mut Core, slot: Slot, input: &[u8]) -> usize {
+    let Core { conns, content_bytes, .. } = core;
+    let conn = conns.get(slot);
+    let step = match conn.protocol.http1() {
+        Some(Http1::Discard { content, dropped }) => {
+            let step = content.step(input, u64::MAX);
+            let Ok((used, step)) = step else {
+                core.end(slot, true);
+                return 0;
+            };
+            match step {
+                Step::NeedMore => {}
+                Step::End(_) => conn.protocol = Protocol::Http1(Http1::IDLE),
+                Step::Data(data) => {
+                    *content_bytes += data.len();
+                    *dropped = dropped.saturating_add(data.len() as u32);
+                    if u64::from(*dropped) > BODY_DISCARD_MAX_BYTES {
+                        core.end(slot, true);
+                    }
+                }
+            }
+            return used;
         }
+        Some(Http1::Exchange(OpenExchange { state, content: Some(content), .. })) => {
+            let Some(wanted) = &mut state.wanted else { return 0 };
+            let step = content.step(input, *wanted);
+            if let Ok((_, Step::Data(data))) = &step {
+                *content_bytes += data.len();
+                *wanted -= data.len() as u64;
+                conn.link.received();
+            }
+            step
+        }
+        _ => return 0,
     };
     match step {
-        Step::NeedMore => {}
-        Step::End(_) if discard => conn.phase = Phase::Head,
-        Step::End(section) => body_end(app, core, slot, section),
-        Step::Data(data) if discard => {
-            core.content_bytes += data.len();
-            conn.dropped = conn.dropped.saturating_add(data.len() as u32);
-            if u64::from(conn.dropped) > BODY_DISCARD_MAX_BYTES {
-                conn.end(true);
+        Ok((used, step)) => {
+            match step {
+                Step::NeedMore => {}
+                Step::End(section) => body_end(app, core, slot, section),
+                Step::Data(data) => tell(app, core, slot, Event::Body(data)),
             }
+            used
         }
-        Step::Data(data) => {
-            core.content_bytes += data.len();
-            conn.received();
-            conn.exchange.wanted -= data.len() as u64;
-            app.exchange(Event::Body(data), &mut Exchange { core, slot, stream: 0 });
-            after_event(app, core, slot);
+        Err(refusal) => {
+            body_refused(app, core, slot, refusal);
+            0
         }
     }
-    used
 }
 
 /// The body is complete; `section` is what stands behind chunked content.
@@ -217,9 +301,11 @@ fn body_end<A: App>(app: &mut A, core: &mut Core, slot: Slot, section: &[u8]) {
     let mut storage = std::mem::take(&mut core.heads);
     match trailers::read(section, &mut storage) {
         Ok(fields) => {
-            core.conns.get(slot).phase = Phase::Answer;
-            app.exchange(Event::BodyEnd(fields), &mut Exchange { core, slot, stream: 0 });
-            after_event(app, core, slot);
+            let http1 = core.conns.get(slot).protocol.http1();
+            if let Some(open) = http1.and_then(Http1::exchange) {
+                open.content = None;
+            }
+            tell(app, core, slot, Event::BodyEnd(fields));
         }
         Err(refusal) => body_refused(app, core, slot, refusal),
     }
@@ -229,55 +315,17 @@ fn body_end<A: App>(app: &mut A, core: &mut Core, slot: Slot, section: &[u8]) {
 /// The body is malformed or too long. A head that is out already cannot be taken back: cut.
 #[cold]
 fn body_refused<A: App>(app: &mut A, core: &mut Core, slot: Slot, refusal: Refusal) {
-    let state = &mut core.conns.get(slot).exchange;
-    let stage = state.stage;
-    let form = state.page_form();
+    let http1 = core.conns.get(slot).protocol.http1();
+    let Some(OpenExchange { state, .. }) = http1.and_then(Http1::exchange) else { return };
+    let (stage, form) = (state.stage, state.page_form());
     if std::mem::take(&mut state.open) {
-        app.exchange(Event::Gone(Gone::Refused), &mut Exchange { core, slot, stream: 0 });
+        let mut exchange = Exchange { core, slot, carrier: Carrier::Connection };
+        app.exchange(Event::Gone(Gone::Refused), &mut exchange);
     }
     match stage {
-        Stage::Open => refuse(app, core, slot, refusal.status(), form),
-        Stage::None => core.conns.get(slot).end(true),
-        _ => core.conns.get(slot).exchange.stage = Stage::Aborted,
+        Stage::Open => answer_page(app, core, slot, refusal.status(), form),
+        _ => core.give_up(slot, Gone::Peer),
     }
-}
-
-/// Hands bytes of a stream to the application, as far as it wants them.
-fn raw<A: App>(app: &mut A, core: &mut Core, slot: Slot, input: &[u8]) -> usize {
-    let wanted = &mut core.conns.get(slot).exchange.wanted;
-    let now = usize::try_from(*wanted).unwrap_or(usize::MAX).min(input.len());
-    if now == 0 {
-        return 0;
-    }
-    *wanted -= now as u64;
-    core.content_bytes += now;
-    app.raw(RawEvent::Bytes(&input[..now]), &mut RawStream { core, slot });
-    after_raw(core, slot);
-    now
-}
-
-/// Looks at what the application did with an event of a stream.
-pub(crate) fn after_raw(core: &mut Core, slot: Slot) {
-    let conn = core.conns.get(slot);
-    if conn.exchange.stage == Stage::Done {
-        conn.end(true);
-    }
-}
-
-/// Refuses the bytes of the peer: an error page, then no more (RFC 9112 §2.2, §9.6).
-#[cold]
-pub(crate) fn refuse<A: App>(
-    app: &mut A,
-    core: &mut Core,
-    slot: Slot,
-    status: u16,
-    form: PageForm,
-) {
-    let PageForm { head_only, text: text_page } = form;
-    let conn = core.conns.get(slot);
-    conn.exchange =
-        ExchangeState { stage: Stage::Open, head_only, text_page, ..ExchangeState::default() };
-    answer_page(app, core, slot, status);
 }
 
 /// Refuses what is no request at all with a page of its own.
@@ -288,30 +336,37 @@ pub(crate) fn refuse_with<A: App>(
     slot: Slot,
     page: impl FnOnce(&[u8]) -> Prepared<'_>,
 ) {
-    core.conns.get(slot).exchange = ExchangeState { stage: Stage::Open, ..Default::default() };
-    answer_last(app, core, slot, |app| page(app.page_fields()));
+    answer_last(app, core, slot, false, |app| page(app.page_fields()));
 }
 
-/// Answers the open exchange with the page of a status and ends the connection.
+/// Answers with the page of a status and ends the connection: of bytes that are no request, of a
+/// request that cannot be handed on, or of one that the application does not answer (RFC 9112 §2.2,
+/// §9.6).
 #[cold]
-fn answer_page<A: App>(app: &mut A, core: &mut Core, slot: Slot, status: u16) {
-    let text = core.conns.get(slot).exchange.text_page;
-    answer_last(app, core, slot, |app| app.error_page(status, text));
+pub(crate) fn answer_page<A: App>(
+    app: &mut A,
+    core: &mut Core,
+    slot: Slot,
+    status: u16,
+    PageForm { head_only, text }: PageForm,
+) {
+    answer_last(app, core, slot, head_only, |app| app.error_page(status, text));
 }
 
-/// Answers the open exchange with a page and ends the connection.
+/// Answers with a page and ends the connection.
 fn answer_last<A: App>(
     app: &mut A,
     core: &mut Core,
     slot: Slot,
+    head_only: bool,
     page: impl FnOnce(&A) -> Prepared<'_>,
 ) {
     let conn = core.conns.get(slot);
-    let (head_only, peer) = (conn.exchange.head_only, conn.peer);
+    let peer = conn.peer;
     // In a handshake nothing is sealed yet. What a listener tells its clients of TLS is worth
     // nothing where anybody could have written it (RFC 6797 §7.2).
-    let in_clear = conn.phase == Phase::Handshake;
-    conn.end(true);
+    let in_clear = matches!(conn.protocol, Protocol::Handshake);
+    core.end(slot, true);
     let queued_bytes = core.queued_bytes(slot);
     let answer = page(app);
     let status = answer.status;
@@ -319,7 +374,7 @@ fn answer_last<A: App>(
     let Core { conns, outputs, pool, tails, .. } = core;
     let conn = conns.get(slot);
     let tail = if in_clear { tails.bare_line() } else { tails.line(conn.listener) };
-    let output = outputs.of(&mut conn.output);
+    let output = outputs.of(&mut conn.link.output);
     let room = answer::HEAD_FIXED_BYTES + encode::prepared_bytes(&answer) + tail.len();
     let wrote = output.append(pool, room, |out| {
         encode::prepared(out, &answer, ConnectionFields::Close, tail);
@@ -330,16 +385,4 @@ fn answer_last<A: App>(
     let body_bytes = if head_only { 0 } else { body.len() as u64 };
     let bytes = core.queued_bytes(slot) - queued_bytes;
     app.answered(core.address(slot), OwnAnswer { status, peer, body_bytes, bytes });
-}
-
-/// Counts what a lingering peer still sends; too much ends the patience. Who asked to close and
-/// sends more nevertheless may not be done with that.
-pub(crate) fn drop_input(core: &mut Core, slot: Slot, bytes: usize) {
-    core.content_bytes += bytes;
-    let conn = core.conns.get(slot);
-    conn.linger |= bytes > 0 && conn.close_when_sent && !conn.ended;
-    conn.dropped = conn.dropped.saturating_add(bytes as u32);
-    if u64::from(conn.dropped) > LINGER_MAX_BYTES {
-        conn.exchange.stage = Stage::Aborted;
-    }
 }

@@ -9,13 +9,13 @@ use pinion_http::h2::event::Event as Happened;
 use pinion_http::h2::frame::ErrorCode;
 use pinion_http::h2::session::{Session, Settings};
 
-use crate::app::{App, Gone};
+use crate::app::App;
 use crate::backend::Slot;
-use crate::conn::Phase;
+use crate::conn::Protocol;
 use crate::core::Core;
 use crate::deadline::Watch;
-use crate::drain::Ending;
-use crate::exchange::Stage;
+use crate::ending::Ending;
+use crate::gone::Gone;
 use crate::limits::OUTPUT_HIGH_WATER_BYTES;
 use crate::many::{Many, Stream, abandon, lose, request};
 
@@ -50,9 +50,8 @@ pub(crate) fn begin(core: &mut Core, slot: Slot) {
     let mut control = Vec::new();
     session.open(&mut control);
     let conn = core.conns.get(slot);
-    conn.phase = Phase::Http2;
     let http2 = Http2 { session, queued_bytes: 0, counted_bytes: 0 };
-    conn.many = Some(Many::Http2(Box::new(http2)));
+    conn.protocol = Protocol::Many(Many::Http2(Box::new(http2)));
     send(core, slot, &control);
     if core.ending != Ending::No {
         leave(core, slot);
@@ -64,10 +63,10 @@ pub(crate) fn drive<A: App>(app: &mut A, core: &mut Core, slot: Slot, input: &[u
     let mut at = 0;
     loop {
         let conn = core.conns.get(slot);
-        if conn.exchange.stage == Stage::Aborted || conn.phase != Phase::Http2 {
+        if conn.link.cut.is_some() || conn.http2().is_none() {
             return input.len();
         }
-        let output = conn.output;
+        let output = conn.link.output;
         if core.outputs.bytes(output) >= OUTPUT_HIGH_WATER_BYTES {
             return at;
         }
@@ -129,7 +128,7 @@ fn happened<A: App>(app: &mut A, core: &mut Core, slot: Slot, event: &Happened<'
                 app.flooded(core.address(slot));
             }
             abandon(app, core, slot, Gone::Refused);
-            core.conns.get(slot).end(true);
+            core.end(slot, true);
         }
     }
     true
@@ -193,16 +192,15 @@ pub(crate) fn stalled<A: App>(app: &mut A, core: &mut Core, slot: Slot, watch: W
         }
     }
     abandon(app, core, slot, Gone::Stalled);
-    core.conns.get(slot).end(true);
+    core.end(slot, true);
 }
 
 /// Ends a connection on which nothing is left to be done; false when there is.
 pub(crate) fn is_over(core: &mut Core, slot: Slot) -> bool {
     let conn = core.conns.get(slot);
-    let is_finished = conn.http2().is_some_and(|http2| http2.session.is_finished());
-    let is_over = conn.phase == Phase::Http2 && is_finished;
+    let is_over = conn.http2().is_some_and(|http2| http2.session.is_finished());
     if is_over {
-        conn.end(true);
+        core.end(slot, true);
     }
     is_over
 }

@@ -26,12 +26,13 @@ use pinion_http::h3::session::{Session, Settings};
 use pinion_http::refusal::Refusal;
 use quinn_proto::{Dir, StreamEvent, StreamId, VarInt};
 
-use crate::app::{App, Gone};
+use crate::app::App;
 use crate::backend::Slot;
-use crate::conn::{Conn, Phase};
+use crate::conn::Conn;
 use crate::core::Core;
 use crate::deadline::Watch;
-use crate::drain::Ending;
+use crate::ending::Ending;
+use crate::gone::Gone;
 use crate::limits::{QUIC_SEND_MIN_BYTES, QUIC_SEND_WINDOW_BYTES, QUIC_STREAMS};
 use crate::many::{self, Stream, request};
 pub(crate) use input::read_wanted;
@@ -50,6 +51,8 @@ pub(crate) struct Http3 {
     control_out: Vec<u8>,
     /// Bytes that wait on all streams.
     pub(crate) queued_bytes: u64,
+    /// The connection is closed, and QUIC keeps it for a while (RFC 9000 §10.2).
+    is_closed: bool,
     /// The client was told that the server stops.
     is_stopping: bool,
     /// The incremental stream that last had its turn.
@@ -77,12 +80,18 @@ impl Http3 {
             control: None,
             control_out,
             queued_bytes: 0,
+            is_closed: false,
             is_stopping: false,
             turn: 0,
             given_bytes: 0,
             send_window_bytes: QUIC_SEND_WINDOW_BYTES,
             counted_bytes: 0,
         }
+    }
+
+    /// Whether the connection is closed, and QUIC keeps it for a while.
+    pub(crate) fn is_closed(&self) -> bool {
+        self.is_closed
     }
 
     /// Sends what waits on our control stream.
@@ -145,6 +154,7 @@ impl Http3 {
     /// What a deadline has to watch, when the exchanges by themselves ask for `watch`.
     pub(crate) fn watch(&mut self, watch: Watch) -> Watch {
         match watch {
+            _ if self.is_closed => Watch::Nothing,
             _ if self.quic.is_handshaking() => Watch::Handshake,
             // The last of an answer is on its way.
             Watch::Idle if self.is_unacknowledged() => match self.is_stopping {
@@ -205,7 +215,7 @@ pub(crate) fn count(core: &mut Core, slot: Slot) {
 /// Acts upon everything that QUIC has to tell.
 pub(crate) fn events<A: App>(app: &mut A, core: &mut Core, slot: Slot) {
     while let Some(event) = core.conns.get(slot).http3().and_then(|http3| http3.quic.poll()) {
-        let is_open = core.conns.get(slot).phase == Phase::Http3;
+        let is_open = !core.conns.get(slot).is_closing();
         match event {
             quinn_proto::Event::ConnectionLost { .. } => {
                 end(core, slot);
@@ -224,7 +234,7 @@ pub(crate) fn events<A: App>(app: &mut A, core: &mut Core, slot: Slot) {
 /// The handshake is over.
 fn connected(core: &mut Core, slot: Slot) {
     let conn = core.conns.get(slot);
-    conn.received();
+    conn.link.received();
     if let Some(http3) = conn.http3() {
         http3.write_control();
     }
@@ -263,7 +273,7 @@ fn stream_event<A: App>(app: &mut A, core: &mut Core, slot: Slot, event: &Stream
 /// A stream that the client has opened, unless one before it has ended the connection.
 fn accept(core: &mut Core, slot: Slot, dir: Dir) -> Option<StreamId> {
     let conn = core.conns.get(slot);
-    if conn.phase != Phase::Http3 {
+    if conn.is_closing() {
         return None;
     }
     conn.http3()?.quic.streams().accept(dir)
@@ -297,11 +307,11 @@ pub(crate) fn leave(core: &mut Core, slot: Slot) {
 /// Has a deadline begin anew when what it watches has gone on. A window is found shut as soon as
 /// QUIC was given what it takes, and that leaves by and by.
 pub(crate) fn watch_anew(conn: &mut Conn) {
-    let (watch, before) = (conn.deadline.watch(), conn.progress);
+    let (watch, before) = (conn.link.deadline.watch(), conn.link.progress);
     if matches!(watch, Watch::Window | Watch::Last)
         && conn.http3().is_some_and(|http3| http3.progress(watch) != before)
     {
-        conn.deadline.pause();
+        conn.link.deadline.pause();
     }
 }
 
@@ -334,7 +344,7 @@ pub(crate) fn stalled<A: App>(
 #[cold]
 fn heads_stalled<A: App>(app: &mut A, core: &mut Core, slot: Slot) {
     let Core { conns, settings, now, .. } = core;
-    let Some(many) = &mut conns.get(slot).many else { return };
+    let Some(many) = conns.get(slot).protocol.many() else { return };
     let is_late =
         |stream: &Stream| stream.awaits_head() && stream.is_late(now.monotonic_ms, settings);
     for number in many.all(is_late) {
@@ -350,7 +360,7 @@ fn heads_stalled<A: App>(app: &mut A, core: &mut Core, slot: Slot) {
 /// Ends the connection with an error, once.
 #[cold]
 fn fail<A: App>(app: &mut A, core: &mut Core, slot: Slot, fatal: Fatal) {
-    if core.conns.get(slot).phase == Phase::Closing {
+    if core.conns.get(slot).is_closing() {
         return;
     }
     if fatal.budget.is_some() {
@@ -371,6 +381,8 @@ pub(crate) fn close(core: &mut Core, slot: Slot, code: ErrorCode) {
 /// The connection is over. QUIC keeps it for a while (RFC 9000 §10.2), and no deadline of it passes
 /// meanwhile.
 fn end(core: &mut Core, slot: Slot) {
-    core.conns.get(slot).phase = Phase::Closing;
+    if let Some(http3) = core.conns.get(slot).http3() {
+        http3.is_closed = true;
+    }
     core.wheel.cancel(slot);
 }

@@ -1,13 +1,16 @@
 //! Messages to a worker: to one of its exchanges or streams, or to its application.
 
+use std::any::Any;
 use std::collections::VecDeque;
 use std::sync::atomic::{AtomicU8, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 
 use crate::address::Address;
-use crate::app::Message;
 use crate::backend::Waker;
 use crate::limits::INBOX_MAX_MESSAGES;
+
+/// What is posted to an exchange, a stream or an application ([`Poster`](crate::Poster)).
+pub type Message = Box<dyn Any + Send>;
 
 /// Whose a message is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

@@ -4,22 +4,20 @@
 pub(crate) mod request;
 mod stream;
 
-use pinion_http::field::Field;
-use pinion_http::prepared::Prepared;
-
 use crate::address::Address;
-use crate::app::{App, Event, Gone};
+use crate::app::{App, Event};
 use crate::backend::Slot;
+use crate::conn::Conn;
 use crate::core::Core;
 use crate::deadline::Watch;
 use crate::encode::Encoders;
-use crate::exchange::{Exchange, Slice};
+use crate::exchange::{Carrier, Exchange};
+use crate::gone::Gone;
 use crate::http2::{self, Http2};
 use crate::http3::{self, Http3};
 use crate::limits::{STREAM_HIGH_WATER_BYTES, STREAM_LOW_WATER_BYTES};
-use crate::mapping::MappingId;
+use crate::notice::Notice;
 use crate::output::Outputs;
-use crate::service::Notice;
 use crate::settings::Settings;
 pub(crate) use stream::Stream;
 
@@ -30,26 +28,21 @@ pub(crate) enum Many {
 }
 
 impl Many {
-    pub(crate) fn http2(&mut self) -> Option<&mut Http2> {
-        match self {
-            Self::Http2(http2) => Some(http2),
-            Self::Http3(_) => None,
-        }
-    }
-
-    pub(crate) fn http3(&mut self) -> Option<&mut Http3> {
-        match self {
-            Self::Http2(_) => None,
-            Self::Http3(http3) => Some(http3),
-        }
-    }
-
     /// The stream with this number, if it is open.
     #[inline]
     pub(crate) fn own(&mut self, id: u32) -> Option<&mut Stream> {
         match self {
             Self::Http2(http2) => http2.session.own(id),
             Self::Http3(http3) => http3.streams.get(id).map(|open| &mut open.own),
+        }
+    }
+
+    /// The stream that carries an exchange, if it is open.
+    #[inline]
+    pub(crate) fn carried(&mut self, carrier: Carrier) -> Option<&mut Stream> {
+        match carrier {
+            Carrier::Stream(id) => self.own(id),
+            Carrier::Connection => None,
         }
     }
 
@@ -141,8 +134,20 @@ impl Many {
         first_ms
     }
 
-    /// What a deadline has to watch, beside bytes that do not come or leave.
-    pub(crate) fn watch(&mut self) -> Watch {
+    /// What a deadline has to watch, beside output that does not leave.
+    pub(crate) fn wanted_watch(&mut self, nothing_kept: bool) -> Watch {
+        if !nothing_kept || self.is_within_head() {
+            return Watch::Head;
+        }
+        let watch = self.watch();
+        match self {
+            Self::Http2(http2) => http2.watch(watch),
+            Self::Http3(http3) => http3.watch(watch),
+        }
+    }
+
+    /// What the exchanges by themselves ask a deadline to watch.
+    fn watch(&mut self) -> Watch {
         if self.open_streams() == 0 {
             return Watch::Idle;
         }
@@ -158,12 +163,12 @@ impl Many {
 /// The stream with this number, if it is open.
 #[inline]
 pub(crate) fn own(core: &mut Core, slot: Slot, id: u32) -> Option<&mut Stream> {
-    core.conns.get(slot).many.as_mut()?.own(id)
+    core.conns.get(slot).protocol.many()?.own(id)
 }
 
 /// Ends a stream whose answer cannot be completed; gives back what was kept with it.
 fn reset(core: &mut Core, slot: Slot, id: u32) -> Option<Stream> {
-    match core.conns.get(slot).many.as_mut()? {
+    match core.conns.get(slot).protocol.many()? {
         Many::Http2(_) => http2::reset(core, slot, id),
         Many::Http3(http3) => http3.reset(id),
     }
@@ -171,84 +176,17 @@ fn reset(core: &mut Core, slot: Slot, id: u32) -> Option<Stream> {
 
 /// Ends a stream whose answer is complete and all on its way; later, when it is not.
 fn finish(core: &mut Core, slot: Slot, id: u32) {
-    if let Some(Many::Http2(_)) = core.conns.get(slot).many.as_ref() {
+    if core.conns.get(slot).http2().is_some() {
         http2::pump::finish(core, slot, id);
     }
 }
 
 /// Says that no further requests are taken; said again, that those on their way are not either.
 pub(crate) fn leave(core: &mut Core, slot: Slot) {
-    match core.conns.get(slot).many.as_ref() {
+    match core.conns.get(slot).protocol.many() {
         Some(Many::Http2(_)) => http2::leave(core, slot),
         Some(Many::Http3(_)) => http3::leave(core, slot),
         None => {}
-    }
-}
-
-/// Queues a whole answer.
-pub(crate) fn prepared(
-    core: &mut Core,
-    slot: Slot,
-    id: u32,
-    answer: &Prepared<'_>,
-    mapping: Option<MappingId>,
-) -> bool {
-    match core.conns.get(slot).many.as_ref() {
-        Some(Many::Http3(_)) => http3::answer::prepared(core, slot, id, answer, mapping),
-        _ => http2::answer::prepared(core, slot, id, answer, mapping),
-    }
-}
-
-/// Queues an interim response.
-pub(crate) fn interim<'f>(
-    core: &mut Core,
-    slot: Slot,
-    id: u32,
-    status: u16,
-    fields: impl Iterator<Item = Field<'f>> + Clone,
-) -> bool {
-    match core.conns.get(slot).many.as_ref() {
-        Some(Many::Http3(_)) => http3::answer::interim(core, slot, id, status, fields),
-        _ => http2::answer::interim(core, slot, id, status, fields),
-    }
-}
-
-/// Queues the head of an answer whose content follows.
-pub(crate) fn head<'f>(
-    core: &mut Core,
-    slot: Slot,
-    id: u32,
-    status: u16,
-    fields: impl Iterator<Item = Field<'f>> + Clone,
-    length: Option<u64>,
-) -> bool {
-    match core.conns.get(slot).many.as_ref() {
-        Some(Many::Http3(_)) => http3::answer::head(core, slot, id, status, fields, length),
-        _ => http2::answer::head(core, slot, id, status, fields, length),
-    }
-}
-
-/// Queues content; at least one byte.
-///
-/// # Errors
-/// Why that is not possible.
-pub(crate) fn content(core: &mut Core, slot: Slot, id: u32, slice: Slice<'_>) -> Result<(), Gone> {
-    match core.conns.get(slot).many.as_ref() {
-        Some(Many::Http3(_)) => http3::answer::content(core, slot, id, slice),
-        _ => http2::answer::content(core, slot, id, slice),
-    }
-}
-
-/// Marks the end of an answer, behind what is queued.
-pub(crate) fn end<'f>(
-    core: &mut Core,
-    slot: Slot,
-    id: u32,
-    trailers: impl Iterator<Item = Field<'f>> + Clone,
-) -> bool {
-    match core.conns.get(slot).many.as_ref() {
-        Some(Many::Http3(_)) => http3::answer::end(core, slot, id, trailers),
-        _ => http2::answer::end(core, slot, id, trailers),
     }
 }
 
@@ -258,7 +196,7 @@ pub(crate) fn release(core: &mut Core, slot: Slot, mut stream: Stream) -> u64 {
     let Core { conns, outputs, pool, mappings, encoders, .. } = core;
     encoders.give_back(&mut stream.state.encoder, pool);
     let bytes = stream.give_back(outputs, pool, mappings);
-    if let Some(many) = &mut conns.get(slot).many {
+    if let Some(many) = conns.get(slot).protocol.many() {
         *many.queued_bytes_mut() -= bytes;
     }
     request::consumed(core, slot, unread_bytes);
@@ -276,18 +214,18 @@ pub(crate) fn lose<A: App>(
     let is_open = stream.state.open;
     let dropped_bytes = release(core, slot, stream);
     if dropped_bytes > 0 {
-        core.conns.get(slot).owes_sent = true;
+        core.conns.get(slot).link.owes_sent = true;
         app.dropped(Address { exchange: id, ..core.address(slot) }, dropped_bytes);
     }
     if is_open {
-        app.exchange(Event::Gone(why), &mut Exchange { core, slot, stream: id });
+        app.exchange(Event::Gone(why), &mut Exchange { core, slot, carrier: Carrier::Stream(id) });
     }
 }
 
 /// Ends all exchanges, because the connection does.
 pub(crate) fn abandon<A: App>(app: &mut A, core: &mut Core, slot: Slot, why: Gone) {
     loop {
-        let gone = match core.conns.get(slot).many.as_mut() {
+        let gone = match core.conns.get(slot).protocol.many() {
             Some(Many::Http2(http2)) => http2.pop(),
             Some(Many::Http3(http3)) => http3.streams.pop().map(|(id, open)| (id, open.own)),
             None => None,
@@ -302,7 +240,7 @@ pub(crate) fn notify<A: App>(app: &mut A, core: &mut Core, slot: Slot, id: u32, 
     if !own(core, slot, id).is_some_and(|stream| stream.state.open) {
         return;
     }
-    app.exchange(notice.for_exchange(), &mut Exchange { core, slot, stream: id });
+    app.exchange(notice.for_exchange(), &mut Exchange { core, slot, carrier: Carrier::Stream(id) });
     request::after_event(app, core, slot, id);
 }
 
@@ -317,7 +255,7 @@ pub(crate) fn notify_each<A: App>(
     let mut told = false;
     loop {
         let Core { conns, outputs, .. } = &mut *core;
-        let Some(many) = &mut conns.get(slot).many else { return told };
+        let Some(many) = conns.get(slot).protocol.many() else { return told };
         let next = many.find(|id, stream| {
             let queued_bytes = outputs.bytes(stream.output);
             take(stream, queued_bytes).map(|notice| (id, notice))
@@ -340,47 +278,54 @@ pub(crate) fn tell_writable<A: App>(app: &mut A, core: &mut Core, slot: Slot) ->
 /// Tells the application of exchanges whose deadline has passed. False when it has
 /// but one at a time.
 pub(crate) fn deadline<A: App>(app: &mut A, core: &mut Core, slot: Slot) -> bool {
-    if core.conns.get(slot).many.is_none() {
+    if core.conns.get(slot).protocol.many().is_none() {
         return false;
     }
     let now_ms = core.now.monotonic_ms;
     notify_each(app, core, slot, |stream, _| {
-        let deadline_ms = &mut stream.state.deadline_ms;
-        let is_due = *deadline_ms > 0 && *deadline_ms <= now_ms;
+        let is_due = stream.asked_ms > 0 && stream.asked_ms <= now_ms;
         if is_due {
-            *deadline_ms = 0;
+            stream.asked_ms = 0;
         }
         is_due.then_some(Notice::Deadline)
     });
-    set_deadline(core, slot);
+    wake_at_earliest(core, slot);
     true
 }
 
 /// Tells the application of every open exchange that the server stops.
 pub(crate) fn tell_stopping<A: App>(app: &mut A, core: &mut Core, slot: Slot) {
-    let Some(many) = &mut core.conns.get(slot).many else { return };
+    let Some(many) = core.conns.get(slot).protocol.many() else { return };
     for id in many.all(|_| true) {
         notify(app, core, slot, id, Notice::Stopping);
     }
 }
 
+/// Sets the deadline that the application has asked for on a stream, in milliseconds; 0 is none.
+pub(crate) fn set_deadline(core: &mut Core, slot: Slot, id: u32, at_ms: u64) {
+    if let Some(stream) = own(core, slot, id) {
+        stream.asked_ms = at_ms;
+    }
+    wake_at_earliest(core, slot);
+}
+
 /// Has the connection wake up at the earliest deadline that an exchange has asked for.
-pub(crate) fn set_deadline(core: &mut Core, slot: Slot) {
-    let conn = core.conns.get(slot);
-    let Some(many) = &mut conn.many else { return };
+fn wake_at_earliest(core: &mut Core, slot: Slot) {
+    let Conn { link, protocol, .. } = core.conns.get(slot);
+    let Some(many) = protocol.many() else { return };
     let mut earliest_ms = u64::MAX;
     many.find(|_, stream| {
-        if stream.state.deadline_ms > 0 {
-            earliest_ms = earliest_ms.min(stream.state.deadline_ms);
+        if stream.asked_ms > 0 {
+            earliest_ms = earliest_ms.min(stream.asked_ms);
         }
         None::<()>
     });
-    conn.exchange.deadline_ms = if earliest_ms == u64::MAX { 0 } else { earliest_ms };
+    link.asked_ms = if earliest_ms == u64::MAX { 0 } else { earliest_ms };
 }
 
 /// Whether more content is welcome on a stream.
 pub(crate) fn has_room(core: &mut Core, slot: Slot, id: u32) -> bool {
     let Core { conns, outputs, .. } = core;
-    let stream = conns.get(slot).many.as_mut().and_then(|many| many.own(id));
+    let stream = conns.get(slot).protocol.many().and_then(|many| many.own(id));
     stream.is_some_and(|stream| outputs.bytes(stream.output) < STREAM_HIGH_WATER_BYTES)
 }

@@ -10,12 +10,12 @@
 
 use std::cmp::Reverse;
 
-use crate::app::{App, Gone};
+use crate::app::App;
 use crate::backend::{Backend, Slot};
 use crate::client_limit::ClientKey;
-use crate::conn::Phase;
 use crate::deadline::Watch;
-use crate::drain::Ending;
+use crate::ending::Ending;
+use crate::gone::Gone;
 use crate::http2;
 use crate::limits::{PERMIT_RELIEF_PAUSE_MS, RELIEF_LONG_STALL_MS, RELIEF_STALL_MS};
 use crate::worker::Worker;
@@ -128,7 +128,7 @@ impl<B: Backend, A: App> Worker<B, A> {
         while let Some(slot) = self.core.conns.next_live(next) {
             next = slot + 1;
             let conn = self.core.conns.get(slot);
-            if conn.phase == Phase::Closing {
+            if conn.is_closing() {
                 leaving += 1;
                 continue;
             }
@@ -169,7 +169,7 @@ impl<B: Backend, A: App> Worker<B, A> {
         let queued_bytes = self.core.queued_bytes(slot);
         let conn = self.core.conns.get(slot);
         let has_stalled = stalled_ms >= RELIEF_STALL_MS;
-        match conn.deadline.watch() {
+        match conn.link.deadline.watch() {
             Watch::Idle if conn.begun > 0 && queued_bytes == 0 => Use::Idle,
             Watch::Idle | Watch::Handshake | Watch::Head => {
                 if has_stalled {

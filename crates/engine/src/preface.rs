@@ -5,15 +5,14 @@ use pinion_http::h1::glance::PageForm;
 use pinion_http::page;
 use pinion_http::refusal::Refusal;
 
-use crate::app::{App, RawEvent};
+use crate::app::App;
 use crate::backend::Slot;
-use crate::conn::Phase;
+use crate::conn::Protocol;
 use crate::core::Core;
-use crate::exchange::ExchangeState;
-use crate::http1;
+use crate::http1::{self, Http1};
 use crate::http2;
-use crate::raw::RawStream;
-use crate::settings::{Protocol, Protocols};
+use crate::raw;
+use crate::settings::{Protocol as Spoken, Protocols};
 use crate::tls::Inside;
 
 /// Begins what a connection is for: at once, or behind its handshake, which may have said what is
@@ -21,15 +20,12 @@ use crate::tls::Inside;
 pub(crate) fn begin<A: App>(app: &mut A, core: &mut Core, slot: Slot, inside: Option<Inside>) {
     let conn = core.conns.get(slot);
     match core.settings.listeners[usize::from(conn.listener)].protocol {
-        Protocol::Http(_) if inside == Some(Inside::Http2) => http2::begin(core, slot),
-        Protocol::Http(Protocols { http1: false, .. }) => http2::begin(core, slot),
-        Protocol::Http(_) => conn.phase = Phase::Preface,
-        Protocol::Raw => {
-            conn.phase = Phase::Raw;
-            conn.begins_one();
-            conn.exchange = ExchangeState::of_stream(conn.ended);
-            app.raw(RawEvent::Open, &mut RawStream { core, slot });
-            http1::after_raw(core, slot);
+        Spoken::Http(_) if inside == Some(Inside::Http2) => http2::begin(core, slot),
+        Spoken::Http(Protocols { http1: false, .. }) => http2::begin(core, slot),
+        Spoken::Http(_) => conn.protocol = Protocol::Preface,
+        Spoken::Raw => {
+            conn.begin_stream();
+            raw::open(app, core, slot);
         }
     }
 }
@@ -39,10 +35,10 @@ pub(crate) fn begin<A: App>(app: &mut A, core: &mut Core, slot: Slot, inside: Op
 pub(crate) fn look<A: App>(app: &mut A, core: &mut Core, slot: Slot, input: &[u8]) {
     match Opening::of(input) {
         Opening::Unclear => {}
-        Opening::Http1 => core.conns.get(slot).phase = Phase::Head,
+        Opening::Http1 => core.conns.get(slot).protocol = Protocol::Http1(Http1::IDLE),
         Opening::Http2 if speaks_http2(core, slot) => http2::begin(core, slot),
         Opening::Http2 => {
-            http1::refuse(app, core, slot, Refusal::Version.status(), PageForm::default());
+            http1::answer_page(app, core, slot, Refusal::Version.status(), PageForm::default());
         }
         Opening::Tls => http1::refuse_with(app, core, slot, page::answer_to_tls),
     }
@@ -53,7 +49,7 @@ pub(crate) fn look<A: App>(app: &mut A, core: &mut Core, slot: Slot, input: &[u8
 fn speaks_http2(core: &mut Core, slot: Slot) -> bool {
     let conn = core.conns.get(slot);
     let listener = &core.settings.listeners[usize::from(conn.listener)];
-    let has_it = matches!(listener.protocol, Protocol::Http(Protocols { http2: true, .. }));
+    let has_it = matches!(listener.protocol, Spoken::Http(Protocols { http2: true, .. }));
     has_it && listener.tls.is_none()
 }
 

@@ -4,10 +4,10 @@
 //! A client that is slow costs little: large files of a site are slices of their archive, and take
 //! no buffers. What fills them is heads that never end and answers that nobody reads.
 
-use crate::app::{App, Gone};
+use crate::app::App;
 use crate::backend::{Backend, Slot};
-use crate::conn::Phase;
 use crate::deadline::Watch;
+use crate::gone::Gone;
 use crate::limits::RELIEF_STALL_MS;
 use crate::worker::Worker;
 
@@ -49,7 +49,7 @@ impl<B: Backend, A: App> Worker<B, A> {
         while let Some(slot) = self.core.conns.next_live(next) {
             next = slot + 1;
             let bytes = self.core.held_bytes(slot);
-            if self.core.conns.get(slot).phase == Phase::Closing {
+            if self.core.conns.get(slot).is_closing() {
                 leaving_bytes += bytes;
             } else if bytes > most_bytes && self.is_among(slot, holders) {
                 most_bytes = bytes;
@@ -66,7 +66,7 @@ impl<B: Backend, A: App> Worker<B, A> {
                 return;
             }
             next = slot + 1;
-            let open = self.core.conns.get(slot).phase != Phase::Closing;
+            let open = !self.core.conns.get(slot).is_closing();
             let bytes = self.core.held_bytes(slot);
             if open && bytes >= least_bytes && self.is_among(slot, holders) {
                 cut_bytes += bytes;
@@ -79,7 +79,10 @@ impl<B: Backend, A: App> Worker<B, A> {
         match holders {
             Holders::Stalled => self.core.stalled_ms(slot) >= RELIEF_STALL_MS,
             Holders::Heads => {
-                matches!(self.core.conns.get(slot).deadline.watch(), Watch::Head | Watch::Handshake)
+                matches!(
+                    self.core.conns.get(slot).link.deadline.watch(),
+                    Watch::Head | Watch::Handshake
+                )
             }
             Holders::All => true,
         }

@@ -8,14 +8,15 @@ use std::os::unix::fs::FileExt as _;
 use pinion_http::page;
 
 use crate::address::Address;
-use crate::app::{App, Gone};
+use crate::app::App;
 use crate::backend::{Backend, Sending, Slot};
-use crate::conn::Phase;
+use crate::conn::Protocol;
 use crate::core::Core;
-use crate::exchange::Stage;
+use crate::gone::Gone;
 use crate::handover::{piece, why_failed};
 use crate::http1;
 use crate::limits::{RECORD_BYTES, SEAL_MAX_BYTES, TURN_BYTES};
+use crate::linger;
 use crate::mapping::Mappings;
 use crate::output::{Next, Output};
 use crate::preface;
@@ -34,16 +35,16 @@ pub(crate) fn received<A: App>(app: &mut A, core: &mut Core, slot: Slot, input: 
             Brought::Content(opened) => service::take_in(app, core, slot, opened),
         }
         let conn = core.conns.get(slot);
-        conn.phase != Phase::Linger && conn.exchange.stage != Stage::Aborted
+        !matches!(conn.protocol, Protocol::Linger(_)) && conn.link.cut.is_none()
     });
     core.opening = buffer;
     match taken {
         Ok(0) => {}
-        Ok(unread_bytes) => http1::drop_input(core, slot, unread_bytes),
+        Ok(unread_bytes) => linger::drop_input(core, slot, unread_bytes),
         Err(_) => end_with_alert(app, core, slot),
     }
     let is_ended = session.is_ended();
-    core.conns.get(slot).tls = Some(session);
+    core.conns.get(slot).link.tls = Some(session);
     is_ended
 }
 
@@ -57,7 +58,7 @@ fn session<A: App>(
 ) -> Option<Box<TlsSession>> {
     const HANDSHAKE: u8 = 22;
     let conn = core.conns.get(slot);
-    if let Some(session) = conn.tls.take() {
+    if let Some(session) = conn.link.tls.take() {
         return Some(session);
     }
     let config = core.settings.listeners[usize::from(conn.listener)].tls.as_ref();
@@ -83,7 +84,7 @@ fn refuse_record(core: &mut Core, slot: Slot) {
     const UNEXPECTED_MESSAGE: [u8; 7] = [21, 3, 3, 0, 2, 2, 10];
     let (output, pool) = core.output(slot);
     if output.append_bytes(pool, &UNEXPECTED_MESSAGE) {
-        core.conns.get(slot).end(true);
+        core.end(slot, true);
     } else {
         core.give_up(slot, Gone::Refused);
     }
@@ -94,35 +95,30 @@ fn refuse_record(core: &mut Core, slot: Slot) {
 /// dropped, because nothing may follow an alert.
 #[cold]
 fn end_with_alert<A: App>(app: &mut A, core: &mut Core, slot: Slot) {
-    let is_raw = core.conns.get(slot).phase == Phase::Raw;
-    service::notify_gone(app, core, slot, is_raw, Gone::Refused);
-    let Core { conns, outputs, pool, mappings, encoders, .. } = core;
-    let conn = conns.get(slot);
-    encoders.give_back(&mut conn.exchange.encoder, pool);
-    if let Some(output) = outputs.get(conn.output) {
+    service::notify_gone(app, core, slot, Gone::Refused);
+    let Core { conns, outputs, pool, mappings, .. } = core;
+    let link = &mut conns.get(slot).link;
+    if let Some(output) = outputs.get(link.output) {
         output.clear(pool, mappings);
-        outputs.free(&mut conn.output);
+        outputs.free(&mut link.output);
     }
-    if let Some(many) = conn.many.take() {
-        pool.release(many.counted_bytes());
-    }
-    std::mem::take(&mut conn.stash).give_back(pool);
-    conn.end(true);
+    std::mem::take(&mut link.stash).give_back(pool);
+    core.end(slot, true);
 }
 
 impl<B: Backend, A: App> Worker<B, A> {
     /// As [`Worker::flush`], for a connection over TLS.
     pub(crate) fn flush_sealed(&mut self, slot: Slot, turn_bytes: &mut usize) -> Flush {
-        let conn = self.core.conns.get(slot);
-        if conn.blocked {
+        let link = &mut self.core.conns.get(slot).link;
+        if link.blocked {
             return Flush::Waits;
         }
-        let Some(mut session) = conn.tls.take() else { return Flush::Empty };
+        let Some(mut session) = link.tls.take() else { return Flush::Empty };
         let flush = self.flush_session(slot, &mut session, turn_bytes);
         if flush == Flush::Waits {
             session.hold(&mut self.core.sealing);
         }
-        self.core.conns.get(slot).tls = Some(session);
+        self.core.conns.get(slot).link.tls = Some(session);
         flush
     }
 
@@ -139,34 +135,34 @@ impl<B: Backend, A: App> Worker<B, A> {
             if session.has_records() {
                 if *turn_bytes >= TURN_BYTES {
                     backend.await_writable(slot);
-                    conn.block(backend, slot);
+                    conn.link.block(backend, slot);
                     return Flush::Waits;
                 }
                 match session.send(|parts| backend.send_now(slot, parts)) {
                     Sending::Done(bytes) => {
-                        conn.sent(bytes);
+                        conn.link.sent(bytes);
                         *turn_bytes += bytes;
                     }
                     Sending::Failed(error) if is_shortage(error) => {
-                        conn.block(backend, slot);
+                        conn.link.block(backend, slot);
                         core.await_memory(slot);
                         return Flush::Waits;
                     }
                     Sending::Failed(error) => return Flush::Broken(why_failed(error)),
                     Sending::Blocked | Sending::Pending => {
-                        conn.block(backend, slot);
+                        conn.link.block(backend, slot);
                         return Flush::Waits;
                     }
                 }
                 continue;
             }
             pool.release(session.emptied(sealing));
-            if let Some(output) = outputs.get(conn.output) {
+            if let Some(output) = outputs.get(conn.link.output) {
                 match seal(session, output, mappings, external, sealing) {
                     None => return Flush::Broken(Gone::Broken),
                     Some(0) => {
                         output.clear(pool, mappings);
-                        outputs.free(&mut conn.output);
+                        outputs.free(&mut conn.link.output);
                         let (generation, exchange) = (conn.generation, conn.exchange_number());
                         if conn.all_is_queued() {
                             app.sent(Address { worker: *worker, slot, generation, exchange });
@@ -179,7 +175,7 @@ impl<B: Backend, A: App> Worker<B, A> {
                     }
                 }
             }
-            if !conn.close_when_sent || !session.close() {
+            if !conn.sends_last() || !session.close() {
                 return Flush::Empty;
             }
         }
@@ -188,9 +184,9 @@ impl<B: Backend, A: App> Worker<B, A> {
     /// Tells the peer that the connection ends in good order, if the kernel takes it at once.
     pub(crate) fn say_goodbye(&mut self, slot: Slot) {
         let Self { backend, core, .. } = self;
-        let conn = core.conns.get(slot);
-        let is_blocked = conn.blocked;
-        if let Some(session) = &mut conn.tls
+        let link = &mut core.conns.get(slot).link;
+        let is_blocked = link.blocked;
+        if let Some(session) = &mut link.tls
             && !is_blocked
             && session.close()
         {

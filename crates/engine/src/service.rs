@@ -7,19 +7,22 @@ mod late;
 use rustix::io::Errno;
 
 use crate::address::Address;
-use crate::app::{App, Event, Gone, Message, RawEvent};
+use crate::app::{App, Event, RawEvent};
 use crate::backend::{Backend, Lent, Sending, Slot};
-use crate::conn::Phase;
+use crate::conn::{Conn, Protocol};
 use crate::core::Core;
 use crate::deadline::Watch;
-use crate::exchange::{Exchange, Stage};
+use crate::exchange::{Carrier, Exchange, Stage};
+use crate::gone::Gone;
 use crate::handover::{hand_over, why_failed};
-use crate::http1;
+use crate::http1::{self, Http1, OpenExchange};
 use crate::http2;
-use crate::limits::{OUTPUT_LOW_WATER_BYTES, STASH_MAX_BYTES, TURN_BYTES};
-use crate::many::{self, Many};
+use crate::limits::{OUTPUT_LOW_WATER_BYTES, TURN_BYTES};
+use crate::link::Link;
+use crate::many;
+use crate::notice::Notice;
 use crate::output::Next;
-use crate::raw::RawStream;
+use crate::raw::{self, RawStream};
 use crate::sealed;
 use crate::shortage::is_shortage;
 use crate::worker::Worker;
@@ -36,17 +39,21 @@ pub(crate) enum Flush {
 }
 
 /// Tells the application that what it has open on a connection is over, once.
-pub(crate) fn notify_gone<A: App>(app: &mut A, core: &mut Core, slot: Slot, raw: bool, gone: Gone) {
-    if core.conns.get(slot).many.is_some() {
-        many::abandon(app, core, slot, gone);
-    }
-    if !std::mem::take(&mut core.conns.get(slot).exchange.open) {
-        return;
-    }
-    if raw {
-        app.raw(RawEvent::Gone(gone), &mut RawStream { core, slot });
-    } else {
-        app.exchange(Event::Gone(gone), &mut Exchange { core, slot, stream: 0 });
+pub(crate) fn notify_gone<A: App>(app: &mut A, core: &mut Core, slot: Slot, gone: Gone) {
+    match &mut core.conns.get(slot).protocol {
+        Protocol::Many(_) => many::abandon(app, core, slot, gone),
+        Protocol::Http1(Http1::Exchange(OpenExchange { state, .. })) => {
+            if std::mem::take(&mut state.open) {
+                let mut exchange = Exchange { core, slot, carrier: Carrier::Connection };
+                app.exchange(Event::Gone(gone), &mut exchange);
+            }
+        }
+        Protocol::Raw(stream) => {
+            if std::mem::take(&mut stream.is_open) {
+                app.raw(RawEvent::Gone(gone), &mut RawStream { core, slot });
+            }
+        }
+        _ => {}
     }
 }
 
@@ -62,12 +69,12 @@ impl<B: Backend, A: App> Worker<B, A> {
         } else {
             take_in(app, core, slot, input);
         }
-        let changed = core.conns.get(slot).weigh_input(input.len(), core.content_bytes);
+        let changed = core.conns.get(slot).link.weigh_input(input.len(), core.content_bytes);
         if let Some(is_content) = changed {
             backend.expect_content(slot, is_content);
         }
         backend.give_back(lent);
-        if has_ended && !self.core.conns.get(slot).ended {
+        if has_ended && !self.core.conns.get(slot).link.ended {
             return self.ended(slot);
         }
         self.settle(slot);
@@ -77,17 +84,17 @@ impl<B: Backend, A: App> Worker<B, A> {
     /// its turn is over.
     #[inline]
     pub(crate) fn settle(&mut self, slot: Slot) {
-        match self.core.conns.get(slot).phase {
-            Phase::Http3 => return self.drive_quic(slot, std::time::Instant::now()),
+        let conn = self.core.conns.get(slot);
+        if conn.is_closing() {
             // It waits for nothing but the kernel, or QUIC.
-            Phase::Closing => return,
-            _ => {}
+            return;
+        }
+        if conn.http3().is_some() {
+            return self.drive_quic(slot, std::time::Instant::now());
         }
         let mut turn_bytes = 0;
         loop {
-            let state = &self.core.conns.get(slot).exchange;
-            if state.stage == Stage::Aborted {
-                let why = state.given_up.unwrap_or(Gone::Peer);
+            if let Some(why) = self.core.conns.get(slot).link.cut {
                 return self.cut(slot, why);
             }
             let flush = self.flush(slot, &mut turn_bytes);
@@ -97,8 +104,7 @@ impl<B: Backend, A: App> Worker<B, A> {
             if flush == Flush::Empty {
                 self.tell_sent(slot);
             }
-            let conn = self.core.conns.get(slot);
-            if conn.close_when_sent {
+            if self.core.conns.get(slot).sends_last() {
                 if flush == Flush::Empty {
                     return self.last_sent(slot);
                 }
@@ -108,7 +114,7 @@ impl<B: Backend, A: App> Worker<B, A> {
                 continue;
             }
             let Self { app, core, .. } = self;
-            if core.conns.get(slot).stash.is_empty() {
+            if core.conns.get(slot).link.stash.is_empty() {
                 break;
             }
             let stuck = drive_stash(app, core, slot) == 0;
@@ -116,7 +122,7 @@ impl<B: Backend, A: App> Worker<B, A> {
                 break;
             }
         }
-        if self.core.conns.get(slot).ended && self.after_end(slot) {
+        if self.core.conns.get(slot).link.ended && self.after_end(slot) {
             return;
         }
         self.steer(slot);
@@ -130,13 +136,14 @@ impl<B: Backend, A: App> Worker<B, A> {
         let framed = self.core.framed_bytes(slot);
         let queued = self.core.queued_bytes(slot);
         let conn = self.core.conns.get(slot);
-        let unused = !conn.stash.is_empty();
-        let waits_for_peer = conn.many.as_ref().is_some_and(Many::waits_for_peer);
-        match conn.phase {
-            Phase::Handshake => self.cut(slot, Gone::Peer),
+        let unused = !conn.link.stash.is_empty();
+        match &mut conn.protocol {
+            Protocol::Handshake => self.cut(slot, Gone::Peer),
             // No window will be opened any more.
-            Phase::Http2 if framed == 0 && waits_for_peer => self.cut(slot, Gone::Peer),
-            Phase::Http2 => {
+            Protocol::Many(many) if framed == 0 && many.waits_for_peer() => {
+                self.cut(slot, Gone::Peer);
+            }
+            Protocol::Many(_) => {
                 let ends =
                     framed == 0 && many::request::content_ends(&mut self.app, &mut self.core, slot);
                 if !ends {
@@ -144,15 +151,17 @@ impl<B: Backend, A: App> Worker<B, A> {
                 }
                 self.settle(slot);
             }
-            Phase::Preface | Phase::Head if queued == 0 => self.cut(slot, Gone::Peer),
-            Phase::Raw if conn.exchange.owes_end && !unused => {
-                conn.exchange.owes_end = false;
-                self.tell_stream(slot, RawEvent::End);
+            Protocol::Preface | Protocol::Http1(Http1::Head { .. }) if queued == 0 => {
+                self.cut(slot, Gone::Peer);
+            }
+            Protocol::Raw(stream) if stream.owes_end && !unused => {
+                stream.owes_end = false;
+                raw::tell(&mut self.app, &mut self.core, slot, RawEvent::End);
                 self.settle(slot);
             }
             // The request can never be complete, unless the application has yet to want the rest.
-            Phase::Body if conn.exchange.stage != Stage::None => {
-                if unused && !conn.takes_body() {
+            Protocol::Http1(Http1::Exchange(open)) if open.content.is_some() => {
+                if unused && !open.awaits_content() {
                     return false;
                 }
                 self.cut(slot, Gone::Peer);
@@ -166,14 +175,14 @@ impl<B: Backend, A: App> Worker<B, A> {
     /// turn of the connection.
     #[inline]
     fn flush(&mut self, slot: Slot, turn_bytes: &mut usize) -> Flush {
-        if self.core.conns.get(slot).tls.is_some() {
+        if self.core.conns.get(slot).link.tls.is_some() {
             return self.flush_sealed(slot, turn_bytes);
         }
         let Self { backend, app, core, .. } = self;
         let Core { worker, conns, outputs, pool, mappings, external, .. } = core;
         let conn = conns.get(slot);
-        let Some(output) = outputs.get(conn.output) else { return Flush::Empty };
-        if conn.blocked || output.in_flight {
+        let Some(output) = outputs.get(conn.link.output) else { return Flush::Empty };
+        if conn.link.blocked || output.in_flight {
             return Flush::Waits;
         }
         let mut short = false;
@@ -185,7 +194,7 @@ impl<B: Backend, A: App> Worker<B, A> {
             let sending = match output.next(mappings, B::SENDS_FILES) {
                 Next::Nothing => {
                     output.clear(pool, mappings);
-                    outputs.free(&mut conn.output);
+                    outputs.free(&mut conn.link.output);
                     let (generation, exchange) = (conn.generation, conn.exchange_number());
                     if conn.all_is_queued() {
                         app.sent(Address { worker: *worker, slot, generation, exchange });
@@ -197,16 +206,16 @@ impl<B: Backend, A: App> Worker<B, A> {
             match sending {
                 None => return Flush::Broken(Gone::Broken),
                 Some(Sending::Done(bytes)) => {
-                    conn.sent(bytes);
+                    conn.link.sent(bytes);
                     output.advance(bytes, pool, mappings);
                     *turn_bytes += bytes;
                 }
                 Some(Sending::Blocked) => break,
                 Some(Sending::Pending) => {
                     output.lend();
-                    conn.sending = true;
-                    if conn.deadline.watch() != Watch::Send {
-                        conn.progress = 0;
+                    conn.link.sending = true;
+                    if conn.link.deadline.watch() != Watch::Send {
+                        conn.link.progress = 0;
                     }
                     return Flush::Waits;
                 }
@@ -217,7 +226,7 @@ impl<B: Backend, A: App> Worker<B, A> {
                 Some(Sending::Failed(error)) => return Flush::Broken(why_failed(error)),
             }
         }
-        conn.block(backend, slot);
+        conn.link.block(backend, slot);
         if short {
             core.await_memory(slot);
         }
@@ -227,33 +236,32 @@ impl<B: Backend, A: App> Worker<B, A> {
     pub(crate) fn sent(&mut self, slot: Slot, result: Result<usize, Errno>) {
         let Core { conns, outputs, pool, mappings, .. } = &mut self.core;
         let conn = conns.get(slot);
-        conn.sending = false;
-        if let Some(output) = outputs.get(conn.output) {
+        conn.link.sending = false;
+        if let Some(output) = outputs.get(conn.link.output) {
             output.in_flight = false;
             match result {
                 Ok(bytes) => {
-                    conn.sent(bytes);
+                    conn.link.sent(bytes);
                     output.advance(bytes, pool, mappings);
                 }
-                Err(_) if conn.phase == Phase::Closing => {}
+                Err(_) if conn.is_closing() => {}
                 Err(error) if is_shortage(error) => self.core.await_memory(slot),
                 Err(error) => return self.cut(slot, why_failed(error)),
             }
         }
-        if self.core.conns.get(slot).phase != Phase::Closing {
-            self.settle(slot);
-        }
+        self.settle(slot);
     }
 
     /// The last answer has left: close, or read on for a while (RFC 9112 §9.6).
     fn last_sent(&mut self, slot: Slot) {
-        let conn = self.core.conns.get(slot);
-        if !conn.linger || conn.ended {
+        let Conn { link, protocol, .. } = self.core.conns.get(slot);
+        let Protocol::Linger(linger) = protocol else { return };
+        if !linger.reads_on || link.ended {
             return self.cut(slot, Gone::Peer);
         }
-        conn.close_when_sent = false;
-        if conn.http2().is_some() {
-            conn.progress = self.backend.progress(slot).unwrap_or(0) as u32;
+        linger.is_sending = false;
+        if linger.was_http2 {
+            link.progress = self.backend.progress(slot).unwrap_or(0) as u32;
         }
         self.backend.finish(slot);
         self.steer(slot);
@@ -264,8 +272,8 @@ impl<B: Backend, A: App> Worker<B, A> {
     #[inline]
     pub(crate) fn tell_sent(&mut self, slot: Slot) {
         let conn = self.core.conns.get(slot);
-        if conn.owes_sent && conn.all_is_queued() {
-            conn.owes_sent = false;
+        if conn.link.owes_sent && conn.all_is_queued() {
+            conn.link.owes_sent = false;
             self.app.sent(self.core.address(slot));
         }
     }
@@ -280,16 +288,20 @@ impl<B: Backend, A: App> Worker<B, A> {
 
     /// Tells the application that there is room again, if it was told that there was none.
     fn tell_writable(&mut self, slot: Slot) -> bool {
-        if self.core.conns.get(slot).many.is_some() {
+        if let Protocol::Many(_) = self.core.conns.get(slot).protocol {
             let Self { app, core, .. } = self;
             return many::tell_writable(app, core, slot);
         }
-        let queued = self.core.queued_bytes(slot);
-        let conn = self.core.conns.get(slot);
-        if !conn.exchange.owes_writable || queued > OUTPUT_LOW_WATER_BYTES {
+        let has_room = self.core.queued_bytes(slot) <= OUTPUT_LOW_WATER_BYTES;
+        let owes_writable = match &mut self.core.conns.get(slot).protocol {
+            Protocol::Http1(Http1::Exchange(open)) => &mut open.state.owes_writable,
+            Protocol::Raw(stream) => &mut stream.owes_writable,
+            _ => return false,
+        };
+        if !*owes_writable || !has_room {
             return false;
         }
-        conn.exchange.owes_writable = false;
+        *owes_writable = false;
         self.notify(slot, Notice::Writable);
         true
     }
@@ -298,40 +310,26 @@ impl<B: Backend, A: App> Worker<B, A> {
     #[inline]
     fn steer(&mut self, slot: Slot) {
         let conn = self.core.conns.get(slot);
-        let takes = match conn.phase {
-            // Nothing is read after the last answer of a connection that does not linger.
-            Phase::Linger if conn.close_when_sent && !conn.linger => false,
-            Phase::Handshake => true,
-            Phase::Preface | Phase::Head | Phase::Http2 | Phase::Linger => {
-                conn.stash.len() < STASH_MAX_BYTES / 2
-            }
-            Phase::Body if conn.exchange.stage != Stage::None => {
-                conn.takes_body() || conn.stash.is_empty() && !conn.exchange.waiting
-            }
-            Phase::Body => true,
-            Phase::Raw => conn.exchange.wanted > 0,
-            Phase::Answer => conn.stash.is_empty(),
-            Phase::Http3 | Phase::Closing => false,
-        };
-        let stuck = conn.blocked && !conn.stash.is_empty();
-        let on = takes && !conn.ended && !stuck;
-        if on != conn.receiving {
-            conn.receiving = on;
+        let Link { ended, blocked, .. } = conn.link;
+        let stuck = blocked && !conn.link.stash.is_empty();
+        let on = conn.takes_input() && !ended && !stuck;
+        if on != conn.link.receiving {
+            conn.link.receiving = on;
             self.backend.receive(slot, on);
         }
     }
 
     pub(crate) fn ended(&mut self, slot: Slot) {
-        let conn = self.core.conns.get(slot);
-        conn.ended = true;
-        conn.receiving = false;
-        match conn.phase {
-            Phase::Raw => conn.exchange.owes_end = true,
-            Phase::Body if conn.exchange.stage == Stage::None => conn.end(false),
-            Phase::Linger if conn.close_when_sent => conn.linger = false,
-            Phase::Linger => return self.cut(slot, Gone::Peer),
-            Phase::Handshake | Phase::Preface | Phase::Head | Phase::Http2 => {}
-            Phase::Body | Phase::Answer | Phase::Http3 | Phase::Closing => {}
+        let Conn { link, protocol, .. } = self.core.conns.get(slot);
+        link.ended = true;
+        link.receiving = false;
+        match protocol {
+            Protocol::Raw(stream) => stream.owes_end = true,
+            Protocol::Http1(Http1::Discard { .. }) => self.core.end(slot, false),
+            Protocol::Linger(linger) if linger.is_sending => linger.reads_on = false,
+            Protocol::Linger(_) => return self.cut(slot, Gone::Peer),
+            Protocol::Http1(Http1::Head { .. } | Http1::Exchange(_)) => {}
+            Protocol::Handshake | Protocol::Preface | Protocol::Many(_) | Protocol::Closing => {}
         }
         self.settle(slot);
     }
@@ -339,35 +337,38 @@ impl<B: Backend, A: App> Worker<B, A> {
     /// Ends a connection now, whatever it is doing.
     pub(crate) fn cut(&mut self, slot: Slot, gone: Gone) {
         let conn = self.core.conns.get(slot);
-        if conn.phase == Phase::Closing {
+        if conn.is_closing() {
             return;
         }
-        if conn.phase == Phase::Http3 {
+        if conn.http3().is_some() {
             return self.cut_quic(slot, gone);
         }
-        let raw = conn.phase == Phase::Raw;
         // An orderly end of what is not complete could look like a complete answer, and the kernel
         // would keep what it has of it for a peer that may never read it.
-        let stage = conn.exchange.stage;
-        let unfinished = matches!(stage, Stage::Streaming | Stage::Aborted) || raw;
-        let abruptly = unfinished || gone == Gone::Broken || self.core.queued_bytes(slot) > 0;
-        self.notify_gone(slot, raw, gone);
+        let unfinished = match &conn.protocol {
+            Protocol::Http1(Http1::Exchange(open)) => open.state.stage == Stage::Streaming,
+            Protocol::Raw(_) => true,
+            _ => false,
+        };
+        let is_broken = conn.link.cut.is_some() || gone == Gone::Broken;
+        let abruptly = unfinished || is_broken || self.core.queued_bytes(slot) > 0;
+        self.notify_gone(slot, gone);
         if !abruptly {
             self.say_goodbye(slot);
         }
-        let conn = self.core.conns.get(slot);
-        conn.phase = Phase::Closing;
-        let stash = std::mem::take(&mut conn.stash);
-        stash.give_back(&mut self.core.pool);
-        self.core.wheel.cancel(slot);
+        let Core { conns, pool, encoders, wheel, .. } = &mut self.core;
+        let conn = conns.get(slot);
+        std::mem::replace(&mut conn.protocol, Protocol::Closing).give_back(encoders, pool);
+        std::mem::take(&mut conn.link.stash).give_back(pool);
+        wheel.cancel(slot);
         if self.backend.close(slot, abruptly) {
             self.released(slot);
         }
     }
 
-    fn notify_gone(&mut self, slot: Slot, raw: bool, gone: Gone) {
+    fn notify_gone(&mut self, slot: Slot, gone: Gone) {
         let Self { app, core, .. } = self;
-        notify_gone(app, core, slot, raw, gone);
+        notify_gone(app, core, slot, gone);
     }
 
     /// The kernel holds nothing of the slot any more.
@@ -375,17 +376,14 @@ impl<B: Backend, A: App> Worker<B, A> {
         let address = self.core.address(slot);
         let Core { conns, outputs, pool, mappings, sealing, encoders, .. } = &mut self.core;
         let conn = conns.get(slot);
-        encoders.give_back(&mut conn.exchange.encoder, pool);
+        std::mem::replace(&mut conn.protocol, Protocol::Closing).give_back(encoders, pool);
         let mut unsent_bytes = 0;
-        if let Some(output) = outputs.get(conn.output) {
+        if let Some(output) = outputs.get(conn.link.output) {
             unsent_bytes = output.bytes;
             output.clear(pool, mappings);
-            outputs.free(&mut conn.output);
+            outputs.free(&mut conn.link.output);
         }
-        if let Some(many) = conn.many.take() {
-            pool.release(many.counted_bytes());
-        }
-        if let Some(mut session) = conn.tls.take() {
+        if let Some(mut session) = conn.link.tls.take() {
             let sealed_bytes = session.emptied(sealing);
             unsent_bytes += sealed_bytes as u64;
             pool.release(sealed_bytes);
@@ -399,45 +397,10 @@ impl<B: Backend, A: App> Worker<B, A> {
 
     /// Tells the application of the exchange or the stream that is open on a connection.
     pub(crate) fn notify(&mut self, slot: Slot, notice: Notice) {
-        if self.core.conns.get(slot).phase == Phase::Raw {
-            return self.tell_stream(slot, notice.for_stream());
-        }
         let Self { app, core, .. } = self;
-        app.exchange(notice.for_exchange(), &mut Exchange { core, slot, stream: 0 });
-        http1::after_event(app, core, slot);
-    }
-
-    fn tell_stream(&mut self, slot: Slot, event: RawEvent<'_>) {
-        let Self { app, core, .. } = self;
-        app.raw(event, &mut RawStream { core, slot });
-        http1::after_raw(core, slot);
-    }
-}
-
-/// What an exchange hears as well as a stream, and what does not come from the peer's bytes.
-pub(crate) enum Notice {
-    Writable,
-    Posted(Message),
-    Deadline,
-    Stopping,
-}
-
-impl Notice {
-    pub(crate) fn for_exchange(self) -> Event<'static> {
-        match self {
-            Self::Writable => Event::Writable,
-            Self::Posted(message) => Event::Posted(message),
-            Self::Deadline => Event::Deadline,
-            Self::Stopping => Event::Stopping,
-        }
-    }
-
-    fn for_stream(self) -> RawEvent<'static> {
-        match self {
-            Self::Writable => RawEvent::Writable,
-            Self::Posted(message) => RawEvent::Posted(message),
-            Self::Deadline => RawEvent::Deadline,
-            Self::Stopping => RawEvent::Stopping,
+        match core.conns.get(slot).protocol {
+            Protocol::Raw(_) => raw::tell(app, core, slot, notice.for_stream()),
+            _ => http1::tell(app, core, slot, notice.for_exchange()),
         }
     }
 }

@@ -7,7 +7,6 @@ use rustix::io::Errno;
 use crate::app::App;
 use crate::backend::Backend;
 use crate::backend::Slot;
-use crate::conn::Phase;
 use crate::core::Core;
 use crate::limits::SHORTAGE_RETRY_MS;
 use crate::worker::Worker;
@@ -21,9 +20,9 @@ impl Core {
     /// Has the output of a connection wait for memory.
     #[cold]
     pub(crate) fn await_memory(&mut self, slot: Slot) {
-        let conn = self.conns.get(slot);
-        conn.blocked = true;
-        conn.short = true;
+        let link = &mut self.conns.get(slot).link;
+        link.blocked = true;
+        link.short = true;
         let again_ms = self.now.monotonic_ms + SHORTAGE_RETRY_MS;
         self.shortage_until_ms.get_or_insert(again_ms);
     }
@@ -40,8 +39,8 @@ impl<B: Backend, A: App> Worker<B, A> {
         while let Some(slot) = self.core.conns.next_live(from) {
             from = slot + 1;
             let conn = self.core.conns.get(slot);
-            if std::mem::take(&mut conn.short) && conn.phase != Phase::Closing {
-                conn.blocked = false;
+            if std::mem::take(&mut conn.link.short) && !conn.is_closing() {
+                conn.link.blocked = false;
                 self.settle(slot);
             }
         }

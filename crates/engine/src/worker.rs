@@ -10,21 +10,23 @@ use std::sync::{Arc, Mutex, PoisonError};
 use rustix::io::Errno;
 
 use crate::address::Address;
-use crate::app::{App, Gone, Message};
+use crate::app::App;
 use crate::backend::{Backend, Completion, Slot};
 use crate::backlog::Punctuality;
 use crate::client_limit::ClientLimit;
-use crate::conn::Phase;
+use crate::conn::Protocol;
 use crate::connection_permits::ConnectionPermits;
 use crate::core::Core;
-use crate::drain::Ending;
+use crate::ending::Ending;
+use crate::gone::Gone;
+use crate::inbox::Message;
 use crate::inbox::{Inbox, Messages, Recipient};
 use crate::limits::{ACCEPT_PAUSE_MS, ACCEPTS_PER_PASS, MESSAGES_PER_PASS, TICK_MS};
 use crate::many;
+use crate::notice::Notice;
 use crate::permit_pressure::Shortage;
 use crate::preface;
 use crate::quic::service::DoorPlan;
-use crate::service::Notice;
 use crate::settings::Settings;
 
 /// What the workers of a server know of each other.
@@ -265,7 +267,7 @@ impl<B: Backend, A: App> Worker<B, A> {
                     self.shared.client_limit.leave(self.core.worker, peer);
                     return self.accept_failed(Errno::NOMEM);
                 }
-                let slot = self.core.conns.open(Phase::Handshake, listener as u16, peer);
+                let slot = self.core.conns.open(true, listener as u16, peer);
                 self.opened(slot, socket);
             }
             Completion::AcceptFailed { error } => self.accept_failed(error),
@@ -274,8 +276,8 @@ impl<B: Backend, A: App> Worker<B, A> {
             Completion::Ended { slot } => self.ended(slot),
             Completion::Failed { slot, .. } => self.cut(slot, Gone::Peer),
             Completion::Writable { slot } => {
-                let conn = self.core.conns.get(slot);
-                (conn.blocked, conn.short) = (false, false);
+                let link = &mut self.core.conns.get(slot).link;
+                (link.blocked, link.short) = (false, false);
                 self.settle(slot);
             }
             Completion::Sent { slot, result } => self.sent(slot, result),
@@ -312,7 +314,7 @@ impl<B: Backend, A: App> Worker<B, A> {
         if core.settings.listeners[listener].tls.is_none() {
             preface::begin(app, core, slot, None);
         }
-        if !matches!(core.conns.get(slot).phase, Phase::Handshake | Phase::Preface) {
+        if !matches!(core.conns.get(slot).protocol, Protocol::Handshake | Protocol::Preface) {
             return self.settle(slot);
         }
         self.core.watch(slot);
@@ -381,13 +383,15 @@ impl<B: Backend, A: App> Worker<B, A> {
             return;
         }
         let conn = self.core.conns.get(slot);
-        if conn.many.is_some() && conn.phase != Phase::Closing {
+        if conn.is_closing() {
+            return;
+        }
+        if conn.protocol.many().is_some() {
             let Self { app, core, .. } = self;
             many::notify(app, core, slot, to.exchange, Notice::Posted(message));
             return self.settle(slot);
         }
-        let over = !conn.exchange.open || conn.exchange_number() != to.exchange;
-        if conn.phase == Phase::Closing || over {
+        if !conn.is_open() || conn.exchange_number() != to.exchange {
             return;
         }
         self.notify(slot, Notice::Posted(message));

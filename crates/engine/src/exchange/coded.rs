@@ -7,8 +7,8 @@ use pinion_http::coding::Coding;
 use pinion_http::field::Field;
 
 use super::{Exchange, Room, Slice, Stage};
-use crate::app::Gone;
 use crate::encode::{Operation, Recoded, is_suited};
+use crate::gone::Gone;
 use crate::limits::{ENCODE_PIECE_MAX_BYTES, EXTERNAL_READ_BYTES};
 
 impl Exchange<'_> {
@@ -51,7 +51,7 @@ impl Exchange<'_> {
         status: u16,
         fields: impl Iterator<Item = Field<'f>> + Clone,
         length: Option<u64>,
-    ) -> bool {
+    ) -> Result<(), Gone> {
         if !is_suited(status, fields.clone(), length) {
             return self.begin(status, fields, length);
         }

@@ -1,15 +1,16 @@
 //! Answers of HTTP/1: a head, content behind it, chunks where it has no length. Each function says
-//! false when the budget for buffers is spent.
+//! why not, when something cannot be queued.
 
 use pinion_http::field::Field;
 use pinion_http::h1::encode::{self, BodyLength, ConnectionFields};
 use pinion_http::prepared::{ArchiveRange, Piece, Prepared, PreparedBody};
 use pinion_http::status::never_has_content;
 
-use crate::app::Gone;
 use crate::backend::Slot;
-use crate::core::Core;
+use crate::core::{Core, or_overload};
 use crate::exchange::Slice;
+use crate::gone::Gone;
+use crate::http1::{Http1, OpenExchange};
 use crate::limits::COPY_BODY_MAX_BYTES;
 use crate::mapping::MappingId;
 
@@ -18,14 +19,18 @@ use crate::mapping::MappingId;
 pub(crate) const HEAD_FIXED_BYTES: usize = 512;
 
 /// Queues a whole answer.
+///
+/// # Errors
+/// Why that is not possible.
 #[inline]
 pub(crate) fn prepared(
     core: &mut Core,
     slot: Slot,
     answer: &Prepared<'_>,
     mapping: Option<MappingId>,
-) -> bool {
-    let head_only = core.conns.get(slot).exchange.head_only;
+) -> Result<(), Gone> {
+    let Some(open) = exchange(core, slot) else { return Ok(()) };
+    let head_only = open.state.head_only;
     let connection = connection_fields(core, slot);
     match (answer.body, mapping) {
         (_, _) if head_only => prepared_head(core, slot, answer, connection, None),
@@ -35,8 +40,8 @@ pub(crate) fn prepared(
             prepared_head(core, slot, answer, connection, Some((mapping, *range)))
         }
         _ => {
-            prepared_head(core, slot, answer, connection, None)
-                && queue_body(core, slot, answer.body, mapping)
+            prepared_head(core, slot, answer, connection, None)?;
+            queue_body(core, slot, answer.body, mapping)
         }
     }
 }
@@ -46,57 +51,67 @@ fn queue_body(
     slot: Slot,
     body: PreparedBody<'_>,
     mapping: Option<MappingId>,
-) -> bool {
-    let mut index = core.conns.get(slot).output;
+) -> Result<(), Gone> {
+    let mut index = core.conns.get(slot).link.output;
     let queued = core.queue_body(&mut index, body, mapping);
-    core.conns.get(slot).output = index;
+    core.conns.get(slot).link.output = index;
     queued
 }
 
 /// Queues an interim response.
+///
+/// # Errors
+/// Why that is not possible.
 pub(crate) fn interim<'f>(
     core: &mut Core,
     slot: Slot,
     status: u16,
     fields: impl Iterator<Item = Field<'f>> + Clone,
-) -> bool {
+) -> Result<(), Gone> {
     let room = HEAD_FIXED_BYTES + fields_bytes(fields.clone());
     append(core, slot, room, |out| encode::interim(out, status, fields))
 }
 
 /// Queues the answer that turns the connection into a byte stream.
+///
+/// # Errors
+/// Why that is not possible.
 pub(crate) fn switch<'f>(
     core: &mut Core,
     slot: Slot,
     fields: impl Iterator<Item = Field<'f>> + Clone,
-) -> bool {
+) -> Result<(), Gone> {
     interim(core, slot, 101, fields)
 }
 
 /// Queues the head of an answer whose content follows.
+///
+/// # Errors
+/// Why that is not possible.
 pub(crate) fn head<'f>(
     core: &mut Core,
     slot: Slot,
     status: u16,
     fields: impl Iterator<Item = Field<'f>> + Clone,
     length: Option<u64>,
-) -> bool {
+) -> Result<(), Gone> {
     let bodiless = never_has_content(status);
-    let state = &mut core.conns.get(slot).exchange;
-    state.chunked = length.is_none() && !state.http10 && !bodiless;
-    if length.is_none() && state.http10 {
-        state.keep_alive = false;
-    }
+    let Some(open) = exchange(core, slot) else { return Ok(()) };
+    let http10 = open.state.http10;
+    open.is_chunked = length.is_none() && !http10 && !bodiless;
+    open.keep_alive &= length.is_some() || !http10;
     let body = match length {
         _ if bodiless => BodyLength::None,
         Some(bytes) => BodyLength::Length(bytes),
-        None if state.chunked => BodyLength::Chunked,
+        None if open.is_chunked => BodyLength::Chunked,
         None => BodyLength::UntilClose,
     };
     let connection = connection_fields(core, slot);
     let (output, pool, tail) = core.output_and_tail(slot);
     let room = HEAD_FIXED_BYTES + fields_bytes(fields.clone()) + tail.len();
-    output.append(pool, room, |out| encode::head(out, status, fields, body, connection, tail))
+    or_overload(output.append(pool, room, |out| {
+        encode::head(out, status, fields, body, connection, tail);
+    }))
 }
 
 /// Queues content; at least one byte.
@@ -104,47 +119,61 @@ pub(crate) fn head<'f>(
 /// # Errors
 /// Why that is not possible.
 pub(crate) fn content(core: &mut Core, slot: Slot, slice: Slice<'_>) -> Result<(), Gone> {
-    if !core.conns.get(slot).exchange.chunked {
+    if !exchange(core, slot).is_some_and(|open| open.is_chunked) {
         return core.queue_on(slot, slice);
     }
     let bytes = slice.bytes();
-    if !append(core, slot, 32, |out| encode::chunk_prefix(out, bytes)) {
-        return Err(Gone::Overload);
-    }
+    append(core, slot, 32, |out| encode::chunk_prefix(out, bytes))?;
     core.queue_on(slot, slice)?;
-    let ended = append(core, slot, 2, |out| out.extend_from_slice(encode::CHUNK_END));
-    if ended { Ok(()) } else { Err(Gone::Overload) }
+    append(core, slot, 2, |out| out.extend_from_slice(encode::CHUNK_END))
 }
 
 /// Queues the end of an answer.
+///
+/// # Errors
+/// Why that is not possible.
 pub(crate) fn end<'f>(
     core: &mut Core,
     slot: Slot,
     trailers: impl Iterator<Item = Field<'f>> + Clone,
-) -> bool {
-    let state = core.conns.get(slot).exchange;
-    if !state.chunked || state.head_only {
-        return true;
+) -> Result<(), Gone> {
+    let is_chunked =
+        exchange(core, slot).is_some_and(|open| open.is_chunked && !open.state.head_only);
+    if !is_chunked {
+        return Ok(());
     }
     let room = HEAD_FIXED_BYTES + fields_bytes(trailers.clone());
     append(core, slot, room, |out| encode::last_chunk(out, trailers))
 }
 
 #[inline]
-fn append(core: &mut Core, slot: Slot, room: usize, write: impl FnOnce(&mut Vec<u8>)) -> bool {
+fn append(
+    core: &mut Core,
+    slot: Slot,
+    room: usize,
+    write: impl FnOnce(&mut Vec<u8>),
+) -> Result<(), Gone> {
     let (output, pool) = core.output(slot);
-    output.append(pool, room, write)
+    or_overload(output.append(pool, room, write))
+}
+
+/// The exchange that is open on a connection.
+#[inline]
+fn exchange(core: &mut Core, slot: Slot) -> Option<&mut OpenExchange> {
+    core.conns.get(slot).protocol.http1()?.exchange()
 }
 
 /// What the head says about the connection (RFC 9112 §9.3).
 #[inline]
 fn connection_fields(core: &mut Core, slot: Slot) -> ConnectionFields {
     let conn = core.conns.get(slot);
-    let state = conn.exchange;
-    if !state.keep_alive || conn.must_end_behind_content() {
+    let Some(open) = conn.protocol.http1().and_then(Http1::exchange) else {
+        return ConnectionFields::Close;
+    };
+    if !open.keep_alive || open.must_end_behind_content() {
         return ConnectionFields::Close;
     }
-    if !state.http10 {
+    if !open.state.http10 {
         return ConnectionFields::Stay;
     }
     let settings = &core.settings;
@@ -161,7 +190,7 @@ fn prepared_head(
     answer: &Prepared<'_>,
     connection: ConnectionFields,
     content: Option<(MappingId, ArchiveRange)>,
-) -> bool {
+) -> Result<(), Gone> {
     let Core { conns, outputs, pool, mappings, tails, .. } = core;
     let conn = conns.get(slot);
     let tail = tails.line(conn.listener);
@@ -171,12 +200,12 @@ fn prepared_head(
             mappings.get(mapping).and_then(|held| held.range(range.offset, range.bytes))
         }
     };
-    let Some(content) = content else { return false };
+    let Some(content) = content else { return Err(Gone::Broken) };
     let room = HEAD_FIXED_BYTES + encode::prepared_bytes(answer) + tail.len() + content.len();
-    outputs.of(&mut conn.output).append(pool, room, |out| {
+    or_overload(outputs.of(&mut conn.link.output).append(pool, room, |out| {
         encode::prepared(out, answer, connection, tail);
         out.extend_from_slice(content);
-    })
+    }))
 }
 
 /// Bytes that fields take at most.

@@ -1,21 +1,24 @@
 //! Answers of HTTP/2: a head, content behind it in frames as the windows allow. Each function says
-//! false when the budget for buffers is spent.
+//! why not, when something cannot be queued.
 
 use pinion_http::field::Field;
 use pinion_http::hpack::encode;
 use pinion_http::prepared::{Piece, Prepared, PreparedBody};
 
 use super::Http2;
-use crate::app::Gone;
 use crate::backend::Slot;
 use crate::conn::Conn;
-use crate::core::Core;
+use crate::core::{Core, or_overload};
 use crate::exchange::Slice;
+use crate::gone::Gone;
 use crate::http1::answer::{HEAD_FIXED_BYTES, fields_bytes};
 use crate::limits::{COPY_BODY_MAX_BYTES, FRAMED_MAX_BYTES};
 use crate::mapping::{Mapping, MappingId, Mappings};
 
 /// Queues a whole answer.
+///
+/// # Errors
+/// Why that is not possible.
 #[inline]
 pub(crate) fn prepared(
     core: &mut Core,
@@ -23,15 +26,13 @@ pub(crate) fn prepared(
     id: u32,
     answer: &Prepared<'_>,
     mapping: Option<MappingId>,
-) -> bool {
+) -> Result<(), Gone> {
     let Core { conns, outputs, pool, mappings, tails, .. } = core;
-    let Conn { many: Some(many), output: index, listener, .. } = conns.get(slot) else {
-        return false;
-    };
-    let Some(http2) = many.http2() else { return false };
+    let Conn { link, protocol, listener, .. } = conns.get(slot);
+    let (index, Some(http2)) = (&mut link.output, protocol.http2()) else { return Ok(()) };
     let tail = tails.hpack(*listener);
     let Http2 { session, .. } = http2;
-    let Some(stream) = session.own(id) else { return true };
+    let Some(stream) = session.own(id) else { return Ok(()) };
     let bodiless = stream.state.head_only || matches!(answer.body, PreparedBody::None);
     let content = if bodiless { Some(&b""[..]) } else { short(answer.body, mapping, mappings) };
     let output = outputs.of(index);
@@ -49,9 +50,10 @@ pub(crate) fn prepared(
             out.extend_from_slice(content);
         }
     });
+    or_overload(wrote)?;
     match content {
-        Some(_) => wrote,
-        None => wrote && queue_body(core, slot, id, answer.body, mapping),
+        Some(_) => Ok(()),
+        None => queue_body(core, slot, id, answer.body, mapping),
     }
 }
 
@@ -80,8 +82,8 @@ fn queue_body(
     id: u32,
     body: PreparedBody<'_>,
     mapping: Option<MappingId>,
-) -> bool {
-    on_stream(core, slot, id, |core, index| core.queue_body(index, body, mapping)).unwrap_or(true)
+) -> Result<(), Gone> {
+    on_stream(core, slot, id, |core, index| core.queue_body(index, body, mapping)).unwrap_or(Ok(()))
 }
 
 /// Does something with the queue of a stream; `None` when there is no such stream.
@@ -103,13 +105,16 @@ fn on_stream<R>(
 }
 
 /// Queues an interim response.
+///
+/// # Errors
+/// Why that is not possible.
 pub(crate) fn interim<'f>(
     core: &mut Core,
     slot: Slot,
     id: u32,
     status: u16,
     fields: impl Iterator<Item = Field<'f>> + Clone,
-) -> bool {
+) -> Result<(), Gone> {
     let room = HEAD_FIXED_BYTES + fields_bytes(fields.clone());
     append(core, slot, room, |http2, out| {
         http2.session.head(id, false, out, |block| encode::interim(block, status, fields));
@@ -117,6 +122,9 @@ pub(crate) fn interim<'f>(
 }
 
 /// Queues the head of an answer whose content follows.
+///
+/// # Errors
+/// Why that is not possible.
 pub(crate) fn head<'f>(
     core: &mut Core,
     slot: Slot,
@@ -124,19 +132,17 @@ pub(crate) fn head<'f>(
     status: u16,
     fields: impl Iterator<Item = Field<'f>> + Clone,
     length: Option<u64>,
-) -> bool {
+) -> Result<(), Gone> {
     let Core { conns, outputs, pool, tails, .. } = core;
-    let Conn { many: Some(many), output: index, listener, .. } = conns.get(slot) else {
-        return false;
-    };
-    let Some(http2) = many.http2() else { return false };
+    let Conn { link, protocol, listener, .. } = conns.get(slot);
+    let (index, Some(http2)) = (&mut link.output, protocol.http2()) else { return Ok(()) };
     let tail = tails.hpack(*listener);
     let room = HEAD_FIXED_BYTES + fields_bytes(fields.clone()) + tail.len();
-    outputs.of(index).append(pool, room, |out| {
+    or_overload(outputs.of(index).append(pool, room, |out| {
         http2.session.head(id, false, out, |block| {
             encode::head(block, status, fields, length, tail);
         });
-    })
+    }))
 }
 
 /// Queues content; at least one byte.
@@ -148,31 +154,37 @@ pub(crate) fn content(core: &mut Core, slot: Slot, id: u32, slice: Slice<'_>) ->
 }
 
 /// Marks the end of an answer, behind what is queued.
+///
+/// # Errors
+/// Why that is not possible.
 pub(crate) fn end<'f>(
     core: &mut Core,
     slot: Slot,
     id: u32,
     trailers: impl Iterator<Item = Field<'f>> + Clone,
-) -> bool {
-    let Some(http2) = core.conns.get(slot).http2() else { return false };
-    let Some(stream) = http2.session.own(id) else { return true };
+) -> Result<(), Gone> {
+    let Some(http2) = core.conns.get(slot).http2() else { return Ok(()) };
+    let Some(stream) = http2.session.own(id) else { return Ok(()) };
     if !stream.state.head_only && trailers.clone().next().is_some() {
         let mut block = Vec::new();
         encode::trailers(&mut block, trailers);
         stream.trailers = (!block.is_empty()).then_some(block);
     }
-    true
+    Ok(())
 }
 
 /// Queues frames.
+///
+/// # Errors
+/// Why that is not possible.
 pub(super) fn append(
     core: &mut Core,
     slot: Slot,
     room: usize,
     write: impl FnOnce(&mut Http2, &mut Vec<u8>),
-) -> bool {
+) -> Result<(), Gone> {
     let Core { conns, outputs, pool, .. } = core;
-    let Conn { many: Some(many), output: index, .. } = conns.get(slot) else { return false };
-    let Some(http2) = many.http2() else { return false };
-    outputs.of(index).append(pool, room, |out| write(http2, out))
+    let Conn { link, protocol, .. } = conns.get(slot);
+    let Some(http2) = protocol.http2() else { return Ok(()) };
+    or_overload(outputs.of(&mut link.output).append(pool, room, |out| write(http2, out)))
 }

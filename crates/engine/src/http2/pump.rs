@@ -15,9 +15,9 @@ use pinion_http::h2::frame::FRAME_HEADER_BYTES;
 pub(crate) fn pump(core: &mut Core, slot: Slot) -> bool {
     let mut moved = false;
     loop {
-        let Conn { many: Some(many), output, .. } = core.conns.get(slot) else { return moved };
-        let Some(http2) = many.http2() else { return moved };
-        if core.outputs.bytes(*output) >= FRAMED_MAX_BYTES {
+        let Conn { link, protocol, .. } = core.conns.get(slot);
+        let (output, Some(http2)) = (link.output, protocol.http2()) else { return moved };
+        if core.outputs.bytes(output) >= FRAMED_MAX_BYTES {
             return moved;
         }
         let Some(id) = http2.session.next_ready() else { return moved };
@@ -27,7 +27,7 @@ pub(crate) fn pump(core: &mut Core, slot: Slot) -> bool {
             return true;
         }
         moved = true;
-        core.conns.get(slot).deadline.is_over(Watch::Window);
+        core.conns.get(slot).link.deadline.is_over(Watch::Window);
         finish(core, slot, id);
     }
 }
@@ -35,8 +35,8 @@ pub(crate) fn pump(core: &mut Core, slot: Slot) -> bool {
 /// One frame of a stream's content. False when the budget for buffers is spent.
 fn frame(core: &mut Core, slot: Slot, id: u32) -> bool {
     let Core { conns, outputs, pool, mappings, .. } = core;
-    let Conn { many: Some(many), output: index, .. } = conns.get(slot) else { return true };
-    let Some(http2) = many.http2() else { return true };
+    let Conn { link, protocol, .. } = conns.get(slot);
+    let (index, Some(http2)) = (&mut link.output, protocol.http2()) else { return true };
     let Http2 { session, queued_bytes, .. } = http2;
     let room = session.room(id) as u64;
     let Some(stream) = session.own(id) else { return true };
@@ -62,8 +62,9 @@ fn frame(core: &mut Core, slot: Slot, id: u32) -> bool {
 /// Ends a stream whose answer is complete and all in frames.
 pub(crate) fn finish(core: &mut Core, slot: Slot, id: u32) {
     let Core { conns, outputs, pool, mappings, .. } = core;
-    let Conn { many: Some(many), output: index, .. } = conns.get(slot) else { return };
-    let Some(Http2 { session, queued_bytes, .. }) = many.http2() else { return };
+    let Conn { link, protocol, .. } = conns.get(slot);
+    let (index, Some(http2)) = (&mut link.output, protocol.http2()) else { return };
+    let Http2 { session, queued_bytes, .. } = http2;
     let Some(stream) = session.own(id) else { return };
     let is_over = stream.state.stage == Stage::Done && outputs.bytes(stream.output) == 0;
     if !is_over {

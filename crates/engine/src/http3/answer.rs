@@ -1,25 +1,29 @@
-//! Answers of HTTP/3: frames in the queue of their stream, from there to QUIC.
+//! Answers of HTTP/3: frames in the queue of their stream, from there to QUIC. Each function says
+//! why not, when something cannot be queued.
 
 use pinion_http::field::Field;
 use pinion_http::h3::send;
 use pinion_http::prepared::{Piece, Prepared, PreparedBody};
 use pinion_http::qpack::encode;
 
-use crate::app::Gone;
 use crate::backend::Slot;
-use crate::core::Core;
+use crate::core::{Core, or_overload};
 use crate::exchange::Slice;
+use crate::gone::Gone;
 use crate::http1::answer::{HEAD_FIXED_BYTES, fields_bytes};
 use crate::mapping::MappingId;
 
 /// Queues a whole answer.
+///
+/// # Errors
+/// Why that is not possible.
 pub(crate) fn prepared(
     core: &mut Core,
     slot: Slot,
     number: u32,
     answer: &Prepared<'_>,
     mapping: Option<MappingId>,
-) -> bool {
+) -> Result<(), Gone> {
     let listener = core.conns.get(slot).listener;
     on_stream(core, slot, number, |core, index, head_only| {
         let tail = core.tails.qpack(listener);
@@ -36,19 +40,23 @@ pub(crate) fn prepared(
                 send::data(out, content_bytes);
             }
         });
-        wrote && (content_bytes == 0 || core.queue_body(index, answer.body, mapping))
+        or_overload(wrote)?;
+        if content_bytes == 0 { Ok(()) } else { core.queue_body(index, answer.body, mapping) }
     })
-    .unwrap_or(true)
+    .unwrap_or(Ok(()))
 }
 
 /// Queues an interim response.
+///
+/// # Errors
+/// Why that is not possible.
 pub(crate) fn interim<'f>(
     core: &mut Core,
     slot: Slot,
     number: u32,
     status: u16,
     fields: impl Iterator<Item = Field<'f>> + Clone,
-) -> bool {
+) -> Result<(), Gone> {
     let room = HEAD_FIXED_BYTES + fields_bytes(fields.clone());
     append(core, slot, number, room, |out| {
         send::head(out, |section| encode::interim(section, status, fields));
@@ -56,6 +64,9 @@ pub(crate) fn interim<'f>(
 }
 
 /// Queues the head of an answer whose content follows.
+///
+/// # Errors
+/// Why that is not possible.
 pub(crate) fn head<'f>(
     core: &mut Core,
     slot: Slot,
@@ -63,16 +74,16 @@ pub(crate) fn head<'f>(
     status: u16,
     fields: impl Iterator<Item = Field<'f>> + Clone,
     length: Option<u64>,
-) -> bool {
+) -> Result<(), Gone> {
     let listener = core.conns.get(slot).listener;
     on_stream(core, slot, number, |core, index, _| {
         let tail = core.tails.qpack(listener);
         let room = HEAD_FIXED_BYTES + fields_bytes(fields.clone()) + tail.len();
-        core.outputs.of(index).append(&mut core.pool, room, |out| {
+        or_overload(core.outputs.of(index).append(&mut core.pool, room, |out| {
             send::head(out, |section| encode::head(section, status, fields, length, tail));
-        })
+        }))
     })
-    .unwrap_or(true)
+    .unwrap_or(Ok(()))
 }
 
 /// Queues content; at least one byte.
@@ -90,20 +101,24 @@ pub(crate) fn content(
         let framed = core.outputs.of(index).append_small(&mut core.pool, 16, |out| {
             send::data(out, bytes);
         });
-        if framed { core.queue(index, slice) } else { Err(Gone::Overload) }
+        or_overload(framed)?;
+        core.queue(index, slice)
     })
     .unwrap_or(Ok(()))
 }
 
 /// Queues the fields behind the content, if there are any.
+///
+/// # Errors
+/// Why that is not possible.
 pub(crate) fn end<'f>(
     core: &mut Core,
     slot: Slot,
     number: u32,
     trailers: impl Iterator<Item = Field<'f>> + Clone,
-) -> bool {
+) -> Result<(), Gone> {
     if trailers.clone().next().is_none() {
-        return true;
+        return Ok(());
     }
     let room = HEAD_FIXED_BYTES + fields_bytes(trailers.clone());
     append(core, slot, number, room, |out| {
@@ -117,11 +132,11 @@ fn append(
     number: u32,
     room: usize,
     write: impl FnOnce(&mut Vec<u8>),
-) -> bool {
+) -> Result<(), Gone> {
     on_stream(core, slot, number, |core, index, _| {
-        core.outputs.of(index).append(&mut core.pool, room, write)
+        or_overload(core.outputs.of(index).append(&mut core.pool, room, write))
     })
-    .unwrap_or(true)
+    .unwrap_or(Ok(()))
 }
 
 /// Does something with the queue of a stream; `None` when there is no such stream.
@@ -137,7 +152,7 @@ fn on_stream<R>(
     let result = act(core, &mut index, head_only);
     let bytes = core.outputs.bytes(index);
     let conn = core.conns.get(slot);
-    conn.owes_sent |= bytes > before;
+    conn.link.owes_sent |= bytes > before;
     let http3 = conn.http3()?;
     http3.queued_bytes = http3.queued_bytes + bytes - before;
     http3.streams.get(number)?.own.output = index;

@@ -7,10 +7,11 @@ use pinion_http::h3::frame::ErrorCode;
 use quinn_proto::{Connection, ReadError, StreamId};
 
 use super::{Http3, Open, fail, leave, number};
-use crate::app::{App, Gone};
+use crate::app::App;
 use crate::backend::Slot;
 use crate::core::Core;
 use crate::deadline::Watch;
+use crate::gone::Gone;
 use crate::limits::QUIC_REQUESTS_MAX;
 use crate::many::{self, Stream, request};
 use crate::pool::Pool;
@@ -28,7 +29,7 @@ pub(super) fn opened<A: App>(app: &mut A, core: &mut Core, slot: Slot, id: Strea
             read(app, core, slot, id);
             if open(core, slot, id).is_some_and(|open| open.own.awaits_head()) {
                 // It has less time than content.
-                core.conns.get(slot).deadline.is_over(Watch::Body);
+                core.conns.get(slot).link.deadline.is_over(Watch::Body);
             }
         }
         Err(error) => failed(app, core, slot, id, error),
@@ -187,7 +188,7 @@ fn overloaded<A: App>(app: &mut A, core: &mut Core, slot: Slot, id: StreamId) {
 
 /// Reads the streams whose content is waited for.
 pub(crate) fn read_wanted<A: App>(app: &mut A, core: &mut Core, slot: Slot) {
-    let Some(many) = &mut core.conns.get(slot).many else { return };
+    let Some(many) = core.conns.get(slot).protocol.many() else { return };
     for number in many.all(Stream::waits_for_content) {
         let http3 = core.conns.get(slot).http3();
         if let Some(open) = http3.and_then(|http3| http3.streams.get(number)) {

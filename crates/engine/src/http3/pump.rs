@@ -7,11 +7,12 @@ use pinion_http::h3::frame::ErrorCode;
 use quinn_proto::{Connection, StreamId, WriteError};
 
 use super::{Http3, Open, number, var_int};
-use crate::app::{App, Gone};
+use crate::app::App;
 use crate::backend::Slot;
 use crate::core::Core;
 use crate::deadline::Watch;
 use crate::exchange::Stage;
+use crate::gone::Gone;
 use crate::handover::piece;
 use crate::limits::QUIC_TURN_BYTES;
 use crate::many::{self, Stream};
@@ -59,7 +60,7 @@ pub(crate) fn pump<A: App>(app: &mut A, core: &mut Core, slot: Slot) {
     let conn = core.conns.get(slot);
     let after = conn.http3().map_or(0, |http3| http3.queued_bytes);
     if after < before {
-        conn.deadline.is_over(Watch::Window);
+        conn.link.deadline.is_over(Watch::Window);
     }
 }
 

@@ -128,7 +128,7 @@ impl Pair {
         std::mem::forget(receiver);
         let slot = pair.worker.core.conns.next_live(0).expect("a connection");
         let mut left = TURNS_MAX;
-        while pair.worker.core.conns.get(slot).deadline.watch() != Watch::Window {
+        while pair.worker.core.conns.get(slot).link.deadline.watch() != Watch::Window {
             left = left.checked_sub(1).expect("in time");
             pair.turn();
             pair.worker.pass().expect("a pass");
@@ -140,7 +140,7 @@ impl Pair {
     fn awaits_head(&mut self) -> Slot {
         let slot = self.worker.core.conns.next_live(0).expect("a connection");
         let mut left = TURNS_MAX;
-        while self.worker.core.conns.get(slot).deadline.watch() != Watch::Head {
+        while self.worker.core.conns.get(slot).link.deadline.watch() != Watch::Head {
             left = left.checked_sub(1).expect("in time");
             self.turn();
         }
@@ -172,9 +172,9 @@ impl Pair {
     /// and what the test does next.
     fn begin_watch(&mut self, slot: Slot, watch: Watch, patience_ms: u64) {
         let core = &mut self.worker.core;
-        core.conns.get(slot).deadline.pause();
+        core.conns.get(slot).link.deadline.pause();
         core.watch(slot);
-        let deadline = core.conns.get(slot).deadline;
+        let deadline = core.conns.get(slot).link.deadline;
         assert_eq!(deadline.watch(), watch);
         assert_eq!(deadline.at_ms(), core.now.monotonic_ms + patience_ms);
     }
@@ -194,20 +194,20 @@ impl Pair {
 
     /// Some time passes before the deadline.
     fn time_passes(&mut self, slot: Slot) {
-        self.worker.core.conns.get(slot).deadline.advance(1_000);
+        self.worker.core.conns.get(slot).link.deadline.advance(1_000);
     }
 
     /// When the deadline passes. Only one that has begun anew comes later than before.
     fn deadline_ms(&mut self, slot: Slot) -> u64 {
-        self.worker.core.conns.get(slot).deadline.at_ms()
+        self.worker.core.conns.get(slot).link.deadline.at_ms()
     }
 
     /// The deadline passes. True when the connection is not closed for that.
     fn outlasts_deadline(&mut self, slot: Slot) -> bool {
         let core = &mut self.worker.core;
-        core.now.monotonic_ms = core.conns.get(slot).deadline.at_ms();
+        core.now.monotonic_ms = core.conns.get(slot).link.deadline.at_ms();
         self.worker.deadline(slot);
-        self.worker.core.conns.get(slot).phase == Phase::Http3
+        !self.worker.core.conns.get(slot).is_closing()
     }
 }
 
@@ -324,7 +324,7 @@ fn a_head_that_comes_behind_its_refusal_is_passed_over() {
     pair.turns(sender.write_all(rest)).expect("written");
     (0..20).for_each(|_| pair.turn());
     assert_eq!(pair.worker.app.heads, 0, "it was refused");
-    assert_eq!(pair.worker.core.conns.get(slot).phase, Phase::Http3);
+    assert!(!pair.worker.core.conns.get(slot).is_closing());
 }
 
 /// RFC 9114 §5.2: a request that is rejected is one that came too late.

@@ -10,13 +10,15 @@ use pinion_http::prepared::PreparedBody;
 use pinion_http::refusal::Refusal;
 use pinion_http::request::RequestHead;
 
-use super::{Stream, finish, leave, lose, own, prepared, reset};
-use crate::app::{App, Event, Gone, OwnAnswer};
+use super::{Stream, finish, leave, lose, own, reset};
+use crate::app::{App, Event, OwnAnswer};
 use crate::backend::Slot;
 use crate::core::Core;
-use crate::drain::Ending;
-use crate::exchange::{Exchange, ExchangeState, Stage};
+use crate::ending::Ending;
+use crate::exchange::{Carrier, Exchange, ExchangeState, Stage};
+use crate::gone::Gone;
 use crate::http2;
+use crate::protocol;
 
 /// Opens an exchange for `head`; `end` says that no content follows.
 pub(crate) fn begin<A: App>(
@@ -43,7 +45,7 @@ pub(crate) fn begin<A: App>(
         stream.content_max_bytes = content_max_bytes;
     });
     if opened {
-        app.exchange(Event::Head(head), &mut Exchange { core, slot, stream: id });
+        app.exchange(Event::Head(head), &mut Exchange { core, slot, carrier: Carrier::Stream(id) });
         after_event(app, core, slot, id);
     }
 }
@@ -53,10 +55,10 @@ pub(crate) fn begin<A: App>(
 fn open(core: &mut Core, slot: Slot, id: u32, begin: impl FnOnce(&mut Stream)) -> bool {
     let last_allowed = core.settings.requests_per_connection;
     let conn = core.conns.get(slot);
-    conn.received();
+    conn.link.received();
     conn.begins_one();
     let is_last = last_allowed.is_some_and(|last| conn.begun >= last);
-    let Some(stream) = conn.many.as_mut().and_then(|many| many.own(id)) else {
+    let Some(stream) = conn.protocol.many().and_then(|many| many.own(id)) else {
         return false;
     };
     begin(stream);
@@ -92,7 +94,7 @@ pub(crate) fn refuse<A: App>(
 pub(crate) fn after_event<A: App>(app: &mut A, core: &mut Core, slot: Slot, id: u32) {
     loop {
         let Some(stream) = own(core, slot, id) else { return };
-        let wants_too_much = stream.state.reads && stream.is_too_much();
+        let wants_too_much = stream.state.wanted.is_some() && stream.is_too_much();
         match stream.state.stage {
             Stage::Done => return finish(core, slot, id),
             Stage::Open | Stage::Streaming if wants_too_much => {
@@ -121,7 +123,7 @@ pub(crate) fn content<A: App>(
     bytes: &[u8],
     end: bool,
 ) {
-    core.conns.get(slot).received();
+    core.conns.get(slot).link.received();
     core.content_bytes += bytes.len();
     let now_ms = core.now.monotonic_ms;
     let Some(stream) = own(core, slot, id) else { return consumed(core, slot, bytes.len()) };
@@ -132,16 +134,21 @@ pub(crate) fn content<A: App>(
         // It was answered without its content.
         return consumed(core, slot, bytes.len());
     }
-    if stream.state.reads && stream.is_too_much() {
+    if stream.state.wanted.is_some() && stream.is_too_much() {
         consumed(core, slot, bytes.len());
         return content_refused(app, core, slot, id);
     }
-    let state = &mut stream.state;
-    let is_wanted = stream.unread.is_empty() && state.wanted >= bytes.len() as u64;
-    if is_wanted && !bytes.is_empty() {
-        state.wanted -= bytes.len() as u64;
+    if stream.unread.is_empty()
+        && !bytes.is_empty()
+        && let Some(wanted) = &mut stream.state.wanted
+        && *wanted >= bytes.len() as u64
+    {
+        *wanted -= bytes.len() as u64;
         consumed(core, slot, bytes.len());
-        app.exchange(Event::Body(bytes), &mut Exchange { core, slot, stream: id });
+        app.exchange(
+            Event::Body(bytes),
+            &mut Exchange { core, slot, carrier: Carrier::Stream(id) },
+        );
         return after_event(app, core, slot, id);
     }
     let kept = keep(core, slot, id, bytes);
@@ -157,7 +164,7 @@ pub(crate) fn content<A: App>(
 /// Keeps content that nobody has wanted yet.
 fn keep(core: &mut Core, slot: Slot, id: u32, bytes: &[u8]) -> bool {
     let Core { conns, pool, .. } = core;
-    let stream = conns.get(slot).many.as_mut().and_then(|many| many.own(id));
+    let stream = conns.get(slot).protocol.many().and_then(|many| many.own(id));
     bytes.is_empty() || stream.is_some_and(|stream| stream.unread.keep(pool, bytes))
 }
 
@@ -184,26 +191,27 @@ pub(crate) fn trailers<A: App>(
 /// Hands the next piece of kept content on, or the end of it; false when none is wanted or there.
 fn deliver<A: App>(app: &mut A, core: &mut Core, slot: Slot, id: u32) -> bool {
     let Some(stream) = own(core, slot, id) else { return false };
-    if !stream.state.stage.is_unanswered() || !stream.state.reads || stream.state.told_end {
+    let Some(wanted) = &mut stream.state.wanted else { return false };
+    if !stream.state.stage.is_unanswered() || stream.told_end {
         return false;
     }
     if stream.unread.is_empty() {
         if stream.ended {
-            stream.state.told_end = true;
+            stream.told_end = true;
             deliver_end(app, core, slot, id);
             return true;
         }
         return false;
     }
-    let bytes = (stream.unread.len() as u64).min(stream.state.wanted) as usize;
+    let bytes = (stream.unread.len() as u64).min(*wanted) as usize;
     if bytes == 0 {
         return false;
     }
-    stream.state.wanted -= bytes as u64;
+    *wanted -= bytes as u64;
     let mut unread = std::mem::take(&mut stream.unread);
     consumed(core, slot, bytes);
     let piece = &unread.unused()[..bytes];
-    app.exchange(Event::Body(piece), &mut Exchange { core, slot, stream: id });
+    app.exchange(Event::Body(piece), &mut Exchange { core, slot, carrier: Carrier::Stream(id) });
     unread.advance(bytes, &mut core.pool);
     match own(core, slot, id) {
         Some(stream) => stream.unread = unread,
@@ -225,7 +233,10 @@ fn deliver_end<A: App>(app: &mut A, core: &mut Core, slot: Slot, id: u32) {
     let mut storage = std::mem::take(&mut core.heads);
     // They were read once already, so they can be read.
     let fields = trailers::read(&section, &mut storage).unwrap_or(Fields::EMPTY);
-    app.exchange(Event::BodyEnd(fields), &mut Exchange { core, slot, stream: id });
+    app.exchange(
+        Event::BodyEnd(fields),
+        &mut Exchange { core, slot, carrier: Carrier::Stream(id) },
+    );
     core.heads = storage;
 }
 
@@ -242,7 +253,8 @@ pub(crate) fn want(core: &mut Core, slot: Slot, id: u32) {
     let now_ms = core.now.monotonic_ms;
     let Some(stream) = own(core, slot, id) else { return };
     stream.waits_since_ms = now_ms;
-    let more = stream.state.wanted.saturating_sub(stream.unread.len() as u64);
+    let wanted = stream.state.wanted.unwrap_or(0);
+    let more = wanted.saturating_sub(stream.unread.len() as u64);
     http2::with_control(core, slot, |http2, control| http2.session.want(id, more, control));
 }
 
@@ -252,7 +264,10 @@ fn content_refused<A: App>(app: &mut A, core: &mut Core, slot: Slot, id: u32) {
     let Some(stream) = own(core, slot, id) else { return };
     let stage = stream.state.stage;
     if std::mem::take(&mut stream.state.open) {
-        app.exchange(Event::Gone(Gone::Refused), &mut Exchange { core, slot, stream: id });
+        app.exchange(
+            Event::Gone(Gone::Refused),
+            &mut Exchange { core, slot, carrier: Carrier::Stream(id) },
+        );
     }
     match stage {
         Stage::Open => answer_page(app, core, slot, id, Refusal::ContentTooLarge.status()),
@@ -264,7 +279,7 @@ fn content_refused<A: App>(app: &mut A, core: &mut Core, slot: Slot, id: u32) {
 /// when there were any.
 #[cold]
 pub(crate) fn content_ends<A: App>(app: &mut A, core: &mut Core, slot: Slot) -> bool {
-    let many = core.conns.get(slot).many.as_mut();
+    let many = core.conns.get(slot).protocol.many();
     let waiting = many.map(|many| many.all(Stream::waits_for_content)).unwrap_or_default();
     for &id in &waiting {
         give_up(core, slot, id, Gone::Peer, |core| cut(app, core, slot, id));
@@ -277,14 +292,17 @@ pub(crate) fn content_ends<A: App>(app: &mut A, core: &mut Core, slot: Slot) -> 
 #[cold]
 pub(crate) fn content_stalled<A: App>(app: &mut A, core: &mut Core, slot: Slot) {
     let Core { conns, settings, now, .. } = core;
-    let Some(many) = &mut conns.get(slot).many else { return };
+    let Some(many) = conns.get(slot).protocol.many() else { return };
     let is_late =
         |stream: &Stream| stream.waits_for_content() && stream.is_late(now.monotonic_ms, settings);
     for id in many.all(is_late) {
         let Some(stream) = own(core, slot, id) else { continue };
         let stage = stream.state.stage;
         if std::mem::take(&mut stream.state.open) {
-            app.exchange(Event::Gone(Gone::Stalled), &mut Exchange { core, slot, stream: id });
+            app.exchange(
+                Event::Gone(Gone::Stalled),
+                &mut Exchange { core, slot, carrier: Carrier::Stream(id) },
+            );
         }
         match stage {
             Stage::Open => answer_page(app, core, slot, id, Refusal::Timeout.status()),
@@ -296,18 +314,25 @@ pub(crate) fn content_stalled<A: App>(app: &mut A, core: &mut Core, slot: Slot) 
 /// The exchange cannot go on; `behind` is done then.
 #[cold]
 fn give_up(core: &mut Core, slot: Slot, id: u32, why: Gone, behind: impl FnOnce(&mut Core)) {
-    if let Some(stream) = own(core, slot, id) {
-        stream.state.stage = Stage::Aborted;
-        stream.state.given_up = Some(why);
+    if mark_given_up(core, slot, id, why) {
         behind(core);
     }
+}
+
+/// The exchange cannot go on: its stream is reset behind this event. False when it is no more.
+#[cold]
+pub(crate) fn mark_given_up(core: &mut Core, slot: Slot, id: u32, why: Gone) -> bool {
+    let Some(stream) = own(core, slot, id) else { return false };
+    stream.state.stage = Stage::Aborted;
+    stream.given_up = Some(why);
+    true
 }
 
 /// Ends a stream whose answer cannot be completed.
 #[cold]
 fn cut<A: App>(app: &mut A, core: &mut Core, slot: Slot, id: u32) {
     if let Some(stream) = reset(core, slot, id) {
-        let why = stream.state.given_up.unwrap_or(Gone::Peer);
+        let why = stream.given_up.unwrap_or(Gone::Peer);
         lose(app, core, slot, (id, stream), why);
     }
 }
@@ -323,8 +348,8 @@ pub(crate) fn answer_page<A: App>(app: &mut A, core: &mut Core, slot: Slot, id: 
     let queued_bytes = core.queued_bytes(slot);
     let page = app.error_page(status, text);
     let PreparedBody::Bytes(body) = page.body else { unreachable!("a page is bytes") };
-    if !prepared(core, slot, id, &page, None) {
-        core.overloaded(slot);
+    if let Err(why) = protocol::prepared(core, slot, Carrier::Stream(id), &page, None) {
+        core.give_up(slot, why);
     }
     let body_bytes = if head_only { 0 } else { body.len() as u64 };
     let bytes = core.queued_bytes(slot).saturating_sub(queued_bytes);

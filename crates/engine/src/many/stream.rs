@@ -4,6 +4,7 @@
 use pinion_http::request::Framing;
 
 use crate::exchange::{ExchangeState, Stage};
+use crate::gone::Gone;
 use crate::limits::BODY_STALL_MS;
 use crate::mapping::Mappings;
 use crate::output::{NO_OUTPUT, Outputs};
@@ -14,6 +15,12 @@ use crate::stash::Stash;
 /// See the module's head.
 pub(crate) struct Stream {
     pub(crate) state: ExchangeState,
+    /// Why the engine gave the exchange up, if it did.
+    pub(crate) given_up: Option<Gone>,
+    /// The application was told that the request's content is complete.
+    pub(crate) told_end: bool,
+    /// The deadline that the application has asked for, in milliseconds; 0 is none.
+    pub(crate) asked_ms: u64,
     /// Index of the queue of content that is in no frame yet.
     pub(crate) output: u32,
     /// Fields behind the content of the answer, as they go out, once that has.
@@ -40,6 +47,9 @@ impl Default for Stream {
     fn default() -> Self {
         Self {
             state: ExchangeState::default(),
+            given_up: None,
+            told_end: false,
+            asked_ms: 0,
             output: NO_OUTPUT,
             trailers: None,
             unread: Stash::default(),
@@ -72,10 +82,10 @@ impl Stream {
 
     /// Whether the application waits for content, or for nothing but the end of it.
     pub(crate) fn waits_for_content(&self) -> bool {
-        let ExchangeState { stage, reads, wanted, .. } = self.state;
+        let ExchangeState { stage, wanted, .. } = self.state;
         let is_all_there = self.announced_bytes == Some(self.came_bytes);
-        let is_read = stage.is_unanswered() && reads && self.unread.is_empty();
-        is_read && !self.ended && (wanted > 0 || is_all_there)
+        let is_wanted = wanted.is_some_and(|bytes| bytes > 0 || is_all_there);
+        stage.is_unanswered() && is_wanted && self.unread.is_empty() && !self.ended
     }
 
     /// When what it waits for is late, in milliseconds; none when that is not for the client to
@@ -97,8 +107,8 @@ impl Stream {
     /// Whether what comes of the request can be used now: its head, content that is wanted, or what
     /// nobody wants and is passed over.
     pub(crate) fn takes_input(&self) -> bool {
-        !self.state.stage.is_unanswered()
-            || self.state.reads && (self.state.wanted > 0 || self.is_behind_content())
+        let is_wanted = |bytes| bytes > 0 || self.is_behind_content();
+        !self.state.stage.is_unanswered() || self.state.wanted.is_some_and(is_wanted)
     }
 
     /// Whether all of the content has come that was announced.
@@ -121,6 +131,9 @@ impl Stream {
         debug_assert!(self.output == NO_OUTPUT && self.unread.held_bytes() == 0);
         debug_assert!(self.trailers.is_none() && self.unread_trailers.is_empty());
         self.state = state;
+        self.given_up = None;
+        self.told_end = false;
+        self.asked_ms = 0;
         self.ended = false;
         self.announced_bytes = None;
         self.came_bytes = 0;

@@ -13,13 +13,14 @@ use super::config::QuicConfig;
 use super::door::{Datagram, Door, Received, Sent};
 use super::socket::Inlet;
 use crate::address::Address;
-use crate::app::{App, Gone, Message};
+use crate::app::App;
 use crate::backend::{Backend, Slot};
-use crate::conn::Phase;
+use crate::conn::Protocol;
 use crate::core::Core;
-use crate::drain::Ending;
-use crate::exchange::Stage;
+use crate::ending::Ending;
+use crate::gone::Gone;
 use crate::http3::{self, Http3};
+use crate::inbox::Message;
 use crate::inbox::Poster;
 use crate::limits::{
     DATAGRAM_BATCHES_PER_PASS, INBOX_DATAGRAMS_MAX, QUIC_DATAGRAM_MAX_BYTES, QUIC_STEPS_MAX,
@@ -288,7 +289,7 @@ impl<B: Backend, A: App> Worker<B, A> {
             self.put_unused_permit_back();
             return quic.doors[door].refuse(incoming);
         }
-        let slot = self.core.conns.open(Phase::Http3, listener, Some(peer));
+        let slot = self.core.conns.open(false, listener, Some(peer));
         let Some((handle, connection)) = quic.doors[door].accept(incoming, slot, now) else {
             self.core.conns.release(slot);
             self.shared.client_limit.leave(worker, Some(peer));
@@ -297,7 +298,7 @@ impl<B: Backend, A: App> Worker<B, A> {
         self.shared.permits.fill(worker);
         self.balance();
         let http3 = Http3::new(connection, &self.core);
-        self.core.conns.get(slot).many = Some(Many::Http3(Box::new(http3)));
+        self.core.conns.get(slot).protocol = Protocol::Many(Many::Http3(Box::new(http3)));
         let index = slot as usize;
         if index >= quic.places.len() {
             quic.places.resize(index + 1, None);
@@ -364,11 +365,11 @@ impl<B: Backend, A: App> Worker<B, A> {
     pub(crate) fn drive_quic(&mut self, slot: Slot, now: Instant) {
         let Self { app, core, .. } = self;
         http3::events(app, core, slot);
-        if core.conns.get(slot).phase == Phase::Http3 {
+        if !core.conns.get(slot).is_closing() {
             http3::read_wanted(app, core, slot);
         }
         // What was read may have ended it.
-        if core.conns.get(slot).phase == Phase::Http3 {
+        if !core.conns.get(slot).is_closing() {
             loop {
                 http3::pump(app, core, slot);
                 if !many::tell_writable(app, core, slot) {
@@ -383,7 +384,7 @@ impl<B: Backend, A: App> Worker<B, A> {
         http3::count(&mut self.core, slot);
         if self.transmit(slot, now) {
             self.quic_over(slot);
-        } else if self.core.conns.get(slot).phase == Phase::Http3 {
+        } else if !self.core.conns.get(slot).is_closing() {
             http3::watch_anew(self.core.conns.get(slot));
             self.core.watch(slot);
         }
@@ -393,8 +394,8 @@ impl<B: Backend, A: App> Worker<B, A> {
     fn end_of(&mut self, slot: Slot) -> Option<Gone> {
         let is_finishing = matches!(self.core.ending, Ending::Finishing { .. });
         let conn = self.core.conns.get(slot);
-        if conn.exchange.stage == Stage::Aborted {
-            return Some(conn.exchange.given_up.unwrap_or(Gone::Peer));
+        if conn.link.cut.is_some() {
+            return conn.link.cut;
         }
         // Those that have asked for nothing yet have a moment to do so.
         let may_rest = is_finishing && conn.begun > 0;
@@ -409,7 +410,7 @@ impl<B: Backend, A: App> Worker<B, A> {
         let Quic { doors, places, handshakes, .. } = &mut **quic;
         let conn = conns.get(slot);
         // A client that does not hear of the end finds out by itself; nobody waits for that.
-        let is_last = conn.phase == Phase::Closing && *ending != Ending::No;
+        let is_last = conn.is_closing() && *ending != Ending::No;
         let Some(connection) = conn.http3().map(|http3| &mut http3.quic) else { return true };
         let Some(Some(place)) = places.get_mut(slot as usize) else { return true };
         place.is_dirty = false;

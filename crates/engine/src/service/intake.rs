@@ -4,16 +4,16 @@ use pinion_http::h1::glance::glance;
 
 use crate::app::App;
 use crate::backend::Slot;
-use crate::conn::Phase;
+use crate::conn::Protocol;
 use crate::core::Core;
-use crate::exchange::Stage;
-use crate::http1;
+use crate::http1::{self, Http1};
+use crate::protocol;
 
 /// Uses input as far as that is possible and keeps the rest.
 #[inline]
 pub(crate) fn take_in<A: App>(app: &mut A, core: &mut Core, slot: Slot, input: &[u8]) {
-    if core.conns.get(slot).stash.is_empty() {
-        let used = http1::drive(app, core, slot, input);
+    if core.conns.get(slot).link.stash.is_empty() {
+        let used = protocol::drive(app, core, slot, input);
         keep(app, core, slot, &input[used..]);
     } else if keep(app, core, slot, input) {
         drive_stash(app, core, slot);
@@ -28,7 +28,7 @@ fn keep<A: App>(app: &mut A, core: &mut Core, slot: Slot, input: &[u8]) -> bool 
     }
     let Core { conns, pool, .. } = core;
     let conn = conns.get(slot);
-    if conn.exchange.stage == Stage::Aborted || conn.stash.keep(pool, input) {
+    if conn.link.cut.is_some() || conn.link.stash.keep(pool, input) {
         return true;
     }
     overflow(app, core, slot);
@@ -39,9 +39,9 @@ fn keep<A: App>(app: &mut A, core: &mut Core, slot: Slot, input: &[u8]) -> bool 
 #[cold]
 fn overflow<A: App>(app: &mut A, core: &mut Core, slot: Slot) {
     let conn = core.conns.get(slot);
-    if matches!(conn.phase, Phase::Preface | Phase::Head) {
-        let form = glance(conn.stash.unused());
-        http1::refuse(app, core, slot, 503, form);
+    if let Protocol::Preface | Protocol::Http1(Http1::Head { .. }) = conn.protocol {
+        let form = glance(conn.link.stash.unused());
+        http1::answer_page(app, core, slot, 503, form);
     } else {
         core.overloaded(slot);
     }
@@ -49,9 +49,9 @@ fn overflow<A: App>(app: &mut A, core: &mut Core, slot: Slot) {
 
 /// Goes on with input that was kept; returns how many bytes were used.
 pub(super) fn drive_stash<A: App>(app: &mut A, core: &mut Core, slot: Slot) -> usize {
-    let mut stash = std::mem::take(&mut core.conns.get(slot).stash);
-    let used = http1::drive(app, core, slot, stash.unused());
+    let mut stash = std::mem::take(&mut core.conns.get(slot).link.stash);
+    let used = protocol::drive(app, core, slot, stash.unused());
     stash.advance(used, &mut core.pool);
-    core.conns.get(slot).stash = stash;
+    core.conns.get(slot).link.stash = stash;
     used
 }

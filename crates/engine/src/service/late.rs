@@ -3,16 +3,17 @@
 use pinion_http::h1::glance::{PageForm, glance};
 use pinion_http::refusal::Refusal;
 
-use super::Notice;
-use crate::app::{App, Gone};
+use crate::app::App;
 use crate::backend::{Backend, Slot};
-use crate::conn::Phase;
+use crate::conn::Protocol;
 use crate::deadline::Watch;
 use crate::exchange::Stage;
-use crate::http1;
+use crate::gone::Gone;
+use crate::http1::{self, Http1};
 use crate::http2;
 use crate::http3;
 use crate::many;
+use crate::notice::Notice;
 use crate::worker::Worker;
 
 impl<B: Backend, A: App> Worker<B, A> {
@@ -20,24 +21,24 @@ impl<B: Backend, A: App> Worker<B, A> {
     pub(crate) fn deadline(&mut self, slot: Slot) {
         let now = self.core.now.monotonic_ms;
         let conn = self.core.conns.get(slot);
-        if conn.phase == Phase::Closing {
+        if conn.is_closing() {
             return;
         }
-        if conn.exchange.deadline_ms > 0 && conn.exchange.deadline_ms <= now {
+        if conn.link.asked_ms > 0 && conn.link.asked_ms <= now {
             return self.asked_deadline(slot);
         }
-        if conn.deadline.at_ms() > now {
+        if conn.link.deadline.at_ms() > now {
             // The application had an earlier deadline and has taken it back.
-            if conn.deadline.at_ms() < u64::MAX {
-                self.core.wheel.arm(slot, conn.deadline.at_ms());
+            if conn.link.deadline.at_ms() < u64::MAX {
+                self.core.wheel.arm(slot, conn.link.deadline.at_ms());
             }
             return;
         }
-        let watch = conn.deadline.pause();
+        let watch = conn.link.deadline.pause();
         // Over HTTP/2 a client goes on speaking while it reads. What it says to a connection that
         // is closed would cost it what the kernel still has for it.
-        let speaks = watch == Watch::Linger && conn.http2().is_some();
-        if speaks && self.has_moved_on(slot) {
+        let speaks = matches!(&conn.protocol, Protocol::Linger(linger) if linger.was_http2);
+        if watch == Watch::Linger && speaks && self.has_moved_on(slot) {
             return self.settle(slot);
         }
         let conn = self.core.conns.get(slot);
@@ -59,20 +60,20 @@ impl<B: Backend, A: App> Worker<B, A> {
             Watch::Handshake | Watch::Idle | Watch::Linger => {
                 return self.cut(slot, Gone::Stalled);
             }
-            Watch::Head if conn.stash.is_empty() => return self.cut(slot, Gone::Stalled),
+            Watch::Head if conn.link.stash.is_empty() => return self.cut(slot, Gone::Stalled),
             Watch::Head => {
-                let form = glance(conn.stash.unused());
+                let form = glance(conn.link.stash.unused());
                 self.refuse_late(slot, form);
             }
             Watch::Discard => return self.cut(slot, Gone::Stalled),
             Watch::Body => {
-                let answered = conn.exchange.stage != Stage::Open;
-                let form = conn.exchange.page_form();
-                self.notify_gone(slot, false, Gone::Stalled);
-                if answered {
-                    self.core.conns.get(slot).exchange.stage = Stage::Aborted;
-                } else {
-                    self.refuse_late(slot, form);
+                let open = conn.protocol.http1().and_then(Http1::exchange);
+                let unanswered = open.filter(|open| open.state.stage == Stage::Open);
+                let form = unanswered.map(|open| open.state.page_form());
+                self.notify_gone(slot, Gone::Stalled);
+                match form {
+                    Some(form) => self.refuse_late(slot, form),
+                    None => self.core.give_up(slot, Gone::Peer),
                 }
             }
             Watch::Send => {
@@ -87,9 +88,9 @@ impl<B: Backend, A: App> Worker<B, A> {
     /// The deadline that the application has asked for.
     fn asked_deadline(&mut self, slot: Slot) {
         let conn = self.core.conns.get(slot);
-        conn.exchange.deadline_ms = 0;
-        if conn.deadline.at_ms() < u64::MAX {
-            self.core.wheel.arm(slot, conn.deadline.at_ms());
+        conn.link.asked_ms = 0;
+        if conn.link.deadline.at_ms() < u64::MAX {
+            self.core.wheel.arm(slot, conn.link.deadline.at_ms());
         }
         if !many::deadline(&mut self.app, &mut self.core, slot) {
             self.notify(slot, Notice::Deadline);
@@ -101,11 +102,11 @@ impl<B: Backend, A: App> Worker<B, A> {
     /// kernel took no more.
     fn has_moved_on(&mut self, slot: Slot) -> bool {
         let progress = self.backend.progress(slot).unwrap_or(0) as u32;
-        std::mem::replace(&mut self.core.conns.get(slot).progress, progress) != progress
+        std::mem::replace(&mut self.core.conns.get(slot).link.progress, progress) != progress
     }
 
     fn refuse_late(&mut self, slot: Slot, form: PageForm) {
         let status = Refusal::Timeout.status();
-        http1::refuse(&mut self.app, &mut self.core, slot, status, form);
+        http1::answer_page(&mut self.app, &mut self.core, slot, status, form);
     }
 }

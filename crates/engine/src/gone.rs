@@ -1,0 +1,20 @@
+//! Why what an application has open ends without its doing.
+
+/// Why an exchange or a stream ended early.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Gone {
+    /// The peer closed or reset the connection, or stopped in the middle of a body.
+    Peer,
+    /// The peer sent something that is no HTTP, or more than it may.
+    Refused,
+    /// The peer was too slow.
+    Stalled,
+    /// The server is out of buffers, or out of permits for connections.
+    Overload,
+    /// What went out, or was to, cannot become what was promised: the application wrote more than
+    /// it had announced, or named a part of an archive that is not there, or the archive's file is
+    /// not what it was.
+    Broken,
+    /// The server is stopping and its grace is over.
+    Stopping,
+}
