@@ -1,5 +1,5 @@
 //! The end of a connection behind its last response. What the peer still sends is read and dropped
-//! for a while, because a plain close would reset the connection under the response (RFC 9112 §9.6).
+//! for a while: a plain close would reset the connection under the response (RFC 9112 §9.6).
 
 use crate::backend::Slot;
 use crate::conn::Protocol;

@@ -1,5 +1,5 @@
-//! The transport of a connection: what is between its protocol and the socket. Bytes that wait to be
-//! read and to be sent, encryption, the deadline, and what the kernel is doing.
+//! The transport of a connection: what is between its protocol and the socket. Bytes that wait to
+//! be read and to be sent, encryption, the deadline, and what the kernel is doing.
 
 use crate::backend::{Backend, Slot};
 use crate::deadline::{Deadline, Watch};

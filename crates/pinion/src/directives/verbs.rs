@@ -170,8 +170,9 @@ pub(crate) const ALL: &[VerbRow] = &[
         brief: "Find everything that is wrong with a configuration",
         long: "Checks the keys and values of the file, and that what they name is there: folders \
                and their files can be read and their rules are right, archives are whole, \
-               addresses are addresses. Everything that is wrong is a line with file, line and column on \
-               stdout, and the exit code is 2; rules that do nothing are warned about on stderr. \
+               addresses are addresses. Everything that is wrong is a line with file, line and \
+               column on stdout, and the exit code is 2; rules that do nothing are warned about on \
+               stderr. \
                Of a folder its files and rules are checked. Nothing is started.",
     },
     VerbRow {
