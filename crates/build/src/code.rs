@@ -78,7 +78,7 @@ impl Reader<'_> {
         match self.content(&file) {
             Ok(content) => drop(self.files.insert(path.into(), content)),
             Err(what) => {
-                self.errors.push(CodeError { file, line: None, what, ..CodeError::default() })
+                self.errors.push(CodeError { file, line: None, what, ..CodeError::default() });
             }
         }
     }

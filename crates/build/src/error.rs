@@ -13,7 +13,7 @@ use crate::shape::{Shape, Walls};
 #[derive(Debug, thiserror::Error)]
 pub enum BuildError {
     /// The source is not a folder that can be read.
-    #[error("cannot read the folder {}: {error}", Shown(path))]
+    #[error("{}", source_line(path, error))]
     Source {
         /// The folder.
         path: PathBuf,
@@ -299,7 +299,7 @@ fn source_line(path: &Path, error: &io::Error) -> String {
     match error.kind() {
         io::ErrorKind::NotFound => format!("{shown} does not exist; give a folder"),
         io::ErrorKind::NotADirectory => format!("{shown} is not a folder; give a folder"),
-        _ => format!("{shown}: {error}"),
+        _ => format!("cannot read the folder {shown}: {error}"),
     }
 }
 

@@ -215,6 +215,15 @@ impl Conn {
         }
     }
 
+    /// Whether it [had something open](Self::is_open), of which the application hears no more.
+    pub(crate) fn take_open(&mut self) -> bool {
+        match &mut self.protocol {
+            Protocol::Http1(Http1::Exchange(open)) => std::mem::take(&mut open.state.open),
+            Protocol::Raw(stream) => std::mem::take(&mut stream.is_open),
+            _ => false,
+        }
+    }
+
     /// Whether what comes from the peer can be used or kept now.
     #[inline]
     pub(crate) fn takes_input(&self) -> bool {

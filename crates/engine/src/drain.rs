@@ -167,12 +167,10 @@ impl<B: Backend, A: App> Worker<B, A> {
                 continue;
             }
             let nothing_kept = conn.link.stash.is_empty();
+            let is_idle_quic =
+                conn.http3().is_some_and(|http3| !http3.is_closed() && http3.is_idle());
             match &mut conn.protocol {
-                Protocol::Many(Many::Http3(http3)) => {
-                    if !http3.is_closed() && http3.is_idle() {
-                        self.cut(slot, Gone::Stopping);
-                    }
-                }
+                Protocol::Many(Many::Http3(_)) if is_idle_quic => self.cut(slot, Gone::Stopping),
                 Protocol::Many(Many::Http2(http2)) => {
                     let Http2 { session, .. } = &**http2;
                     if session.is_at_rest() || all && session.open_streams() == 0 {

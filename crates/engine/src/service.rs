@@ -15,7 +15,7 @@ use crate::deadline::Watch;
 use crate::exchange::{Carrier, Exchange, Stage};
 use crate::gone::Gone;
 use crate::handover::{hand_over, why_failed};
-use crate::http1::{self, Http1, OpenExchange};
+use crate::http1::{self, Http1};
 use crate::http2;
 use crate::limits::{OUTPUT_LOW_WATER_BYTES, TURN_BYTES};
 use crate::link::Link;
@@ -40,20 +40,19 @@ pub(crate) enum Flush {
 
 /// Tells the application that what it has open on a connection is over, once.
 pub(crate) fn notify_gone<A: App>(app: &mut A, core: &mut Core, slot: Slot, gone: Gone) {
-    match &mut core.conns.get(slot).protocol {
-        Protocol::Many(_) => many::abandon(app, core, slot, gone),
-        Protocol::Http1(Http1::Exchange(OpenExchange { state, .. })) => {
-            if std::mem::take(&mut state.open) {
-                let mut exchange = Exchange { core, slot, carrier: Carrier::Connection };
-                app.exchange(Event::Gone(gone), &mut exchange);
-            }
-        }
-        Protocol::Raw(stream) => {
-            if std::mem::take(&mut stream.is_open) {
-                app.raw(RawEvent::Gone(gone), &mut RawStream { core, slot });
-            }
-        }
-        _ => {}
+    let conn = core.conns.get(slot);
+    if conn.protocol.many().is_some() {
+        return many::abandon(app, core, slot, gone);
+    }
+    let is_raw = conn.protocol.raw().is_some();
+    if !conn.take_open() {
+        return;
+    }
+    if is_raw {
+        app.raw(RawEvent::Gone(gone), &mut RawStream { core, slot });
+    } else {
+        let mut exchange = Exchange { core, slot, carrier: Carrier::Connection };
+        app.exchange(Event::Gone(gone), &mut exchange);
     }
 }
 

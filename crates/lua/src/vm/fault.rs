@@ -88,7 +88,7 @@ fn frames<'t>(stack: impl Iterator<Item = &'t str>) -> Vec<&'t str> {
 
 fn is_ours(frame: &str) -> bool {
     let is_name = |name: &&str| frame.strip_prefix(*name).is_some_and(|rest| rest.starts_with(':'));
-    OURS.iter().any(|name| is_name(&name))
+    OURS.iter().any(is_name)
 }
 
 /// The file and line of a line of a stack, if it is one of a script.
