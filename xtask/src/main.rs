@@ -30,6 +30,7 @@ cargo xtask test --quick                    the tests of what has changed, in a 
 cargo xtask test --long | --only STEP       more cases and more time; one step alone
 cargo xtask needs                           installs what the tests use
 cargo xtask tidy                            the house rules that no compiler checks
+cargo xtask tidy --report                   how the files of each crate depend on one another
 cargo xtask fuzz [TARGET] [--seconds N]     the fuzz targets, each for a bounded time
 cargo xtask dist [--static]                 a package to install from, in target/packages/
 cargo xtask gen [--check]                   writes or checks all generated files
@@ -49,6 +50,7 @@ fn main() -> ExitCode {
         ["test", rest @ ..] => test::run(rest),
         ["needs"] => needs::run(),
         ["tidy"] => tidy::run(),
+        ["tidy", "--report"] => tidy::report(),
         ["dist", rest @ ..] => dist::run(rest),
         ["fingerprints"] => fingerprints::renew(),
         ["gen", rest @ ..] => generated::run(rest),

@@ -4,6 +4,7 @@
 //! each rule lies its canary, a tiny project that breaks the rule and nothing else; a rule that
 //! does not find it is itself broken, and every run checks that first.
 
+mod cycles;
 mod links;
 mod modules;
 mod names;
@@ -65,6 +66,19 @@ pub(crate) fn run() -> Result<()> {
         bail!("{findings} untidy");
     }
     println!("tidy: {} files, {} rules", project.files.len(), RULES.len());
+    Ok(())
+}
+
+/// Prints the largest circle of files that depend on each other, for each crate.
+pub(crate) fn report() -> Result<()> {
+    let project = Project::read(&workspace::root())?;
+    println!("largest cycle of files that depend on each other:");
+    for circle in cycles::largest(&project) {
+        match circle.modules.len() {
+            0 | 1 => println!("{:>4}  {}", "none", circle.krate),
+            files => println!("{files:>4}  {}: {}", circle.krate, circle.modules.join(", ")),
+        }
+    }
     Ok(())
 }
 
