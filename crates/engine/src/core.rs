@@ -2,6 +2,7 @@
 //! the backend and the application.
 
 use std::sync::Arc;
+use std::time::Instant;
 
 use pinion_http::date;
 use pinion_http::h1::head::HeadStorage;
@@ -119,6 +120,8 @@ impl Tails {
 pub(crate) struct Core {
     pub(crate) worker: u16,
     pub(crate) now: Now,
+    /// The same time for QUIC, which needs more than milliseconds.
+    pub(crate) instant: Instant,
     pub(crate) settings: Arc<Settings>,
     pub(crate) conns: Conns,
     pub(crate) outputs: Outputs,
@@ -158,10 +161,17 @@ pub(crate) struct Core {
 
 impl Core {
     /// `incarnation` tells this worker from those that had its index before and panicked.
-    pub(crate) fn new(worker: u16, incarnation: u32, settings: Arc<Settings>, now: Now) -> Self {
+    pub(crate) fn new(
+        worker: u16,
+        incarnation: u32,
+        settings: Arc<Settings>,
+        now: Now,
+        instant: Instant,
+    ) -> Self {
         Self {
             worker,
             now,
+            instant,
             conns: Conns::new(incarnation),
             outputs: Outputs::default(),
             pool: Pool::new(settings.buffer_bytes),

@@ -13,7 +13,6 @@
 //!    belongs to no exchange.
 
 use std::sync::atomic::Ordering;
-use std::time::Instant;
 
 use crate::app::App;
 use crate::backend::{Backend, Completion, Slot};
@@ -139,7 +138,7 @@ impl<B: Backend, A: App> Worker<B, A> {
         self.core.ending = Ending::Finishing { newcomers_until_ms };
         self.accept(false);
         self.backend.close_listeners();
-        self.each_quic(true, |worker, slot| worker.drive_quic(slot, Instant::now()));
+        self.each_quic(true, |worker, slot| worker.drive_quic(slot));
         self.close_idle(false);
     }
 

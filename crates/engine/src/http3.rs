@@ -373,8 +373,9 @@ fn fail<A: App>(app: &mut A, core: &mut Core, slot: Slot, fatal: Fatal) {
 /// Closes the connection, with what stands in its streams.
 pub(crate) fn close(core: &mut Core, slot: Slot, code: ErrorCode) {
     end(core, slot);
+    let now = core.instant;
     if let Some(http3) = core.conns.get(slot).http3() {
-        http3.quic.close(std::time::Instant::now(), var_int(code), bytes::Bytes::new());
+        http3.quic.close(now, var_int(code), bytes::Bytes::new());
     }
 }
 

@@ -89,7 +89,7 @@ impl<B: Backend, A: App> Worker<B, A> {
             return;
         }
         if conn.http3().is_some() {
-            return self.drive_quic(slot, std::time::Instant::now());
+            return self.drive_quic(slot);
         }
         let mut turn_bytes = 0;
         loop {

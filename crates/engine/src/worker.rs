@@ -117,7 +117,7 @@ impl<B: Backend, A: App> Worker<B, A> {
         let now = backend.now();
         let incarnation = shared.inboxes[usize::from(index)].attach(backend.waker());
         Self {
-            core: Core::new(index, incarnation, settings, now),
+            core: Core::new(index, incarnation, settings, now, backend.instant()),
             backend,
             app,
             shared,
@@ -153,6 +153,9 @@ impl<B: Backend, A: App> Worker<B, A> {
         self.backend.wait(if is_idle { patience_ms } else { Some(0) })?;
         let has_changes = self.shared.inboxes[index].awake();
         self.core.now = self.backend.now();
+        if self.core.quic.is_some() {
+            self.core.instant = self.backend.instant();
+        }
         self.punctuality.check(self.core.now.monotonic_ms);
         self.core.tails.refresh(self.core.now.unix_seconds);
         self.app.pass(self.core.now, &mut self.core.mappings);
@@ -204,7 +207,7 @@ impl<B: Backend, A: App> Worker<B, A> {
         }
         // Whether somebody else has a place to spare is seen by looking.
         let place = is_emptying.then_some(TICK_MS);
-        let quic = self.core.quic.as_ref().and_then(|quic| quic.wait_ms());
+        let quic = self.core.quic.as_ref().and_then(|quic| quic.wait_ms(self.backend.instant()));
         let alarm = self.app.alarm_ms().map(|at_ms| at_ms.saturating_sub(now));
         [deadline, accept, short, place, quic, alarm].into_iter().flatten().min()
     }

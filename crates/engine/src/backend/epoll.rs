@@ -7,7 +7,7 @@
 use std::io::{self, IoSlice};
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::sync::Arc;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use rustix::event::epoll::{self, CreateFlags, Event, EventData, EventFlags};
 use rustix::event::{EventfdFlags, Timespec, eventfd};
@@ -214,6 +214,10 @@ impl Backend for Epoll {
 
     fn now(&self) -> Now {
         Now::read()
+    }
+
+    fn instant(&self) -> Instant {
+        Instant::now()
     }
 
     fn waker(&self) -> Waker {

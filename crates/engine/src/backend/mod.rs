@@ -9,6 +9,7 @@ use std::io::{self, IoSlice};
 use std::net::SocketAddr;
 use std::os::fd::{BorrowedFd, OwnedFd};
 use std::sync::Arc;
+use std::time::Instant;
 
 use rustix::io::Errno;
 use rustix::net::{SocketFlags, acceptfrom_with};
@@ -132,6 +133,9 @@ pub trait Backend: Sized {
 
     /// The clocks, read once per pass.
     fn now(&self) -> Now;
+
+    /// The same time in the form and with the precision that QUIC needs.
+    fn instant(&self) -> Instant;
 
     /// A handle with which any thread ends a [`Self::wait`].
     fn waker(&self) -> Waker;

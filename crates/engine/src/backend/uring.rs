@@ -22,7 +22,7 @@ mod send;
 use std::io::{self, IoSlice};
 use std::os::fd::{AsFd, AsRawFd, BorrowedFd, IntoRawFd, OwnedFd};
 use std::sync::Arc;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use io_uring::types::{CancelBuilder, Fd, SubmitArgs, Timespec};
 use io_uring::{IoUring, cqueue, opcode, squeue};
@@ -225,6 +225,10 @@ impl Backend for Uring {
 
     fn now(&self) -> Now {
         Now::read()
+    }
+
+    fn instant(&self) -> Instant {
+        Instant::now()
     }
 
     fn waker(&self) -> Waker {

@@ -104,12 +104,12 @@ impl Quic {
     }
 
     /// How long until there is something to do, in milliseconds, rounded up.
-    pub(crate) fn wait_ms(&self) -> Option<u64> {
+    pub(crate) fn wait_ms(&self, now: Instant) -> Option<u64> {
         if !self.steps.is_empty() {
             return Some(0);
         }
         let (next, _) = self.timers.first()?;
-        let left = next.saturating_duration_since(Instant::now());
+        let left = next.saturating_duration_since(now);
         Some(left.as_micros().div_ceil(1000) as u64)
     }
 
@@ -164,7 +164,6 @@ impl<B: Backend, A: App> Worker<B, A> {
     /// Datagrams stand in the socket of a door.
     pub(crate) fn datagrams(&mut self, number: u32) {
         let Some(mut quic) = self.core.quic.take() else { return };
-        let now = Instant::now();
         let door = number as usize;
         for _ in 0..DATAGRAM_BATCHES_PER_PASS {
             let mut inlet = std::mem::take(&mut quic.inlet);
@@ -172,7 +171,7 @@ impl<B: Backend, A: App> Worker<B, A> {
             for arrived in inlet.arrived() {
                 for bytes in arrived.bytes.chunks(arrived.stride) {
                     let (from, to, ecn) = (arrived.from, arrived.to, arrived.ecn);
-                    self.enter(&mut quic, door, &Datagram { from, to, ecn, bytes }, now);
+                    self.enter(&mut quic, door, &Datagram { from, to, ecn, bytes });
                 }
             }
             quic.inlet = inlet;
@@ -183,14 +182,14 @@ impl<B: Backend, A: App> Worker<B, A> {
         let watched = self.backend.await_datagrams(quic.doors[door].fd(), number);
         debug_assert!(watched.is_ok(), "it was watched before");
         self.core.quic = Some(quic);
-        self.drive_dirty(now);
+        self.drive_dirty();
     }
 
     /// A datagram, wherever it came in. Those of handshakes wait, but for longer ones than are
     /// usual.
-    fn enter(&mut self, quic: &mut Quic, door: usize, datagram: &Datagram<&[u8]>, now: Instant) {
+    fn enter(&mut self, quic: &mut Quic, door: usize, datagram: &Datagram<&[u8]>) {
         let is_usual = datagram.bytes.len() <= usize::from(QUIC_DATAGRAM_MAX_BYTES);
-        match quic.doors[door].enter(datagram, now) {
+        match quic.doors[door].enter(datagram, self.core.instant) {
             Received::Nothing => {}
             Received::For(slot, event) if is_usual && quic.is_handshaking(slot) => {
                 let generation = self.core.conns.get(slot).generation;
@@ -201,7 +200,7 @@ impl<B: Backend, A: App> Worker<B, A> {
             Received::Newcomer(incoming) => quic.steps.push_back(Step::Begin(door, incoming)),
         }
         if quic.steps.len() > QUIC_STEPS_MAX {
-            self.step(quic, now);
+            self.step(quic);
         }
     }
 
@@ -214,9 +213,9 @@ impl<B: Backend, A: App> Worker<B, A> {
     }
 
     /// Takes the oldest step of a handshake.
-    fn step(&mut self, quic: &mut Quic, now: Instant) {
+    fn step(&mut self, quic: &mut Quic) {
         match quic.steps.pop_front() {
-            Some(Step::Begin(door, incoming)) => self.newcomer(quic, door, incoming, now),
+            Some(Step::Begin(door, incoming)) => self.newcomer(quic, door, incoming),
             Some(Step::GoOn(slot, generation, event)) if self.core.conns.is(slot, generation) => {
                 self.bring(quic, slot, event);
             }
@@ -232,13 +231,12 @@ impl<B: Backend, A: App> Worker<B, A> {
             return;
         }
         let Some(mut quic) = self.core.quic.take() else { return };
-        let now = Instant::now();
-        self.step(&mut quic, now);
+        self.step(&mut quic);
         while self.core.ending != Ending::No && !quic.steps.is_empty() {
-            self.step(&mut quic, now);
+            self.step(&mut quic);
         }
         self.core.quic = Some(quic);
-        self.drive_dirty(now);
+        self.drive_dirty();
     }
 
     /// Hands a datagram to the worker that has its connection. One that finds no room there is
@@ -264,17 +262,16 @@ impl<B: Backend, A: App> Worker<B, A> {
             Err(message) => return Some(message),
         };
         let mut quic = self.core.quic.take()?;
-        let now = Instant::now();
         let Datagram { from, to, ecn, bytes } = &*datagram;
         let datagram = Datagram { from: *from, to: *to, ecn: *ecn, bytes: &bytes[..] };
-        self.enter(&mut quic, door, &datagram, now);
+        self.enter(&mut quic, door, &datagram);
         self.core.quic = Some(quic);
-        self.drive_dirty(now);
+        self.drive_dirty();
         None
     }
 
     /// Somebody wants to connect.
-    fn newcomer(&mut self, quic: &mut Quic, door: usize, incoming: Incoming, now: Instant) {
+    fn newcomer(&mut self, quic: &mut Quic, door: usize, incoming: Incoming) {
         let worker = self.core.worker;
         let unproven = !incoming.remote_address_validated();
         if unproven && quic.handshakes >= self.shared.permits.unproven_max() {
@@ -290,7 +287,8 @@ impl<B: Backend, A: App> Worker<B, A> {
             return quic.doors[door].refuse(incoming);
         }
         let slot = self.core.conns.open(false, listener, Some(peer));
-        let Some((handle, connection)) = quic.doors[door].accept(incoming, slot, now) else {
+        let Some((handle, connection)) = quic.doors[door].accept(incoming, slot, self.core.instant)
+        else {
             self.core.conns.release(slot);
             self.shared.client_limit.leave(worker, Some(peer));
             return self.put_unused_permit_back();
@@ -324,7 +322,7 @@ impl<B: Backend, A: App> Worker<B, A> {
     }
 
     /// Drives the connections that something has happened to.
-    fn drive_dirty(&mut self, now: Instant) {
+    fn drive_dirty(&mut self) {
         if let Some(quic) = &mut self.core.quic {
             quic.order_dirty();
         }
@@ -332,7 +330,7 @@ impl<B: Backend, A: App> Worker<B, A> {
             && let Some(slot) = quic.dirty.pop()
         {
             if quic.places[slot as usize].is_some_and(|place| place.is_dirty) {
-                self.drive_quic(slot, now);
+                self.drive_quic(slot);
             }
         }
     }
@@ -340,7 +338,7 @@ impl<B: Backend, A: App> Worker<B, A> {
     /// Looks at connections whose time has come.
     pub(crate) fn quic_timers(&mut self) {
         let Some(quic) = &mut self.core.quic else { return };
-        let now = Instant::now();
+        let now = self.core.instant;
         // All of them before any is driven: whose turn is over comes again in the next pass.
         let due = quic.timers.iter().take_while(|(next, _)| *next <= now);
         quic.due.extend(due.map(|(_, slot)| *slot));
@@ -356,13 +354,13 @@ impl<B: Backend, A: App> Worker<B, A> {
             if let Some(http3) = self.core.conns.get(slot).http3() {
                 http3.quic.handle_timeout(now);
             }
-            self.drive_quic(slot, now);
+            self.drive_quic(slot);
         }
     }
 
     /// Moves a connection on: its events to the application, what that has written to QUIC, and
     /// datagrams to the kernel.
-    pub(crate) fn drive_quic(&mut self, slot: Slot, now: Instant) {
+    pub(crate) fn drive_quic(&mut self, slot: Slot) {
         let Self { app, core, .. } = self;
         http3::events(app, core, slot);
         if !core.conns.get(slot).is_closing() {
@@ -382,7 +380,7 @@ impl<B: Backend, A: App> Worker<B, A> {
             }
         }
         http3::count(&mut self.core, slot);
-        if self.transmit(slot, now) {
+        if self.transmit(slot) {
             self.quic_over(slot);
         } else if !self.core.conns.get(slot).is_closing() {
             http3::watch_anew(self.core.conns.get(slot));
@@ -405,7 +403,8 @@ impl<B: Backend, A: App> Worker<B, A> {
     }
 
     /// Sends what a connection has to send. True when nothing more is said about it.
-    fn transmit(&mut self, slot: Slot, now: Instant) -> bool {
+    fn transmit(&mut self, slot: Slot) -> bool {
+        let now = self.core.instant;
         let Core { conns, quic: Some(quic), ending, .. } = &mut self.core else { return true };
         let Quic { doors, places, handshakes, .. } = &mut **quic;
         let conn = conns.get(slot);
@@ -467,6 +466,6 @@ impl<B: Backend, A: App> Worker<B, A> {
         let Self { app, core, .. } = self;
         many::abandon(app, core, slot, gone);
         http3::close(core, slot, code);
-        self.drive_quic(slot, Instant::now());
+        self.drive_quic(slot);
     }
 }

@@ -12,6 +12,7 @@ use std::io::{self, IoSlice};
 use std::os::fd::BorrowedFd;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::Instant;
 
 use rustix::io::Errno;
 
@@ -290,6 +291,10 @@ impl<const READINESS: bool> Backend for Sim<READINESS> {
 
     fn now(&self) -> Now {
         self.network.now()
+    }
+
+    fn instant(&self) -> Instant {
+        self.network.instant()
     }
 
     fn waker(&self) -> Waker {

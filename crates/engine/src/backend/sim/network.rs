@@ -8,6 +8,7 @@ use std::cell::RefCell;
 use std::collections::VecDeque;
 use std::fmt;
 use std::rc::Rc;
+use std::time::{Duration, Instant};
 
 use rustix::io::Errno;
 
@@ -125,6 +126,8 @@ pub(super) struct State {
     pub(super) random: Random,
     pub(super) dice: Dice,
     pub(super) now: Now,
+    /// What stands for [`START`] where a time of the system is needed: only differences count.
+    begun: Instant,
     wall: Wall,
     pub(super) connections: Vec<Connection>,
     /// Clients that wait to be accepted, by listener.
@@ -277,6 +280,7 @@ impl Network {
             random: Random::new(seed),
             dice: Dice { faults, operations: 0 },
             now: START,
+            begun: Instant::now(),
             wall: Wall::new(START.monotonic_ms, START.unix_seconds),
             connections: Vec::new(),
             waiting: (0..listeners).map(|_| VecDeque::new()).collect(),
@@ -292,6 +296,12 @@ impl Network {
     /// The clocks.
     pub fn now(&self) -> Now {
         self.0.borrow().now
+    }
+
+    /// The monotonic clock, as a time of the system.
+    pub(super) fn instant(&self) -> Instant {
+        let state = self.0.borrow();
+        state.begun + Duration::from_millis(state.now.monotonic_ms - START.monotonic_ms)
     }
 
     /// Whether the wall clock showed a second, since 1970, at some moment from `from_ms` to now.
