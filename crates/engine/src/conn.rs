@@ -4,6 +4,7 @@
 use std::net::SocketAddr;
 
 use crate::backend::Slot;
+use crate::byte_stream::ByteStream;
 use crate::deadline::Watch;
 use crate::encode::Encoders;
 use crate::http1::Http1;
@@ -15,7 +16,6 @@ use crate::link::Link;
 use crate::many::Many;
 use crate::output::NO_OUTPUT;
 use crate::pool::Pool;
-use crate::raw::ByteStream;
 use crate::settings::Settings;
 use crate::tables::has_places;
 

@@ -17,14 +17,16 @@ use crate::clock::Now;
 use crate::conn::{Conns, Protocol};
 use crate::encode::Encoders;
 use crate::ending::Ending;
-use crate::exchange::{ExchangeState, Slice, Stage};
+use crate::exchange::slice::Slice;
+use crate::exchange::state::{ExchangeState, Stage};
 use crate::gone::Gone;
 use crate::http1::Http1;
-use crate::limits::COPY_BODY_MAX_BYTES;
+use crate::limits::{COPY_BODY_MAX_BYTES, LINGER_MAX_BYTES};
+use crate::linger::Linger;
 use crate::mapping::{MappingId, Mappings};
 use crate::output::{Output, Outputs};
 use crate::pool::Pool;
-use crate::quic::service::Quic;
+use crate::quic::table::Quic;
 use crate::settings::{ListenerSettings, Settings};
 use crate::wheel::Wheel;
 
@@ -268,6 +270,35 @@ impl Core {
     #[cold]
     pub(crate) fn overloaded(&mut self, slot: Slot) {
         self.give_up(slot, Gone::Overload);
+    }
+
+    /// Nothing more comes behind what is queued; gives back what the protocol held. `reads_on`: the
+    /// peer may still be sending.
+    pub(crate) fn end(&mut self, slot: Slot, reads_on: bool) {
+        let Self { conns, pool, encoders, .. } = self;
+        let conn = conns.get(slot);
+        let linger = Linger {
+            is_sending: true,
+            reads_on: reads_on && !conn.link.ended,
+            was_http2: conn.protocol.http2().is_some(),
+            dropped: 0,
+        };
+        conn.link.asked_ms = 0;
+        let before = std::mem::replace(&mut conn.protocol, Protocol::Linger(linger));
+        before.give_back(encoders, pool);
+    }
+
+    /// Counts what a lingering peer still sends; too much ends the patience. Who asked to close and
+    /// sends more nevertheless may not be done with that.
+    pub(crate) fn drop_input(&mut self, slot: Slot, bytes: usize) {
+        self.content_bytes += bytes;
+        let conn = self.conns.get(slot);
+        let Protocol::Linger(linger) = &mut conn.protocol else { return };
+        linger.reads_on |= bytes > 0 && linger.is_sending && !conn.link.ended;
+        linger.dropped = linger.dropped.saturating_add(bytes as u32);
+        if u64::from(linger.dropped) > LINGER_MAX_BYTES {
+            conn.link.cut.get_or_insert(Gone::Peer);
+        }
     }
 
     /// The connection is to be cut; the application hears why, if it is owed that.

@@ -23,8 +23,9 @@ use crate::gone::Gone;
 use crate::http1::Http1;
 use crate::http2::{self, Http2};
 use crate::limits::{DRAIN_NEWCOMER_MS, DRAIN_PLACES_MS};
-use crate::many::{self, Many};
+use crate::many::{Many, streams};
 use crate::notice::Notice;
+use crate::service::requests;
 use crate::worker::Worker;
 
 impl<B: Backend, A: App> Worker<B, A> {
@@ -45,7 +46,7 @@ impl<B: Backend, A: App> Worker<B, A> {
             // Who is still shaking hands is told behind that, and has come in time.
             let is_new = conn.http3().is_some_and(|http3| http3.quic.is_handshaking());
             if !is_new && !conn.is_closing() && conn.protocol.many().is_some() {
-                many::leave(&mut self.core, slot);
+                streams::leave(&mut self.core, slot);
                 self.settle(slot);
             }
         }
@@ -64,7 +65,7 @@ impl<B: Backend, A: App> Worker<B, A> {
                 continue;
             }
             if conn.protocol.many().is_some() {
-                many::tell_stopping(&mut self.app, &mut self.core, slot);
+                requests::tell_stopping(&mut self.app, &mut self.core, slot);
             } else if conn.is_open() {
                 self.notify(slot, Notice::Stopping);
             } else {
@@ -108,7 +109,7 @@ impl<B: Backend, A: App> Worker<B, A> {
                     // What is on its way is not taken any more. Over HTTP/2 the client's answer to
                     // a ping says when that is fair; here it has had its moment.
                     self.each_quic(false, |worker, slot| {
-                        many::leave(&mut worker.core, slot);
+                        streams::leave(&mut worker.core, slot);
                         worker.settle(slot);
                     });
                     self.close_idle(true);
@@ -173,7 +174,7 @@ impl<B: Backend, A: App> Worker<B, A> {
                 Protocol::Many(Many::Http2(http2)) => {
                     let Http2 { session, .. } = &**http2;
                     if session.is_at_rest() || all && session.open_streams() == 0 {
-                        http2::finish(&mut self.core, slot);
+                        http2::control::finish(&mut self.core, slot);
                         self.core.end(slot, true);
                         self.settle(slot);
                     }

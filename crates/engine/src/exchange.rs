@@ -3,8 +3,8 @@
 //! `http2` and `http3` carry them out.
 
 mod coded;
-mod slice;
-mod state;
+pub(crate) mod slice;
+pub(crate) mod state;
 
 use std::net::SocketAddr;
 
@@ -22,7 +22,7 @@ use crate::ending::Ending;
 use crate::gone::Gone;
 use crate::http1::{self, Http1, OpenExchange};
 use crate::limits::OUTPUT_HIGH_WATER_BYTES;
-use crate::many;
+use crate::many::streams;
 use crate::mapping::{MappingId, Mappings};
 use crate::protocol;
 
@@ -263,7 +263,7 @@ impl Exchange<'_> {
             self.interim(100, std::iter::empty());
         }
         if fits && let Carrier::Stream(id) = self.carrier {
-            many::request::want(self.core, self.slot, id);
+            streams::want(self.core, self.slot, id);
         }
     }
 
@@ -274,7 +274,7 @@ impl Exchange<'_> {
         self.state().waiting = true;
         match self.carrier {
             Carrier::Connection => self.core.conns.get(self.slot).link.asked_ms = at_ms,
-            Carrier::Stream(id) => many::set_deadline(self.core, self.slot, id, at_ms),
+            Carrier::Stream(id) => streams::set_deadline(self.core, self.slot, id, at_ms),
         }
     }
 
@@ -291,7 +291,7 @@ impl Exchange<'_> {
             }
             _ => return self.abort(),
         }
-        let queued = http1::answer::switch(self.core, self.slot, fields);
+        let queued = http1::response::switch(self.core, self.slot, fields);
         self.give_up_unless(queued);
     }
 
@@ -313,7 +313,7 @@ impl Exchange<'_> {
         match self.carrier {
             Carrier::Connection => self.core.give_up(self.slot, why),
             Carrier::Stream(id) => {
-                let _over_already = many::request::mark_given_up(self.core, self.slot, id, why);
+                let _over_already = streams::mark_given_up(self.core, self.slot, id, why);
             }
         }
     }
@@ -328,7 +328,7 @@ impl Exchange<'_> {
     fn room(&mut self) -> Room {
         let is_free = match self.carrier {
             Carrier::Connection => self.queued_bytes() < OUTPUT_HIGH_WATER_BYTES,
-            Carrier::Stream(id) => many::has_room(self.core, self.slot, id),
+            Carrier::Stream(id) => streams::has_room(self.core, self.slot, id),
         };
         if is_free {
             return Room::Free;

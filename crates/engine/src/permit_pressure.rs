@@ -194,7 +194,7 @@ impl<B: Backend, A: App> Worker<B, A> {
     /// §6.8), as far as the kernel takes that at once.
     fn close_holding(&mut self, slot: Slot, used: Use) {
         if self.core.conns.get(slot).http2().is_some() {
-            http2::finish(&mut self.core, slot);
+            http2::control::finish(&mut self.core, slot);
             self.settle(slot);
         }
         let gone = if used == Use::Stalled { Gone::Overload } else { Gone::Stalled };

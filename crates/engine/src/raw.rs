@@ -4,62 +4,14 @@
 use std::net::SocketAddr;
 
 use crate::address::Address;
-use crate::app::{App, RawEvent};
 use crate::backend::Slot;
+use crate::byte_stream::ByteStream;
 use crate::clock::Now;
 use crate::core::Core;
 use crate::ending::Ending;
 use crate::exchange::{Room, Slice};
 use crate::gone::Gone;
 use crate::limits::OUTPUT_HIGH_WATER_BYTES;
-
-/// How far a byte stream has come.
-pub(crate) struct ByteStream {
-    /// The application has heard of it and not ended it: it is owed `Gone` if nothing else ends it.
-    pub(crate) is_open: bool,
-    /// The application has closed it: it ends behind what is queued.
-    is_closed: bool,
-    /// The queue went over its high water; `Writable` is owed.
-    pub(crate) owes_writable: bool,
-    /// The peer has ended; `End` is owed behind the bytes that came before.
-    pub(crate) owes_end: bool,
-    /// Bytes that the application will take.
-    pub(crate) wanted: u64,
-}
-
-impl ByteStream {
-    /// A fresh one, whose peer may have `ended` already.
-    pub(crate) fn new(ended: bool) -> Self {
-        Self { is_open: true, is_closed: false, owes_writable: false, owes_end: ended, wanted: 0 }
-    }
-}
-
-/// Tells the application of a stream that has begun.
-pub(crate) fn open<A: App>(app: &mut A, core: &mut Core, slot: Slot) {
-    tell(app, core, slot, RawEvent::Open);
-}
-
-/// Tells the application of a stream, and moves the connection on.
-pub(crate) fn tell<A: App>(app: &mut A, core: &mut Core, slot: Slot, event: RawEvent<'_>) {
-    app.raw(event, &mut RawStream { core, slot });
-    let stream = core.conns.get(slot).protocol.raw();
-    if stream.is_some_and(|stream| stream.is_closed) {
-        core.end(slot, true);
-    }
-}
-
-/// Hands bytes to the application, as far as it wants them; returns how many that were.
-pub(crate) fn input<A: App>(app: &mut A, core: &mut Core, slot: Slot, input: &[u8]) -> usize {
-    let Some(ByteStream { wanted, .. }) = core.conns.get(slot).protocol.raw() else { return 0 };
-    let now = usize::try_from(*wanted).unwrap_or(usize::MAX).min(input.len());
-    if now == 0 {
-        return 0;
-    }
-    *wanted -= now as u64;
-    core.content_bytes += now;
-    tell(app, core, slot, RawEvent::Bytes(&input[..now]));
-    now
-}
 
 /// One byte stream, lent to the application for one event.
 pub struct RawStream<'w> {

@@ -14,13 +14,10 @@ use crate::conn::Protocol;
 use crate::core::Core;
 use crate::gone::Gone;
 use crate::handover::{piece, why_failed};
-use crate::http1;
 use crate::limits::{RECORD_BYTES, SEAL_MAX_BYTES, TURN_BYTES};
-use crate::linger;
 use crate::mapping::Mappings;
 use crate::output::{Next, Output};
-use crate::preface;
-use crate::service::{self, Flush};
+use crate::service::{self, Flush, http1, preface};
 use crate::shortage::is_shortage;
 use crate::tls::{Brought, TlsSession};
 use crate::worker::Worker;
@@ -40,7 +37,7 @@ pub(crate) fn received<A: App>(app: &mut A, core: &mut Core, slot: Slot, input: 
     core.opening = buffer;
     match taken {
         Ok(0) => {}
-        Ok(unread_bytes) => linger::drop_input(core, slot, unread_bytes),
+        Ok(unread_bytes) => core.drop_input(slot, unread_bytes),
         Err(_) => end_with_alert(app, core, slot),
     }
     let is_ended = session.is_ended();

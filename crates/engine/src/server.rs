@@ -15,7 +15,7 @@ use crate::backend::uring::Uring;
 use crate::inbox::Poster;
 use crate::limits::{ACCEPT_PAUSE_MS, WORKER_STACK_BYTES};
 use crate::listener::{Listener, QuicListener};
-use crate::quic::service::DoorPlan;
+use crate::quic::table::DoorPlan;
 use crate::restart_pause::RestartPause;
 use crate::settings::Settings;
 use crate::worker::{Shared, Worker};

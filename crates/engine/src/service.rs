@@ -1,8 +1,14 @@
 //! What a worker does with one connection: input to the protocol, output to the kernel, and what
 //! the application hears of it.
 
+pub(crate) mod http1;
+pub(crate) mod http2;
+pub(crate) mod http3;
 mod intake;
 mod late;
+pub(crate) mod preface;
+pub(crate) mod raw;
+pub(crate) mod requests;
 
 use rustix::io::Errno;
 
@@ -15,14 +21,13 @@ use crate::deadline::Watch;
 use crate::exchange::{Carrier, Exchange, Stage};
 use crate::gone::Gone;
 use crate::handover::{hand_over, why_failed};
-use crate::http1::{self, Http1};
-use crate::http2;
+use crate::http1::Http1;
+use crate::http2 as frames;
 use crate::limits::{OUTPUT_LOW_WATER_BYTES, TURN_BYTES};
 use crate::link::Link;
-use crate::many;
 use crate::notice::Notice;
 use crate::output::Next;
-use crate::raw::{self, RawStream};
+use crate::raw::RawStream;
 use crate::sealed;
 use crate::shortage::is_shortage;
 use crate::worker::Worker;
@@ -42,7 +47,7 @@ pub(crate) enum Flush {
 pub(crate) fn notify_gone<A: App>(app: &mut A, core: &mut Core, slot: Slot, gone: Gone) {
     let conn = core.conns.get(slot);
     if conn.protocol.many().is_some() {
-        return many::abandon(app, core, slot, gone);
+        return requests::abandon(app, core, slot, gone);
     }
     let is_raw = conn.protocol.raw().is_some();
     if !conn.take_open() {
@@ -144,7 +149,7 @@ impl<B: Backend, A: App> Worker<B, A> {
             }
             Protocol::Many(_) => {
                 let ends =
-                    framed == 0 && many::request::content_ends(&mut self.app, &mut self.core, slot);
+                    framed == 0 && requests::content_ends(&mut self.app, &mut self.core, slot);
                 if !ends {
                     return false;
                 }
@@ -282,14 +287,15 @@ impl<B: Backend, A: App> Worker<B, A> {
     fn pump(&mut self, slot: Slot) -> bool {
         let is_shared = self.core.conns.get(slot).http2().is_some();
         is_shared
-            && (http2::pump::pump(&mut self.core, slot) || http2::is_over(&mut self.core, slot))
+            && (frames::pump::pump(&mut self.core, slot)
+                || frames::control::is_over(&mut self.core, slot))
     }
 
     /// Tells the application that there is room again, if it was told that there was none.
     fn tell_writable(&mut self, slot: Slot) -> bool {
         if let Protocol::Many(_) = self.core.conns.get(slot).protocol {
             let Self { app, core, .. } = self;
-            return many::tell_writable(app, core, slot);
+            return requests::tell_writable(app, core, slot);
         }
         let has_room = self.core.queued_bytes(slot) <= OUTPUT_LOW_WATER_BYTES;
         let owes_writable = match &mut self.core.conns.get(slot).protocol {

@@ -22,11 +22,10 @@ use crate::gone::Gone;
 use crate::inbox::Message;
 use crate::inbox::{Inbox, Messages, Recipient};
 use crate::limits::{ACCEPT_PAUSE_MS, ACCEPTS_PER_PASS, MESSAGES_PER_PASS, TICK_MS};
-use crate::many;
 use crate::notice::Notice;
 use crate::permit_pressure::Shortage;
-use crate::preface;
-use crate::quic::service::DoorPlan;
+use crate::quic::table::DoorPlan;
+use crate::service::{preface, requests};
 use crate::settings::Settings;
 
 /// What the workers of a server know of each other.
@@ -391,7 +390,7 @@ impl<B: Backend, A: App> Worker<B, A> {
         }
         if conn.protocol.many().is_some() {
             let Self { app, core, .. } = self;
-            many::notify(app, core, slot, to.exchange, Notice::Posted(message));
+            requests::notify(app, core, slot, to.exchange, Notice::Posted(message));
             return self.settle(slot);
         }
         if !conn.is_open() || conn.exchange_number() != to.exchange {

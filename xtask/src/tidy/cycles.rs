@@ -150,6 +150,9 @@ mod tests {
             ("crates/x/src/d.rs", "#[cfg(test)]\nmod tests {\n    use crate::a::Top;\n}\n"),
         ]);
         let [circle] = &largest(&project)[..] else { panic!("one crate") };
-        assert_eq!((circle.krate.as_str(), circle.modules.join(" ")), ("x", "a a::under b c".into()));
+        assert_eq!(
+            (circle.krate.as_str(), circle.modules.join(" ")),
+            ("x", "a a::under b c".into())
+        );
     }
 }

@@ -2,13 +2,13 @@
 //! turn, as far as the windows and the connection's queue have room (RFC 9113 §6.9, RFC 9218 §10).
 
 use super::Http2;
+use super::control::consumed;
 use crate::backend::Slot;
 use crate::conn::Conn;
 use crate::core::Core;
 use crate::deadline::Watch;
-use crate::exchange::Stage;
+use crate::exchange::state::Stage;
 use crate::limits::FRAMED_MAX_BYTES;
-use crate::many::request;
 use pinion_http::h2::frame::FRAME_HEADER_BYTES;
 
 /// Makes frames of what waits. True when there were any.
@@ -86,7 +86,7 @@ pub(crate) fn finish(core: &mut Core, slot: Slot, id: u32) {
         unread_bytes = stream.unread.len();
         *queued_bytes -= stream.give_back(outputs, pool, mappings);
     }
-    request::consumed(core, slot, unread_bytes);
+    consumed(core, slot, unread_bytes);
     if !wrote {
         core.overloaded(slot);
     }

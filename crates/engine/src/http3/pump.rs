@@ -7,15 +7,15 @@ use pinion_http::h3::frame::ErrorCode;
 use quinn_proto::{Connection, StreamId, WriteError};
 
 use super::{Http3, Open, number, var_int};
-use crate::app::App;
 use crate::backend::Slot;
 use crate::core::Core;
 use crate::deadline::Watch;
-use crate::exchange::Stage;
+use crate::exchange::state::Stage;
 use crate::gone::Gone;
 use crate::handover::piece;
 use crate::limits::QUIC_TURN_BYTES;
-use crate::many::{self, Stream};
+use crate::many::Stream;
+use crate::many::streams;
 use crate::mapping::Mappings;
 use crate::output::{Next, Output, Outputs};
 use crate::pool::Pool;
@@ -33,8 +33,12 @@ enum Outcome {
     Lost(Gone),
 }
 
-/// Hands what waits on streams to QUIC.
-pub(crate) fn pump<A: App>(app: &mut A, core: &mut Core, slot: Slot) {
+/// A stream whose answer cannot become whole, with its number and why.
+pub(crate) type Lost = (u32, Stream, Gone);
+
+/// Hands what waits on streams to QUIC; returns the streams that were lost by that.
+pub(crate) fn pump(core: &mut Core, slot: Slot) -> Vec<Lost> {
+    let mut lost = Vec::new();
     let before = core.conns.get(slot).http3().map_or(0, |http3| http3.queued_bytes);
     let mut waiting = std::mem::take(&mut core.turns);
     loop {
@@ -48,7 +52,7 @@ pub(crate) fn pump<A: App>(app: &mut A, core: &mut Core, slot: Slot) {
             if again.is_some_and(|class| class != order >> CLASS_SHIFT) {
                 break;
             }
-            if serve(app, core, slot, number) {
+            if serve(core, slot, number, &mut lost) {
                 again = Some(order >> CLASS_SHIFT);
             }
         }
@@ -62,6 +66,7 @@ pub(crate) fn pump<A: App>(app: &mut A, core: &mut Core, slot: Slot) {
     if after < before {
         conn.link.deadline.is_over(Watch::Window);
     }
+    lost
 }
 
 /// In the order of a stream: above are its urgency and whether it is incremental.
@@ -100,7 +105,7 @@ impl Http3 {
 }
 
 /// Hands over what waits on one stream. True when it waits for its next turn.
-fn serve<A: App>(app: &mut A, core: &mut Core, slot: Slot, number: u32) -> bool {
+fn serve(core: &mut Core, slot: Slot, number: u32, lost: &mut Vec<Lost>) -> bool {
     let Core { conns, outputs, pool, mappings, external, .. } = core;
     let Some(http3) = conns.get(slot).http3() else { return false };
     let Http3 { quic, streams, queued_bytes, given_bytes, session, turn, .. } = http3;
@@ -126,13 +131,13 @@ fn serve<A: App>(app: &mut A, core: &mut Core, slot: Slot, number: u32) -> bool 
         Outcome::Turn => return true,
         Outcome::Lost(why) => {
             if let Some(own) = http3.end(id, ErrorCode::InternalError) {
-                many::lose(app, core, slot, (number, own), why);
+                lost.push((number, own, why));
             }
         }
         Outcome::Whole => {
             session.answered(&open.request);
             if let Some(own) = http3.finish(id) {
-                let _nothing_waits = many::release(core, slot, own);
+                let _nothing_waits = streams::release(core, slot, own);
             }
         }
     }

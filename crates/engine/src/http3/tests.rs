@@ -10,18 +10,23 @@ use quinn::{ClientConfig, Connecting, Connection, ConnectionError, Endpoint, Tra
 use rustls::pki_types::CertificateDer;
 use tokio::runtime::{Builder, Runtime};
 
+use super::control::leave;
 use super::*;
 use crate::address::Address;
+use crate::app::App;
 use crate::app::Event;
+use crate::backend::Slot;
 use crate::backend::epoll::Epoll;
 use crate::clock::Now;
+use crate::ending::Ending;
 use crate::exchange::{Exchange, Slice};
+use crate::gone::Gone;
 use crate::limits::{LAST_MS, QUIC_UNI_STREAMS, WINDOW_STALL_MS};
 use crate::listener::{bind_udp, local_address};
 use crate::mapping::Mappings;
 use crate::quic::config::{QuicConfig, QuicKeys};
 use crate::quic::made_settings;
-use crate::quic::service::DoorPlan;
+use crate::quic::table::DoorPlan;
 use crate::raw::RawStream;
 use crate::settings::{ListenerSettings, Protocol, Protocols, Settings as WorkerSettings};
 use crate::worker::{Shared, Worker};

@@ -6,21 +6,13 @@ use pinion_http::h3::event::{Fatal, UniEvent};
 use pinion_http::h3::frame::ErrorCode;
 use quinn_proto::{ReadError, StreamId};
 
-use super::{Http3, fail, number, var_int};
-use crate::app::App;
-use crate::backend::Slot;
-use crate::core::Core;
+use super::{Http3, number, var_int};
 
-/// Reads a stream.
-pub(super) fn read<A: App>(app: &mut A, core: &mut Core, slot: Slot, id: StreamId) {
-    let now_ms = core.now.monotonic_ms;
-    let Some(http3) = core.conns.get(slot).http3() else { return };
-    if let Err(fatal) = read_all(http3, id, now_ms) {
-        fail(app, core, slot, fatal);
-    }
-}
-
-fn read_all(http3: &mut Http3, id: StreamId, now_ms: u64) -> Result<(), Fatal> {
+/// Reads a stream as far as there is something.
+///
+/// # Errors
+/// When the client breaks a rule that ends the connection.
+pub(crate) fn read(http3: &mut Http3, id: StreamId, now_ms: u64) -> Result<(), Fatal> {
     loop {
         let Some(at) = http3.unis.iter().position(|(uni, _)| *uni == id) else { return Ok(()) };
         let mut stream = http3.quic.recv_stream(id);

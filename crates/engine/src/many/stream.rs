@@ -3,7 +3,7 @@
 
 use pinion_http::request::Framing;
 
-use crate::exchange::{ExchangeState, Stage};
+use crate::exchange::state::{ExchangeState, Stage};
 use crate::gone::Gone;
 use crate::limits::BODY_STALL_MS;
 use crate::mapping::Mappings;

@@ -17,6 +17,7 @@ mod predecessors;
 pub(crate) mod service;
 mod socket;
 mod suites;
+pub(crate) mod table;
 #[cfg(test)]
 mod tests;
 

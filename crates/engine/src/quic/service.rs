@@ -1,17 +1,13 @@
 //! What a worker does with QUIC: datagrams in, connections driven, datagrams out, deadlines.
 
-use std::collections::{BTreeSet, VecDeque};
 use std::io;
-use std::os::fd::OwnedFd;
 use std::sync::Arc;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use pinion_http::h3::frame::ErrorCode;
-use quinn_proto::{ConnectionEvent, ConnectionHandle, Incoming};
+use quinn_proto::{ConnectionEvent, Incoming};
 
-use super::config::QuicConfig;
-use super::door::{Datagram, Door, Received, Sent};
-use super::socket::Inlet;
+use super::door::{Datagram, Received, Sent};
 use crate::address::Address;
 use crate::app::App;
 use crate::backend::{Backend, Slot};
@@ -25,127 +21,16 @@ use crate::inbox::Poster;
 use crate::limits::{
     DATAGRAM_BATCHES_PER_PASS, INBOX_DATAGRAMS_MAX, QUIC_DATAGRAM_MAX_BYTES, QUIC_STEPS_MAX,
 };
-use crate::many::{self, Many};
+use crate::many::Many;
+use crate::quic::table::{Place, Quic, Step};
+use crate::service::{self, requests};
 use crate::worker::Worker;
-
-/// What the doors of a listener are made of, one for each worker.
-pub(crate) struct DoorPlan {
-    pub(crate) sockets: Vec<Arc<OwnedFd>>,
-    pub(crate) config: QuicConfig,
-    /// Index of its settings.
-    pub(crate) listener: u16,
-}
-
-/// QUIC of one worker.
-pub(crate) struct Quic {
-    doors: Vec<Door>,
-    inlet: Inlet,
-    /// When connections are to be looked at.
-    timers: BTreeSet<(Instant, Slot)>,
-    /// Connections whose time has come, in this pass.
-    due: Vec<Slot>,
-    /// By slot: where its timer stands, and how its door knows it.
-    places: Vec<Option<Place>>,
-    /// Connections to be driven behind a batch.
-    dirty: Vec<Slot>,
-    /// Steps of handshakes that wait until others have had their turn.
-    steps: VecDeque<Step>,
-    handshakes: usize,
-}
-
-#[derive(Clone, Copy)]
-struct Place {
-    door: usize,
-    handle: ConnectionHandle,
-    timer: Option<Instant>,
-    is_dirty: bool,
-    is_handshaking: bool,
-    /// Datagrams that have come since it was driven last.
-    brought: u32,
-}
-
-/// A step of a handshake. It takes as long as many requests, and cannot be divided.
-enum Step {
-    /// Somebody wants to connect by this door.
-    Begin(usize, Incoming),
-    /// For a connection, by slot and generation.
-    GoOn(Slot, u64, ConnectionEvent),
-}
 
 /// How soon to try again when the kernel had no room for a datagram.
 const SEND_AGAIN: Duration = Duration::from_millis(1);
 
 /// Where datagrams for other workers are posted to: a slot that no connection has, less the door.
 const DATAGRAM_SLOT: Slot = Slot::MAX;
-
-impl Quic {
-    /// With a door for each listener; `None` when there is none.
-    ///
-    /// # Errors
-    /// When a socket cannot be used.
-    pub(crate) fn new(plans: &[DoorPlan], worker: u16) -> io::Result<Option<Box<Self>>> {
-        if plans.is_empty() {
-            return Ok(None);
-        }
-        let door = |plan: &DoorPlan| {
-            let socket = plan.sockets[usize::from(worker)].clone();
-            Door::new(socket, &plan.config, worker, plan.listener)
-        };
-        Ok(Some(Box::new(Self {
-            doors: plans.iter().map(door).collect::<io::Result<_>>()?,
-            inlet: Inlet::new(),
-            timers: BTreeSet::new(),
-            due: Vec::new(),
-            places: Vec::new(),
-            dirty: Vec::new(),
-            steps: VecDeque::new(),
-            handshakes: 0,
-        })))
-    }
-
-    /// How long until there is something to do, in milliseconds, rounded up.
-    pub(crate) fn wait_ms(&self, now: Instant) -> Option<u64> {
-        if !self.steps.is_empty() {
-            return Some(0);
-        }
-        let (next, _) = self.timers.first()?;
-        let left = next.saturating_duration_since(now);
-        Some(left.as_micros().div_ceil(1000) as u64)
-    }
-
-    fn is_handshaking(&self, slot: Slot) -> bool {
-        let place = self.places.get(slot as usize).copied().flatten();
-        place.is_some_and(|place| place.is_handshaking)
-    }
-
-    fn soil(&mut self, slot: Slot) {
-        let Some(Some(place)) = self.places.get_mut(slot as usize) else { return };
-        place.brought = place.brought.saturating_add(1);
-        if !std::mem::replace(&mut place.is_dirty, true) {
-            self.dirty.push(slot);
-        }
-    }
-
-    /// Has those come first who have brought least: whoever floods is not waited for.
-    fn order_dirty(&mut self) {
-        let brought = |slot: &Slot| self.places[*slot as usize].map_or(0, |place| place.brought);
-        self.dirty.sort_unstable_by_key(|slot| std::cmp::Reverse(brought(slot)));
-    }
-
-    fn set_timer(&mut self, slot: Slot, timer: Option<Instant>) {
-        let Some(Some(place)) = self.places.get_mut(slot as usize) else { return };
-        let before = std::mem::replace(&mut place.timer, timer);
-        if before == timer {
-            return;
-        }
-        if let Some(before) = before {
-            self.timers.remove(&(before, slot));
-        }
-        if let Some(timer) = timer {
-            self.timers.insert((timer, slot));
-        }
-    }
-}
 
 impl<B: Backend, A: App> Worker<B, A> {
     /// Begins to watch the sockets.
@@ -295,7 +180,7 @@ impl<B: Backend, A: App> Worker<B, A> {
         };
         self.shared.permits.fill(worker);
         self.balance();
-        let http3 = Http3::new(connection, &self.core);
+        let http3 = Http3::new(connection, self.core.settings.limits, self.core.now.monotonic_ms);
         self.core.conns.get(slot).protocol = Protocol::Many(Many::Http3(Box::new(http3)));
         let index = slot as usize;
         if index >= quic.places.len() {
@@ -362,15 +247,15 @@ impl<B: Backend, A: App> Worker<B, A> {
     /// datagrams to the kernel.
     pub(crate) fn drive_quic(&mut self, slot: Slot) {
         let Self { app, core, .. } = self;
-        http3::events(app, core, slot);
+        service::http3::events(app, core, slot);
         if !core.conns.get(slot).is_closing() {
-            http3::read_wanted(app, core, slot);
+            service::http3::read_wanted(app, core, slot);
         }
         // What was read may have ended it.
         if !core.conns.get(slot).is_closing() {
             loop {
-                http3::pump(app, core, slot);
-                if !many::tell_writable(app, core, slot) {
+                service::http3::pump(app, core, slot);
+                if !requests::tell_writable(app, core, slot) {
                     break;
                 }
             }
@@ -379,11 +264,11 @@ impl<B: Backend, A: App> Worker<B, A> {
                 return self.cut(slot, why);
             }
         }
-        http3::count(&mut self.core, slot);
+        http3::control::count(&mut self.core, slot);
         if self.transmit(slot) {
             self.quic_over(slot);
         } else if !self.core.conns.get(slot).is_closing() {
-            http3::watch_anew(self.core.conns.get(slot));
+            http3::control::watch_anew(self.core.conns.get(slot));
             self.core.watch(slot);
         }
     }
@@ -439,7 +324,7 @@ impl<B: Backend, A: App> Worker<B, A> {
     /// A connection has ended, and nothing is said about it any more.
     fn quic_over(&mut self, slot: Slot) {
         let Self { app, core, .. } = self;
-        many::abandon(app, core, slot, Gone::Peer);
+        requests::abandon(app, core, slot, Gone::Peer);
         let is_drained = core.conns.get(slot).http3().is_none_or(|http3| http3.quic.is_drained());
         let Some(quic) = &mut core.quic else { return };
         quic.set_timer(slot, None);
@@ -464,8 +349,8 @@ impl<B: Backend, A: App> Worker<B, A> {
     /// … with this code.
     pub(crate) fn close_quic(&mut self, slot: Slot, gone: Gone, code: ErrorCode) {
         let Self { app, core, .. } = self;
-        many::abandon(app, core, slot, gone);
-        http3::close(core, slot, code);
+        requests::abandon(app, core, slot, gone);
+        http3::control::close(core, slot, code);
         self.drive_quic(slot);
     }
 }

@@ -11,7 +11,7 @@ use tokio::runtime::Builder;
 
 use super::config::{QuicConfig, QuicKeys};
 use super::made_settings;
-use super::service::DoorPlan;
+use super::table::DoorPlan;
 use crate::app::{App, Event, RawEvent};
 use crate::backend::Slot;
 use crate::backend::epoll::Epoll;

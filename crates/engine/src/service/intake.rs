@@ -2,18 +2,19 @@
 
 use pinion_http::h1::glance::glance;
 
+use super::{http1, http2, preface, raw};
 use crate::app::App;
 use crate::backend::Slot;
 use crate::conn::Protocol;
 use crate::core::Core;
-use crate::http1::{self, Http1};
-use crate::protocol;
+use crate::http1::Http1;
+use crate::many::Many;
 
 /// Uses input as far as that is possible and keeps the rest.
 #[inline]
 pub(crate) fn take_in<A: App>(app: &mut A, core: &mut Core, slot: Slot, input: &[u8]) {
     if core.conns.get(slot).link.stash.is_empty() {
-        let used = protocol::drive(app, core, slot, input);
+        let used = drive(app, core, slot, input);
         keep(app, core, slot, &input[used..]);
     } else if keep(app, core, slot, input) {
         drive_stash(app, core, slot);
@@ -50,8 +51,44 @@ fn overflow<A: App>(app: &mut A, core: &mut Core, slot: Slot) {
 /// Goes on with input that was kept; returns how many bytes were used.
 pub(super) fn drive_stash<A: App>(app: &mut A, core: &mut Core, slot: Slot) -> usize {
     let mut stash = std::mem::take(&mut core.conns.get(slot).link.stash);
-    let used = protocol::drive(app, core, slot, stash.unused());
+    let used = drive(app, core, slot, stash.unused());
     stash.advance(used, &mut core.pool);
     core.conns.get(slot).link.stash = stash;
     used
+}
+
+/// Uses as much of `input` as the connection can take now; returns how many bytes that was. The
+/// rest waits in the stash: an incomplete head, or what comes behind an answer that is not ready.
+#[inline]
+fn drive<A: App>(app: &mut A, core: &mut Core, slot: Slot, input: &[u8]) -> usize {
+    let mut at = 0;
+    loop {
+        let rest = &input[at..];
+        let protocol = &core.conns.get(slot).protocol;
+        let before = protocol.phase();
+        let used = match protocol {
+            Protocol::Http1(Http1::Head { .. }) => http1::request(app, core, slot, rest),
+            Protocol::Http1(_) => http1::body(app, core, slot, rest),
+            Protocol::Preface => {
+                preface::look(app, core, slot, rest);
+                0
+            }
+            Protocol::Many(Many::Http2(_)) => http2::drive(app, core, slot, rest),
+            Protocol::Raw(_) => raw::input(app, core, slot, rest),
+            Protocol::Linger(_) => {
+                core.drop_input(slot, rest.len());
+                return input.len();
+            }
+            Protocol::Handshake | Protocol::Many(Many::Http3(_)) => return at,
+            Protocol::Closing => return input.len(),
+        };
+        at += used;
+        let conn = core.conns.get(slot);
+        if conn.link.cut.is_some() {
+            return input.len();
+        }
+        if used == 0 && conn.protocol.phase() == before {
+            return at;
+        }
+    }
 }

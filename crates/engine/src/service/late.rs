@@ -3,16 +3,14 @@
 use pinion_http::h1::glance::{PageForm, glance};
 use pinion_http::refusal::Refusal;
 
+use super::{http1, http2, http3, requests};
 use crate::app::App;
 use crate::backend::{Backend, Slot};
 use crate::conn::Protocol;
 use crate::deadline::Watch;
 use crate::exchange::Stage;
 use crate::gone::Gone;
-use crate::http1::{self, Http1};
-use crate::http2;
-use crate::http3;
-use crate::many;
+use crate::http1::Http1;
 use crate::notice::Notice;
 use crate::worker::Worker;
 
@@ -92,7 +90,7 @@ impl<B: Backend, A: App> Worker<B, A> {
         if conn.link.deadline.at_ms() < u64::MAX {
             self.core.wheel.arm(slot, conn.link.deadline.at_ms());
         }
-        if !many::deadline(&mut self.app, &mut self.core, slot) {
+        if !requests::deadline(&mut self.app, &mut self.core, slot) {
             self.notify(slot, Notice::Deadline);
         }
         self.settle(slot);

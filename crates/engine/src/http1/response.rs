@@ -8,7 +8,7 @@ use pinion_http::status::never_has_content;
 
 use crate::backend::Slot;
 use crate::core::{Core, or_overload};
-use crate::exchange::Slice;
+use crate::exchange::slice::Slice;
 use crate::gone::Gone;
 use crate::http1::{Http1, OpenExchange};
 use crate::limits::COPY_BODY_MAX_BYTES;

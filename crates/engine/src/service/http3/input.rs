@@ -6,15 +6,18 @@ use pinion_http::h3::event::{Event as Happened, StreamError};
 use pinion_http::h3::frame::ErrorCode;
 use quinn_proto::{Connection, ReadError, StreamId};
 
-use super::{Http3, Open, fail, leave, number};
+use super::fail;
 use crate::app::App;
 use crate::backend::Slot;
 use crate::core::Core;
 use crate::deadline::Watch;
 use crate::gone::Gone;
+use crate::http3::control::leave;
+use crate::http3::{Http3, Open, number};
 use crate::limits::QUIC_REQUESTS_MAX;
-use crate::many::{self, Stream, request};
+use crate::many::Stream;
 use crate::pool::Pool;
+use crate::service::requests;
 
 /// The client has opened a request stream.
 pub(super) fn opened<A: App>(app: &mut A, core: &mut Core, slot: Slot, id: StreamId) {
@@ -182,7 +185,7 @@ fn steps<A: App>(app: &mut A, core: &mut Core, slot: Slot, id: StreamId, input: 
 fn overloaded<A: App>(app: &mut A, core: &mut Core, slot: Slot, id: StreamId) {
     let Some(http3) = core.conns.get(slot).http3() else { return };
     if let Some(own) = http3.end(id, ErrorCode::ExcessiveLoad) {
-        many::lose(app, core, slot, (number(id), own), Gone::Overload);
+        requests::lose(app, core, slot, (number(id), own), Gone::Overload);
     }
 }
 
@@ -210,14 +213,14 @@ fn happened<A: App>(
     match *event {
         Happened::NeedMore => return false,
         Happened::Nothing => {}
-        Happened::Head { head, end } => request::begin(app, core, slot, stream, head, end),
+        Happened::Head { head, end } => requests::begin(app, core, slot, stream, head, end),
         Happened::HeadRefused { refusal, form, end } => {
-            request::refuse(app, core, slot, (stream, end), refusal, form);
+            requests::refuse(app, core, slot, (stream, end), refusal, form);
         }
-        Happened::Data { bytes } => request::content(app, core, slot, stream, bytes, false),
-        Happened::Trailers { fields } => request::trailers(app, core, slot, stream, fields),
+        Happened::Data { bytes } => requests::content(app, core, slot, stream, bytes, false),
+        Happened::Trailers { fields } => requests::trailers(app, core, slot, stream, fields),
         Happened::End => {
-            request::content(app, core, slot, stream, b"", true);
+            requests::content(app, core, slot, stream, b"", true);
             return false;
         }
     }
@@ -232,7 +235,7 @@ fn failed<A: App>(app: &mut A, core: &mut Core, slot: Slot, id: StreamId, error:
             let Some(http3) = core.conns.get(slot).http3() else { return };
             let gone = http3.end(id, code);
             if let Some(own) = gone {
-                many::lose(app, core, slot, (number(id), own), Gone::Refused);
+                requests::lose(app, core, slot, (number(id), own), Gone::Refused);
             }
         }
         StreamError::Connection(fatal) => fail(app, core, slot, fatal),
@@ -245,7 +248,7 @@ pub(super) fn reset_by_peer<A: App>(app: &mut A, core: &mut Core, slot: Slot, id
     let Some(http3) = core.conns.get(slot).http3() else { return };
     let Some(own) = http3.end(id, ErrorCode::RequestCancelled) else { return };
     let spent = http3.session.reset_by_peer(now_ms);
-    many::lose(app, core, slot, (number(id), own), Gone::Peer);
+    requests::lose(app, core, slot, (number(id), own), Gone::Peer);
     if let Err(fatal) = spent {
         fail(app, core, slot, fatal);
     }

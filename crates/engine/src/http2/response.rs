@@ -9,9 +9,9 @@ use super::Http2;
 use crate::backend::Slot;
 use crate::conn::Conn;
 use crate::core::{Core, or_overload};
-use crate::exchange::Slice;
+use crate::exchange::slice::Slice;
 use crate::gone::Gone;
-use crate::http1::answer::{HEAD_FIXED_BYTES, fields_bytes};
+use crate::http1::response::{HEAD_FIXED_BYTES, fields_bytes};
 use crate::limits::{COPY_BODY_MAX_BYTES, FRAMED_MAX_BYTES};
 use crate::mapping::{Mapping, MappingId, Mappings};
 

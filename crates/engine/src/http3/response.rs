@@ -8,9 +8,9 @@ use pinion_http::qpack::encode;
 
 use crate::backend::Slot;
 use crate::core::{Core, or_overload};
-use crate::exchange::Slice;
+use crate::exchange::slice::Slice;
 use crate::gone::Gone;
-use crate::http1::answer::{HEAD_FIXED_BYTES, fields_bytes};
+use crate::http1::response::{HEAD_FIXED_BYTES, fields_bytes};
 use crate::mapping::MappingId;
 
 /// Queues a whole answer.

@@ -10,14 +10,21 @@ use pinion_http::prepared::PreparedBody;
 use pinion_http::refusal::Refusal;
 use pinion_http::request::RequestHead;
 
-use super::{Stream, finish, leave, lose, own, reset};
+use crate::address::Address;
 use crate::app::{App, Event, OwnAnswer};
 use crate::backend::Slot;
 use crate::core::Core;
 use crate::ending::Ending;
-use crate::exchange::{Carrier, Exchange, ExchangeState, Stage};
+use crate::exchange::Exchange;
+use crate::exchange::state::{Carrier, ExchangeState, Stage};
 use crate::gone::Gone;
-use crate::http2;
+use crate::http2::control::consumed;
+use crate::limits::STREAM_LOW_WATER_BYTES;
+use crate::many::streams::{
+    finish, keep, leave, mark_given_up, own, release, reset, wake_at_earliest,
+};
+use crate::many::{Many, Stream};
+use crate::notice::Notice;
 use crate::protocol;
 
 /// Opens an exchange for `head`; `end` says that no content follows.
@@ -161,13 +168,6 @@ pub(crate) fn content<A: App>(
     }
 }
 
-/// Keeps content that nobody has wanted yet.
-fn keep(core: &mut Core, slot: Slot, id: u32, bytes: &[u8]) -> bool {
-    let Core { conns, pool, .. } = core;
-    let stream = conns.get(slot).protocol.many().and_then(|many| many.own(id));
-    bytes.is_empty() || stream.is_some_and(|stream| stream.unread.keep(pool, bytes))
-}
-
 /// The fields behind the content.
 pub(crate) fn trailers<A: App>(
     app: &mut A,
@@ -240,24 +240,6 @@ fn deliver_end<A: App>(app: &mut A, core: &mut Core, slot: Slot, id: u32) {
     core.heads = storage;
 }
 
-/// Gives the window of content back that needs no memory any more.
-pub(crate) fn consumed(core: &mut Core, slot: Slot, bytes: usize) {
-    // Over HTTP/3 nothing is read that is not wanted, and reading gives the window back.
-    if bytes > 0 {
-        http2::with_control(core, slot, |http2, control| http2.session.consumed(bytes, control));
-    }
-}
-
-/// The application wants more content.
-pub(crate) fn want(core: &mut Core, slot: Slot, id: u32) {
-    let now_ms = core.now.monotonic_ms;
-    let Some(stream) = own(core, slot, id) else { return };
-    stream.waits_since_ms = now_ms;
-    let wanted = stream.state.wanted.unwrap_or(0);
-    let more = wanted.saturating_sub(stream.unread.len() as u64);
-    http2::with_control(core, slot, |http2, control| http2.session.want(id, more, control));
-}
-
 /// The content is too long. A head that is out already cannot be taken back: cut.
 #[cold]
 fn content_refused<A: App>(app: &mut A, core: &mut Core, slot: Slot, id: u32) {
@@ -319,15 +301,6 @@ fn give_up(core: &mut Core, slot: Slot, id: u32, why: Gone, behind: impl FnOnce(
     }
 }
 
-/// The exchange cannot go on: its stream is reset behind this event. False when it is no more.
-#[cold]
-pub(crate) fn mark_given_up(core: &mut Core, slot: Slot, id: u32, why: Gone) -> bool {
-    let Some(stream) = own(core, slot, id) else { return false };
-    stream.state.stage = Stage::Aborted;
-    stream.given_up = Some(why);
-    true
-}
-
 /// Ends a stream whose answer cannot be completed.
 #[cold]
 fn cut<A: App>(app: &mut A, core: &mut Core, slot: Slot, id: u32) {
@@ -358,4 +331,102 @@ pub(crate) fn answer_page<A: App>(app: &mut A, core: &mut Core, slot: Slot, id: 
     address.exchange = id;
     app.answered(address, OwnAnswer { status, peer, body_bytes, bytes });
     finish(core, slot, id);
+}
+
+/// A stream has gone under its exchange.
+pub(crate) fn lose<A: App>(
+    app: &mut A,
+    core: &mut Core,
+    slot: Slot,
+    (id, stream): (u32, Stream),
+    why: Gone,
+) {
+    let is_open = stream.state.open;
+    let dropped_bytes = release(core, slot, stream);
+    if dropped_bytes > 0 {
+        core.conns.get(slot).link.owes_sent = true;
+        app.dropped(Address { exchange: id, ..core.address(slot) }, dropped_bytes);
+    }
+    if is_open {
+        app.exchange(Event::Gone(why), &mut Exchange { core, slot, carrier: Carrier::Stream(id) });
+    }
+}
+
+/// Ends all exchanges, because the connection does.
+pub(crate) fn abandon<A: App>(app: &mut A, core: &mut Core, slot: Slot, why: Gone) {
+    loop {
+        let gone = match core.conns.get(slot).protocol.many() {
+            Some(Many::Http2(http2)) => http2.pop(),
+            Some(Many::Http3(http3)) => http3.streams.pop().map(|(id, open)| (id, open.own)),
+            None => None,
+        };
+        let Some(gone) = gone else { return };
+        lose(app, core, slot, gone, why);
+    }
+}
+
+/// Tells the application of one exchange.
+pub(crate) fn notify<A: App>(app: &mut A, core: &mut Core, slot: Slot, id: u32, notice: Notice) {
+    if !own(core, slot, id).is_some_and(|stream| stream.state.open) {
+        return;
+    }
+    app.exchange(notice.for_exchange(), &mut Exchange { core, slot, carrier: Carrier::Stream(id) });
+    after_event(app, core, slot, id);
+}
+
+/// Tells the application of exchanges that have something coming. `take` finds out what that is,
+/// with the bytes that wait on the stream, and takes it away. True when there was any.
+pub(crate) fn notify_each<A: App>(
+    app: &mut A,
+    core: &mut Core,
+    slot: Slot,
+    take: impl Fn(&mut Stream, u64) -> Option<Notice>,
+) -> bool {
+    let mut told = false;
+    loop {
+        let Core { conns, outputs, .. } = &mut *core;
+        let Some(many) = conns.get(slot).protocol.many() else { return told };
+        let next = many.find(|id, stream| {
+            let queued_bytes = outputs.bytes(stream.output);
+            take(stream, queued_bytes).map(|notice| (id, notice))
+        });
+        let Some((id, notice)) = next else { return told };
+        told = true;
+        notify(app, core, slot, id, notice);
+    }
+}
+
+/// Tells the application that there is room again on streams that had none.
+pub(crate) fn tell_writable<A: App>(app: &mut A, core: &mut Core, slot: Slot) -> bool {
+    notify_each(app, core, slot, |stream, queued_bytes| {
+        let is_due = stream.state.owes_writable && queued_bytes <= STREAM_LOW_WATER_BYTES;
+        stream.state.owes_writable &= !is_due;
+        is_due.then_some(Notice::Writable)
+    })
+}
+
+/// Tells the application of exchanges whose deadline has passed. False when it has
+/// but one at a time.
+pub(crate) fn deadline<A: App>(app: &mut A, core: &mut Core, slot: Slot) -> bool {
+    if core.conns.get(slot).protocol.many().is_none() {
+        return false;
+    }
+    let now_ms = core.now.monotonic_ms;
+    notify_each(app, core, slot, |stream, _| {
+        let is_due = stream.asked_ms > 0 && stream.asked_ms <= now_ms;
+        if is_due {
+            stream.asked_ms = 0;
+        }
+        is_due.then_some(Notice::Deadline)
+    });
+    wake_at_earliest(core, slot);
+    true
+}
+
+/// Tells the application of every open exchange that the server stops.
+pub(crate) fn tell_stopping<A: App>(app: &mut A, core: &mut Core, slot: Slot) {
+    let Some(many) = core.conns.get(slot).protocol.many() else { return };
+    for id in many.all(|_| true) {
+        notify(app, core, slot, id, Notice::Stopping);
+    }
 }

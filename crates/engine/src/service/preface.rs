@@ -5,13 +5,13 @@ use pinion_http::h1::glance::PageForm;
 use pinion_http::page;
 use pinion_http::refusal::Refusal;
 
+use super::{http1, raw};
 use crate::app::App;
 use crate::backend::Slot;
 use crate::conn::Protocol;
 use crate::core::Core;
-use crate::http1::{self, Http1};
-use crate::http2;
-use crate::raw;
+use crate::http1::Http1;
+use crate::http2::control;
 use crate::settings::{Protocol as Spoken, Protocols};
 use crate::tls::Inside;
 
@@ -20,8 +20,8 @@ use crate::tls::Inside;
 pub(crate) fn begin<A: App>(app: &mut A, core: &mut Core, slot: Slot, inside: Option<Inside>) {
     let conn = core.conns.get(slot);
     match core.settings.listeners[usize::from(conn.listener)].protocol {
-        Spoken::Http(_) if inside == Some(Inside::Http2) => http2::begin(core, slot),
-        Spoken::Http(Protocols { http1: false, .. }) => http2::begin(core, slot),
+        Spoken::Http(_) if inside == Some(Inside::Http2) => control::begin(core, slot),
+        Spoken::Http(Protocols { http1: false, .. }) => control::begin(core, slot),
         Spoken::Http(_) => conn.protocol = Protocol::Preface,
         Spoken::Raw => {
             conn.begin_stream();
@@ -36,7 +36,7 @@ pub(crate) fn look<A: App>(app: &mut A, core: &mut Core, slot: Slot, input: &[u8
     match Opening::of(input) {
         Opening::Unclear => {}
         Opening::Http1 => core.conns.get(slot).protocol = Protocol::Http1(Http1::IDLE),
-        Opening::Http2 if speaks_http2(core, slot) => http2::begin(core, slot),
+        Opening::Http2 if speaks_http2(core, slot) => control::begin(core, slot),
         Opening::Http2 => {
             http1::answer_page(app, core, slot, Refusal::Version.status(), PageForm::default());
         }

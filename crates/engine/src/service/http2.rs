@@ -1,0 +1,95 @@
+//! HTTP/2 meets the application: frames in, and what they mean for its exchanges.
+
+use pinion_http::h2::event::Event as Happened;
+use pinion_http::h2::frame::ErrorCode;
+
+use super::requests::{self, abandon, lose};
+use crate::app::App;
+use crate::backend::Slot;
+use crate::core::Core;
+use crate::deadline::Watch;
+use crate::gone::Gone;
+use crate::http2::control::{count, finish, send, with_control};
+use crate::limits::OUTPUT_HIGH_WATER_BYTES;
+
+/// Uses as much of `input` as the connection can take now; returns how many bytes that was.
+pub(crate) fn drive<A: App>(app: &mut A, core: &mut Core, slot: Slot, input: &[u8]) -> usize {
+    let mut at = 0;
+    loop {
+        let conn = core.conns.get(slot);
+        if conn.link.cut.is_some() || conn.http2().is_none() {
+            return input.len();
+        }
+        let output = conn.link.output;
+        if core.outputs.bytes(output) >= OUTPUT_HIGH_WATER_BYTES {
+            return at;
+        }
+        let mut section = std::mem::take(&mut core.section);
+        let mut control = std::mem::take(&mut core.control);
+        let now_ms = core.now.monotonic_ms;
+        let Some(http2) = core.conns.get(slot).http2() else { return input.len() };
+        let (rest, mut place) = (&input[at..], None);
+        let step = http2.session.step(rest, &mut section, &mut place, now_ms, &mut control);
+        send(core, slot, &control);
+        control.clear();
+        core.control = control;
+        at += step.used;
+        let goes_on = happened(app, core, slot, &step.event);
+        core.section = section;
+        if !goes_on {
+            count(core, slot);
+            return at;
+        }
+    }
+}
+
+/// Acts upon an event. False when it needs more input.
+fn happened<A: App>(app: &mut A, core: &mut Core, slot: Slot, event: &Happened<'_>) -> bool {
+    match *event {
+        Happened::NeedMore => return false,
+        // What can be sent now is, behind all of the input.
+        Happened::Nothing | Happened::Opened => {}
+        Happened::Head { stream, head, end } => requests::begin(app, core, slot, stream, head, end),
+        Happened::HeadRefused { stream, refusal, form, end } => {
+            requests::refuse(app, core, slot, (stream, end), refusal, form);
+        }
+        Happened::Data { stream, bytes, end } => {
+            requests::content(app, core, slot, stream, bytes, end);
+        }
+        Happened::Trailers { stream, fields } => {
+            requests::trailers(app, core, slot, stream, fields);
+        }
+        Happened::Reset { stream, by_peer, .. } => {
+            let why = if by_peer { Gone::Peer } else { Gone::Refused };
+            let own = core.conns.get(slot).http2().and_then(|http2| http2.session.left());
+            if let Some(own) = own.map(std::mem::take) {
+                lose(app, core, slot, (stream, own), why);
+            }
+        }
+        Happened::Fatal { budget, .. } => {
+            if budget.is_some() {
+                app.flooded(core.address(slot));
+            }
+            abandon(app, core, slot, Gone::Refused);
+            core.end(slot, true);
+        }
+    }
+    true
+}
+
+/// What the peer should have done did not come in time.
+#[cold]
+pub(crate) fn stalled<A: App>(app: &mut A, core: &mut Core, slot: Slot, watch: Watch) {
+    match watch {
+        Watch::Body => return requests::content_stalled(app, core, slot),
+        Watch::Idle | Watch::Last => finish(core, slot),
+        // A frame that is not whole, or a window that stays shut.
+        _ => {
+            let code = ErrorCode::EnhanceYourCalm;
+            with_control(core, slot, |http2, control| http2.session.fail(code, control));
+            app.flooded(core.address(slot));
+        }
+    }
+    abandon(app, core, slot, Gone::Stalled);
+    core.end(slot, true);
+}

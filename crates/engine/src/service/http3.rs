@@ -1,0 +1,148 @@
+//! HTTP/3 meets the application: what QUIC has to tell, and what it means for the exchanges.
+
+mod input;
+
+use pinion_http::h1::glance::PageForm;
+use pinion_http::h3::control::UniState;
+use pinion_http::h3::event::Fatal;
+use pinion_http::h3::frame::ErrorCode;
+use pinion_http::refusal::Refusal;
+use quinn_proto::{Dir, StreamEvent, StreamId};
+
+use super::requests::{self, abandon};
+use crate::app::App;
+use crate::backend::Slot;
+use crate::core::Core;
+use crate::deadline::Watch;
+use crate::gone::Gone;
+use crate::http3::control::{accept, close, connected, end};
+use crate::http3::{self, uni};
+use crate::many::Stream;
+pub(crate) use input::read_wanted;
+
+/// Acts upon everything that QUIC has to tell.
+pub(crate) fn events<A: App>(app: &mut A, core: &mut Core, slot: Slot) {
+    while let Some(event) = core.conns.get(slot).http3().and_then(|http3| http3.quic.poll()) {
+        let is_open = !core.conns.get(slot).is_closing();
+        match event {
+            quinn_proto::Event::ConnectionLost { .. } => {
+                end(core, slot);
+                abandon(app, core, slot, Gone::Peer);
+            }
+            quinn_proto::Event::Connected if is_open => connected(core, slot),
+            quinn_proto::Event::Stream(event) if is_open => {
+                stream_event(app, core, slot, &event);
+            }
+            // What we have closed has nothing more to tell.
+            _ => {}
+        }
+    }
+}
+
+fn stream_event<A: App>(app: &mut A, core: &mut Core, slot: Slot, event: &StreamEvent) {
+    match *event {
+        StreamEvent::Opened { dir: Dir::Bi } => {
+            while let Some(id) = accept(core, slot, Dir::Bi) {
+                input::opened(app, core, slot, id);
+            }
+        }
+        StreamEvent::Opened { dir: Dir::Uni } => {
+            while let Some(id) = accept(core, slot, Dir::Uni) {
+                let Some(http3) = core.conns.get(slot).http3() else { return };
+                http3.unis.push((id, UniState::default()));
+                read_uni(app, core, slot, id);
+            }
+        }
+        StreamEvent::Readable { id } if id.dir() == Dir::Uni => read_uni(app, core, slot, id),
+        StreamEvent::Readable { id } => input::read(app, core, slot, id),
+        StreamEvent::Stopped { id, .. } => stopped(app, core, slot, id),
+        StreamEvent::Available { .. } => {
+            if let Some(http3) = core.conns.get(slot).http3() {
+                http3.write_control();
+            }
+        }
+        // What waits is written behind all events.
+        StreamEvent::Writable { .. } | StreamEvent::Finished { .. } => {}
+    }
+}
+
+/// The client wants nothing more of one of our streams.
+fn stopped<A: App>(app: &mut A, core: &mut Core, slot: Slot, id: StreamId) {
+    let Some(http3) = core.conns.get(slot).http3() else { return };
+    if http3.control == Some(id) {
+        // RFC 9114 §6.2.1: "the sender MUST NOT close the control stream".
+        return fail(app, core, slot, ErrorCode::ClosedCriticalStream.into());
+    }
+    input::reset_by_peer(app, core, slot, id);
+}
+
+/// What the deadline watched has not come. With a code the connection is to be closed with it.
+#[cold]
+pub(crate) fn stalled<A: App>(
+    app: &mut A,
+    core: &mut Core,
+    slot: Slot,
+    watch: Watch,
+) -> Option<ErrorCode> {
+    let conn = core.conns.get(slot);
+    let Some(http3) = conn.http3() else { return Some(ErrorCode::NoError) };
+    match watch {
+        Watch::Body | Watch::Head => {
+            requests::content_stalled(app, core, slot);
+            heads_stalled(app, core, slot);
+        }
+        Watch::Quiet => http3.quic.ping(),
+        Watch::Window => {
+            app.flooded(core.address(slot));
+            return Some(ErrorCode::ExcessiveLoad);
+        }
+        _ => return Some(ErrorCode::NoError),
+    }
+    None
+}
+
+/// Heads have not come whole in time.
+#[cold]
+fn heads_stalled<A: App>(app: &mut A, core: &mut Core, slot: Slot) {
+    let Core { conns, settings, now, .. } = core;
+    let Some(many) = conns.get(slot).protocol.many() else { return };
+    let is_late =
+        |stream: &Stream| stream.awaits_head() && stream.is_late(now.monotonic_ms, settings);
+    for number in many.all(is_late) {
+        let http3 = core.conns.get(slot).http3();
+        if let Some(open) = http3.and_then(|http3| http3.streams.get(number)) {
+            open.request.refuse_late();
+        }
+        let form = PageForm::default();
+        requests::refuse(app, core, slot, (number, false), Refusal::Timeout, form);
+    }
+}
+
+/// Ends the connection with an error, once.
+#[cold]
+fn fail<A: App>(app: &mut A, core: &mut Core, slot: Slot, fatal: Fatal) {
+    if core.conns.get(slot).is_closing() {
+        return;
+    }
+    if fatal.budget.is_some() {
+        app.flooded(core.address(slot));
+    }
+    close(core, slot, fatal.code);
+    abandon(app, core, slot, Gone::Refused);
+}
+
+/// Reads a stream of one direction.
+fn read_uni<A: App>(app: &mut A, core: &mut Core, slot: Slot, id: StreamId) {
+    let now_ms = core.now.monotonic_ms;
+    let Some(http3) = core.conns.get(slot).http3() else { return };
+    if let Err(fatal) = uni::read(http3, id, now_ms) {
+        fail(app, core, slot, fatal);
+    }
+}
+
+/// Hands what waits on streams to QUIC.
+pub(crate) fn pump<A: App>(app: &mut A, core: &mut Core, slot: Slot) {
+    for (number, own, why) in http3::pump::pump(core, slot) {
+        requests::lose(app, core, slot, (number, own), why);
+    }
+}

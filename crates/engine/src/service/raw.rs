@@ -1,0 +1,34 @@
+//! Byte streams meet the application.
+
+use crate::app::{App, RawEvent};
+use crate::backend::Slot;
+use crate::byte_stream::ByteStream;
+use crate::core::Core;
+use crate::raw::RawStream;
+
+/// Tells the application of a stream that has begun.
+pub(crate) fn open<A: App>(app: &mut A, core: &mut Core, slot: Slot) {
+    tell(app, core, slot, RawEvent::Open);
+}
+
+/// Tells the application of a stream, and moves the connection on.
+pub(crate) fn tell<A: App>(app: &mut A, core: &mut Core, slot: Slot, event: RawEvent<'_>) {
+    app.raw(event, &mut RawStream { core, slot });
+    let stream = core.conns.get(slot).protocol.raw();
+    if stream.is_some_and(|stream| stream.is_closed) {
+        core.end(slot, true);
+    }
+}
+
+/// Hands bytes to the application, as far as it wants them; returns how many that were.
+pub(crate) fn input<A: App>(app: &mut A, core: &mut Core, slot: Slot, input: &[u8]) -> usize {
+    let Some(ByteStream { wanted, .. }) = core.conns.get(slot).protocol.raw() else { return 0 };
+    let now = usize::try_from(*wanted).unwrap_or(usize::MAX).min(input.len());
+    if now == 0 {
+        return 0;
+    }
+    *wanted -= now as u64;
+    core.content_bytes += now;
+    tell(app, core, slot, RawEvent::Bytes(&input[..now]));
+    now
+}
