@@ -160,7 +160,7 @@ fn a_file_that_cannot_be_read_is_named_with_the_systems_reason() {
     let failed = run(&folder, "build site -o site.pinion");
     assert_eq!(failed.code, 1);
     let line = failed.stderr.lines().next();
-    assert_eq!(line, Some("pinion: link: File name too long"));
+    assert_eq!(line, Some("pinion: link: cannot be read: File name too long"));
     assert_eq!(folder.names(), ["site"]);
 }
 

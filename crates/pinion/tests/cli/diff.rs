@@ -131,7 +131,7 @@ fn what_is_damaged_is_named_with_its_file() {
     let mut bytes = folder.read("b.pinion");
     bytes[offset] ^= 1;
     folder.write("b.pinion", &bytes);
-    run(&folder, "diff a.pinion b.pinion").refused(1, "b.pinion: digests section");
+    run(&folder, "diff a.pinion b.pinion").refused(1, "b.pinion is damaged: digests section");
     run(&folder, "diff none b.pinion").refused(1, "cannot open none");
     let document = run(&folder, "diff a.pinion b.pinion --json").json();
     assert_eq!(members(&document), ["after", "before", "changes", "error"]);
