@@ -21,7 +21,7 @@ const LARGE_BYTES: u64 = (128 << 20) + 4096;
 const ATTEMPTS: usize = 50;
 
 /// What a build says of the file, and nothing else.
-const TOLD: &str = "pinion: large.bin: changed while it was read";
+const TOLD: &str = "pinion: large.bin: changed while it was read; build again";
 
 /// Something that is done to a file.
 type Change = fn(&File);
@@ -234,7 +234,7 @@ fn a_file_that_is_written_all_the_time() {
     let archive = folder.join("site.pinion");
     let words = [Path::new("build"), &folder.join("site"), Path::new("-o"), &archive];
     let is_over = AtomicBool::new(false);
-    let told = "pinion: log.txt: changed while it was read";
+    let told = "pinion: log.txt: changed while it was read; build again";
     thread::scope(|scope| {
         scope.spawn(|| {
             let file = File::options().write(true).open(&path).expect("the file");
