@@ -1,43 +1,43 @@
 //! The engine: workers, their I/O backends, connections, timers and buffers.
 //!
-//! In come listening sockets, settings and an application ([`app::App`]); out go answers. The
-//! engine knows HTTP's wire machines and nothing of archives, sites or scripts.
+//! It gets listening sockets, settings and an application ([`app::App`]), and sends responses. It
+//! knows the protocol machines of HTTP, and nothing of archives, sites or scripts.
 //!
-//! | file | what it holds |
+//! | File | Task |
 //! |---|---|
-//! | [`app`], [`exchange`], [`raw`] | the contract: events in, actions out |
-//! | [`encode`] | content made on demand, compressed as it goes out |
-//! | [`server`] | threads, restart after a panic, draining |
-//! | `restart_pause` | how long a worker that has died stays away |
-//! | [`worker`] | the loop of one worker: completions, deadlines, back-pressure |
-//! | `service` | what a worker does with one connection |
-//! | `sealed` | … over TLS |
-//! | `preface` | how a connection begins: what the peer speaks |
-//! | `http1` | HTTP/1 on one connection |
-//! | `core`, `conn`, `stash`, `output` | a worker's connections, input that waits, send queues |
-//! | `handover` | one piece of output, from the queue to the kernel |
+//! | [`app`], [`exchange`], [`raw`] | the contract with an application: events and actions |
+//! | [`encode`] | compression of dynamic responses |
+//! | [`server`] | threads, restart after a panic (`restart_pause`), graceful stop |
+//! | [`worker`] | the loop of one worker: completions, deadlines, messages |
+//! | `service` | what happens on one connection; only its files call the application |
+//! | `sealed` | the same for TLS |
+//! | `conn` | connections: a `link` (transport) and a protocol each |
+//! | `http1`, `http2`, `http3`, `many` | the state of the protocols, and responses in their form |
+//! | `byte_stream`, `linger` | … of upgraded connections, and of those that end |
+//! | `protocol` | parts of a response, for whatever protocol carries it |
+//! | `core`, `stash`, `output` | what connections share; kept input; send queues |
+//! | `handover` | a piece of output from the queue to the kernel |
 //! | `pool`, `wheel`, `inbox` | a worker's buffers, timers, messages |
-//! | `places` | as many connections as the server may hold, shared by its workers |
-//! | `relief` | who gives buffers up when they run low |
-//! | `shortage` | sends that found no memory in the kernel |
-//! | `drain` | how a worker ends |
-//! | `backlog` | what stands in the kernel when a worker ends, or was held up |
-//! | [`tls`] | what stands between a connection and its protocol when it is encrypted |
-//! | `tables` | how what grows with connections grows |
+//! | `connection_permits`, `client_limit` | how many connections there may be |
+//! | `permit_pressure`, `relief` | which connections are closed when permits or buffers run low |
+//! | `shortage` | sends for which the kernel had no memory |
+//! | `drain`, `ending`, `backlog` | the end of a worker |
+//! | [`tls`] | encryption of connections, certificates, tickets |
+//! | `tables` | growth of the tables that have a place for each connection |
 //! | [`quic`] | QUIC: datagrams, endpoints, connections |
 //! | [`mapping`] | mapped archives and their generations |
 //! | [`backend`] | the system interfaces: epoll, io_uring, and a seeded simulator |
 //! | [`executable_memory`] | whether code that was made at run time may run |
 //! | [`residency`] | memory given back after a build |
-//! | [`footprint`] | what all of it takes at most |
+//! | [`footprint`] | the most memory that all of it takes |
 //! | `stepped` | a worker without a thread, for the simulator (feature `sim`) |
-//! | [`stderr`] | lines that nobody has to read |
-//! | [`settings`] | what a server can be told |
+//! | [`stderr`] | lines for stderr that never block |
+//! | [`settings`] | settings of a server |
 //! | [`listener`], [`signals`] | sockets and signals, made before any thread starts |
 //! | [`limits`] | every limit with its reason |
 //!
-//! This is the room with `unsafe` code, in `backend`, `mapping`, `residency`, `signals`, and where
-//! a worker lends memory to its backend (`handover`); that of Lua has some in one file.
+//! This crate has `unsafe` code in `backend`, `mapping`, `residency`, `signals`, `listener`,
+//! `executable_memory`, and where a worker lends memory to its backend (`handover`).
 
 pub mod address;
 pub mod app;
