@@ -245,7 +245,8 @@ fn files_that_are_asked_for_stay_too() {
     let again = ["--previous", &two, "--previous-for", "*.txt", "--previous-for", "*.gone"];
     let told = built(&folder, 3, &again);
     assert_eq!(told["previous_assets"], 3);
-    let warning = "--previous-for *.gone: no file of an earlier archive matches";
+    let warning = "--previous-for *.gone: no file of an earlier archive matches; check its \
+                   spelling and case";
     assert_eq!(told["warnings"], serde_json::json!([warning]));
     let excluding = [&again[..4], &["--exclude", "fonts"]].concat();
     assert_eq!(built(&folder, 3, &excluding)["previous_assets"], 2);

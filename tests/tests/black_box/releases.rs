@@ -280,7 +280,7 @@ fn what_is_not_whole_is_not_published() {
         ("flipped.pinion", "is damaged: "),
         ("site", "is a folder"),
         ("none", "cannot open none"),
-        ("/dev/null", "is no regular file"),
+        ("/dev/null", "is not a regular file"),
     ] {
         fails(&folder, &["publish", file, "live"], 1, hint);
         if file.ends_with(".pinion") {
