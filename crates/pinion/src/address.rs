@@ -141,6 +141,9 @@ fn parse_port(port: &str) -> Result<u16, String> {
     let digits = !port.is_empty() && port.bytes().all(|b| b.is_ascii_digit());
     port.parse().ok().filter(|_| digits).ok_or_else(|| match port {
         "" => "the port is missing: write 8080, host:port, [v6]:port or unix:/path".to_owned(),
+        host if host.contains('.') || host == "localhost" => {
+            format!("the port is missing: write {host}:8080")
+        }
         _ => format!("{port:?} is not a port (0 to 65535); write 8080 or host:8080"),
     })
 }
@@ -201,7 +204,8 @@ mod tests {
             ("65536", "not a port"),
             ("+80", "not a port"),
             ("-1", "not a port"),
-            ("localhost", "not a port"),
+            ("localhost", "port is missing: write localhost:8080"),
+            ("127.0.0.1", "port is missing: write 127.0.0.1:8080"),
             ("host:http", "not a port"),
             ("::1", "needs brackets"),
             ("::1:80:x", "in brackets"),

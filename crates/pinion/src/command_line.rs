@@ -1,6 +1,7 @@
 //! The command line, as written: clap is filled from the directive table, and what it finds wrong
 //! becomes one line.
 
+use crate::config::nearest::nearest;
 use crate::directives::verb_notes::{self, Section};
 use crate::directives::verbs::{self, Verb, VerbRow};
 use crate::directives::{self, Default, Directive, Kind};
@@ -206,18 +207,31 @@ fn explain(error: &clap::Error, verb: Option<Verb>) -> String {
 /// Returns what is wrong with a word that is neither a verb nor the path of something to serve. It
 /// is a slip of the pen for the verb `near`, or a path where nothing is.
 fn unknown_verb(wrong: &str, near: Option<&str>) -> String {
-    let is_path = wrong.contains(['/', '.']) || wrong == source::PUBLIC || source::is_output(wrong);
-    match (near, is_path) {
-        (Some(near), false) => format!("unknown verb {wrong}; did you mean {near}?"),
-        (Some(near), true) => format!(
-            "unknown verb {wrong}, and no file or folder has this name; give the path of what to \
-             serve, or did you mean {near}?"
-        ),
-        (None, _) => format!(
+    if let Some(hint) = habit(wrong) {
+        return format!("unknown verb {wrong}; {hint}");
+    }
+    // A slip in the name of the folder to serve must not lead to a verb that changes a site.
+    let is_path = wrong.contains(['/', '.'])
+        || nearest(wrong, [source::PUBLIC]).is_some()
+        || source::is_output(wrong);
+    match near.and_then(|near| nearest(wrong, [near])).filter(|_| !is_path) {
+        Some(near) => format!("unknown verb {wrong}; did you mean {near}?"),
+        None => format!(
             "unknown verb {wrong}, and no file or folder has this name; give the path of what to \
              serve, or a verb: `pinion --help` lists the verbs"
         ),
     }
+}
+
+/// Returns what to do instead of a verb that other servers have.
+fn habit(wrong: &str) -> Option<&'static str> {
+    Some(match wrong {
+        "start" => "write `pinion serve public`",
+        "stop" | "quit" => "send the server SIGTERM: `kill PID`",
+        "reload" | "restart" => "send the server SIGHUP: `kill -HUP PID`",
+        "test" | "validate" => "write `pinion check`",
+        _ => return None,
+    })
 }
 
 fn unknown(argument: &str, near: Option<String>, help: &str) -> String {
@@ -229,7 +243,10 @@ fn unknown(argument: &str, near: Option<String>, help: &str) -> String {
         let homes: Vec<&str> = row.verbs.iter().map(|verb| verb.row().name).collect();
         return format!("{argument} is a flag of `pinion {}`", homes.join("`, `pinion "));
     }
-    match near {
+    if let "config" | "root" | "dir" | "directory" = name {
+        return format!("unknown flag {argument}; give the path alone: `pinion serve PATH`");
+    }
+    match near.filter(|near| nearest(name, [near.trim_start_matches('-')]).is_some()) {
         Some(near) => format!("unknown flag {argument}; did you mean {near}?"),
         None => format!("unknown flag {argument}; {help} lists the flags"),
     }
@@ -287,7 +304,9 @@ mod tests {
             ("pinion no/such/folder", "`pinion --help` lists the verbs"),
             ("pinion help xyzzy", "unknown verb xyzzy"),
             ("pinion public", "unknown verb public, and no file or folder has this name"),
-            ("pinion public", "did you mean publish?"),
+            ("pinion pub", "give the path of what to serve"),
+            ("pinion start", "write `pinion serve public`"),
+            ("pinion serve --root a", "give the path alone"),
             ("pinion xyzzy", "unknown verb xyzzy, and no file or folder has this name"),
             ("pinion ./serv", "unknown verb ./serv, and no file or folder has this name"),
             ("pinion serve --wokers 2", "unknown flag --wokers; did you mean --workers?"),

@@ -16,7 +16,7 @@ mod clash;
 mod examine;
 mod fault;
 mod load;
-mod nearest;
+pub(crate) mod nearest;
 #[cfg(any(test, fuzzing))]
 pub(crate) mod oracle;
 mod syntax;

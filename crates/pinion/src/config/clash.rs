@@ -83,7 +83,7 @@ fn listener(section: &Section, file: &Path, faults: &mut Vec<Fault>) {
         }
         [_] => {}
         [.., last] => {
-            let message = format!("{}: each address stands in a [[listen]] of its own", last.row());
+            let message = format!("{}: write a [[listen]] of its own for each address", last.row());
             faults.push(Fault::at(file, section.place_of(last.row()), message));
         }
     }
@@ -130,7 +130,7 @@ fn listeners_twice(listeners: &[Section], file: &Path, faults: &mut Vec<Fault>) 
         match known.get(&same) {
             Some(Place { line, .. }) => {
                 let address = &same.0;
-                let message = format!("{key}: {address} is listened on in line {line} already");
+                let message = format!("{key}: {address} is used in line {line} already");
                 faults.push(Fault::at(file, place, message));
             }
             None => drop(known.insert(same, place)),

@@ -197,6 +197,12 @@ fn of_value(key: &str, value: &str, message: &str) -> Option<String> {
     if matches!(lower.as_str(), "true" | "false") {
         return Some(format!("{key}: write {lower} in small letters"));
     }
+    if matches!(lower.as_str(), "yes" | "on" | "no" | "off") {
+        return Some(format!("{key}: write true or false"));
+    }
+    if let Some(front) = value.strip_suffix(';') {
+        return Some(format!("{key}: remove the ; after {}", front.trim_end()));
+    }
     if value.ends_with(['"', '\'']) {
         return Some(format!("{key}: a quote is missing: {key} = {}", quoted(value)));
     }
@@ -242,6 +248,8 @@ mod tests {
             ("path = 'public", "15: path: the quote ' at the end of the string is missing"),
             ("path = public\"", "8: path: a quote is missing: path = \"public\""),
             ("path = “public”", "8: path: write straight quotes: path = \"public\""),
+            ("watch = yes", "9: watch: write true or false"),
+            ("workers = two;", "11: workers: remove the ; after two"),
             ("tls = :443", "7: tls: a string needs quotes: tls = \":443\""),
             ("tls = 127.0.0.1:1", "7: tls: a string needs quotes: tls = \"127.0.0.1:1\""),
             ("tls = [::1]:443", "7: tls: a string needs quotes: tls = \"[::1]:443\""),

@@ -243,7 +243,7 @@ impl Reader<'_> {
         };
         let homes = homes(name);
         let message = match (is_table, nearest(name, names())) {
-            (false, _) if !homes.is_empty() => format!("{name} stands in {homes}"),
+            (false, _) if !homes.is_empty() => format!("{name} belongs in {homes}"),
             (true, Some(near)) => {
                 let near = Table::named(near).map(Table::header).unwrap_or_default();
                 format!("unknown table {name}; did you mean {near}?")
@@ -256,7 +256,7 @@ impl Reader<'_> {
                 Some(near) => {
                     format!("unknown key {name}; did you mean {near} in {}?", self::homes(near))
                 }
-                None => format!("unknown key {name}; every key stands in a table, like [server]"),
+                None => format!("unknown key {name}; every key belongs in a table, like [server]"),
             },
         };
         self.fault(at, message);
@@ -329,20 +329,39 @@ fn unknown_key(table: Table, name: &str) -> String {
         && let Some(key) = row.file
         && key.table == table
     {
-        return format!("unknown key {name} in {header}; the flag --{name} is {} here", key.name);
+        let off = name.strip_prefix("no-").map_or("", |_| " = false");
+        return format!("unknown key {name} in {header}; write {}{off}", key.name);
     }
     let homes = homes(name);
     if !homes.is_empty() {
-        return format!("{name} stands in {homes}, not in {header}");
+        return format!("{name} belongs in {homes}, not in {header}");
+    }
+    if let Some(hint) = habit(name) {
+        return format!("unknown key {name} in {header}; {hint}");
     }
     match nearest(name, keys) {
         Some(near) => format!("unknown key {name} in {header}; did you mean {near}?"),
         None => {
             let mut keys: Vec<&str> = table.rows().map(|(_, key)| key).collect();
+            keys.sort_unstable();
             keys.dedup();
             format!("unknown key {name} in {header}; there are {}", keys.join(", "))
         }
     }
+}
+
+/// Returns what to write instead of a key that other servers have.
+fn habit(name: &str) -> Option<&'static str> {
+    Some(match name {
+        "root" | "dir" | "directory" | "folder" | "document-root" => "write path = \"FOLDER\"",
+        "port" => "write address = \":8080\" in a [[listen]]",
+        "host" | "domain" | "server-name" | "server_name" => "write hosts = [\"example.org\"]",
+        "redirects" | "headers" => {
+            "write rules, or put a file _redirects or _headers in the folder"
+        }
+        "error-page" | "error_page" | "404" => "put a file 404.html in the folder",
+        _ => return None,
+    })
 }
 
 /// The tables that a key or a flag of this name stands in, as a phrase; empty when there is none.
@@ -482,11 +501,12 @@ mod tests {
     #[test]
     fn a_key_that_stands_elsewhere_is_sent_there() {
         for (text, message) in [
-            ("[server]\nwatch = true", "watch stands in [[site]], not in [server]"),
-            ("[log]\naccess-log = \"x\"", "the flag --access-log is access here"),
-            ("[server]\nlisten = \"x\"", "listen stands in [[listen]] as address"),
+            ("[server]\nwatch = true", "watch belongs in [[site]], not in [server]"),
+            ("[log]\naccess-log = \"x\"", "unknown key access-log in [log]; write access"),
+            ("[server]\nlisten = \"x\"", "listen belongs in [[listen]] as address"),
+            ("[[site]]\npath = \"a\"\nroot = \"x\"", "unknown key root in [[site]]; write path"),
             ("watsh = true", "unknown key watsh; did you mean watch in [[site]]?"),
-            ("xyzzy = true", "every key stands in a table"),
+            ("xyzzy = true", "every key belongs in a table"),
             ("[xyzzy]", "there are [[site]], [[listen]], [[certificate]], [tls], [server]"),
             ("[site]", "write [[site]] instead of [site]: a table of which"),
             ("[[server]]", "write [server] instead of [[server]]: a table that is there once"),

@@ -169,7 +169,7 @@ pub(crate) const ALL: &[VerbRow] = &[
         }],
         brief: "Find everything that is wrong with a configuration",
         long: "Checks the keys and values of the file, and that what they name is there: folders \
-               and their files can be read and their rules are right, archives are whole, \
+               and their files can be read and their rules are right, archives open, \
                addresses are addresses. Everything that is wrong is a line with file, line and \
                column on stdout, and the exit code is 2; rules that do nothing are warned about on \
                stderr. \

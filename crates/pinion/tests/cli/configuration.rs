@@ -58,7 +58,7 @@ fn everything_that_is_wrong_is_a_line_with_its_place() {
     says(
         &folder,
         &[
-            "pinion.toml:1:1: workers stands in [server]",
+            "pinion.toml:1:1: workers belongs in [server]",
             "pinion.toml:4:1: unknown key coding in [[site]]; did you mean codings?",
             "pinion.toml:5:11: codings: br has the levels 0 to 11, not \"99\"",
             "pinion.toml:8:20: hosts: \"b.test:80\" is more than a host: leave out scheme, port \
