@@ -139,7 +139,7 @@ impl<B: Backend, A: App> Worker<B, A> {
         self.core.ending = Ending::Finishing { newcomers_until_ms };
         self.accept(false);
         self.backend.close_listeners();
-        self.each_quic(true, |worker, slot| worker.drive_quic(slot));
+        self.each_quic(true, Self::drive_quic);
         self.close_idle(false);
     }
 
