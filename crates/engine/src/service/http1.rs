@@ -125,7 +125,6 @@ fn after_event<A: App>(app: &mut A, core: &mut Core, slot: Slot) {
 /// The answer is complete; what about the connection?
 #[inline]
 fn complete(core: &mut Core, slot: Slot) {
-    let out_bytes = core.conns.get(slot).link.sent_bytes + core.queued_bytes(slot);
     let conn = core.conns.get(slot);
     let Some(open) = conn.protocol.http1().and_then(Http1::exchange) else { return };
     let is_unread = open.content.as_ref().is_some_and(|content| !content.is_at_end());
@@ -133,6 +132,7 @@ fn complete(core: &mut Core, slot: Slot) {
         // A client that asked to close should send nothing more, but some send a line end too many
         // (RFC 9112 §2.2). It costs nothing once the answers have reached them.
         let may_send = is_unread || !open.client_closes;
+        let out_bytes = conn.link.sent_bytes + core.queued_bytes(slot);
         return core.end(slot, may_send || out_bytes > CLOSE_AT_ONCE_MAX_BYTES);
     }
     if open.must_end_behind_content() {
