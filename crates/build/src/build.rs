@@ -27,6 +27,7 @@ use crate::progress::{Progress, WorkMeter};
 use crate::reuse::Reuse;
 use crate::rules::{Rules, Site};
 use crate::shape::{Main, Walked, Walls};
+use crate::site_doubts;
 use crate::stamps::{Known, Notes, Stamps};
 use crate::summary::{Summary, Warning};
 use crate::walk::{FileId, Found, Selection, SourceFile, walk};
@@ -116,9 +117,8 @@ pub(crate) fn build_beside<'a, W: Write + Seek>(
     let mut assembly = Assembly::new(options, &lists, &found.files, &rules, carrier, notes, out)?;
     assembly.content = found.content;
     assembly.expect(&reuse, &lists);
-    let doubts = dynamic::doubts(&found).into_iter().chain(unused_patterns(&names));
-    let doubts = doubts.chain(rules.warnings.iter().cloned());
-    assembly.summary.warnings = warnings.into_iter().chain(doubts).collect();
+    assembly.summary.warnings = warnings;
+    assembly.summary.warnings.extend(doubts(&found, options, &names, &rules));
     assembly.summary.walls = walls;
     let lost = !found.problems.is_empty() && !options.keep_going;
     assembly.summary.problems = found.problems;
@@ -154,12 +154,21 @@ pub(crate) fn build_beside<'a, W: Write + Seek>(
     let summary = Summary {
         folders: found.folders,
         skipped: found.skipped,
+        excluded: found.excluded,
         special: found.special,
         code: code_paths(&found.code),
         elapsed: begin.elapsed(),
         ..summary
     };
     Ok((Built { summary, out, externals }, notes))
+}
+
+/// What the author may want to know before any file is read.
+fn doubts(found: &Found, options: &Options, names: &Names, rules: &Rules) -> Vec<Warning> {
+    let mut doubts = site_doubts::doubts(found, options);
+    doubts.extend(unused_patterns(names));
+    doubts.extend(rules.warnings.iter().cloned());
+    doubts
 }
 
 /// The files that still are what they were.

@@ -4,12 +4,12 @@ use std::path::{Path, PathBuf};
 
 use crate::build::rules;
 use crate::code;
-use crate::dynamic;
 use crate::error::{BuildError, Problem};
 use crate::fingerprint::{self, NamedFile};
 use crate::media;
 use crate::names::{Globs, Names};
 use crate::options::Options;
+use crate::site_doubts;
 use crate::source::Source;
 use crate::summary::{Fingerprinted, Warning};
 use crate::walk::{FileId, Found, Selection, SourceFile, relative, walk};
@@ -21,6 +21,8 @@ pub struct Examined {
     pub warnings: Vec<Warning>,
     /// Left out by the skip rules or an exclude pattern; a folder stands for all below it.
     pub skipped: Vec<PathBuf>,
+    /// Of these, what the options leave out: nobody wonders where it is.
+    pub excluded: Vec<PathBuf>,
     /// Never resources: scripts and private files of a static site.
     pub special: Vec<PathBuf>,
     /// Files whose names change with their content, as far as the names tell: a build finds those
@@ -52,12 +54,12 @@ pub fn examine(source: &Path, options: &Options) -> Result<Examined, BuildError>
         return Err(BuildError::Problems(found.problems));
     }
     let code = code::read(source, &found)?;
-    rules.warnings.extend(dynamic::doubts(&found));
+    rules.warnings.extend(site_doubts::doubts(&found, options));
     rules.warnings.sort_unstable();
     let fingerprinted = fingerprinted(&found, &immutable);
-    let Found { skipped, special, problems, .. } = found;
+    let Found { skipped, excluded, special, problems, .. } = found;
     let (warnings, code) = (rules.warnings, code.into_iter().collect());
-    Ok(Examined { warnings, skipped, special, fingerprinted, code, problems })
+    Ok(Examined { warnings, skipped, excluded, special, fingerprinted, code, problems })
 }
 
 /// Opens each file of the content, as a build does, and returns those that cannot be read.

@@ -23,8 +23,9 @@
 //! | 9 | `place`, `publish` | a file appears under its name complete, or not at all |
 //! |   | `draft` | what is not complete: under another name, until its process ends; [`Draft`] |
 //!
-//! `examine` takes steps 1 and 2 alone. `extract` makes a folder of an archive again. `import`
-//! makes such an archive of one of kawipiko's, from step 5 on.
+//! `examine` takes steps 1 and 2 alone. `site_doubts` finds names that say what nobody meant.
+//! `extract` makes a folder of an archive again. `import` makes such an archive of one of
+//! kawipiko's, from step 5 on.
 //!
 //! [`limits`] names every bound. `fields` holds the response fields, `fingerprint` tells which
 //! names change with their content, `work` is what one worker does with one file (steps 4 to 6),
@@ -77,6 +78,7 @@ mod report;
 mod reuse;
 pub mod rules;
 mod shape;
+mod site_doubts;
 mod source;
 mod stamps;
 mod summary;
@@ -97,7 +99,7 @@ pub use extract::{
 };
 pub use import::{ContentFault, ImportError, Imported, Leftover, LeftoverReason, import_file};
 pub use media::file_type;
-pub use names::{Globs, Names};
+pub use names::{Globs, Names, RulesFile};
 pub use options::Options;
 pub use progress::Progress;
 pub use publish::{build_file, build_file_after, switch_link};

@@ -30,9 +30,11 @@ pub(crate) enum Verdict {
 }
 
 /// A file with rules for the site.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum RulesFile {
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum RulesFile {
+    /// `_redirects`
     Redirects,
+    /// `_headers`
     Headers,
 }
 
@@ -159,6 +161,12 @@ impl Names {
         let patterns: Vec<String> = patterns.iter().filter(are_good).cloned().collect();
         let include = Globs::of("include", &patterns).unwrap_or_else(|_| Globs::none());
         Names { exclude: Globs::none(), include }
+    }
+
+    /// Whether a pattern of [`Options::exclude`](crate::Options::exclude) leaves out what is at
+    /// `key`.
+    pub(crate) fn excludes(&self, key: &[u8]) -> bool {
+        self.exclude.is_match(key)
     }
 
     /// The patterns that have left nothing out so far, as they were given.

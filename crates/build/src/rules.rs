@@ -5,6 +5,7 @@
 //! | `files` | which files there are, and in what order they count |
 //! | `text` | bytes → lines and words that know their place; [`RuleError`] |
 //! | [`redirects`], `pattern`, `target`, `decode` | `_redirects` → [`redirects::Redirect`]s |
+//! | `foreign` | lines of other servers → what to write instead |
 //! | `matching`, `loops` | which paths a redirect is about, and whether it ever ends |
 //! | `compile` | redirects and the paths of a site → entries, marks, rules to be walked |
 //! | [`headers`], [`glob`] | `_headers` → [`headers::FieldRule`]s |
@@ -17,6 +18,7 @@ mod changes;
 mod compile;
 mod decode;
 mod files;
+mod foreign;
 pub mod glob;
 pub mod headers;
 mod host_names;
@@ -119,6 +121,8 @@ impl Rules {
             errors.sort();
             return Err(BuildError::Rules(errors));
         }
+        let marks = self.redirects.iter().filter_map(|rule| misplaced_mark(rule, site));
+        self.warnings.extend(marks);
         for (number, doubt) in doubts {
             let Some(rule) = self.redirects.get(number) else { continue };
             let doubt = match doubt {
@@ -166,6 +170,26 @@ impl Rules {
             }
         }
     }
+}
+
+/// Warns about a `!` or a `*` that is part of a target, where it has no meaning. A file of the site
+/// may have one in its name.
+fn misplaced_mark(rule: &Redirect, site: &Site<'_>) -> Option<Warning> {
+    if rule.only_target().is_some_and(|target| site.sends(target)) {
+        return None;
+    }
+    let has_star = |part: &TargetPart| match part {
+        TargetPart::Literal(text) => text.contains(&b'*'),
+        TargetPart::Capture(_) => false,
+    };
+    let doubt = match rule.target.last() {
+        Some(TargetPart::Literal(text)) if text.ends_with(b"!") => {
+            RuleDoubt::ForceInTarget { status: rule.status }
+        }
+        _ if rule.target.iter().any(has_star) => RuleDoubt::StarInTarget,
+        _ => return None,
+    };
+    Some(Warning::Rule { file: rule.file.to_path_buf(), line: rule.line, doubt })
 }
 
 /// What is wrong with a redirect that leads to itself.

@@ -9,6 +9,7 @@ use pinion_archive::Digest;
 use crate::codings::CodingLevel;
 use crate::error::{Problem, Shown};
 use crate::limits::FINGERPRINT_EXAMPLES;
+use crate::names::RulesFile;
 use crate::report::Report;
 use crate::shape::Walls;
 use crate::walk::relative;
@@ -60,6 +61,8 @@ pub struct Summary {
     pub external_files: u64,
     /// Left out by the skip rules or an exclude pattern; a folder stands for all below it.
     pub skipped: Vec<PathBuf>,
+    /// Of these, what the options leave out: nobody wonders where it is.
+    pub excluded: Vec<PathBuf>,
     /// Never resources: rules, and scripts and private files of a static site.
     pub special: Vec<PathBuf>,
     /// What the folder is served as from now on.
@@ -202,6 +205,17 @@ pub enum Warning {
     },
     /// A `_headers` below the root, where none is read.
     HeadersBelowRoot(PathBuf),
+    /// A file at the root whose name is almost that of a file of rules; no rules are read from it.
+    MisnamedRules {
+        /// The file.
+        path: PathBuf,
+        /// What it was meant as, most likely.
+        kind: RulesFile,
+        /// Whether clients get it.
+        is_published: bool,
+    },
+    /// The folder has neither a file to publish nor a rule nor code.
+    NoFiles,
     /// A rule that does not do what it seems to.
     Rule {
         /// The file; [`in_place`](crate::in_place) tells where it lies.
@@ -242,6 +256,13 @@ pub enum RuleDoubt {
     },
     /// It has no fields.
     NoFields,
+    /// Its target ends in a `!`, which has its meaning behind a status alone.
+    ForceInTarget {
+        /// The status of the rule.
+        status: u16,
+    },
+    /// Its target has a `*`, which has its meaning in the path alone.
+    StarInTarget,
 }
 
 /// A file and how long its codings took.
@@ -266,12 +287,7 @@ impl fmt::Display for Warning {
             Warning::NotReused(path, why) => {
                 return write!(f, "{}: nothing is reused from it: {why}", Shown(path));
             }
-            Warning::NoStamps => {
-                return f.write_str(
-                    "cannot write the file of fingerprints beside the archive (.NAME.stat); the \
-                     next build reads every file",
-                );
-            }
+            Warning::NoStamps => return f.write_str(NO_STAMPS),
             Warning::UnusedCodings(pattern) => return unused(f, "codings-for", pattern, CODINGS),
             Warning::UnusedExclude(pattern) => return unused(f, "exclude", pattern, EXCLUDED),
             Warning::UnusedImmutable(pattern) => return unused(f, "immutable", pattern, NO_FILE),
@@ -325,11 +341,20 @@ impl fmt::Display for Warning {
             Warning::HeadersBelowRoot(path) => {
                 (path, "not read: move its lines to the _headers at the root of the site")
             }
+            Warning::MisnamedRules { path, kind, is_published } => {
+                return misnamed(f, path, *kind, *is_published);
+            }
+            Warning::NoFiles => return f.write_str(NO_FILES),
             Warning::Rule { file, line, doubt } => return doubt.tell(f, file, *line),
         };
         write!(f, "{}: {what}", Shown(path))
     }
 }
+
+/// What is wrong with a whole build.
+const NO_FILES: &str = "there is no file to publish; every request gets 404";
+const NO_STAMPS: &str = "cannot write the file of fingerprints beside the archive (.NAME.stat); \
+                         the next build reads every file";
 
 /// Why patterns of `--codings-for`, `--exclude`, `--include`, `--previous-for` and `--immutable`
 /// have no effect.
@@ -339,6 +364,18 @@ const EXCLUDED: &str = "nothing matches, so nothing is left out; check its spell
 const INCLUDED: &str = "no file that is left out by default matches; check its spelling and case";
 const KEPT: &str = "no file of an earlier archive matches; check its spelling and case";
 const NO_FILE: &str = "no file matches; check its spelling and case";
+
+/// A file that has almost the name of a rules file.
+fn misnamed(
+    f: &mut fmt::Formatter<'_>,
+    path: &Path,
+    kind: RulesFile,
+    is_published: bool,
+) -> fmt::Result {
+    let what = if is_published { "published as a file" } else { "never served" };
+    let (path, name) = (Shown(path), kind.name());
+    write!(f, "{path}: {what}, its rules are not read; rename it to {name}")
+}
 
 /// A pattern of a flag that has no effect, why, and what to look at.
 fn unused(f: &mut fmt::Formatter<'_>, flag: &str, pattern: &Path, why: &str) -> fmt::Result {
@@ -383,6 +420,15 @@ impl RuleDoubt {
             RuleDoubt::NoFields => {
                 f.write_str("has no headers below it, and does not share those of the next pattern")
             }
+            RuleDoubt::ForceInTarget { status } => write!(
+                f,
+                "the ! is part of the target here; to force the rule, write it after the status, \
+                 as in {status}!"
+            ),
+            RuleDoubt::StarInTarget => f.write_str(
+                "the * of the target is sent as it is; write :splat for what the * of the path \
+                 stands for",
+            ),
         }
     }
 }

@@ -52,6 +52,8 @@ pub(crate) struct Found {
     /// Folders entered.
     pub(crate) folders: u64,
     pub(crate) skipped: Vec<PathBuf>,
+    /// Of these, what the options leave out.
+    pub(crate) excluded: Vec<PathBuf>,
     pub(crate) special: Vec<PathBuf>,
     /// Keys of the files with rules, sorted.
     pub(crate) rules: Vec<Box<[u8]>>,
@@ -128,7 +130,8 @@ pub(crate) fn walk(
         return Err(BuildError::ContentFolder);
     }
     found.rules.sort_unstable();
-    for paths in [&mut found.skipped, &mut found.special, &mut found.loops] {
+    let Found { skipped, excluded, special, loops, .. } = &mut found;
+    for paths in [skipped, excluded, special, loops] {
         paths.sort_unstable();
     }
     Ok(found)
@@ -155,6 +158,7 @@ struct Listing {
     given_up: bool,
     names_content_folder: bool,
     skipped: Vec<PathBuf>,
+    excluded: Vec<PathBuf>,
     special: Vec<PathBuf>,
     rules: Vec<Box<[u8]>>,
     code: Vec<CodeFile>,
@@ -234,7 +238,7 @@ impl Walk {
     /// Takes what was found in a folder.
     fn enter(&mut self, id: FileId, key: Vec<u8>, listing: Listing) -> Result<Folder, BuildError> {
         let Listing { names, skipped, special, rules, code, links, problems, .. } = listing;
-        let below_static = listing.below_static;
+        let (below_static, excluded) = (listing.below_static, listing.excluded);
         if listing.given_up {
             return Err(BuildError::Cancelled);
         }
@@ -250,6 +254,7 @@ impl Walk {
         found.folders += 1;
         found.names_content_folder |= listing.names_content_folder;
         found.skipped.extend(skipped);
+        found.excluded.extend(excluded);
         found.special.extend(special);
         found.rules.extend(rules);
         found.code.extend(code);
@@ -315,6 +320,8 @@ impl Reader<'_> {
             // That of a build, and gone when it has ended.
             Verdict::Skip if draft_of(&name).is_some() => return None,
             Verdict::Skip => {
+                let excluded = self.names.excludes(&key).then(|| relative(&key));
+                listing.excluded.extend(excluded);
                 listing.skipped.push(relative(&key));
                 return None;
             }
@@ -353,6 +360,7 @@ impl Reader<'_> {
             sorted_as.push(b'/');
             What::Folder(id(&metadata))
         } else if self.left_out.contains(&id(&metadata)) {
+            listing.excluded.push(relative(&key));
             listing.skipped.push(relative(&key));
             return None;
         } else {

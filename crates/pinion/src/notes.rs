@@ -10,27 +10,41 @@ const LEFT_OUT_NAMED: usize = 5;
 
 /// The notes about a build, one line each.
 pub(crate) fn of_build(summary: &Summary) -> Vec<String> {
-    let Summary { skipped, special, fingerprinted, .. } = summary;
-    lines(skipped, special, fingerprinted)
+    lines(left_out_of(summary), &summary.special, &summary.fingerprinted)
 }
 
 /// The notes about a folder that was not built, one line each.
 pub(crate) fn of_examined(examined: &Examined) -> Vec<String> {
-    let Examined { skipped, special, fingerprinted, .. } = examined;
-    lines(skipped, special, fingerprinted)
+    let Examined { skipped, excluded, special, fingerprinted, .. } = examined;
+    lines(left_out(&unasked(skipped, excluded)), special, fingerprinted)
 }
 
-fn lines(skipped: &[PathBuf], special: &[PathBuf], fingerprinted: &Fingerprinted) -> Vec<String> {
+fn lines(
+    left_out: Option<String>,
+    special: &[PathBuf],
+    fingerprinted: &Fingerprinted,
+) -> Vec<String> {
     let never_served = (!special.is_empty()).then(|| {
         let paths = counted(special.len() as u64, "path");
-        format!("{paths} never served because of the name: {}", some(special))
+        let special: Vec<&PathBuf> = special.iter().collect();
+        format!("{paths} never served because of the name: {}", some(&special))
     });
-    let notes = [left_out(skipped), never_served, kept_by_clients(fingerprinted)];
+    let notes = [left_out, never_served, kept_by_clients(fingerprinted)];
     notes.into_iter().flatten().collect()
 }
 
+/// Says what a build has left out without being asked to; `None` if that is nothing.
+pub(crate) fn left_out_of(summary: &Summary) -> Option<String> {
+    left_out(&unasked(&summary.skipped, &summary.excluded))
+}
+
+/// Returns what is left out by its name alone. Both lists are sorted.
+fn unasked<'p>(skipped: &'p [PathBuf], excluded: &[PathBuf]) -> Vec<&'p PathBuf> {
+    skipped.iter().filter(|path| excluded.binary_search(path).is_err()).collect()
+}
+
 /// Says what is left out; `None` if nothing is.
-pub(crate) fn left_out(skipped: &[PathBuf]) -> Option<String> {
+fn left_out(skipped: &[&PathBuf]) -> Option<String> {
     let paths = counted(skipped.len() as u64, "path");
     let named = some(skipped);
     (!skipped.is_empty()).then(|| format!("{paths} left out (publish with --include): {named}"))
@@ -48,7 +62,7 @@ pub(crate) fn kept_by_clients(fingerprinted: &Fingerprinted) -> Option<String> {
 }
 
 /// The first paths, and how many more there are.
-fn some(paths: &[PathBuf]) -> String {
+fn some(paths: &[&PathBuf]) -> String {
     let named = paths.iter().take(LEFT_OUT_NAMED).map(|path| path.display().to_string());
     let named = named.collect::<Vec<_>>().join(", ");
     match paths.len().checked_sub(LEFT_OUT_NAMED) {
@@ -64,11 +78,23 @@ mod tests {
     #[test]
     fn the_first_five_are_named() {
         let paths: Vec<PathBuf> = ["a", "b", "c", "d", "e", "f", "g"].map(PathBuf::from).to_vec();
-        let line = |count: usize| left_out(&paths[..count]).unwrap_or_default();
+        let line = |count: usize| left_out(&unasked(&paths[..count], &[])).unwrap_or_default();
         assert_eq!(line(0), "");
         assert_eq!(line(1), "1 path left out (publish with --include): a");
         assert_eq!(line(5), "5 paths left out (publish with --include): a, b, c, d, e");
         assert_eq!(line(7), "7 paths left out (publish with --include): a, b, c, d, e and 2 more");
+    }
+
+    /// Whoever excluded a path does not want to publish it.
+    #[test]
+    fn what_was_excluded_is_not_noted() {
+        let paths = |names: &[&str]| names.iter().map(PathBuf::from).collect::<Vec<_>>();
+        let line = |excluded: &[&str]| {
+            left_out(&unasked(&paths(&[".git", "a.psd", "b.log"]), &paths(excluded)))
+        };
+        let expected = "2 paths left out (publish with --include): .git, b.log";
+        assert_eq!(line(&["a.psd"]).as_deref(), Some(expected));
+        assert_eq!(line(&[".git", "a.psd", "b.log"]), None);
     }
 
     #[test]

@@ -9,6 +9,7 @@ use std::sync::Arc;
 use pinion_archive::limits::{RULES_MAX, TARGET_MAX_BYTES};
 use pinion_archive::{PathPart, SegmentPattern};
 
+use super::foreign;
 use super::pattern::Source;
 use super::target::{Captures, Target};
 use super::text::{Fault, RuleError, Word, lines, words};
@@ -136,7 +137,10 @@ pub(super) fn parse_lines(
     let (mut rules, mut errors) = (Vec::new(), Vec::new());
     let shared: Arc<Path> = file.into();
     for (number, line) in lines(text) {
-        let read = |line| rule(folder, line).map_err(|fault| fault.quoting_word(line));
+        let read = |line| {
+            let rule = rule(folder, line);
+            rule.map_err(|fault| foreign::fault(line).unwrap_or(fault).quoting_word(line))
+        };
         match line.and_then(read) {
             Ok(rule) => rules.push(Redirect { file: Arc::clone(&shared), line: number, ..rule }),
             Err(fault) => errors.push(fault.at(file, number)),

@@ -241,3 +241,37 @@ proptest! {
         }
     }
 }
+
+/// Whoever comes from another server learns what the line is here.
+#[test]
+fn a_line_of_another_server_says_what_to_write() {
+    let of = |server: &str, word: &str, rule: &str| {
+        format!(
+            "1: expected a path that begins with /, found {word:?}; this is a line of {server}; \
+             write `{rule}`"
+        )
+    };
+    let arrow = |column: usize, word: &str, rule: &str| {
+        let what = "expected nothing between the path and the target";
+        format!("{column}: {what}, found {word:?}; write `{rule}`")
+    };
+    let comment = "1: expected a path, or a comment that begins with #, found \"//\"; // does not \
+                   begin one";
+    let url = "https://b.example/";
+    for (text, expected) in [
+        ("Redirect 301 /a /b".to_owned(), of("Apache", "Redirect", "/a /b 301")),
+        ("Redirect /a /b".to_owned(), of("Apache", "Redirect", "/a /b 302")),
+        (
+            format!("Redirect permanent /a {url}"),
+            of("Apache", "Redirect", &format!("/a {url} 301")),
+        ),
+        ("RewriteRule ^a$ /b [R=301,L]".to_owned(), of("Apache", "RewriteRule", "/old /new 301")),
+        ("rewrite ^/a$ /b permanent;".to_owned(), of("nginx", "rewrite", "/old /new 301")),
+        ("redir /a /b permanent".to_owned(), of("Caddy", "redir", "/a /b 301")),
+        ("/a -> /b".to_owned(), arrow(4, "->", "/a /b")),
+        ("/a => /b 302".to_owned(), arrow(4, "=>", "/a /b 302")),
+        ("// a comment".to_owned(), comment.to_owned()),
+    ] {
+        assert_eq!(error(&text), format!("_redirects:1:{expected}"), "{text}");
+    }
+}

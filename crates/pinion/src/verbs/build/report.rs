@@ -24,7 +24,7 @@ pub(crate) fn tell(output: &Path, summary: &Summary, style: Style) {
     name_some(style, "never served", &special);
     let code: Vec<_> = summary.code.iter().map(|path| path.display().to_string()).collect();
     name_some(style, "code", &code);
-    let found = [notes::left_out(&summary.skipped), notes::kept_by_clients(&summary.fingerprinted)];
+    let found = [notes::left_out_of(summary), notes::kept_by_clients(&summary.fingerprinted)];
     for text in found.iter().flatten() {
         stderr::line(format_args!("{}: {text}", style.dim("note")));
     }
