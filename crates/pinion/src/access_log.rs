@@ -18,7 +18,7 @@ mod record;
 mod ring;
 mod writer;
 
-pub(crate) use open_logs::{LogHandle, LogId, OpenLogs};
+pub(crate) use open_logs::{LOGS_MAX, LogHandle, LogId, OpenLogs};
 #[cfg(test)]
 pub(crate) use record::example;
 pub(crate) use record::{Peer, Record, Text};

@@ -38,7 +38,13 @@ impl CertificateFiles {
     pub(crate) fn load(&self) -> Result<Certificate, BadFile> {
         let chain = read(&self.cert)?;
         let key = if self.key == self.cert { chain.clone() } else { read(&self.key)? };
-        Certificate::from_pem(&chain, &key).map_err(|error| self.blamed(&error))
+        Certificate::from_pem(&chain, &key).map_err(|error| {
+            let mut bad = self.blamed(&error);
+            if let Some(advice) = advice_on_swapped(&error, &chain, &key) {
+                bad.why += advice;
+            }
+            bad
+        })
     }
 
     /// What a client will not like about it.
@@ -98,6 +104,26 @@ impl CertificateFiles {
         };
         let file = if error.is_about_key() { &self.key } else { &self.cert };
         BadFile { file: file.clone(), why }
+    }
+}
+
+/// Returns what to do about a file that holds what belongs in the other one; it follows the error.
+fn advice_on_swapped(error: &CertificateError, chain: &[u8], key: &[u8]) -> Option<&'static str> {
+    let holds = |text: &[u8], label: &str| {
+        text.windows(label.len()).any(|window| window == label.as_bytes())
+    };
+    let is_swapped = chain != key && holds(chain, "PRIVATE KEY-----");
+    match error {
+        CertificateError::NoCertificate if is_swapped && holds(key, "BEGIN CERTIFICATE") => {
+            Some("; it is the private key: exchange the files of --cert and --key")
+        }
+        CertificateError::NoCertificate if is_swapped => {
+            Some("; it is a private key: give it to --key, and the certificate to --cert")
+        }
+        CertificateError::NoKey if chain != key && holds(key, "BEGIN CERTIFICATE") => {
+            Some("; it is a certificate: give the file with the private key to --key")
+        }
+        _ => None,
     }
 }
 

@@ -193,6 +193,12 @@ fn explain(error: &clap::Error, verb: Option<Verb>) -> String {
         ErrorKind::MissingRequiredArgument => {
             format!("missing {argument}; {help} shows how it is written")
         }
+        ErrorKind::UnknownArgument if verb == Some(Verb::Serve) && !argument.starts_with('-') => {
+            format!(
+                "{argument:?} is one operand too many: serve takes one PATH; for several sites \
+                 write a [[site]] for each in pinion.toml, and serve that"
+            )
+        }
         ErrorKind::UnknownArgument => unknown(&argument, text(ContextKind::SuggestedArg), &help),
         ErrorKind::ArgumentConflict => format!("{argument} is given twice; give it once"),
         ErrorKind::InvalidValue => format!("{argument} needs a value"),
@@ -236,7 +242,7 @@ fn habit(wrong: &str) -> Option<&'static str> {
 
 fn unknown(argument: &str, near: Option<String>, help: &str) -> String {
     if !argument.starts_with('-') {
-        return format!("{argument:?} is one operand too many");
+        return format!("{argument:?} is one operand too many; {help} shows how it is written");
     }
     let name = argument.trim_start_matches('-');
     if let Some(row) = directives::all().find(|row| row.name == name) {
@@ -315,7 +321,8 @@ mod tests {
             ("pinion build a -o b --workers 2", "--workers is a flag of `pinion serve`"),
             ("pinion build", "missing <SRC>; `pinion build --help`"),
             ("pinion cat a", "missing <URLPATH>"),
-            ("pinion build a b", "\"b\" is one operand too many"),
+            ("pinion build a b", "\"b\" is one operand too many; `pinion build --help` shows"),
+            ("pinion serve a b", "one PATH; for several sites write a [[site]] for each in"),
             ("pinion serve --workers", "--workers <N> needs a value"),
             ("pinion serve --watch=yes", "takes no value"),
             ("pinion serve --workers 1 --workers 2", "given twice"),

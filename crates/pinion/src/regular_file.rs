@@ -10,16 +10,37 @@ use std::path::Path;
 /// # Errors
 /// A phrase that follows the name of the file.
 pub(crate) fn read(file: &Path, max_mib: u64) -> Result<Vec<u8>, String> {
-    let cannot =
-        |error: io::Error| format!("cannot be read: {}", without_number(&error.to_string()));
-    if !file.metadata().map_err(cannot)?.is_file() {
+    if !file.metadata().map_err(|error| cannot(&error))?.is_file() {
         return Err("is no regular file".to_owned());
     }
     let mut bytes = Vec::new();
-    let opened = File::open(file).map_err(cannot)?;
-    opened.take((max_mib << 20) + 1).read_to_end(&mut bytes).map_err(cannot)?;
+    let opened = File::open(file).map_err(|error| cannot(&error))?;
+    opened.take((max_mib << 20) + 1).read_to_end(&mut bytes).map_err(|error| cannot(&error))?;
     match bytes.len() as u64 > max_mib << 20 {
         true => Err(format!("is larger than {max_mib} MiB")),
         false => Ok(bytes),
+    }
+}
+
+fn cannot(error: &io::Error) -> String {
+    let why = format!("cannot be read: {}", without_number(&error.to_string()));
+    match error.kind() {
+        io::ErrorKind::PermissionDenied => format!(
+            "{why}; let the user that runs Pinion read the file and enter the folders above it"
+        ),
+        _ => why,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_file_that_may_not_be_read_says_what_to_do() {
+        let denied = cannot(&io::Error::from_raw_os_error(libc::EACCES));
+        assert!(denied.starts_with("cannot be read: Permission denied; let the user"), "{denied}");
+        let missing = cannot(&io::Error::from_raw_os_error(libc::ENOENT));
+        assert_eq!(missing, "cannot be read: No such file or directory");
     }
 }

@@ -52,7 +52,8 @@ pub(crate) fn files(
     let folder = state.join("tls");
     state::make(&folder, FOLDER_MODE)?;
     let shown = folder.display();
-    let lock = File::open(&folder).with_context(|| format!("cannot open {shown}"))?;
+    let lock = File::open(&folder)
+        .map_err(|error| state::unusable(&format!("cannot open {shown}"), &error))?;
     // Of two servers that start at the same time one makes it, and the other one finds it.
     flock(&lock, FlockOperation::LockExclusive).with_context(|| format!("cannot lock {shown}"))?;
     let file = folder.join(format!("self-signed-{}.pem", key.name()));
@@ -68,7 +69,8 @@ pub(crate) fn files(
     }
     let cannot = || format!("cannot write {}", files.cert.display());
     let pem = make(key).context("cannot make a self-signed certificate")?;
-    write(&folder, &lock, &files.cert, &pem, KEY_MODE).with_context(cannot)?;
+    write(&folder, &lock, &files.cert, &pem, KEY_MODE)
+        .map_err(|error| state::unusable(&cannot(), &error))?;
     publish(&folder, &lock, &files.cert)?;
     Ok(files)
 }
@@ -92,7 +94,9 @@ fn publish(folder: &Path, lock: &File, file: &Path) -> Result<(), Failure> {
         return Ok(());
     }
     let cannot = || format!("cannot write {}", public.display());
-    Ok(write(folder, lock, &public, &certificate, PUBLIC_MODE).with_context(cannot)?)
+    write(folder, lock, &public, &certificate, PUBLIC_MODE)
+        .map_err(|error| state::unusable(&cannot(), &error))?;
+    Ok(())
 }
 
 fn is_valid_for_long(certificate: &Certificate) -> bool {

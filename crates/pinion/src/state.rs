@@ -1,8 +1,10 @@
 //! The folder for what the server makes itself and keeps from start to start.
 
-use anyhow::{Context as _, anyhow};
+use crate::failure::without_number;
+use anyhow::anyhow;
 use std::env;
 use std::fs::DirBuilder;
+use std::io;
 use std::os::unix::fs::DirBuilderExt as _;
 use std::path::{Path, PathBuf};
 
@@ -38,5 +40,17 @@ pub(crate) const PRIVATE: u32 = 0o700;
 /// One line that names the folder.
 pub(crate) fn make(folder: &Path, mode: u32) -> anyhow::Result<()> {
     let made = DirBuilder::new().recursive(true).mode(mode).create(folder);
-    made.with_context(|| format!("cannot make the state folder {}", folder.display()))
+    made.map_err(|error| {
+        unusable(&format!("cannot make the state folder {}", folder.display()), &error)
+    })
+}
+
+/// Returns the error of a file or folder below the state folder that cannot be used: what failed,
+/// why, and what to do.
+pub(crate) fn unusable(what: &str, error: &io::Error) -> anyhow::Error {
+    let why = without_number(&error.to_string());
+    anyhow!(
+        "{what}: {why}; give a folder that the user that runs Pinion can write: --state FOLDER, or \
+         state in [tls]"
+    )
 }

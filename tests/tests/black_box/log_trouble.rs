@@ -107,7 +107,8 @@ fn a_log_that_cannot_be_opened_anew_goes_on_where_it_was() {
         fs::rename(folder.join("logs"), folder.join("moved")).expect("renamed");
         server.signal(Signal::HUP);
         let line = server.wait_for_line(0, |line| line.contains("cannot reopen"));
-        let reason = "the old file stays: No such file or directory";
+        let reason = "the old file stays: No such file or directory; create its folder, or name \
+                      another file";
         let expected = format!("the access log {}, {reason}", log.display());
         assert_eq!(line, format!("pinion: cannot reopen {expected}"));
         server.get("/?two");
@@ -121,8 +122,9 @@ fn a_log_that_cannot_be_opened_anew_goes_on_where_it_was() {
 fn a_log_that_cannot_be_opened_is_exit_1_before_anything_listens() {
     let folder = site();
     let site = folder.join("site");
-    for (log, reason) in [("none/access.log", "No such file or directory"), ("", "Is a directory")]
-    {
+    let missing = "No such file or directory; create its folder, or name another file";
+    let is_folder = "Is a directory; name a file in it";
+    for (log, reason) in [("none/access.log", missing), ("", is_folder)] {
         let log = folder.join(log);
         let words = ["serve", "--listen", "127.0.0.1:0", "--access-log"].map(AsRef::as_ref);
         let ended = run(&[&words[..], &[log.as_os_str(), site.as_os_str()]].concat());

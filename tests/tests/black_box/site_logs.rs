@@ -151,7 +151,7 @@ fn a_log_that_cannot_be_opened_is_told_with_its_site() {
         (
             ["access-log = \"a.log\"", "access-log = \"a.log\"\nlog-format = \"json\"", "", ""],
             1,
-            "in another format",
+            "writes it in the format combined; write log-format = \"combined\" here too",
         ),
     ] {
         folder.write("pinion.toml", configuration(keys, ""));

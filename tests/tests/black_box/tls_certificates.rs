@@ -268,7 +268,10 @@ fn a_key_that_may_not_be_read_is_named() {
     start.arg("serve").arg(site.path()).args(["--tls", "127.0.0.1:0"]).args(pair.flags());
     let Ended { code, stdout, stderr } = output(&mut start).into();
     let key = pair.key.display();
-    let why = format!("pinion: cannot start: {key}: cannot be read: Permission denied\n");
+    let why = format!(
+        "pinion: cannot start: {key}: cannot be read: Permission denied; let the user that runs \
+         Pinion read the file and enter the folders above it\n"
+    );
     assert_eq!((code, stdout.as_str(), stderr), (Some(1), "", why));
 }
 

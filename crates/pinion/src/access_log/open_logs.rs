@@ -1,8 +1,7 @@
 //! The logs that are open: that of the server and those of sites. Logs of the same file share one
 //! descriptor, so that no line is written into another one.
 
-use super::output::{FileId, Output};
-use crate::failure::without_number;
+use super::output::{FileId, Output, cannot_open};
 use crate::settings::{LogFormat, LogTarget};
 use anyhow::{anyhow, bail};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
@@ -79,8 +78,8 @@ impl OpenLogs {
         if let Some(found) = state.find(|log| log.target == *target) {
             return found.in_format(format);
         }
-        let output = Output::open(target.clone())
-            .map_err(|error| anyhow!("{}", without_number(&error.to_string())))?;
+        let output =
+            Output::open(target.clone()).map_err(|error| anyhow!("{}", cannot_open(&error)))?;
         let file = output.file_id();
         if let Some(found) = state.find(|log| file.is_some() && log.file == file) {
             return found.in_format(format);
@@ -131,7 +130,11 @@ impl State {
 impl KnownLog {
     fn in_format(&self, format: LogFormat) -> anyhow::Result<Arc<LogHandle>> {
         if self.format != format {
-            bail!("another site, or the server, writes to it in another format");
+            let name = self.format.name();
+            bail!(
+                "another site, or the server, writes it in the format {name}; write log-format = \
+                 \"{name}\" here too, or name another file"
+            );
         }
         self.handle.upgrade().ok_or_else(|| anyhow!("it is being closed; try again"))
     }

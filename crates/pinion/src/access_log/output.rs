@@ -1,5 +1,6 @@
 //! Where the lines go: a file that can be reopened, or stdout.
 
+use crate::failure::without_number;
 use crate::settings::LogTarget;
 use std::fs::File;
 use std::io::{self, Write};
@@ -107,4 +108,36 @@ impl Output {
 
 fn append(path: &PathBuf) -> io::Result<File> {
     File::options().append(true).create(true).open(path)
+}
+
+/// Returns why a log cannot be opened, and what to do.
+pub(super) fn cannot_open(error: &io::Error) -> String {
+    let why = without_number(&error.to_string());
+    let advice = match error.kind() {
+        io::ErrorKind::PermissionDenied => {
+            "let the user that runs Pinion write the file and its folder"
+        }
+        io::ErrorKind::NotFound => "create its folder",
+        io::ErrorKind::IsADirectory => return format!("{why}; name a file in it"),
+        _ => return why,
+    };
+    format!("{why}; {advice}, or name another file")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_log_that_cannot_be_opened_says_what_to_do() {
+        for (number, expected) in [
+            (libc::EACCES, "Permission denied; let the user that runs Pinion write the file and"),
+            (libc::ENOENT, "No such file or directory; create its folder, or name another file"),
+            (libc::EISDIR, "Is a directory; name a file in it"),
+            (libc::ENOSPC, "No space left on device"),
+        ] {
+            let told = cannot_open(&io::Error::from_raw_os_error(number));
+            assert!(told.starts_with(expected), "{told}");
+        }
+    }
 }

@@ -2,7 +2,7 @@
 
 use super::format::{Formatter, LINE_MAX_BYTES};
 use super::open_logs::{LogHandle, LogId, NewLog};
-use super::output::Output;
+use super::output::{Output, cannot_open};
 use super::record::{RECORD_MAX_BYTES, Record};
 use super::ring::Consumer;
 use super::{Ring, Shared};
@@ -239,7 +239,7 @@ impl Log {
 
     fn reopen(&mut self) {
         if let Err(error) = self.output.reopen() {
-            let (name, reason) = (self.output.name(), without_number(&error.to_string()));
+            let (name, reason) = (self.output.name(), cannot_open(&error));
             stderr::line(format_args!(
                 "pinion: cannot reopen the access log {name}, the old file stays: {reason}"
             ));

@@ -10,7 +10,6 @@
 //! that the connections of that number are lost.
 
 use crate::state;
-use anyhow::Context as _;
 use pinion_engine::quic::config::QuicKeys;
 use std::fs::{File, OpenOptions, TryLockError};
 use std::io::{self, Read as _, Seek as _, Write as _};
@@ -41,7 +40,7 @@ pub(crate) fn kept(given_state: Option<&Path>) -> anyhow::Result<QuicKeys> {
     let folder = state.join("quic");
     state::make(&folder, state::PRIVATE)?;
     let cannot = || format!("cannot keep the keys of QUIC in {}", folder.display());
-    take(folder.clone()).with_context(cannot)
+    take(folder.clone()).map_err(|error| state::unusable(&cannot(), &error))
 }
 
 /// Takes the keys and the next number.

@@ -200,6 +200,15 @@ impl LogFormat {
     /// Every format, by its name.
     pub(crate) const NAMES: &[&str] = &["combined", "vhost-combined", "json"];
 
+    /// Returns its name.
+    pub(crate) fn name(self) -> &'static str {
+        match self {
+            Self::Combined => "combined",
+            Self::VhostCombined => "vhost-combined",
+            Self::Json => "json",
+        }
+    }
+
     fn named(name: &str) -> Self {
         match name {
             "json" => Self::Json,
