@@ -1,6 +1,7 @@
 //! How a listening address is spelled: `8080` or `:8080` (every address of the machine, IPv4 and
 //! IPv6), `host:port`, `[v6]:port`, `unix:/path`, `fd:NAME`.
 
+use std::collections::HashMap;
 use std::fmt;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 use std::path::PathBuf;
@@ -87,6 +88,81 @@ impl Address {
     pub(crate) fn may_repeat(&self) -> bool {
         self.port() == Some(0)
     }
+
+    /// Whether it is a socket of a service manager.
+    pub(crate) fn is_inherited(&self) -> bool {
+        matches!(self, Self::Inherited(_))
+    }
+
+    /// Returns whether a socket of this address gets the connections to the other one too, which
+    /// has the same port.
+    fn includes(&self, other: &Self) -> bool {
+        match (self, other) {
+            (Self::Any { .. }, Self::Any { .. } | Self::Ip(_) | Self::Name { .. }) => true,
+            (Self::Ip(ip), Self::Ip(other)) => {
+                // The IPv6 wildcard takes IPv4 too.
+                ip.ip().is_unspecified() && (ip.is_ipv6() || other.is_ipv4())
+            }
+            _ => false,
+        }
+    }
+
+    /// Returns what decides whether another address includes this one, beside the port: a wildcard,
+    /// IPv4, IPv6 or a name.
+    fn class(&self) -> (bool, bool, bool) {
+        match self {
+            Self::Ip(ip) => (ip.ip().is_unspecified(), ip.is_ipv4(), ip.is_ipv6()),
+            Self::Any { .. } => (true, true, true),
+            _ => (false, false, false),
+        }
+    }
+}
+
+/// Two listeners of which only one can listen.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Overlap {
+    /// The number of the first one.
+    pub(crate) earlier: usize,
+    /// The number of the other one.
+    pub(crate) later: usize,
+    /// What is wrong with the two and what to do; follows their names.
+    pub(crate) what: &'static str,
+}
+
+/// Finds each listener whose address cannot be listened on beside an earlier one: both are the
+/// same, or one of them stands for every address of the machine. Each address is given with whether
+/// it is one of UDP, which has only the numbers of its ports in common with TCP.
+///
+/// What a host name stands for is not looked up.
+pub(crate) fn overlaps<'a>(addresses: impl Iterator<Item = (&'a Address, bool)>) -> Vec<Overlap> {
+    let mut overlaps = Vec::new();
+    let mut known: HashMap<(&Address, bool), usize> = HashMap::new();
+    // The first of each class at each port: whether one is included does not depend on more.
+    let mut of_port: HashMap<(u16, bool), Vec<(&Address, usize)>> = HashMap::new();
+    let listeners = addresses.enumerate().filter(|(_, (address, _))| !address.may_repeat());
+    for (later, (address, is_udp)) in listeners {
+        if let Some(&earlier) = known.get(&(address, is_udp)) {
+            let what = match address {
+                Address::Unix(_) => "name the same socket; give one of them another path",
+                _ => "name the same address; give one of them another port",
+            };
+            overlaps.push(Overlap { earlier, later, what });
+            continue;
+        }
+        known.insert((address, is_udp), later);
+        let Some(port) = address.port() else { continue };
+        let others = of_port.entry((port, is_udp)).or_default();
+        let overlapping =
+            others.iter().find(|(other, _)| other.includes(address) || address.includes(other));
+        if let Some(&(_, earlier)) = overlapping {
+            let what = "have the port in common, and one of them is for every address of the \
+                        machine; give one of them another port";
+            overlaps.push(Overlap { earlier, later, what });
+        } else if others.iter().all(|(other, _)| other.class() != address.class()) {
+            others.push((address, later));
+        }
+    }
+    overlaps
 }
 
 /// The spelling that [`Address::parse`] reads back.
@@ -230,6 +306,57 @@ mod tests {
         assert!(Address::parse(&format!("unix:/{}", "x".repeat(107))).is_err());
         assert!(Address::parse(&format!("unix:/{}", "x".repeat(106))).is_ok());
         assert!(Address::parse(&format!("{}:80", "x".repeat(254))).is_err());
+    }
+
+    /// The law: two addresses overlap if they are equal, or if they have the port in common and
+    /// one of them stands for every address that the other one is.
+    #[test]
+    fn addresses_that_cannot_be_listened_on_together() {
+        let (same, wildcard) = ("name the same", "have the port in common");
+        for (first, second, expected) in [
+            ("8080", ":8080", Some(same)),
+            ("127.0.0.1:80", "127.0.0.1:80", Some(same)),
+            ("localhost:80", "localhost:80", Some(same)),
+            ("unix:/a", "unix:/a", Some("name the same socket")),
+            ("80", "127.0.0.1:80", Some(wildcard)),
+            ("80", "[::1]:80", Some(wildcard)),
+            ("80", "localhost:80", Some(wildcard)),
+            ("80", "0.0.0.0:80", Some(wildcard)),
+            ("0.0.0.0:80", "127.0.0.1:80", Some(wildcard)),
+            ("[::]:80", "127.0.0.1:80", Some(wildcard)),
+            ("0.0.0.0:80", "[::1]:80", None),
+            ("127.0.0.1:80", "[::1]:80", None),
+            ("127.0.0.1:80", "localhost:80", None),
+            ("80", "81", None),
+            ("80", "127.0.0.1:81", None),
+            ("0", "0", None),
+            ("unix:/a", "unix:/b", None),
+            ("80", "unix:/a", None),
+        ] {
+            let [one, two] = [first, second].map(|text| Address::parse(text).expect(text));
+            for pair in [[&one, &two], [&two, &one]] {
+                let found = overlaps(pair.into_iter().map(|address| (address, false)));
+                let what = found.first().map(|overlap| overlap.what);
+                let is_it = |expected: &str| what.is_some_and(|what| what.starts_with(expected));
+                assert!(expected.map_or(what.is_none(), is_it), "{first} {second}: {what:?}");
+                let apart = overlaps(pair.into_iter().zip([false, true]));
+                assert!(apart.is_empty(), "TCP and UDP: {first} {second}");
+            }
+        }
+    }
+
+    /// However many addresses share a port, each is held against a few others.
+    #[test]
+    fn the_first_of_two_overlapping_addresses_is_named() {
+        let mut texts: Vec<String> = (1..=50_000u32)
+            .map(|n| format!("10.{}.{}.{}:80", n >> 16, (n >> 8) & 255, n & 255))
+            .collect();
+        texts.extend([":0".to_owned(), "10.0.0.7:80".to_owned(), ":80".to_owned()]);
+        let parsed: Vec<Address> =
+            texts.iter().map(|text| Address::parse(text).expect(text)).collect();
+        let found = overlaps(parsed.iter().map(|address| (address, false)));
+        let pairs: Vec<(usize, usize)> = found.iter().map(|o| (o.earlier, o.later)).collect();
+        assert_eq!(pairs, [(6, 50_001), (0, 50_002)]);
     }
 
     #[test]

@@ -8,10 +8,12 @@
 //! | [`clash`] | what several tables say against each other; pure |
 //! | [`mod@load`] | file and flags → settings and sites for a [`Plan`](crate::plan::Plan) |
 //! | [`mod@examine`] | a look at everything that the file names |
+//! | [`access_logs`] | access logs that contradict each other |
 //! | [`nearest`] | the name that was meant |
 //!
 //! Everything that is wrong is found in one go: no step ends at the first fault.
 
+mod access_logs;
 mod clash;
 mod examine;
 mod fault;

@@ -2,11 +2,11 @@
 
 use super::fault::{Fault, Place};
 use super::tables::{Section, Tables, missing};
-use crate::address::Address;
+use crate::address::{self, Address, Overlap};
 use crate::directives::file::Table;
 use crate::settings::{LISTEN_KINDS, ListenKind};
 use crate::values;
-use std::collections::{BTreeMap, HashMap};
+use std::collections::BTreeMap;
 use std::path::Path;
 
 /// Sites of one server: each has a thread of its own that loads it, and every worker looks at each
@@ -113,27 +113,21 @@ pub(crate) fn address_of(section: &Section) -> Option<(&'static str, Address, Pl
 }
 
 fn listeners_twice(listeners: &[Section], file: &Path, faults: &mut Vec<Fault>) {
-    let mut known: HashMap<(Address, bool), Place> = HashMap::new();
-    for listener in listeners {
-        let Some((key, address, place)) = address_of(listener) else { continue };
-        if address.may_repeat() {
+    let known: Vec<_> = listeners.iter().filter_map(address_of).collect();
+    for (key, _, place) in known.iter().filter(|(_, address, _)| address.is_inherited()) {
+        let message = format!("{key}: sockets from a service manager are not supported yet");
+        faults.push(Fault::at(file, *place, message));
+    }
+    let is_datagram = |key: &str| key == ListenKind::Quic.key();
+    let addresses = known.iter().map(|(key, address, _)| (address, is_datagram(key)));
+    for Overlap { earlier, later, what } in address::overlaps(addresses) {
+        let pair = known.get(earlier).zip(known.get(later));
+        let Some(((key, address, Place { line, .. }), (later_key, later_address, place))) = pair
+        else {
             continue;
-        }
-        if let Address::Inherited(_) = address {
-            let message = format!("{key}: sockets from a service manager are not supported yet");
-            faults.push(Fault::at(file, place, message));
-            continue;
-        }
-        // A port of TCP and one of UDP have only their number in common.
-        let is_udp = key == ListenKind::Quic.row();
-        let same = (address, is_udp);
-        match known.get(&same) {
-            Some(Place { line, .. }) => {
-                let address = &same.0;
-                let message = format!("{key}: {address} is used in line {line} already");
-                faults.push(Fault::at(file, place, message));
-            }
-            None => drop(known.insert(same, place)),
-        }
+        };
+        let message =
+            format!("{later_key} {later_address} and {key} {address} in line {line} {what}");
+        faults.push(Fault::at(file, *place, message));
     }
 }

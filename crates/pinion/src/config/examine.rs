@@ -1,6 +1,7 @@
 //! A look at everything that a file names, without starting anything: what a start would stumble
 //! over, all of it at once.
 
+use super::access_logs;
 use super::clash::address_of;
 use super::fault::{Fault, Place};
 use super::load::{Loaded, LoadedSite};
@@ -9,6 +10,7 @@ use crate::address::Address;
 use crate::archive_file::ArchiveFile;
 use crate::build_options;
 use crate::certificate_files::{client_authorities, redirect_host};
+use crate::directives::{self, Directive};
 use crate::failure::{Failure, without_number};
 use crate::notes;
 use crate::script_file;
@@ -83,10 +85,30 @@ pub(crate) fn examine(loaded: &mut Loaded, path: &Path) {
             add(site.section.place_of("site-access-log"), format!("access-log: {wrong}"));
         }
     }
+    let server = loaded.server.as_ref().zip(loaded.serve.as_ref());
+    access_logs::find(server, &loaded.sites, &mut add);
+    let meaningless = loaded.sites.iter().flat_map(|site| meaningless_values(&site.section, path));
+    said.warnings.extend(meaningless);
     loaded.faults.extend(found);
     loaded.faults.sort_by_key(|fault| fault.place);
     loaded.faults.extend(below);
     (loaded.warnings, loaded.notes) = (said.warnings, said.notes);
+}
+
+/// Warns about each key of a site that is `true` where only a value or `false` says anything.
+fn meaningless_values(section: &Section, path: &Path) -> Vec<String> {
+    let is_one = |row: &&Directive| {
+        let is_inverted_twin = row.is_inverted() && row.twin().is_some();
+        is_inverted_twin && section.is_written(row.name) && !section.low.given(row.name)
+    };
+    let warning = |row: &Directive| {
+        let key = row.file.map_or(row.name, |key| key.name);
+        let message = format!(
+            "{key}: true is the default and has no effect; write a value in quotes, or false"
+        );
+        Fault::at(path, section.place_of(row.name), message).to_string()
+    };
+    directives::all().filter(is_one).map(warning).collect()
 }
 
 /// Returns why nothing can be logged there.
@@ -114,10 +136,14 @@ impl Said {
     }
 }
 
-/// What is wrong with an archive, or with the code in it.
-pub(crate) fn examine_archive(path: &Path, allowance: Allowance) -> Result<(), Failure> {
+/// What is wrong with an archive, or with the code in it; without anything, what was not looked at.
+pub(crate) fn examine_archive(path: &Path, allowance: Allowance) -> Result<Said, Failure> {
     let file = ArchiveFile::open(path)?;
-    script_file::of_archive(&file.view(), path, allowance, &Site::default()).map(drop)
+    script_file::of_archive(&file.view(), path, allowance, &Site::default())?;
+    let shown = path.display();
+    let note =
+        format!("{shown}: its contents were not verified; `pinion verify {shown}` does that");
+    Ok(Said { notes: vec![note], ..Said::default() })
 }
 
 /// What is wrong with the files of a folder; without any, what is to be said about it.
@@ -132,7 +158,7 @@ pub(crate) fn examine_folder(
             let code = examined.code.iter().map(|(path, content)| (&**path, &**content));
             let program = script_file::of_code(folder, code, allowance, &Site::default());
             if let Err(failure) = program {
-                return Err(vec![of_code(folder, failure.reason().unwrap_or_default())]);
+                return Err(vec![of_code(folder, &failure.reason().unwrap_or_default())]);
             }
             let shown = |text: &dyn Display| format!("{}: {text}", folder.display());
             let left_out =
@@ -171,14 +197,21 @@ pub(crate) fn examine_folder(
 }
 
 /// What is wrong with the code of a site, in its file and line if the reason names them.
-pub(crate) fn of_code(source: &Path, reason: String) -> Fault {
+pub(crate) fn of_code(source: &Path, reason: &str) -> Fault {
     let named = reason.split_once(": ").and_then(|(place, what)| {
         let (file, line) = place.rsplit_once(':')?;
         let is_within = Path::new(file).starts_with(source);
         let line = line.parse().ok().filter(|_| is_within)?;
         Some(Fault::at(Path::new(file), Place { line, column: 1 }, what))
     });
-    named.unwrap_or_else(|| Fault::of(source, reason))
+    named.unwrap_or_else(|| Fault::of(source, without_name(source, reason)))
+}
+
+/// Returns a reason without the name of the file at its beginning: a fault begins with it anyway.
+fn without_name<'r>(file: &Path, reason: &'r str) -> &'r str {
+    let rest = reason.strip_prefix(&*file.to_string_lossy());
+    let rest = rest.and_then(|rest| rest.strip_prefix([':', ' ']));
+    rest.map_or(reason, str::trim_start)
 }
 
 /// Adds what is wrong with the keys of a site; gives what is wrong with its files, or what is to be
@@ -200,10 +233,10 @@ fn examine_site(
     let folder = match &planned.source {
         Source::Archive(_) | Source::Releases(_) => {
             let archive = planned.source.file().unwrap_or_default();
-            if let Err(failure) = examine_archive(&archive, allowance) {
+            return Ok(examine_archive(&archive, allowance).unwrap_or_else(|failure| {
                 add(at_path, format!("path: {}", reason(failure)));
-            }
-            return Ok(Said::default());
+                Said::default()
+            }));
         }
         Source::Script(script) => {
             if let Err(failure) = script_file::proven(script, allowance, &Site::default()) {

@@ -1,8 +1,9 @@
 //! What is wrong with the syntax of a file: the findings of the TOML parser, in words that say what
 //! to write instead. The parser reports several errors for one missing quote, and this reports one.
 
-use crate::directives;
+use super::tables;
 use crate::directives::file::Table;
+use crate::directives::{self, Kind};
 
 /// A finding: its byte, and one line about it.
 pub(crate) type Finding = (usize, String);
@@ -27,18 +28,26 @@ pub(crate) fn findings(text: &str, errors: &[Finding]) -> Vec<Finding> {
         if is_of_line {
             explained = Some(line.start);
         }
-        findings.push(found);
-        if message.starts_with("missing comma") && line.begins_anew() {
-            // All that follows would be read as a part of the list.
+        if !findings.contains(&found) {
+            findings.push(found);
+        }
+        let is_open_list = message.starts_with(MISSING_COMMA) && line.begins_anew_at(at);
+        if is_open_list || line.is_block() {
+            // All that follows would be read as a part of the list, or is not TOML either.
             break;
         }
     }
     findings
 }
 
+/// How the parser begins to say that a list lacks a comma before a value.
+const MISSING_COMMA: &str = "missing comma between array";
+
 /// A line of a file.
 struct Line<'t> {
-    /// The byte that it begins at.
+    /// The whole file.
+    file: &'t str,
+    /// The byte that the line begins at.
     start: usize,
     text: &'t str,
 }
@@ -49,20 +58,34 @@ impl<'t> Line<'t> {
         let (before, after) = text.split_at(byte);
         let start = before.rfind('\n').map_or(0, |at| at + 1);
         let end = after.find('\n').map_or(text.len(), |at| byte + at);
-        Self { start, text: text.get(start..end).unwrap_or_default() }
+        Self { file: text, start, text: text.get(start..end).unwrap_or_default() }
     }
 
-    /// Returns whether a table or a key begins here.
-    fn begins_anew(&self) -> bool {
-        self.text.starts_with('[') || self.key_and_value().is_some()
+    /// Returns whether a table or a key begins at this byte, the first of the line that says
+    /// anything.
+    fn begins_anew_at(&self, at: usize) -> bool {
+        self.before(at).trim().is_empty()
+            && (self.text.starts_with('[') || self.key_and_value().is_some())
+    }
+
+    /// Returns the text of the line before a byte.
+    fn before(&self, at: usize) -> &'t str {
+        self.text.get(..at - self.start).unwrap_or_default()
+    }
+
+    /// Returns whether the line begins or ends a block of the configuration of another server: of
+    /// nginx or Caddy (`server {`), of Apache (`<VirtualHost *:80>`), or of JSON.
+    fn is_block(&self) -> bool {
+        let text = self.text.trim();
+        let is_braced = text.starts_with(['{', '}']) || text.ends_with('{');
+        (is_braced && self.key_and_value().is_none()) || text.starts_with('<')
     }
 
     /// Returns the key, the value without a comment, and the byte of the line that it begins at.
     fn key_and_value(&self) -> Option<(&'t str, &'t str, usize)> {
         let (key, value) = self.text.split_once('=')?;
         let name = key.trim().trim_matches('"');
-        let is_name = |c: char| c.is_ascii_alphanumeric() || matches!(c, '-' | '_' | '.');
-        if name.is_empty() || !name.chars().all(is_name) {
+        if name.is_empty() || !name.bytes().all(is_name_byte) {
             return None;
         }
         let begin = key.len() + 1 + (value.len() - value.trim_start().len());
@@ -74,7 +97,7 @@ impl<'t> Line<'t> {
     fn explain(&self, at: usize, message: &str) -> (Finding, bool) {
         let of_line = |message: String| ((at, message), true);
         if message == "duplicate key" {
-            return of_line(self.duplicate(self.word(at)));
+            return (self.duplicate(at), true);
         }
         if message.starts_with("unclosed array table") || message.starts_with("unclosed table") {
             let name = self.text.split('#').next().unwrap_or_default();
@@ -83,8 +106,11 @@ impl<'t> Line<'t> {
             let header = known.unwrap_or_else(|| format!("[{name}]"));
             return of_line(format!("the header of a table is not closed; write {header}"));
         }
-        if message.starts_with("missing comma between array") && self.begins_anew() {
-            return of_line("the list before this line is not closed; write ] after it".to_owned());
+        if message.starts_with(MISSING_COMMA) {
+            return of_line(self.missing_comma(at));
+        }
+        if self.is_block() {
+            return of_line(BLOCK.to_owned());
         }
         if message.starts_with("missing escaped value") {
             return of_line(
@@ -99,7 +125,7 @@ impl<'t> Line<'t> {
                     None => self.of_rest(at, key, message),
                 }
             }
-            Some(_) => of_line(plain(message)),
+            Some(_) => of_line(plain(message).unwrap_or_else(|| NEITHER.to_owned())),
             None => of_line(self.of_keyless(self.item(at), message)),
         }
     }
@@ -117,16 +143,42 @@ impl<'t> Line<'t> {
         rest.split(is_end).next().unwrap_or_default().trim_matches('"')
     }
 
-    fn duplicate(&self, name: &str) -> String {
+    /// Returns the finding for a name that is there twice, at the line that has to be changed.
+    fn duplicate(&self, at: usize) -> Finding {
+        let name = self.word(at);
         if !self.text.trim_start().starts_with('[') {
-            return format!("{name} is given twice in the same table; give it once");
+            return (at, format!("{name} is given twice in the same table; give it once"));
         }
-        match Table::named(name).filter(|table| table.is_repeated()) {
+        let table = Table::named(name);
+        if let Some(table) = table
+            && let Some(wrong) = header_at(self.file, &table.wrong_header())
+        {
+            return (wrong, table.written_wrong());
+        }
+        let message = match table.filter(|table| table.is_repeated()) {
             Some(table) => {
                 format!("{name} is written in two ways; write {} for each", table.header())
             }
             None => format!("[{name}] is given twice; write all its keys below one [{name}]"),
+        };
+        (at, message)
+    }
+
+    /// Returns what to write where a list lacks a comma before a byte.
+    fn missing_comma(&self, at: usize) -> String {
+        if self.begins_anew_at(at) {
+            return "the list before this line is not closed; write ] after it".to_owned();
         }
+        let before = self.before(at).trim();
+        if !before.is_empty() {
+            let (item, rest) = (self.item(at), self.text.get(at - self.start..));
+            let rest = rest.unwrap_or_default().trim();
+            return format!("a comma is missing before {item}; write {before}, {rest}");
+        }
+        let lines = self.file.get(..self.start).unwrap_or_default().lines().rev();
+        let mut lines = lines.map(|line| line.split('#').next().unwrap_or_default().trim());
+        let last = lines.find(|line| !line.is_empty()).unwrap_or_default();
+        format!("a comma is missing at the end of the line before; write {last},")
     }
 
     /// Of an error behind the beginning of a value that is a string or a list.
@@ -143,7 +195,12 @@ impl<'t> Line<'t> {
             return ((at, format!("{key}: the quote ' at the end of the string is missing")), true);
         }
         if message.starts_with("unexpected key or value") {
-            let what = "expected nothing more after the value; each key has a line of its own";
+            let rest = self.text.get(at - self.start..).unwrap_or_default();
+            let what = match rest.get(..1) {
+                Some(mark @ (";" | ",")) => format!("remove the {mark} after the value"),
+                Some("/") => COMMENT.to_owned(),
+                _ => "expected nothing more after the value; each key has a line of its own".into(),
+            };
             return ((at, format!("{key}: {what}")), true);
         }
         if message.starts_with("missing opening quote") {
@@ -153,26 +210,76 @@ impl<'t> Line<'t> {
         if message.starts_with("string values must be quoted") && !item.is_empty() {
             return ((at, format!("{key}: a string needs quotes: {}", quoted(item))), false);
         }
-        ((at, format!("{key}: {}", plain(message))), false)
+        let what = plain(message).unwrap_or_else(|| NEITHER.to_owned());
+        ((at, format!("{key}: {what}")), false)
     }
 
     /// Of a line that has no `=` behind a name.
     fn of_keyless(&self, item: &str, message: &str) -> String {
-        if self.text.trim_start().starts_with("//") {
-            return "a comment begins with #, not with //".to_owned();
+        let text = self.text.trim_start();
+        if text.starts_with("//") {
+            return COMMENT.to_owned();
         }
-        let (name, rest) = self.text.split_once([':', ' ', '\t']).unwrap_or((self.text, ""));
-        let is_key = directives::all().any(|row| row.file.is_some_and(|key| key.name == name));
+        let (name, rest) = text.split_once([':', ' ', '\t']).unwrap_or((text.trim_end(), ""));
         let value = rest.split(" #").next().unwrap_or_default().trim();
+        let value = value.trim_end_matches(';').trim_end();
+        let is_key = directives::all().any(|row| row.file.is_some_and(|key| key.name == name));
+        let is_name = !name.is_empty() && name.bytes().all(is_name_byte);
         match (is_key, value) {
             (true, "") => format!("{name}: a value is missing; write {name} = and a value"),
             (true, value) => format!("{name}: = is missing; write {name} = {}", quoted(value)),
-            (false, _) if item.is_empty() || !message.starts_with("string values") => {
-                plain(message)
+            (false, _) if !item.is_empty() && message.starts_with("string values") => {
+                format!("a string needs quotes: {}", quoted(item))
             }
-            (false, _) => format!("a string needs quotes: {}", quoted(item)),
+            (false, _) => match of_other_server(name, value) {
+                Some(advice) => format!("{name}: this is not TOML; {advice}"),
+                None if is_name && !value.is_empty() => {
+                    format!("{name}: = is missing; write {name} = {}", quoted(value))
+                }
+                None => plain(message).unwrap_or_else(|| NEITHER.to_owned()),
+            },
         }
     }
+}
+
+/// What to do about a comment of another language.
+const COMMENT: &str = "a comment begins with #, not with //";
+
+/// What to do about a line that is no TOML at all.
+const NEITHER: &str = "this line is neither a table such as [[site]] nor a key and its value such \
+                       as path = \"public\"";
+
+/// What to do about a file of another server.
+const BLOCK: &str = "this is the configuration of another server: there are no blocks here; write \
+                     [[site]], and below it path = \"public\" and hosts = [\"example.org\"]";
+
+/// Returns what to write instead of a directive of another server.
+fn of_other_server(name: &str, value: &str) -> Option<String> {
+    match name {
+        "listen" | "Listen" | "bind" => {
+            Some(format!("write [[listen]], and below it address = {}", quoted(value)))
+        }
+        name => tables::habit(name).map(str::to_owned),
+    }
+}
+
+/// Returns whether a key may have this byte without quotes.
+fn is_name_byte(byte: u8) -> bool {
+    byte.is_ascii_alphanumeric() || matches!(byte, b'-' | b'_' | b'.')
+}
+
+/// Returns the byte at which the name of a header stands, if the header is the only text of a line.
+fn header_at(file: &str, header: &str) -> Option<usize> {
+    let mut start = 0;
+    for line in file.split('\n') {
+        if line.split('#').next().unwrap_or_default().trim() == header {
+            let indent = line.len() - line.trim_start().len();
+            let brackets = header.len() - header.trim_start_matches('[').len();
+            return Some(start + indent + brackets);
+        }
+        start += line.len() + 1;
+    }
+    None
 }
 
 /// Returns what is wrong with a value that is neither a string in quotes nor a list, or `None` for
@@ -188,7 +295,7 @@ fn of_value(key: &str, value: &str, message: &str) -> Option<String> {
     }
     let is_number = |c: char| c.is_ascii_digit() || matches!(c, '_' | '+' | '-');
     if value.chars().all(is_number) {
-        return Some(format!("{key}: {}", plain(message)));
+        return Some(format!("{key}: {}", plain(message)?));
     }
     if value.starts_with(TYPOGRAPHIC) {
         return Some(format!("{key}: write straight quotes: {key} = {}", quoted(value)));
@@ -211,6 +318,13 @@ fn of_value(key: &str, value: &str, message: &str) -> Option<String> {
         let items: Vec<String> = value.split(',').map(|item| quoted(item.trim())).collect();
         return Some(format!("{key}: a list has brackets: {key} = [{}]", items.join(", ")));
     }
+    let digits = value.split(|c: char| !c.is_ascii_digit()).next().unwrap_or_default();
+    if let Some(row) = row
+        && let (Kind::Number { .. }, false) = (row.kind, digits.is_empty())
+    {
+        let bounds = row.kind.bounds();
+        return Some(format!("{key}: write a number alone ({bounds}): {key} = {digits}"));
+    }
     Some(format!("{key}: a string needs quotes: {key} = {}", quoted(value)))
 }
 
@@ -221,9 +335,14 @@ fn quoted(text: &str) -> String {
     format!("\"{text}\"")
 }
 
-/// Returns a message of the parser without what says nothing.
-fn plain(message: &str) -> String {
-    message.trim_end_matches(", expected nothing").to_owned()
+/// Returns a message of the parser without what says nothing; `None` if it only says that the line
+/// is no TOML.
+fn plain(message: &str) -> Option<String> {
+    let is_grammar = ["key with no value", "invalid key-value pair", "missing value"];
+    if is_grammar.iter().any(|begin| message.starts_with(begin)) {
+        return None;
+    }
+    Some(message.trim_end_matches(", expected nothing").to_owned())
 }
 
 #[cfg(test)]
@@ -255,6 +374,7 @@ mod tests {
             ("tls = [::1]:443", "7: tls: a string needs quotes: tls = \"[::1]:443\""),
             ("hsts = 1y,preload", "8: hsts: a string needs quotes: hsts = \"1y,preload\""),
             ("hosts = a, b", "9: hosts: a list has brackets: hosts = [\"a\", \"b\"]"),
+            ("grace = 30s", "9: grace: write a number alone (0 to 86400 seconds): grace = 30"),
             ("watch = True", "9: watch: write true in small letters"),
             ("path =", "7: path: the value is missing"),
             ("grace = 0644", "9: grace: unexpected leading zero"),
@@ -280,6 +400,71 @@ mod tests {
         );
     }
 
+    const SINGLE: &str =
+        "1:2: write [[site]] instead of [site]: a table of which there can be several";
+    const SINGLE_INDENTED: &str =
+        "1:3: write [[site]] instead of [site]: a table of which there can be several";
+    const DOUBLE: &str = "1:3: write [server] instead of [[server]]: a table that is there once";
+    const DOUBLE_LAST: &str =
+        "2:3: write [server] instead of [[server]]: a table that is there once";
+
+    #[test]
+    fn a_missing_comma_is_one_error_that_shows_the_line_to_write() {
+        for (text, expected) in [
+            (
+                "hosts = [\"a\" \"b\"]\n",
+                "1:14: a comma is missing before \"b\"; write hosts = [\"a\", \"b\"]",
+            ),
+            (
+                "hosts = [\n  \"a\"\n  \"b\"\n]\n",
+                "3:3: a comma is missing at the end of the line before; write \"a\",",
+            ),
+            (
+                "hosts = [\n  \"a\" # x\n\n  \"b\"]\n",
+                "4:3: a comma is missing at the end of the line before; write \"a\",",
+            ),
+        ] {
+            says(text, &[&format!("p:{expected}")]);
+        }
+    }
+
+    /// Each line of another server has one error, and a file of blocks has one for all of it.
+    #[test]
+    fn lines_of_other_servers_say_what_to_write_here() {
+        for text in [
+            "server {\n  listen 80;\n  root /x;\n}\n",
+            "example.org {\n  root * /x\n}\n",
+            "<VirtualHost *:80>\n  DocumentRoot /x\n</VirtualHost>\n",
+            "{\n  \"site\": 1\n}\n",
+        ] {
+            let faults = tables::read(text, Path::new("p")).expect_err("no TOML");
+            let messages: Vec<&str> = faults.iter().map(|fault| &*fault.message).collect();
+            assert_eq!(messages, [super::BLOCK], "{text}");
+        }
+        for (line, expected) in [
+            (
+                "listen 80;",
+                "listen: this is not TOML; write [[listen]], and below it address = \"80\"",
+            ),
+            ("root /x;", "root: this is not TOML; write path = \"FOLDER\""),
+            (
+                "server_name a.test;",
+                "server_name: this is not TOML; write hosts = [\"example.org\"]",
+            ),
+            ("gzip on;", "gzip: = is missing; write gzip = \"on\""),
+            ("name: value", "name: = is missing; write name = \"value\""),
+            ("path /srv/www;", "path: = is missing; write path = \"/srv/www\""),
+            ("---", super::NEITHER),
+        ] {
+            let faults = tables::read(&format!("{line}\n"), Path::new("p")).expect_err("no TOML");
+            let messages: Vec<&str> = faults.iter().map(|fault| &*fault.message).collect();
+            assert_eq!(messages, [expected], "{line}");
+        }
+        says("path = \"a\";\n", &["p:1:11: path: remove the ; after the value"]);
+        says("path = \"a\",\n", &["p:1:11: path: remove the , after the value"]);
+        says("path = \"a\" // b\n", &["p:1:12: path: a comment begins with #, not with //"]);
+    }
+
     #[test]
     fn headers_and_keys_say_how_they_are_written() {
         for (text, expected) in [
@@ -294,7 +479,11 @@ mod tests {
                               \\\\ for a backslash",
             ),
             ("a = 1\na = 2\n", "2:1: a is given twice in the same table; give it once"),
-            ("[site]\n[[site]]\n", "2:3: site is written in two ways; write [[site]] for each"),
+            ("[site]\n[[site]]\n", SINGLE),
+            ("[site]\n[[site]]\n[[site]]\n", SINGLE),
+            (" [site] # a\n[[site]]\n", SINGLE_INDENTED),
+            ("[[server]]\n[server]\n", DOUBLE),
+            ("[server]\n[[server]]\n", DOUBLE_LAST),
             ("[log]\n[log]\n", "2:2: [log] is given twice; write all its keys below one [log]"),
             (
                 "path = \"a\" tls = 1\n",

@@ -213,7 +213,7 @@ impl Reader<'_> {
 
     /// A relative path is below the folder of the file.
     fn resolved(&self, row: &Directive, text: &str) -> OsString {
-        let is_stdout = row.name == "access-log" && text == "-";
+        let is_stdout = matches!(row.name, "access-log" | "site-access-log") && text == "-";
         match (row.kind, text.strip_prefix("unix:")) {
             (Kind::Path, _) if !is_stdout => self.folder.join(text).into(),
             (Kind::LuaFolder, _) => match text.split_once('=') {
@@ -270,15 +270,12 @@ fn names() -> impl Iterator<Item = &'static str> {
 
 /// Returns what is wrong with a table that is written as something else.
 fn misspelled(table: Table, value: &DeValue<'_>) -> String {
-    let (name, header) = (table.name(), table.header());
     match (table.is_repeated(), value) {
-        (true, DeValue::Table(_)) => {
-            format!("write {header} instead of [{name}]: a table of which there can be several")
+        (true, DeValue::Table(_)) | (false, DeValue::Array(_)) => table.written_wrong(),
+        _ => {
+            let (name, header) = (table.name(), table.header());
+            format!("{name} is a table; write {header}, and its keys below")
         }
-        (false, DeValue::Array(_)) => {
-            format!("write {header} instead of [[{name}]]: a table that is there once")
-        }
-        _ => format!("{name} is a table; write {header}, and its keys below"),
     }
 }
 
@@ -351,11 +348,15 @@ fn unknown_key(table: Table, name: &str) -> String {
 }
 
 /// Returns what to write instead of a key that other servers have.
-fn habit(name: &str) -> Option<&'static str> {
+pub(super) fn habit(name: &str) -> Option<&'static str> {
     Some(match name {
-        "root" | "dir" | "directory" | "folder" | "document-root" => "write path = \"FOLDER\"",
+        "root" | "dir" | "directory" | "folder" | "document-root" | "DocumentRoot" => {
+            "write path = \"FOLDER\""
+        }
         "port" => "write address = \":8080\" in a [[listen]]",
-        "host" | "domain" | "server-name" | "server_name" => "write hosts = [\"example.org\"]",
+        "host" | "domain" | "server-name" | "server_name" | "ServerName" => {
+            "write hosts = [\"example.org\"]"
+        }
         "redirects" | "headers" => {
             "write rules, or put a file _redirects or _headers in the folder"
         }
@@ -494,6 +495,8 @@ mod tests {
         let address: Vec<_> = tables.listeners[0].low.values("listen").collect();
         assert_eq!(address, ["unix:etc/run/x"]);
         assert_eq!(tables.server.low.values("access-log").collect::<Vec<_>>(), ["-"]);
+        let tables = read("access-log = \"-\"");
+        assert_eq!(tables.sites[0].low.values("site-access-log").collect::<Vec<_>>(), ["-"]);
         let tables = read("[log]\naccess = \"/var/log/x\"");
         assert_eq!(tables.server.low.values("access-log").collect::<Vec<_>>(), ["/var/log/x"]);
     }

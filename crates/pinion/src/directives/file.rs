@@ -63,6 +63,23 @@ impl Table {
         }
     }
 
+    /// Returns its name with the brackets of a table of the other kind.
+    pub(crate) fn wrong_header(self) -> String {
+        match self.is_repeated() {
+            true => format!("[{}]", self.name()),
+            false => format!("[[{}]]", self.name()),
+        }
+    }
+
+    /// Returns what to do about [`Self::wrong_header`].
+    pub(crate) fn written_wrong(self) -> String {
+        let why = match self.is_repeated() {
+            true => "a table of which there can be several",
+            false => "a table that is there once",
+        };
+        format!("write {} instead of {}: {why}", self.header(), self.wrong_header())
+    }
+
     /// Whether it is written once for each thing it describes.
     pub(crate) fn is_repeated(self) -> bool {
         matches!(self, Self::Site | Self::Listen | Self::Certificate)

@@ -1,7 +1,7 @@
 //! Addresses become listening sockets, before any thread starts.
 
 use super::socket_files::SocketFiles;
-use crate::address::Address;
+use crate::address::{self, Address, Overlap};
 use crate::failure::{Failure, without_number};
 use crate::settings::{Listen, ListenKind};
 use anyhow::anyhow;
@@ -32,19 +32,11 @@ type Socket = (OwnedFd, String);
 /// [`Failure::Failed`] that says what is in the way, [`Failure::Usage`] for an address that is
 /// given twice or of a kind that is not supported yet.
 pub(crate) fn bind_all(listeners: &[Listen], files: &SocketFiles) -> Result<Vec<Bound>, Failure> {
-    for (number, listen) in listeners.iter().enumerate() {
-        let Listen { address, kind, .. } = listen;
-        let mut before = listeners.iter().take(number);
-        // A port of TCP and one of UDP have only their number in common.
-        let is_udp = |kind| kind == ListenKind::Quic;
-        let is_same =
-            |other: &Listen| other.address == *address && is_udp(other.kind) == is_udp(*kind);
-        if !address.may_repeat() && before.any(is_same) {
-            return Err(Failure::usage(format!("{} {address} is given twice", listen.origin())));
-        }
+    if let Some(failure) = overlapping(listeners) {
+        return Err(failure);
     }
     // What cannot be had whatever happens is told before anything is bound.
-    if let Some(listen) = listeners.iter().find(|l| matches!(l.address, Address::Inherited(_))) {
+    if let Some(listen) = listeners.iter().find(|listen| listen.address.is_inherited()) {
         return Err(inherited(listen));
     }
     let mut bound = Vec::new();
@@ -59,6 +51,20 @@ pub(crate) fn bind_all(listeners: &[Listen], files: &SocketFiles) -> Result<Vec<
         }
     }
     Ok(bound)
+}
+
+/// Returns the failure of two listeners of which only one can listen, with the names of both.
+fn overlapping(listeners: &[Listen]) -> Option<Failure> {
+    let is_udp = |kind| kind == ListenKind::Quic;
+    let addresses = listeners.iter().map(|listen| (&listen.address, is_udp(listen.kind)));
+    let Overlap { earlier, later, what } = address::overlaps(addresses).into_iter().next()?;
+    let (earlier, later) = (listeners.get(earlier)?, listeners.get(later)?);
+    let named = |listen: &Listen| format!("{} {}", listen.origin(), listen.address);
+    let (first, second) = (named(earlier), named(later));
+    Some(Failure::usage(match first == second {
+        true => format!("{second} is given twice; give it once"),
+        false => format!("{first} and {second} {what}"),
+    }))
 }
 
 /// A listening address of QUIC, with a socket for each worker.
@@ -403,7 +409,7 @@ mod tests {
         for text in ["unix:/no/such/folder/x.sock", "[::1]:1", "localhost:1", ":1"] {
             match all([text, text]) {
                 Err(Failure::Usage(message)) => {
-                    assert_eq!(message, format!("--listen {text} is given twice"));
+                    assert_eq!(message, format!("--listen {text} is given twice; give it once"));
                 }
                 other => panic!("{text}: {other:?}"),
             }

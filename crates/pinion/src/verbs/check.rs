@@ -37,7 +37,9 @@ pub(crate) fn run(check: &Check) -> Result<(), Failure> {
             "there is no {CONFIGURATION} here; name a file or a folder: pinion check PATH"
         )));
     }
-    let is_built = path.is_dir() || source::is_archive(path).unwrap_or(false);
+    let is_named_archive = path.extension().is_some_and(|extension| extension == "pinion");
+    let is_archive = is_named_archive && path.exists() || source::is_archive(path).unwrap_or(false);
+    let is_built = path.is_dir() || is_archive;
     let is_site = is_built || source::is_script(path);
     let checked = if is_site { site(path, check.lax_rules)? } else { configuration(path) };
     let mut out = io::stdout().lock();
@@ -70,12 +72,15 @@ fn site(path: &Path, lax_rules: bool) -> Result<Checked<'_>, Failure> {
     let allowance = Allowance::default();
     if let Some(file) = source.file() {
         let opened = match source {
-            Source::Script(_) => script_file::proven(&file, allowance, &Site::default()).map(drop),
+            Source::Script(_) => script_file::proven(&file, allowance, &Site::default())
+                .map(|_program| Said::default()),
             _ => config::examine_archive(&file, allowance),
         };
-        let wrong = opened.err().and_then(|failure| failure.reason());
-        let faults = wrong.map(|reason| config::of_code(path, reason)).into_iter().collect();
-        let Said { warnings, notes } = Said::default();
+        let (Said { warnings, notes }, wrong) = match opened {
+            Ok(said) => (said, None),
+            Err(failure) => (Said::default(), failure.reason()),
+        };
+        let faults = wrong.map(|reason| config::of_code(path, &reason)).into_iter().collect();
         return Ok(Checked { path, sites: 1, listeners: 0, faults, warnings, notes });
     }
     let content = Content { lax_rules, ..Content::default() };

@@ -2,6 +2,7 @@
 
 mod archives;
 mod building;
+mod checking;
 mod command_line;
 mod configuration;
 mod diff;
