@@ -308,15 +308,15 @@ impl Server {
         kib.parse::<u64>().expect("a number") * 1024
     }
 
-    /// The most it says it can use, in bytes: "… and 12.3 MiB beside the archive" in the line it
+    /// The most it says it can use, in bytes: "… and 12.3 MiB of memory (…)" in the line it
     /// starts with.
     #[track_caller]
     pub fn told_bound_bytes(&self) -> u64 {
-        let line = self.wait_for_line(0, |line| line.contains("beside the archive"));
+        let line = self.wait_for_line(0, |line| line.contains(" of memory ("));
         let words: Vec<&str> = line.split(' ').collect();
-        let at = words.iter().position(|word| *word == "beside").expect("the phrase");
-        let number: f64 = words[at - 2].parse().expect("a number");
-        let unit = match words[at - 1] {
+        let at = words.iter().position(|word| *word == "memory").expect("the phrase");
+        let number: f64 = words[at - 3].parse().expect("a number");
+        let unit = match words[at - 2] {
             "MiB" => 1 << 20,
             "GiB" => 1 << 30,
             other => panic!("{other} in {line:?}"),

@@ -174,6 +174,10 @@ impl Kind {
             Self::LuaFolder => "NAME=PATH",
             Self::Network => "NETWORK",
             Self::Number { unit: "", .. } => "N",
+            Self::Number { unit: "bytes", .. } => "BYTES",
+            Self::Number { unit: "milliseconds", .. } => "MS",
+            Self::Number { unit: "MiB", .. } => "MIB",
+            Self::Number { unit: "seconds", .. } => "SECONDS",
             Self::Number { unit, .. } => unit,
             Self::Path | Self::SiteFile => "FILE",
             Self::Switch => "",
@@ -263,6 +267,18 @@ mod tests {
             assert!(!row.brief.is_empty() && !row.brief.ends_with('.'), "{}", row.name);
             assert!(row.brief.len() <= 72, "{}: {}", row.name, row.brief);
             assert!(row.long.is_empty() || row.long.ends_with('.'), "{}", row.name);
+        }
+    }
+
+    /// A unit is written as in prose, and in capitals only where it stands for the value of a flag.
+    #[test]
+    fn units_are_words_and_placeholders_are_in_capitals() {
+        for row in all().filter(|row| !row.is_switch()) {
+            let placeholder = row.kind.placeholder();
+            assert!(!placeholder.contains(char::is_lowercase), "{}: {placeholder}", row.name);
+            let Kind::Number { unit, .. } = row.kind else { continue };
+            assert_eq!(unit.is_empty(), placeholder == "N", "{}", row.name);
+            assert!(["", "MiB", "bytes", "milliseconds", "seconds"].contains(&unit), "{unit}");
         }
     }
 

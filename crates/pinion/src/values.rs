@@ -1,5 +1,5 @@
 //! How the value of each kind of directive is read. Every error is a phrase that follows the name
-//! of the flag: `--grace 99999999 is out of bounds: 0 to 86400 SECONDS`.
+//! of the flag: `--grace 99999999 is out of bounds: 0 to 86400 seconds`.
 
 use crate::address::Address;
 use crate::directives::Kind;
@@ -224,7 +224,7 @@ mod tests {
     use super::*;
     use pinion_build::Method;
 
-    const SECONDS: Kind = Kind::Number { min: 1, max: 60, unit: "SECONDS" };
+    const SECONDS: Kind = Kind::Number { min: 1, max: 60, unit: "seconds" };
 
     #[test]
     fn numbers_keep_their_bounds() {
@@ -232,7 +232,7 @@ mod tests {
         assert_eq!(number(&SECONDS, "60"), Ok(60));
         for text in ["0", "61", "99999999999999999999999"] {
             let error = number(&SECONDS, text).expect_err(text);
-            assert!(error.contains("out of bounds: 1 to 60 SECONDS"), "{error}");
+            assert!(error.contains("out of bounds: 1 to 60 seconds"), "{error}");
         }
         for text in ["", "+1", "-1", "1s", " 1", "0x1", "1.5"] {
             assert!(number(&SECONDS, text).expect_err(text).contains("whole number"));

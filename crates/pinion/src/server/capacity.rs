@@ -123,7 +123,7 @@ impl Capacity {
         });
         if buffer_bytes < least_bytes {
             return Err(Failure::usage(format!(
-                "--memory-budget {}: {} need at least {}; give more, or set --workers",
+                "--memory-budget {} MiB: {} need at least {} MiB; give more, or fewer --workers",
                 buffer_bytes >> 20,
                 counted(workers as u64, "worker"),
                 least_bytes >> 20,
@@ -228,7 +228,10 @@ mod tests {
         assert!(Capacity::new(&small, 1024, of(3)).is_ok());
         let refused = Capacity::new(&small, 1024, of(4)).err().and_then(|failure| failure.reason());
         let reason = refused.expect("a usage error");
-        assert!(reason.contains("--memory-budget 3: 4 workers need at least 4"), "{reason}");
+        assert!(
+            reason.contains("--memory-budget 3 MiB: 4 workers need at least 4 MiB"),
+            "{reason}"
+        );
         let many = Capacity::new(&serve("pinion serve"), 1024, of(128));
         assert!(many.is_ok_and(|capacity| capacity.buffer_bytes == 128 << 20));
     }

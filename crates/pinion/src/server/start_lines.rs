@@ -53,7 +53,8 @@ pub(super) fn print_start(kit: &Kit) {
         Io::Uring => "io_uring",
     };
     stderr::line(format_args!(
-        "pinion {}: {what}, {} on {io}, at most {} connections and {} beside the archive",
+        "pinion {}: {what}, {} on {io}, at most {} connections and {} of memory (files of the \
+         site not counted)",
         env!("CARGO_PKG_VERSION"),
         counted(*workers as u64, "worker"),
         count(capacity.connections),
@@ -108,8 +109,9 @@ pub(super) fn print_ready(urls: &[String], hosts: &Hosts, has_built: bool) {
     for url in urls {
         stderr::line(format_args!("listening {url}"));
     }
-    if let Some(url) = urls.iter().find_map(|url| local_url(url, hosts)) {
-        stderr::line(format_args!("open {url}"));
+    let opened = urls.iter().find_map(|url| Some((local_url(url, hosts)?, reach(url))));
+    if let Some((url, reach)) = opened {
+        stderr::line(format_args!("open {url}{reach}"));
     }
     if has_built {
         // The workers serve already, so that the first clients do not wait for it.
@@ -133,6 +135,16 @@ fn local_url(url: &str, hosts: &Hosts) -> Option<String> {
         ("http", 80) | ("https", 443) => format!("{scheme}://{host}/"),
         (_, port) => format!("{scheme}://{host}:{port}/"),
     })
+}
+
+/// Returns a remark about a listener that is not for this machine alone.
+fn reach(url: &str) -> &'static str {
+    let authority = url.split_once("://").and_then(|(_, rest)| rest.split('/').next());
+    let address = authority.and_then(|authority| authority.parse::<SocketAddr>().ok());
+    match address.is_some_and(|address| address.ip().is_unspecified()) {
+        true => " (all addresses of this machine)",
+        false => "",
+    }
 }
 
 /// Returns a host that a site answers for and that leads to an address of this machine, if there is
@@ -172,6 +184,19 @@ mod tests {
             ("unix:/run/pinion.sock", None),
         ] {
             assert_eq!(local_url(url, &Hosts::Every).as_deref(), expected, "{url}");
+        }
+    }
+
+    #[test]
+    fn a_listener_on_every_address_is_remarked() {
+        for (url, is_remarked) in [
+            ("http://[::]:8080/", true),
+            ("https://0.0.0.0:443/", true),
+            ("http://127.0.0.1:8080/", false),
+            ("http://[::1]:8080/", false),
+            ("unix:/run/pinion.sock", false),
+        ] {
+            assert_eq!(!reach(url).is_empty(), is_remarked, "{url}");
         }
     }
 

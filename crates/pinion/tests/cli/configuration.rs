@@ -70,7 +70,7 @@ fn everything_that_is_wrong_is_a_line_with_its_place() {
             "pinion.toml:17:11: address: there is no folder run",
             "pinion.toml:19:11: workers: a whole number (1 to 1024) is needed, not a string",
             "pinion.toml:20:6: io: \"kqueue\" is none of: auto, uring, epoll",
-            "pinion.toml:21:9: grace: 1000000 is out of bounds: 0 to 86400 SECONDS",
+            "pinion.toml:21:9: grace: 1000000 is out of bounds: 0 to 86400 seconds",
             "pinion.toml:23:10: access: there is no folder logs",
             "pinion.toml:24:2: unknown table limit; did you mean [limits]?",
         ],

@@ -128,7 +128,9 @@ fn the_start_line_says_what_the_server_can_use() {
     let folder = Folder::with_site();
     let server = Server::start(&folder, "site --max-connections 100 --memory-budget 20 --io epoll");
     let line = server.start.last().expect("a line");
-    for part in ["2 workers on epoll", "at most 100 connections and ", " MiB beside the archive"] {
+    for part in
+        ["2 workers on epoll", "at most 100 connections and ", " MiB of memory (files of the"]
+    {
         assert!(line.contains(part), "{line}");
     }
 }
