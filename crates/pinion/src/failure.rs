@@ -7,6 +7,7 @@ use pinion_build::{CodeError, Problem, RuleError};
 use pinion_engine::stderr;
 use std::fmt::Write as _;
 use std::io;
+use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
 /// What a verb returns when it did not succeed.
@@ -26,6 +27,8 @@ pub(crate) enum Failure {
     Rules(Vec<RuleError>),
     /// Code of a dynamic site that cannot be read or understood.
     Code(Vec<CodeError>),
+    /// One of several sites cannot be loaded: its host, and why.
+    OfSite(String, Box<Self>),
     /// The work failed and the verb has already said why, on stdout and stderr.
     Told,
     /// The verb has already said what is wrong with a configuration.
@@ -40,9 +43,31 @@ impl Failure {
         Self::Usage(message.into())
     }
 
+    /// Returns the failure of a build for a server: with its files as they lie on the disk below
+    /// `source`, and with the host of the site, if there is one.
+    pub(crate) fn of_site(mut self, source: &Path, host: Option<&str>) -> Self {
+        let in_place = |file: &mut PathBuf| *file = pinion_build::in_place(source, file);
+        match &mut self {
+            Self::Rules(errors) => errors.iter_mut().for_each(|error| in_place(&mut error.file)),
+            Self::Problems(problems) | Self::UnreadRules(problems) => {
+                problems.iter_mut().for_each(|problem| in_place(&mut problem.path));
+            }
+            Self::Code(_) => {}
+            _ => return self,
+        }
+        match host {
+            Some(host) => Self::OfSite(host.to_owned(), Box::new(self)),
+            None => self,
+        }
+    }
+
     /// Tells the reason on stderr and gives the exit code it has.
     pub(crate) fn report(self) -> ExitCode {
         self.tell();
+        self.exit_code()
+    }
+
+    fn exit_code(&self) -> ExitCode {
         match self {
             Self::Usage(_)
             | Self::Faults(_)
@@ -50,6 +75,7 @@ impl Failure {
             | Self::Rules(_)
             | Self::ToldUsage => ExitCode::from(2),
             Self::Failed(_) | Self::Problems(_) | Self::Code(_) | Self::Told => ExitCode::from(1),
+            Self::OfSite(_, failure) => failure.exit_code(),
             Self::ReaderGone => ExitCode::SUCCESS,
         }
     }
@@ -78,9 +104,9 @@ impl Failure {
             stderr::line(format_args!("pinion: {part}"));
         }
         stderr::line(format_args!("pinion: cannot start: {reason}"));
-        match self {
-            Self::Faults(_) | Self::UnreadRules(_) | Self::Rules(_) => Self::ToldUsage,
-            _ => Self::Told,
+        match self.exit_code() == ExitCode::from(2) {
+            true => Self::ToldUsage,
+            false => Self::Told,
         }
     }
 
@@ -114,6 +140,7 @@ impl Failure {
                 let (errors, them) = counted_as(errors.len(), "error");
                 Some(format!("nothing was built because of {errors} in code; correct {them}"))
             }
+            Self::OfSite(host, failure) => Some(format!("site {host}: {}", failure.reason()?)),
             // Each fault is a whole line.
             Self::Faults(faults) => {
                 let lines: Vec<String> = faults.iter().map(Fault::to_string).collect();
@@ -151,6 +178,9 @@ impl Failure {
             Self::Rules(errors) => errors.iter().map(ToString::to_string).collect(),
             Self::Code(errors) => errors.iter().map(ToString::to_string).collect(),
             Self::Faults(faults) => faults.iter().map(ToString::to_string).collect(),
+            Self::OfSite(host, failure) => {
+                failure.parts().iter().map(|part| format!("site {host}: {part}")).collect()
+            }
             _ => Vec::new(),
         }
     }
@@ -241,6 +271,33 @@ mod tests {
             let reason = failure.reason().unwrap_or_default();
             assert!(reason.contains(expected), "{reason}");
         }
+    }
+
+    /// Whoever runs several sites learns which one it is, and where the file lies.
+    #[test]
+    fn what_is_wrong_with_a_site_names_its_host_and_its_file() {
+        let rule = |file: &str| RuleError {
+            file: file.into(),
+            line: 1,
+            column: 2,
+            expected: "b".to_owned(),
+        };
+        let problem = || Problem { path: "_headers".into(), reason: pinion_build::Reason::Pipe };
+        let source = Path::new("/srv/a");
+        for (failure, file) in [
+            (Failure::Rules(vec![rule("_redirects")]), "/srv/a/_redirects:1:2: expected b"),
+            (Failure::Rules(vec![rule("./conf/rules")]), "./conf/rules:1:2: expected b"),
+            (Failure::UnreadRules(vec![problem()]), "/srv/a/_headers: a named pipe, not a file"),
+            (Failure::Problems(vec![problem()]), "/srv/a/_headers: a named pipe, not a file"),
+        ] {
+            let code = failure.exit_code();
+            let named = failure.of_site(source, Some("a.test"));
+            assert_eq!(named.messages(), [format!("site a.test: {file}")]);
+            assert!(named.reason().is_some_and(|reason| reason.starts_with("site a.test: ")));
+            assert_eq!(named.exit_code(), code);
+        }
+        let alone = Failure::Rules(vec![rule("_redirects")]).of_site(source, None);
+        assert_eq!(alone.messages(), ["/srv/a/_redirects:1:2: expected b"]);
     }
 
     #[test]

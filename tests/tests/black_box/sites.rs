@@ -235,13 +235,46 @@ fn a_site_that_cannot_be_loaded_again_stays_and_the_others_go_on() {
         fs::rename(folder.join("conf/b.new"), folder.join("conf/b.pinion")).expect("renamed");
         let said = server.lines().len();
         server.signal(Signal::HUP);
-        server.wait_for_line(said, |line| {
-            line.contains("cannot reload") && line.contains("b.pinion")
-        });
+        let is_error = |line: &str| line.contains("cannot reload") && line.contains("b.pinion");
+        server.wait_for_line(said, is_error);
+        // The line about all sites comes last, and does not speak of success alone.
+        let last = "3 sites, 0 new, 0 removed; 1 site keeps its previous version";
+        server.wait_for_line(said, |line| line.starts_with("reloaded ") && line.ends_with(last));
+        let lines = server.lines();
+        let place = |is_it: &dyn Fn(&str) -> bool| lines[said..].iter().position(|l| is_it(l));
+        assert!(place(&is_error) < place(&|line| line.ends_with(last)), "{lines:?}");
         wait_for("the new page", || (ask(&server, "a.test", "/").1 == "a2").then_some(()));
         assert_eq!(ask(&server, "x.a.test", "/").1, "b");
         server.stop();
     }
+}
+
+/// At a start and at a reload alike.
+#[test]
+fn an_error_in_rules_names_the_host_of_the_site_and_the_file() {
+    let folder = three_sites(THREE_SITES);
+    let server = start(&folder, Io::Epoll);
+    folder.write("conf/a/_redirects", "/b c\n");
+    let file = folder.join("conf/a/_redirects").display().to_string();
+    let expected = format!("pinion: site a.test: {file}:1:4: expected ");
+    let said = server.lines().len();
+    server.signal(Signal::HUP);
+    server.wait_for_line(said, |line| line.starts_with(&expected));
+    server.stop();
+    let configuration = folder.join("conf/pinion.toml");
+    let serve = || {
+        let listen = ["--listen", "127.0.0.1:0"].map(AsRef::as_ref);
+        run(&[&["serve".as_ref(), configuration.as_os_str()][..], &listen].concat())
+    };
+    let ended = serve();
+    assert_eq!(ended.code, Some(2), "{}", ended.stderr);
+    assert!(ended.stderr.starts_with(&expected), "{}", ended.stderr);
+    // A site that is for every other host is known by its folder alone.
+    fs::remove_file(folder.join("conf/a/_redirects")).expect("removed");
+    folder.write("conf/rest/_headers", "X: y\n");
+    let ended = serve();
+    let expected = format!("pinion: {}/_headers:1:1: ", folder.join("conf/rest").display());
+    assert!(ended.stderr.starts_with(&expected), "{}", ended.stderr);
 }
 
 #[test]

@@ -2,7 +2,7 @@
 //! both ways to talk to the kernel is in `swap.rs`; here it is about who notices what.
 
 use pinion_tests::folder::Folder;
-use pinion_tests::server::{Server, Start};
+use pinion_tests::server::{Server, Start, build};
 use pinion_tests::{PATIENCE, wait_for};
 use std::fs::{self, File};
 use std::io::Write as _;
@@ -282,4 +282,72 @@ fn a_site_that_is_written_anew_is_served_as_it_was_until_it_is_complete() {
     assert_eq!(server.get("/page39").status, 404);
     assert_eq!(server.get("/page0").status, 200);
     server.stop();
+}
+
+/// It is told once that it is gone, and once that it is back.
+#[test]
+fn a_site_that_disappears_is_served_as_it_was_until_it_is_back() {
+    let folder = Folder::with("gone", [("site/index.html", "home")]);
+    build(&folder.join("site"), &folder.join("site.pinion"), &[]);
+    for name in ["site", "site.pinion"] {
+        let (site, away) = (folder.join(name), folder.join("away"));
+        let server = watched_alone(&site);
+        fs::rename(&site, &away).expect("moved");
+        let gone = "site is gone (deleted, renamed or unmounted), keeping the previous version";
+        let gone = gone.replacen("site", name, 1);
+        server.wait_for_line(0, |line| line.contains(&gone));
+        assert_eq!(server.get("/").text(), "home");
+        fs::rename(&away, &site).expect("moved back");
+        server.wait_for_line(0, |line| line.ends_with(&format!("{name} is back")));
+        assert_eq!(server.get("/").text(), "home");
+        match site.is_dir() {
+            true => folder.write("site/index.html", "again"),
+            false => {
+                folder.write("site/index.html", "again");
+                build(&folder.join("site"), &site, &[]);
+            }
+        }
+        wait_for_text(&server, "/", "again");
+        let lines = server.lines();
+        assert_eq!(lines.iter().filter(|line| line.contains(&gone)).count(), 1, "{lines:?}");
+        server.stop();
+        folder.write("site/index.html", "home");
+    }
+}
+
+fn watched_alone(site: &Path) -> Server {
+    Start::site(site).flags(&["--watch"]).start()
+}
+
+/// A new link has the site built once more when it is watched, about which nothing is printed.
+#[test]
+fn one_change_is_reported_once() {
+    let files = [("site/index.html", "home"), ("out/a.html", "a"), ("clock/index.html", "0")];
+    let folder = Folder::with("once", files);
+    let server = watched(&folder.join("site"), &[]);
+    // When this server has taken up changes that came later, the other one has had the time too.
+    let clock = watched(&folder.join("clock"), &[]);
+    let mut ticks = 0;
+    let mut wait = || {
+        for _ in 0..2 {
+            ticks += 1;
+            let text = ticks.to_string();
+            folder.write("clock/index.html", &text);
+            wait_for_text(&clock, "/", &text);
+        }
+    };
+    let count = |part: &str| server.lines().iter().filter(|line| line.contains(part)).count();
+    symlink("../out/a.html", folder.join("site/a.html")).expect("a link");
+    wait_for_text(&server, "/a.html", "a");
+    wait();
+    assert_eq!(count("reloaded "), 1, "{:?}", server.lines());
+    symlink("nowhere", folder.join("site/b.html")).expect("a link");
+    server.wait_for_line(0, |line| line.contains("b.html: broken symbolic link"));
+    wait();
+    assert_eq!(count("cannot reload"), 1, "{:?}", server.lines());
+    // The same error after the next change is told again.
+    folder.write("site/index.html", "changed");
+    wait_for("the second report", || (count("cannot reload") == 2).then_some(()));
+    server.stop();
+    clock.stop();
 }

@@ -18,7 +18,7 @@ use crate::settings::{Content, LuaSettings, Memory, SiteSettings};
 use crate::source::Source;
 use anyhow::{Context as _, anyhow};
 use pinion_archive::Archive;
-use pinion_build::{Options, Progress, Walked, Walls};
+use pinion_build::{Options, Progress, Summary, Walked, Walls, Warning};
 use pinion_engine::mapping::Mapping;
 use pinion_lua::files::FolderAt;
 use pinion_lua::site::Site;
@@ -49,6 +49,10 @@ pub(crate) struct Loader {
     path_count: Cell<u64>,
     /// The notes about the last build of a folder.
     notes: RefCell<Vec<String>>,
+    /// The warnings about it.
+    warnings: RefCell<Vec<String>>,
+    /// Whether nothing is printed that the last build has printed.
+    is_again: Cell<bool>,
 }
 
 /// Hears what the walk of a build has met.
@@ -73,8 +77,22 @@ impl Loader {
         let (content, folders) = (settings.content.clone(), settings.lua_folders.clone());
         let (memory, lua, site) = (settings.memory, settings.lua, Site::default());
         let (walls, notes, path_count) = (Cell::default(), RefCell::default(), Cell::default());
-        let log = None;
-        Self { source, memory, content, lua, folders, site, log, watch, walls, path_count, notes }
+        let (warnings, is_again) = (RefCell::default(), Cell::default());
+        Self {
+            source,
+            memory,
+            content,
+            lua,
+            folders,
+            site,
+            log: None,
+            watch,
+            walls,
+            path_count,
+            notes,
+            warnings,
+            is_again,
+        }
     }
 
     /// With a log of the site.
@@ -90,6 +108,17 @@ impl Loader {
     /// Returns how many paths what was loaded last has.
     pub(crate) fn path_count(&self) -> u64 {
         self.path_count.get()
+    }
+
+    /// Loads it once more, which prints no warning that the last load has printed.
+    ///
+    /// # Errors
+    /// As [`Loader::load`].
+    pub(crate) fn load_again(&self) -> Result<Generation, Failure> {
+        self.is_again.set(true);
+        let loaded = self.load();
+        self.is_again.set(false);
+        loaded
     }
 
     /// Loads it as it is now.
@@ -168,6 +197,7 @@ impl Loader {
             | Failure::Code(_) => true,
             Failure::Usage(_)
             | Failure::Faults(_)
+            | Failure::OfSite(..)
             | Failure::Told
             | Failure::ToldUsage
             | Failure::ReaderGone => false,
@@ -184,7 +214,8 @@ impl Loader {
     fn warn_of_reserved_paths(&self, archive: &Archive<'_>) {
         let mut work = Work::new();
         for path in [SCRIPT_PATH, STREAM_PATH] {
-            if self.lua.shows_errors && has_file(archive, path.as_bytes(), &mut work) {
+            let is_told = self.is_again.get() || !self.lua.shows_errors;
+            if !is_told && has_file(archive, path.as_bytes(), &mut work) {
                 log_lines::warning(format_args!(
                     "{}: the file {path} is hidden while --dev is given, which uses that path",
                     self.source.path().display()
@@ -234,13 +265,8 @@ impl Loader {
         let built = built.map_err(build_options::failure)?;
         let links = walk.links.into_inner().unwrap_or_else(PoisonError::into_inner);
         lua_folders::check(path, &self.content, &self.folders, &links)?;
+        self.print_warnings(&built.summary);
         *walls = Some(built.summary.walls);
-        for problem in &built.summary.problems {
-            log_lines::warning(format_args!("left out {problem}"));
-        }
-        for warning in &built.summary.warnings {
-            log_lines::warning(warning);
-        }
         self.print_notes(notes::of_build(&built.summary));
         seal(&built.out).context("cannot seal the memory of the site")?;
         let mapping = Mapping::new(built.out, built.externals);
@@ -249,11 +275,44 @@ impl Loader {
 }
 
 impl Loader {
+    /// Returns a failed load with the names of its files as they lie on the disk, and with the
+    /// first host of the site, if it has hosts of its own.
+    pub(crate) fn of_site(&self, failure: Failure) -> Failure {
+        failure.of_site(self.source.path(), self.host())
+    }
+
+    /// Returns the host that tells the site from others of the same server; `None` if it is for all
+    /// that no other site names.
+    fn host(&self) -> Option<&str> {
+        self.content.hosts.first().map(String::as_str)
+    }
+
+    /// Prints the warnings about a build: after the first load only those that matter then.
+    fn print_warnings(&self, summary: &Summary) {
+        // Of a site that has lost its last file the report of the reload says so.
+        let is_first = self.walls.get().is_none();
+        let warnings = summary.warnings.iter();
+        let warnings = warnings.filter(|warning| is_first || **warning != Warning::NoFiles);
+        let problems = summary.problems.iter().map(|problem| format!("left out {problem}"));
+        let lines: Vec<String> = problems.chain(warnings.map(ToString::to_string)).collect();
+        let before = self.warnings.replace(lines);
+        let is_new = |line: &&String| !self.is_again.get() || !before.contains(line);
+        for line in self.warnings.borrow().iter().filter(is_new) {
+            match self.host() {
+                Some(host) => log_lines::warning(format_args!("site {host}: {line}")),
+                None => log_lines::warning(line),
+            }
+        }
+    }
+
     /// Prints the notes about a build that the one before did not have.
     fn print_notes(&self, notes: Vec<String>) {
         let before = self.notes.replace(notes);
         for note in self.notes.borrow().iter().filter(|note| !before.contains(note)) {
-            log_lines::note(note);
+            match self.host() {
+                Some(host) => log_lines::note(format_args!("site {host}: {note}")),
+                None => log_lines::note(note),
+            }
         }
     }
 }

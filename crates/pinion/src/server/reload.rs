@@ -5,18 +5,23 @@
 use super::generation::Generation;
 use super::loader::Loader;
 use super::published::{Published, SiteId};
+use crate::failure::Failure;
 use crate::log_lines;
 use crate::terminal::counted;
 use anyhow::anyhow;
+use pinion_archive::Digest;
 use pinion_engine::residency;
 use pinion_engine::server::Control;
 use pinion_engine::stderr;
 use pinion_lua::program::Program;
 use std::fmt;
 use std::io;
+use std::os::unix::fs::MetadataExt as _;
 use std::panic::{AssertUnwindSafe, catch_unwind};
-use std::sync::Arc;
+use std::path::Path;
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::mpsc::{Receiver, RecvTimeoutError, SyncSender, TrySendError, sync_channel};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::thread;
 use std::time::{Duration, Instant};
 
@@ -24,6 +29,58 @@ use std::time::{Duration, Instant};
 #[derive(Clone)]
 pub(crate) struct Reloader {
     asked: SyncSender<()>,
+    pending: Arc<Mutex<Pending>>,
+}
+
+/// What is known of a load that was asked for and has not begun.
+#[derive(Default)]
+struct Pending {
+    /// Whether its outcome is reported even if it is that of the load before.
+    is_reported: bool,
+    /// Reloads of the configuration that it is a part of.
+    rounds: Vec<Arc<ReloadRound>>,
+}
+
+impl Pending {
+    /// Counts the site as one that keeps its previous version.
+    fn count_failure(&self) {
+        for round in &self.rounds {
+            round.failed.fetch_add(1, Ordering::Relaxed);
+        }
+    }
+
+    fn add(&mut self, other: Self) {
+        self.is_reported |= other.is_reported;
+        self.rounds.extend(other.rounds);
+    }
+}
+
+/// A reload of the configuration: once the last of its sites is loaded, one line says how many of
+/// them keep their previous version.
+pub(crate) struct ReloadRound {
+    line: String,
+    failed: AtomicU64,
+}
+
+impl ReloadRound {
+    /// Returns a reload that is reported by this line.
+    pub(crate) fn new(line: String) -> Arc<Self> {
+        Arc::new(Self { line, failed: AtomicU64::new(0) })
+    }
+
+    fn report(&self) -> String {
+        match self.failed.load(Ordering::Relaxed) {
+            0 => self.line.clone(),
+            1 => format!("{}; 1 site keeps its previous version", self.line),
+            failed => format!("{}; {failed} sites keep their previous versions", self.line),
+        }
+    }
+}
+
+impl Drop for ReloadRound {
+    fn drop(&mut self) {
+        stderr::line(format_args!("{}", self.report()));
+    }
 }
 
 impl Reloader {
@@ -39,21 +96,54 @@ impl Reloader {
     ) -> io::Result<Self> {
         // Room for one: a load that was asked for and has not begun answers every later wish too.
         let (asked, wishes) = sync_channel(1);
-        let run = move || run(id, &wishes, &loader, &published, &control);
-        thread::Builder::new().name("reload".to_owned()).spawn(run)?;
-        Ok(Self { asked })
+        let pending = Arc::new(Mutex::default());
+        let served_paths = loader.path_count();
+        let device = device_of(loader.source().path());
+        let site = ReloadedSite {
+            id,
+            loader,
+            published,
+            control,
+            wishes,
+            pending: Arc::clone(&pending),
+            served_paths,
+            device,
+            last: None,
+        };
+        thread::Builder::new().name("reload".to_owned()).spawn(move || site.run())?;
+        Ok(Self { asked, pending })
     }
 
     /// Asks.
     pub(crate) fn ask(&self) {
+        self.ask_for(Pending { is_reported: true, rounds: Vec::new() });
+    }
+
+    /// Asks as a part of a reload of the configuration.
+    pub(crate) fn ask_in(&self, round: &Arc<ReloadRound>) {
+        self.ask_for(Pending { is_reported: true, rounds: vec![Arc::clone(round)] });
+    }
+
+    /// Asks for the same load once more: it is not reported unless something else comes of it.
+    pub(crate) fn ask_again(&self) {
+        self.ask_for(Pending::default());
+    }
+
+    fn ask_for(&self, wish: Pending) {
+        lock(&self.pending).add(wish);
         match self.asked.try_send(()) {
             // Full: the load that waits will see what we saw.
             Ok(()) | Err(TrySendError::Full(())) => {}
             Err(TrySendError::Disconnected(())) => {
+                *lock(&self.pending) = Pending::default();
                 stderr::line(format_args!("pinion: reloading has ended"));
             }
         }
     }
+}
+
+fn lock(pending: &Mutex<Pending>) -> MutexGuard<'_, Pending> {
+    pending.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 /// How long a site that has lost most of its paths is given to get them back, each time that
@@ -76,57 +166,142 @@ fn path_count(generation: &Generation) -> u64 {
     generation.archive().layout().entry_count()
 }
 
-fn run(
+/// Whether a folder is empty because its file system was unmounted: it had paths, and what has its
+/// name now is on another device.
+fn is_unmounted(paths: u64, served_paths: u64, served: Option<u64>, now: Option<u64>) -> bool {
+    paths == 0 && served_paths > 0 && served.is_some() && now.is_some() && served != now
+}
+
+/// Returns the device of the file system that a path is on.
+fn device_of(path: &Path) -> Option<u64> {
+    path.metadata().ok().map(|metadata| metadata.dev())
+}
+
+/// What came of a load.
+#[derive(PartialEq, Eq)]
+enum Outcome {
+    /// It is served.
+    Served(Digest),
+    /// It failed, with these messages.
+    Failed(Vec<String>),
+    /// The folder is empty, as its file system was unmounted.
+    Unmounted,
+}
+
+/// A site on the thread that loads it.
+struct ReloadedSite {
     id: SiteId,
-    wishes: &Receiver<()>,
-    loader: &Loader,
-    published: &Published,
-    control: &Control,
-) {
-    let load = || {
+    loader: Loader,
+    published: Arc<Published>,
+    control: Control,
+    wishes: Receiver<()>,
+    pending: Arc<Mutex<Pending>>,
+    /// Paths of what is served.
+    served_paths: u64,
+    /// The device that it was on.
+    device: Option<u64>,
+    /// None before the first reload.
+    last: Option<Outcome>,
+}
+
+impl ReloadedSite {
+    fn run(mut self) {
+        while self.wishes.recv().is_ok() {
+            let mut wish = self.take_pending();
+            let Some(loaded) = self.load(&mut wish) else { return };
+            match loaded {
+                Ok(next) => self.serve(next, &wish),
+                Err(failure) => self.fail(failure, &wish),
+            }
+        }
+    }
+
+    fn take_pending(&self) -> Pending {
+        std::mem::take(&mut *lock(&self.pending))
+    }
+
+    /// Loads the site, and again as long as it seems to be written anew; `None` when nobody is left
+    /// who could ask.
+    fn load(&self, wish: &mut Pending) -> Option<Result<Generation, Failure>> {
+        let mut loaded = self.load_once(wish);
+        let until = Instant::now() + SHRUNK_WAIT_MAX;
+        while let Ok(next) = &loaded
+            && has_shrunk(path_count(next), self.served_paths)
+            && Instant::now() < until
+        {
+            match self.wishes.recv_timeout(SHRUNK_WAIT) {
+                Ok(()) => {
+                    wish.add(self.take_pending());
+                    loaded = self.load_once(wish);
+                }
+                Err(RecvTimeoutError::Timeout) => break,
+                Err(RecvTimeoutError::Disconnected) => return None,
+            }
+        }
+        Some(loaded)
+    }
+
+    fn load_once(&self, wish: &Pending) -> Result<Generation, Failure> {
         // A mistake of ours in one load must not be the end of all later ones.
-        let loaded = catch_unwind(AssertUnwindSafe(|| loader.load()));
+        let loaded = catch_unwind(AssertUnwindSafe(|| match wish.is_reported {
+            true => self.loader.load(),
+            false => self.loader.load_again(),
+        }));
         let loaded = loaded.unwrap_or_else(|_| Err(anyhow!("loading panicked").into()));
         residency::release_heap();
         loaded
-    };
-    let mut served_paths = loader.path_count();
-    while wishes.recv().is_ok() {
-        let mut loaded = load();
-        let until = Instant::now() + SHRUNK_WAIT_MAX;
-        while let Ok(next) = &loaded
-            && has_shrunk(path_count(next), served_paths)
-            && Instant::now() < until
-        {
-            match wishes.recv_timeout(SHRUNK_WAIT) {
-                Ok(()) => loaded = load(),
-                Err(RecvTimeoutError::Timeout) => break,
-                Err(RecvTimeoutError::Disconnected) => return,
-            }
+    }
+
+    /// Returns whether an outcome is reported, and remembers it.
+    fn is_reported(&mut self, outcome: Outcome, wish: &Pending) -> bool {
+        let is_news = self.last.as_ref() != Some(&outcome);
+        self.last = Some(outcome);
+        is_news || wish.is_reported
+    }
+
+    fn serve(&mut self, next: Generation, wish: &Pending) {
+        let paths = path_count(&next);
+        let code = next.program().map_or(0, Program::file_count);
+        let device = device_of(self.loader.source().path());
+        if is_unmounted(paths, self.served_paths, self.device, device) {
+            return self.keep_unmounted(wish);
         }
-        let what = loader.source().path().display();
-        match loaded {
-            Ok(next) => {
-                let paths = path_count(&next);
-                let code = next.program().map_or(0, Program::file_count);
-                if !published.publish(id, next) {
-                    // The site was taken out of the configuration meanwhile.
-                    continue;
-                }
-                control.wake_all();
-                report_reloaded(&what, paths, served_paths, code);
-                served_paths = paths;
-            }
-            Err(failure) => {
-                stderr::line(format_args!(
-                    "pinion: cannot reload {what}, keeping the previous version"
-                ));
-                if let Some(failure) = loader.shown(&failure) {
-                    published.fail(id, failure);
-                    control.wake_all();
-                }
-                failure.report();
-            }
+        let digest = next.archive().layout().digest();
+        if !self.published.publish(self.id, next) {
+            // The site was taken out of the configuration meanwhile.
+            return;
+        }
+        self.control.wake_all();
+        if self.is_reported(Outcome::Served(digest), wish) {
+            let what = self.loader.source().path().display();
+            report_reloaded(&what, paths, self.served_paths, code);
+        }
+        (self.served_paths, self.device) = (paths, device);
+    }
+
+    fn keep_unmounted(&mut self, wish: &Pending) {
+        wish.count_failure();
+        if self.is_reported(Outcome::Unmounted, wish) {
+            let what = self.loader.source().path().display();
+            log_lines::warning(format_args!(
+                "{what} is empty and on another file system than before, so keeping the previous \
+                 version; mount its file system again"
+            ));
+        }
+    }
+
+    fn fail(&mut self, failure: Failure, wish: &Pending) {
+        wish.count_failure();
+        if let Some(shown) = self.loader.shown(&failure) {
+            self.published.fail(self.id, shown);
+            self.control.wake_all();
+        }
+        if self.is_reported(Outcome::Failed(failure.messages()), wish) {
+            let what = self.loader.source().path().display();
+            stderr::line(format_args!(
+                "pinion: cannot reload {what}, keeping the previous version"
+            ));
+            self.loader.of_site(failure).report();
         }
     }
 }
@@ -167,6 +342,33 @@ mod tests {
         ] {
             assert_eq!(content_in_words(paths, code), expected);
         }
+    }
+
+    #[test]
+    fn a_folder_on_another_device_that_lost_everything_is_unmounted() {
+        let (one, other) = (Some(1), Some(2));
+        for (paths, served_paths, served, now, expected) in [
+            (0, 5, one, other, true),
+            (0, 5, one, one, false),
+            (1, 5, one, other, false),
+            (0, 0, one, other, false),
+            (0, 5, None, other, false),
+            (0, 5, one, None, false),
+        ] {
+            let found = is_unmounted(paths, served_paths, served, now);
+            assert_eq!(found, expected, "{paths} of {served_paths}, {served:?} {now:?}");
+        }
+    }
+
+    #[test]
+    fn a_reload_of_the_configuration_says_how_many_sites_failed() {
+        let round = ReloadRound::new("reloaded a.toml: 3 sites".to_owned());
+        let wish = Pending { is_reported: true, rounds: vec![Arc::clone(&round)] };
+        assert_eq!(round.report(), "reloaded a.toml: 3 sites");
+        wish.count_failure();
+        assert_eq!(round.report(), "reloaded a.toml: 3 sites; 1 site keeps its previous version");
+        wish.count_failure();
+        assert!(round.report().ends_with("; 2 sites keep their previous versions"));
     }
 
     #[test]

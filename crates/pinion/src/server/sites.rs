@@ -4,8 +4,8 @@
 use super::generation::Generation;
 use super::loader::Loader;
 use super::published::{Entry, Published, SiteId};
-use super::reload::{Reloader, content_in_words};
-use super::watch::{Watch, Watching};
+use super::reload::{ReloadRound, Reloader, content_in_words};
+use super::watch::{Cause, Watch, Watching};
 use crate::access_log::OpenLogs;
 use crate::failure::Failure;
 use crate::log_lines;
@@ -97,7 +97,7 @@ impl UnloadedSite {
                     report_failed_start(&loader, failure);
                     first
                 }
-                None => return Err(failure),
+                None => return Err(loader.of_site(failure)),
             },
         };
         Ok(LoadedSite { first, settings, loader, watch })
@@ -107,7 +107,7 @@ impl UnloadedSite {
 /// Prints why a site begins without content.
 fn report_failed_start(loader: &Loader, failure: Failure) {
     let shown = loader.source().path().display();
-    failure.report();
+    loader.of_site(failure).report();
     stderr::line(format_args!(
         "pinion: cannot load {shown}; its pages show the error until it is corrected (--dev)"
     ));
@@ -278,16 +278,17 @@ impl Sites {
         });
         self.published.arrange(entries.collect());
         self.control.wake_all();
+        let sites = counted(self.sites.len() as u64, "site");
+        let file = file.display();
+        let line = format!("reloaded {file}: {sites}, {brought} new, {gone} removed");
+        let round = ReloadRound::new(line);
         for ((site, watch), is_kept) in self.sites.iter_mut().zip(watches).zip(kept) {
             if is_kept {
-                site.reloader.ask();
+                site.reloader.ask_in(&round);
             } else if let Err(failure) = site.watch(watch) {
                 failure.report();
             }
         }
-        let sites = counted(self.sites.len() as u64, "site");
-        let file = file.display();
-        stderr::line(format_args!("reloaded {file}: {sites}, {brought} new, {gone} removed"));
     }
 
     /// The site with its thread.
@@ -313,7 +314,10 @@ impl Site {
     fn watch(&mut self, watch: Option<Watch>) -> Result<(), Failure> {
         let Some(watch) = watch else { return Ok(()) };
         let ask = self.reloader.clone();
-        let started = watch.start(move || ask.ask());
+        let started = watch.start(move |cause| match cause {
+            Cause::Change => ask.ask(),
+            Cause::MoreWatched => ask.ask_again(),
+        });
         let shown = self.source.path().display();
         self.watching = Some(started.with_context(|| format!("cannot watch {shown}"))?);
         Ok(())

@@ -43,6 +43,16 @@ const BURST_MAX: Duration = Duration::from_secs(10);
 /// How often the path is looked at without any notice.
 const LOOK: Duration = Duration::from_secs(2);
 
+/// Why a site is to be loaded.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Cause {
+    /// Something of it has changed.
+    Change,
+    /// Its last build has met links that were not watched: what is behind them may have changed
+    /// before they were.
+    MoreWatched,
+}
+
 /// A watch that runs; it ends when this is dropped.
 #[derive(Debug)]
 pub(crate) struct Watching(Sender<Notice>);
@@ -93,7 +103,7 @@ impl Watch {
     /// The system's limit on watches is reached, or there is no thread.
     pub(crate) fn start(
         self,
-        on_change: impl FnMut() + Send + 'static,
+        on_change: impl FnMut(Cause) + Send + 'static,
     ) -> anyhow::Result<Watching> {
         let Self { target, sender, inbox } = self;
         let watching = Watching(sender.clone());
@@ -113,6 +123,8 @@ impl Watch {
             armed: BTreeMap::new(),
             stale: false,
             ended: false,
+            has_changed: false,
+            is_gone: false,
         };
         // Nothing is watched yet, so these are the links of the first build.
         while let Ok(Notice::Walked(walked)) = running.inbox.try_recv() {
@@ -213,10 +225,14 @@ struct Running {
     stale: bool,
     /// Nobody wants to know any more.
     ended: bool,
+    /// A notice of a change has come since the last call.
+    has_changed: bool,
+    /// The path has led nowhere for longer than it takes to replace what is there.
+    is_gone: bool,
 }
 
 impl Running {
-    fn run(mut self, mut on_change: impl FnMut()) {
+    fn run(mut self, mut on_change: impl FnMut(Cause)) {
         while let Some(noticed) = self.wait() {
             if noticed {
                 self.wait_for_quiet();
@@ -226,17 +242,37 @@ impl Running {
             }
             let moved = self.follow();
             let look = look(self.target.path());
+            let is_back = self.report_presence(look.is_some(), noticed);
             let changed = match &self.target {
-                Target::Folder(_) => noticed || moved,
+                Target::Folder(_) => noticed || moved || is_back,
                 Target::Archive { .. } => look != self.seen,
             };
             // A path that leads nowhere is being replaced; the next look finds what comes.
             if changed && look.is_some() {
+                let has_changed = mem::take(&mut self.has_changed);
+                let is_change = has_changed || moved || is_back || look != self.seen;
                 self.seen = look;
                 self.target.see();
-                on_change();
+                on_change(if is_change { Cause::Change } else { Cause::MoreWatched });
             }
         }
+    }
+
+    /// Reports once that the path leads nowhere, and once that it leads somewhere again; true then.
+    fn report_presence(&mut self, is_there: bool, noticed: bool) -> bool {
+        let path = self.target.path().display();
+        let was_gone = self.is_gone;
+        // What is missing right after a notice is being replaced, most likely.
+        self.is_gone = !is_there && (was_gone || !noticed);
+        match (was_gone, self.is_gone) {
+            (false, true) => log_lines::warning(format_args!(
+                "{path} is gone (deleted, renamed or unmounted), keeping the previous version; it \
+                 is served again when it is back"
+            )),
+            (true, false) => log_lines::note(format_args!("{path} is back")),
+            _ => {}
+        }
+        was_gone && is_there
     }
 
     /// Waits for a notice that matters, or until it is time to look; true for a notice, `None` when
@@ -280,7 +316,10 @@ impl Running {
     /// Whether a notice calls for a build.
     fn hears(&mut self, notice: Notice) -> bool {
         match notice {
-            Notice::Lost => true,
+            Notice::Lost => {
+                self.has_changed = true;
+                true
+            }
             Notice::End => {
                 self.ended = true;
                 true
@@ -293,7 +332,9 @@ impl Running {
                         self.stale = true;
                     }
                 }
-                paths.iter().any(|path| self.target.concerns(path))
+                let concerns = paths.iter().any(|path| self.target.concerns(path));
+                self.has_changed |= concerns;
+                concerns
             }
             Notice::Walked(walked) => {
                 // What was not watched when it was built may have changed since: once more.
