@@ -7,6 +7,9 @@ pub enum Gone {
     Peer,
     /// The peer sent something that is no HTTP, or more than it may.
     Refused,
+    /// The request has more content than its limit allows; the engine answers with 413 unless the
+    /// head of an answer is out.
+    ContentTooLarge,
     /// The peer was too slow.
     Stalled,
     /// The server is out of buffers, or out of permits for connections.

@@ -221,8 +221,12 @@ fn body_refused<A: App>(app: &mut A, core: &mut Core, slot: Slot, refusal: Refus
     let Some(OpenExchange { state, .. }) = http1.and_then(Http1::exchange) else { return };
     let (stage, form) = (state.stage, state.page_form());
     if std::mem::take(&mut state.open) {
+        let why = match refusal {
+            Refusal::ContentTooLarge => Gone::ContentTooLarge,
+            _ => Gone::Refused,
+        };
         let mut exchange = Exchange { core, slot, carrier: Carrier::Connection };
-        app.exchange(Event::Gone(Gone::Refused), &mut exchange);
+        app.exchange(Event::Gone(why), &mut exchange);
     }
     match stage {
         Stage::Open => answer_page(app, core, slot, refusal.status(), form),

@@ -247,7 +247,7 @@ fn content_refused<A: App>(app: &mut A, core: &mut Core, slot: Slot, id: u32) {
     let stage = stream.state.stage;
     if std::mem::take(&mut stream.state.open) {
         app.exchange(
-            Event::Gone(Gone::Refused),
+            Event::Gone(Gone::ContentTooLarge),
             &mut Exchange { core, slot, carrier: Carrier::Stream(id) },
         );
     }
