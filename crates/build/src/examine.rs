@@ -7,12 +7,13 @@ use crate::code;
 use crate::error::{BuildError, Problem};
 use crate::fingerprint::{self, NamedFile};
 use crate::media;
-use crate::names::{Globs, Names};
+use crate::names::{Globs, Names, is_script, path_and_name};
 use crate::options::Options;
 use crate::site_doubts;
 use crate::source::Source;
 use crate::summary::{Fingerprinted, Warning};
 use crate::walk::{FileId, Found, Selection, SourceFile, relative, walk};
+use pinion_archive::limits::CODE_FILE_MAX_BYTES;
 
 /// A folder that a build would take.
 #[derive(Debug)]
@@ -60,6 +61,25 @@ pub fn examine(source: &Path, options: &Options) -> Result<Examined, BuildError>
     let Found { skipped, excluded, special, problems, .. } = found;
     let (warnings, code) = (rules.warnings, code.into_iter().collect());
     Ok(Examined { warnings, skipped, excluded, special, fingerprinted, code, problems })
+}
+
+/// Returns the Lua files of a folder and their contents, by their paths in the archive, as far as
+/// they can be read: for a look at them where a page keeps the folder from being built.
+#[must_use]
+pub fn scripts(source: &Path, options: &Options) -> Vec<(Box<[u8]>, Vec<u8>)> {
+    let Ok(names) = Names::new(&options.exclude, &options.include) else { return Vec::new() };
+    let left_out: Vec<FileId> = options.named_files().collect();
+    let selection = Selection { names: &names, left_out: &left_out, is_80s: options.compat_80s };
+    let Ok(found) = walk(source, selection, 0, &()) else { return Vec::new() };
+    let is_script = |path: &[u8]| is_script(path_and_name(path).1);
+    let scripts = found.code.iter().filter(|file| is_script(&file.path));
+    let read = scripts.filter_map(|file| {
+        let opened = Source::open(&source.join(file.relative())).ok()?;
+        let is_small = opened.stamp().bytes <= CODE_FILE_MAX_BYTES;
+        let content = is_small.then(|| opened.read().ok()).flatten()?;
+        Some((file.path.clone(), content))
+    });
+    read.collect()
 }
 
 /// Opens each file of the content, as a build does, and returns those that cannot be read.

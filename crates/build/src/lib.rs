@@ -92,7 +92,7 @@ pub use codings::{
 };
 pub use draft::{Draft, remove_left_drafts};
 pub use error::{BuildError, CodeError, Occupant, Problem, Reason};
-pub use examine::{Examined, examine};
+pub use examine::{Examined, examine, scripts};
 pub use extract::{
     Difference, DifferenceReason, ExtractError, ExtractOptions, Extracted, Refusal, RefusalReason,
     extract,

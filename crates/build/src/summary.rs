@@ -281,6 +281,13 @@ impl fmt::Display for Shadowed {
     }
 }
 
+/// Returns whether a name is that of a page but for its extension, such as `photo.dyn.jpg`.
+fn is_page_of_no_type(path: &Path) -> bool {
+    let name = path.to_string_lossy().to_ascii_lowercase();
+    let extension = name.rsplit_once(".dyn.").map_or("", |(_, extension)| extension);
+    !extension.is_empty() && extension.bytes().all(|byte| byte.is_ascii_alphanumeric())
+}
+
 impl fmt::Display for Warning {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let (path, what) = match self {
@@ -308,7 +315,16 @@ impl fmt::Display for Warning {
                 (path, "run as a page although it is below static/; --compat 80s makes it a file")
             }
             Warning::CopyOfCode(path) => {
-                (path, "left out: its name is that of a copy of code; rename it to publish it")
+                let why = match is_page_of_no_type(path) {
+                    true => {
+                        "left out: `.dyn.` in its name marks a page, and a page ends in a text \
+                         type such as .html; rename it without `.dyn.` to publish it as a file"
+                    }
+                    false => {
+                        "left out: its name is that of a copy of code; rename it to publish it"
+                    }
+                };
+                (path, why)
             }
             Warning::SecondMain(path) => {
                 (path, "not run: the main.lua beside public_html is the one of the site")
@@ -436,6 +452,20 @@ impl RuleDoubt {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_page_without_a_type_is_told_from_a_copy_of_code() {
+        for (path, words) in [
+            ("photo.dyn.jpg", "a page ends in a text type"),
+            ("a/x.DYN.php", "a page ends in a text type"),
+            ("x.dyn.html.bak", "that of a copy of code"),
+            ("x.dyn.html-old", "that of a copy of code"),
+            ("main.lua.bak", "that of a copy of code"),
+        ] {
+            let line = Warning::CopyOfCode(path.into()).to_string();
+            assert!(line.contains(words), "{line}");
+        }
+    }
 
     /// A newcomer learns which flag it is about, which pattern of it, and what to look at.
     #[test]

@@ -1,8 +1,8 @@
 //! Bytes → tokens, one by one, as far as the caller wants: a block ends at a `?>` that stands
 //! between tokens, a value at a `]]` there.
 
-use super::literal;
 use super::token::{Kind, Token, is_name_byte, sign, word};
+use super::{hints, literal};
 use crate::problem::{Fault, quoted};
 
 /// A place in a file.
@@ -108,8 +108,11 @@ impl<'a> Lexer<'a> {
         } else if let Some(sign) = sign(rest) {
             (Kind::Fixed(sign), sign.len())
         } else {
-            let shown = quoted(&rest[..1]);
-            return Err(Fault::new(line, format!("`{shown}` is not valid in Lua")));
+            let length = if rest.starts_with(b"!=") { 2 } else { 1 };
+            let shown = quoted(&rest[..length]);
+            let instead = hints::for_sign(rest).map(|instead| format!("; write {instead}"));
+            let instead = instead.unwrap_or_default();
+            return Err(Fault::new(line, format!("`{shown}` is not valid in Lua{instead}")));
         };
         self.skip(length);
         Ok(Token { kind, start: start as u32, end: self.at as u32, line, last_line: self.line })

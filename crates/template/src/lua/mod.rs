@@ -12,6 +12,7 @@
 //! | `expression` | expressions |
 //! | `functions` | functions that write text, and where they are called |
 //! | `scope` | names that are declared, labels, Lua's limits |
+//! | `hints` | what to write in place of what other languages have |
 //!
 //! The language is what LuaJIT and Lua 5.4 have, together; what only one of them takes is refused
 //! by the other one when the page is loaded. Stricter than both: `goto` is no name, and a bracket
@@ -19,6 +20,7 @@
 
 mod expression;
 mod functions;
+mod hints;
 mod lexer;
 mod literal;
 mod parser;

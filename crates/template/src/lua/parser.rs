@@ -4,6 +4,7 @@
 //! follows an `if` stands in one place of the page whichever branch ran, or the page is refused.
 
 use super::functions::{Callee, Functions};
+use super::hints;
 use super::scope::{Meaning, Refused, Scopes};
 use super::statement::{Flow, is_end};
 use super::stream::{Item, Stream};
@@ -326,6 +327,11 @@ impl<'a> Parser<'a> {
             Item::AsyncClose => "the end of the block".to_owned(),
             Item::End => "the end of the page".to_owned(),
         };
-        self.fail(format!("expected {wanted}, found {found}"))
+        let hint = match self.stream.now() {
+            Item::Token(token) => hints::for_found(wanted, self.stream.text(token)),
+            _ => None,
+        };
+        let hint = hint.map(|hint| format!("; {hint}")).unwrap_or_default();
+        self.fail(format!("expected {wanted}, found {found}{hint}"))
     }
 }

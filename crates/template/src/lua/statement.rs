@@ -1,6 +1,7 @@
 //! Statements.
 
 use super::functions::Callee;
+use super::hints;
 use super::parser::{Done, Parser};
 use super::scope::{Meaning, Refused};
 use super::stream::{Item, Stream};
@@ -360,6 +361,13 @@ impl<'a> Parser<'a> {
         if !self.is_next("=") && !self.is_next(",") {
             if target.is_call {
                 return Ok(());
+            }
+            let word = target.name.map(|(name, _)| name);
+            if let Some((word, instead)) =
+                word.and_then(|word| Some((word, hints::for_word(word)?)))
+            {
+                let word = quoted(word);
+                return self.fail(format!("Lua has no `{word}`; write {instead}"));
             }
             return self.unexpected("`=` or a call");
         }

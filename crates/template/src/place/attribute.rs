@@ -186,11 +186,12 @@ const CUT_REFERENCE: &str = "the text before this value, from the `&` on, may be
 
 const LOADS: &str = "a value here decides which code the page loads, which page is shown within it \
      or where a form is sent; write the front of the URL as text, such as \"/js/#[[name]].js\", or \
-     vouch for the value by `#[[…:trusted]]`";
+     write `#[[value:trusted]]` if the value comes from you and not from a request";
 
 const LINK: &str = "the value decides which styles or code this `link` loads; write the front of \
-     the URL as text, such as \"/css/#[[name]].css\", vouch for the value by `#[[…:trusted]]`, or, \
-     if the link is one such as `canonical` or `icon`, write its `rel` before its `href`";
+     the URL as text, such as \"/css/#[[name]].css\", write `#[[value:trusted]]` if the value \
+     comes from you, or, if the link is one such as `canonical` or `icon`, write its `rel` before \
+     its `href`";
 
 const ANIMATES: &str = "what SVG animates may be an `href`, and then this is a URL that a click \
      runs; write an `attributeName` before this attribute that is none, or the value as text";

@@ -42,6 +42,28 @@ fn errors_within_an_include_are_its_own() {
 }
 
 #[test]
+fn what_other_languages_have_is_refused_with_what_lua_has() {
+    for (code, words) in [
+        ("loop x in y do", "Lua has no `loop`; write `for key, value in pairs(list) do`"),
+        ("elif x then", "Lua has no `elif`; write `elseif`"),
+        ("endif", "Lua has no `endif`; write `end`"),
+        ("let x = 1", "Lua has no `let`; write `local`"),
+        ("echo x", "Lua has no `echo`; write `write(text)`"),
+        ("if !x then", "`!` is not valid in Lua; write `not`"),
+        ("if x != 1 then", "`!=` is not valid in Lua; write `~=`"),
+        ("if a && b then", "Lua has `and`, not `&&`"),
+        ("if a || b then", "Lua has `or`, not `||`"),
+        ("local x = 1 x += 1", "write `x = x + 1`"),
+        ("local x = 1 x++", "write `x = x + 1`"),
+        ("for i = 1, 3 {", "not braces"),
+        ("if x {", "not braces"),
+        ("local x = a ? b : c", "`condition and one or other`"),
+    ] {
+        refused(&format!("\n<?lu {code} ?>"), 2, words);
+    }
+}
+
+#[test]
 fn syntax() {
     refused("\n<?lu if x then ?>a", 2, "the `if` of line 2");
     refused("<?lu\nend ?>", 2, "`end`");

@@ -1,0 +1,42 @@
+//! What to write in place of what other languages have.
+
+/// Words that begin a statement elsewhere, and what Lua has.
+const WORDS: &[(&[&str], &str)] = &[
+    (&["loop", "foreach", "each"], "`for key, value in pairs(list) do`"),
+    (&["elif", "elsif"], "`elseif`"),
+    (&["endif", "endfor", "endwhile", "fi", "done"], "`end`"),
+    (&["var", "let", "const", "my"], "`local`"),
+    (&["switch", "case"], "`if` and `elseif`"),
+    (&["echo"], "`write(text)`"),
+    (&["def", "func", "fn"], "`function`"),
+    (&["unless"], "`if not`"),
+];
+
+/// Returns what to write in place of a word that begins no statement in Lua.
+pub(super) fn for_word(word: &[u8]) -> Option<&'static str> {
+    let is_it = |known: &&str| known.as_bytes() == word;
+    WORDS.iter().find(|(words, _)| words.iter().any(is_it)).map(|(_, instead)| *instead)
+}
+
+/// Returns what to write in place of a sign that is none of Lua, with what follows it.
+pub(super) fn for_sign(rest: &[u8]) -> Option<&'static str> {
+    match rest {
+        [b'!', b'=', ..] => Some("`~=`"),
+        [b'!', ..] => Some("`not`"),
+        [b'?', ..] => Some("`condition and one or other`"),
+        _ => None,
+    }
+}
+
+/// Returns what to write where something else was `wanted` than was `found`.
+pub(super) fn for_found(wanted: &str, found: &[u8]) -> Option<&'static str> {
+    match (wanted, found) {
+        ("an expression", b"&") => Some("Lua has `and`, not `&&`"),
+        ("an expression", b"|") => Some("Lua has `or`, not `||`"),
+        ("`=` or a call", b"+" | b"-" | b"*" | b"/") => {
+            Some("Lua has no `+=` and no `++`; write `x = x + 1`")
+        }
+        ("`do`" | "`then`", b"{") => Some("Lua has `do … end` and `then … end`, not braces"),
+        _ => None,
+    }
+}
