@@ -160,9 +160,20 @@ fn a_site_that_cannot_be_loaded_at_the_start_is_shown_too() {
         Folder::with("dev-start", [("index.html", &*page("well")), ("_redirects", "/a b c")]);
     let server = Start::site(site.path()).flags(&["--dev"]).start();
     server.wait_for_line(0, |line| line.contains("_redirects:1:"));
+    server.wait_for_line(0, |line| line.contains("is not served until the error is corrected"));
+    // Programs of the developer get the reason, others none.
+    for target in ["/", "/missing"] {
+        let answer = server.get(target);
+        assert_eq!(answer.status, 500, "{answer}");
+        assert!(answer.text().contains("_redirects:1:"), "{answer}");
+        assert!(answer.text().contains("not served until this is corrected"), "{answer}");
+        let other = server.exchange(&Request::get(target).host("example.org"));
+        assert!(other.status == 503 && !other.text().contains("_redirects"), "{other}");
+    }
     let mut browser = Browser::start();
     browser.visit(&server.url("/"));
     wait_for("the failure", || browser.title().starts_with("Cannot load").then_some(()));
+    wait_for("the note", || text_of(&mut browser, "footer").contains("not served").then_some(()));
     site.write("_redirects", "/a /b\n");
     wait_for_title(&mut browser, "well");
     server.stop();

@@ -2,7 +2,8 @@
 
 use super::acme::AcmeChallenges;
 use super::dev::adapt::widened;
-use super::dev::{Developer, developer_page, load_failure::LoadFailure};
+use super::dev::load_failure::{LoadFailure, Meanwhile};
+use super::dev::{Developer, developer_page};
 use super::dynamic::{Dynamic, Scripted};
 use super::generation::Generation;
 use super::journal::{Beginning, Journal};
@@ -200,6 +201,17 @@ impl SitesApp {
         {
             return;
         }
+        if site.generation.has_no_content() && !is_unsecured {
+            return answer_unloaded(
+                site,
+                developer,
+                began,
+                head,
+                &mut self.work,
+                journal,
+                exchange,
+            );
+        }
         let mut offer = Offer::Nothing;
         if let Some(scripted) = &site.scripted
             && !is_unsecured
@@ -302,7 +314,7 @@ impl SitesApp {
                     let earlier = old.iter().position(|site| site.id == *id && !site.is_broken());
                     tell_refused(generation, &problem, earlier.is_some());
                     let shown = earlier.and_then(|at| old.get(at)).map(|site| &site.generation);
-                    show_refused(shown.unwrap_or(generation), &problem);
+                    show_refused(shown, generation, &problem);
                     if let Some(at) = earlier {
                         let refused = Some(Arc::clone(generation));
                         return Site { refused, ..old.swap_remove(at) };
@@ -358,6 +370,33 @@ fn answers_developer(
     true
 }
 
+/// Answers a request of a site that could not be loaded when the server started: with the errors
+/// for its developer, with status 503 for others.
+#[cold]
+fn answer_unloaded(
+    site: &Site,
+    developer: Option<Developer>,
+    began: Option<Beginning>,
+    head: &RequestHead<'_>,
+    work: &mut Work,
+    journal: &mut Journal,
+    exchange: &mut Exchange<'_>,
+) {
+    let archive = site.generation.archive();
+    let failure = developer.and_then(|_| site.generation.failure());
+    let answer = match &failure {
+        Some(failure) => Prepared {
+            shared: SharedFields::h1(TEXT_FIELDS),
+            content_length: Some(failure.text.len() as u64),
+            body: PreparedBody::Bytes(failure.text.as_bytes()),
+            ..Prepared::empty(500)
+        },
+        None => error_for(503, &archive, head, work),
+    };
+    exchange.prepared(&answer, None);
+    journal.answered(began, head, &answer, exchange);
+}
+
 impl Site {
     /// Whether it is of a generation, or has refused it.
     fn has_seen(&self, generation: &Arc<Generation>) -> bool {
@@ -401,11 +440,13 @@ fn tell_refused(generation: &Generation, problem: &Problem, has_earlier: bool) {
 
 /// Shows the developer of a site why its script does not start in this worker.
 #[cold]
-fn show_refused(generation: &Generation, problem: &Problem) {
-    if generation.shows_errors() {
-        let subject = generation.program().map_or("the script", Program::name);
-        let read = |name: &str| generation.source_text(name);
-        generation.fail(LoadFailure::of_script(subject, &problem.to_string(), read));
+fn show_refused(earlier: Option<&Arc<Generation>>, next: &Generation, problem: &Problem) {
+    if next.shows_errors() {
+        let subject = next.program().map_or("the script", Program::name);
+        let read = |name: &str| next.source_text(name);
+        let meanwhile = if earlier.is_some() { Meanwhile::Previous } else { Meanwhile::Nothing };
+        let failure = LoadFailure::of_script(subject, &problem.to_string(), read, meanwhile);
+        earlier.map_or(next, |earlier| &**earlier).fail(failure);
     }
 }
 
@@ -445,7 +486,7 @@ fn health(head: &RequestHead<'_>, is_stopping: bool) -> Prepared<'static> {
     }
     let (status, body) = if is_stopping { (503, &b"stopping\n"[..]) } else { (200, &b"ok\n"[..]) };
     Prepared {
-        shared: SharedFields::h1(HEALTH_FIELDS),
+        shared: SharedFields::h1(TEXT_FIELDS),
         allow: allow.filter(|_| is_options),
         content_length: Some(body.len() as u64),
         body: PreparedBody::Bytes(body),
@@ -453,7 +494,7 @@ fn health(head: &RequestHead<'_>, is_stopping: bool) -> Prepared<'static> {
     }
 }
 
-const HEALTH_FIELDS: &[u8] =
+const TEXT_FIELDS: &[u8] =
     b"Content-Type: text/plain; charset=utf-8\r\nCache-Control: no-store\r\n";
 
 /// Whether a request that would be led away is for a proof that its site has as a file.

@@ -23,6 +23,8 @@ pub(crate) struct Generation {
     /// Whose generation it is, for its script.
     site: Site,
     shows_errors: bool,
+    /// It stands for a site that could not be loaded, and only has the reason.
+    has_no_content: bool,
     /// The log of the site, if it has one of its own.
     log: Option<Arc<LogHandle>>,
     /// Greater than those of all earlier ones.
@@ -47,6 +49,7 @@ impl Generation {
             program: None,
             site: Site::default(),
             shows_errors: false,
+            has_no_content: false,
             log: None,
             version: next_version(),
             failure: Mutex::default(),
@@ -78,6 +81,17 @@ impl Generation {
     /// With pages that show the errors of its script, or without.
     pub(crate) fn showing_errors(self, shows_errors: bool) -> Self {
         Self { shows_errors, ..self }
+    }
+
+    /// In place of a site that could not be loaded ([`Self::fail`]).
+    pub(crate) fn without_content(self) -> Self {
+        Self { has_no_content: true, ..self }
+    }
+
+    /// Returns whether it stands for a site that could not be loaded.
+    #[inline]
+    pub(crate) fn has_no_content(&self) -> bool {
+        self.has_no_content
     }
 
     /// Whether its pages show the errors of its script.

@@ -1,6 +1,6 @@
 //! Folder, archive or script → generation, at start and at every reload.
 
-use super::dev::load_failure::{LoadFailure, SiteFiles};
+use super::dev::load_failure::{LoadFailure, Meanwhile, SiteFiles};
 use super::dev::{SCRIPT_PATH, STREAM_PATH};
 use super::generation::Generation;
 use super::lua_folders;
@@ -179,16 +179,18 @@ impl Loader {
     /// There is no memory for it.
     pub(crate) fn load_failed(&self, failure: &Failure) -> Result<Option<Generation>, Failure> {
         let is_built = matches!(self.source, Source::Folder(_) | Source::Script(_));
-        let Some(shown) = self.shown(failure).filter(|_| is_built) else { return Ok(None) };
+        let shown = self.shown(failure, Meanwhile::Nothing).filter(|_| is_built);
+        let Some(shown) = shown else { return Ok(None) };
         let generation = Generation::new(self.map_nothing()?).map_err(anyhow::Error::from)?;
+        let generation = generation.without_content();
         generation.fail(shown);
         let generation = generation.running(None, &self.site).logging(self.log.clone());
         Ok(Some(generation.showing_errors(true)))
     }
 
     /// Returns a failed load as the developer of the site sees it; `None` without `--dev`, or if a
-    /// change of the site does not help.
-    pub(crate) fn shown(&self, failure: &Failure) -> Option<LoadFailure> {
+    /// change of the site does not help. `meanwhile` is what is served.
+    pub(crate) fn shown(&self, failure: &Failure, meanwhile: Meanwhile) -> Option<LoadFailure> {
         let is_of_site = match failure {
             Failure::Failed(_)
             | Failure::Problems(_)
@@ -207,7 +209,7 @@ impl Loader {
         }
         let named = self.content.rules.iter().chain(&self.content.fields);
         let named = named.map(PathBuf::as_path).collect();
-        Some(LoadFailure::new(&SiteFiles { source: &self.source, named }, failure))
+        Some(LoadFailure::new(&SiteFiles { source: &self.source, named }, failure, meanwhile))
     }
 
     /// Warns about files that a developer does not get.

@@ -3,7 +3,7 @@
 //! Sites change one by one. Each change makes another [`Roster`], in which every other site has the
 //! generation it had.
 
-use super::dev::load_failure::LoadFailure;
+use super::dev::load_failure::{LoadFailure, Meanwhile};
 use super::generation::Generation;
 use pinion_site::hosts::{HostPattern, Hosts};
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -96,6 +96,16 @@ impl Published {
             }
             Roster { hosts: Arc::clone(&roster.hosts), sites: roster.sites.clone() }
         });
+    }
+
+    /// Returns what a site serves while its next generation cannot be loaded.
+    pub(crate) fn meanwhile(&self, id: SiteId) -> Meanwhile {
+        let (_, roster) = self.current();
+        let site = roster.sites.iter().find(|(known, _)| *known == id);
+        match site.is_some_and(|(_, generation)| generation.has_no_content()) {
+            true => Meanwhile::Nothing,
+            false => Meanwhile::Previous,
+        }
     }
 
     /// Makes these the sites.

@@ -2,6 +2,7 @@
 //! changed. Loading may take long (a folder is built), so nobody else waits for it, no other site
 //! either; what is asked for meanwhile is one more load, however often it is asked.
 
+use super::dev::load_failure::Meanwhile;
 use super::generation::Generation;
 use super::loader::Loader;
 use super::published::{Published, SiteId};
@@ -266,44 +267,43 @@ impl ReloadedSite {
         if is_unmounted(paths, self.served_paths, self.device, device) {
             return self.keep_unmounted(wish);
         }
-        let digest = next.archive().layout().digest();
-        if !self.published.publish(self.id, next) {
-            // The site was taken out of the configuration meanwhile.
-            return;
+        let what = loader.source().path().display();
+        match loaded {
+            Ok(next) => {
+                let paths = path_count(&next);
+                let code = next.program().map_or(0, Program::file_count);
+                if !published.publish(id, next) {
+                    // The site was taken out of the configuration meanwhile.
+                    continue;
+                }
+                control.wake_all();
+                report_reloaded(&what, paths, served_paths, code);
+                served_paths = paths;
+            }
+            Err(failure) => {
+                let meanwhile = published.meanwhile(id);
+                match meanwhile {
+                    Meanwhile::Previous => stderr::line(format_args!(
+                        "pinion: cannot reload {what}, keeping the previous version"
+                    )),
+                    Meanwhile::Nothing => report_not_served(&what),
+                }
+                if let Some(failure) = loader.shown(&failure, meanwhile) {
+                    published.fail(id, failure);
+                    control.wake_all();
+                }
+                failure.report();
+            }
         }
-        self.control.wake_all();
-        if self.is_reported(Outcome::Served(digest), wish) {
-            let what = self.loader.source().path().display();
-            report_reloaded(&what, paths, self.served_paths, code);
-        }
-        (self.served_paths, self.device) = (paths, device);
     }
+}
 
-    fn keep_unmounted(&mut self, wish: &Pending) {
-        wish.count_failure();
-        if self.is_reported(Outcome::Unmounted, wish) {
-            let what = self.loader.source().path().display();
-            log_lines::warning(format_args!(
-                "{what} is empty and on another file system than before, so keeping the previous \
-                 version; mount its file system again"
-            ));
-        }
-    }
-
-    fn fail(&mut self, failure: Failure, wish: &Pending) {
-        wish.count_failure();
-        if let Some(shown) = self.loader.shown(&failure) {
-            self.published.fail(self.id, shown);
-            self.control.wake_all();
-        }
-        if self.is_reported(Outcome::Failed(failure.messages()), wish) {
-            let what = self.loader.source().path().display();
-            stderr::line(format_args!(
-                "pinion: cannot reload {what}, keeping the previous version"
-            ));
-            self.loader.of_site(failure).report();
-        }
-    }
+/// Logs that a site has nothing to serve, because its first load has failed.
+pub(super) fn report_not_served(what: &dyn fmt::Display) {
+    stderr::line(format_args!(
+        "pinion: {what} is not served until the error is corrected; requests of this machine get \
+         the error, others status 503 (--dev)"
+    ));
 }
 
 fn report_reloaded(what: &dyn fmt::Display, paths: u64, served_paths: u64, code: u64) {

@@ -4,8 +4,8 @@
 use super::generation::Generation;
 use super::loader::Loader;
 use super::published::{Entry, Published, SiteId};
-use super::reload::{ReloadRound, Reloader, content_in_words};
-use super::watch::{Cause, Watch, Watching};
+use super::reload::{Reloader, content_in_words, report_not_served};
+use super::watch::{Watch, Watching};
 use crate::access_log::OpenLogs;
 use crate::failure::Failure;
 use crate::log_lines;
@@ -106,11 +106,8 @@ impl UnloadedSite {
 
 /// Prints why a site begins without content.
 fn report_failed_start(loader: &Loader, failure: Failure) {
-    let shown = loader.source().path().display();
-    loader.of_site(failure).report();
-    stderr::line(format_args!(
-        "pinion: cannot load {shown}; its pages show the error until it is corrected (--dev)"
-    ));
+    failure.report();
+    report_not_served(&loader.source().path().display());
 }
 
 /// What nobody should have to find out: what a site is served with that the public must not have.

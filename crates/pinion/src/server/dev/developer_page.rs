@@ -120,7 +120,7 @@ impl fmt::Display for DeveloperPage<'_> {
         if !self.details.is_empty() {
             writeln!(
                 f,
-                "<details open><summary>All that the log has</summary>\
+                "<details open><summary>The entry in the log</summary>\
                  <pre class=\"text\">{}</pre></details>",
                 Escaped(self.details)
             )?;

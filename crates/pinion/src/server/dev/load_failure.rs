@@ -10,8 +10,7 @@ use std::path::{Path, PathBuf};
 /// Bytes of a source that is shown at most: more than people write by hand.
 const SOURCE_MAX_BYTES: u64 = 4 << 20;
 
-const NOTE: &str = "The site is served as it was before; only pages show this instead. This page \
-                    reloads as soon as something of the site changes.";
+const RELOADS: &str = "This page reloads as soon as something of the site changes.";
 
 /// A load that failed.
 #[derive(Debug)]
@@ -20,6 +19,28 @@ pub(crate) struct LoadFailure {
     pub(crate) version: u64,
     /// The page without its end.
     pub(crate) page: Vec<u8>,
+    /// The same for programs: a line for each error.
+    pub(crate) text: String,
+}
+
+/// What is served after a load that failed.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Meanwhile {
+    /// The previous version.
+    Previous,
+    /// Nothing: there is no previous version.
+    Nothing,
+}
+
+impl Meanwhile {
+    const fn note(self) -> &'static str {
+        match self {
+            Self::Previous => {
+                "The previous version of the site is served; only pages show this instead."
+            }
+            Self::Nothing => "The site is not served until this is corrected.",
+        }
+    }
 }
 
 /// The files that a message about a site may name: those of the site, and the rules files that lie
@@ -33,15 +54,20 @@ pub(crate) struct SiteFiles<'s> {
 
 impl LoadFailure {
     /// Returns the failure of a load.
-    pub(crate) fn new(files: &SiteFiles<'_>, failure: &Failure) -> Self {
-        Self::of_messages(files, &failure.messages())
+    pub(crate) fn new(files: &SiteFiles<'_>, failure: &Failure, meanwhile: Meanwhile) -> Self {
+        Self::of_messages(files, &failure.messages(), meanwhile)
     }
 
     /// Returns a failure with these messages, of which there is one at least.
-    pub(crate) fn of_messages(files: &SiteFiles<'_>, messages: &[String]) -> Self {
+    pub(crate) fn of_messages(
+        files: &SiteFiles<'_>,
+        messages: &[String],
+        meanwhile: Meanwhile,
+    ) -> Self {
         let error = |message: &String| SourceError::new(message, |name| files.read(name));
         let errors: Vec<SourceError> = messages.iter().map(error).collect();
-        Self::with_errors(&files.source.path().display().to_string(), &errors)
+        let subject = files.source.path().display().to_string();
+        Self::with_errors(&subject, messages, &errors, meanwhile)
     }
 
     /// Returns the failure of a script that a worker cannot start; `read` as [`SourceError::new`].
@@ -49,14 +75,23 @@ impl LoadFailure {
         subject: &str,
         message: &str,
         read: impl Fn(&str) -> Option<String>,
+        meanwhile: Meanwhile,
     ) -> Self {
-        Self::with_errors(subject, &[SourceError::new(message, read)])
+        let errors = [SourceError::new(message, read)];
+        Self::with_errors(subject, &[message.to_owned()], &errors, meanwhile)
     }
 
-    fn with_errors(subject: &str, errors: &[SourceError]) -> Self {
+    fn with_errors(
+        subject: &str,
+        messages: &[String],
+        errors: &[SourceError],
+        meanwhile: Meanwhile,
+    ) -> Self {
         let kind = "Cannot load the site";
-        let page = DeveloperPage { kind, subject, errors, details: "", note: NOTE };
-        Self { version: next_version(), page: page.html() }
+        let note = format!("{} {RELOADS}", meanwhile.note());
+        let page = DeveloperPage { kind, subject, errors, details: "", note: &note };
+        let text = format!("{kind} {subject}:\n{}\n{}\n", messages.join("\n"), meanwhile.note());
+        Self { version: next_version(), page: page.html(), text }
     }
 }
 
@@ -179,11 +214,17 @@ mod tests {
         let files = SiteFiles { source: &source, named: Vec::new() };
         let messages =
             ["_redirects:2:4: expected a target".to_owned(), "and another one".to_owned()];
-        let failure = LoadFailure::of_messages(&files, &messages);
+        let failure = LoadFailure::of_messages(&files, &messages, Meanwhile::Nothing);
+        assert!(failure.text.contains("\n_redirects:2:4: expected a target\nand another one\n"));
+        assert!(failure.text.contains("not served until"), "{}", failure.text);
         let page = String::from_utf8(failure.page).expect("text");
         assert!(page.contains("<h1>expected a target</h1>"), "{page}");
         assert!(page.contains("<i>2</i>/c nowhere"), "{page}");
         assert!(page.contains("<h1>and another one</h1>"), "{page}");
+        assert!(page.contains("not served until") && !page.contains("previous version"), "{page}");
+        let later = LoadFailure::of_messages(&files, &messages, Meanwhile::Previous);
+        let page = String::from_utf8(later.page).expect("text");
+        assert!(page.contains("previous version of the site is served"), "{page}");
         assert!(next_version() > failure.version);
     }
 }
