@@ -19,16 +19,86 @@ const ABSENT: &[(&str, &str, &str)] = &[
     ("sethook", "debug.sethook", "every request has its budget"),
 ];
 
+/// Methods and functions of other servers, and what Pinion has in their place.
+const FOREIGN: &[(&[&str], &str)] = &[
+    (&["send", "say"], "`res:write(text)`, or `return text`"),
+    (&["write_head", "writeHead"], "`res:status(code)` and `res:field(name, value)`"),
+    (
+        &["header", "headers", "set_header", "setHeader", "add_header"],
+        "`res:field(name, value)` sets a header, and `req:field(name)` reads one",
+    ),
+    (&["get_header", "getHeader"], "`req:field(name)`"),
+    (&["send_status", "sendStatus"], "`res:status(code)`"),
+    (&["send_file", "sendFile", "sendfile"], "`res:file(path)`"),
+    (&["set_cookie", "setCookie"], "`res:cookie(name, value)`"),
+    (&["get_body", "read_body", "text"], "`req:body()`"),
+    (&["get_json", "get_json_data"], "`req:json()`"),
+    (&["param"], "`req.params.name`"),
+    (&["render", "render_template"], "templates are pages: files `NAME.dyn.html` of the site"),
+    (&["save", "move_to", "mv"], "`pinion.fs.write(path, file:read())` stores an upload"),
+    (&["mkdir", "mkdirs"], "`pinion.fs.make_folder(path)`"),
+    (&["read_file", "readFile"], "`pinion.fs.read(path)`"),
+    (&["write_file", "writeFile"], "`pinion.fs.write(path, text)`"),
+    (&["append_file", "appendFile"], "`pinion.fs.append(path, text)`"),
+    (&["exists"], "`pinion.fs.stat(path)` returns nil if there is no file"),
+    (&["unlink", "rm", "rmdir"], "`pinion.fs.remove(path)`"),
+    (&["readdir", "listdir", "ls"], "`pinion.fs.list(path)`"),
+    (&["stringify", "dumps"], "`pinion.json.encode(value)`"),
+    (&["loads"], "`pinion.json.decode(text)`"),
+    (&["set_timeout", "setTimeout"], "`pinion.spawn(f)` with `pinion.sleep(seconds)` in `f`"),
+    (&["set_interval", "setInterval"], "`pinion.every(seconds, f)`"),
+    (&["fetch"], "there is no HTTP client"),
+    (&["listen"], "`pinion serve` starts the server"),
+    (&["del"], "`pinion.delete(pattern, handler)`"),
+    (&["broadcast", "emit", "publish"], "`pinion.send(channel, value)`"),
+];
+
 /// What errors about it say in front of its name.
 const ABOUT: &[&str] =
     &["attempt to index ", "attempt to call ", "there is no variable ", "there is no module "];
 
+/// Lua's own `next`, called without arguments.
+const OWN_NEXT: &str = "bad argument #1 to 'next' (table expected, got no value)";
+
 /// What to say behind the first line of an error.
 pub(crate) fn advice(line: &str) -> Option<String> {
+    if line.ends_with(OWN_NEXT) {
+        let why = " (this is Lua's own `next`: a middleware gets the one to call as its third \
+                   parameter, `function(req, res, next)`)";
+        return Some(why.to_owned());
+    }
     let behind = ABOUT.iter().find_map(|about| line.split_once(about)).map(|(_, behind)| behind)?;
-    let name = behind.split(['\'', '"']).nth(1)?;
-    let (_, whole, instead) = ABSENT.iter().find(|(absent, ..)| *absent == name)?;
-    Some(format!(" (there is no `{whole}` in the sandbox: {instead}; `--lua-unsafe` opens all)"))
+    let name = behind.split(['\'', '"']).nth(1).unwrap_or_default();
+    if let Some((_, whole, instead)) = ABSENT.iter().find(|(absent, ..)| *absent == name) {
+        return Some(format!(
+            " (there is no `{whole}` in the sandbox: {instead}; `--lua-unsafe` opens all)"
+        ));
+    }
+    if behind.contains("a boolean value") && line.contains("attempt to index") {
+        let why = " (if it comes from require: the module returns nothing; end it with `return` \
+                   and its table)";
+        return Some(why.to_owned());
+    }
+    if let Some(kind) =
+        ["a table value", "a string value"].iter().find(|kind| behind.starts_with(**kind))
+    {
+        let why = match *kind {
+            "a table value" => " (in a `for` loop write `pairs(t)` or `ipairs(t)`)",
+            _ => {
+                " (a `for` loop needs a function, such as `req:pieces()` or `text:gmatch(pattern)`)"
+            }
+        };
+        return Some(why.to_owned());
+    }
+    if behind.contains("a function value")
+        && ["body", "json", "form", "read", "field"].contains(&name)
+    {
+        return Some(format!(" (`{name}` is a method: call it with a colon, as `req:{name}()`)"));
+    }
+    let is_missing = behind.contains("a nil value")
+        && ["method", "field"].iter().any(|kind| behind.contains(kind));
+    let (_, instead) = FOREIGN.iter().find(|(names, _)| is_missing && names.contains(&name))?;
+    Some(format!(" (in Pinion: {instead})"))
 }
 
 #[cfg(test)]
@@ -59,5 +129,30 @@ mod tests {
         assert!(!problem.contains("sandbox"), "{problem}");
         let mut site = Site::new(&[("/a.dyn.html", "<?lu io.write('x') ?>")]);
         assert!(site.report("/a").lines().next().expect("a line").contains("no `io` in the"));
+    }
+
+    #[test]
+    fn names_of_other_servers_are_reported_with_those_of_pinion() {
+        for (code, words) in [
+            ("res:send('x')", "in Pinion: `res:write(text)`, or `return text`"),
+            ("res:write_head(200)", "`res:status(code)` and `res:field(name, value)`"),
+            ("res.headers['X-A'] = 'b'", "`res:field(name, value)` sets a header"),
+            ("pinion.fs.mkdir('data/x')", "`pinion.fs.make_folder(path)`"),
+            ("local file = {} file:save('x')", "`pinion.fs.write(path, file:read())`"),
+            ("pinion.setTimeout(print, 5)", "`pinion.spawn(f)` with `pinion.sleep(seconds)`"),
+            ("local m = true m.x()", "if it comes from require: the module returns nothing"),
+            ("for k, v in { 1, 2 } do end", "in a `for` loop write `pairs(t)` or `ipairs(t)`"),
+            ("for line in req:body() do end", "such as `req:pieces()`"),
+            ("local name = req.body.name", "`body` is a method: call it with a colon, as `req:bod"),
+            ("next()", "a middleware gets the one to call as its third parameter"),
+        ] {
+            let main = format!("pinion.get('/', function(req, res)\n{code} end)");
+            let report = Site::new(&[("/main.lua", &main)]).report("/");
+            let first = report.lines().next().expect("a line");
+            assert!(first.starts_with("/main.lua:2: ") && first.contains(words), "{report}");
+        }
+        for line in ["a.lua:1: why", "a.lua:1: attempt to call method 'frob' (a nil value)"] {
+            assert_eq!(super::advice(line), None);
+        }
     }
 }

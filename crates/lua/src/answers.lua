@@ -4,10 +4,10 @@
 
 local host, own = ...
 
-local concat, error, getmetatable, min, pcall, select, setmetatable, tostring, type =
-    table.concat, error, getmetatable, math.min, pcall, select, setmetatable, tostring, type
+local concat, error, min, pcall, select, setmetatable, tostring, type =
+    table.concat, error, math.min, pcall, select, setmetatable, tostring, type
 local check_own, json_encode, said, wait = own.check_own, own.json_encode, own.said, own.wait
-local bad_argument = host.bad_argument
+local bad_argument, check_object = host.bad_argument, host.check_object
 local BUFFER_BYTES, FEW_PIECES, MANY_PIECES, STAMP_FIRST, STAMPS =
     host.ANSWER_BUFFER_BYTES, host.FEW_PIECES, host.MANY_PIECES, host.STAMP_FIRST, host.STAMPS
 local new_table = host.new_table
@@ -17,20 +17,21 @@ local new_table = host.new_table
 local response_methods = {}
 local Response = { __index = response_methods, __name = "response" }
 
-local function is_open(response, level)
-    if type(response) ~= "table" or getmetatable(response) ~= Response then
-        error("a method is written with a colon, such as res:json(value)", level or 3)
-    elseif not response.n then
+-- `call` is how the method is called.
+local function is_open(response, call, level)
+    check_object(response, Response, call, level or 3)
+    if not response.n then
         error("the response is complete; nothing can be written to it any more", level or 3)
     end
 end
 
-local function changes_head(response)
-    is_open(response, 4)
+local function changes_head(response, call)
+    is_open(response, call, 4)
     if response.has_begun then
         error("the headers have been sent already; set status and headers before the first flush",
             3)
     end
+    response.has_head = true
 end
 
 -- All that was written, behind a number that the host leaves out: where it takes the text it says
@@ -71,7 +72,7 @@ local function add(response, piece, at)
 end
 
 function response_methods.write(response, piece, ...)
-    is_open(response)
+    is_open(response, "res:write(text)")
     local count = select("#", ...)
     local second, third = ...
     if count == 2 and type(piece) == "string" and type(second) == "string"
@@ -92,7 +93,7 @@ end
 
 -- What was written so far goes out now.
 function response_methods.flush(response)
-    is_open(response)
+    is_open(response, "res:flush()")
     send(response, "flush")
     return response
 end
@@ -100,7 +101,7 @@ end
 -- Sends what a function gives, each piece at once, until it gives nil; no faster than the client
 -- reads.
 function response_methods.stream(response, producer)
-    is_open(response)
+    is_open(response, "res:stream(producer)")
     if type(producer) ~= "function" then
         bad_argument(1, "res:stream", "function", producer, 2)
     end
@@ -110,14 +111,14 @@ function response_methods.stream(response, producer)
             return response
         end
         -- It may have ended the answer itself.
-        is_open(response)
+        is_open(response, "res:stream(producer)")
         add(response, piece)
         send(response, "flush")
     end
 end
 
 function response_methods.status(response, code)
-    changes_head(response)
+    changes_head(response, "res:status(code)")
     local why = host.set_status(response.id, code)
     if why then
         error(why, 2)
@@ -142,13 +143,13 @@ end
 
 -- Sets a field; without a value takes it away; with `more` beside those of the same name.
 function response_methods.field(response, name, value, more)
-    changes_head(response)
+    changes_head(response, "res:field(name, value)")
     set_field(response, name, value, more == "more" or more == true)
     return response
 end
 
 function response_methods.cookie(response, name, value, options)
-    changes_head(response)
+    changes_head(response, "res:cookie(name, value)")
     if options ~= nil and type(options) ~= "table" then
         bad_argument(3, "res:cookie", "table", options, 2)
     end
@@ -161,7 +162,7 @@ function response_methods.cookie(response, name, value, options)
 end
 
 function response_methods.html(response, text)
-    changes_head(response)
+    changes_head(response, "res:html(text)")
     if type(text) ~= "string" and type(text) ~= "number" then
         bad_argument(1, "res:html", "string", text, 2)
     end
@@ -170,8 +171,13 @@ function response_methods.html(response, text)
     return response
 end
 
-function response_methods.json(response, value, options)
-    changes_head(response)
+function response_methods.json(response, ...)
+    changes_head(response, "res:json(value)")
+    if select("#", ...) == 0 then
+        error("bad argument #1 to 'res:json' (value expected, got no value; write res:json(nil) "
+            .. "for a null)", 2)
+    end
+    local value, options = ...
     local is_well, text = pcall(json_encode, value, options)
     if not is_well then
         error(said(text, "res:json"), 2)
@@ -183,7 +189,7 @@ end
 
 -- Compressed or not: the length of a page tells about a secret beside what others choose.
 function response_methods.compress(response, is_wanted)
-    changes_head(response)
+    changes_head(response, "res:compress(false)")
     local why = host.set_compressed(response.id, is_wanted and true or false)
     if why then
         error(why, 2)
@@ -192,7 +198,7 @@ function response_methods.compress(response, is_wanted)
 end
 
 function response_methods.redirect(response, location, code)
-    changes_head(response)
+    changes_head(response, "res:redirect(location)")
     code = code or 303
     if type(location) ~= "string" then
         bad_argument(1, "res:redirect", "string", location, 2)

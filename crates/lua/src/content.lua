@@ -1,10 +1,11 @@
 -- The content of a request as a script reads it. The chunk gets the host's functions, the methods
--- of requests, what waits, and what makes sure that a request is that of whoever runs.
+-- of requests and their metatable, what waits, and what makes sure that a request is that of
+-- whoever runs.
 
-local host, methods, wait, check_own = ...
+local host, methods, Request, wait, check_own = ...
 
 local error, setmetatable, type = error, setmetatable, type
-local bad_argument = host.bad_argument
+local bad_argument, check_object = host.bad_argument, host.check_object
 local take_piece, take_whole, take_form = host.take_piece, host.take_whole, host.take_form
 local read_file = host.read_file
 
@@ -23,13 +24,6 @@ local function await(take, ...)
     end
 end
 
--- The most common mistake: `req.body()` is given no request.
-local function check_colon(request, name)
-    if type(request) ~= "table" then
-        error("a method is written with a colon: req:" .. name, 3)
-    end
-end
-
 local function check_bytes(bytes, name)
     if bytes ~= nil and type(bytes) ~= "number" then
         bad_argument(1, name, "number", bytes, 3)
@@ -38,7 +32,7 @@ end
 
 -- The content may have so many bytes.
 function methods.limit(request, bytes)
-    check_colon(request, "limit(bytes)")
+    check_object(request, Request, "req:limit(bytes)", 2)
     if type(bytes) ~= "number" then
         bad_argument(1, "req:limit", "number", bytes, 2)
     end
@@ -51,14 +45,14 @@ end
 
 -- The next bytes, as soon as there are some; nil at the end.
 function methods.read(request, bytes)
-    check_colon(request, "read(bytes)")
+    check_object(request, Request, "req:read(bytes)", 2)
     check_bytes(bytes, "req:read")
     local piece = await(take_piece, request[1], bytes)
     return piece
 end
 
 function methods.pieces(request, bytes)
-    check_colon(request, "pieces(bytes)")
+    check_object(request, Request, "req:pieces(bytes)", 2)
     check_bytes(bytes, "req:pieces")
     return function()
         local piece = await(take_piece, request[1], bytes)
@@ -68,7 +62,7 @@ end
 
 -- The content, or what is left of it, as one string.
 function methods.body(request)
-    check_colon(request, "body()")
+    check_object(request, Request, "req:body()", 2)
     local body = request[2]
     if not body then
         body = await(take_whole, request[1])
@@ -90,11 +84,13 @@ local function content(file, at, bytes)
 end
 
 function file_methods.read(file)
+    check_object(file, File, "file:read()", 2)
     local text = content(file)
     return text
 end
 
 function file_methods.pieces(file, bytes)
+    check_object(file, File, "file:pieces(bytes)", 2)
     check_bytes(bytes, "file:pieces")
     local at = 0
     return function()
@@ -113,7 +109,7 @@ end
 
 -- The fields of a form, and its files.
 function methods.form(request)
-    check_colon(request, "form()")
+    check_object(request, Request, "req:form()", 2)
     local form = request[3]
     if not form then
         form = await(take_form, request[1], new_file)
@@ -124,3 +120,5 @@ function methods.form(request)
     end
     return form
 end
+
+return file_methods

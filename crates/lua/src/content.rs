@@ -5,8 +5,9 @@ use pinion_engine::app::Event;
 use pinion_engine::exchange::Exchange;
 
 use crate::limits::{
-    BODY_MAX_BYTES, CONTENT_MEMORY_MAX_BYTES, CONTENT_PIECE_MAX_BYTES, CONTENT_SLOW_BYTES_PER_MS,
-    CONTENT_STALL_MS, CONTENT_TEXT_MAX_BYTES, CONTENT_WAIT_MAX_MS, UPLOAD_MAX_BYTES,
+    BODY_MAX_BYTES, CONTENT_EXCESS_MAX_BYTES, CONTENT_MEMORY_MAX_BYTES, CONTENT_PIECE_MAX_BYTES,
+    CONTENT_SLOW_BYTES_PER_MS, CONTENT_STALL_MS, CONTENT_TEXT_MAX_BYTES, CONTENT_WAIT_MAX_MS,
+    UPLOAD_MAX_BYTES,
 };
 use crate::pieces::Pieces;
 use crate::stock::{Share, Stock};
@@ -27,8 +28,10 @@ pub(crate) struct Content {
     has_begun: bool,
     /// There is no more.
     is_over: bool,
-    /// Most bytes that it may have, where the script has said so.
-    limit: Option<u64>,
+    /// Most bytes that it may have, if that is not the default.
+    limit: Option<BodyLimit>,
+    /// More bytes than the limit have come.
+    is_over_limit: bool,
     demand: Demand,
     /// The form that it is.
     upload: Option<Box<Upload>>,
@@ -42,6 +45,31 @@ pub(crate) struct Content {
     waited_ms: u64,
     /// How much it keeps, among that of the worker. Behind all that is kept, to go after it.
     share: Share,
+}
+
+/// The most bytes that a request body may have.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct BodyLimit {
+    pub(crate) bytes: u64,
+    pub(crate) set_by: LimitSetter,
+}
+
+/// What has set the limit of a body.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum LimitSetter {
+    /// Nothing: it is the default of any body.
+    Default,
+    /// `req:form`: it is the default of a form with files.
+    Form,
+    /// The option `body` of the route.
+    Route,
+    /// A call of `req:limit`.
+    Script,
+}
+
+impl BodyLimit {
+    const DEFAULT: Self = Self { bytes: BODY_MAX_BYTES, set_by: LimitSetter::Default };
+    const FORM: Self = Self { bytes: UPLOAD_MAX_BYTES, set_by: LimitSetter::Form };
 }
 
 /// What a handler waits for.
@@ -91,23 +119,13 @@ fn no_room() -> String {
 
 const IS_FORM: &str = "the body was read with req:form; it cannot be read in another way";
 
-/// Why a body is not read as one string.
+/// Why a body within its limit is not read as one string.
 #[cold]
-fn too_large(limit: Option<u64>, most: u64) -> String {
-    match limit {
-        None => format!(
-            "the body is larger than {most} bytes: allow more with req:limit or with the option \
-             `body` of the route, or read it with req:pieces"
-        ),
-        Some(limit) if limit <= most => format!(
-            "the body is larger than {most} bytes, which req:limit or the option `body` of the \
-             route has set"
-        ),
-        Some(_) => format!(
-            "the body is larger than {most} bytes, the most that req:body returns, which no flag \
-             raises: read it with req:pieces"
-        ),
-    }
+fn too_long_for_a_string() -> String {
+    format!(
+        "the body is larger than {CONTENT_TEXT_MAX_BYTES} bytes, the most that req:body returns, \
+         which no flag raises: read it with req:pieces"
+    )
 }
 
 impl Content {
@@ -119,13 +137,27 @@ impl Content {
         Self { kept, is_over: true, ..Self::default() }
     }
 
-    /// The limit that the script wants for it.
-    pub(crate) fn set_limit(&mut self, bytes: u64) -> Result<(), &'static str> {
+    /// Sets its limit.
+    pub(crate) fn set_limit(
+        &mut self,
+        bytes: u64,
+        set_by: LimitSetter,
+    ) -> Result<(), &'static str> {
         if self.has_begun {
             return Err("the body is being read already; call req:limit before anything reads it");
         }
-        self.limit = Some(bytes);
+        self.limit = Some(BodyLimit { bytes, set_by });
         Ok(())
+    }
+
+    /// Returns the most bytes that it may have.
+    pub(crate) fn limit(&self) -> BodyLimit {
+        self.limit.unwrap_or(BodyLimit::DEFAULT)
+    }
+
+    /// Returns the limit that it is over, if it is.
+    pub(crate) fn exceeded(&self) -> Option<BodyLimit> {
+        self.is_over_limit.then(|| self.limit())
     }
 
     /// The next bytes, at most so many; none at the end.
@@ -186,7 +218,7 @@ impl Content {
                 Ok(boundary) => self.upload = Some(Box::new(Upload::new(Reader::new(&boundary)))),
                 Err(fault) => self.refusal = Some(fault.into()),
             }
-            self.limit = self.limit.or(Some(UPLOAD_MAX_BYTES));
+            self.limit = self.limit.or(Some(BodyLimit::FORM));
             self.demand = Demand::Form;
             if self.is_over {
                 self.end_form();
@@ -214,17 +246,28 @@ impl Content {
     /// Whether a handler that waits can go on.
     fn is_ready(&self) -> bool {
         let has_piece = matches!(self.demand, Demand::Piece(_)) && self.kept.bytes() > 0;
-        self.is_over || self.refusal.is_some() || has_piece
+        self.is_over || self.refusal.is_some() || self.is_over_limit || has_piece
+    }
+
+    /// Tells the engine the limit, before the first byte is wanted. Content whose length is
+    /// announced is compared with it at once, other content is counted as it comes ([`Self::add`]),
+    /// because a response of the engine would name neither the limit nor the route. The engine
+    /// refuses a single chunk that is much larger than the limit.
+    fn open(&mut self, exchange: &mut Exchange<'_>) {
+        if std::mem::replace(&mut self.has_begun, true) {
+            return;
+        }
+        let limit = self.limit().bytes;
+        exchange.body_limit(limit);
+        self.is_over_limit = !exchange.content_fits();
+        if !self.is_over_limit {
+            exchange.body_limit(limit.saturating_add(CONTENT_EXCESS_MAX_BYTES));
+        }
     }
 
     /// Asks the engine for more. Half of what was asked for has come before it is asked again, so
     /// that the client need not pause.
     fn ask(&mut self, exchange: &mut Exchange<'_>) {
-        if !std::mem::replace(&mut self.has_begun, true)
-            && let Some(limit) = self.limit
-        {
-            exchange.body_limit(limit);
-        }
         let most = match self.demand {
             Demand::Piece(bytes) => bytes.clamp(1, CONTENT_PIECE_MAX_BYTES),
             Demand::Whole | Demand::Form => CONTENT_PIECE_MAX_BYTES,
@@ -238,6 +281,11 @@ impl Content {
     fn add(&mut self, bytes: &[u8]) {
         self.wanted = self.wanted.saturating_sub(bytes.len() as u64);
         self.received += bytes.len() as u64;
+        if self.received > self.limit().bytes {
+            self.is_over_limit = true;
+            (self.kept, self.upload) = (Pieces::default(), None);
+            return self.count();
+        }
         if self.refusal.is_some() {
             return;
         }
@@ -249,10 +297,8 @@ impl Content {
             }
             return self.count();
         }
-        let most = self.limit.map_or(BODY_MAX_BYTES, |limit| limit.min(CONTENT_TEXT_MAX_BYTES));
-        if (self.kept.bytes() + bytes.len()) as u64 > most {
-            let why = too_large(self.limit, most);
-            self.refusal = Some(Refusal { status: 413, why });
+        if (self.kept.bytes() + bytes.len()) as u64 > CONTENT_TEXT_MAX_BYTES {
+            self.refusal = Some(Refusal { status: 413, why: too_long_for_a_string() });
             self.kept = Pieces::default();
             return self.count();
         }
@@ -273,7 +319,7 @@ impl Content {
 
     /// Whether more of it is to come.
     pub(crate) fn is_coming(&self) -> bool {
-        !self.is_over && self.refusal.is_none()
+        !self.is_over && self.refusal.is_none() && !self.is_over_limit
     }
 
     /// Whether it cannot be used.
@@ -338,7 +384,10 @@ pub(crate) fn begin(
         content.begun_ms = now_ms;
     }
     content.waits_since_ms = now_ms;
-    content.ask(exchange);
+    content.open(exchange);
+    if !content.is_over_limit {
+        content.ask(exchange);
+    }
     Some(Waits::Content)
 }
 

@@ -14,14 +14,26 @@ const OPTIONS: &[&str] =
 /// # Errors
 /// What is wrong, and what to do.
 pub(crate) fn text(name: &Value, value: &Value, options: Option<&Table>) -> Result<String, String> {
-    let name = bytes(name).filter(|name| is_token(name.as_bytes()));
-    let name = name.ok_or("a cookie needs a name of letters, digits and a few marks")?;
+    let name = match name.as_string() {
+        Some(name) => name.to_string_lossy(),
+        None => {
+            return Err(format!(
+                "bad argument #1 to 'res:cookie' (string expected, got {})",
+                name.type_name()
+            ));
+        }
+    };
+    if !is_token(name.as_bytes()) {
+        return Err(format!(
+            "{name:?} is not a valid name of a cookie; use letters, digits, - and _, without spaces"
+        ));
+    }
     let is_gone = value.is_nil();
     let value = if is_gone { String::new() } else { shown(value, "the value")? };
     if let Some(bad) = value.chars().find(|&c| !is_cookie_char(c)) {
         return Err(format!(
-            "{bad:?} cannot stand in a cookie; encode the value first, as \
-             pinion.codec.url_encode does"
+            "the value of the cookie {name:?} has the character {bad:?}, which no cookie can have; \
+             encode the value with pinion.codec.url_encode, and decode it when you read it"
         ));
     }
     let options = Options::read(options)?;

@@ -26,6 +26,17 @@ if is_jit then
         last_thrown(value)
         return error(value, level)
     end
+
+    local assert = assert
+
+    -- A tail call, so that the place of a message is that of the caller.
+    function _G.assert(...)
+        local is_well, why = ...
+        if not is_well then
+            last_thrown(why)
+        end
+        return assert(...)
+    end
 end
 local lua_format, lua_load, lua_sort, lua_time, lua_xpcall =
     string.format, load, table.sort, os.time, xpcall

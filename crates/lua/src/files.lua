@@ -89,7 +89,7 @@ local SENT = { type = true, download = true }
 -- Answers with a file. Nil and why when there is none: the status is 404 then, unless the script
 -- has said or says something else.
 function methods.file(response, path, options)
-    changes_head(response)
+    changes_head(response, "res:file(path)")
     check_own(response.id, 3)
     check(path, "res:file")
     options = options_of(options, "res:file", SENT)
@@ -111,7 +111,7 @@ function methods.file(response, path, options)
         host.miss_file(response.id)
         return nil, missing
     end
-    changes_head(response)
+    changes_head(response, "res:file(path)")
     local is_sent, wrong = host.describe_file(response.id, path, options.type, options.download)
     if wrong then
         error(wrong, 2)
@@ -122,4 +122,14 @@ function methods.file(response, path, options)
         wait("file")
     end
     return true
+end
+
+-- A program at the command line has no folders.
+if host.alone then
+    for name in pairs(pinion.fs) do
+        pinion.fs[name] = function()
+            return nil, "pinion run gives a script no folders, so pinion.fs." .. name
+                .. " finds no files; run it with --lua-unsafe and use `io`"
+        end
+    end
 end

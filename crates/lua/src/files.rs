@@ -128,10 +128,18 @@ impl Folders {
         let found = folders.iter().find(|folder| folder.name.as_bytes() == first);
         let folder = found.ok_or_else(|| {
             let names: Vec<_> = folders.iter().map(|folder| &*folder.name).collect();
-            format!("there is no folder of that name; --lua-folder names {}", names.join(", "))
+            let first = String::from_utf8_lossy(first);
+            format!(
+                "there is no folder of the name {first:?}; a path begins with a name of \
+                 --lua-folder: {}",
+                names.join(", ")
+            )
         })?;
         if purpose == Use::Change && folder.is_read_only {
-            return Err(format!("the folder {} is read-only", folder.name));
+            return Err(format!(
+                "the folder {} is read-only; remove `:ro` from its --lua-folder to change it",
+                folder.name
+            ));
         }
         if purpose == Use::Change && path == ITSELF {
             return Err("this is the folder itself; name something in it".to_owned());
@@ -194,13 +202,19 @@ fn open_below(root: &OwnedFd, path: &[u8], flags: OFlags) -> Result<OwnedFd, Err
 /// What an error means to whoever has named the file.
 fn what(error: Errno) -> String {
     match error {
-        Errno::NOENT => "there is no such file or folder",
-        Errno::LOOP | Errno::XDEV => "a symbolic link or another file system is in the way",
+        Errno::NOENT => "there is no such file or folder; pinion.fs.list has the names in a folder",
+        Errno::LOOP | Errno::XDEV => {
+            "a symbolic link or another file system is in the way; name the folder that it leads \
+             to with another --lua-folder"
+        }
         Errno::NOTDIR => "a part of the path is no folder",
-        Errno::ISDIR => "it is a folder",
-        Errno::EXIST => "it exists already",
-        Errno::NOTEMPTY => "the folder is not empty",
-        Errno::ACCESS | Errno::PERM | Errno::ROFS => "the server has no permission for that",
+        Errno::ISDIR => "it is a folder; pinion.fs.list has the names in it",
+        Errno::EXIST => "it exists already; pinion.fs.write replaces a file",
+        Errno::NOTEMPTY => "the folder is not empty; remove the files in it first",
+        Errno::ACCESS | Errno::PERM | Errno::ROFS => {
+            "the server has no permission for that; look at the owner and the mode of the file and \
+             of its folder"
+        }
         Errno::NOSPC | Errno::DQUOT => "there is no room left on the disk",
         Errno::NXIO => NOT_REGULAR,
         Errno::NOSYS => "the kernel cannot keep paths inside of a folder; Linux 5.6 can",

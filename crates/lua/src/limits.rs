@@ -195,6 +195,11 @@ pub const CACHED_MEMORY_PARTS: usize = 2;
 /// request, because they are there twice for a moment.
 pub const CONTENT_TEXT_MAX_BYTES: u64 = 16 * 1024 * 1024;
 
+/// How much more content than its limit a request may announce in one chunk (HTTP/1.1) before the
+/// engine refuses it, in bytes: more than clients put into a chunk, so that the log can name the
+/// limit and its route. No more than the limit is kept.
+pub const CONTENT_EXCESS_MAX_BYTES: u64 = 1024 * 1024;
+
 /// Content that is asked of a client at once, and most bytes of a piece: a few reads of a socket,
 /// and little enough to have for many requests at once.
 pub const CONTENT_PIECE_MAX_BYTES: usize = 64 * 1024;

@@ -1,5 +1,7 @@
 //! Values that leave their VM: for another worker, for the next script, from work done elsewhere.
 
+use std::fmt;
+
 use mlua::{Lua, Result, Table, Value};
 
 use crate::limits::{PLAIN_MAX_BYTES, PLAIN_MAX_DEPTH, PLAIN_PIECE_BYTES};
@@ -33,7 +35,8 @@ impl Plain {
     /// # Errors
     /// Which part of it is no data, or that it is too large.
     pub(crate) fn of(value: &Value) -> std::result::Result<Self, String> {
-        copy(value, &mut Bounds { bytes: PLAIN_MAX_BYTES, depth: PLAIN_MAX_DEPTH })
+        let mut left = Bounds { bytes: PLAIN_MAX_BYTES, depth: PLAIN_MAX_DEPTH };
+        copy(value, &mut left).map_err(|error| error.to_string())
     }
 
     /// The memory that it takes, in bytes.
@@ -68,7 +71,47 @@ impl Plain {
     }
 }
 
-fn copy(value: &Value, left: &mut Bounds) -> std::result::Result<Plain, String> {
+/// Why a value cannot be copied.
+enum CopyError {
+    /// A part of it is no data: its type, and its names from the innermost table outwards.
+    NoData { kind: &'static str, names: Vec<String> },
+    /// It is too large or too deep.
+    TooMuch(String),
+}
+
+impl CopyError {
+    /// Adds the name of the field in which the part is.
+    fn within(mut self, name: &Plain) -> Self {
+        if let Self::NoData { names, .. } = &mut self {
+            names.push(match name {
+                Plain::Bytes(text) => String::from_utf8_lossy(text).into_owned(),
+                Plain::Integer(number) => number.to_string(),
+                Plain::Number(number) => number.to_string(),
+                Plain::Boolean(value) => value.to_string(),
+                Plain::Nil | Plain::Table(_) => "?".to_owned(),
+            });
+        }
+        self
+    }
+}
+
+impl fmt::Display for CopyError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        const DATA: &str = "only strings, numbers, booleans and tables of them can be copied";
+        match self {
+            Self::TooMuch(why) => f.write_str(why),
+            Self::NoData { kind, names } if names.is_empty() => {
+                write!(f, "{DATA}, and the value is a {kind}")
+            }
+            Self::NoData { kind, names } => {
+                let names: Vec<&str> = names.iter().rev().map(String::as_str).collect();
+                write!(f, "{DATA}, and the field {:?} of the value is a {kind}", names.join("."))
+            }
+        }
+    }
+}
+
+fn copy(value: &Value, left: &mut Bounds) -> std::result::Result<Plain, CopyError> {
     Ok(match value {
         Value::Nil => Plain::Nil,
         Value::Boolean(value) => Plain::Boolean(*value),
@@ -81,29 +124,27 @@ fn copy(value: &Value, left: &mut Bounds) -> std::result::Result<Plain, String> 
         }
         Value::Table(table) => Plain::Table(pairs(table, left)?),
         other => {
-            return Err(format!(
-                "only strings, numbers, booleans and tables of them can be copied, and this has a \
-                 {}",
-                other.type_name()
-            ));
+            return Err(CopyError::NoData { kind: other.type_name(), names: Vec::new() });
         }
     })
 }
 
-fn pairs(table: &Table, left: &mut Bounds) -> std::result::Result<Vec<(Plain, Plain)>, String> {
+fn pairs(table: &Table, left: &mut Bounds) -> std::result::Result<Vec<(Plain, Plain)>, CopyError> {
     let deep = || {
-        format!(
+        CopyError::TooMuch(format!(
             "the value has more than {PLAIN_MAX_DEPTH} levels of tables, or contains itself; copy \
              what you need into a flat table"
-        )
+        ))
     };
     left.depth = left.depth.checked_sub(1).ok_or_else(deep)?;
     let mut pairs = Vec::new();
     // Not by `__pairs`, which would be code.
     for pair in table.pairs::<Value, Value>() {
-        let (name, value) = pair.map_err(|error| error.to_string())?;
+        let (name, value) = pair.map_err(|error| CopyError::TooMuch(error.to_string()))?;
         charge(left, size_of::<(Plain, Plain)>())?;
-        pairs.push((copy(&name, left)?, copy(&value, left)?));
+        let name = copy(&name, left)?;
+        let value = copy(&value, left).map_err(|error| error.within(&name))?;
+        pairs.push((name, value));
     }
     left.depth += 1;
     // Growing has made room for up to as many again, which a value that waits would keep.
@@ -111,10 +152,12 @@ fn pairs(table: &Table, left: &mut Bounds) -> std::result::Result<Vec<(Plain, Pl
     Ok(pairs)
 }
 
-fn charge(left: &mut Bounds, bytes: usize) -> std::result::Result<(), String> {
+fn charge(left: &mut Bounds, bytes: usize) -> std::result::Result<(), CopyError> {
     let large = || {
         let kib = PLAIN_MAX_BYTES / 1024;
-        format!("the value is larger than {kib} KiB, the most of a message or a kept value")
+        CopyError::TooMuch(format!(
+            "the value is larger than {kib} KiB, the most of a message or a kept value"
+        ))
     };
     left.bytes = left.bytes.checked_sub(bytes).ok_or_else(large)?;
     Ok(())
@@ -193,5 +236,21 @@ mod tests {
         assert!(copied(large).expect_err("refused").contains("1024 KiB"));
         let many = "local t = {} for i = 1, 1e6 do t[i] = i end return t";
         assert!(copied(many).expect_err("refused").contains("1024 KiB"));
+    }
+
+    #[test]
+    fn what_cannot_be_copied_is_named_by_its_fields() {
+        for (code, words) in [
+            ("return print", "and the value is a function"),
+            ("return { f = print }", "the field \"f\" of the value is a function"),
+            (
+                "return { a = { { b = coroutine.create(print) } } }",
+                "the field \"a.1.b\" of the value is a thread",
+            ),
+            ("return { [true] = { x = io.stdout } }", "the field \"true.x\" of the value is a"),
+        ] {
+            let why = copied(code).expect_err(code);
+            assert!(why.starts_with("only strings, numbers") && why.contains(words), "{why}");
+        }
     }
 }

@@ -5,6 +5,7 @@ local host = ...
 
 local concat, error, getmetatable, ipairs, select, setmetatable, tostring, type =
     table.concat, error, getmetatable, ipairs, select, setmetatable, tostring, type
+local gsub = string.gsub
 local pcall, traceback, xpcall = pcall, debug.traceback, xpcall
 local create, resume, running, status, yield =
     coroutine.create, coroutine.resume, coroutine.running, coroutine.status, coroutine.yield
@@ -17,6 +18,15 @@ local function bad_argument(position, name, expected, value, level)
         .. type(value) .. ")", level + 1)
 end
 host.bad_argument = bad_argument
+
+-- The most common mistake: a method that is called with a dot gets no object, or its first argument
+-- in the place of it. `call` is how it is called, such as "req:field(name)".
+local function check_object(object, class, call, level)
+    if type(object) ~= "table" or getmetatable(object) ~= class then
+        error("call it with a colon: " .. call .. ", not " .. gsub(call, ":", ".", 1), level + 1)
+    end
+end
+host.check_object = check_object
 
 -- Waiting ------------------------------------------------------------------------------------
 
@@ -193,9 +203,7 @@ function Request.__index(request, key)
 end
 
 function request_methods.field(request, name)
-    if type(request) ~= "table" then
-        error("a method is written with a colon: req:field(name)", 2)
-    end
+    check_object(request, Request, "req:field(name)", 2)
     local value, why = host_field(request[1], name)
     if why then
         error(why, 2)
@@ -204,13 +212,11 @@ function request_methods.field(request, name)
 end
 
 -- What reads the content.
-host.content(host, request_methods, wait, check_own)
+local file_methods = host.content(host, request_methods, Request, wait, check_own)
 
 -- The value of JSON content; nil and why when it is none.
 function request_methods.json(request)
-    if type(request) ~= "table" or getmetatable(request) ~= Request then
-        error("a method is written with a colon: req:json()", 2)
-    end
+    check_object(request, Request, "req:json()", 2)
     return json_decode(request:body())
 end
 
@@ -229,15 +235,45 @@ local response_methods, response_of, rest = answers.methods, answers.response_of
 local handlers = {}
 local pinion = place(host.libraries, "pinion.")
 
+-- Notes what the rest of the way of a request has returned to a middleware.
+local function noted(call, ...)
+    call.returned = (...)
+    return ...
+end
+
+-- What a middleware has returned. One that has not called `next`, and one that has lost what the
+-- handler returned, would otherwise send an empty response with status 200.
+local function checked(outer, call, response, said, why, ...)
+    if type(said) == "function" and said == call.next then
+        error(host.place(outer) .. "the middleware returned its `next` without calling it; write "
+            .. "`return next()`", 0)
+    end
+    local is_empty = said == nil and why == nil and response.n == 1
+        and not (response.has_head or response.has_begun or response.is_settled)
+    if is_empty and not call.is_used then
+        error(host.place(outer) .. "the middleware returned nothing and did not call `next()`, so "
+            .. "no handler ran; write `return next()`, or `return \"\"` for an empty response", 0)
+    end
+    local returned = call.returned
+    if is_empty and returned ~= nil and returned ~= "" and returned ~= response then
+        error(host.place(outer) .. "the middleware called `next()` and returned nothing, so what "
+            .. "the handler returned is lost; write `return next()`", 0)
+    end
+    return said, why, ...
+end
+
 -- Puts each of `middleware` around what comes behind it, which stands where `shown` does.
 local function around(number, middleware, handler, shown)
     host.begins(number, shown, middleware)
     for at = #middleware, 1, -1 do
         local outer, inner = middleware[at], handler
         handler = function(request, response, more)
-            return outer(request, response, function()
-                return inner(request, response, more)
-            end)
+            local call = {}
+            function call.next()
+                call.is_used = true
+                return noted(call, inner(request, response, more))
+            end
+            return checked(outer, call, response, outer(request, response, call.next))
         end
     end
     return handler
@@ -385,7 +421,7 @@ function pinion.sleep(seconds)
 end
 
 local spawned = host.work(host, pinion, wait)
-host.waiting(host, pinion, wait)
+local subscription_methods = host.waiting(host, pinion, wait)
 
 local function sayer(write)
     return function(...)
@@ -409,6 +445,31 @@ if host.alone then
     arg = host.alone.arguments
 end
 
+local own_status = response_methods.status
+
+-- Fields of the response by which other servers are told the status, the body and the headers.
+local function wrong_fields(response)
+    local is_status = response.status ~= own_status
+    local field = is_status and "status" or response.body ~= nil and "body" or "headers"
+    local instead = is_status and "res:status(404)" or field == "body" and "res:write(text)"
+        or "res:field(name, value)"
+    error("the handler has set res." .. field .. ", which has no effect; write " .. instead
+        .. " instead")
+end
+
+-- The routes whose handlers have returned a status, each logged once: `text:gsub` returns a second
+-- number too.
+local noted_routes = {}
+
+local function note_second_value(route, status)
+    if not noted_routes[route] then
+        noted_routes[route] = true
+        host.log(host.route_place(route) .. "the handler returned " .. status
+            .. " as a second value, which has no effect; set the status with res:status("
+            .. status .. ")")
+    end
+end
+
 -- One request after the other, in the same coroutine. With an error come what it says and the name
 -- that the log has for it.
 local function answer(id, route, more, name)
@@ -423,6 +484,11 @@ local function answer(id, route, more, name)
     -- As functions say that they have failed: `return pinion.fs.read(path)`.
     if said == nil and why ~= nil and response.n == 1 and not response.is_settled then
         error("the handler returned nil and an error: " .. tostring(why))
+    end
+    if response.status ~= own_status or response.body ~= nil or response.headers ~= nil then
+        wrong_fields(response)
+    elseif type(why) == "number" and said ~= nil and why >= 100 and why < 600 then
+        note_second_value(route, why)
     end
     -- One that has ended with a file is complete.
     if said ~= nil and said ~= response and (said ~= true or response.n) then
@@ -458,6 +524,12 @@ _G.pinion = pinion
 return strand, {
     beside = beside,
     closing = closing,
+    classes = {
+        req = request_methods,
+        res = response_methods,
+        file = file_methods,
+        subscription = subscription_methods,
+    },
     guarded = guarded,
     handlers = handlers,
     host = host,

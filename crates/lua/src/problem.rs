@@ -40,11 +40,12 @@ impl Problem {
         }
     }
 
-    pub(crate) fn waits_at_start(name: &str) -> Self {
+    /// The main script calls a function that waits, at this place.
+    pub(crate) fn waits_at_start(place: &str, function: &str) -> Self {
         Self {
             text: format!(
-                "{name}: the main script waits while it starts (pinion.sleep, gather, cached, \
-                 password or fs); do that in a handler or in pinion.spawn"
+                "{place}: the main script cannot wait while it starts, and calls {function} here: \
+                 call it in a handler or in a function for pinion.spawn"
             ),
         }
     }

@@ -15,18 +15,41 @@ use std::sync::Arc;
 ///
 /// # Errors
 /// Out of memory.
-pub(crate) fn install(lua: &Lua, files: &Arc<Files>, names: &SourceNames) -> Result<()> {
+pub(crate) fn install(lua: &Lua, program: &Program) -> Result<()> {
     let host = lua.create_table()?;
-    let (code, names) = (Arc::clone(files), names.clone());
-    let find =
-        move |lua: &Lua, name: LuaString| Ok(found(lua, (&code, &names), &name.to_string_lossy()));
+    let (code, names) = (Arc::clone(program.code()), program.names().clone());
+    let kind = ProgramKind::of(program);
+    let find = move |lua: &Lua, name: LuaString| {
+        Ok(found(lua, (&code, &names, kind), &name.to_string_lossy()))
+    };
     host.raw_set("code", lua.create_function(find)?)?;
-    let code = Arc::clone(files);
+    let code = Arc::clone(program.code());
     let is_missing = move |_: &Lua, name: LuaString| {
         Ok(places(&name.to_string_lossy()).iter().all(|place| !code.contains_key(place)))
     };
     host.raw_set("is_missing", lua.create_function(is_missing)?)?;
     lua.load(include_str!("require.lua")).set_name("=pinion").call(host)
+}
+
+/// Where the modules of a program can be.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum ProgramKind {
+    /// In the folder of the site.
+    Site,
+    /// Nowhere: a site of one file.
+    Script,
+    /// Nowhere: a script that `pinion run` runs.
+    CommandLine,
+}
+
+impl ProgramKind {
+    fn of(program: &Program) -> Self {
+        if program.arguments().is_some() {
+            return Self::CommandLine;
+        }
+        let is_single = program.code().is_empty() && *program.names() == SourceNames::default();
+        if is_single { Self::Script } else { Self::Site }
+    }
 }
 
 /// Where a module can stand, the first one first.
@@ -38,7 +61,7 @@ fn places(name: &str) -> [String; 2] {
 /// The chunk of a module; nil and why.
 fn found(
     lua: &Lua,
-    (code, names): (&Files, &SourceNames),
+    (code, names, kind): (&Files, &SourceNames, ProgramKind),
     name: &str,
 ) -> (Option<Function>, Option<String>) {
     let places = places(name);
@@ -48,9 +71,16 @@ fn found(
             true => format!("neither {beside} nor {within} exists"),
             false => format!("{within} does not exist"),
         };
-        let shown = modules(code);
-        let why = format!("there is no module {name:?}: {missing}; {shown}");
-        return (None, Some(why));
+        let why = match kind {
+            ProgramKind::Site => format!("{missing}; {}", modules(code)),
+            ProgramKind::Script => "a single script has no modules; put it into a folder as \
+                                    main.lua, with its modules beside it, and serve the folder"
+                .to_owned(),
+            ProgramKind::CommandLine => "pinion run has no modules; with --lua-unsafe, Lua's own \
+                                         require finds those of package.path"
+                .to_owned(),
+        };
+        return (None, Some(format!("there is no module {name:?}: {why}")));
     };
     match compiled(lua, &names.name(place), text) {
         Ok(function) => (Some(function), None),
@@ -77,10 +107,15 @@ fn name(path: &str) -> Option<&str> {
 /// # Errors
 /// The first of them, with file and line.
 pub(crate) fn prove(lua: &Lua, program: &Program) -> std::result::Result<(), Problem> {
-    let mut modules = program.code().iter().filter(|(place, _)| name(place).is_some());
-    modules.try_for_each(|(place, text)| {
+    wrong(lua, program).next().map_or(Ok(()), Err)
+}
+
+/// Compiles every Lua file that has a name for `require`, and returns what is wrong.
+pub(crate) fn wrong<'p>(lua: &'p Lua, program: &'p Program) -> impl Iterator<Item = Problem> + 'p {
+    let modules = program.code().iter().filter(|(place, _)| name(place).is_some());
+    modules.filter_map(|(place, text)| {
         let made = compiled(lua, &program.names().name(place), text);
-        made.map(drop).map_err(|error| Problem::new(&error).explained(program.sources()))
+        made.err().map(|error| Problem::new(&error).explained(program.sources()))
     })
 }
 

@@ -143,6 +143,12 @@ impl Router {
         self.routes.is_empty()
     }
 
+    /// The number of routes.
+    #[must_use]
+    pub fn len(&self) -> usize {
+        self.routes.len()
+    }
+
     /// The pattern of a route, as it was written.
     #[must_use]
     pub fn pattern(&self, route: usize) -> Option<&str> {

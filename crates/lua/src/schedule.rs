@@ -9,7 +9,7 @@ use mlua::Function;
 use pinion_engine::clock::Now;
 
 use crate::limits::{CLOCK_BACK_MAX_S, SCHEDULE_MIN_MS};
-use crate::task::TaskId;
+use crate::task::{TaskId, WorkKind};
 
 /// Work that is repeated.
 #[derive(Debug)]
@@ -57,13 +57,22 @@ impl Schedule {
     /// What is wrong with it.
     pub(crate) fn cron(text: &str, work: Function, is_everywhere: bool) -> Result<Self, String> {
         let cron = Cron::from_str(text).map_err(|error| {
+            let what = wrong_part(text).unwrap_or_else(|| format!("{text:?} is wrong: {error}"));
             format!(
                 "bad argument #1 to 'pinion.cron' (minute, hour, day, month and day of the week \
-                 expected, such as \"30 4 * * 1\", or \"@hourly\"; {text:?} is wrong: {error})"
+                 expected, such as \"30 4 * * 1\", or \"@hourly\"): {what}"
             )
         })?;
         let when = When::Cron { line: Box::new(cron), planned: Cell::new(None) };
         Ok(Self { when, work, is_everywhere, running: 0.0 })
+    }
+
+    /// Returns which function has made it.
+    pub(crate) fn kind(&self) -> WorkKind {
+        match self.when {
+            When::Every(_) => WorkKind::Every,
+            When::Cron { .. } => WorkKind::Cron,
+        }
     }
 
     /// Plans the next run: when it is due, in monotonic milliseconds; none if it never is again.
@@ -78,6 +87,45 @@ impl Schedule {
             }
         }
     }
+}
+
+/// The fields of a line of cron, and what each may be.
+const FIELDS: [(&str, &str); 5] = [
+    ("minute", "0 to 59"),
+    ("hour", "0 to 23"),
+    ("day", "1 to 31"),
+    ("month", "1 to 12, or JAN to DEC"),
+    ("day of the week", "0 to 7 from Sunday on, or SUN to SAT"),
+];
+
+/// Says which part of a line of cron is wrong.
+fn wrong_part(text: &str) -> Option<String> {
+    if text.trim_start().starts_with('@') {
+        return Some(format!(
+            "{text:?} is not known; there are @hourly, @daily, @weekly, @monthly and @yearly"
+        ));
+    }
+    let fields: Vec<&str> = text.split_whitespace().collect();
+    // Seconds may stand in front.
+    let front = match fields.len() {
+        5 => 0,
+        6 => 1,
+        count => return Some(format!("{text:?} has {count} fields, and not 5, or 6 with seconds")),
+    };
+    for (at, field) in fields.iter().enumerate() {
+        let alone: Vec<&str> =
+            (0..fields.len()).map(|n| if n == at { field } else { "*" }).collect();
+        if Cron::from_str(&alone.join(" ")).is_ok() {
+            continue;
+        }
+        let seconds = ("second", "0 to 59");
+        let (name, range) = at.checked_sub(front).and_then(|at| FIELDS.get(at)).unwrap_or(&seconds);
+        return Some(format!(
+            "the {name} {field:?} is wrong; write numbers from {range}, *, lists such as 1,15, \
+             ranges such as 1-5 or steps such as */10"
+        ));
+    }
+    None
 }
 
 /// The time behind that of the last run: in how many milliseconds it comes, and which one it is.
@@ -115,6 +163,10 @@ mod tests {
         let at = "2026-03-28T04:30:00[Europe/Berlin]";
         assert_eq!(until_next("30 4 * * *", at), Some(23 * 3600 * 1000));
         assert_eq!(until_next("0 0 31 2 *", at), None);
+        // With six fields the first one is the second.
+        let at = "2026-03-28T04:29:10[Europe/Berlin]";
+        assert_eq!(until_next("*/15 * * * * *", at), Some(5_000));
+        assert_eq!(until_next("30 5 4 * * *", "2026-03-28T04:05:10[Europe/Berlin]"), Some(20_000));
     }
 
     /// The clock of the machine is set while a run is planned, which comes all the same.
@@ -141,9 +193,22 @@ mod tests {
         for seconds in [0.0, -1.0, f64::NAN, f64::INFINITY, 0.001] {
             assert!(Schedule::every(seconds, work.clone(), false).is_err(), "{seconds}");
         }
-        for text in ["", "x", "* * *", "61 * * * *", "* * * * * * * *"] {
+        for (text, said) in [
+            ("", "has 0 fields, and not 5, or 6 with seconds"),
+            ("x", "has 1 fields"),
+            ("* * *", "has 3 fields"),
+            ("* * * * * * * *", "has 8 fields"),
+            ("61 * * * *", "the minute \"61\" is wrong; write numbers from 0 to 59"),
+            ("* 24 * * *", "the hour \"24\" is wrong"),
+            ("* * 0 * *", "the day \"0\" is wrong"),
+            ("* * * foo *", "the month \"foo\" is wrong; write numbers from 1 to 12"),
+            ("* * * * 9", "the day of the week \"9\" is wrong"),
+            ("60 * * * * *", "the second \"60\" is wrong"),
+            ("0 61 * * * *", "the minute \"61\" is wrong"),
+            ("@often", "there are @hourly, @daily"),
+        ] {
             let why = Schedule::cron(text, work.clone(), false).expect_err("refused");
-            assert!(why.contains("pinion.cron") && why.contains("is wrong"), "{why}");
+            assert!(why.contains("'pinion.cron'") && why.contains(said), "{why}");
         }
         let now = Now { monotonic_ms: 5, unix_seconds: 0 };
         let every = Schedule::every(1.5, work, false).expect("a schedule");

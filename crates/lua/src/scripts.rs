@@ -32,6 +32,7 @@ use crate::program::Program;
 use crate::request;
 use crate::require;
 use crate::router::{Found, Match};
+use crate::sandbox;
 use crate::site::Site;
 use crate::stock::Stock;
 use crate::tally::Tally;
@@ -173,6 +174,16 @@ pub fn prove(program: &Program, site: &Site, now: Now) -> Result<(), Problem> {
     require::prove(vm.lua(), program)
 }
 
+/// Compiles all Lua files of a program and runs none of them. Returns what is wrong, with file and
+/// line, also where something else keeps the program from starting.
+///
+/// # Errors
+/// Out of memory.
+pub fn syntax_errors(program: &Program) -> Result<Vec<Problem>, Problem> {
+    let lua = sandbox::open().map_err(|error| Problem::new(&error))?;
+    Ok(require::wrong(&lua, program).collect())
+}
+
 impl Scripts {
     /// For the worker that this thread is, without a script yet.
     #[must_use]
@@ -284,12 +295,19 @@ impl Scripts {
 /// What has happened, for the log: the first line says it, those of the stack follow.
 #[cold]
 fn tell(id: &str, report: &str) {
+    pinion_engine::stderr::line(log_entry(id, report));
+}
+
+/// All lines of a report, to be written at once: those of two workers must not be mixed.
+fn log_entry(id: &str, report: &str) -> String {
     let mut lines = report.lines().map(harmless);
     let first = lines.next().unwrap_or_default();
-    pinion_engine::stderr::line(format_args!("pinion: lua: {first} (id {id})"));
+    let mut entry = format!("pinion: lua: {first} (id {id})");
     for line in lines {
-        pinion_engine::stderr::line(format_args!("pinion: lua:   {}", line.trim_start()));
+        entry.push_str("\npinion: lua:   ");
+        entry.push_str(line.trim_start());
     }
+    entry
 }
 
 /// Names for failures that nobody can guess anything from, and that are hardly ever the same.
@@ -303,5 +321,18 @@ impl Ids {
     fn next(&mut self) -> String {
         self.count += 1;
         format!("{:012x}", self.keys.hash_one(self.count) >> 16)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_entry_of_the_log_is_one_text_with_a_mark_on_each_line() {
+        let report = "GET /a: main.lua:3: why\u{1b}[31m\nstack traceback:\n\tmain.lua:3: in x";
+        let expected = "pinion: lua: GET /a: main.lua:3: why [31m (id 1)\npinion: lua:   stack \
+                        traceback:\npinion: lua:   main.lua:3: in x";
+        assert_eq!(log_entry("1", report), expected);
     }
 }

@@ -43,8 +43,9 @@ pub(crate) struct Task {
     pub(crate) account: Option<TaskId>,
     /// It belongs to no request.
     is_background: bool,
-    /// Where the work that belongs to no request begins.
+    /// Where the work that belongs to no request begins, and what has begun it.
     pub(crate) origin: Option<Origin>,
+    pub(crate) kind: WorkKind,
     /// What ends with it.
     children: Vec<TaskId>,
     /// Its subscriptions, which end with it.
@@ -56,6 +57,8 @@ pub(crate) struct Task {
     spawns_left: Option<Rc<Cell<u32>>>,
     /// Who wants to know when it has ended.
     watchers: Vec<TaskId>,
+    /// What of a page it waits for, and where that begins.
+    pub(crate) awaited: Option<(Awaited, Option<Origin>)>,
     /// Somebody has woken it, perhaps before it began to wait for that.
     pub(crate) is_woken: bool,
     /// The job that it waits for is wanted as long as this is here.
@@ -83,6 +86,8 @@ pub(crate) struct Task {
     pub(crate) sent_bytes: u64,
     /// Its error handler runs.
     pub(crate) is_failing: bool,
+    /// The error that this handler was called for.
+    pub(crate) failure: Option<Box<Reported>>,
     /// When it has to be done, in monotonic milliseconds.
     pub(crate) deadline_ms: u64,
     /// How long it may take in all, or a stream from one write to the next, in milliseconds.
@@ -93,6 +98,15 @@ pub(crate) struct Task {
     room_since_ms: u64,
     /// How much longer it may take already, because its client was slow to make room.
     room_waited_ms: u64,
+}
+
+/// An error that was logged.
+#[derive(Debug)]
+pub(crate) struct Reported {
+    /// The name that the log and the response have for it.
+    pub(crate) id: String,
+    /// The request, the message and the stack.
+    pub(crate) report: String,
 }
 
 impl Task {
@@ -225,6 +239,69 @@ pub(crate) enum Bond {
     Own,
 }
 
+/// What a page waits for until its script says that it is done.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Awaited {
+    /// A block that has to call `done`.
+    Block,
+    /// A function that has to call its parameter.
+    Await,
+}
+
+/// What has begun work that belongs to no request.
+#[derive(Debug, Default, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum WorkKind {
+    #[default]
+    Spawn,
+    Gather,
+    /// A block of a page that waits beside others.
+    Block,
+    Cached,
+    Every,
+    Cron,
+    Listener,
+    /// The main script of a program at the command line.
+    Program,
+}
+
+impl WorkKind {
+    pub(crate) const fn bond(self) -> Bond {
+        match self {
+            Self::Spawn => Bond::After,
+            Self::Gather | Self::Block => Bond::Child,
+            Self::Cached | Self::Every | Self::Cron | Self::Listener | Self::Program => Bond::Own,
+        }
+    }
+
+    /// Returns what stands in front of its errors in the log: the function that has begun it.
+    pub(crate) const fn name(self) -> &'static str {
+        match self {
+            Self::Spawn => "pinion.spawn",
+            Self::Gather => "pinion.gather",
+            Self::Block => "a block of a page",
+            Self::Cached => "pinion.cached",
+            Self::Every => "pinion.every",
+            Self::Cron => "pinion.cron",
+            Self::Listener => "pinion.on",
+            Self::Program => "the main script",
+        }
+    }
+
+    /// Returns what is called by that function.
+    pub(crate) const fn function(self) -> &'static str {
+        match self {
+            Self::Spawn => "the function of pinion.spawn",
+            Self::Gather => "the function of pinion.gather",
+            Self::Block => "the block of the page",
+            Self::Cached => "the function of pinion.cached",
+            Self::Every => "the function of pinion.every",
+            Self::Cron => "the function of pinion.cron",
+            Self::Listener => "the function of pinion.on",
+            Self::Program => "the main script",
+        }
+    }
+}
+
 impl Tasks {
     /// Coroutines are parked in this table of their VM.
     pub(crate) fn park_in(&mut self, table: Table) {
@@ -298,6 +375,19 @@ impl Tasks {
         self.places.len() - self.free.len()
     }
 
+    /// Returns what of a page a task or a part of it waits for.
+    pub(crate) fn awaited(&mut self, id: TaskId) -> Option<(Awaited, Option<Origin>)> {
+        let task = self.get(id)?;
+        if task.awaited.is_some() {
+            return task.awaited.clone();
+        }
+        if task.waits != Waits::Wake {
+            return None;
+        }
+        let children = task.children.clone();
+        children.into_iter().find_map(|child| self.get(child)?.awaited.clone())
+    }
+
     /// Those that wait to be woken until a time.
     pub(crate) fn wakeable(&self) -> Vec<TaskId> {
         let is_wakeable = |task: &Task| task.is_live && matches!(task.waits, Waits::WakeUntil(_));
@@ -362,6 +452,7 @@ impl Tasks {
             (task.content, task.sending) = (Content::default(), None);
             (task.wanted, task.result) = (None, None);
             (task.letter, task.origin, task.spawns_left) = (None, None, None);
+            (task.failure, task.awaited) = (None, None);
             ending.append(&mut task.children);
             next = next.or_else(|| ending.pop());
             ended.watchers.append(&mut task.watchers);

@@ -105,6 +105,21 @@ pub(crate) enum Operation {
     Flush(Text),
 }
 
+impl Operation {
+    /// The functions that wait so, as scripts call them.
+    const fn function(&self) -> &'static str {
+        match self {
+            Self::Sleep(_) => "pinion.sleep",
+            Self::Wake => "pinion.gather or pinion.cached",
+            Self::Await(_) => "pinion.wait or subscription:wait",
+            Self::Job => "a function of pinion.fs or pinion.password",
+            Self::Content | Self::File | Self::Write(_) | Self::Flush(_) => {
+                "a function of req or res"
+            }
+        }
+    }
+}
+
 impl Vm {
     /// Runs a program's main script, which registers what it has, and adds its pages.
     ///
@@ -131,7 +146,7 @@ impl Vm {
             program.arguments().map(|arguments| alone::extras(&lua, program.name(), arguments));
         let extras = extras.transpose().map_err(trouble)?;
         let (strand, parts) = host::install(&lua, &host, extras.as_ref()).map_err(trouble)?;
-        require::install(&lua, program.code(), program.names()).map_err(trouble)?;
+        require::install(&lua, program).map_err(trouble)?;
         let maker = match program.pages().is_empty() {
             true => None,
             false => {
@@ -180,10 +195,12 @@ impl Vm {
         let mut left = Left { cpu, memory_bytes, ..Left::default() };
         match self.resume(NOBODY, &coroutine, (), budget, &mut left) {
             Step::Done(_) => Ok(()),
-            Step::Waits(_) => Err(Problem::waits_at_start(name)),
-            Step::Failed(Fault::Error(text) | Fault::OverBudget(text) | Fault::OverTime(text)) => {
-                Err(Problem::of_text(&text))
+            Step::Waits(operation) => {
+                let stack = self.sources.explained(&budget::stack(&coroutine));
+                let place = stack.lines().find_map(place).unwrap_or(name);
+                Err(Problem::waits_at_start(place, operation.function()))
             }
+            Step::Failed(fault) => Err(Problem::of_text(fault.text())),
         }
     }
 
@@ -295,9 +312,38 @@ impl Vm {
     /// A task has taken too long, wherever it waits.
     #[cold]
     pub(crate) fn over_time(&self, id: TaskId, why: &str) -> Fault {
+        if let Some(fault) = self.never_done(id) {
+            return fault;
+        }
         let coroutine = self.tasks().coroutine(id);
         let stack = coroutine.as_ref().map(budget::stack).unwrap_or_default();
         Fault::OverTime(Fault::told(why, &stack, &self.sources, &self.origins(id)))
+    }
+
+    /// A page has taken too long because it waits for what its script never says.
+    fn never_done(&self, id: TaskId) -> Option<Fault> {
+        let (awaited, origin) = self.tasks().awaited(id)?;
+        let wall_ms = self.tasks().get(id)?.wall_ms;
+        let place = origin?.explained(&self.sources).place();
+        let why = format!("{place}: {}", over_limit::never_done(awaited, wall_ms));
+        Some(Fault::OverTime(self.origins(id).told(&why, false, &[])))
+    }
+
+    /// The body of a request is larger than its limit: `coroutine` wants it, or waits for it if
+    /// that is none.
+    #[cold]
+    pub(crate) fn body_too_large(&self, id: TaskId, coroutine: Option<&Coroutine>) -> Fault {
+        let parked = self.tasks().coroutine(id);
+        let stack = coroutine.or(parked.as_ref()).map(budget::stack).unwrap_or_default();
+        let (limit, route) = match self.tasks().get(id) {
+            Some(task) => (task.content.limit(), task.request.route().map(|found| found.route)),
+            None => return Fault::Error(String::new()),
+        };
+        let is_page = route.is_some_and(|route| route >= self.host.script_routes.get());
+        let router = self.router();
+        let pattern = route.and_then(|route| router.pattern(route));
+        let why = over_limit::body(limit, pattern, is_page);
+        Fault::BodyTooLarge(Fault::told(&why, &stack, &self.sources, &self.origins(id)))
     }
 
     /// Where what a task runs begins.
@@ -306,7 +352,7 @@ impl Vm {
         let mut tasks = self.tasks();
         let Some(task) = tasks.get(id) else { return Origins::default() };
         if task.is_background() {
-            return Origins::of_work(task.origin.clone(), &self.sources);
+            return Origins::of_work(task.kind, task.origin.clone(), &self.sources);
         }
         let begun = match task.request.route() {
             _ if task.is_failing => Begun::Special(Handler::OnError),

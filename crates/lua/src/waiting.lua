@@ -3,8 +3,8 @@
 
 local host, pinion, wait = ...
 
-local error, getmetatable, setmetatable, type = error, getmetatable, setmetatable, type
-local bad_argument = host.bad_argument
+local error, setmetatable, type = error, setmetatable, type
+local bad_argument, check_object = host.bad_argument, host.check_object
 
 local function check_seconds(seconds, name)
     if type(seconds) ~= "number" then
@@ -39,12 +39,6 @@ end
 local subscription_methods = {}
 local Subscription = { __index = subscription_methods, __name = "subscription" }
 
-local function check_colon(subscription, name)
-    if type(subscription) ~= "table" or getmetatable(subscription) ~= Subscription then
-        error("a method is written with a colon: subscription:" .. name, 3)
-    end
-end
-
 -- The messages of a channel from now on, for the handler that asks for them.
 function pinion.subscribe(channel)
     if type(channel) ~= "string" then
@@ -60,7 +54,7 @@ end
 -- The next message, as soon as there is one, and how many were lost before it; nil and why when
 -- there is none in so many seconds, or when the server stops or the script is replaced.
 function subscription_methods.wait(subscription, seconds)
-    check_colon(subscription, "wait(seconds)")
+    check_object(subscription, Subscription, "subscription:wait(seconds)", 2)
     check_seconds(seconds, "subscription:wait")
     local until_ms = host.now_ms() + seconds * 1000
     while true do
@@ -84,6 +78,8 @@ end
 
 -- No message comes any more.
 function subscription_methods.close(subscription)
-    check_colon(subscription, "close()")
+    check_object(subscription, Subscription, "subscription:close()", 2)
     host.unsubscribe(subscription[1])
 end
+
+return subscription_methods

@@ -44,7 +44,8 @@ fn shows(server: &Server, stack: &str, function: &str) -> bool {
         || (stack.contains(&field) && server.get("/version").text() == "Lua 5.4")
 }
 
-const OVER_CPU: &str = "site.lua:3: the request has used up its CPU time of 200 ms: raise it with";
+const OVER_CPU: &str = "site.lua:3: the request has used up its CPU time of 200 ms: look for a \
+                        loop that does not end; if the work takes that long, raise it with";
 
 const OVER_CASES: [(&str, u16, &str, &str); 4] = [
     ("/cpu", 500, OVER_CPU, "site.lua:13: in function"),
@@ -74,7 +75,7 @@ fn what_goes_over_its_budget_is_told_with_its_place_and_its_stack() {
     }
     let from = server.lines().len();
     assert_eq!(server.get("/spawned").text(), "begun");
-    let told = server.wait_for_line(from, |line| line.contains("background work: "));
+    let told = server.wait_for_line(from, |line| line.contains("pinion.spawn: "));
     let why = "site.lua:3: the background work has used up its CPU time of 1000 ms";
     assert!(told.contains(why) && told.contains("--lua-cpu"), "{told}");
     // What is written in Lua of the server itself is none of the stack.
@@ -107,7 +108,7 @@ fn a_loop_outside_of_requests_is_told_with_its_line() {
     let Ended { code, stderr, .. } =
         run(&["run", "--lua-cpu", "100", path.to_str().expect("text")]);
     assert_eq!(code, Some(1), "{stderr}");
-    let why = "site.lua:3: the program has used up its CPU time of 1000 ms: raise it with";
+    let why = "site.lua:3: the program has used up its CPU time of 1000 ms: look for a loop";
     assert!(stderr.contains(why), "{stderr}");
 }
 
@@ -200,8 +201,11 @@ fn a_site_answers_errors_in_its_own_way() {
         assert_eq!(answer.status, 500);
         assert!(answer.text().contains(answer.field("error-id").expect("a name")));
         assert!(!answer.text().contains("once") && !answer.text().contains("again"));
-        server.wait_for_line(from, |line| line.contains("site.lua:18: once"));
-        server.wait_for_line(from, |line| line.contains("site.lua:8: and again"));
+        let id = answer.field("error-id").expect("a name");
+        let first = server.wait_for_line(from, |line| line.contains("site.lua:18: once"));
+        let second = server.wait_for_line(from, |line| line.contains("site.lua:8: and again"));
+        assert!(second.contains("the handler of pinion.on_error has failed too: "), "{second}");
+        assert!(first.contains(id) && second.contains(id), "{first}, {second}");
         // What loops could loop there too.
         let answer = server.get("/cpu");
         assert_eq!(answer.status, 500);
@@ -209,6 +213,97 @@ fn a_site_answers_errors_in_its_own_way() {
         assert!(server.client().try_exchange(&Request::get("/late")).is_err());
         assert_eq!(server.get("/").text(), "well");
     });
+}
+
+#[test]
+fn an_error_within_the_handler_for_errors_does_not_hide_the_first_one() {
+    let (_folder, path) = script(OWN);
+    let server = Start::site(&path).flags(&["--workers", "1", "--dev"]).start();
+    let answer = server.exchange(&Request::get("/twice").field("Accept", "text/plain"));
+    let (first, second) = answer.text().split_once("and again").expect("both");
+    assert!(first.contains("site.lua:18: once") && first.contains("has failed too: "), "{answer}");
+    assert!(!second.contains("once"), "{answer}");
+    let page = server.exchange(&Request::get("/twice").field("Accept", "text/html"));
+    assert!(page.text().contains("<h1>once</h1>"), "{page}");
+    server.stop();
+}
+
+const BODIES: &str = r#"
+pinion.post("/route", { body = 1000 }, function(req)
+    local body = req:body()
+    return body
+end)
+pinion.post("/limit", function(req)
+    req:limit(2000)
+    local bytes = 0
+    for piece in req:pieces() do bytes = bytes + #piece end
+    return tostring(bytes)
+end)
+pinion.post("/default", function(req) return req:body() end)
+pinion.post("/form", function(req) return type(req:form()) end)
+pinion.post("/caught", { body = 1000 }, function(req)
+    return tostring(pcall(req.body, req))
+end)
+"#;
+
+const BODY_CASES: [(&str, usize, &str, &str); 4] = [
+    ("/route", 1001, "3", "1000 bytes, which the option `body` of the route \"/route\" allows: r"),
+    ("/limit", 2001, "9", "2000 bytes, which a call of req:limit allows for the request of the"),
+    ("/default", (1 << 20) + 1, "12", "1048576 bytes, the default: allow more with the option `"),
+    ("/caught", 1001, "15", "1000 bytes, which the option `body` of the route \"/caught\" allows"),
+];
+
+/// A client that sends too much learns the status, and the log which limit it was, once.
+#[test]
+fn a_body_over_its_limit_is_told_with_the_limit_and_what_sets_it() {
+    in_every_way(BODIES, |server| {
+        for (target, bytes, line, why) in BODY_CASES {
+            let content = vec![b'x'; bytes];
+            let is_over = |line: &String| line.contains("the request body is larger than ");
+            for request in [
+                Request::new("POST", target).body(&content),
+                Request::new("POST", target).chunked(&content, 60_000),
+                // A single chunk that is far larger.
+                Request::new("POST", target).chunked(&vec![b'x'; bytes + (2 << 20)], 4 << 20),
+            ] {
+                let from = server.lines().len();
+                assert_eq!(server.exchange(&request).status, 413, "{target}");
+                let told =
+                    server.wait_for_line(from, |line| line.contains(&format!("POST {target}: ")));
+                assert!(told.contains(why) && is_over(&told), "{target}: {told}");
+                assert!(told.contains(&format!("site.lua:{line}: ")), "{target}: {told}");
+                let lines = server.lines();
+                assert_eq!(lines.iter().skip(from).filter(|line| is_over(line)).count(), 1);
+            }
+            let fits = Request::new("POST", target).body(b"x");
+            assert_eq!(server.exchange(&fits).status, 200, "{target}");
+        }
+        if server.protocol().is_http1() {
+            let form = Request::new("POST", "/form")
+                .field("Content-Type", "multipart/form-data; boundary=b")
+                .field("Content-Length", ((32 << 20) + 1).to_string());
+            assert_eq!(server.exchange(&form).status, 413);
+            let why = "larger than 33554432 bytes, the default for a form with files: allow more";
+            server.wait_for_line(0, |line| line.contains("POST /form: ") && line.contains(why));
+        }
+    });
+}
+
+#[test]
+fn the_page_of_a_developer_names_the_limit_of_a_body() {
+    let (_folder, path) = script(BODIES);
+    let server = Start::site(&path).flags(&["--workers", "1", "--dev"]).start();
+    for (target, bytes, line, why) in BODY_CASES {
+        for accept in ["text/html", "text/plain"] {
+            let request = Request::new("POST", target).field("Accept", accept);
+            let answer = server.exchange(&request.body(&vec![b'x'; bytes]));
+            let shown = answer.text().replace("&quot;", "\"");
+            assert_eq!(answer.status, 413, "{target}");
+            assert!(shown.contains(why), "{target}: {shown}");
+            assert!(shown.contains(&format!("site.lua:{line}")), "{target}: {shown}");
+        }
+    }
+    server.stop();
 }
 
 #[test]

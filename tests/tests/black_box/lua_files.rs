@@ -119,7 +119,11 @@ fn scripts_read_and_write_below_their_folders() {
         assert_eq!(server.get("/write/data/new").text(), "true nil");
         assert_eq!(server.get("/read/data/new").text(), "changed");
         let refused = server.get("/write/shown/page.html");
-        assert_eq!(refused.text(), "nil \"shown/page.html\": the folder shown is read-only");
+        assert_eq!(
+            refused.text(),
+            "nil \"shown/page.html\": the folder shown is read-only; \
+                         remove `:ro` from its --lua-folder to change it"
+        );
         for path in ["data/link", "data/none", "secret", "data", "data/small.txt/x"] {
             let answer = server.get(&format!("/why/{path}"));
             assert!(answer.text().starts_with("nil \""), "{path}: {answer}");

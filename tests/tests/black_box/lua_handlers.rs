@@ -309,10 +309,10 @@ fn what_fails_is_told_in_the_log_and_not_to_the_client() {
             ("/cyclic", 500, "JSON has no circles"),
             ("/no-hex", 500, "to 'pinion.codec.hex_encode' (string expected, got table)"),
             ("/yields", 500, "coroutine.yield in a handler"),
-            ("/led-nowhere", 500, "begins here: bad argument #1 to 'res:redirect'"),
-            ("/led-by-200", 500, "begins here: bad argument #2 to 'res:redirect'"),
-            ("/tail-split", 500, "begins here: the value of the header Location has a line break"),
-            ("/tail-status", 500, "begins here: 99 is not a status"),
+            ("/led-nowhere", 500, "at this line: bad argument #1 to 'res:redirect'"),
+            ("/led-by-200", 500, "at this line: bad argument #2 to 'res:redirect'"),
+            ("/tail-split", 500, "at this line: the value of the header Location has a line break"),
+            ("/tail-status", 500, "at this line: 99 is not a status"),
             ("/tail-hex", 500, "to 'pinion.codec.hex_encode' (string expected, got table)"),
         ] {
             let told = fails(server, target, status, why);
@@ -323,7 +323,7 @@ fn what_fails_is_told_in_the_log_and_not_to_the_client() {
         }
         assert_eq!(server.get("/after").text(), "first");
         fails(server, "/after-that", 500, "the response is complete");
-        let told = fails(server, "/tail-write", 500, "begins here: the response is complete");
+        let told = fails(server, "/tail-write", 500, "at this line: the response is complete");
         assert!(told.contains("site.lua:"), "{told}");
     });
 }
@@ -396,7 +396,7 @@ fn a_script_that_cannot_start_says_where_and_ends() {
         ("pinion.every(1, print, { each = true })", ":1:", "has no option \"each\""),
         ("\npinion:get('/a', print)", ":2:", "written with a dot: pinion.get(pattern, handler)"),
         ("pinion.get('/a', print)\npinion.get('/a', print)", ":2:", "matches the same requests"),
-        ("pinion.sleep(1)", "", "waits while it starts"),
+        ("pinion.sleep(1)", "", "cannot wait while it starts, and calls pinion.sleep here"),
         ("while true do end", "", "CPU time"),
         ("local t = {} while true do t[#t + 1] = ('x'):rep(1e6) .. #t end", "", "memory"),
         ("\u{1b}LJ\u{2}", "", "bytecode"),

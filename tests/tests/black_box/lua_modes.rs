@@ -264,6 +264,8 @@ fn how_a_script_ends_is_its_exit_code() {
         ("pinion.every(0.01, function() pinion.exit(3) end)", 3, ""),
         ("pinion.exit()", 0, ""),
         ("pinion.exit(256)", 1, "0 to 255"),
+        ("\nrequire('lib.db')", 1, "site.lua:2: there is no module \"lib.db\": pinion run has no"),
+        ("\nassert(pinion.fs.read('a/b'))", 1, "site.lua:2: pinion run gives a script no folders"),
     ] {
         let ended = ran(text, &[], &[]);
         assert_eq!(ended.code, Some(code), "{text}: {}", ended.stderr);

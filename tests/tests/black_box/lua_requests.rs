@@ -229,9 +229,9 @@ fn what_a_handler_cannot_do_any_more_is_told_with_its_line() {
         for (target, why) in [
             ("/write", "the response is complete"),
             ("/status", "the response is complete"),
-            ("/dot-write", "a method is written with a colon, such as res:json(value)"),
-            ("/dot-body", "a method is written with a colon: req:body()"),
-            ("/dot-field", "a method is written with a colon: req:field(name)"),
+            ("/dot-write", "call it with a colon: res:write(text), not res.write(text)"),
+            ("/dot-body", "call it with a colon: req:body(), not req.body()"),
+            ("/dot-field", "call it with a colon: req:field(name), not req.field(name)"),
             ("/every", "while the main script starts"),
             ("/cron", "while the main script starts"),
             ("/on", "while the main script starts"),

@@ -209,7 +209,7 @@ fn what_is_repeated_goes_on_whatever_one_run_does() {
         until(server, "/ticks", |ticks| ticks.parse::<u32>().is_ok_and(|ticks| ticks > 3));
         server.wait_for_line(0, |line| line.contains("in a schedule"));
         assert_eq!(server.get("/endless-work").status, 200);
-        server.wait_for_line(0, |line| line.contains("background work: ") && line.contains("CPU"));
+        server.wait_for_line(0, |line| line.contains("pinion.spawn: ") && line.contains("CPU"));
         assert_eq!(server.get("/gather").text(), "cba1nildeep");
     });
 }
@@ -227,10 +227,12 @@ fn work_that_fails_behind_return_is_told_with_its_place() {
         for target in ["/spawn", "/send"] {
             assert_eq!(server.get(target).status, 200, "{target}");
         }
-        for line in [2, 4, 5] {
-            let place =
-                format!("/site.lua:{line}: in the background work that begins here: bad argument");
-            let is_it = |told: &str| told.contains("background work: ") && told.contains(&place);
+        for (line, by) in [(2, "pinion.spawn"), (4, "pinion.on"), (5, "pinion.every")] {
+            let place = format!(
+                "/site.lua:{line}: in the function of {by} that starts at this line: bad argument"
+            );
+            let is_it =
+                |told: &str| told.contains(&format!("lua: {by}: ")) && told.contains(&place);
             server.wait_for_line(0, is_it);
         }
     });

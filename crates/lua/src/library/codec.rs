@@ -87,8 +87,30 @@ fn base64_encode(lua: &Lua, (data, options): (LuaString, Option<Table>)) -> Resu
 fn base64_decode(lua: &Lua, (text, options): (LuaString, Option<Table>)) -> Result<MultiValue> {
     let engine = engine(lua, "codec.base64_decode", options)?;
     let text = text.as_bytes();
-    let bytes = check(text.len()).map(|()| engine.decode(text).ok());
-    decoded(lua, bytes, "the text is not base64 of this form")
+    let bytes = check(text.len()).map(|()| engine.decode(&text).ok());
+    match bytes {
+        Ok(None) => decoded(lua, Ok(None), &no_base64(&text)),
+        bytes => decoded(lua, bytes, ""),
+    }
+}
+
+/// Why a text cannot be decoded, and the options with which it can be if there are some.
+#[cold]
+fn no_base64(text: &[u8]) -> String {
+    let forms = [
+        (STANDARD, "without options"),
+        (STANDARD_NO_PAD, "with { pad = false }"),
+        (URL_SAFE_NO_PAD, "with { url = true }"),
+        (URL_SAFE, "with { url = true, pad = true }"),
+    ];
+    match forms.iter().find(|(engine, _)| engine.decode(text).is_ok()) {
+        Some((_, form)) => format!("the text is Base64 of another form; decode it {form}"),
+        None => {
+            "the text is not Base64: it has other characters than that, such as spaces or line \
+                 ends, or a wrong length"
+                .to_owned()
+        }
+    }
 }
 
 fn engine(lua: &Lua, function: &'static str, options: Option<Table>) -> Result<GeneralPurpose> {

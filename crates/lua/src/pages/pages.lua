@@ -14,8 +14,9 @@ local is_plain = host.is_plain
 local said, send, response_methods = prelude.said, prelude.send, prelude.response
 local spawned, wait = prelude.spawned, prelude.wait
 local bad_argument = prelude.host.bad_argument
-local child, current, wake, watch =
-    prelude.host.child, prelude.host.current, prelude.host.wake, prelude.host.watch
+local awaits, block_task, current, wake, watch =
+    prelude.host.awaits, prelude.host.block, prelude.host.current, prelude.host.wake,
+    prelude.host.watch
 local BUFFER_BYTES, PIECES = host.ANSWER_BUFFER_BYTES, host.PAGE_PIECES
 local KNOWN, KNOWN_BYTES = host.ESCAPED_MAX, host.ESCAPED_MAX_BYTES
 local set_field, takes = prelude.host.set_field, host.parameters
@@ -105,6 +106,13 @@ function escapers.esc_js_attr(value)
 end
 local html = escapers.esc_html
 
+-- What handlers get, and what a page has in place of it.
+local HAVE_REQUEST = "write method, endpoint, query, headers, cookies, form, body or locals"
+local HAVE_RESPONSE = "write status(code) and header(name, value), and header(\"Location\", url) "
+    .. "with status(303) for a redirect"
+local HANDLERS_HAVE = { req = HAVE_REQUEST, request = HAVE_REQUEST, res = HAVE_RESPONSE,
+    response = HAVE_RESPONSE }
+
 -- What pages find by names that they have not declared: globals. One that is not there is a slip
 -- of the pen far more often than it is meant, and would show nothing.
 local environment = setmetatable({}, {
@@ -114,6 +122,10 @@ local environment = setmetatable({}, {
         local value = globals[name]
         if value == nil then
             name = tostring(name)
+            local instead = HANDLERS_HAVE[name]
+            if instead then
+                error("pages have no `" .. name .. "`, which only handlers get: " .. instead, 2)
+            end
             error("there is no variable \"" .. name .. "\"; declare it with `local`, or write `_G."
                 .. name .. "` for a global that may be nil", 2)
         end
@@ -264,7 +276,8 @@ function lend.post_render(lent)
 end
 
 -- A function to be called once, by any coroutine of the request, and one that waits until it was.
-local function signal()
+-- `body` is the function of the script that has to see to that, and `is_block` that it is a block.
+local function signal(body, is_block)
     local is_done, values, count, waiting = false, nil, 0, nil
     local function done(...)
         if not is_done then
@@ -275,9 +288,13 @@ local function signal()
         end
     end
     return done, function()
-        waiting = current()
-        while not is_done do
-            wait("wake")
+        if not is_done then
+            waiting = current()
+            awaits(body, is_block)
+            repeat
+                wait("wake")
+            until is_done
+            awaits(nil, is_block)
         end
         return unpack(values, 1, count)
     end
@@ -290,7 +307,7 @@ function lend.await()
         if type(body) ~= "function" then
             return body
         end
-        local done, result = signal()
+        local done, result = signal(body, false)
         if takes(body) > 0 then
             body(done)
             return result()
@@ -358,7 +375,7 @@ end
 -- A block that waits. The page goes on when the block has called `done`.
 local function async(out)
     return function(block)
-        local done, finished = signal()
+        local done, finished = signal(block, true)
         block(done, out, writer(out))
         finished()
     end
@@ -372,9 +389,9 @@ local function parallel(out, blocks)
         out.n, out[at] = at, ""
         local one = { part = part, at = at }
         blocks[#blocks + 1] = one
-        one.id = spawned(child(function()
+        one.id = spawned(block_task(function()
             local is_well, why = pcall(function()
-                local done, finished = signal()
+                local done, finished = signal(block, true)
                 block(done, part, writer(part))
                 finished()
             end)

@@ -337,9 +337,9 @@ fn what_fails_around_a_page_is_told_by_where_both_begin() {
     let main = "\npinion.use(function(req, res) return res:status(99) end)";
     let mut site = Site::new(&[("/main.lua", main), ("/x.dyn.html", "x")]);
     let why = site.get("/x").expect_err("no status");
-    let begins = "/x.dyn.html:1: in the handler that begins here, or in what is used around it: 99";
+    let begins = "/x.dyn.html:1: in the handler that starts at this line, or in its middleware: 99";
     assert!(why.starts_with(begins), "{why}");
-    assert!(why.ends_with("/main.lua:2: what is used around it begins here"), "{why}");
+    assert!(why.ends_with("/main.lua:2: its middleware starts here"), "{why}");
 }
 
 #[test]
@@ -443,4 +443,38 @@ fn two_pages_and_two_requests_share_nothing() {
     for target in ["/a", "/a", "/b"] {
         assert_eq!(site.body(target), "2");
     }
+}
+
+/// The time is over, and more of it would not help.
+#[test]
+fn a_block_that_is_never_done_is_named_when_the_time_is_over() {
+    let mut site = Site::new(&[
+        ("/a.dyn.html", "a\n<?lua\nlocal x = 1 ?>b"),
+        ("/p.dyn.html", "#! parallel\na\n<?lua local x = 1 ?>b"),
+        ("/w.dyn.html", "a\n#[[await(function(done) end)]]"),
+    ]);
+    for (target, begins) in [
+        ("/a", "/a.dyn.html:2: the block `<?lua` that starts at this line has not called done() "),
+        ("/p", "/p.dyn.html:3: the block `<?lua` that starts at this line has not called done() "),
+        ("/w", "/w.dyn.html:2: the function that starts at this line, which await has called, "),
+    ] {
+        let told = site.over_time(target);
+        assert!(told.starts_with(begins) && told.contains("within 1.5 s"), "{target}: {told}");
+        assert!(!told.contains("--lua-time"), "{told}");
+    }
+}
+
+#[test]
+fn a_page_has_no_request_and_no_response_and_says_what_it_has() {
+    for (code, words) in [
+        ("local x = req.query", "pages have no `req`, which only handlers get: write method,"),
+        ("res:redirect('/')", "pages have no `res`, which only handlers get: write status(code)"),
+    ] {
+        let page = format!("\n<?lu {code} ?>");
+        let report = Site::new(&[("/x.dyn.html", &page)]).report("/x");
+        assert!(report.starts_with("/x.dyn.html:2: ") && report.contains(words), "{report}");
+    }
+    let page = "<?lu status(303) header('Location', '/login') ?>";
+    let shown = Site::new(&[("/x.dyn.html", page)]).get("/x").expect("shown");
+    assert!(shown.status == 303 && shown.head.contains("Location: /login\r\n"), "{shown:?}");
 }

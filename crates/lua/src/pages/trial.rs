@@ -7,8 +7,8 @@ use crate::request;
 use crate::router::Found;
 use crate::site::Place;
 use crate::source_names::SourceNames;
-use crate::task::Left;
-use crate::vm::{Fault, Operation, Step, Vm};
+use crate::task::{Left, Waits};
+use crate::vm::{Operation, Step, Vm};
 use mlua::Value;
 use pinion_engine::clock::Now;
 use pinion_http::h1::head::{HeadStorage, Parsed, parse};
@@ -63,6 +63,32 @@ impl Site {
         self.get(target).unwrap_or_else(|report| panic!("{target}: {report}")).body
     }
 
+    /// Lets a page run until it waits for another task, which never comes, and says what the log
+    /// has when the time of its request is over.
+    pub(crate) fn over_time(&mut self, target: &str) -> String {
+        let Found::Route(found) = self.vm.router().find(b"GET", target.as_bytes()) else {
+            panic!("{target} leads nowhere");
+        };
+        let (route, id) = (found.route, self.vm.tasks().begin().expect("a place"));
+        if let Some(task) = self.vm.tasks().get(id) {
+            task.wall_ms = 1500;
+        }
+        let coroutine = self.vm.coroutine().expect("a coroutine");
+        let (mut left, start) = (Left::default(), (id, route as f64));
+        let step = self.vm.resume(id, &coroutine, start, &mut self.budget, &mut left);
+        assert!(matches!(step, Step::Waits(Operation::Wake)), "{target} does not wait");
+        self.vm.tasks().park(id, coroutine, Waits::Wake).expect("parked");
+        for part in self.vm.host().work.ready.take() {
+            let coroutine = self.vm.tasks().take_coroutine(part).expect("it has not begun");
+            let step = self.vm.resume(part, &coroutine, (), &mut self.budget, &mut left);
+            assert!(matches!(step, Step::Waits(Operation::Wake)), "a part does not wait");
+            self.vm.tasks().park(part, coroutine, Waits::Wake).expect("parked");
+        }
+        let fault = self.vm.over_time(id, "it has taken too long");
+        self.vm.host().end(id);
+        fault.text().to_owned()
+    }
+
     /// The report of a request that fails.
     pub(crate) fn report(&mut self, target: &str) -> String {
         self.get(target).expect_err(target)
@@ -115,8 +141,7 @@ impl Site {
                     shown.extend_from_slice(&text.as_bytes());
                     break;
                 }
-                Step::Failed(Fault::Error(text) | Fault::OverBudget(text)) => return Err(text),
-                Step::Failed(Fault::OverTime(text)) => return Err(text),
+                Step::Failed(fault) => return Err(fault.text().to_owned()),
                 Step::Waits(Operation::Write(text) | Operation::Flush(text)) => {
                     sent.push(text.as_bytes().len());
                     shown.extend_from_slice(&text.as_bytes());

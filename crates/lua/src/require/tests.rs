@@ -2,6 +2,7 @@
 
 use crate::limits::MODULES_SHOWN_MAX;
 use crate::pages::trial::{Site, program};
+use crate::program::Program;
 
 #[test]
 fn modules_are_found_beside_the_content_and_in_it_and_run_once() {
@@ -94,4 +95,14 @@ fn a_module_that_fails_is_not_for_ever_lost() {
     for shown in ["failed slow", "failed slow", "well slow"] {
         assert_eq!(site.body("/a.txt"), shown);
     }
+}
+
+/// A program of one file has no folder in which modules could be.
+#[test]
+fn a_single_script_has_no_modules_and_says_what_to_do() {
+    let main = b"\nrequire('lib.db')".to_vec();
+    let Err(problem) = Site::of(&Program::new("site.lua", main)) else { panic!("it started") };
+    let expected = "site.lua:2: there is no module \"lib.db\": a single script has no modules; put \
+                    it into a folder as main.lua, with its modules beside it, and serve the folder";
+    assert_eq!(problem, expected);
 }

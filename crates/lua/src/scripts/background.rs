@@ -13,7 +13,7 @@ use super::{Scripts, tell};
 use crate::job::{Done, Job, JobResult, Wanted};
 use crate::letter::Letter;
 use crate::limits::{OLD_VMS_MAX, TASKS_PER_PASS, TASKS_PER_PASS_MAX_MS, TIMERS_MIN};
-use crate::task::{Bond, TaskId, Waits};
+use crate::task::{TaskId, Waits, WorkKind};
 use crate::vm::{self, Ending, Fault, Operation, Step, Vm};
 
 /// What a worker has to do beside requests.
@@ -188,11 +188,9 @@ impl Scripts {
         self.background.untold.extend(of_it.map(|(address, _)| *address));
         let pieces = vm.tasks().background();
         if pieces > 0 {
-            self.tell_of(&format!(
-                "{}: {} (pieces lost: {pieces})",
-                vm.name(),
-                vm::replaced("the background work of a script")
-            ));
+            let why = vm::replaced("the background work of a script");
+            let lost = format!("{}: {why} (pieces lost: {pieces})", vm.name());
+            self.tell_of("background work", &lost);
         }
         self.tell_woken();
     }
@@ -239,24 +237,24 @@ impl Scripts {
 
     /// A schedule is due. A run that has not ended is not overtaken by the next one.
     fn repeat(&mut self, vm: &Rc<Vm>, rank: usize, now: Now) {
-        let begun = {
+        let (begun, kind) = {
             let schedules = vm.host().work.schedules.borrow();
             let Some(schedule) = schedules.get(rank) else { return };
             if let Some(at_ms) = schedule.next_ms(now) {
                 self.background.at(at_ms, vm, Due::Schedule(rank));
             }
             let is_running = vm.tasks().get(schedule.running).is_some();
-            if is_running { None } else { Some(schedule.work.clone()) }
+            ((!is_running).then(|| schedule.work.clone()), schedule.kind())
         };
         let Some(work) = begun else { return };
-        match vm.host().spawn(vm.lua(), work, Bond::Own, None) {
+        match vm.host().spawn(vm.lua(), work, kind, None) {
             Ok((Some(id), _)) => {
                 if let Some(schedule) = vm.host().work.schedules.borrow_mut().get_mut(rank) {
                     schedule.running = id;
                 }
             }
-            Ok((None, why)) => self.tell_of(&why.unwrap_or_default()),
-            Err(error) => self.tell_of(&error.to_string()),
+            Ok((None, why)) => self.tell_of(kind.name(), &why.unwrap_or_default()),
+            Err(error) => self.tell_of(kind.name(), &error.to_string()),
         }
         self.settle(vm);
     }
@@ -359,15 +357,17 @@ impl Scripts {
 
     /// A task without a request has not come to an end of its own.
     fn fail_beside(&mut self, vm: &Rc<Vm>, id: TaskId, fault: &Fault) {
-        let (Fault::Error(text) | Fault::OverBudget(text) | Fault::OverTime(text)) = fault;
+        let text = fault.text();
         if !self.has_failed_alone(id, text) {
-            self.tell_of(text);
+            let kind = vm.tasks().get(id).map_or(WorkKind::Spawn, |task| task.kind);
+            self.tell_of(kind.name(), text);
         }
         self.end_of(vm, id);
     }
 
-    pub(super) fn tell_of(&mut self, text: &str) {
-        tell(&self.ids.next(), &format!("background work: {text}"));
+    /// Logs what has happened to background work that `what` has begun.
+    pub(super) fn tell_of(&mut self, what: &str, text: &str) {
+        tell(&self.ids.next(), &format!("{what}: {text}"));
     }
 
     /// A task is over.

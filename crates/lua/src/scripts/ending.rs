@@ -30,7 +30,7 @@ impl Drop for Scripts {
     fn drop(&mut self) {
         let pieces = self.background.pieces();
         if self.background.is_stopping && pieces > 0 {
-            self.tell_of(&format!(
+            self.tell_of("background work", &format!(
                 "stopped before all work was done (pieces left: {pieces}); a longer --grace gives \
                  it more time"
             ));

@@ -10,7 +10,7 @@ use super::alone::NothingBefore;
 use crate::job::Done;
 use crate::letter::Letter;
 use crate::site::Site;
-use crate::task::Bond;
+use crate::task::WorkKind;
 use crate::vm::Vm;
 
 /// A message for what listens to its channel, in each worker.
@@ -27,10 +27,13 @@ impl Scripts {
             let sent = Sent { site: vm.site(), letter: Arc::clone(&letter) };
             if self.poster.post_to_app(worker, Box::new(sent)).is_err() {
                 let channel = &letter.channel;
-                self.tell_of(&format!(
-                    "a message on the channel {channel:?} is lost: too many messages wait for \
+                self.tell_of(
+                    "pinion.send",
+                    &format!(
+                        "a message on the channel {channel:?} is lost: too many messages wait for \
                      worker {worker}; send fewer, or do less for each of them"
-                ));
+                    ),
+                );
             }
         }
     }
@@ -53,10 +56,11 @@ impl Scripts {
             let work = vm.host().work.channels.borrow().get(&*sent.letter.channel).cloned();
             let Some(work) = work else { continue };
             let letter = Some(Arc::clone(&sent.letter));
-            match vm.host().spawn(vm.lua(), work, Bond::Own, letter) {
+            let kind = WorkKind::Listener;
+            match vm.host().spawn(vm.lua(), work, kind, letter) {
                 Ok((Some(_), _)) => {}
-                Ok((None, why)) => self.tell_of(&why.unwrap_or_default()),
-                Err(error) => self.tell_of(&error.to_string()),
+                Ok((None, why)) => self.tell_of(kind.name(), &why.unwrap_or_default()),
+                Err(error) => self.tell_of(kind.name(), &error.to_string()),
             }
             self.settle(&vm);
         }

@@ -4,7 +4,7 @@ use std::rc::Rc;
 use std::time::Duration;
 
 use mlua::{IntoLuaMulti, Lua, MultiValue, Table, Thread as Coroutine, Value};
-use pinion_engine::app::Event;
+use pinion_engine::app::{Event, Gone};
 use pinion_engine::encode;
 use pinion_engine::exchange::{Exchange, Room, Slice};
 use pinion_engine::limits::ENCODE_MIN_BYTES;
@@ -12,13 +12,14 @@ use pinion_http::prepared::{Prepared, PreparedBody, SharedFields};
 use pinion_http::request::RequestHead;
 
 use super::background::Resumed;
+use super::room::is_body_too_large;
 use super::{Failure, Outcome, Outlet, Script, Scripts, fields, tell};
-use crate::content;
+use crate::content::{self, LimitSetter};
 use crate::limits::{FAILING_CPU_MAX_MS, TASKS_MAX};
 use crate::request;
 use crate::router::Match;
 use crate::stock::Stock;
-use crate::task::{Task, TaskId, Waits};
+use crate::task::{Reported, Task, TaskId, Waits};
 use crate::vm::{self, Fault, Handler, Operation, Step, Text, Vm, Wait};
 
 impl Scripts {
@@ -49,7 +50,7 @@ impl Scripts {
             task.begin_time(exchange.now().monotonic_ms, wall_ms);
             if let Some(body_bytes) = limits.body_bytes {
                 // Nothing of it has been read yet.
-                let _is_set = task.content.set_limit(body_bytes);
+                let _is_set = task.content.set_limit(body_bytes, LimitSetter::Route);
             }
             // Made here, under no limit of memory yet, which makes everything dearer. Without
             // memory for them the script hears of that when it asks for them.
@@ -76,15 +77,18 @@ impl Scripts {
             None => return Outcome::NotOurs,
         };
         match event {
-            Event::Gone(_) => {
+            Event::Gone(why) => {
+                if *why == Gone::ContentTooLarge {
+                    self.log_refused_body(&vm, id);
+                }
                 self.waiting.remove(&address);
                 self.end_of(&vm, id);
                 return Outcome::Gone;
             }
-            Event::Body(_) | Event::BodyEnd(_)
-                if self.content_came(&vm, id, event, outlet.exchange) =>
-            {
-                return self.go_on(&vm, id, true, outlet);
+            Event::Body(_) | Event::BodyEnd(_) => {
+                if let Some(outcome) = self.body_came(&vm, id, event, outlet) {
+                    return outcome;
+                }
             }
             Event::Writable if matches!(waits, Waits::Room | Waits::FileRoom) => {
                 return self.room_came(&vm, id, waits, outlet);
@@ -206,6 +210,10 @@ impl Scripts {
                 Step::Waits(Operation::File) => return self.send_file(vm, id, coroutine, outlet),
                 Step::Waits(operation) => {
                     match begin(vm, id, &operation, outlet, (&mut self.lines, &self.stock)) {
+                        Some(Waits::Content) if is_body_too_large(vm, id) => {
+                            let fault = vm.body_too_large(id, Some(&coroutine));
+                            return self.fail(vm, id, &fault, outlet);
+                        }
                         Some(waits) => return self.suspend(vm, id, coroutine, waits, outlet),
                         None => step = self.resume(vm, id, &coroutine, (true, ""), now),
                     }
@@ -298,35 +306,36 @@ impl Scripts {
         fault: &Fault,
         outlet: &mut Outlet<'_, '_>,
     ) -> Outcome {
-        let (shown, has_begun, was_failing, sent, refused) = {
+        let (shown, has_begun, earlier, sent, refused) = {
             let mut tasks = vm.tasks();
             let _dropped = tasks.take_coroutine(id);
             let Some(task) = tasks.get(id) else { return Outcome::NotOurs };
             task.waits = Waits::No;
-            let was_failing = std::mem::replace(&mut task.is_failing, true);
+            task.is_failing = true;
+            let earlier = task.failure.take();
             let refused = content::refused(task, fault);
-            (task.request.shown(), task.has_begun, was_failing, task.sent_bytes, refused)
+            (task.request.shown(), task.has_begun, earlier, task.sent_bytes, refused)
         };
         let (status, text) = match fault {
             Fault::Error(text) | Fault::OverBudget(text) => (500, text),
             Fault::OverTime(text) => (503, text),
+            Fault::BodyTooLarge(text) => (413, text),
         };
         let status = refused.unwrap_or(status);
         let can_retry = refused == Some(503);
-        let failure_id = self.ids.next();
-        // What a client has done wrong is no matter of the script, and has no place in it.
-        let is_clients = refused.is_some_and(|status| status < 500);
+        // What a client has done wrong is no matter of the script, and has no stack.
         let message = text.split("\nstack traceback:").next().unwrap_or_default();
-        let report = format!("{shown}: {}", if is_clients { message } else { text });
-        tell(&failure_id, &report);
+        let text = if status < 500 { message } else { text };
+        let Reported { id: failure_id, report } = self.report(&shown, text, earlier.as_deref());
         let is_error = matches!(fault, Fault::Error(_)) && refused.is_none();
-        if is_error && !was_failing && !has_begun && vm.has(Handler::OnError) {
+        if is_error && earlier.is_none() && !has_begun && vm.has(Handler::OnError) {
+            let told = Some((message.to_owned(), failure_id.clone()));
             if let Some(task) = vm.tasks().get(id) {
                 task.answer.clear();
                 task.answer.status = 500;
                 task.left.cpu = task.left.cpu.max(Duration::from_millis(FAILING_CPU_MAX_MS));
+                task.failure = Some(Box::new(Reported { id: failure_id, report }));
             }
-            let told = Some((message.to_owned(), failure_id));
             let start = Start::Special(Handler::OnError, told);
             return self.run_handler(vm, id, start, outlet);
         }
@@ -336,6 +345,19 @@ impl Scripts {
             return Outcome::Answered { status, body_bytes: sent };
         }
         Outcome::Failed(Failure { status, id: failure_id, report, can_retry })
+    }
+
+    /// Logs why a request has failed. If that happened in the handler for errors, the `earlier`
+    /// error that it was called for comes first, and both have one id.
+    fn report(&mut self, shown: &str, text: &str, earlier: Option<&Reported>) -> Reported {
+        let Some(earlier) = earlier else {
+            let reported = Reported { id: self.ids.next(), report: format!("{shown}: {text}") };
+            tell(&reported.id, &reported.report);
+            return reported;
+        };
+        let next = format!("the handler of pinion.on_error has failed too: {text}");
+        tell(&earlier.id, &format!("{shown}: {next}"));
+        Reported { id: earlier.id.clone(), report: format!("{}\n\n{next}", earlier.report) }
     }
 
     fn end(&mut self, vm: &Rc<Vm>, id: TaskId, outlet: &mut Outlet<'_, '_>) {

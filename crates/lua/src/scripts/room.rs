@@ -7,16 +7,48 @@ use std::rc::Rc;
 use pinion_engine::app::Event;
 use pinion_engine::exchange::Exchange;
 
-use super::Scripts;
+use super::{Outcome, Outlet, Scripts, tell};
 use crate::content;
 use crate::limits::UPLOAD_RELIEF_PAUSE_MS;
 use crate::stock::Relief;
 use crate::task::TaskId;
-use crate::vm::Vm;
+use crate::vm::{Fault, Vm};
+
+/// Returns whether the body of a request is larger than its limit.
+pub(super) fn is_body_too_large(vm: &Vm, id: TaskId) -> bool {
+    vm.tasks().get(id).is_some_and(|task| task.content.exceeded().is_some())
+}
 
 impl Scripts {
+    /// Some of a body has come, or its end. Returns what has become of the request if it does not
+    /// wait any more.
+    pub(super) fn body_came(
+        &mut self,
+        vm: &Rc<Vm>,
+        id: TaskId,
+        event: &Event<'_>,
+        outlet: &mut Outlet<'_, '_>,
+    ) -> Option<Outcome> {
+        let goes_on = self.content_came(vm, id, event, outlet.exchange);
+        if is_body_too_large(vm, id) {
+            let fault = vm.body_too_large(id, None);
+            return Some(self.fail(vm, id, &fault, outlet));
+        }
+        goes_on.then(|| self.go_on(vm, id, true, outlet))
+    }
+
+    /// Logs that the engine has refused the body of a request because of its size.
+    #[cold]
+    pub(super) fn log_refused_body(&mut self, vm: &Vm, id: TaskId) {
+        let Some(shown) = vm.tasks().get(id).map(|task| task.request.shown()) else { return };
+        if let Fault::BodyTooLarge(text) = vm.body_too_large(id, None) {
+            let message = text.lines().next().unwrap_or_default();
+            tell(&self.ids.next(), &format!("{shown}: {message}"));
+        }
+    }
+
     /// Content has come, or its end; whether a handler that waits for it can go on.
-    pub(super) fn content_came(
+    fn content_came(
         &mut self,
         vm: &Rc<Vm>,
         id: TaskId,

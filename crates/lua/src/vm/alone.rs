@@ -8,7 +8,7 @@ use mlua::{Function, Lua, LuaString, Result, Table, Value};
 use super::Vm;
 use crate::problem::Problem;
 use crate::program::Program;
-use crate::task::{Bond, TaskId};
+use crate::task::{TaskId, WorkKind};
 
 /// The table `alone` of the host.
 ///
@@ -65,7 +65,7 @@ impl Vm {
         let arguments: Table = self.lua.globals().get("arg").map_err(trouble)?;
         let call = self.lua.load(CALL).set_name("=pinion");
         let call: Function = call.call((main, arguments)).map_err(trouble)?;
-        let begun = self.host.spawn(&self.lua, call, Bond::Own, None).map_err(trouble)?;
+        let begun = self.host.spawn(&self.lua, call, WorkKind::Program, None).map_err(trouble)?;
         match begun {
             (Some(id), _) => Ok(id),
             (None, why) => Err(Problem::of_text(&why.unwrap_or_default())),

@@ -5,7 +5,7 @@ use std::rc::Rc;
 use mlua::{Function, Lua, LuaString, Result, Table, Value};
 
 use super::host::{Host, OVER};
-use crate::content::{Content, Taken};
+use crate::content::{Content, LimitSetter, Taken};
 use crate::form;
 use crate::limits::CONTENT_PIECE_MAX_BYTES;
 use crate::task::TaskId;
@@ -31,7 +31,7 @@ fn content(lua: &Lua, host: &Rc<Host>, table: &Table) -> Result<()> {
                 "bad argument #1 to 'req:limit' (whole number of bytes expected, got {bytes})"
             )));
         };
-        let limited = with(&of, id, |content| content.set_limit(bytes));
+        let limited = with(&of, id, |content| content.set_limit(bytes, LimitSetter::Script));
         Ok(match limited {
             Some(outcome) => outcome.err().map(str::to_owned),
             None => Some(OVER.to_owned()),

@@ -17,6 +17,8 @@ pub(crate) enum Fault {
     OverBudget(String),
     /// It has taken too long in all.
     OverTime(String),
+    /// Its client sends a larger body than it may.
+    BodyTooLarge(String),
 }
 
 impl Fault {
@@ -32,15 +34,14 @@ impl Fault {
         let described = thrown::described(lua, &text);
         let text = sources.explained(&text);
         let text = text.strip_prefix("runtime error: ").unwrap_or(&text);
-        let behind = text.find('\n').map_or("", |at| &text[at..]);
-        let described = described.map(|content| format!("{content}{behind}"));
-        let text = described.as_deref().unwrap_or(text);
         let (line, rest) = text.split_once('\n').unwrap_or((text, ""));
-        let rest = rest.replace(FORMAT_NAME, "'format'");
-        let first = without_our_place(line);
-        // What a script throws without a place stays as it is.
-        let needs_place = first.len() < line.len();
+        let described = described.or_else(|| thrown::without_text(line));
+        let first = without_our_place(described.as_deref().unwrap_or(line));
+        // What a script throws as a text without a place stays as it is.
+        let needs_place = described.is_some() || first.len() < line.len();
         let first = format_explained(first);
+        let first = with_function_name(&first, rest).unwrap_or(first);
+        let rest = with_innermost_line(&first, rest).replace(FORMAT_NAME, "'format'");
         let first = format!("{first}{}", absent::advice(&first).unwrap_or_default());
         let mut shown: Vec<_> = [&*first].into_iter().chain(rest.lines()).collect();
         let traces: Vec<_> = (0..shown.len()).filter(|&at| shown[at] == TRACE).collect();
@@ -55,6 +56,15 @@ impl Fault {
         };
         let stack = frames(stack.iter().copied());
         Self::Error(origins.told(&why.join("\n"), needs_place, &stack))
+    }
+
+    /// The message, and the stack behind it.
+    pub(crate) fn text(&self) -> &str {
+        let (Self::Error(text)
+        | Self::OverBudget(text)
+        | Self::OverTime(text)
+        | Self::BodyTooLarge(text)) = self;
+        text
     }
 }
 
@@ -96,6 +106,32 @@ pub(super) fn place(line: &str) -> Option<&str> {
     let (place, _) = line.trim_start().split_once(": in ")?;
     let (file, number) = place.rsplit_once(':')?;
     (!OURS.contains(&file) && number.parse::<u32>().is_ok()).then_some(place)
+}
+
+/// Names the function of C that a message is about. LuaJIT does not know the name of one that is
+/// called behind `return`, but the stack has it.
+fn with_function_name(message: &str, rest: &str) -> Option<String> {
+    // Middleware and what is behind it are called by the last two names.
+    let unknown = ["to '?'", "to 'outer'", "to 'inner'"];
+    let (before, behind) = unknown.iter().find_map(|name| message.split_once(name))?;
+    let (_, frames) = rest.split_once(TRACE)?;
+    let innermost = frames.trim_start().lines().next()?;
+    let name = innermost.strip_prefix("[C]: in ")?.split('\'').nth(1)?;
+    Some(format!("{before}to '{name}'{behind}"))
+}
+
+/// Adds the line to the innermost function of a stack. LuaJIT does not know it any more when an
+/// error has ended a coroutine, but the message begins with it.
+fn with_innermost_line(message: &str, rest: &str) -> String {
+    let with_line = || {
+        let (before, frames) = rest.split_at_checked(rest.find(TRACE)? + TRACE.len() + 1)?;
+        let innermost = frames.trim_start();
+        let (file, function) = innermost.split_once(": in ")?;
+        let number = message.strip_prefix(file)?.strip_prefix(':')?.split(':').next()?;
+        let _is_number = number.parse::<u32>().ok()?;
+        Some(format!("{before}\t{file}:{number}: in {function}"))
+    };
+    with_line().unwrap_or_else(|| rest.to_owned())
 }
 
 /// A function that ends with a call of ours has left no place of its own.
@@ -144,6 +180,34 @@ mod tests {
         );
         // A folder of that name is none of ours.
         assert_eq!(frames(["\tpinion/main.lua:4: in function 'x'"].into_iter()).len(), 1);
+    }
+
+    #[test]
+    fn a_function_of_c_has_the_name_that_the_stack_has() {
+        let named = |message: &str, stack: &str| with_function_name(message, stack);
+        let stack = "stack traceback:\n\t[C]: in function 'next'\n\tpinion:3: in x";
+        let message = "bad argument #1 to '?' (table expected, got no value)";
+        for unknown in ["?", "outer", "inner"] {
+            let message = message.replace('?', unknown);
+            assert_eq!(named(&message, stack), Some(message.replace(unknown, "next")));
+        }
+        assert_eq!(named("a.lua:1: why", stack), None);
+        for stack in ["", "stack traceback:", "stack traceback:\n\t[C]: at 0x55", "[C]: in 'x'"] {
+            assert_eq!(named(message, stack), None);
+        }
+    }
+
+    #[test]
+    fn the_innermost_function_has_the_line_of_the_message() {
+        let rest = "stack traceback:\n\ta.lua: in upvalue 'inner'\n\ta.lua:6: in main chunk";
+        let filled = with_innermost_line("a.lua:2: why", rest);
+        assert_eq!(filled, rest.replace("\ta.lua: in", "\ta.lua:2: in"));
+        for message in ["why", "b.lua:2: why", "a.lua: why", "a.lua:x: why"] {
+            assert_eq!(with_innermost_line(message, rest), rest, "{message}");
+        }
+        for rest in ["", "stack traceback:", "stack traceback:\n\ta.lua:2: in x", "a: in b"] {
+            assert_eq!(with_innermost_line("a.lua:2: why", rest), rest);
+        }
     }
 
     #[test]

@@ -49,6 +49,8 @@ pub(crate) struct Host {
     pub(super) sources: RefCell<Arc<Sources>>,
     /// The script has run, and what it has registered stays.
     has_started: Cell<bool>,
+    /// The number of routes that the script has registered; those with larger numbers are pages.
+    pub(super) script_routes: Cell<usize>,
 }
 
 /// Handlers that no route leads to.
@@ -101,12 +103,14 @@ impl Host {
             beside: RefCell::default(),
             sources: RefCell::default(),
             has_started: Cell::default(),
+            script_routes: Cell::default(),
         }
     }
 
     /// The script has run.
     pub(crate) fn started(&self) {
         self.has_started.set(true);
+        self.script_routes.set(self.router.borrow().len());
     }
 
     pub(super) fn has_started(&self) -> bool {
@@ -226,6 +230,7 @@ pub(super) fn install(
     answers(lua, host, &table)?;
     registering(lua, host, &table)?;
     origin::install(lua, host, &table)?;
+    origin::install_awaited(lua, host, &table)?;
     work::install(lua, host, &table)?;
     waiting::install(lua, host, &table)?;
     route_limits::install(lua, host, &table)?;
@@ -255,6 +260,8 @@ pub(super) fn install(
     let (strand, parts): (Function, Table) = prelude.call(&table)?;
     host.closing.replace(parts.raw_get("closing")?);
     host.beside.replace(parts.raw_get("beside")?);
+    #[cfg(test)]
+    lua.set_named_registry_value("pinion.classes", parts.raw_get::<Table>("classes")?)?;
     parts.raw_set("host", table)?;
     Ok((strand, parts))
 }

@@ -9,6 +9,7 @@ use mlua::{Function, Lua, Result, Table, Value};
 use super::host::{Handler, Host};
 use super::{OURS, TRACE, place};
 use crate::source_names::Sources;
+use crate::task::{Awaited, WorkKind};
 
 /// Where a function of a script stands.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -31,7 +32,7 @@ impl Origin {
         }
     }
 
-    fn place(&self) -> String {
+    pub(super) fn place(&self) -> String {
         format!("{}:{}", self.file, self.first)
     }
 
@@ -45,7 +46,7 @@ impl Origin {
     }
 
     /// By the name and the lines of its file.
-    fn explained(self, sources: &Sources) -> Self {
+    pub(super) fn explained(self, sources: &Sources) -> Self {
         let place = sources.explained(&self.place());
         match place.rsplit_once(':').map(|(file, first)| (file.to_owned(), first.parse())) {
             Some((file, Ok(first))) => Self { file, first, ..self },
@@ -69,22 +70,51 @@ pub(crate) type Handlers = HashMap<Begun, Vec<Origin>>;
 pub(super) fn install(lua: &Lua, host: &Rc<Host>, table: &Table) -> Result<()> {
     let of = Rc::clone(host);
     let begins = move |_: &Lua, (key, handler, around): (Value, Function, Option<Table>)| {
-        let begun = match &key {
-            Value::String(name) => {
-                let is_named = |handler: &Handler| *handler.name().as_bytes() == *name.as_bytes();
-                Handler::ALL.into_iter().find(is_named).map(Begun::Special)
-            }
-            number => number.as_usize().map(Begun::Route),
-        };
         let around = around.map(|around| around.sequence_values().collect::<Result<Vec<_>>>());
         let around = around.transpose()?.unwrap_or_default();
-        if let Some(begun) = begun {
+        if let Some(key) = begun(&key) {
             let origins = [handler].iter().chain(&around).filter_map(Origin::of).collect();
-            of.handlers.borrow_mut().insert(begun, origins);
+            of.handlers.borrow_mut().insert(key, origins);
         }
         Ok(())
     };
-    table.raw_set("begins", lua.create_function(begins)?)
+    table.raw_set("begins", lua.create_function(begins)?)?;
+    let prefix = |origin: &Origin| format!("{}: ", origin.place());
+    let place = move |_: &Lua, function: Function| {
+        Ok(Origin::of(&function).as_ref().map(prefix).unwrap_or_default())
+    };
+    table.raw_set("place", lua.create_function(place)?)?;
+    let of = Rc::clone(host);
+    let route_place = move |_: &Lua, key: Value| {
+        let handlers = of.handlers.borrow();
+        let origins = begun(&key).and_then(|begun| handlers.get(&begun));
+        Ok(origins.and_then(|origins| origins.first()).map(prefix).unwrap_or_default())
+    };
+    table.raw_set("route_place", lua.create_function(route_place)?)
+}
+
+/// Puts the function that notes what a page waits for into the table that the prelude gets.
+pub(super) fn install_awaited(lua: &Lua, host: &Rc<Host>, table: &Table) -> Result<()> {
+    let of = Rc::clone(host);
+    let awaits = move |_: &Lua, (function, is_block): (Option<Function>, bool)| {
+        let awaited = if is_block { Awaited::Block } else { Awaited::Await };
+        if let Some(task) = of.tasks.borrow_mut().get(of.work.current.get()) {
+            task.awaited = function.map(|function| (awaited, Origin::of(&function)));
+        }
+        Ok(())
+    };
+    table.raw_set("awaits", lua.create_function(awaits)?)
+}
+
+/// Returns which handler the prelude means by a key: the number of a route, or a name.
+fn begun(key: &Value) -> Option<Begun> {
+    match key {
+        Value::String(name) => {
+            let is_named = |handler: &Handler| *handler.name().as_bytes() == *name.as_bytes();
+            Handler::ALL.into_iter().find(is_named).map(Begun::Special)
+        }
+        number => number.as_usize().map(Begun::Route),
+    }
 }
 
 /// What has run when something failed.
@@ -101,9 +131,9 @@ impl Origins {
         Self { what: "the handler", all }
     }
 
-    pub(super) fn of_work(origin: Option<Origin>, sources: &Sources) -> Self {
+    pub(super) fn of_work(kind: WorkKind, origin: Option<Origin>, sources: &Sources) -> Self {
         let origin = origin.map(|origin| origin.explained(sources));
-        Self { what: "the background work", all: Vec::from_iter(origin) }
+        Self { what: kind.function(), all: Vec::from_iter(origin) }
     }
 
     /// Why something failed, with a place if it needs one, and the stack. Where the stack does not
@@ -112,14 +142,15 @@ impl Origins {
         let on_stack = stack.iter().find_map(|line| place(line));
         let mut told = match (on_stack, &self.all[..]) {
             (Some(place), _) if needs_place => format!("{place}: {why}"),
-            (None, [one]) if needs_place => {
-                format!("{}: in {} that begins here: {why}", one.place(), self.what)
+            // The message says already that it is about the handler.
+            (None, [one, ..]) if needs_place && why.starts_with("the handler ") => {
+                format!("{}: {why}", one.place())
             }
-            (None, [one, ..]) if needs_place => format!(
-                "{}: in {} that begins here, or in what is used around it: {why}",
-                one.place(),
-                self.what
-            ),
+            (None, [one, more @ ..]) if needs_place => {
+                let middleware = if more.is_empty() { "" } else { ", or in its middleware" };
+                let Self { what, .. } = self;
+                format!("{}: in {what} that starts at this line{middleware}: {why}", one.place())
+            }
             _ => why.to_owned(),
         };
         let is_shown = |origin: &Origin| stack.iter().any(|line| origin.holds(line));
@@ -132,9 +163,9 @@ impl Origins {
         }
         stack.iter().for_each(|line| told.push_str(&format!("\n{line}")));
         for (at, origin) in unseen.iter().enumerate() {
-            let what = if at == 0 { self.what } else { "what is used around it" };
+            let what = if at == 0 { self.what } else { "its middleware" };
             if !is_shown(origin) {
-                told.push_str(&format!("\n\t{}: {what} begins here", origin.place()));
+                told.push_str(&format!("\n\t{}: {what} starts here", origin.place()));
             }
         }
         told

@@ -3,11 +3,12 @@
 
 use super::Vm;
 use crate::allowance::Allowance;
+use crate::content::{BodyLimit, LimitSetter};
 use crate::limits::{
     BACKGROUND_CPU_MAX_MS, BACKGROUND_WALL_MAX_MS, OLD_VMS_MAX, ROOM_WAIT_MAX_MS,
     ROOM_WAIT_ONCE_MS, START_CPU_MAX_MS,
 };
-use crate::task::{NOBODY, TaskId};
+use crate::task::{Awaited, NOBODY, TaskId};
 
 /// Whose limits hold.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -73,7 +74,11 @@ pub(super) fn cpu(payer: Payer, allowance: &Allowance) -> String {
             "move work out of the start with pinion.spawn",
         ),
     };
-    format!("{} has used up its CPU time of {ms} ms: {flag}, {help}", payer.name())
+    format!(
+        "{} has used up its CPU time of {ms} ms: look for a loop that does not end; if the work \
+         takes that long, {flag}, {help}",
+        payer.name()
+    )
 }
 
 /// Memory of the payer; with `is_vm` that of its whole VM.
@@ -103,6 +108,37 @@ pub(super) fn steps(payer: Payer, allowance: &Allowance) -> String {
         payer.name(),
         allowance.steps
     )
+}
+
+/// The body of a request; `route` is the pattern that has matched, if one has, and `is_page` tells
+/// whether that is the one of a page.
+pub(super) fn body(limit: BodyLimit, route: Option<&str>, is_page: bool) -> String {
+    let BodyLimit { bytes, set_by } = limit;
+    let of_route = route.map_or_else(String::new, |route| format!(" of the route {route:?}"));
+    let raise = if is_page {
+        "allow more with req:limit in a middleware".to_owned()
+    } else if route.is_none() {
+        "allow more with req:limit".to_owned()
+    } else {
+        format!("allow more with the option `body`{of_route} or with req:limit")
+    };
+    match set_by {
+        LimitSetter::Default => {
+            format!("the request body is larger than {bytes} bytes, the default: {raise}")
+        }
+        LimitSetter::Form => format!(
+            "the request body is larger than {bytes} bytes, the default for a form with files: \
+             {raise}"
+        ),
+        LimitSetter::Route => format!(
+            "the request body is larger than {bytes} bytes, which the option `body`{of_route} \
+             allows: raise that option"
+        ),
+        LimitSetter::Script => format!(
+            "the request body is larger than {bytes} bytes, which a call of req:limit allows for \
+             the request{of_route}: raise that value"
+        ),
+    }
 }
 
 /// The time of a request, `wall_ms`; `is_of_route` when its route has set it.
@@ -138,6 +174,22 @@ pub(crate) fn background_time(allowance: &Allowance) -> String {
         "the background work has taken longer than {seconds} s: raise it with a larger \
          --lua-time, or do it in shorter runs with pinion.every"
     )
+}
+
+/// The time of a page, `wall_ms`, that waits for a function of its script to be called.
+pub(crate) fn never_done(awaited: Awaited, wall_ms: u64) -> String {
+    let seconds = wall_ms as f64 / 1000.0;
+    match awaited {
+        Awaited::Block => format!(
+            "the block `<?lua` that starts at this line has not called done() within {seconds} s, \
+             and the page waits for that: call done() at its end, or write `<?lu` for code that \
+             passes no callback"
+        ),
+        Awaited::Await => format!(
+            "the function that starts at this line, which await has called, has not called its \
+             parameter within {seconds} s, and the page waits for that"
+        ),
+    }
 }
 
 /// How long work beside requests may take, in milliseconds: at least as long as a request.
@@ -208,8 +260,29 @@ mod tests {
             (background_time(&allowance), "700.5 s", "--lua-time"),
             (background_time(&Allowance::default()), "600 s", "--lua-time"),
             (replaced("the request"), "4 times", "no flag"),
+            (never_done(Awaited::Block, 50), "0.05 s", "done()"),
+            (never_done(Awaited::Await, 50), "0.05 s", "await"),
         ] {
             assert!(why.contains(value) && why.contains(flag), "{why}");
+        }
+    }
+
+    #[test]
+    fn the_limit_of_a_body_names_its_value_its_route_and_what_sets_it() {
+        use LimitSetter::{Default, Form, Route, Script};
+        for (set_by, route, is_page, words) in [
+            (Default, Some("/up"), false, &["the default:", "`body` of the route \"/up\""][..]),
+            (Default, Some("/up"), true, &["the default:", "req:limit in a middleware"]),
+            (Default, None, false, &["the default: allow more with req:limit"]),
+            (Form, Some("/up"), false, &["a form with files", "`body` of the route \"/up\""]),
+            (Route, Some("/up"), false, &["option `body` of the route \"/up\" allows: raise"]),
+            (Script, Some("/up"), false, &["req:limit allows", "the request of the route \"/up\""]),
+        ] {
+            let why = body(BodyLimit { bytes: 7_001, set_by }, route, is_page);
+            for word in words {
+                assert!(why.contains("larger than 7001 bytes") && why.contains(word), "{why}");
+            }
+            assert!(!why.contains('\n') && why.len() < 200, "{why}");
         }
     }
 }

@@ -3,6 +3,7 @@ mod depth;
 mod escapes;
 mod globals;
 mod handlers;
+mod mistakes;
 mod stacks;
 
 use super::*;

@@ -26,6 +26,23 @@ pub(super) fn described(lua: &Lua, message: &str) -> Option<String> {
     Some(text)
 }
 
+/// What to say in place of the first line of a message, if it stands for a value that is neither a
+/// text nor a table that is known.
+pub(super) fn without_text(line: &str) -> Option<String> {
+    let is_address = |kind: &str| {
+        let address = line.strip_prefix(kind).and_then(|rest| rest.strip_prefix(": "));
+        address.is_some_and(|address| address.starts_with("0x") || address.starts_with("builtin"))
+    };
+    match line {
+        "nil" => Some("an error without a message: error() or error(nil) was called".to_owned()),
+        "true" | "false" => Some(format!("error({line}) was called, without a message")),
+        _ => ["table", "function", "thread", "userdata"]
+            .into_iter()
+            .find(|kind| is_address(kind))
+            .map(|kind| format!("a {kind} was thrown as an error, without a message")),
+    }
+}
+
 fn show(text: &mut String, value: &Value, depth: usize) {
     if text.len() > THROWN_TEXT_MAX_BYTES {
         text.push('…');

@@ -23,7 +23,7 @@ use crate::plain::Plain;
 use crate::schedule::Schedule;
 use crate::site::Place;
 use crate::tally::Tally;
-use crate::task::{Bond, TaskId, Waits};
+use crate::task::{Bond, TaskId, Waits, WorkKind};
 
 /// What a script has asked for and the owner of the VM has to do.
 #[derive(Default)]
@@ -100,7 +100,7 @@ impl Host {
         &self,
         lua: &Lua,
         work: Function,
-        bond: Bond,
+        kind: WorkKind,
         letter: Option<Arc<Letter>>,
     ) -> Result<Outcome<TaskId>> {
         let origin = Origin::of(&work);
@@ -111,8 +111,8 @@ impl Host {
         let coroutine = self.coroutine(lua, work)?;
         let by = self.work.current.get();
         let mut tasks = self.tasks.borrow_mut();
-        let is_after = bond == Bond::After && tasks.get(by).is_some();
-        let Some(id) = tasks.spawn(by, bond) else {
+        let is_after = kind.bond() == Bond::After && tasks.get(by).is_some();
+        let Some(id) = tasks.spawn(by, kind.bond()) else {
             return Ok(or_why(Err(format!(
                 "too much background work: one request, run of a schedule or message starts at \
                  most {SPAWNED_MAX} pieces, with those that its pieces start, and a script has at \
@@ -124,7 +124,7 @@ impl Host {
             return Err(error);
         }
         if let Some(task) = tasks.get(id) {
-            (task.letter, task.origin) = (letter, origin);
+            (task.letter, task.origin, task.kind) = (letter, origin, kind);
         }
         if !is_after {
             self.work.ready.borrow_mut().push(id);
@@ -139,9 +139,14 @@ const STARTED: &str =
 
 /// Puts these functions into the table that the prelude gets.
 pub(super) fn install(lua: &Lua, host: &Rc<Host>, table: &Table) -> Result<()> {
-    for (name, bond) in [("child", Bond::Child), ("after", Bond::After), ("own", Bond::Own)] {
+    for (name, kind) in [
+        ("child", WorkKind::Gather),
+        ("block", WorkKind::Block),
+        ("after", WorkKind::Spawn),
+        ("own", WorkKind::Cached),
+    ] {
         let of = Rc::clone(host);
-        let spawn = move |lua: &Lua, work: Function| of.spawn(lua, work, bond, None);
+        let spawn = move |lua: &Lua, work: Function| of.spawn(lua, work, kind, None);
         table.raw_set(name, lua.create_function(spawn)?)?;
     }
     let of = Rc::clone(host);

@@ -6,11 +6,11 @@ use pinion_http::limits::Limits;
 use super::*;
 use crate::limits::{BACKGROUND_MAX, FEW_PIECES, MANY_PIECES};
 use crate::router::Found;
-use crate::task::{Bond, Waits};
+use crate::task::{Waits, WorkKind};
 use crate::vm::text::STAMPS;
 
 /// A VM with a main script.
-fn site(main: &str) -> Room {
+pub(super) fn site(main: &str) -> Room {
     let mut budget = Guard::new(1).budget(0).expect("watched");
     let program = Program::new("site.lua", main.into());
     let vm = Vm::start(&program, &mut budget, Place::default(), Now::read()).expect("started");
@@ -65,7 +65,7 @@ impl Room {
         ended
     }
 
-    fn answer(&mut self, path: &str) -> Result<String, Fault> {
+    pub(super) fn answer(&mut self, path: &str) -> Result<String, Fault> {
         let asked = self.asks(path);
         self.ends_with(asked)
     }
@@ -77,7 +77,7 @@ fn however_many_tasks_wait_others_are_answered() {
     let sleep = "return function() pinion.sleep(1) end";
     let work: Function = room.vm.lua.load(sleep).eval().expect("a function");
     for count in 0..BACKGROUND_MAX {
-        let begun = room.vm.host().spawn(&room.vm.lua, work.clone(), Bond::Own, None);
+        let begun = room.vm.host().spawn(&room.vm.lua, work.clone(), WorkKind::Every, None);
         let (id, why) = begun.unwrap_or_else(|error| panic!("the {count}th: {error}"));
         assert!(id.is_some(), "the {count}th: {why:?}");
     }
@@ -346,10 +346,10 @@ fn a_call_behind_return_is_told_by_where_its_handler_begins() {
         ("/read", 14, "bad argument #1 to 'pinion.fs.read' (path such as"),
     ] {
         let Err(Fault::Error(text)) = room.answer(path) else { panic!("{path}: no error") };
-        let begins = format!("site.lua:{line}: in the handler that begins here: ");
+        let begins = format!("site.lua:{line}: in the handler that starts at this line: ");
         let (message, stack) = text.split_once('\n').expect("a stack");
         assert!(message.starts_with(&begins) && message.contains(why), "{path}: {text}");
-        let begins = format!("site.lua:{line}: the handler begins here");
+        let begins = format!("site.lua:{line}: the handler starts here");
         assert!(stack.lines().any(|line| line.trim_start() == begins), "{path}: {text}");
         assert!(!text.contains("pinion:"), "{path}: {text}");
     }
@@ -359,11 +359,11 @@ fn a_call_behind_return_is_told_by_where_its_handler_begins() {
     assert!(text.contains("coroutine.yield in a handler"), "{text}");
     let Err(Fault::Error(text)) = room.answer("/helper") else { panic!("no error") };
     assert!(text.starts_with("site.lua:18: 99 is not a status"), "{text}");
-    assert!(!text.contains("begins here"), "{text}");
+    assert!(!text.contains("starts "), "{text}");
     // What a script throws without a place is what its `on_error` gets. The stack has one: Lua 5.4
     // knows the line, and LuaJIT where the handler begins.
     let Err(Fault::Error(text)) = room.answer("/thrown") else { panic!("no error") };
-    let shows = if cfg!(feature = "luajit") { "the handler begins here" } else { "in " };
+    let shows = if cfg!(feature = "luajit") { "the handler starts here" } else { "in " };
     assert!(text.starts_with("as it is\n"), "{text}");
     assert!(text.contains(&format!("\n\tsite.lua:20: {shows}")), "{text}");
 }
@@ -384,18 +384,18 @@ fn what_is_used_around_a_handler_is_told_where_it_may_have_failed() {
         end)
         group.get('/x', function(req, res) return res:status(99) end)",
     );
-    let around = "site.lua:1: what is used around it begins here";
+    let around = "site.lua:1: its middleware starts here";
     for (path, line) in [("/well", 5), ("/tail", 6)] {
         let Err(Fault::Error(text)) = room.answer(path) else { panic!("{path}: no error") };
         let begins = format!(
-            "site.lua:{line}: in the handler that begins here, or in what is used around it: 99 is"
+            "site.lua:{line}: in the handler that starts at this line, or in its middleware: 99 is"
         );
         assert!(text.starts_with(&begins) && text.ends_with(around), "{path}: {text}");
     }
     // The stack shows the inner one alone.
     let Err(Fault::Error(text)) = room.answer("/in/x") else { panic!("no error") };
     assert!(text.starts_with("site.lua:9: 99 is not a status"), "{text}");
-    assert!(text.contains("site.lua:12: the handler begins here"), "{text}");
+    assert!(text.contains("site.lua:12: the handler starts here"), "{text}");
     assert!(text.ends_with(around), "{text}");
 }
 
@@ -404,7 +404,7 @@ fn work_beside_requests_is_told_by_where_it_begins() {
     let room = &mut site("");
     let fails = |room: &mut Room, work: &str| {
         let work = room.vm.lua.load(work).set_name("@work.lua").eval().expect("a function");
-        let begun = room.vm.host().spawn(&room.vm.lua, work, Bond::Own, None);
+        let begun = room.vm.host().spawn(&room.vm.lua, work, WorkKind::Every, None);
         let id = begun.expect("begun").0.expect("a place");
         let coroutine = room.vm.tasks().take_coroutine(id).expect("it has not begun");
         let mut left = Left::default();
@@ -421,17 +421,21 @@ fn work_beside_requests_is_told_by_where_it_begins() {
         (helper, 2, "bad argument #1 to 'pinion.sleep' (number expected, got string)"),
     ] {
         let text = fails(room, work);
-        let begins = format!("work.lua:{line}: in the background work that begins here: {why}");
+        let begins = format!(
+            "work.lua:{line}: in the function of pinion.every that starts at this line: {why}"
+        );
         assert!(text.starts_with(&begins), "{text}");
         assert!(
-            text.contains(&format!("\n\twork.lua:{line}: the background work begins here")),
+            text.contains(&format!(
+                "\n\twork.lua:{line}: the function of pinion.every starts here"
+            )),
             "{text}"
         );
         assert!(!text.contains("pinion:"), "{text}");
     }
     // What has a place keeps it, and what is thrown without one is told as it is.
     let text = fails(room, "return function()\nerror('why') end");
-    assert!(text.starts_with("work.lua:2: why\n") && !text.contains("begins here"), "{text}");
+    assert!(text.starts_with("work.lua:2: why\n") && !text.contains("starts "), "{text}");
     assert!(text.contains("\n\twork.lua:2: in function <work.lua:1>"), "{text}");
     let text = fails(room, "return function() return error('as it is', 0) end");
     assert!(text.starts_with("as it is\n") && text.contains("\n\twork.lua:1: "), "{text}");
@@ -447,7 +451,7 @@ fn without_folders_the_handler_that_sends_a_file_fails_and_says_what_to_do() {
 }
 
 /// How the request for a path fails, in the first line.
-fn failure(room: &mut Room, path: &str) -> String {
+pub(super) fn failure(room: &mut Room, path: &str) -> String {
     match room.answer(path) {
         Err(Fault::Error(text)) => text.lines().next().unwrap_or_default().to_owned(),
         Ok(answer) => panic!("{path}: it answers {answer:?}"),
@@ -479,22 +483,6 @@ fn whole_numbers_are_written_in_full() {
     assert_eq!(room.answer("/query").expect("answered"), "n=1700000000123456");
 }
 
-/// The dot in the place of a colon gives the method what should be its first argument.
-#[test]
-fn methods_with_a_dot_say_what_is_missing() {
-    let mut room = site(
-        "pinion.get('/json', function(req, res) res.json({}) end)
-        pinion.get('/text', function(req, res) res.write('x') end)
-        pinion.get('/none', function(req, res) res.status() end)
-        pinion.get('/body', function(req, res) return req.json() end)
-        pinion.get('/table', function(req, res) return req.json({}) end)",
-    );
-    for path in ["/json", "/text", "/none", "/body", "/table"] {
-        let why = failure(&mut room, path);
-        assert!(why.contains("written with a colon"), "{path}: {why}");
-    }
-}
-
 #[test]
 fn a_table_that_is_thrown_is_shown() {
     let mut room = site(
@@ -509,16 +497,24 @@ fn a_table_that_is_thrown_is_shown() {
         pinion.get('/text', function()
             error(setmetatable({}, { __tostring = function() return 'a text' end }))
         end)
-        pinion.get('/other', function() pcall(error, thrown) error(print) end)",
+        pinion.get('/other', function() pcall(error, thrown) error(print) end)
+        pinion.get('/assert', function() local x = assert(nil, { code = 5 }) return x end)
+        pinion.get('/nothing', function() error() end)
+        pinion.get('/true', function() error(true) end)",
     );
     let expected = "{ [1] = \"gone\", code = 404, deep = { deeper = { deepest = {…} } }, \
         f = a function }";
-    assert_eq!(failure(&mut room, "/table"), expected);
-    assert_eq!(failure(&mut room, "/again"), expected);
+    assert_eq!(failure(&mut room, "/table"), format!("site.lua:2: {expected}"));
+    assert_eq!(failure(&mut room, "/again"), format!("site.lua:3: {expected}"));
+    assert_eq!(failure(&mut room, "/assert"), "site.lua:13: { code = 5 }");
+    let unnamed = "an error without a message: error() or error(nil) was called";
+    assert_eq!(failure(&mut room, "/nothing"), format!("site.lua:14: {unnamed}"));
+    assert!(failure(&mut room, "/true").starts_with("site.lua:15: error(true) was called"));
     let many = failure(&mut room, "/many");
     assert!(many.len() < 4000 && many.ends_with(", … }"), "{}: {many}", many.len());
     assert!(failure(&mut room, "/text").ends_with("a text"));
-    assert!(!failure(&mut room, "/other").contains("code = 404"));
+    let other = failure(&mut room, "/other");
+    assert!(other.starts_with("site.lua:12: a function was thrown"), "{other}");
 }
 
 #[test]
@@ -530,8 +526,7 @@ fn nil_and_why_is_a_failure() {
         pinion.get('/use', function() return nil, 'within' end)",
     );
     let why = failure(&mut room, "/why");
-    let expected = "site.lua:1: in the handler that begins here: the handler returned nil and an \
-                    error: there is no such file";
+    let expected = "site.lua:1: the handler returned nil and an error: there is no such file";
     assert_eq!(why, expected);
     assert_eq!(room.answer("/behind").expect("answered"), "x");
     assert_eq!(room.answer("/nil").expect("answered"), "");

@@ -1,0 +1,139 @@
+//! Mistakes that authors of scripts make: what the first line of the log says about each.
+
+use super::handlers::{failure, site};
+use super::*;
+
+/// The dot in the place of a colon gives the method what should be its first argument, or nothing.
+#[test]
+fn every_method_that_is_called_with_a_dot_says_so() {
+    const CHECK: &str = "local classes, count, wrong = (...), 0, {}
+        for object, methods in pairs(classes) do
+            for name, method in pairs(methods) do
+                count = count + 1
+                for _, value in ipairs({ false, 'x', 5, {}, setmetatable({}, {}) }) do
+                    local _, why = pcall(method, value or nil)
+                    local call = object .. ':' .. name .. '('
+                    local words = 'call it with a colon: ' .. call
+                    if not (tostring(why):find(words, 1, true)
+                        and why:find('not ' .. object .. '.' .. name .. '(', 1, true)) then
+                        wrong[#wrong + 1] = call .. ' ' .. tostring(why)
+                    end
+                end
+            end
+        end
+        return count, table.concat(wrong, '; ')";
+    let mut room = site(
+        "pinion.get('/json', function(req, res)\nres.json({}) end)
+        pinion.get('/body', function(req, res) return req.json() end)",
+    );
+    let classes: mlua::Table = room.vm.lua.named_registry_value("pinion.classes").expect("classes");
+    let checked = room.vm.lua.load(CHECK).call::<(usize, String)>(classes).expect("checked");
+    assert_eq!(checked.1, "");
+    assert!(checked.0 >= 22, "{} methods", checked.0);
+    let why = failure(&mut room, "/json");
+    assert_eq!(why, "site.lua:2: call it with a colon: res:json(value), not res.json(value)");
+    let why = failure(&mut room, "/body");
+    assert!(why.starts_with("site.lua:3: ") && why.contains("req:json()"), "{why}");
+}
+
+/// A middleware that leaves out `next` is what is wrong, and not the handler behind it.
+#[test]
+fn a_middleware_without_next_is_named() {
+    let begins = "pinion.use(function(req, res, next)\n";
+    for (body, why) in [
+        ("", "site.lua:1: the middleware returned nothing and did not call `next()`"),
+        ("local x = 1", "site.lua:1: the middleware returned nothing and did not call `next()`"),
+        ("next()", "site.lua:1: the middleware called `next()` and returned nothing, so what"),
+        ("return next", "site.lua:1: the middleware returned its `next` without calling it"),
+    ] {
+        let main = format!("{begins}{body} end)\npinion.get('/', function() return 'x' end)");
+        let told = failure(&mut site(&main), "/");
+        assert!(told.starts_with(why), "{body}: {told}");
+        assert!(told.contains("write `return next()`"), "{told}");
+    }
+    let main = "pinion.use(function(req, res)\nreturn next() end)
+        pinion.get('/', function() return 'x' end)";
+    let told = failure(&mut site(main), "/");
+    let words =
+        "bad argument #1 to 'next' (table expected, got no value) (this is Lua's own `next`";
+    assert!(told.contains(words), "{told}");
+    // These have something to say, or nothing is lost.
+    for (body, answer) in [
+        ("return next()", "x"),
+        ("return ''", ""),
+        ("res:status(401)", ""),
+        ("res:redirect('/y')", ""),
+        ("res:write('y')", "y"),
+        ("local said = next() res:write(said, 'y')", "xy"),
+        ("return res", ""),
+        ("next() return 'y'", "y"),
+    ] {
+        let main = format!("{begins}{body} end)\npinion.get('/', function() return 'x' end)");
+        assert_eq!(site(&main).answer("/").expect(body), answer, "{body}");
+    }
+    let main = format!("{begins}next() end)\npinion.get('/', function() end)");
+    assert_eq!(site(&main).answer("/").expect("nothing is lost"), "");
+}
+
+#[test]
+fn what_has_no_effect_on_a_response_is_an_error() {
+    let mut room = site(
+        "pinion.get('/status', function(req, res)\nres.status = 404 return 'x' end)
+        pinion.get('/body', function(req, res) res.body = 'x' end)
+        pinion.get('/headers', function(req, res) res.headers = { a = 'b' } end)
+        pinion.get('/json', function(req, res) res:json() end)
+        pinion.get('/null', function(req, res) return res:json(nil) end)
+        pinion.get('/two', function(req, res) return 'x', 404 end)",
+    );
+    for (path, why) in [
+        ("/status", "the handler has set res.status, which has no effect; write res:status(404)"),
+        ("/body", "the handler has set res.body, which has no effect; write res:write(text)"),
+        ("/headers", "write res:field(name, value) instead"),
+        ("/json", "bad argument #1 to 'res:json' (value expected, got no value"),
+    ] {
+        let told = failure(&mut room, path);
+        assert!(told.starts_with("site.lua:") && told.contains(why), "{path}: {told}");
+    }
+    assert_eq!(room.answer("/null").expect("null"), "null");
+    // `text:gsub` returns a number behind the text: that is logged and no error.
+    assert_eq!(room.answer("/two").expect("a text"), "x");
+}
+
+#[test]
+fn a_main_script_that_waits_is_told_where_and_by_what() {
+    for (code, place, function) in [
+        ("\npinion.sleep(1)", "site.lua:2", "pinion.sleep"),
+        ("local function f()\npinion.wait(1) end\nf()", "site.lua:2", "pinion.wait or"),
+        ("\n\nlocal x = pinion.gather(function() end)", "site.lua:3", "pinion.gather or"),
+        ("\nlocal x = pinion.fs.read('a/b')", "site.lua:2", "a function of pinion.fs or"),
+    ] {
+        let mut budget = Guard::new(1).budget(0).expect("watched");
+        let program = Program::new("site.lua", code.into());
+        let started = Vm::start(&program, &mut budget, Place::default(), Now::read());
+        let problem = started.err().expect(code).to_string();
+        let begins = format!("{place}: the main script cannot wait while it starts, and calls ");
+        assert!(problem.starts_with(&begins) && problem.contains(function), "{problem}");
+    }
+}
+
+#[test]
+fn a_function_of_c_that_is_called_behind_return_has_its_name() {
+    let mut room = site(
+        "pinion.get('/ipairs', function() return ipairs() end)
+        pinion.get('/floor', function() return math.floor() end)
+        pinion.get('/stack', function()
+            local function inner(x) local y = x.name.first return y end
+            local y = inner({})
+            return y
+        end)",
+    );
+    for (path, name) in [("/ipairs", "to 'ipairs' ("), ("/floor", "floor' (number")] {
+        let told = failure(&mut room, path);
+        assert!(told.contains(name) && !told.contains("'?'"), "{told}");
+    }
+    // The innermost function has a line too, which LuaJIT does not tell.
+    let Err(Fault::Error(text)) = room.answer("/stack") else { panic!("no error") };
+    let mut frames = text.lines().skip(2);
+    assert!(frames.next().expect("a frame").starts_with("\tsite.lua:4: in "), "{text}");
+    assert!(!text.contains("starts here"), "{text}");
+}
