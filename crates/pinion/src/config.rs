@@ -25,7 +25,7 @@ mod syntax;
 mod tables;
 
 pub(crate) use examine::{Said, examine, examine_archive, examine_folder, of_code};
-pub(crate) use fault::{Fault, Place};
+pub(crate) use fault::Fault;
 pub(crate) use load::load;
 #[cfg(test)]
 pub(crate) use load::parse;

@@ -85,6 +85,15 @@ pub(crate) fn of_code<'c>(
     Ok(Some(program))
 }
 
+/// Returns what is wrong with the syntax of the Lua files among some code, also where a page keeps
+/// the site from being built.
+pub(crate) fn syntax_errors(path: &Path, code: &[(Box<[u8]>, Vec<u8>)]) -> Vec<String> {
+    let code: Vec<(&[u8], &[u8])> = code.iter().map(|(path, text)| (&**path, &**text)).collect();
+    let Ok(Some(program)) = program(path, &code) else { return Vec::new() };
+    let wrong = scripts::syntax_errors(&program).unwrap_or_default();
+    wrong.iter().map(ToString::to_string).collect()
+}
+
 /// What is run: a main script, or pages, or both. A static site has neither.
 fn program(site: &Path, code: &[(&[u8], &[u8])]) -> Result<Option<Program>, Failure> {
     // Where code lies beside the content, a path of one slash is one of the content.

@@ -232,6 +232,21 @@ fn a_mistake_ends_the_start_and_is_told() {
     assert_eq!(checked.code, Some(0), "{}", checked.stdout);
 }
 
+/// A page that cannot be compiled hides nothing. Only the line of code is known, and no column.
+#[test]
+fn a_check_names_mistakes_of_pages_and_of_scripts_at_once() {
+    let site = files("");
+    site.write("about.dyn.html", "fine\n<?lu if ?>\n");
+    site.write("main.lua", "local x\nlocal y = = 2\n");
+    site.write("lib/db.lua", "\n\nx = = 2\n");
+    let checked = run(&["check", &site.path().display().to_string()]);
+    assert_eq!(checked.code, Some(2));
+    for place in ["about.dyn.html:2: ", "main.lua:2: ", "lib/db.lua:3: "] {
+        assert_eq!(checked.stdout.matches(place).count(), 1, "{}", checked.stdout);
+    }
+    assert!(!checked.stdout.contains(":1:"), "{}", checked.stdout);
+}
+
 #[test]
 fn a_change_is_taken_up_and_one_with_a_mistake_is_not() {
     let site = files("");

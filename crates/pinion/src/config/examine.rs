@@ -168,16 +168,19 @@ pub(crate) fn examine_folder(
             let notes = notes::of_examined(&examined);
             Ok(Said { warnings, notes: notes.iter().map(|note| shown(note)).collect() })
         }
-        Err(BuildError::Code(errors)) => Err(errors
-            .iter()
-            .map(|CodeError { file, line, what, .. }| match line {
+        Err(BuildError::Code(errors)) => {
+            let fault = |CodeError { file, line, what, .. }: &CodeError| match line {
                 Some(line) => {
-                    let place = Place { line: *line as usize, column: 1 };
+                    let place = Place::of_line(*line as usize);
                     Fault::at(&in_place(file), place, what.clone())
                 }
                 None => Fault::of(&in_place(file), what.clone()),
-            })
-            .collect()),
+            };
+            let scripts = pinion_build::scripts(folder, options);
+            let wrong = script_file::syntax_errors(folder, &scripts).into_iter();
+            let wrong = wrong.map(|reason| of_code(folder, reason));
+            Err(errors.iter().map(fault).chain(wrong).collect())
+        }
         Err(BuildError::Rules(errors)) => Err(errors
             .iter()
             .map(|RuleError { file, line, column, expected }| {
@@ -202,7 +205,7 @@ pub(crate) fn of_code(source: &Path, reason: &str) -> Fault {
         let (file, line) = place.rsplit_once(':')?;
         let is_within = Path::new(file).starts_with(source);
         let line = line.parse().ok().filter(|_| is_within)?;
-        Some(Fault::at(Path::new(file), Place { line, column: 1 }, what))
+        Some(Fault::at(Path::new(file), Place::of_line(line), what))
     });
     named.unwrap_or_else(|| Fault::of(source, without_name(source, reason)))
 }

@@ -19,7 +19,7 @@ pub(crate) struct Fault {
 pub(crate) struct Place {
     /// From 1.
     pub(crate) line: usize,
-    /// In characters, from 1.
+    /// In characters, from 1; 0 if only the line is known.
     pub(crate) column: usize,
 }
 
@@ -47,14 +47,28 @@ fn one_line(message: &str) -> String {
 impl fmt::Display for Fault {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{}:", self.file.display())?;
-        if let Some(Place { line, column }) = self.place {
-            write!(f, "{line}:{column}:")?;
+        if let Some(place) = self.place {
+            write!(f, "{place}:")?;
         }
         write!(f, " {}", self.message)
     }
 }
 
+impl fmt::Display for Place {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self { line, column: 0 } => write!(f, "{line}"),
+            Self { line, column } => write!(f, "{line}:{column}"),
+        }
+    }
+}
+
 impl Place {
+    /// A line, where nothing more is known.
+    pub(crate) const fn of_line(line: usize) -> Self {
+        Self { line, column: 0 }
+    }
+
     /// Where a file begins.
     pub(crate) const START: Self = Self { line: 1, column: 1 };
 
@@ -153,6 +167,8 @@ mod tests {
     fn a_fault_is_a_line_that_editors_follow() {
         let fault = Fault::at(Path::new("a.toml"), Place { line: 3, column: 7 }, "is wrong");
         assert_eq!(fault.to_string(), "a.toml:3:7: is wrong");
+        let fault = Fault::at(Path::new("a.lua"), Place::of_line(3), "is wrong");
+        assert_eq!(fault.to_string(), "a.lua:3: is wrong");
         assert_eq!(Fault::of(Path::new("a.toml"), "is\ngone").to_string(), "a.toml: is\\ngone");
     }
 }

@@ -2,7 +2,7 @@
 //! made of, in one go.
 
 use crate::build_options;
-use crate::config::{self, Fault, Place, Said};
+use crate::config::{self, Fault, Said};
 use crate::directives::verbs::Verb;
 use crate::document;
 use crate::failure::Failure;
@@ -98,7 +98,8 @@ fn document(checked: &Checked<'_>) -> Value {
         json!({
             "file": document::text(&fault.file),
             "line": fault.place.map(|place| place.line),
-            "column": fault.place.map(|place| place.column),
+            // Of code only the line is known.
+            "column": fault.place.map(|place| place.column.max(1)),
             "message": fault.message,
         })
     };
@@ -115,8 +116,7 @@ fn document(checked: &Checked<'_>) -> Value {
 fn write_text(out: &mut impl Write, checked: &Checked<'_>) -> io::Result<()> {
     let style = Style::of_stdout();
     for Fault { file, place, message } in &checked.faults {
-        let place =
-            place.map_or(String::new(), |Place { line, column }| format!("{line}:{column}:"));
+        let place = place.map_or(String::new(), |place| format!("{place}:"));
         writeln!(out, "{} {message}", style.bold(format_args!("{}:{place}", file.display())))?;
     }
     let beside = Style::of_stderr();
