@@ -11,7 +11,7 @@ use crate::http1::Http1;
 use crate::http2::Http2;
 use crate::http3::Http3;
 use crate::limits::STASH_MAX_BYTES;
-use crate::linger::Linger;
+use crate::linger::{Linger, Remaining};
 use crate::link::Link;
 use crate::many::Many;
 use crate::output::NO_OUTPUT;
@@ -204,6 +204,19 @@ impl Conn {
         matches!(&self.protocol, Protocol::Linger(linger) if linger.is_sending)
     }
 
+    /// Whether the last response has left, and what the peer still sends is dropped.
+    pub(crate) fn lingers(&self) -> bool {
+        matches!(&self.protocol, Protocol::Linger(linger) if linger.has_begun())
+    }
+
+    /// How long it has lingered, in milliseconds; 0 if it does not.
+    pub(crate) fn lingered_ms(&self, now_ms: u64) -> u64 {
+        match &self.protocol {
+            Protocol::Linger(linger) => linger.age_ms(now_ms),
+            _ => 0,
+        }
+    }
+
     /// Whether it has something open that the application is owed news of, if it carries no more
     /// than one thing at a time.
     #[inline]
@@ -237,7 +250,9 @@ impl Conn {
             Protocol::Http1(Http1::Discard { .. }) => true,
             Protocol::Raw(stream) => stream.wanted > 0,
             // Nothing is read after the last answer of a connection that does not linger.
-            Protocol::Linger(linger) => (linger.reads_on || !linger.is_sending) && has_room(),
+            Protocol::Linger(linger) => {
+                (linger.remaining != Remaining::Nothing || !linger.is_sending) && has_room()
+            }
             Protocol::Many(Many::Http3(_)) | Protocol::Closing => false,
         }
     }
@@ -291,15 +306,18 @@ impl Conn {
             deadline.is_over(Watch::Head);
         }
         let is_new = deadline.begin(watch, now_ms, settings);
-        if is_new && let Some(due_ms) = self.stream_due_ms(watch, settings) {
+        if is_new && let Some(due_ms) = self.due_ms(watch, now_ms, settings) {
             self.link.deadline.comes_at(due_ms);
         }
         is_new
     }
 
-    /// When the first stream is late with what `watch` is for, in milliseconds. What comes on
-    /// others gives it no more time.
-    fn stream_due_ms(&mut self, watch: Watch, settings: &Settings) -> Option<u64> {
+    /// When what `watch` is for is late, in milliseconds, if the protocol knows: the first stream
+    /// that is, since what comes on others gives it no more time; or the end of lingering.
+    fn due_ms(&mut self, watch: Watch, now_ms: u64, settings: &Settings) -> Option<u64> {
+        if let Protocol::Linger(linger) = &self.protocol {
+            return (watch == Watch::Linger).then(|| linger.due_ms(now_ms));
+        }
         let many = self.protocol.many()?;
         match (watch, &many) {
             (Watch::Body, _) | (Watch::Head, Many::Http3(_)) => many.due_ms(settings),

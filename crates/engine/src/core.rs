@@ -21,8 +21,8 @@ use crate::exchange::slice::Slice;
 use crate::exchange::state::{ExchangeState, Stage};
 use crate::gone::Gone;
 use crate::http1::Http1;
-use crate::limits::{COPY_BODY_MAX_BYTES, LINGER_MAX_BYTES};
-use crate::linger::Linger;
+use crate::limits::COPY_BODY_MAX_BYTES;
+use crate::linger::{Linger, Lingering, Remaining};
 use crate::mapping::{MappingId, Mappings};
 use crate::output::{Output, Outputs};
 use crate::pool::Pool;
@@ -159,6 +159,7 @@ pub(crate) struct Core {
     pub(crate) ending: Ending,
     /// When sends that found no memory are tried again, in milliseconds; none has, or they are.
     pub(crate) shortage_until_ms: Option<u64>,
+    pub(crate) lingering: Lingering,
 }
 
 impl Core {
@@ -169,6 +170,7 @@ impl Core {
         settings: Arc<Settings>,
         now: Now,
         instant: Instant,
+        lingering: Lingering,
     ) -> Self {
         Self {
             worker,
@@ -194,6 +196,7 @@ impl Core {
             nobody: ExchangeState::default(),
             ending: Ending::No,
             shortage_until_ms: None,
+            lingering,
             settings,
         }
     }
@@ -272,32 +275,54 @@ impl Core {
         self.give_up(slot, Gone::Overload);
     }
 
-    /// Nothing more comes behind what is queued; gives back what the protocol held. `reads_on`: the
-    /// peer may still be sending.
-    pub(crate) fn end(&mut self, slot: Slot, reads_on: bool) {
+    /// Nothing more comes behind what is queued; gives back what the protocol held. `remaining` is
+    /// what the peer may still send.
+    pub(crate) fn end(&mut self, slot: Slot, remaining: Remaining) {
         let Self { conns, pool, encoders, .. } = self;
         let conn = conns.get(slot);
-        let linger = Linger {
-            is_sending: true,
-            reads_on: reads_on && !conn.link.ended,
-            was_http2: conn.protocol.http2().is_some(),
-            dropped: 0,
-        };
+        let remaining = if conn.link.ended { Remaining::Nothing } else { remaining };
+        let linger = Linger::new(remaining, conn.protocol.http2().is_some());
         conn.link.asked_ms = 0;
         let before = std::mem::replace(&mut conn.protocol, Protocol::Linger(linger));
         before.give_back(encoders, pool);
     }
 
+    /// The last response of a connection has left, and what the peer still sends is dropped.
+    /// Returns the connection that has to end for that, if too many linger.
+    pub(crate) fn begin_lingering(&mut self, slot: Slot) -> Option<Slot> {
+        let Self { conns, lingering, .. } = self;
+        let generation = conns.get(slot).generation;
+        lingering.begin(slot, generation, |slot, generation| {
+            conns.is(slot, generation) && conns.get(slot).lingers()
+        })
+    }
+
+    /// Closes what is spoken on a connection, and gives back what it held.
+    pub(crate) fn close_protocol(&mut self, slot: Slot) {
+        let Self { conns, pool, encoders, lingering, .. } = self;
+        let conn = conns.get(slot);
+        if conn.lingers() {
+            lingering.end();
+        }
+        std::mem::replace(&mut conn.protocol, Protocol::Closing).give_back(encoders, pool);
+    }
+
     /// Counts what a lingering peer still sends; too much ends the patience. Who asked to close and
     /// sends more nevertheless may not be done with that.
     pub(crate) fn drop_input(&mut self, slot: Slot, bytes: usize) {
+        if bytes == 0 {
+            return;
+        }
         self.content_bytes += bytes;
         let conn = self.conns.get(slot);
         let Protocol::Linger(linger) = &mut conn.protocol else { return };
-        linger.reads_on |= bytes > 0 && linger.is_sending && !conn.link.ended;
-        linger.dropped = linger.dropped.saturating_add(bytes as u32);
-        if u64::from(linger.dropped) > LINGER_MAX_BYTES {
+        if linger.remaining == Remaining::Nothing && linger.is_sending && !conn.link.ended {
+            linger.remaining = Remaining::Strays;
+        }
+        if !linger.drops(bytes) {
             conn.link.cut.get_or_insert(Gone::Peer);
+        } else if linger.remaining == Remaining::Content {
+            conn.link.received();
         }
     }
 

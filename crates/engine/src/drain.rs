@@ -23,6 +23,7 @@ use crate::gone::Gone;
 use crate::http1::Http1;
 use crate::http2::{self, Http2};
 use crate::limits::{DRAIN_NEWCOMER_MS, DRAIN_PLACES_MS};
+use crate::linger::Remaining;
 use crate::many::{Many, streams};
 use crate::notice::Notice;
 use crate::service::requests;
@@ -175,7 +176,7 @@ impl<B: Backend, A: App> Worker<B, A> {
                     let Http2 { session, .. } = &**http2;
                     if session.is_at_rest() || all && session.open_streams() == 0 {
                         http2::control::finish(&mut self.core, slot);
-                        self.core.end(slot, true);
+                        self.core.end(slot, Remaining::Strays);
                         self.settle(slot);
                     }
                 }
@@ -184,7 +185,7 @@ impl<B: Backend, A: App> Worker<B, A> {
                 {
                     match is_sent {
                         true => self.cut(slot, Gone::Stopping),
-                        false => self.core.end(slot, true),
+                        false => self.core.end(slot, Remaining::Strays),
                     }
                 }
                 _ => {}

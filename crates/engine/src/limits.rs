@@ -43,6 +43,11 @@ pub const STASH_MAX_BYTES: usize = 3 * CHUNK_BYTES;
 /// client and must not be lost. A flood of 20 000 pipelined requests needed more than 48 KiB.
 pub const STASH_OVERRUN_MAX_BYTES: usize = 512 * 1024;
 
+/// Bytes of the content of one request over HTTP/2 that are kept until the application wants them:
+/// all that the window of its stream lets through.
+pub(crate) const UNREAD_MAX_BYTES: usize =
+    pinion_http::h2::limits::STREAM_WINDOW_MAX_BYTES as usize;
+
 /// Bytes the first stash of a connection takes; most half-received heads fit.
 pub const STASH_MIN_BYTES: usize = 2 * 1024;
 
@@ -70,8 +75,18 @@ pub const ACCEPT_EXTRA_CONNECTIONS: usize = 256;
 /// they have sent all: a reset would cost them the response (RFC 9112 §9.6).
 pub const LINGER_MAX_BYTES: u64 = 256 * 1024 * 1024;
 
-/// Milliseconds of that lingering.
+/// Milliseconds of that lingering, when all of the last request has come: some round trips.
 pub const LINGER_MS: u64 = 2_000;
+
+/// Milliseconds without a byte for which a connection lingers whose client has more of a request to
+/// send: as long as the content of a request is waited for.
+pub const LINGER_CONTENT_MS: u64 = BODY_STALL_MS;
+
+/// Milliseconds for which a connection lingers in all, however much comes: 256 MiB at 7 Mbit/s.
+pub const LINGER_MAX_MS: u64 = 300_000;
+
+/// Connections may linger on one permit in so many; above that, the oldest of them is closed.
+pub(crate) const LINGER_PERMIT_DIVISOR: usize = 4;
 
 /// Bytes that a connection may have sent in all and still be closed at once behind its last answer,
 /// if the client asked for that: about what goes out without waiting for the peer (RFC 6928: ten
@@ -298,18 +313,16 @@ pub(crate) const QUIC_REQUESTS_MAX: u32 = u32::MAX / 2;
 /// §6.2), and some of kinds that nobody knows.
 pub(crate) const QUIC_UNI_STREAMS: u32 = 8;
 
-/// Bytes of a request's content that may come before it is wanted: half of those of its connection,
-/// so that content which nobody reads leaves room for another request.
-pub(crate) const QUIC_STREAM_WINDOW_BYTES: u32 = 32 * 1024;
+/// Bytes of a request's content on its way or not read yet: what 80 Mbit/s carry in a round trip of
+/// 100 ms. So much of the budget for buffers is reserved for each upload, or as much as it
+/// announces.
+pub(crate) const QUIC_STREAM_WINDOW_BYTES: u32 = 1024 * 1024;
 
-const _: () = assert!(
-    QUIC_STREAM_WINDOW_BYTES as usize >= INPUT_MAX_BYTES
-        && QUIC_STREAM_WINDOW_BYTES * 2 <= QUIC_CONNECTION_WINDOW_BYTES
-);
-
-/// Bytes of all contents of a connection that may come before they are wanted. QUIC keeps them
-/// beside the budget for buffers.
+/// Bytes of a connection that may come beyond those that are reserved: heads, and the first content
+/// of a request. QUIC keeps them beside the budget for buffers.
 pub(crate) const QUIC_CONNECTION_WINDOW_BYTES: u32 = 64 * 1024;
+
+const _: () = assert!(QUIC_CONNECTION_WINDOW_BYTES as usize >= INPUT_MAX_BYTES);
 
 /// Bytes given to QUIC that the client has not acknowledged, at most: what a fast path over half
 /// the world holds. It is twice the congestion window if that is less, …

@@ -1,14 +1,150 @@
 //! The end of a connection behind its last response. What the peer still sends is read and dropped
-//! for a while: a plain close would reset the connection under the response (RFC 9112 §9.6).
+//! for a while: a plain close would reset the connection under the response (RFC 9112 §9.6). Many
+//! clients read nothing before they have sent all.
 
-/// See the module's head.
+use std::collections::VecDeque;
+
+use crate::backend::Slot;
+use crate::limits::{
+    LINGER_CONTENT_MS, LINGER_MAX_BYTES, LINGER_MAX_MS, LINGER_MS, LINGER_PERMIT_DIVISOR,
+};
+
+/// What the peer may still send behind the last response.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Remaining {
+    /// Nothing: it has said so, or has ended its side.
+    Nothing,
+    /// Nothing of use: a line end too many, a request that came too late.
+    Strays,
+    /// The rest of a request, of any length.
+    Content,
+}
+
+/// A connection behind its last response.
 pub(crate) struct Linger {
     /// The last response has not left in full.
     pub(crate) is_sending: bool,
-    /// The peer may still be sending: it is read from once the response has left.
-    pub(crate) reads_on: bool,
+    pub(crate) remaining: Remaining,
     /// It spoke HTTP/2, where a client goes on speaking while it reads.
     pub(crate) was_http2: bool,
     /// Bytes that were dropped.
-    pub(crate) dropped: u32,
+    dropped_bytes: u64,
+    /// When it ends, whatever comes, in milliseconds; set when the response has left.
+    until_ms: u64,
+}
+
+impl Linger {
+    pub(crate) fn new(remaining: Remaining, was_http2: bool) -> Self {
+        Self { is_sending: true, remaining, was_http2, dropped_bytes: 0, until_ms: u64::MAX }
+    }
+
+    /// The last response has left.
+    pub(crate) fn begin(&mut self, now_ms: u64) {
+        self.is_sending = false;
+        self.until_ms = now_ms + LINGER_MAX_MS;
+    }
+
+    /// When the connection is closed if nothing comes, in milliseconds.
+    pub(crate) fn due_ms(&self, now_ms: u64) -> u64 {
+        let patience_ms = match self.remaining {
+            Remaining::Content => LINGER_CONTENT_MS,
+            Remaining::Nothing | Remaining::Strays => LINGER_MS,
+        };
+        self.until_ms.min(now_ms + patience_ms)
+    }
+
+    /// Whether the last response has left.
+    pub(crate) fn has_begun(&self) -> bool {
+        !self.is_sending
+    }
+
+    /// How long ago the last response left, in milliseconds.
+    pub(crate) fn age_ms(&self, now_ms: u64) -> u64 {
+        (now_ms + LINGER_MAX_MS).saturating_sub(self.until_ms)
+    }
+
+    /// Counts bytes that were dropped. Returns false when they are too many.
+    pub(crate) fn drops(&mut self, bytes: usize) -> bool {
+        self.dropped_bytes += bytes as u64;
+        self.dropped_bytes <= LINGER_MAX_BYTES
+    }
+}
+
+/// The connections of a worker that linger, so that they never hold many permits.
+pub(crate) struct Lingering {
+    /// In the order in which they began, with their generations; some have ended since.
+    order: VecDeque<(Slot, u64)>,
+    /// How many there are.
+    count: usize,
+    /// How many there may be.
+    max: usize,
+}
+
+impl Lingering {
+    /// The share of one of `workers` in the permits of a server.
+    pub(crate) fn new(permits: usize, workers: usize) -> Self {
+        let max = (permits / LINGER_PERMIT_DIVISOR / workers).max(1);
+        Self { order: VecDeque::new(), count: 0, max }
+    }
+
+    /// A connection begins to linger. Returns the one that has to end for it, if there are too
+    /// many; `is_lingering` says whether a connection still is.
+    pub(crate) fn begin(
+        &mut self,
+        slot: Slot,
+        generation: u64,
+        mut is_lingering: impl FnMut(Slot, u64) -> bool,
+    ) -> Option<Slot> {
+        if self.order.len() >= 2 * self.max {
+            self.order.retain(|&(slot, generation)| is_lingering(slot, generation));
+        }
+        self.order.push_back((slot, generation));
+        self.count += 1;
+        if self.count <= self.max {
+            return None;
+        }
+        while let Some((slot, generation)) = self.order.pop_front() {
+            if is_lingering(slot, generation) {
+                return Some(slot);
+            }
+        }
+        None
+    }
+
+    /// A connection lingers no more.
+    pub(crate) fn end(&mut self) {
+        self.count -= 1;
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::collections::BTreeSet;
+
+    /// Whichever end meanwhile, there are never more than allowed, the oldest go first, and the
+    /// list stays short.
+    #[test]
+    fn the_oldest_ends_when_there_are_too_many() {
+        const MAX: usize = 10;
+        let mut lingering = Lingering::new(MAX * LINGER_PERMIT_DIVISOR * 2, 2);
+        let mut open = BTreeSet::new();
+        for slot in 0..1000 {
+            open.insert(slot);
+            let ended = lingering.begin(slot, 7, |slot, generation| {
+                assert_eq!(generation, 7);
+                open.contains(&slot)
+            });
+            assert_eq!(ended.is_some(), open.len() > MAX);
+            if let Some(ended) = ended {
+                assert_eq!(open.pop_first(), Some(ended));
+                lingering.end();
+            }
+            if slot % 3 == 0 && open.remove(&(slot - slot % 7)) {
+                lingering.end();
+            }
+            assert!(open.len() <= MAX && lingering.order.len() <= 2 * MAX);
+            assert_eq!(lingering.count, open.len());
+        }
+    }
 }

@@ -34,6 +34,8 @@ pub(crate) enum Shortage {
 /// Why a connection may be closed; the first are closed before the others of the same client.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 enum Use {
+    /// Its last response has left some time ago, and what it sends is dropped.
+    Lingering,
     /// It has had a request and waits for the next.
     Idle,
     /// Its handshake or its request head has not arrived completely for a while.
@@ -185,7 +187,12 @@ impl<B: Backend, A: App> Worker<B, A> {
                     Use::InProgress
                 }
             }
-            Watch::Last | Watch::Linger if has_stalled => Use::Silent,
+            Watch::Last if has_stalled => Use::Silent,
+            // A client that reads has its response by then.
+            Watch::Linger => match conn.lingered_ms(self.core.now.monotonic_ms) {
+                RELIEF_STALL_MS.. => Use::Lingering,
+                _ => Use::Fresh,
+            },
             _ => Use::Busy,
         }
     }

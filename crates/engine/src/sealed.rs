@@ -15,6 +15,7 @@ use crate::core::Core;
 use crate::gone::Gone;
 use crate::handover::{piece, why_failed};
 use crate::limits::{RECORD_BYTES, SEAL_MAX_BYTES, TURN_BYTES};
+use crate::linger::Remaining;
 use crate::mapping::Mappings;
 use crate::output::{Next, Output};
 use crate::service::{self, Flush, http1, preface};
@@ -81,7 +82,7 @@ fn refuse_record(core: &mut Core, slot: Slot) {
     const UNEXPECTED_MESSAGE: [u8; 7] = [21, 3, 3, 0, 2, 2, 10];
     let (output, pool) = core.output(slot);
     if output.append_bytes(pool, &UNEXPECTED_MESSAGE) {
-        core.end(slot, true);
+        core.end(slot, Remaining::Strays);
     } else {
         core.give_up(slot, Gone::Refused);
     }
@@ -100,7 +101,7 @@ fn end_with_alert<A: App>(app: &mut A, core: &mut Core, slot: Slot) {
         outputs.free(&mut link.output);
     }
     std::mem::take(&mut link.stash).give_back(pool);
-    core.end(slot, true);
+    core.end(slot, Remaining::Strays);
 }
 
 impl<B: Backend, A: App> Worker<B, A> {

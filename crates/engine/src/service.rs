@@ -24,6 +24,7 @@ use crate::handover::{hand_over, why_failed};
 use crate::http1::Http1;
 use crate::http2 as frames;
 use crate::limits::{OUTPUT_LOW_WATER_BYTES, TURN_BYTES};
+use crate::linger::Remaining;
 use crate::link::Link;
 use crate::notice::Notice;
 use crate::output::Next;
@@ -260,16 +261,19 @@ impl<B: Backend, A: App> Worker<B, A> {
     fn last_sent(&mut self, slot: Slot) {
         let Conn { link, protocol, .. } = self.core.conns.get(slot);
         let Protocol::Linger(linger) = protocol else { return };
-        if !linger.reads_on || link.ended {
+        if linger.remaining == Remaining::Nothing || link.ended {
             return self.cut(slot, Gone::Peer);
         }
-        linger.is_sending = false;
+        linger.begin(self.core.now.monotonic_ms);
         if linger.was_http2 {
             link.progress = self.backend.progress(slot).unwrap_or(0) as u32;
         }
         self.backend.finish(slot);
         self.steer(slot);
         self.core.watch(slot);
+        if let Some(oldest) = self.core.begin_lingering(slot) {
+            self.cut(oldest, Gone::Peer);
+        }
     }
 
     /// Tells the application that nothing waits any more, if it has yet to hear that.
@@ -330,8 +334,8 @@ impl<B: Backend, A: App> Worker<B, A> {
         link.receiving = false;
         match protocol {
             Protocol::Raw(stream) => stream.owes_end = true,
-            Protocol::Http1(Http1::Discard { .. }) => self.core.end(slot, false),
-            Protocol::Linger(linger) if linger.is_sending => linger.reads_on = false,
+            Protocol::Http1(Http1::Discard { .. }) => self.core.end(slot, Remaining::Nothing),
+            Protocol::Linger(linger) if linger.is_sending => linger.remaining = Remaining::Nothing,
             Protocol::Linger(_) => return self.cut(slot, Gone::Peer),
             Protocol::Http1(Http1::Head { .. } | Http1::Exchange(_)) => {}
             Protocol::Handshake | Protocol::Preface | Protocol::Many(_) | Protocol::Closing => {}
@@ -361,10 +365,9 @@ impl<B: Backend, A: App> Worker<B, A> {
         if !abruptly {
             self.say_goodbye(slot);
         }
-        let Core { conns, pool, encoders, wheel, .. } = &mut self.core;
-        let conn = conns.get(slot);
-        std::mem::replace(&mut conn.protocol, Protocol::Closing).give_back(encoders, pool);
-        std::mem::take(&mut conn.link.stash).give_back(pool);
+        self.core.close_protocol(slot);
+        let Core { conns, pool, wheel, .. } = &mut self.core;
+        std::mem::take(&mut conns.get(slot).link.stash).give_back(pool);
         wheel.cancel(slot);
         if self.backend.close(slot, abruptly) {
             self.released(slot);
@@ -379,9 +382,9 @@ impl<B: Backend, A: App> Worker<B, A> {
     /// The kernel holds nothing of the slot any more.
     pub(crate) fn released(&mut self, slot: Slot) {
         let address = self.core.address(slot);
-        let Core { conns, outputs, pool, mappings, sealing, encoders, .. } = &mut self.core;
+        self.core.close_protocol(slot);
+        let Core { conns, outputs, pool, mappings, sealing, .. } = &mut self.core;
         let conn = conns.get(slot);
-        std::mem::replace(&mut conn.protocol, Protocol::Closing).give_back(encoders, pool);
         let mut unsent_bytes = 0;
         if let Some(output) = outputs.get(conn.link.output) {
             unsent_bytes = output.bytes;

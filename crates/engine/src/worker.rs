@@ -22,6 +22,7 @@ use crate::gone::Gone;
 use crate::inbox::Message;
 use crate::inbox::{Inbox, Messages, Recipient};
 use crate::limits::{ACCEPT_PAUSE_MS, ACCEPTS_PER_PASS, MESSAGES_PER_PASS, TICK_MS};
+use crate::linger::Lingering;
 use crate::notice::Notice;
 use crate::permit_pressure::Shortage;
 use crate::quic::table::DoorPlan;
@@ -115,8 +116,9 @@ impl<B: Backend, A: App> Worker<B, A> {
     ) -> Self {
         let now = backend.now();
         let incarnation = shared.inboxes[usize::from(index)].attach(backend.waker());
+        let lingering = Lingering::new(settings.connections, shared.inboxes.len());
         Self {
-            core: Core::new(index, incarnation, settings, now, backend.instant()),
+            core: Core::new(index, incarnation, settings, now, backend.instant(), lingering),
             backend,
             app,
             shared,

@@ -8,6 +8,7 @@ use crate::backend::Slot;
 use crate::conn::Protocol;
 use crate::core::Core;
 use crate::ending::Ending;
+use crate::linger::Remaining;
 use crate::many::{Many, Stream};
 
 /// Begins HTTP/2 on a connection whose first bytes are still to come.
@@ -29,6 +30,9 @@ pub(crate) fn begin(core: &mut Core, slot: Slot) {
 pub(crate) fn count(core: &mut Core, slot: Slot) {
     let Core { conns, pool, .. } = core;
     let Some(http2) = conns.get(slot).http2() else { return };
+    if pool.missing_bytes() > 0 {
+        http2.session.shrink_windows();
+    }
     let bytes = http2.session.memory_bytes();
     if bytes != http2.counted_bytes {
         pool.count(bytes);
@@ -85,15 +89,15 @@ pub(crate) fn is_over(core: &mut Core, slot: Slot) -> bool {
     let conn = core.conns.get(slot);
     let is_over = conn.http2().is_some_and(|http2| http2.session.is_finished());
     if is_over {
-        core.end(slot, true);
+        core.end(slot, Remaining::Strays);
     }
     is_over
 }
 
-/// Gives the window of content back that needs no memory any more.
-pub(crate) fn consumed(core: &mut Core, slot: Slot, bytes: usize) {
+/// The application has consumed content of a stream: the client may send more.
+pub(crate) fn consumed(core: &mut Core, slot: Slot, id: u32, bytes: usize) {
     // Over HTTP/3 nothing is read that is not wanted, and reading gives the window back.
     if bytes > 0 {
-        with_control(core, slot, |http2, control| http2.session.consumed(bytes, control));
+        with_control(core, slot, |http2, control| http2.session.consumed(id, bytes, control));
     }
 }

@@ -27,6 +27,7 @@ use crate::gone::Gone;
 use crate::http1::response::HEAD_FIXED_BYTES;
 use crate::http1::{Http1, OpenExchange};
 use crate::limits::{CLOSE_AT_ONCE_MAX_BYTES, OUTPUT_HIGH_WATER_BYTES};
+use crate::linger::Remaining;
 
 /// Reads one request head and lets the application answer. Returns the bytes used, 0 when the head
 /// is not whole yet.
@@ -131,12 +132,17 @@ fn complete(core: &mut Core, slot: Slot) {
     if !open.keep_alive {
         // A client that asked to close should send nothing more, but some send a line end too many
         // (RFC 9112 §2.2). It costs nothing once the answers have reached them.
-        let may_send = is_unread || !open.client_closes;
+        let may_send = !open.client_closes;
         let out_bytes = conn.link.sent_bytes + core.queued_bytes(slot);
-        return core.end(slot, may_send || out_bytes > CLOSE_AT_ONCE_MAX_BYTES);
+        let remaining = match () {
+            () if is_unread => Remaining::Content,
+            () if may_send || out_bytes > CLOSE_AT_ONCE_MAX_BYTES => Remaining::Strays,
+            () => Remaining::Nothing,
+        };
+        return core.end(slot, remaining);
     }
     if open.must_end_behind_content() {
-        return core.end(slot, true);
+        return core.end(slot, Remaining::Content);
     }
     let next = match open.content.take().filter(|_| is_unread) {
         Some(content) => Http1::Discard { content, dropped: 0 },
@@ -154,7 +160,7 @@ pub(crate) fn body<A: App>(app: &mut A, core: &mut Core, slot: Slot, input: &[u8
         Some(Http1::Discard { content, dropped }) => {
             let step = content.step(input, u64::MAX);
             let Ok((used, step)) = step else {
-                core.end(slot, true);
+                core.end(slot, Remaining::Content);
                 return 0;
             };
             match step {
@@ -164,7 +170,7 @@ pub(crate) fn body<A: App>(app: &mut A, core: &mut Core, slot: Slot, input: &[u8
                     *content_bytes += data.len();
                     *dropped = dropped.saturating_add(data.len() as u32);
                     if u64::from(*dropped) > BODY_DISCARD_MAX_BYTES {
-                        core.end(slot, true);
+                        core.end(slot, Remaining::Content);
                     }
                 }
             }
@@ -242,7 +248,7 @@ pub(crate) fn refuse_with<A: App>(
     slot: Slot,
     page: impl FnOnce(&[u8]) -> Prepared<'_>,
 ) {
-    answer_last(app, core, slot, false, |app| page(app.page_fields()));
+    answer_last(app, core, slot, Remaining::Strays, false, |app| page(app.page_fields()));
 }
 
 /// Answers with the page of a status and ends the connection: of bytes that are no request, of a
@@ -256,7 +262,12 @@ pub(crate) fn answer_page<A: App>(
     status: u16,
     PageForm { head_only, text }: PageForm,
 ) {
-    answer_last(app, core, slot, head_only, |app| app.error_page(status, text));
+    let open = core.conns.get(slot).protocol.http1().and_then(Http1::exchange);
+    let is_complete = open.is_some_and(|open| open.content.is_none());
+    // A client that was late once is not waited for as long as others.
+    let is_late = status == Refusal::Timeout.status();
+    let remaining = if is_late || is_complete { Remaining::Strays } else { Remaining::Content };
+    answer_last(app, core, slot, remaining, head_only, |app| app.error_page(status, text));
 }
 
 /// Answers with a page and ends the connection.
@@ -264,6 +275,7 @@ fn answer_last<A: App>(
     app: &mut A,
     core: &mut Core,
     slot: Slot,
+    remaining: Remaining,
     head_only: bool,
     page: impl FnOnce(&A) -> Prepared<'_>,
 ) {
@@ -272,7 +284,7 @@ fn answer_last<A: App>(
     // In a handshake nothing is sealed yet. What a listener tells its clients of TLS is worth
     // nothing where anybody could have written it (RFC 6797 §7.2).
     let in_clear = matches!(conn.protocol, Protocol::Handshake);
-    core.end(slot, true);
+    core.end(slot, remaining);
     let queued_bytes = core.queued_bytes(slot);
     let answer = page(app);
     let status = answer.status;

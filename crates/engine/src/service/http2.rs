@@ -11,6 +11,7 @@ use crate::deadline::Watch;
 use crate::gone::Gone;
 use crate::http2::control::{count, finish, send, with_control};
 use crate::limits::OUTPUT_HIGH_WATER_BYTES;
+use crate::linger::Remaining;
 
 /// Uses as much of `input` as the connection can take now; returns how many bytes that was.
 pub(crate) fn drive<A: App>(app: &mut A, core: &mut Core, slot: Slot, input: &[u8]) -> usize {
@@ -71,7 +72,7 @@ fn happened<A: App>(app: &mut A, core: &mut Core, slot: Slot, event: &Happened<'
                 app.flooded(core.address(slot));
             }
             abandon(app, core, slot, Gone::Refused);
-            core.end(slot, true);
+            core.end(slot, Remaining::Strays);
         }
     }
     true
@@ -91,5 +92,5 @@ pub(crate) fn stalled<A: App>(app: &mut A, core: &mut Core, slot: Slot, watch: W
         }
     }
     abandon(app, core, slot, Gone::Stalled);
-    core.end(slot, true);
+    core.end(slot, Remaining::Strays);
 }

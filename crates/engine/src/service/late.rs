@@ -11,6 +11,7 @@ use crate::deadline::Watch;
 use crate::exchange::Stage;
 use crate::gone::Gone;
 use crate::http1::Http1;
+use crate::linger::Remaining;
 use crate::notice::Notice;
 use crate::worker::Worker;
 
@@ -63,7 +64,8 @@ impl<B: Backend, A: App> Worker<B, A> {
                 let form = glance(conn.link.stash.unused());
                 self.refuse_late(slot, form);
             }
-            Watch::Discard => return self.cut(slot, Gone::Stalled),
+            // The client may still want to see the response.
+            Watch::Discard => self.core.end(slot, Remaining::Content),
             Watch::Body => {
                 let open = conn.protocol.http1().and_then(Http1::exchange);
                 let unanswered = open.filter(|open| open.state.stage == Stage::Open);

@@ -4,6 +4,7 @@ use crate::app::{App, RawEvent};
 use crate::backend::Slot;
 use crate::byte_stream::ByteStream;
 use crate::core::Core;
+use crate::linger::Remaining;
 use crate::raw::RawStream;
 
 /// Tells the application of a stream that has begun.
@@ -16,7 +17,7 @@ pub(crate) fn tell<A: App>(app: &mut A, core: &mut Core, slot: Slot, event: RawE
     app.raw(event, &mut RawStream { core, slot });
     let stream = core.conns.get(slot).protocol.raw();
     if stream.is_some_and(|stream| stream.is_closed) {
-        core.end(slot, true);
+        core.end(slot, Remaining::Strays);
     }
 }
 

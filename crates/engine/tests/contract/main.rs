@@ -8,6 +8,7 @@ mod content;
 mod fairness;
 mod http2;
 mod http3;
+mod lingering;
 mod opening;
 mod plain;
 mod slices;

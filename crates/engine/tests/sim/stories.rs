@@ -2,7 +2,7 @@
 
 use pinion_engine::backend::sim::{Connect, Faults, Network, Random};
 use pinion_engine::limits::{
-    ACCEPT_PAUSE_MS, BODY_STALL_MS, IDLE_TIMEOUT_MS, LINGER_MS, SEND_STALL_MS,
+    ACCEPT_PAUSE_MS, BODY_STALL_MS, IDLE_TIMEOUT_MS, LINGER_MAX_MS, SEND_STALL_MS,
 };
 use pinion_engine::stepped::Stepped;
 
@@ -170,6 +170,18 @@ fn lingering_lets_a_refusal_arrive() {
 }
 
 #[test]
+fn lingering_waits_for_a_client_that_pauses() {
+    told(&late(), || {
+        let mut plan = plan(&[], 3000, Ending::Stays);
+        plan.wire = [&b"GET / HTTP/1.1\r\nHost : a\r\n\r\n"[..], &[b'x'; 20_000]].concat();
+        plan.ends = vec![plan.wire.len()];
+        plan.pace = Pace { send_bytes: 1500, read_bytes: usize::MAX, gap_ms: 20_000 };
+        plan.reader = Reader::new(vec![page(400)], Allowed::default());
+        vec![plan]
+    });
+}
+
+#[test]
 fn a_flood_of_requests_waits_for_a_client_that_reads_slowly() {
     told_often(2, &Faults::default(), || {
         let requests = vec![request(Kind::Small, 1, 0); 20_000];
@@ -223,9 +235,9 @@ fn lingering_ends_although_the_peer_goes_on() {
         let mut plan = plan(&[], 3000, Ending::StopsReading { after_bytes: 0 });
         plan.wire = [&b"GET / HTTP/1.1\r\nHost : a\r\n\r\n"[..], &[b'x'; 20_000]].concat();
         plan.ends = vec![plan.wire.len()];
-        // The head at once, the rest in more than 10 s.
-        plan.pace = Pace { send_bytes: 28, read_bytes: usize::MAX, gap_ms: 50 };
-        plan.closed_within_ms = Some(LINGER_MS);
+        // The head at once, the rest in more than five minutes.
+        plan.pace = Pace { send_bytes: 28, read_bytes: usize::MAX, gap_ms: 1000 };
+        plan.closed_within_ms = Some(LINGER_MAX_MS);
         vec![plan]
     });
 }
@@ -234,9 +246,9 @@ fn lingering_ends_although_the_peer_goes_on() {
 fn content_that_nobody_wants_and_that_drips_ends_in_time() {
     told_often(3, &Faults::default(), || {
         let mut plan = plan(&[request(Kind::Unread, 10, 9000)], 3000, Ending::Stays);
-        // The head at once, the rest in more than 50 s.
-        plan.pace = Pace { send_bytes: 80, read_bytes: usize::MAX, gap_ms: 1000 };
-        plan.closed_within_ms = Some(BODY_STALL_MS);
+        // The head at once, the rest in more than eight minutes.
+        plan.pace = Pace { send_bytes: 8, read_bytes: usize::MAX, gap_ms: 1000 };
+        plan.closed_within_ms = Some(BODY_STALL_MS + LINGER_MAX_MS);
         vec![plan]
     });
 }

@@ -1,0 +1,60 @@
+//! Connections behind their last response, while their clients still send.
+
+use std::io::{Read, Write};
+use std::net::TcpStream;
+use std::time::Duration;
+
+use pinion_engine::server::Io;
+use pinion_engine::settings::Settings;
+
+use crate::support::TestServer;
+
+/// More than is read and dropped before another request, so the connection ends.
+const HEAD: &[u8] = b"POST /hello HTTP/1.1\r\nHost: a\r\nContent-Length: 200000000\r\n\r\n";
+
+/// A client that has its response, and more of its request to send.
+fn lingering(server: &TestServer) -> TcpStream {
+    let mut stream = server.connect();
+    stream.write_all(HEAD).expect("written");
+    let mut response = String::new();
+    stream.read_to_string(&mut response).expect("a response and its end");
+    assert!(response.ends_with("hello world!\n"), "{response}");
+    stream
+}
+
+/// RFC 9112 §9.6: a client that reads nothing before it has sent all has its response, however
+/// long that takes.
+#[test]
+fn a_client_may_send_on_after_a_pause() {
+    for io in [Io::Epoll, Io::Uring] {
+        let server = TestServer::start(io, Settings::default());
+        let mut stream = server.connect();
+        stream.write_all(HEAD).expect("written");
+        std::thread::sleep(Duration::from_millis(2500));
+        for _ in 0..200 {
+            stream.write_all(&[b'x'; 100_000]).expect("written");
+        }
+        let mut response = String::new();
+        stream.read_to_string(&mut response).expect("a response and its end");
+        assert!(response.ends_with("hello world!\n"), "{response}");
+    }
+}
+
+/// The permits are for clients that are served: the oldest gives way.
+#[test]
+fn lingering_connections_hold_a_quarter_of_the_permits() {
+    const PERMITS: usize = 32;
+    for io in [Io::Epoll, Io::Uring] {
+        let settings = Settings { connections: PERMITS, ..Settings::default() };
+        let server = TestServer::start(io, settings);
+        let mut clients: Vec<TcpStream> = (0..PERMITS).map(|_| lingering(&server)).collect();
+        while server.control.connections() > PERMITS / 4 {
+            std::thread::yield_now();
+        }
+        let last = clients.last_mut().expect("a client");
+        last.write_all(&[b'x'; 1000]).expect("written");
+        // A connection that had been closed would have been reset by now.
+        std::thread::sleep(Duration::from_millis(50));
+        last.write_all(&[b'x'; 1000]).expect("it is still open");
+    }
+}
