@@ -1,6 +1,7 @@
 //! What `--long` adds: the same laws over more cases, more bytes and more time.
 
 use super::{Step, black_box_modules, lua54};
+use crate::debian::{self, Need, Proof};
 use crate::nextest::{self, LONG, Selection};
 use crate::{dist, fingerprints, fuzz, h3i, process};
 use anyhow::{Result, ensure};
@@ -44,9 +45,14 @@ fn more_cases() -> Result<()> {
     Ok(())
 }
 
+/// Programs that only these tests run.
+const NEEDS: &[Need] = &[Need { package: "default-jdk-headless", proof: Proof::Program("javac") }];
+
 /// Runs the black-box tests that take minutes.
 fn long_black_box() -> Result<()> {
+    debian::install(NEEDS)?;
     let modules = [
+        "early_responses",
         "floods",
         "h2_suites",
         "large",

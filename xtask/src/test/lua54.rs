@@ -18,6 +18,9 @@ pub(super) const ARGUMENTS: [&str; 6] = [
     "--features=pinion-lua/lua54,pinion/lua54",
 ];
 
+/// Seeds for each run of the simulator: what it looks for is no matter of the language.
+const SIMULATOR_SEEDS: u32 = 100;
+
 /// The integration tests of the Lua crate.
 const TESTS: [&str; 2] = ["--test=patterns", "--test=sim"];
 
@@ -26,7 +29,9 @@ const TESTS: [&str; 2] = ["--test=patterns", "--test=sim"];
 pub(super) fn test() -> Result<()> {
     let selected = [&ARGUMENTS[..], &["--lib"], &TESTS].concat();
     let filter = Some("package(pinion-lua)");
-    nextest::run(Selection { cargo: &selected, filter, ..Selection::default() })
+    let mut tests =
+        nextest::command(Selection { cargo: &selected, filter, ..Selection::default() });
+    process::run(tests.env("PINION_SIM_SEEDS", SIMULATOR_SEEDS.to_string()))
 }
 
 /// Runs the black-box tests of scripts with a program that has Lua 5.4.
