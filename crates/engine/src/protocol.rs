@@ -1,5 +1,4 @@
-//! What every protocol does, and which one does it: input that is used, and the parts of a response
-//! that are queued. Everywhere else a protocol is one of several.
+//! The parts of a response, queued in the form of the protocol that carries its exchange.
 
 use pinion_http::field::Field;
 use pinion_http::prepared::Prepared;
@@ -16,6 +15,33 @@ use crate::http3;
 use crate::many::Many;
 use crate::mapping::MappingId;
 
+/// The protocol that carries an exchange.
+enum Route {
+    Http1,
+    /// With the number of the stream.
+    Http2(u32),
+    /// With the number of the stream.
+    Http3(u32),
+}
+
+/// Returns what carries an exchange.
+///
+/// # Errors
+/// When its connection has ended: nothing can be sent any more.
+#[inline]
+fn route(core: &mut Core, slot: Slot, carrier: Carrier) -> Result<Route, Gone> {
+    match (&core.conns.get(slot).protocol, carrier) {
+        (Protocol::Http1(_), Carrier::Connection) => Ok(Route::Http1),
+        (Protocol::Many(Many::Http2(_)), Carrier::Stream(id)) => Ok(Route::Http2(id)),
+        (Protocol::Many(Many::Http3(_)), Carrier::Stream(id)) => Ok(Route::Http3(id)),
+        (protocol, _) => {
+            let has_ended = matches!(protocol, Protocol::Linger(_) | Protocol::Closing);
+            debug_assert!(has_ended, "a protocol carries its own exchanges alone");
+            Err(Gone::Peer)
+        }
+    }
+}
+
 /// Queues a whole response.
 ///
 /// # Errors
@@ -25,20 +51,13 @@ pub(crate) fn prepared(
     core: &mut Core,
     slot: Slot,
     carrier: Carrier,
-    answer: &Prepared<'_>,
+    response: &Prepared<'_>,
     mapping: Option<MappingId>,
 ) -> Result<(), Gone> {
-    match (&core.conns.get(slot).protocol, carrier) {
-        (Protocol::Http1(_), Carrier::Connection) => {
-            http1::response::prepared(core, slot, answer, mapping)
-        }
-        (Protocol::Many(Many::Http2(_)), Carrier::Stream(id)) => {
-            http2::response::prepared(core, slot, id, answer, mapping)
-        }
-        (Protocol::Many(Many::Http3(_)), Carrier::Stream(id)) => {
-            http3::response::prepared(core, slot, id, answer, mapping)
-        }
-        _ => Ok(()),
+    match route(core, slot, carrier)? {
+        Route::Http1 => http1::response::prepared(core, slot, response, mapping),
+        Route::Http2(id) => http2::response::prepared(core, slot, id, response, mapping),
+        Route::Http3(id) => http3::response::prepared(core, slot, id, response, mapping),
     }
 }
 
@@ -53,17 +72,10 @@ pub(crate) fn interim<'f>(
     status: u16,
     fields: impl Iterator<Item = Field<'f>> + Clone,
 ) -> Result<(), Gone> {
-    match (&core.conns.get(slot).protocol, carrier) {
-        (Protocol::Http1(_), Carrier::Connection) => {
-            http1::response::interim(core, slot, status, fields)
-        }
-        (Protocol::Many(Many::Http2(_)), Carrier::Stream(id)) => {
-            http2::response::interim(core, slot, id, status, fields)
-        }
-        (Protocol::Many(Many::Http3(_)), Carrier::Stream(id)) => {
-            http3::response::interim(core, slot, id, status, fields)
-        }
-        _ => Ok(()),
+    match route(core, slot, carrier)? {
+        Route::Http1 => http1::response::interim(core, slot, status, fields),
+        Route::Http2(id) => http2::response::interim(core, slot, id, status, fields),
+        Route::Http3(id) => http3::response::interim(core, slot, id, status, fields),
     }
 }
 
@@ -79,17 +91,10 @@ pub(crate) fn head<'f>(
     fields: impl Iterator<Item = Field<'f>> + Clone,
     length: Option<u64>,
 ) -> Result<(), Gone> {
-    match (&core.conns.get(slot).protocol, carrier) {
-        (Protocol::Http1(_), Carrier::Connection) => {
-            http1::response::head(core, slot, status, fields, length)
-        }
-        (Protocol::Many(Many::Http2(_)), Carrier::Stream(id)) => {
-            http2::response::head(core, slot, id, status, fields, length)
-        }
-        (Protocol::Many(Many::Http3(_)), Carrier::Stream(id)) => {
-            http3::response::head(core, slot, id, status, fields, length)
-        }
-        _ => Ok(()),
+    match route(core, slot, carrier)? {
+        Route::Http1 => http1::response::head(core, slot, status, fields, length),
+        Route::Http2(id) => http2::response::head(core, slot, id, status, fields, length),
+        Route::Http3(id) => http3::response::head(core, slot, id, status, fields, length),
     }
 }
 
@@ -103,15 +108,10 @@ pub(crate) fn content(
     carrier: Carrier,
     slice: Slice<'_>,
 ) -> Result<(), Gone> {
-    match (&core.conns.get(slot).protocol, carrier) {
-        (Protocol::Http1(_), Carrier::Connection) => http1::response::content(core, slot, slice),
-        (Protocol::Many(Many::Http2(_)), Carrier::Stream(id)) => {
-            http2::response::content(core, slot, id, slice)
-        }
-        (Protocol::Many(Many::Http3(_)), Carrier::Stream(id)) => {
-            http3::response::content(core, slot, id, slice)
-        }
-        _ => Ok(()),
+    match route(core, slot, carrier)? {
+        Route::Http1 => http1::response::content(core, slot, slice),
+        Route::Http2(id) => http2::response::content(core, slot, id, slice),
+        Route::Http3(id) => http3::response::content(core, slot, id, slice),
     }
 }
 
@@ -125,14 +125,9 @@ pub(crate) fn end<'f>(
     carrier: Carrier,
     trailers: impl Iterator<Item = Field<'f>> + Clone,
 ) -> Result<(), Gone> {
-    match (&core.conns.get(slot).protocol, carrier) {
-        (Protocol::Http1(_), Carrier::Connection) => http1::response::end(core, slot, trailers),
-        (Protocol::Many(Many::Http2(_)), Carrier::Stream(id)) => {
-            http2::response::end(core, slot, id, trailers)
-        }
-        (Protocol::Many(Many::Http3(_)), Carrier::Stream(id)) => {
-            http3::response::end(core, slot, id, trailers)
-        }
-        _ => Ok(()),
+    match route(core, slot, carrier)? {
+        Route::Http1 => http1::response::end(core, slot, trailers),
+        Route::Http2(id) => http2::response::end(core, slot, id, trailers),
+        Route::Http3(id) => http3::response::end(core, slot, id, trailers),
     }
 }
