@@ -121,9 +121,9 @@ def configuration(**more):
     return made
 
 
-def connected(port, own=None, **more):
+def connected(port, own=None, host="127.0.0.1", **more):
     own = own or configuration()
-    return connect("127.0.0.1", port, configuration=own, create_protocol=Client, **more)
+    return connect(host, port, configuration=own, create_protocol=Client, **more)
 
 
 def equal(found, wanted, what):
@@ -148,6 +148,13 @@ async def requests(port, files):
             equal(answer.status, 405, f"POST with {length} bytes")
         again = await client.get("/small.bin")
         equal(again.content, files["small.bin"], "the request behind them")
+
+
+async def far_upload(port, files):
+    """Content for a script at the other end of a long path; prints the response."""
+    async with connected(port, host="10.9.0.1") as client:
+        answer = await client.get("/upload", method="POST", content=files["large.bin"])
+        print(answer.content.decode(), end="")
 
 
 async def parallel(port, files):

@@ -21,6 +21,7 @@
 //! | [`peers`] | programs of other people, run to their end |
 //! | [`seccomp`] | programs to which the kernel refuses system calls |
 //! | [`relay`] | a way to a server that can be closed |
+//! | [`long_path`] | a path to a server on which round trips are counted |
 //! | [`tls`] | certificates made by openssl, and its client |
 //! | [`units`] | what a unit of systemd says |
 //! | [`browser`] | Chromium, and what it complains about |
@@ -42,6 +43,7 @@ pub mod folder;
 pub mod h3_errors;
 pub mod law;
 pub mod load;
+pub mod long_path;
 pub mod matrix;
 pub mod peers;
 pub mod protocol;

@@ -9,6 +9,7 @@
 //! | `response` | responses into the queues of streams |
 //! | `streams` | the open request streams |
 //! | `uni` | what comes on the client's streams of one direction |
+//! | `upload` | windows for content, and content that nobody reads |
 
 pub(crate) mod control;
 pub(crate) mod pump;
@@ -17,6 +18,7 @@ mod streams;
 #[cfg(test)]
 mod tests;
 pub(crate) mod uni;
+pub(crate) mod upload;
 
 use pinion_http::h3::control::UniState;
 use pinion_http::h3::frame::ErrorCode;
@@ -28,6 +30,7 @@ use crate::deadline::Watch;
 use crate::limits::{QUIC_SEND_MIN_BYTES, QUIC_SEND_WINDOW_BYTES, QUIC_STREAMS};
 use crate::many::Stream;
 pub(crate) use streams::{Open, Streams};
+use upload::Discarded;
 
 /// See the module's head.
 pub(crate) struct Http3 {
@@ -53,6 +56,10 @@ pub(crate) struct Http3 {
     pub(crate) send_window_bytes: u64,
     /// Bytes of QUIC and of the session that are counted against the budget for buffers.
     pub(crate) counted_bytes: usize,
+    /// Bytes of that budget that are reserved for content which may come.
+    reserved_bytes: usize,
+    /// Requests that were answered early, while their rest is read and dropped.
+    discarded: Vec<Discarded>,
 }
 
 impl Http3 {
@@ -76,7 +83,14 @@ impl Http3 {
             given_bytes: 0,
             send_window_bytes: QUIC_SEND_WINDOW_BYTES,
             counted_bytes: 0,
+            reserved_bytes: 0,
+            discarded: Vec::new(),
         }
+    }
+
+    /// Bytes of the budget for buffers that the connection holds beside its streams.
+    pub(crate) fn held_bytes(&self) -> usize {
+        self.counted_bytes + self.reserved_bytes
     }
 
     /// Whether the connection is closed, and QUIC keeps it for a while.

@@ -8,7 +8,6 @@
 
 use crate::limits::{
     CHUNK_BYTES, RESERVE_DIVISOR, RESERVE_MIN_BYTES, SPARE_CHUNKS, STASH_MIN_BYTES,
-    STASH_OVERRUN_MAX_BYTES,
 };
 
 /// Buffers of one worker.
@@ -116,16 +115,15 @@ impl Pool {
         }
     }
 
-    /// Appends to a stash, which grows in powers of two up to [`STASH_OVERRUN_MAX_BYTES`]. False
-    /// when the budget or the limit does not allow it; the stash is unchanged then.
-    pub(crate) fn stash(&mut self, stash: &mut Vec<u8>, input: &[u8]) -> bool {
+    /// Appends to a stash, which grows in powers of two up to `max_bytes`. False when the budget or
+    /// the limit does not allow it; the stash is unchanged then.
+    pub(crate) fn stash(&mut self, stash: &mut Vec<u8>, input: &[u8], max_bytes: usize) -> bool {
         let wanted = stash.len() + input.len();
         if wanted > stash.capacity() {
-            if wanted > STASH_OVERRUN_MAX_BYTES {
+            if wanted > max_bytes {
                 return false;
             }
-            let capacity =
-                wanted.next_power_of_two().clamp(STASH_MIN_BYTES, STASH_OVERRUN_MAX_BYTES);
+            let capacity = wanted.next_power_of_two().clamp(STASH_MIN_BYTES, max_bytes);
             if !self.reserve(capacity - stash.capacity()) {
                 return false;
             }
@@ -188,6 +186,7 @@ impl Pool {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::limits::STASH_OVERRUN_MAX_BYTES;
 
     #[test]
     fn a_spent_budget_gives_nothing_and_a_returned_chunk_is_reused() {
@@ -196,7 +195,7 @@ mod tests {
         let _second = pool.take_chunk(1).expect("within budget");
         assert!(pool.take_chunk(1).is_none());
         let mut stash = Vec::new();
-        assert!(!pool.stash(&mut stash, b"x"), "the budget is spent");
+        assert!(!pool.stash(&mut stash, b"x", CHUNK_BYTES), "the budget is spent");
         pool.give_chunk(first);
         assert!(pool.take_chunk(1).is_some());
         assert_eq!(pool.used_bytes(), 2 * CHUNK_BYTES);
@@ -248,7 +247,7 @@ mod tests {
     fn a_stash_is_bounded_and_counted() {
         let mut pool = Pool::new(10 * STASH_OVERRUN_MAX_BYTES);
         let mut stash = Vec::new();
-        while pool.stash(&mut stash, &[7; 1000]) {}
+        while pool.stash(&mut stash, &[7; 1000], STASH_OVERRUN_MAX_BYTES) {}
         assert!(
             stash.len() > STASH_OVERRUN_MAX_BYTES - 1000 && stash.len() <= STASH_OVERRUN_MAX_BYTES
         );

@@ -1,6 +1,7 @@
 //! Input of one connection that cannot be used yet: a head that is not whole, or what came behind
 //! an answer that is not ready.
 
+use crate::limits::STASH_OVERRUN_MAX_BYTES;
 use crate::pool::Pool;
 
 /// Bytes that were kept, of which the first have been used since.
@@ -31,13 +32,18 @@ impl Stash {
     /// Keeps `input` behind the rest. False when the budget for buffers or the limit of a stash
     /// does not allow it; nothing is kept then.
     pub(crate) fn keep(&mut self, pool: &mut Pool, input: &[u8]) -> bool {
+        self.keep_up_to(pool, input, STASH_OVERRUN_MAX_BYTES)
+    }
+
+    /// As [`Self::keep`], for a stash with a limit of its own.
+    pub(crate) fn keep_up_to(&mut self, pool: &mut Pool, input: &[u8], max_bytes: usize) -> bool {
         // What was used goes only now that its room is needed: to move the rest for each of many
         // small requests would cost the square of their number.
         if self.used > 0 && self.bytes.len() + input.len() > self.bytes.capacity() {
             self.bytes.drain(..self.used);
             self.used = 0;
         }
-        pool.stash(&mut self.bytes, input)
+        pool.stash(&mut self.bytes, input, max_bytes)
     }
 
     /// The first `bytes` of the rest are used; the last of it takes the memory along.
@@ -62,7 +68,6 @@ impl Stash {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::limits::STASH_OVERRUN_MAX_BYTES;
 
     #[test]
     fn what_is_used_makes_room_and_is_not_moved_before() {

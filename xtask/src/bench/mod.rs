@@ -17,18 +17,20 @@ mod started;
 mod statistics;
 mod test_times;
 mod trees;
+mod upload;
 
 use anyhow::{Context, Result, bail};
 
 const USAGE: &str = "\
-usage: cargo xtask bench abuse|build|load|machine|releases|scale|tests
+usage: cargo xtask bench abuse|build|load|machine|releases|scale|tests|upload
   abuse     how long a client waits while another one abuses the server
   build     what a build and a rebuild cost, beside kawipiko's archiver
   load      what an answer costs, beside the bare loops and other servers
   machine   what this machine is, as a run's data notes it
   releases  how long it takes until clients get another release
   scale     what an archive of a million files takes, and how soon servers answer after a start
-  tests     how long the tests take: in a fresh clone, once built, after a change in one crate";
+  tests     how long the tests take: in a fresh clone, once built, after a change in one crate
+  upload    how fast content is sent over a path with a round trip of 100 ms";
 
 /// Runs the bench that `arguments` name.
 pub(crate) fn run(arguments: &[&str]) -> Result<()> {
@@ -39,6 +41,7 @@ pub(crate) fn run(arguments: &[&str]) -> Result<()> {
         ["releases", rest @ ..] => releases::run(rest),
         ["scale", rest @ ..] => scale::run(rest),
         ["tests", rest @ ..] => test_times::run(rest),
+        ["upload", rest @ ..] => upload::run(rest),
         ["machine"] => {
             println!("{:#}", machine::facts()?);
             Ok(())

@@ -2,7 +2,6 @@
 //! turn, as far as the windows and the connection's queue have room (RFC 9113 §6.9, RFC 9218 §10).
 
 use super::Http2;
-use super::control::consumed;
 use crate::backend::Slot;
 use crate::conn::Conn;
 use crate::core::Core;
@@ -81,12 +80,9 @@ pub(crate) fn finish(core: &mut Core, slot: Slot, id: u32) {
         }
         gone = session.close(id, out);
     });
-    let mut unread_bytes = 0;
     if let Some(stream) = gone {
-        unread_bytes = stream.unread.len();
         *queued_bytes -= stream.give_back(outputs, pool, mappings);
     }
-    consumed(core, slot, unread_bytes);
     if !wrote {
         core.overloaded(slot);
     }

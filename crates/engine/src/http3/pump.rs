@@ -4,9 +4,9 @@
 use std::os::unix::fs::FileExt as _;
 
 use pinion_http::h3::frame::ErrorCode;
-use quinn_proto::{Connection, StreamId, WriteError};
+use quinn_proto::{Connection, WriteError};
 
-use super::{Http3, Open, number, var_int};
+use super::{Http3, Open};
 use crate::backend::Slot;
 use crate::core::Core;
 use crate::deadline::Watch;
@@ -91,17 +91,6 @@ impl Http3 {
         }
         waiting.sort_unstable();
     }
-
-    /// Ends a stream whose answer is whole. A client that still sends is told that nobody reads it
-    /// (RFC 9114 §4.1.1).
-    fn finish(&mut self, id: StreamId) -> Option<Stream> {
-        let _already = self.quic.send_stream(id).finish();
-        let open = self.streams.remove(number(id))?;
-        if !open.fin {
-            let _ended = self.quic.recv_stream(id).stop(var_int(ErrorCode::NoError));
-        }
-        Some(open.own)
-    }
 }
 
 /// Hands over what waits on one stream. True when it waits for its next turn.
@@ -136,8 +125,8 @@ fn serve(core: &mut Core, slot: Slot, number: u32, lost: &mut Vec<Lost>) -> bool
         }
         Outcome::Whole => {
             session.answered(&open.request);
-            if let Some(own) = http3.finish(id) {
-                let _nothing_waits = streams::release(core, slot, own);
+            if let Some(open) = http3.finish(id) {
+                let _nothing_waits = streams::release(core, slot, open.own);
             }
         }
     }

@@ -6,10 +6,10 @@ use crate::conn::Conn;
 use crate::core::Core;
 use crate::exchange::state::Stage;
 use crate::gone::Gone;
-use crate::http2::control::{self, consumed};
+use crate::http2::control;
 use crate::http2::pump;
 use crate::http3;
-use crate::limits::STREAM_HIGH_WATER_BYTES;
+use crate::limits::{STREAM_HIGH_WATER_BYTES, UNREAD_MAX_BYTES};
 
 /// The stream with this number, if it is open.
 #[inline]
@@ -43,14 +43,12 @@ pub(crate) fn leave(core: &mut Core, slot: Slot) {
 
 /// Gives back what a stream that is no more has held, and says how many bytes of its answer waited.
 pub(crate) fn release(core: &mut Core, slot: Slot, mut stream: Stream) -> u64 {
-    let unread_bytes = stream.unread.len();
     let Core { conns, outputs, pool, mappings, encoders, .. } = core;
     encoders.give_back(&mut stream.state.encoder, pool);
     let bytes = stream.give_back(outputs, pool, mappings);
     if let Some(many) = conns.get(slot).protocol.many() {
         *many.queued_bytes_mut() -= bytes;
     }
-    consumed(core, slot, unread_bytes);
     bytes
 }
 
@@ -87,17 +85,16 @@ pub(crate) fn has_room(core: &mut Core, slot: Slot, id: u32) -> bool {
 pub(crate) fn keep(core: &mut Core, slot: Slot, id: u32, bytes: &[u8]) -> bool {
     let Core { conns, pool, .. } = core;
     let stream = conns.get(slot).protocol.many().and_then(|many| many.own(id));
-    bytes.is_empty() || stream.is_some_and(|stream| stream.unread.keep(pool, bytes))
+    bytes.is_empty()
+        || stream.is_some_and(|stream| stream.unread.keep_up_to(pool, bytes, UNREAD_MAX_BYTES))
 }
 
 /// The application wants more content.
 pub(crate) fn want(core: &mut Core, slot: Slot, id: u32) {
     let now_ms = core.now.monotonic_ms;
-    let Some(stream) = own(core, slot, id) else { return };
-    stream.waits_since_ms = now_ms;
-    let wanted = stream.state.wanted.unwrap_or(0);
-    let more = wanted.saturating_sub(stream.unread.len() as u64);
-    control::with_control(core, slot, |http2, control| http2.session.want(id, more, control));
+    if let Some(stream) = own(core, slot, id) {
+        stream.waits_since_ms = now_ms;
+    }
 }
 
 /// The exchange cannot go on: its stream is reset behind this event. False when it is no more.

@@ -265,6 +265,7 @@ impl<B: Backend, A: App> Worker<B, A> {
             }
         }
         http3::control::count(&mut self.core, slot);
+        http3::upload::reserve(&mut self.core, slot);
         if self.transmit(slot) {
             self.quic_over(slot);
         } else if !self.core.conns.get(slot).is_closing() {

@@ -133,16 +133,15 @@ pub(crate) fn content<A: App>(
     core.conns.get(slot).link.received();
     core.content_bytes += bytes.len();
     let now_ms = core.now.monotonic_ms;
-    let Some(stream) = own(core, slot, id) else { return consumed(core, slot, bytes.len()) };
+    let Some(stream) = own(core, slot, id) else { return };
     stream.waits_since_ms = now_ms;
     stream.came_bytes += bytes.len() as u64;
     stream.ended |= end;
     if !stream.state.stage.is_unanswered() {
         // It was answered without its content.
-        return consumed(core, slot, bytes.len());
+        return;
     }
     if stream.state.wanted.is_some() && stream.is_too_much() {
-        consumed(core, slot, bytes.len());
         return content_refused(app, core, slot, id);
     }
     if stream.unread.is_empty()
@@ -151,7 +150,7 @@ pub(crate) fn content<A: App>(
         && *wanted >= bytes.len() as u64
     {
         *wanted -= bytes.len() as u64;
-        consumed(core, slot, bytes.len());
+        consumed(core, slot, id, bytes.len());
         app.exchange(
             Event::Body(bytes),
             &mut Exchange { core, slot, carrier: Carrier::Stream(id) },
@@ -160,7 +159,6 @@ pub(crate) fn content<A: App>(
     }
     let kept = keep(core, slot, id, bytes);
     if !kept {
-        consumed(core, slot, bytes.len());
         return give_up(core, slot, id, Gone::Overload, |core| after_event(app, core, slot, id));
     }
     if deliver(app, core, slot, id) {
@@ -209,7 +207,7 @@ fn deliver<A: App>(app: &mut A, core: &mut Core, slot: Slot, id: u32) -> bool {
     }
     *wanted -= bytes as u64;
     let mut unread = std::mem::take(&mut stream.unread);
-    consumed(core, slot, bytes);
+    consumed(core, slot, id, bytes);
     let piece = &unread.unused()[..bytes];
     app.exchange(Event::Body(piece), &mut Exchange { core, slot, carrier: Carrier::Stream(id) });
     unread.advance(bytes, &mut core.pool);

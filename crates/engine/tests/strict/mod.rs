@@ -182,6 +182,25 @@ impl Client {
         now
     }
 
+    /// Sends content although the response is whole, as much of `bytes` as the windows allow;
+    /// returns how much that was.
+    pub(crate) fn data_behind_response(&mut self, id: u32, bytes: usize) -> usize {
+        let stream = self.streams.get_mut(&id).expect("a stream of ours");
+        let mut sent = 0;
+        while stream.end == Some(End::Whole) && !stream.told_to_stop && !stream.sent_end {
+            let window = stream.send_window.min(self.send_window).max(0) as usize;
+            let now = window.min(FRAME_MAX_BYTES).min(bytes - sent);
+            if now == 0 {
+                break;
+            }
+            wire::data(&mut self.out, id, &vec![b'x'; now], false);
+            stream.send_window -= now as i64;
+            self.send_window -= now as i64;
+            sent += now;
+        }
+        sent
+    }
+
     /// Ends the content with fields behind it.
     pub(crate) fn trailers(&mut self, id: u32, fields: &[(&str, &str)]) {
         let all: Vec<_> = fields.iter().collect();

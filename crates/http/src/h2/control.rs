@@ -1,6 +1,5 @@
 //! The frames beside requests and their content (RFC 9113 §6.3 to §6.9, RFC 9218 §7.1).
 
-use super::data::renew;
 use super::event::{Event, Fault};
 use super::frame::{
     self, ErrorCode, FRAME_DEFAULT_BYTES, FRAME_MAX_BYTES, Header, Kind, STREAM_MAX,
@@ -8,6 +7,7 @@ use super::frame::{
 };
 use super::send::{LEAVING_PING, stream_answered};
 use super::session::{Phase, Session, Whereabouts};
+use super::windows::ROUND_TRIP_PING;
 use crate::budget::Budget;
 use crate::leaving::Leaving;
 use crate::priority::Priority;
@@ -54,7 +54,7 @@ impl<S: Default> Session<S> {
         self.budgets.spend(Budget::Replies, now_ms)?;
         if header.has(flag::ACK) {
             return match payload {
-                [] => Ok(self.settings_taken_up(out)),
+                [] => Ok(Event::Nothing),
                 _ => Err(ErrorCode::FrameSizeError.into()),
             };
         }
@@ -115,22 +115,6 @@ impl<S: Default> Session<S> {
             self.peer.stream_window = window;
         }
         Ok(opened)
-    }
-
-    /// From now on the client goes by our settings, and so do the windows of open streams.
-    fn settings_taken_up(&mut self, out: &mut Vec<u8>) -> Event<'static> {
-        if !std::mem::replace(&mut self.acknowledged, true) {
-            let window_max = self.settings.stream_window_max_bytes;
-            let change = self.window_change();
-            for (id, stream) in self.streams.each() {
-                stream.receive_window = stream.receive_window.saturating_add(change);
-                renew(id, stream, window_max, out);
-            }
-            for ignored in &mut self.ignored {
-                ignored.window = ignored.window.saturating_add(change.max(0));
-            }
-        }
-        Event::Nothing
     }
 
     /// RFC 9113 §6.9.
@@ -228,7 +212,10 @@ impl<S: Default> Session<S> {
             self.go_away(out);
             return true;
         }
-        stream_answered(payload).is_some_and(|stream| self.stop(stream, out))
+        if payload == ROUND_TRIP_PING {
+            return self.round_trip_ended(out);
+        }
+        stream_answered(payload).is_some_and(|stream| self.has_read(stream, out))
     }
 
     /// GOAWAY of the client (RFC 9113 §6.8), who may go on with what is no request: a code that is

@@ -1,9 +1,10 @@
-//! DATA (RFC 9113 §6.1) and the windows of what the client sends (§5.2, §6.9).
+//! DATA (RFC 9113 §6.1), and what it takes of the windows.
 
 use super::event::{Event, Fault, Step};
-use super::frame::{self, ErrorCode, FRAME_HEADER_BYTES, Header, flag};
-use super::session::{Ignored, Session, Whereabouts, need_more};
-use super::streams::Stream;
+use super::frame::{
+    self, ErrorCode, FRAME_DEFAULT_BYTES, FRAME_HEADER_BYTES, Header, WINDOW_DEFAULT_BYTES, flag,
+};
+use super::session::{Session, Whereabouts, need_more};
 use crate::budget::Budget;
 
 /// What is to come of a DATA frame. Its length was taken from the windows when it began.
@@ -25,28 +26,37 @@ impl Part {
     }
 }
 
-/// The consumed part of the connection's window, as one in so many, from which on it is given back:
-/// seldom enough to cost nothing, and at least three quarters are always open.
+/// The part of the connection's window that has arrived, as one in so many, from which on it is
+/// returned: seldom enough to cost nothing, and at least three quarters are always open.
 const RETURN_DIVISOR: u32 = 4;
 
+// So no frame can be too long for the window of the connection.
+const _: () = assert!(FRAME_DEFAULT_BYTES <= WINDOW_DEFAULT_BYTES / RETURN_DIVISOR * 3);
+
 impl<S: Default> Session<S> {
-    /// The application waits for so many bytes of content on a stream, beyond those that have come:
-    /// the client gets leave to send them, as far as the limit of a window goes, and for the rest
-    /// as they come. Said again, the last number counts.
-    pub fn want(&mut self, stream: u32, bytes: u64, out: &mut Vec<u8>) {
-        let window_max = self.settings.stream_window_max_bytes;
-        if let Some(open) = self.streams.get_mut(stream) {
-            open.wanted = bytes;
-            renew(stream, open, window_max, out);
-        }
+    /// The application has consumed content of a stream, so many bytes of what has come: the
+    /// client may send as much more.
+    #[inline]
+    pub fn consumed(&mut self, stream: u32, bytes: usize, out: &mut Vec<u8>) {
+        let Some(open) = self.streams.get_mut(stream) else { return };
+        debug_assert!(open.unread as usize >= bytes, "it has come before");
+        open.unread = open.unread.saturating_sub(bytes as u32);
+        open.is_read = true;
+        self.stream_window.consumes(bytes as u32);
+        self.stream_window.renew(stream, open, out);
     }
 
-    /// So many bytes of content need no memory any more, whatever became of them or their stream.
+    /// Opens windows no further than a new connection does, because memory is short.
+    #[cold]
+    pub fn shrink_windows(&mut self) {
+        self.stream_window.shrink();
+    }
+
+    /// Returns the window of the connection.
     #[inline]
-    pub fn consumed(&mut self, bytes: usize, out: &mut Vec<u8>) {
-        self.unreturned += bytes as u32;
+    fn arrived(&mut self, bytes: u32, out: &mut Vec<u8>) {
+        self.unreturned += bytes;
         if self.unreturned >= self.settings.connection_window_bytes / RETURN_DIVISOR {
-            self.receive_window += self.unreturned as i32;
             frame::window_update(out, 0, self.unreturned);
             self.unreturned = 0;
         }
@@ -74,14 +84,10 @@ impl<S: Default> Session<S> {
         match whereabouts {
             Whereabouts::Idle => return Err(ErrorCode::ProtocolError.into()),
             Whereabouts::Closed => return Err(ErrorCode::StreamClosed.into()),
-            Whereabouts::Ignored => self.pass_over(header, now_ms)?,
+            Whereabouts::Ignored => self.pass_over(header, now_ms, out)?,
             Whereabouts::Open => {}
         }
-        if i64::from(header.bytes) > i64::from(self.receive_window) {
-            return Err(ErrorCode::FlowControlError.into());
-        }
-        self.receive_window -= header.bytes as i32;
-        self.consumed((front + padding) as usize, out);
+        self.arrived(header.bytes, out);
         let used = FRAME_HEADER_BYTES + front as usize;
         let mut part = Part { stream, content, padding, end: header.has(flag::END_STREAM) };
         if whereabouts == Whereabouts::Open {
@@ -97,29 +103,24 @@ impl<S: Default> Session<S> {
         } else {
             part.end = false;
         }
-        Ok(self.data_part(part, used, input, out))
+        Ok(self.data_part(part, used, input))
     }
 
     /// Counts a DATA frame of a stream that this side has ended. What was on its way is within the
     /// window that the stream had; more, or nothing, is work without end.
     #[cold]
-    fn pass_over(&mut self, header: &Header, now_ms: u64) -> Result<(), Fault> {
+    fn pass_over(&mut self, header: &Header, now_ms: u64, out: &mut Vec<u8>) -> Result<(), Fault> {
         if header.has(flag::END_STREAM) {
             self.settled(header.stream);
         }
         match self.ignored.iter_mut().find(|entry| entry.stream == header.stream) {
-            Some(Ignored { window, .. }) if header.bytes > 0 => {
-                let left = i64::from(*window) - i64::from(header.bytes);
-                *window = i32::try_from(left.max(0)).unwrap_or(i32::MAX);
-                if left < 0 { Err(ErrorCode::StreamClosed.into()) } else { Ok(()) }
-            }
+            Some(entry) if header.bytes > 0 => entry.pass_over(header.bytes, out),
             _ => Ok(self.budgets.spend(Budget::Trifles, now_ms)?),
         }
     }
 
     /// Counts a DATA frame of an open stream against what the stream may have.
     fn admit(&mut self, part: &Part, bytes: u32, out: &mut Vec<u8>) -> Result<(), ErrorCode> {
-        let window_max = self.settings.stream_window_max_bytes;
         let Some(stream) = self.streams.get_mut(part.stream) else { return Ok(()) };
         if stream.peer_ended {
             return Err(ErrorCode::StreamClosed);
@@ -135,9 +136,11 @@ impl<S: Default> Session<S> {
             }
         }
         stream.receive_window -= bytes as i32;
-        stream.wanted = stream.wanted.saturating_sub(u64::from(part.content));
+        stream.unread += part.content;
         stream.peer_ended = part.end;
-        renew(part.stream, stream, window_max, out);
+        self.stream_window.arrives(stream, out);
+        // Padding is consumed already.
+        self.stream_window.renew(part.stream, stream, out);
         Ok(())
     }
 
@@ -148,7 +151,6 @@ impl<S: Default> Session<S> {
         mut part: Part,
         mut used: usize,
         input: &'a [u8],
-        out: &mut Vec<u8>,
     ) -> Step<'a> {
         let rest = input.get(used..).unwrap_or_default();
         let (bytes, rest) = rest.split_at(rest.len().min(part.content as usize));
@@ -164,7 +166,6 @@ impl<S: Default> Session<S> {
             return need_more();
         }
         if self.streams.get(stream).is_none() {
-            self.consumed(bytes.len(), out);
             return Step { used, event: Event::Nothing };
         }
         let event = match (bytes, end) {
@@ -173,16 +174,4 @@ impl<S: Default> Session<S> {
         };
         Step { used, event }
     }
-}
-
-/// Opens the window of a stream to what the application waits for, if less than half of that is
-/// open: one WINDOW_UPDATE for many frames, and what is waited for can always come.
-pub(super) fn renew<S>(id: u32, stream: &mut Stream<S>, window_max: u32, out: &mut Vec<u8>) {
-    let target = stream.wanted.min(u64::from(window_max)) as i32;
-    if stream.peer_ended || target == 0 || stream.receive_window > target / 2 {
-        return;
-    }
-    let increment = target - stream.receive_window;
-    frame::window_update(out, id, increment as u32);
-    stream.receive_window = target;
 }

@@ -3,7 +3,7 @@
 
 use super::control::depends_on_itself;
 use super::event::{Event, Fault};
-use super::frame::{ErrorCode, Header, flag};
+use super::frame::{ErrorCode, Header, WINDOW_DEFAULT_BYTES, flag};
 use super::limits::{BLOCK_MAX_BYTES, CONTINUATION_MIN_BYTES};
 use super::session::{Ignored, Session, Whereabouts};
 use crate::binary_head::{self, Rejected};
@@ -183,8 +183,7 @@ impl<S: Default> Session<S> {
         self.early.take(stream);
         super::frame::reset_stream(out, stream, code);
         if !end {
-            let window = self.first_receive_window();
-            self.ignore(Ignored { stream, window, is_asked: false, to_be_stopped: false });
+            self.ignore(Ignored::silently(stream, WINDOW_DEFAULT_BYTES as i32));
         }
         Ok(Event::Nothing)
     }

@@ -2,17 +2,22 @@
 
 use crate::limits::STREAMS_MAX;
 
-/// Bytes of content a client may send on a stream before the application has asked for any: a form
-/// fits, and an upload nobody wants stops there.
-pub const STREAM_WINDOW_BYTES: u32 = 32 * 1024;
+/// Bytes of content on its way or not consumed on one stream, at most: what 160 Mbit/s carry in a
+/// round trip of 100 ms. Every stream begins with the default of the protocol (65 535 bytes, RFC
+/// 9113 §6.5.2), below which clients that check nothing fail.
+pub const STREAM_WINDOW_MAX_BYTES: u32 = 2 * 1024 * 1024;
 
-/// Bytes of content on its way on one stream at most, however much the application wants: what
-/// keeps 100 Mbit/s busy over 20 ms.
-pub const STREAM_WINDOW_MAX_BYTES: u32 = 256 * 1024;
+/// By how much a stream window grows when it holds the client back. A measured round trip and the
+/// one until the client uses the larger window are two, in which slow start of TCP doubles twice.
+pub const WINDOW_GROWTH: u32 = 4;
 
-/// Bytes of content on its way, or not yet taken, on a whole connection: two streams at full speed
-/// or sixteen whose content nobody has asked for.
-pub const CONNECTION_WINDOW_BYTES: u32 = 512 * 1024;
+/// Stream windows of content that are consumed before the next round trip is measured, after one in
+/// which the window did not grow: over a short path a PING for each would cost more than it brings.
+pub const MEASURE_PAUSE_WINDOWS: u32 = 8;
+
+/// Bytes of content on its way on a whole connection. It takes no memory, and is never closed: so
+/// much that streams which are read never wait for it.
+pub const CONNECTION_WINDOW_BYTES: u32 = 16 * 1024 * 1024;
 
 /// Bytes of a field block that is gathered from several frames. Above the limit of a head, so that
 /// one which is too large gets its 431; a longer one ends the connection, since the table of HPACK

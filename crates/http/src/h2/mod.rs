@@ -5,10 +5,9 @@
 //! on as it comes and never waits for its frame to be whole; any other frame does, in the buffer of
 //! the caller.
 //!
-//! Content is bounded by windows in both directions. A client may send as much on a stream as the
-//! first window has, and more only against [`want`](session::Session::want); what was taken, or
-//! dropped, is given back to the connection by [`consumed`](session::Session::consumed). Content of
-//! answers goes as [`room`](session::Session::room) allows, in the order of
+//! Content is bounded by windows in both directions. A client may send more on a stream as what has
+//! come is [consumed](session::Session::consumed): see `windows`. Content of responses goes as
+//! [`room`](session::Session::room) allows, in the order of
 //! [`next_ready`](session::Session::next_ready).
 //!
 //! A client that makes work without end runs out of one of its [budgets](crate::budget::Budget).
@@ -24,3 +23,4 @@ pub mod limits;
 mod send;
 pub mod session;
 mod streams;
+mod windows;

@@ -6,6 +6,7 @@ use super::session::{Ignored, Phase, Session};
 use super::streams::Stream;
 use crate::hpack::encode;
 use crate::leaving::Leaving;
+use crate::limits::BODY_DISCARD_MAX_BYTES;
 use crate::priority::Priority;
 
 /// The PING whose answer tells that the client knows that this side leaves.
@@ -127,9 +128,10 @@ impl<S: Default> Session<S> {
 
     /// Takes away a stream whose answer is complete, after its last frame is in the way of the
     /// connection; gives back what was kept with it. A client whose answer is not complete learns
-    /// so by an error. One that has more to send than it has leave to is told that nobody reads it
-    /// (RFC 9113 §8.1), after it has answered the PING behind the answer: some clients take a
-    /// stream that is reset before they have looked at its answer for one that has failed.
+    /// so by an error. One that is still sending may send on for a while, because some clients read
+    /// nothing before they have sent all; then it is told to stop (RFC 9113 §8.1), once it has
+    /// answered the PING behind the response: some clients take a stream that is reset before they
+    /// have looked at its response for one that has failed.
     ///
     /// What it gives back is what is [left](Self::left) of the stream.
     #[inline]
@@ -142,27 +144,25 @@ impl<S: Default> Session<S> {
             self.budgets.answered();
         }
         if !open.peer_ended {
-            let window = open.receive_window;
-            // Perhaps the client has taken our settings up, and we do not know yet.
-            let change = if self.acknowledged { 0 } else { self.window_change().min(0) };
-            let leave = window.saturating_add(change).max(0) as u64;
-            let to_be_stopped = open.content_left.is_none_or(|left| left > leave);
-            if to_be_stopped {
-                frame::ping(out, 0, answered_ping(stream));
-            }
-            self.ignore(Ignored { stream, window, is_asked: to_be_stopped, to_be_stopped });
+            let ignored = discard(stream, open, out);
+            self.ignore(ignored);
         }
         self.streams.remove(stream).map(|gone| &mut gone.own)
     }
 
-    /// Tells a client that has read the answer of a stream to send no more on it (RFC 9113 §8.1),
-    /// unless it has stopped. Says whether a PING behind that answer was still to be answered.
+    /// The client has read the response of a stream that it may still be sending on. Says whether a
+    /// PING behind that response was still to be answered.
     #[cold]
-    pub(super) fn stop(&mut self, stream: u32, out: &mut Vec<u8>) -> bool {
+    pub(super) fn has_read(&mut self, stream: u32, out: &mut Vec<u8>) -> bool {
+        let leaves = self.is_leaving();
         let ignored = self.ignored.iter_mut().find(|entry| entry.stream == stream);
         ignored.is_some_and(|entry| {
-            entry.stop(out);
-            std::mem::take(&mut entry.is_asked)
+            let was_asked = entry.is_asked;
+            entry.has_read(out);
+            if leaves {
+                entry.stop(out);
+            }
+            was_asked
         })
     }
 
@@ -179,7 +179,7 @@ impl<S: Default> Session<S> {
         let &Stream { peer_ended, receive_window: window, .. } = self.streams.get(stream)?;
         frame::reset_stream(out, stream, code);
         if !peer_ended {
-            self.ignore(Ignored { stream, window, is_asked: false, to_be_stopped: false });
+            self.ignore(Ignored::silently(stream, window));
         }
         self.streams.remove(stream).map(|gone| &mut gone.own)
     }
@@ -221,6 +221,8 @@ impl<S: Default> Session<S> {
             (Phase::Failed, _) | (_, Leaving::Final) => {}
             (_, Leaving::No) => {
                 self.leaving = Leaving::Announced;
+                // The connection ends as soon as all who have read their responses have stopped.
+                self.ignored.iter_mut().filter(|entry| !entry.is_asked).for_each(|e| e.stop(out));
                 frame::go_away(out, STREAM_MAX, ErrorCode::NoError);
                 frame::ping(out, 0, LEAVING_PING);
             }
@@ -249,6 +251,23 @@ impl<S: Default> Session<S> {
             frame::go_away(out, self.last_stream.min(self.accepted_max), code);
         }
     }
+}
+
+/// Opens the window of a stream whose response is complete to what is read and dropped of the rest
+/// of its content, at most.
+fn discard<S>(id: u32, stream: &Stream<S>, out: &mut Vec<u8>) -> Ignored {
+    const MOST: i32 = BODY_DISCARD_MAX_BYTES as i32;
+    let mut window = stream.receive_window.max(0);
+    let fits = |window: i32| stream.content_left.is_some_and(|left| left <= window as u64);
+    if !fits(window) && window < MOST {
+        frame::window_update(out, id, (MOST - stream.receive_window) as u32);
+        window = MOST;
+    }
+    let to_be_stopped = !fits(window);
+    if to_be_stopped {
+        frame::ping(out, 0, answered_ping(id));
+    }
+    Ignored { stream: id, window, is_asked: to_be_stopped, to_be_stopped }
 }
 
 /// Puts a field block that stands behind `start` into as many frames as it needs.

@@ -9,6 +9,7 @@ use super::frame::{
 use super::heads::Gathering;
 use super::limits;
 use super::streams::{Stream, Streams};
+use super::windows::StreamWindow;
 use crate::budget::{Budget, Budgets};
 use crate::hpack::decoder::Decoder;
 use crate::leaving::Leaving;
@@ -25,10 +26,6 @@ pub const INPUT_MAX_BYTES: usize = FRAME_HEADER_BYTES + FRAME_DEFAULT_BYTES as u
 pub struct Settings {
     /// Streams open at once; at most [`STREAMS_MAX`] of them are of use.
     pub streams: u16,
-    /// See [`limits::STREAM_WINDOW_BYTES`].
-    pub stream_window_bytes: u32,
-    /// See [`limits::STREAM_WINDOW_MAX_BYTES`].
-    pub stream_window_max_bytes: u32,
     /// See [`limits::CONNECTION_WINDOW_BYTES`]; less than 65535 cannot be said.
     pub connection_window_bytes: u32,
     /// Of a request head.
@@ -39,8 +36,6 @@ impl Default for Settings {
     fn default() -> Settings {
         Settings {
             streams: STREAMS_MAX,
-            stream_window_bytes: limits::STREAM_WINDOW_BYTES,
-            stream_window_max_bytes: limits::STREAM_WINDOW_MAX_BYTES,
             connection_window_bytes: limits::CONNECTION_WINDOW_BYTES,
             limits: Limits::default(),
         }
@@ -76,8 +71,6 @@ pub struct Session<S> {
     pub(super) settings: Settings,
     pub(super) phase: Phase,
     pub(super) leaving: Leaving,
-    /// The client has taken our settings up.
-    pub(super) acknowledged: bool,
     pub(super) peer: Peer,
     pub(super) decoder: Decoder,
     pub(super) streams: Streams<S>,
@@ -95,10 +88,9 @@ pub struct Session<S> {
     pub(super) early: EarlyPriorities<u32>,
     /// DATA that may be sent on the connection.
     pub(super) send_window: i32,
-    /// DATA that the client may send, as it knows by what was sent to it.
-    pub(super) receive_window: i32,
-    /// DATA that was consumed, and not yet given back.
+    /// DATA that has arrived, of which the window of the connection was not yet returned.
     pub(super) unreturned: u32,
+    pub(super) stream_window: StreamWindow,
     /// A field block of which more is to come.
     pub(super) gathering: Option<Gathering>,
     /// A DATA frame of which more is to come.
@@ -116,14 +108,11 @@ impl<S: Default> Session<S> {
         Session {
             settings: Settings {
                 streams: settings.streams.min(STREAMS_MAX),
-                stream_window_bytes: settings.stream_window_bytes.min(STREAM_MAX),
-                stream_window_max_bytes: settings.stream_window_max_bytes.min(STREAM_MAX / 2),
                 connection_window_bytes: connection_window.clamp(WINDOW_DEFAULT_BYTES, STREAM_MAX),
                 ..*settings
             },
             phase: Phase::Preface,
             leaving: Leaving::No,
-            acknowledged: false,
             peer: Peer {
                 stream_window: WINDOW_DEFAULT_BYTES as i32,
                 frame_bytes: FRAME_DEFAULT_BYTES,
@@ -140,8 +129,8 @@ impl<S: Default> Session<S> {
             ignored_next: 0,
             early: EarlyPriorities::new(),
             send_window: WINDOW_DEFAULT_BYTES as i32,
-            receive_window: WINDOW_DEFAULT_BYTES as i32,
             unreturned: 0,
+            stream_window: StreamWindow::new(),
             gathering: None,
             part: None,
         }
@@ -149,13 +138,11 @@ impl<S: Default> Session<S> {
 
     /// Writes what every connection begins with (RFC 9113 §3.4). Nothing may be written before.
     pub fn open(&mut self, out: &mut Vec<u8>) {
-        let Settings { streams, stream_window_bytes, connection_window_bytes, limits, .. } =
-            self.settings;
+        let Settings { streams, connection_window_bytes, limits } = self.settings;
         frame::settings(
             out,
             &[
                 (setting::MAX_CONCURRENT_STREAMS, u32::from(streams)),
-                (setting::INITIAL_WINDOW_SIZE, stream_window_bytes),
                 (
                     setting::MAX_HEADER_LIST_SIZE,
                     u32::try_from(limits.head_bytes).unwrap_or(u32::MAX),
@@ -166,7 +153,6 @@ impl<S: Default> Session<S> {
         let more = connection_window_bytes - WINDOW_DEFAULT_BYTES;
         if more > 0 {
             frame::window_update(out, 0, more);
-            self.receive_window += more as i32;
         }
     }
 
@@ -274,7 +260,7 @@ impl<S: Default> Session<S> {
             Phase::Failed => return Ok(Step { used: input.len(), event: Event::Nothing }),
         }
         if let Some(part) = self.part {
-            return Ok(self.data_part(part, 0, input, out));
+            return Ok(self.data_part(part, 0, input));
         }
         let Some(header) = Header::read(input) else { return Ok(need_more()) };
         self.check(&header, input)?;
@@ -347,23 +333,7 @@ impl<S: Default> Session<S> {
     /// Opens a stream for a request of the client; `None` when there is no memory for it.
     #[inline]
     pub(super) fn open_stream(&mut self, id: u32, priority: Priority) -> Option<&mut Stream<S>> {
-        let windows = (self.peer.stream_window, self.first_receive_window());
-        self.streams.open(id, windows, priority)
-    }
-
-    /// What a client may send on a stream that begins.
-    pub(super) fn first_receive_window(&self) -> i32 {
-        if self.acknowledged {
-            self.settings.stream_window_bytes as i32
-        } else {
-            // What it takes for granted until it has read our settings.
-            WINDOW_DEFAULT_BYTES as i32
-        }
-    }
-
-    /// By how much our settings move the windows of streams that began before they were read.
-    pub(super) fn window_change(&self) -> i32 {
-        self.settings.stream_window_bytes as i32 - WINDOW_DEFAULT_BYTES as i32
+        self.streams.open(id, self.peer.stream_window, priority)
     }
 
     /// Ends an open stream for a fault of the client.
@@ -399,13 +369,39 @@ pub(super) struct Ignored {
     pub(super) stream: u32,
     /// Bytes that the client may still send on it.
     pub(super) window: i32,
-    /// Whether the PING behind the answer is still to be answered.
+    /// Whether the PING behind the response is still to be answered.
     pub(super) is_asked: bool,
-    /// Whether the client is to be told to stop, once it has read the whole answer.
+    /// Whether the client is to be told to stop, once it has read the whole response and has used
+    /// its window up.
     pub(super) to_be_stopped: bool,
 }
 
 impl Ignored {
+    /// A stream of which nothing more is to be said.
+    pub(super) fn silently(stream: u32, window: i32) -> Self {
+        Self { stream, window, is_asked: false, to_be_stopped: false }
+    }
+
+    /// Counts DATA that is passed over.
+    pub(super) fn pass_over(&mut self, bytes: u32, out: &mut Vec<u8>) -> Result<(), Fault> {
+        let left = i64::from(self.window) - i64::from(bytes);
+        self.window = i32::try_from(left.max(0)).unwrap_or(i32::MAX);
+        self.stop_if_due(out);
+        if left < 0 { Err(ErrorCode::StreamClosed.into()) } else { Ok(()) }
+    }
+
+    /// The client has read the response.
+    pub(super) fn has_read(&mut self, out: &mut Vec<u8>) {
+        self.is_asked = false;
+        self.stop_if_due(out);
+    }
+
+    fn stop_if_due(&mut self, out: &mut Vec<u8>) {
+        if self.window == 0 && !self.is_asked {
+            self.stop(out);
+        }
+    }
+
     /// Tells the client to stop, if it is to be told.
     pub(super) fn stop(&mut self, out: &mut Vec<u8>) {
         if std::mem::take(&mut self.to_be_stopped) {

@@ -4,6 +4,7 @@
 //! searched in seven steps and moved in one copy when one goes. What belongs to a stream stands
 //! elsewhere and is never moved: a place that is free keeps what is in it for the next stream.
 
+use super::frame::WINDOW_DEFAULT_BYTES;
 use crate::priority::Priority;
 
 /// One open stream, or a free place.
@@ -17,8 +18,10 @@ pub(super) struct Stream<S> {
     pub(super) send_window: i32,
     /// Bytes of DATA that the client may send, as it knows by what was sent to it.
     pub(super) receive_window: i32,
-    /// Content that the application waits for, beyond what came.
-    pub(super) wanted: u64,
+    /// Bytes of content that came, or come with the frame that has begun, and were not consumed.
+    pub(super) unread: u32,
+    /// The application has consumed some content.
+    pub(super) is_read: bool,
     /// Content still to come by `Content-Length`.
     pub(super) content_left: Option<u64>,
     /// The client has ended its side.
@@ -73,13 +76,13 @@ impl<S> Streams<S> {
         self.entries.len()
     }
 
-    /// Adds a stream whose number is above all others, with its windows for sending and receiving.
-    /// `None` when there is no memory for it.
+    /// Adds a stream whose number is above all others, with its window for sending. `None` when
+    /// there is no memory for it.
     #[inline]
     pub(super) fn open(
         &mut self,
         id: u32,
-        (send_window, receive_window): (i32, i32),
+        send_window: i32,
         priority: Priority,
     ) -> Option<&mut Stream<S>>
     where
@@ -99,8 +102,9 @@ impl<S> Streams<S> {
         self.entries.push(Entry { id, place, urgency, incremental, ready: false });
         stream.id = id;
         stream.send_window = send_window;
-        stream.receive_window = receive_window;
-        stream.wanted = 0;
+        stream.receive_window = WINDOW_DEFAULT_BYTES as i32;
+        stream.unread = 0;
+        stream.is_read = false;
         stream.content_left = None;
         stream.peer_ended = false;
         stream.refused = false;
@@ -246,7 +250,7 @@ mod tests {
     fn table(streams: &[(u32, u8, bool)]) -> Streams<u32> {
         let mut table = Streams::new();
         for &(id, urgency, incremental) in streams {
-            table.open(id, (10, 10), Priority { urgency, incremental }).unwrap().own = id * 100;
+            table.open(id, 10, Priority { urgency, incremental }).unwrap().own = id * 100;
             table.set_ready(id, true);
         }
         table

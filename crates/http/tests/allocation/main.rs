@@ -101,7 +101,9 @@ impl Connection {
             at += step.used;
             match step.event {
                 Event::Fatal { code, .. } => panic!("{code:?}"),
-                Event::Data { bytes, .. } => self.session.consumed(bytes.len(), &mut self.out),
+                Event::Data { stream, bytes, .. } => {
+                    self.session.consumed(stream, bytes.len(), &mut self.out);
+                }
                 _ => {}
             }
         }

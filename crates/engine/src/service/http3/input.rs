@@ -44,8 +44,14 @@ fn open(core: &mut Core, slot: Slot, id: StreamId) -> Option<&mut Open> {
     core.conns.get(slot).http3()?.streams.get(number(id))
 }
 
-/// Reads a request stream, as far as what comes is wanted.
+/// Reads a request stream, as far as what comes is wanted, or was answered early and is dropped.
 pub(super) fn read<A: App>(app: &mut A, core: &mut Core, slot: Slot, id: StreamId) {
+    if open(core, slot, id).is_none() {
+        if let Some(http3) = core.conns.get(slot).http3() {
+            http3.discard(id);
+        }
+        return;
+    }
     if !use_held(app, core, slot, id) {
         return;
     }

@@ -182,6 +182,50 @@ fn content_that_nobody_read_gives_its_window_back() {
     });
 }
 
+/// RFC 9113 §5.2: a stream that nobody reads stops at its own window, and leaves that of the
+/// connection to the others.
+#[test]
+fn streams_that_nobody_reads_hold_nobody_up() {
+    const WINDOW_BYTES: usize = 65_535;
+    on_both(|server| {
+        let mut http2 = Http2::connect(&server);
+        // The window of the connection is known behind that.
+        assert_eq!(http2.get("/hello"), "hello world!\n");
+        for _ in 0..100 {
+            let id = http2.client.request("POST", "/waits", &[], false);
+            let parts = [(); 5].map(|()| http2.client.data(id, &[b'x'; 1 << 14], false));
+            assert_eq!(parts.iter().sum::<usize>(), WINDOW_BYTES);
+            http2.flush();
+            server.next_waiting();
+        }
+        let id = http2.client.request("POST", "/count", &[], false);
+        http2.send(id, &[b'x'; 900_000], &[]);
+        assert_eq!(http2.content_of(id), "900000 bytes");
+    });
+}
+
+/// Some clients read nothing before they have sent all, so the windows stay open for a while behind
+/// a response that came early.
+#[test]
+fn a_client_that_is_answered_early_sends_on_for_a_while() {
+    on_both(|server| {
+        let mut http2 = Http2::connect(&server);
+        for (bytes, is_told) in [(1 << 20, false), ((1 << 20) + 1, true)] {
+            let length = bytes.to_string();
+            let fields = [("content-length", length.as_str())];
+            let id = http2.client.request("POST", "/hello", &fields, false);
+            assert_eq!(http2.content_of(id), "hello world!\n");
+            let mut sent = 0;
+            while sent < 1 << 20 {
+                let now = http2.client.data_behind_response(id, bytes - sent);
+                http2.seen();
+                sent += now;
+            }
+            assert_eq!((sent, http2.client.streams[&id].told_to_stop), (1 << 20, is_told));
+        }
+    });
+}
+
 #[test]
 fn a_client_that_leaves_is_reported_to_the_handler() {
     on_both(|server| {

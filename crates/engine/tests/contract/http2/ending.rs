@@ -53,8 +53,8 @@ fn what_never_ends_comes_to_a_good_end() {
     });
 }
 
-/// Content of which nobody reads the rest, and more than a window takes.
-const UNREAD: [(&str, &str); 1] = [("content-length", "100000")];
+/// Content of which nobody reads the rest, and more than is read and dropped.
+const UNREAD: [(&str, &str); 1] = [("content-length", "2000000")];
 
 /// RFC 9113 §8.1: a client whose request was answered before all of it had come is told to stop,
 /// also when that answer is the last.

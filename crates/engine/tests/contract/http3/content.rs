@@ -58,18 +58,72 @@ fn content_is_compressed_as_it_goes_out() {
     });
 }
 
-/// Content that nobody reads fills the window of its stream, and of nobody else.
+/// Content that nobody reads fills the window of its stream, and of no other.
 #[test]
 fn what_is_not_read_holds_nobody_up() {
     on_both(|server| {
         let client = Http3::connect(&server);
         let (mut sender, _receiver) = client.open(&head(POST, "/forever"));
         // A frame of DATA that is larger than any window.
-        let data = [&[0x0, 0x80, 0x10, 0, 0][..], &vec![b'x'; 1 << 20]].concat();
+        let data = [&[0x0, 0x80, 0x20, 0, 0][..], &vec![b'x'; 1 << 21]].concat();
         let is_full = wait(poll_fn(|context| {
             Poll::Ready(pin!(sender.write_all(&data)).poll(context).is_pending())
         }));
         assert!(is_full, "nobody reads it");
         assert!(client.get("/hello").ends_with(b"hello world!\n"));
+    });
+}
+
+/// RFC 9000 §4.1: what is not read takes from the window of the connection, so that grows with it.
+#[test]
+fn many_streams_that_nobody_reads_hold_nobody_up() {
+    /// The header of a DATA frame of so many bytes.
+    const DATA: [u8; 5] = [0x0, 0x80, 0x01, 0x86, 0xa0];
+    const BYTES: usize = 100_000;
+    on_both(|server| {
+        let client = Http3::connect(&server);
+        let data = [&DATA[..], &[b'x'; BYTES]].concat();
+        let unread: Vec<_> = (0..20)
+            .map(|_| {
+                let (mut sender, receiver) = client.open(&head(POST, "/forever"));
+                wait(sender.write_all(&data)).expect("written");
+                (sender, receiver)
+            })
+            .collect();
+        assert!(client.get("/hello").ends_with(b"hello world!\n"));
+        let (mut sender, mut receiver) = client.open(&head(POST, "/count"));
+        for _ in 0..5 {
+            wait(sender.write_all(&data)).expect("written");
+        }
+        sender.finish().expect("open");
+        let answer = wait(receiver.read_to_end(1 << 20)).expect("an answer");
+        assert!(answer.ends_with(b"500000 bytes"));
+        drop(unread);
+    });
+}
+
+/// A client that is answered early may send on for a while, because some read nothing before they
+/// have sent all; then it is told to stop, with H3_NO_ERROR (RFC 9114 §4.1.1).
+#[test]
+fn a_client_that_is_answered_early_sends_on_for_a_while() {
+    const NO_ERROR: u32 = 0x100;
+    /// The header of a DATA frame of a gibibyte.
+    const DATA: [u8; 9] = [0x0, 0xc0, 0, 0, 0, 0x40, 0, 0, 0];
+    on_both(|server| {
+        let client = Http3::connect(&server);
+        for (parts, stopped) in [(15, None), (17, Some(NO_ERROR.into()))] {
+            let request = [&head(POST, "/hello")[..], &DATA[..]].concat();
+            let (mut sender, mut receiver) = client.open(&request);
+            let answer = wait(receiver.read_to_end(1 << 20)).expect("an answer");
+            assert!(answer.ends_with(b"hello world!\n"));
+            for _ in 0..parts {
+                let written = wait(sender.write_all(&[b'x'; 64 * 1024]));
+                assert!(written.is_ok() || stopped.is_some(), "{written:?}");
+            }
+            if stopped.is_none() {
+                sender.finish().expect("open");
+            }
+            assert_eq!(wait(sender.stopped()).expect("connected"), stopped, "{parts}");
+        }
     });
 }

@@ -87,7 +87,7 @@ fn answers_to_our_own_pings() {
         }
         peer.sent();
         assert!(peer.send(&all(&answer)).is_empty());
-        assert_eq!(peer.sent().len(), if ends { 0 } else { 128 });
+        assert!(peer.sent().is_empty());
         assert_eq!(peer.ask(&frame(PING, 0, 0, b"is there")), ["PING ack is there"]);
         assert_eq!(until_the_end(&mut peer, |_| answer(1)), (127, REPLIES.to_owned()));
     }

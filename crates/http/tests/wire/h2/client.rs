@@ -41,12 +41,10 @@ impl Server {
                 }
                 if end {
                     self.answer(stream);
-                } else {
-                    session.want(stream, u64::MAX, out);
                 }
             }
             Event::Data { stream, bytes, end } => {
-                session.consumed(bytes.len(), out);
+                session.consumed(stream, bytes.len(), out);
                 session.own(stream).unwrap().content.extend_from_slice(bytes);
                 if end {
                     self.answer(stream);
@@ -223,13 +221,7 @@ fn run(pipe_bytes: usize, client: &Builder, server: Settings) {
 #[test]
 fn content_comes_back() {
     let plain = Settings::default();
-    let narrow = Settings {
-        streams: 3,
-        stream_window_bytes: 100,
-        stream_window_max_bytes: 1000,
-        connection_window_bytes: 0,
-        ..plain
-    };
+    let narrow = Settings { streams: 3, connection_window_bytes: 0, ..plain };
     for pipe_bytes in [64, 5000, 1 << 20] {
         run(pipe_bytes, &Builder::new(), plain);
         let small = Builder::new()

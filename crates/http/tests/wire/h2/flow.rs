@@ -7,14 +7,10 @@ use proptest::prelude::*;
 
 use super::peer::*;
 
-fn windows(stream: u32, connection: u32) -> Settings {
-    Settings {
-        stream_window_bytes: stream,
-        stream_window_max_bytes: 50_000,
-        connection_window_bytes: connection,
-        ..Settings::default()
-    }
-}
+/// Bytes that every window begins with (RFC 9113 §6.9.2).
+const FIRST: i64 = 65_535;
+/// Bytes that a stream window has at most.
+const MOST: i64 = 2 << 20;
 
 /// RFC 9113 §6.9.1: "The sender MUST NOT send a flow-controlled frame with a length that exceeds
 /// the space available in either of the flow-control windows".
@@ -95,79 +91,133 @@ fn first_window_changes() {
 /// RFC 9113 §6.9.1: more content than a window has, padding counted.
 #[test]
 fn content_beyond_a_window() {
-    let mut peer = Peer::open_with(&windows(1000, 0));
-    peer.send(&[post(1), post(3)].concat());
-    assert_eq!(peer.send(&data(1, 0, &[b'x'; 1000])), ["data 1 (1000 bytes)"]);
-    assert_eq!(peer.send(&data(1, 0, b"y")), ["reset 1 FlowControlError by us"]);
-    let padded = [&[255][..], &[b'x'; 745], &[0; 255]].concat();
-    assert_eq!(peer.send(&data(3, PADDED, &padded)), ["reset 3 FlowControlError by us"]);
-    let mut peer = Peer::open_with(&windows(60_000, 0));
+    let mut peer = Peer::open();
     peer.consumes = false;
     peer.send(&[post(1), post(3)].concat());
-    let mut sent = 0;
-    for stream in [1, 3, 1] {
-        assert_eq!(peer.send(&data(stream, 0, &[0; 16_384])).len(), 1);
-        sent += 16_384;
+    for stream in [1, 3] {
+        for _ in 0..3 {
+            assert_eq!(peer.send(&data(stream, 0, &[0; 16_384])).len(), 1);
+        }
     }
-    assert_eq!(peer.send(&data(3, 0, &vec![0; 65_535 - sent])).len(), 1);
-    assert!(peer.out.is_empty());
-    assert_eq!(peer.send(&data(3, 0, b"x")), ["fatal FlowControlError"]);
+    assert_eq!(peer.send(&data(1, 0, &[0; 16_383])).len(), 1);
+    assert_eq!(peer.send(&data(1, 0, b"y")), ["reset 1 FlowControlError by us"]);
+    let padded = [&[255][..], &[b'x'; 16_128], &[0; 255]].concat();
+    assert_eq!(peer.send(&data(3, PADDED, &padded)), ["reset 3 FlowControlError by us"]);
 }
 
-/// Until the client has read our settings it has the windows that everybody begins with, and when
-/// it has, all move (RFC 9113 §6.9.2).
+/// Content that nobody reads closes the window of its stream, and never that of the connection.
 #[test]
-fn before_our_settings_are_taken_up() {
-    for (ours, then) in [(1000, 1000 - 65_535 + 40_000), (100_000, 100_000 - 40_000)] {
-        let mut peer = Peer::new(&windows(ours, 200_000));
-        peer.send(&[PREFACE, &settings(&[]), &post(1)].concat());
-        for _ in 0..4 {
-            assert_eq!(peer.send(&data(1, 0, &[0; 10_000])), ["data 1 (10000 bytes)"]);
+fn streams_that_nobody_reads_leave_the_connection_open() {
+    let mut peer = Peer::open();
+    peer.consumes = false;
+    let (mut used, mut returned) = (0, 0);
+    for stream in (1..256).step_by(2) {
+        peer.send(&post(stream));
+        for bytes in [16_384, 16_384, 16_384, 16_383] {
+            used += bytes as i64;
+            for frame in peer.ask(&data(stream, 0, &vec![0; bytes])) {
+                if let Some(bytes) = frame.strip_prefix("WINDOW_UPDATE 0 ") {
+                    returned += bytes.parse::<i64>().unwrap();
+                }
+                assert!(!frame.starts_with("WINDOW_UPDATE") || frame.contains(" 0 "), "{frame}");
+            }
+            assert!(used - returned <= 4 << 20, "{used} came, {returned} were returned");
         }
-        peer.sent();
-        peer.send(&[frame(SETTINGS, ACK, 0, b""), post(3)].concat());
-        let mut left: i32 = then;
-        while left > 0 {
-            let now = left.min(16_384);
-            assert_eq!(peer.send(&data(1, 0, &vec![0; now as usize])).len(), 1);
-            left -= now;
-        }
-        assert_eq!(peer.send(&data(1, 0, b"x")), ["reset 1 FlowControlError by us"]);
-        assert_eq!(peer.send(&data(3, 0, &[0; 1000])), ["data 3 (1000 bytes)"]);
     }
 }
 
-/// What was wanted before that may come nevertheless.
+/// What is consumed may come again, in few frames.
 #[test]
-fn wanted_before_our_settings_are_taken_up() {
-    let mut peer = Peer::new(&windows(1000, 200_000));
-    peer.send(&[PREFACE, &settings(&[]), &post(1)].concat());
-    peer.sent();
-    peer.session.want(1, 50_000, &mut peer.out);
+fn consumed_content_opens_the_window() {
+    let mut peer = Peer::open();
+    peer.consumes = false;
+    let fields = [&POST[..], &[("content-length", "150000")]].concat();
+    peer.send(&headers(1, 0, &fields));
+    let content = || data(1, 0, &[0; 15_000]);
+    assert_eq!(peer.ask(&content()), ["PING windows."]);
+    assert!(peer.ask(&content()).is_empty());
+    assert!(peer.ask(&content()).is_empty());
+    peer.session.consumed(1, 30_000, &mut peer.out);
+    assert!(peer.sent().is_empty(), "less than half of the window");
+    peer.session.consumed(1, 15_000, &mut peer.out);
+    assert_eq!(peer.sent(), ["WINDOW_UPDATE 1 45000"]);
+    for _ in 3..6 {
+        assert!(peer.ask(&content()).is_empty());
+    }
+    peer.session.consumed(1, 45_000, &mut peer.out);
+    assert_eq!(peer.sent(), ["WINDOW_UPDATE 1 45000"]);
+    assert!(peer.ask(&[content(), content()].concat()).is_empty());
+    peer.session.consumed(1, 30_000, &mut peer.out);
     assert!(peer.sent().is_empty());
-    assert_eq!(peer.ask(&frame(SETTINGS, ACK, 0, b"")), ["WINDOW_UPDATE 1 49000"]);
+    // 30 000 are still to come, and may.
+    assert!(peer.ask(&content()).is_empty());
+    peer.session.consumed(1, 15_000, &mut peer.out);
+    assert!(peer.sent().is_empty(), "all that is announced may come");
+    assert!(peer.ask(&data(1, END_STREAM, &[0; 15_000])).is_empty());
+    peer.session.consumed(1, 15_000, &mut peer.out);
+    assert!(peer.sent().is_empty(), "nothing comes any more");
 }
 
-/// More content comes only against `want`, in few grants, and never more than the limit at once.
+/// An upload that fits in little more than a frame is not worth a PING.
 #[test]
-fn wanted_content() {
-    let mut peer = Peer::open_with(&windows(1000, 1 << 20));
+fn no_round_trip_is_measured_for_a_form() {
+    let mut peer = Peer::open();
+    peer.send(&headers(1, 0, &[&POST[..], &[("content-length", "16384")]].concat()));
+    assert!(peer.ask(&data(1, 0, &[0; 10_000])).is_empty());
+    assert!(peer.ask(&data(1, END_STREAM, &[0; 6384])).is_empty());
+}
+
+/// Sends content for as long as the windows allow, and returns how much that was.
+fn send_window(peer: &mut Peer, account: &mut Account) -> i64 {
+    let mut bytes = 0;
+    let mut left = account.granted - account.used;
+    while left > 0 {
+        let now = left.min(16_384);
+        peer.send(&data(1, 0, &vec![0; now as usize]));
+        account.used += now;
+        (bytes, left) = (bytes + now, left - now);
+    }
+    for frame in frames(&std::mem::take(&mut peer.out)) {
+        if (frame.kind, frame.stream) == (WINDOW_UPDATE, 1) {
+            account.granted += i64::from(frame.number(0));
+        }
+    }
+    bytes
+}
+
+/// A client that sends a whole window in each round trip has a larger one, up to the limit, and the
+/// default when memory is short. One that is slower than its window keeps it.
+#[test]
+fn a_window_grows_to_what_a_round_trip_carries() {
+    let mut peer = Peer::open();
+    let ack = frame(PING, ACK, 0, b"windows.");
+    assert!(peer.ask(&ack).is_empty(), "nothing is measured");
     peer.send(&post(1));
-    peer.session.want(1, 1500, &mut peer.out);
-    assert!(peer.sent().is_empty(), "most of it may come already");
-    peer.send(&data(1, 0, &[0; 700]));
-    // 800 are wanted, 300 may come.
-    assert_eq!(peer.sent(), ["WINDOW_UPDATE 1 500"]);
-    assert!(peer.ask(&data(1, 0, &[0; 800])).is_empty());
-    peer.session.want(1, 1 << 40, &mut peer.out);
-    assert_eq!(peer.sent(), ["WINDOW_UPDATE 1 50000"]);
-    assert!(peer.ask(&data(1, 0, &[0; 16_000])).is_empty());
-    assert_eq!(peer.ask(&data(1, 0, &[0; 9_000])), ["WINDOW_UPDATE 1 25000"]);
-    // The end needs no window, and nothing is granted behind it.
-    assert!(peer.ask(&data(1, 0, &[0; 16_000])).is_empty());
-    assert!(peer.ask(&data(1, END_STREAM, &[0; 16_000])).is_empty());
-    peer.session.want(1, 1 << 40, &mut peer.out);
-    assert!(peer.sent().is_empty());
+    let mut account = Account { granted: FIRST, used: 0 };
+    let mut trips = Vec::new();
+    for _ in 0..12 {
+        trips.push(send_window(&mut peer, &mut account));
+        peer.send(&ack);
+    }
+    assert_eq!(trips[0], FIRST);
+    assert!(trips[6..].iter().all(|bytes| (MOST / 2..=MOST).contains(bytes)), "{trips:?}");
+    peer.session.shrink_windows();
+    let after = [(); 4].map(|()| send_window(&mut peer, &mut account));
+    assert!(after[3] <= FIRST, "{after:?}");
+    // Small parts for each round trip.
+    let mut peer = Peer::open();
+    peer.send(&post(1));
+    let mut account = Account { granted: FIRST, used: 0 };
+    for _ in 0..2000 {
+        peer.send(&[data(1, 0, &[0; 1000]), ack.clone()].concat());
+        account.used += 1000;
+        for frame in frames(&std::mem::take(&mut peer.out)) {
+            if (frame.kind, frame.stream) == (WINDOW_UPDATE, 1) {
+                account.granted += i64::from(frame.number(0));
+            }
+        }
+        assert!(account.granted - account.used <= FIRST);
+    }
 }
 
 /// What a reference knows of one direction of a stream.
@@ -185,10 +235,15 @@ enum Act {
         bytes: usize,
         padding: u8,
     },
-    Want {
+    /// The application consumes some of what came.
+    Consume {
         stream: usize,
-        bytes: u64,
+        bytes: i64,
     },
+    /// The client acknowledges the PING of a round trip.
+    RoundTrip,
+    /// Memory is short.
+    Shrink,
     /// The server sends what there is room for.
     Download,
     Grant {
@@ -207,8 +262,10 @@ fn act() -> impl Strategy<Value = Act> {
     prop_oneof![
         3 => (stream.clone(), 0..20_000usize, any::<u8>())
             .prop_map(|(stream, bytes, padding)| Act::Upload { stream, bytes, padding }),
-        2 => (stream.clone(), 0..200_000u64)
-            .prop_map(|(stream, bytes)| Act::Want { stream, bytes }),
+        3 => (stream.clone(), 0..100_000i64)
+            .prop_map(|(stream, bytes)| Act::Consume { stream, bytes }),
+        1 => Just(Act::RoundTrip),
+        1 => Just(Act::Shrink),
         3 => Just(Act::Download),
         2 => (proptest::option::of(stream.clone()), 1..50_000u32)
             .prop_map(|(stream, bytes)| Act::Grant { stream, bytes }),
@@ -225,21 +282,26 @@ struct Model {
     first_window: i64,
     up: BTreeMap<u32, Account>,
     down: BTreeMap<u32, Account>,
-    wanted: BTreeMap<u32, u64>,
+    /// Bytes that came and were not consumed.
+    unread: BTreeMap<u32, i64>,
+    /// Bytes that a stream window may have by now.
+    window: i64,
 }
-
-const UP_FIRST: u32 = 7000;
 
 impl Model {
     fn new() -> Model {
+        let settings = Settings { connection_window_bytes: 100_000, ..Settings::default() };
+        let mut peer = Peer::open_with(&settings);
+        peer.consumes = false;
         let mut model = Model {
-            peer: Peer::open_with(&windows(UP_FIRST, 100_000)),
+            peer,
             ids: [0; 4],
             next_id: 1,
             first_window: 65_535,
             up: BTreeMap::from([(0, Account { granted: 100_000, used: 0 })]),
             down: BTreeMap::from([(0, Account { granted: 65_535, used: 0 })]),
-            wanted: BTreeMap::new(),
+            unread: BTreeMap::new(),
+            window: FIRST,
         };
         (0..4).for_each(|place| model.renew(place));
         model
@@ -252,18 +314,26 @@ impl Model {
         self.ids[place] = id;
         assert_eq!(self.peer.send(&post(id)), [format!("head {id} POST /")]);
         self.peer.begin(id);
-        self.up.insert(id, Account { granted: i64::from(UP_FIRST), used: 0 });
+        self.up.insert(id, Account { granted: FIRST, used: 0 });
         self.down.insert(id, Account { granted: self.first_window, used: 0 });
-        self.wanted.insert(id, 0);
+        self.unread.insert(id, 0);
     }
 
     fn run(&mut self, act: &Act) {
         match *act {
             Act::Upload { stream, bytes, padding } => self.upload(self.ids[stream], bytes, padding),
-            Act::Want { stream, bytes } => {
-                self.wanted.insert(self.ids[stream], bytes);
-                self.peer.session.want(self.ids[stream], bytes, &mut self.peer.out);
+            Act::Consume { stream, bytes } => {
+                let id = self.ids[stream];
+                let unread = self.unread.get_mut(&id).unwrap();
+                let bytes = bytes.min(*unread);
+                *unread -= bytes;
+                self.peer.session.consumed(id, bytes as usize, &mut self.peer.out);
             }
+            Act::RoundTrip => {
+                self.window = (4 * self.window).min(MOST);
+                self.peer.send(&frame(PING, ACK, 0, b"windows."));
+            }
+            Act::Shrink => self.peer.session.shrink_windows(),
             Act::Download => {
                 if let Some(id) = self.peer.session.next_ready() {
                     assert!(self.peer.content(id) > 0, "ready without room");
@@ -304,8 +374,7 @@ impl Model {
         let payload = [&[padding][..], &vec![b'x'; bytes], &vec![0; usize::from(padding)]].concat();
         let seen = self.peer.send(&data(id, PADDED, &payload));
         assert_eq!(seen.len(), usize::from(bytes > 0), "{seen:?}");
-        let wanted = self.wanted.get_mut(&id).unwrap();
-        *wanted = wanted.saturating_sub(bytes as u64);
+        *self.unread.get_mut(&id).unwrap() += bytes as i64;
         for id in [0, id] {
             self.up.get_mut(&id).unwrap().used += payload.len() as i64;
         }
@@ -329,14 +398,14 @@ impl Model {
                 _ => {}
             }
         }
-        // Nothing is stuck: what was consumed comes back, and what is wanted may come.
+        // Nothing is stuck: the connection is open whatever is read, and so is a stream of which
+        // all was read. What came and may come is bounded.
         let left = |account: &Account| account.granted - account.used;
         assert!(left(&self.up[&0]) >= 75_000, "the connection's window is lost");
         for id in self.ids {
-            let wanted = self.wanted[&id].min(50_000) as i64;
-            assert!(left(&self.up[&id]) >= wanted / 2, "stream {id} is stuck");
-            assert!(wanted == 0 || left(&self.up[&id]) > 0, "stream {id} is stuck");
-            assert!(left(&self.up[&id]) <= wanted.max(50_000), "too much is granted");
+            let (may_come, unread) = (left(&self.up[&id]), self.unread[&id]);
+            assert!(unread > 0 || may_come >= FIRST / 2, "stream {id} is stuck");
+            assert!(may_come + unread <= self.window, "too much is granted");
             // And who may send does.
             let room = left(&self.down[&0]).min(left(&self.down[&id])).clamp(0, 16_384);
             assert_eq!(self.peer.session.room(id) as i64, room);

@@ -29,9 +29,9 @@ fn our_settings_come_first() {
         .chunks(6)
         .map(|c| (u16::from_be_bytes([c[0], c[1]]), u32::from_be_bytes([c[2], c[3], c[4], c[5]])))
         .collect();
-    assert_eq!(settings, [(3, 128), (4, 32 * 1024), (6, 16 * 1024), (9, 1)]);
+    assert_eq!(settings, [(3, 128), (6, 16 * 1024), (9, 1)]);
     assert_eq!((sent[1].kind, sent[1].stream), (WINDOW_UPDATE, 0));
-    assert_eq!(sent[1].number(0), 512 * 1024 - 65_535);
+    assert_eq!(sent[1].number(0), 16 * 1024 * 1024 - 65_535);
     assert_eq!(sent.len(), 2);
 }
 

@@ -140,12 +140,15 @@ impl Peer {
             let (rest, mut place) = (&input[at..], None);
             let step = session.step(rest, section, &mut place, *now_ms, out);
             let (used, waits) = (step.used, matches!(step.event, Event::NeedMore));
-            let content = if let Event::Data { bytes, .. } = &step.event { bytes.len() } else { 0 };
+            let content = match &step.event {
+                Event::Data { stream, bytes, .. } => Some((*stream, bytes.len())),
+                _ => None,
+            };
             seen.extend(words(&step.event));
             at += used;
             assert_eq!(used == 0, waits, "an event that uses nothing");
-            if self.consumes {
-                self.session.consumed(content, &mut self.out);
+            if let Some((stream, bytes)) = content.filter(|_| self.consumes) {
+                self.session.consumed(stream, bytes, &mut self.out);
             }
             if waits || at == input.len() {
                 self.input = input[at..].to_vec();

@@ -1,0 +1,108 @@
+//! The windows for what the client sends (RFC 9113 §5.2, §6.9).
+//!
+//! The window of the connection is returned as content arrives, so it is never closed. Memory is
+//! bounded by the windows of the streams: what the client may send on a stream and what came and
+//! was not consumed are together no more than the stream window, so a stream that nobody reads
+//! stops, and takes nothing from the others.
+//!
+//! The stream window begins with the default of the protocol and grows to what one round trip can
+//! carry. A round trip is the time between a PING and its acknowledgement: if most of a window was
+//! consumed in that time, then the window holds the client back, and it grows.
+
+use super::frame::{self, WINDOW_DEFAULT_BYTES};
+use super::limits::{MEASURE_PAUSE_WINDOWS, STREAM_WINDOW_MAX_BYTES, WINDOW_GROWTH};
+use super::session::Session;
+use super::streams::Stream;
+
+/// The payload of the PING whose acknowledgement ends a measured round trip.
+pub(super) const ROUND_TRIP_PING: [u8; 8] = *b"windows.";
+
+/// The size of stream windows on one connection, and the round trip that is being measured.
+#[derive(Debug)]
+pub(super) struct StreamWindow {
+    /// Bytes.
+    bytes: u32,
+    /// Bytes of content that were consumed since the PING was sent, or, while none is
+    /// outstanding, that have to be consumed before the next is.
+    consumed: u32,
+    is_measuring: bool,
+}
+
+impl StreamWindow {
+    pub(super) const fn new() -> Self {
+        Self { bytes: WINDOW_DEFAULT_BYTES, consumed: 0, is_measuring: false }
+    }
+
+    /// Content of a stream arrives: measures a round trip, unless the window cannot grow or too
+    /// little is left to come.
+    #[inline]
+    pub(super) fn arrives<S>(&mut self, stream: &Stream<S>, out: &mut Vec<u8>) {
+        let is_long = stream.content_left.is_none_or(|left| left > u64::from(self.bytes / 4));
+        let is_due = !self.is_measuring && self.consumed == 0;
+        if is_due && is_long && !stream.peer_ended && self.bytes < STREAM_WINDOW_MAX_BYTES {
+            self.is_measuring = true;
+            frame::ping(out, 0, ROUND_TRIP_PING);
+        }
+    }
+
+    /// Counts content that was consumed.
+    #[inline]
+    pub(super) fn consumes(&mut self, bytes: u32) {
+        self.consumed = if self.is_measuring {
+            self.consumed.saturating_add(bytes)
+        } else {
+            self.consumed.saturating_sub(bytes)
+        };
+    }
+
+    /// The round trip is over. Returns whether the window has grown, or `None` if no round trip was
+    /// measured.
+    fn measured(&mut self) -> Option<bool> {
+        if !std::mem::take(&mut self.is_measuring) {
+            return None;
+        }
+        let is_full = self.consumed / 2 >= self.bytes / 3;
+        if is_full {
+            // What comes next was sent before the client knows of the larger window.
+            self.consumed = self.bytes;
+            self.bytes = (WINDOW_GROWTH * self.bytes).min(STREAM_WINDOW_MAX_BYTES);
+        } else {
+            self.consumed = MEASURE_PAUSE_WINDOWS * self.bytes;
+        }
+        Some(is_full)
+    }
+
+    /// Begins anew with the default, because memory is short.
+    pub(super) fn shrink(&mut self) {
+        self.bytes = WINDOW_DEFAULT_BYTES;
+    }
+
+    /// Opens the window of a stream if at least half of it is to be opened: one WINDOW_UPDATE for
+    /// many frames. Behind that, a stream of which all was consumed has an open window.
+    #[inline]
+    pub(super) fn renew<S>(&self, id: u32, stream: &mut Stream<S>, out: &mut Vec<u8>) {
+        let room = i64::from(stream.receive_window);
+        let increment = i64::from(self.bytes) - room - i64::from(stream.unread);
+        let all_may_come = stream.content_left.is_some_and(|left| left as i64 <= room);
+        if increment < i64::from(self.bytes / 2) || stream.peer_ended || all_may_come {
+            return;
+        }
+        frame::window_update(out, id, increment as u32);
+        stream.receive_window += increment as i32;
+    }
+}
+
+impl<S: Default> Session<S> {
+    /// The client has acknowledged the PING of a round trip: windows that have grown open for the
+    /// streams that are read. Returns false if there was none.
+    #[cold]
+    pub(super) fn round_trip_ended(&mut self, out: &mut Vec<u8>) -> bool {
+        let measured = self.stream_window.measured();
+        if measured == Some(true) {
+            for (id, stream) in self.streams.each().filter(|(_, stream)| stream.is_read) {
+                self.stream_window.renew(id, stream, out);
+            }
+        }
+        measured.is_some()
+    }
+}

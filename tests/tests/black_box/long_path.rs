@@ -1,0 +1,102 @@
+//! Uploads over a long path, with real clients. Packets go in turns, so that round trips are
+//! counted: what a client may send in one is what its windows allow.
+
+use pinion_tests::PATIENCE;
+use pinion_tests::body::noise;
+use pinion_tests::folder::Folder;
+use pinion_tests::long_path::{LongPath, SERVER};
+use pinion_tests::matrix::{Form, Io, Way};
+use pinion_tests::peers::{output_within, program, python_program};
+use pinion_tests::protocol::Protocol;
+use pinion_tests::server::{Server, Start};
+use std::process::Command;
+
+const UPLOAD_BYTES: usize = 8 << 20;
+
+const SITE: &str = r#"
+pinion.post("/upload", { body = 2^25 }, function(req)
+    local bytes = 0
+    while true do
+        local piece = req:read(65536)
+        if not piece then return "got " .. bytes end
+        bytes = bytes + #piece
+    end
+end)
+"#;
+
+/// What `h3_client.py` says at its top.
+const H3_CLIENT: &str = include_str!("../../src/h3_client.py");
+
+fn site() -> Folder {
+    let folder = Folder::with("long-path", [("site/main.lua", SITE)]);
+    folder.write("site/public_html/index.html", "home");
+    folder.write("large.bin", noise(UPLOAD_BYTES));
+    folder.write("small.bin", noise(1000));
+    folder
+}
+
+/// A server on its side of the path, and the port that it has there.
+#[track_caller]
+fn start(folder: &Folder, path: &LongPath, io: Io, protocol: Protocol) -> (Server, String) {
+    let flag = if protocol == Protocol::Http3 { "--quic" } else { "--listen" };
+    let way = Way { protocol, io, form: Form::Folder };
+    let address = format!("{SERVER}:0");
+    let start = Start::site(&folder.join("site")).in_way(way);
+    let flags = [flag, &address, "--lua-time", "600"];
+    let server = start.flags(&flags).under(path.on_server()).start();
+    let line = server.wait_for_line(0, |line| line.contains(SERVER));
+    let port = line.split_once(&format!("{SERVER}:")).map(|(_, port)| port);
+    let port = port.and_then(|port| port.split('/').next()).expect("a port").to_owned();
+    (server, port)
+}
+
+/// Round trips that an upload takes.
+#[track_caller]
+fn upload(folder: &Folder, path: &mut LongPath, mut client: Command, words: &[&str]) -> u32 {
+    path.round_trips();
+    let output = output_within(client.args(words), 4 * PATIENCE);
+    let said = String::from_utf8_lossy(&output.stdout);
+    let complaint = String::from_utf8_lossy(&output.stderr);
+    assert!(output.status.success(), "{words:?} in {folder:?}: {said}{complaint}");
+    assert_eq!(said, format!("got {UPLOAD_BYTES}"), "{words:?}: {complaint}");
+    path.round_trips()
+}
+
+#[track_caller]
+fn curl(folder: &Folder, path: &mut LongPath, port: &str, version: &str) -> u32 {
+    let mut client = path.on_client();
+    client.arg(program("curl", "curl").get_program());
+    let content = format!("@{}", folder.join("large.bin").display());
+    let url = format!("http://{SERVER}:{port}/upload");
+    let plain = ["--disable", "--silent", "--show-error", "--noproxy", "*", version];
+    let post = ["--data-binary", &content, "--header", "Expect:", &url];
+    upload(folder, path, client, &[&plain[..], &post[..]].concat())
+}
+
+#[track_caller]
+fn aioquic(folder: &Folder, path: &mut LongPath, port: &str) -> u32 {
+    let mut client = path.on_client();
+    client.arg(python_program("python").get_program());
+    let files = folder.path().display().to_string();
+    upload(folder, path, client, &["-c", H3_CLIENT, "far_upload", port, &files])
+}
+
+/// A window of 64 KiB would take 128 round trips, one of 32 KiB twice as many. Slow start of the
+/// client and the growth of the windows take some; over HTTP/1 there is slow start alone.
+#[test]
+fn uploads_take_few_round_trips_over_every_protocol() {
+    let folder = site();
+    for io in Io::BOTH {
+        let mut path = LongPath::new();
+        let (server, port) = start(&folder, &path, io, Protocol::Http1);
+        let http1 = curl(&folder, &mut path, &port, "--http1.1");
+        let http2 = curl(&folder, &mut path, &port, "--http2-prior-knowledge");
+        server.stop();
+        let (server, port) = start(&folder, &path, io, Protocol::Http3);
+        let http3 = aioquic(&folder, &mut path, &port);
+        server.stop();
+        let counts = format!("HTTP/1 {http1}, HTTP/2 {http2}, HTTP/3 {http3}");
+        assert!(http2 <= 2 * http1 + 10 && http3 <= 2 * http1 + 20, "{io:?}: {counts}");
+        assert!(http2.max(http3) < 64, "{io:?}: {counts}");
+    }
+}

@@ -1,0 +1,194 @@
+//! `cargo xtask bench upload`: how fast content is sent over a path with a round trip of 100 ms,
+//! over each protocol, beside Caddy.
+//!
+//! Server and clients are in network namespaces of their own, with `tests/src/long_path.py`
+//! between them. The clients are curl and, over HTTP/3, aioquic. Caddy hands the content on to
+//! Pinion, next to it on the same side of the path, so the same script reads it.
+
+use super::figures::{self, Figure};
+use super::runs::Run;
+use super::statistics::Spread;
+use super::{release, rounds_and_name};
+use crate::debian::{self, Need, Proof};
+use crate::{process, workspace};
+use anyhow::{Context, Result, ensure};
+use serde_json::json;
+use std::fs;
+use std::io::{BufRead, BufReader};
+use std::path::Path;
+use std::process::{Child, ChildStdin, Command, Stdio};
+use std::time::Instant;
+
+const USAGE: &str = "\
+usage: cargo xtask bench upload [OPTIONS]
+  --rounds N     how often each client sends [5]
+  --name NAME    the run's name [the host's]";
+
+const NEEDS: &[Need] = &[Need { package: "caddy", proof: Proof::Program("caddy") }];
+const ROUND_TRIP_MS: &str = "100";
+const CONTENT_BYTES: usize = 32 << 20;
+const SERVER: &str = "10.9.0.1";
+
+const SITE: &str = r#"
+pinion.post("/upload", { body = 2^26 }, function(req)
+    local bytes = 0
+    while true do
+        local piece = req:read(65536)
+        if not piece then return "got " .. bytes end
+        bytes = bytes + #piece
+    end
+end)
+"#;
+
+/// One that sends: its name, its protocol for curl or `None` for aioquic, and the server's port.
+struct Sender(&'static str, Option<&'static str>, u16);
+
+const PINION_PORT: u16 = 8443;
+const CADDY_PORT: u16 = 9443;
+const SENDERS: [Sender; 5] = [
+    Sender("Pinion, HTTP/1: MB/s", Some("--http1.1"), PINION_PORT),
+    Sender("Pinion, HTTP/2: MB/s", Some("--http2"), PINION_PORT),
+    Sender("Caddy, HTTP/2: MB/s", Some("--http2"), CADDY_PORT),
+    Sender("Pinion, HTTP/3: MB/s", None, PINION_PORT),
+    Sender("Caddy, HTTP/3: MB/s", None, CADDY_PORT),
+];
+
+/// Measures and records.
+pub(crate) fn run(arguments: &[&str]) -> Result<()> {
+    let (rounds, name) = rounds_and_name(arguments, 5, USAGE)?;
+    debian::install(NEEDS)?;
+    let pinion = release::binary()?;
+    let folder = release::state()?.join("upload");
+    let path = LongPath::start()?;
+    let _servers = servers(&pinion, &folder, &path)?;
+    let mut rates = vec![Vec::new(); SENDERS.len()];
+    for _ in 0..rounds {
+        for (sender, rates) in SENDERS.iter().zip(&mut rates) {
+            rates.push(send(sender, &folder, &path)?);
+        }
+    }
+    let spread = |rates: &Vec<f64>| Spread::of(rates.clone()).context("at least one round");
+    let spreads = rates.iter().map(spread).collect::<Result<Vec<_>>>()?;
+    let median = |index: usize| spreads[index].median;
+    let mut figures: Vec<_> =
+        SENDERS.iter().zip(&spreads).map(|(sender, rate)| Figure::spread(sender.0, rate)).collect();
+    figures.extend([
+        Figure::of("HTTP/2, times HTTP/1", median(1) / median(0)).at_least(0.5),
+        Figure::of("HTTP/2, times Caddy", median(1) / median(2)).at_least(1.0),
+        Figure::of("HTTP/3, times HTTP/1", median(3) / median(0)).at_least(0.5),
+        Figure::of("HTTP/3, times Caddy", median(3) / median(4)).at_least(1.0),
+    ]);
+    let report = format!(
+        "{} MiB over TLS and a path with a round trip of {ROUND_TRIP_MS} ms, from the start of the \
+         client to its end. {rounds} rounds: the median, in brackets the least and the most.\n\n{}",
+        CONTENT_BYTES >> 20,
+        figures::table(&figures)
+    );
+    let names = SENDERS.iter().map(|sender| sender.0);
+    let data = json!(names.zip(&rates).collect::<Vec<_>>());
+    let mut run = Run::open(name)?;
+    run.record("upload", &report, &data)?;
+    println!("\n== upload\n\n{report}");
+    eprintln!("recorded in {}", run.shown());
+    Ok(())
+}
+
+/// A program that is ended with the value.
+struct Ended(Child);
+
+impl Drop for Ended {
+    fn drop(&mut self) {
+        let _ended = self.0.kill().and_then(|()| self.0.wait());
+    }
+}
+
+/// The path and the namespaces at both ends; it ends with the value.
+struct LongPath {
+    _relay: Ended,
+    /// It ends when this does.
+    _open: Option<ChildStdin>,
+    server: String,
+    client: String,
+}
+
+impl LongPath {
+    fn start() -> Result<Self> {
+        let script = workspace::root().join("tests/src/long_path.py");
+        let mut python = Command::new("python3");
+        python.arg(script).args(["--delay-ms", ROUND_TRIP_MS]);
+        let mut relay = python.stdin(Stdio::piped()).stdout(Stdio::piped()).spawn()?;
+        let open = relay.stdin.take();
+        let line = line(relay.stdout.take(), |_| true)?;
+        let (server, client) = line.split_once(' ').context("two network namespaces")?;
+        let (server, client) = (server.to_owned(), client.to_owned());
+        Ok(Self { _relay: Ended(relay), _open: open, server, client })
+    }
+}
+
+/// The first line that a program prints which is `wanted`.
+fn line(output: Option<impl std::io::Read>, wanted: impl Fn(&str) -> bool) -> Result<String> {
+    let output = BufReader::new(output.context("its output")?);
+    let mut lines = output.lines().map_while(Result::ok);
+    lines.find(|line| wanted(line)).context("the program ended without a word")
+}
+
+/// A command on one side of the path.
+fn on(namespace: &str, program: &Path) -> Command {
+    let mut nsenter = Command::new("nsenter");
+    nsenter.arg(format!("--net={namespace}")).arg(program);
+    nsenter
+}
+
+/// Starts Pinion, and Caddy in front of it.
+fn servers(pinion: &Path, folder: &Path, path: &LongPath) -> Result<[Ended; 2]> {
+    let (site, state) = (folder.join("site"), folder.join("state"));
+    fs::create_dir_all(site.join("public_html"))?;
+    fs::create_dir_all(&state)?;
+    fs::write(site.join("main.lua"), SITE)?;
+    fs::write(folder.join("large.bin"), vec![b'x'; CONTENT_BYTES])?;
+    fs::write(folder.join("small.bin"), "small")?;
+    let mut serve = on(&path.server, pinion);
+    serve.arg("serve").arg(&site).arg("--state").arg(&state).args(["--lua-time", "600"]);
+    serve.args(["--listen", &format!("{SERVER}:8080")]);
+    for flag in ["--tls", "--quic"] {
+        serve.args([flag, &format!("{SERVER}:{PINION_PORT}")]);
+    }
+    let mut served = serve.stderr(Stdio::piped()).spawn()?;
+    let stderr = served.stderr.take();
+    let served = Ended(served);
+    line(stderr, |line| line == "ready").context("pinion")?;
+    let pair = ["crt", "key"].map(|end| state.join(format!("tls/self-signed-p256.{end}")));
+    let [certificate, key] = pair.map(|file| file.display().to_string());
+    let configuration = format!(
+        "{{\n admin off\n auto_https off\n log {{\n output discard\n }}\n}}\n\
+         https://{SERVER}:{CADDY_PORT} {{\n tls {certificate} {key}\n \
+         reverse_proxy {SERVER}:8080\n}}\n"
+    );
+    fs::write(folder.join("Caddyfile"), configuration)?;
+    let mut proxy = on(&path.server, &process::find("caddy").context("caddy")?);
+    proxy.args(["run", "--adapter", "caddyfile", "--config"]).arg(folder.join("Caddyfile"));
+    let proxy = Ended(proxy.stderr(Stdio::null()).spawn()?);
+    Ok([served, proxy])
+}
+
+/// Sends once; returns megabytes per second.
+fn send(sender: &Sender, folder: &Path, path: &LongPath) -> Result<f64> {
+    let Sender(name, version, port) = sender;
+    let content = folder.join("large.bin");
+    let mut client = if let Some(version) = version {
+        let mut curl = on(&path.client, &process::find("curl").context("curl")?);
+        curl.args(["--silent", "--show-error", "--insecure", "--noproxy", "*", version]);
+        curl.args(["--header", "Expect:", "--data-binary"]).arg(format!("@{}", content.display()));
+        curl.arg(format!("https://{SERVER}:{port}/upload"));
+        curl
+    } else {
+        let script = workspace::root().join("tests/src/h3_client.py");
+        let mut aioquic = on(&path.client, &workspace::target().join("python/bin/python"));
+        aioquic.arg(script).args(["far_upload", &port.to_string()]).arg(folder);
+        aioquic
+    };
+    let began = Instant::now();
+    let response = process::output(&mut client).with_context(|| (*name).to_owned())?;
+    ensure!(response == format!("got {CONTENT_BYTES}"), "{name}: {response}");
+    Ok(CONTENT_BYTES as f64 / 1e6 / began.elapsed().as_secs_f64())
+}
