@@ -178,7 +178,7 @@ pub(crate) fn examine_folder(
             };
             let scripts = pinion_build::scripts(folder, options);
             let wrong = script_file::syntax_errors(folder, &scripts).into_iter();
-            let wrong = wrong.map(|reason| of_code(folder, reason));
+            let wrong = wrong.map(|reason| of_code(folder, &reason));
             Err(errors.iter().map(fault).chain(wrong).collect())
         }
         Err(BuildError::Rules(errors)) => Err(errors

@@ -267,33 +267,46 @@ impl ReloadedSite {
         if is_unmounted(paths, self.served_paths, self.device, device) {
             return self.keep_unmounted(wish);
         }
-        let what = loader.source().path().display();
-        match loaded {
-            Ok(next) => {
-                let paths = path_count(&next);
-                let code = next.program().map_or(0, Program::file_count);
-                if !published.publish(id, next) {
-                    // The site was taken out of the configuration meanwhile.
-                    continue;
-                }
-                control.wake_all();
-                report_reloaded(&what, paths, served_paths, code);
-                served_paths = paths;
+        let digest = next.archive().layout().digest();
+        if !self.published.publish(self.id, next) {
+            // The site was taken out of the configuration meanwhile.
+            return;
+        }
+        self.control.wake_all();
+        if self.is_reported(Outcome::Served(digest), wish) {
+            let what = self.loader.source().path().display();
+            report_reloaded(&what, paths, self.served_paths, code);
+        }
+        (self.served_paths, self.device) = (paths, device);
+    }
+
+    fn keep_unmounted(&mut self, wish: &Pending) {
+        wish.count_failure();
+        if self.is_reported(Outcome::Unmounted, wish) {
+            let what = self.loader.source().path().display();
+            log_lines::warning(format_args!(
+                "{what} is empty and on another file system than before, so keeping the previous \
+                 version; mount its file system again"
+            ));
+        }
+    }
+
+    fn fail(&mut self, failure: Failure, wish: &Pending) {
+        wish.count_failure();
+        let meanwhile = self.published.meanwhile(self.id);
+        if let Some(shown) = self.loader.shown(&failure, meanwhile) {
+            self.published.fail(self.id, shown);
+            self.control.wake_all();
+        }
+        if self.is_reported(Outcome::Failed(failure.messages()), wish) {
+            let what = self.loader.source().path().display();
+            match meanwhile {
+                Meanwhile::Previous => stderr::line(format_args!(
+                    "pinion: cannot reload {what}, keeping the previous version"
+                )),
+                Meanwhile::Nothing => report_not_served(&what),
             }
-            Err(failure) => {
-                let meanwhile = published.meanwhile(id);
-                match meanwhile {
-                    Meanwhile::Previous => stderr::line(format_args!(
-                        "pinion: cannot reload {what}, keeping the previous version"
-                    )),
-                    Meanwhile::Nothing => report_not_served(&what),
-                }
-                if let Some(failure) = loader.shown(&failure, meanwhile) {
-                    published.fail(id, failure);
-                    control.wake_all();
-                }
-                failure.report();
-            }
+            self.loader.of_site(failure).report();
         }
     }
 }

@@ -4,8 +4,8 @@
 use super::generation::Generation;
 use super::loader::Loader;
 use super::published::{Entry, Published, SiteId};
-use super::reload::{Reloader, content_in_words, report_not_served};
-use super::watch::{Watch, Watching};
+use super::reload::{ReloadRound, Reloader, content_in_words, report_not_served};
+use super::watch::{Cause, Watch, Watching};
 use crate::access_log::OpenLogs;
 use crate::failure::Failure;
 use crate::log_lines;
@@ -16,7 +16,6 @@ use crate::terminal::counted;
 use anyhow::Context as _;
 use pinion_engine::residency;
 use pinion_engine::server::Control;
-use pinion_engine::stderr;
 use pinion_lua::program::Program;
 use pinion_site::hosts::HostPattern;
 use std::path::Path;
