@@ -281,11 +281,18 @@ impl fmt::Display for Shadowed {
     }
 }
 
-/// Returns whether a name is that of a page but for its extension, such as `photo.dyn.jpg`.
-fn is_page_of_no_type(path: &Path) -> bool {
+/// Says why a file is left out whose name has a part of the names of code.
+fn named_as_code(path: &Path) -> &'static str {
     let name = path.to_string_lossy().to_ascii_lowercase();
     let extension = name.rsplit_once(".dyn.").map_or("", |(_, extension)| extension);
-    !extension.is_empty() && extension.bytes().all(|byte| byte.is_ascii_alphanumeric())
+    // `photo.dyn.jpg`, not `page.dyn.html.bak`.
+    match !extension.is_empty() && extension.bytes().all(|byte| byte.is_ascii_alphanumeric()) {
+        true => {
+            "left out: `.dyn.` in its name marks a page, and a page ends in a text type such as \
+             .html; rename it without `.dyn.` to publish it as a file"
+        }
+        false => "left out: its name is that of a copy of code; rename it to publish it",
+    }
 }
 
 impl fmt::Display for Warning {
@@ -314,18 +321,7 @@ impl fmt::Display for Warning {
             Warning::PageBelowStatic(path) => {
                 (path, "run as a page although it is below static/; --compat 80s makes it a file")
             }
-            Warning::CopyOfCode(path) => {
-                let why = match is_page_of_no_type(path) {
-                    true => {
-                        "left out: `.dyn.` in its name marks a page, and a page ends in a text \
-                         type such as .html; rename it without `.dyn.` to publish it as a file"
-                    }
-                    false => {
-                        "left out: its name is that of a copy of code; rename it to publish it"
-                    }
-                };
-                (path, why)
-            }
+            Warning::CopyOfCode(path) => (path, named_as_code(path)),
             Warning::SecondMain(path) => {
                 (path, "not run: the main.lua beside public_html is the one of the site")
             }

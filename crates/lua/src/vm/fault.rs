@@ -117,6 +117,10 @@ fn with_function_name(message: &str, rest: &str) -> Option<String> {
     let (_, frames) = rest.split_once(TRACE)?;
     let innermost = frames.trim_start().lines().next()?;
     let name = innermost.strip_prefix("[C]: in ")?.split('\'').nth(1)?;
+    // These throw what an earlier call has failed with.
+    if matches!(name, "error" | "assert") {
+        return None;
+    }
     Some(format!("{before}to '{name}'{behind}"))
 }
 
@@ -192,7 +196,13 @@ mod tests {
             assert_eq!(named(&message, stack), Some(message.replace(unknown, "next")));
         }
         assert_eq!(named("a.lua:1: why", stack), None);
-        for stack in ["", "stack traceback:", "stack traceback:\n\t[C]: at 0x55", "[C]: in 'x'"] {
+        for stack in [
+            "stack traceback:\n\t[C]: in global 'error'",
+            "",
+            "stack traceback:",
+            "stack traceback:\n\t[C]: at 0x55",
+            "[C]: in 'x'",
+        ] {
             assert_eq!(named(message, stack), None);
         }
     }
