@@ -9,6 +9,7 @@ use std::net::SocketAddr;
 use pinion_http::field::Fields;
 use pinion_http::page;
 use pinion_http::prepared::Prepared;
+use pinion_http::refusal::{Refusal, RefusedRequest};
 use pinion_http::request::RequestHead;
 
 use crate::address::Address;
@@ -36,6 +37,12 @@ pub enum Event<'a> {
     /// meant (RFC 9110 §6.5.1). Those that something could act upon as if they were
     /// ([`trailers::is_forbidden`](pinion_http::h1::trailers::is_forbidden)) are left out.
     BodyEnd(Fields<'a>),
+    /// The content of the request is malformed, over its limit or late, and no head of a response
+    /// has gone out. The application may answer with [`Exchange::prepared`] before it returns, as a
+    /// rule by a page of [`Refusal::status`], since it knows for what; then the exchange is over.
+    /// Unless it does, [`Event::Gone`] follows and the engine answers. Either way no content comes
+    /// any more, and a connection of HTTP/1 ends.
+    Refused(Refusal),
     /// What was written has mostly left; there is room for more.
     Writable,
     /// Somebody posted to this exchange's address: another thread, or another event of this one.
@@ -132,10 +139,10 @@ pub trait App {
         page::BUILT_IN_FIELDS
     }
 
-    /// The page of a status that the engine answers with by itself, as text or HTML where there is
-    /// a choice. Its content is [bytes](pinion_http::prepared::PreparedBody::Bytes).
-    fn error_page(&self, status: u16, text: bool) -> Prepared<'_> {
-        page::answer(status, text, self.page_fields())
+    /// The page of a status that the engine answers with by itself, for what is known of the
+    /// request. Its content is [bytes](pinion_http::prepared::PreparedBody::Bytes).
+    fn error_page(&mut self, status: u16, request: &RefusedRequest<'_>) -> Prepared<'_> {
+        page::answer(status, request.text, self.page_fields())
     }
 
     /// The engine has answered by itself.

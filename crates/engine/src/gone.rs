@@ -1,5 +1,7 @@
 //! Why what an application has open ends without its doing.
 
+use pinion_http::refusal::Refusal;
+
 /// Why an exchange or a stream ended early.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Gone {
@@ -20,4 +22,11 @@ pub enum Gone {
     Broken,
     /// The server is stopping and its grace is over.
     Stopping,
+}
+
+impl From<Refusal> for Gone {
+    /// Why an exchange ends whose content is refused.
+    fn from(refusal: Refusal) -> Self {
+        if refusal == Refusal::Timeout { Self::Stalled } else { Self::Refused }
+    }
 }

@@ -6,14 +6,13 @@
 
 use crate::field::{Field, Fields, Known, KnownField};
 use crate::grammar;
-use crate::h1::glance::PageForm;
 use crate::h1::scan::value_bytes;
 use crate::h1::trailers::is_forbidden;
 use crate::host;
 use crate::limits::{Limits, METHOD_MAX_BYTES, TRAILER_MAX_BYTES};
 use crate::method::Method;
 use crate::negotiate::prefers_text;
-use crate::refusal::Refusal;
+use crate::refusal::{Refusal, RefusedRequest};
 use crate::request::{Framing, RequestHead};
 use crate::section::{FieldSection, Fit};
 use crate::target::{Scheme, Target};
@@ -129,11 +128,19 @@ pub fn keep_trailer(name: &[u8]) -> bool {
 }
 
 /// What the lines of a refused head tell of the page to answer with.
+#[cold]
 #[must_use]
-pub fn page_form(fields: &Fields<'_>) -> PageForm {
-    PageForm {
+pub fn refused_request<'h>(fields: &Fields<'h>) -> RefusedRequest<'h> {
+    let path = fields.get(b":path").filter(|path| path.starts_with(b"/"));
+    let path = path.and_then(|path| Target::of_refused(path, true)).map(|target| target.path);
+    let mut hosts = fields.all(b"host");
+    let authority = fields.get(b":authority").or(hosts.next());
+    let is_one_host = hosts.next().is_none();
+    RefusedRequest {
         head_only: fields.get(b":method") == Some(b"HEAD"),
         text: prefers_text(fields.all(b"accept")),
+        path,
+        authority: authority.filter(|name| is_one_host && host::split(name).is_ok()),
     }
 }
 
@@ -375,6 +382,35 @@ static LOWER_TOKEN: [bool; 256] = {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::field::Line;
+
+    #[test]
+    fn what_refused_fields_tell_of_their_path_and_their_host() {
+        type Case<'c> = (&'c [(&'c str, &'c str)], Option<&'c str>, Option<&'c str>);
+        let cases: [Case<'_>; 8] = [
+            (&[(":path", "/a?b"), (":authority", "h")], Some("/a"), Some("h")),
+            (&[(":path", "/a"), ("host", "h:1")], Some("/a"), Some("h:1")),
+            (&[(":path", "/a"), ("host", "h"), ("host", "i")], Some("/a"), None),
+            (&[(":path", "/a"), (":authority", "h i")], Some("/a"), None),
+            (&[(":path", "*"), (":authority", "h")], None, Some("h")),
+            (&[(":path", "/a\"b"), (":authority", "h")], None, Some("h")),
+            (&[(":path", "http://g/a")], None, None),
+            (&[], None, None),
+        ];
+        for (lines, path, authority) in cases {
+            let (mut text, mut places) = (Vec::new(), Vec::new());
+            for (name, value) in lines {
+                let start = text.len();
+                let middle = start + name.len();
+                text.extend_from_slice(name.as_bytes());
+                text.extend_from_slice(value.as_bytes());
+                places.push(Line::new(start..middle, middle..text.len()));
+            }
+            let told = refused_request(&Fields::new(&text, &places));
+            assert_eq!(told.path, path.map(str::as_bytes), "{lines:?}");
+            assert_eq!(told.authority, authority.map(str::as_bytes), "{lines:?}");
+        }
+    }
 
     /// The law of the fast search is the plain one, for every byte at every place.
     #[test]

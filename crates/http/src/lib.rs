@@ -11,7 +11,7 @@
 //! | cheap frames of a client | [`budget`] | whether it has had too many of them |
 //! | `Priority`, PRIORITY_UPDATE | [`priority`] | which answer goes first |
 //! | the fields of a binary protocol | [`binary_head`] | [`request::RequestHead`] |
-//! | the bytes of a refused head | [`h1::glance`] | the form of the error page |
+//! | the bytes of a refused head | [`h1::glance`] | the form and the fields of the error page |
 //! | the bytes after a head | [`h1::body`] | the content, piece by piece |
 //! | `multipart/form-data` | [`multipart`] | parts and their content, piece by piece |
 //! | a compressed field section | [`hpack`], [`qpack`] | [`section::FieldSection`] |

@@ -85,6 +85,20 @@ impl Refusal {
     }
 }
 
+/// What is known of a request that is refused: enough for the page that tells its client.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct RefusedRequest<'h> {
+    /// The method is HEAD: the answer has no content (RFC 9110 §9.3.2).
+    pub head_only: bool,
+    /// `Accept` prefers plain text to HTML.
+    pub text: bool,
+    /// The path of its target as sent, which starts with a slash; `None` if that is not known.
+    pub path: Option<&'h [u8]>,
+    /// The host that it is for, with or without a port: a valid
+    /// [`Authority`](crate::host::Authority). `None` if it names none, or more than one.
+    pub authority: Option<&'h [u8]>,
+}
+
 impl core::fmt::Display for Refusal {
     fn fmt(&self, f: &mut core::fmt::Formatter<'_>) -> core::fmt::Result {
         f.write_str(self.as_str())

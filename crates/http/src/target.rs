@@ -2,6 +2,7 @@
 
 use crate::grammar::hex_digit;
 use crate::host;
+use crate::limits::TARGET_MAX_BYTES;
 use crate::method::Method;
 
 /// The four forms of RFC 9112 §3.2.
@@ -86,6 +87,22 @@ impl<'a> Target<'a> {
             let Target { raw, form, path, query, authority, scheme } = other_form(method, raw)?;
             Ok(Target { raw, form, path, query, authority, scheme })
         }
+    }
+
+    /// The target of a request that is refused, perhaps for its length, or because no more than the
+    /// beginning of it has come (`is_whole`). What has no path is `None`, and what may have another
+    /// one than the bytes show.
+    #[cold]
+    pub(crate) fn of_refused(raw: &'a [u8], is_whole: bool) -> Option<Target<'a>> {
+        let question = memchr::memchr(b'?', raw).filter(|_| raw.starts_with(b"/"));
+        let (raw, is_whole) = match question {
+            Some(at) => (raw.get(..at)?, true),
+            None => (raw, is_whole),
+        };
+        if !is_whole || raw.len() > TARGET_MAX_BYTES {
+            return None;
+        }
+        Target::parse(Method::Get, raw).ok()
     }
 
     /// The path as the site's key: see [`decode_path`].

@@ -11,7 +11,7 @@ use pinion_archive::{Archive, FieldChange, FieldPattern, SharedBlock, ValuePart}
 use pinion_http::field_list;
 use pinion_http::limits::TARGET_MAX_BYTES;
 use pinion_http::request::RequestHead;
-use pinion_http::target::PathError;
+use pinion_http::target::{PathError, decode_path};
 
 use crate::template::write_captured;
 
@@ -378,7 +378,12 @@ pub(crate) fn append_path(
     decoded: &mut Vec<u8>,
     out: &mut Vec<u8>,
 ) -> bool {
-    match head.target.decoded_path(decoded) {
+    append_decoded(head.target.path, decoded, out)
+}
+
+/// As [`append_path`], for a path as it was sent.
+pub(crate) fn append_decoded(path: &[u8], decoded: &mut Vec<u8>, out: &mut Vec<u8>) -> bool {
+    match decode_path(path, decoded) {
         Ok(path) => out.extend_from_slice(path),
         Err(PathError::NeverMatches) => out.extend_from_slice(decoded),
         Err(PathError::Malformed | PathError::AboveRoot) => return false,

@@ -5,10 +5,11 @@ use pinion_http::field::KnownField;
 use pinion_http::negotiate::prefers_text;
 use pinion_http::page;
 use pinion_http::prepared::{Prepared, PreparedBody, SharedFields};
+use pinion_http::refusal::RefusedRequest;
 use pinion_http::request::RequestHead;
 
 use crate::answer::Question;
-use crate::fields::{FieldSort, SentPage, append_path};
+use crate::fields::{FieldSort, SentPage, append_decoded, append_path};
 use crate::work::{ResponseBuffers, Work};
 
 /// What every resource of a site can be asked with (RFC 9110 §9.1: GET and HEAD at least).
@@ -44,6 +45,23 @@ pub fn error_page_at<'x>(
     let block = work.fields.apply_to_path(archive, path, block, FieldSort::Error);
     let shared = error_fields(status, archive, block);
     Prepared { shared, ..error_page(status, text, archive) }
+}
+
+/// The page of a status for a request that is refused, see [`error_page`], with the fields of the
+/// rules for its path as far as that is known.
+pub fn refused_page<'x>(
+    status: u16,
+    request: &RefusedRequest<'_>,
+    archive: &Archive<'x>,
+    work: &'x mut Work,
+) -> Prepared<'x> {
+    let (mut decoded, mut path) = (Vec::new(), Vec::new());
+    match request.path.filter(|_| !archive.field_rules().is_empty()) {
+        Some(sent) if append_decoded(sent, &mut decoded, &mut path) => {
+            error_page_at(&path, status, request.text, archive, work)
+        }
+        _ => error_page(status, request.text, archive),
+    }
 }
 
 /// The fields that are stored for the page of a status.

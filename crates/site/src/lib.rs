@@ -37,7 +37,7 @@ mod work;
 pub use answer::answer;
 pub use generated::{
     error_for, error_page, error_page_at, field_rules_path, generated_fields, options_for,
-    pathless_script_fields, script_fields,
+    pathless_script_fields, refused_page, script_fields,
 };
 pub use resolve::has_file;
 pub use work::{Pieces, Work};

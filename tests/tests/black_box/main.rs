@@ -78,6 +78,7 @@ mod quic_bad_input;
 mod quic_certificates;
 mod range;
 mod redbot;
+mod refused_rules;
 mod releases;
 mod reload;
 mod report;

@@ -1,7 +1,7 @@
 //! What the engine remembers of an exchange.
 
 use pinion_http::coding::Coding;
-use pinion_http::h1::glance::PageForm;
+use pinion_http::refusal::RefusedRequest;
 
 use crate::encode::EncoderId;
 
@@ -70,8 +70,9 @@ pub(crate) struct ExchangeState {
 }
 
 impl ExchangeState {
-    /// How the client can read an error page.
-    pub(crate) fn page_form(&self) -> PageForm {
-        PageForm { head_only: self.head_only, text: self.text_page }
+    /// What is left of the request for an error page: how the client can read it.
+    pub(crate) fn refused_request(&self) -> RefusedRequest<'static> {
+        let (head_only, text) = (self.head_only, self.text_page);
+        RefusedRequest { head_only, text, ..RefusedRequest::default() }
     }
 }

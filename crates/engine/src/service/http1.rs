@@ -4,14 +4,14 @@
 use pinion_http::field::KnownField;
 use pinion_http::h1::body::{BodyReader, Step};
 use pinion_http::h1::encode::{self, ConnectionFields};
-use pinion_http::h1::glance::{PageForm, glance};
+use pinion_http::h1::glance::glance;
 use pinion_http::h1::head::{self, Parsed};
 use pinion_http::h1::trailers;
 use pinion_http::limits::BODY_DISCARD_MAX_BYTES;
 use pinion_http::method::Method;
 use pinion_http::negotiate::prefers_text;
 use pinion_http::prepared::{Prepared, PreparedBody};
-use pinion_http::refusal::Refusal;
+use pinion_http::refusal::{Refusal, RefusedRequest};
 use pinion_http::request::{Framing, RequestHead};
 use pinion_http::version::Version;
 
@@ -52,7 +52,7 @@ pub(crate) fn request<A: App>(app: &mut A, core: &mut Core, slot: Slot, input: &
             0
         }
         Err(refusal) => {
-            answer_page(app, core, slot, refusal.status(), glance(input));
+            answer_page(app, core, slot, refusal.status(), &glance(input));
             0
         }
     };
@@ -112,8 +112,8 @@ fn after_event<A: App>(app: &mut A, core: &mut Core, slot: Slot) {
         }
         Stage::Open if !open.state.waiting => {
             let why_not = if open.fits() { 500 } else { Refusal::ContentTooLarge.status() };
-            let form = open.state.page_form();
-            answer_page(app, core, slot, why_not, form);
+            let request = open.state.refused_request();
+            answer_page(app, core, slot, why_not, &request);
         }
         Stage::Upgraded => {
             conn.begin_stream();
@@ -220,24 +220,38 @@ fn body_end<A: App>(app: &mut A, core: &mut Core, slot: Slot, section: &[u8]) {
     core.heads = storage;
 }
 
-/// The body is malformed or too long. A head that is out already cannot be taken back: cut.
+/// The body is malformed, too long or late. The application may answer, which knows the request; a
+/// head that is out already cannot be taken back: cut.
 #[cold]
-fn body_refused<A: App>(app: &mut A, core: &mut Core, slot: Slot, refusal: Refusal) {
-    let http1 = core.conns.get(slot).protocol.http1();
-    let Some(OpenExchange { state, .. }) = http1.and_then(Http1::exchange) else { return };
-    let (stage, form) = (state.stage, state.page_form());
+pub(crate) fn body_refused<A: App>(app: &mut A, core: &mut Core, slot: Slot, refusal: Refusal) {
+    let carrier = Carrier::Connection;
+    let Some(open) = exchange_of(core, slot) else { return core.give_up(slot, Gone::Peer) };
+    // Where the next request would begin is not certain, whoever answers (RFC 9112 §9.6).
+    (open.keep_alive, open.client_closes) = (false, false);
+    if open.state.stage == Stage::Open && open.state.open {
+        app.exchange(Event::Refused(refusal), &mut Exchange { core, slot, carrier });
+        if core.conns.get(slot).link.cut.is_some() {
+            return;
+        }
+    }
+    let Some(OpenExchange { state, .. }) = exchange_of(core, slot) else { return };
+    let (stage, request) = (state.stage, state.refused_request());
+    if stage == Stage::Done {
+        return complete(core, slot);
+    }
     if std::mem::take(&mut state.open) {
-        let why = match refusal {
-            Refusal::ContentTooLarge => Gone::ContentTooLarge,
-            _ => Gone::Refused,
-        };
-        let mut exchange = Exchange { core, slot, carrier: Carrier::Connection };
-        app.exchange(Event::Gone(why), &mut exchange);
+        let why = Gone::from(refusal);
+        app.exchange(Event::Gone(why), &mut Exchange { core, slot, carrier });
     }
     match stage {
-        Stage::Open => answer_page(app, core, slot, refusal.status(), form),
+        Stage::Open => answer_page(app, core, slot, refusal.status(), &request),
         _ => core.give_up(slot, Gone::Peer),
     }
+}
+
+/// The exchange that is open on a connection.
+fn exchange_of(core: &mut Core, slot: Slot) -> Option<&mut OpenExchange> {
+    core.conns.get(slot).protocol.http1().and_then(Http1::exchange)
 }
 
 /// Refuses what is no request at all with a page of its own.
@@ -260,14 +274,9 @@ pub(crate) fn answer_page<A: App>(
     core: &mut Core,
     slot: Slot,
     status: u16,
-    PageForm { head_only, text }: PageForm,
+    request: &RefusedRequest<'_>,
 ) {
-    let open = core.conns.get(slot).protocol.http1().and_then(Http1::exchange);
-    let is_complete = open.is_some_and(|open| open.content.is_none());
-    // A client that was late once is not waited for as long as others.
-    let is_late = status == Refusal::Timeout.status();
-    let remaining = if is_late || is_complete { Remaining::Strays } else { Remaining::Content };
-    answer_last(app, core, slot, remaining, head_only, |app| app.error_page(status, text));
+    answer_last(app, core, slot, request.head_only, |app| app.error_page(status, request));
 }
 
 /// Answers with a page and ends the connection.
@@ -277,7 +286,7 @@ fn answer_last<A: App>(
     slot: Slot,
     remaining: Remaining,
     head_only: bool,
-    page: impl FnOnce(&A) -> Prepared<'_>,
+    page: impl FnOnce(&mut A) -> Prepared<'_>,
 ) {
     let conn = core.conns.get(slot);
     let peer = conn.peer;

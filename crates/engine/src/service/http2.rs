@@ -1,5 +1,6 @@
 //! HTTP/2 meets the application: frames in, and what they mean for its exchanges.
 
+use pinion_http::binary_head::refused_request;
 use pinion_http::h2::event::Event as Happened;
 use pinion_http::h2::frame::ErrorCode;
 
@@ -51,8 +52,9 @@ fn happened<A: App>(app: &mut A, core: &mut Core, slot: Slot, event: &Happened<'
         // What can be sent now is, behind all of the input.
         Happened::Nothing | Happened::Opened => {}
         Happened::Head { stream, head, end } => requests::begin(app, core, slot, stream, head, end),
-        Happened::HeadRefused { stream, refusal, form, end } => {
-            requests::refuse(app, core, slot, (stream, end), refusal, form);
+        Happened::HeadRefused { stream, refusal, fields, end } => {
+            let request = refused_request(&fields);
+            requests::refuse(app, core, slot, (stream, end), refusal, &request);
         }
         Happened::Data { stream, bytes, end } => {
             requests::content(app, core, slot, stream, bytes, end);

@@ -2,11 +2,10 @@
 
 mod input;
 
-use pinion_http::h1::glance::PageForm;
 use pinion_http::h3::control::UniState;
 use pinion_http::h3::event::Fatal;
 use pinion_http::h3::frame::ErrorCode;
-use pinion_http::refusal::Refusal;
+use pinion_http::refusal::{Refusal, RefusedRequest};
 use quinn_proto::{Dir, StreamEvent, StreamId};
 
 use super::requests::{self, abandon};
@@ -113,8 +112,8 @@ fn heads_stalled<A: App>(app: &mut A, core: &mut Core, slot: Slot) {
         if let Some(open) = http3.and_then(|http3| http3.streams.get(number)) {
             open.request.refuse_late();
         }
-        let form = PageForm::default();
-        requests::refuse(app, core, slot, (number, false), Refusal::Timeout, form);
+        let unknown = RefusedRequest::default();
+        requests::refuse(app, core, slot, (number, false), Refusal::Timeout, &unknown);
     }
 }
 

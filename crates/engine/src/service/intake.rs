@@ -41,8 +41,9 @@ fn keep<A: App>(app: &mut A, core: &mut Core, slot: Slot, input: &[u8]) -> bool 
 fn overflow<A: App>(app: &mut A, core: &mut Core, slot: Slot) {
     let conn = core.conns.get(slot);
     if let Protocol::Preface | Protocol::Http1(Http1::Head { .. }) = conn.protocol {
-        let form = glance(conn.link.stash.unused());
-        http1::answer_page(app, core, slot, 503, form);
+        let stash = std::mem::take(&mut conn.link.stash);
+        http1::answer_page(app, core, slot, 503, &glance(stash.unused()));
+        core.conns.get(slot).link.stash = stash;
     } else {
         core.overloaded(slot);
     }

@@ -1,6 +1,6 @@
 //! What it means that a deadline has passed.
 
-use pinion_http::h1::glance::{PageForm, glance};
+use pinion_http::h1::glance::glance;
 use pinion_http::refusal::Refusal;
 
 use super::{http1, http2, http3, requests};
@@ -8,10 +8,7 @@ use crate::app::App;
 use crate::backend::{Backend, Slot};
 use crate::conn::Protocol;
 use crate::deadline::Watch;
-use crate::exchange::Stage;
 use crate::gone::Gone;
-use crate::http1::Http1;
-use crate::linger::Remaining;
 use crate::notice::Notice;
 use crate::worker::Worker;
 
@@ -60,21 +57,10 @@ impl<B: Backend, A: App> Worker<B, A> {
                 return self.cut(slot, Gone::Stalled);
             }
             Watch::Head if conn.link.stash.is_empty() => return self.cut(slot, Gone::Stalled),
-            Watch::Head => {
-                let form = glance(conn.link.stash.unused());
-                self.refuse_late(slot, form);
-            }
-            // The client may still want to see the response.
-            Watch::Discard => self.core.end(slot, Remaining::Content),
+            Watch::Head => self.refuse_late(slot),
+            Watch::Discard => return self.cut(slot, Gone::Stalled),
             Watch::Body => {
-                let open = conn.protocol.http1().and_then(Http1::exchange);
-                let unanswered = open.filter(|open| open.state.stage == Stage::Open);
-                let form = unanswered.map(|open| open.state.page_form());
-                self.notify_gone(slot, Gone::Stalled);
-                match form {
-                    Some(form) => self.refuse_late(slot, form),
-                    None => self.core.give_up(slot, Gone::Peer),
-                }
+                http1::body_refused(&mut self.app, &mut self.core, slot, Refusal::Timeout);
             }
             Watch::Send => {
                 if !self.has_moved_on(slot) {
@@ -105,8 +91,12 @@ impl<B: Backend, A: App> Worker<B, A> {
         std::mem::replace(&mut self.core.conns.get(slot).link.progress, progress) != progress
     }
 
-    fn refuse_late(&mut self, slot: Slot, form: PageForm) {
-        let status = Refusal::Timeout.status();
-        http1::answer_page(&mut self.app, &mut self.core, slot, status, form);
+    /// A head is not whole in time.
+    fn refuse_late(&mut self, slot: Slot) {
+        let Self { app, core, .. } = self;
+        let stash = std::mem::take(&mut core.conns.get(slot).link.stash);
+        let request = glance(stash.unused());
+        http1::answer_page(app, core, slot, Refusal::Timeout.status(), &request);
+        core.conns.get(slot).link.stash = stash;
     }
 }

@@ -1,9 +1,8 @@
 //! How a connection begins. What the peer speaks is decided here and nowhere else: by what its
 //! listener was declared to speak, and by the first bytes. Requests cost nothing for it.
 
-use pinion_http::h1::glance::PageForm;
 use pinion_http::page;
-use pinion_http::refusal::Refusal;
+use pinion_http::refusal::{Refusal, RefusedRequest};
 
 use super::{http1, raw};
 use crate::app::App;
@@ -38,7 +37,8 @@ pub(crate) fn look<A: App>(app: &mut A, core: &mut Core, slot: Slot, input: &[u8
         Opening::Http1 => core.conns.get(slot).protocol = Protocol::Http1(Http1::IDLE),
         Opening::Http2 if speaks_http2(core, slot) => control::begin(core, slot),
         Opening::Http2 => {
-            http1::answer_page(app, core, slot, Refusal::Version.status(), PageForm::default());
+            let unknown = RefusedRequest::default();
+            http1::answer_page(app, core, slot, Refusal::Version.status(), &unknown);
         }
         Opening::Tls => http1::refuse_with(app, core, slot, page::answer_to_tls),
     }

@@ -2,12 +2,11 @@
 //! what becomes of them behind each event.
 
 use pinion_http::field::{Fields, KnownField};
-use pinion_http::h1::glance::PageForm;
 use pinion_http::h1::trailers;
 use pinion_http::method::Method;
 use pinion_http::negotiate::prefers_text;
 use pinion_http::prepared::PreparedBody;
-use pinion_http::refusal::Refusal;
+use pinion_http::refusal::{Refusal, RefusedRequest};
 use pinion_http::request::RequestHead;
 
 use crate::address::Address;
@@ -83,9 +82,9 @@ pub(crate) fn refuse<A: App>(
     slot: Slot,
     (id, end): (u32, bool),
     refusal: Refusal,
-    form: PageForm,
+    request: &RefusedRequest<'_>,
 ) {
-    let PageForm { head_only, text: text_page } = form;
+    let &RefusedRequest { head_only, text: text_page, .. } = request;
     let state =
         ExchangeState { stage: Stage::Open, head_only, text_page, ..ExchangeState::default() };
     let opened = open(core, slot, id, |stream| {
@@ -93,7 +92,7 @@ pub(crate) fn refuse<A: App>(
         stream.ended = end;
     });
     if opened {
-        answer_page(app, core, slot, id, refusal.status());
+        answer_page(app, core, slot, id, refusal.status(), request);
     }
 }
 
@@ -105,11 +104,12 @@ pub(crate) fn after_event<A: App>(app: &mut A, core: &mut Core, slot: Slot, id: 
         match stream.state.stage {
             Stage::Done => return finish(core, slot, id),
             Stage::Open | Stage::Streaming if wants_too_much => {
-                return content_refused(app, core, slot, id);
+                return content_refused(app, core, slot, id, Refusal::ContentTooLarge);
             }
             Stage::Open if !stream.state.waiting => {
                 let status = if stream.fits() { 500 } else { Refusal::ContentTooLarge.status() };
-                return answer_page(app, core, slot, id, status);
+                let request = stream.state.refused_request();
+                return answer_page(app, core, slot, id, status, &request);
             }
             Stage::Aborted => return cut(app, core, slot, id),
             Stage::None | Stage::Upgraded => return,
@@ -142,7 +142,8 @@ pub(crate) fn content<A: App>(
         return;
     }
     if stream.state.wanted.is_some() && stream.is_too_much() {
-        return content_refused(app, core, slot, id);
+        consumed(core, slot, bytes.len());
+        return content_refused(app, core, slot, id, Refusal::ContentTooLarge);
     }
     if stream.unread.is_empty()
         && !bytes.is_empty()
@@ -238,19 +239,27 @@ fn deliver_end<A: App>(app: &mut A, core: &mut Core, slot: Slot, id: u32) {
     core.heads = storage;
 }
 
-/// The content is too long. A head that is out already cannot be taken back: cut.
+/// The content is too long, or late. The application may answer, which knows the request; a head
+/// that is out already cannot be taken back: cut.
 #[cold]
-fn content_refused<A: App>(app: &mut A, core: &mut Core, slot: Slot, id: u32) {
+fn content_refused<A: App>(app: &mut A, core: &mut Core, slot: Slot, id: u32, refusal: Refusal) {
+    let carrier = Carrier::Stream(id);
+    let Some(stream) = own(core, slot, id) else { return };
+    if stream.state.stage == Stage::Open && stream.state.open {
+        app.exchange(Event::Refused(refusal), &mut Exchange { core, slot, carrier });
+    }
     let Some(stream) = own(core, slot, id) else { return };
     let stage = stream.state.stage;
+    if stage == Stage::Done {
+        return finish(core, slot, id);
+    }
+    let request = stream.state.refused_request();
     if std::mem::take(&mut stream.state.open) {
-        app.exchange(
-            Event::Gone(Gone::ContentTooLarge),
-            &mut Exchange { core, slot, carrier: Carrier::Stream(id) },
-        );
+        let why = Gone::from(refusal);
+        app.exchange(Event::Gone(why), &mut Exchange { core, slot, carrier });
     }
     match stage {
-        Stage::Open => answer_page(app, core, slot, id, Refusal::ContentTooLarge.status()),
+        Stage::Open => answer_page(app, core, slot, id, refusal.status(), &request),
         _ => cut(app, core, slot, id),
     }
 }
@@ -276,18 +285,7 @@ pub(crate) fn content_stalled<A: App>(app: &mut A, core: &mut Core, slot: Slot) 
     let is_late =
         |stream: &Stream| stream.waits_for_content() && stream.is_late(now.monotonic_ms, settings);
     for id in many.all(is_late) {
-        let Some(stream) = own(core, slot, id) else { continue };
-        let stage = stream.state.stage;
-        if std::mem::take(&mut stream.state.open) {
-            app.exchange(
-                Event::Gone(Gone::Stalled),
-                &mut Exchange { core, slot, carrier: Carrier::Stream(id) },
-            );
-        }
-        match stage {
-            Stage::Open => answer_page(app, core, slot, id, Refusal::Timeout.status()),
-            _ => cut(app, core, slot, id),
-        }
+        content_refused(app, core, slot, id, Refusal::Timeout);
     }
 }
 
@@ -310,19 +308,25 @@ fn cut<A: App>(app: &mut A, core: &mut Core, slot: Slot, id: u32) {
 
 /// Answers an exchange with the page of a status.
 #[cold]
-pub(crate) fn answer_page<A: App>(app: &mut A, core: &mut Core, slot: Slot, id: u32, status: u16) {
+fn answer_page<A: App>(
+    app: &mut A,
+    core: &mut Core,
+    slot: Slot,
+    id: u32,
+    status: u16,
+    request: &RefusedRequest<'_>,
+) {
     let peer = core.conns.get(slot).peer;
     let Some(stream) = own(core, slot, id) else { return };
-    let (head_only, text) = (stream.state.head_only, stream.state.text_page);
     stream.state.open = false;
     stream.state.stage = Stage::Done;
     let queued_bytes = core.queued_bytes(slot);
-    let page = app.error_page(status, text);
+    let page = app.error_page(status, request);
     let PreparedBody::Bytes(body) = page.body else { unreachable!("a page is bytes") };
     if let Err(why) = protocol::prepared(core, slot, Carrier::Stream(id), &page, None) {
         core.give_up(slot, why);
     }
-    let body_bytes = if head_only { 0 } else { body.len() as u64 };
+    let body_bytes = if request.head_only { 0 } else { body.len() as u64 };
     let bytes = core.queued_bytes(slot).saturating_sub(queued_bytes);
     let status = page.status;
     let mut address = core.address(slot);

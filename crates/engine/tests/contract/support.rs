@@ -334,6 +334,8 @@ impl App for Handlers {
                     exchange.end(std::iter::empty::<Field<'_>>());
                 }
             }
+            // The engine answers.
+            Event::Refused(_) => {}
             Event::Gone(why) => {
                 let _ = self.gone.send(why);
             }

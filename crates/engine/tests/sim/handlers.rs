@@ -15,6 +15,7 @@ use pinion_engine::limits::MESSAGES_PER_PASS;
 use pinion_engine::mapping::{Mapping, MappingId, Mappings};
 use pinion_engine::raw::RawStream;
 use pinion_http::field::{Field, Fields};
+use pinion_http::page;
 use pinion_http::prepared::{ArchiveRange, Piece, Prepared, PreparedBody, SharedFields};
 use pinion_http::request::{Framing, RequestHead};
 use pinion_http::version::Version;
@@ -446,6 +447,14 @@ impl App for Handlers {
                 }
             },
             Event::Stopping => self.stopping(key, exchange.is_stopping()),
+            Event::Refused(refusal) => {
+                // Whoever answers, the client gets the same.
+                if key.1.wrapping_add(u64::from(key.2 / 2)).is_multiple_of(2) {
+                    let page = page::answer(refusal.status(), false, page::BUILT_IN_FIELDS);
+                    exchange.prepared(&page, None);
+                    self.done(key);
+                }
+            }
             Event::Gone(why) => self.gone(key, why),
         }
     }

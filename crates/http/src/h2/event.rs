@@ -3,7 +3,6 @@
 use super::frame::ErrorCode;
 use crate::budget::Budget;
 use crate::field::Fields;
-use crate::h1::glance::PageForm;
 use crate::refusal::Refusal;
 use crate::request::RequestHead;
 
@@ -39,8 +38,9 @@ pub enum Event<'a> {
         stream: u32,
         /// Why.
         refusal: Refusal,
-        /// The form of the page.
-        form: PageForm,
+        /// What is there of its head, see
+        /// [`refused_request`](crate::binary_head::refused_request).
+        fields: Fields<'a>,
         /// Nothing follows.
         end: bool,
     },

@@ -162,8 +162,7 @@ impl<S: Default> Session<S> {
         match head {
             Ok(head) => Ok(Event::Head { stream, head: place.insert(head), end }),
             Err(Rejected::Refused(refusal)) => {
-                let form = binary_head::page_form(&fields);
-                Ok(Event::HeadRefused { stream, refusal, form, end })
+                Ok(Event::HeadRefused { stream, refusal, fields, end })
             }
             Err(Rejected::Malformed) => Err(ErrorCode::InternalError.into()),
         }

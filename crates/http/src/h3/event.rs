@@ -3,7 +3,6 @@
 use super::frame::ErrorCode;
 use crate::budget::Budget;
 use crate::field::Fields;
-use crate::h1::glance::PageForm;
 use crate::priority::Priority;
 use crate::refusal::Refusal;
 use crate::request::RequestHead;
@@ -36,8 +35,9 @@ pub enum Event<'a> {
     HeadRefused {
         /// Why.
         refusal: Refusal,
-        /// The form of the page.
-        form: PageForm,
+        /// What is there of its head, see
+        /// [`refused_request`](crate::binary_head::refused_request).
+        fields: Fields<'a>,
         /// Nothing follows, not even [`Event::End`].
         end: bool,
     },

@@ -223,8 +223,7 @@ impl RequestStream {
             Err(Rejected::Refused(refusal)) => {
                 session.budgets.spend(Budget::Heads, now_ms)?;
                 self.refused = true;
-                let form = binary_head::page_form(&fields);
-                Ok(Event::HeadRefused { refusal, form, end })
+                Ok(Event::HeadRefused { refusal, fields, end })
             }
             Err(Rejected::Malformed) => Err(StreamError::Stream(ErrorCode::MessageError)),
         }
@@ -256,9 +255,9 @@ impl RequestStream {
         self.refused = true;
         self.skip(header.bytes - BLOCK_MAX_BYTES as u64);
         self.stage = Stage::Content;
-        let form = binary_head::page_form(&section.fields());
+        let fields = section.fields();
         let refusal = Refusal::HeadTooLarge;
-        Ok(Step { used, event: Event::HeadRefused { refusal, form, end: false } })
+        Ok(Step { used, event: Event::HeadRefused { refusal, fields, end: false } })
     }
 
     /// The end of the content, by fields.

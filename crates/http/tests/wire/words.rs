@@ -1,7 +1,7 @@
 //! What the machines of HTTP/2 and HTTP/3 have seen, in a few words.
 
+use pinion_http::binary_head::refused_request;
 use pinion_http::field::Fields;
-use pinion_http::h1::glance::PageForm;
 use pinion_http::refusal::Refusal;
 use pinion_http::request::RequestHead;
 
@@ -9,7 +9,8 @@ pub(crate) fn head(head: &RequestHead<'_>, end: bool) -> String {
     format!("{} {}{}", text(head.method_token), text(head.target.raw), of_end(end))
 }
 
-pub(crate) fn refused(refusal: Refusal, form: PageForm, end: bool) -> String {
+pub(crate) fn refused(refusal: Refusal, fields: &Fields<'_>, end: bool) -> String {
+    let form = refused_request(fields);
     let head_only = if form.head_only { " head-only" } else { "" };
     let plain = if form.text { " text" } else { "" };
     format!("{}{head_only}{plain}{}", refusal.status(), of_end(end))

@@ -77,10 +77,7 @@ impl Scripts {
             None => return Outcome::NotOurs,
         };
         match event {
-            Event::Gone(why) => {
-                if *why == Gone::ContentTooLarge {
-                    self.log_refused_body(&vm, id);
-                }
+            Event::Gone(_) | Event::Refused(_) => {
                 self.waiting.remove(&address);
                 self.end_of(&vm, id);
                 return Outcome::Gone;

@@ -22,12 +22,13 @@ use pinion_http::method::Method;
 use pinion_http::negotiate::prefers_text;
 use pinion_http::page;
 use pinion_http::prepared::{Prepared, PreparedBody, SharedFields};
+use pinion_http::refusal::RefusedRequest;
 use pinion_http::request::{Framing, RequestHead};
 use pinion_http::target::Scheme;
 use pinion_lua::problem::Problem;
 use pinion_lua::program::Program;
 use pinion_lua::scripts::Offer;
-use pinion_site::{Pieces, Work, answer, error_for, error_page, generated_fields, has_file};
+use pinion_site::{Pieces, Work, answer, error_for, generated_fields, has_file, refused_page};
 use std::fmt;
 use std::net::SocketAddr;
 use std::sync::Arc;
@@ -111,7 +112,8 @@ impl SitesApp {
         }
     }
 
-    /// A request announces more content than is allowed: only a handler may allow it more.
+    /// A request announces more content than is allowed: only a handler may allow it more. The
+    /// engine refuses one for no site.
     #[cold]
     fn oversized(&mut self, head: &RequestHead<'_>, exchange: &mut Exchange<'_>) {
         let listener = exchange.listener();
@@ -122,11 +124,17 @@ impl SitesApp {
         let Some(serving) = &self.serving else { return };
         let index = serving.roster.hosts.select(head.authority);
         let Some(site) = index.and_then(|index| serving.sites.get(index)) else { return };
-        let Some(scripted) = &site.scripted else { return };
-        if let Offer::Handler(found) = self.dynamic.offer(scripted, head) {
+        if let Some(scripted) = &site.scripted
+            && let Offer::Handler(found) = self.dynamic.offer(scripted, head)
+        {
             let (developer, journal) = (site.developer(head, exchange), &mut self.journal);
-            self.dynamic.begin(scripted, Some(found), head, developer, journal, exchange);
+            return self.dynamic.begin(scripted, Some(found), head, developer, journal, exchange);
         }
+        let began = self.journal.begin(exchange);
+        let began = began.map(|began| began.of_site(site.generation.log()));
+        let answer = error_for(413, &site.generation.archive(), head, &mut self.work);
+        exchange.prepared(&answer, Some(site.mapping));
+        self.journal.answered(began, head, &answer, exchange);
     }
 
     /// Answers what the server answers on every host, whatever its sites are. Returns false for
@@ -593,11 +601,16 @@ impl App for SitesApp {
         }
     }
 
-    /// What cannot be read has no host: the site for the rest answers, if there is one.
-    fn error_page(&self, status: u16, text: bool) -> Prepared<'_> {
-        match self.serving.as_ref().and_then(|serving| serving.roster.rest()) {
-            Some(generation) => error_page(status, text, &generation.archive()),
-            None => page::answer(status, text, page::BUILT_IN_FIELDS),
+    /// The site of the host that the request names answers, or the site for the rest if it names
+    /// none that could be read.
+    fn error_page(&mut self, status: u16, request: &RefusedRequest<'_>) -> Prepared<'_> {
+        let site = self.serving.as_ref().and_then(|serving| {
+            let index = serving.roster.hosts.select(request.authority)?;
+            serving.sites.get(index)
+        });
+        match site {
+            Some(site) => refused_page(status, request, &site.generation.archive(), &mut self.work),
+            None => page::answer(status, request.text, page::BUILT_IN_FIELDS),
         }
     }
 

@@ -6,6 +6,7 @@ use super::dev::developer_page::{self, DeveloperPage, SourceError};
 use super::dev::reload_streams::ReloadStreams;
 use super::generation::Generation;
 use super::journal::{Journal, Later};
+use pinion_archive::Archive;
 use pinion_engine::address::Address;
 use pinion_engine::app::{Event, Message};
 use pinion_engine::clock::Now;
@@ -232,8 +233,31 @@ impl Dynamic {
                     failed(&failure, &scripted.generation, asked, &mut self.work, exchange);
                 journal.answered_later(waiting.later, failure.status, body_bytes, exchange);
             }
-            Outcome::NotOurs | Outcome::Gone | Outcome::Waits => {}
+            Outcome::Gone => {
+                if let Event::Refused(refusal) = event {
+                    self.refused(waiting, refusal.status(), journal, exchange);
+                }
+            }
+            Outcome::NotOurs | Outcome::Waits => {}
         }
+    }
+
+    /// Answers a request whose content was refused: its handler is over.
+    #[cold]
+    fn refused(
+        &mut self,
+        waiting: Waiting,
+        status: u16,
+        journal: &mut Journal,
+        exchange: &mut Exchange<'_>,
+    ) {
+        let Waiting { scripted, fields, later, is_head, prefers_text, .. } = waiting;
+        let archive = &scripted.generation.archive();
+        let path = fields.path.as_deref();
+        let page = page_at(path, status, prefers_text, archive, &mut self.work);
+        let body_bytes = page.content_length.filter(|_| !is_head).unwrap_or_default();
+        exchange.prepared(&page, None);
+        journal.answered_later(later, status, body_bytes, exchange);
     }
 
     /// The archive has nothing but the page for what is missing. True: the script has answered in
@@ -304,14 +328,7 @@ fn failed(
     exchange: &mut Exchange<'_>,
 ) -> u64 {
     let Asked { path, prefers_text, developer } = asked;
-    let archive = &generation.archive();
-    let page = &match path {
-        Some(path) => {
-            let work = work.get_or_insert_default();
-            error_page_at(path, failure.status, prefers_text, archive, work)
-        }
-        None => error_page(failure.status, prefers_text, archive),
-    };
+    let page = &page_at(path, failure.status, prefers_text, &generation.archive(), work);
     if let Some(developer) = developer.filter(|_| !prefers_text) {
         let shown = shown_to_developer(failure, generation, developer);
         let shared = SharedFields::h1(developer_page::FIELDS.as_bytes());
@@ -326,6 +343,22 @@ fn failed(
         _ => Vec::new(),
     };
     send_failure(failure, &Prepared { body: PreparedBody::Bytes(&body), ..*page }, exchange)
+}
+
+/// The page of a status, with the rules for the path of the request; `None` without such rules.
+fn page_at<'x>(
+    path: Option<&[u8]>,
+    status: u16,
+    prefers_text: bool,
+    archive: &Archive<'x>,
+    work: &'x mut Option<Box<Work>>,
+) -> Prepared<'x> {
+    match path {
+        Some(path) => {
+            error_page_at(path, status, prefers_text, archive, work.get_or_insert_default())
+        }
+        None => error_page(status, prefers_text, archive),
+    }
 }
 
 /// Sends the page about a failure. Returns how many bytes of it go out.

@@ -2,6 +2,7 @@
 //! back (RFC 9000 §4).
 
 use bytes::Bytes;
+use pinion_http::binary_head::refused_request;
 use pinion_http::h3::event::{Event as Happened, StreamError};
 use pinion_http::h3::frame::ErrorCode;
 use quinn_proto::{Connection, ReadError, StreamId};
@@ -220,8 +221,9 @@ fn happened<A: App>(
         Happened::NeedMore => return false,
         Happened::Nothing => {}
         Happened::Head { head, end } => requests::begin(app, core, slot, stream, head, end),
-        Happened::HeadRefused { refusal, form, end } => {
-            requests::refuse(app, core, slot, (stream, end), refusal, form);
+        Happened::HeadRefused { refusal, fields, end } => {
+            let request = refused_request(&fields);
+            requests::refuse(app, core, slot, (stream, end), refusal, &request);
         }
         Happened::Data { bytes } => requests::content(app, core, slot, stream, bytes, false),
         Happened::Trailers { fields } => requests::trailers(app, core, slot, stream, fields),

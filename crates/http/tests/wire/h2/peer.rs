@@ -205,8 +205,8 @@ pub(super) fn words(event: &Event<'_>) -> Option<String> {
     Some(match *event {
         Event::NeedMore | Event::Nothing => return None,
         Event::Head { stream, head, end } => format!("head {stream} {}", words::head(head, end)),
-        Event::HeadRefused { stream, refusal, form, end } => {
-            format!("refused {stream} {}", words::refused(refusal, form, end))
+        Event::HeadRefused { stream, refusal, fields, end } => {
+            format!("refused {stream} {}", words::refused(refusal, &fields, end))
         }
         Event::Data { stream, bytes, end } => {
             format!("data {stream} {}{}", words::content(bytes), words::of_end(end))

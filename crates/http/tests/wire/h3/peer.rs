@@ -207,8 +207,8 @@ fn words(event: &Event<'_>) -> Option<String> {
     Some(match *event {
         Event::NeedMore | Event::Nothing => return None,
         Event::Head { head, end } => format!("head {}", words::head(head, end)),
-        Event::HeadRefused { refusal, form, end } => {
-            format!("refused {}", words::refused(refusal, form, end))
+        Event::HeadRefused { refusal, fields, end } => {
+            format!("refused {}", words::refused(refusal, &fields, end))
         }
         Event::Data { bytes: b"" } => panic!("content of no bytes"),
         Event::Data { bytes } => format!("data {}", words::content(bytes)),

@@ -6,6 +6,7 @@
 
 use std::collections::{BTreeMap, VecDeque};
 
+use pinion_http::binary_head::refused_request;
 use pinion_http::h2::event::Event;
 use pinion_http::h2::frame::ErrorCode;
 use pinion_http::h2::session::{INPUT_MAX_BYTES, Session, Settings};
@@ -104,9 +105,9 @@ impl Server {
                 assert!(head.authority.is_some() && head.keep_alive);
                 format!("{stream} {head:?} {end}")
             }
-            Event::HeadRefused { stream, refusal, form, end } => {
+            Event::HeadRefused { stream, refusal, fields, end } => {
                 self.begin(stream, end);
-                format!("{stream} {refusal:?} {form:?} {end}")
+                format!("{stream} {refusal:?} {:?} {end}", refused_request(&fields))
             }
             Event::Data { stream, bytes, end } => return self.data(stream, bytes, end),
             Event::Trailers { stream, fields } => {

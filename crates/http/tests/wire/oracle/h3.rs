@@ -215,8 +215,7 @@ fn begin(
         }
         Err(Rejected::Malformed) => Err(stream(ErrorCode::MessageError)),
         Err(Rejected::Refused(refusal)) => {
-            let form = binary_head::page_form(&fields);
-            seen.push(format!("{:?}", Event::HeadRefused { refusal, form, end }));
+            seen.push(format!("{:?}", Event::HeadRefused { refusal, fields, end }));
             Ok(None)
         }
     }
@@ -230,9 +229,9 @@ fn long(front: &[u8], seen: &mut Seen) -> Result<(), Over> {
         Ok(_) | Err(Truncated) => {}
         Err(_) => return Err(fatal(ErrorCode::QpackDecompressionFailed)),
     }
-    let form = binary_head::page_form(&section.fields());
+    let fields = section.fields();
     let refusal = pinion_http::refusal::Refusal::HeadTooLarge;
-    seen.push(format!("{:?}", Event::HeadRefused { refusal, form, end: false }));
+    seen.push(format!("{:?}", Event::HeadRefused { refusal, fields, end: false }));
     Ok(())
 }
 
