@@ -70,6 +70,12 @@ pub(crate) struct TlsSession {
 /// A record of the type alert that is not encrypted, fatal: decode_error (RFC 8446 §6).
 const DECODE_ERROR: [u8; 7] = [21, 3, 3, 0, 2, 2, 50];
 
+/// The same of a record that is too long: record_overflow.
+const RECORD_OVERFLOW: [u8; 7] = [21, 3, 3, 0, 2, 2, 22];
+
+/// Most bytes in a record that is not encrypted (RFC 8446 §5.1).
+const PLAIN_RECORD_MAX_BYTES: usize = 1 << 14;
+
 #[derive(Clone, Copy, PartialEq)]
 enum State {
     Handshake,
@@ -230,6 +236,13 @@ impl TlsSession {
     /// The session is over; what the library has to say of it goes out.
     #[cold]
     fn fail(&mut self, unused: &mut [u8]) -> Fault {
+        self.state = State::Faulty;
+        self.partial = Vec::new();
+        if !self.has_answered && has_overflow(unused) {
+            // The library would have another alert for it.
+            self.wire.append_bytes(&RECORD_OVERFLOW);
+            return Fault;
+        }
         let mut said = &[][..];
         // Asked for more behind the alert, it would look at the bad bytes again.
         while !is_alert(said) {
@@ -244,8 +257,6 @@ impl TlsSession {
             // The library saw nothing wrong yet: the handshake is longer than it may be.
             self.wire.append_bytes(&DECODE_ERROR);
         }
-        self.state = State::Faulty;
-        self.partial = Vec::new();
         Fault
     }
 
@@ -379,6 +390,18 @@ fn is_alert(record: &[u8]) -> bool {
         Some(&APPLICATION_DATA) => record.len() == ENCRYPTED_BYTES,
         _ => false,
     }
+}
+
+/// Whether one of the records, which are not encrypted, is longer than it may be.
+fn has_overflow(mut records: &[u8]) -> bool {
+    while let Some(&[_, _, _, high, low]) = records.first_chunk() {
+        let bytes = usize::from(u16::from_be_bytes([high, low]));
+        if bytes > PLAIN_RECORD_MAX_BYTES {
+            return true;
+        }
+        records = records.get(RECORD_HEADER_BYTES + bytes..).unwrap_or_default();
+    }
+    false
 }
 
 type ServerData = rustls::server::ServerConnectionData;
