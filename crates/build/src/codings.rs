@@ -61,7 +61,9 @@ impl Method {
     /// of another edition is never reused. A test compares the bytes with those of the edition.
     pub(crate) const fn edition(self) -> u8 {
         match self {
-            Method::Gzip | Method::Zopfli | Method::Brotli | Method::Zstd => 1,
+            Method::Gzip | Method::Zopfli | Method::Brotli => 1,
+            // 2: content over 4 MiB is encoded in pieces.
+            Method::Zstd => 2,
         }
     }
 }

@@ -12,7 +12,8 @@ use libdeflater::{CompressionLvl, Compressor};
 use pinion_archive::Digest;
 use pinion_brotli::{Memory, Operation};
 use zstd::bulk::Compressor as ZstdCompressor;
-use zstd::zstd_safe::CParameter;
+use zstd::zstd_safe::zstd_sys::ZSTD_EndDirective;
+use zstd::zstd_safe::{CParameter, InBuffer, OutBuffer, ResetDirective};
 
 use crate::codings::{CodingLevel, Method};
 use crate::limits::{
@@ -123,7 +124,16 @@ impl Encoder {
             Encoder::Gzip(gzip) => gzip.encode(content, out),
             Encoder::Zopfli(iterations) => zopfli::encode(*iterations, content, out, read),
             Encoder::Brotli(quality, memory) => brotli(*quality, memory, content, out, read),
-            Encoder::Zstd(compressor) => compressor.compress_to_buffer(content, out).ok(),
+            Encoder::Zstd(compressor) if content.len() <= ZSTD_PIECE_BYTES => {
+                compressor.compress_to_buffer(content, out).ok()
+            }
+            Encoder::Zstd(compressor) => {
+                let bytes = zstd_in_pieces(compressor, content, out, read);
+                if bytes.is_none() {
+                    compressor.context_mut().reset(ResetDirective::SessionOnly).ok()?;
+                }
+                bytes
+            }
         }
     }
 }
@@ -146,6 +156,44 @@ impl Gzip {
         let harder = self.harder.as_mut().filter(|_| GZIP_HARDER_BYTES.contains(&content.len()));
         harder.unwrap_or(&mut self.compressor).gzip_compress(content, out).ok()
     }
+}
+
+/// Bytes that zstd takes at once: a few seconds of work at its highest levels. Longer content is
+/// taken in pieces, so that its progress can be told; its blocks end elsewhere then.
+const ZSTD_PIECE_BYTES: usize = 4 << 20;
+
+fn zstd_in_pieces(
+    compressor: &mut ZstdCompressor<'static>,
+    content: &[u8],
+    out: &mut [u8],
+    read: &mut dyn FnMut(u64),
+) -> Option<usize> {
+    let room = out.len();
+    let context = compressor.context_mut();
+    context.set_pledged_src_size(Some(content.len() as u64)).ok()?;
+    let mut output = OutBuffer::around(out);
+    let (mut pieces, mut piece) = (content.chunks(ZSTD_PIECE_BYTES), None);
+    while let Some(bytes) = pieces.next() {
+        if let Some(before) = piece.replace(bytes.len() as u64) {
+            read(before);
+        }
+        let is_last = pieces.len() == 0;
+        let directive = match is_last {
+            true => ZSTD_EndDirective::ZSTD_e_end,
+            false => ZSTD_EndDirective::ZSTD_e_continue,
+        };
+        let mut input = InBuffer::around(bytes);
+        loop {
+            let left = context.compress_stream2(&mut output, &mut input, directive).ok()?;
+            if input.pos() == bytes.len() && (!is_last || left == 0) {
+                break;
+            }
+            if output.pos() == room {
+                return None;
+            }
+        }
+    }
+    Some(output.pos())
 }
 
 /// Bytes that the brotli encoder takes at once. Its output does not depend on that, as long as it

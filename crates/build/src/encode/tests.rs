@@ -231,7 +231,7 @@ const EDITIONS: [(Method, [u8; 3], u8, &str); 4] = [
     (Method::Gzip, [1, 6, 12], 1, "e532819bf8bd1d74"),
     (Method::Zopfli, [1, 2, 3], 1, "7f7bb5004fb5c1f9"),
     (Method::Brotli, [4, 6, 9], 1, "9d025f1333ca8499"),
-    (Method::Zstd, [3, 9, 12], 1, "f1267b1941b68ee1"),
+    (Method::Zstd, [3, 9, 12], 2, "f1267b1941b68ee1"),
 ];
 
 proptest! {
@@ -283,6 +283,38 @@ fn content_in_pieces_is_encoded_as_if_it_were_one() {
             assert_eq!(pieces, vec![PIECE as u64; expected], "br:{level} {bytes}");
         }
     }
+}
+
+/// Content in pieces is hardly longer than in one, whether or not it fits into a window, and an
+/// encoder whose output had no room for its content is as good as a new one.
+#[test]
+fn zstd_tells_of_its_pieces() {
+    const PIECE: usize = ZSTD_PIECE_BYTES;
+    let content = index(3 * PIECE + 100);
+    for (level, bytes) in [(1, content.len()), (3, content.len()), (9, PIECE + 1), (3, PIECE)] {
+        let choice = CodingLevel { method: Method::Zstd, level };
+        let (content, mut pieces) = (&content[..bytes], Vec::new());
+        let mut encoders = Encoders::default();
+        let encoded = encoders.encode_watched(choice, content, &mut |read| pieces.push(read));
+        let encoded = encoded.expect("it is kept");
+        assert_eq!(pieces, vec![PIECE as u64; (bytes - 1) / PIECE], "zstd:{level} {bytes}");
+        assert!(decoded(Coding::Zstd, &encoded) == content, "zstd:{level} {bytes}");
+        let at_once = zstd::bulk::compress(content, level.into()).expect("it has room");
+        let most = at_once.len() + at_once.len() / 100;
+        assert!(encoded.stored.len() <= most, "{} of {most} bytes", encoded.stored.len());
+        assert!(bytes > PIECE || encoded.stored == at_once);
+        assert_eq!(encoders.encode(choice, content).as_ref(), Some(&encoded), "again");
+        let noise = noise(bytes);
+        assert_eq!(encoders.encode(choice, &noise), None, "it gains nothing");
+        assert_eq!(encoders.encode(choice, content), Some(encoded), "behind it");
+    }
+}
+
+/// Bytes in which no encoder finds anything.
+fn noise(bytes: usize) -> Vec<u8> {
+    let mut noise = vec![0; bytes];
+    blake3::Hasher::new().finalize_xof().fill(&mut noise);
+    noise
 }
 
 #[test]
