@@ -15,7 +15,7 @@ use super::runs::Run;
 use super::started::Started;
 use super::statistics::Spread;
 use anyhow::{Context as _, Result};
-use serde_json::json;
+use serde_json::{Value, json};
 use std::fs;
 use std::io::Write as _;
 use std::net::TcpStream;
@@ -36,6 +36,9 @@ const REQUESTS: usize = 200;
 /// Bytes of a form that has stalled.
 const STALLED_BYTES: usize = 1 << 20;
 
+/// How the server talks to the kernel: each abuse is tried over both.
+const BACKENDS: [&str; 2] = ["epoll", "uring"];
+
 /// What an attacker does once with a new connection, and how often.
 struct Abuse {
     name: &'static str,
@@ -46,18 +49,18 @@ struct Abuse {
 
 const ABUSES: [Abuse; 4] = [
     Abuse {
-        name: "idle connections: ratio",
+        name: "idle connections",
         connections: CONNECTIONS,
         attack: |stream| stream.write_all(b"GET / HTTP/1.1\r\nHost: a\r\n\r\n"),
     },
-    Abuse { name: "silent connections: ratio", connections: CONNECTIONS, attack: |_| Ok(()) },
+    Abuse { name: "silent connections", connections: CONNECTIONS, attack: |_| Ok(()) },
     Abuse {
-        name: "half heads: ratio",
+        name: "half heads",
         connections: CONNECTIONS,
         attack: |stream| stream.write_all(b"GET / HTTP/1.1\r\nHost"),
     },
     Abuse {
-        name: "stalled uploads: ratio",
+        name: "stalled uploads",
         connections: 100,
         attack: |stream| {
             stream.write_all(
@@ -76,34 +79,20 @@ pub(crate) fn run(arguments: &[&str]) -> Result<()> {
     let (pinion, state) = (release::binary()?, release::state()?);
     let site = site(&state)?;
     let (mut figures, mut data) = (Vec::new(), Vec::new());
-    for Abuse { name, connections, attack } in ABUSES {
-        let (mut ratios, mut waits) = (Vec::new(), Vec::new());
-        for _ in 0..rounds {
-            let flags = ["--max-connections", &CONNECTIONS.to_string(), "--upload-space", "64"];
-            let (server, _) = Started::start_with(&pinion, &site, "/", &flags)?;
-            let usual = victim(&server)?;
-            let mut held = Vec::new();
-            for _ in 0..connections {
-                // The server may close it at any time.
-                if let Ok(mut stream) = TcpStream::connect(server.address()) {
-                    let _closed_meanwhile = attack(&mut stream);
-                    held.push(stream);
-                }
-            }
-            // What is silent or has stalled counts as such after a second.
-            std::thread::sleep(Duration::from_millis(1500));
-            let abused = victim(&server)?;
-            ratios.push(abused / usual);
-            waits.push(json!({ "usual_ms": usual, "abused_ms": abused }));
+    for io in BACKENDS {
+        let abuses = ABUSES.iter().map(|abuse| abuse.name).chain([collisions::NAME]);
+        for abuse in abuses {
+            let (ratios, waits) = match ABUSES.iter().find(|known| known.name == abuse) {
+                Some(abuse) => measure(&pinion, &site, rounds, io, abuse)?,
+                None => collisions::measure(&pinion, &site, rounds, io)?,
+            };
+            let name = format!("{abuse}, {io}: ratio");
+            figures.push(Figure::spread(name, &spread(ratios)?).at_most(RATIO_GOAL));
+            data.push(json!({ "abuse": abuse, "io": io, "rounds": waits }));
         }
-        figures.push(Figure::spread(name, &spread(ratios)?).at_most(RATIO_GOAL));
-        data.push(json!({ "abuse": name, "rounds": waits }));
     }
-    let (ratios, waits) = collisions::measure(&pinion, &site, rounds)?;
-    figures.push(Figure::spread(collisions::NAME, &spread(ratios)?).at_most(RATIO_GOAL));
-    data.push(json!({ "abuse": collisions::NAME, "rounds": waits }));
     let report = format!(
-        "{rounds} rounds, each with a fresh server of {CONNECTIONS} connections; the median of \
+        "{rounds} rounds over each backend, each with a fresh server of {CONNECTIONS} connections; the median of \
          {REQUESTS} requests of a client, each on a new connection, while another client holds \
          what it can, over the same before. Of numbers, the time of a request that makes a table \
          with {} keys, over that with other keys. The median counts, in brackets the least and \
@@ -116,6 +105,37 @@ pub(crate) fn run(arguments: &[&str]) -> Result<()> {
     println!("\n== abuse\n\n{report}");
     eprintln!("recorded in {}", run.shown());
     Ok(())
+}
+
+/// Ratios of the time that a victim waits beside an attacker over its usual time, and both times.
+fn measure(
+    pinion: &Path,
+    site: &Path,
+    rounds: usize,
+    io: &str,
+    abuse: &Abuse,
+) -> Result<(Vec<f64>, Vec<Value>)> {
+    let (mut ratios, mut waits) = (Vec::new(), Vec::new());
+    for _ in 0..rounds {
+        let most = CONNECTIONS.to_string();
+        let flags = ["--io", io, "--max-connections", &most, "--upload-space", "64"];
+        let (server, _) = Started::start_with(pinion, site, "/", &flags)?;
+        let usual = victim(&server)?;
+        let mut held = Vec::new();
+        for _ in 0..abuse.connections {
+            // The server may close it at any time.
+            if let Ok(mut stream) = TcpStream::connect(server.address()) {
+                let _closed_meanwhile = (abuse.attack)(&mut stream);
+                held.push(stream);
+            }
+        }
+        // What is silent or has stalled counts as such after a second.
+        std::thread::sleep(Duration::from_millis(1500));
+        let abused = victim(&server)?;
+        ratios.push(abused / usual);
+        waits.push(json!({ "usual_ms": usual, "abused_ms": abused }));
+    }
+    Ok((ratios, waits))
 }
 
 fn spread(figures: Vec<f64>) -> Result<Spread> {

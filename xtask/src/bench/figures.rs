@@ -1,11 +1,12 @@
 //! Single figures and what they may be, as a table.
 
 use super::statistics::Spread;
+use std::borrow::Cow;
 use std::fmt::Write;
 
 /// A figure and the most or the least it may be.
 pub(super) struct Figure {
-    pub(super) name: &'static str,
+    pub(super) name: Cow<'static, str>,
     pub(super) value: f64,
     pub(super) shown: String,
     pub(super) goal: Option<Goal>,
@@ -19,13 +20,13 @@ pub(super) enum Goal {
 }
 
 impl Figure {
-    pub(super) fn of(name: &'static str, value: f64) -> Self {
-        Self { name, value, shown: format!("{value:.1}"), goal: None }
+    pub(super) fn of(name: impl Into<Cow<'static, str>>, value: f64) -> Self {
+        Self { name: name.into(), value, shown: format!("{value:.1}"), goal: None }
     }
 
     /// The median of a spread, shown with its ends.
-    pub(super) fn spread(name: &'static str, spread: &Spread) -> Self {
-        Self { name, value: spread.median, shown: spread.shown(2), goal: None }
+    pub(super) fn spread(name: impl Into<Cow<'static, str>>, spread: &Spread) -> Self {
+        Self { name: name.into(), value: spread.median, shown: spread.shown(2), goal: None }
     }
 
     pub(super) fn at_most(self, goal: f64) -> Self {

@@ -56,7 +56,7 @@ pub(crate) fn run(arguments: &[&str]) -> Result<()> {
     figures.push(Figure::spread(notes_start, &starts).at_most(START_GOAL_MS));
     let small = small_starts(&pinion, &state, rounds)?;
     for (name, spread, goal) in &small {
-        figures.push(Figure::spread(name, spread).at_most(*goal));
+        figures.push(Figure::spread(*name, spread).at_most(*goal));
     }
     figures.push(notes.build_peak("1 000 000 notes: most memory of the build, MB"));
     let [at_first, later] = own_bytes(&pinion, &notes.path)?.map(|bytes| bytes as f64 / 1e6);

@@ -9,7 +9,7 @@ use std::path::Path;
 use std::time::Instant;
 
 /// What the ratios are called.
-pub(super) const NAME: &str = "numbers that collide without a seed: ratio";
+pub(super) const NAME: &str = "numbers that collide without a seed";
 
 /// Keys of the table: some 10 MB of JSON.
 pub(super) const KEYS: usize = 500_000;
@@ -27,9 +27,14 @@ end)
 
 /// Ratios of the time of a request with keys that collide over that of one with others, and both
 /// times.
-pub(super) fn measure(pinion: &Path, site: &Path, rounds: usize) -> Result<(Vec<f64>, Vec<Value>)> {
+pub(super) fn measure(
+    pinion: &Path,
+    site: &Path,
+    rounds: usize,
+    io: &str,
+) -> Result<(Vec<f64>, Vec<Value>)> {
     let flags = ["--lua-cpu", "60000", "--lua-time", "60", "--lua-memory", "512"];
-    let flags = [&flags[..], &["--lua-vm-memory", "1024"]].concat();
+    let flags = [&flags[..], &["--lua-vm-memory", "1024", "--io", io]].concat();
     let attack = content(colliding());
     // Their lowest bits differ, and their texts are as long.
     let usual = content((0..KEYS as u64).map(|n| f64::from_bits(4.5_f64.to_bits() + n * 0x1_0001)));
