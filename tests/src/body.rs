@@ -13,6 +13,23 @@ pub fn noise(bytes: usize) -> Vec<u8> {
     noise
 }
 
+/// Different numbers whose hashes in a LuaJIT without a seed agree in their lowest 13 bits, as in
+/// the test `hash_of_keys` of the Lua crate: keys of a table that make long chains there.
+pub fn colliding_numbers() -> impl Iterator<Item = f64> {
+    (0x4010_0000_u32..).flat_map(|high| {
+        let doubled = high << 1;
+        let rotated = doubled.rotate_left(14);
+        let mixed = rotated.rotate_left(5);
+        (0..1 << 13).map(move |lowest: u32| {
+            // The hash is `(mixed ^ w) - rol(w, 13)`; its lowest bits settle the others of `w`.
+            let ends = lowest | (((mixed ^ lowest) & 0x1fff) << 19);
+            let word = ends | (((lowest & 0x3f) << 13) ^ (mixed & 0x7_e000));
+            let low = word.wrapping_add(rotated) ^ doubled;
+            f64::from_bits((u64::from(high) << 32) | u64::from(low))
+        })
+    })
+}
+
 /// The content of an answer without its content coding.
 ///
 /// # Panics

@@ -195,6 +195,17 @@ fn a_refusal_is_a_line_too() {
 }
 
 #[test]
+fn a_body_that_is_refused_is_a_line_of_its_request() {
+    with_log("combined", |server, log| {
+        let request = Request::new("POST", "/upload?x").body(&vec![b'x'; (1 << 20) + 1]);
+        assert_eq!(server.exchange(&request).status, 413);
+        let line = without_time(&lines(log, 1)[0]);
+        let front = format!("127.0.0.1 \"POST /upload?x {}\" 413 ", version(server));
+        assert!(line.starts_with(&front), "{line}");
+    });
+}
+
+#[test]
 fn a_head_that_does_not_come_in_time_is_a_line() {
     let folder = site();
     std::thread::scope(|scope| {

@@ -49,6 +49,7 @@ mod lua_content;
 mod lua_faults;
 mod lua_files;
 mod lua_handlers;
+mod lua_large_input;
 mod lua_modes;
 mod lua_pages;
 mod lua_passwords;
