@@ -33,6 +33,7 @@ const DEBIAN: &[Need] = &[
     Need { package: "strace", proof: Proof::Program("strace") },
     Need { package: "systemd", proof: Proof::Program("systemd-analyze") },
     Need { package: "testssl.sh", proof: Proof::Program("testssl") },
+    Need { package: "valgrind", proof: Proof::Program("valgrind") },
     Need { package: "zsh", proof: Proof::Program("zsh") },
 ];
 

@@ -9,6 +9,7 @@ mod alt_svc;
 mod bad_input;
 mod building;
 mod changing;
+mod check_cost;
 mod chromium;
 mod coding;
 mod completions;

@@ -1,0 +1,49 @@
+//! What a check of a configuration costs, in instructions of the processor: each site costs as much
+//! as the one before it, whatever else the machine does.
+
+use pinion_tests::binary::pinion;
+use pinion_tests::folder::Folder;
+use pinion_tests::peers::{output, program};
+use std::fmt::Write as _;
+
+/// Sites of a small, a larger and a large configuration: one step more, and three of them.
+const SITES: [usize; 3] = [STEP, 2 * STEP, 4 * STEP];
+const STEP: usize = 250;
+
+/// Instructions of a check of so many sites.
+fn instructions(sites: usize) -> u64 {
+    let folder = Folder::new("check-cost");
+    let mut configuration = String::new();
+    for number in 0..sites {
+        folder.write(format!("{number:04}/index.html"), "home");
+        writeln!(
+            configuration,
+            "[[site]]\nhosts = [\"h{number:04}.test\"]\npath = \"{number:04}\""
+        )
+        .expect("memory");
+    }
+    folder.write("pinion.toml", configuration);
+    let mut valgrind = program("valgrind", "valgrind");
+    // The test runner adds folders in which libraries would be looked for.
+    valgrind.env_remove("LD_LIBRARY_PATH");
+    valgrind.args(["--tool=callgrind", "--callgrind-out-file=/dev/null"]);
+    let ended = output(valgrind.arg(pinion()).arg("check").arg(folder.join("pinion.toml")));
+    let said = String::from_utf8_lossy(&ended.stderr);
+    assert!(ended.status.success(), "{said}");
+    let counted = said.lines().find_map(|line| line.split_once("Collected : "));
+    let (_, counted) = counted.unwrap_or_else(|| panic!("no count: {said}"));
+    counted.trim().parse().expect("a count")
+}
+
+#[test]
+fn a_check_is_linear_in_the_number_of_sites() {
+    let [small, larger, large] = SITES.map(instructions);
+    let (one_step, three_steps) = (larger - small, large - small);
+    eprintln!("{small}, {larger}, {large} instructions for {SITES:?} sites");
+    // In proportion to the square of the number it would be five times as much.
+    assert!(
+        three_steps <= one_step * 7 / 2,
+        "{one_step} more instructions for {STEP} more sites, and {three_steps} for three times as \
+         many"
+    );
+}
