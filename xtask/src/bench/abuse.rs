@@ -92,11 +92,11 @@ pub(crate) fn run(arguments: &[&str]) -> Result<()> {
         }
     }
     let report = format!(
-        "{rounds} rounds over each backend, each with a fresh server of {CONNECTIONS} connections; the median of \
-         {REQUESTS} requests of a client, each on a new connection, while another client holds \
-         what it can, over the same before. Of numbers, the time of a request that makes a table \
-         with {} keys, over that with other keys. The median counts, in brackets the least and \
-         the most.\n\n{}",
+        "{rounds} rounds over each backend, each with a fresh server of {CONNECTIONS} \
+         connections; the median of {REQUESTS} requests of a client, each on a new connection, \
+         while another client holds what it can, over the same before. Of numbers, the time of a \
+         request that makes a table with {} keys, over that with other keys. The median counts, in \
+         brackets the least and the most.\n\n{}",
         collisions::KEYS,
         figures::table(&figures),
     );
