@@ -3,7 +3,7 @@ mod depth;
 mod escapes;
 mod globals;
 mod handlers;
-mod mistakes;
+mod measured;
 mod stacks;
 
 use super::*;

@@ -10,17 +10,18 @@ use mlua::{HookTriggers, Table, Value, VmState};
 use super::*;
 use crate::pattern::limits::STEP_BYTES;
 
-/// What one call may cost.
-enum Cost {
+/// What one call may cost. `measured.rs` counts the instructions of the processor.
+pub(super) enum Cost {
     /// As much, whatever it is given.
     Constant,
     /// No more than its number of arguments or results, of which the stack bounds the number.
     Arguments,
-    /// A copy of what the memory of the request has room for, or a look at each element: about a
-    /// nanosecond for each, so that all of its memory takes less than its CPU.
-    Once,
-    /// Up to a bound of its own, that of the row.
-    UpTo(&'static str),
+    /// A copy of what the memory of the request has room for, or a look at each element: some
+    /// instructions for each, so that all of its memory takes less than its CPU. With code that
+    /// calls it with all there is.
+    Once(&'static str),
+    /// Up to a bound of its own, that of the row; with code as well.
+    UpTo(&'static str, &'static str),
     /// In proportion to its input, which instructions or steps count: code that calls it once with
     /// [`LARGE`] bytes or elements.
     Counted(&'static str),
@@ -33,25 +34,33 @@ const LARGE: usize = 1 << 22;
 const COUNTED_BYTES: usize = 4 * STEP_BYTES;
 
 /// What code finds.
-const GIVEN: &str = "local LARGE = ...
+pub(super) const GIVEN: &str = "local LARGE = ...
     local text = ('x'):rep(LARGE)
     local list = {}
     for at = 1, LARGE / 8 do list[at] = at end
     return text, list";
 
-fn cost(name: &str) -> Option<Cost> {
+pub(super) fn cost(name: &str) -> Option<Cost> {
     use Cost::*;
     Some(match name {
         "assert" | "error" | "getmetatable" | "ipairs" | "pairs" | "pcall" | "rawequal"
         | "rawget" | "rawlen" | "rawset" | "setmetatable" | "tostring" | "type" | "xpcall"
-        | "collectgarbage" | "require" => Constant,
+        | "collectgarbage" => Constant,
+        "require" => Once("pcall(require, text)"),
         "select" | "unpack" => Arguments,
-        "next" | "tonumber" => Once,
+        "next" => Once(
+            "local holes = {} for _, at in ipairs(list) do holes[-at] = at end
+            for at in pairs(holes) do holes[at] = nil end next(holes)",
+        ),
+        "tonumber" => Once("tonumber(('1'):rep(#text))"),
         "load" | "loadstring" => Counted("load('x = 1 --' .. text:sub(1, 2^20 - 10))"),
         "print" => Counted("return"),
         _ => return library_cost(name).or_else(|| own_cost(name)),
     })
 }
+
+/// What bounds the content of files.
+const WAITING_BYTES: &str = "the bytes that may wait to be written";
 
 /// Of Lua's libraries.
 fn library_cost(name: &str) -> Option<Cost> {
@@ -60,20 +69,36 @@ fn library_cost(name: &str) -> Option<Cost> {
     Some(match (library, function) {
         ("coroutine", _) => Arguments,
         ("math" | "bit", _) => Arguments,
-        ("debug", "traceback") => UpTo("the levels that Lua shows"),
-        ("os", "date") => UpTo("a format of 1000 bytes"),
+        ("debug", "traceback") => UpTo("the levels that Lua shows", "debug.traceback(text)"),
+        ("os", "date") => UpTo(
+            "a format of 1000 bytes",
+            "pcall(os.date, text) pcall(os.date, ('%c'):rep(math.min(500, #text)))",
+        ),
         ("os", _) => Constant,
         ("table", "concat") => Counted("table.concat(list)"),
-        ("table", "insert" | "maxn") => Once,
+        ("table", "insert") => Once("table.insert(list, 1, 0)"),
+        ("table", "maxn") => Once("table.maxn(list)"),
         ("table", "move") => Counted("table.move(list, 1, #list, 2)"),
         ("table", "pack" | "unpack") => Arguments,
-        ("table", "remove") if !cfg!(feature = "luajit") => Once,
+        ("table", "remove") if !cfg!(feature = "luajit") => Once("table.remove(list, 1)"),
         ("table", "remove") => Counted("table.remove(list, 1)"),
         ("table", "sort") => Counted("table.sort(list)"),
         ("string", "byte" | "char" | "len") => Arguments,
         // In Lua 5.4 nothing stands between these and the script, whose place errors have.
-        ("string", "format" | "lower" | "reverse" | "upper") if !cfg!(feature = "luajit") => Once,
-        ("string", "pack" | "packsize" | "sub" | "unpack") => Once,
+        ("string", function @ ("format" | "lower" | "reverse" | "upper"))
+            if !cfg!(feature = "luajit") =>
+        {
+            Once(match function {
+                "format" => "('%s'):format(text)",
+                "lower" => "text:lower()",
+                "reverse" => "text:reverse()",
+                _ => "text:upper()",
+            })
+        }
+        ("string", "pack") => Once("string.pack('s', text)"),
+        ("string", "packsize") => Once("string.packsize(('b'):rep(#text / 8))"),
+        ("string", "sub") => Once("text:sub(2)"),
+        ("string", "unpack") => Once("string.unpack('z', text .. '\\0')"),
         ("string", "find") => Counted("text:find('y', 1, true)"),
         ("string", "format") => Counted("('%s'):format(text)"),
         ("string", "gmatch") => Counted("text:gmatch('y')()"),
@@ -85,7 +110,8 @@ fn library_cost(name: &str) -> Option<Cost> {
         ("string", "upper") => Counted("text:upper()"),
         ("utf8", "char" | "codes") => Arguments,
         ("utf8", "codepoint") => Arguments,
-        ("utf8", "len" | "offset") => Once,
+        ("utf8", "len") => Once("utf8.len(text)"),
+        ("utf8", "offset") => Once("utf8.offset(text, #text)"),
         _ => return None,
     })
 }
@@ -97,8 +123,15 @@ fn own_cost(name: &str) -> Option<Cost> {
         "json.encode" => Counted("pinion.json.encode(list)"),
         "json.decode" => Counted("pinion.json.decode('[' .. ('1,'):rep(#text / 2) .. '1]')"),
         "json.array" => Constant,
-        "codec.query" => UpTo("the length of what it makes"),
-        "codec.parse_query" => UpTo("1000 pairs"),
+        "codec.query" => UpTo(
+            "the length of what it makes",
+            "pinion.codec.query({ a = text, b = ('%'):rep(#text) })",
+        ),
+        "codec.parse_query" => UpTo(
+            "1000 pairs",
+            "pcall(pinion.codec.parse_query, ('a=1&'):rep(#text / 4))
+            pinion.codec.parse_query('a=' .. text)",
+        ),
         "codec.hex_encode" => Counted("pinion.codec.hex_encode(text)"),
         "codec.hex_decode" => Counted("pinion.codec.hex_decode(text)"),
         "codec.base64_encode" => Counted("pinion.codec.base64_encode(text)"),
@@ -120,11 +153,21 @@ fn own_cost(name: &str) -> Option<Cost> {
         "crypto.open" => Counted("pcall(pinion.crypto.open, text, text)"),
         "crypto.seal_siv" => Counted("pcall(pinion.crypto.seal_siv, text, text)"),
         "crypto.open_siv" => Counted("pcall(pinion.crypto.open_siv, text, text)"),
-        "crypto.random" | "crypto.hkdf" | "crypto.key" => UpTo("some KiB"),
-        "crypto.jwt.sign" | "crypto.jwt.verify" => UpTo("a token, which JSON counts"),
+        "crypto.random" => UpTo("some KiB", "pcall(pinion.crypto.random, #text)"),
+        "crypto.hkdf" => UpTo("some KiB", "pcall(pinion.crypto.hkdf, text, text, text, #text)"),
+        "crypto.key" => UpTo("some KiB", "pcall(pinion.crypto.key, text)"),
+        "crypto.jwt.sign" => {
+            UpTo("a token, which JSON counts", "pcall(pinion.crypto.jwt.sign, { a = text }, text)")
+        }
+        "crypto.jwt.verify" => UpTo(
+            "a token, which JSON counts",
+            "pcall(pinion.crypto.jwt.verify, text .. '.' .. text .. '.' .. text, text)",
+        ),
         "log" => Counted("return"),
-        "send" | "keep" => UpTo("a value of 1 MiB"),
-        "fs.append" | "fs.create" | "fs.write" => UpTo("the bytes that may wait to be written"),
+        "send" => UpTo("a value of 1 MiB", "pcall(pinion.send, 'x', text)"),
+        "fs.append" => UpTo(WAITING_BYTES, "pcall(pinion.fs.append, 'x', text)"),
+        "fs.create" => UpTo(WAITING_BYTES, "pcall(pinion.fs.create, 'x', text)"),
+        "fs.write" => UpTo(WAITING_BYTES, "pcall(pinion.fs.write, 'x', text)"),
         // Other threads do what these wait for.
         "fs.list" | "fs.make_folder" | "fs.read" | "fs.remove" | "fs.rename" | "fs.stat" => {
             Constant
@@ -140,8 +183,79 @@ fn own_cost(name: &str) -> Option<Cost> {
     })
 }
 
+/// Of the methods of requests, responses, files of a form, and subscriptions. The code finds `req`
+/// and `res`.
+pub(super) fn method_cost(name: &str) -> Option<Cost> {
+    use Cost::*;
+    const CONTENT: &str = "the content that its limit lets in";
+    const OF_FORM: &str = "a file of a form, or a piece of it";
+    Some(match name {
+        "req.limit" => Constant,
+        "req.field" => UpTo("the fields of a head", "pcall(req.field, req, text)"),
+        // What they give is content that has come, which the engine counts; tests of uploads read
+        // more of it than any client may send.
+        "req.body" | "req.form" | "req.pieces" | "req.read" => UpTo(CONTENT, ""),
+        // As pinion.json.decode.
+        "req.json" => UpTo(CONTENT, ""),
+        "file.pieces" | "file.read" => UpTo(OF_FORM, ""),
+        // As pinion.wait; a message has the length of one that was sent.
+        "subscription.wait" => UpTo("a value of 1 MiB", ""),
+        "subscription.close" => Constant,
+        "res.write" => Once("res:write(text) res:write(text, text, text, text)"),
+        "res.flush" => Once("res:write(text) res:flush()"),
+        "res.stream" => Once(
+            "local left = 8
+            res:stream(function() left = left - 1 return left > 0 and text or nil end)",
+        ),
+        "res.status" => Constant,
+        "res.compress" => Constant,
+        "res.field" => UpTo("the fields of a response", "pcall(res.field, res, 'X', text)"),
+        "res.cookie" => UpTo("the fields of a response", "pcall(res.cookie, res, 'x', text)"),
+        "res.redirect" => UpTo("the fields of a response", "pcall(res.redirect, res, '/' .. text)"),
+        "res.html" => Once("res:html(text)"),
+        "res.json" => Counted("res:json(list)"),
+        // Another thread opens it.
+        "res.file" => Constant,
+        _ => return None,
+    })
+}
+
+/// Where methods are written, and what their objects are called there.
+const METHODS: [(&str, &str, &str); 6] = [
+    (include_str!("../../prelude.lua"), "request_methods", "req"),
+    (include_str!("../../content.lua"), "methods", "req"),
+    (include_str!("../../content.lua"), "file_methods", "file"),
+    (include_str!("../../waiting.lua"), "subscription_methods", "subscription"),
+    (include_str!("../../answers.lua"), "response_methods", "res"),
+    (include_str!("../../files.lua"), "methods", "res"),
+];
+
+/// The names of all methods, with those of their objects.
+pub(super) fn methods() -> BTreeSet<String> {
+    let mut names = BTreeSet::new();
+    for (source, table, object) in METHODS {
+        let front = format!("function {table}.");
+        let before = names.len();
+        for line in source.lines() {
+            if let Some((name, _)) = line.strip_prefix(&front).and_then(|rest| rest.split_once('('))
+            {
+                names.insert(format!("{object}.{name}"));
+            }
+        }
+        assert!(names.len() > before, "{table} has no methods");
+    }
+    names
+}
+
+#[test]
+fn every_method_has_a_row() {
+    let without: Vec<_> =
+        methods().into_iter().filter(|name| method_cost(name).is_none()).collect();
+    assert_eq!(without, Vec::<String>::new());
+}
+
 /// The names of all functions that a script finds.
-fn functions(lua: &Lua) -> BTreeSet<String> {
+pub(super) fn functions(lua: &Lua) -> BTreeSet<String> {
     fn walk(table: &Table, front: &str, names: &mut BTreeSet<String>) {
         for pair in table.pairs::<String, Value>() {
             let (name, value) = pair.expect("names are texts");
@@ -179,11 +293,11 @@ fn what_grows_with_its_input_is_counted() {
         };
         let code = match cost {
             Cost::Counted(code) => code,
-            Cost::UpTo(bound) => {
+            Cost::UpTo(bound, _) => {
                 assert!(!bound.is_empty(), "{name} has a bound");
                 continue;
             }
-            Cost::Constant | Cost::Arguments | Cost::Once => continue,
+            Cost::Constant | Cost::Arguments | Cost::Once(_) => continue,
         };
         if code == "return" {
             // It writes to the log.

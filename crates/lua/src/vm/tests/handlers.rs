@@ -10,10 +10,15 @@ use crate::task::{Waits, WorkKind};
 use crate::vm::text::STAMPS;
 
 /// A VM with a main script.
-pub(super) fn site(main: &str) -> Room {
+fn site(main: &str) -> Room {
+    site_at(main, Now::read())
+}
+
+/// The same at a time that is not the system's.
+pub(super) fn site_at(main: &str, now: Now) -> Room {
     let mut budget = Guard::new(1).budget(0).expect("watched");
     let program = Program::new("site.lua", main.into());
-    let vm = Vm::start(&program, &mut budget, Place::default(), Now::read()).expect("started");
+    let vm = Vm::start(&program, &mut budget, Place::default(), now).expect("started");
     Room { vm, budget }
 }
 

@@ -1,0 +1,188 @@
+//! What functions cost the processor, counted by valgrind at two sizes of what they are given: the
+//! check of the rows in `costs.rs` that no budget sees.
+
+use std::collections::BTreeMap;
+use std::fs;
+use std::path::Path;
+use std::process::Command;
+
+use mlua::{Function, Value};
+
+use super::costs::{Cost, GIVEN, cost, functions, method_cost, methods};
+use super::*;
+
+/// Bytes of the text, of which the list has an eighth as elements, at both sizes.
+const SIZES: [usize; 2] = [1 << 14, 1 << 18];
+
+/// Instructions that any function may take more for the larger one, whatever for.
+const SLACK: u64 = 100_000;
+
+/// Instructions for each byte that is given to a function whose cost is constant, but for a copy of
+/// a text: an error may have it. The tests are built with little optimisation.
+const COPIED_BYTE_MAX: u64 = 32;
+
+/// The same for a function that goes over all it is given, and what its code does before it calls
+/// it. In proportion to the square, it would be many thousands.
+const EACH_BYTE_MAX: u64 = 256;
+
+/// A function of C that rows do not call otherwise, and its name in this program: valgrind notes
+/// where it is called.
+const MARK: &str = "os.difftime(0, 0)";
+const MARK_SYMBOL: &str =
+    if cfg!(feature = "luajit") { "lj_cf_os_difftime" } else { "os_difftime" };
+
+/// Functions that cannot be called by a test, or are the mark.
+const LEFT_OUT: [&str; 2] = ["os.difftime", "print"];
+
+/// What is counted: a name, the code of one call, and the most instructions that the larger size
+/// may take beyond the smaller one.
+struct Counted {
+    name: String,
+    code: String,
+    most: u64,
+}
+
+impl Counted {
+    /// `None` for what a budget sees, and for what the tests of uploads cover.
+    fn of(name: String, cost: Cost, called: &str) -> Option<Self> {
+        let more_bytes = (SIZES[1] - SIZES[0]) as u64;
+        let (code, most) = match cost {
+            Cost::Counted(_) | Cost::UpTo(_, "") => return None,
+            Cost::Constant | Cost::Arguments => (
+                format!(
+                    "pcall({called}, text, list) pcall({called}, list, text)
+                    pcall({called}, text, text)"
+                ),
+                SLACK + COPIED_BYTE_MAX * more_bytes,
+            ),
+            Cost::Once(code) | Cost::UpTo(_, code) => {
+                (code.to_owned(), SLACK + EACH_BYTE_MAX * more_bytes)
+            }
+        };
+        Some(Self { name, code, most })
+    }
+}
+
+fn of_libraries(lua: &Lua) -> Vec<Counted> {
+    let names = functions(lua).into_iter().filter(|name| !LEFT_OUT.contains(&name.as_str()));
+    let counted = |name: String| Counted::of(name.clone(), cost(&name)?, &name);
+    names.filter_map(counted).collect()
+}
+
+fn of_methods() -> Vec<Counted> {
+    let counted = |name: String| {
+        let cost = method_cost(&name)?;
+        let is_called = name.starts_with("res.") && !matches!(cost, Cost::Constant);
+        let code = Counted::of(name.clone(), cost, &name)?;
+        (is_called || name == "req.field").then_some(code)
+    };
+    methods().into_iter().filter_map(counted).collect()
+}
+
+/// A main script in which each method is called with both sizes.
+fn script() -> String {
+    let given = format!("local given = function(...) {GIVEN} end\n");
+    let handlers = of_methods().into_iter().map(|Counted { name, code, .. }| {
+        format!(
+            "pinion.get('/{name}', function(req, res)
+                local mark = os.difftime
+                local function call(text, list) {code} end
+                local sizes = {{ {}, {} }}
+                for _, size in ipairs(sizes) do
+                    local text, list = given(size)
+                    mark(0, 0) call(text, list) mark(0, 0)
+                end
+            end)\n",
+            SIZES[0], SIZES[1]
+        )
+    });
+    [given].into_iter().chain(handlers).collect()
+}
+
+/// A VM with that script. Below valgrind rustix cannot read the clock.
+fn room() -> Room {
+    handlers::site_at(&script(), Now { monotonic_ms: 1, unix_seconds: 1_800_000_000 })
+}
+
+/// Calls everything that is counted, at both sizes, each between two marks. By itself it shows that
+/// the code of all rows is right.
+#[test]
+fn each_is_called_between_marks() {
+    let mut room = room();
+    let lua = &room.vm.lua;
+    let mark: Function = lua.load(format!("return function() {MARK} end")).eval().expect("mark");
+    for Counted { name, code, .. } in of_libraries(lua) {
+        let function = lua.load(format!("local text, list = ... {code}"));
+        let function = function.into_function().unwrap_or_else(|error| panic!("{name}: {error}"));
+        for size in SIZES {
+            room.vm.steps.set(u64::MAX);
+            let given: (Value, Value) = lua.load(GIVEN).call(size).expect("given");
+            mark.call::<()>(()).expect("marked");
+            let outcome = function.call::<()>(given);
+            mark.call::<()>(()).expect("marked");
+            outcome.unwrap_or_else(|error| panic!("{name}: {error}"));
+        }
+    }
+    for Counted { name, .. } in of_methods() {
+        room.answer(&format!("/{name}")).unwrap_or_else(|fault| panic!("{name}: {fault:?}"));
+    }
+}
+
+/// Instructions between marks, in order.
+fn instructions(folder: &Path) -> Vec<u64> {
+    let mut parts = BTreeMap::new();
+    for entry in fs::read_dir(folder).expect("a folder").flatten() {
+        let text = fs::read_to_string(entry.path()).expect("text");
+        let number = |front: &str| {
+            let line = text.lines().find_map(|line| line.strip_prefix(front))?;
+            line.trim().split(' ').next()?.parse::<u64>().ok()
+        };
+        if let (Some(part), Some(sum)) = (number("part: "), number("summary: ")) {
+            parts.insert(part, sum);
+        }
+    }
+    parts.into_values().collect()
+}
+
+#[test]
+fn what_no_budget_sees_takes_few_instructions() {
+    let folder = std::env::temp_dir().join(format!("pinion-costs-{}", std::process::id()));
+    fs::create_dir_all(&folder).expect("a folder");
+    // The kernel would tell rustix where it has mapped what valgrind has not.
+    let mut valgrind = Command::new("strace");
+    valgrind.env_remove("LD_LIBRARY_PATH");
+    valgrind.args(["-f", "-qq", "-e", "trace=prctl", "-e", "inject=prctl:error=EINVAL"]);
+    valgrind.args([
+        "-o",
+        "/dev/null",
+        "valgrind",
+        "--tool=callgrind",
+        "--quiet",
+        &format!("--dump-before={MARK_SYMBOL}"),
+    ]);
+    valgrind.arg(format!("--callgrind-out-file={}", folder.join("out").display()));
+    valgrind.arg(std::env::current_exe().expect("this program"));
+    let test = format!(
+        "{}::each_is_called_between_marks",
+        module_path!().split_once("::").expect("a crate").1
+    );
+    valgrind.args(["--exact", &test, "--test-threads=1"]);
+    let output = valgrind
+        .output()
+        .expect("strace is missing; on Debian: sudo apt-get install strace valgrind");
+    let counts = instructions(&folder);
+    let _is_removed = fs::remove_dir_all(&folder);
+    assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stdout));
+    let rows: Vec<Counted> = of_libraries(&room().vm.lua).into_iter().chain(of_methods()).collect();
+    // Before each mark: what is between two rows, or one call.
+    assert_eq!(counts.len(), 4 * rows.len() + 1, "{MARK_SYMBOL} is called as often");
+    let mut wrong = Vec::new();
+    for (row, counts) in rows.iter().zip(counts.chunks(4)) {
+        let [_, small, _, large] = *counts else { continue };
+        eprintln!("{}: {small}, {large}", row.name); // Shown when one is wrong.
+        if large > small + row.most {
+            wrong.push(format!("{}: {small}, then {large} instructions", row.name));
+        }
+    }
+    assert!(wrong.is_empty(), "{}", wrong.join("\n"));
+}
