@@ -27,6 +27,10 @@ pub enum Gone {
 impl From<Refusal> for Gone {
     /// Why an exchange ends whose content is refused.
     fn from(refusal: Refusal) -> Self {
-        if refusal == Refusal::Timeout { Self::Stalled } else { Self::Refused }
+        match refusal {
+            Refusal::Timeout => Self::Stalled,
+            Refusal::ContentTooLarge => Self::ContentTooLarge,
+            _ => Self::Refused,
+        }
     }
 }

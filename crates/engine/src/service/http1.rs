@@ -276,7 +276,12 @@ pub(crate) fn answer_page<A: App>(
     status: u16,
     request: &RefusedRequest<'_>,
 ) {
-    answer_last(app, core, slot, request.head_only, |app| app.error_page(status, request));
+    let is_complete = exchange_of(core, slot).is_some_and(|open| open.content.is_none());
+    // A client that was late once is not waited for as long as others.
+    let is_late = status == Refusal::Timeout.status();
+    let remaining = if is_late || is_complete { Remaining::Strays } else { Remaining::Content };
+    let head_only = request.head_only;
+    answer_last(app, core, slot, remaining, head_only, |app| app.error_page(status, request));
 }
 
 /// Answers with a page and ends the connection.

@@ -9,6 +9,7 @@ use crate::backend::{Backend, Slot};
 use crate::conn::Protocol;
 use crate::deadline::Watch;
 use crate::gone::Gone;
+use crate::linger::Remaining;
 use crate::notice::Notice;
 use crate::worker::Worker;
 
@@ -58,7 +59,8 @@ impl<B: Backend, A: App> Worker<B, A> {
             }
             Watch::Head if conn.link.stash.is_empty() => return self.cut(slot, Gone::Stalled),
             Watch::Head => self.refuse_late(slot),
-            Watch::Discard => return self.cut(slot, Gone::Stalled),
+            // The client may still want to see the response.
+            Watch::Discard => self.core.end(slot, Remaining::Content),
             Watch::Body => {
                 http1::body_refused(&mut self.app, &mut self.core, slot, Refusal::Timeout);
             }

@@ -142,7 +142,6 @@ pub(crate) fn content<A: App>(
         return;
     }
     if stream.state.wanted.is_some() && stream.is_too_much() {
-        consumed(core, slot, bytes.len());
         return content_refused(app, core, slot, id, Refusal::ContentTooLarge);
     }
     if stream.unread.is_empty()

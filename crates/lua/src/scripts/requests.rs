@@ -9,6 +9,7 @@ use pinion_engine::encode;
 use pinion_engine::exchange::{Exchange, Room, Slice};
 use pinion_engine::limits::ENCODE_MIN_BYTES;
 use pinion_http::prepared::{Prepared, PreparedBody, SharedFields};
+use pinion_http::refusal::Refusal;
 use pinion_http::request::RequestHead;
 
 use super::background::Resumed;
@@ -78,6 +79,9 @@ impl Scripts {
         };
         match event {
             Event::Gone(_) | Event::Refused(_) => {
+                if is_too_large(event) {
+                    self.log_refused_body(&vm, id);
+                }
                 self.waiting.remove(&address);
                 self.end_of(&vm, id);
                 return Outcome::Gone;
@@ -491,4 +495,9 @@ pub(super) fn wait(task: &Task, exchange: &mut Exchange<'_>) {
     let ends_ms = task.ends_ms();
     let until_ms = task.waits.until_ms().map_or(ends_ms, |time| time.min(ends_ms));
     exchange.wait(Some(until_ms.saturating_sub(now_ms)));
+}
+
+/// Whether an exchange ends because the content of its request is larger than its limit.
+fn is_too_large(event: &Event<'_>) -> bool {
+    matches!(event, Event::Gone(Gone::ContentTooLarge) | Event::Refused(Refusal::ContentTooLarge))
 }

@@ -4,6 +4,7 @@ mod escapes;
 mod globals;
 mod handlers;
 mod measured;
+mod mistakes;
 mod stacks;
 
 use super::*;

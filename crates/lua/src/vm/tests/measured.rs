@@ -44,7 +44,7 @@ struct Counted {
 
 impl Counted {
     /// `None` for what a budget sees, and for what the tests of uploads cover.
-    fn of(name: String, cost: Cost, called: &str) -> Option<Self> {
+    fn of(name: String, cost: &Cost, called: &str) -> Option<Self> {
         let more_bytes = (SIZES[1] - SIZES[0]) as u64;
         let (code, most) = match cost {
             Cost::Counted(_) | Cost::UpTo(_, "") => return None,
@@ -56,7 +56,7 @@ impl Counted {
                 SLACK + COPIED_BYTE_MAX * more_bytes,
             ),
             Cost::Once(code) | Cost::UpTo(_, code) => {
-                (code.to_owned(), SLACK + EACH_BYTE_MAX * more_bytes)
+                ((*code).to_owned(), SLACK + EACH_BYTE_MAX * more_bytes)
             }
         };
         Some(Self { name, code, most })
@@ -65,7 +65,7 @@ impl Counted {
 
 fn of_libraries(lua: &Lua) -> Vec<Counted> {
     let names = functions(lua).into_iter().filter(|name| !LEFT_OUT.contains(&name.as_str()));
-    let counted = |name: String| Counted::of(name.clone(), cost(&name)?, &name);
+    let counted = |name: String| Counted::of(name.clone(), &cost(&name)?, &name);
     names.filter_map(counted).collect()
 }
 
@@ -73,7 +73,7 @@ fn of_methods() -> Vec<Counted> {
     let counted = |name: String| {
         let cost = method_cost(&name)?;
         let is_called = name.starts_with("res.") && !matches!(cost, Cost::Constant);
-        let code = Counted::of(name.clone(), cost, &name)?;
+        let code = Counted::of(name.clone(), &cost, &name)?;
         (is_called || name == "req.field").then_some(code)
     };
     methods().into_iter().filter_map(counted).collect()
