@@ -8,6 +8,9 @@ use crate::access_log::LOGS_MAX;
 use crate::settings::{LogFormat, LogTarget, Serve};
 use std::path::{Path, PathBuf};
 
+/// Links that are followed one after the other, fewer than the kernel follows.
+const LINKS_MAX: usize = 8;
+
 /// A log that the file names.
 struct NamedLog<'l> {
     /// The key, as a message names it.
@@ -66,6 +69,12 @@ fn contradiction(log: &NamedLog<'_>, first: &NamedLog<'_>) -> String {
 /// Returns what tells one log from another: the path without links, whether or not the file exists.
 fn real_path(target: &LogTarget) -> PathBuf {
     let LogTarget::File(path) = target else { return PathBuf::from("-") };
+    let mut path = path.clone();
+    // A link to a file that does not exist yet leads to where a start creates it.
+    for _ in 0..LINKS_MAX {
+        let Ok(next) = path.read_link() else { break };
+        path = path.parent().unwrap_or(Path::new("")).join(next);
+    }
     let in_folder = || {
         let folder = path.parent().filter(|folder| *folder != Path::new(""));
         let folder = folder.unwrap_or(Path::new(".")).canonicalize().ok()?;

@@ -173,7 +173,7 @@ fn an_older_archive_in_the_folder_is_named() {
     let warning = "warning: one.pinion: an archive is published; --exclude leaves it out\n";
     assert!(built.stderr.starts_with(warning), "{}", built.stderr);
     let quiet = run(&folder, "build site -o site/two.pinion --exclude one.pinion");
-    let left_out = "note: 4 paths left out (publish with --include): .one.pinion.stat, ";
+    let left_out = "note: 2 paths left out (publish with --include): .one.pinion.stat, ";
     assert_eq!((quiet.code, quiet.stderr.lines().count()), (0, 2));
     assert!(quiet.stderr.starts_with(left_out), "{}", quiet.stderr);
 }

@@ -194,7 +194,7 @@ fn flags_of_a_build_reach_a_served_folder() {
     symlink("nowhere", folder.join("site/dangling")).expect("a link");
     let failed = run(&folder, "serve site --listen 127.0.0.1:0");
     assert_eq!((failed.code, failed.stderr.lines().count()), (1, 2), "{}", failed.stderr);
-    let first = "pinion: dangling: broken symbolic link\n";
+    let first = "pinion: site/dangling: broken symbolic link\n";
     assert!(failed.stderr.starts_with(first), "{}", failed.stderr);
     let flags = "--keep-going --exclude docs --codings br:5 --jobs 1 --cache-control no-cache";
     let server = Server::start(&folder, &format!("site {flags}"));
