@@ -10,7 +10,7 @@ use crate::task::{Waits, WorkKind};
 use crate::vm::text::STAMPS;
 
 /// A VM with a main script.
-fn site(main: &str) -> Room {
+pub(super) fn site(main: &str) -> Room {
     site_at(main, Now::read())
 }
 
