@@ -85,8 +85,6 @@ impl End {
 pub enum Outcome {
     /// The server ends every connection, and says why as long as somebody listens.
     Calm,
-    /// The server ends every connection, for this or for a fault that comes first.
-    Ended,
     /// It may go on until a deadline ends it: that others do not notice is all.
     Borne,
 }

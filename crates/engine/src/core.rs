@@ -278,9 +278,13 @@ impl Core {
     /// Nothing more comes behind what is queued; gives back what the protocol held. `remaining` is
     /// what the peer may still send.
     pub(crate) fn end(&mut self, slot: Slot, remaining: Remaining) {
-        let Self { conns, pool, encoders, .. } = self;
+        let Self { conns, pool, encoders, ending, .. } = self;
         let conn = conns.get(slot);
-        let remaining = if conn.link.ended { Remaining::Nothing } else { remaining };
+        let remaining = match remaining {
+            _ if conn.link.ended => Remaining::Nothing,
+            Remaining::Content if *ending != Ending::No => Remaining::Strays,
+            remaining => remaining,
+        };
         let linger = Linger::new(remaining, conn.protocol.http2().is_some());
         conn.link.asked_ms = 0;
         let before = std::mem::replace(&mut conn.protocol, Protocol::Linger(linger));

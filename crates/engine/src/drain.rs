@@ -188,6 +188,16 @@ impl<B: Backend, A: App> Worker<B, A> {
                         false => self.core.end(slot, Remaining::Strays),
                     }
                 }
+                // A server that stops waits for what it drops no longer than for stray bytes.
+                Protocol::Http1(Http1::Discard { .. }) => {
+                    self.core.end(slot, Remaining::Strays);
+                    self.settle(slot);
+                }
+                Protocol::Linger(linger) if linger.remaining == Remaining::Content => {
+                    linger.remaining = Remaining::Strays;
+                    conn.link.received();
+                    self.core.watch(slot);
+                }
                 _ => {}
             }
         }

@@ -88,7 +88,7 @@ impl Lingering {
     }
 
     /// A connection begins to linger. Returns the one that has to end for it, if there are too
-    /// many; `is_lingering` says whether a connection still is.
+    /// many or no memory is left; `is_lingering` says whether a connection still is.
     pub(crate) fn begin(
         &mut self,
         slot: Slot,
@@ -98,8 +98,11 @@ impl Lingering {
         if self.order.len() >= 2 * self.max {
             self.order.retain(|&(slot, generation)| is_lingering(slot, generation));
         }
-        self.order.push_back((slot, generation));
         self.count += 1;
+        if self.order.try_reserve(1).is_err() {
+            return Some(slot);
+        }
+        self.order.push_back((slot, generation));
         if self.count <= self.max {
             return None;
         }

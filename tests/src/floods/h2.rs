@@ -1,6 +1,6 @@
 //! Floods of HTTP/2: frames that are cheap to send.
 
-use super::{End, Flood, Kind, Leave, Outcome};
+use super::{End, Flood, Kind, Leave};
 use crate::PATIENCE;
 use crate::client::http2::{
     CONTINUATION, DATA, END_HEADERS, END_STREAM, GOAWAY, HEADERS, PADDED, PING, PREFACE, PRIORITY,
@@ -38,15 +38,10 @@ pub(super) const FLOODS: &[Flood] = &[
         0 => Some(head(id(0), END_HEADERS, "POST", "/")),
         _ => Some(frame(DATA, 0, id(0), &[])),
     }),
-    Flood {
-        name: "padded DATA without content",
-        // It uses up the window of a stream that is over.
-        outcome: Outcome::Ended,
-        kind: Kind::Http2(|turn| match turn {
-            0 => Some(head(id(0), END_HEADERS, "POST", "/")),
-            _ => Some(frame(DATA, PADDED, id(0), &[0])),
-        }),
-    },
+    calm("padded DATA without content", |turn| match turn {
+        0 => Some(head(id(0), END_HEADERS, "POST", "/")),
+        _ => Some(frame(DATA, PADDED, id(0), &[0])),
+    }),
     calm("empty HEADERS", |turn| Some(frame(HEADERS, END_HEADERS | END_STREAM, id(turn), &[]))),
     // CVE-2019-9513
     calm("PRIORITY", |turn| Some(frame(PRIORITY, 0, id(turn), &[0, 0, 0, 0, turn as u8]))),

@@ -40,9 +40,11 @@ impl Http3 {
     pub(super) fn finish(&mut self, id: StreamId) -> Option<Open> {
         let _already = self.quic.send_stream(id).finish();
         let open = self.streams.remove(number(id))?;
-        if !open.fin {
+        if !open.fin && self.discarded.try_reserve(1).is_ok() {
             self.discarded.push(Discarded { id, left_bytes: BODY_DISCARD_MAX_BYTES });
             self.discard(id);
+        } else if !open.fin {
+            let _ended = self.quic.recv_stream(id).stop(var_int(ErrorCode::NoError));
         }
         Some(open)
     }

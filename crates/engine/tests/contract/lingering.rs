@@ -58,3 +58,25 @@ fn lingering_connections_hold_a_quarter_of_the_permits() {
         last.write_all(&[b'x'; 1000]).expect("it is still open");
     }
 }
+
+/// Its clients have had their responses, and one may be silent for long.
+#[test]
+fn a_server_that_stops_does_not_wait_for_content_that_it_drops() {
+    for io in [Io::Epoll, Io::Uring] {
+        let server = TestServer::start(io, Settings::default());
+        let client = lingering(&server);
+        // Little enough to be dropped before another request.
+        let mut other = server.connect();
+        other.write_all(b"POST /hello HTTP/1.1\r\nHost: a\r\nContent-Length: 9\r\n\r\n").unwrap();
+        let (_, body) = crate::support::read_response(&mut other);
+        assert_eq!(body, b"hello world!\n");
+        server.control.drain();
+        // Less than the thirty seconds for which a client may be silent.
+        let began = std::time::Instant::now();
+        while server.control.connections() > 0 {
+            assert!(began.elapsed() < Duration::from_secs(20), "it waits");
+            std::thread::sleep(Duration::from_millis(20));
+        }
+        drop(client);
+    }
+}

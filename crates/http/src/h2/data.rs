@@ -84,7 +84,7 @@ impl<S: Default> Session<S> {
         match whereabouts {
             Whereabouts::Idle => return Err(ErrorCode::ProtocolError.into()),
             Whereabouts::Closed => return Err(ErrorCode::StreamClosed.into()),
-            Whereabouts::Ignored => self.pass_over(header, now_ms, out)?,
+            Whereabouts::Ignored => self.pass_over(header, content, now_ms, out)?,
             Whereabouts::Open => {}
         }
         self.arrived(header.bytes, out);
@@ -109,14 +109,21 @@ impl<S: Default> Session<S> {
     /// Counts a DATA frame of a stream that this side has ended. What was on its way is within the
     /// window that the stream had; more, or nothing, is work without end.
     #[cold]
-    fn pass_over(&mut self, header: &Header, now_ms: u64, out: &mut Vec<u8>) -> Result<(), Fault> {
+    fn pass_over(
+        &mut self,
+        header: &Header,
+        content: u32,
+        now_ms: u64,
+        out: &mut Vec<u8>,
+    ) -> Result<(), Fault> {
         if header.has(flag::END_STREAM) {
             self.settled(header.stream);
         }
-        match self.ignored.iter_mut().find(|entry| entry.stream == header.stream) {
-            Some(entry) if header.bytes > 0 => entry.pass_over(header.bytes, out),
-            _ => Ok(self.budgets.spend(Budget::Trifles, now_ms)?),
+        let entry = self.ignored.iter_mut().find(|entry| entry.stream == header.stream);
+        if content == 0 || entry.is_none() {
+            self.budgets.spend(Budget::Trifles, now_ms)?;
         }
+        entry.map_or(Ok(()), |entry| entry.pass_over(header.bytes, out))
     }
 
     /// Counts a DATA frame of an open stream against what the stream may have.

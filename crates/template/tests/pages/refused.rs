@@ -56,7 +56,7 @@ fn what_other_languages_have_is_refused_with_what_lua_has() {
         ("local x = 1 x += 1", "write `x = x + 1`"),
         ("local x = 1 x++", "write `x = x + 1`"),
         ("for i = 1, 3 {", "not braces"),
-        ("if x {", "not braces"),
+        ("while true {", "not braces"),
         ("local x = a ? b : c", "`condition and one or other`"),
     ] {
         refused(&format!("\n<?lu {code} ?>"), 2, words);

@@ -34,6 +34,12 @@ const MARK_SYMBOL: &str =
 /// Functions that cannot be called by a test, or are the mark.
 const LEFT_OUT: [&str; 2] = ["os.difftime", "print"];
 
+/// Below valgrind, one row in so many is called.
+const SAMPLE: &str = "PINION_COST_SAMPLE";
+
+/// One row in so many is counted in the ordinary run, and each with `PINION_LONG`.
+const ORDINARY_SAMPLE: usize = 8;
+
 /// What is counted: a name, the code of one call, and the most instructions that the larger size
 /// may take beyond the smaller one.
 struct Counted {
@@ -79,6 +85,11 @@ fn of_methods() -> Vec<Counted> {
     methods().into_iter().filter_map(counted).collect()
 }
 
+/// All rows, or one in `sample` of them.
+fn rows(lua: &Lua, sample: usize) -> Vec<Counted> {
+    of_libraries(lua).into_iter().chain(of_methods()).step_by(sample).collect()
+}
+
 /// A main script in which each method is called with both sizes.
 fn script() -> String {
     let given = format!("local given = function(...) {GIVEN} end\n");
@@ -111,7 +122,11 @@ fn each_is_called_between_marks() {
     let mut room = room();
     let lua = &room.vm.lua;
     let mark: Function = lua.load(format!("return function() {MARK} end")).eval().expect("mark");
-    for Counted { name, code, .. } in of_libraries(lua) {
+    let sample = std::env::var(SAMPLE).ok().and_then(|sample| sample.parse().ok());
+    let is_method = |name: &str| ["res.", "req."].iter().any(|front| name.starts_with(front));
+    let rows = rows(lua, sample.unwrap_or(1)).into_iter();
+    let (methods, functions): (Vec<_>, Vec<_>) = rows.partition(|row| is_method(&row.name));
+    for Counted { name, code, .. } in functions {
         let function = lua.load(format!("local text, list = ... {code}"));
         let function = function.into_function().unwrap_or_else(|error| panic!("{name}: {error}"));
         for size in SIZES {
@@ -123,7 +138,7 @@ fn each_is_called_between_marks() {
             outcome.unwrap_or_else(|error| panic!("{name}: {error}"));
         }
     }
-    for Counted { name, .. } in of_methods() {
+    for Counted { name, .. } in methods {
         room.answer(&format!("/{name}")).unwrap_or_else(|fault| panic!("{name}: {fault:?}"));
     }
 }
@@ -151,6 +166,9 @@ fn what_no_budget_sees_takes_few_instructions() {
     // The kernel would tell rustix where it has mapped what valgrind has not.
     let mut valgrind = Command::new("strace");
     valgrind.env_remove("LD_LIBRARY_PATH");
+    let is_long = std::env::var_os("PINION_LONG").is_some();
+    let sample = if is_long { 1 } else { ORDINARY_SAMPLE };
+    valgrind.env(SAMPLE, sample.to_string());
     valgrind.args(["-f", "-qq", "-e", "trace=prctl", "-e", "inject=prctl:error=EINVAL"]);
     valgrind.args([
         "-o",
@@ -173,7 +191,7 @@ fn what_no_budget_sees_takes_few_instructions() {
     let counts = instructions(&folder);
     let _is_removed = fs::remove_dir_all(&folder);
     assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stdout));
-    let rows: Vec<Counted> = of_libraries(&room().vm.lua).into_iter().chain(of_methods()).collect();
+    let rows = rows(&room().vm.lua, sample);
     // Before each mark: what is between two rows, or one call.
     assert_eq!(counts.len(), 4 * rows.len() + 1, "{MARK_SYMBOL} is called as often");
     let mut wrong = Vec::new();
