@@ -153,7 +153,9 @@ async def requests(port, files):
 async def far_upload(port, files):
     """Content for a script at the other end of a long path; prints the response."""
     async with connected(port, host="10.9.0.1") as client:
-        answer = await client.get("/upload", method="POST", content=files["large.bin"])
+        content = files["large.bin"]
+        length = [("content-length", str(len(content)))]
+        answer = await client.get("/upload", method="POST", content=content, fields=length)
         print(answer.content.decode(), end="")
 
 

@@ -157,18 +157,30 @@ fn servers(pinion: &Path, folder: &Path, path: &LongPath) -> Result<[Ended; 2]> 
     let stderr = served.stderr.take();
     let served = Ended(served);
     line(stderr, |line| line == "ready").context("pinion")?;
-    let pair = ["crt", "key"].map(|end| state.join(format!("tls/self-signed-p256.{end}")));
+    // The key stands in a file with its certificate.
+    let pair = ["crt", "pem"].map(|end| state.join(format!("tls/self-signed-p256.{end}")));
     let [certificate, key] = pair.map(|file| file.display().to_string());
     let configuration = format!(
         "{{\n admin off\n auto_https off\n log {{\n output discard\n }}\n}}\n\
-         https://{SERVER}:{CADDY_PORT} {{\n tls {certificate} {key}\n \
+         https://:{CADDY_PORT} {{\n bind {SERVER}\n tls {certificate} {key}\n \
          reverse_proxy {SERVER}:8080\n}}\n"
     );
     fs::write(folder.join("Caddyfile"), configuration)?;
     let mut proxy = on(&path.server, &process::find("caddy").context("caddy")?);
     proxy.args(["run", "--adapter", "caddyfile", "--config"]).arg(folder.join("Caddyfile"));
     let proxy = Ended(proxy.stderr(Stdio::null()).spawn()?);
+    let mut first = curl(path, CADDY_PORT)?;
+    first.args(["--output", "/dev/null", "--retry", "10", "--retry-connrefused"]);
+    process::output(first.args(["--retry-delay", "1"])).context("caddy")?;
     Ok([served, proxy])
+}
+
+/// curl on the client's side, with the URL of the script. Certificates are for `localhost`.
+fn curl(path: &LongPath, port: u16) -> Result<Command> {
+    let mut curl = on(&path.client, &process::find("curl").context("curl")?);
+    curl.args(["--silent", "--show-error", "--insecure", "--noproxy", "*", "--connect-to"]);
+    curl.args([format!("::{SERVER}:"), format!("https://localhost:{port}/upload")]);
+    Ok(curl)
 }
 
 /// Sends once; returns megabytes per second.
@@ -176,10 +188,9 @@ fn send(sender: &Sender, folder: &Path, path: &LongPath) -> Result<f64> {
     let Sender(name, version, port) = sender;
     let content = folder.join("large.bin");
     let mut client = if let Some(version) = version {
-        let mut curl = on(&path.client, &process::find("curl").context("curl")?);
-        curl.args(["--silent", "--show-error", "--insecure", "--noproxy", "*", version]);
-        curl.args(["--header", "Expect:", "--data-binary"]).arg(format!("@{}", content.display()));
-        curl.arg(format!("https://{SERVER}:{port}/upload"));
+        let mut curl = curl(path, *port)?;
+        curl.args([*version, "--header", "Expect:", "--data-binary"]);
+        curl.arg(format!("@{}", content.display()));
         curl
     } else {
         let script = workspace::root().join("tests/src/h3_client.py");
