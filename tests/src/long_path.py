@@ -34,8 +34,9 @@ SERVER, CLIENT, MASK = "10.9.0.1", "10.9.0.2", "255.255.255.0"
 PACKET_MAX_BYTES = 65536
 # A packet with less than that has no data worth a round trip, but acknowledges some.
 DATA_MIN_BYTES = 400
-# A side that has sent nothing for so long waits for the other one.
-QUIET_SECONDS = 0.02
+# A side that has sent nothing for so long waits for the other one: longer than a busy machine lets
+# a client wait that has more to send.
+QUIET_SECONDS = 0.1
 # Packets that wait on one side; more are lost, as in the queue of a router.
 QUEUE_MAX_PACKETS = 20_000
 

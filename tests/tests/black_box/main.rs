@@ -44,6 +44,7 @@ mod limits;
 mod listing;
 mod log;
 mod log_trouble;
+#[cfg(feature = "long")]
 mod long_path;
 mod lua_bounds;
 mod lua_content;

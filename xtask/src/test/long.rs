@@ -56,6 +56,7 @@ fn long_black_box() -> Result<()> {
         "floods",
         "h2_suites",
         "large",
+        "long_path",
         "quic_bad_input",
         "stalls",
         "tls_bad_input",
