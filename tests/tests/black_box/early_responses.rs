@@ -27,7 +27,8 @@ fn see_all(server: &Server, mut client: Command, seen: &str) {
     let plain = format!("http://{}/index.html", server.address_of("http"));
     let encrypted = format!("https://localhost:{}/index.html", server.address().port());
     let certificate = server.certificate().expect("a certificate");
-    let output = output_within(client.args([plain, encrypted]).arg(certificate), 4 * PATIENCE);
+    client.args([plain, encrypted]).arg(certificate).env("no_proxy", "*");
+    let output = output_within(&mut client, 4 * PATIENCE);
     let complaint = String::from_utf8_lossy(&output.stderr);
     assert!(output.status.success(), "{complaint}");
     assert_eq!(String::from_utf8_lossy(&output.stdout), seen);
