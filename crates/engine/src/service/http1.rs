@@ -237,7 +237,7 @@ pub(crate) fn body_refused<A: App>(app: &mut A, core: &mut Core, slot: Slot, ref
     let Some(OpenExchange { state, .. }) = exchange_of(core, slot) else { return };
     let (stage, request) = (state.stage, state.refused_request());
     if stage == Stage::Done {
-        return complete(core, slot);
+        return core.end(slot, remaining_behind(refusal.status()));
     }
     if std::mem::take(&mut state.open) {
         let why = Gone::from(refusal);
@@ -247,6 +247,12 @@ pub(crate) fn body_refused<A: App>(app: &mut A, core: &mut Core, slot: Slot, ref
         Stage::Open => answer_page(app, core, slot, refusal.status(), &request),
         _ => core.give_up(slot, Gone::Peer),
     }
+}
+
+/// What comes behind the response to a request whose content is not complete. A client that was late
+/// once is not waited for as long as others.
+fn remaining_behind(status: u16) -> Remaining {
+    if status == Refusal::Timeout.status() { Remaining::Strays } else { Remaining::Content }
 }
 
 /// The exchange that is open on a connection.
@@ -277,9 +283,7 @@ pub(crate) fn answer_page<A: App>(
     request: &RefusedRequest<'_>,
 ) {
     let is_complete = exchange_of(core, slot).is_some_and(|open| open.content.is_none());
-    // A client that was late once is not waited for as long as others.
-    let is_late = status == Refusal::Timeout.status();
-    let remaining = if is_late || is_complete { Remaining::Strays } else { Remaining::Content };
+    let remaining = if is_complete { Remaining::Strays } else { remaining_behind(status) };
     let head_only = request.head_only;
     answer_last(app, core, slot, remaining, head_only, |app| app.error_page(status, request));
 }
