@@ -249,8 +249,8 @@ pub(crate) fn body_refused<A: App>(app: &mut A, core: &mut Core, slot: Slot, ref
     }
 }
 
-/// What comes behind the response to a request whose content is not complete. A client that was late
-/// once is not waited for as long as others.
+/// What comes behind the response to a request whose content is not complete. A client that was
+/// late once is not waited for as long as others.
 fn remaining_behind(status: u16) -> Remaining {
     if status == Refusal::Timeout.status() { Remaining::Strays } else { Remaining::Content }
 }
