@@ -4,9 +4,9 @@
 use std::net::SocketAddr;
 
 use crate::backend::Slot;
+use crate::buffers::Buffers;
 use crate::byte_stream::ByteStream;
 use crate::deadline::Watch;
-use crate::encode::Encoders;
 use crate::http1::Http1;
 use crate::http2::Http2;
 use crate::http3::Http3;
@@ -15,7 +15,6 @@ use crate::linger::{Linger, Remaining};
 use crate::link::Link;
 use crate::many::Many;
 use crate::output::NO_OUTPUT;
-use crate::pool::Pool;
 use crate::settings::Settings;
 use crate::tables::has_places;
 
@@ -129,14 +128,14 @@ impl Protocol {
     }
 
     /// Gives back what it holds. Its streams must have been taken out before.
-    pub(crate) fn give_back(self, encoders: &mut Encoders, pool: &mut Pool) {
+    pub(crate) fn give_back(self, buffers: &mut Buffers) {
         match self {
             Self::Http1(Http1::Exchange(mut open)) => {
-                encoders.give_back(&mut open.state.encoder, pool);
+                buffers.encoders.give_back(&mut open.state.encoder, &mut buffers.pool);
             }
             Self::Many(many) => {
                 debug_assert!(many.open_streams() == 0);
-                pool.release(many.counted_bytes());
+                buffers.pool.release(many.counted_bytes());
             }
             _ => {}
         }

@@ -21,10 +21,10 @@ use crate::conn::Protocol;
 use crate::ending::Ending;
 use crate::gone::Gone;
 use crate::http1::Http1;
-use crate::http2::{self, Http2};
+use crate::http2::Http2;
 use crate::limits::{DRAIN_NEWCOMER_MS, DRAIN_PLACES_MS};
 use crate::linger::Remaining;
-use crate::many::{Many, streams};
+use crate::many::Many;
 use crate::notice::Notice;
 use crate::service::requests;
 use crate::worker::Worker;
@@ -47,7 +47,7 @@ impl<B: Backend, A: App> Worker<B, A> {
             // Who is still shaking hands is told behind that, and has come in time.
             let is_new = conn.http3().is_some_and(|http3| http3.quic.is_handshaking());
             if !is_new && !conn.is_closing() && conn.protocol.many().is_some() {
-                streams::leave(&mut self.core, slot);
+                self.core.go_away(slot);
                 self.settle(slot);
             }
         }
@@ -110,7 +110,7 @@ impl<B: Backend, A: App> Worker<B, A> {
                     // What is on its way is not taken any more. Over HTTP/2 the client's answer to
                     // a ping says when that is fair; here it has had its moment.
                     self.each_quic(false, |worker, slot| {
-                        streams::leave(&mut worker.core, slot);
+                        worker.core.go_away(slot);
                         worker.settle(slot);
                     });
                     self.close_idle(true);
@@ -175,7 +175,9 @@ impl<B: Backend, A: App> Worker<B, A> {
                 Protocol::Many(Many::Http2(http2)) => {
                     let Http2 { session, .. } = &**http2;
                     if session.is_at_rest() || all && session.open_streams() == 0 {
-                        http2::control::finish(&mut self.core, slot);
+                        if let Some((http2, link, buffers)) = self.core.http2(slot) {
+                            http2.finish_all(link, buffers);
+                        }
                         self.core.end(slot, Remaining::Strays);
                         self.settle(slot);
                     }

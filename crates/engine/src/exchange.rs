@@ -15,16 +15,16 @@ use pinion_http::status::never_has_content;
 use crate::address::Address;
 use crate::backend::Slot;
 use crate::clock::Now;
-use crate::conn::Protocol;
+use crate::conn::{Conn, Protocol};
 use crate::core::Core;
 use crate::encode::Operation;
 use crate::ending::Ending;
 use crate::gone::Gone;
-use crate::http1::{self, Http1, OpenExchange};
-use crate::limits::OUTPUT_HIGH_WATER_BYTES;
-use crate::many::streams;
+use crate::http1::{Http1, OpenExchange};
+use crate::limits::{OUTPUT_HIGH_WATER_BYTES, STREAM_HIGH_WATER_BYTES};
+use crate::many::{Many, Stream};
 use crate::mapping::{MappingId, Mappings};
-use crate::protocol;
+use crate::protocol::{self, Response};
 
 pub use slice::{Room, Slice};
 pub(crate) use state::{Carrier, ExchangeState, Stage};
@@ -82,21 +82,22 @@ impl Exchange<'_> {
 
     /// The mappings this worker holds.
     pub fn mappings(&self) -> &Mappings {
-        &self.core.mappings
+        &self.core.buffers.mappings
     }
 
-    /// Answers in full with what is in memory or in an archive. `mapping` is what its archive
+    /// Responds in full with what is in memory or in an archive. `mapping` is what its archive
     /// ranges and external files refer to. Ignored when a final head went out already. The exchange
     /// is over for the application, whether or not the answer reaches the client.
     #[inline]
     pub fn prepared(&mut self, answer: &Prepared<'_>, mapping: Option<MappingId>) {
-        let state = self.state();
+        let Some(mut response) = self.response() else { return };
+        let Some(state) = response.state() else { return };
         state.open &= !matches!(state.stage, Stage::Open | Stage::Aborted);
         if state.stage != Stage::Open {
             return;
         }
         state.stage = Stage::Done;
-        let queued = protocol::prepared(self.core, self.slot, self.carrier, answer, mapping);
+        let queued = response.prepared(answer, mapping);
         self.give_up_unless(queued);
     }
 
@@ -104,15 +105,15 @@ impl Exchange<'_> {
     /// (RFC 9110 §15.2).
     pub fn interim<'f>(&mut self, status: u16, fields: impl Iterator<Item = Field<'f>> + Clone) {
         debug_assert!((100..200).contains(&status) && status != 101);
-        let state = *self.state();
-        if state.stage != Stage::Open || state.http10 {
+        let Some(mut response) = self.response() else { return };
+        if !response.state().is_some_and(|state| state.stage == Stage::Open && !state.http10) {
             return;
         }
-        let queued = protocol::interim(self.core, self.slot, self.carrier, status, fields);
+        let queued = response.interim(status, fields);
         self.give_up_unless(queued);
     }
 
-    /// Begins a final answer whose content follows by [`Self::write`]. Over HTTP/1 it goes out in
+    /// Begins a final response whose content follows by [`Self::write`]. Over HTTP/1 it goes out in
     /// chunks when it has no length, or until close to HTTP/1.0 clients. Content of a status that
     /// has none is dropped.
     pub fn head<'f>(
@@ -121,10 +122,7 @@ impl Exchange<'_> {
         fields: impl Iterator<Item = Field<'f>> + Clone,
         length: Option<u64>,
     ) {
-        let state = self.state();
-        if state.stage != Stage::Open {
-            return;
-        }
+        let Some(state) = self.state().filter(|state| state.stage == Stage::Open) else { return };
         state.stage = Stage::Streaming;
         // RFC 9110 §15.3.6: "the server MUST NOT generate content", and by Content-Length: 0 the
         // client knows.
@@ -146,16 +144,15 @@ impl Exchange<'_> {
         fields: impl Iterator<Item = Field<'f>> + Clone,
         length: Option<u64>,
     ) -> Result<(), Gone> {
-        protocol::head(self.core, self.slot, self.carrier, status, fields, length)
+        let mut response = self.response().ok_or(Gone::Peer)?;
+        response.head(status, fields, length)
     }
 
     /// Sends content. Content beyond the announced length aborts the exchange: a client must never
     /// take a wrong answer for a whole one.
     pub fn write(&mut self, slice: Slice<'_>) -> Room {
-        let state = self.state();
-        if state.stage != Stage::Streaming {
-            return Room::Gone;
-        }
+        let state = self.state().filter(|state| state.stage == Stage::Streaming);
+        let Some(state) = state else { return Room::Gone };
         let bytes = slice.bytes();
         let is_sent = bytes > 0 && !state.head_only;
         if let Some(left) = &mut state.left {
@@ -168,10 +165,8 @@ impl Exchange<'_> {
         if !is_sent {
             return self.room();
         }
-        let queued = match state.encoder {
-            None => self.send(slice),
-            Some(_) => self.encode_slice(slice),
-        };
+        let is_encoded = state.encoder.is_some();
+        let queued = if is_encoded { self.encode_slice(slice) } else { self.send(slice) };
         if let Err(why) = queued {
             self.give_up(why);
             return Room::Gone;
@@ -181,13 +176,13 @@ impl Exchange<'_> {
 
     /// Queues content as it is; at least one byte.
     fn send(&mut self, slice: Slice<'_>) -> Result<(), Gone> {
-        protocol::content(self.core, self.slot, self.carrier, slice)
+        self.response().ok_or(Gone::Peer)?.content(slice)
     }
 
     /// Completes the answer. One that is shorter than announced is aborted instead. The exchange is
     /// over for the application.
     pub fn end<'f>(&mut self, trailers: impl Iterator<Item = Field<'f>> + Clone) {
-        let state = self.state();
+        let Some(state) = self.state() else { return };
         state.open &= !matches!(state.stage, Stage::Streaming | Stage::Aborted);
         if state.stage != Stage::Streaming {
             return;
@@ -202,25 +197,29 @@ impl Exchange<'_> {
                 return self.give_up(why);
             }
         }
-        self.state().stage = Stage::Done;
-        let queued = protocol::end(self.core, self.slot, self.carrier, trailers);
+        let Some(mut response) = self.response() else { return };
+        if let Some(state) = response.state() {
+            state.stage = Stage::Done;
+        }
+        let queued = response.end(trailers);
         self.give_up_unless(queued);
     }
 
     /// Gives the exchange up. What went out never looks like a complete answer: the connection is
     /// cut, or the stream reset. The exchange is over for the application.
     pub fn abort(&mut self) {
-        self.state().open = false;
-        let carries_others = matches!(self.carrier, Carrier::Stream(_));
-        match carries_others {
-            true => self.state().stage = Stage::Aborted,
-            false => self.core.give_up(self.slot, Gone::Peer),
+        if let Some(state) = self.state() {
+            state.open = false;
+            state.stage = Stage::Aborted;
+        }
+        if self.carrier == Carrier::Connection {
+            self.core.give_up(self.slot, Gone::Peer);
         }
     }
 
     /// Whether the request is HEAD, so that its answer goes out without content.
     pub fn is_head_only(&mut self) -> bool {
-        self.state().head_only
+        self.state().is_some_and(|state| state.head_only)
     }
 
     /// Whether the content that the request announces is within its limit. Chunked content
@@ -228,27 +227,25 @@ impl Exchange<'_> {
     pub fn content_fits(&mut self) -> bool {
         match &mut self.core.conns.get(self.slot).protocol {
             Protocol::Http1(Http1::Exchange(open)) => open.fits(),
-            Protocol::Many(many) => many.carried(self.carrier).is_none_or(|own| own.fits()),
-            _ => true,
+            _ => self.stream().is_none_or(|stream| stream.fits()),
         }
     }
 
     /// Allows the request `bytes` of content, whatever `Settings::limits` say: more for an upload,
     /// less for a form. It does nothing after the first [`Self::want`].
     pub fn body_limit(&mut self, bytes: u64) {
-        if self.state().wanted.is_some() {
+        if self.state().is_none_or(|state| state.wanted.is_some()) {
             return;
         }
         match &mut self.core.conns.get(self.slot).protocol {
             Protocol::Http1(Http1::Exchange(OpenExchange { content: Some(content), .. })) => {
                 content.set_content_max(bytes);
             }
-            Protocol::Many(many) => {
-                if let Some(own) = many.carried(self.carrier) {
-                    own.content_max_bytes = bytes;
+            _ => {
+                if let Some(stream) = self.stream() {
+                    stream.content_max_bytes = bytes;
                 }
             }
-            _ => {}
         }
     }
 
@@ -257,13 +254,14 @@ impl Exchange<'_> {
     /// Content that does not fit its limit is refused with 413 now, or when it comes to more.
     pub fn want(&mut self, bytes: u64) {
         let fits = self.content_fits();
-        let state = self.state();
+        let now_ms = self.core.now.monotonic_ms;
+        let Some(state) = self.state() else { return };
         state.wanted = Some(state.wanted.unwrap_or(0).saturating_add(bytes));
         if fits && std::mem::take(&mut state.expects_continue) && state.stage == Stage::Open {
             self.interim(100, std::iter::empty());
         }
-        if fits && let Carrier::Stream(id) = self.carrier {
-            streams::want(self.core, self.slot, id);
+        if fits && let Some(stream) = self.stream() {
+            stream.waits_since_ms = now_ms;
         }
     }
 
@@ -271,49 +269,49 @@ impl Exchange<'_> {
     pub fn wait(&mut self, deadline_ms: Option<u64>) {
         let now = self.core.now.monotonic_ms;
         let at_ms = deadline_ms.map_or(0, |after| now.saturating_add(after.max(1)));
-        self.state().waiting = true;
-        match self.carrier {
-            Carrier::Connection => self.core.conns.get(self.slot).link.asked_ms = at_ms,
-            Carrier::Stream(id) => streams::set_deadline(self.core, self.slot, id, at_ms),
+        let Some(state) = self.state() else { return };
+        state.waiting = true;
+        if let Some(stream) = self.stream() {
+            stream.asked_ms = at_ms;
         }
+        let Conn { link, protocol, .. } = self.core.conns.get(self.slot);
+        link.asked_ms = protocol.many().map_or(at_ms, Many::asked_ms);
     }
 
     /// Answers 101 with these fields and turns the connection into a byte stream; the application
     /// hears of it by `raw`. Only HTTP/1.1 clients without content can be upgraded.
     pub fn upgrade<'f>(&mut self, fields: impl Iterator<Item = Field<'f>> + Clone) {
-        let http1 = self.core.conns.get(self.slot).protocol.http1();
-        match http1.and_then(Http1::exchange) {
-            Some(OpenExchange { state, content: None, .. })
-                if state.stage == Stage::Open && !state.http10 =>
-            {
-                state.stage = Stage::Upgraded;
-                state.open = false;
-            }
-            _ => return self.abort(),
+        match self.response().and_then(|mut response| response.upgrade(fields)) {
+            Some(queued) => self.give_up_unless(queued),
+            None => self.abort(),
         }
-        let queued = http1::response::switch(self.core, self.slot, fields);
-        self.give_up_unless(queued);
     }
 
+    /// The response, while the exchange is open.
     #[inline]
-    fn state(&mut self) -> &mut ExchangeState {
-        let Core { conns, nobody, .. } = &mut *self.core;
-        let state = match &mut conns.get(self.slot).protocol {
-            Protocol::Http1(Http1::Exchange(open)) => Some(&mut open.state),
-            Protocol::Many(many) => many.carried(self.carrier).map(|own| &mut own.state),
-            _ => None,
-        };
-        state.unwrap_or_else(|| {
-            *nobody = ExchangeState::default();
-            nobody
-        })
+    fn response(&mut self) -> Option<Response<'_>> {
+        Response::of(self.core, self.slot, self.carrier)
+    }
+
+    /// What the engine remembers of the exchange, while it is open.
+    #[inline]
+    fn state(&mut self) -> Option<&mut ExchangeState> {
+        protocol::state(&mut self.core.conns.get(self.slot).protocol, self.carrier)
+    }
+
+    /// The stream that carries the exchange, if it is one and open.
+    fn stream(&mut self) -> Option<&mut Stream> {
+        let Carrier::Stream(id) = self.carrier else { return None };
+        self.core.conns.get(self.slot).protocol.many()?.stream(id)
     }
 
     fn give_up(&mut self, why: Gone) {
         match self.carrier {
             Carrier::Connection => self.core.give_up(self.slot, why),
-            Carrier::Stream(id) => {
-                let _over_already = streams::mark_given_up(self.core, self.slot, id, why);
+            Carrier::Stream(_) => {
+                if let Some(stream) = self.stream() {
+                    stream.give_up(why);
+                }
             }
         }
     }
@@ -328,12 +326,19 @@ impl Exchange<'_> {
     fn room(&mut self) -> Room {
         let is_free = match self.carrier {
             Carrier::Connection => self.queued_bytes() < OUTPUT_HIGH_WATER_BYTES,
-            Carrier::Stream(id) => streams::has_room(self.core, self.slot, id),
+            Carrier::Stream(_) => {
+                let Some(output) = self.stream().map(|stream| stream.output) else {
+                    return Room::Gone;
+                };
+                self.core.buffers.outputs.bytes(output) < STREAM_HIGH_WATER_BYTES
+            }
         };
         if is_free {
             return Room::Free;
         }
-        self.state().owes_writable = true;
+        if let Some(state) = self.state() {
+            state.owes_writable = true;
+        }
         Room::Full
     }
 }

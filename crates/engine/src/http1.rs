@@ -1,13 +1,21 @@
-//! HTTP/1 on one connection: bytes in, exchanges with the application, bytes queued. The wire
-//! machine itself is `pinion_http::h1`; here it meets the connection.
+//! HTTP/1 on one connection: the exchange that it carries, what is read of its request (`input`),
+//! and the bytes of its response (`response`). The wire machine itself is `pinion_http::h1`.
 
+pub(crate) mod input;
 pub(crate) mod response;
 
+use pinion_http::field::KnownField;
 use pinion_http::h1::body::BodyReader;
 use pinion_http::limits::BODY_DISCARD_MAX_BYTES;
+use pinion_http::method::Method;
+use pinion_http::negotiate::prefers_text;
+use pinion_http::request::{Framing, RequestHead};
+use pinion_http::version::Version;
 
 use crate::deadline::Watch;
-use crate::exchange::state::ExchangeState;
+use crate::exchange::state::{ExchangeState, Stage};
+use crate::limits::CLOSE_AT_ONCE_MAX_BYTES;
+use crate::linger::Remaining;
 
 /// How far HTTP/1 has come on a connection: it carries one exchange at a time.
 pub(crate) enum Http1 {
@@ -59,7 +67,66 @@ impl Http1 {
     }
 }
 
+/// What becomes of a connection whose response is complete.
+pub(crate) enum AfterResponse {
+    /// It ends, and the client may still send this.
+    End(Remaining),
+    /// It lives on.
+    Next(Http1),
+}
+
 impl OpenExchange {
+    /// The exchange of a request whose head has come. With `may_stay` the connection may live on
+    /// after it, if the client agrees.
+    #[inline]
+    pub(crate) fn new(head: &RequestHead<'_>, content_max_bytes: u64, may_stay: bool) -> Self {
+        let has_content = !matches!(head.framing, Framing::None);
+        let state = ExchangeState {
+            stage: Stage::Open,
+            open: true,
+            head_only: head.method == Method::Head,
+            http10: head.version == Version::Http10,
+            expects_continue: head.expect_continue,
+            text_page: has_content && prefers_text(head.values(KnownField::Accept)),
+            ..ExchangeState::default()
+        };
+        // Behind CONNECT a client may send what is meant for its tunnel without waiting for the
+        // response. There is no tunnel, and those bytes must not be read as requests (RFC 9110
+        // §9.3.6).
+        let is_tunnel = head.method == Method::Connect;
+        Self {
+            state,
+            content: has_content.then(|| BodyReader::new(head.framing, content_max_bytes)),
+            keep_alive: head.keep_alive && may_stay && !is_tunnel,
+            client_closes: !head.keep_alive,
+            is_chunked: false,
+        }
+    }
+
+    /// Decides what becomes of the connection, now that the response is complete; `out_bytes`
+    /// returns how many bytes of output there have been on it.
+    #[inline]
+    pub(crate) fn after_response(&mut self, out_bytes: impl FnOnce() -> u64) -> AfterResponse {
+        let is_unread = self.content.as_ref().is_some_and(|content| !content.is_at_end());
+        if !self.keep_alive {
+            // A client that asked to close should send nothing more, but some send a line end too
+            // many (RFC 9112 §2.2). It costs nothing once the responses have reached them.
+            let may_send = !self.client_closes;
+            return AfterResponse::End(match () {
+                () if is_unread => Remaining::Content,
+                () if may_send || out_bytes() > CLOSE_AT_ONCE_MAX_BYTES => Remaining::Strays,
+                () => Remaining::Nothing,
+            });
+        }
+        if self.must_end_behind_content() {
+            return AfterResponse::End(Remaining::Content);
+        }
+        AfterResponse::Next(match self.content.take().filter(|_| is_unread) {
+            Some(content) => Http1::Discard { content, dropped: 0 },
+            None => Http1::IDLE,
+        })
+    }
+
     /// Whether the content of the request is waited for: it is wanted, or what comes next is no
     /// content but frames it.
     #[inline]
@@ -93,7 +160,19 @@ impl OpenExchange {
         self.state.wanted.is_some() && !self.fits()
     }
 
-    /// Whether the answer that is being given must be the last one, because of request content that
+    /// Turns the exchange into an upgrade to a byte stream, if it can be one: its client speaks
+    /// HTTP/1.1, it has no content and no response yet. Says whether it could.
+    pub(crate) fn begin_upgrade(&mut self) -> bool {
+        let Self { state, content, .. } = self;
+        let is_possible = state.stage == Stage::Open && content.is_none() && !state.http10;
+        if is_possible {
+            state.stage = Stage::Upgraded;
+            state.open = false;
+        }
+        is_possible
+    }
+
+    /// Whether the response that is being given must be the last one, because of request content that
     /// is still to come. Whether an unanswered expectation is followed by its content is the
     /// client's choice, so the bytes that come next could be read two ways (RFC 9110 §10.1.1); and
     /// content over the limit costs more to read than a new connection.

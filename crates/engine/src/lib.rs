@@ -43,6 +43,7 @@ pub mod address;
 pub mod app;
 pub mod backend;
 mod backlog;
+mod buffers;
 mod byte_stream;
 mod client_limit;
 pub mod clock;
@@ -89,6 +90,7 @@ pub mod stderr;
 #[cfg(feature = "sim")]
 pub mod stepped;
 mod tables;
+mod tails;
 pub mod tls;
 mod wheel;
 pub mod worker;

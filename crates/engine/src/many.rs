@@ -2,14 +2,17 @@
 //! frames are made is in `http2` and `http3`.
 
 mod stream;
-pub(crate) mod streams;
 
+use crate::buffers::Buffers;
 use crate::deadline::Watch;
 use crate::encode::Encoders;
-use crate::exchange::state::Carrier;
+use crate::gone::Gone;
 use crate::http2::Http2;
 use crate::http3::Http3;
+use crate::limits::UNREAD_MAX_BYTES;
+use crate::link::Link;
 use crate::output::Outputs;
+use crate::pool::Pool;
 use crate::settings::Settings;
 pub(crate) use stream::Stream;
 
@@ -22,19 +25,10 @@ pub(crate) enum Many {
 impl Many {
     /// The stream with this number, if it is open.
     #[inline]
-    pub(crate) fn own(&mut self, id: u32) -> Option<&mut Stream> {
+    pub(crate) fn stream(&mut self, id: u32) -> Option<&mut Stream> {
         match self {
             Self::Http2(http2) => http2.session.own(id),
             Self::Http3(http3) => http3.streams.get(id).map(|open| &mut open.own),
-        }
-    }
-
-    /// The stream that carries an exchange, if it is open.
-    #[inline]
-    pub(crate) fn carried(&mut self, carrier: Carrier) -> Option<&mut Stream> {
-        match carrier {
-            Carrier::Stream(id) => self.own(id),
-            Carrier::Connection => None,
         }
     }
 
@@ -54,13 +48,84 @@ impl Many {
     /// The numbers of open streams for which something is so.
     pub(crate) fn all(&mut self, is_so: impl Fn(&Stream) -> bool) -> Vec<u32> {
         let mut ids = Vec::new();
-        self.find(|id, own| {
-            if is_so(own) {
+        self.find(|id, stream| {
+            if is_so(stream) {
                 ids.push(id);
             }
             None::<()>
         });
         ids
+    }
+
+    /// Ends a stream whose response cannot be completed; gives back what was kept with it.
+    pub(crate) fn reset(
+        &mut self,
+        id: u32,
+        link: &mut Link,
+        buffers: &mut Buffers,
+    ) -> Option<Stream> {
+        match self {
+            Self::Http2(http2) => http2.reset(id, link, buffers),
+            Self::Http3(http3) => http3.reset(id),
+        }
+    }
+
+    /// Ends a stream whose response is complete and all on its way; later, when it is not.
+    pub(crate) fn finish(&mut self, id: u32, link: &mut Link, buffers: &mut Buffers) {
+        // Over HTTP/3 it ends when QUIC has taken the last of it.
+        if let Self::Http2(http2) = self {
+            http2.finish(id, link, buffers);
+        }
+    }
+
+    /// The application has consumed content of a stream: the client may send more.
+    pub(crate) fn consumed(
+        &mut self,
+        id: u32,
+        bytes: usize,
+        link: &mut Link,
+        buffers: &mut Buffers,
+    ) {
+        // Over HTTP/3 nothing is read that is not wanted, and reading gives the window back.
+        if let Self::Http2(http2) = self {
+            http2.consumed(id, bytes, link, buffers);
+        }
+    }
+
+    /// Says that no further requests are taken; said again, that those on their way are not either.
+    pub(crate) fn go_away(&mut self, is_stopping: bool, link: &mut Link, buffers: &mut Buffers) {
+        match self {
+            Self::Http2(http2) => http2.go_away(link, buffers),
+            Self::Http3(http3) => http3.go_away(is_stopping),
+        }
+    }
+
+    /// Gives back what a stream that was taken away has held; returns how many bytes of its
+    /// response waited.
+    pub(crate) fn release(&mut self, stream: Stream, buffers: &mut Buffers) -> u64 {
+        let bytes = release(stream, buffers);
+        *self.queued_bytes_mut() -= bytes;
+        bytes
+    }
+
+    /// Keeps content that the application has not wanted yet. False when there is no memory, or no
+    /// such stream.
+    pub(crate) fn keep(&mut self, id: u32, bytes: &[u8], pool: &mut Pool) -> bool {
+        let keep = |stream: &mut Stream| stream.unread.keep_up_to(pool, bytes, UNREAD_MAX_BYTES);
+        bytes.is_empty() || self.stream(id).is_some_and(keep)
+    }
+
+    /// Returns the earliest deadline that the application has asked for on a stream, in
+    /// milliseconds; 0 when there is none.
+    pub(crate) fn asked_ms(&mut self) -> u64 {
+        let mut earliest_ms = u64::MAX;
+        self.find(|_, stream| {
+            if stream.asked_ms > 0 {
+                earliest_ms = earliest_ms.min(stream.asked_ms);
+            }
+            None::<()>
+        });
+        if earliest_ms == u64::MAX { 0 } else { earliest_ms }
     }
 
     /// How many streams are open.
@@ -104,10 +169,10 @@ impl Many {
     /// Bytes of the budget for buffers that it holds.
     pub(crate) fn held_bytes(&mut self, outputs: &mut Outputs, encoders: &Encoders) -> usize {
         let mut bytes = self.counted_bytes();
-        self.find(|_, own| {
-            bytes += outputs.get(own.output).map_or(0, |output| output.held_bytes());
-            bytes += own.unread.held_bytes() + own.held.held_bytes();
-            bytes += encoders.bytes(own.state.encoder);
+        self.find(|_, stream| {
+            bytes += outputs.get(stream.output).map_or(0, |output| output.held_bytes());
+            bytes += stream.unread.held_bytes() + stream.held.held_bytes();
+            bytes += encoders.bytes(stream.state.encoder);
             None::<()>
         });
         bytes
@@ -121,8 +186,8 @@ impl Many {
     /// When the first stream is late with what it waits for, in milliseconds.
     pub(crate) fn due_ms(&mut self, settings: &Settings) -> Option<u64> {
         let mut first_ms = None;
-        self.find(|_, own| {
-            let due_ms = own.due_ms(settings);
+        self.find(|_, stream| {
+            let due_ms = stream.due_ms(settings);
             first_ms = first_ms.into_iter().chain(due_ms).min();
             None::<()>
         });
@@ -146,11 +211,25 @@ impl Many {
         if self.open_streams() == 0 {
             return Watch::Idle;
         }
-        let waits = |_, own: &mut Stream| own.waits_for_content().then_some(());
+        let waits = |_, stream: &mut Stream| stream.waits_for_content().then_some(());
         if self.find(waits).is_some() {
             return Watch::Body;
         }
         // What waits, waits for a window.
         if self.queued_bytes() > 0 { Watch::Window } else { Watch::Nothing }
     }
+}
+
+/// Gives back what a stream has held; returns how many bytes of its response waited.
+pub(crate) fn release(mut stream: Stream, buffers: &mut Buffers) -> u64 {
+    let Buffers { outputs, pool, mappings, encoders, .. } = buffers;
+    encoders.give_back(&mut stream.state.encoder, pool);
+    stream.give_back(outputs, pool, mappings)
+}
+
+/// Why nothing can be queued on a stream that is not open. Who writes has just seen that it is.
+#[cold]
+pub(crate) fn no_stream() -> Gone {
+    debug_assert!(false, "an exchange that is open has a stream");
+    Gone::Peer
 }

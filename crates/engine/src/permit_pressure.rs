@@ -16,7 +16,6 @@ use crate::client_limit::ClientKey;
 use crate::deadline::Watch;
 use crate::ending::Ending;
 use crate::gone::Gone;
-use crate::http2;
 use crate::limits::{PERMIT_RELIEF_PAUSE_MS, RELIEF_LONG_STALL_MS, RELIEF_STALL_MS};
 use crate::worker::Worker;
 
@@ -200,8 +199,8 @@ impl<B: Backend, A: App> Worker<B, A> {
     /// Closes a connection. A client of HTTP/2 is told which requests were processed (RFC 9113
     /// §6.8), as far as the kernel takes that at once.
     fn close_holding(&mut self, slot: Slot, used: Use) {
-        if self.core.conns.get(slot).http2().is_some() {
-            http2::control::finish(&mut self.core, slot);
+        if let Some((http2, link, buffers)) = self.core.http2(slot) {
+            http2.finish_all(link, buffers);
             self.settle(slot);
         }
         let gone = if used == Use::Stalled { Gone::Overload } else { Gone::Stalled };

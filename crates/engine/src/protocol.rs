@@ -1,133 +1,186 @@
-//! The parts of a response, queued in the form of the protocol that carries its exchange.
+//! The response of an open exchange, in the form of the protocol that carries it. This is the one
+//! place that knows which protocol that is.
 
 use pinion_http::field::Field;
 use pinion_http::prepared::Prepared;
 
 use crate::backend::Slot;
-use crate::conn::Protocol;
+use crate::buffers::Buffers;
+use crate::conn::{Conn, Protocol};
 use crate::core::Core;
 use crate::exchange::slice::Slice;
-use crate::exchange::state::Carrier;
+use crate::exchange::state::{Carrier, ExchangeState};
 use crate::gone::Gone;
-use crate::http1;
-use crate::http2;
-use crate::http3;
+use crate::http1::{self, Http1, OpenExchange};
+use crate::http2::{self, Http2};
+use crate::http3::{self, Http3};
+use crate::link::Link;
 use crate::many::Many;
 use crate::mapping::MappingId;
+use crate::settings::Settings;
+use crate::tails::Tails;
 
-/// The protocol that carries an exchange.
-enum Route {
-    Http1,
-    /// With the number of the stream.
-    Http2(u32),
-    /// With the number of the stream.
-    Http3(u32),
+/// Where the bytes of a response go: its connection, and what the connections of a worker share.
+pub(crate) struct Sink<'c> {
+    pub(crate) link: &'c mut Link,
+    pub(crate) buffers: &'c mut Buffers,
+    pub(crate) tails: &'c Tails,
+    pub(crate) settings: &'c Settings,
+    /// Index of the listener of the connection.
+    pub(crate) listener: u16,
+    /// Exchanges that have begun on the connection.
+    pub(crate) begun: u32,
 }
 
-/// Returns what carries an exchange.
-///
-/// # Errors
-/// When its connection has ended: nothing can be sent any more.
+/// What carries an exchange: a connection of HTTP/1, or a stream with its number.
+enum Carried<'c> {
+    Http1(&'c mut OpenExchange),
+    Http2(&'c mut Http2, u32),
+    Http3(&'c mut Http3, u32),
+}
+
+/// The response of an open exchange.
+pub(crate) struct Response<'c> {
+    carried: Carried<'c>,
+    sink: Sink<'c>,
+}
+
+/// Returns the state of the exchange that `carrier` names, while it is open.
 #[inline]
-fn route(core: &mut Core, slot: Slot, carrier: Carrier) -> Result<Route, Gone> {
-    match (&core.conns.get(slot).protocol, carrier) {
-        (Protocol::Http1(_), Carrier::Connection) => Ok(Route::Http1),
-        (Protocol::Many(Many::Http2(_)), Carrier::Stream(id)) => Ok(Route::Http2(id)),
-        (Protocol::Many(Many::Http3(_)), Carrier::Stream(id)) => Ok(Route::Http3(id)),
-        (protocol, _) => {
-            let has_ended = matches!(protocol, Protocol::Linger(_) | Protocol::Closing);
-            debug_assert!(has_ended, "a protocol carries its own exchanges alone");
-            Err(Gone::Peer)
+pub(crate) fn state(protocol: &mut Protocol, carrier: Carrier) -> Option<&mut ExchangeState> {
+    match (protocol, carrier) {
+        (Protocol::Http1(Http1::Exchange(open)), Carrier::Connection) => Some(&mut open.state),
+        (Protocol::Many(many), Carrier::Stream(id)) => {
+            many.stream(id).map(|stream| &mut stream.state)
+        }
+        _ => None,
+    }
+}
+
+impl<'c> Response<'c> {
+    /// Returns the response of the exchange that `carrier` names, while its connection speaks the
+    /// protocol of the exchange.
+    #[inline]
+    pub(crate) fn of(core: &'c mut Core, slot: Slot, carrier: Carrier) -> Option<Self> {
+        let Core { conns, buffers, tails, settings, .. } = core;
+        let Conn { link, protocol, listener, begun, .. } = conns.get(slot);
+        let (listener, begun) = (*listener, *begun);
+        let carried = match (protocol, carrier) {
+            (Protocol::Http1(Http1::Exchange(open)), Carrier::Connection) => Carried::Http1(open),
+            (Protocol::Many(Many::Http2(http2)), Carrier::Stream(id)) => Carried::Http2(http2, id),
+            (Protocol::Many(Many::Http3(http3)), Carrier::Stream(id)) => Carried::Http3(http3, id),
+            _ => return None,
+        };
+        Some(Self { carried, sink: Sink { link, buffers, tails, settings, listener, begun } })
+    }
+
+    /// Returns the state of the exchange; `None` when its stream has ended.
+    #[inline]
+    pub(crate) fn state(&mut self) -> Option<&mut ExchangeState> {
+        match &mut self.carried {
+            Carried::Http1(open) => Some(&mut open.state),
+            Carried::Http2(http2, id) => http2.session.own(*id).map(|stream| &mut stream.state),
+            Carried::Http3(http3, id) => http3.streams.get(*id).map(|open| &mut open.own.state),
         }
     }
-}
 
-/// Queues a whole response.
-///
-/// # Errors
-/// Why that is not possible.
-#[inline]
-pub(crate) fn prepared(
-    core: &mut Core,
-    slot: Slot,
-    carrier: Carrier,
-    response: &Prepared<'_>,
-    mapping: Option<MappingId>,
-) -> Result<(), Gone> {
-    match route(core, slot, carrier)? {
-        Route::Http1 => http1::response::prepared(core, slot, response, mapping),
-        Route::Http2(id) => http2::response::prepared(core, slot, id, response, mapping),
-        Route::Http3(id) => http3::response::prepared(core, slot, id, response, mapping),
+    /// Queues a whole response.
+    ///
+    /// # Errors
+    /// Why that is not possible.
+    #[inline]
+    pub(crate) fn prepared(
+        &mut self,
+        response: &Prepared<'_>,
+        mapping: Option<MappingId>,
+    ) -> Result<(), Gone> {
+        let Self { carried, sink } = self;
+        match carried {
+            Carried::Http1(open) => http1::response::prepared(open, sink, response, mapping),
+            Carried::Http2(http2, id) => {
+                http2::response::prepared(http2, *id, sink, response, mapping)
+            }
+            Carried::Http3(http3, id) => {
+                http3::response::prepared(http3, *id, sink, response, mapping)
+            }
+        }
     }
-}
 
-/// Queues an interim response.
-///
-/// # Errors
-/// Why that is not possible.
-pub(crate) fn interim<'f>(
-    core: &mut Core,
-    slot: Slot,
-    carrier: Carrier,
-    status: u16,
-    fields: impl Iterator<Item = Field<'f>> + Clone,
-) -> Result<(), Gone> {
-    match route(core, slot, carrier)? {
-        Route::Http1 => http1::response::interim(core, slot, status, fields),
-        Route::Http2(id) => http2::response::interim(core, slot, id, status, fields),
-        Route::Http3(id) => http3::response::interim(core, slot, id, status, fields),
+    /// Queues an interim response.
+    ///
+    /// # Errors
+    /// Why that is not possible.
+    pub(crate) fn interim<'f>(
+        &mut self,
+        status: u16,
+        fields: impl Iterator<Item = Field<'f>> + Clone,
+    ) -> Result<(), Gone> {
+        let Self { carried, sink } = self;
+        match carried {
+            Carried::Http1(_) => http1::response::interim(sink, status, fields),
+            Carried::Http2(http2, id) => http2::response::interim(http2, *id, sink, status, fields),
+            Carried::Http3(http3, id) => http3::response::interim(http3, *id, sink, status, fields),
+        }
     }
-}
 
-/// Queues the head of a response whose content follows.
-///
-/// # Errors
-/// Why that is not possible.
-pub(crate) fn head<'f>(
-    core: &mut Core,
-    slot: Slot,
-    carrier: Carrier,
-    status: u16,
-    fields: impl Iterator<Item = Field<'f>> + Clone,
-    length: Option<u64>,
-) -> Result<(), Gone> {
-    match route(core, slot, carrier)? {
-        Route::Http1 => http1::response::head(core, slot, status, fields, length),
-        Route::Http2(id) => http2::response::head(core, slot, id, status, fields, length),
-        Route::Http3(id) => http3::response::head(core, slot, id, status, fields, length),
+    /// Queues the head of a response whose content follows.
+    ///
+    /// # Errors
+    /// Why that is not possible.
+    pub(crate) fn head<'f>(
+        &mut self,
+        status: u16,
+        fields: impl Iterator<Item = Field<'f>> + Clone,
+        length: Option<u64>,
+    ) -> Result<(), Gone> {
+        let Self { carried, sink } = self;
+        match carried {
+            Carried::Http1(open) => http1::response::head(open, sink, status, fields, length),
+            Carried::Http2(http2, id) => {
+                http2::response::head(http2, *id, sink, status, fields, length)
+            }
+            Carried::Http3(http3, id) => {
+                http3::response::head(http3, *id, sink, status, fields, length)
+            }
+        }
     }
-}
 
-/// Queues content; at least one byte.
-///
-/// # Errors
-/// Why that is not possible.
-pub(crate) fn content(
-    core: &mut Core,
-    slot: Slot,
-    carrier: Carrier,
-    slice: Slice<'_>,
-) -> Result<(), Gone> {
-    match route(core, slot, carrier)? {
-        Route::Http1 => http1::response::content(core, slot, slice),
-        Route::Http2(id) => http2::response::content(core, slot, id, slice),
-        Route::Http3(id) => http3::response::content(core, slot, id, slice),
+    /// Queues content; at least one byte.
+    ///
+    /// # Errors
+    /// Why that is not possible.
+    pub(crate) fn content(&mut self, slice: Slice<'_>) -> Result<(), Gone> {
+        let Self { carried, sink } = self;
+        match carried {
+            Carried::Http1(open) => http1::response::content(open, sink, slice),
+            Carried::Http2(http2, id) => http2::response::content(http2, *id, sink, slice),
+            Carried::Http3(http3, id) => http3::response::content(http3, *id, sink, slice),
+        }
     }
-}
 
-/// Marks the end of a response, behind what is queued.
-///
-/// # Errors
-/// Why that is not possible.
-pub(crate) fn end<'f>(
-    core: &mut Core,
-    slot: Slot,
-    carrier: Carrier,
-    trailers: impl Iterator<Item = Field<'f>> + Clone,
-) -> Result<(), Gone> {
-    match route(core, slot, carrier)? {
-        Route::Http1 => http1::response::end(core, slot, trailers),
-        Route::Http2(id) => http2::response::end(core, slot, id, trailers),
-        Route::Http3(id) => http3::response::end(core, slot, id, trailers),
+    /// Marks the end of a response, behind what is queued.
+    ///
+    /// # Errors
+    /// Why that is not possible.
+    pub(crate) fn end<'f>(
+        &mut self,
+        trailers: impl Iterator<Item = Field<'f>> + Clone,
+    ) -> Result<(), Gone> {
+        let Self { carried, sink } = self;
+        match carried {
+            Carried::Http1(open) => http1::response::end(open, sink, trailers),
+            Carried::Http2(http2, id) => http2::response::end(http2, *id, trailers),
+            Carried::Http3(http3, id) => http3::response::end(http3, *id, sink, trailers),
+        }
+    }
+
+    /// Queues the response that turns the connection into a byte stream. `None` when the exchange
+    /// cannot be upgraded: only one of HTTP/1.1 can, before its response and without content.
+    pub(crate) fn upgrade<'f>(
+        &mut self,
+        fields: impl Iterator<Item = Field<'f>> + Clone,
+    ) -> Option<Result<(), Gone>> {
+        let Self { carried: Carried::Http1(open), sink } = self else { return None };
+        open.begin_upgrade().then(|| http1::response::interim(sink, 101, fields))
     }
 }

@@ -42,7 +42,8 @@ impl RawStream<'_> {
 
     /// Sends bytes.
     pub fn write(&mut self, slice: Slice<'_>) -> Room {
-        if let Err(why) = self.core.queue_on(self.slot, slice) {
+        let Core { conns, buffers, .. } = &mut *self.core;
+        if let Err(why) = buffers.queue(&mut conns.get(self.slot).link.output, slice) {
             self.core.give_up(self.slot, why);
             return Room::Gone;
         }

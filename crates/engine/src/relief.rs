@@ -26,13 +26,14 @@ impl<B: Backend, A: App> Worker<B, A> {
     /// Closes connections, the largest holders first, until the reserve of the pool is whole again.
     #[cold]
     pub(crate) fn relieve(&mut self) {
-        self.core.pool.drop_spares();
+        self.core.buffers.pool.drop_spares();
         for holders in [Holders::Stalled, Holders::Heads, Holders::All] {
             loop {
                 let (most_bytes, leaving_bytes) = self.survey(holders);
-                let wanted_bytes = self.core.pool.missing_bytes().saturating_sub(leaving_bytes);
+                let wanted_bytes =
+                    self.core.buffers.pool.missing_bytes().saturating_sub(leaving_bytes);
                 if wanted_bytes == 0 {
-                    return self.core.pool.silence();
+                    return self.core.buffers.pool.silence();
                 }
                 if most_bytes == 0 {
                     break;
@@ -40,7 +41,7 @@ impl<B: Backend, A: App> Worker<B, A> {
                 self.cut_holders(holders, most_bytes.div_ceil(2), wanted_bytes);
             }
         }
-        self.core.pool.silence();
+        self.core.buffers.pool.silence();
     }
 
     /// The most that one of the holders has, and what closed connections will give back.

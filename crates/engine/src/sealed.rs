@@ -10,6 +10,7 @@ use pinion_http::page;
 use crate::address::Address;
 use crate::app::App;
 use crate::backend::{Backend, Sending, Slot};
+use crate::buffers::Buffers;
 use crate::conn::Protocol;
 use crate::core::Core;
 use crate::gone::Gone;
@@ -80,7 +81,9 @@ fn session<A: App>(
 fn refuse_record(core: &mut Core, slot: Slot) {
     /// A record of the type alert, fatal: unexpected_message (RFC 8446 §6).
     const UNEXPECTED_MESSAGE: [u8; 7] = [21, 3, 3, 0, 2, 2, 10];
-    let (output, pool) = core.output(slot);
+    let Core { conns, buffers, .. } = core;
+    let Buffers { outputs, pool, .. } = buffers;
+    let output = outputs.of(&mut conns.get(slot).link.output);
     if output.append_bytes(pool, &UNEXPECTED_MESSAGE) {
         core.end(slot, Remaining::Strays);
     } else {
@@ -94,7 +97,8 @@ fn refuse_record(core: &mut Core, slot: Slot) {
 #[cold]
 fn end_with_alert<A: App>(app: &mut A, core: &mut Core, slot: Slot) {
     service::notify_gone(app, core, slot, Gone::Refused);
-    let Core { conns, outputs, pool, mappings, .. } = core;
+    let Core { conns, buffers, .. } = core;
+    let Buffers { outputs, pool, mappings, .. } = buffers;
     let link = &mut conns.get(slot).link;
     if let Some(output) = outputs.get(link.output) {
         output.clear(pool, mappings);
@@ -127,7 +131,8 @@ impl<B: Backend, A: App> Worker<B, A> {
         turn_bytes: &mut usize,
     ) -> Flush {
         let Self { backend, app, core, .. } = self;
-        let Core { worker, conns, outputs, pool, mappings, external, sealing, .. } = core;
+        let Core { worker, conns, external, sealing, buffers, .. } = core;
+        let Buffers { outputs, pool, mappings, .. } = buffers;
         let conn = conns.get(slot);
         loop {
             if session.has_records() {

@@ -15,6 +15,7 @@ use rustix::io::Errno;
 use crate::address::Address;
 use crate::app::{App, Event, RawEvent};
 use crate::backend::{Backend, Lent, Sending, Slot};
+use crate::buffers::Buffers;
 use crate::conn::{Conn, Protocol};
 use crate::core::Core;
 use crate::deadline::Watch;
@@ -22,7 +23,6 @@ use crate::exchange::{Carrier, Exchange, Stage};
 use crate::gone::Gone;
 use crate::handover::{hand_over, why_failed};
 use crate::http1::Http1;
-use crate::http2 as frames;
 use crate::limits::{OUTPUT_LOW_WATER_BYTES, TURN_BYTES};
 use crate::linger::Remaining;
 use crate::link::Link;
@@ -184,7 +184,8 @@ impl<B: Backend, A: App> Worker<B, A> {
             return self.flush_sealed(slot, turn_bytes);
         }
         let Self { backend, app, core, .. } = self;
-        let Core { worker, conns, outputs, pool, mappings, external, .. } = core;
+        let Core { worker, conns, external, buffers, .. } = core;
+        let Buffers { outputs, pool, mappings, .. } = buffers;
         let conn = conns.get(slot);
         let Some(output) = outputs.get(conn.link.output) else { return Flush::Empty };
         if conn.link.blocked || output.in_flight {
@@ -239,7 +240,8 @@ impl<B: Backend, A: App> Worker<B, A> {
     }
 
     pub(crate) fn sent(&mut self, slot: Slot, result: Result<usize, Errno>) {
-        let Core { conns, outputs, pool, mappings, .. } = &mut self.core;
+        let Core { conns, buffers, .. } = &mut self.core;
+        let Buffers { outputs, pool, mappings, .. } = buffers;
         let conn = conns.get(slot);
         conn.link.sending = false;
         if let Some(output) = outputs.get(conn.link.output) {
@@ -289,10 +291,15 @@ impl<B: Backend, A: App> Worker<B, A> {
     /// Puts content of exchanges that share the connection into its queue.
     #[inline]
     fn pump(&mut self, slot: Slot) -> bool {
-        let is_shared = self.core.conns.get(slot).http2().is_some();
-        is_shared
-            && (frames::pump::pump(&mut self.core, slot)
-                || frames::control::is_over(&mut self.core, slot))
+        let Some((http2, link, buffers)) = self.core.http2(slot) else { return false };
+        if http2.pump(link, buffers) {
+            return true;
+        }
+        let is_finished = http2.session.is_finished();
+        if is_finished {
+            self.core.end(slot, Remaining::Strays);
+        }
+        is_finished
     }
 
     /// Tells the application that there is room again, if it was told that there was none.
@@ -366,7 +373,8 @@ impl<B: Backend, A: App> Worker<B, A> {
             self.say_goodbye(slot);
         }
         self.core.close_protocol(slot);
-        let Core { conns, pool, wheel, .. } = &mut self.core;
+        let Core { conns, wheel, buffers, .. } = &mut self.core;
+        let Buffers { pool, .. } = buffers;
         std::mem::take(&mut conns.get(slot).link.stash).give_back(pool);
         wheel.cancel(slot);
         if self.backend.close(slot, abruptly) {
@@ -383,7 +391,8 @@ impl<B: Backend, A: App> Worker<B, A> {
     pub(crate) fn released(&mut self, slot: Slot) {
         let address = self.core.address(slot);
         self.core.close_protocol(slot);
-        let Core { conns, outputs, pool, mappings, sealing, .. } = &mut self.core;
+        let Core { conns, sealing, buffers, .. } = &mut self.core;
+        let Buffers { outputs, pool, mappings, .. } = buffers;
         let conn = conns.get(slot);
         let mut unsent_bytes = 0;
         if let Some(output) = outputs.get(conn.link.output) {

@@ -80,11 +80,11 @@ impl<const READINESS: bool, A: App> Stepped<READINESS, A> {
         let core = &self.worker.core;
         Holdings {
             connections: core.conns.len(),
-            buffer_bytes: core.pool.lent_bytes() - core.outputs.own_bytes(),
-            queues: core.outputs.in_use(),
+            buffer_bytes: core.buffers.pool.lent_bytes() - core.buffers.outputs.own_bytes(),
+            queues: core.buffers.outputs.in_use(),
             timers: core.wheel.armed(),
-            slices: core.mappings.slices(),
-            encoders: core.encoders.in_use(),
+            slices: core.buffers.mappings.slices(),
+            encoders: core.buffers.encoders.in_use(),
         }
     }
 }

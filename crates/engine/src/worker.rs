@@ -159,14 +159,14 @@ impl<B: Backend, A: App> Worker<B, A> {
         }
         self.punctuality.check(self.core.now.monotonic_ms);
         self.core.tails.refresh(self.core.now.unix_seconds);
-        self.app.pass(self.core.now, &mut self.core.mappings);
-        self.core.pool.arm();
+        self.app.pass(self.core.now, &mut self.core.buffers.mappings);
+        self.core.buffers.pool.arm();
         let (mut brought_any, mut brought) = (false, false);
         while let Some(completion) = self.backend.next() {
             brought_any = true;
             brought |= Self::brings(&completion);
             self.complete(completion);
-            if self.core.pool.is_low() {
+            if self.core.buffers.pool.is_low() {
                 self.relieve();
             }
         }
@@ -179,7 +179,7 @@ impl<B: Backend, A: App> Worker<B, A> {
         if self.shared.inboxes[index].take_message_flag() {
             brought_any = true;
             self.deliver();
-            if self.core.pool.is_low() {
+            if self.core.buffers.pool.is_low() {
                 self.relieve();
             }
         }

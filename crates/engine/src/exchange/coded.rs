@@ -7,6 +7,7 @@ use pinion_http::coding::Coding;
 use pinion_http::field::Field;
 
 use super::{Exchange, Room, Slice, Stage};
+use crate::buffers::Buffers;
 use crate::encode::{Operation, Recoded, is_suited};
 use crate::gone::Gone;
 use crate::limits::{ENCODE_PIECE_MAX_BYTES, EXTERNAL_READ_BYTES};
@@ -22,8 +23,7 @@ impl Exchange<'_> {
     /// A piece of a mapping or a file is read and compressed at once; one of more than
     /// [`ENCODE_PIECE_MAX_BYTES`] breaks the exchange ([`Gone::Broken`]).
     pub fn compress(&mut self, coding: Coding) {
-        let state = self.state();
-        if state.stage == Stage::Open {
+        if let Some(state) = self.state().filter(|state| state.stage == Stage::Open) {
             state.coding = Some(coding);
         }
     }
@@ -32,11 +32,10 @@ impl Exchange<'_> {
     /// arrive now. Each time costs some bytes. Does nothing where nothing waits, as in an answer
     /// that is not compressed.
     pub fn flush(&mut self) -> Room {
-        let state = self.state();
-        if state.stage != Stage::Streaming {
-            return Room::Gone;
-        }
-        let waits = state.encoder.is_some_and(|id| self.core.encoders.holds_content(id));
+        let state = self.state().filter(|state| state.stage == Stage::Streaming);
+        let Some(state) = state else { return Room::Gone };
+        let encoder = state.encoder;
+        let waits = encoder.is_some_and(|id| self.core.buffers.encoders.holds_content(id));
         if waits && let Err(why) = self.encode(b"", Operation::Flush) {
             self.give_up(why);
             return Room::Gone;
@@ -55,13 +54,16 @@ impl Exchange<'_> {
         if !is_suited(status, fields.clone(), length) {
             return self.begin(status, fields, length);
         }
-        let state = *self.state();
+        let state = *self.state().ok_or(Gone::Peer)?;
         let mut coding = if state.http10 { Coding::Identity } else { coding };
         if coding != Coding::Identity && !state.head_only {
-            let encoder = self.core.encoders.take(coding, &mut self.core.pool);
-            self.state().encoder = encoder;
+            let Buffers { encoders, pool, .. } = &mut self.core.buffers;
+            let encoder = encoders.take(coding, pool);
             if encoder.is_none() {
                 coding = Coding::Identity;
+            }
+            if let Some(state) = self.state() {
+                state.encoder = encoder;
             }
         }
         let length = if coding == Coding::Identity { length } else { None };
@@ -76,7 +78,7 @@ impl Exchange<'_> {
             Slice::Shared(bytes) => self.encode(&bytes, Operation::Process),
             Slice::Mapped { mapping, offset, bytes } => {
                 self.encode_pieces(offset, bytes, |exchange, offset, piece| {
-                    let mappings = &exchange.core.mappings;
+                    let mappings = &exchange.core.buffers.mappings;
                     let held = mappings.get(mapping).ok_or(Gone::Broken)?;
                     let range = held.range(offset, piece.len() as u64).ok_or(Gone::Broken)?;
                     piece.copy_from_slice(range);
@@ -114,8 +116,8 @@ impl Exchange<'_> {
 
     /// Gives content to the encoder and queues what comes out.
     pub(super) fn encode(&mut self, content: &[u8], operation: Operation) -> Result<(), Gone> {
-        let id = self.state().encoder.ok_or(Gone::Broken)?;
-        let mut encoder = self.core.encoders.lift(id).ok_or(Gone::Broken)?;
+        let id = self.state().and_then(|state| state.encoder).ok_or(Gone::Broken)?;
+        let mut encoder = self.core.buffers.encoders.lift(id).ok_or(Gone::Broken)?;
         let mut out = std::mem::take(&mut self.core.encoding);
         let mut rest = content;
         let encoded = loop {
@@ -133,14 +135,15 @@ impl Exchange<'_> {
             }
         };
         self.core.encoding = out;
-        self.core.encoders.put_back(id, encoder, operation == Operation::Process);
+        self.core.buffers.encoders.put_back(id, encoder, operation == Operation::Process);
         encoded
     }
 
     /// Gives the encoder back behind the last of the content. What is cut gives it back when the
     /// connection or the stream does with all it holds.
     pub(super) fn drop_encoder(&mut self) {
-        let mut encoder = self.state().encoder.take();
-        self.core.encoders.give_back(&mut encoder, &mut self.core.pool);
+        let mut encoder = self.state().and_then(|state| state.encoder.take());
+        let Buffers { encoders, pool, .. } = &mut self.core.buffers;
+        encoders.give_back(&mut encoder, pool);
     }
 }

@@ -1,102 +1,74 @@
-//! Answers of HTTP/1: a head, content behind it, chunks where it has no length. Each function says
-//! why not, when something cannot be queued.
+//! Responses of HTTP/1: a head, content behind it, chunks where it has no length. Each function
+//! says why not, when something cannot be queued.
 
 use pinion_http::field::Field;
 use pinion_http::h1::encode::{self, BodyLength, ConnectionFields};
 use pinion_http::prepared::{ArchiveRange, Piece, Prepared, PreparedBody};
 use pinion_http::status::never_has_content;
 
-use crate::backend::Slot;
-use crate::core::{Core, or_overload};
+use crate::buffers::{Buffers, or_overload};
 use crate::exchange::slice::Slice;
 use crate::gone::Gone;
-use crate::http1::{Http1, OpenExchange};
+use crate::http1::OpenExchange;
 use crate::limits::COPY_BODY_MAX_BYTES;
 use crate::mapping::MappingId;
+use crate::protocol::Sink;
 
 /// Bytes a response head may need beside its variable parts: status line, lengths, dates, the
 /// connection's own fields. Checked by a test against the longest head.
 pub(crate) const HEAD_FIXED_BYTES: usize = 512;
 
-/// Queues a whole answer.
+/// Queues a whole response.
 ///
 /// # Errors
 /// Why that is not possible.
 #[inline]
 pub(crate) fn prepared(
-    core: &mut Core,
-    slot: Slot,
-    answer: &Prepared<'_>,
+    open: &OpenExchange,
+    sink: &mut Sink<'_>,
+    response: &Prepared<'_>,
     mapping: Option<MappingId>,
 ) -> Result<(), Gone> {
-    let Some(open) = exchange(core, slot) else { return Ok(()) };
-    let head_only = open.state.head_only;
-    let connection = connection_fields(core, slot);
-    match (answer.body, mapping) {
-        (_, _) if head_only => prepared_head(core, slot, answer, connection, None),
+    let connection = connection_fields(open, sink);
+    match (response.body, mapping) {
+        _ if open.state.head_only => prepared_head(sink, response, connection, None),
         (PreparedBody::Archive([Piece::Archive(range)]), Some(mapping))
             if range.bytes <= COPY_BODY_MAX_BYTES =>
         {
-            prepared_head(core, slot, answer, connection, Some((mapping, *range)))
+            prepared_head(sink, response, connection, Some((mapping, *range)))
         }
         _ => {
-            prepared_head(core, slot, answer, connection, None)?;
-            queue_body(core, slot, answer.body, mapping)
+            prepared_head(sink, response, connection, None)?;
+            sink.buffers.queue_body(&mut sink.link.output, response.body, mapping)
         }
     }
 }
 
-fn queue_body(
-    core: &mut Core,
-    slot: Slot,
-    body: PreparedBody<'_>,
-    mapping: Option<MappingId>,
-) -> Result<(), Gone> {
-    let mut index = core.conns.get(slot).link.output;
-    let queued = core.queue_body(&mut index, body, mapping);
-    core.conns.get(slot).link.output = index;
-    queued
-}
-
-/// Queues an interim response.
+/// Queues an interim response, or the one that turns the connection into a byte stream.
 ///
 /// # Errors
 /// Why that is not possible.
 pub(crate) fn interim<'f>(
-    core: &mut Core,
-    slot: Slot,
+    sink: &mut Sink<'_>,
     status: u16,
     fields: impl Iterator<Item = Field<'f>> + Clone,
 ) -> Result<(), Gone> {
     let room = HEAD_FIXED_BYTES + fields_bytes(fields.clone());
-    append(core, slot, room, |out| encode::interim(out, status, fields))
+    append(sink, room, |out| encode::interim(out, status, fields))
 }
 
-/// Queues the answer that turns the connection into a byte stream.
-///
-/// # Errors
-/// Why that is not possible.
-pub(crate) fn switch<'f>(
-    core: &mut Core,
-    slot: Slot,
-    fields: impl Iterator<Item = Field<'f>> + Clone,
-) -> Result<(), Gone> {
-    interim(core, slot, 101, fields)
-}
-
-/// Queues the head of an answer whose content follows.
+/// Queues the head of a response whose content follows.
 ///
 /// # Errors
 /// Why that is not possible.
 pub(crate) fn head<'f>(
-    core: &mut Core,
-    slot: Slot,
+    open: &mut OpenExchange,
+    sink: &mut Sink<'_>,
     status: u16,
     fields: impl Iterator<Item = Field<'f>> + Clone,
     length: Option<u64>,
 ) -> Result<(), Gone> {
     let bodiless = never_has_content(status);
-    let Some(open) = exchange(core, slot) else { return Ok(()) };
     let http10 = open.state.http10;
     open.is_chunked = length.is_none() && !http10 && !bodiless;
     open.keep_alive &= length.is_some() || !http10;
@@ -106,94 +78,77 @@ pub(crate) fn head<'f>(
         None if open.is_chunked => BodyLength::Chunked,
         None => BodyLength::UntilClose,
     };
-    let connection = connection_fields(core, slot);
-    let (output, pool, tail) = core.output_and_tail(slot);
+    let connection = connection_fields(open, sink);
+    let tail = sink.tails.line(sink.listener);
     let room = HEAD_FIXED_BYTES + fields_bytes(fields.clone()) + tail.len();
-    or_overload(output.append(pool, room, |out| {
-        encode::head(out, status, fields, body, connection, tail);
-    }))
+    append(sink, room, |out| encode::head(out, status, fields, body, connection, tail))
 }
 
 /// Queues content; at least one byte.
 ///
 /// # Errors
 /// Why that is not possible.
-pub(crate) fn content(core: &mut Core, slot: Slot, slice: Slice<'_>) -> Result<(), Gone> {
-    if !exchange(core, slot).is_some_and(|open| open.is_chunked) {
-        return core.queue_on(slot, slice);
+pub(crate) fn content(
+    open: &OpenExchange,
+    sink: &mut Sink<'_>,
+    slice: Slice<'_>,
+) -> Result<(), Gone> {
+    if !open.is_chunked {
+        return sink.buffers.queue(&mut sink.link.output, slice);
     }
     let bytes = slice.bytes();
-    append(core, slot, 32, |out| encode::chunk_prefix(out, bytes))?;
-    core.queue_on(slot, slice)?;
-    append(core, slot, 2, |out| out.extend_from_slice(encode::CHUNK_END))
+    append(sink, 32, |out| encode::chunk_prefix(out, bytes))?;
+    sink.buffers.queue(&mut sink.link.output, slice)?;
+    append(sink, 2, |out| out.extend_from_slice(encode::CHUNK_END))
 }
 
-/// Queues the end of an answer.
+/// Queues the end of a response.
 ///
 /// # Errors
 /// Why that is not possible.
 pub(crate) fn end<'f>(
-    core: &mut Core,
-    slot: Slot,
+    open: &OpenExchange,
+    sink: &mut Sink<'_>,
     trailers: impl Iterator<Item = Field<'f>> + Clone,
 ) -> Result<(), Gone> {
-    let is_chunked =
-        exchange(core, slot).is_some_and(|open| open.is_chunked && !open.state.head_only);
-    if !is_chunked {
+    if !open.is_chunked || open.state.head_only {
         return Ok(());
     }
     let room = HEAD_FIXED_BYTES + fields_bytes(trailers.clone());
-    append(core, slot, room, |out| encode::last_chunk(out, trailers))
+    append(sink, room, |out| encode::last_chunk(out, trailers))
 }
 
 #[inline]
-fn append(
-    core: &mut Core,
-    slot: Slot,
-    room: usize,
-    write: impl FnOnce(&mut Vec<u8>),
-) -> Result<(), Gone> {
-    let (output, pool) = core.output(slot);
-    or_overload(output.append(pool, room, write))
-}
-
-/// The exchange that is open on a connection.
-#[inline]
-fn exchange(core: &mut Core, slot: Slot) -> Option<&mut OpenExchange> {
-    core.conns.get(slot).protocol.http1()?.exchange()
+fn append(sink: &mut Sink<'_>, room: usize, write: impl FnOnce(&mut Vec<u8>)) -> Result<(), Gone> {
+    let Buffers { outputs, pool, .. } = &mut *sink.buffers;
+    or_overload(outputs.of(&mut sink.link.output).append(pool, room, write))
 }
 
 /// What the head says about the connection (RFC 9112 §9.3).
 #[inline]
-fn connection_fields(core: &mut Core, slot: Slot) -> ConnectionFields {
-    let conn = core.conns.get(slot);
-    let Some(open) = conn.protocol.http1().and_then(Http1::exchange) else {
-        return ConnectionFields::Close;
-    };
+fn connection_fields(open: &OpenExchange, sink: &Sink<'_>) -> ConnectionFields {
     if !open.keep_alive || open.must_end_behind_content() {
         return ConnectionFields::Close;
     }
     if !open.state.http10 {
         return ConnectionFields::Stay;
     }
-    let settings = &core.settings;
-    let left = |max: u32| max.saturating_sub(conn.begun);
-    let max_requests = settings.requests_per_connection.map(left);
-    ConnectionFields::KeepAlive { timeout_seconds: (settings.idle_ms / 1000) as u32, max_requests }
+    let left = |max: u32| max.saturating_sub(sink.begun);
+    let max_requests = sink.settings.requests_per_connection.map(left);
+    let timeout_seconds = (sink.settings.idle_ms / 1000) as u32;
+    ConnectionFields::KeepAlive { timeout_seconds, max_requests }
 }
 
 /// Queues the head and, in the same go, the `content` that is copied behind it.
 #[inline]
 fn prepared_head(
-    core: &mut Core,
-    slot: Slot,
-    answer: &Prepared<'_>,
+    sink: &mut Sink<'_>,
+    response: &Prepared<'_>,
     connection: ConnectionFields,
     content: Option<(MappingId, ArchiveRange)>,
 ) -> Result<(), Gone> {
-    let Core { conns, outputs, pool, mappings, tails, .. } = core;
-    let conn = conns.get(slot);
-    let tail = tails.line(conn.listener);
+    let Buffers { outputs, pool, mappings, .. } = &mut *sink.buffers;
+    let tail = sink.tails.line(sink.listener);
     let content = match content {
         None => Some(&b""[..]),
         Some((mapping, range)) => {
@@ -201,9 +156,9 @@ fn prepared_head(
         }
     };
     let Some(content) = content else { return Err(Gone::Broken) };
-    let room = HEAD_FIXED_BYTES + encode::prepared_bytes(answer) + tail.len() + content.len();
-    or_overload(outputs.of(&mut conn.link.output).append(pool, room, |out| {
-        encode::prepared(out, answer, connection, tail);
+    let room = HEAD_FIXED_BYTES + encode::prepared_bytes(response) + tail.len() + content.len();
+    or_overload(outputs.of(&mut sink.link.output).append(pool, room, |out| {
+        encode::prepared(out, response, connection, tail);
         out.extend_from_slice(content);
     }))
 }

@@ -7,18 +7,16 @@ use pinion_http::h3::frame::ErrorCode;
 use quinn_proto::{Connection, WriteError};
 
 use super::{Http3, Open};
-use crate::backend::Slot;
-use crate::core::Core;
+use crate::buffers::Buffers;
 use crate::deadline::Watch;
 use crate::exchange::state::Stage;
 use crate::gone::Gone;
 use crate::handover::piece;
 use crate::limits::QUIC_TURN_BYTES;
-use crate::many::Stream;
-use crate::many::streams;
+use crate::link::Link;
+use crate::many::{Stream, release};
 use crate::mapping::Mappings;
 use crate::output::{Next, Output, Outputs};
-use crate::pool::Pool;
 
 /// How far a stream has come.
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -36,43 +34,44 @@ enum Outcome {
 /// A stream whose answer cannot become whole, with its number and why.
 pub(crate) type Lost = (u32, Stream, Gone);
 
-/// Hands what waits on streams to QUIC; returns the streams that were lost by that.
-pub(crate) fn pump(core: &mut Core, slot: Slot) -> Vec<Lost> {
-    let mut lost = Vec::new();
-    let before = core.conns.get(slot).http3().map_or(0, |http3| http3.queued_bytes);
-    let mut waiting = std::mem::take(&mut core.turns);
-    loop {
-        waiting.clear();
-        if let Some(http3) = core.conns.get(slot).http3() {
-            http3.waiting(&core.outputs, &mut waiting);
-        }
-        // Whoever is less urgent waits until those before have nothing, or no window.
-        let mut again = None;
-        for &(order, number) in &waiting {
-            if again.is_some_and(|class| class != order >> CLASS_SHIFT) {
-                break;
-            }
-            if serve(core, slot, number, &mut lost) {
-                again = Some(order >> CLASS_SHIFT);
-            }
-        }
-        if again.is_none() {
-            break;
-        }
-    }
-    core.turns = waiting;
-    let conn = core.conns.get(slot);
-    let after = conn.http3().map_or(0, |http3| http3.queued_bytes);
-    if after < before {
-        conn.link.deadline.is_over(Watch::Window);
-    }
-    lost
-}
-
 /// In the order of a stream: above are its urgency and whether it is incremental.
 const CLASS_SHIFT: u32 = 40;
 
 impl Http3 {
+    /// Hands what waits on streams to QUIC; returns the streams that were lost by that. `external`
+    /// is where bytes of files are looked at first, `turns` where streams are put in order.
+    pub(crate) fn pump(
+        &mut self,
+        link: &mut Link,
+        buffers: &mut Buffers,
+        external: &mut Vec<u8>,
+        turns: &mut Vec<(u64, u32)>,
+    ) -> Vec<Lost> {
+        let mut lost = Vec::new();
+        let before = self.queued_bytes;
+        loop {
+            turns.clear();
+            self.waiting(&buffers.outputs, turns);
+            // Whoever is less urgent waits until those before have nothing, or no window.
+            let mut again = None;
+            for &(order, number) in turns.iter() {
+                if again.is_some_and(|class| class != order >> CLASS_SHIFT) {
+                    break;
+                }
+                if self.serve(number, buffers, external, &mut lost) {
+                    again = Some(order >> CLASS_SHIFT);
+                }
+            }
+            if again.is_none() {
+                break;
+            }
+        }
+        if self.queued_bytes < before {
+            link.deadline.is_over(Watch::Window);
+        }
+        lost
+    }
+
     /// The streams with something to hand over, in the order of their turns, each with what that
     /// order is by.
     fn waiting(&mut self, outputs: &Outputs, waiting: &mut Vec<(u64, u32)>) {
@@ -91,46 +90,50 @@ impl Http3 {
         }
         waiting.sort_unstable();
     }
-}
 
-/// Hands over what waits on one stream. True when it waits for its next turn.
-fn serve(core: &mut Core, slot: Slot, number: u32, lost: &mut Vec<Lost>) -> bool {
-    let Core { conns, outputs, pool, mappings, external, .. } = core;
-    let Some(http3) = conns.get(slot).http3() else { return false };
-    let Http3 { quic, streams, queued_bytes, given_bytes, session, turn, .. } = http3;
-    let Some(open) = streams.get(number) else { return false };
-    let id = open.id;
-    let priority = open.request.priority();
-    if open.urgency != priority.urgency {
-        open.urgency = priority.urgency;
-        // What is given overtakes what was given before and is less urgent.
-        let _over = quic.send_stream(id).set_priority(-i32::from(priority.urgency));
-    }
-    let room = if priority.incremental { QUIC_TURN_BYTES } else { u64::MAX };
-    let before = outputs.bytes(open.own.output);
-    let outcome = hand_over(quic, open, room, outputs, pool, mappings, external);
-    let given = before - outputs.bytes(open.own.output);
-    *queued_bytes -= given;
-    *given_bytes += given;
-    if priority.incremental && given > 0 {
-        *turn = number;
-    }
-    match outcome {
-        Outcome::Waits => {}
-        Outcome::Turn => return true,
-        Outcome::Lost(why) => {
-            if let Some(own) = http3.end(id, ErrorCode::InternalError) {
-                lost.push((number, own, why));
+    /// Hands over what waits on one stream. True when it waits for its next turn.
+    fn serve(
+        &mut self,
+        number: u32,
+        buffers: &mut Buffers,
+        external: &mut Vec<u8>,
+        lost: &mut Vec<Lost>,
+    ) -> bool {
+        let Self { quic, streams, queued_bytes, given_bytes, session, turn, .. } = self;
+        let Some(open) = streams.get(number) else { return false };
+        let id = open.id;
+        let priority = open.request.priority();
+        if open.urgency != priority.urgency {
+            open.urgency = priority.urgency;
+            // What is given overtakes what was given before and is less urgent.
+            let _over = quic.send_stream(id).set_priority(-i32::from(priority.urgency));
+        }
+        let room = if priority.incremental { QUIC_TURN_BYTES } else { u64::MAX };
+        let before = buffers.outputs.bytes(open.own.output);
+        let outcome = hand_over(quic, open, room, buffers, external);
+        let given = before - buffers.outputs.bytes(open.own.output);
+        *queued_bytes -= given;
+        *given_bytes += given;
+        if priority.incremental && given > 0 {
+            *turn = number;
+        }
+        match outcome {
+            Outcome::Waits => {}
+            Outcome::Turn => return true,
+            Outcome::Lost(why) => {
+                if let Some(stream) = self.end(id, ErrorCode::InternalError) {
+                    lost.push((number, stream, why));
+                }
+            }
+            Outcome::Whole => {
+                session.answered(&open.request);
+                if let Some(open) = self.finish(id) {
+                    self.queued_bytes -= release(open.own, buffers);
+                }
             }
         }
-        Outcome::Whole => {
-            session.answered(&open.request);
-            if let Some(open) = http3.finish(id) {
-                let _nothing_waits = streams::release(core, slot, open.own);
-            }
-        }
+        false
     }
-    false
 }
 
 /// Hands the queue of a stream to QUIC as far as that takes it, but hardly more than `room` bytes.
@@ -138,11 +141,10 @@ fn hand_over(
     quic: &mut Connection,
     open: &mut Open,
     room: u64,
-    outputs: &mut Outputs,
-    pool: &mut Pool,
-    mappings: &mut Mappings,
+    buffers: &mut Buffers,
     buffer: &mut Vec<u8>,
 ) -> Outcome {
+    let Buffers { outputs, pool, mappings, .. } = buffers;
     let is_done = open.own.state.stage == Stage::Done;
     let mut left = room;
     while let Some(output) = outputs.get(open.own.output) {

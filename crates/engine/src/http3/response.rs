@@ -1,4 +1,4 @@
-//! Answers of HTTP/3: frames in the queue of their stream, from there to QUIC. Each function says
+//! Responses of HTTP/3: frames in the queue of their stream, from there to QUIC. Each function says
 //! why not, when something cannot be queued.
 
 use pinion_http::field::Field;
@@ -6,44 +6,43 @@ use pinion_http::h3::send;
 use pinion_http::prepared::{Piece, Prepared, PreparedBody};
 use pinion_http::qpack::encode;
 
-use crate::backend::Slot;
-use crate::core::{Core, or_overload};
+use super::Http3;
+use crate::buffers::{Buffers, or_overload};
 use crate::exchange::slice::Slice;
 use crate::gone::Gone;
 use crate::http1::response::{HEAD_FIXED_BYTES, fields_bytes};
+use crate::many::no_stream;
 use crate::mapping::MappingId;
+use crate::protocol::Sink;
 
-/// Queues a whole answer.
+/// Queues a whole response.
 ///
 /// # Errors
 /// Why that is not possible.
 pub(crate) fn prepared(
-    core: &mut Core,
-    slot: Slot,
+    http3: &mut Http3,
     number: u32,
-    answer: &Prepared<'_>,
+    sink: &mut Sink<'_>,
+    response: &Prepared<'_>,
     mapping: Option<MappingId>,
 ) -> Result<(), Gone> {
-    let listener = core.conns.get(slot).listener;
-    on_stream(core, slot, number, |core, index, head_only| {
-        let tail = core.tails.qpack(listener);
-        let content_bytes = match answer.body {
+    let tail = sink.tails.qpack(sink.listener);
+    on_stream(http3, number, sink, |buffers, index, head_only| {
+        let content_bytes = match response.body {
             _ if head_only => 0,
             PreparedBody::None => 0,
             PreparedBody::Bytes(bytes) => bytes.len() as u64,
             PreparedBody::Archive(pieces) => pieces.iter().map(Piece::bytes).sum(),
         };
-        let room = HEAD_FIXED_BYTES + encode::prepared_bytes(answer) + tail.len();
-        let wrote = core.outputs.of(index).append(&mut core.pool, room, |out| {
-            send::head(out, |section| encode::prepared(section, answer, tail));
+        let room = HEAD_FIXED_BYTES + encode::prepared_bytes(response) + tail.len();
+        append(buffers, index, room, |out| {
+            send::head(out, |section| encode::prepared(section, response, tail));
             if content_bytes > 0 {
                 send::data(out, content_bytes);
             }
-        });
-        or_overload(wrote)?;
-        if content_bytes == 0 { Ok(()) } else { core.queue_body(index, answer.body, mapping) }
+        })?;
+        if content_bytes == 0 { Ok(()) } else { buffers.queue_body(index, response.body, mapping) }
     })
-    .unwrap_or(Ok(()))
 }
 
 /// Queues an interim response.
@@ -51,39 +50,39 @@ pub(crate) fn prepared(
 /// # Errors
 /// Why that is not possible.
 pub(crate) fn interim<'f>(
-    core: &mut Core,
-    slot: Slot,
+    http3: &mut Http3,
     number: u32,
+    sink: &mut Sink<'_>,
     status: u16,
     fields: impl Iterator<Item = Field<'f>> + Clone,
 ) -> Result<(), Gone> {
     let room = HEAD_FIXED_BYTES + fields_bytes(fields.clone());
-    append(core, slot, number, room, |out| {
-        send::head(out, |section| encode::interim(section, status, fields));
+    on_stream(http3, number, sink, |buffers, index, _| {
+        append(buffers, index, room, |out| {
+            send::head(out, |section| encode::interim(section, status, fields));
+        })
     })
 }
 
-/// Queues the head of an answer whose content follows.
+/// Queues the head of a response whose content follows.
 ///
 /// # Errors
 /// Why that is not possible.
 pub(crate) fn head<'f>(
-    core: &mut Core,
-    slot: Slot,
+    http3: &mut Http3,
     number: u32,
+    sink: &mut Sink<'_>,
     status: u16,
     fields: impl Iterator<Item = Field<'f>> + Clone,
     length: Option<u64>,
 ) -> Result<(), Gone> {
-    let listener = core.conns.get(slot).listener;
-    on_stream(core, slot, number, |core, index, _| {
-        let tail = core.tails.qpack(listener);
-        let room = HEAD_FIXED_BYTES + fields_bytes(fields.clone()) + tail.len();
-        or_overload(core.outputs.of(index).append(&mut core.pool, room, |out| {
+    let tail = sink.tails.qpack(sink.listener);
+    let room = HEAD_FIXED_BYTES + fields_bytes(fields.clone()) + tail.len();
+    on_stream(http3, number, sink, |buffers, index, _| {
+        append(buffers, index, room, |out| {
             send::head(out, |section| encode::head(section, status, fields, length, tail));
-        }))
+        })
     })
-    .unwrap_or(Ok(()))
 }
 
 /// Queues content; at least one byte.
@@ -91,20 +90,18 @@ pub(crate) fn head<'f>(
 /// # Errors
 /// Why that is not possible.
 pub(crate) fn content(
-    core: &mut Core,
-    slot: Slot,
+    http3: &mut Http3,
     number: u32,
+    sink: &mut Sink<'_>,
     slice: Slice<'_>,
 ) -> Result<(), Gone> {
     let bytes = slice.bytes();
-    on_stream(core, slot, number, |core, index, _| {
-        let framed = core.outputs.of(index).append_small(&mut core.pool, 16, |out| {
-            send::data(out, bytes);
-        });
+    on_stream(http3, number, sink, |buffers, index, _| {
+        let Buffers { outputs, pool, .. } = &mut *buffers;
+        let framed = outputs.of(index).append_small(pool, 16, |out| send::data(out, bytes));
         or_overload(framed)?;
-        core.queue(index, slice)
+        buffers.queue(index, slice)
     })
-    .unwrap_or(Ok(()))
 }
 
 /// Queues the fields behind the content, if there are any.
@@ -112,49 +109,48 @@ pub(crate) fn content(
 /// # Errors
 /// Why that is not possible.
 pub(crate) fn end<'f>(
-    core: &mut Core,
-    slot: Slot,
+    http3: &mut Http3,
     number: u32,
+    sink: &mut Sink<'_>,
     trailers: impl Iterator<Item = Field<'f>> + Clone,
 ) -> Result<(), Gone> {
     if trailers.clone().next().is_none() {
         return Ok(());
     }
     let room = HEAD_FIXED_BYTES + fields_bytes(trailers.clone());
-    append(core, slot, number, room, |out| {
-        send::trailers(out, |section| encode::trailers(section, trailers));
+    on_stream(http3, number, sink, |buffers, index, _| {
+        append(buffers, index, room, |out| {
+            send::trailers(out, |section| encode::trailers(section, trailers));
+        })
     })
 }
 
 fn append(
-    core: &mut Core,
-    slot: Slot,
-    number: u32,
+    buffers: &mut Buffers,
+    index: &mut u32,
     room: usize,
     write: impl FnOnce(&mut Vec<u8>),
 ) -> Result<(), Gone> {
-    on_stream(core, slot, number, |core, index, _| {
-        or_overload(core.outputs.of(index).append(&mut core.pool, room, write))
-    })
-    .unwrap_or(Ok(()))
+    let Buffers { outputs, pool, .. } = buffers;
+    or_overload(outputs.of(index).append(pool, room, write))
 }
 
-/// Does something with the queue of a stream; `None` when there is no such stream.
-fn on_stream<R>(
-    core: &mut Core,
-    slot: Slot,
+/// Queues something on a stream; `queue` gets its queue, and whether the request was HEAD.
+///
+/// # Errors
+/// Why that is not possible.
+fn on_stream(
+    http3: &mut Http3,
     number: u32,
-    act: impl FnOnce(&mut Core, &mut u32, bool) -> R,
-) -> Option<R> {
-    let own = &core.conns.get(slot).http3()?.streams.get(number)?.own;
-    let (mut index, head_only) = (own.output, own.state.head_only);
-    let before = core.outputs.bytes(index);
-    let result = act(core, &mut index, head_only);
-    let bytes = core.outputs.bytes(index);
-    let conn = core.conns.get(slot);
-    conn.link.owes_sent |= bytes > before;
-    let http3 = conn.http3()?;
-    http3.queued_bytes = http3.queued_bytes + bytes - before;
-    http3.streams.get(number)?.own.output = index;
-    Some(result)
+    sink: &mut Sink<'_>,
+    queue: impl FnOnce(&mut Buffers, &mut u32, bool) -> Result<(), Gone>,
+) -> Result<(), Gone> {
+    let Http3 { streams, queued_bytes, .. } = http3;
+    let stream = &mut streams.get(number).ok_or_else(no_stream)?.own;
+    let before = sink.buffers.outputs.bytes(stream.output);
+    let queued = queue(sink.buffers, &mut stream.output, stream.state.head_only);
+    let bytes = sink.buffers.outputs.bytes(stream.output);
+    sink.link.owes_sent |= bytes > before;
+    *queued_bytes = *queued_bytes + bytes - before;
+    queued
 }

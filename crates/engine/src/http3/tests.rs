@@ -10,7 +10,6 @@ use quinn::{ClientConfig, Connecting, Connection, ConnectionError, Endpoint, Tra
 use rustls::pki_types::CertificateDer;
 use tokio::runtime::{Builder, Runtime};
 
-use super::control::leave;
 use super::*;
 use crate::address::Address;
 use crate::app::App;
@@ -187,7 +186,7 @@ impl Pair {
     /// The server stops, and tells the client so.
     fn stop(&mut self, slot: Slot) {
         self.worker.core.ending = Ending::Finishing { newcomers_until_ms: u64::MAX };
-        leave(&mut self.worker.core, slot);
+        self.worker.core.go_away(slot);
         self.begin_watch(slot, Watch::Last, LAST_MS);
         self.worker.settle(slot);
     }
@@ -258,7 +257,7 @@ fn frames_that_leave_behind_a_shut_window_give_more_time() {
     pair.time_passes(slot);
     let before_ms = pair.deadline_ms(slot);
     // GOAWAY: a frame that needs no window of a request.
-    leave(&mut pair.worker.core, slot);
+    pair.worker.core.go_away(slot);
     pair.worker.settle(slot);
     assert!(pair.deadline_ms(slot) > before_ms, "it has begun anew");
     pair.time_passes(slot);

@@ -12,8 +12,7 @@ use quinn_proto::{ReadError, StreamId, VarInt};
 
 use super::streams::Open;
 use super::{Http3, number, var_int};
-use crate::backend::Slot;
-use crate::core::Core;
+use crate::buffers::Buffers;
 use crate::limits::{QUIC_CONNECTION_WINDOW_BYTES, QUIC_STREAM_WINDOW_BYTES};
 
 /// The rest of a request that was answered early.
@@ -77,25 +76,23 @@ impl Http3 {
             self.discarded.swap_remove(place);
         }
     }
-}
 
-/// Reserves memory for the content that may come on the streams of a connection, and opens its
-/// window by as much.
-pub(crate) fn reserve(core: &mut Core, slot: Slot) {
-    let Core { conns, pool, .. } = core;
-    let Some(http3) = conns.get(slot).http3() else { return };
-    let wanted_bytes: usize = http3.streams.iter_mut().map(|open| open.window_bytes()).sum();
-    let reserved_bytes = http3.reserved_bytes;
-    if wanted_bytes == reserved_bytes {
-        return;
+    /// Reserves memory for the content that may come on the streams of a connection, and opens its
+    /// window by as much.
+    pub(crate) fn reserve(&mut self, buffers: &mut Buffers) {
+        let wanted_bytes: usize = self.streams.iter_mut().map(|open| open.window_bytes()).sum();
+        let reserved_bytes = self.reserved_bytes;
+        if wanted_bytes == reserved_bytes {
+            return;
+        }
+        if wanted_bytes < reserved_bytes {
+            buffers.pool.release(reserved_bytes - wanted_bytes);
+        } else if !buffers.pool.reserve_outside_reserve(wanted_bytes - reserved_bytes) {
+            // Streams share the window that there is.
+            return;
+        }
+        self.reserved_bytes = wanted_bytes;
+        let window_bytes = u64::from(QUIC_CONNECTION_WINDOW_BYTES) + wanted_bytes as u64;
+        self.quic.set_receive_window(VarInt::try_from(window_bytes).unwrap_or(VarInt::MAX));
     }
-    if wanted_bytes < reserved_bytes {
-        pool.release(reserved_bytes - wanted_bytes);
-    } else if !pool.reserve_outside_reserve(wanted_bytes - reserved_bytes) {
-        // Streams share the window that there is.
-        return;
-    }
-    http3.reserved_bytes = wanted_bytes;
-    let window_bytes = u64::from(QUIC_CONNECTION_WINDOW_BYTES) + wanted_bytes as u64;
-    http3.quic.set_receive_window(VarInt::try_from(window_bytes).unwrap_or(VarInt::MAX));
 }

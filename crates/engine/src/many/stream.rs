@@ -140,6 +140,13 @@ impl Stream {
         self.content_max_bytes = 0;
     }
 
+    /// The exchange cannot go on: the stream is reset behind this event.
+    #[cold]
+    pub(crate) fn give_up(&mut self, why: Gone) {
+        self.state.stage = Stage::Aborted;
+        self.given_up = Some(why);
+    }
+
     /// Gives back what it holds, and says how many bytes waited to be sent.
     pub(crate) fn give_back(
         &mut self,

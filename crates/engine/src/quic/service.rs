@@ -11,11 +11,11 @@ use super::door::{Datagram, Received, Sent};
 use crate::address::Address;
 use crate::app::App;
 use crate::backend::{Backend, Slot};
-use crate::conn::Protocol;
+use crate::conn::{Conn, Protocol};
 use crate::core::Core;
 use crate::ending::Ending;
 use crate::gone::Gone;
-use crate::http3::{self, Http3};
+use crate::http3::Http3;
 use crate::inbox::Message;
 use crate::inbox::Poster;
 use crate::limits::{
@@ -264,12 +264,18 @@ impl<B: Backend, A: App> Worker<B, A> {
                 return self.cut(slot, why);
             }
         }
-        http3::control::count(&mut self.core, slot);
-        http3::upload::reserve(&mut self.core, slot);
+        let Core { conns, buffers, .. } = &mut self.core;
+        if let Some(http3) = conns.get(slot).http3() {
+            http3.count(buffers);
+            http3.reserve(buffers);
+        }
         if self.transmit(slot) {
             self.quic_over(slot);
         } else if !self.core.conns.get(slot).is_closing() {
-            http3::control::watch_anew(self.core.conns.get(slot));
+            let Conn { link, protocol, .. } = self.core.conns.get(slot);
+            if let Some(http3) = protocol.http3() {
+                http3.watch_anew(link);
+            }
             self.core.watch(slot);
         }
     }
@@ -351,7 +357,7 @@ impl<B: Backend, A: App> Worker<B, A> {
     pub(crate) fn close_quic(&mut self, slot: Slot, gone: Gone, code: ErrorCode) {
         let Self { app, core, .. } = self;
         requests::abandon(app, core, slot, gone);
-        http3::control::close(core, slot, code);
+        service::http3::close(core, slot, code);
         self.drive_quic(slot);
     }
 }

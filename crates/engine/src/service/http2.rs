@@ -10,7 +10,6 @@ use crate::backend::Slot;
 use crate::core::Core;
 use crate::deadline::Watch;
 use crate::gone::Gone;
-use crate::http2::control::{count, finish, send, with_control};
 use crate::limits::OUTPUT_HIGH_WATER_BYTES;
 use crate::linger::Remaining;
 
@@ -23,23 +22,23 @@ pub(crate) fn drive<A: App>(app: &mut A, core: &mut Core, slot: Slot, input: &[u
             return input.len();
         }
         let output = conn.link.output;
-        if core.outputs.bytes(output) >= OUTPUT_HIGH_WATER_BYTES {
+        if core.buffers.outputs.bytes(output) >= OUTPUT_HIGH_WATER_BYTES {
             return at;
         }
         let mut section = std::mem::take(&mut core.section);
-        let mut control = std::mem::take(&mut core.control);
         let now_ms = core.now.monotonic_ms;
-        let Some(http2) = core.conns.get(slot).http2() else { return input.len() };
+        let Some((http2, link, buffers)) = core.http2(slot) else { return input.len() };
         let (rest, mut place) = (&input[at..], None);
-        let step = http2.session.step(rest, &mut section, &mut place, now_ms, &mut control);
-        send(core, slot, &control);
-        control.clear();
-        core.control = control;
+        let step = http2.with_control(link, buffers, |session, control| {
+            session.step(rest, &mut section, &mut place, now_ms, control)
+        });
         at += step.used;
         let goes_on = happened(app, core, slot, &step.event);
         core.section = section;
         if !goes_on {
-            count(core, slot);
+            if let Some((http2, _, buffers)) = core.http2(slot) {
+                http2.count(buffers);
+            }
             return at;
         }
     }
@@ -83,15 +82,17 @@ fn happened<A: App>(app: &mut A, core: &mut Core, slot: Slot, event: &Happened<'
 /// What the peer should have done did not come in time.
 #[cold]
 pub(crate) fn stalled<A: App>(app: &mut A, core: &mut Core, slot: Slot, watch: Watch) {
-    match watch {
-        Watch::Body => return requests::content_stalled(app, core, slot),
-        Watch::Idle | Watch::Last => finish(core, slot),
+    if watch == Watch::Body {
+        return requests::content_stalled(app, core, slot);
+    }
+    let Some((http2, link, buffers)) = core.http2(slot) else { return };
+    if matches!(watch, Watch::Idle | Watch::Last) {
+        http2.finish_all(link, buffers);
+    } else {
         // A frame that is not whole, or a window that stays shut.
-        _ => {
-            let code = ErrorCode::EnhanceYourCalm;
-            with_control(core, slot, |http2, control| http2.session.fail(code, control));
-            app.flooded(core.address(slot));
-        }
+        let code = ErrorCode::EnhanceYourCalm;
+        http2.with_control(link, buffers, |session, control| session.fail(code, control));
+        app.flooded(core.address(slot));
     }
     abandon(app, core, slot, Gone::Stalled);
     core.end(slot, Remaining::Strays);

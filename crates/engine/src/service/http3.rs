@@ -11,21 +11,22 @@ use quinn_proto::{Dir, StreamEvent, StreamId};
 use super::requests::{self, abandon};
 use crate::app::App;
 use crate::backend::Slot;
+use crate::conn::Conn;
 use crate::core::Core;
 use crate::deadline::Watch;
+use crate::ending::Ending;
 use crate::gone::Gone;
-use crate::http3::control::{accept, close, connected, end};
-use crate::http3::{self, uni};
+use crate::http3::uni;
 use crate::many::Stream;
 pub(crate) use input::read_wanted;
 
 /// Acts upon everything that QUIC has to tell.
 pub(crate) fn events<A: App>(app: &mut A, core: &mut Core, slot: Slot) {
-    while let Some(event) = core.conns.get(slot).http3().and_then(|http3| http3.quic.poll()) {
+    while let Some(event) = core.http3(slot).and_then(|http3| http3.quic.poll()) {
         let is_open = !core.conns.get(slot).is_closing();
         match event {
             quinn_proto::Event::ConnectionLost { .. } => {
-                end(core, slot);
+                lost(core, slot);
                 abandon(app, core, slot, Gone::Peer);
             }
             quinn_proto::Event::Connected if is_open => connected(core, slot),
@@ -38,16 +39,47 @@ pub(crate) fn events<A: App>(app: &mut A, core: &mut Core, slot: Slot) {
     }
 }
 
+/// The handshake is over.
+fn connected(core: &mut Core, slot: Slot) {
+    let Conn { link, protocol, .. } = core.conns.get(slot);
+    link.received();
+    if let Some(http3) = protocol.http3() {
+        http3.write_control();
+    }
+    if core.ending != Ending::No {
+        core.go_away(slot);
+    }
+}
+
+/// Closes the connection, with what stands in its streams.
+pub(crate) fn close(core: &mut Core, slot: Slot, code: ErrorCode) {
+    let now = core.instant;
+    if let Some(http3) = core.http3(slot) {
+        http3.close(now, code);
+    }
+    // No deadline passes while QUIC keeps it.
+    core.wheel.cancel(slot);
+}
+
+/// The connection was closed by the client, or lost.
+fn lost(core: &mut Core, slot: Slot) {
+    if let Some(http3) = core.http3(slot) {
+        http3.is_closed = true;
+    }
+    core.wheel.cancel(slot);
+}
+
 fn stream_event<A: App>(app: &mut A, core: &mut Core, slot: Slot, event: &StreamEvent) {
     match *event {
         StreamEvent::Opened { dir: Dir::Bi } => {
-            while let Some(id) = accept(core, slot, Dir::Bi) {
+            while let Some(id) = core.http3(slot).and_then(|http3| http3.accept(Dir::Bi)) {
                 input::opened(app, core, slot, id);
             }
         }
         StreamEvent::Opened { dir: Dir::Uni } => {
-            while let Some(id) = accept(core, slot, Dir::Uni) {
-                let Some(http3) = core.conns.get(slot).http3() else { return };
+            while let Some(http3) = core.http3(slot)
+                && let Some(id) = http3.accept(Dir::Uni)
+            {
                 http3.unis.push((id, UniState::default()));
                 read_uni(app, core, slot, id);
             }
@@ -56,7 +88,7 @@ fn stream_event<A: App>(app: &mut A, core: &mut Core, slot: Slot, event: &Stream
         StreamEvent::Readable { id } => input::read(app, core, slot, id),
         StreamEvent::Stopped { id, .. } => stopped(app, core, slot, id),
         StreamEvent::Available { .. } => {
-            if let Some(http3) = core.conns.get(slot).http3() {
+            if let Some(http3) = core.http3(slot) {
                 http3.write_control();
             }
         }
@@ -67,7 +99,7 @@ fn stream_event<A: App>(app: &mut A, core: &mut Core, slot: Slot, event: &Stream
 
 /// The client wants nothing more of one of our streams.
 fn stopped<A: App>(app: &mut A, core: &mut Core, slot: Slot, id: StreamId) {
-    let Some(http3) = core.conns.get(slot).http3() else { return };
+    let Some(http3) = core.http3(slot) else { return };
     if http3.control == Some(id) {
         // RFC 9114 §6.2.1: "the sender MUST NOT close the control stream".
         return fail(app, core, slot, ErrorCode::ClosedCriticalStream.into());
@@ -108,7 +140,7 @@ fn heads_stalled<A: App>(app: &mut A, core: &mut Core, slot: Slot) {
     let is_late =
         |stream: &Stream| stream.awaits_head() && stream.is_late(now.monotonic_ms, settings);
     for number in many.all(is_late) {
-        let http3 = core.conns.get(slot).http3();
+        let http3 = core.http3(slot);
         if let Some(open) = http3.and_then(|http3| http3.streams.get(number)) {
             open.request.refuse_late();
         }
@@ -133,7 +165,7 @@ fn fail<A: App>(app: &mut A, core: &mut Core, slot: Slot, fatal: Fatal) {
 /// Reads a stream of one direction.
 fn read_uni<A: App>(app: &mut A, core: &mut Core, slot: Slot, id: StreamId) {
     let now_ms = core.now.monotonic_ms;
-    let Some(http3) = core.conns.get(slot).http3() else { return };
+    let Some(http3) = core.http3(slot) else { return };
     if let Err(fatal) = uni::read(http3, id, now_ms) {
         fail(app, core, slot, fatal);
     }
@@ -141,7 +173,10 @@ fn read_uni<A: App>(app: &mut A, core: &mut Core, slot: Slot, id: StreamId) {
 
 /// Hands what waits on streams to QUIC.
 pub(crate) fn pump<A: App>(app: &mut A, core: &mut Core, slot: Slot) {
-    for (number, own, why) in http3::pump::pump(core, slot) {
-        requests::lose(app, core, slot, (number, own), why);
+    let Core { conns, buffers, external, turns, .. } = core;
+    let Conn { link, protocol, .. } = conns.get(slot);
+    let Some(http3) = protocol.http3() else { return };
+    for (number, stream, why) in http3.pump(link, buffers, external, turns) {
+        requests::lose(app, core, slot, (number, stream), why);
     }
 }

@@ -5,6 +5,7 @@ use pinion_http::h1::glance::glance;
 use super::{http1, http2, preface, raw};
 use crate::app::App;
 use crate::backend::Slot;
+use crate::buffers::Buffers;
 use crate::conn::Protocol;
 use crate::core::Core;
 use crate::http1::Http1;
@@ -27,7 +28,8 @@ fn keep<A: App>(app: &mut A, core: &mut Core, slot: Slot, input: &[u8]) -> bool 
     if input.is_empty() {
         return true;
     }
-    let Core { conns, pool, .. } = core;
+    let Core { conns, buffers, .. } = core;
+    let Buffers { pool, .. } = buffers;
     let conn = conns.get(slot);
     if conn.link.cut.is_some() || conn.link.stash.keep(pool, input) {
         return true;
@@ -42,7 +44,7 @@ fn overflow<A: App>(app: &mut A, core: &mut Core, slot: Slot) {
     let conn = core.conns.get(slot);
     if let Protocol::Preface | Protocol::Http1(Http1::Head { .. }) = conn.protocol {
         let stash = std::mem::take(&mut conn.link.stash);
-        http1::answer_page(app, core, slot, 503, &glance(stash.unused()));
+        http1::send_page(app, core, slot, 503, &glance(stash.unused()));
         core.conns.get(slot).link.stash = stash;
     } else {
         core.overloaded(slot);
@@ -53,7 +55,7 @@ fn overflow<A: App>(app: &mut A, core: &mut Core, slot: Slot) {
 pub(super) fn drive_stash<A: App>(app: &mut A, core: &mut Core, slot: Slot) -> usize {
     let mut stash = std::mem::take(&mut core.conns.get(slot).link.stash);
     let used = drive(app, core, slot, stash.unused());
-    stash.advance(used, &mut core.pool);
+    stash.advance(used, &mut core.buffers.pool);
     core.conns.get(slot).link.stash = stash;
     used
 }
@@ -69,7 +71,7 @@ fn drive<A: App>(app: &mut A, core: &mut Core, slot: Slot, input: &[u8]) -> usiz
         let before = protocol.phase();
         let used = match protocol {
             Protocol::Http1(Http1::Head { .. }) => http1::request(app, core, slot, rest),
-            Protocol::Http1(_) => http1::body(app, core, slot, rest),
+            Protocol::Http1(_) => http1::content(app, core, slot, rest),
             Protocol::Preface => {
                 preface::look(app, core, slot, rest);
                 0

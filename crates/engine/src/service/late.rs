@@ -62,7 +62,7 @@ impl<B: Backend, A: App> Worker<B, A> {
             // The client may still want to see the response.
             Watch::Discard => self.core.end(slot, Remaining::Content),
             Watch::Body => {
-                http1::body_refused(&mut self.app, &mut self.core, slot, Refusal::Timeout);
+                http1::content_refused(&mut self.app, &mut self.core, slot, Refusal::Timeout);
             }
             Watch::Send => {
                 if !self.has_moved_on(slot) {
@@ -98,7 +98,7 @@ impl<B: Backend, A: App> Worker<B, A> {
         let Self { app, core, .. } = self;
         let stash = std::mem::take(&mut core.conns.get(slot).link.stash);
         let request = glance(stash.unused());
-        http1::answer_page(app, core, slot, Refusal::Timeout.status(), &request);
+        http1::send_page(app, core, slot, Refusal::Timeout.status(), &request);
         core.conns.get(slot).link.stash = stash;
     }
 }

@@ -10,7 +10,6 @@ use crate::backend::Slot;
 use crate::conn::Protocol;
 use crate::core::Core;
 use crate::http1::Http1;
-use crate::http2::control;
 use crate::settings::{Protocol as Spoken, Protocols};
 use crate::tls::Inside;
 
@@ -19,8 +18,8 @@ use crate::tls::Inside;
 pub(crate) fn begin<A: App>(app: &mut A, core: &mut Core, slot: Slot, inside: Option<Inside>) {
     let conn = core.conns.get(slot);
     match core.settings.listeners[usize::from(conn.listener)].protocol {
-        Spoken::Http(_) if inside == Some(Inside::Http2) => control::begin(core, slot),
-        Spoken::Http(Protocols { http1: false, .. }) => control::begin(core, slot),
+        Spoken::Http(_) if inside == Some(Inside::Http2) => core.begin_http2(slot),
+        Spoken::Http(Protocols { http1: false, .. }) => core.begin_http2(slot),
         Spoken::Http(_) => conn.protocol = Protocol::Preface,
         Spoken::Raw => {
             conn.begin_stream();
@@ -35,10 +34,10 @@ pub(crate) fn look<A: App>(app: &mut A, core: &mut Core, slot: Slot, input: &[u8
     match Opening::of(input) {
         Opening::Unclear => {}
         Opening::Http1 => core.conns.get(slot).protocol = Protocol::Http1(Http1::IDLE),
-        Opening::Http2 if speaks_http2(core, slot) => control::begin(core, slot),
+        Opening::Http2 if speaks_http2(core, slot) => core.begin_http2(slot),
         Opening::Http2 => {
             let unknown = RefusedRequest::default();
-            http1::answer_page(app, core, slot, Refusal::Version.status(), &unknown);
+            http1::send_page(app, core, slot, Refusal::Version.status(), &unknown);
         }
         Opening::Tls => http1::refuse_with(app, core, slot, page::answer_to_tls),
     }

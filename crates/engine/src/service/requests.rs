@@ -12,19 +12,16 @@ use pinion_http::request::RequestHead;
 use crate::address::Address;
 use crate::app::{App, Event, OwnAnswer};
 use crate::backend::Slot;
+use crate::buffers::Buffers;
 use crate::core::Core;
 use crate::ending::Ending;
 use crate::exchange::Exchange;
 use crate::exchange::state::{Carrier, ExchangeState, Stage};
 use crate::gone::Gone;
-use crate::http2::control::consumed;
 use crate::limits::STREAM_LOW_WATER_BYTES;
-use crate::many::streams::{
-    finish, keep, leave, mark_given_up, own, release, reset, wake_at_earliest,
-};
 use crate::many::{Many, Stream};
 use crate::notice::Notice;
-use crate::protocol;
+use crate::protocol::Response;
 
 /// Opens an exchange for `head`; `end` says that no content follows.
 pub(crate) fn begin<A: App>(
@@ -56,6 +53,26 @@ pub(crate) fn begin<A: App>(
     }
 }
 
+/// The stream with this number, if it is open.
+#[inline]
+fn find_stream(core: &mut Core, slot: Slot, id: u32) -> Option<&mut Stream> {
+    core.conns.get(slot).protocol.many()?.stream(id)
+}
+
+/// Ends a stream whose response is complete and all on its way; later, when it is not.
+fn finish(core: &mut Core, slot: Slot, id: u32) {
+    if let Some((many, link, buffers)) = core.many(slot) {
+        many.finish(id, link, buffers);
+    }
+}
+
+/// The application has consumed content of a stream: the client may send more.
+fn consumed(core: &mut Core, slot: Slot, id: u32, bytes: usize) {
+    if let Some((many, link, buffers)) = core.many(slot) {
+        many.consumed(id, bytes, link, buffers);
+    }
+}
+
 /// Begins a fresh stream, and counts it.
 #[inline]
 fn open(core: &mut Core, slot: Slot, id: u32, begin: impl FnOnce(&mut Stream)) -> bool {
@@ -64,12 +81,12 @@ fn open(core: &mut Core, slot: Slot, id: u32, begin: impl FnOnce(&mut Stream)) -
     conn.link.received();
     conn.begins_one();
     let is_last = last_allowed.is_some_and(|last| conn.begun >= last);
-    let Some(stream) = conn.protocol.many().and_then(|many| many.own(id)) else {
+    let Some(stream) = conn.protocol.many().and_then(|many| many.stream(id)) else {
         return false;
     };
     begin(stream);
     if is_last && core.ending == Ending::No {
-        leave(core, slot);
+        core.go_away(slot);
     }
     true
 }
@@ -99,7 +116,7 @@ pub(crate) fn refuse<A: App>(
 /// Looks at what the application did with an event and moves the exchange on.
 pub(crate) fn after_event<A: App>(app: &mut A, core: &mut Core, slot: Slot, id: u32) {
     loop {
-        let Some(stream) = own(core, slot, id) else { return };
+        let Some(stream) = find_stream(core, slot, id) else { return };
         let wants_too_much = stream.state.wanted.is_some() && stream.is_too_much();
         match stream.state.stage {
             Stage::Done => return finish(core, slot, id),
@@ -133,7 +150,7 @@ pub(crate) fn content<A: App>(
     core.conns.get(slot).link.received();
     core.content_bytes += bytes.len();
     let now_ms = core.now.monotonic_ms;
-    let Some(stream) = own(core, slot, id) else { return };
+    let Some(stream) = find_stream(core, slot, id) else { return };
     stream.waits_since_ms = now_ms;
     stream.came_bytes += bytes.len() as u64;
     stream.ended |= end;
@@ -157,8 +174,10 @@ pub(crate) fn content<A: App>(
         );
         return after_event(app, core, slot, id);
     }
-    let kept = keep(core, slot, id, bytes);
-    if !kept {
+    let Core { conns, buffers, .. } = core;
+    let many = conns.get(slot).protocol.many();
+    let is_kept = many.is_some_and(|many| many.keep(id, bytes, &mut buffers.pool));
+    if !is_kept {
         return give_up(core, slot, id, Gone::Overload, |core| after_event(app, core, slot, id));
     }
     if deliver(app, core, slot, id) {
@@ -174,7 +193,7 @@ pub(crate) fn trailers<A: App>(
     id: u32,
     fields: Fields<'_>,
 ) {
-    let Some(stream) = own(core, slot, id) else { return };
+    let Some(stream) = find_stream(core, slot, id) else { return };
     stream.ended = true;
     for field in fields.iter() {
         for part in [field.name, b": ", field.value, b"\r\n"] {
@@ -188,7 +207,7 @@ pub(crate) fn trailers<A: App>(
 
 /// Hands the next piece of kept content on, or the end of it; false when none is wanted or there.
 fn deliver<A: App>(app: &mut A, core: &mut Core, slot: Slot, id: u32) -> bool {
-    let Some(stream) = own(core, slot, id) else { return false };
+    let Some(stream) = find_stream(core, slot, id) else { return false };
     let Some(wanted) = &mut stream.state.wanted else { return false };
     if !stream.state.stage.is_unanswered() || stream.told_end {
         return false;
@@ -210,17 +229,17 @@ fn deliver<A: App>(app: &mut A, core: &mut Core, slot: Slot, id: u32) -> bool {
     consumed(core, slot, id, bytes);
     let piece = &unread.unused()[..bytes];
     app.exchange(Event::Body(piece), &mut Exchange { core, slot, carrier: Carrier::Stream(id) });
-    unread.advance(bytes, &mut core.pool);
-    match own(core, slot, id) {
+    unread.advance(bytes, &mut core.buffers.pool);
+    match find_stream(core, slot, id) {
         Some(stream) => stream.unread = unread,
-        None => unread.give_back(&mut core.pool),
+        None => unread.give_back(&mut core.buffers.pool),
     }
     true
 }
 
 /// Tells that the content is complete, unless there was none.
 fn deliver_end<A: App>(app: &mut A, core: &mut Core, slot: Slot, id: u32) {
-    let Some(stream) = own(core, slot, id) else { return };
+    let Some(stream) = find_stream(core, slot, id) else { return };
     if stream.announced_bytes == Some(0) && stream.came_bytes == 0 {
         return;
     }
@@ -243,11 +262,11 @@ fn deliver_end<A: App>(app: &mut A, core: &mut Core, slot: Slot, id: u32) {
 #[cold]
 fn content_refused<A: App>(app: &mut A, core: &mut Core, slot: Slot, id: u32, refusal: Refusal) {
     let carrier = Carrier::Stream(id);
-    let Some(stream) = own(core, slot, id) else { return };
+    let Some(stream) = find_stream(core, slot, id) else { return };
     if stream.state.stage == Stage::Open && stream.state.open {
         app.exchange(Event::Refused(refusal), &mut Exchange { core, slot, carrier });
     }
-    let Some(stream) = own(core, slot, id) else { return };
+    let Some(stream) = find_stream(core, slot, id) else { return };
     let stage = stream.state.stage;
     if stage == Stage::Done {
         return finish(core, slot, id);
@@ -291,7 +310,8 @@ pub(crate) fn content_stalled<A: App>(app: &mut A, core: &mut Core, slot: Slot) 
 /// The exchange cannot go on; `behind` is done then.
 #[cold]
 fn give_up(core: &mut Core, slot: Slot, id: u32, why: Gone, behind: impl FnOnce(&mut Core)) {
-    if mark_given_up(core, slot, id, why) {
+    if let Some(stream) = find_stream(core, slot, id) {
+        stream.give_up(why);
         behind(core);
     }
 }
@@ -299,7 +319,8 @@ fn give_up(core: &mut Core, slot: Slot, id: u32, why: Gone, behind: impl FnOnce(
 /// Ends a stream whose answer cannot be completed.
 #[cold]
 fn cut<A: App>(app: &mut A, core: &mut Core, slot: Slot, id: u32) {
-    if let Some(stream) = reset(core, slot, id) {
+    let many = core.many(slot);
+    if let Some(stream) = many.and_then(|(many, link, buffers)| many.reset(id, link, buffers)) {
         let why = stream.given_up.unwrap_or(Gone::Peer);
         lose(app, core, slot, (id, stream), why);
     }
@@ -316,13 +337,14 @@ fn answer_page<A: App>(
     request: &RefusedRequest<'_>,
 ) {
     let peer = core.conns.get(slot).peer;
-    let Some(stream) = own(core, slot, id) else { return };
+    let Some(stream) = find_stream(core, slot, id) else { return };
     stream.state.open = false;
     stream.state.stage = Stage::Done;
     let queued_bytes = core.queued_bytes(slot);
     let page = app.error_page(status, request);
     let PreparedBody::Bytes(body) = page.body else { unreachable!("a page is bytes") };
-    if let Err(why) = protocol::prepared(core, slot, Carrier::Stream(id), &page, None) {
+    let response = Response::of(core, slot, Carrier::Stream(id));
+    if let Some(Err(why)) = response.map(|mut response| response.prepared(&page, None)) {
         core.give_up(slot, why);
     }
     let body_bytes = if request.head_only { 0 } else { body.len() as u64 };
@@ -343,7 +365,8 @@ pub(crate) fn lose<A: App>(
     why: Gone,
 ) {
     let is_open = stream.state.open;
-    let dropped_bytes = release(core, slot, stream);
+    let many = core.many(slot);
+    let dropped_bytes = many.map_or(0, |(many, _, buffers)| many.release(stream, buffers));
     if dropped_bytes > 0 {
         core.conns.get(slot).link.owes_sent = true;
         app.dropped(Address { exchange: id, ..core.address(slot) }, dropped_bytes);
@@ -368,7 +391,7 @@ pub(crate) fn abandon<A: App>(app: &mut A, core: &mut Core, slot: Slot, why: Gon
 
 /// Tells the application of one exchange.
 pub(crate) fn notify<A: App>(app: &mut A, core: &mut Core, slot: Slot, id: u32, notice: Notice) {
-    if !own(core, slot, id).is_some_and(|stream| stream.state.open) {
+    if !find_stream(core, slot, id).is_some_and(|stream| stream.state.open) {
         return;
     }
     app.exchange(notice.for_exchange(), &mut Exchange { core, slot, carrier: Carrier::Stream(id) });
@@ -385,7 +408,8 @@ pub(crate) fn notify_each<A: App>(
 ) -> bool {
     let mut told = false;
     loop {
-        let Core { conns, outputs, .. } = &mut *core;
+        let Core { conns, buffers, .. } = &mut *core;
+        let Buffers { outputs, .. } = buffers;
         let Some(many) = conns.get(slot).protocol.many() else { return told };
         let next = many.find(|id, stream| {
             let queued_bytes = outputs.bytes(stream.output);
@@ -420,7 +444,9 @@ pub(crate) fn deadline<A: App>(app: &mut A, core: &mut Core, slot: Slot) -> bool
         }
         is_due.then_some(Notice::Deadline)
     });
-    wake_at_earliest(core, slot);
+    if let Some((many, link, _)) = core.many(slot) {
+        link.asked_ms = many.asked_ms();
+    }
     true
 }
 

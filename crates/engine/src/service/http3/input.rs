@@ -10,10 +10,10 @@ use quinn_proto::{Connection, ReadError, StreamId};
 use super::fail;
 use crate::app::App;
 use crate::backend::Slot;
+use crate::buffers::Buffers;
 use crate::core::Core;
 use crate::deadline::Watch;
 use crate::gone::Gone;
-use crate::http3::control::leave;
 use crate::http3::{Http3, Open, number};
 use crate::limits::QUIC_REQUESTS_MAX;
 use crate::many::Stream;
@@ -23,12 +23,12 @@ use crate::service::requests;
 /// The client has opened a request stream.
 pub(super) fn opened<A: App>(app: &mut A, core: &mut Core, slot: Slot, id: StreamId) {
     let now_ms = core.now.monotonic_ms;
-    let Some(http3) = core.conns.get(slot).http3() else { return };
+    let Some(http3) = core.http3(slot) else { return };
     match http3.session.begin(u64::from(id), now_ms) {
         Ok(request) => {
             http3.streams.add(number(id), Open::new(id, request, now_ms));
             if number(id) >= QUIC_REQUESTS_MAX {
-                leave(core, slot);
+                core.go_away(slot);
             }
             read(app, core, slot, id);
             if open(core, slot, id).is_some_and(|open| open.own.awaits_head()) {
@@ -42,13 +42,13 @@ pub(super) fn opened<A: App>(app: &mut A, core: &mut Core, slot: Slot, id: Strea
 
 /// The stream, if it is open.
 fn open(core: &mut Core, slot: Slot, id: StreamId) -> Option<&mut Open> {
-    core.conns.get(slot).http3()?.streams.get(number(id))
+    core.http3(slot)?.streams.get(number(id))
 }
 
 /// Reads a request stream, as far as what comes is wanted, or was answered early and is dropped.
 pub(super) fn read<A: App>(app: &mut A, core: &mut Core, slot: Slot, id: StreamId) {
     if open(core, slot, id).is_none() {
-        if let Some(http3) = core.conns.get(slot).http3() {
+        if let Some(http3) = core.http3(slot) {
             http3.discard(id);
         }
         return;
@@ -57,7 +57,8 @@ pub(super) fn read<A: App>(app: &mut A, core: &mut Core, slot: Slot, id: StreamI
         return;
     }
     loop {
-        let Core { conns, pool, .. } = core;
+        let Core { conns, buffers, .. } = core;
+        let Buffers { pool, .. } = buffers;
         let Some(http3) = conns.get(slot).http3() else { return };
         let Http3 { quic, streams, .. } = http3;
         let Some(open) = streams.get(number(id)) else { return };
@@ -121,7 +122,8 @@ fn receive(quic: &mut Connection, open: &mut Open, pool: &mut Pool) -> Came {
 /// Uses what was read; false when the stream is no more.
 fn use_bytes<A: App>(app: &mut A, core: &mut Core, slot: Slot, id: StreamId, bytes: &[u8]) -> bool {
     let rest = bytes.get(steps(app, core, slot, id, bytes)..).unwrap_or_default();
-    let Core { conns, pool, .. } = core;
+    let Core { conns, buffers, .. } = core;
+    let Buffers { pool, .. } = buffers;
     let http3 = conns.get(slot).http3();
     let Some(open) = http3.and_then(|http3| http3.streams.get(number(id))) else { return false };
     let is_kept = rest.is_empty() || open.own.held.keep(pool, rest);
@@ -139,11 +141,11 @@ fn use_held<A: App>(app: &mut A, core: &mut Core, slot: Slot, id: StreamId) -> b
     }
     let mut held = std::mem::take(&mut open.own.held);
     let used = steps(app, core, slot, id, held.unused());
-    held.advance(used, &mut core.pool);
+    held.advance(used, &mut core.buffers.pool);
     match self::open(core, slot, id) {
         Some(open) => open.own.held = held,
         None => {
-            held.give_back(&mut core.pool);
+            held.give_back(&mut core.buffers.pool);
             return false;
         }
     }
@@ -190,7 +192,7 @@ fn steps<A: App>(app: &mut A, core: &mut Core, slot: Slot, id: StreamId, input: 
 /// There is no memory for what the client sends: the stream pays.
 #[cold]
 fn overloaded<A: App>(app: &mut A, core: &mut Core, slot: Slot, id: StreamId) {
-    let Some(http3) = core.conns.get(slot).http3() else { return };
+    let Some(http3) = core.http3(slot) else { return };
     if let Some(own) = http3.end(id, ErrorCode::ExcessiveLoad) {
         requests::lose(app, core, slot, (number(id), own), Gone::Overload);
     }
@@ -200,7 +202,7 @@ fn overloaded<A: App>(app: &mut A, core: &mut Core, slot: Slot, id: StreamId) {
 pub(crate) fn read_wanted<A: App>(app: &mut A, core: &mut Core, slot: Slot) {
     let Some(many) = core.conns.get(slot).protocol.many() else { return };
     for number in many.all(Stream::waits_for_content) {
-        let http3 = core.conns.get(slot).http3();
+        let http3 = core.http3(slot);
         if let Some(open) = http3.and_then(|http3| http3.streams.get(number)) {
             let id = open.id;
             read(app, core, slot, id);
@@ -240,7 +242,7 @@ fn happened<A: App>(
 fn failed<A: App>(app: &mut A, core: &mut Core, slot: Slot, id: StreamId, error: StreamError) {
     match error {
         StreamError::Stream(code) => {
-            let Some(http3) = core.conns.get(slot).http3() else { return };
+            let Some(http3) = core.http3(slot) else { return };
             let gone = http3.end(id, code);
             if let Some(own) = gone {
                 requests::lose(app, core, slot, (number(id), own), Gone::Refused);
@@ -253,7 +255,7 @@ fn failed<A: App>(app: &mut A, core: &mut Core, slot: Slot, id: StreamId, error:
 /// The client has taken a request back, or stopped its answer.
 pub(super) fn reset_by_peer<A: App>(app: &mut A, core: &mut Core, slot: Slot, id: StreamId) {
     let now_ms = core.now.monotonic_ms;
-    let Some(http3) = core.conns.get(slot).http3() else { return };
+    let Some(http3) = core.http3(slot) else { return };
     let Some(own) = http3.end(id, ErrorCode::RequestCancelled) else { return };
     let spent = http3.session.reset_by_peer(now_ms);
     requests::lose(app, core, slot, (number(id), own), Gone::Peer);

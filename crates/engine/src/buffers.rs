@@ -1,0 +1,132 @@
+//! The buffers that the connections of a worker share: queues of output, the budget for their memory,
+//! the mappings that they send from, and the encoders that compress content on its way there.
+
+use pinion_http::prepared::{Piece, PreparedBody};
+
+use crate::encode::Encoders;
+use crate::exchange::slice::Slice;
+use crate::gone::Gone;
+use crate::limits::COPY_BODY_MAX_BYTES;
+use crate::link::Link;
+use crate::mapping::{MappingId, Mappings};
+use crate::output::Outputs;
+use crate::pool::Pool;
+
+/// See the module's head.
+pub(crate) struct Buffers {
+    pub(crate) outputs: Outputs,
+    pub(crate) pool: Pool,
+    pub(crate) mappings: Mappings,
+    pub(crate) encoders: Encoders,
+    /// Where a connection writes frames of its own; taken out while it does.
+    pub(crate) control: Vec<u8>,
+}
+
+impl Buffers {
+    /// Empty buffers that take at most `budget_bytes` of memory.
+    pub(crate) fn new(budget_bytes: usize) -> Self {
+        Self {
+            outputs: Outputs::default(),
+            pool: Pool::new(budget_bytes),
+            mappings: Mappings::default(),
+            encoders: Encoders::default(),
+            control: Vec::new(),
+        }
+    }
+
+    /// Returns the bytes that wait to be sent on a connection, whatever its exchanges have beside.
+    #[inline]
+    pub(crate) fn waiting_bytes(&self, link: &Link) -> u64 {
+        let sealed_bytes = link.tls.as_ref().map_or(0, |tls| tls.sealed_bytes());
+        self.outputs.bytes(link.output) + sealed_bytes as u64
+    }
+
+    /// Queues what an application writes on the queue with this index, which is taken up when there
+    /// is none yet.
+    ///
+    /// # Errors
+    /// Why that is not possible.
+    pub(crate) fn queue(&mut self, index: &mut u32, slice: Slice<'_>) -> Result<(), Gone> {
+        let (output, pool) = (self.outputs.of(index), &mut self.pool);
+        let queued = match slice {
+            Slice::Copied(bytes) => output.append_bytes(pool, bytes),
+            Slice::Shared(bytes) => output.push_shared(pool, bytes),
+            Slice::File { offset, bytes, .. } if !output.can_count(offset, bytes) => {
+                return Err(Gone::Broken);
+            }
+            Slice::File { file, offset, bytes } => output.push_file(pool, file, offset, bytes),
+            Slice::Mapped { mapping, offset, bytes } => {
+                return self.queue_mapped(index, mapping, offset, bytes);
+            }
+        };
+        or_overload(queued)
+    }
+
+    /// Queues the content of a prepared answer.
+    ///
+    /// # Errors
+    /// Why that is not possible.
+    pub(crate) fn queue_body(
+        &mut self,
+        index: &mut u32,
+        body: PreparedBody<'_>,
+        mapping: Option<MappingId>,
+    ) -> Result<(), Gone> {
+        let pieces = match body {
+            PreparedBody::None => return Ok(()),
+            PreparedBody::Bytes(bytes) => {
+                return or_overload(self.outputs.of(index).append_bytes(&mut self.pool, bytes));
+            }
+            PreparedBody::Archive(pieces) => pieces,
+        };
+        pieces.iter().try_for_each(|piece| match (*piece, mapping) {
+            (Piece::Bytes(bytes), _) => {
+                or_overload(self.outputs.of(index).append_bytes(&mut self.pool, bytes))
+            }
+            (Piece::Archive(range), Some(mapping)) => {
+                self.queue_mapped(index, mapping, range.offset, range.bytes)
+            }
+            (Piece::External(range), Some(mapping)) => {
+                let Self { outputs, pool, mappings, .. } = self;
+                or_overload(outputs.of(index).push_external(pool, mappings, mapping, range))
+            }
+            (Piece::Archive(_) | Piece::External(_), None) => {
+                debug_assert!(false, "archive ranges need their mapping");
+                Err(Gone::Broken)
+            }
+        })
+    }
+
+    /// Queues a range of a mapping: copied while that is cheaper than a slice of its own.
+    ///
+    /// # Errors
+    /// Why that is not possible.
+    #[inline]
+    fn queue_mapped(
+        &mut self,
+        index: &mut u32,
+        mapping: MappingId,
+        offset: u64,
+        bytes: u64,
+    ) -> Result<(), Gone> {
+        let Self { outputs, pool, mappings, .. } = self;
+        let output = outputs.of(index);
+        let range = mappings.get(mapping).and_then(|held| held.range(offset, bytes));
+        let Some(range) = range else { return Err(Gone::Broken) };
+        let queued = if bytes > COPY_BODY_MAX_BYTES {
+            output.push_mapped(pool, mappings, mapping, offset, bytes)
+        } else {
+            output.append(pool, range.len(), |out| out.extend_from_slice(range))
+        };
+        or_overload(queued)
+    }
+}
+
+/// What has no place in the budget for buffers overloads it.
+///
+/// # Errors
+/// [`Gone::Overload`] when it was not `queued`.
+#[inline]
+pub(crate) fn or_overload(queued: bool) -> Result<(), Gone> {
+    if queued { Ok(()) } else { Err(Gone::Overload) }
+}

@@ -1,0 +1,84 @@
+//! What is read of requests of HTTP/1, as events.
+
+use pinion_http::h1::body::Step;
+use pinion_http::h1::head::{self, HeadStorage, Parsed};
+use pinion_http::limits::{BODY_DISCARD_MAX_BYTES, Limits};
+use pinion_http::refusal::Refusal;
+
+use super::{Http1, OpenExchange};
+
+/// What came of input that was no head.
+pub(crate) enum Content<'i> {
+    /// Nothing yet: more bytes are needed, or the application has to want some first.
+    Nothing,
+    /// Content of the request, as much as the application wants.
+    Bytes(&'i [u8]),
+    /// The content is complete; the fields behind it, as lines.
+    End(&'i [u8]),
+    /// The content is malformed, or more than it may be.
+    Refused(Refusal),
+    /// So many bytes of content that nobody wants were dropped.
+    Dropped(usize),
+    /// More has come than is dropped, or something that is no content: the connection ends.
+    TooMuch(usize),
+}
+
+impl Http1 {
+    /// Reads a request head.
+    ///
+    /// # Errors
+    /// When the bytes are no request.
+    #[inline]
+    pub(crate) fn head<'i>(
+        &mut self,
+        input: &'i [u8],
+        storage: &'i mut HeadStorage,
+        limits: &Limits,
+    ) -> Result<Parsed<'i>, Refusal> {
+        let Self::Head { scanned } = self else { unreachable!("a head is read between exchanges") };
+        let parsed = head::parse(input, std::mem::take(scanned) as usize, storage, limits);
+        if let Ok(Parsed::Partial { scanned: so_far }) = &parsed {
+            *scanned = *so_far as u32;
+        }
+        parsed
+    }
+
+    /// Reads content of the request, as far as the application wants it, or drops it. Returns how
+    /// many bytes of `input` were used as well.
+    pub(crate) fn content<'i>(&mut self, input: &'i [u8]) -> (usize, Content<'i>) {
+        match self {
+            Self::Head { .. } => (0, Content::Nothing),
+            Self::Discard { content, dropped } => {
+                let Ok((used, step)) = content.step(input, u64::MAX) else {
+                    return (0, Content::TooMuch(0));
+                };
+                match step {
+                    Step::NeedMore => (used, Content::Nothing),
+                    Step::End(_) => {
+                        *self = Self::IDLE;
+                        (used, Content::Dropped(0))
+                    }
+                    Step::Data(data) => {
+                        *dropped = dropped.saturating_add(data.len() as u32);
+                        let is_too_much = u64::from(*dropped) > BODY_DISCARD_MAX_BYTES;
+                        let came = if is_too_much { Content::TooMuch } else { Content::Dropped };
+                        (used, came(data.len()))
+                    }
+                }
+            }
+            Self::Exchange(OpenExchange { state, content: Some(content), .. }) => {
+                let Some(wanted) = &mut state.wanted else { return (0, Content::Nothing) };
+                match content.step(input, *wanted) {
+                    Ok((used, Step::NeedMore)) => (used, Content::Nothing),
+                    Ok((used, Step::End(section))) => (used, Content::End(section)),
+                    Ok((used, Step::Data(data))) => {
+                        *wanted -= data.len() as u64;
+                        (used, Content::Bytes(data))
+                    }
+                    Err(refusal) => (0, Content::Refused(refusal)),
+                }
+            }
+            Self::Exchange(_) => (0, Content::Nothing),
+        }
+    }
+}

@@ -1,0 +1,129 @@
+//! The tail of every response head: `Date`, then the listener's own fields, then the blank line.
+//! Each is rendered once a second, in the form of each protocol.
+
+use pinion_http::date;
+use pinion_http::hpack;
+use pinion_http::qpack;
+
+use crate::settings::ListenerSettings;
+
+/// The tails of all listeners.
+pub(crate) struct Tails {
+    listeners: Vec<Tail>,
+    /// Without fields of a listener.
+    bare: Tail,
+    second: i64,
+}
+
+/// The tail of one listener, in each form.
+struct Tail {
+    h1: Vec<u8>,
+    hpack: Vec<u8>,
+    qpack: Vec<u8>,
+}
+
+impl Tail {
+    fn new(fields: &[u8], unix_seconds: i64) -> Self {
+        let mut h1 = DATE_NAME.to_vec();
+        h1.extend_from_slice(&date::format(unix_seconds));
+        h1.extend_from_slice(b"\r\n");
+        h1.extend_from_slice(fields);
+        h1.extend_from_slice(b"\r\n");
+        let mut tail = Self { h1, hpack: Vec::new(), qpack: Vec::new() };
+        tail.compress();
+        tail
+    }
+
+    fn refresh(&mut self, date: &[u8]) {
+        if let Some(place) = self.h1.get_mut(DATE_NAME.len()..DATE_NAME.len() + date.len()) {
+            place.copy_from_slice(date);
+        }
+        self.compress();
+    }
+
+    /// Renders the binary forms, of what HTTP/1 has before its blank line.
+    fn compress(&mut self) {
+        let lines = self.h1.strip_suffix(b"\r\n").unwrap_or_default();
+        self.hpack.clear();
+        hpack::encode::lines(&mut self.hpack, lines);
+        self.qpack.clear();
+        qpack::encode::lines(&mut self.qpack, lines);
+    }
+}
+
+const DATE_NAME: &[u8] = b"Date: ";
+
+impl Tails {
+    pub(crate) fn new(listeners: &[ListenerSettings], unix_seconds: i64) -> Self {
+        let tail = |listener: &ListenerSettings| Tail::new(&listener.fields, unix_seconds);
+        let bare = Tail::new(b"", unix_seconds);
+        Self { listeners: listeners.iter().map(tail).collect(), bare, second: unix_seconds }
+    }
+
+    #[inline]
+    pub(crate) fn refresh(&mut self, unix_seconds: i64) {
+        if unix_seconds == self.second {
+            return;
+        }
+        self.second = unix_seconds;
+        let date = date::format(unix_seconds);
+        self.listeners.iter_mut().chain([&mut self.bare]).for_each(|tail| tail.refresh(&date));
+    }
+
+    /// For HTTP/1.
+    #[inline]
+    pub(crate) fn line(&self, listener: u16) -> &[u8] {
+        &self.listeners[usize::from(listener)].h1
+    }
+
+    /// For HTTP/1, with the date alone.
+    pub(crate) fn bare_line(&self) -> &[u8] {
+        &self.bare.h1
+    }
+
+    /// For HTTP/3.
+    #[inline]
+    pub(crate) fn qpack(&self, listener: u16) -> &[u8] {
+        &self.listeners[usize::from(listener)].qpack
+    }
+
+    /// For HTTP/2.
+    #[inline]
+    pub(crate) fn hpack(&self, listener: u16) -> &[u8] {
+        &self.listeners[usize::from(listener)].hpack
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::settings::{Protocol, Protocols};
+    use pinion_http::limits::Limits;
+    use pinion_http::section::FieldSection;
+
+    #[test]
+    fn every_form_of_a_tail_has_the_date_of_its_second() {
+        let listener = ListenerSettings {
+            fields: b"Server: Pinion\r\n".to_vec(),
+            ..ListenerSettings::plain(Protocol::Http(Protocols::ALL))
+        };
+        let mut tails = Tails::new(&[listener], 784_111_777);
+        for (unix_seconds, date) in [
+            (784_111_777, b"Sun, 06 Nov 1994 08:49:37 GMT"),
+            (784_111_778, b"Sun, 06 Nov 1994 08:49:38 GMT"),
+        ] {
+            tails.refresh(unix_seconds);
+            let lines = [&b"Date: "[..], date, b"\r\nServer: Pinion\r\n\r\n"].concat();
+            assert_eq!(tails.line(0), lines);
+            assert_eq!(tails.bare_line(), [&b"Date: "[..], date, b"\r\n\r\n"].concat());
+            let (mut section, limits) = (FieldSection::new(), Limits::default());
+            let mut hpack = hpack::decoder::Decoder::new(4096);
+            hpack.decode(tails.hpack(0), &mut section, &limits).expect("a block");
+            assert_eq!(section.fields().get(b"date"), Some(&date[..]));
+            // What goes before all fields (RFC 9204 §4.5.1).
+            let block = [&[0, 0], tails.qpack(0)].concat();
+            qpack::decoder::decode(&block, &mut section, &limits).expect("a section");
+            assert_eq!(section.fields().get(b"date"), Some(&date[..]));
+        }
+    }
+}
