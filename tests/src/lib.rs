@@ -60,8 +60,9 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
 /// How long anything may take. Not a statement about speed: the end of a wait for something that
-/// will not come any more.
-pub const PATIENCE: Duration = Duration::from_secs(60);
+/// will not come any more. The tests of the feature `long` run
+/// beside floods that take all processors for many minutes.
+pub const PATIENCE: Duration = Duration::from_secs(if cfg!(feature = "long") { 600 } else { 60 });
 
 /// Sets its flag when it goes, by a panic too: threads that wait for the flag end with the test.
 #[derive(Debug)]

@@ -9,7 +9,7 @@ use anyhow::Result;
 use bytes::{Bytes, BytesMut};
 use quinn_proto::{
     ClientConfig, Connection, ConnectionHandle, DatagramEvent, Dir, Endpoint, EndpointConfig,
-    Event, ReadError, StreamEvent, StreamId, VarInt,
+    Event, ReadError, StreamEvent, StreamId, VarInt, WriteError,
 };
 use rustls::pki_types::ServerName;
 
@@ -25,6 +25,10 @@ pub(crate) struct Plan {
     pub(crate) streams: usize,
     /// Whether the time is over, so that no request is begun any more.
     pub(crate) is_over: bool,
+    /// Requests of a connection in all.
+    pub(crate) requests_max: u64,
+    /// Bytes of content behind each request.
+    pub(crate) upload_bytes: u64,
     pub(crate) content_bytes: Option<u64>,
 }
 
@@ -36,6 +40,10 @@ pub(crate) struct Client {
     quic: Connection,
     server: SocketAddr,
     open: HashMap<StreamId, (Instant, Reply)>,
+    /// Requests that were begun.
+    begun: u64,
+    /// Requests whose content is still to be sent, with the bytes that are left of it.
+    uploads: Vec<(StreamId, u64)>,
     is_connected: bool,
     is_lost: bool,
     outlet: Vec<u8>,
@@ -56,7 +64,20 @@ impl Client {
         let (handle, quic) = endpoint.connect(now, config, server, &name.to_str())?;
         let open = HashMap::new();
         let (is_connected, is_lost, outlet) = (false, false, Vec::new());
-        Ok(Self { socket, endpoint, handle, quic, server, open, is_connected, is_lost, outlet })
+        let (begun, uploads) = (0, Vec::new());
+        Ok(Self {
+            socket,
+            endpoint,
+            handle,
+            quic,
+            server,
+            open,
+            begun,
+            uploads,
+            is_connected,
+            is_lost,
+            outlet,
+        })
     }
 
     pub(crate) fn socket(&self) -> &Socket {
@@ -71,6 +92,11 @@ impl Client {
     /// Whether nothing is under way and nothing is to come.
     pub(crate) fn is_idle(&self) -> bool {
         self.open.is_empty() && (self.is_connected || self.is_lost)
+    }
+
+    /// Whether it has begun as many requests as it may, or cannot begin any more.
+    pub(crate) fn has_begun_all(&self, plan: &Plan) -> bool {
+        self.begun >= plan.requests_max || self.is_lost
     }
 
     /// Takes what has come.
@@ -106,6 +132,7 @@ impl Client {
         }
         if self.is_connected && !self.is_lost {
             self.begin(plan, now)?;
+            self.upload();
         }
         self.transmit(now)
     }
@@ -189,14 +216,39 @@ impl Client {
 
     /// Begins as many requests as there may be.
     fn begin(&mut self, plan: &Plan, now: Instant) -> Result<()> {
-        while self.open.len() < plan.streams && !plan.is_over {
+        while self.open.len() < plan.streams && !plan.is_over && !self.has_begun_all(plan) {
             let Some(id) = self.quic.streams().open(Dir::Bi) else { break };
             let mut stream = self.quic.send_stream(id);
             stream.write(&plan.request)?;
-            stream.finish()?;
+            self.begun += 1;
+            if plan.upload_bytes == 0 {
+                stream.finish()?;
+            } else {
+                self.uploads.push((id, plan.upload_bytes));
+            }
             self.open.insert(id, (now, Reply::default()));
         }
         Ok(())
+    }
+
+    /// Sends content, as far as the windows of the server and of the path go.
+    fn upload(&mut self) {
+        const PIECE: [u8; 1 << 16] = [b'x'; 1 << 16];
+        let quic = &mut self.quic;
+        self.uploads.retain_mut(|(id, left)| {
+            let mut stream = quic.send_stream(*id);
+            while *left > 0 {
+                let bytes = (*left).min(PIECE.len() as u64) as usize;
+                match stream.write(&PIECE[..bytes]) {
+                    Ok(taken) => *left -= taken as u64,
+                    Err(WriteError::Blocked) => return true,
+                    // The server wants no more of it; its response says why.
+                    Err(_) => return false,
+                }
+            }
+            let _stopped = stream.finish();
+            false
+        });
     }
 
     fn transmit(&mut self, now: Instant) -> Result<()> {
@@ -222,7 +274,14 @@ mod tests {
         let config = crate::crypto::config().unwrap();
         let mut now = Instant::now();
         let mut client = Client::connect(silent.local_addr().unwrap(), config, now).unwrap();
-        let plan = Plan { request: Vec::new(), streams: 1, is_over: false, content_bytes: None };
+        let plan = Plan {
+            request: Vec::new(),
+            streams: 1,
+            is_over: false,
+            requests_max: u64::MAX,
+            upload_bytes: 0,
+            content_bytes: None,
+        };
         let mut tally = Tally::default();
         while !client.is_lost {
             client.drive(&plan, &mut tally, now).unwrap();

@@ -35,6 +35,8 @@ fn main() -> Result<()> {
     let mut plan = Plan {
         request: request(&options),
         streams: options.streams,
+        requests_max: options.requests_max.unwrap_or(u64::MAX),
+        upload_bytes: options.upload_bytes.unwrap_or(0),
         is_over: false,
         content_bytes: options.content_bytes,
     };
@@ -45,12 +47,12 @@ fn main() -> Result<()> {
     let end = began + options.duration;
     loop {
         let now = Instant::now();
-        plan.is_over = now >= end;
+        plan.is_over = now >= end || clients.iter().all(|client| client.has_begun_all(&plan));
         let is_done = plan.is_over && clients.iter().all(Client::is_idle);
         if is_done || now >= end + GRACE {
             break;
         }
-        let until = if plan.is_over { end + GRACE } else { end };
+        let until = if now >= end { end + GRACE } else { end };
         let ready = wait(&mut clients, now, until)?;
         let now = Instant::now();
         for (client, is_ready) in clients.iter_mut().zip(ready) {
@@ -82,16 +84,23 @@ fn wait(clients: &mut [Client], now: Instant, until: Instant) -> Result<Vec<bool
     Ok(sockets.iter().map(|socket| !socket.revents().is_empty()).collect())
 }
 
-/// The frames of a request.
+/// The frames of a request, of its content no more than the header.
 fn request(options: &Options) -> Vec<u8> {
     let mut frames = Vec::new();
     h3::send::head(&mut frames, |section| {
         section.extend_from_slice(&qpack::encode::PREFIX);
-        qpack::encode::field(section, b":method", b"GET");
+        let method: &[u8] = if options.upload_bytes.is_some() { b"POST" } else { b"GET" };
+        qpack::encode::field(section, b":method", method);
         qpack::encode::field(section, b":scheme", b"https");
         qpack::encode::field(section, b":authority", options.server.to_string().as_bytes());
         qpack::encode::field(section, b":path", options.path.as_bytes());
         qpack::encode::field(section, b"user-agent", b"pinion-h3load");
+        if let Some(bytes) = options.upload_bytes {
+            qpack::encode::field(section, b"content-length", bytes.to_string().as_bytes());
+        }
     });
+    if let Some(bytes) = options.upload_bytes {
+        h3::send::data(&mut frames, bytes);
+    }
     frames
 }

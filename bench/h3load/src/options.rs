@@ -10,6 +10,8 @@ usage: pinion-h3load [OPTIONS] https://ADDRESS:PORT/PATH
   -c N            connections [10]
   -m N            requests of a connection that are under way at once [1]
   -d SECONDS      how long requests are begun [2]
+  -n N            requests of a connection in all [no limit]
+  --post N        bytes of content that each request sends [GET without content]
   --bytes N       how long the content of each answer must be";
 
 /// See the module's head.
@@ -18,6 +20,9 @@ pub(crate) struct Options {
     pub(crate) connections: usize,
     pub(crate) streams: usize,
     pub(crate) duration: Duration,
+    pub(crate) requests_max: Option<u64>,
+    /// Bytes of content of each request; GET when there is none.
+    pub(crate) upload_bytes: Option<u64>,
     pub(crate) content_bytes: Option<u64>,
     pub(crate) server: SocketAddr,
     pub(crate) path: String,
@@ -27,6 +32,7 @@ impl Options {
     pub(crate) fn parse(mut words: impl Iterator<Item = String>) -> Result<Self> {
         let (mut connections, mut streams, mut seconds) = (10, 1, 2);
         let (mut content_bytes, mut url) = (None, None);
+        let (mut requests_max, mut upload_bytes) = (None, None);
         while let Some(word) = words.next() {
             let mut count = || {
                 let value = words.next().and_then(|value| value.parse().ok());
@@ -36,6 +42,8 @@ impl Options {
                 "-c" => connections = count()?,
                 "-m" => streams = count()?,
                 "-d" => seconds = count()?,
+                "-n" => requests_max = Some(count()?),
+                "--post" => upload_bytes = Some(count()?),
                 "--bytes" => content_bytes = Some(count()?),
                 _ if url.is_none() && !word.starts_with('-') => url = Some(word),
                 _ => bail!("not an option: {word}\n{USAGE}"),
@@ -47,6 +55,8 @@ impl Options {
             connections: connections as usize,
             streams: streams as usize,
             duration: Duration::from_secs(seconds),
+            requests_max,
+            upload_bytes,
             content_bytes,
             server,
             path,
@@ -71,11 +81,13 @@ mod tests {
 
     #[test]
     fn a_line_of_options() {
-        let options = parse("-c 3 -m 4 --bytes 6 https://127.0.0.1:7/a/b").unwrap();
+        let options = parse("-c 3 -m 4 -n 1 --post 5 --bytes 6 https://127.0.0.1:7/a/b").unwrap();
         let expected = Options {
             connections: 3,
             streams: 4,
             duration: Duration::from_secs(2),
+            requests_max: Some(1),
+            upload_bytes: Some(5),
             content_bytes: Some(6),
             server: "127.0.0.1:7".parse().unwrap(),
             path: "/a/b".to_owned(),
@@ -86,7 +98,7 @@ mod tests {
     #[test]
     fn what_cannot_be_is_refused() {
         for line in
-            ["-c", "-c x https://127.0.0.1:7/", "--what", "http://127.0.0.1:7/", "-m 3", "-n 5"]
+            ["-c", "-c x https://127.0.0.1:7/", "--what", "http://127.0.0.1:7/", "-m 3", "-x 5"]
         {
             assert!(parse(line).is_err(), "{line}");
         }

@@ -272,10 +272,11 @@ impl Conn {
         }
     }
 
-    /// Whether the first frames of a head have come, and not the last.
-    #[inline]
-    fn is_within_head(&self) -> bool {
-        matches!(&self.protocol, Protocol::Many(many) if many.is_within_head())
+    /// Whether nothing has come of a head that is not whole.
+    fn has_no_part_of_a_head(&self) -> bool {
+        let is_within_head =
+            matches!(&self.protocol, Protocol::Many(many) if many.is_within_head());
+        self.link.stash.is_empty() && !is_within_head
     }
 
     /// The number in its address of what was begun last.
@@ -293,18 +294,16 @@ impl Conn {
     /// Has the deadline watch what is to be watched now. Says whether it watched something else.
     #[inline]
     pub(crate) fn begin_watch(&mut self, watch: Watch, now_ms: u64, settings: &Settings) -> bool {
-        let is_whole = self.link.stash.is_empty() && !self.is_within_head();
-        let deadline = &mut self.link.deadline;
         if let Protocol::Many(Many::Http3(_)) = self.protocol {
             // Streams do not stand in each other's way: half a head puts nothing off.
-            deadline.forget();
+            self.link.deadline.forget();
         }
-        if watch == Watch::Send && (is_whole || !self.link.receiving) {
+        if watch == Watch::Send && (!self.link.receiving || self.has_no_part_of_a_head()) {
             // What has become whole meanwhile takes no time from the next; what is not read while
             // this is sent cannot become so.
-            deadline.is_over(Watch::Head);
+            self.link.deadline.is_over(Watch::Head);
         }
-        let is_new = deadline.begin(watch, now_ms, settings);
+        let is_new = self.link.deadline.begin(watch, now_ms, settings);
         if is_new && let Some(due_ms) = self.due_ms(watch, now_ms, settings) {
             self.link.deadline.comes_at(due_ms);
         }
@@ -313,13 +312,12 @@ impl Conn {
 
     /// When what `watch` is for is late, in milliseconds, if the protocol knows: the first stream
     /// that is, since what comes on others gives it no more time; or the end of lingering.
+    #[inline]
     fn due_ms(&mut self, watch: Watch, now_ms: u64, settings: &Settings) -> Option<u64> {
-        if let Protocol::Linger(linger) = &self.protocol {
-            return (watch == Watch::Linger).then(|| linger.due_ms(now_ms));
-        }
-        let many = self.protocol.many()?;
-        match (watch, &many) {
-            (Watch::Body, _) | (Watch::Head, Many::Http3(_)) => many.due_ms(settings),
+        match (&mut self.protocol, watch) {
+            (Protocol::Linger(linger), Watch::Linger) => Some(linger.due_ms(now_ms)),
+            (Protocol::Many(many), Watch::Body) => many.due_ms(settings),
+            (Protocol::Many(many @ Many::Http3(_)), Watch::Head) => many.due_ms(settings),
             _ => None,
         }
     }

@@ -57,6 +57,12 @@ impl Http1 {
         }
     }
 
+    /// Goes on with what is still to come of the content of the request, which is dropped.
+    pub(crate) fn discard_content(&mut self) {
+        let content = self.exchange().and_then(|open| open.content.take());
+        *self = content.map_or(Self::IDLE, |content| Self::Discard { content, dropped: 0 });
+    }
+
     /// The exchange, if one is open.
     #[inline]
     pub(crate) fn exchange(&mut self) -> Option<&mut OpenExchange> {
@@ -69,10 +75,12 @@ impl Http1 {
 
 /// What becomes of a connection whose response is complete.
 pub(crate) enum AfterResponse {
+    /// It waits for the next request.
+    Idle,
+    /// It lives on, and first drops the content of the request that was not read.
+    Discard,
     /// It ends, and the client may still send this.
     End(Remaining),
-    /// It lives on.
-    Next(Http1),
 }
 
 impl OpenExchange {
@@ -106,7 +114,7 @@ impl OpenExchange {
     /// Decides what becomes of the connection, now that the response is complete; `out_bytes`
     /// returns how many bytes of output there have been on it.
     #[inline]
-    pub(crate) fn after_response(&mut self, out_bytes: impl FnOnce() -> u64) -> AfterResponse {
+    pub(crate) fn after_response(&self, out_bytes: impl FnOnce() -> u64) -> AfterResponse {
         let is_unread = self.content.as_ref().is_some_and(|content| !content.is_at_end());
         if !self.keep_alive {
             // A client that asked to close should send nothing more, but some send a line end too
@@ -118,13 +126,11 @@ impl OpenExchange {
                 () => Remaining::Nothing,
             });
         }
-        if self.must_end_behind_content() {
-            return AfterResponse::End(Remaining::Content);
+        match () {
+            () if !is_unread => AfterResponse::Idle,
+            () if self.must_end_behind_content() => AfterResponse::End(Remaining::Content),
+            () => AfterResponse::Discard,
         }
-        AfterResponse::Next(match self.content.take().filter(|_| is_unread) {
-            Some(content) => Http1::Discard { content, dropped: 0 },
-            None => Http1::IDLE,
-        })
     }
 
     /// Whether the content of the request is waited for: it is wanted, or what comes next is no

@@ -60,7 +60,7 @@ pub(crate) fn state(protocol: &mut Protocol, carrier: Carrier) -> Option<&mut Ex
 impl<'c> Response<'c> {
     /// Returns the response of the exchange that `carrier` names, while its connection speaks the
     /// protocol of the exchange.
-    #[inline]
+    #[inline(always)]
     pub(crate) fn of(core: &'c mut Core, slot: Slot, carrier: Carrier) -> Option<Self> {
         let Core { conns, buffers, tails, settings, .. } = core;
         let Conn { link, protocol, listener, begun, .. } = conns.get(slot);
@@ -75,7 +75,7 @@ impl<'c> Response<'c> {
     }
 
     /// Returns the state of the exchange; `None` when its stream has ended.
-    #[inline]
+    #[inline(always)]
     pub(crate) fn state(&mut self) -> Option<&mut ExchangeState> {
         match &mut self.carried {
             Carried::Http1(open) => Some(&mut open.state),
@@ -88,7 +88,7 @@ impl<'c> Response<'c> {
     ///
     /// # Errors
     /// Why that is not possible.
-    #[inline]
+    #[inline(always)]
     pub(crate) fn prepared(
         &mut self,
         response: &Prepared<'_>,

@@ -22,6 +22,9 @@ use tokio::runtime::{Builder, Runtime};
 /// that every large answer waits for it.
 const WINDOW_BYTES: u32 = 65_535;
 
+/// How often a connection shows that it is there: well before QUIC takes it for idle.
+const KEEP_ALIVE: Duration = Duration::from_secs(5);
+
 /// Drives the connections of all tests of a process, also while nobody waits for one of them.
 static RUNTIME: LazyLock<Runtime> = LazyLock::new(|| {
     let mut runtime = Builder::new_multi_thread();
@@ -164,7 +167,7 @@ pub(super) fn with_windows(config: &ClientConfig, bytes: [u32; 2]) -> ClientConf
 /// The same, but it shows again and again that it is there, so that QUIC itself never thinks the
 /// connection idle (RFC 9000 §10.1.2).
 pub(super) fn kept_alive(config: &ClientConfig) -> ClientConfig {
-    with_transport(config, [WINDOW_BYTES; 2], Some(PATIENCE / 12))
+    with_transport(config, [WINDOW_BYTES; 2], Some(KEEP_ALIVE))
 }
 
 fn with_transport(

@@ -9,7 +9,7 @@ use pinion_tests::peers::output;
 use pinion_tests::protocol::Protocol;
 use pinion_tests::request::Request;
 use pinion_tests::response::Response;
-use pinion_tests::script::{in_every_way, script};
+use pinion_tests::script::{in_every_way, in_every_way_with, script};
 use pinion_tests::server::{Server, Start};
 use pinion_tests::wait_for;
 
@@ -223,12 +223,13 @@ fn content_is_read_piece_by_piece() {
     });
 }
 
-/// Far more than one string may have, and never much of it in memory.
+/// Far more than one string may have, and never much of it in memory. It takes more time than a
+/// request has ordinarily, where other tests have the processors.
 #[test]
 fn twenty_mebibytes_stream_through_little_memory() {
     const BYTES: usize = 20 << 20;
     const GROWN_MAX_BYTES: u64 = 6 << 20;
-    in_every_way(SCRIPT, |server| {
+    in_every_way_with(SCRIPT, &["--lua-cpu", "10000"], |server| {
         let before = spools(server);
         let content = noise(BYTES);
         let part = "name=file; filename=large";

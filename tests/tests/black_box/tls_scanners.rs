@@ -9,7 +9,7 @@ use std::fs;
 use std::time::Duration;
 
 /// testssl.sh takes a minute where nothing else runs.
-const PATIENCE: Duration = Duration::from_secs(500);
+const PATIENCE: Duration = Duration::from_secs(if cfg!(feature = "long") { 3000 } else { 500 });
 
 const P256: &[&str] = KEYS[0];
 const RSA_2048: &[&str] = KEYS[4];

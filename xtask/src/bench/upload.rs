@@ -2,7 +2,7 @@
 //! over each protocol, beside Caddy.
 //!
 //! Server and clients are in network namespaces of their own, with `tests/src/long_path.py`
-//! between them. The clients are curl and, over HTTP/3, aioquic. Caddy hands the content on to
+//! between them. The clients are curl and, over HTTP/3, `bench/h3load`. Caddy hands the content on to
 //! Pinion, next to it on the same side of the path, so the same script reads it.
 
 use super::figures::{self, Figure};
@@ -40,7 +40,7 @@ pinion.post("/upload", { body = 2^26 }, function(req)
 end)
 "#;
 
-/// One that sends: its name, its protocol for curl or `None` for aioquic, and the server's port.
+/// One that sends: its name, its protocol for curl or `None` for HTTP/3, and the server's port.
 struct Sender(&'static str, Option<&'static str>, u16);
 
 const PINION_PORT: u16 = 8443;
@@ -58,6 +58,14 @@ pub(crate) fn run(arguments: &[&str]) -> Result<()> {
     let (rounds, name) = rounds_and_name(arguments, 5, USAGE)?;
     debian::install(NEEDS)?;
     let pinion = release::binary()?;
+    process::run(&mut process::cargo(&[
+        "build",
+        "--profile",
+        "dist",
+        "-q",
+        "-p",
+        "pinion-h3load",
+    ]))?;
     let folder = release::state()?.join("upload");
     let path = LongPath::start()?;
     let _servers = servers(&pinion, &folder, &path)?;
@@ -146,7 +154,6 @@ fn servers(pinion: &Path, folder: &Path, path: &LongPath) -> Result<[Ended; 2]> 
     fs::create_dir_all(&state)?;
     fs::write(site.join("main.lua"), SITE)?;
     fs::write(folder.join("large.bin"), vec![b'x'; CONTENT_BYTES])?;
-    fs::write(folder.join("small.bin"), "small")?;
     let mut serve = on(&path.server, pinion);
     serve.arg("serve").arg(&site).arg("--state").arg(&state).args(["--lua-time", "600"]);
     serve.args(["--listen", &format!("{SERVER}:8080")]);
@@ -161,7 +168,7 @@ fn servers(pinion: &Path, folder: &Path, path: &LongPath) -> Result<[Ended; 2]> 
     let pair = ["crt", "pem"].map(|end| state.join(format!("tls/self-signed-p256.{end}")));
     let [certificate, key] = pair.map(|file| file.display().to_string());
     let configuration = format!(
-        "{{\n admin off\n auto_https off\n log {{\n output discard\n }}\n}}\n\
+        "{{\n admin off\n auto_https off\n default_sni localhost\n log {{\n output discard\n }}\n}}\n\
          https://:{CADDY_PORT} {{\n bind {SERVER}\n tls {certificate} {key}\n \
          reverse_proxy {SERVER}:8080\n}}\n"
     );
@@ -186,20 +193,23 @@ fn curl(path: &LongPath, port: u16) -> Result<Command> {
 /// Sends once; returns megabytes per second.
 fn send(sender: &Sender, folder: &Path, path: &LongPath) -> Result<f64> {
     let Sender(name, version, port) = sender;
-    let content = folder.join("large.bin");
     let mut client = if let Some(version) = version {
         let mut curl = curl(path, *port)?;
         curl.args([*version, "--header", "Expect:", "--data-binary"]);
-        curl.arg(format!("@{}", content.display()));
+        curl.arg(format!("@{}", folder.join("large.bin").display()));
         curl
     } else {
-        let script = workspace::root().join("tests/src/h3_client.py");
-        let mut aioquic = on(&path.client, &workspace::target().join("python/bin/python"));
-        aioquic.arg(script).args(["far_upload", &port.to_string()]).arg(folder);
-        aioquic
+        let mut h3load = on(&path.client, &workspace::target().join("dist/pinion-h3load"));
+        h3load.args(["-c", "1", "-n", "1", "-d", "120", "--post", &CONTENT_BYTES.to_string()]);
+        h3load.arg(format!("https://{SERVER}:{port}/upload"));
+        h3load
     };
     let began = Instant::now();
     let response = process::output(&mut client).with_context(|| (*name).to_owned())?;
-    ensure!(response == format!("got {CONTENT_BYTES}"), "{name}: {response}");
+    let is_whole = match version {
+        Some(_) => response == format!("got {CONTENT_BYTES}"),
+        None => response.contains("\"requests\":1,"),
+    };
+    ensure!(is_whole, "{name}: {response}");
     Ok(CONTENT_BYTES as f64 / 1e6 / began.elapsed().as_secs_f64())
 }

@@ -29,7 +29,7 @@ use crate::linger::Remaining;
 /// is not whole yet.
 #[inline]
 pub(crate) fn request<A: App>(app: &mut A, core: &mut Core, slot: Slot, input: &[u8]) -> usize {
-    if input.is_empty() || core.queued_bytes(slot) >= OUTPUT_HIGH_WATER_BYTES {
+    if core.queued_bytes(slot) >= OUTPUT_HIGH_WATER_BYTES {
         return 0;
     }
     let Core { conns, heads, settings, .. } = core;
@@ -59,8 +59,8 @@ fn begin<A: App>(app: &mut A, core: &mut Core, slot: Slot, head: &RequestHead<'_
     conn.begins_one();
     let is_last = settings.requests_per_connection.is_some_and(|last| conn.begun >= last);
     let may_stay = *ending == Ending::No && !is_last;
-    let open = OpenExchange::new(head, settings.limits.body_bytes, may_stay);
-    conn.protocol = Protocol::Http1(Http1::Exchange(open));
+    let Protocol::Http1(http1) = &mut conn.protocol else { unreachable!("its head was read") };
+    *http1 = Http1::Exchange(OpenExchange::new(head, settings.limits.body_bytes, may_stay));
     tell(app, core, slot, Event::Head(head));
 }
 
@@ -99,13 +99,13 @@ fn after_event<A: App>(app: &mut A, core: &mut Core, slot: Slot) {
 fn complete(core: &mut Core, slot: Slot) {
     let Core { conns, buffers, .. } = core;
     let Conn { link, protocol, .. } = conns.get(slot);
-    let Some(open) = protocol.http1().and_then(Http1::exchange) else { return };
+    let Some(http1) = protocol.http1() else { return };
+    let Some(open) = http1.exchange() else { return };
+    link.asked_ms = 0;
     match open.after_response(|| link.sent_bytes + buffers.waiting_bytes(link)) {
+        AfterResponse::Idle => *http1 = Http1::IDLE,
+        AfterResponse::Discard => http1.discard_content(),
         AfterResponse::End(remaining) => core.end(slot, remaining),
-        AfterResponse::Next(next) => {
-            link.asked_ms = 0;
-            *protocol = Protocol::Http1(next);
-        }
     }
 }
 

@@ -70,6 +70,7 @@ fn drive<A: App>(app: &mut A, core: &mut Core, slot: Slot, input: &[u8]) -> usiz
         let protocol = &core.conns.get(slot).protocol;
         let before = protocol.phase();
         let used = match protocol {
+            Protocol::Http1(Http1::Head { .. }) if rest.is_empty() => return at,
             Protocol::Http1(Http1::Head { .. }) => http1::request(app, core, slot, rest),
             Protocol::Http1(_) => http1::content(app, core, slot, rest),
             Protocol::Preface => {
