@@ -233,7 +233,7 @@ impl Client {
 
     /// Sends content, as far as the windows of the server and of the path go.
     fn upload(&mut self) {
-        const PIECE: [u8; 1 << 16] = [b'x'; 1 << 16];
+        static PIECE: [u8; 1 << 16] = [b'x'; 1 << 16];
         let quic = &mut self.quic;
         self.uploads.retain_mut(|(id, left)| {
             let mut stream = quic.send_stream(*id);

@@ -126,7 +126,11 @@ impl Deadline {
             let left_ms = self.until[rank].wrapping_sub(now_ms as u32) as i32;
             self.at_ms = now_ms.saturating_add_signed(left_ms.into());
         }
-        self.put_off[rank..].fill(Watch::Nothing);
+        match rank {
+            0 => self.forget(),
+            1 => self.put_off[1] = Watch::Nothing,
+            _ => {}
+        }
         true
     }
 

@@ -86,7 +86,7 @@ pub(crate) enum AfterResponse {
 impl OpenExchange {
     /// The exchange of a request whose head has come. With `may_stay` the connection may live on
     /// after it, if the client agrees.
-    #[inline]
+    #[inline(always)]
     pub(crate) fn new(head: &RequestHead<'_>, content_max_bytes: u64, may_stay: bool) -> Self {
         let has_content = !matches!(head.framing, Framing::None);
         let state = ExchangeState {

@@ -86,6 +86,108 @@ struct ArchiveRequest {
     offer: Offer,
 }
 
+/// What a worker answers requests of any site with.
+struct Means<'w> {
+    work: &'w mut Work,
+    dynamic: &'w mut Dynamic,
+    journal: &'w mut Journal,
+}
+
+impl Means<'_> {
+    /// The way of a request of a site: what its developer gets, what its script has, and else what
+    /// its archive has.
+    #[inline]
+    fn site_request(
+        self,
+        site: &Site,
+        is_unsecured: bool,
+        began: Option<Beginning>,
+        head: &RequestHead<'_>,
+        exchange: &mut Exchange<'_>,
+    ) {
+        let Self { work, dynamic, journal } = self;
+        let developer = site.developer(head, exchange).filter(|_| !is_unsecured);
+        if let Some(developer) = developer
+            && answers_developer(site, developer, head, dynamic, journal, exchange)
+        {
+            return;
+        }
+        if site.generation.has_no_content() && !is_unsecured {
+            return answer_unloaded(site, developer, began, head, work, journal, exchange);
+        }
+        let mut offer = Offer::Nothing;
+        if let Some(scripted) = &site.scripted
+            && !is_unsecured
+        {
+            offer = dynamic.offer(scripted, head);
+            if let Offer::Handler(found) = offer {
+                let found = Some(found);
+                return dynamic.begin(scripted, found, head, developer, journal, exchange);
+            }
+        }
+        let request = ArchiveRequest { began, is_unsecured, developer, offer };
+        Self { work, dynamic, journal }.archive_request(site, request, head, exchange);
+    }
+
+    /// The last part of the way of a request: its response is in the archive.
+    #[inline]
+    fn archive_request(
+        self,
+        site: &Site,
+        request: ArchiveRequest,
+        head: &RequestHead<'_>,
+        exchange: &mut Exchange<'_>,
+    ) {
+        let ArchiveRequest { began, is_unsecured, developer, offer } = request;
+        let Self { work, dynamic, journal } = self;
+        let generation = &*site.generation;
+        let (now, archive) = (exchange.now(), generation.archive());
+        let mut pieces = Pieces::new();
+        let whole;
+        let asked = match developer {
+            Some(Developer { wants_page: true, .. }) => {
+                whole = widened(head);
+                &whole
+            }
+            _ => head,
+        };
+        let answer = if generation.is_damaged() {
+            error_for(500, &archive, head, work)
+        } else if is_unsecured {
+            error_for(421, &archive, head, work)
+        } else {
+            answer(&archive, asked, now.unix_seconds, work, &mut pieces)
+        };
+        let outdated = generation.is_outdated(&answer);
+        if answer.status == 404
+            && let Some(scripted) = &site.scripted
+            && dynamic.missed(scripted, offer, head, developer, journal, exchange)
+        {
+            return;
+        }
+        // An answer is large: the one to be sent is pointed at.
+        let instead;
+        let answer = if outdated {
+            instead = error_for(500, &archive, head, work);
+            &instead
+        } else {
+            &answer
+        };
+        let status = answer.status;
+        let mut send = |answer: &Prepared<'_>| {
+            exchange.prepared(answer, Some(site.mapping));
+            journal.answered(began, head, answer, exchange);
+        };
+        match developer {
+            Some(developer) => developer.adapt(answer, send),
+            None => send(answer),
+        }
+        if status == 500 {
+            tell_damage(generation, work, head, now, outdated);
+        }
+    }
+}
+
 impl SitesApp {
     /// Serves whatever is published, and what will be.
     pub(crate) fn new(
@@ -167,130 +269,28 @@ impl SitesApp {
         if self.answers_for_every_host(began, head, exchange) {
             return;
         }
-        let Some(serving) = &self.serving else { return };
-        let is_unsecured = is_unsecured(head, exchange, &self.trusted_proxies);
+        let Self { serving, work, journal, redirect, trusted_proxies, dynamic, .. } = self;
+        let Some(serving) = serving else { return };
+        let is_unsecured = is_unsecured(head, exchange, trusted_proxies);
         let index = serving.roster.hosts.select(head.authority);
         let site = index.and_then(|index| serving.sites.get(index));
         let log = site.and_then(|site| site.generation.log());
         let began = began.map(|began| began.of_site(log));
-        if let Some(redirect) = &mut self.redirect
+        if let Some(redirect) = redirect
             && redirect.is_for(exchange.listener())
-            && (is_unsecured || !has_proof(redirect, head, site, &mut self.work))
+            && (is_unsecured || !has_proof(redirect, head, site, work))
         {
             let answer = redirect.answer(head);
             exchange.prepared(&answer, None);
-            return self.journal.answered(began, head, &answer, exchange);
+            return journal.answered(began, head, &answer, exchange);
         }
-        let Some(index) = index.filter(|_| site.is_some()) else {
+        let Some(site) = site else {
             let answer = misdirected(head);
             exchange.prepared(&answer, None);
-            return self.journal.answered(began, head, &answer, exchange);
+            return journal.answered(began, head, &answer, exchange);
         };
-        self.site_request(index, is_unsecured, began, head, exchange);
-    }
-
-    /// The way of a request of a site: what its developer gets, what its script has, and else what
-    /// its archive has.
-    #[inline]
-    fn site_request(
-        &mut self,
-        index: usize,
-        is_unsecured: bool,
-        began: Option<Beginning>,
-        head: &RequestHead<'_>,
-        exchange: &mut Exchange<'_>,
-    ) {
-        let site = self.serving.as_ref().and_then(|serving| serving.sites.get(index));
-        let Some(site) = site else { return };
-        let (dynamic, journal) = (&mut self.dynamic, &mut self.journal);
-        let developer = site.developer(head, exchange).filter(|_| !is_unsecured);
-        if let Some(developer) = developer
-            && answers_developer(site, developer, head, dynamic, journal, exchange)
-        {
-            return;
-        }
-        if site.generation.has_no_content() && !is_unsecured {
-            return answer_unloaded(
-                site,
-                developer,
-                began,
-                head,
-                &mut self.work,
-                journal,
-                exchange,
-            );
-        }
-        let mut offer = Offer::Nothing;
-        if let Some(scripted) = &site.scripted
-            && !is_unsecured
-        {
-            offer = dynamic.offer(scripted, head);
-            if let Offer::Handler(found) = offer {
-                let found = Some(found);
-                return dynamic.begin(scripted, found, head, developer, journal, exchange);
-            }
-        }
-        let request = ArchiveRequest { began, is_unsecured, developer, offer };
-        self.archive_request(index, request, head, exchange);
-    }
-
-    /// The last part of the way of a request: its response is in the archive.
-    #[inline]
-    fn archive_request(
-        &mut self,
-        index: usize,
-        request: ArchiveRequest,
-        head: &RequestHead<'_>,
-        exchange: &mut Exchange<'_>,
-    ) {
-        let ArchiveRequest { began, is_unsecured, developer, offer } = request;
-        let site = self.serving.as_ref().and_then(|serving| serving.sites.get(index));
-        let Some(site) = site else { return };
-        let generation = &*site.generation;
-        let (now, archive) = (exchange.now(), generation.archive());
-        let mut pieces = Pieces::new();
-        let whole;
-        let asked = match developer {
-            Some(Developer { wants_page: true, .. }) => {
-                whole = widened(head);
-                &whole
-            }
-            _ => head,
-        };
-        let answer = if generation.is_damaged() {
-            error_for(500, &archive, head, &mut self.work)
-        } else if is_unsecured {
-            error_for(421, &archive, head, &mut self.work)
-        } else {
-            answer(&archive, asked, now.unix_seconds, &mut self.work, &mut pieces)
-        };
-        let outdated = generation.is_outdated(&answer);
-        if answer.status == 404
-            && let Some(scripted) = &site.scripted
-            && self.dynamic.missed(scripted, offer, head, developer, &mut self.journal, exchange)
-        {
-            return;
-        }
-        // An answer is large: the one to be sent is pointed at.
-        let instead;
-        let answer = if outdated {
-            instead = error_for(500, &archive, head, &mut self.work);
-            &instead
-        } else {
-            &answer
-        };
-        let status = answer.status;
-        let mut send = |answer: &Prepared<'_>| {
-            exchange.prepared(answer, Some(site.mapping));
-            self.journal.answered(began, head, answer, exchange);
-        };
-        match developer {
-            Some(developer) => developer.adapt(answer, send),
-            None => send(answer),
-        }
-        if status == 500 {
-            tell_damage(generation, &self.work, head, now, outdated);
-        }
+        let means = Means { work, dynamic, journal };
+        means.site_request(site, is_unsecured, began, head, exchange);
     }
 
     /// Takes up what is published when it is this worker's turn; the first roster at once, since
