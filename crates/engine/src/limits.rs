@@ -313,10 +313,14 @@ pub(crate) const QUIC_REQUESTS_MAX: u32 = u32::MAX / 2;
 /// §6.2), and some of kinds that nobody knows.
 pub(crate) const QUIC_UNI_STREAMS: u32 = 8;
 
-/// Bytes of a request's content on its way or not read yet: what 80 Mbit/s carry in a round trip of
-/// 100 ms. So much of the budget for buffers is reserved for each upload, or as much as it
-/// announces.
-pub(crate) const QUIC_STREAM_WINDOW_BYTES: u32 = 1024 * 1024;
+/// Bytes of a request's content on its way or not read yet, at most: what 320 Mbit/s carry in a
+/// round trip of 100 ms. What a stream may hold is reserved from the budget for buffers.
+pub(crate) const QUIC_STREAM_WINDOW_BYTES: u32 = 4 * 1024 * 1024;
+
+/// Bytes that are reserved for an upload that is read, at first: it holds hardly any of what has
+/// come, and a client sends no more than this in its first round trips anyway. Then it is as much
+/// as has come.
+pub(crate) const QUIC_UPLOAD_MIN_BYTES: u32 = 256 * 1024;
 
 /// Bytes of a connection that may come beyond those that are reserved: heads, and the first content
 /// of a request. QUIC keeps them beside the budget for buffers.

@@ -13,7 +13,10 @@ use quinn_proto::{ReadError, StreamId, VarInt};
 use super::streams::Open;
 use super::{Http3, number, var_int};
 use crate::buffers::Buffers;
-use crate::limits::{QUIC_CONNECTION_WINDOW_BYTES, QUIC_STREAM_WINDOW_BYTES};
+use crate::limits::{
+    QUIC_CONNECTION_WINDOW_BYTES, QUIC_STREAM_WINDOW_BYTES, QUIC_UPLOAD_MIN_BYTES,
+};
+use crate::many::Stream;
 
 /// The rest of a request that was answered early.
 pub(super) struct Discarded {
@@ -23,13 +26,23 @@ pub(super) struct Discarded {
 }
 
 impl Open {
-    /// Bytes of content that may wait on this stream.
+    /// Bytes of the connection's window that this stream may take. One that is not read can fill
+    /// its whole window; the content of one that is read doubles in a round trip, as the path has
+    /// room.
     fn window_bytes(&self) -> usize {
+        let Stream { announced_bytes, came_bytes, .. } = self.own;
         if self.fin || self.own.awaits_head() {
             return 0;
         }
+        let least = u64::from(QUIC_UPLOAD_MIN_BYTES);
         let most = u64::from(QUIC_STREAM_WINDOW_BYTES);
-        self.own.announced_bytes.map_or(most, |bytes| bytes.min(most)) as usize
+        let window_bytes = if self.own.waits_for_content() {
+            came_bytes.next_power_of_two().clamp(least, most)
+        } else {
+            most
+        };
+        let left_bytes = announced_bytes.map(|bytes| bytes.saturating_sub(came_bytes));
+        window_bytes.min(left_bytes.unwrap_or(u64::MAX)) as usize
     }
 }
 
