@@ -1,5 +1,6 @@
-//! The buffers that the connections of a worker share: queues of output, the budget for their memory,
-//! the mappings that they send from, and the encoders that compress content on its way there.
+//! The buffers that the connections of a worker share: queues of output, the budget for their
+//! memory, the mappings that they send from, and the encoders that compress content on its way
+//! there.
 
 use pinion_http::prepared::{Piece, PreparedBody};
 

@@ -10,10 +10,10 @@ use crate::deadline::Watch;
 use crate::http1::Http1;
 use crate::http2::Http2;
 use crate::http3::Http3;
-use crate::limits::STASH_MAX_BYTES;
+use crate::limits::INPUT_BUFFER_MAX_BYTES;
 use crate::linger::{Linger, Remaining};
 use crate::link::Link;
-use crate::many::Many;
+use crate::multiplexed::Multiplexed;
 use crate::output::NO_OUTPUT;
 use crate::settings::Settings;
 use crate::tables::has_places;
@@ -38,7 +38,7 @@ pub(crate) enum Protocol {
     /// Nothing has been decided: see `preface.rs`.
     Preface,
     Http1(Http1),
-    Many(Many),
+    Multiplexed(Multiplexed),
     /// A byte stream.
     Raw(ByteStream),
     /// Our last response is out or on its way; what the peer still sends is dropped.
@@ -59,7 +59,7 @@ pub(crate) enum Phase {
     /// A request of HTTP/1 is complete, and not answered in full.
     Response,
     /// Frames of HTTP/2, or streams of QUIC.
-    Many,
+    Multiplexed,
     Raw,
     Linger,
     Closing,
@@ -75,7 +75,7 @@ impl Protocol {
             Self::Http1(Http1::Head { .. }) => Phase::Head,
             Self::Http1(Http1::Exchange(open)) if open.content.is_none() => Phase::Response,
             Self::Http1(_) => Phase::Content,
-            Self::Many(_) => Phase::Many,
+            Self::Multiplexed(_) => Phase::Multiplexed,
             Self::Raw(_) => Phase::Raw,
             Self::Linger(_) => Phase::Linger,
             Self::Closing => Phase::Closing,
@@ -86,7 +86,7 @@ impl Protocol {
     #[inline]
     pub(crate) fn http2(&mut self) -> Option<&mut Http2> {
         match self {
-            Self::Many(Many::Http2(http2)) => Some(http2),
+            Self::Multiplexed(Multiplexed::Http2(http2)) => Some(http2),
             _ => None,
         }
     }
@@ -95,16 +95,16 @@ impl Protocol {
     #[inline]
     pub(crate) fn http3(&mut self) -> Option<&mut Http3> {
         match self {
-            Self::Many(Many::Http3(http3)) => Some(http3),
+            Self::Multiplexed(Multiplexed::Http3(http3)) => Some(http3),
             _ => None,
         }
     }
 
     /// A protocol that carries many exchanges at once.
     #[inline]
-    pub(crate) fn many(&mut self) -> Option<&mut Many> {
+    pub(crate) fn multiplexed(&mut self) -> Option<&mut Multiplexed> {
         match self {
-            Self::Many(many) => Some(many),
+            Self::Multiplexed(many) => Some(many),
             _ => None,
         }
     }
@@ -133,7 +133,7 @@ impl Protocol {
             Self::Http1(Http1::Exchange(mut open)) => {
                 buffers.encoders.give_back(&mut open.state.encoder, &mut buffers.pool);
             }
-            Self::Many(many) => {
+            Self::Multiplexed(many) => {
                 debug_assert!(many.open_streams() == 0);
                 buffers.pool.release(many.counted_bytes());
             }
@@ -160,7 +160,7 @@ impl Conn {
     pub(crate) fn is_closing(&self) -> bool {
         match &self.protocol {
             Protocol::Closing => true,
-            Protocol::Many(Many::Http3(http3)) => http3.is_closed(),
+            Protocol::Multiplexed(Multiplexed::Http3(http3)) => http3.is_closed(),
             _ => false,
         }
     }
@@ -169,7 +169,7 @@ impl Conn {
     #[inline]
     pub(crate) fn all_is_queued(&self) -> bool {
         match &self.protocol {
-            Protocol::Many(many) => many.queued_bytes() == 0,
+            Protocol::Multiplexed(many) => many.queued_bytes() == 0,
             _ => true,
         }
     }
@@ -240,19 +240,19 @@ impl Conn {
     #[inline]
     pub(crate) fn takes_input(&self) -> bool {
         let Self { link, protocol, .. } = self;
-        let has_room = || link.stash.len() < STASH_MAX_BYTES / 2;
+        let has_room = || link.input.len() < INPUT_BUFFER_MAX_BYTES / 2;
         match protocol {
             Protocol::Handshake => true,
-            Protocol::Preface | Protocol::Many(Many::Http2(_)) => has_room(),
+            Protocol::Preface | Protocol::Multiplexed(Multiplexed::Http2(_)) => has_room(),
             Protocol::Http1(Http1::Head { .. }) => has_room(),
-            Protocol::Http1(Http1::Exchange(open)) => open.takes_input(link.stash.is_empty()),
+            Protocol::Http1(Http1::Exchange(open)) => open.takes_input(link.input.is_empty()),
             Protocol::Http1(Http1::Discard { .. }) => true,
             Protocol::Raw(stream) => stream.wanted > 0,
             // Nothing is read after the last answer of a connection that does not linger.
             Protocol::Linger(linger) => {
                 (linger.remaining != Remaining::Nothing || !linger.is_sending) && has_room()
             }
-            Protocol::Many(Many::Http3(_)) | Protocol::Closing => false,
+            Protocol::Multiplexed(Multiplexed::Http3(_)) | Protocol::Closing => false,
         }
     }
 
@@ -264,8 +264,8 @@ impl Conn {
             Protocol::Handshake => Watch::Handshake,
             _ if link.blocked || link.sending => Watch::Send,
             Protocol::Preface => Watch::Head,
-            Protocol::Http1(http1) => http1.watch(link.stash.is_empty()),
-            Protocol::Many(many) => many.wanted_watch(link.stash.is_empty()),
+            Protocol::Http1(http1) => http1.watch(link.input.is_empty()),
+            Protocol::Multiplexed(many) => many.wanted_watch(link.input.is_empty()),
             Protocol::Linger(linger) if linger.is_sending => Watch::Send,
             Protocol::Linger(_) => Watch::Linger,
             Protocol::Raw(_) | Protocol::Closing => Watch::Nothing,
@@ -275,8 +275,8 @@ impl Conn {
     /// Whether nothing has come of a head that is not whole.
     fn has_no_part_of_a_head(&self) -> bool {
         let is_within_head =
-            matches!(&self.protocol, Protocol::Many(many) if many.is_within_head());
-        self.link.stash.is_empty() && !is_within_head
+            matches!(&self.protocol, Protocol::Multiplexed(many) if many.is_within_head());
+        self.link.input.is_empty() && !is_within_head
     }
 
     /// The number in its address of what was begun last.
@@ -294,7 +294,7 @@ impl Conn {
     /// Has the deadline watch what is to be watched now. Says whether it watched something else.
     #[inline]
     pub(crate) fn begin_watch(&mut self, watch: Watch, now_ms: u64, settings: &Settings) -> bool {
-        if let Protocol::Many(Many::Http3(_)) = self.protocol {
+        if let Protocol::Multiplexed(Multiplexed::Http3(_)) = self.protocol {
             // Streams do not stand in each other's way: half a head puts nothing off.
             self.link.deadline.forget();
         }
@@ -316,8 +316,10 @@ impl Conn {
     fn due_ms(&mut self, watch: Watch, now_ms: u64, settings: &Settings) -> Option<u64> {
         match (&mut self.protocol, watch) {
             (Protocol::Linger(linger), Watch::Linger) => Some(linger.due_ms(now_ms)),
-            (Protocol::Many(many), Watch::Body) => many.due_ms(settings),
-            (Protocol::Many(many @ Many::Http3(_)), Watch::Head) => many.due_ms(settings),
+            (Protocol::Multiplexed(many), Watch::Body) => many.due_ms(settings),
+            (Protocol::Multiplexed(many @ Multiplexed::Http3(_)), Watch::Head) => {
+                many.due_ms(settings)
+            }
             _ => None,
         }
     }
@@ -384,7 +386,7 @@ impl Conns {
     pub(crate) fn release(&mut self, slot: Slot) {
         let conn = &mut self.slots[slot as usize];
         assert!(conn.live, "a slot is released once");
-        debug_assert!(conn.link.stash.held_bytes() == 0 && conn.link.output == NO_OUTPUT);
+        debug_assert!(conn.link.input.held_bytes() == 0 && conn.link.output == NO_OUTPUT);
         conn.live = false;
         self.live -= 1;
         self.free.push(slot);
@@ -429,7 +431,7 @@ mod tests {
         let patience_ms = settings.head_ms;
         for (receiving, left_ms) in [(true, patience_ms - 30), (false, patience_ms)] {
             let mut conn = Conn { link: Link::new(true), ..Conn::empty(0) };
-            assert!(conn.link.stash.keep(&mut pool, b"half"));
+            assert!(conn.link.input.keep(&mut pool, b"half"));
             let begin = |conn: &mut Conn, watch, after_ms| {
                 conn.begin_watch(watch, (1 << 40) + after_ms, &settings);
                 conn.link.next_deadline_ms() - (1 << 40) - after_ms
@@ -440,7 +442,7 @@ mod tests {
             conn.link.sent(1);
             conn.link.receiving = true;
             assert_eq!(begin(&mut conn, Watch::Head, 30), left_ms, "receiving: {receiving}");
-            std::mem::take(&mut conn.link.stash).give_back(&mut pool);
+            std::mem::take(&mut conn.link.input).give_back(&mut pool);
         }
     }
 

@@ -20,7 +20,7 @@ use crate::http2::Http2;
 use crate::http3::Http3;
 use crate::linger::{Linger, Lingering, Remaining};
 use crate::link::Link;
-use crate::many::Many;
+use crate::multiplexed::Multiplexed;
 use crate::quic::table::Quic;
 use crate::settings::Settings;
 use crate::tails::Tails;
@@ -58,7 +58,7 @@ pub(crate) struct Core {
     /// How far the end of the worker has come.
     pub(crate) ending: Ending,
     /// When sends that found no memory are tried again, in milliseconds; none has, or they are.
-    pub(crate) shortage_until_ms: Option<u64>,
+    pub(crate) enobufs_retry_at_ms: Option<u64>,
     pub(crate) lingering: Lingering,
 }
 
@@ -90,7 +90,7 @@ impl Core {
             turns: Vec::new(),
             quic: None,
             ending: Ending::No,
-            shortage_until_ms: None,
+            enobufs_retry_at_ms: None,
             lingering,
             settings,
         }
@@ -113,9 +113,12 @@ impl Core {
     /// The protocol of a connection that carries many exchanges, its link and the buffers; `None`
     /// when it carries no more than one.
     #[inline]
-    pub(crate) fn many(&mut self, slot: Slot) -> Option<(&mut Many, &mut Link, &mut Buffers)> {
+    pub(crate) fn multiplexed(
+        &mut self,
+        slot: Slot,
+    ) -> Option<(&mut Multiplexed, &mut Link, &mut Buffers)> {
         let Conn { link, protocol, .. } = self.conns.get(slot);
-        Some((protocol.many()?, link, &mut self.buffers))
+        Some((protocol.multiplexed()?, link, &mut self.buffers))
     }
 
     /// HTTP/2 of a connection, its link and the buffers; `None` when it does not speak that.
@@ -135,7 +138,7 @@ impl Core {
     /// those on their way are not taken either.
     pub(crate) fn go_away(&mut self, slot: Slot) {
         let is_stopping = self.ending != Ending::No;
-        if let Some((many, link, buffers)) = self.many(slot) {
+        if let Some((many, link, buffers)) = self.multiplexed(slot) {
             many.go_away(is_stopping, link, buffers);
         }
     }
@@ -144,7 +147,7 @@ impl Core {
     pub(crate) fn begin_http2(&mut self, slot: Slot) {
         let Conn { link, protocol, .. } = self.conns.get(slot);
         let http2 = Http2::begin(self.settings.limits, link, &mut self.buffers);
-        *protocol = Protocol::Many(Many::Http2(Box::new(http2)));
+        *protocol = Protocol::Multiplexed(Multiplexed::Http2(Box::new(http2)));
         if self.ending != Ending::No {
             self.go_away(slot);
         }
@@ -154,7 +157,7 @@ impl Core {
     #[inline]
     pub(crate) fn queued_bytes(&mut self, slot: Slot) -> u64 {
         let waiting_bytes = match &self.conns.get(slot).protocol {
-            Protocol::Many(many) => many.queued_bytes(),
+            Protocol::Multiplexed(many) => many.queued_bytes(),
             _ => 0,
         };
         self.framed_bytes(slot) + waiting_bytes
@@ -176,10 +179,10 @@ impl Core {
         let sealed_bytes = link.tls.as_ref().map_or(0, |tls| tls.sealed_bytes());
         let protocol_bytes = match &mut conn.protocol {
             Protocol::Http1(Http1::Exchange(open)) => encoders.bytes(open.state.encoder),
-            Protocol::Many(many) => many.held_bytes(outputs, encoders),
+            Protocol::Multiplexed(many) => many.held_bytes(outputs, encoders),
             _ => 0,
         };
-        link.stash.held_bytes() + output_bytes + sealed_bytes + protocol_bytes
+        link.input.held_bytes() + output_bytes + sealed_bytes + protocol_bytes
     }
 
     /// How long ago the connection last got on with what its deadline watches, in milliseconds; 0

@@ -24,7 +24,7 @@ use crate::http1::Http1;
 use crate::http2::Http2;
 use crate::limits::{DRAIN_NEWCOMER_MS, DRAIN_PLACES_MS};
 use crate::linger::Remaining;
-use crate::many::Many;
+use crate::multiplexed::Multiplexed;
 use crate::notice::Notice;
 use crate::service::requests;
 use crate::worker::Worker;
@@ -46,7 +46,7 @@ impl<B: Backend, A: App> Worker<B, A> {
             }
             // Who is still shaking hands is told behind that, and has come in time.
             let is_new = conn.http3().is_some_and(|http3| http3.quic.is_handshaking());
-            if !is_new && !conn.is_closing() && conn.protocol.many().is_some() {
+            if !is_new && !conn.is_closing() && conn.protocol.multiplexed().is_some() {
                 self.core.go_away(slot);
                 self.settle(slot);
             }
@@ -65,7 +65,7 @@ impl<B: Backend, A: App> Worker<B, A> {
             if conn.is_closing() {
                 continue;
             }
-            if conn.protocol.many().is_some() {
+            if conn.protocol.multiplexed().is_some() {
                 requests::tell_stopping(&mut self.app, &mut self.core, slot);
             } else if conn.is_open() {
                 self.notify(slot, Notice::Stopping);
@@ -167,12 +167,14 @@ impl<B: Backend, A: App> Worker<B, A> {
             if !all && conn.begun == 0 {
                 continue;
             }
-            let nothing_kept = conn.link.stash.is_empty();
+            let nothing_kept = conn.link.input.is_empty();
             let is_idle_quic =
                 conn.http3().is_some_and(|http3| !http3.is_closed() && http3.is_idle());
             match &mut conn.protocol {
-                Protocol::Many(Many::Http3(_)) if is_idle_quic => self.cut(slot, Gone::Stopping),
-                Protocol::Many(Many::Http2(http2)) => {
+                Protocol::Multiplexed(Multiplexed::Http3(_)) if is_idle_quic => {
+                    self.cut(slot, Gone::Stopping)
+                }
+                Protocol::Multiplexed(Multiplexed::Http2(http2)) => {
                     let Http2 { session, .. } = &**http2;
                     if session.is_at_rest() || all && session.open_streams() == 0 {
                         if let Some((http2, link, buffers)) = self.core.http2(slot) {

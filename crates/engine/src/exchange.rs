@@ -22,8 +22,8 @@ use crate::ending::Ending;
 use crate::gone::Gone;
 use crate::http1::{Http1, OpenExchange};
 use crate::limits::{OUTPUT_HIGH_WATER_BYTES, STREAM_HIGH_WATER_BYTES};
-use crate::many::{Many, Stream};
 use crate::mapping::{MappingId, Mappings};
+use crate::multiplexed::{Multiplexed, Stream};
 use crate::protocol::{self, Response};
 
 pub use slice::{Room, Slice};
@@ -275,7 +275,7 @@ impl Exchange<'_> {
             stream.asked_ms = at_ms;
         }
         let Conn { link, protocol, .. } = self.core.conns.get(self.slot);
-        link.asked_ms = protocol.many().map_or(at_ms, Many::asked_ms);
+        link.asked_ms = protocol.multiplexed().map_or(at_ms, Multiplexed::asked_ms);
     }
 
     /// Answers 101 with these fields and turns the connection into a byte stream; the application
@@ -302,7 +302,7 @@ impl Exchange<'_> {
     /// The stream that carries the exchange, if it is one and open.
     fn stream(&mut self) -> Option<&mut Stream> {
         let Carrier::Stream(id) = self.carrier else { return None };
-        self.core.conns.get(self.slot).protocol.many()?.stream(id)
+        self.core.conns.get(self.slot).protocol.multiplexed()?.stream(id)
     }
 
     fn give_up(&mut self, why: Gone) {

@@ -178,8 +178,8 @@ impl OpenExchange {
         is_possible
     }
 
-    /// Whether the response that is being given must be the last one, because of request content that
-    /// is still to come. Whether an unanswered expectation is followed by its content is the
+    /// Whether the response that is being given must be the last one, because of request content
+    /// that is still to come. Whether an unanswered expectation is followed by its content is the
     /// client's choice, so the bytes that come next could be read two ways (RFC 9110 §10.1.1); and
     /// content over the limit costs more to read than a new connection.
     #[inline]

@@ -10,7 +10,7 @@ use pinion_http::h2::frame::ErrorCode;
 use pinion_http::h2::session::Session;
 
 use crate::deadline::Watch;
-use crate::many::Stream;
+use crate::multiplexed::Stream;
 
 /// See the module's head.
 pub(crate) struct Http2 {

@@ -28,7 +28,7 @@ use quinn_proto::{Dir, StreamId, VarInt};
 
 use crate::deadline::Watch;
 use crate::limits::{QUIC_SEND_MIN_BYTES, QUIC_SEND_WINDOW_BYTES, QUIC_STREAMS};
-use crate::many::Stream;
+use crate::multiplexed::Stream;
 pub(crate) use streams::{Open, Streams};
 use upload::Discarded;
 

@@ -10,17 +10,18 @@
 //! | [`server`] | threads, restart after a panic (`restart_pause`), graceful stop |
 //! | [`worker`] | the loop of one worker: completions, deadlines, messages |
 //! | `service` | what happens on one connection; only its files call the application |
-//! | `sealed` | the same for TLS |
+//! | `tls_io` | the same for TLS |
 //! | `conn` | connections: a `link` (transport) and a protocol each |
-//! | `http1`, `http2`, `http3`, `many` | the state of the protocols, and responses in their form |
+//! | `http1`, `http2`, `http3`, `multiplexed` | the protocols: their state and their responses |
 //! | `byte_stream`, `linger` | … of upgraded connections, and of those that end |
-//! | `protocol` | parts of a response, for whatever protocol carries it |
-//! | `core`, `stash`, `output` | what connections share; kept input; send queues |
-//! | `handover` | a piece of output from the queue to the kernel |
+//! | `protocol` | the response of an exchange, whatever protocol carries it |
+//! | `core`, `buffers` | what connections share: all of it, and what protocols write to |
+//! | `input_buffer`, `output`, `tails` | kept input; send queues; ends of response heads |
+//! | `send` | a piece of output, from the queue to the kernel |
 //! | `pool`, `wheel`, `inbox` | a worker's buffers, timers, messages |
 //! | `connection_permits`, `client_limit` | how many connections there may be |
-//! | `permit_pressure`, `relief` | which connections are closed when permits or buffers run low |
-//! | `shortage` | sends for which the kernel had no memory |
+//! | `permit_pressure`, `memory_pressure` | which connections close when either runs low |
+//! | `enobufs_retry` | sends for which the kernel had no memory |
 //! | `drain`, `ending`, `backlog` | the end of a worker |
 //! | [`tls`] | encryption of connections, certificates, tickets |
 //! | `tables` | growth of the tables that have a place for each connection |
@@ -37,7 +38,7 @@
 //! | [`limits`] | every limit with its reason |
 //!
 //! This crate has `unsafe` code in `backend`, `mapping`, `residency`, `signals`, `listener`,
-//! `executable_memory`, and where a worker lends memory to its backend (`handover`).
+//! `executable_memory`, and where a worker lends memory to its backend (`send`).
 
 pub mod address;
 pub mod app;
@@ -54,21 +55,23 @@ mod deadline;
 mod drain;
 pub mod encode;
 mod ending;
+mod enobufs_retry;
 pub mod exchange;
 pub mod executable_memory;
 pub mod footprint;
 mod gone;
-mod handover;
 mod http1;
 mod http2;
 mod http3;
 mod inbox;
+mod input_buffer;
 pub mod limits;
 mod linger;
 mod link;
 pub mod listener;
-mod many;
 pub mod mapping;
+mod memory_pressure;
+mod multiplexed;
 mod notice;
 mod output;
 mod permit_pressure;
@@ -76,22 +79,20 @@ mod pool;
 mod protocol;
 pub mod quic;
 pub mod raw;
-mod relief;
 pub mod residency;
 mod restart_pause;
-mod sealed;
+mod send;
 pub mod server;
 mod service;
 pub mod settings;
-mod shortage;
 pub mod signals;
-mod stash;
 pub mod stderr;
 #[cfg(feature = "sim")]
 pub mod stepped;
 mod tables;
 mod tails;
 pub mod tls;
+mod tls_io;
 mod wheel;
 pub mod worker;
 

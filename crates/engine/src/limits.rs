@@ -36,20 +36,20 @@ pub const SEND_PARTS_MAX: usize = 32;
 
 /// Bytes of input kept for one connection before no more is asked for: a head at its limit plus one
 /// lent buffer that came with it.
-pub const STASH_MAX_BYTES: usize = 3 * CHUNK_BYTES;
+pub const INPUT_BUFFER_MAX_BYTES: usize = 3 * CHUNK_BYTES;
 
 /// Bytes of input kept for one connection at most. A multishot receive of io_uring goes on until
 /// its cancel is heard, 32 buffers at a time; what it has brought by then was acknowledged to the
 /// client and must not be lost. A flood of 20 000 pipelined requests needed more than 48 KiB.
-pub const STASH_OVERRUN_MAX_BYTES: usize = 512 * 1024;
+pub const INPUT_OVERRUN_MAX_BYTES: usize = 512 * 1024;
 
 /// Bytes of the content of one request over HTTP/2 that are kept until the application wants them:
 /// all that the window of its stream lets through.
 pub(crate) const UNREAD_MAX_BYTES: usize =
     pinion_http::h2::limits::STREAM_WINDOW_MAX_BYTES as usize;
 
-/// Bytes the first stash of a connection takes; most half-received heads fit.
-pub const STASH_MIN_BYTES: usize = 2 * 1024;
+/// Bytes the first input buffer of a connection takes; most half-received heads fit.
+pub const INPUT_BUFFER_MIN_BYTES: usize = 2 * 1024;
 
 /// Connections accepted from a listener in one pass, before the worker looks at its others again.
 /// Few: what all of them send comes in one pass as well, and the buffers it fills come back later.
@@ -61,7 +61,7 @@ pub const ACCEPT_PAUSE_MS: u64 = 100;
 
 /// Milliseconds until a send is tried again that found no memory in the kernel: long enough to
 /// cost nothing while it lasts, short enough for nobody to notice when it is over.
-pub const SHORTAGE_RETRY_MS: u64 = 50;
+pub const ENOBUFS_RETRY_MS: u64 = 50;
 
 /// A worker stops accepting above mean × 5/4 + this many connections. The number is small enough to
 /// balance the load, and large enough that no worker of a quiet server stops accepting.
@@ -209,7 +209,7 @@ pub const TURN_BYTES: usize = 1024 * 1024;
 pub(crate) const RESERVE_DIVISOR: usize = 8;
 
 /// Bytes it keeps free at least: more than one connection can fill between two looks, with output
-/// to its high water and a stash at its longest.
+/// to its high water and an input buffer at its longest.
 pub(crate) const RESERVE_MIN_BYTES: usize = 1024 * 1024;
 
 /// Milliseconds without getting on after which a connection is among the first to give its buffers

@@ -4,9 +4,9 @@
 use crate::backend::{Backend, Slot};
 use crate::deadline::{Deadline, Watch};
 use crate::gone::Gone;
+use crate::input_buffer::InputBuffer;
 use crate::limits::{INPUT_TURN_BYTES, RECORD_BYTES};
 use crate::output::NO_OUTPUT;
-use crate::stash::Stash;
 use crate::tls::TlsSession;
 
 /// See the module's head.
@@ -17,7 +17,7 @@ pub(crate) struct Link {
     pub(crate) receiving: bool,
     /// The kernel takes no output at the moment.
     pub(crate) blocked: bool,
-    /// … because it had no memory: see `shortage`.
+    /// … because it had no memory: see `enobufs_retry`.
     pub(crate) short: bool,
     /// The kernel works on a send.
     pub(crate) sending: bool,
@@ -42,7 +42,7 @@ pub(crate) struct Link {
     /// [`Self::weigh_input`].
     pub(crate) content_balance: i16,
     /// Input that cannot be used yet.
-    pub(crate) stash: Stash,
+    pub(crate) input: InputBuffer,
     /// Encryption, once a handshake has begun.
     pub(crate) tls: Option<Box<TlsSession>>,
 }
@@ -64,7 +64,7 @@ impl Link {
             progress: 0,
             sent_bytes: 0,
             content_balance: 0,
-            stash: Stash::default(),
+            input: InputBuffer::default(),
             tls: None,
         }
     }

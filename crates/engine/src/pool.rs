@@ -7,7 +7,7 @@
 //! connection that asked pays (503 or closed).
 
 use crate::limits::{
-    CHUNK_BYTES, RESERVE_DIVISOR, RESERVE_MIN_BYTES, SPARE_CHUNKS, STASH_MIN_BYTES,
+    CHUNK_BYTES, INPUT_BUFFER_MIN_BYTES, RESERVE_DIVISOR, RESERVE_MIN_BYTES, SPARE_CHUNKS,
 };
 
 /// Buffers of one worker.
@@ -115,34 +115,39 @@ impl Pool {
         }
     }
 
-    /// Appends to a stash, which grows in powers of two up to `max_bytes`. False when the budget or
-    /// the limit does not allow it; the stash is unchanged then.
-    pub(crate) fn stash(&mut self, stash: &mut Vec<u8>, input: &[u8], max_bytes: usize) -> bool {
-        let wanted = stash.len() + input.len();
-        if wanted > stash.capacity() {
+    /// Appends to a buffer, which grows in powers of two up to `max_bytes`. False when the budget
+    /// or the limit does not allow it; the buffer is unchanged then.
+    pub(crate) fn keep_input(
+        &mut self,
+        buffer: &mut Vec<u8>,
+        input: &[u8],
+        max_bytes: usize,
+    ) -> bool {
+        let wanted = buffer.len() + input.len();
+        if wanted > buffer.capacity() {
             if wanted > max_bytes {
                 return false;
             }
-            let capacity = wanted.next_power_of_two().clamp(STASH_MIN_BYTES, max_bytes);
-            if !self.reserve(capacity - stash.capacity()) {
+            let capacity = wanted.next_power_of_two().clamp(INPUT_BUFFER_MIN_BYTES, max_bytes);
+            if !self.reserve(capacity - buffer.capacity()) {
                 return false;
             }
-            let before = stash.capacity();
-            if stash.try_reserve_exact(capacity - stash.len()).is_err() {
+            let before = buffer.capacity();
+            if buffer.try_reserve_exact(capacity - buffer.len()).is_err() {
                 self.used_bytes -= capacity - before;
                 return false;
             }
             // The allocator may give more than was asked for; count what is really held.
-            self.used_bytes += stash.capacity() - capacity;
+            self.used_bytes += buffer.capacity() - capacity;
         }
-        stash.extend_from_slice(input);
+        buffer.extend_from_slice(input);
         true
     }
 
-    /// Hands a stash's memory back.
-    pub(crate) fn drop_stash(&mut self, stash: Vec<u8>) {
-        self.used_bytes -= stash.capacity();
-        drop(stash);
+    /// Hands a buffer's memory back.
+    pub(crate) fn drop_input_buffer(&mut self, buffer: Vec<u8>) {
+        self.used_bytes -= buffer.capacity();
+        drop(buffer);
     }
 
     /// Bytes of buffers in use or kept for reuse.
@@ -186,7 +191,7 @@ impl Pool {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::limits::STASH_OVERRUN_MAX_BYTES;
+    use crate::limits::INPUT_OVERRUN_MAX_BYTES;
 
     #[test]
     fn a_spent_budget_gives_nothing_and_a_returned_chunk_is_reused() {
@@ -194,8 +199,8 @@ mod tests {
         let first = pool.take_chunk(1).expect("within budget");
         let _second = pool.take_chunk(1).expect("within budget");
         assert!(pool.take_chunk(1).is_none());
-        let mut stash = Vec::new();
-        assert!(!pool.stash(&mut stash, b"x", CHUNK_BYTES), "the budget is spent");
+        let mut buffer = Vec::new();
+        assert!(!pool.keep_input(&mut buffer, b"x", CHUNK_BYTES), "the budget is spent");
         pool.give_chunk(first);
         assert!(pool.take_chunk(1).is_some());
         assert_eq!(pool.used_bytes(), 2 * CHUNK_BYTES);
@@ -245,14 +250,15 @@ mod tests {
 
     #[test]
     fn a_stash_is_bounded_and_counted() {
-        let mut pool = Pool::new(10 * STASH_OVERRUN_MAX_BYTES);
-        let mut stash = Vec::new();
-        while pool.stash(&mut stash, &[7; 1000], STASH_OVERRUN_MAX_BYTES) {}
+        let mut pool = Pool::new(10 * INPUT_OVERRUN_MAX_BYTES);
+        let mut buffer = Vec::new();
+        while pool.keep_input(&mut buffer, &[7; 1000], INPUT_OVERRUN_MAX_BYTES) {}
         assert!(
-            stash.len() > STASH_OVERRUN_MAX_BYTES - 1000 && stash.len() <= STASH_OVERRUN_MAX_BYTES
+            buffer.len() > INPUT_OVERRUN_MAX_BYTES - 1000
+                && buffer.len() <= INPUT_OVERRUN_MAX_BYTES
         );
-        assert_eq!(pool.used_bytes(), stash.capacity());
-        pool.drop_stash(stash);
+        assert_eq!(pool.used_bytes(), buffer.capacity());
+        pool.drop_input_buffer(buffer);
         assert_eq!(pool.used_bytes(), 0);
     }
 }

@@ -15,8 +15,8 @@ use crate::http1::{self, Http1, OpenExchange};
 use crate::http2::{self, Http2};
 use crate::http3::{self, Http3};
 use crate::link::Link;
-use crate::many::Many;
 use crate::mapping::MappingId;
+use crate::multiplexed::Multiplexed;
 use crate::settings::Settings;
 use crate::tails::Tails;
 
@@ -50,7 +50,7 @@ pub(crate) struct Response<'c> {
 pub(crate) fn state(protocol: &mut Protocol, carrier: Carrier) -> Option<&mut ExchangeState> {
     match (protocol, carrier) {
         (Protocol::Http1(Http1::Exchange(open)), Carrier::Connection) => Some(&mut open.state),
-        (Protocol::Many(many), Carrier::Stream(id)) => {
+        (Protocol::Multiplexed(many), Carrier::Stream(id)) => {
             many.stream(id).map(|stream| &mut stream.state)
         }
         _ => None,
@@ -67,8 +67,12 @@ impl<'c> Response<'c> {
         let (listener, begun) = (*listener, *begun);
         let carried = match (protocol, carrier) {
             (Protocol::Http1(Http1::Exchange(open)), Carrier::Connection) => Carried::Http1(open),
-            (Protocol::Many(Many::Http2(http2)), Carrier::Stream(id)) => Carried::Http2(http2, id),
-            (Protocol::Many(Many::Http3(http3)), Carrier::Stream(id)) => Carried::Http3(http3, id),
+            (Protocol::Multiplexed(Multiplexed::Http2(http2)), Carrier::Stream(id)) => {
+                Carried::Http2(http2, id)
+            }
+            (Protocol::Multiplexed(Multiplexed::Http3(http3)), Carrier::Stream(id)) => {
+                Carried::Http3(http3, id)
+            }
             _ => return None,
         };
         Some(Self { carried, sink: Sink { link, buffers, tails, settings, listener, begun } })

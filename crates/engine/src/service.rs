@@ -4,11 +4,11 @@
 pub(crate) mod http1;
 pub(crate) mod http2;
 pub(crate) mod http3;
-mod intake;
-mod late;
+mod input;
 pub(crate) mod preface;
 pub(crate) mod raw;
 pub(crate) mod requests;
+mod timeouts;
 
 use rustix::io::Errno;
 
@@ -19,9 +19,9 @@ use crate::buffers::Buffers;
 use crate::conn::{Conn, Protocol};
 use crate::core::Core;
 use crate::deadline::Watch;
+use crate::enobufs_retry::is_shortage;
 use crate::exchange::{Carrier, Exchange, Stage};
 use crate::gone::Gone;
-use crate::handover::{hand_over, why_failed};
 use crate::http1::Http1;
 use crate::limits::{OUTPUT_LOW_WATER_BYTES, TURN_BYTES};
 use crate::linger::Remaining;
@@ -29,12 +29,12 @@ use crate::link::Link;
 use crate::notice::Notice;
 use crate::output::Next;
 use crate::raw::RawStream;
-use crate::sealed;
-use crate::shortage::is_shortage;
+use crate::send::{send_piece, why_failed};
+use crate::tls_io;
 use crate::worker::Worker;
 
-use intake::drive_stash;
-pub(crate) use intake::take_in;
+use input::drive_kept_input;
+pub(crate) use input::take_in;
 
 /// How far [`Worker::flush`] came.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -47,7 +47,7 @@ pub(crate) enum Flush {
 /// Tells the application that what it has open on a connection is over, once.
 pub(crate) fn notify_gone<A: App>(app: &mut A, core: &mut Core, slot: Slot, gone: Gone) {
     let conn = core.conns.get(slot);
-    if conn.protocol.many().is_some() {
+    if conn.protocol.multiplexed().is_some() {
         return requests::abandon(app, core, slot, gone);
     }
     let is_raw = conn.protocol.raw().is_some();
@@ -70,7 +70,7 @@ impl<B: Backend, A: App> Worker<B, A> {
         core.content_bytes = 0;
         let mut has_ended = false;
         if core.conns.get(slot).opens_input() {
-            has_ended = sealed::received(app, core, slot, input);
+            has_ended = tls_io::received(app, core, slot, input);
         } else {
             take_in(app, core, slot, input);
         }
@@ -119,10 +119,10 @@ impl<B: Backend, A: App> Worker<B, A> {
                 continue;
             }
             let Self { app, core, .. } = self;
-            if core.conns.get(slot).link.stash.is_empty() {
+            if core.conns.get(slot).link.input.is_empty() {
                 break;
             }
-            let stuck = drive_stash(app, core, slot) == 0;
+            let stuck = drive_kept_input(app, core, slot) == 0;
             if stuck && (flush == Flush::Waits || self.core.framed_bytes(slot) == 0) {
                 break;
             }
@@ -141,14 +141,14 @@ impl<B: Backend, A: App> Worker<B, A> {
         let framed = self.core.framed_bytes(slot);
         let queued = self.core.queued_bytes(slot);
         let conn = self.core.conns.get(slot);
-        let unused = !conn.link.stash.is_empty();
+        let unused = !conn.link.input.is_empty();
         match &mut conn.protocol {
             Protocol::Handshake => self.cut(slot, Gone::Peer),
             // No window will be opened any more.
-            Protocol::Many(many) if framed == 0 && many.waits_for_peer() => {
+            Protocol::Multiplexed(many) if framed == 0 && many.waits_for_peer() => {
                 self.cut(slot, Gone::Peer);
             }
-            Protocol::Many(_) => {
+            Protocol::Multiplexed(_) => {
                 let ends =
                     framed == 0 && requests::content_ends(&mut self.app, &mut self.core, slot);
                 if !ends {
@@ -207,7 +207,7 @@ impl<B: Backend, A: App> Worker<B, A> {
                     }
                     return Flush::Empty;
                 }
-                next => hand_over(backend, slot, next, external),
+                next => send_piece(backend, slot, next, external),
             };
             match sending {
                 None => return Flush::Broken(Gone::Broken),
@@ -304,7 +304,7 @@ impl<B: Backend, A: App> Worker<B, A> {
 
     /// Tells the application that there is room again, if it was told that there was none.
     fn tell_writable(&mut self, slot: Slot) -> bool {
-        if let Protocol::Many(_) = self.core.conns.get(slot).protocol {
+        if let Protocol::Multiplexed(_) = self.core.conns.get(slot).protocol {
             let Self { app, core, .. } = self;
             return requests::tell_writable(app, core, slot);
         }
@@ -327,7 +327,7 @@ impl<B: Backend, A: App> Worker<B, A> {
     fn steer(&mut self, slot: Slot) {
         let conn = self.core.conns.get(slot);
         let Link { ended, blocked, .. } = conn.link;
-        let stuck = blocked && !conn.link.stash.is_empty();
+        let stuck = blocked && !conn.link.input.is_empty();
         let on = conn.takes_input() && !ended && !stuck;
         if on != conn.link.receiving {
             conn.link.receiving = on;
@@ -345,7 +345,10 @@ impl<B: Backend, A: App> Worker<B, A> {
             Protocol::Linger(linger) if linger.is_sending => linger.remaining = Remaining::Nothing,
             Protocol::Linger(_) => return self.cut(slot, Gone::Peer),
             Protocol::Http1(Http1::Head { .. } | Http1::Exchange(_)) => {}
-            Protocol::Handshake | Protocol::Preface | Protocol::Many(_) | Protocol::Closing => {}
+            Protocol::Handshake
+            | Protocol::Preface
+            | Protocol::Multiplexed(_)
+            | Protocol::Closing => {}
         }
         self.settle(slot);
     }
@@ -375,7 +378,7 @@ impl<B: Backend, A: App> Worker<B, A> {
         self.core.close_protocol(slot);
         let Core { conns, wheel, buffers, .. } = &mut self.core;
         let Buffers { pool, .. } = buffers;
-        std::mem::take(&mut conns.get(slot).link.stash).give_back(pool);
+        std::mem::take(&mut conns.get(slot).link.input).give_back(pool);
         wheel.cancel(slot);
         if self.backend.close(slot, abruptly) {
             self.released(slot);

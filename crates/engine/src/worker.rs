@@ -201,7 +201,7 @@ impl<B: Backend, A: App> Worker<B, A> {
         self.punctuality.expect(deadline.map(|wait_ms| now + wait_ms));
         // Somebody else's connections, or time, decide when to accept again: look regularly.
         let accept = (!self.accepting).then_some(ACCEPT_PAUSE_MS);
-        let short = self.core.shortage_until_ms.map(|until| until.saturating_sub(now));
+        let short = self.core.enobufs_retry_at_ms.map(|until| until.saturating_sub(now));
         let is_emptying = matches!(self.core.ending, Ending::Emptying { .. });
         if is_emptying && self.accepting || self.punctuality.is_catching_up() {
             return Some(0);
@@ -390,7 +390,7 @@ impl<B: Backend, A: App> Worker<B, A> {
         if conn.is_closing() {
             return;
         }
-        if conn.protocol.many().is_some() {
+        if conn.protocol.multiplexed().is_some() {
             let Self { app, core, .. } = self;
             requests::notify(app, core, slot, to.exchange, Notice::Posted(message));
             return self.settle(slot);

@@ -1,8 +1,8 @@
 //! `cargo xtask bench upload`: how fast content is sent over a path with a round trip of 100 ms,
 //! over each protocol, beside Caddy.
 //!
-//! Server and clients are in network namespaces of their own, with `tests/src/long_path.py`
-//! between them. The clients are curl and, over HTTP/3, `bench/h3load`. Caddy hands the content on to
+//! Server and clients are in network namespaces of their own, with `tests/src/long_path.py` between
+//! them. The clients are curl and, over HTTP/3, `bench/h3load`. Caddy hands the content on to
 //! Pinion, next to it on the same side of the path, so the same script reads it.
 
 use super::figures::{self, Figure};
@@ -168,7 +168,8 @@ fn servers(pinion: &Path, folder: &Path, path: &LongPath) -> Result<[Ended; 2]> 
     let pair = ["crt", "pem"].map(|end| state.join(format!("tls/self-signed-p256.{end}")));
     let [certificate, key] = pair.map(|file| file.display().to_string());
     let configuration = format!(
-        "{{\n admin off\n auto_https off\n default_sni localhost\n log {{\n output discard\n }}\n}}\n\
+        "{{\n admin off\n auto_https off\n default_sni localhost\n \
+         log {{\n output discard\n }}\n}}\n\
          https://:{CADDY_PORT} {{\n bind {SERVER}\n tls {certificate} {key}\n \
          reverse_proxy {SERVER}:8080\n}}\n"
     );

@@ -5,6 +5,7 @@
 //! does not find it is itself broken, and every run checks that first.
 
 mod cycles;
+mod layers;
 mod links;
 mod modules;
 mod names;
@@ -33,6 +34,7 @@ const RULES: &[Rule] = &[
     rooms::IMPORTS,
     rooms::SYSTEMS,
     rooms::MAPS,
+    layers::LAYERS,
     safety::HOMES,
     safety::ARGUMENTS,
     size::WIDTH,

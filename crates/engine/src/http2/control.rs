@@ -8,7 +8,7 @@ use super::Http2;
 use crate::buffers::Buffers;
 use crate::gone::Gone;
 use crate::link::Link;
-use crate::many::Stream;
+use crate::multiplexed::Stream;
 
 impl Http2 {
     /// Begins HTTP/2 on a connection whose first bytes are still to come.

@@ -11,8 +11,8 @@ use crate::exchange::slice::Slice;
 use crate::gone::Gone;
 use crate::http1::response::{HEAD_FIXED_BYTES, fields_bytes};
 use crate::limits::{COPY_BODY_MAX_BYTES, FRAMED_MAX_BYTES};
-use crate::many::no_stream;
 use crate::mapping::{Mapping, MappingId, Mappings};
+use crate::multiplexed::no_stream;
 use crate::protocol::Sink;
 
 /// Queues a whole response.

@@ -11,12 +11,12 @@ use crate::buffers::Buffers;
 use crate::deadline::Watch;
 use crate::exchange::state::Stage;
 use crate::gone::Gone;
-use crate::handover::piece;
 use crate::limits::QUIC_TURN_BYTES;
 use crate::link::Link;
-use crate::many::{Stream, release};
 use crate::mapping::Mappings;
+use crate::multiplexed::{Stream, release};
 use crate::output::{Next, Output, Outputs};
+use crate::send::piece;
 
 /// How far a stream has come.
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -110,7 +110,7 @@ impl Http3 {
         }
         let room = if priority.incremental { QUIC_TURN_BYTES } else { u64::MAX };
         let before = buffers.outputs.bytes(open.own.output);
-        let outcome = hand_over(quic, open, room, buffers, external);
+        let outcome = send_piece(quic, open, room, buffers, external);
         let given = before - buffers.outputs.bytes(open.own.output);
         *queued_bytes -= given;
         *given_bytes += given;
@@ -137,7 +137,7 @@ impl Http3 {
 }
 
 /// Hands the queue of a stream to QUIC as far as that takes it, but hardly more than `room` bytes.
-fn hand_over(
+fn send_piece(
     quic: &mut Connection,
     open: &mut Open,
     room: u64,

@@ -11,8 +11,8 @@ use crate::buffers::{Buffers, or_overload};
 use crate::exchange::slice::Slice;
 use crate::gone::Gone;
 use crate::http1::response::{HEAD_FIXED_BYTES, fields_bytes};
-use crate::many::no_stream;
 use crate::mapping::MappingId;
+use crate::multiplexed::no_stream;
 use crate::protocol::Sink;
 
 /// Queues a whole response.

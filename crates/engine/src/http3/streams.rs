@@ -4,7 +4,7 @@ use pinion_http::h3::request::RequestStream;
 use quinn_proto::StreamId;
 
 use crate::limits::{EXTERNAL_READ_BYTES, QUIC_READ_MIN_BYTES, QUIC_SEND_MIN_BYTES};
-use crate::many::Stream;
+use crate::multiplexed::Stream;
 
 /// One request stream.
 pub(crate) struct Open {

@@ -21,7 +21,7 @@ use crate::inbox::Poster;
 use crate::limits::{
     DATAGRAM_BATCHES_PER_PASS, INBOX_DATAGRAMS_MAX, QUIC_DATAGRAM_MAX_BYTES, QUIC_STEPS_MAX,
 };
-use crate::many::Many;
+use crate::multiplexed::Multiplexed;
 use crate::quic::table::{Place, Quic, Step};
 use crate::service::{self, requests};
 use crate::worker::Worker;
@@ -181,7 +181,8 @@ impl<B: Backend, A: App> Worker<B, A> {
         self.shared.permits.fill(worker);
         self.balance();
         let http3 = Http3::new(connection, self.core.settings.limits, self.core.now.monotonic_ms);
-        self.core.conns.get(slot).protocol = Protocol::Many(Many::Http3(Box::new(http3)));
+        self.core.conns.get(slot).protocol =
+            Protocol::Multiplexed(Multiplexed::Http3(Box::new(http3)));
         let index = slot as usize;
         if index >= quic.places.len() {
             quic.places.resize(index + 1, None);

@@ -149,8 +149,8 @@ fn content_end<A: App>(app: &mut A, core: &mut Core, slot: Slot, section: &[u8])
     core.heads = storage;
 }
 
-/// The content is malformed, too long or late. The application may answer, which knows the request; a
-/// head that is out already cannot be taken back: cut.
+/// The content is malformed, too long or late. The application may answer, which knows the request;
+/// a head that is out already cannot be taken back: cut.
 #[cold]
 pub(crate) fn content_refused<A: App>(app: &mut A, core: &mut Core, slot: Slot, refusal: Refusal) {
     let carrier = Carrier::Connection;

@@ -17,7 +17,7 @@ use crate::deadline::Watch;
 use crate::ending::Ending;
 use crate::gone::Gone;
 use crate::http3::uni;
-use crate::many::Stream;
+use crate::multiplexed::Stream;
 pub(crate) use input::read_wanted;
 
 /// Acts upon everything that QUIC has to tell.
@@ -136,7 +136,7 @@ pub(crate) fn stalled<A: App>(
 #[cold]
 fn heads_stalled<A: App>(app: &mut A, core: &mut Core, slot: Slot) {
     let Core { conns, settings, now, .. } = core;
-    let Some(many) = conns.get(slot).protocol.many() else { return };
+    let Some(many) = conns.get(slot).protocol.multiplexed() else { return };
     let is_late =
         |stream: &Stream| stream.awaits_head() && stream.is_late(now.monotonic_ms, settings);
     for number in many.all(is_late) {

@@ -19,7 +19,7 @@ use crate::exchange::Exchange;
 use crate::exchange::state::{Carrier, ExchangeState, Stage};
 use crate::gone::Gone;
 use crate::limits::STREAM_LOW_WATER_BYTES;
-use crate::many::{Many, Stream};
+use crate::multiplexed::{Multiplexed, Stream};
 use crate::notice::Notice;
 use crate::protocol::Response;
 
@@ -56,19 +56,19 @@ pub(crate) fn begin<A: App>(
 /// The stream with this number, if it is open.
 #[inline]
 fn find_stream(core: &mut Core, slot: Slot, id: u32) -> Option<&mut Stream> {
-    core.conns.get(slot).protocol.many()?.stream(id)
+    core.conns.get(slot).protocol.multiplexed()?.stream(id)
 }
 
 /// Ends a stream whose response is complete and all on its way; later, when it is not.
 fn finish(core: &mut Core, slot: Slot, id: u32) {
-    if let Some((many, link, buffers)) = core.many(slot) {
+    if let Some((many, link, buffers)) = core.multiplexed(slot) {
         many.finish(id, link, buffers);
     }
 }
 
 /// The application has consumed content of a stream: the client may send more.
 fn consumed(core: &mut Core, slot: Slot, id: u32, bytes: usize) {
-    if let Some((many, link, buffers)) = core.many(slot) {
+    if let Some((many, link, buffers)) = core.multiplexed(slot) {
         many.consumed(id, bytes, link, buffers);
     }
 }
@@ -81,7 +81,7 @@ fn open(core: &mut Core, slot: Slot, id: u32, begin: impl FnOnce(&mut Stream)) -
     conn.link.received();
     conn.begins_one();
     let is_last = last_allowed.is_some_and(|last| conn.begun >= last);
-    let Some(stream) = conn.protocol.many().and_then(|many| many.stream(id)) else {
+    let Some(stream) = conn.protocol.multiplexed().and_then(|many| many.stream(id)) else {
         return false;
     };
     begin(stream);
@@ -175,7 +175,7 @@ pub(crate) fn content<A: App>(
         return after_event(app, core, slot, id);
     }
     let Core { conns, buffers, .. } = core;
-    let many = conns.get(slot).protocol.many();
+    let many = conns.get(slot).protocol.multiplexed();
     let is_kept = many.is_some_and(|many| many.keep(id, bytes, &mut buffers.pool));
     if !is_kept {
         return give_up(core, slot, id, Gone::Overload, |core| after_event(app, core, slot, id));
@@ -286,7 +286,7 @@ fn content_refused<A: App>(app: &mut A, core: &mut Core, slot: Slot, id: u32, re
 /// when there were any.
 #[cold]
 pub(crate) fn content_ends<A: App>(app: &mut A, core: &mut Core, slot: Slot) -> bool {
-    let many = core.conns.get(slot).protocol.many();
+    let many = core.conns.get(slot).protocol.multiplexed();
     let waiting = many.map(|many| many.all(Stream::waits_for_content)).unwrap_or_default();
     for &id in &waiting {
         give_up(core, slot, id, Gone::Peer, |core| cut(app, core, slot, id));
@@ -299,7 +299,7 @@ pub(crate) fn content_ends<A: App>(app: &mut A, core: &mut Core, slot: Slot) -> 
 #[cold]
 pub(crate) fn content_stalled<A: App>(app: &mut A, core: &mut Core, slot: Slot) {
     let Core { conns, settings, now, .. } = core;
-    let Some(many) = conns.get(slot).protocol.many() else { return };
+    let Some(many) = conns.get(slot).protocol.multiplexed() else { return };
     let is_late =
         |stream: &Stream| stream.waits_for_content() && stream.is_late(now.monotonic_ms, settings);
     for id in many.all(is_late) {
@@ -319,7 +319,7 @@ fn give_up(core: &mut Core, slot: Slot, id: u32, why: Gone, behind: impl FnOnce(
 /// Ends a stream whose answer cannot be completed.
 #[cold]
 fn cut<A: App>(app: &mut A, core: &mut Core, slot: Slot, id: u32) {
-    let many = core.many(slot);
+    let many = core.multiplexed(slot);
     if let Some(stream) = many.and_then(|(many, link, buffers)| many.reset(id, link, buffers)) {
         let why = stream.given_up.unwrap_or(Gone::Peer);
         lose(app, core, slot, (id, stream), why);
@@ -365,7 +365,7 @@ pub(crate) fn lose<A: App>(
     why: Gone,
 ) {
     let is_open = stream.state.open;
-    let many = core.many(slot);
+    let many = core.multiplexed(slot);
     let dropped_bytes = many.map_or(0, |(many, _, buffers)| many.release(stream, buffers));
     if dropped_bytes > 0 {
         core.conns.get(slot).link.owes_sent = true;
@@ -379,9 +379,9 @@ pub(crate) fn lose<A: App>(
 /// Ends all exchanges, because the connection does.
 pub(crate) fn abandon<A: App>(app: &mut A, core: &mut Core, slot: Slot, why: Gone) {
     loop {
-        let gone = match core.conns.get(slot).protocol.many() {
-            Some(Many::Http2(http2)) => http2.pop(),
-            Some(Many::Http3(http3)) => http3.streams.pop().map(|(id, open)| (id, open.own)),
+        let gone = match core.conns.get(slot).protocol.multiplexed() {
+            Some(Multiplexed::Http2(http2)) => http2.pop(),
+            Some(Multiplexed::Http3(http3)) => http3.streams.pop().map(|(id, open)| (id, open.own)),
             None => None,
         };
         let Some(gone) = gone else { return };
@@ -410,7 +410,7 @@ pub(crate) fn notify_each<A: App>(
     loop {
         let Core { conns, buffers, .. } = &mut *core;
         let Buffers { outputs, .. } = buffers;
-        let Some(many) = conns.get(slot).protocol.many() else { return told };
+        let Some(many) = conns.get(slot).protocol.multiplexed() else { return told };
         let next = many.find(|id, stream| {
             let queued_bytes = outputs.bytes(stream.output);
             take(stream, queued_bytes).map(|notice| (id, notice))
@@ -433,7 +433,7 @@ pub(crate) fn tell_writable<A: App>(app: &mut A, core: &mut Core, slot: Slot) ->
 /// Tells the application of exchanges whose deadline has passed. False when it has
 /// but one at a time.
 pub(crate) fn deadline<A: App>(app: &mut A, core: &mut Core, slot: Slot) -> bool {
-    if core.conns.get(slot).protocol.many().is_none() {
+    if core.conns.get(slot).protocol.multiplexed().is_none() {
         return false;
     }
     let now_ms = core.now.monotonic_ms;
@@ -444,7 +444,7 @@ pub(crate) fn deadline<A: App>(app: &mut A, core: &mut Core, slot: Slot) -> bool
         }
         is_due.then_some(Notice::Deadline)
     });
-    if let Some((many, link, _)) = core.many(slot) {
+    if let Some((many, link, _)) = core.multiplexed(slot) {
         link.asked_ms = many.asked_ms();
     }
     true
@@ -452,7 +452,7 @@ pub(crate) fn deadline<A: App>(app: &mut A, core: &mut Core, slot: Slot) -> bool
 
 /// Tells the application of every open exchange that the server stops.
 pub(crate) fn tell_stopping<A: App>(app: &mut A, core: &mut Core, slot: Slot) {
-    let Some(many) = core.conns.get(slot).protocol.many() else { return };
+    let Some(many) = core.conns.get(slot).protocol.multiplexed() else { return };
     for id in many.all(|_| true) {
         notify(app, core, slot, id, Notice::Stopping);
     }

@@ -6,7 +6,7 @@ use std::sync::Arc;
 
 use pinion_engine::backend::sim::{Facts, Network, Random, Read};
 use pinion_engine::limits::{
-    BODY_STALL_MS, IDLE_TIMEOUT_MS, SEND_STALL_MS, SHORTAGE_RETRY_MS, TICK_MS,
+    BODY_STALL_MS, ENOBUFS_RETRY_MS, IDLE_TIMEOUT_MS, SEND_STALL_MS, TICK_MS,
 };
 use pinion_engine::mapping::Mapping;
 use pinion_engine::stepped::{Holdings, Stepped};
@@ -79,7 +79,7 @@ impl<const READINESS: bool> Run<READINESS> {
         let multiplexing = scenario.multiplexing;
         let listeners = settings.listeners.len();
         let (leaps, head_ms) = (faults.leap > 0, settings.head_ms);
-        let short_ms = if faults.shortage > 0 { SHORTAGE_RETRY_MS } else { 0 };
+        let short_ms = if faults.shortage > 0 { ENOBUFS_RETRY_MS } else { 0 };
         let late_ms = faults.late_ms + short_ms;
         let places = settings.connections;
         let network = Network::new(random.number(), faults, listeners);

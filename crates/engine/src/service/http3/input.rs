@@ -16,7 +16,7 @@ use crate::deadline::Watch;
 use crate::gone::Gone;
 use crate::http3::{Http3, Open, number};
 use crate::limits::QUIC_REQUESTS_MAX;
-use crate::many::Stream;
+use crate::multiplexed::Stream;
 use crate::pool::Pool;
 use crate::service::requests;
 
@@ -200,7 +200,7 @@ fn overloaded<A: App>(app: &mut A, core: &mut Core, slot: Slot, id: StreamId) {
 
 /// Reads the streams whose content is waited for.
 pub(crate) fn read_wanted<A: App>(app: &mut A, core: &mut Core, slot: Slot) {
-    let Some(many) = core.conns.get(slot).protocol.many() else { return };
+    let Some(many) = core.conns.get(slot).protocol.multiplexed() else { return };
     for number in many.all(Stream::waits_for_content) {
         let http3 = core.http3(slot);
         if let Some(open) = http3.and_then(|http3| http3.streams.get(number)) {

@@ -13,14 +13,14 @@ use crate::backend::{Backend, Sending, Slot};
 use crate::buffers::Buffers;
 use crate::conn::Protocol;
 use crate::core::Core;
+use crate::enobufs_retry::is_shortage;
 use crate::gone::Gone;
-use crate::handover::{piece, why_failed};
 use crate::limits::{RECORD_BYTES, SEAL_MAX_BYTES, TURN_BYTES};
 use crate::linger::Remaining;
 use crate::mapping::Mappings;
 use crate::output::{Next, Output};
+use crate::send::{piece, why_failed};
 use crate::service::{self, Flush, http1, preface};
-use crate::shortage::is_shortage;
 use crate::tls::{Brought, TlsSession};
 use crate::worker::Worker;
 
@@ -104,7 +104,7 @@ fn end_with_alert<A: App>(app: &mut A, core: &mut Core, slot: Slot) {
         output.clear(pool, mappings);
         outputs.free(&mut link.output);
     }
-    std::mem::take(&mut link.stash).give_back(pool);
+    std::mem::take(&mut link.input).give_back(pool);
     core.end(slot, Remaining::Strays);
 }
 

@@ -8,7 +8,7 @@ use crate::app::App;
 use crate::backend::Backend;
 use crate::backend::Slot;
 use crate::core::Core;
-use crate::limits::SHORTAGE_RETRY_MS;
+use crate::limits::ENOBUFS_RETRY_MS;
 use crate::worker::Worker;
 
 /// Whether a send failed only because the system lacks memory at the moment.
@@ -23,18 +23,18 @@ impl Core {
         let link = &mut self.conns.get(slot).link;
         link.blocked = true;
         link.short = true;
-        let again_ms = self.now.monotonic_ms + SHORTAGE_RETRY_MS;
-        self.shortage_until_ms.get_or_insert(again_ms);
+        let again_ms = self.now.monotonic_ms + ENOBUFS_RETRY_MS;
+        self.enobufs_retry_at_ms.get_or_insert(again_ms);
     }
 }
 
 impl<B: Backend, A: App> Worker<B, A> {
     /// Tries again what has waited for memory long enough.
     pub(crate) fn try_short_sends(&mut self) {
-        if self.core.shortage_until_ms.is_none_or(|until| until > self.core.now.monotonic_ms) {
+        if self.core.enobufs_retry_at_ms.is_none_or(|until| until > self.core.now.monotonic_ms) {
             return;
         }
-        self.core.shortage_until_ms = None;
+        self.core.enobufs_retry_at_ms = None;
         let mut from = 0;
         while let Some(slot) = self.core.conns.next_live(from) {
             from = slot + 1;

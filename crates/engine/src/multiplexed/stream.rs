@@ -5,12 +5,12 @@ use pinion_http::request::Framing;
 
 use crate::exchange::state::{ExchangeState, Stage};
 use crate::gone::Gone;
+use crate::input_buffer::InputBuffer;
 use crate::limits::BODY_STALL_MS;
 use crate::mapping::Mappings;
 use crate::output::{NO_OUTPUT, Outputs};
 use crate::pool::Pool;
 use crate::settings::Settings;
-use crate::stash::Stash;
 
 /// See the module's head.
 pub(crate) struct Stream {
@@ -26,9 +26,9 @@ pub(crate) struct Stream {
     /// Fields behind the content of the answer, as they go out, once that has.
     pub(crate) trailers: Option<Vec<u8>>,
     /// Content of the request that waits to be wanted.
-    pub(crate) unread: Stash,
+    pub(crate) unread: InputBuffer,
     /// Input that is in no whole frame yet, or is not wanted yet (HTTP/3).
-    pub(crate) held: Stash,
+    pub(crate) held: InputBuffer,
     /// Fields behind the content of the request, as lines, until that was read.
     pub(crate) unread_trailers: Vec<u8>,
     /// When it began to wait for what it waits for: its head, or the next of its content.
@@ -52,8 +52,8 @@ impl Default for Stream {
             asked_ms: 0,
             output: NO_OUTPUT,
             trailers: None,
-            unread: Stash::default(),
-            held: Stash::default(),
+            unread: InputBuffer::default(),
+            held: InputBuffer::default(),
             unread_trailers: Vec::new(),
             waits_since_ms: 0,
             ended: false,

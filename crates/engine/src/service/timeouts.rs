@@ -57,7 +57,7 @@ impl<B: Backend, A: App> Worker<B, A> {
             Watch::Handshake | Watch::Idle | Watch::Linger => {
                 return self.cut(slot, Gone::Stalled);
             }
-            Watch::Head if conn.link.stash.is_empty() => return self.cut(slot, Gone::Stalled),
+            Watch::Head if conn.link.input.is_empty() => return self.cut(slot, Gone::Stalled),
             Watch::Head => self.refuse_late(slot),
             // The client may still want to see the response.
             Watch::Discard => self.core.end(slot, Remaining::Content),
@@ -96,9 +96,9 @@ impl<B: Backend, A: App> Worker<B, A> {
     /// A head is not whole in time.
     fn refuse_late(&mut self, slot: Slot) {
         let Self { app, core, .. } = self;
-        let stash = std::mem::take(&mut core.conns.get(slot).link.stash);
-        let request = glance(stash.unused());
+        let kept = std::mem::take(&mut core.conns.get(slot).link.input);
+        let request = glance(kept.unused());
         http1::send_page(app, core, slot, Refusal::Timeout.status(), &request);
-        core.conns.get(slot).link.stash = stash;
+        core.conns.get(slot).link.input = kept;
     }
 }

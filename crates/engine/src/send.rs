@@ -15,7 +15,7 @@ use crate::output::Next;
 /// Hands one piece of output to the kernel; `None` when it is not what it was when the archive was
 /// made, or cannot be read. `buffer` is where bytes of files stand that are looked at first.
 #[inline]
-pub(crate) fn hand_over<B: Backend>(
+pub(crate) fn send_piece<B: Backend>(
     backend: &mut B,
     slot: Slot,
     next: Next<'_>,

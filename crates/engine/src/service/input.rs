@@ -9,16 +9,16 @@ use crate::buffers::Buffers;
 use crate::conn::Protocol;
 use crate::core::Core;
 use crate::http1::Http1;
-use crate::many::Many;
+use crate::multiplexed::Multiplexed;
 
 /// Uses input as far as that is possible and keeps the rest.
 #[inline]
 pub(crate) fn take_in<A: App>(app: &mut A, core: &mut Core, slot: Slot, input: &[u8]) {
-    if core.conns.get(slot).link.stash.is_empty() {
+    if core.conns.get(slot).link.input.is_empty() {
         let used = drive(app, core, slot, input);
         keep(app, core, slot, &input[used..]);
     } else if keep(app, core, slot, input) {
-        drive_stash(app, core, slot);
+        drive_kept_input(app, core, slot);
     }
 }
 
@@ -31,7 +31,7 @@ fn keep<A: App>(app: &mut A, core: &mut Core, slot: Slot, input: &[u8]) -> bool 
     let Core { conns, buffers, .. } = core;
     let Buffers { pool, .. } = buffers;
     let conn = conns.get(slot);
-    if conn.link.cut.is_some() || conn.link.stash.keep(pool, input) {
+    if conn.link.cut.is_some() || conn.link.input.keep(pool, input) {
         return true;
     }
     overflow(app, core, slot);
@@ -43,25 +43,25 @@ fn keep<A: App>(app: &mut A, core: &mut Core, slot: Slot, input: &[u8]) -> bool 
 fn overflow<A: App>(app: &mut A, core: &mut Core, slot: Slot) {
     let conn = core.conns.get(slot);
     if let Protocol::Preface | Protocol::Http1(Http1::Head { .. }) = conn.protocol {
-        let stash = std::mem::take(&mut conn.link.stash);
-        http1::send_page(app, core, slot, 503, &glance(stash.unused()));
-        core.conns.get(slot).link.stash = stash;
+        let kept = std::mem::take(&mut conn.link.input);
+        http1::send_page(app, core, slot, 503, &glance(kept.unused()));
+        core.conns.get(slot).link.input = kept;
     } else {
         core.overloaded(slot);
     }
 }
 
 /// Goes on with input that was kept; returns how many bytes were used.
-pub(super) fn drive_stash<A: App>(app: &mut A, core: &mut Core, slot: Slot) -> usize {
-    let mut stash = std::mem::take(&mut core.conns.get(slot).link.stash);
-    let used = drive(app, core, slot, stash.unused());
-    stash.advance(used, &mut core.buffers.pool);
-    core.conns.get(slot).link.stash = stash;
+pub(super) fn drive_kept_input<A: App>(app: &mut A, core: &mut Core, slot: Slot) -> usize {
+    let mut kept = std::mem::take(&mut core.conns.get(slot).link.input);
+    let used = drive(app, core, slot, kept.unused());
+    kept.advance(used, &mut core.buffers.pool);
+    core.conns.get(slot).link.input = kept;
     used
 }
 
 /// Uses as much of `input` as the connection can take now; returns how many bytes that was. The
-/// rest waits in the stash: an incomplete head, or what comes behind an answer that is not ready.
+/// rest waits in the kept: an incomplete head, or what comes behind an answer that is not ready.
 #[inline]
 fn drive<A: App>(app: &mut A, core: &mut Core, slot: Slot, input: &[u8]) -> usize {
     let mut at = 0;
@@ -77,13 +77,13 @@ fn drive<A: App>(app: &mut A, core: &mut Core, slot: Slot, input: &[u8]) -> usiz
                 preface::look(app, core, slot, rest);
                 0
             }
-            Protocol::Many(Many::Http2(_)) => http2::drive(app, core, slot, rest),
+            Protocol::Multiplexed(Multiplexed::Http2(_)) => http2::drive(app, core, slot, rest),
             Protocol::Raw(_) => raw::input(app, core, slot, rest),
             Protocol::Linger(_) => {
                 core.drop_input(slot, rest.len());
                 return input.len();
             }
-            Protocol::Handshake | Protocol::Many(Many::Http3(_)) => return at,
+            Protocol::Handshake | Protocol::Multiplexed(Multiplexed::Http3(_)) => return at,
             Protocol::Closing => return input.len(),
         };
         at += used;

@@ -17,12 +17,12 @@ use crate::settings::Settings;
 pub(crate) use stream::Stream;
 
 /// What such a connection has beside others.
-pub(crate) enum Many {
+pub(crate) enum Multiplexed {
     Http2(Box<Http2>),
     Http3(Box<Http3>),
 }
 
-impl Many {
+impl Multiplexed {
     /// The stream with this number, if it is open.
     #[inline]
     pub(crate) fn stream(&mut self, id: u32) -> Option<&mut Stream> {

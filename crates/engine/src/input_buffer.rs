@@ -1,17 +1,17 @@
 //! Input of one connection that cannot be used yet: a head that is not whole, or what came behind
 //! an answer that is not ready.
 
-use crate::limits::STASH_OVERRUN_MAX_BYTES;
+use crate::limits::INPUT_OVERRUN_MAX_BYTES;
 use crate::pool::Pool;
 
 /// Bytes that were kept, of which the first have been used since.
 #[derive(Default)]
-pub(crate) struct Stash {
+pub(crate) struct InputBuffer {
     bytes: Vec<u8>,
     used: usize,
 }
 
-impl Stash {
+impl InputBuffer {
     /// What waits to be used.
     #[inline]
     pub(crate) fn unused(&self) -> &[u8] {
@@ -29,13 +29,13 @@ impl Stash {
         self.len() == 0
     }
 
-    /// Keeps `input` behind the rest. False when the budget for buffers or the limit of a stash
+    /// Keeps `input` behind the rest. False when the budget for buffers or the limit of the buffer
     /// does not allow it; nothing is kept then.
     pub(crate) fn keep(&mut self, pool: &mut Pool, input: &[u8]) -> bool {
-        self.keep_up_to(pool, input, STASH_OVERRUN_MAX_BYTES)
+        self.keep_up_to(pool, input, INPUT_OVERRUN_MAX_BYTES)
     }
 
-    /// As [`Self::keep`], for a stash with a limit of its own.
+    /// As [`Self::keep`], for a buffer with a limit of its own.
     pub(crate) fn keep_up_to(&mut self, pool: &mut Pool, input: &[u8], max_bytes: usize) -> bool {
         // What was used goes only now that its room is needed: to move the rest for each of many
         // small requests would cost the square of their number.
@@ -43,7 +43,7 @@ impl Stash {
             self.bytes.drain(..self.used);
             self.used = 0;
         }
-        pool.stash(&mut self.bytes, input, max_bytes)
+        pool.keep_input(&mut self.bytes, input, max_bytes)
     }
 
     /// The first `bytes` of the rest are used; the last of it takes the memory along.
@@ -56,7 +56,7 @@ impl Stash {
 
     /// Hands the memory back.
     pub(crate) fn give_back(self, pool: &mut Pool) {
-        pool.drop_stash(self.bytes);
+        pool.drop_input_buffer(self.bytes);
     }
 
     /// Bytes of memory it takes.
@@ -72,17 +72,17 @@ mod tests {
     #[test]
     fn what_is_used_makes_room_and_is_not_moved_before() {
         let mut pool = Pool::new(1 << 20);
-        let mut stash = Stash::default();
-        assert!(stash.keep(&mut pool, &[1; STASH_OVERRUN_MAX_BYTES]));
-        assert!(!stash.keep(&mut pool, &[2; 10]), "it is full");
-        let first = stash.unused().as_ptr();
-        stash.advance(10, &mut pool);
-        assert_eq!(stash.unused().as_ptr(), first.wrapping_add(10));
-        assert!(stash.keep(&mut pool, &[2; 10]), "the room of what was used");
-        assert_eq!(stash.len(), STASH_OVERRUN_MAX_BYTES);
-        assert!(stash.unused().ends_with(&[1, 2, 2, 2, 2, 2, 2, 2, 2, 2, 2]));
-        stash.advance(STASH_OVERRUN_MAX_BYTES, &mut pool);
-        assert!(stash.is_empty() && stash.held_bytes() == 0);
+        let mut input = InputBuffer::default();
+        assert!(input.keep(&mut pool, &[1; INPUT_OVERRUN_MAX_BYTES]));
+        assert!(!input.keep(&mut pool, &[2; 10]), "it is full");
+        let first = input.unused().as_ptr();
+        input.advance(10, &mut pool);
+        assert_eq!(input.unused().as_ptr(), first.wrapping_add(10));
+        assert!(input.keep(&mut pool, &[2; 10]), "the room of what was used");
+        assert_eq!(input.len(), INPUT_OVERRUN_MAX_BYTES);
+        assert!(input.unused().ends_with(&[1, 2, 2, 2, 2, 2, 2, 2, 2, 2, 2]));
+        input.advance(INPUT_OVERRUN_MAX_BYTES, &mut pool);
+        assert!(input.is_empty() && input.held_bytes() == 0);
         assert_eq!(pool.used_bytes(), 0);
     }
 }
