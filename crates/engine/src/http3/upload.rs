@@ -16,7 +16,7 @@ use crate::buffers::Buffers;
 use crate::limits::{
     QUIC_CONNECTION_WINDOW_BYTES, QUIC_STREAM_WINDOW_BYTES, QUIC_UPLOAD_MIN_BYTES,
 };
-use crate::many::Stream;
+use crate::multiplexed::Stream;
 
 /// The rest of a request that was answered early.
 pub(super) struct Discarded {
