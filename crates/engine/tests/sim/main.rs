@@ -98,6 +98,8 @@ fn sweep(readiness: bool) {
         (false, true) => (1, SWEEP_STEP),
         (false, false) => (2, SWEEP_STEP),
     };
+    // One operation, to see the run of a complaint.
+    let first = number("PINION_SIM_FAIL_AT").unwrap_or(first);
     for fail_at in (first..).step_by(step) {
         let faults = Faults { fail_at: Some(fail_at), ..Faults::default() };
         let scenario = Scenario::fixed(readiness, faults, None);

@@ -6,7 +6,7 @@ use std::sync::Arc;
 
 use pinion_engine::backend::sim::{Facts, Network, Random, Read};
 use pinion_engine::limits::{
-    BODY_STALL_MS, ENOBUFS_RETRY_MS, IDLE_TIMEOUT_MS, SEND_STALL_MS, TICK_MS,
+    BODY_STALL_MS, ENOBUFS_RETRY_MS, IDLE_TIMEOUT_MS, LINGER_CONTENT_MS, SEND_STALL_MS, TICK_MS,
 };
 use pinion_engine::mapping::Mapping;
 use pinion_engine::stepped::{Holdings, Stepped};
@@ -134,11 +134,12 @@ impl<const READINESS: bool> Run<READINESS> {
         for (index, actor) in self.actors.iter_mut().enumerate() {
             actor.read_rest(&self.network).map_err(|why| format!("client {index}: {why}"))?;
         }
+        let is_calm = self.is_calm();
         for (index, actor) in self.multiplexing.iter_mut().enumerate() {
             let read = actor.read_rest(&self.network);
             let slack_ms = 4 * TICK_MS + 20 * self.late_ms + 100;
             let checked = read.and_then(|()| {
-                actor.check(&self.network, self.calm, (!self.leaps).then_some(slack_ms))
+                actor.check(&self.network, is_calm, (!self.leaps).then_some(slack_ms))
             });
             checked.map_err(|why| format!("HTTP/2 client {index}: {why}"))?;
         }
@@ -211,12 +212,18 @@ impl<const READINESS: bool> Run<READINESS> {
         Ok(())
     }
 
+    /// Nothing but what clients do, or what hits them, has kept an answer from them. A server that
+    /// runs out of descriptors closes connections between two requests.
+    fn is_calm(&self) -> bool {
+        self.calm && !self.network.ran_out_of_descriptors()
+    }
+
     fn check_client(&self, index: usize) -> Result<(), String> {
         let actor = &self.actors[index];
         let Some(client) = actor.client else { return Ok(()) };
         let facts = self.network.facts(client);
         self.check_deadline(actor, &facts)?;
-        if !self.calm || facts.hurt || !actor.plan.ending.is_fair() {
+        if !self.is_calm() || facts.hurt || !actor.plan.ending.is_fair() {
             return Ok(());
         }
         let reader = &actor.plan.reader;
@@ -252,6 +259,8 @@ impl<const READINESS: bool> Run<READINESS> {
             () if in_head => self.head_ms,
             () => IDLE_TIMEOUT_MS,
         };
+        // What the client still sends behind the last response is dropped for a while.
+        let limit = if facts.lingered { limit.max(LINGER_CONTENT_MS) } else { limit };
         let quiet_since = [attached, facts.taken_at_ms, facts.given_at_ms, actor.acted_at_ms]
             .into_iter()
             .max()

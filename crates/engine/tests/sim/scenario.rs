@@ -44,8 +44,8 @@ impl Scenario {
         let drain_after_ms = random.chance(200).then(|| random.between(0, 8000));
         let settings = settings(random, poor);
         let faults = faults(random, leaps);
-        // Where permits or descriptors run short, connections between two requests are closed.
-        let is_crowded = settings.connections < CLIENTS_MAX || faults.accept > 0;
+        // Where permits run short, connections between two requests are closed.
+        let is_crowded = settings.connections < CLIENTS_MAX;
         let mut scenario = Self {
             readiness: random.chance(500),
             faults,

@@ -187,6 +187,7 @@ impl<const READINESS: bool> Sim<READINESS> {
         let mut state = network.0.borrow_mut();
         let first = *state.waiting[listener].front()?;
         if let Some(error) = state.fails(Fallible::Accept, Some(first)) {
+            state.ran_out_of_descriptors |= matches!(error, Errno::MFILE | Errno::NFILE);
             if loses_client(error) {
                 state.waiting[listener].pop_front();
                 let now_ms = state.now.monotonic_ms;
@@ -449,6 +450,7 @@ impl<const READINESS: bool> Backend for Sim<READINESS> {
         let client = entry.socket.as_ref().expect("open").client;
         let mut state = self.network.0.borrow_mut();
         state.connections[client.0].server_ended = true;
+        state.connections[client.0].facts.lingered = true;
         state.news = true;
         state.note(format_args!("slot {slot} finished"));
     }

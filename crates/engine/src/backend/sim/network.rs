@@ -69,6 +69,8 @@ pub struct Facts {
     pub given_at_ms: u64,
     /// When the engine closed it.
     pub closed_at_ms: Option<u64>,
+    /// The engine had ended its stream before it closed the connection.
+    pub lingered: bool,
     /// When it was closed, its client left no room for output.
     pub stalled: bool,
     /// A failing operation hit it: it need not work any more.
@@ -137,6 +139,8 @@ pub(super) struct State {
     /// Since then the engine has done something a client may answer to.
     pub(super) news: bool,
     waits_this_moment: u32,
+    /// Accepting has failed because there was no descriptor.
+    pub(super) ran_out_of_descriptors: bool,
     idle_waits: u32,
     stuck: bool,
     trace: Trace,
@@ -287,6 +291,7 @@ impl Network {
             next_action_ms: None,
             news: false,
             waits_this_moment: 0,
+            ran_out_of_descriptors: false,
             idle_waits: 0,
             stuck: false,
             trace: Trace::new(),
@@ -422,6 +427,12 @@ impl Network {
             untaken_bytes: connection.to_server.len(),
             ..connection.facts
         }
+    }
+
+    /// Whether accepting has failed because there was no descriptor, so that the server may close
+    /// connections that are not in use.
+    pub fn ran_out_of_descriptors(&self) -> bool {
+        self.0.borrow().ran_out_of_descriptors
     }
 
     /// Clients that nobody has accepted.
