@@ -166,7 +166,7 @@ pub(crate) fn build_beside<'a, W: Write + Seek>(
 /// What the author may want to know before any file is read.
 fn doubts(found: &Found, options: &Options, names: &Names, rules: &Rules) -> Vec<Warning> {
     let mut doubts = site_doubts::doubts(found, options);
-    doubts.extend(unused_patterns(names));
+    doubts.extend(unused_patterns(names, options));
     doubts.extend(rules.warnings.iter().cloned());
     doubts
 }
@@ -197,6 +197,10 @@ fn code_within_walls(
         return Err(BuildError::Lost { before, now });
     }
     let code = code::read(source, found)?;
+    let errors = options.check_code.map_or_else(Vec::new, |check| check(source, &code));
+    if !errors.is_empty() {
+        return Err(BuildError::Code(errors));
+    }
     now.main = Main::of(&code);
     match options.follows {
         Some(before) if !before.may_become(now) => Err(BuildError::Lost { before, now }),
@@ -208,9 +212,13 @@ fn unused_codings(lists: &Lists<'_>) -> Vec<Warning> {
     lists.unused().map(|pattern| Warning::UnusedCodings(pattern.into())).collect()
 }
 
-fn unused_patterns(names: &Names) -> Vec<Warning> {
+fn unused_patterns(names: &Names, options: &Options) -> Vec<Warning> {
     let excludes = names.unused_excludes().map(|pattern| Warning::UnusedExclude(pattern.into()));
-    let includes = names.unused_includes().map(|pattern| Warning::UnusedInclude(pattern.into()));
+    let include = |pattern: &str| match options.exclude.iter().any(|one| one == pattern) {
+        true => Warning::IncludeExcluded(pattern.into()),
+        false => Warning::UnusedInclude(pattern.into()),
+    };
+    let includes = names.unused_includes().map(include);
     excludes.chain(includes).collect()
 }
 

@@ -172,6 +172,8 @@ pub enum Reason {
     Pipe,
     /// A block or character device.
     Device,
+    /// A folder of proc(5) or sysfs(5).
+    KernelFolder,
     /// Its size or modification time changed, or it became something else.
     Changed,
     /// A rule says that it is in a coding, and decoded it is larger than
@@ -217,6 +219,9 @@ impl fmt::Display for Reason {
             Reason::Socket => f.write_str("a socket, not a file"),
             Reason::Pipe => f.write_str("a named pipe, not a file"),
             Reason::Device => f.write_str("a device, not a file"),
+            Reason::KernelFolder => {
+                f.write_str("a folder of the kernel (/proc or /sys), not one with files")
+            }
             Reason::Changed => f.write_str("changed while it was read; build again"),
             Reason::TooLargeToDecode => f.write_str(
                 "larger than 128 MiB after decoding its Content-Encoding of _headers; put the \
@@ -299,7 +304,11 @@ fn source_line(path: &Path, error: &io::Error) -> String {
     match error.kind() {
         io::ErrorKind::NotFound => format!("{shown} does not exist; give a folder"),
         io::ErrorKind::NotADirectory => format!("{shown} is not a folder; give a folder"),
-        _ => format!("cannot read the folder {shown}: {error}"),
+        io::ErrorKind::PermissionDenied => format!(
+            "cannot read the folder {shown}: {}; let the user that runs Pinion read and enter it",
+            without_number(error)
+        ),
+        _ => format!("cannot read the folder {shown}: {}", without_number(error)),
     }
 }
 
@@ -331,6 +340,11 @@ mod tests {
         let denied = Reason::Unreadable(rustix::io::Errno::ACCESS.into());
         let expected = "cannot be read: Permission denied; change its permissions";
         assert_eq!(denied.to_string(), expected);
+        let error = rustix::io::Errno::ACCESS.into();
+        let source = BuildError::Source { path: "a".into(), error }.to_string();
+        let expected = "cannot read the folder a: Permission denied; let the user that runs Pinion \
+                        read and enter it";
+        assert_eq!(source, expected);
         let own = Reason::Unreadable(io::Error::other("a (os error 5) of our own"));
         assert_eq!(own.to_string(), "cannot be read: a (os error 5) of our own");
     }

@@ -88,6 +88,16 @@ pub(crate) struct Conventions {
 }
 
 impl Plan<'_> {
+    /// Returns the page that comes before the second one with this key.
+    pub(crate) fn before_second(&self, key: &[u8]) -> Option<usize> {
+        let Some(status) = error_status(key) else {
+            let (folder, _) = key.split_at(name_at(key));
+            let of_folder = self.fallbacks.iter().find(|fallback| fallback.folder == folder);
+            return of_folder.map(|fallback| fallback.file);
+        };
+        self.errors.iter().find(|(known, _)| *known == status).map(|(_, file)| *file)
+    }
+
     pub(crate) fn is_hidden(&self, file: usize) -> bool {
         self.hidden.binary_search(&file).is_ok()
     }
@@ -385,6 +395,8 @@ mod tests {
         assert_eq!(found, [(1, &b"/"[..], 404), (5, b"/a/", 404), (7, b"/b/", 200)]);
         assert_eq!(plan.hidden, [5, 7, 8, 9]);
         assert_eq!(plan.second, [4, 8, 9]);
+        let before = plan.second.iter().map(|&second| plan.before_second(keys[second]));
+        assert_eq!(before.collect::<Vec<_>>(), [Some(5), Some(7), Some(7)]);
         assert!(plan.aliases.iter().all(|(file, _)| !plan.is_hidden(*file)));
     }
 
@@ -409,6 +421,7 @@ mod tests {
         let keys: Vec<&[u8]> = vec![b"/_404.html", b"/_500.html", b"/_500.txt", b"/_503.html"];
         let plan = plan(&keys, ALL);
         assert_eq!(plan.errors, [(500, 1), (503, 3)]);
+        assert_eq!(plan.before_second(keys[2]), Some(1));
         assert_eq!((plan.hidden, plan.second), (vec![0, 1, 2, 3], vec![2]));
         assert_eq!(plan.aliases, []);
     }

@@ -100,7 +100,7 @@ pub use extract::{
 pub use import::{ContentFault, ImportError, Imported, Leftover, LeftoverReason, import_file};
 pub use media::file_type;
 pub use names::{Globs, Names, RulesFile};
-pub use options::Options;
+pub use options::{CodeCheck, Options};
 pub use progress::Progress;
 pub use publish::{build_file, build_file_after, switch_link};
 pub use report::{REPORT_MARK, Report};

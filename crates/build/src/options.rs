@@ -1,11 +1,13 @@
 //! What a build can be told.
 
+use std::collections::BTreeMap;
 use std::num::NonZeroUsize;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use pinion_http::date::UnixSeconds;
 
 use crate::codings::{CodingLevel, CodingsFor, Level};
+use crate::error::CodeError;
 use crate::keys::{Conventions, FAVICON};
 use crate::limits::EXTERNAL_MIN_BYTES;
 use crate::rules::Rules;
@@ -13,8 +15,12 @@ use crate::rules::redirects::Redirect;
 use crate::shape::Walls;
 use crate::walk::{FileId, id_of};
 
+/// Finds what is wrong with the code of a folder beside its templates, which a build compiles
+/// itself: given the source, and contents by their paths in the archive.
+pub type CodeCheck = fn(&Path, &BTreeMap<Box<[u8]>, Vec<u8>>) -> Vec<CodeError>;
+
 /// How a folder becomes an archive. All but `threads`, `keep_going`, `force`, `reuse`,
-/// `reuse_from`, `report` and `now` is input: it decides the bytes (and see the crate's promises
+/// `reuse_from`, `report`, `check_code` and `now` is input: it decides the bytes (and see the crate's promises
 /// for `now`).
 #[derive(Clone, Debug)]
 pub struct Options {
@@ -89,6 +95,8 @@ pub struct Options {
     /// What the folder was served as until now: a build of one that has lost its code, its main
     /// script or the folder for its content fails. `None`: nobody is served yet.
     pub follows: Option<Walls>,
+    /// Checks the code; what it finds fails the build before anything is written.
+    pub check_code: Option<CodeCheck>,
 }
 
 impl Options {
@@ -126,6 +134,7 @@ impl Options {
             report: false,
             external_min_bytes: None,
             follows: None,
+            check_code: None,
         }
     }
 

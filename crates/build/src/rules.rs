@@ -55,7 +55,7 @@ use compile::{is_of_folder, of_whole_folders};
 use files::{Collector, left_out};
 use headers::{Change, FieldRule};
 use loops::Circles;
-use redirects::{Part, QueryValue, Redirect, TargetPart};
+use redirects::{ForeignMark, Part, QueryValue, Redirect, TargetPart};
 
 /// What the rules files of a site say.
 #[derive(Debug, Default)]
@@ -135,8 +135,9 @@ impl Rules {
                     None => continue,
                 },
             };
+            let column = if doubt.is_about_target() { rule.target_column } else { 1 };
             let (file, line) = (rule.file.to_path_buf(), rule.line);
-            self.warnings.push(Warning::Rule { file, line, doubt });
+            self.warnings.push(Warning::Rule { file, line, column, doubt });
         }
         Ok(())
     }
@@ -172,8 +173,8 @@ impl Rules {
     }
 }
 
-/// Warns about a `!` or a `*` that is part of a target, where it has no meaning. A file of the site
-/// may have one in its name.
+/// Warns about a `!` or a `*` that is part of a target, where it has no meaning, and about a
+/// placeholder of another server. A file of the site may have one in its name.
 fn misplaced_mark(rule: &Redirect, site: &Site<'_>) -> Option<Warning> {
     if rule.only_target().is_some_and(|target| site.sends(target)) {
         return None;
@@ -182,23 +183,39 @@ fn misplaced_mark(rule: &Redirect, site: &Site<'_>) -> Option<Warning> {
         TargetPart::Literal(text) => text.contains(&b'*'),
         TargetPart::Capture(_) => false,
     };
-    let doubt = match rule.target.last() {
-        Some(TargetPart::Literal(text)) if text.ends_with(b"!") => {
-            RuleDoubt::ForceInTarget { status: rule.status }
+    let (column, doubt) = match (rule.target.last(), &rule.foreign_mark) {
+        (Some(TargetPart::Literal(text)), _) if text.ends_with(b"!") => {
+            (rule.target_column, RuleDoubt::ForceInTarget { status: rule.status })
         }
-        _ if rule.target.iter().any(has_star) => RuleDoubt::StarInTarget,
+        (_, Some(ForeignMark { column, text, is_in_target })) => {
+            let (mark, is_in_target) = (text.clone(), *is_in_target);
+            (*column, RuleDoubt::ForeignMark { mark, is_in_target })
+        }
+        _ if rule.target.iter().any(has_star) => (rule.target_column, RuleDoubt::StarInTarget),
         _ => return None,
     };
-    Some(Warning::Rule { file: rule.file.to_path_buf(), line: rule.line, doubt })
+    Some(Warning::Rule { file: rule.file.to_path_buf(), line: rule.line, column, doubt })
 }
 
 /// What is wrong with a redirect that leads to itself.
 fn loop_error(rule: &Redirect) -> RuleError {
+    let without_slash = |path: &[u8]| path.strip_suffix(b"/").unwrap_or(path).to_vec();
+    let is_other_slash = rule.only_target().zip(rule.only_path()).is_some_and(|(target, path)| {
+        target != path && without_slash(target) == without_slash(&path)
+    });
+    let reason = if is_other_slash {
+        "; a trailing slash makes no difference in a rule: remove the line"
+    } else if rule.target_host.is_some() {
+        "; rules apply to http and https alike: remove the line, and redirect http with \
+         --redirect-http"
+    } else {
+        "; remove the line, or correct the target"
+    };
     RuleError {
         file: rule.file.to_path_buf(),
         line: rule.line,
         column: rule.target_column,
-        expected: "another target: this one leads back to the same rule".to_owned(),
+        expected: format!("another target: this one leads back to the same rule{reason}"),
     }
 }
 

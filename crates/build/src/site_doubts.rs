@@ -16,6 +16,7 @@ pub(crate) fn doubts(found: &Found, options: &Options) -> Vec<Warning> {
     if found.files.is_empty() && !found.is_dynamic && !has_rules {
         doubts.push(Warning::NoFiles);
     }
+    doubts.extend(options.cache_control.as_deref().and_then(number_as_directive));
     let content = Path::new(found.content);
     let published = found.files.iter().filter(|file| is_at_root(&file.key)).filter_map(|file| {
         let path = content.join(relative(&file.key));
@@ -27,6 +28,13 @@ pub(crate) fn doubts(found: &Found, options: &Options) -> Vec<Warning> {
     });
     doubts.extend(published.chain(unpublished));
     doubts
+}
+
+/// Warns about a `Cache-Control` with a number alone where a directive should be.
+fn number_as_directive(value: &str) -> Option<Warning> {
+    let is_number = |part: &&str| !part.is_empty() && part.bytes().all(|b| b.is_ascii_digit());
+    let number = value.split(',').map(str::trim).find(is_number)?;
+    Some(Warning::CacheControlNumber { value: value.to_owned(), number: number.to_owned() })
 }
 
 /// Whether a key is that of a file in no folder.
@@ -54,6 +62,22 @@ fn meant(path: &Path) -> Option<RulesFile> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_number_is_not_a_directive_of_cache_control() {
+        for (value, expected) in [
+            ("600", "--cache-control 600: 600 is not a directive; did you mean max-age=600?"),
+            (
+                "public, 60",
+                "--cache-control public, 60: 60 is not a directive; did you mean max-age=60?",
+            ),
+            ("max-age=600", ""),
+            ("no-cache, s-maxage=60", ""),
+        ] {
+            let said = number_as_directive(value).map_or(String::new(), |one| one.to_string());
+            assert_eq!(said, expected);
+        }
+    }
 
     #[test]
     fn names_that_are_almost_those_of_rules_files() {

@@ -11,6 +11,7 @@ use crate::error::{Problem, Shown};
 use crate::limits::FINGERPRINT_EXAMPLES;
 use crate::names::RulesFile;
 use crate::report::Report;
+use crate::rules::in_place;
 use crate::shape::Walls;
 use crate::walk::relative;
 
@@ -176,6 +177,16 @@ pub enum Warning {
     UnusedCodings(PathBuf),
     /// An exclude pattern that has left nothing out: misspelt, most likely.
     UnusedExclude(PathBuf),
+    /// An include pattern that is an exclude pattern too.
+    IncludeExcluded(PathBuf),
+    /// A value of [`Options::cache_control`](crate::Options::cache_control) with a number where a
+    /// directive should be.
+    CacheControlNumber {
+        /// The value.
+        value: String,
+        /// The number.
+        number: String,
+    },
     /// An include pattern that has published nothing: misspelt, most likely.
     UnusedInclude(PathBuf),
     /// A pattern of [`Options::immutable`](crate::Options::immutable) that no file has matched:
@@ -193,7 +204,12 @@ pub enum Warning {
     /// A page of an error that the server never answers with.
     ErrorPageUnused(PathBuf),
     /// A page for what is missing in a folder that has another one, which comes first.
-    SecondFallback(PathBuf),
+    SecondFallback {
+        /// The page.
+        page: PathBuf,
+        /// The one that comes first.
+        by: PathBuf,
+    },
     /// A page for what is missing that nobody ever gets: a rule answers for its whole folder.
     CoveredFallback {
         /// The page.
@@ -222,6 +238,8 @@ pub enum Warning {
         file: PathBuf,
         /// Its line, from 1.
         line: usize,
+        /// Where in the line, in characters from 1.
+        column: usize,
         /// What about it.
         doubt: RuleDoubt,
     },
@@ -249,8 +267,6 @@ pub enum RuleDoubt {
     ForeignHost,
     /// It is wrong, and the build was told to leave such lines out.
     LeftOut {
-        /// Where in the line, in characters from 1.
-        column: usize,
         /// What should stand there; follows the word "expected".
         expected: String,
     },
@@ -263,6 +279,20 @@ pub enum RuleDoubt {
     },
     /// Its target has a `*`, which has its meaning in the path alone.
     StarInTarget,
+    /// It has a placeholder or a pattern as another server writes it.
+    ForeignMark {
+        /// As it is written.
+        mark: String,
+        /// Whether it is in the target, and not in the path.
+        is_in_target: bool,
+    },
+    /// It gives a second value of a field that may have one.
+    SecondValue {
+        /// The name of the field.
+        name: String,
+        /// The line of the pattern that gives the first value.
+        first: usize,
+    },
 }
 
 /// A file and how long its codings took.
@@ -305,6 +335,20 @@ impl fmt::Display for Warning {
             Warning::UnusedCodings(pattern) => return unused(f, "codings-for", pattern, CODINGS),
             Warning::UnusedExclude(pattern) => return unused(f, "exclude", pattern, EXCLUDED),
             Warning::UnusedImmutable(pattern) => return unused(f, "immutable", pattern, NO_FILE),
+            Warning::IncludeExcluded(pattern) => {
+                let pattern = Shown(pattern);
+                return write!(
+                    f,
+                    "--include {pattern}: --exclude {pattern} wins over it; remove one of them"
+                );
+            }
+            Warning::CacheControlNumber { value, number } => {
+                return write!(
+                    f,
+                    "--cache-control {value}: {number} is not a directive; did you mean \
+                     max-age={number}?"
+                );
+            }
             Warning::UnusedInclude(pattern) => return unused(f, "include", pattern, INCLUDED),
             Warning::UnusedPrevious(pattern) => return unused(f, "previous-for", pattern, KEPT),
             Warning::NotInCoding(path) => {
@@ -343,8 +387,9 @@ impl fmt::Display for Warning {
             Warning::ErrorPageUnused(path) => {
                 (path, "not used: the server sends no response with this status")
             }
-            Warning::SecondFallback(path) => {
-                (path, "not used: its folder has another page for the same errors")
+            Warning::SecondFallback { page, by } => {
+                let (page, by) = (Shown(page), Shown(by));
+                return write!(f, "{page}: not used: {by} is the page for the same errors");
             }
             Warning::CoveredFallback { page, file, line } => {
                 let (page, file) = (Shown(page), Shown(file));
@@ -357,7 +402,10 @@ impl fmt::Display for Warning {
                 return misnamed(f, path, *kind, *is_published);
             }
             Warning::NoFiles => return f.write_str(NO_FILES),
-            Warning::Rule { file, line, doubt } => return doubt.tell(f, file, *line),
+            Warning::Rule { file, line, column, doubt } => {
+                write!(f, "{}:{line}:{column}: ", Shown(file))?;
+                return doubt.tell(f, file);
+            }
         };
         write!(f, "{}: {what}", Shown(path))
     }
@@ -394,18 +442,37 @@ fn unused(f: &mut fmt::Formatter<'_>, flag: &str, pattern: &Path, why: &str) -> 
     write!(f, "--{flag} {}: {why}", Shown(pattern))
 }
 
+impl Warning {
+    /// Returns the line about a rule with its file where it lies below `source`, as errors have it;
+    /// `None` for any other warning.
+    #[must_use]
+    pub fn of_rule(&self, source: &Path) -> Option<String> {
+        let Warning::Rule { file, line, column, doubt } = self else { return None };
+        let doubt = match doubt {
+            RuleDoubt::Covered { file: by, line } if by != file => {
+                RuleDoubt::Covered { file: in_place(source, by), line: *line }
+            }
+            RuleDoubt::Covered { line, .. } => {
+                RuleDoubt::Covered { file: in_place(source, file), line: *line }
+            }
+            doubt => doubt.clone(),
+        };
+        let file = in_place(source, file);
+        Some(Warning::Rule { file, line: *line, column: *column, doubt }.to_string())
+    }
+}
+
 impl RuleDoubt {
-    fn tell(&self, f: &mut fmt::Formatter<'_>, path: &Path, number: usize) -> fmt::Result {
-        if let RuleDoubt::LeftOut { column, expected } = self {
-            return write!(
-                f,
-                "{}:{number}:{column}: skipped by --lax-rules: expected {expected}",
-                Shown(path)
-            );
-        }
-        write!(f, "{}:{number}: ", Shown(path))?;
+    /// Returns whether the place of a warning is the target of the rule, and not its beginning.
+    pub(crate) fn is_about_target(&self) -> bool {
+        matches!(self, RuleDoubt::Missing | RuleDoubt::Around)
+    }
+
+    fn tell(&self, f: &mut fmt::Formatter<'_>, path: &Path) -> fmt::Result {
         match self {
-            RuleDoubt::LeftOut { .. } => Ok(()),
+            RuleDoubt::LeftOut { expected } => {
+                write!(f, "skipped by --lax-rules: expected {expected}")
+            }
             RuleDoubt::Covered { file, line } if file == path => {
                 write!(f, "never applies: line {line} matches all its requests first")
             }
@@ -440,6 +507,21 @@ impl RuleDoubt {
             RuleDoubt::StarInTarget => f.write_str(
                 "the * of the target is sent as it is; write :splat for what the * of the path \
                  stands for",
+            ),
+            RuleDoubt::ForeignMark { mark, is_in_target: true } => write!(
+                f,
+                "{mark} is ordinary text in a target; write :splat for what the * of the path \
+                 stands for, or :name for a placeholder of the path"
+            ),
+            RuleDoubt::ForeignMark { mark, is_in_target: false } => write!(
+                f,
+                "{mark} is ordinary text in a path; write * for the rest of a path (:splat in the \
+                 target), or :name for one segment"
+            ),
+            RuleDoubt::SecondValue { name, first } => write!(
+                f,
+                "the pattern in line {first} gives {name} to the same paths, and browsers do not \
+                 accept two values; write `! {name}` above the second one to replace the first"
             ),
         }
     }
@@ -477,6 +559,12 @@ mod tests {
             assert!(line.starts_with(&format!("--{flag} *.x: no")), "{line}");
             assert!(line.contains("spelling"), "{line}");
         }
+    }
+
+    #[test]
+    fn a_pattern_that_is_included_and_excluded_names_the_winner() {
+        let line = Warning::IncludeExcluded("a.log".into()).to_string();
+        assert_eq!(line, "--include a.log: --exclude a.log wins over it; remove one of them");
     }
 
     /// The numbers in the texts are those of the limits.

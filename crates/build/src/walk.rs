@@ -2,7 +2,8 @@
 //!
 //! Links are followed, also out of the folder; what they lead to has the path of the link. A
 //! folder that is reached again below itself is not entered again: it is known by device and
-//! inode, for the folders between it and the source. Links beside each other can lead to one folder
+//! inode, for the folders between it and the source, and for those that hold the source. Folders
+//! that the kernel makes up, such as /proc, are not entered. Links beside each other can lead to one folder
 //! by any number of paths, twice as many with each level: their number is bounded. Everything that
 //! cannot be a resource is noted, and the walk goes on.
 
@@ -92,6 +93,21 @@ pub(crate) fn id_of(path: &Path) -> Option<FileId> {
     fs::metadata(path).ok().map(|metadata| id(&metadata))
 }
 
+/// Device and inode of each folder that holds a folder, as far as they can be looked at.
+fn ids_above(folder: &Path) -> Vec<FileId> {
+    let Ok(real) = folder.canonicalize() else { return Vec::new() };
+    real.ancestors().skip(1).filter_map(id_of).collect()
+}
+
+/// Whether a folder is one of proc(5) or sysfs(5): its files are made up as they are read, and
+/// links in it lead around without end.
+fn is_of_kernel(folder: &Path) -> bool {
+    /// From linux/magic.h.
+    const SYSFS_MAGIC: u64 = 0x6265_6572;
+    let kind = rustix::fs::statfs(folder).map_or(0, |found| found.f_type as u64);
+    kind == rustix::fs::PROC_SUPER_MAGIC as u64 || kind == SYSFS_MAGIC
+}
+
 /// What of a folder is part of its site.
 #[derive(Clone, Copy)]
 pub(crate) struct Selection<'a> {
@@ -115,7 +131,8 @@ pub(crate) fn walk(
     if !metadata.is_dir() {
         return Err(cannot(io::ErrorKind::NotADirectory.into()));
     }
-    let reader = Reader { source, names, left_out, progress };
+    let (above, device) = (ids_above(source), metadata.dev());
+    let reader = Reader { source, names, left_out, above, device, progress };
     let read = |folder: &[u8]| reader.read(folder);
     let found = with_readers(threads, read, |ahead| {
         let (entered, found) = (HashSet::new(), Found::default());
@@ -164,6 +181,7 @@ struct Listing {
     code: Vec<CodeFile>,
     below_static: Vec<PageBelowStatic>,
     links: Vec<PathBuf>,
+    loops: Vec<PathBuf>,
     problems: Vec<Problem>,
 }
 
@@ -260,6 +278,7 @@ impl Walk {
         found.code.extend(code);
         found.below_static.extend(below_static);
         found.links.extend(links);
+        found.loops.extend(listing.loops);
         found.problems.extend(problems);
         let mut folder = Folder { id, key, names: names.into_iter(), waiting: Waiting::default() };
         self.read_ahead(&mut folder);
@@ -283,6 +302,10 @@ struct Reader<'a> {
     source: &'a Path,
     names: &'a Names,
     left_out: &'a [FileId],
+    /// The folders that hold the source.
+    above: Vec<FileId>,
+    /// That of the source.
+    device: u64,
     progress: &'a dyn Progress,
 }
 
@@ -357,6 +380,14 @@ impl Reader<'_> {
         }
         let mut sorted_as = name.as_bytes().to_vec();
         let what = if metadata.is_dir() {
+            if self.above.contains(&id(&metadata)) {
+                listing.loops.push(relative(&key));
+                return None;
+            }
+            if metadata.dev() != self.device && is_of_kernel(&entry.path()) {
+                listing.problem(&key, Reason::KernelFolder);
+                return None;
+            }
             sorted_as.push(b'/');
             What::Folder(id(&metadata))
         } else if self.left_out.contains(&id(&metadata)) {

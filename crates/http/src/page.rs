@@ -131,6 +131,21 @@ pages! {
     505 "HTTP Version Not Supported" "The server does not support this version of HTTP.",
 }
 
+/// The page of 421 for a request with the scheme https on a connection that is not encrypted
+/// (RFC 9110 §7.4), as HTML or as plain text: the host may well be one of this server.
+#[must_use]
+pub const fn unencrypted_https_page(text: bool) -> Page {
+    const HTML: &str = html!(
+        421,
+        "Misdirected Request",
+        "This server does not accept https requests over this connection."
+    );
+    const TEXT: &str = "421 Misdirected Request\n\
+        This server does not accept https requests over this connection.\n";
+    let body = if text { TEXT.as_bytes() } else { HTML.as_bytes() };
+    Page { body, ..page(421, text) }
+}
+
 #[cfg(test)]
 mod tests {
     use super::{BUILT_IN_FIELDS, STATUSES, answer, page};

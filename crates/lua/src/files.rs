@@ -103,7 +103,7 @@ impl Folders {
             let root = rustix::fs::open(path, flags, Mode::empty()).map_err(|error| {
                 let why = match error {
                     Errno::NOENT => "does not exist; make it, or leave it out".to_owned(),
-                    Errno::NOTDIR => "is no folder".to_owned(),
+                    Errno::NOTDIR => "is not a folder".to_owned(),
                     error => format!("cannot be opened: {}", what(error)),
                 };
                 format!("the folder {name}={} {why}", path.display())

@@ -1,14 +1,19 @@
 //! A certificate and its key, as files. What is wrong with them is one line that names the file.
 
+mod foreign;
+
 use crate::calendar;
 use crate::failure::Failure;
 use crate::regular_file;
 use crate::settings::{CanonicalHost, CertificateFiles};
 use crate::terminal::counted;
+use foreign::Role;
 use pinion_engine::tls::certificates::{Certificate, CertificateError, Name};
 use pinion_engine::tls::config::{ClientAuthorities, TlsError};
 use std::error::Error;
 use std::fmt;
+use std::io;
+use std::net::IpAddr;
 use std::path::{Path, PathBuf};
 use std::time::SystemTime;
 
@@ -36,11 +41,23 @@ impl CertificateFiles {
     /// # Errors
     /// The one to blame.
     pub(crate) fn load(&self) -> Result<Certificate, BadFile> {
-        let chain = read(&self.cert)?;
-        let key = if self.key == self.cert { chain.clone() } else { read(&self.key)? };
+        let chain = read(&self.cert, "the certificate")?;
+        let is_one = self.key == self.cert;
+        let key = if is_one { chain.clone() } else { read(&self.key, "the private key")? };
         Certificate::from_pem(&chain, &key).map_err(|error| {
             let mut bad = self.blamed(&error);
-            if let Some(advice) = advice_on_swapped(&error, &chain, &key) {
+            let foreign = match error {
+                CertificateError::NoCertificate => {
+                    foreign::what_it_is(&self.cert, &chain, Role::Certificate)
+                }
+                CertificateError::NoKey if !is_one => {
+                    foreign::what_it_is(&self.key, &key, Role::Key)
+                }
+                _ => None,
+            };
+            if let Some(what) = foreign {
+                bad.why = what;
+            } else if let Some(advice) = advice_on_swapped(&error, &chain, &key) {
                 bad.why += advice;
             }
             bad
@@ -48,14 +65,23 @@ impl CertificateFiles {
     }
 
     /// What a client will not like about it.
-    pub(crate) fn warning(&self, certificate: &Certificate) -> Option<String> {
+    pub(crate) fn warnings(&self, certificate: &Certificate) -> Vec<String> {
+        let no_names = (!certificate.has_alternative_names()).then(|| {
+            format!(
+                "{}: the certificate has no subject alternative name (SAN), and clients refuse \
+                 it; order one that has the host as a SAN",
+                self.cert.display()
+            )
+        });
+        self.warning(certificate).into_iter().chain(no_names).collect()
+    }
+
+    fn warning(&self, certificate: &Certificate) -> Option<String> {
         let now = calendar::unix_seconds(SystemTime::now());
         let file = self.cert.display();
         if now > certificate.not_after() {
             let date = calendar::rfc3339(certificate.not_after());
-            return Some(format!(
-                "{file}: the certificate has expired on {date}; clients refuse it"
-            ));
+            return Some(format!("{file}: the certificate expired on {date}; clients refuse it"));
         }
         if now < certificate.not_before() {
             let date = calendar::rfc3339(certificate.not_before());
@@ -98,8 +124,13 @@ impl CertificateFiles {
                 )
             }
             CertificateError::NoKey if is_one => {
-                format!("{error}, and no other file is named for it (--key)")
+                format!("{error}; give the private key with --key")
             }
+            CertificateError::EncryptedKey => format!(
+                "the private key is encrypted; remove the password: openssl pkey -in {} -out \
+                 plain.key",
+                self.key.display()
+            ),
             error => error.to_string(),
         };
         let file = if error.is_about_key() { &self.key } else { &self.cert };
@@ -133,7 +164,7 @@ fn advice_on_swapped(error: &CertificateError, chain: &[u8], key: &[u8]) -> Opti
 /// The file cannot be used.
 pub(crate) fn client_authorities(file: &Path) -> Result<ClientAuthorities, BadFile> {
     let bad = |error: TlsError| BadFile { file: file.to_owned(), why: error.to_string() };
-    ClientAuthorities::from_pem(&read(file)?).map_err(bad)
+    ClientAuthorities::from_pem(&read(file, "the authorities")?).map_err(bad)
 }
 
 /// Where redirects lead: the host that was given, or the first that the first certificate names.
@@ -166,8 +197,26 @@ pub(crate) fn shown(fingerprint: [u8; 32]) -> String {
     pairs.join(":")
 }
 
-fn read(file: &Path) -> Result<Vec<u8>, BadFile> {
-    regular_file::read(file, PEM_MAX_MIB).map_err(|why| BadFile { file: file.to_owned(), why })
+/// Reads a file that should be PEM, the one of `what`.
+fn read(file: &Path, what: &str) -> Result<Vec<u8>, BadFile> {
+    let bad = |why| BadFile { file: file.to_owned(), why };
+    match file.metadata() {
+        Err(error) if error.kind() == io::ErrorKind::NotFound => {
+            Err(bad(format!("does not exist; give the file of {what}")))
+        }
+        Ok(metadata) if metadata.is_dir() => Err(bad("is a folder; give a PEM file".to_owned())),
+        _ => regular_file::read(file, PEM_MAX_MIB).map_err(bad),
+    }
+}
+
+/// Returns whether one of these certificates names a host, as a browser compares them. An address
+/// is not looked for: clients name none in a handshake (RFC 6066 §3).
+pub(crate) fn is_named<'c>(
+    host: &str,
+    mut certificates: impl Iterator<Item = &'c Certificate>,
+) -> bool {
+    let is_address = host.trim_matches(['[', ']']).parse::<IpAddr>().is_ok();
+    is_address || certificates.any(|certificate| certificate.names_host(host))
 }
 
 impl fmt::Display for BadFile {

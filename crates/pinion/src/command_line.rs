@@ -7,6 +7,7 @@ use crate::directives::verbs::{self, Verb, VerbRow};
 use crate::directives::{self, Default, Directive, Kind};
 use crate::failure::Failure;
 use crate::source;
+use crate::terminal::shown;
 use crate::written::Low;
 use clap::builder::ValueParser;
 use clap::error::{ContextKind, ContextValue, ErrorKind};
@@ -30,6 +31,9 @@ pub(crate) enum Asked {
 /// [`Failure::Usage`] with one line.
 pub(crate) fn parse(arguments: impl Iterator<Item = OsString>) -> Result<Asked, Failure> {
     let arguments = serve_as_default(help_as_flag(arguments.collect()));
+    if let Some(wrong) = with_one_dash(&arguments) {
+        return Err(Failure::usage(format!("unknown flag -{wrong}; did you mean --{wrong}?")));
+    }
     let mut matches = match command().try_get_matches_from(&arguments) {
         Ok(matches) => matches,
         Err(error)
@@ -37,10 +41,7 @@ pub(crate) fn parse(arguments: impl Iterator<Item = OsString>) -> Result<Asked, 
         {
             return Ok(Asked::Help(error));
         }
-        Err(error) => {
-            let verb = arguments.get(1).and_then(|word| Verb::named(word.to_str()?));
-            return Err(Failure::usage(explain(&error, verb)));
-        }
+        Err(error) => return Err(Failure::usage(explain(&error, &arguments))),
     };
     match matches.remove_subcommand() {
         Some((name, matches)) => match Verb::named(&name) {
@@ -72,6 +73,35 @@ fn serve_as_default(mut arguments: Vec<OsString>) -> Vec<OsString> {
     }
     arguments
 }
+
+/// Returns the name of a flag that is written with one dash, without its dash: clap would take its
+/// first letter for a flag and the others for the value of that.
+fn with_one_dash(arguments: &[OsString]) -> Option<&'static str> {
+    let verb = verb_of(arguments)?;
+    // What follows the script belongs to the script.
+    let flags = arguments.get(2..).filter(|_| verb != Verb::Run)?;
+    let words = flags.iter().take_while(|word| *word != "--").filter_map(|word| word.to_str());
+    let mut names = words.filter_map(|word| {
+        let word = word.strip_prefix('-').filter(|word| !word.starts_with('-'))?;
+        Some(word.split('=').next().unwrap_or_default())
+    });
+    let named = |name: &str| {
+        let rows = directives::of(verb).map(|row| row.name);
+        let aliases = directives::of(verb).filter(|row| row.name == LISTEN).map(|_| PORT);
+        rows.chain(aliases).find(|known| *known == name && known.len() > 1)
+    };
+    names.find_map(named)
+}
+
+/// Returns the verb that the arguments name.
+fn verb_of(arguments: &[OsString]) -> Option<Verb> {
+    arguments.get(1).and_then(|word| Verb::named(word.to_str()?))
+}
+
+/// The flag for addresses, and its other name: what many development servers call it. A port is an
+/// address that can be listened on.
+const LISTEN: &str = "listen";
+const PORT: &str = "port";
 
 /// Whether `--json` stands among arguments that may be wrong otherwise.
 pub(crate) fn names_json(arguments: &[OsString]) -> bool {
@@ -105,7 +135,7 @@ pub(crate) fn command() -> Command {
         .disable_help_subcommand(true)
         .subcommands(verbs::ALL.iter().map(verb_command))
         .after_help(
-            "`pinion VERB --help` tells more. Start with: pinion serve public, or pinion FOLDER",
+            "`pinion COMMAND --help` shows its flags. Start with: pinion serve public, or pinion FOLDER",
         )
 }
 
@@ -150,9 +180,8 @@ fn flag(row: &'static Directive) -> Arg {
     if let Some(letter) = row.short {
         flag = flag.short(letter);
     }
-    if row.name == "listen" {
-        // What many development servers call it. A port is an address that can be listened on.
-        flag = flag.visible_alias("port");
+    if row.name == LISTEN {
+        flag = flag.visible_alias(PORT);
     }
     if matches!(row.kind, Kind::Switch) {
         return flag.action(ArgAction::SetTrue);
@@ -166,7 +195,7 @@ fn flag(row: &'static Directive) -> Arg {
 fn short_help(row: &Directive) -> String {
     let mut help = row.brief.to_owned();
     if let Kind::Choice(_) | Kind::Codings | Kind::Address = row.kind {
-        help.push_str(&format!(" [{}]", row.kind.bounds()));
+        help.push_str(&format!(" [{}]", row.bounds()));
     }
     match row.default {
         Default::Value(text) | Default::Auto(text) => help.push_str(&format!(" [default: {text}]")),
@@ -175,31 +204,43 @@ fn short_help(row: &Directive) -> String {
     help
 }
 
-/// One line for what clap found wrong with the flags and operands of `verb`: what, and what to do
-/// about it.
-fn explain(error: &clap::Error, verb: Option<Verb>) -> String {
+/// One line for what clap found wrong with the arguments: what, and what to do about it.
+fn explain(error: &clap::Error, arguments: &[OsString]) -> String {
+    let verb = verb_of(arguments);
     let text = |kind| match error.get(kind) {
         Some(ContextValue::String(text)) => Some(text.clone()),
         Some(ContextValue::Strings(texts)) => Some(texts.join(" ")),
         _ => None,
     };
     let argument = text(ContextKind::InvalidArg).unwrap_or_default();
-    let help = format!("`pinion {} --help`", verb.map_or("VERB", |verb| verb.row().name));
+    let help = format!("`pinion {} --help`", verb.map_or("COMMAND", |verb| verb.row().name));
     match error.kind() {
         ErrorKind::InvalidSubcommand => {
             let wrong = text(ContextKind::InvalidSubcommand).unwrap_or_default();
             unknown_verb(&wrong, text(ContextKind::SuggestedSubcommand).as_deref())
         }
+        ErrorKind::MissingRequiredArgument if verb == Some(Verb::Build) => {
+            "give the folder to build: pinion build public -o site.pinion".to_owned()
+        }
         ErrorKind::MissingRequiredArgument => {
             format!("missing {argument}; {help} shows how it is written")
         }
+        ErrorKind::UnknownArgument if verb == Some(Verb::Build) && !argument.starts_with('-') => {
+            format!(
+                "{argument:?} is one argument too many; to name the archive write -o {}",
+                one_line(&argument)
+            )
+        }
         ErrorKind::UnknownArgument if verb == Some(Verb::Serve) && !argument.starts_with('-') => {
             format!(
-                "{argument:?} is one operand too many: serve takes one PATH; for several sites \
+                "{argument:?} is one argument too many: serve takes one PATH; for several sites \
                  write a [[site]] for each in pinion.toml, and serve that"
             )
         }
-        ErrorKind::UnknownArgument => unknown(&argument, text(ContextKind::SuggestedArg), &help),
+        ErrorKind::UnknownArgument => {
+            let near = text(ContextKind::SuggestedArg);
+            unknown(&argument, near, &help, arguments)
+        }
         ErrorKind::ArgumentConflict => format!("{argument} is given twice; give it once"),
         ErrorKind::InvalidValue => format!("{argument} needs a value"),
         ErrorKind::TooManyValues => format!("{argument} takes no value"),
@@ -214,17 +255,17 @@ fn explain(error: &clap::Error, verb: Option<Verb>) -> String {
 /// is a slip of the pen for the verb `near`, or a path where nothing is.
 fn unknown_verb(wrong: &str, near: Option<&str>) -> String {
     if let Some(hint) = habit(wrong) {
-        return format!("unknown verb {wrong}; {hint}");
+        return format!("unknown command {wrong}; {hint}");
     }
     // A slip in the name of the folder to serve must not lead to a verb that changes a site.
     let is_path = wrong.contains(['/', '.'])
         || nearest(wrong, [source::PUBLIC]).is_some()
         || source::is_output(wrong);
     match near.and_then(|near| nearest(wrong, [near])).filter(|_| !is_path) {
-        Some(near) => format!("unknown verb {wrong}; did you mean {near}?"),
+        Some(near) => format!("unknown command {wrong}; did you mean {near}?"),
         None => format!(
-            "unknown verb {wrong}, and no file or folder has this name; give the path of what to \
-             serve, or a verb: `pinion --help` lists the verbs"
+            "unknown command {wrong}, and no file or folder has this name; give the path of what \
+             to serve, or a command: `pinion --help` lists the commands"
         ),
     }
 }
@@ -240,17 +281,32 @@ fn habit(wrong: &str) -> Option<&'static str> {
     })
 }
 
-fn unknown(argument: &str, near: Option<String>, help: &str) -> String {
+fn unknown(argument: &str, near: Option<String>, help: &str, arguments: &[OsString]) -> String {
     if !argument.starts_with('-') {
-        return format!("{argument:?} is one operand too many; {help} shows how it is written");
+        return format!("{argument:?} is one argument too many; {help} shows how it is written");
     }
+    let verb = verb_of(arguments);
     let name = argument.trim_start_matches('-');
-    if let Some(row) = directives::all().find(|row| row.name == name) {
+    let row_name = if name == PORT { LISTEN } else { name };
+    if let Some(row) = directives::all().find(|row| row.name == row_name) {
         let homes: Vec<&str> = row.verbs.iter().map(|verb| verb.row().name).collect();
-        return format!("{argument} is a flag of `pinion {}`", homes.join("`, `pinion "));
+        let advice = verb.map_or_else(|| with_command(row, arguments), |_| String::new());
+        return format!("{argument} is a flag of `pinion {}`{advice}", homes.join("`, `pinion "));
     }
     if let "config" | "root" | "dir" | "directory" = name {
-        return format!("unknown flag {argument}; give the path alone: `pinion serve PATH`");
+        let row = verb.unwrap_or(Verb::Serve).row();
+        let operand = row.operands.first().map_or("PATH", |operand| operand.name);
+        let command = format!("pinion {} {operand}", row.name);
+        return format!("unknown flag {argument}; give the path alone: `{command}`");
+    }
+    let meant = match name {
+        "header" | "headers" => Some("fields"),
+        "redirect" | "redirects" => Some("rules"),
+        _ => None,
+    };
+    let is_of_verb = |meant: &&str| verb.is_some_and(|verb| takes(verb, meant));
+    if let Some(meant) = meant.filter(is_of_verb) {
+        return format!("unknown flag {argument}; did you mean --{meant}?");
     }
     match near.filter(|near| nearest(name, [near.trim_start_matches('-')]).is_some()) {
         Some(near) => format!("unknown flag {argument}; did you mean {near}?"),
@@ -258,8 +314,28 @@ fn unknown(argument: &str, near: Option<String>, help: &str) -> String {
     }
 }
 
+/// Returns whether a verb has a flag of this name.
+fn takes(verb: Verb, name: &str) -> bool {
+    directives::of(verb).any(|row| row.name == name)
+}
+
+/// Returns what to write instead of a command line that begins with a flag.
+fn with_command(row: &Directive, arguments: &[OsString]) -> String {
+    let serves = row.verbs.contains(&Verb::Serve).then_some(Verb::Serve);
+    let Some(verb) = serves.or_else(|| row.verbs.first().copied()) else { return String::new() };
+    let words = arguments.iter().skip(1).map(|word| word.to_string_lossy());
+    let words = words.collect::<Vec<_>>().join(" ");
+    format!("; write `pinion {} {}`", verb.row().name, one_line(&words))
+}
+
+/// Returns a text whose control characters no terminal obeys.
+fn one_line(text: &str) -> String {
+    shown(text.as_bytes()).to_string()
+}
+
 fn no_verb() -> String {
-    "no verb given; start with `pinion serve public`, `pinion --help` lists the verbs".to_owned()
+    "no command given; start with `pinion serve public`, `pinion --help` lists the commands"
+        .to_owned()
 }
 
 #[cfg(test)]
@@ -304,24 +380,37 @@ mod tests {
     #[test]
     fn what_is_wrong_is_said_in_one_line_with_a_way_out() {
         for (line, hint) in [
-            ("pinion", "no verb given"),
-            ("pinion serv public", "unknown verb serv; did you mean serve?"),
-            ("pinion xyzzy", "`pinion --help` lists the verbs"),
-            ("pinion no/such/folder", "`pinion --help` lists the verbs"),
-            ("pinion help xyzzy", "unknown verb xyzzy"),
-            ("pinion public", "unknown verb public, and no file or folder has this name"),
+            ("pinion", "no command given"),
+            ("pinion serv public", "unknown command serv; did you mean serve?"),
+            ("pinion xyzzy", "`pinion --help` lists the commands"),
+            ("pinion no/such/folder", "`pinion --help` lists the commands"),
+            ("pinion help xyzzy", "unknown command xyzzy"),
+            ("pinion public", "unknown command public, and no file or folder has this name"),
             ("pinion pub", "give the path of what to serve"),
             ("pinion start", "write `pinion serve public`"),
             ("pinion serve --root a", "give the path alone"),
-            ("pinion xyzzy", "unknown verb xyzzy, and no file or folder has this name"),
-            ("pinion ./serv", "unknown verb ./serv, and no file or folder has this name"),
+            ("pinion xyzzy", "unknown command xyzzy, and no file or folder has this name"),
+            ("pinion ./serv", "unknown command ./serv, and no file or folder has this name"),
             ("pinion serve --wokers 2", "unknown flag --wokers; did you mean --workers?"),
             ("pinion serve --xyzzy", "`pinion serve --help` lists the flags"),
-            ("pinion --xyzzy", "`pinion VERB --help` lists the flags"),
+            ("pinion --xyzzy", "`pinion COMMAND --help` lists the flags"),
             ("pinion build a -o b --workers 2", "--workers is a flag of `pinion serve`"),
-            ("pinion build", "missing <SRC>; `pinion build --help`"),
+            ("pinion build", "give the folder to build: pinion build public -o site.pinion"),
             ("pinion cat a", "missing <URLPATH>"),
-            ("pinion build a b", "\"b\" is one operand too many; `pinion build --help` shows"),
+            ("pinion build a b", "\"b\" is one argument too many; to name the archive write -o b"),
+            ("pinion ls a b", "\"b\" is one argument too many; `pinion ls --help` shows"),
+            ("pinion serve a -listen :80", "unknown flag -listen; did you mean --listen?"),
+            ("pinion serve a -port=80", "unknown flag -port; did you mean --port?"),
+            ("pinion check --config c", "give the path alone: `pinion check PATH`"),
+            (
+                "pinion --port 80 public",
+                "--port is a flag of `pinion serve`; write `pinion serve --port 80 public`",
+            ),
+            ("pinion --watch a", "write `pinion serve --watch a`"),
+            ("pinion --force a", "write `pinion build --force a`"),
+            ("pinion ls a --port 80", "--port is a flag of `pinion serve`"),
+            ("pinion build a --headers b", "unknown flag --headers; did you mean --fields?"),
+            ("pinion serve a --redirects b", "unknown flag --redirects; did you mean --rules?"),
             ("pinion serve a b", "one PATH; for several sites write a [[site]] for each in"),
             ("pinion serve --workers", "--workers <N> needs a value"),
             ("pinion serve --watch=yes", "takes no value"),

@@ -24,6 +24,7 @@ pub(crate) mod oracle;
 mod syntax;
 mod tables;
 
+pub(crate) use access_logs::real_path;
 pub(crate) use examine::{Said, examine, examine_archive, examine_folder, of_code};
 pub(crate) use fault::Fault;
 pub(crate) use load::load;

@@ -226,6 +226,15 @@ impl Level {
 }
 
 impl Directive {
+    /// The values that are allowed, as a phrase.
+    pub(crate) fn bounds(&self) -> String {
+        match self.kind {
+            // HTTP/3 needs UDP, which Unix sockets do not speak.
+            Kind::Address if self.name == "quic" => "443, :443, host:port, [v6]:port".to_owned(),
+            kind => kind.bounds(),
+        }
+    }
+
     /// What a user should know about changing the value of a running server.
     pub(crate) fn effect(&self) -> &'static str {
         match (self.level, self.change) {

@@ -29,6 +29,8 @@ pub(crate) enum Failure {
     Code(Vec<CodeError>),
     /// One of several sites cannot be loaded: its host, and why.
     OfSite(String, Box<Self>),
+    /// Several things failed, each for its own reason; at least two.
+    Several(Vec<Self>),
     /// The work failed and the verb has already said why, on stdout and stderr.
     Told,
     /// The verb has already said what is wrong with a configuration.
@@ -76,6 +78,7 @@ impl Failure {
             | Self::ToldUsage => ExitCode::from(2),
             Self::Failed(_) | Self::Problems(_) | Self::Code(_) | Self::Told => ExitCode::from(1),
             Self::OfSite(_, failure) => failure.exit_code(),
+            Self::Several(failures) => failures.first().map_or(ExitCode::FAILURE, Self::exit_code),
             Self::ReaderGone => ExitCode::SUCCESS,
         }
     }
@@ -141,6 +144,10 @@ impl Failure {
                 Some(format!("nothing was built because of {errors} in code; correct {them}"))
             }
             Self::OfSite(host, failure) => Some(format!("site {host}: {}", failure.reason()?)),
+            Self::Several(failures) => {
+                let sites = counted(failures.len() as u64, "site");
+                Some(format!("{sites} cannot be loaded; correct what the lines above say"))
+            }
             // Each fault is a whole line.
             Self::Faults(faults) => {
                 let lines: Vec<String> = faults.iter().map(Fault::to_string).collect();
@@ -181,6 +188,7 @@ impl Failure {
             Self::OfSite(host, failure) => {
                 failure.parts().iter().map(|part| format!("site {host}: {part}")).collect()
             }
+            Self::Several(failures) => failures.iter().flat_map(Self::messages).collect(),
             _ => Vec::new(),
         }
     }
@@ -298,6 +306,27 @@ mod tests {
         }
         let alone = Failure::Rules(vec![rule("_redirects")]).of_site(source, None);
         assert_eq!(alone.messages(), ["/srv/a/_redirects:1:2: expected b"]);
+    }
+
+    /// Each is told, whatever kind it is, and the last line counts them.
+    #[test]
+    fn of_several_failures_each_is_told() {
+        let rules = ["a", "b"].map(|name| RuleError {
+            file: name.into(),
+            line: 1,
+            column: 2,
+            expected: "c".to_owned(),
+        });
+        let first = Failure::Rules(rules.to_vec()).of_site(Path::new("s"), Some("a.test"));
+        let failures = vec![first, Failure::from(anyhow::anyhow!("main.lua:1: wrong"))];
+        let several = Failure::Several(failures);
+        let expected = [
+            "site a.test: s/a:1:2: expected c",
+            "site a.test: s/b:1:2: expected c",
+            "main.lua:1: wrong",
+        ];
+        assert_eq!(several.messages(), expected);
+        assert!(several.reason().is_some_and(|reason| reason.starts_with("2 sites cannot")));
     }
 
     #[test]

@@ -23,6 +23,7 @@ mod manual;
 mod network;
 mod notes;
 mod panics;
+mod path_warnings;
 mod plan;
 mod program;
 mod progress;

@@ -32,14 +32,14 @@ pub(crate) fn page(name: &str) -> Option<String> {
 fn of_program() -> String {
     let mut page = Page::new(PROGRAM, 1, "one small, fast web server");
     page.section("SYNOPSIS");
-    page.usage("pinion", "VERB [OPTION]... [OPERAND]...");
+    page.usage("pinion", "COMMAND [OPTION]... [ARGUMENT]...");
     page.section("DESCRIPTION");
     page.paragraph(
         "Pinion serves static sites. `pinion build` makes one immutable archive of a folder: every \
          answer is worked out then. `pinion serve` answers from it, or from a folder that it \
          builds into an archive in memory first.",
     );
-    page.section("VERBS");
+    page.section("COMMANDS");
     for verb in verbs::ALL {
         page.item(&format!("`{}`", synopsis(verb)), &format!("{}.", verb.brief));
     }
@@ -62,7 +62,7 @@ fn of_verb(verb: &VerbRow) -> String {
         long => page.paragraph(long),
     }
     if !verb.operands.is_empty() {
-        page.section("OPERANDS");
+        page.section("ARGUMENTS");
     }
     for operand in verb.operands {
         page.item(&format!("_{}_", operand.name), &format!("{}.", operand.brief));
@@ -188,7 +188,7 @@ pub(crate) fn about(row: &Directive, as_flag: bool) -> String {
         }
     }
     if !matches!(row.kind, Kind::Switch) {
-        text.push_str(&format!(" Allowed: {}.", row.kind.bounds()));
+        text.push_str(&format!(" Allowed: {}.", row.bounds()));
     }
     text.push_str(&format!(" Default: {}.", default_of(row, as_flag)));
     match (as_flag, row.file) {

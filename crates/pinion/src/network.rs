@@ -27,7 +27,7 @@ impl Network {
         if text == "unix" {
             return Ok(Self::Unix);
         }
-        let wrong = || format!("{text:?} is no network: {}", Kind::Network.bounds());
+        let wrong = || format!("{text:?} is not a network: {}", Kind::Network.bounds());
         let (address, bits) = match text.split_once('/') {
             Some((address, bits)) => (address, Some(bits)),
             None => (text, None),

@@ -10,8 +10,12 @@ use std::path::Path;
 /// # Errors
 /// A phrase that follows the name of the file.
 pub(crate) fn read(file: &Path, max_mib: u64) -> Result<Vec<u8>, String> {
-    if !file.metadata().map_err(|error| cannot(&error))?.is_file() {
-        return Err("is no regular file".to_owned());
+    let metadata = file.metadata().map_err(|error| cannot(&error))?;
+    if metadata.is_dir() {
+        return Err("is a folder; give a file".to_owned());
+    }
+    if !metadata.is_file() {
+        return Err("is not a regular file".to_owned());
     }
     let mut bytes = Vec::new();
     let opened = File::open(file).map_err(|error| cannot(&error))?;

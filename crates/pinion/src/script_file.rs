@@ -6,6 +6,7 @@ use anyhow::anyhow;
 use base64::Engine as _;
 use base64::prelude::BASE64_STANDARD;
 use pinion_archive::Archive;
+use pinion_build::CodeError;
 use pinion_engine::clock::Now;
 use pinion_lua::allowance::Allowance;
 use pinion_lua::files::{FolderAt, Folders};
@@ -14,7 +15,8 @@ use pinion_lua::scripts;
 use pinion_lua::site::Site;
 use pinion_lua::source_names::SourceNames;
 use pinion_template::name::main_script;
-use std::path::Path;
+use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
 
 /// The folder of the content, where code lies beside it.
 const CONTENT_FOLDER: &str = "public_html";
@@ -94,6 +96,21 @@ pub(crate) fn syntax_errors(path: &Path, code: &[(Box<[u8]>, Vec<u8>)]) -> Vec<S
     wrong.iter().map(ToString::to_string).collect()
 }
 
+/// Returns what is wrong with the syntax of the Lua files of a folder, for a build of it.
+pub(crate) fn code_errors(folder: &Path, code: &BTreeMap<Box<[u8]>, Vec<u8>>) -> Vec<CodeError> {
+    let code: Vec<_> = code.iter().map(|(path, text)| (path.clone(), text.clone())).collect();
+    let error = |reason: String| {
+        let located = reason.split_once(": ").and_then(|(place, what)| {
+            let (file, line) = place.rsplit_once(':')?;
+            let file = Path::new(file).strip_prefix(folder).ok()?.to_owned();
+            Some((file, Some(line.parse().ok()?), what.to_owned()))
+        });
+        let (file, line, what) = located.unwrap_or((PathBuf::new(), None, reason));
+        CodeError { file, line, what, folder: folder.to_owned() }
+    };
+    syntax_errors(folder, &code).into_iter().map(error).collect()
+}
+
 /// What is run: a main script, or pages, or both. A static site has neither.
 fn program(site: &Path, code: &[(&[u8], &[u8])]) -> Result<Option<Program>, Failure> {
     // Where code lies beside the content, a path of one slash is one of the content.
@@ -130,7 +147,7 @@ fn master_key(text: &[u8]) -> Result<Vec<u8>, String> {
         None => Ok(text.to_vec()),
         Some(coded) => BASE64_STANDARD
             .decode(coded)
-            .map_err(|error| format!("what follows b64: is no Base64: {error}")),
+            .map_err(|error| format!("what follows b64: is not Base64: {error}")),
     }
 }
 

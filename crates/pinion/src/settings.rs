@@ -163,7 +163,13 @@ fn cat(low: &Low) -> Result<Cat, Failure> {
 fn operand(low: &Low, name: &str) -> Result<PathBuf, Failure> {
     match low.values(name).next() {
         Some(text) if !text.is_empty() => Ok(PathBuf::from(text)),
-        _ => Err(Failure::usage(format!("{name} is empty"))),
+        _ if name == "PATH" => Err(Failure::usage(
+            "the path is empty; give a folder, an archive or a configuration file",
+        )),
+        _ => {
+            let help = format!("`pinion {} --help`", low.verb.row().name);
+            Err(Failure::usage(format!("{name} is empty; {help} shows how it is written")))
+        }
     }
 }
 
@@ -179,14 +185,16 @@ fn word(text: &Path) -> String {
 
 fn path(low: &Low, name: &str) -> Result<Option<PathBuf>, Failure> {
     match low.values(name).next() {
-        Some(text) if text.is_empty() => Err(Failure::usage(format!("--{name} is empty"))),
+        Some(text) if text.is_empty() => {
+            Err(Failure::usage(format!("--{name} is empty; give a path")))
+        }
         path => Ok(path.map(PathBuf::from)),
     }
 }
 
 fn paths(low: &Low, name: &str) -> Result<Vec<PathBuf>, Failure> {
     let path = |text: &OsStr| match text.is_empty() {
-        true => Err(Failure::usage(format!("--{name} is empty"))),
+        true => Err(Failure::usage(format!("--{name} is empty; give a path"))),
         false => Ok(PathBuf::from(text)),
     };
     low.values(name).map(path).collect()
@@ -331,10 +339,10 @@ mod tests {
             ("pinion serve --dummy-delay 1s", "--dummy-delay goes with --dummy; add it"),
             (
                 "pinion serve --dummy --dummy-delay 60",
-                "--dummy-delay: \"60\" is no time: 1ms to 60s",
+                "--dummy-delay: \"60\" is not a duration: 1ms to 60s",
             ),
-            ("pinion serve ", "PATH is empty"),
-            ("pinion cat f ", "URLPATH is empty"),
+            ("pinion serve ", "the path is empty; give a folder, an archive or a"),
+            ("pinion cat f ", "URLPATH is empty; `pinion cat --help` shows how it is written"),
             ("pinion cat f a.html", "a URLPATH begins with a slash: write /a.html"),
             ("pinion serve --listen 70000", "--listen: \"70000\" is not a port"),
             ("pinion serve --workers 0", "--workers: 0 is out of bounds: 1 to 1024"),
@@ -348,9 +356,9 @@ mod tests {
                 "pinion build a -o b --codings-for *.svg",
                 "--codings-for: \"*.svg\" is not GLOB=LIST",
             ),
-            ("pinion build a -o b --reuse=", "--reuse is empty"),
-            ("pinion serve --access-log=", "--access-log is empty"),
-            ("pinion serve --server-name=", "--server-name: \"\" is no field value"),
+            ("pinion build a -o b --reuse=", "--reuse is empty; give a path"),
+            ("pinion serve --access-log=", "--access-log is empty; give a path"),
+            ("pinion serve --server-name=", "--server-name: is empty; give a value"),
         ] {
             match settings(line) {
                 Err(Failure::Usage(message)) => assert!(message.contains(hint), "{message}"),

@@ -72,12 +72,32 @@ const PUBLIC_HTML: &str = "PUBLIC_HTML";
 pub(crate) fn find(path: Option<&Path>) -> Result<Found, Failure> {
     match path {
         Some(path) if is_configuration(path) => Ok(Found::Configuration(path.to_owned())),
-        Some(path) => recognise(path).map(Found::Site),
+        Some(path) => recognise_among(path, Choices::WithConfiguration).map(Found::Site),
         None => match std::env::var_os(PUBLIC_HTML).filter(|path| !path.is_empty()) {
-            Some(path) => recognise(Path::new(&path)).map(Found::Site),
+            Some(path) => find_named_by_environment(Path::new(&path)),
             None => find_in(Path::new("")),
         },
     }
+}
+
+/// Finds out what the environment names.
+fn find_named_by_environment(path: &Path) -> Result<Found, Failure> {
+    let found = recognise(path).map(Found::Site);
+    let variable = format!("{PUBLIC_HTML} in the environment");
+    found.map_err(|failure| match failure {
+        Failure::Usage(message) => Failure::Usage(format!("{variable}: {message}")),
+        Failure::Failed(error) => Failure::Failed(error.context(variable)),
+        other => other,
+    })
+}
+
+/// What a path could lead to, for a message about one that leads to nothing of it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Choices {
+    /// What can be a site.
+    Site,
+    /// A configuration file, too.
+    WithConfiguration,
 }
 
 /// By its name, unless it is a folder or an archive.
@@ -91,6 +111,10 @@ fn is_configuration(path: &Path) -> bool {
 /// # Errors
 /// As [`find`].
 pub(crate) fn recognise(path: &Path) -> Result<Source, Failure> {
+    recognise_among(path, Choices::Site)
+}
+
+fn recognise_among(path: &Path, choices: Choices) -> Result<Source, Failure> {
     let shown = path.display();
     if is_release_folder(path) {
         return Ok(Source::Releases(path.to_owned()));
@@ -106,6 +130,7 @@ pub(crate) fn recognise(path: &Path) -> Result<Source, Failure> {
     if is_script(path) {
         return Ok(Source::Script(path.to_owned()));
     }
+    let may_be_configuration = choices == Choices::WithConfiguration;
     Err(Failure::usage(match path.extension().and_then(|extension| extension.to_str()) {
         Some("toml") if path.exists() => {
             format!("{shown} is a configuration file; a site is a folder or an archive")
@@ -114,13 +139,36 @@ pub(crate) fn recognise(path: &Path) -> Result<Source, Failure> {
             "{shown}: addresses are not supported yet; give a folder or an archive of this machine"
         ),
         _ if !path.exists() => {
-            format!("{shown} does not exist; give a folder, an archive or a script")
+            let advice = match choices {
+                Choices::Site => "give a folder, an archive or a script",
+                Choices::WithConfiguration => {
+                    "give a folder, an archive, a script or a configuration file (.toml)"
+                }
+            };
+            format!("{shown} does not exist; {advice}{}", unexpanded(path))
         }
+        _ if may_be_configuration => format!(
+            "{shown} is neither a folder nor a Pinion archive, a script or a configuration file; \
+             the name of a script ends in `.lua`, that of a configuration file in `.toml`, and \
+             `pinion build` makes an archive of a folder"
+        ),
         _ => format!(
             "{shown} is neither a folder nor a Pinion archive nor a script; `pinion build` makes \
              an archive of a folder, and the name of a script ends in `.lua`"
         ),
     }))
+}
+
+/// Returns a remark about what a shell would have replaced in a path; none about any other path.
+pub(crate) fn unexpanded(path: &Path) -> &'static str {
+    let is_of_shell = |name: &std::ffi::OsStr| {
+        let bytes = name.as_encoded_bytes();
+        bytes == b"~" || bytes.starts_with(b"$")
+    };
+    match path.iter().any(is_of_shell) {
+        true => "; ~ and $HOME are not expanded",
+        false => "",
+    }
 }
 
 /// By its name.
@@ -235,7 +283,33 @@ mod tests {
         let path = folder.file("a.toml", b"x");
         assert_eq!(find(Some(&path)).expect("found"), Found::Configuration(path.clone()));
         assert!(usage(recognise(&path)).contains("a site is a folder or an archive"));
-        assert!(usage(find(Some(&folder.0.join("b.toml")))).contains("does not exist"));
+        let missing = usage(find(Some(&folder.0.join("b.toml"))));
+        let advice = "does not exist; give a folder, an archive, a script or a configuration file";
+        assert!(missing.contains(advice), "{missing}");
+        assert!(!usage(recognise(&folder.0.join("b"))).contains("configuration"));
+        let other = usage(find(Some(&folder.file("c.conf", b"x"))));
+        assert!(other.contains("that of a configuration file in `.toml`"), "{other}");
+    }
+
+    #[test]
+    fn what_a_shell_would_replace_is_remarked() {
+        let remark = "; ~ and $HOME are not expanded";
+        for (path, expected) in [
+            ("etc/~/public", remark),
+            ("$HOME/public", remark),
+            ("~user/public", ""),
+            ("a~/public$", ""),
+        ] {
+            assert_eq!(unexpanded(Path::new(path)), expected, "{path}");
+        }
+        let missing = usage(recognise(Path::new("/none/~/public")));
+        assert!(missing.ends_with(remark), "{missing}");
+    }
+
+    #[test]
+    fn a_path_of_the_environment_is_named_with_its_variable() {
+        let missing = usage(find_named_by_environment(Path::new("/none")));
+        assert!(missing.starts_with("PUBLIC_HTML in the environment: /none does not exist;"));
     }
 
     #[test]

@@ -27,7 +27,7 @@ pub(crate) fn folder(given: Option<&Path>) -> anyhow::Result<PathBuf> {
     let session = || named("XDG_STATE_HOME").map(|path| path.join("pinion"));
     let home = || named("HOME").map(|path| path.join(".local/state/pinion"));
     let found = service.or_else(session).or_else(home);
-    found.ok_or_else(|| anyhow!("there is no home for a state folder; name one by --state"))
+    found.ok_or_else(|| anyhow!("there is no home for a state folder; give one with --state"))
 }
 
 /// For nobody else.

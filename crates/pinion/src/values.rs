@@ -53,9 +53,12 @@ pub(crate) fn codings_for(text: &str, level: Level) -> Result<CodingsFor, String
 
 /// A field value without anything that could end the field or start another one.
 pub(crate) fn field_value(text: &str) -> Result<String, String> {
+    if text.is_empty() {
+        return Err("is empty; give a value".to_owned());
+    }
     let visible = text.bytes().all(|b| (0x20..0x7f).contains(&b));
-    if text.is_empty() || !visible || text.trim() != text {
-        return Err(format!("{text:?} is no field value: visible ASCII, no space at the ends"));
+    if !visible || text.trim() != text {
+        return Err(format!("{text:?} is not a header value: visible ASCII, no space at the ends"));
     }
     Ok(text.to_owned())
 }
@@ -64,7 +67,7 @@ pub(crate) fn field_value(text: &str) -> Result<String, String> {
 pub(crate) fn url_path(text: &str) -> Result<String, String> {
     let sent = |byte: u8| byte.is_ascii_graphic() && !matches!(byte, b'?' | b'#');
     if !text.starts_with('/') || !text.bytes().all(sent) {
-        return Err(format!("{text:?} is no path of a URL: /healthz is one"));
+        return Err(format!("{text:?} is not a path of a URL: /healthz is one"));
     }
     Ok(text.to_owned())
 }
@@ -76,7 +79,7 @@ pub(crate) fn host(text: &str) -> Result<HostPattern, String> {
 
 /// `example.org`, `example.org:8443`: where everything of a server is to be found.
 pub(crate) fn canonical_host(text: &str) -> Result<CanonicalHost, String> {
-    let wrong = || format!("{text:?} is no host: write example.org or example.org:8443");
+    let wrong = || format!("{text:?} is not a host: write example.org or example.org:8443");
     let split = host::split(text.as_bytes()).map_err(|_| wrong())?;
     let name = std::str::from_utf8(split.without_dot()).map_err(|_| wrong())?;
     HostPattern::parse(name).map_err(|_| wrong())?;
@@ -125,7 +128,8 @@ pub(crate) fn hsts(text: &str) -> Result<Option<String>, String> {
     let mut words = text.split(',').map(str::trim);
     let age = words.next().unwrap_or_default();
     let whole = parse_duration(age).filter(|_| !age.ends_with("ms"));
-    let whole = whole.ok_or_else(|| format!("{age:?} is no time: {}", Kind::Hsts.bounds()))?;
+    let whole =
+        whole.ok_or_else(|| format!("{age:?} is not a duration: {}", Kind::Hsts.bounds()))?;
     let seconds = whole.as_secs();
     let mut value = format!("max-age={seconds}");
     match (words.next(), words.next(), words.next()) {
@@ -152,7 +156,7 @@ pub(crate) fn lua_folder(text: &str) -> Result<FolderAt, String> {
     };
     let is_fine = |byte: u8| byte.is_ascii_alphanumeric() || matches!(byte, b'-' | b'_');
     if name.is_empty() || name.len() > FOLDER_NAME_MAX_BYTES || !name.bytes().all(is_fine) {
-        return Err(format!("{name:?} is no name: letters, digits, - and _, at most 64"));
+        return Err(format!("{name:?} is not a name: letters, digits, - and _, at most 64"));
     }
     let (path, is_read_only) = match path.strip_suffix(":ro") {
         Some(path) => (path, true),
@@ -170,7 +174,7 @@ pub(crate) fn duration(kind: &Kind, text: &str) -> Result<Duration, String> {
         return Err("takes no time".to_owned());
     };
     let given = parse_duration(text);
-    let given = given.ok_or_else(|| format!("{text:?} is no time: {}", kind.bounds()))?;
+    let given = given.ok_or_else(|| format!("{text:?} is not a duration: {}", kind.bounds()))?;
     match parse_duration(min) <= Some(given) && Some(given) <= parse_duration(max) {
         true => Ok(given),
         false => Err(format!("{text} is out of bounds: {}", kind.bounds())),
@@ -213,7 +217,8 @@ pub(crate) fn check(kind: &Kind, text: &str) -> Result<(), String> {
         Kind::LuaFolder => lua_folder(text).map(drop),
         Kind::Network => Network::parse(text).map(drop),
         Kind::Number { .. } => number(kind, text).map(drop),
-        Kind::Glob | Kind::Path | Kind::SiteFile if text.is_empty() => Err("is empty".to_owned()),
+        Kind::Glob if text.is_empty() => Err("is empty; give a pattern".to_owned()),
+        Kind::Path | Kind::SiteFile if text.is_empty() => Err("is empty; give a path".to_owned()),
         Kind::Glob | Kind::Path | Kind::SiteFile => Ok(()),
         Kind::Switch => Err("takes no value".to_owned()),
     }
@@ -304,7 +309,7 @@ mod tests {
         }
         for text in ["", "60", "ms", "+1s", "1.5s", "1 s", "1S", "1s1s", "4294967296ms", "1\u{fc}"]
         {
-            assert!(duration(&kind, text).expect_err(text).contains("is no time"), "{text}");
+            assert!(duration(&kind, text).expect_err(text).contains("is not a duration"), "{text}");
         }
     }
 

@@ -42,7 +42,7 @@ impl fmt::Display for HostPatternError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(match self {
             Self::Every => "is not needed: a site for every other host has no hosts",
-            Self::NoHost => "is no host: write example.org, *.example.org, 192.0.2.1 or [::1]",
+            Self::NoHost => "is not a host: write example.org, *.example.org, 192.0.2.1 or [::1]",
             Self::NotAscii => "is not ASCII: write it as clients send it, xn--…",
             Self::TooLong => "is longer than 253 bytes",
             Self::TooMuch => "is more than a host: leave out scheme, port and path",

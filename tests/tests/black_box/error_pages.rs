@@ -151,7 +151,7 @@ fn what_is_not_used_is_told() {
     let archive = folder.join("site.pinion");
     let told = run(&["build".as_ref(), site.path().as_os_str(), "-o".as_ref(), archive.as_ref()]);
     for line in [
-        "_500.txt: not used: its folder has another page for the same errors",
+        "_500.txt: not used: _500.html is the page for the same errors",
         "_418.html: not used: the server sends no response with this status",
         "_429.html: not used: a page for errors may have at most 32 KiB",
     ] {

@@ -274,7 +274,7 @@ fn a_folder_that_is_not_there_is_told_before_anything_starts() {
     let site = Site::new();
     let script = site.folder.join("site.lua");
     let script = script.to_str().expect("text");
-    for (name, why) in [("none", "does not exist"), ("secret", "is no folder")] {
+    for (name, why) in [("none", "does not exist"), ("secret", "is not a folder")] {
         let folder = format!("x={}", site.folder.join(name).display());
         let ended = run(&["serve", script, "-l", "127.0.0.1:0", "--lua-folder", &folder]);
         assert_eq!(ended.code, Some(2), "{}", ended.stderr);

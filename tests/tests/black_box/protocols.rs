@@ -205,8 +205,16 @@ fn a_trusted_proxy_may_say_https_on_a_plain_connection() {
                 let mut client = Client::open(&Peer::new(server.address(), protocol, None));
                 let response = client.exchange(&Request::get("https://localhost/"));
                 assert_eq!(response.status, status, "{networks:?}, {protocol:?} over {io:?}");
+                let page = String::from_utf8_lossy(&response.body).into_owned();
+                let says_why = page.contains("does not accept https requests over this connection");
+                assert_eq!(says_why, status == 421, "{page}");
             }
-            server.stop();
+            let warning = "pinion: warning: 127.0.0.1 sends requests with the scheme https over an \
+                           unencrypted connection (421); if it is your proxy, give \
+                           --trusted-proxy 127.0.0.1";
+            let lines = server.last_words();
+            let warned = lines.iter().filter(|line| *line == warning).count();
+            assert_eq!(warned, usize::from(status == 421), "{lines:?}");
         }
     }
 }

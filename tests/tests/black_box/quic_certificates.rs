@@ -131,7 +131,7 @@ fn what_cannot_be_served_is_one_line_that_names_the_file() {
     let cert = own.cert.display();
     for (pair, named, why) in [
         (&garbage, &garbage.cert, "has no certificate (-----BEGIN CERTIFICATE-----)".to_owned()),
-        (&missing, &missing.cert, "cannot be read: No such file or directory".to_owned()),
+        (&missing, &missing.cert, "does not exist; give the file of the certificate".to_owned()),
         (
             &mixed,
             &other.key,

@@ -583,6 +583,12 @@ fn all_that_is_wrong_is_told_with_its_place() {
         let (code, _, told) = build(&site(&["index.html"], &[("_redirects", rule)]), &[]);
         let place = "expected another target: this one leads back";
         assert!(code == Some(2) && told.contains(place), "{rule}: {told}");
+        let reason = match rule {
+            "/a /a/ 301" => "a trailing slash makes no difference in a rule: remove the line",
+            "/a /a 301" => "remove the line, or correct the target",
+            _ => "rules apply to http and https alike: remove the line",
+        };
+        assert!(told.contains(reason), "{rule}: {told}");
     }
     let (code, _, told) = build(&site(&["index.html"], &[]), &["--single-page", "app.html"]);
     let place = "--single-page: the site has no file \"app.html\"";
@@ -605,10 +611,10 @@ fn what_never_applies_is_told_and_rules_are_counted() {
     assert_eq!(told["rules"], expected, "{told}");
     let warnings = told["warnings"].to_string();
     for warning in [
-        "_redirects:2: never applies: line 1 matches all its requests first",
-        "docs/_redirects:1: never applies: the site has a file at this path",
-        "docs/_redirects:2: the target is not in the site",
-        "_headers:3: has no headers",
+        "_redirects:2:1: never applies: line 1 matches all its requests first",
+        "docs/_redirects:1:1: never applies: the site has a file at this path",
+        "docs/_redirects:2:8: the target is not in the site",
+        "_headers:3:1: has no headers",
         "docs/_headers: not read",
     ] {
         assert!(warnings.contains(warning), "{warning} in {warnings}");

@@ -210,17 +210,24 @@ fn what_cannot_be_served_is_one_line_that_names_the_file() {
     );
     fails(&site, &odd.cert, &odd.key, &unusable);
     let missing = files.join("none.key");
-    let none = format!("{}: cannot be read: No such file or directory", missing.display());
+    let none = format!("{}: does not exist; give the file of the private key", missing.display());
     fails(&site, &pair.cert, &missing, &none);
-    let folder = format!("{}: is no regular file", files.path().display());
+    let folder = format!("{}: is a folder; give a PEM file", files.path().display());
     fails(&site, &pair.cert, files.path(), &folder);
     let no_cert = format!("{key}: has no certificate (-----BEGIN CERTIFICATE-----)");
     fails(&site, &pair.key, &pair.key, &no_cert);
     let no_key = format!(
-        "{cert}: has no private key (-----BEGIN PRIVATE KEY-----), and no other file is named for \
-         it (--key)"
+        "{cert}: has no private key (-----BEGIN PRIVATE KEY-----); give the private key with --key"
     );
     fails(&site, &pair.cert, &pair.cert, &no_key);
+    // The certificate is right: it is not to blame for a key that was cut off.
+    let cut = files.join("cut.key");
+    fs::write(&cut, &fs::read(&pair.key).expect("a key")[..100]).expect("written");
+    let damaged = format!(
+        "{}: damaged PEM file: a -----BEGIN line has no -----END line; copy the file again",
+        cut.display()
+    );
+    fails(&site, &pair.cert, &cut, &damaged);
     let locked = files.join("locked.key");
     let mut lock = openssl("pkey");
     lock.args(["-aes256", "-passout", "pass:x", "-in"]).arg(&pair.key).arg("-out");
@@ -234,12 +241,14 @@ fn what_cannot_be_served_is_one_line_that_names_the_file() {
     sign.args(["-req", "-signkey"]).arg(&pair.key).arg("-in").arg(files.join("v1.csr"));
     stdout(sign.arg("-out").arg(&first));
     let bad = format!(
-        "{}: certificate 1 of the file cannot be read: it is damaged, or no X.509 version 3",
+        "{}: certificate 1 of the file cannot be read: it is damaged, or not an X.509 certificate of \
+         version 3",
         first.display()
     );
     fails(&site, &first, &pair.key, &bad);
     let encrypted = format!(
-        "{}: the private key is encrypted; take the password away with `openssl pkey`",
+        "{0}: the private key is encrypted; remove the password: openssl pkey -in {0} -out \
+         plain.key",
         locked.display()
     );
     fails(&site, &pair.cert, &locked, &encrypted);
@@ -281,8 +290,7 @@ fn an_expired_certificate_is_told_and_served() {
     let old = Pair::expired(&files, "old");
     let server = serve(&site, &old.flags());
     let warning = format!(
-        "pinion: warning: {}: the certificate has expired on 2021-01-01T00:00:00Z; clients refuse \
-         it",
+        "pinion: warning: {}: the certificate expired on 2021-01-01T00:00:00Z; clients refuse it",
         old.cert.display()
     );
     assert!(server.lines().contains(&warning), "{:?}", server.lines());
@@ -313,7 +321,10 @@ fn check_finds_what_is_wrong_with_each_certificate_of_a_file() {
             format!("client-ca: {folder}/a.key: has no certificate (-----BEGIN CERTIFICATE-----)"),
         ),
         ("8:7", format!("key: {}", not_its(&files.join("b.key"), &files.join("a.crt")))),
-        ("10:8", format!("cert: {folder}/none.crt: cannot be read: No such file or directory")),
+        (
+            "10:8",
+            format!("cert: {folder}/none.crt: does not exist; give the file of the certificate"),
+        ),
         ("11:1", "[[certificate]] lacks cert".to_owned()),
     ];
     let lines = expected.map(|(place, why)| format!("{config}:{place}: {why}\n"));
@@ -322,7 +333,7 @@ fn check_finds_what_is_wrong_with_each_certificate_of_a_file() {
     files.write("pinion.toml", format!("{listen}{old}"));
     let ended = run(&["check", &config]);
     assert_eq!(ended.code, Some(0), "{}", ended.stdout);
-    assert!(ended.stderr.contains("old.crt: the certificate has expired"), "{}", ended.stderr);
+    assert!(ended.stderr.contains("old.crt: the certificate expired on"), "{}", ended.stderr);
 }
 
 /// What clients will not like soon, or some of them do not like at all.
@@ -351,11 +362,66 @@ fn check_warns_about_certificates_that_some_clients_refuse() {
         assert_eq!(warned.lines().count(), 1, "{warned}");
         assert!(warned.contains(&format!("no certificate names {host};")), "{warned}");
     }
+    let warned = check("fine", r#"["a.test", "b.test"]"#);
+    let config = files.join("pinion.toml").display().to_string();
+    let place = format!("warning: {config}:3:20: hosts: no certificate names b.test");
+    assert!(warned.starts_with(&place), "{warned}");
     let warned = check("soon", r#"["soon.test"]"#);
     assert!(warned.contains("soon.crt: the certificate expires on "), "{warned}");
     assert!(warned.contains("in 12 days") || warned.contains("in 13 days"), "{warned}");
     let warned = check("stapled", r#"["stapled.test"]"#);
     assert!(warned.contains("asks for a stapled OCSP response"), "{warned}");
+}
+
+/// Browsers look at subject alternative names alone, and redirects lead to a host that a
+/// certificate has to name: a check and a start say so.
+#[test]
+fn a_certificate_that_names_no_host_for_browsers_is_a_warning() {
+    let files = Folder::with("unnamed", [("site/index.html", "home")]);
+    let pair = Pair { cert: files.join("plain.crt"), key: files.join("plain.key") };
+    let mut request = openssl("req");
+    request.args(["-x509", "-days", "90", "-subj", "/CN=a.test", "-nodes", "-newkey", "rsa:2048"]);
+    stdout(request.arg("-keyout").arg(&pair.key).arg("-out").arg(&pair.cert));
+    files.write("file", "not a folder");
+    let text = "[[site]]\npath = \"site\"\n[[listen]]\ntls = \"127.0.0.1:0\"\n[[listen]]\n\
+                redirect-http = \"127.0.0.1:0\"\n[[certificate]]\ncert = \"plain.crt\"\n\
+                key = \"plain.key\"\n[tls]\ncanonical-host = \"b.test\"\n\
+                acme-webroot = \"file\"\n[log]\naccess = \"site/access.txt\"\n";
+    files.write("pinion.toml", text);
+    let config = files.join("pinion.toml").display().to_string();
+    let folder = files.path().display();
+    let checked = run(&["check", &config]);
+    let no_names = format!(
+        "{folder}/plain.crt: the certificate has no subject alternative name (SAN), and clients \
+         refuse it; order one that has the host as a SAN"
+    );
+    let webroot =
+        format!("{folder}/file is a file; give the folder that the ACME client writes to");
+    let log = format!(
+        "the access log {folder}/site/access.txt is in the folder of the site {folder}/site, where \
+         clients may read it; write it to another folder"
+    );
+    for warning in [
+        no_names.clone(),
+        format!("{config}:11:18: canonical-host: no certificate names b.test; browsers refuse it"),
+        format!("{config}:12:16: acme-webroot: {webroot}"),
+        format!("{config}:14:10: access: {log}"),
+    ] {
+        let line = format!("warning: {warning}\n");
+        assert!(checked.stderr.contains(&line), "{line}{}", checked.stderr);
+    }
+    let lines = Start::site(Path::new(&config)).start().last_words();
+    for warning in [
+        no_names,
+        "redirects lead to b.test (--canonical-host), which no certificate names; browsers refuse \
+         it"
+        .to_owned(),
+        format!("--acme-webroot: {webroot}"),
+        log,
+    ] {
+        let line = format!("pinion: warning: {warning}");
+        assert!(lines.contains(&line), "{line}: {lines:?}");
+    }
 }
 
 /// With that of a client alone, given by mistake, nobody would be let in.

@@ -150,6 +150,29 @@ fn a_pair_that_cannot_be_used_leaves_what_was_there() {
     server.stop();
 }
 
+/// Whoever has put the files right again learns that they are.
+#[test]
+fn files_that_come_back_unchanged_are_said_to_be_right_again() {
+    let files = Folder::new("restored");
+    let served = Pair::new(&files, "served", &["a.test"]);
+    let kept = fs::read(&served.key).expect("a key");
+    let server = serve(&files, &served);
+    let restored = format!(
+        "certificate {} can be loaded again and is unchanged: valid until ",
+        served.cert.display()
+    );
+    let said = server.lines().len();
+    fs::write(&served.key, "no key").expect("written");
+    server.signal(Signal::HUP);
+    server.wait_for_line(said, |line| line.starts_with("pinion: cannot reload certificate "));
+    fs::write(&served.key, &kept).expect("written");
+    server.signal(Signal::HUP);
+    server.wait_for_line(said, |line| line.starts_with(&restored));
+    server.signal(Signal::HUP);
+    let lines = server.last_words();
+    assert_eq!(lines.iter().filter(|line| line.starts_with(&restored)).count(), 1, "{lines:?}");
+}
+
 #[test]
 fn a_configuration_brings_other_certificates() {
     let files = Folder::with("config", [("site/index.html", "home")]);

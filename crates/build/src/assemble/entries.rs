@@ -110,15 +110,24 @@ impl<'a, W: Write + Seek> Assembly<'a, W> {
             as_new_field_rule(rule, |rule| self.writer.field_rule(rule)).transpose()?;
         }
         self.take_over(&assets)?;
-        for second in plan.second.iter().filter_map(|&number| resources.get(number)) {
-            let path = self.path(second.file as usize);
-            self.summary.warnings.push(Warning::SecondFallback(path));
-        }
+        self.warn_of_second_pages(&plan, &resources, &keys);
         self.summary.aliases = plan.aliases.len() as u64;
         self.summary.entries += (resources.len() - plan.hidden.len() + plan.aliases.len()) as u64;
         self.summary.field_rules = self.rules.fields.len() as u64;
         self.summary.shadowed = shadowed(self.content, &plan, &keys);
         self.close()
+    }
+
+    /// Warns about pages of errors that other pages come before.
+    fn warn_of_second_pages(&mut self, plan: &Plan<'_>, resources: &[Resource], keys: &[&[u8]]) {
+        for &second in &plan.second {
+            let first = keys.get(second).and_then(|key| plan.before_second(key));
+            let pages = resources.get(second).zip(first.and_then(|first| resources.get(first)));
+            if let Some((page, by)) = pages {
+                let (page, by) = (self.path(page.file as usize), self.path(by.file as usize));
+                self.summary.warnings.push(Warning::SecondFallback { page, by });
+            }
+        }
     }
 
     /// Decides whose names change with their content, and counts them.

@@ -166,16 +166,21 @@ impl<'s> Collector<'s> {
         let (found, errors) = headers::parse_lines(file, text);
         self.errors.extend(errors);
         let FieldRules { rules, elsewhere, empty } = found;
+        let repeated: Vec<(usize, RuleDoubt)> = headers::second_values(&rules);
         let fitted = self.patterns <= RULES_MAX;
         self.patterns += rules.len() + empty.len();
         if fitted && self.patterns > RULES_MAX {
             self.errors.push(whole(file, &format!("at most {RULES_MAX} patterns in all files")));
         }
         self.rules.fields.extend(rules);
-        let warning = |line: usize, doubt| Warning::Rule { file: PathBuf::from(file), line, doubt };
+        let warning = |line: usize, doubt| {
+            let file = PathBuf::from(file);
+            Warning::Rule { file, line, column: 1, doubt }
+        };
         let elsewhere = elsewhere.iter().map(|&line| warning(line, RuleDoubt::OtherHost));
         let empty = empty.iter().map(|&line| warning(line, RuleDoubt::NoFields));
-        self.rules.warnings.extend(elsewhere.chain(empty));
+        let repeated = repeated.into_iter().map(|(line, doubt)| warning(line, doubt));
+        self.rules.warnings.extend(elsewhere.chain(empty).chain(repeated));
     }
 
     fn redirects(&mut self, file: &Path, folder: &[u8], text: &[u8]) -> Vec<Redirect> {
@@ -202,7 +207,7 @@ impl<'s> Collector<'s> {
 /// The warning about a line that is left out.
 pub(super) fn left_out(error: RuleError) -> Warning {
     let RuleError { file, line, column, expected } = error;
-    Warning::Rule { file, line, doubt: RuleDoubt::LeftOut { column, expected } }
+    Warning::Rule { file, line, column, doubt: RuleDoubt::LeftOut { expected } }
 }
 
 /// A path that no message shows as if it were below the source: `rules` becomes `./rules`. The way

@@ -12,6 +12,7 @@ use pinion_http::grammar::{is_token, is_value_byte};
 
 use super::glob::Glob;
 use super::text::{Fault, RuleError, Word, lines, trimmed};
+use crate::summary::RuleDoubt;
 
 /// A pattern and its lines.
 #[derive(Clone, Debug)]
@@ -94,6 +95,41 @@ pub(super) fn parse_lines(file: &Path, text: &[u8]) -> (FieldRules, Vec<RuleErro
     found.empty.extend(found.rules.iter().filter(|rule| rule.changes.is_empty()).map(|r| r.line));
     found.rules.retain(|rule| !rule.changes.is_empty());
     (found, errors)
+}
+
+/// Fields of which browsers take one value alone: with two they ignore the field, or refuse the
+/// response.
+const SINGLE_VALUED: [&str; 2] = ["access-control-allow-origin", "x-frame-options"];
+
+/// Returns the lines of patterns that give a path the second value of a field which may have one.
+pub(super) fn second_values(rules: &[FieldRule]) -> Vec<(usize, RuleDoubt)> {
+    SINGLE_VALUED.iter().flat_map(|name| second_values_of(name, rules)).collect()
+}
+
+/// Returns the same for one field.
+fn second_values_of(field: &str, rules: &[FieldRule]) -> Vec<(usize, RuleDoubt)> {
+    let (mut found, mut givers): (Vec<_>, Vec<&FieldRule>) = (Vec::new(), Vec::new());
+    let changes = rules.iter().flat_map(|rule| rule.changes.iter().map(move |one| (rule, one)));
+    for (rule, change) in changes.filter(|(_, one)| one.name().eq_ignore_ascii_case(field)) {
+        let Change::Give { name, .. } = change else {
+            // For which paths it removes what was given is not looked at.
+            givers.clear();
+            continue;
+        };
+        let earlier = givers.iter().find(|earlier| overlaps(&earlier.pattern, &rule.pattern));
+        if let Some(earlier) = earlier {
+            let (name, first) = (name.clone(), earlier.line);
+            found.push((rule.line, RuleDoubt::SecondValue { name, first }));
+        }
+        givers.push(rule);
+    }
+    found
+}
+
+/// Returns whether two patterns certainly have paths in common: they are the same, or one is for
+/// every path.
+fn overlaps(one: &Glob, other: &Glob) -> bool {
+    one == other || [one, other].iter().any(|pattern| pattern.covers_folder(b"/"))
 }
 
 /// What a line of fields stands below.
@@ -272,6 +308,28 @@ mod tests {
     fn patterns_of_other_hosts_and_empty_ones_are_left_out() {
         let found = read("https://a.pages.dev/*\n X-Robots-Tag: noindex\n/a\n/b\n X: y").unwrap();
         assert_eq!((found.elsewhere, found.empty, found.rules.len()), (vec![1], vec![3], 1));
+    }
+
+    #[test]
+    fn a_second_value_is_found_where_paths_are_in_common() {
+        let (frame, origin) = ("X-Frame-Options: DENY", "Access-Control-Allow-Origin: *");
+        for (text, expected) in [
+            (format!("/a\n {frame}\n {frame}"), vec![(1, 1)]),
+            (format!("/*\n {frame}\n/a\n {frame}"), vec![(3, 1)]),
+            (format!("/a\n {origin}\n/b\n X: y\n/*\n {origin}"), vec![(5, 1)]),
+            (format!("/a/:b\n {origin}\n/a/:b\n {origin}"), vec![(3, 1)]),
+            (format!("/*\n {frame}\n/a\n ! X-Frame-Options\n {frame}"), vec![]),
+            (format!("/a\n {frame}\n/b\n {frame}"), vec![]),
+            (format!("/*\n {frame}\n/a\n {origin}"), vec![]),
+            ("/*\n X-A: 1\n/a\n X-A: 2".to_owned(), vec![]),
+        ] {
+            let found = second_values(&read(&text).unwrap().rules);
+            let lines = found.iter().map(|(line, doubt)| match doubt {
+                RuleDoubt::SecondValue { first, .. } => (*line, *first),
+                other => panic!("{other:?}"),
+            });
+            assert_eq!(lines.collect::<Vec<_>>(), expected, "{text}");
+        }
     }
 
     #[test]

@@ -42,6 +42,19 @@ pub struct Redirect {
     pub(crate) target_host: Option<Box<[u8]>>,
     /// Where the target stands in its line.
     pub(crate) target_column: usize,
+    /// A placeholder as other servers write it, which means nothing here.
+    pub(crate) foreign_mark: Option<ForeignMark>,
+}
+
+/// Text of a rule that is a placeholder or a pattern of another server.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct ForeignMark {
+    /// Where it stands, in characters, from 1.
+    pub(crate) column: usize,
+    /// As it is written.
+    pub(crate) text: String,
+    /// Whether it is a part of the target, and not of the path.
+    pub(crate) is_in_target: bool,
 }
 
 /// A piece of a path.
@@ -172,7 +185,7 @@ fn rule(folder: &[u8], text: Word<'_>) -> Result<Redirect, Fault> {
     let source = Source::parse(folder, from, &query, to.map_or("", |to| to.text))?;
     let (status, force) = status.map_or(Ok((301, false)), parse_status)?;
     if let Some(condition) = conditions.first() {
-        return Err(refused(*condition));
+        return Err(refused(*condition, Some(status)));
     }
     let captures = Captures(&source.names);
     let target = match to {
@@ -190,7 +203,9 @@ fn rule(folder: &[u8], text: Word<'_>) -> Result<Redirect, Fault> {
         let expected = format!("a target of at most {TARGET_MAX_BYTES} bytes, percent-encoded");
         return Err(Fault::new(target_column, expected));
     }
+    let in_target = to.and_then(|to| foreign::mark(to, true));
     Ok(Redirect {
+        foreign_mark: in_target.or_else(|| foreign::mark(from, false)),
         file: Path::new("").into(),
         line: 0,
         force,
@@ -222,7 +237,11 @@ impl<'t> Fields<'t> {
         } else {
             let Some(at) = rest.iter().position(|word| is_target(word.text)) else {
                 let expected = "a target that begins with /, ./, http:// or https://";
-                return Err(Fault::new(first.column, expected).advise(LINE));
+                let fault = Fault::new(first.column, expected);
+                return Err(match begins_with_host(first.text) {
+                    true => fault.advise(format!("write https://{}", first.text)),
+                    false => fault.advise(LINE),
+                });
             };
             let (query, behind) = rest.split_at(at);
             let (to, behind) = behind.split_first().unzip();
@@ -262,7 +281,7 @@ fn parse_status(word: Word<'_>) -> Result<(u16, bool), Fault> {
             Err(Fault::new(word.column, "a status: 200, 301, 302, 303, 307, 308, 4xx or 5xx")
                 .advise("a ! after it, as in 301!, lets the rule win over a file"))
         }
-        _ => Err(refused(word)),
+        _ => Err(refused(word, None)),
     }
 }
 
@@ -271,13 +290,44 @@ const NO_CONDITIONS: &str = "conditions are not supported, and without it the ru
                              every visitor: remove the line, or decide in a Lua handler, which \
                              can read headers and cookies";
 
-/// A word behind the target that is no status, or one behind the status.
-fn refused(word: Word<'_>) -> Fault {
+/// Returns whether a word is a URL without its scheme: `example.org/x`.
+fn begins_with_host(word: &str) -> bool {
+    let host = word.split('/').next().unwrap_or_default();
+    let is_label = |label: &str| {
+        !label.is_empty() && label.bytes().all(|byte| byte.is_ascii_alphanumeric() || byte == b'-')
+    };
+    let last = host.rsplit('.').next().unwrap_or_default();
+    // The name of a file has a dot too.
+    let is_file = !word.contains('/') && matches!(last, "html" | "htm" | "php" | "txt" | "md");
+    host.contains('.') && host.split('.').all(is_label) && !is_file
+}
+
+/// A word behind the target that is no status, or one behind that `status`.
+fn refused(word: Word<'_>, status: Option<u16>) -> Fault {
     let name = word.text.split('=').next().unwrap_or_default().to_ascii_lowercase();
     match name.as_str() {
         "country" | "language" | "role" | "cookie" | "sign" | "signed" => {
             Fault::new(word.column, "no condition").advise(NO_CONDITIONS)
         }
-        _ => Fault::new(word.column, "a status such as 301, or the end of the line"),
+        "permanent" => Fault::new(word.column, "a status as a number").advise("write 301"),
+        "temporary" | "temp" => Fault::new(word.column, "a status as a number").advise("write 302"),
+        "force" | "!" => {
+            let fault = Fault::new(word.column, end_of_line(status));
+            let status = status.unwrap_or(301);
+            fault.advise(format!("to win over a file, write {status}!"))
+        }
+        name if name.starts_with('[') => {
+            let fault = Fault::new(word.column, end_of_line(status));
+            fault.advise("flags in brackets are of Apache; remove them")
+        }
+        _ => Fault::new(word.column, end_of_line(status)),
+    }
+}
+
+/// Returns what should stand behind the target, or behind the status if there is one.
+fn end_of_line(status: Option<u16>) -> &'static str {
+    match status {
+        Some(_) => "the end of the line after the status",
+        None => "a status such as 301, or the end of the line",
     }
 }

@@ -137,7 +137,7 @@ fn warnings_name_the_file() {
     let beside = Folder::with(&[("f", "/a\nhttps://example.org/*\n  X-A: 1\n"), ("r", "/a /x\n")]);
     let site = built_with(&pages(), &with(&beside, &["r"], &["f"])).unwrap();
     let told: Vec<String> = site.summary.warnings.iter().map(ToString::to_string).collect();
-    let of = |name: &str, line: usize| format!("{}:{line}: ", beside.join(name).display());
+    let of = |name: &str, line: usize| format!("{}:{line}:1: ", beside.join(name).display());
     for start in [of("f", 1), of("f", 2), of("r", 1)] {
         assert!(told.iter().any(|warning| warning.starts_with(&start)), "{start}: {told:?}");
     }

@@ -67,6 +67,34 @@ fn two_folders_that_lead_to_each_other() {
     assert_eq!(site.summary.warnings.len(), 2);
 }
 
+/// A walk of the whole machine would not end.
+#[test]
+fn a_link_to_a_folder_that_holds_the_site_is_not_followed() {
+    let folder = Folder::with(&[("s/a.css", "a")]);
+    folder.link("s/parent", "..");
+    folder.link("s/root", "/");
+    let source = folder.join("s");
+    let out = std::io::Cursor::new(Vec::new());
+    let site = pinion_build::build(&source, &options(), out, &()).unwrap();
+    let looped = |path: &str| Warning::FolderLoop(path.into());
+    assert_eq!(site.summary.warnings, [looped("parent"), looped("root")]);
+    assert_eq!(site.summary.files, 1);
+}
+
+#[test]
+fn folders_of_the_kernel_are_not_entered() {
+    let folder = Folder::with(&[("a.css", "a")]);
+    folder.link("proc", "/proc");
+    folder.link("self", "/proc/self");
+    folder.link("sys", "/sys/kernel");
+    let error = built_with(&folder, &options()).err().unwrap();
+    let BuildError::Problems(problems) = &error else { panic!("{error}") };
+    let lines: Vec<String> = problems.iter().map(ToString::to_string).collect();
+    let of =
+        |name: &str| format!("{name}: a folder of the kernel (/proc or /sys), not one with files");
+    assert_eq!(lines, ["proc", "self", "sys"].map(of));
+}
+
 /// Two links in each folder lead to the next one: twice as many paths with each level.
 #[test]
 fn paths_through_repeated_links_are_bounded() {

@@ -22,6 +22,7 @@ pub struct Certificate {
     not_before: i64,
     not_after: i64,
     must_staple: bool,
+    has_alternative_names: bool,
 }
 
 /// What a certificate is for (RFC 5280 §4.2.1.6).
@@ -37,20 +38,23 @@ pub enum Name {
 /// phrase that follows the name of the one it is about ([`CertificateError::is_about_key`]).
 #[derive(Debug, Clone, PartialEq, Eq, Error)]
 pub enum CertificateError {
-    /// Lines that begin like PEM and are none.
-    #[error("is no PEM file: {0}")]
-    NoPem(&'static str),
+    /// Lines that begin like PEM and are damaged, in the file of the certificate or of the key.
+    #[error("damaged PEM file: {1}; copy the file again")]
+    DamagedPem(PemFile, &'static str),
     /// PEM without a certificate.
     #[error("has no certificate (-----BEGIN CERTIFICATE-----)")]
     NoCertificate,
     /// A certificate that cannot be read; the number is its place in the file, from 1.
-    #[error("certificate {0} of the file cannot be read: it is damaged, or no X.509 version 3")]
+    #[error(
+        "certificate {0} of the file cannot be read: it is damaged, or not an X.509 certificate of \
+         version 3"
+    )]
     BadCertificate(usize),
     /// PEM without a key.
     #[error("has no private key (-----BEGIN PRIVATE KEY-----)")]
     NoKey,
     /// A key that needs a password.
-    #[error("the private key is encrypted; take the password away with `openssl pkey`")]
+    #[error("the private key is encrypted; remove the password with `openssl pkey`")]
     EncryptedKey,
     /// A key of a kind that TLS or its library has no use for, or a damaged one.
     #[error(
@@ -69,12 +73,22 @@ pub enum CertificateError {
     WrongOrder(usize),
 }
 
+/// Which of two files of PEM is meant; they may be the same one.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum PemFile {
+    /// That of the certificate and its chain.
+    Certificate,
+    /// That of the private key.
+    Key,
+}
+
 impl CertificateError {
     /// Whether it is about the file of the key, if that is another one.
     pub fn is_about_key(&self) -> bool {
         match self {
             Self::NoKey | Self::EncryptedKey | Self::UnusableKey | Self::WrongKey => true,
-            Self::NoPem(_) | Self::NoCertificate | Self::BadCertificate(_) => false,
+            Self::DamagedPem(file, _) => *file == PemFile::Key,
+            Self::NoCertificate | Self::BadCertificate(_) => false,
             Self::WrongOrder(_) => false,
         }
     }
@@ -88,7 +102,8 @@ impl Certificate {
     /// The first thing that keeps it from being served. That its time is over does not.
     pub fn from_pem(chain: &[u8], key: &[u8]) -> Result<Self, CertificateError> {
         let chain = certificates(chain)?;
-        let Facts { names, not_before, not_after, must_staple } = facts(&chain)?;
+        let Facts { names, not_before, not_after, must_staple, has_alternative_names } =
+            facts(&chain)?;
         let key = any_supported_type(&private_key(key)?);
         let key = key.map_err(|_| CertificateError::UnusableKey)?;
         let certified = CertifiedKey::new(chain, key);
@@ -98,7 +113,14 @@ impl Certificate {
             // Of a version that no client of today takes.
             Err(_) => return Err(CertificateError::BadCertificate(1)),
         }
-        Ok(Self { key: Arc::new(certified), names, not_before, not_after, must_staple })
+        Ok(Self {
+            key: Arc::new(certified),
+            names,
+            not_before,
+            not_after,
+            must_staple,
+            has_alternative_names,
+        })
     }
 
     /// What it is for, in its own order.
@@ -133,6 +155,12 @@ impl Certificate {
         self.must_staple
     }
 
+    /// Whether it names hosts as clients read them, in its subject alternative names
+    /// (RFC 9525 §2); without them, [`Self::names`] has its common name, which clients ignore.
+    pub fn has_alternative_names(&self) -> bool {
+        self.has_alternative_names
+    }
+
     /// SHA-256 of the certificate, as browsers show it.
     pub fn fingerprint(&self) -> [u8; 32] {
         let certificate = self.key.cert.first().map_or(&[][..], |first| first.as_ref());
@@ -152,7 +180,7 @@ impl Certificate {
 /// There are none, or one cannot be read.
 pub fn certificates(pem: &[u8]) -> Result<Vec<CertificateDer<'static>>, CertificateError> {
     let found = CertificateDer::pem_slice_iter(pem).collect::<Result<Vec<_>, _>>();
-    let found = found.map_err(|error| CertificateError::NoPem(phrase(&error)))?;
+    let found = found.map_err(|error| damaged(PemFile::Certificate, &error))?;
     if found.is_empty() { Err(CertificateError::NoCertificate) } else { Ok(found) }
 }
 
@@ -170,6 +198,7 @@ struct Facts {
     not_before: i64,
     not_after: i64,
     must_staple: bool,
+    has_alternative_names: bool,
 }
 
 /// Returns the facts of the first certificate of a chain; the others have to be readable.
@@ -182,8 +211,10 @@ fn facts(chain: &[CertificateDer<'_>]) -> Result<Facts, CertificateError> {
             return Err(bad());
         }
         let validity = certificate.validity();
+        let (names, has_alternative_names) = names(&certificate).ok_or_else(bad)?;
         facts.push(Facts {
-            names: names(&certificate).ok_or_else(bad)?,
+            names,
+            has_alternative_names,
             not_before: validity.not_before.timestamp(),
             not_after: validity.not_after.timestamp(),
             must_staple: must_staple(&certificate),
@@ -202,11 +233,12 @@ fn must_staple(certificate: &X509Certificate<'_>) -> bool {
     feature.is_some_and(|feature| feature.value.windows(3).any(|der| der == STATUS_REQUEST))
 }
 
-/// None if the extension is there and cannot be read.
+/// Returns the names, and whether they are subject alternative names; `None` if the extension is
+/// there and cannot be read.
 ///
-/// A common name alone is no name of a host any more for any client (RFC 9525 §2); to choose
+/// A common name alone is not a name of a host any more for any client (RFC 9525 §2); to choose
 /// between certificates it is good enough.
-fn names(certificate: &X509Certificate<'_>) -> Option<Vec<Name>> {
+fn names(certificate: &X509Certificate<'_>) -> Option<(Vec<Name>, bool)> {
     let mut names = Vec::new();
     let extension = certificate.subject_alternative_name().ok()?;
     for name in extension.iter().flat_map(|extension| &extension.value.general_names) {
@@ -216,12 +248,13 @@ fn names(certificate: &X509Certificate<'_>) -> Option<Vec<Name>> {
             _ => {}
         }
     }
-    if names.is_empty() {
+    let has_alternative_names = !names.is_empty();
+    if !has_alternative_names {
         let common = certificate.subject().iter_common_name();
         let common = common.filter_map(|name| name.as_str().ok()).find_map(dns_name);
         names.extend(common);
     }
-    Some(names)
+    Some((names, has_alternative_names))
 }
 
 /// What a client can ask for: anything else would only be in the way.
@@ -243,7 +276,7 @@ fn private_key(text: &[u8]) -> Result<PrivateKeyDer<'static>, CertificateError> 
     let mut sections = SliceIter::<(SectionKind, Vec<u8>)>::new(text);
     let found = sections.find_map(|section| match section {
         Ok((kind, der)) => PrivateKeyDer::from_pem(kind, der).map(Ok),
-        Err(error) => Some(Err(CertificateError::NoPem(phrase(&error)))),
+        Err(error) => Some(Err(damaged(PemFile::Key, &error))),
     });
     let encrypted = b"-----BEGIN ENCRYPTED PRIVATE KEY-----";
     let is_encrypted = |text: &[u8]| {
@@ -271,9 +304,13 @@ fn mismatch(certified: &CertifiedKey) -> CertificateError {
     }
 }
 
+fn damaged(file: PemFile, error: &pem::Error) -> CertificateError {
+    CertificateError::DamagedPem(file, phrase(error))
+}
+
 fn phrase(error: &pem::Error) -> &'static str {
     match error {
-        pem::Error::MissingSectionEnd { .. } => "a section has no -----END line",
+        pem::Error::MissingSectionEnd { .. } => "a -----BEGIN line has no -----END line",
         pem::Error::IllegalSectionStart { .. } => "a -----BEGIN line is damaged",
         pem::Error::Base64Decode(_) => "the text between two lines of dashes is not base64",
         _ => "it cannot be understood",

@@ -19,7 +19,7 @@ use rustls::{
 };
 
 use super::TlsConfig;
-use super::certificates::{Certificate, CertificateError, Name};
+use super::certificates::{Certificate, CertificateError, Name, PemFile};
 use super::config::{ClientAuthorities, TlsError};
 use super::resolver::CertificateStore;
 use super::tickets::{TicketKey, Tickets};
@@ -260,8 +260,15 @@ fn what_cannot_be_served_says_why() {
     let empty = empty.replace("PRIVATE KEY", "CERTIFICATE");
     assert_eq!(wrong(&empty, key), CertificateError::BadCertificate(1));
     assert_eq!(wrong(&format!("{cert}{empty}"), key), CertificateError::BadCertificate(2));
-    for damage in [cert.replace("-----END", ""), cert.replacen('M', "!", 1)] {
-        assert!(matches!(wrong(&damage, key), CertificateError::NoPem(_)), "{damage}");
+    let damaged = |text: &str| [text.replace("-----END", ""), text.replacen('M', "!", 1)];
+    for (file, cert, key) in damaged(cert)
+        .into_iter()
+        .map(|damage| (PemFile::Certificate, damage, key.clone()))
+        .chain(damaged(key).into_iter().map(|damage| (PemFile::Key, cert.clone(), damage)))
+    {
+        let error = wrong(&cert, &key);
+        assert!(matches!(error, CertificateError::DamagedPem(of, _) if of == file), "{error}");
+        assert_eq!(error.is_about_key(), file == PemFile::Key, "{cert}{key}");
     }
 }
 

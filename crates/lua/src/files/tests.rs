@@ -218,7 +218,7 @@ fn what_is_too_much_at_once_is_refused() {
 #[test]
 fn a_folder_that_is_not_there_is_named() {
     let place = Place::new();
-    for (name, why) in [("none", "does not exist"), ("secret", "is no folder")] {
+    for (name, why) in [("none", "does not exist"), ("secret", "is not a folder")] {
         let path = place.path(name);
         let at = [FolderAt { name: "x".to_owned(), path, is_read_only: true }];
         let told = Folders::open(&at, |_| None).expect_err("none");

@@ -67,7 +67,7 @@ fn contradiction(log: &NamedLog<'_>, first: &NamedLog<'_>) -> String {
 }
 
 /// Returns what tells one log from another: the path without links, whether or not the file exists.
-fn real_path(target: &LogTarget) -> PathBuf {
+pub(crate) fn real_path(target: &LogTarget) -> PathBuf {
     let LogTarget::File(path) = target else { return PathBuf::from("-") };
     let mut path = path.clone();
     // A link to a file that does not exist yet leads to where a start creates it.

@@ -43,16 +43,24 @@ pub(crate) fn find(tables: &Tables, file: &Path) -> Vec<Fault> {
 fn hosts(sites: &[Section], file: &Path, faults: &mut Vec<Fault>) {
     let mut known = BTreeMap::new();
     let mut rest: Option<Place> = None;
-    for site in sites {
+    for (number, site) in sites.iter().enumerate() {
         let values = site.low.values("hosts").filter_map(|text| text.to_str());
         for (text, place) in values.zip(site.places_of("hosts")) {
             let Ok(pattern) = values::host(text) else { continue };
             match known.get(&pattern) {
-                Some(Place { line, .. }) => {
-                    let message = format!("hosts: {pattern} is named in line {line} already");
+                Some((_, of)) if *of == number => {
+                    let message =
+                        format!("hosts: {pattern} is given twice in this list; remove one");
                     faults.push(Fault::at(file, place, message));
                 }
-                None => drop(known.insert(pattern, place)),
+                Some((Place { line, .. }, _)) => {
+                    let message = format!(
+                        "hosts: {pattern} is named in line {line} already; a host can belong to \
+                         one site only, remove it from one of them"
+                    );
+                    faults.push(Fault::at(file, place, message));
+                }
+                None => drop(known.insert(pattern, (place, number))),
             }
         }
         // A list that is wrong is a list all the same.

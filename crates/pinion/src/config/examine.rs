@@ -9,12 +9,15 @@ use super::tables::Section;
 use crate::address::Address;
 use crate::archive_file::ArchiveFile;
 use crate::build_options;
-use crate::certificate_files::{client_authorities, redirect_host};
+use crate::certificate_files::{client_authorities, is_named, redirect_host};
 use crate::directives::{self, Directive};
 use crate::failure::{Failure, without_number};
 use crate::notes;
+use crate::path_warnings;
 use crate::script_file;
-use crate::settings::{CertificateFiles, Certificates, Content, ListenKind, LogTarget, Serve};
+use crate::settings::{
+    CanonicalHost, CertificateFiles, Certificates, Content, ListenKind, LogTarget, Serve,
+};
 use crate::source::Source;
 use pinion_build::{BuildError, CodeError, Globs, Options, Problem, RuleError};
 use pinion_engine::tls::certificates::Certificate;
@@ -24,7 +27,7 @@ use pinion_site::hosts::HostPattern;
 use std::collections::HashSet;
 use std::fmt::Display;
 use std::fs;
-use std::net::IpAddr;
+use std::io;
 use std::path::Path;
 
 /// Adds what is wrong with what `loaded` names; `path` is its file.
@@ -44,14 +47,15 @@ pub(crate) fn examine(loaded: &mut Loaded, path: &Path) {
     let mut certificates = Vec::new();
     for section in &loaded.certificates {
         if let Some((files, certificate)) = examine_certificate(section, &mut add) {
-            said.warnings.extend(files.warning(&certificate));
+            said.warnings.extend(files.warnings(&certificate));
             said.warnings.extend(files.expiry_warning(&certificate));
             certificates.push(certificate);
         }
     }
     // Where one could not be read, it may be the one that names the host.
     if !certificates.is_empty() && certificates.len() == loaded.certificates.len() {
-        said.warnings.extend(hosts_without_certificate(&loaded.sites, &certificates));
+        said.warnings.extend(hosts_without_certificate(&loaded.sites, &certificates, path));
+        said.warnings.extend(unnamed_canonical_host(loaded, &certificates, path));
     }
     for listener in &loaded.listeners {
         if let Some(file) = listener.low.values("client-ca").next()
@@ -87,6 +91,7 @@ pub(crate) fn examine(loaded: &mut Loaded, path: &Path) {
     }
     let server = loaded.server.as_ref().zip(loaded.serve.as_ref());
     access_logs::find(server, &loaded.sites, &mut add);
+    said.warnings.extend(doubtful_paths(loaded, path));
     let meaningless = loaded.sites.iter().flat_map(|site| meaningless_values(&site.section, path));
     said.warnings.extend(meaningless);
     loaded.faults.extend(found);
@@ -163,7 +168,10 @@ pub(crate) fn examine_folder(
             let shown = |text: &dyn Display| format!("{}: {text}", folder.display());
             let left_out =
                 examined.problems.iter().map(|problem| shown(&format_args!("left out {problem}")));
-            let warnings = examined.warnings.iter().map(|warning| shown(warning));
+            let warnings = examined
+                .warnings
+                .iter()
+                .map(|warning| warning.of_rule(folder).unwrap_or_else(|| shown(warning)));
             let warnings = left_out.chain(warnings).collect();
             let notes = notes::of_examined(&examined);
             Ok(Said { warnings, notes: notes.iter().map(|note| shown(note)).collect() })
@@ -251,8 +259,12 @@ fn examine_site(
     };
     if let Err(error) = fs::read_dir(folder) {
         let shown = folder.display();
+        let advice = match error.kind() {
+            io::ErrorKind::PermissionDenied => "; let the user that runs Pinion read and enter it",
+            _ => "",
+        };
         let error = without_number(&error.to_string());
-        add(at_path, format!("path: {shown} cannot be read: {error}"));
+        add(at_path, format!("path: {shown} cannot be read: {error}{advice}"));
         return Ok(Said::default());
     }
     let content = &planned.settings.content;
@@ -261,7 +273,7 @@ fn examine_site(
         for (file, place) in files.iter().zip(section.places_of(key)) {
             let wrong = match fs::metadata(file) {
                 Ok(metadata) if metadata.is_file() => continue,
-                Ok(_) => "is no file".to_owned(),
+                Ok(_) => "is not a file".to_owned(),
                 Err(error) => {
                     format!("cannot be read: {}", without_number(&error.to_string()))
                 }
@@ -325,17 +337,51 @@ fn examine_certificate(
 fn hosts_without_certificate<'l>(
     sites: &'l [LoadedSite],
     certificates: &'l [Certificate],
+    path: &'l Path,
 ) -> impl Iterator<Item = String> + 'l {
-    let hosts = sites.iter().flat_map(|site| &site.planned.settings.hosts);
-    let is_named = |host: &HostPattern| {
-        let host = host.to_string();
-        // Clients name no address in a handshake (RFC 6066 §3).
-        let is_address = host.trim_matches(['[', ']']).parse::<IpAddr>().is_ok();
-        is_address || certificates.iter().any(|certificate| certificate.names_host(&host))
+    let hosts = sites.iter().flat_map(|site| {
+        let places = site.section.places_of("hosts");
+        site.planned.settings.hosts.iter().map(HostPattern::to_string).zip(places)
+    });
+    let unnamed = hosts.filter(|(host, _)| !is_named(host, certificates.iter()));
+    unnamed.map(|(host, place)| {
+        let message = format!("hosts: no certificate names {host}; browsers refuse it over TLS");
+        Fault::at(path, place, message).to_string()
+    })
+}
+
+/// Warns if no certificate names the host that redirects lead to.
+fn unnamed_canonical_host(
+    loaded: &Loaded,
+    certificates: &[Certificate],
+    path: &Path,
+) -> Option<String> {
+    let CanonicalHost { host, .. } = loaded.serve.as_ref()?.tls.canonical.as_ref()?;
+    let place =
+        loaded.server.as_ref().map_or(Place::START, |server| server.place_of("canonical-host"));
+    let message = format!("canonical-host: no certificate names {host}; browsers refuse it");
+    let is_named = is_named(host, certificates.iter());
+    (!is_named).then(|| Fault::at(path, place, message).to_string())
+}
+
+/// Warns about paths that most likely are not what was meant.
+fn doubtful_paths(loaded: &Loaded, path: &Path) -> Vec<String> {
+    let (Some(server), Some(serve)) = (&loaded.server, &loaded.serve) else { return Vec::new() };
+    let webroot = serve.tls.acme_webroot.as_deref().and_then(path_warnings::of_acme_webroot);
+    let webroot = webroot.map(|what| (server.place_of("acme-webroot"), "acme-webroot", what));
+    let in_site = |log: &LogTarget| {
+        path_warnings::of_log(log, loaded.sites.iter().map(|site| &site.planned.source))
     };
-    hosts
-        .filter(move |host| !is_named(host))
-        .map(|host| format!("hosts: no certificate names {host}; browsers refuse it over TLS"))
+    let log = serve.access_log.as_ref().and_then(in_site);
+    let log = log.map(|what| (server.place_of("access-log"), "access", what));
+    let logs = loaded.sites.iter().filter_map(|site| {
+        let (log, _) = site.planned.settings.access_log.as_ref()?;
+        Some((site.section.place_of("site-access-log"), "access-log", in_site(log)?))
+    });
+    let warned = webroot.into_iter().chain(log).chain(logs);
+    warned
+        .map(|(place, key, what)| Fault::at(path, place, format!("{key}: {what}")).to_string())
+        .collect()
 }
 
 /// Why redirects have no host to lead to, if there are any. What is wrong with the certificate is

@@ -32,7 +32,7 @@ pub(crate) fn findings(text: &str, errors: &[Finding]) -> Vec<Finding> {
             findings.push(found);
         }
         let is_open_list = message.starts_with(MISSING_COMMA) && line.begins_anew_at(at);
-        if is_open_list || line.is_block() {
+        if is_open_list || line.is_block() || line.is_yaml() {
             // All that follows would be read as a part of the list, or is not TOML either.
             break;
         }
@@ -81,6 +81,15 @@ impl<'t> Line<'t> {
         (is_braced && self.key_and_value().is_none()) || text.starts_with('<')
     }
 
+    /// Returns whether the line is one of YAML that no other language has: the begin of a document,
+    /// a member of a list, or a key with nothing after its colon.
+    fn is_yaml(&self) -> bool {
+        let text = self.text.split(" #").next().unwrap_or_default().trim();
+        let is_key = |name: &str| !name.is_empty() && name.bytes().all(is_name_byte);
+        let is_member = text.strip_prefix("- ").is_some_and(|member| !member.contains('='));
+        text == "---" || is_member || text.strip_suffix(':').is_some_and(is_key)
+    }
+
     /// Returns the key, the value without a comment, and the byte of the line that it begins at.
     fn key_and_value(&self) -> Option<(&'t str, &'t str, usize)> {
         let (key, value) = self.text.split_once('=')?;
@@ -111,6 +120,9 @@ impl<'t> Line<'t> {
         }
         if self.is_block() {
             return of_line(BLOCK.to_owned());
+        }
+        if self.is_yaml() {
+            return of_line(YAML.to_owned());
         }
         if message.starts_with("missing escaped value") {
             return of_line(
@@ -227,14 +239,16 @@ impl<'t> Line<'t> {
         let is_name = !name.is_empty() && name.bytes().all(is_name_byte);
         match (is_key, value) {
             (true, "") => format!("{name}: a value is missing; write {name} = and a value"),
-            (true, value) => format!("{name}: = is missing; write {name} = {}", quoted(value)),
+            (true, value) => {
+                format!("{name}: = is missing; write {name} = {}", literal(name, value))
+            }
             (false, _) if !item.is_empty() && message.starts_with("string values") => {
                 format!("a string needs quotes: {}", quoted(item))
             }
             (false, _) => match of_other_server(name, value) {
                 Some(advice) => format!("{name}: this is not TOML; {advice}"),
                 None if is_name && !value.is_empty() => {
-                    format!("{name}: = is missing; write {name} = {}", quoted(value))
+                    format!("{name}: = is missing; write {name} = {}", literal(name, value))
                 }
                 None => plain(message).unwrap_or_else(|| NEITHER.to_owned()),
             },
@@ -252,6 +266,10 @@ const NEITHER: &str = "this line is neither a table such as [[site]] nor a key a
 /// What to do about a file of another server.
 const BLOCK: &str = "this is the configuration of another server: there are no blocks here; write \
                      [[site]], and below it path = \"public\" and hosts = [\"example.org\"]";
+
+/// What to do about a file in YAML.
+const YAML: &str = "this looks like YAML; pinion.toml is TOML: write [[site]], and below it path = \
+                    \"public\"";
 
 /// Returns what to write instead of a directive of another server.
 fn of_other_server(name: &str, value: &str) -> Option<String> {
@@ -326,6 +344,19 @@ fn of_value(key: &str, value: &str, message: &str) -> Option<String> {
         return Some(format!("{key}: write a number alone ({bounds}): {key} = {digits}"));
     }
     Some(format!("{key}: a string needs quotes: {key} = {}", quoted(value)))
+}
+
+/// Returns a text as the value of a key: a number and a truth value of a key that takes one without
+/// quotes, all others as a string.
+fn literal(key: &str, text: &str) -> String {
+    let rows = || directives::all().filter(|row| row.file.is_some_and(|found| found.name == key));
+    let text = text.trim_end_matches(';').trim_end();
+    let is_number = !text.is_empty() && text.bytes().all(|byte| byte.is_ascii_digit());
+    let is_bare = match text {
+        "true" | "false" => rows().any(|row| matches!(row.kind, Kind::Switch)),
+        _ => is_number && rows().any(|row| matches!(row.kind, Kind::Number { .. })),
+    };
+    if is_bare { text.to_owned() } else { quoted(text) }
 }
 
 /// Returns a text as a string of TOML, whatever quotes it has.
@@ -454,7 +485,14 @@ mod tests {
             ("gzip on;", "gzip: = is missing; write gzip = \"on\""),
             ("name: value", "name: = is missing; write name = \"value\""),
             ("path /srv/www;", "path: = is missing; write path = \"/srv/www\""),
-            ("---", super::NEITHER),
+            ("---", super::YAML),
+            ("site:", super::YAML),
+            ("  - path: public", super::YAML),
+            ("+++", super::NEITHER),
+            ("workers: 2", "workers: = is missing; write workers = 2"),
+            ("watch: true", "watch: = is missing; write watch = true"),
+            ("workers: two", "workers: = is missing; write workers = \"two\""),
+            ("path: 2", "path: = is missing; write path = \"2\""),
         ] {
             let faults = tables::read(&format!("{line}\n"), Path::new("p")).expect_err("no TOML");
             let messages: Vec<&str> = faults.iter().map(|fault| &*fault.message).collect();

@@ -309,11 +309,11 @@ fn text(row: &Directive, value: &DeValue<'_>) -> Result<String, String> {
         DeValue::Table(_) => "a table",
     };
     let needed = match row.kind {
-        Kind::Number { .. } => format!("a whole number ({})", row.kind.bounds()),
+        Kind::Number { .. } => format!("a whole number ({})", row.bounds()),
         Kind::Switch => "true or false".to_owned(),
-        Kind::Address => format!("a string ({})", row.kind.bounds()),
-        _ if row.is_list() => format!("a string ({}) or a list of them", row.kind.bounds()),
-        _ => format!("a string ({})", row.kind.bounds()),
+        Kind::Address => format!("a string ({})", row.bounds()),
+        _ if row.is_list() => format!("a string ({}) or a list of them", row.bounds()),
+        _ => format!("a string ({})", row.bounds()),
     };
     let or_off = if row.twin().is_some() { ", true or false" } else { "" };
     Err(format!("{needed}{or_off} is needed, not {found}"))

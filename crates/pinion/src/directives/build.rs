@@ -220,16 +220,15 @@ pub(crate) const ROWS: &[Directive] = &[
     },
     named_file(
         "rules",
-        "A file with more redirects and rewrites",
-        "Written like `_redirects`, it counts as if it stood at the end of the one at the root of \
-         the folder. For rules that a generator of the folder must not lose, and for those that \
+        "A file with more lines of _redirects",
+        "Its lines count as if they were at the end of the `_redirects` at the root of the folder. \
+         For rules that a generator of the folder must not lose, and for those that \
          sites share.",
     ),
     named_file(
         "fields",
-        "A file with more response fields",
-        "Written like `_headers`, it counts as if it stood at the end of the one at the root of \
-         the folder.",
+        "A file with more lines of _headers",
+        "Its lines count as if they were at the end of the `_headers` at the root of the folder.",
     ),
     Directive {
         name: "lax-rules",
@@ -285,8 +284,8 @@ pub(crate) const ROWS: &[Directive] = &[
     switch(
         "no-index",
         Some(Table::Site.key("index")),
-        "Do not answer folders with their index files",
-        "Without it index.html and its like answer /folder/ too.",
+        "Do not answer /folder/ with its index.html",
+        "By default, index.html and similar names answer /folder/ too.",
     ),
     switch(
         "listing",

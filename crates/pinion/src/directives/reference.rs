@@ -58,7 +58,7 @@ fn entry(page: &mut String, row: &Directive) -> std::fmt::Result {
         write!(page, " {}", row.effect())?;
     }
     let often = if row.repeatable { "; may be repeated" } else { "" };
-    let (level, bounds, default) = (row.level.name(), row.kind.bounds(), default_of(row, true));
+    let (level, bounds, default) = (row.level.name(), row.bounds(), default_of(row, true));
     write!(page, "\n\n*{level}* · {bounds}{often} · default: {default}")?;
     if let Some(key) = row.file.filter(|_| row.verbs.contains(&verbs::Verb::Serve)) {
         write!(page, " · in a file: `{}` `{}`", key.table.header(), key.name)?;
@@ -97,7 +97,7 @@ fn key(page: &mut String, row: &Directive, key: &str) -> std::fmt::Result {
     }
     write!(page, "\n\n*{}*", type_of(row))?;
     if !matches!(row.kind, Kind::Switch) {
-        write!(page, " · {}", row.kind.bounds())?;
+        write!(page, " · {}", row.bounds())?;
     }
     write!(page, " · default: {}", default_of(row, false))?;
     match row.verbs.is_empty() {

@@ -47,8 +47,8 @@ pub(crate) const ROWS: &[Directive] = &[
         repeatable: false,
         default: Default::Value("auto"),
         change: Change::Restart,
-        brief: "How to talk to the kernel",
-        long: "`auto` tries io_uring and takes epoll where the kernel does not allow it. With \
+        brief: "The interface for input and output",
+        long: "`auto` uses io_uring, or epoll where the kernel does not allow io_uring. With \
                `uring` that is an error.",
     },
     Directive {
@@ -148,9 +148,9 @@ pub(crate) const ROWS: &[Directive] = &[
         repeatable: false,
         default: Default::Off,
         change: Change::Restart,
-        brief: "Answer every request with the same 13 bytes",
-        long: "The yardstick for measurements: what the server costs without a site. Takes no \
-               PATH and no flag about a site.",
+        brief: "Answer every request with the same 13 bytes, for measurements",
+        long: "Shows what the server costs without a site. It cannot be combined with PATH or \
+               with the flags of a site.",
     },
     Directive {
         name: "dummy-empty",
@@ -162,8 +162,8 @@ pub(crate) const ROWS: &[Directive] = &[
         repeatable: false,
         default: Default::Off,
         change: Change::Restart,
-        brief: "As --dummy, without content",
-        long: "What an answer costs that is a head alone.",
+        brief: "Like --dummy, with an empty body",
+        long: "Shows what a response without a body costs.",
     },
     Directive {
         name: "dummy-bytes",
@@ -175,7 +175,7 @@ pub(crate) const ROWS: &[Directive] = &[
         repeatable: false,
         default: Default::Value("13"),
         change: Change::Restart,
-        brief: "How much content the answers of --dummy have",
+        brief: "The size of the body that --dummy sends",
         long: "",
     },
     Directive {
@@ -188,8 +188,8 @@ pub(crate) const ROWS: &[Directive] = &[
         repeatable: false,
         default: Default::Off,
         change: Change::Restart,
-        brief: "How long each answer of --dummy takes",
-        long: "The time a far away server would need: to see what a client makes of it.",
+        brief: "How long --dummy waits before each response",
+        long: "Simulates the time that a distant server would need.",
     },
     Directive {
         name: "stats",
@@ -230,9 +230,10 @@ pub(crate) const ROWS: &[Directive] = &[
         repeatable: true,
         default: Default::Off,
         change: Change::Restart,
-        brief: "A proxy that terminates TLS for this server, by its address or network",
-        long: "Requests with the scheme `https` over an unencrypted connection are accepted from \
-               this address: a proxy that speaks HTTP/2 sends them. All others get 421. \
+        brief: "A proxy that may send requests with the scheme https",
+        long: "The address or network of a proxy that terminates TLS for this server. Requests \
+               with the scheme `https` over an unencrypted connection are accepted from it: a \
+               proxy that speaks HTTP/2 sends them. From all others they get 421. \
                X-Forwarded-For is not read. `unix` means every client of a Unix socket. Can be \
                given more than once.",
     },

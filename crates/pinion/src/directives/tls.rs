@@ -46,12 +46,13 @@ pub(crate) const ROWS: &[Directive] = &[
         repeatable: true,
         default: Default::Off,
         change: Change::Live,
-        brief: "A certificate and its chain, as a PEM file",
-        long: "The certificate of the server comes first, then those that vouch for it. The key \
-               may stand in the same file. Of several, a client gets the one that names the host \
-               it asks for, by the host itself or by `*.` for one label; a client that asks \
-               for no host, or for another one, gets the first. A changed file is loaded within \
-               seconds; if something is wrong with it, that is logged, and the previous one stays.",
+        brief: "A certificate with its chain, as a PEM file",
+        long: "The file begins with the certificate of the server; the certificates of the \
+               authorities follow. The private key may be in the same file. With several \
+               certificates, a client gets the one that names the host it asks for, by the host \
+               itself or by `*.` for one label; a client that asks for another host, or for \
+               none, gets the first. A changed file is loaded within seconds; if it cannot be \
+               used, that is logged, and the previous certificate stays.",
     },
     Directive {
         name: "key",
@@ -123,9 +124,10 @@ pub(crate) const ROWS: &[Directive] = &[
         default: Default::Value("off"),
         change: Change::Restart,
         brief: "Tell browsers to use only HTTPS for this time",
-        long: "Sent over TLS alone, as Strict-Transport-Security. `1y,subdomains` covers all hosts \
-               below, and `,preload` behind it asks for a place in the lists that browsers come \
-               with. Begin with a short time: it cannot be taken back before it is over.",
+        long: "Sent over TLS only, as Strict-Transport-Security. `1y,subdomains` includes all \
+               subdomains, and `1y,subdomains,preload` allows the makers of browsers to put the \
+               host on their built-in lists. Begin with a short time: browsers remember it until \
+               it is over.",
     },
     Directive {
         name: "alt-svc",
@@ -182,8 +184,8 @@ pub(crate) const ROWS: &[Directive] = &[
         default: Default::Auto("the first host of the first certificate"),
         change: Change::Restart,
         brief: "The host to which --redirect-http redirects",
-        long: "The host of the request is never used. Without a port, the port of the first TLS \
-               listener is used.",
+        long: "Redirects lead to this host, whatever host the client asked for. Without a port, \
+               the port of the first TLS listener is used.",
     },
     Directive {
         name: "state",

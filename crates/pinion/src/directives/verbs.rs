@@ -81,7 +81,7 @@ pub(crate) const ALL: &[VerbRow] = &[
         verb: Verb::Build,
         name: "build",
         operands: &[Operand { name: "SRC", required: true, brief: "The folder to build" }],
-        brief: "Make one archive of a folder",
+        brief: "Build an archive from a folder",
         long: "Reads the folder SRC and writes one immutable archive that `pinion serve` \
                answers from. The archive appears under its name complete or not at all. The same \
                input gives the same bytes.",
@@ -95,7 +95,7 @@ pub(crate) const ALL: &[VerbRow] = &[
             brief: "A folder, an archive, a Lua script or a .toml; without it what $PUBLIC_HTML \
                     names, else ./pinion.toml, else ./public",
         }],
-        brief: "Serve a folder, an archive or many of them",
+        brief: "Serve a folder, an archive, or the sites of a configuration file",
         long: "Serves a folder, an archive, or all sites of a configuration file. A folder is \
                first built into an archive in memory. Flags override the configuration file. \
                SIGHUP reads the file again, loads new archives, rebuilds folders and reopens the \
@@ -165,9 +165,10 @@ pub(crate) const ALL: &[VerbRow] = &[
         operands: &[Operand {
             name: "PATH",
             required: false,
-            brief: "A configuration file, or a folder; without it ./pinion.toml",
+            brief: "A configuration file, a folder, an archive or a Lua script; without it \
+                    ./pinion.toml",
         }],
-        brief: "Find everything that is wrong with a configuration",
+        brief: "Check a configuration or a folder for errors",
         long: "Checks the keys and values of the file, and that what they name is there: folders \
                and their files can be read and their rules are right, archives open, \
                addresses are addresses. Everything that is wrong is a line with file, line and \
@@ -200,7 +201,7 @@ pub(crate) const ALL: &[VerbRow] = &[
                 brief: "A path as `pinion ls` shows it: /index.html",
             },
         ],
-        brief: "Write one body of an archive to stdout",
+        brief: "Write the body of one path to stdout",
         long: "",
     },
     VerbRow {
@@ -210,7 +211,7 @@ pub(crate) const ALL: &[VerbRow] = &[
             Operand { name: "A", required: true, brief: "The archive as it was" },
             Operand { name: "B", required: true, brief: "The archive as it is going to be" },
         ],
-        brief: "Show what two archives answer differently",
+        brief: "Compare the responses of two archives",
         long: "Lists every path that is new in B, gone, or answered differently: its status, where \
                it leads, the size of its content, its codings and its fields. Contents are \
                compared by their digests. Paths of which only the time of modification differs \
@@ -220,7 +221,7 @@ pub(crate) const ALL: &[VerbRow] = &[
         verb: Verb::Extract,
         name: "extract",
         operands: &[ARCHIVE],
-        brief: "Make a folder of an archive again",
+        brief: "Extract an archive to a folder",
         long: "Writes the files of the site with their times of modification into a folder that \
                is new or empty, so that a build of it with the same flags gives the same archive. \
                The folder appears under its name complete or not at all. Paths that cannot be \
@@ -230,7 +231,7 @@ pub(crate) const ALL: &[VerbRow] = &[
         verb: Verb::Import,
         name: "import",
         operands: &[Operand { name: "FILE", required: true, brief: "An archive of kawipiko" }],
-        brief: "Make an archive of one of kawipiko's",
+        brief: "Convert an archive of kawipiko",
         long: "Takes over contents, media types, Cache-Control, redirects, pages of whole folders \
                and folder listings of a .cdb file. Contents are decoded and encoded anew; entity \
                tags are made anew.",
@@ -249,7 +250,7 @@ pub(crate) const ALL: &[VerbRow] = &[
         operands: &[Operand {
             name: "PAGE",
             required: false,
-            brief: "A verb, or pinion.toml; without it the page of the program",
+            brief: "A command, or pinion.toml; without it the page of the program",
         }],
         brief: "Write a page of the manual to stdout",
         long: "The pages are for man(1): pipe one to `man -l -` to read it. To install one, write \

@@ -32,7 +32,7 @@ impl ReleaseFolder {
         let shown = path.display();
         let why = match path.is_dir() {
             true => "is not a release folder",
-            false => "is no folder",
+            false => "is not a folder",
         };
         Err(anyhow!("{shown} {why}; `pinion publish` makes one").into())
     }

@@ -109,7 +109,8 @@ impl Remote {
         let document: Option<Value> =
             answer.lines().last().and_then(|line| serde_json::from_str(line).ok());
         if let Some(error) = document.as_ref().and_then(|document| document["error"].as_str()) {
-            let other = error.starts_with("unknown verb") || error.starts_with("unknown flag");
+            let other = ["unknown command", "unknown verb", "unknown flag"];
+            let other = other.iter().any(|begin| error.starts_with(begin));
             let other = if other { "; the pinion there is of another version" } else { "" };
             return anyhow!("on {host}: {error}{other}").into();
         }

@@ -107,7 +107,9 @@ impl Turn<'_> {
         let (link, target) = (folder.current_link(), ReleaseFolder::target(id));
         let cannot = || format!("cannot switch {}", link.display());
         if !link.is_symlink() && link.exists() {
-            return Err(anyhow!("{} is no link of ours; move it away", link.display()).into());
+            return Err(
+                anyhow!("{} is not a link that Pinion made; move it away", link.display()).into()
+            );
         }
         switch_link(&link, &target).with_context(cannot)?;
         self.current = Some(id.clone());

@@ -10,6 +10,7 @@ use super::journal::{Beginning, Journal};
 use super::published::{Published, Roster, SiteId};
 use super::redirect::Redirect;
 use crate::network::Network;
+use pinion_archive::Archive;
 use pinion_engine::address::Address;
 use pinion_engine::app::{App, Event, Message, OwnAnswer, RawEvent};
 use pinion_engine::clock::Now;
@@ -154,7 +155,8 @@ impl Means<'_> {
         let answer = if generation.is_damaged() {
             error_for(500, &archive, head, work)
         } else if is_unsecured {
-            error_for(421, &archive, head, work)
+            journal.https_refused(exchange.peer());
+            unencrypted_https(&archive, head, work)
         } else {
             answer(&archive, asked, now.unix_seconds, work, &mut pieces)
         };
@@ -521,6 +523,23 @@ fn has_proof(
 fn misdirected(head: &RequestHead<'_>) -> Prepared<'static> {
     let text = prefers_text(head.values(KnownField::Accept));
     page::answer(421, text, page::BUILT_IN_FIELDS)
+}
+
+/// Returns the response to a request that says https on a connection that is not encrypted
+/// (RFC 9110 §7.4).
+#[cold]
+fn unencrypted_https<'x>(
+    archive: &Archive<'x>,
+    head: &RequestHead<'x>,
+    work: &'x mut Work,
+) -> Prepared<'x> {
+    let refused = error_for(421, archive, head, work);
+    if archive.error_page(421).is_some() {
+        return refused;
+    }
+    let page = page::unencrypted_https_page(prefers_text(head.values(KnownField::Accept)));
+    let (body, bytes) = (PreparedBody::Bytes(page.body), page.body.len() as u64);
+    Prepared { body, content_length: Some(bytes), ..refused }
 }
 
 /// Returns whether a request is for what only a secured connection may have, and this one is

@@ -5,6 +5,7 @@ use super::log_throttle::LogThrottle;
 use super::pending::Pending;
 use super::stats::Counts;
 use crate::access_log::{LogId, Logger, Peer, Record, Text};
+use crate::log_lines;
 use pinion_engine::address::Address;
 use pinion_engine::app::OwnAnswer;
 use pinion_engine::clock::Now;
@@ -17,6 +18,7 @@ use pinion_http::request::RequestHead;
 use pinion_http::version::Version;
 use std::net::SocketAddr;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Instant, SystemTime, UNIX_EPOCH};
 
 /// Writes one record for each answer, once it has left; nothing if there is no log. The wall clock
@@ -33,6 +35,8 @@ pub(crate) struct ClientRefusals {
     /// `--max-connections-per-client`.
     pub(crate) max: u32,
     pub(crate) throttle: LogThrottle,
+    /// Whether it was logged that a client says https on a connection that is not encrypted.
+    pub(crate) has_logged_https: AtomicBool,
 }
 
 struct Log {
@@ -175,12 +179,26 @@ impl Journal {
     /// A connection of a client was closed because the client holds as many as it may.
     #[cold]
     pub(crate) fn connection_refused(&self, peer: SocketAddr, now: Now) {
-        let ClientRefusals { max, throttle } = &*self.refusals;
+        let ClientRefusals { max, throttle, .. } = &*self.refusals;
         let Some(suppressed) = throttle.admit(now.monotonic_ms) else { return };
         let client = peer.ip().to_canonical();
         stderr::line(format_args!(
             "pinion: closed a connection of {client}: the client holds {max}, the most that \
              --max-connections-per-client allows ({suppressed} more closed since the last line)"
+        ));
+    }
+
+    /// A request with the scheme https was refused because its connection is not encrypted. Logged
+    /// once: it is a proxy that is not configured, or clients that try things out.
+    #[cold]
+    pub(crate) fn https_refused(&self, peer: Option<SocketAddr>) {
+        if self.refusals.has_logged_https.swap(true, Ordering::Relaxed) {
+            return;
+        }
+        let client = peer.map_or("unix".to_owned(), |peer| peer.ip().to_canonical().to_string());
+        log_lines::warning(format_args!(
+            "{client} sends requests with the scheme https over an unencrypted connection (421); \
+             if it is your proxy, give --trusted-proxy {client}"
         ));
     }
 

@@ -12,8 +12,9 @@ use super::tls::Tls;
 use crate::access_log::{LogHandle, OpenLogs};
 use crate::failure::{Failure, without_number};
 use crate::log_lines;
+use crate::path_warnings;
 use crate::plan::{ConfigFile, Plan, PlannedSite};
-use crate::settings::{self, Serve};
+use crate::settings::{self, LogTarget, Serve};
 use crate::source::Source;
 use crate::terminal::counted;
 use anyhow::{Context as _, anyhow};
@@ -71,7 +72,9 @@ pub(crate) struct Kit {
 pub(crate) fn prepare(plan: Plan) -> Result<Kit, Failure> {
     let Plan { serve: settings, sites, config } = plan;
     let has_built = sites.iter().any(|site| matches!(site.source, Source::Folder(_)));
-    // First, so that every thread inherits it, those that build a folder too.
+    // Before anything is made for the listeners, such as a certificate.
+    listeners::check(&settings.listen)?;
+    // Before every thread, so that it inherits it, those that build a folder too.
     let signals = signals::block().context("cannot block signals")?;
     mapping::guard_lost_pages().context("cannot watch over mapped files")?;
     let descriptors = raise_descriptors();
@@ -157,11 +160,45 @@ fn open(
     // Before folders are built: an address in use need not wait for that.
     let listeners = listeners::bind_all(&settings.listen, files)?;
     let quic = listeners::bind_quic(&settings.listen, workers)?;
-    let sites: Result<Vec<_>, _> = unloaded.into_iter().map(|site| site.load(&logs)).collect();
-    let sites = sites?;
+    warn_of_paths(settings, &unloaded);
+    let sites = load_all(unloaded, &logs)?;
     // Before the workers have memory of their own in it.
     residency::release_heap();
     Ok(Opened { io, logs, log, tls, listeners, quic, sites })
+}
+
+/// Loads every site, so that the failures of all of them are known at once.
+fn load_all(unloaded: Vec<UnloadedSite>, logs: &OpenLogs) -> Result<Vec<LoadedSite>, Failure> {
+    let (mut sites, mut failures) = (Vec::new(), Vec::new());
+    for site in unloaded {
+        match site.load(logs) {
+            Ok(site) => sites.push(site),
+            Err(failure) => failures.push(failure),
+        }
+    }
+    match failures.len() {
+        0 => Ok(sites),
+        1 => failures.pop().map_or(Ok(sites), Err),
+        _ => Err(Failure::Several(failures)),
+    }
+}
+
+/// Warns about paths that most likely are not what was meant.
+fn warn_of_paths(settings: &Serve, sites: &[UnloadedSite]) {
+    let webroot = settings.tls.acme_webroot.as_deref();
+    if let Some(warning) = webroot.and_then(path_warnings::of_acme_webroot) {
+        log_lines::warning(format_args!("--acme-webroot: {warning}"));
+    }
+    let of_sites = sites.iter().filter_map(UnloadedSite::access_log);
+    let mut logs: Vec<&LogTarget> = settings.access_log.iter().chain(of_sites).collect();
+    logs.sort_unstable();
+    logs.dedup();
+    for log in logs {
+        let sources = sites.iter().map(UnloadedSite::source);
+        if let Some(warning) = path_warnings::of_log(log, sources) {
+            log_lines::warning(warning);
+        }
+    }
 }
 
 /// io_uring where it works, unless epoll was asked for. The verdict is told when it is not what a

@@ -26,19 +26,24 @@ pub(crate) struct Bound {
 /// A socket, and the part of its URL behind the scheme; for a Unix socket all of it.
 type Socket = (OwnedFd, String);
 
-/// Binds addresses. The files of Unix sockets are added to `files`.
+/// Checks what can be known about addresses before anything is bound.
 ///
 /// # Errors
-/// [`Failure::Failed`] that says what is in the way, [`Failure::Usage`] for an address that is
-/// given twice or of a kind that is not supported yet.
-pub(crate) fn bind_all(listeners: &[Listen], files: &SocketFiles) -> Result<Vec<Bound>, Failure> {
+/// [`Failure::Usage`] for an address that is given twice or of a kind that is not supported yet.
+pub(crate) fn check(listeners: &[Listen]) -> Result<(), Failure> {
     if let Some(failure) = overlapping(listeners) {
         return Err(failure);
     }
-    // What cannot be had whatever happens is told before anything is bound.
-    if let Some(listen) = listeners.iter().find(|listen| listen.address.is_inherited()) {
-        return Err(inherited(listen));
-    }
+    let is_inherited = |listen: &&Listen| listen.address.is_inherited();
+    listeners.iter().find(is_inherited).map_or(Ok(()), |listen| Err(inherited(listen)))
+}
+
+/// Binds addresses that [`check`] finds no fault with. The files of Unix sockets are added to
+/// `files`.
+///
+/// # Errors
+/// [`Failure::Failed`] that says what is in the way.
+pub(crate) fn bind_all(listeners: &[Listen], files: &SocketFiles) -> Result<Vec<Bound>, Failure> {
     let mut bound = Vec::new();
     for listen in listeners.iter().filter(|listen| listen.kind != ListenKind::Quic) {
         for (socket, authority) in bind(listen, files)? {

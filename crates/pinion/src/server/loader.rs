@@ -200,6 +200,7 @@ impl Loader {
             Failure::Usage(_)
             | Failure::Faults(_)
             | Failure::OfSite(..)
+            | Failure::Several(_)
             | Failure::Told
             | Failure::ToldUsage
             | Failure::ReaderGone => false,
@@ -296,7 +297,10 @@ impl Loader {
         let warnings = summary.warnings.iter();
         let warnings = warnings.filter(|warning| is_first || **warning != Warning::NoFiles);
         let problems = summary.problems.iter().map(|problem| format!("left out {problem}"));
-        let lines: Vec<String> = problems.chain(warnings.map(ToString::to_string)).collect();
+        let source = self.source.path();
+        let shown =
+            |warning: &Warning| warning.of_rule(source).unwrap_or_else(|| warning.to_string());
+        let lines: Vec<String> = problems.chain(warnings.map(shown)).collect();
         let before = self.warnings.replace(lines);
         let is_new = |line: &&String| !self.is_again.get() || !before.contains(line);
         for line in self.warnings.borrow().iter().filter(is_new) {

@@ -34,6 +34,7 @@ use pinion_lua::scripts::{Scripts, Shared};
 use pinion_lua::upload_quota::UploadQuota;
 use std::path::Path;
 use std::sync::Arc;
+use std::sync::atomic::AtomicBool;
 use std::thread;
 use std::time::Duration;
 
@@ -84,6 +85,7 @@ pub(crate) fn run(kit: Kit) -> Result<(), Failure> {
     let refusals = Arc::new(ClientRefusals {
         max: settings.max_connections_per_client.unwrap_or_default(),
         throttle: LogThrottle::default(),
+        has_logged_https: AtomicBool::new(false),
     });
     let desks = Desks { log: log.clone(), tally: tally.clone(), refusals };
     let (server, renewal) = match &settings.dummy {

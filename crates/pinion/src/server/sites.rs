@@ -10,7 +10,7 @@ use crate::access_log::OpenLogs;
 use crate::failure::Failure;
 use crate::log_lines;
 use crate::plan::PlannedSite;
-use crate::settings::SiteSettings;
+use crate::settings::{LogTarget, SiteSettings};
 use crate::source::Source;
 use crate::terminal::counted;
 use anyhow::Context as _;
@@ -74,6 +74,16 @@ impl UnloadedSite {
         let watch = watch.transpose()?;
         let loader = Loader::new(source, &settings, watch.as_ref().map(Watch::walk_teller));
         Ok(Self { settings, loader, watch })
+    }
+
+    /// Returns where its content comes from.
+    pub(crate) fn source(&self) -> &Source {
+        self.loader.source()
+    }
+
+    /// Returns the log of its own, if it has one.
+    pub(crate) fn access_log(&self) -> Option<&LogTarget> {
+        self.settings.access_log.as_ref().map(|(target, _)| target)
     }
 
     /// Opens its log and loads it.

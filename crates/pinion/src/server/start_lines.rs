@@ -42,8 +42,8 @@ pub(super) fn print_start(kit: &Kit) {
     let Kit { what, settings, config, sites, io, workers, capacity, .. } = kit;
     if let Some(asked) = capacity.asked {
         log_lines::warning(format_args!(
-            "--max-connections {asked}: the limit on open files allows {}; raise it (ulimit -n) or \
-             ask for less",
+            "--max-connections {asked}: the limit on open files allows {0}, using {0}; raise it \
+             (ulimit -n) or ask for less",
             capacity.connections
         ));
     }

@@ -3,7 +3,7 @@
 
 mod keeper;
 
-use crate::certificate_files::{client_authorities, redirect_host, shown};
+use crate::certificate_files::{client_authorities, is_named, redirect_host, shown};
 use crate::failure::Failure;
 use crate::log_lines;
 use crate::self_signed;
@@ -67,6 +67,9 @@ impl Tls {
             })?),
             false => None,
         };
+        if let Some(canonical) = leads_to.as_ref().filter(|_| own.is_none()) {
+            warn_of_unnamed(canonical, loaded.iter().map(|(_, certificate)| certificate));
+        }
         let certificates: Vec<Certificate> =
             loaded.iter().map(|(_, certificate)| certificate.clone()).collect();
         let store = Arc::new(CertificateStore::new(&certificates));
@@ -114,11 +117,22 @@ fn configs(
     Ok(configs)
 }
 
+/// Warns if no certificate names the host that redirects lead to.
+fn warn_of_unnamed<'c>(
+    CanonicalHost { host, .. }: &CanonicalHost,
+    certificates: impl Iterator<Item = &'c Certificate>,
+) {
+    if !is_named(host, certificates) {
+        log_lines::warning(format_args!(
+            "redirects lead to {host} (--canonical-host), which no certificate names; browsers \
+             refuse it"
+        ));
+    }
+}
+
 /// What is to be known about a certificate that is served from now on.
 fn tell(files: &CertificateFiles, certificate: &Certificate, is_own: bool) {
-    if let Some(warning) = files.warning(certificate) {
-        log_lines::warning(warning);
-    }
+    files.warnings(certificate).into_iter().for_each(log_lines::warning);
     if is_own {
         stderr::line(format_args!(
             "self-signed certificate {}, SHA-256 {}",

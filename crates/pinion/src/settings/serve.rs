@@ -106,7 +106,7 @@ pub(crate) enum Memory {
 }
 
 /// `--access-log`.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) enum LogTarget {
     /// Appended to, reopened on SIGHUP.
     File(PathBuf),

@@ -283,10 +283,10 @@ fn certificates(low: &Low) -> Result<Certificates, Failure> {
     };
     if keys.len() != certs.len() {
         return Err(Failure::usage(format!(
-            "--key is given {} times and --cert {} times; give each --cert its --key, in the same \
-             order, or no --key when the keys stand in the files of the certificates",
-            keys.len(),
-            certs.len()
+            "there are {} --cert but {} --key; give each --cert its --key, in the same order, or \
+             no --key if the keys are in the files of the certificates",
+            certs.len(),
+            keys.len()
         )));
     }
     let pairs = certs.into_iter().zip(keys);

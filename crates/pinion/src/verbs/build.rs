@@ -4,12 +4,13 @@ mod report;
 
 use crate::archive_file::ArchiveFile;
 use crate::build_options;
-use crate::failure::Failure;
+use crate::failure::{Failure, without_number};
 use crate::progress::Watcher;
+use crate::script_file;
 use crate::settings::Build;
 use crate::terminal::Style;
 use anyhow::{Context as _, anyhow};
-use pinion_build::{Earlier, Globs, Options, REPORT_MARK, Summary, build_file_after};
+use pinion_build::{BuildError, Earlier, Globs, Options, REPORT_MARK, Summary, build_file_after};
 use std::fs::{self, File};
 use std::io::{self, Read as _, Write as _};
 use std::path::Path;
@@ -26,6 +27,7 @@ pub(crate) fn run(build: &Build) -> Result<(), Failure> {
         report: build.report.is_some(),
         reuse: build.reuse,
         reuse_from: build.reuse_from.clone(),
+        check_code: Some(script_file::code_errors),
         ..options
     };
     let also = Globs::new(&build.previous_for)
@@ -47,12 +49,16 @@ pub(crate) fn run(build: &Build) -> Result<(), Failure> {
     }
     match result {
         Ok(summary) if build.json => {
-            writeln!(io::stdout().lock(), "{}", report::document(&build.output, &summary))?;
+            writeln!(io::stdout().lock(), "{}", report::document(build, &summary))?;
             Ok(())
         }
         Ok(summary) => {
-            report::tell(&build.output, &summary, Style::of_stderr());
+            report::tell(build, &summary, Style::of_stderr());
             Ok(())
+        }
+        // Editors open a position as it is printed, so that its file has to be a path from here.
+        Err(error @ BuildError::Rules(_)) => {
+            Err(build_options::failure(error).of_site(&build.source, None))
         }
         Err(error) => Err(build_options::failure(error)),
     }
@@ -99,6 +105,12 @@ fn is_same_place(one: &Path, other: &Path) -> bool {
 fn write_report(summary: &Summary, output: &Path, path: &Path) -> Result<(), Failure> {
     let title = output.file_name().unwrap_or_default().to_string_lossy();
     let page = summary.report.as_ref().map(|report| report.page(&title, summary));
-    let written = fs::write(path, page.unwrap_or_default());
-    Ok(written.with_context(|| format!("cannot write the report {}", path.display()))?)
+    let shown = path.display();
+    let Err(error) = fs::write(path, page.unwrap_or_default()) else { return Ok(()) };
+    let advice = match error.kind() {
+        io::ErrorKind::NotFound => "; create its folder first",
+        _ => "",
+    };
+    let why = without_number(&error.to_string());
+    Err(anyhow!("cannot write the report {shown}: {why}{advice}").into())
 }

@@ -41,6 +41,11 @@ pub(crate) fn run(check: &Check) -> Result<(), Failure> {
     let is_archive = is_named_archive && path.exists() || source::is_archive(path).unwrap_or(false);
     let is_built = path.is_dir() || is_archive;
     let is_site = is_built || source::is_script(path);
+    let is_configuration = path.extension().is_some_and(|extension| extension == "toml");
+    let can_be_checked = is_site || is_configuration && path.exists();
+    if !can_be_checked {
+        return Err(neither(path));
+    }
     let checked = if is_site { site(path, check.lax_rules)? } else { configuration(path) };
     let mut out = io::stdout().lock();
     match check.json {
@@ -51,6 +56,27 @@ pub(crate) fn run(check: &Check) -> Result<(), Failure> {
         true => Ok(()),
         false => Err(Failure::ToldUsage),
     }
+}
+
+/// A path that leads to nothing that can be checked.
+fn neither(path: &Path) -> Failure {
+    let shown = path.display();
+    // What cannot be looked at has a reason of its own.
+    if let Err(failure) = source::recognise(path)
+        && !matches!(failure, Failure::Usage(_))
+    {
+        return failure;
+    }
+    Failure::usage(match path.exists() {
+        true => format!(
+            "{shown} is neither a configuration (.toml) nor a folder, an archive or a script"
+        ),
+        false => format!(
+            "{shown} does not exist; give a configuration (.toml), a folder, an archive or a \
+             script{}",
+            source::unexpanded(path)
+        ),
+    })
 }
 
 fn configuration(path: &Path) -> Checked<'_> {

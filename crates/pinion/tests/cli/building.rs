@@ -91,6 +91,36 @@ fn every_file_that_cannot_be_read_is_named_and_nothing_is_left_behind() {
     assert!(built.stderr.contains("left out docs/b: broken symbolic link"), "{}", built.stderr);
 }
 
+/// As `pinion check` does: a server would not start with the archive.
+#[test]
+fn a_script_that_cannot_be_compiled_ends_the_build() {
+    let folder = Folder::with_site();
+    folder.write("site/main.lua", "local x = 1\n");
+    folder.write("site/lib.lua", "return {}\n");
+    build_site(&folder);
+    let built = folder.read("site.pinion");
+    for (name, text) in [("main.lua", "local x\nif x\n"), ("lib.lua", "return }\n")] {
+        let before = folder.read(&format!("site/{name}"));
+        folder.write(&format!("site/{name}"), text);
+        let failed = run(&folder, "build site -o site.pinion");
+        assert_eq!(failed.code, 1, "{}", failed.stderr);
+        assert!(failed.stderr.starts_with(&format!("pinion: site/{name}:")), "{}", failed.stderr);
+        let last = "pinion: nothing was built because of 1 error in code; correct it";
+        assert_eq!(failed.stderr.lines().last(), Some(last));
+        assert_eq!(folder.read("site.pinion"), built, "{name}");
+        folder.write(&format!("site/{name}"), before);
+    }
+}
+
+#[test]
+fn a_report_without_a_folder_says_what_to_do() {
+    let folder = Folder::with_site();
+    let failed = run(&folder, "build site -o site.pinion --report none/r.html");
+    let expected = "pinion: cannot write the report none/r.html: No such file or directory; create \
+                    its folder first\n";
+    assert_eq!((failed.code, &*failed.stderr), (1, expected));
+}
+
 #[test]
 fn rules_files_that_cannot_be_read_are_a_wrong_command_line() {
     let folder = Folder::with_site();

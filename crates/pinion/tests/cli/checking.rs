@@ -137,8 +137,12 @@ fn warnings(file: &str, text: &str) -> Vec<String> {
     folder.write(&format!("site/{file}"), text);
     let checked = run(&folder, "check site");
     assert_eq!(checked.code, 0, "{}", checked.text());
-    let warnings = checked.stderr.lines().filter_map(|line| line.strip_prefix("warning: site: "));
-    warnings.map(str::to_owned).collect()
+    // Those about rules begin with the path of the file.
+    let text = |line: &str| {
+        let line = line.strip_prefix("warning: ")?;
+        Some(line.strip_prefix("site: ").or(line.strip_prefix("site/"))?.to_owned())
+    };
+    checked.stderr.lines().filter_map(text).collect()
 }
 
 #[test]
@@ -174,22 +178,41 @@ fn a_site_without_any_file_is_a_warning() {
 fn marks_in_a_target_that_mean_nothing_there_are_warnings() {
     let force = |status| {
         format!(
-            "_redirects:1: the ! is part of the target here; to force the rule, write it after the \
+            "_redirects:1:4: the ! is part of the target here; to force the rule, write it after the \
              status, as in {status}!"
         )
     };
-    let star = "_redirects:1: the * of the target is sent as it is; write :splat for what the * of \
-                the path stands for";
+    let star = |column| {
+        format!(
+            "_redirects:1:{column}: the * of the target is sent as it is; write :splat for what \
+             the * of the path stands for"
+        )
+    };
+    let foreign = "_redirects:1:9: $1 is ordinary text in a target; write :splat for what the * of \
+                   the path stands for, or :name for a placeholder of the path";
+    let group = "_redirects:1:4: (.*) is ordinary text in a path; write * for the rest of a path \
+                 (:splat in the target), or :name for one segment";
     for (line, expected) in [
         ("/a /b!", vec![force("301")]),
         ("/a /b! 302", vec![force("302")]),
         ("/a /b 301!", vec![]),
-        ("/x* /y/*", vec![star.to_owned()]),
-        ("/x/* https://example.org/*", vec![star.to_owned()]),
+        ("/x* /y/*", vec![star(5)]),
+        ("/x/* https://example.org/*", vec![star(6)]),
+        ("/x/* /y/$1", vec![foreign.to_owned()]),
+        ("/x/(.*) /y", vec![group.to_owned()]),
         ("/x/* /y/:splat", vec![]),
     ] {
         assert_eq!(warnings("_redirects", line), expected, "{line}");
     }
+}
+
+#[test]
+fn two_values_of_a_field_that_may_have_one_are_a_warning() {
+    let expected = "_headers:3:1: the pattern in line 1 gives X-Frame-Options to the same paths, \
+                    and browsers do not accept two values; write `! X-Frame-Options` above the \
+                    second one to replace the first";
+    let text = "/*\n  X-Frame-Options: DENY\n/a\n  X-Frame-Options: SAMEORIGIN\n";
+    assert_eq!(warnings("_headers", text), [expected]);
 }
 
 /// A fault begins with the name of its file, which stands there once.

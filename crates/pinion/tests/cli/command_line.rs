@@ -15,13 +15,13 @@ fn a_wrong_command_line_is_exit_2_and_one_line() {
         ("serve --listen 99999", "not a port"),
         ("serve --io kqueue", "auto, uring, epoll"),
         ("serve --xyzzy", "`pinion serve --help` lists the flags"),
-        ("build", "missing <SRC>; `pinion build --help` shows how it is written"),
+        ("build", "give the folder to build: pinion build public -o site.pinion"),
         ("build site", "-o site.pinion"),
         ("build site -o out --codings deflate", "not a coding"),
         ("cat site.pinion", "missing <URLPATH>"),
-        ("ls a b", "one operand too many"),
+        ("ls a b", "one argument too many"),
         ("inspect a --workers 2", "is a flag of `pinion serve`"),
-        ("help xyzzy", "unknown verb xyzzy"),
+        ("help xyzzy", "unknown command xyzzy"),
         ("cat site.pinion index.html", "begins with a slash: write /index.html"),
         ("serve --dummy --watch", "--watch has no effect with --dummy"),
         ("serve --log-format json", "--log-format has no effect without --access-log"),
@@ -55,6 +55,15 @@ fn what_serve_cannot_serve_is_exit_2_with_a_way_out() {
                 version; give an address to bind, like 8080";
     run(&folder, "serve public --listen unix:a.sock --listen fd:web").refused(2, told);
     assert!(!folder.join("a.sock").exists());
+    // And no certificate is made for listeners of which one cannot listen.
+    let same = "serve public --listen 127.0.0.1:1 --tls 127.0.0.1:1 --state state";
+    run(&folder, same).refused(2, "name the same address; give one of them another port");
+    assert!(!folder.join("state").exists());
+    run(&folder, "serve public --tls 0 --cert a --cert b --key c").refused(
+        2,
+        "there are 2 --cert but 1 --key; give each --cert its --key, in the same order, or no \
+         --key if the keys are in the files of the certificates",
+    );
 }
 
 #[test]
@@ -62,7 +71,10 @@ fn an_empty_path_is_named() {
     let folder = Folder::new();
     let empty = command(&folder, "serve").arg("").output().expect("it runs");
     assert_eq!(empty.status.code(), Some(2));
-    assert_eq!(String::from_utf8_lossy(&empty.stderr), "pinion: PATH is empty\n");
+    assert_eq!(
+        String::from_utf8_lossy(&empty.stderr),
+        "pinion: the path is empty; give a folder, an archive or a configuration file\n"
+    );
 }
 
 #[test]

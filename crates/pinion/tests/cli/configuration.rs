@@ -64,7 +64,8 @@ fn everything_that_is_wrong_is_a_line_with_its_place() {
             "pinion.toml:8:20: hosts: \"b.test:80\" is more than a host: leave out scheme, port \
              and path",
             "pinion.toml:9:8: nowhere does not exist; give a folder, an archive or a script",
-            "pinion.toml:12:10: hosts: a.test is named in line 8 already",
+            "pinion.toml:12:10: hosts: a.test is named in line 8 already; a host can belong to one \
+             site only, remove it from one of them",
             "pinion.toml:13:12: exclude: \"[\" is not a pattern: unclosed character class; \
              missing ']'",
             "pinion.toml:17:11: address: there is no folder run",
@@ -162,6 +163,26 @@ fn a_start_that_fails_ends_with_a_line_that_says_so() {
     assert_eq!((wrong.code, last), (2, Some(expected)), "{}", wrong.stderr);
 }
 
+/// Whoever corrects one site after the other would start the server as often.
+#[test]
+fn a_start_reports_every_site_that_cannot_be_loaded() {
+    let folder = Folder::with_site();
+    let site = |name: &str| {
+        folder.write(&format!("{name}/_redirects"), "/b c\n");
+        format!("[[site]]\npath = \"{name}\"\nhosts = [\"{name}.test\"]\n")
+    };
+    let listen = "[[listen]]\naddress = \"127.0.0.1:0\"\n";
+    folder.write("pinion.toml", site("a") + &site("b") + listen);
+    let wrong = run(&folder, "serve");
+    assert_eq!(wrong.code, 2, "{}", wrong.stderr);
+    for name in ["a", "b"] {
+        let line = format!("pinion: site {name}.test: {name}/_redirects:1:4: expected a target");
+        assert!(wrong.stderr.contains(&line), "{}", wrong.stderr);
+    }
+    let last = "pinion: cannot start: 2 sites cannot be loaded; correct what the lines above say";
+    assert_eq!(wrong.stderr.lines().last(), Some(last));
+}
+
 #[test]
 fn an_address_in_use_is_named_where_it_is_written() {
     let folder = Folder::with_site();
@@ -234,14 +255,30 @@ fn what_is_no_toml_is_a_line_too() {
 fn a_file_that_cannot_be_read_is_a_line() {
     let folder = Folder::with_site();
     run(&folder, "check").refused(2, "there is no pinion.toml here");
-    let none = run(&folder, "check none.toml");
-    assert_eq!(
-        (none.code, none.text()),
-        (2, "none.toml: cannot be read: No such file or directory\n")
-    );
+    for none in ["none.toml", "none", "~/none.toml"] {
+        let missing = "does not exist; give a configuration (.toml), a folder, an archive or a";
+        run(&folder, &format!("check {none}")).refused(2, &format!("pinion: {none} {missing}"));
+    }
+    run(&folder, "check ~/none").refused(2, "; ~ and $HOME are not expanded");
     run(&folder, "serve none.toml").refused(2, "does not exist");
-    let device = run(&folder, "check /dev/null");
-    assert_eq!((device.code, device.text()), (2, "/dev/null: is no regular file\n"));
+    for name in ["a.html", "a.pem", "a.zip", "c.conf"] {
+        folder.write(name, "text");
+        let neither =
+            format!("{name} is neither a configuration (.toml) nor a folder, an archive or");
+        run(&folder, &format!("check {name}")).refused(2, &neither);
+    }
+    run(&folder, "check /dev/null").refused(2, "/dev/null is neither a configuration (.toml)");
+    folder.write("pinion.toml", "[[site]]\npath = \"~/public\"\nhosts = [\"a\", \"A\"]\n");
+    says(
+        &folder,
+        &[
+            "pinion.toml:2:8: ~/public does not exist; give a folder, an archive or a script; ~ \
+             and $HOME are not expanded",
+            "pinion.toml:3:15: hosts: a is given twice in this list; remove one",
+        ],
+    );
+    folder.write("pinion.toml", "[[site]]\npath = \"\"\n");
+    says(&folder, &["pinion.toml:2:8: path: is empty; give a path"]);
 }
 
 #[test]
@@ -323,7 +360,7 @@ fn rules_of_folders_are_checked_with_their_places() {
     );
     let lax = run(&folder, "check site --lax-rules");
     assert_eq!((lax.code, lax.text()), (0, "site: no errors, 1 site\n"));
-    let skipped = "site: _redirects:2:4: skipped by --lax-rules: expected";
+    let skipped = "site/_redirects:2:4: skipped by --lax-rules: expected";
     assert!(lax.stderr.contains(skipped), "{}", lax.stderr);
     let built = run(&folder, "build site -o site.pinion --lax-rules");
     assert_eq!(built.code, 0, "{}", built.stderr);
@@ -333,7 +370,7 @@ fn rules_of_folders_are_checked_with_their_places() {
     folder.write("site/_headers", "");
     let right = run(&folder, "check site");
     assert_eq!((right.code, right.text()), (0, "site: no errors, 1 site\n"));
-    assert!(right.stderr.starts_with("warning: site: _redirects:2"), "{}", right.stderr);
+    assert!(right.stderr.starts_with("warning: site/_redirects:2:1: "), "{}", right.stderr);
     assert_eq!(right.stderr.lines().count(), 1);
     let document = run(&folder, "check site --json").json();
     assert_eq!(document["warnings"].as_array().map(Vec::len), Some(1));
@@ -348,11 +385,17 @@ fn redirects_to_a_host_of_the_site_are_found() {
     folder.write("pinion.toml", "[[site]]\npath = \"site\"\nhosts = [\"Example.org\"]\n");
     says(
         &folder,
-        &["site/_redirects:1:4: expected another target: this one leads back to the same rule"],
+        &["site/_redirects:1:4: expected another target: this one leads back to the same rule; \
+           rules apply to http and https alike: remove the line, and redirect http with \
+           --redirect-http"],
     );
     folder.write("site/_redirects", "http://other.example/* https://example.com/ 301!\n");
     let warned = run(&folder, "check");
-    assert!(warned.stderr.contains("_redirects:1: never applies: its host"), "{}", warned.stderr);
+    assert!(
+        warned.stderr.contains("site/_redirects:1:1: never applies: its host"),
+        "{}",
+        warned.stderr
+    );
 }
 
 #[test]
@@ -367,7 +410,7 @@ fn rules_beside_a_folder_are_checked_with_their_places() {
     let wrong = run(&folder, "check conf/pinion.toml");
     let lines = [
         "conf/pinion.toml:3:19: rules: conf/none cannot be read: No such file or directory",
-        "conf/pinion.toml:4:11: fields: conf/. is no file",
+        "conf/pinion.toml:4:11: fields: conf/. is not a file",
     ];
     assert_eq!((wrong.code, wrong.text()), (2, &*(lines.join("\n") + "\n")));
     // Two sites share them; what is wrong is told once.

@@ -168,7 +168,41 @@ fn every_error_has_its_place() {
         ("/a /b 301!!", "_redirects:1:7: expected a status"),
         ("/a /b Country=us", "_redirects:1:7: expected no condition, found \"Country=us\"; "),
         ("/a /b 302 Language=de", "_redirects:1:11: expected no condition, found \"Language="),
-        ("/a /b 302 x", "_redirects:1:11: expected a status such as 301, or the end"),
+        (
+            "/a /b 302 x",
+            "_redirects:1:11: expected the end of the line after the status, found \"x\"",
+        ),
+        ("/a /b x", "_redirects:1:7: expected a status such as 301, or the end of the line"),
+        (
+            "/a /b 301 force",
+            "_redirects:1:11: expected the end of the line after the status, \
+             found \"force\"; to win over a file, write 301!",
+        ),
+        (
+            "/a /b 302 !",
+            "_redirects:1:11: expected the end of the line after the status, found \
+             \"!\"; to win over a file, write 302!",
+        ),
+        (
+            "/a /b 301 [L]",
+            "_redirects:1:11: expected the end of the line after the status, found \
+             \"[L]\"; flags in brackets are of Apache; remove them",
+        ),
+        (
+            "/a /b permanent",
+            "_redirects:1:7: expected a status as a number, found \
+             \"permanent\"; write 301",
+        ),
+        (
+            "/a example.org/x",
+            "_redirects:1:4: expected a target that begins with /, ./, http:// \
+             or https://, found \"example.org/x\"; write https://example.org/x",
+        ),
+        (
+            "/a b.html",
+            "_redirects:1:4: expected a target that begins with /, ./, http:// or \
+             https://, found \"b.html\"; write `/old /new`",
+        ),
         ("a /b", "_redirects:1:1: expected a path"),
         ("/a?x=1 /b", "_redirects:1:3: expected a path without ?"),
         ("/a#x /b", "_redirects:1:3: expected a path without #"),
@@ -225,6 +259,34 @@ fn captures_and_rules_have_limits() {
     );
 }
 
+#[test]
+fn placeholders_of_other_servers_are_found() {
+    for (text, expected) in [
+        ("/a/* /b/$1", Some((8, "$1", true))),
+        ("/a/* /b/$splat", Some((8, "$splat", true))),
+        ("/a/* /b\\1", Some((7, "\\1", true))),
+        ("/a /b{path}", Some((6, "{path}", true))),
+        ("/a https://b.example{http.request.uri.path}?x", None),
+        (
+            "/a https://b.example/{http.request.uri.path}",
+            Some((22, "{http.request.uri.path}", true)),
+        ),
+        ("/a/(.*) /b", Some((4, "(.*)", false))),
+        ("/a/{id} /b", Some((4, "{id}", false))),
+        ("/a/* /b/:splat", None),
+        ("/a /b(c)?d={}&e=$", None),
+        ("/a$ /b", None),
+    ] {
+        let Ok(rules) = rules_in("/", text) else {
+            assert_eq!(expected, None, "{text}");
+            continue;
+        };
+        let found = rules[0].foreign_mark.as_ref();
+        let found = found.map(|mark| (mark.column, &*mark.text, mark.is_in_target));
+        assert_eq!(found, expected, "{text}");
+    }
+}
+
 proptest! {
     #[test]
     fn anything_is_parsed_or_refused_with_a_place(
@@ -271,6 +333,10 @@ fn a_line_of_another_server_says_what_to_write() {
         ("/a -> /b".to_owned(), arrow(4, "->", "/a /b")),
         ("/a => /b 302".to_owned(), arrow(4, "=>", "/a /b 302")),
         ("// a comment".to_owned(), comment.to_owned()),
+        ("<!-- a -->".to_owned(), comment.replace("//", "<!--")),
+        ("[[redirects]]".to_owned(), of("netlify.toml", "[[redirects]]", "/old /new 301")),
+        ("from = \"/a\"".to_owned(), of("netlify.toml", "from", "/old /new 301")),
+        ("to=\"/a\"".to_owned(), of("netlify.toml", "to=\"/a\"", "/old /new 301")),
     ] {
         assert_eq!(error(&text), format!("_redirects:1:{expected}"), "{text}");
     }

@@ -71,6 +71,8 @@ struct Kept {
     looks: Vec<[Look; 2]>,
     own: Option<(SelfSignedKey, Option<PathBuf>)>,
     own_look: Instant,
+    /// Whether the last load of each failed.
+    failed: Vec<bool>,
     store: Arc<CertificateStore>,
     /// Where redirects lead until the next start.
     leads_to: Option<CanonicalHost>,
@@ -82,7 +84,9 @@ impl Kept {
     fn new(tls: Tls) -> Self {
         let Tls { loaded, looks, own, store, leads_to, .. } = tls;
         let own_look = Instant::now();
-        let mut kept = Self { loaded, looks, own, own_look, store, leads_to, names_host: false };
+        let failed = vec![false; loaded.len()];
+        let names_host = false;
+        let mut kept = Self { loaded, looks, own, own_look, failed, store, leads_to, names_host };
         kept.names_host = kept.is_host_named();
         kept
     }
@@ -166,8 +170,17 @@ impl Kept {
             if let Some(known) = self.looks.get_mut(at) {
                 *known = seen;
             }
-            match files.load() {
-                Ok(next) if next.is_same(certificate) => {}
+            let result = files.load();
+            let failed_before = self
+                .failed
+                .get_mut(at)
+                .is_some_and(|failed| std::mem::replace(failed, result.is_err()));
+            match result {
+                Ok(next) if next.is_same(certificate) => {
+                    if failed_before {
+                        log_restored(files, certificate);
+                    }
+                }
                 Ok(next) => {
                     *certificate = next;
                     taken.push(at);
@@ -199,6 +212,7 @@ impl Kept {
                 Err(bad) => return tell_kept(&files, &bad),
             }
         }
+        self.failed = vec![false; loaded.len()];
         (self.loaded, self.looks, self.own) = (loaded, looks, None);
         self.publish();
         for (files, certificate) in &self.loaded {
@@ -241,6 +255,15 @@ fn tell_taken(files: &CertificateFiles, certificate: &Certificate) {
     let until = calendar::rfc3339(certificate.not_after());
     stderr::line(format_args!(
         "reloaded certificate {}: valid until {until}",
+        files.cert.display()
+    ));
+}
+
+/// Logs that the files of a certificate can be read again, and hold what is served.
+fn log_restored(files: &CertificateFiles, certificate: &Certificate) {
+    let until = calendar::rfc3339(certificate.not_after());
+    stderr::line(format_args!(
+        "certificate {} can be loaded again and is unchanged: valid until {until}",
         files.cert.display()
     ));
 }

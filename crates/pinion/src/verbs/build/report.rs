@@ -2,6 +2,7 @@
 
 use crate::document::{problems, text};
 use crate::notes;
+use crate::settings::Build;
 use crate::terminal::{Style, counted, percent, size};
 use pinion_build::{Summary, Warning};
 use pinion_engine::stderr;
@@ -12,12 +13,12 @@ use std::path::Path;
 const NAMED: usize = 10;
 
 /// Tells it on stderr: what deserves a look, then one line.
-pub(crate) fn tell(output: &Path, summary: &Summary, style: Style) {
+pub(crate) fn tell(build: &Build, summary: &Summary, style: Style) {
     let warning = style.yellow("warning");
     for problem in &summary.problems {
         stderr::line(format_args!("{warning}: left out {problem}"));
     }
-    for text in &summary.warnings {
+    for text in warnings(build, summary) {
         stderr::line(format_args!("{warning}: {text}"));
     }
     let special: Vec<_> = summary.special.iter().map(|path| path.display().to_string()).collect();
@@ -30,7 +31,14 @@ pub(crate) fn tell(output: &Path, summary: &Summary, style: Style) {
     }
     let shadowed: Vec<_> = summary.shadowed.iter().map(ToString::to_string).collect();
     name_some(style, "note", &shadowed);
-    stderr::line(format_args!("{}", line(output, summary, style)));
+    stderr::line(format_args!("{}", line(&build.output, summary, style)));
+}
+
+/// The warnings, those about rules with their files as paths from here.
+fn warnings(build: &Build, summary: &Summary) -> Vec<String> {
+    let shown =
+        |warning: &Warning| warning.of_rule(&build.source).unwrap_or_else(|| warning.to_string());
+    summary.warnings.iter().map(shown).collect()
 }
 
 /// The summary in one line.
@@ -75,7 +83,7 @@ fn name_some(style: Style, what: &str, names: &[String]) {
 }
 
 /// The summary as JSON. Members are added, never renamed or removed.
-pub(crate) fn document(output: &Path, summary: &Summary) -> Value {
+pub(crate) fn document(build: &Build, summary: &Summary) -> Value {
     let codings = summary.codings.iter().map(|coding| {
         json!({
             "coding": coding.choice.coding().token(),
@@ -98,7 +106,7 @@ pub(crate) fn document(output: &Path, summary: &Summary) -> Value {
         .iter()
         .map(|slow| json!({"path": text(&slow.path), "seconds": slow.encoding.as_secs_f64()}));
     json!({
-        "archive": text(output),
+        "archive": text(&build.output),
         "archive_bytes": summary.archive_bytes,
         "digest": summary.digest.to_string(),
         "files": summary.files,
@@ -129,7 +137,7 @@ pub(crate) fn document(output: &Path, summary: &Summary) -> Value {
             "examples": paths(&summary.fingerprinted.examples),
         },
         "shadowed": shadowed.collect::<Vec<_>>(),
-        "warnings": summary.warnings.iter().map(Warning::to_string).collect::<Vec<_>>(),
+        "warnings": warnings(build, summary),
         "problems": problems(&summary.problems),
         "slowest": slowest.collect::<Vec<_>>(),
         "seconds": summary.elapsed.as_secs_f64(),

@@ -1,0 +1,91 @@
+//! Paths of a server that can be used and most likely are not what was meant: said at a start and
+//! by `pinion check`.
+
+use crate::config::real_path;
+use crate::failure::without_number;
+use crate::settings::LogTarget;
+use crate::source::Source;
+use std::io;
+use std::path::{Path, PathBuf};
+
+/// The folder of the content, where code lies beside it.
+const CONTENT_FOLDER: &str = "public_html";
+
+/// Returns why an ACME client cannot write challenges below this folder; `None` if it can.
+pub(crate) fn of_acme_webroot(folder: &Path) -> Option<String> {
+    let shown = folder.display();
+    match folder.metadata() {
+        Ok(metadata) if metadata.is_dir() => None,
+        Ok(_) => Some(format!("{shown} is a file; give the folder that the ACME client writes to")),
+        Err(error) if error.kind() == io::ErrorKind::NotFound => {
+            Some(format!("the folder {shown} does not exist; create it for the ACME client"))
+        }
+        Err(error) => {
+            let why = without_number(&error.to_string());
+            Some(format!("cannot read the folder {shown}: {why}"))
+        }
+    }
+}
+
+/// Returns what is wrong with an access log that is in the folder of a site, where clients may read
+/// it; `None` if it is elsewhere.
+pub(crate) fn of_log<'s>(
+    log: &LogTarget,
+    mut sites: impl Iterator<Item = &'s Source>,
+) -> Option<String> {
+    let LogTarget::File(_) = log else { return None };
+    let real = real_path(log);
+    let holds_log = |site: &&Source| published(site).is_some_and(|folder| real.starts_with(folder));
+    let site = sites.find(holds_log)?.path().display();
+    Some(format!(
+        "the access log {log} is in the folder of the site {site}, where clients may read it; \
+         write it to another folder"
+    ))
+}
+
+/// Returns the folder whose files a site publishes, without links; `None` without a folder.
+fn published(site: &Source) -> Option<PathBuf> {
+    let Source::Folder(folder) = site else { return None };
+    let content = folder.join(CONTENT_FOLDER);
+    let folder = if content.is_dir() { &content } else { folder };
+    folder.canonicalize().ok()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::fs;
+
+    #[test]
+    fn a_log_in_what_is_published_is_named() {
+        let id = std::process::id();
+        let folder = std::env::temp_dir().join(format!("pinion-path-warnings-{id}"));
+        for name in ["a/logs", "b/public_html", "b/logs"] {
+            fs::create_dir_all(folder.join(name)).expect("made");
+        }
+        let sites = ["a", "b"].map(|name| Source::Folder(folder.join(name)));
+        let warned = |log: &str| of_log(&LogTarget::File(folder.join(log)), sites.iter());
+        for (log, is_in_site) in [
+            ("a/x.txt", true),
+            ("a/logs/x.log", true),
+            ("b/public_html/x", true),
+            ("b/logs/x", false),
+            ("x.log", false),
+        ] {
+            assert_eq!(warned(log).is_some(), is_in_site, "{log}");
+        }
+        assert_eq!(of_log(&LogTarget::Stdout, sites.iter()), None);
+        let archive = [Source::Archive(folder.join("a"))];
+        let log = LogTarget::File(folder.join("a/x"));
+        assert_eq!(of_log(&log, archive.iter()), None);
+        fs::write(folder.join("file"), "").expect("written");
+        let webroot = |name: &str| of_acme_webroot(&folder.join(name)).unwrap_or_default();
+        assert_eq!(webroot("a"), "");
+        assert!(webroot("file").ends_with(
+            "file is a file; give the folder that the ACME client \
+                                            writes to"
+        ));
+        assert!(webroot("none").ends_with("none does not exist; create it for the ACME client"));
+        fs::remove_dir_all(&folder).expect("removed");
+    }
+}
