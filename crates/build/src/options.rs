@@ -20,8 +20,8 @@ use crate::walk::{FileId, id_of};
 pub type CodeCheck = fn(&Path, &BTreeMap<Box<[u8]>, Vec<u8>>) -> Vec<CodeError>;
 
 /// How a folder becomes an archive. All but `threads`, `keep_going`, `force`, `reuse`,
-/// `reuse_from`, `report`, `check_code` and `now` is input: it decides the bytes (and see the crate's promises
-/// for `now`).
+/// `reuse_from`, `report`, `check_code` and `now` is input: it decides the bytes (and see the
+/// crate's promises for `now`).
 #[derive(Clone, Debug)]
 pub struct Options {
     /// Codings to try, each at most once. The identity is always stored.

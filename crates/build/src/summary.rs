@@ -335,20 +335,8 @@ impl fmt::Display for Warning {
             Warning::UnusedCodings(pattern) => return unused(f, "codings-for", pattern, CODINGS),
             Warning::UnusedExclude(pattern) => return unused(f, "exclude", pattern, EXCLUDED),
             Warning::UnusedImmutable(pattern) => return unused(f, "immutable", pattern, NO_FILE),
-            Warning::IncludeExcluded(pattern) => {
-                let pattern = Shown(pattern);
-                return write!(
-                    f,
-                    "--include {pattern}: --exclude {pattern} wins over it; remove one of them"
-                );
-            }
-            Warning::CacheControlNumber { value, number } => {
-                return write!(
-                    f,
-                    "--cache-control {value}: {number} is not a directive; did you mean \
-                     max-age={number}?"
-                );
-            }
+            Warning::IncludeExcluded(pattern) => return excluded(f, pattern),
+            Warning::CacheControlNumber { value, number } => return no_directive(f, value, number),
             Warning::UnusedInclude(pattern) => return unused(f, "include", pattern, INCLUDED),
             Warning::UnusedPrevious(pattern) => return unused(f, "previous-for", pattern, KEPT),
             Warning::NotInCoding(path) => {
@@ -387,10 +375,7 @@ impl fmt::Display for Warning {
             Warning::ErrorPageUnused(path) => {
                 (path, "not used: the server sends no response with this status")
             }
-            Warning::SecondFallback { page, by } => {
-                let (page, by) = (Shown(page), Shown(by));
-                return write!(f, "{page}: not used: {by} is the page for the same errors");
-            }
+            Warning::SecondFallback { page, by } => return second_page(f, page, by),
             Warning::CoveredFallback { page, file, line } => {
                 let (page, file) = (Shown(page), Shown(file));
                 return write!(f, "{page}: not used: the rule {file}:{line} matches first");
@@ -435,6 +420,23 @@ fn misnamed(
     let what = if is_published { "published as a file" } else { "never served" };
     let (path, name) = (Shown(path), kind.name());
     write!(f, "{path}: {what}, its rules are not read; rename it to {name}")
+}
+
+/// A page of an error that another page comes before.
+fn second_page(f: &mut fmt::Formatter<'_>, page: &Path, by: &Path) -> fmt::Result {
+    write!(f, "{}: not used: {} is the page for the same errors", Shown(page), Shown(by))
+}
+
+/// A pattern that is left out although it is to be published.
+fn excluded(f: &mut fmt::Formatter<'_>, pattern: &Path) -> fmt::Result {
+    let pattern = Shown(pattern);
+    write!(f, "--include {pattern}: --exclude {pattern} wins over it; remove one of them")
+}
+
+/// A number where `--cache-control` needs a directive.
+fn no_directive(f: &mut fmt::Formatter<'_>, value: &str, number: &str) -> fmt::Result {
+    let advice = format_args!("did you mean max-age={number}?");
+    write!(f, "--cache-control {value}: {number} is not a directive; {advice}")
 }
 
 /// A pattern of a flag that has no effect, why, and what to look at.

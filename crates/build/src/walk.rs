@@ -3,9 +3,9 @@
 //! Links are followed, also out of the folder; what they lead to has the path of the link. A
 //! folder that is reached again below itself is not entered again: it is known by device and
 //! inode, for the folders between it and the source, and for those that hold the source. Folders
-//! that the kernel makes up, such as /proc, are not entered. Links beside each other can lead to one folder
-//! by any number of paths, twice as many with each level: their number is bounded. Everything that
-//! cannot be a resource is noted, and the walk goes on.
+//! that the kernel makes up, such as /proc, are not entered. Links beside each other can lead to
+//! one folder by any number of paths, twice as many with each level: their number is bounded.
+//! Everything that cannot be a resource is noted, and the walk goes on.
 
 mod ahead;
 

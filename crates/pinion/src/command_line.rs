@@ -135,7 +135,8 @@ pub(crate) fn command() -> Command {
         .disable_help_subcommand(true)
         .subcommands(verbs::ALL.iter().map(verb_command))
         .after_help(
-            "`pinion COMMAND --help` shows its flags. Start with: pinion serve public, or pinion FOLDER",
+            "`pinion COMMAND --help` shows its flags. Start with: pinion serve public, or pinion \
+             FOLDER",
         )
 }
 

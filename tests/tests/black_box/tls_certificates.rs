@@ -241,8 +241,8 @@ fn what_cannot_be_served_is_one_line_that_names_the_file() {
     sign.args(["-req", "-signkey"]).arg(&pair.key).arg("-in").arg(files.join("v1.csr"));
     stdout(sign.arg("-out").arg(&first));
     let bad = format!(
-        "{}: certificate 1 of the file cannot be read: it is damaged, or not an X.509 certificate of \
-         version 3",
+        "{}: certificate 1 of the file cannot be read: it is damaged, or not an X.509 certificate \
+         of version 3",
         first.display()
     );
     fails(&site, &first, &pair.key, &bad);

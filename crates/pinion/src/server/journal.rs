@@ -29,8 +29,9 @@ pub(crate) struct Journal {
     refusals: Arc<ClientRefusals>,
 }
 
-/// What is logged of clients that hold as many connections as they may; shared by all workers.
-#[derive(Debug)]
+/// What is logged of clients that are refused: because they hold as many connections as they may,
+/// or for https on a connection that is not encrypted. Shared by all workers.
+#[derive(Debug, Default)]
 pub(crate) struct ClientRefusals {
     /// `--max-connections-per-client`.
     pub(crate) max: u32,

@@ -10,7 +10,6 @@ use super::dynamic::Dynamic;
 use super::journal::{ClientRefusals, Journal};
 use super::kit::Kit;
 use super::listeners::{Bound, BoundQuic};
-use super::log_throttle::LogThrottle;
 use super::redirect::{Leads, Redirect};
 use super::sites::{self, LoadedSite, Sites};
 use super::start_lines::{Hosts, print_ready, print_start, urls};
@@ -34,7 +33,6 @@ use pinion_lua::scripts::{Scripts, Shared};
 use pinion_lua::upload_quota::UploadQuota;
 use std::path::Path;
 use std::sync::Arc;
-use std::sync::atomic::AtomicBool;
 use std::thread;
 use std::time::Duration;
 
@@ -82,11 +80,8 @@ pub(crate) fn run(kit: Kit) -> Result<(), Failure> {
     let keeper = keeper.context("cannot start the thread for certificates")?;
     let live = Arc::new(LiveSettings::new(&settings));
     let tally = settings.stats.map(|_| Arc::new(Tally::default()));
-    let refusals = Arc::new(ClientRefusals {
-        max: settings.max_connections_per_client.unwrap_or_default(),
-        throttle: LogThrottle::default(),
-        has_logged_https: AtomicBool::new(false),
-    });
+    let max = settings.max_connections_per_client.unwrap_or_default();
+    let refusals = Arc::new(ClientRefusals { max, ..ClientRefusals::default() });
     let desks = Desks { log: log.clone(), tally: tally.clone(), refusals };
     let (server, renewal) = match &settings.dummy {
         Some(dummy) => (start_dummy(dummy, engine, desks)?, None),

@@ -178,8 +178,8 @@ fn a_site_without_any_file_is_a_warning() {
 fn marks_in_a_target_that_mean_nothing_there_are_warnings() {
     let force = |status| {
         format!(
-            "_redirects:1:4: the ! is part of the target here; to force the rule, write it after the \
-             status, as in {status}!"
+            "_redirects:1:4: the ! is part of the target here; to force the rule, write it after \
+             the status, as in {status}!"
         )
     };
     let star = |column| {
