@@ -360,16 +360,19 @@ impl Reader<'_> {
             }
             Verdict::Special => is_rules = true,
         }
-        if entry.file_type().is_ok_and(|kind| kind.is_symlink()) {
-            listing.links.push(relative(&key));
-        }
+        let is_link = entry.file_type().is_ok_and(|kind| kind.is_symlink());
         let metadata = match followed(entry) {
             Ok(metadata) => metadata,
             Err(reason) => {
+                listing.links.extend(is_link.then(|| relative(&key)));
                 listing.problem(&key, reason);
                 return None;
             }
         };
+        if metadata.is_dir() && self.is_out_of_reach(&key, entry, &metadata, listing) {
+            return None;
+        }
+        listing.links.extend(is_link.then(|| relative(&key)));
         if is_rules {
             if metadata.is_dir() {
                 listing.special.push(relative(&key));
@@ -380,14 +383,6 @@ impl Reader<'_> {
         }
         let mut sorted_as = name.as_bytes().to_vec();
         let what = if metadata.is_dir() {
-            if self.above.contains(&id(&metadata)) {
-                listing.loops.push(relative(&key));
-                return None;
-            }
-            if metadata.dev() != self.device && is_of_kernel(&entry.path()) {
-                listing.problem(&key, Reason::KernelFolder);
-                return None;
-            }
             sorted_as.push(b'/');
             What::Folder(id(&metadata))
         } else if self.left_out.contains(&id(&metadata)) {
@@ -398,6 +393,25 @@ impl Reader<'_> {
             What::File(Stamp::of(&metadata))
         };
         Some(Name { sorted_as, what })
+    }
+
+    /// Notes a folder that must not be entered, since its walk would lead through the whole
+    /// machine; returns whether it is one.
+    fn is_out_of_reach(
+        &self,
+        key: &[u8],
+        entry: &DirEntry,
+        metadata: &Metadata,
+        listing: &mut Listing,
+    ) -> bool {
+        let holds_source = self.above.contains(&id(metadata));
+        let is_of_kernel = metadata.dev() != self.device && is_of_kernel(&entry.path());
+        if holds_source {
+            listing.loops.push(relative(key));
+        } else if is_of_kernel {
+            listing.problem(key, Reason::KernelFolder);
+        }
+        holds_source || is_of_kernel
     }
 
     /// Notes a file that is code if the site is dynamic. What is wrong with it shows when it is

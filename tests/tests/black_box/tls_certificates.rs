@@ -381,6 +381,7 @@ fn a_certificate_that_names_no_host_for_browsers_is_a_warning() {
     let pair = Pair { cert: files.join("plain.crt"), key: files.join("plain.key") };
     let mut request = openssl("req");
     request.args(["-x509", "-days", "90", "-subj", "/CN=a.test", "-nodes", "-newkey", "rsa:2048"]);
+    request.args(["-addext", "keyUsage=digitalSignature"]);
     stdout(request.arg("-keyout").arg(&pair.key).arg("-out").arg(&pair.cert));
     files.write("file", "not a folder");
     let text = "[[site]]\npath = \"site\"\n[[listen]]\ntls = \"127.0.0.1:0\"\n[[listen]]\n\

@@ -488,7 +488,6 @@ mod tests {
             ("---", super::YAML),
             ("site:", super::YAML),
             ("  - path: public", super::YAML),
-            ("+++", super::NEITHER),
             ("workers: 2", "workers: = is missing; write workers = 2"),
             ("watch: true", "watch: = is missing; write watch = true"),
             ("workers: two", "workers: = is missing; write workers = \"two\""),

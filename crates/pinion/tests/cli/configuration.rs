@@ -118,7 +118,7 @@ fn a_certificate_without_a_listener_is_named_where_it_is_written() {
         &[
             "pinion.toml:4:8: [[certificate]] cert has no effect without [[listen]] tls or \
              [[listen]] quic; add it",
-            "pinion.toml:4:8: cert: a.pem: cannot be read: No such file or directory",
+            "pinion.toml:4:8: cert: a.pem: does not exist; give the file of the certificate",
         ],
     );
 }

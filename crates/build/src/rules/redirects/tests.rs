@@ -262,9 +262,9 @@ fn captures_and_rules_have_limits() {
 #[test]
 fn placeholders_of_other_servers_are_found() {
     for (text, expected) in [
-        ("/a/* /b/$1", Some((8, "$1", true))),
-        ("/a/* /b/$splat", Some((8, "$splat", true))),
-        ("/a/* /b\\1", Some((7, "\\1", true))),
+        ("/a/* /b/$1", Some((9, "$1", true))),
+        ("/a/* /b/$splat", Some((9, "$splat", true))),
+        ("/a/* /b\\1", Some((8, "\\1", true))),
         ("/a /b{path}", Some((6, "{path}", true))),
         ("/a https://b.example{http.request.uri.path}?x", None),
         (
