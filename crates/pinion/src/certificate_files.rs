@@ -163,8 +163,16 @@ fn advice_on_swapped(error: &CertificateError, chain: &[u8], key: &[u8]) -> Opti
 /// # Errors
 /// The file cannot be used.
 pub(crate) fn client_authorities(file: &Path) -> Result<ClientAuthorities, BadFile> {
-    let bad = |error: TlsError| BadFile { file: file.to_owned(), why: error.to_string() };
-    ClientAuthorities::from_pem(&read(file, "the authorities")?).map_err(bad)
+    let pem = read(file, "the authorities")?;
+    ClientAuthorities::from_pem(&pem).map_err(|error| {
+        let foreign = match error {
+            TlsError::Authorities(CertificateError::NoCertificate) => {
+                foreign::what_it_is(file, &pem, Role::Certificate)
+            }
+            _ => None,
+        };
+        BadFile { file: file.to_owned(), why: foreign.unwrap_or_else(|| error.to_string()) }
+    })
 }
 
 /// Where redirects lead: the host that was given, or the first that the first certificate names.
