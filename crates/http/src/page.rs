@@ -126,7 +126,7 @@ pages! {
     500 "Internal Server Error" "Something went wrong on the server.",
     501 "Not Implemented" "The server does not support this kind of request.",
     502 "Bad Gateway" "The server behind this one sent no valid response.",
-    503 "Service Unavailable" "The server is too busy. Please try again in a moment.",
+    503 "Service Unavailable" "The site is not available at the moment. Please try again later.",
     504 "Gateway Timeout" "The server behind this one did not respond in time.",
     505 "HTTP Version Not Supported" "The server does not support this version of HTTP.",
 }

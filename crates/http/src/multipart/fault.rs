@@ -40,10 +40,12 @@ impl Fault {
     pub const fn as_str(self) -> &'static str {
         match self {
             Self::Boundary => "the content type of the form has no valid boundary",
-            Self::Delimiter => "a delimiter of the form has something else behind it",
+            Self::Delimiter => {
+                "a boundary of the form is followed by something else than the end of its line"
+            }
             Self::PartHead => "the head of a part of the form is malformed",
             Self::Nameless => "a part of the form has no name",
-            Self::Incomplete => "the form ends in the middle",
+            Self::Incomplete => "the multipart form ends before its closing boundary",
             Self::PartHeadTooLarge => "the head of a part of the form is too large",
             Self::NameTooLong => "a name in the form is too long",
             Self::TooManyParts => "the form has too many parts",
