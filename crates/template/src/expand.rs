@@ -23,9 +23,23 @@ pub(crate) struct Page<'a> {
     pub(crate) sources: Vec<Source<'a>>,
     pub(crate) flats: Vec<Flat>,
     pub(crate) parallel: bool,
+    /// Whether a file of it has a layout: parts of the page stand in another order then.
+    pub(crate) with_layout: bool,
 }
 
 impl Page<'_> {
+    /// The slot in which the piece of this rank stands in its file, if it stands in one.
+    pub(crate) fn slot_of(&self, flat: usize) -> Option<&str> {
+        let Flat { source, piece } = *self.flats.get(flat)?;
+        let before = self.sources[source].pieces[..piece].iter().rev();
+        let mut bounds = before.filter_map(|piece| match &piece.kind {
+            PieceKind::SlotOpen(name) => Some(Some(name.as_str())),
+            PieceKind::SlotClose => Some(None),
+            _ => None,
+        });
+        bounds.next().flatten()
+    }
+
     /// The file of a piece.
     pub(crate) fn source(&self, flat: Flat) -> &Source<'_> {
         &self.sources[flat.source]
@@ -46,11 +60,12 @@ pub(crate) fn expand<'a>(
         includes: 0,
         size: 0,
         parallel: false,
+        with_layout: false,
     };
     let first = expander.read(path, bytes)?;
     let flats = expander.page(first)?;
-    let Expander { sources, parallel, .. } = expander;
-    let page = Page { sources, flats, parallel };
+    let Expander { sources, parallel, with_layout, .. } = expander;
+    let page = Page { sources, flats, parallel, with_layout };
     for &flat in &page.flats {
         let source = page.source(flat);
         let piece = &source.pieces[flat.piece];
@@ -71,6 +86,7 @@ struct Expander<'a, 'b> {
     includes: usize,
     size: usize,
     parallel: bool,
+    with_layout: bool,
 }
 
 /// What a page gives to its layout.
@@ -158,7 +174,8 @@ impl<'a> Expander<'a, '_> {
         let layout = self.open(flat, &written)?;
         let around = self.page(layout)?;
         self.open.pop();
-        self.put_together(flat, parts, &around)
+        self.with_layout = true;
+        self.put_together((flat, layout), parts, &around)
     }
 
     /// All pieces of a file, with those of the files that it includes in their places.
@@ -204,7 +221,9 @@ impl<'a> Expander<'a, '_> {
                     return self.fail(flat, "`<?layout ?>` is the first thing in a page");
                 }
                 PieceKind::SlotOpen(_) | PieceKind::SlotClose => {
-                    return self.fail(flat, "a slot in a page without a layout");
+                    let what = "a slot in a page without a layout; begin the page with \
+                                `<?layout path ?>`";
+                    return self.fail(flat, what);
                 }
                 _ => {}
             }
@@ -283,10 +302,10 @@ impl<'a> Expander<'a, '_> {
         at
     }
 
-    /// Puts what a page has into its layout. `flat` is where it names it.
+    /// Puts what a page has into its layout. `flat` is where it names that file.
     fn put_together(
         &mut self,
-        flat: Flat,
+        (flat, layout): (Flat, usize),
         mut parts: Parts,
         around: &[Flat],
     ) -> Result<Vec<Flat>, Problem> {
@@ -315,13 +334,18 @@ impl<'a> Expander<'a, '_> {
             flats.extend_from_slice(part);
         }
         if !has_content {
-            return self.fail(flat, "the layout has no `<?yield ?>` for what is in no slot");
+            let layout = &self.sources[layout].path;
+            let what = format!(
+                "the layout {layout} has no `<?yield ?>` for the text outside of the slots"
+            );
+            return self.fail(flat, what);
         }
         let lost = parts.slots.iter().filter(|(_, slot)| !slot.is_taken);
         // The first one, so that an error does not depend on the order of a map.
         let lost = lost.filter_map(|(name, slot)| Some((slot.opened?, name)));
         if let Some((slot, name)) = lost.min_by_key(|(slot, _)| (slot.source, slot.piece)) {
-            return self.fail(slot, format!("the layout has no `<?yield {name} ?>`"));
+            let layout = &self.sources[layout].path;
+            return self.fail(slot, format!("the layout {layout} has no `<?yield {name} ?>`"));
         }
         Ok(flats)
     }

@@ -20,6 +20,7 @@
 //! | `lua` | tokens, syntax, names |
 //! | `place` | where in HTML, a script or a style a value stands: how it is escaped |
 //! | `emit` | page → Lua |
+//! | `stray_tags` | `<?php` and other tags that are none of a page |
 //! | `template` | [`compile`], and what comes out |
 //! | `problem` | [`Problem`] |
 //! | [`limits`] | every bound |
@@ -43,8 +44,10 @@ mod place;
 mod problem;
 mod source;
 mod split;
+mod stray_tags;
 mod template;
 
 pub use place::Context;
 pub use problem::Problem;
-pub use template::{LENT, Origin, Template, compile};
+pub use stray_tags::{StrayTag, stray_tags};
+pub use template::{Formatted, LENT, Origin, Template, compile};

@@ -233,7 +233,7 @@ impl Splitter<'_> {
         }
         self.text(Until::Ticks)?;
         if self.lexer.rest().is_empty() {
-            return Err(Fault::new(line, "``` without its second ```; write it behind the text"));
+            return Err(Fault::new(line, "``` without its second ```; write it after the text"));
         }
         self.lexer.skip(TICKS.len());
         Ok(())
@@ -256,7 +256,7 @@ impl Splitter<'_> {
     fn directive(&mut self, tag: &str, line: u32) -> Result<(), Fault> {
         let rest = self.lexer.rest();
         let end = rest.windows(2).position(|pair| pair == b"?>").ok_or_else(|| {
-            Fault::new(line, format!("`<?{tag}` without its `?>`; write `?>` behind it"))
+            Fault::new(line, format!("`<?{tag}` without its `?>`; write `?>` after it"))
         })?;
         let argument = unquoted(rest[..end].trim_ascii());
         self.lexer.skip(end + 2);
@@ -267,18 +267,18 @@ impl Splitter<'_> {
         let is_name = text.bytes().all(|b| b.is_ascii_alphanumeric() || matches!(b, b'_' | b'-'));
         let kind = match tag {
             "include" | "layout" if text.is_empty() || text.contains(char::is_control) => {
-                return wrong("write the path of a file behind it");
+                return wrong("write the path of a file after it");
             }
             "include" => PieceKind::Include(text.to_owned()),
             "layout" => PieceKind::Layout(text.to_owned()),
             "/slot" if text.is_empty() => PieceKind::SlotClose,
             "slot" if is_name && !text.is_empty() => PieceKind::SlotOpen(text.to_owned()),
             "yield" if is_name => PieceKind::Yield(text.to_owned()),
-            "/slot" => return wrong("write nothing behind it"),
+            "/slot" => return wrong("write nothing after it"),
             _ => {
                 let shown = quoted(argument);
                 return wrong(&format!(
-                    "write a name of letters, digits, - and _ behind it, not `{shown}`"
+                    "write a name of letters, digits, - and _ after it, not `{shown}`"
                 ));
             }
         };
@@ -287,7 +287,7 @@ impl Splitter<'_> {
     }
 }
 
-const NO_END: &str = "a block without its `?>`; write `?>` behind its Lua";
+const NO_END: &str = "a block without its `?>`; write `?>` after its Lua";
 
 fn unclosed(line: u32) -> Fault {
     Fault::new(

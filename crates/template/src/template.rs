@@ -1,10 +1,11 @@
 //! What a page is compiled to.
 
 use crate::emit;
-use crate::expand::{Page, expand};
+use crate::expand::{Flat, Page, expand};
 use crate::lua::Parser;
 use crate::place::{Context, Place};
-use crate::problem::Problem;
+use crate::problem::{Problem, quoted};
+use crate::source::PieceKind;
 
 /// What the server lends to the code of a page, by name: fields of the first argument of the page
 /// function. Each page declares those that it uses.
@@ -63,9 +64,24 @@ pub struct Template {
     pub parallel: bool,
     /// Whether there are blocks that wait.
     pub has_async: bool,
+    /// The values with a format, in the order of the page.
+    pub formats: Vec<Formatted>,
     /// Which of [`LENT`] the code of the page names, in that order: a page that never names
     /// `post_render` can be sent while it is made.
     pub lent: Vec<&'static str>,
+}
+
+/// A value with a format, such as `#[[price:.2f]]`.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Formatted {
+    /// Where it begins.
+    pub origin: Origin,
+    /// The line of its last token, from 1.
+    pub last_line: u32,
+    /// The expression; of a long one only the beginning.
+    pub expression: String,
+    /// The format, without `%`.
+    pub format: String,
 }
 
 /// A line of a file.
@@ -92,9 +108,29 @@ pub fn compile<'a>(
     let (lua, segments, lines) = emit::chunk(&page, &report);
     let lent = LENT.iter().zip(&report.lent).filter(|(_, is_used)| **is_used);
     let lent = lent.map(|(&name, _)| name).collect();
+    let formats = formats(&page);
     let Page { sources, parallel, .. } = page;
     let files = sources.into_iter().map(|source| source.path).collect();
-    Ok(Template { lua, segments, files, lines, parallel, has_async: report.has_async, lent })
+    let has_async = report.has_async;
+    Ok(Template { lua, segments, files, lines, parallel, has_async, formats, lent })
+}
+
+/// The values of a page that have a format.
+fn formats(page: &Page<'_>) -> Vec<Formatted> {
+    let formatted = |&flat: &Flat| {
+        let source = page.source(flat);
+        let piece = &source.pieces[flat.piece];
+        let PieceKind::Show(rank) = piece.kind else { return None };
+        let show = &source.shows[rank];
+        let conversion = show.conversion.as_ref()?;
+        Some(Formatted {
+            origin: Origin { file: u32::try_from(flat.source).ok()?, line: piece.line },
+            last_line: source.tokens(&show.tokens).last()?.last_line,
+            expression: quoted(source.expression(show)),
+            format: conversion.text.trim_start_matches('%').to_owned(),
+        })
+    };
+    page.flats.iter().filter_map(formatted).collect()
 }
 
 /// The variables of the chunk around the page function.
@@ -108,6 +144,16 @@ impl Template {
     pub fn origin(&self, line: u32) -> Option<(&str, u32)> {
         let origin = self.lines.get((line as usize).checked_sub(1)?)?;
         Some((self.files.get(origin.file as usize)?, origin.line))
+    }
+
+    /// Returns the values with a format that stand on a line of a file.
+    pub fn formats_at(&self, file: &str, line: u32) -> impl Iterator<Item = &Formatted> {
+        let is_of_file =
+            move |rank: u32| self.files.get(rank as usize).is_some_and(|of_rank| of_rank == file);
+        self.formats.iter().filter(move |formatted| {
+            let lines = formatted.origin.line..=formatted.last_line;
+            lines.contains(&line) && is_of_file(formatted.origin.file)
+        })
     }
 
     /// A message or a trace of Lua with the lines of the chunk, `chunk:12:`, as lines of files.

@@ -116,11 +116,23 @@ impl<'a> Functions<'a> {
         });
         wrong.map_or(Ok(()), |call| {
             let name = quoted(call.name);
-            let what = format!(
-                "`{name}` writes text that is escaped for the place where the function stands, \
-                 and here is another kind of place; have it return the value, and show that by \
-                 #[[{name}(…)]]"
-            );
+            let here = self.places[call.place].described();
+            let defined = places.get(&call.callee).copied().flatten().map(Place::described);
+            let why = match defined {
+                Some(defined) if defined != here => format!(
+                    "the output of `{name}` is escaped for {defined}, where it is defined, and \
+                     cannot be used in {here}"
+                ),
+                Some(defined) => format!(
+                    "the output of `{name}` is escaped for one position in {defined}, where it is \
+                     defined, and cannot be used in another one"
+                ),
+                None => format!(
+                    "several functions `{name}` are defined in different contexts, so their \
+                     output cannot be used in {here}"
+                ),
+            };
+            let what = format!("{why}: return the value from `{name}` and write #[[{name}(…)]]");
             Err(Fault::new(call.line, what).in_file(call.file))
         })
     }

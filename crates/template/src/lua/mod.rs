@@ -12,6 +12,7 @@
 //! | `expression` | expressions |
 //! | `functions` | functions that write text, and where they are called |
 //! | `scope` | names that are declared, labels, Lua's limits |
+//! | `slots` | variables that a slot of a page cannot use |
 //! | `hints` | what to write in place of what other languages have |
 //!
 //! The language is what LuaJIT and Lua 5.4 have, together; what only one of them takes is refused
@@ -25,6 +26,7 @@ mod lexer;
 mod literal;
 mod parser;
 mod scope;
+mod slots;
 mod statement;
 mod stream;
 mod token;

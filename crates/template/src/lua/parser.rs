@@ -6,6 +6,7 @@
 use super::functions::{Callee, Functions};
 use super::hints;
 use super::scope::{Meaning, Refused, Scopes};
+use super::slots::SlotNames;
 use super::statement::{Flow, is_end};
 use super::stream::{Item, Stream};
 use super::token::{Kind, Token};
@@ -47,6 +48,10 @@ pub(crate) struct Parser<'a> {
     /// The serial number of the first name that was lent.
     first_lent: u32,
     pub(super) may_set_globals: bool,
+    /// Of a page with a layout.
+    slot_names: Option<SlotNames<'a>>,
+    /// The rank of the piece of the value that is being read.
+    value_at: Option<usize>,
 }
 
 pub(super) type Done<T = ()> = Result<T, Problem>;
@@ -68,6 +73,8 @@ impl<'a> Parser<'a> {
             report,
             first_lent,
             may_set_globals,
+            slot_names: None,
+            value_at: None,
         }
     }
 
@@ -87,6 +94,7 @@ impl<'a> Parser<'a> {
         parser.declare_all(lent)?;
         parser.declare_all(&["__p", "__o"])?;
         parser.report.lent = vec![false; lent.len()];
+        parser.slot_names = page.with_layout.then(SlotNames::default);
         parser.statements()?;
         if !matches!(parser.stream.now(), Item::End) {
             return parser.unexpected("the end of the page");
@@ -94,6 +102,9 @@ impl<'a> Parser<'a> {
         let closed = parser.scopes.close_function();
         parser.allowed(closed)?;
         parser.functions.check()?;
+        if let Some(names) = &parser.slot_names {
+            names.check(page)?;
+        }
         Ok(parser.report)
     }
 
@@ -126,12 +137,14 @@ impl<'a> Parser<'a> {
     pub(super) fn show(&mut self, show: &'a Show) -> Done {
         let calls = self.calls;
         let within = self.stream.of_show(show);
+        self.value_at = Some(self.stream.ahead().0);
         let outer = std::mem::replace(&mut self.stream, within);
         self.expression()?;
         if !matches!(self.stream.now(), Item::End) {
             return self.unexpected("`]]` or an operator");
         }
         self.stream = outer;
+        self.value_at = None;
         // What it calls may write before it.
         let context = match self.place.value(show.trust) {
             Ok(context) => context,
@@ -186,7 +199,7 @@ impl<'a> Parser<'a> {
             self.expect_end(end, "function", line)?;
         }
         if flow == Flow::Through && before.joined(&self.place).is_none() {
-            return self.torn("function", line);
+            return self.torn("function", line, (&before, &self.place));
         }
         self.place = before;
         let closed = self.scopes.close_function();
@@ -196,23 +209,41 @@ impl<'a> Parser<'a> {
     /// The text of a function that is left by `return` has come to where it began.
     pub(super) fn left_by_return(&self, line: u32) -> Done {
         match self.begun.last() {
-            Some(before) if before.joined(&self.place).is_none() => self.torn("return", line),
+            Some(before) if before.joined(&self.place).is_none() => {
+                self.torn("return", line, (before, &self.place))
+            }
             _ => Ok(()),
         }
     }
 
-    pub(super) fn torn<T>(&self, word: &str, line: u32) -> Done<T> {
-        let what = format!(
-            "what the `{word}` of line {line} writes leaves the page in different places, such as \
-             inside and outside of a tag or an attribute, by which way it is passed"
-        );
+    /// Fails because what follows `word` would stand in one of two contexts.
+    pub(super) fn torn<T>(&self, word: &str, line: u32, (one, other): (&Place, &Place)) -> Done<T> {
+        let both = one.both_described(other);
+        let what = match word {
+            "if" => format!(
+                "the branches of the `if` of line {line} end in different contexts{both}: open \
+                 and close a tag or attribute in the same branch"
+            ),
+            "break" | "return" => format!(
+                "the `{word}` of line {line} leaves the page in another context than the other \
+                 ways{both}: close each tag and attribute before the `{word}`"
+            ),
+            _ => format!(
+                "the text of the `{word}` of line {line} begins and ends in different \
+                 contexts{both}: open and close a tag or attribute within it"
+            ),
+        };
         self.fail(what)
     }
 
     /// What a name means; notes what is used of what the server lends.
-    pub(super) fn resolve(&mut self, name: &[u8]) -> Done<Meaning> {
+    pub(super) fn resolve(&mut self, name: &'a [u8]) -> Done<Meaning> {
         let meaning = self.scopes.resolve(name);
         let meaning = self.allowed(meaning)?;
+        if let (Meaning::Global, Some(names)) = (meaning, &mut self.slot_names) {
+            let (piece, line) = self.stream.behind();
+            names.read(name, self.value_at.unwrap_or(piece), line);
+        }
         if let Meaning::Local { serial, .. } = meaning {
             let rank = serial.wrapping_sub(self.first_lent) as usize;
             if let Some(lent) = self.report.lent.get_mut(rank) {
@@ -220,6 +251,15 @@ impl<'a> Parser<'a> {
             }
         }
         Ok(meaning)
+    }
+
+    /// Notes a variable that the page declares by a statement in a piece, on a line.
+    pub(super) fn note_declared(&mut self, name: &'a [u8], (piece, line): (usize, u32)) {
+        if let Some(names) = &mut self.slot_names
+            && self.scopes.is_outside_of_blocks()
+        {
+            names.declare(name, piece, line);
+        }
     }
 
     /// What a function is called by that a variable holds, if the page can have put it there.
@@ -325,6 +365,7 @@ impl<'a> Parser<'a> {
             Item::Show(_) => "a `#[[ ]]`".to_owned(),
             Item::AsyncOpen => "a `<?lua` block".to_owned(),
             Item::AsyncClose => "the end of the block".to_owned(),
+            Item::End if self.stream.is_value() => "the end of the value".to_owned(),
             Item::End => "the end of the page".to_owned(),
         };
         let hint = match self.stream.now() {

@@ -64,9 +64,10 @@ impl Goto<'_> {
     fn joined(&self, place: &Place) -> Result<Place, Refused> {
         place.joined(&self.place).ok_or_else(|| {
             let name = String::from_utf8_lossy(self.name);
+            let both = place.both_described(&self.place);
             let what = format!(
-                "`goto {name}` and its label stand in different places of the page, such as \
-                 inside and outside of a tag or an attribute"
+                "`goto {name}` and its label stand in different contexts{both}: put both inside \
+                 or both outside of the tag or attribute"
             );
             (what, Some(self.line))
         })
@@ -145,6 +146,12 @@ impl<'a> Scopes<'a> {
             }
         }
         Ok(())
+    }
+
+    /// Whether what is declared here is seen by all of the page that follows.
+    pub(crate) fn is_outside_of_blocks(&self) -> bool {
+        let page = self.functions.get(1).filter(|_| self.functions.len() == 2);
+        page.is_some_and(|page| page.blocks + 1 == self.blocks.len())
     }
 
     /// Whether a `break` has something to leave.

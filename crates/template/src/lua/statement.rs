@@ -68,9 +68,11 @@ impl<'a> Parser<'a> {
             return self.allowed(gone);
         }
         if let Some(exit) = self.breaks.last_mut() {
-            let joined = exit.as_ref().map_or(Some(self.place.clone()), |p| p.joined(&self.place));
-            if joined.is_none() {
-                return self.torn("break", line);
+            let earlier = exit.take();
+            let joined =
+                earlier.as_ref().map_or(Some(self.place.clone()), |p| p.joined(&self.place));
+            if let (None, Some(earlier)) = (&joined, earlier) {
+                return self.torn("break", line, (&earlier, &self.place));
             }
             *exit = joined;
         }
@@ -113,7 +115,7 @@ impl<'a> Parser<'a> {
                 self.stream.advance();
                 self.expression()?;
                 self.expect("do")?;
-                self.looping(line, Ok(()))?;
+                self.looping("while", line, Ok(()))?;
             }
             "do" => {
                 let line = self.stream.line();
@@ -151,7 +153,7 @@ impl<'a> Parser<'a> {
                 after = match after {
                     None => Some(self.place.clone()),
                     Some(after) => match after.joined(&self.place) {
-                        None => return self.torn("if", line),
+                        None => return self.torn("if", line, (&after, &self.place)),
                         joined => joined,
                     },
                 };
@@ -166,36 +168,38 @@ impl<'a> Parser<'a> {
         }
         self.expect_end("end", "if", line)?;
         if !has_else {
-            let passed = after.as_ref().map_or(Some(before.clone()), |p| p.joined(&before));
-            if passed.is_none() {
-                return self.torn("if", line);
-            }
-            after = passed;
+            after = match after {
+                None => Some(before.clone()),
+                Some(after) => match after.joined(&before) {
+                    None => return self.torn("if", line, (&after, &before)),
+                    joined => joined,
+                },
+            };
         }
         self.place = after.unwrap_or(before);
         Ok(())
     }
 
     /// The body of a loop that ends with `end`. What was declared for it is in `declared`.
-    fn looping(&mut self, line: u32, declared: Result<(), Refused>) -> Done {
+    fn looping(&mut self, word: &str, line: u32, declared: Result<(), Refused>) -> Done {
         self.allowed(declared)?;
         let before = self.place.clone();
         self.scopes.open_block(true);
         self.breaks.push(None);
         let flow = self.statements()?;
-        self.end("end", "loop", line)?;
-        self.settle(flow, before, line)
+        self.end("end", word, line)?;
+        self.settle(flow, before, (word, line))
     }
 
     /// A loop may have run any number of times, and have been left by a `break`.
-    fn settle(&mut self, flow: Flow, before: Place, line: u32) -> Done {
+    fn settle(&mut self, flow: Flow, before: Place, (word, line): (&str, u32)) -> Done {
         let exit = self.breaks.pop().flatten();
         let through = (flow == Flow::Through).then(|| self.place.clone());
         let mut after = before;
         for way in through.into_iter().chain(exit) {
             match after.joined(&way) {
                 Some(place) => after = place,
-                None => return self.torn("loop", line),
+                None => return self.torn(word, line, (&after, &way)),
             }
         }
         self.place = after;
@@ -223,7 +227,7 @@ impl<'a> Parser<'a> {
         for name in names {
             declared = declared.and(self.scopes.declare(name, false));
         }
-        self.looping(line, declared)?;
+        self.looping("for", line, declared)?;
         self.close_block()
     }
 
@@ -238,7 +242,7 @@ impl<'a> Parser<'a> {
         // It sees what was declared in the loop.
         self.expression()?;
         self.close_block()?;
-        self.settle(flow, before, line)
+        self.settle(flow, before, ("repeat", line))
     }
 
     fn named_function(&mut self) -> Done {
@@ -294,12 +298,13 @@ impl<'a> Parser<'a> {
     }
 
     fn local(&mut self) -> Done {
-        let line = self.stream.line();
+        let (line, at) = (self.stream.line(), self.stream.ahead());
         self.stream.advance();
         if self.take("function") {
             let name = self.name()?;
             let declared = self.scopes.declare(name, false);
             self.allowed(declared)?;
+            self.note_declared(name, at);
             let meaning = self.resolve(name)?;
             let (rank, callee) = (self.functions.next(), self.variable(meaning));
             self.body(false, line)?;
@@ -319,6 +324,7 @@ impl<'a> Parser<'a> {
         for ((name, constant), function) in names.into_iter().zip(functions) {
             let declared = self.scopes.declare(name, constant);
             self.allowed(declared)?;
+            self.note_declared(name, at);
             if let Some(rank) = function {
                 let meaning = self.resolve(name)?;
                 self.functions.name(rank, self.variable(meaning));

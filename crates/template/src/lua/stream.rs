@@ -139,6 +139,11 @@ impl<'a> Stream<'a> {
         self.behind
     }
 
+    /// Whether it is that of a value alone, not of a page.
+    pub(crate) fn is_value(&self) -> bool {
+        self.page.is_none()
+    }
+
     pub(crate) fn path(&self) -> &'a str {
         self.path
     }

@@ -58,6 +58,17 @@ pub(super) const NOT_COMPUTED: &[&[u8]] = &[
 ];
 
 impl Element {
+    /// Returns what an error calls the inside of the element.
+    pub(super) fn described(&self) -> String {
+        match self {
+            Self::Script(_) => "a script".to_owned(),
+            Self::Style(_) => "a style".to_owned(),
+            Self::Text(name) | Self::Opaque(name) | Self::Foreign(name) => {
+                format!("the element `{}`", String::from_utf8_lossy(name))
+            }
+        }
+    }
+
     pub(super) fn of_tag(tag: &[u8], is_foreign: bool) -> Option<Self> {
         let known = |tags: &[&'static [u8]]| tags.iter().find(|&&known| known == tag).copied();
         let element = match tag {

@@ -7,6 +7,7 @@ use super::element::{Element, end_tag, is_cut_end_tag, may_be_computed};
 use super::framework;
 use super::tag::{Tag, local};
 use crate::limits::NAME_MAX_BYTES;
+use crate::problem::quoted;
 
 /// A place.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -61,6 +62,11 @@ impl Html {
     /// The front of a document of XML.
     pub(crate) fn xml() -> Self {
         Self { is_xml: true, ..Self::default() }
+    }
+
+    /// Whether the document is one of XML.
+    pub(crate) fn is_xml(&self) -> bool {
+        self.is_xml
     }
 
     pub(crate) fn text(&mut self, bytes: &[u8]) {
@@ -321,6 +327,32 @@ impl Html {
         }
     }
 
+    /// Returns what an error calls the place.
+    pub(crate) fn described(&self) -> String {
+        let named = |kind: &str, name: &[u8], is_known: bool| match is_known && !name.is_empty() {
+            true => format!("the {kind} `{}`", quoted(name)),
+            false if kind.starts_with('a') => format!("an {kind}"),
+            false => format!("a {kind}"),
+        };
+        match &self.state {
+            State::Text if self.styles > 0 => "a style".to_owned(),
+            State::Text if self.is_xml && self.foreign > 0 => "a script".to_owned(),
+            State::Text if self.is_xml && !self.is_page => "XML text".to_owned(),
+            State::Text => "HTML text".to_owned(),
+            State::Tag => "the name of a tag".to_owned(),
+            State::BeforeName | State::Name | State::AfterName => {
+                named("tag", &self.tag.name, !self.tag.is_computed)
+            }
+            State::BeforeValue | State::Value(..) => {
+                named("attribute", &self.name, !self.is_computed)
+            }
+            State::Comment => "a comment".to_owned(),
+            State::Declaration => "a declaration".to_owned(),
+            State::Data => "CDATA".to_owned(),
+            State::Raw(element) => element.described(),
+        }
+    }
+
     pub(crate) fn joined(&self, other: &Self) -> Option<Self> {
         use State::{AfterName, BeforeName, Name};
         let between = |state: &State| matches!(state, BeforeName | Name | AfterName);
@@ -371,7 +403,7 @@ const NAME_OF_TAG: &str = "a value in the name of a tag may make a script of it;
      no element does that runs or loads something, such as <h#[[level]]>, or write `&lt;` if no \
      tag is meant";
 
-const CUT_END_TAG: &str = "a value right behind `</` may end the element around; write `<\\/` in a \
+const CUT_END_TAG: &str = "a value right after `</` may end the element around; write `<\\/` in a \
      script, or put a sign between";
 
 const XML_SCRIPT: &str = "a value in a script of XML cannot be escaped, as browsers read \

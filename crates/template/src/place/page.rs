@@ -33,6 +33,11 @@ impl Place {
         }
     }
 
+    /// Whether it is one of a document of HTML.
+    pub(crate) fn is_html(&self) -> bool {
+        matches!(self, Self::Html(html) if !html.is_xml())
+    }
+
     /// A place where nothing is escaped.
     pub(crate) fn plain() -> Self {
         Self::Plain
@@ -63,6 +68,25 @@ impl Place {
             Trust::Raw => Ok(Context::Raw),
             Trust::Url if !matches!(self, Self::Html(_)) => Err(TRUST_IS_IDLE),
             Trust::Url | Trust::Nothing => found,
+        }
+    }
+
+    /// Returns what an error calls the place: `HTML text`, ``the attribute `href` ``.
+    pub(crate) fn described(&self) -> String {
+        match self {
+            Self::Plain => "plain text".to_owned(),
+            Self::Html(html) => html.described(),
+            Self::Script(_) => "a script".to_owned(),
+            Self::Style(_) => "a style".to_owned(),
+        }
+    }
+
+    /// Returns two places as an error adds them to what it says; nothing where they have the same
+    /// description.
+    pub(crate) fn both_described(&self, other: &Self) -> String {
+        match (self.described(), other.described()) {
+            (one, other) if one == other => String::new(),
+            (one, other) => format!(" (in {one}, in {other})"),
         }
     }
 

@@ -80,5 +80,5 @@ impl Script {
     }
 }
 
-const UNCLEAR: &str = "behind `)` or `}` a `/` divides or begins a regular expression, which \
+const UNCLEAR: &str = "after `)` or `}` a `/` divides or begins a regular expression, which \
      cannot be told apart on this line; put the value into a variable on a line before";

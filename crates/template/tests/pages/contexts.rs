@@ -115,7 +115,46 @@ fn branches_end_in_one_place() {
         "<script><?lu if a then ?>'<?lu elseif b then ?>`<?lu end ?>",
     ] {
         let problem = compiled(&[("/p.dyn.html", torn)]).unwrap_err();
-        assert!(problem.what.contains("different places"), "{torn}: {problem}");
+        assert!(problem.what.contains("different contexts"), "{torn}: {problem}");
+    }
+}
+
+#[test]
+fn contexts_are_named() {
+    for (torn, words) in [
+        (
+            "<p>\n<?lu if a then ?><a href='<?lu end ?>'>",
+            "the branches of the `if` of line 2 end in different contexts (in the attribute \
+             `href`, in HTML text): open and close a tag or attribute in the same branch",
+        ),
+        (
+            "<?lu while a do ?><p <?lu end ?>>",
+            "the text of the `while` of line 1 begins and ends in different contexts (in HTML \
+             text, in the tag `p`)",
+        ),
+        ("<?lu local function f() ?><!-- <?lu end ?>", "(in HTML text, in a comment)"),
+        ("<?lu for i = 1, 2 do ?><style><?lu end ?>", "(in HTML text, in a style)"),
+        (
+            "<?lu for i = 1, 2 do if a then ?><script><?lu break else ?><p <?lu break end end ?>",
+            "the `break` of line 1 leaves the page in another context than the other ways (in a \
+             script, in the tag `p`): close each tag and attribute before the `break`",
+        ),
+        (
+            "<script><?lu if a then ?>'<?lu elseif b then ?>`<?lu end ?>",
+            "the `if` of line 1 end in different contexts: open and",
+        ),
+        (
+            "<?lu if a then goto x end ?><title><?lu ::x:: ?>",
+            "different contexts (in the element `title`, in HTML text): put both",
+        ),
+        (
+            "<?lu local function item(x) ?><li>#[[x]]</li><?lu end ?>\n<script><?lu item(1) ?>",
+            "the output of `item` is escaped for HTML text, where it is defined, and cannot be \
+             used in a script: return the value from `item` and write #[[item(…)]]",
+        ),
+    ] {
+        let problem = compiled(&[("/p.dyn.html", torn)]).unwrap_err();
+        assert!(problem.what.contains(words), "{torn}: {problem}");
     }
 }
 
@@ -134,7 +173,7 @@ fn jumps_end_in_one_place() {
     ]
     .into_iter()
     .filter(|torn| match compiled(&[("/p.dyn.html", torn)]) {
-        Err(problem) => !problem.what.contains("different places"),
+        Err(problem) => !problem.what.contains("context"),
         Ok(_) => true,
     })
     .collect();

@@ -66,6 +66,13 @@ fn what_other_languages_have_is_refused_with_what_lua_has() {
 #[test]
 fn syntax() {
     refused("\n<?lu if x then ?>a", 2, "the `if` of line 2");
+    refused(
+        "\n<?lu for i = 1, 2 do ?>a",
+        2,
+        "expected `end` for the `for` of line 2, found the end",
+    );
+    refused("<?lu while x do ?>a", 1, "`end` for the `while` of line 1, found the end of the page");
+    refused("\n#[[1 +]]", 2, "expected an expression, found the end of the value");
     refused("<?lu\nend ?>", 2, "`end`");
     refused("<?lu x( ?>a<?lu ) ?>", 1, "the text of the page");
     refused("\n#[[1 2]]", 2, "`2`");
@@ -123,7 +130,7 @@ fn includes() {
 #[test]
 fn layouts() {
     refused("x\n<?layout deep ?>", 2, "first thing");
-    refused("\n<?slot a ?><?/slot ?>", 2, "without a layout");
+    refused("\n<?slot a ?><?/slot ?>", 2, "without a layout; begin the page with `<?layout path");
     refused("<?/slot ?>", 1, "without a layout");
     refused("\n<?yield ?>", 2, "outside of a layout");
     let with = |text: &str, layout: &str| {
@@ -131,11 +138,44 @@ fn layouts() {
     };
     assert!(with("<?layout l ?>\n<?slot a ?>", "<?yield a ?>").contains(":2: the slot `a`"));
     assert!(with("<?layout l ?><?slot a ?><?slot b ?>", "").contains("still open"));
-    assert!(with("<?layout l ?><?slot a ?><?/slot ?>", "").contains("no `<?yield a ?>`"));
-    assert!(with("<?layout l ?>x", "").contains("no `<?yield ?>`"));
+    assert!(
+        with("<?layout l ?><?slot a ?><?/slot ?>", "").contains("layout /l has no `<?yield a ?>`")
+    );
+    assert!(with("<?layout l ?>x", "").contains("layout /l has no `<?yield ?>` for"));
     assert!(with("<?layout l ?>x", "<?layout p.dyn.html ?>").contains("include each other"));
     let slot = "<?slot a ?><?/slot ?>";
     assert!(with(&format!("<?layout l ?>{slot}{slot}"), "<?yield a ?>").contains("a second slot"));
+}
+
+/// A slot stands where the layout puts it: before the code that follows it there.
+#[test]
+fn variables_that_a_slot_cannot_use() {
+    let layout = "<title><?yield a ?></title><?yield ?>";
+    let with = |text: &str| compiled(&[("/p.dyn.html", text), ("/l", layout)]);
+    let page = "<?layout l ?>\n<p>body\n<?lu local t = \"x\" ?>\n<?slot a ?>#[[t]]<?/slot ?>";
+    let expected = "/p.dyn.html:4: the slot `a` cannot use the variable \"t\" of line 3: declare \
+                    it in a block before the first text or slot of the page";
+    assert_eq!(with(page).unwrap_err().to_string(), expected);
+    for page in [
+        "<?layout l ?><p><?lu local function t() end ?><?slot a ?><?lu t() ?><?/slot ?>",
+        "<?layout l ?><?slot a ?>#[[(function() return t end)()]]<?/slot ?><p><?lu local t = 1 ?>",
+    ] {
+        let problem = with(page).unwrap_err();
+        assert!(problem.what.starts_with("the slot `a` cannot use the variable"), "{problem}");
+    }
+    // The layout has the slot behind the text.
+    let behind = [("/p.dyn.html", page), ("/l", "<?yield ?><title><?yield a ?></title>")];
+    assert_eq!(compiled(&behind).map(|_| ()), Ok(()));
+    for fine in [
+        "<?layout l ?><?lu local t = 1 ?><?slot a ?>#[[t]]<?/slot ?><p>#[[t]]",
+        "<?layout l ?><p><?lu local config = config ?><?slot a ?>#[[config]]<?/slot ?>",
+        "<?layout l ?><p><?lu local print = 1 ?><?slot a ?><?lu print(1) ?><?/slot ?>",
+        "<?layout l ?><p><?lu do local t end ?><?slot a ?>#[[t]]<?/slot ?>",
+        "<?layout l ?><p><?lu local t ?><?slot a ?><?lu local t = 1 ?>#[[t]]<?/slot ?>",
+        "<?layout l ?><p><?lu local t ?><?slot a ?>#[[_G.t]]<?/slot ?>",
+    ] {
+        assert_eq!(with(fine).map(|_| ()), Ok(()), "{fine}");
+    }
 }
 
 #[test]

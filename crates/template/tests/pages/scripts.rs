@@ -59,7 +59,7 @@ fn a_function_writes_only_where_it_stands() {
          <?lu function t.f() ```$``` end\nt.f() ?>"
             .into(),
     ];
-    refused("another kind of place", &pages.each_ref().map(String::as_str));
+    refused("cannot be used in ", &pages.each_ref().map(String::as_str));
     shown(&[
         (
             "<?lu local function f(v) ```<b>#[[v]]</b>``` end ?><ul><?lu f(1) f(2) ?></ul>",
@@ -185,9 +185,9 @@ fn strings_of_scripts_end_where_browsers_end_them() {
         ("<script>// it's\r$\n// it's\u{2028}$</script>", "{js 1}\n// it's\u{2028}{js 1}"),
         ("<script>a = `\\§$`</script>", "{js_string 1}"),
     ]);
-    refused("behind a `\\`", &["<script>a = '\\$' + '$'</script>"]);
-    refused("behind a `$`", &["<script>a = `§$`</script>"]);
-    refused("right behind `</`", &["<script>a = '</$>'</script>", "<title></TIT$></title>"]);
+    refused("after a `\\`", &["<script>a = '\\$' + '$'</script>"]);
+    refused("after a `$`", &["<script>a = `§$`</script>"]);
+    refused("right after `</`", &["<script>a = '</$>'</script>", "<title></TIT$></title>"]);
     refused("`-->`", &["<script>\n--> `\n$</script>"]);
 }
 

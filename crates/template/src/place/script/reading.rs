@@ -252,10 +252,10 @@ const TOO_DEEP: &str = "template strings nest too deeply here to tell where a va
 const HTML_COMMENT: &str = "`-->` stands before this value, which ends a comment at the front of \
      a line of script; write `-- >`";
 
-const BEHIND_BACKSLASH: &str = "a value behind a `\\` in a string changes what the `\\` means; \
+const BEHIND_BACKSLASH: &str = "a value after a `\\` in a string changes what the `\\` means; \
      write `\\\\` for the sign";
 
-const BEHIND_DOLLAR: &str = "a value behind a `$` in a template string may begin a `${`; write \
+const BEHIND_DOLLAR: &str = "a value after a `$` in a template string may begin a `${`; write \
      `\\$` for the sign";
 
 const IN_PATTERN: &str = "a value inside of a regular expression cannot be escaped; \
