@@ -21,7 +21,9 @@ local Response = { __index = response_methods, __name = "response" }
 local function is_open(response, call, level)
     check_object(response, Response, call, level or 3)
     if not response.n then
-        error("the response is complete; nothing can be written to it any more", level or 3)
+        error(response.is_file
+            and "res:file has sent the complete response; write and return nothing after it"
+            or "the response is complete; nothing can be written to it any more", level or 3)
     end
 end
 
@@ -31,7 +33,6 @@ local function changes_head(response, call)
         error("the headers have been sent already; set status and headers before the first flush",
             3)
     end
-    response.has_head = true
 end
 
 -- All that was written, behind a number that the host leaves out: where it takes the text it says
@@ -64,7 +65,7 @@ local function add(response, piece, at)
             bad_argument(at, "res:write", "string or number", piece, 3)
         end
         error("the function of res:stream returned a " .. kind
-            .. "; it returns a string or a number, and nil behind the last one", 3)
+            .. "; it returns a string or a number, and nil after the last one", 3)
     end
     local n = response.n + 1
     response[n] = piece
@@ -123,6 +124,7 @@ function response_methods.status(response, code)
     if why then
         error(why, 2)
     end
+    response.has_status = true
     return response
 end
 
@@ -190,7 +192,10 @@ end
 -- Compressed or not: the length of a page tells about a secret beside what others choose.
 function response_methods.compress(response, is_wanted)
     changes_head(response, "res:compress(false)")
-    local why = host.set_compressed(response.id, is_wanted and true or false)
+    if type(is_wanted) ~= "boolean" then
+        bad_argument(1, "res:compress", "boolean", is_wanted, 2)
+    end
+    local why = host.set_compressed(response.id, is_wanted)
     if why then
         error(why, 2)
     end
@@ -211,6 +216,7 @@ function response_methods.redirect(response, location, code)
         error(why, 2)
     end
     set_field(response, "Location", location)
+    response.has_status = true
     return response
 end
 

@@ -118,7 +118,9 @@ impl Options {
                 }
                 other => {
                     let known = OPTIONS.join(", ");
-                    return Err(format!("a cookie has no option {other:?}; there are {known}"));
+                    return Err(format!(
+                        "a cookie has no option {other:?}; its options are {known}"
+                    ));
                 }
             }
         }

@@ -4,7 +4,8 @@
 
 local host, pinion, methods, wait, changes_head, check_own = ...
 
-local error, pairs, tostring, type = error, pairs, tostring, type
+local concat, error, pairs, sort, tostring, type =
+    table.concat, error, pairs, table.sort, tostring, type
 local bad_argument = host.bad_argument
 
 local function check(path, name, position)
@@ -22,7 +23,13 @@ local function options_of(options, name, known)
     end
     for key in pairs(options) do
         if not known[key] then
-            error(name .. " has no option \"" .. tostring(key) .. "\"", 3)
+            local names = {}
+            for option in pairs(known) do
+                names[#names + 1] = "`" .. option .. "`"
+            end
+            sort(names)
+            error(name .. " has no option \"" .. tostring(key) .. "\"; its options are "
+                .. concat(names, " and "), 3)
         end
     end
     return options
@@ -116,7 +123,7 @@ function methods.file(response, path, options)
     if wrong then
         error(wrong, 2)
     end
-    response.n = nil
+    response.n, response.is_file = nil, true
     if is_sent then
         response.has_begun = true
         wait("file")

@@ -17,7 +17,7 @@ pub(crate) mod sending;
 
 use std::fmt;
 use std::os::fd::OwnedFd;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use rustix::fs::{Mode, OFlags, ResolveFlags};
@@ -102,11 +102,16 @@ impl Folders {
             let flags = OFlags::PATH | OFlags::DIRECTORY | OFlags::CLOEXEC;
             let root = rustix::fs::open(path, flags, Mode::empty()).map_err(|error| {
                 let why = match error {
-                    Errno::NOENT => "does not exist; make it, or leave it out".to_owned(),
+                    Errno::NOENT => match suffix(path) {
+                        Some(suffix) => format!(
+                            "does not exist; only `:ro` may follow the path, not `{suffix}`"
+                        ),
+                        None => "does not exist; create it, or remove the setting".to_owned(),
+                    },
                     Errno::NOTDIR => "is not a folder".to_owned(),
                     error => format!("cannot be opened: {}", what(error)),
                 };
-                format!("the folder {name}={} {why}", path.display())
+                format!("the folder {} {why}", path.display())
             })?;
             folders.push(Folder { name: name.clone(), root, is_read_only: *is_read_only });
         }
@@ -124,15 +129,15 @@ impl Folders {
         if self.is_empty() {
             return Err(NO_FOLDERS.to_owned());
         }
-        let (first, path) = split(name)?;
+        let names = || folders.iter().map(|folder| &*folder.name).collect::<Vec<_>>().join(", ");
+        let (first, path) = split(name, names)?;
         let found = folders.iter().find(|folder| folder.name.as_bytes() == first);
         let folder = found.ok_or_else(|| {
-            let names: Vec<_> = folders.iter().map(|folder| &*folder.name).collect();
             let first = String::from_utf8_lossy(first);
             format!(
                 "there is no folder of the name {first:?}; a path begins with a name of \
                  --lua-folder: {}",
-                names.join(", ")
+                names()
             )
         })?;
         if purpose == Use::Change && folder.is_read_only {
@@ -148,24 +153,33 @@ impl Folders {
     }
 }
 
-/// A name as its folder and the path below it.
-fn split(name: &[u8]) -> Result<(&[u8], &[u8]), String> {
-    if name.len() > FILE_PATH_MAX_BYTES {
-        return Err(format!("the name is longer than {FILE_PATH_MAX_BYTES} bytes"));
+/// What follows the last colon of a path, with the colon, if it looks like an option.
+fn suffix(path: &Path) -> Option<&str> {
+    let text = path.to_str()?;
+    let option = &text[text.rfind(':')?..];
+    let is_word = option.len() > 1 && option[1..].bytes().all(|byte| byte.is_ascii_lowercase());
+    is_word.then_some(option)
+}
+
+/// A path of a script as its folder and the path below it; `names` lists the folders.
+fn split(path: &[u8], names: impl FnOnce() -> String) -> Result<(&[u8], &[u8]), String> {
+    if path.len() > FILE_PATH_MAX_BYTES {
+        return Err(format!("the path is longer than {FILE_PATH_MAX_BYTES} bytes"));
     }
-    let is_wrong = |segment: &[u8]| {
-        matches!(segment, b"" | b"." | b"..")
-            || segment.contains(&0)
-            || segment.len() > FILE_SEGMENT_MAX_BYTES
-    };
-    if name.split(|&byte| byte == b'/').any(is_wrong) {
-        return Err("this is no name of a file; write NAME/some/path, without . and .., empty \
-                    parts and NUL"
-            .to_owned());
+    let mut segments = path.split(|&byte| byte == b'/');
+    if segments.clone().any(|segment| segment.len() > FILE_SEGMENT_MAX_BYTES) {
+        return Err(format!("a part of the path is longer than {FILE_SEGMENT_MAX_BYTES} bytes"));
     }
-    match memchr::memchr(b'/', name) {
-        Some(at) => Ok((&name[..at], &name[at + 1..])),
-        None => Ok((name, ITSELF)),
+    if segments.any(|segment| matches!(segment, b"" | b"." | b"..") || segment.contains(&0)) {
+        return Err(format!(
+            "not a valid path: write NAME/path with a NAME of --lua-folder ({}), without a \
+             leading /, empty parts, \".\", \"..\" or NUL",
+            names()
+        ));
+    }
+    match memchr::memchr(b'/', path) {
+        Some(at) => Ok((&path[..at], &path[at + 1..])),
+        None => Ok((path, ITSELF)),
     }
 }
 
@@ -182,6 +196,19 @@ impl<'n> Spot<'_, 'n> {
             None => (ITSELF, self.path),
         };
         Ok((open_below(&self.folder.root, parent, OFlags::PATH | OFlags::DIRECTORY)?, last))
+    }
+
+    /// Why nothing can be made at the path: mostly because its folder is missing.
+    fn not_made(&self, error: Errno) -> String {
+        if error != Errno::NOENT {
+            return what(error);
+        }
+        let name = &self.folder.name;
+        let parent = match memchr::memrchr(b'/', self.path) {
+            Some(at) => format!("{name}/{}", String::from_utf8_lossy(&self.path[..at])),
+            None => name.clone(),
+        };
+        format!("the folder {parent:?} does not exist; create it with pinion.fs.make_folder")
     }
 }
 
@@ -202,12 +229,12 @@ fn open_below(root: &OwnedFd, path: &[u8], flags: OFlags) -> Result<OwnedFd, Err
 /// What an error means to whoever has named the file.
 fn what(error: Errno) -> String {
     match error {
-        Errno::NOENT => "there is no such file or folder; pinion.fs.list has the names in a folder",
+        Errno::NOENT => "no such file or folder",
         Errno::LOOP | Errno::XDEV => {
             "a symbolic link or another file system is in the way; name the folder that it leads \
              to with another --lua-folder"
         }
-        Errno::NOTDIR => "a part of the path is no folder",
+        Errno::NOTDIR => "a part of the path is not a folder",
         Errno::ISDIR => "it is a folder; pinion.fs.list has the names in it",
         Errno::EXIST => "it exists already; pinion.fs.write replaces a file",
         Errno::NOTEMPTY => "the folder is not empty; remove the files in it first",
@@ -225,9 +252,14 @@ fn what(error: Errno) -> String {
 
 const NOT_REGULAR: &str = "it is neither a file nor a folder";
 
-/// `"data/x": why`, as scripts get it.
-fn of(name: &[u8], why: &str) -> String {
-    format!("{:?}: {why}", String::from_utf8_lossy(name))
+/// What an error means to whoever wants to read a file.
+fn unread(error: Errno) -> String {
+    if error == Errno::NOENT { "no such file".to_owned() } else { what(error) }
+}
+
+/// `cannot read "data/x": why`, as scripts get it. `action` is what was to be done.
+fn of(action: &str, name: &[u8], why: &str) -> String {
+    format!("cannot {action} {:?}: {why}", String::from_utf8_lossy(name))
 }
 
 #[cfg(test)]

@@ -237,27 +237,40 @@ local pinion = place(host.libraries, "pinion.")
 
 -- Notes what the rest of the way of a request has returned to a middleware.
 local function noted(call, ...)
-    call.returned = (...)
+    call.returned, call.why = ...
     return ...
 end
+
+local KEEP_RESULTS = "write `return next()`, or keep both results, "
+    .. "`local result, why = next()`, and end with `return result, why`"
 
 -- What a middleware has returned. One that has not called `next`, and one that has lost what the
 -- handler returned, would otherwise send an empty response with status 200.
 local function checked(outer, call, response, said, why, ...)
+    local is_of_handler = call.is_used and said == call.returned
     if type(said) == "function" and said == call.next then
         error(host.place(outer) .. "the middleware returned its `next` without calling it; write "
             .. "`return next()`", 0)
+    elseif type(said) == "boolean" and response.n and not is_of_handler then
+        error(host.place(outer) .. "the middleware returned a boolean; write `return next()` to "
+            .. "continue, or return a text to respond", 0)
     end
     local is_empty = said == nil and why == nil and response.n == 1
-        and not (response.has_head or response.has_begun or response.is_settled)
-    if is_empty and not call.is_used then
-        error(host.place(outer) .. "the middleware returned nothing and did not call `next()`, so "
-            .. "no handler ran; write `return next()`, or `return \"\"` for an empty response", 0)
+        and not (response.has_begun or response.is_settled)
+    if not is_empty then
+        return said, why, ...
     end
     local returned = call.returned
-    if is_empty and returned ~= nil and returned ~= "" and returned ~= response then
+    if returned ~= nil and returned ~= "" and returned ~= response then
         error(host.place(outer) .. "the middleware called `next()` and returned nothing, so what "
-            .. "the handler returned is lost; write `return next()`", 0)
+            .. "the handler returned is lost; " .. KEEP_RESULTS .. "; write `return \"\"` if the "
+            .. "response is to be empty", 0)
+    elseif returned == nil and call.why ~= nil and not response.has_status then
+        error(host.place(outer) .. "the middleware called `next()` and lost the error that the "
+            .. "handler returned (" .. tostring(call.why) .. "); " .. KEEP_RESULTS, 0)
+    elseif not call.is_used and not response.has_status then
+        error(host.place(outer) .. "the middleware returned nothing and did not call `next()`, so "
+            .. "no handler ran; write `return next()`, or `return \"\"` for an empty response", 0)
     end
     return said, why, ...
 end
@@ -308,6 +321,12 @@ local function register(called, at, method, prefix, pattern, options, handler, m
     end
     if options then
         host.limit_route(number, options)
+    end
+    -- Other servers write parameters so.
+    local text, instead = host.foreign_parameter(pattern)
+    if text then
+        host.warn(host.place(handler) .. "the pattern \"" .. pattern .. "\" matches the text `"
+            .. text .. "` itself; write `" .. instead .. "` for a parameter")
     end
     handlers[number] = around(number, middleware, handler, handler)
 end

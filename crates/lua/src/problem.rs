@@ -4,10 +4,12 @@ use crate::source_names::Sources;
 use mlua::Error;
 use std::fmt;
 
-/// One line that names file and line, and what there is to say behind it.
+/// One line that names file and line, and what there is to say after it.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Problem {
     text: String,
+    /// The lines of the stack where it happened; none for what has not run.
+    stack: Vec<String>,
 }
 
 impl Problem {
@@ -16,44 +18,66 @@ impl Problem {
             Error::SyntaxError { message, .. } => message.clone(),
             other => other.to_string(),
         };
-        Self::of_text(&text)
+        Self { stack: Vec::new(), ..Self::of_text(&text) }
     }
 
-    /// Only what went wrong and where; how it came there is for whoever looks at a running site.
+    /// Of a text that may end with a stack.
     pub(crate) fn of_text(text: &str) -> Self {
         let text = text.strip_prefix("runtime error: ").unwrap_or(text);
         let text = text.strip_prefix("syntax error: ").unwrap_or(text);
-        let text = text.split("\nstack traceback:").next().unwrap_or_default();
-        Self { text: text.trim_end().to_owned() }
+        let (text, stack) = text.split_once("\nstack traceback:").unwrap_or((text, ""));
+        let stack = stack.lines().map(str::trim).filter(|line| !line.is_empty());
+        Self { text: text.trim_end().to_owned(), stack: stack.map(str::to_owned).collect() }
     }
 
     /// By the names of the files that are meant.
     pub(crate) fn explained(self, sources: &Sources) -> Self {
-        Self { text: sources.explained(&self.text) }
+        let stack = self.stack.iter().map(|line| sources.explained(line)).collect();
+        Self { text: sources.explained(&self.text), stack }
+    }
+
+    /// With the name of a file in front of it.
+    pub(crate) fn of_file(self, name: &str) -> Self {
+        Self { text: format!("{name}: {}", self.text), ..self }
+    }
+
+    /// Returns the lines of the stack as logs and terminals show them below the problem, with their
+    /// heading; none for what has not run.
+    pub fn stack(&self) -> impl Iterator<Item = &str> {
+        let heading = (!self.stack.is_empty()).then_some("stack traceback:");
+        heading.into_iter().chain(self.stack.iter().map(String::as_str))
+    }
+
+    /// Returns the problem and the lines of its stack, one below the other.
+    #[must_use]
+    pub fn report(&self) -> String {
+        let lines = [self.text.as_str()].into_iter().chain(self.stack());
+        lines.collect::<Vec<_>>().join("\n")
+    }
+
+    /// Of a line alone.
+    fn of_line(text: String) -> Self {
+        Self { text, stack: Vec::new() }
     }
 
     pub(crate) fn bytecode(name: &str) -> Self {
-        Self {
-            text: format!(
-                "{name}: the file is bytecode, which only --lua-unsafe runs; use its source"
-            ),
-        }
+        Self::of_line(format!(
+            "{name}: the file is bytecode, which only --lua-unsafe runs; use its source"
+        ))
     }
 
     /// The main script calls a function that waits, at this place.
     pub(crate) fn waits_at_start(place: &str, function: &str) -> Self {
-        Self {
-            text: format!(
-                "{place}: the main script cannot wait while it starts, and calls {function} here: \
-                 call it in a handler or in a function for pinion.spawn"
-            ),
-        }
+        Self::of_line(format!(
+            "{place}: the main script cannot wait while it starts, and calls {function} here: call \
+             it in a handler or in a function for pinion.spawn"
+        ))
     }
 }
 
 impl From<std::io::Error> for Problem {
     fn from(error: std::io::Error) -> Self {
-        Self { text: format!("cannot start the thread that watches the scripts: {error}") }
+        Self::of_line(format!("cannot start the thread that watches the scripts: {error}"))
     }
 }
 

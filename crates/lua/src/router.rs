@@ -82,7 +82,9 @@ pub enum PatternError {
     NoSlash,
     /// `*name` is not the last segment.
     RestNotLast,
-    /// A parameter without a name, or with one that is no word.
+    /// A parameter without a name: the sign that begins it.
+    Nameless(char),
+    /// A parameter with a name that is not a word.
     Name(String),
     /// Two parameters have the same name.
     NameTwice(String),
@@ -105,21 +107,37 @@ impl fmt::Display for PatternError {
         match self {
             Self::NoSlash => write!(f, "a pattern begins with a slash, such as \"/hello/:name\""),
             Self::RestNotLast => write!(f, "`*name` takes all the rest, so it has to come last"),
+            Self::Nameless(sign) => write!(
+                f,
+                "`{sign}` needs a name, such as \"/hello/{sign}name\", by which req.params has \
+                 the value"
+            ),
             Self::Name(name) => write!(
                 f,
-                "\"{name}\" is no name of a parameter; take letters, digits and underscores"
+                "\"{name}\" is not a valid name of a parameter; use letters, digits and \
+                 underscores"
             ),
             Self::NameTwice(name) => write!(f, "two parameters have the name \"{name}\""),
             Self::TooManyParameters => {
                 write!(f, "a pattern has at most {PATTERN_PARAMETERS_MAX} parameters")
             }
             Self::TooLong => write!(f, "a pattern has at most {PATTERN_MAX_BYTES} bytes"),
+            Self::Character('%') => write!(
+                f,
+                "write the pattern decoded: a space, not %20; paths are decoded before they are \
+                 matched"
+            ),
+            Self::Character('?') => write!(
+                f,
+                "a pattern has no query and no optional parameters: req.query has the query; \
+                 register a second pattern for a path without the parameter"
+            ),
             Self::Character(character) => write!(
                 f,
                 "{character:?} is in no path that is looked up; patterns are written decoded and \
                  without a query"
             ),
-            Self::Method(method) => write!(f, "\"{method}\" is no method"),
+            Self::Method(method) => write!(f, "\"{method}\" is not a valid method"),
             Self::TooManyRoutes => write!(f, "a site has at most {ROUTES_MAX} routes"),
             Self::Taken(pattern) => {
                 write!(f, "the route \"{pattern}\" matches the same requests; remove one of them")
@@ -392,6 +410,37 @@ pub(crate) fn is_below_prefix(prefix: &str, path: &str) -> bool {
     prefix.split('/').all(|wanted| segments.next().is_some_and(|have| matches(wanted, have)))
 }
 
+/// Returns a segment of a pattern that is a parameter in the patterns of other servers, such as
+/// `<int:id>` or `{id}`, and what to write instead.
+pub(crate) fn foreign_parameter(pattern: &str) -> Option<(&str, String)> {
+    let mut segments = pattern.split('/').peekable();
+    while let Some(segment) = segments.next() {
+        let within = |open, close| segment.strip_prefix(open)?.strip_suffix(close);
+        let (inner, is_path) = match (within('<', '>'), within('{', '}')) {
+            // A converter comes first: `<path:file>`.
+            (Some(inner), _) => match inner.rsplit_once(':') {
+                Some((converter, name)) => (name, converter == "path"),
+                None => (inner, false),
+            },
+            // An expression comes last: `{id:[0-9]+}`; `{*file}` and `{file...}` take the rest.
+            (None, Some(inner)) => {
+                let name = inner.split(':').next().unwrap_or_default();
+                let rest = name.strip_prefix('*').or_else(|| name.strip_suffix("..."));
+                (rest.unwrap_or(name), rest.is_some())
+            }
+            (None, None) => continue,
+        };
+        let name = if is_word(inner) && !inner.is_empty() { inner } else { "name" };
+        let sign = if is_path && segments.peek().is_none() { '*' } else { ':' };
+        return Some((segment, format!("{sign}{name}")));
+    }
+    None
+}
+
+fn is_word(name: &str) -> bool {
+    name.bytes().all(|byte| byte.is_ascii_alphanumeric() || byte == b'_')
+}
+
 /// The names of its parameters.
 fn check(pattern: &str) -> Result<Vec<Box<str>>, PatternError> {
     if pattern.len() > PATTERN_MAX_BYTES {
@@ -404,14 +453,15 @@ fn check(pattern: &str) -> Result<Vec<Box<str>>, PatternError> {
     let mut names: Vec<Box<str>> = Vec::new();
     let mut segments = rest.split('/').peekable();
     while let Some(segment) = segments.next() {
-        let name = match segment.strip_prefix('*') {
+        let parameter = match segment.strip_prefix('*') {
             Some(_) if segments.peek().is_some() => return Err(PatternError::RestNotLast),
-            Some(name) => Some(name),
-            None => segment.strip_prefix(':'),
+            Some(name) => Some(('*', name)),
+            None => segment.strip_prefix(':').map(|name| (':', name)),
         };
-        let Some(name) = name else { continue };
-        let is_word = name.bytes().all(|byte| byte.is_ascii_alphanumeric() || byte == b'_');
-        if name.is_empty() || !is_word {
+        let Some((sign, name)) = parameter else { continue };
+        if name.is_empty() {
+            return Err(PatternError::Nameless(sign));
+        } else if !is_word(name) {
             return Err(PatternError::Name(name.to_owned()));
         }
         if names.iter().any(|have| **have == *name) {

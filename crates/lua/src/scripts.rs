@@ -164,14 +164,17 @@ impl Script {
 
 /// Starts a program and lets it go again: what is wrong with it shows before anybody is answered
 /// by it. Modules that it has yet to require are compiled too. It finds a copy of what earlier
-/// scripts of its site have kept.
+/// scripts of its site have kept. Returns warnings about what its author may not have meant, each
+/// with file and line.
 ///
 /// # Errors
 /// As [`Scripts::start`].
-pub fn prove(program: &Program, site: &Site, now: Now) -> Result<(), Problem> {
+pub fn prove(program: &Program, site: &Site, now: Now) -> Result<Vec<String>, Problem> {
     let guard = Guard::new(1);
     let vm = Vm::start(program, &mut guard.budget(0)?, site.as_in_a_worker(), now)?;
-    require::prove(vm.lua(), program)
+    require::prove(vm.lua(), program)?;
+    let warnings = vm.host().warnings.take();
+    Ok(warnings.iter().map(|warning| program.sources().explained(warning)).collect())
 }
 
 /// Compiles all Lua files of a program and runs none of them. Returns what is wrong, with file and

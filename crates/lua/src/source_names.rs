@@ -7,6 +7,7 @@
 use std::sync::Arc;
 
 use crate::pages::{self, Page};
+use pinion_template::Formatted;
 
 /// Bytes of a name from which on Lua shows only its end, in both Luas (`LUA_IDSIZE`).
 const CUT_BYTES: usize = 60;
@@ -71,6 +72,23 @@ impl Sources {
         let ends: Vec<_> = long.iter().map(|(end, _)| end.clone()).collect();
         long.retain(|(end, _)| ends.iter().filter(|other| *other == end).count() == 1);
         Self { long, pages }
+    }
+
+    /// Returns the values of pages with a format that stand at `file:line`, each once.
+    pub(crate) fn formats_at(&self, place: &str) -> Vec<&Formatted> {
+        let parts =
+            place.rsplit_once(':').and_then(|(file, line)| Some((file, line.parse().ok()?)));
+        let Some((file, line)) = parts else { return Vec::new() };
+        let mut found: Vec<&Formatted> = Vec::new();
+        for value in self.pages.iter().flat_map(|page| page.formats_at(file, line)) {
+            let is_same = |other: &&Formatted| {
+                (&other.expression, &other.format) == (&value.expression, &value.format)
+            };
+            if !found.iter().any(is_same) {
+                found.push(value);
+            }
+        }
+        found
     }
 
     /// A message of Lua with the names and the lines of files.

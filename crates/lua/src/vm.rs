@@ -200,7 +200,13 @@ impl Vm {
                 let place = stack.lines().find_map(place).unwrap_or(name);
                 Err(Problem::waits_at_start(place, operation.function()))
             }
-            Step::Failed(fault) => Err(Problem::of_text(fault.text())),
+            Step::Failed(fault) => {
+                let problem = Problem::of_text(fault.text());
+                // LuaJIT does not always know the line where there was no memory.
+                let has_place = problem.stack().any(|line| place(line).is_some());
+                let is_limit = matches!(fault, Fault::OverBudget(_));
+                Err(if is_limit && !has_place { problem.of_file(name) } else { problem })
+            }
         }
     }
 

@@ -91,7 +91,8 @@ local function repeated(name, when, work, options)
     end
     for key in next, options or {} do
         if key ~= "each_worker" then
-            error(name .. " has no option \"" .. tostring(key) .. "\", only `each_worker`", 3)
+            error(name .. " has no option \"" .. tostring(key) .. "\"; its only option is "
+                .. "`each_worker`", 3)
         end
     end
     local why = host.schedule(when, work, (options and options.each_worker) == true)

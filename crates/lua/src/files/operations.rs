@@ -9,7 +9,7 @@ use std::os::unix::fs::{MetadataExt, PermissionsExt};
 use rustix::fs::{AtFlags, Dir, FileType, Mode, OFlags};
 use rustix::io::Errno;
 
-use super::{Folders, NEW_FILE, NOT_REGULAR, Use, of, what};
+use super::{Folders, NEW_FILE, NOT_REGULAR, Use, of, unread, what};
 use crate::job::Finished;
 use crate::limits::{FILE_READ_MAX_BYTES, FILES_LISTED_MAX};
 use crate::plain::Plain;
@@ -27,10 +27,19 @@ fn io(error: &std::io::Error) -> String {
     }
 }
 
+/// What an error means to whoever wants the names in a folder.
+fn unlisted(error: Errno) -> String {
+    match error {
+        Errno::NOENT => "no such folder".to_owned(),
+        Errno::NOTDIR => "it is not a folder".to_owned(),
+        error => what(error),
+    }
+}
+
 impl Folders {
     /// The content of a file: all of it, or `bytes` from `from` on, as far as there are some.
     pub(crate) fn read(&self, name: &[u8], from: Option<u64>, bytes: Option<u64>) -> Finished {
-        self.read_part(name, from.unwrap_or(0), bytes).map_err(|why| of(name, &why))
+        self.read_part(name, from.unwrap_or(0), bytes).map_err(|why| of("read", name, &why))
     }
 
     fn read_part(&self, name: &[u8], from: u64, bytes: Option<u64>) -> Result<Plain, String> {
@@ -54,7 +63,7 @@ impl Folders {
 
     /// A regular file, open for reading.
     pub(super) fn regular(&self, name: &[u8]) -> Result<File, String> {
-        let file = File::from(self.spot(name, Use::Look)?.open(OFlags::RDONLY).map_err(what)?);
+        let file = File::from(self.spot(name, Use::Look)?.open(OFlags::RDONLY).map_err(unread)?);
         regular(&file)?;
         Ok(file)
     }
@@ -62,17 +71,18 @@ impl Folders {
     /// Puts a file of this content in the place of the one that is there, in one step: others see
     /// the old content or the new one, also behind a crash.
     pub(crate) fn write(&self, name: &[u8], content: &[u8]) -> Finished {
-        self.replace(name, content).map_err(|why| of(name, &why))
+        self.replace(name, content).map_err(|why| of("write", name, &why))
     }
 
     /// Makes a file of this content, in one step. Of several that try it at once, one succeeds; the
     /// others hear that there is a file of that name.
     pub(crate) fn create(&self, name: &[u8], content: &[u8]) -> Finished {
-        self.make(name, content).map_err(|why| of(name, &why))
+        self.make(name, content).map_err(|why| of("create", name, &why))
     }
 
     fn replace(&self, name: &[u8], content: &[u8]) -> Result<Plain, String> {
-        let (folder, last) = self.spot(name, Use::Change)?.parent().map_err(what)?;
+        let spot = self.spot(name, Use::Change)?;
+        let (folder, last) = spot.parent().map_err(|error| spot.not_made(error))?;
         // Who may read the file stays as it is.
         let mode = match rustix::fs::statat(&folder, last, AtFlags::SYMLINK_NOFOLLOW) {
             Ok(stat) if FileType::from_raw_mode(stat.st_mode).is_file() => Some(stat.st_mode),
@@ -85,7 +95,8 @@ impl Folders {
     }
 
     fn make(&self, name: &[u8], content: &[u8]) -> Result<Plain, String> {
-        let (folder, last) = self.spot(name, Use::Change)?.parent().map_err(what)?;
+        let spot = self.spot(name, Use::Change)?;
+        let (folder, last) = spot.parent().map_err(|error| spot.not_made(error))?;
         with_draft(&folder, None, content, |draft| {
             // Linking fails if there is a file of that name, on every file system (link(2)).
             let linked = rustix::fs::linkat(&folder, draft, &folder, last, AtFlags::empty());
@@ -99,22 +110,24 @@ impl Folders {
     pub(crate) fn append(&self, name: &[u8], content: &[u8]) -> Finished {
         let append = || {
             let flags = OFlags::WRONLY | OFlags::APPEND | OFlags::CREATE;
-            let mut file = File::from(self.spot(name, Use::Change)?.open(flags).map_err(what)?);
+            let spot = self.spot(name, Use::Change)?;
+            let opened = spot.open(flags).map_err(|error| spot.not_made(error))?;
+            let mut file = File::from(opened);
             regular(&file)?;
             file.write_all(content).map_err(|error| io(&error))?;
             Ok(Plain::Boolean(true))
         };
-        append().map_err(|why: String| of(name, &why))
+        append().map_err(|why: String| of("append to", name, &why))
     }
 
     /// The names in a folder, sorted.
     pub(crate) fn list(&self, name: &[u8]) -> Finished {
-        self.names(name).map_err(|why| of(name, &why))
+        self.names(name).map_err(|why| of("list", name, &why))
     }
 
     fn names(&self, name: &[u8]) -> Result<Plain, String> {
         let flags = OFlags::RDONLY | OFlags::DIRECTORY;
-        let folder = self.spot(name, Use::Look)?.open(flags).map_err(what)?;
+        let folder = self.spot(name, Use::Look)?.open(flags).map_err(unlisted)?;
         let mut names = Vec::new();
         for entry in Dir::new(folder).map_err(what)? {
             let entry = entry.map_err(what)?;
@@ -154,7 +167,7 @@ impl Folders {
                 field("modified", Plain::Number(modified)),
             ]))
         };
-        stat().map_err(|why: String| of(name, &why))
+        stat().map_err(|why: String| of("look up", name, &why))
     }
 
     /// Removes a file, or a folder with nothing in it.
@@ -167,28 +180,36 @@ impl Folders {
             };
             removed.map(|()| Plain::Boolean(true)).map_err(what)
         };
-        remove().map_err(|why| of(name, &why))
+        remove().map_err(|why| of("remove", name, &why))
     }
 
     /// Makes a folder in one that is there.
     pub(crate) fn make_folder(&self, name: &[u8]) -> Finished {
         let make = || {
-            let (folder, last) = self.spot(name, Use::Change)?.parent().map_err(what)?;
-            let made = rustix::fs::mkdirat(&folder, last, NEW_FOLDER);
-            made.map(|()| Plain::Boolean(true)).map_err(what)
+            let spot = self.spot(name, Use::Change)?;
+            let (folder, last) = spot.parent().map_err(|error| spot.not_made(error))?;
+            match rustix::fs::mkdirat(&folder, last, NEW_FOLDER) {
+                Ok(()) => Ok(Plain::Boolean(true)),
+                Err(Errno::EXIST) => Err("it exists already".to_owned()),
+                Err(error) => Err(what(error)),
+            }
         };
-        make().map_err(|why| of(name, &why))
+        make().map_err(|why: String| of("create the folder", name, &why))
     }
 
     /// Gives a file or a folder another name. A file of that name is replaced.
     pub(crate) fn rename(&self, from: &[u8], to: &[u8]) -> Finished {
-        let parent = |name| {
-            let spot = self.spot(name, Use::Change).map_err(|why| of(name, &why))?;
-            spot.parent().map_err(|error| of(name, &what(error)))
+        let rename = || {
+            let (old, new) = (self.spot(from, Use::Change)?, self.spot(to, Use::Change)?);
+            let (folder, last) = old.parent().map_err(what)?;
+            let (new_folder, new_last) = new.parent().map_err(|error| new.not_made(error))?;
+            let renamed = rustix::fs::renameat(&folder, last, &new_folder, new_last);
+            renamed.map(|()| Plain::Boolean(true)).map_err(what)
         };
-        let ((folder, last), (new_folder, new_last)) = (parent(from)?, parent(to)?);
-        let renamed = rustix::fs::renameat(&folder, last, &new_folder, new_last);
-        renamed.map(|()| Plain::Boolean(true)).map_err(|error| of(from, &what(error)))
+        rename().map_err(|why: String| {
+            let [from, to] = [from, to].map(String::from_utf8_lossy);
+            format!("cannot rename {from:?} to {to:?}: {why}")
+        })
     }
 }
 

@@ -94,7 +94,7 @@ impl Sending {
                 let state = format!("{times}-{:x}-{:x}", found.ino(), found.len());
                 Ok(Source { size: found.len(), file, modified: found.mtime(), state })
             };
-            let opened = open().map_err(|why: String| of(&name, &why))?;
+            let opened = open().map_err(|why: String| of("send", &name, &why))?;
             Ok(Plain::Boolean(source.set(opened).is_ok()))
         })
     }

@@ -145,7 +145,7 @@ fn url_encode(lua: &Lua, (text, options): (LuaString, Option<Table>)) -> Result<
 fn url_decode(lua: &Lua, (text, options): (LuaString, Option<Table>)) -> Result<MultiValue> {
     let options = Options::of(lua, "codec.url_decode", options, &["form"])?;
     let bytes = url::unescape(&text.as_bytes(), options.get("form")?.unwrap_or(false));
-    decoded(lua, bytes, "a percent sign without two hexadecimal digits behind it")
+    decoded(lua, bytes, "a percent sign without two hexadecimal digits after it")
 }
 
 /// `codec.html_escape(text) -> string`: `& < > " '` as references, for content and for quoted

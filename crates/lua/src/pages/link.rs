@@ -85,8 +85,8 @@ pub(super) fn url(
     if !path.starts_with(b"/") || path.starts_with(b"//") || path.iter().any(|b| b"?#".contains(b))
     {
         let why = format!(
-            "to_url: {:?} is no path of this site; it begins with one slash, is not encoded, and \
-             has its query and its fragment in the arguments behind it",
+            "to_url: {:?} is not a path of this site; it begins with one slash, is not encoded, \
+             and has its query and its fragment in the arguments after it",
             String::from_utf8_lossy(&path)
         );
         return Ok((None, Some(why)));

@@ -27,7 +27,7 @@ use crate::vm::relaxed;
 use mlua::chunk::ChunkMode;
 use mlua::{Function, Lua, LuaString, Result, Table, Value};
 use pinion_template::name::{self, Kind, Routes};
-use pinion_template::{Context, Template, compile};
+use pinion_template::{Context, Formatted, Template, compile};
 use std::collections::BTreeMap;
 
 pub(crate) use link::LinkKey;
@@ -37,6 +37,13 @@ pub(crate) use link::LinkKey;
 pub(crate) struct Page {
     route: name::Route,
     template: Template,
+}
+
+impl Page {
+    /// Returns the values with a format that stand on a line of a file.
+    pub(crate) fn formats_at(&self, file: &str, line: u32) -> impl Iterator<Item = &Formatted> {
+        self.template.formats_at(file, line)
+    }
 }
 
 /// All files that pages and scripts are made of, by their paths.

@@ -7,7 +7,7 @@ local concat, error, getmetatable, ipairs, pairs, pcall, rawget, select, tostrin
     table.concat, error, getmetatable, ipairs, pairs, pcall, rawget, select, tostring, type, unpack
 local globals, setmetatable = _G, setmetatable
 local format, huge, isyieldable = string.format, math.huge, coroutine.isyieldable
-local match, tonumber = string.match, tonumber
+local gsub, match, tonumber = string.gsub, string.match, tonumber
 -- Whether a text has nothing that is escaped in text or in attributes of HTML; nothing without a
 -- compiler, where one call is less than two.
 local is_plain = host.is_plain
@@ -42,7 +42,11 @@ local function shown(value)
         end
         return given == "string" and text or tostring(text)
     end
-    error("a " .. kind .. " cannot be shown; show one of its fields, or use pinion.json.encode", 3)
+    if kind == "function" then
+        error("a function cannot be inserted; call it: #[[name()]]", 3)
+    end
+    error("a " .. kind .. " cannot be inserted; insert one of its fields, or use "
+        .. "pinion.json.encode", 3)
 end
 
 -- Numbers need no escaping where they have only harmless signs.
@@ -112,6 +116,7 @@ local HAVE_RESPONSE = "write status(code) and header(name, value), and header(\"
     .. "with status(303) for a redirect"
 local HANDLERS_HAVE = { req = HAVE_REQUEST, request = HAVE_REQUEST, res = HAVE_RESPONSE,
     response = HAVE_RESPONSE }
+local REDIRECT = "pages have no `redirect`: write status(303) and header(\"Location\", url)"
 
 -- What pages find by names that they have not declared: globals. One that is not there is a slip
 -- of the pen far more often than it is meant, and would show nothing.
@@ -125,6 +130,8 @@ local environment = setmetatable({}, {
             local instead = HANDLERS_HAVE[name]
             if instead then
                 error("pages have no `" .. name .. "`, which only handlers get: " .. instead, 2)
+            elseif name == "redirect" then
+                error(REDIRECT, 2)
             end
             error("there is no variable \"" .. name .. "\"; declare it with `local`, or write `_G."
                 .. name .. "` for a global that may be nil", 2)
@@ -316,10 +323,20 @@ function lend.await()
     end
 end
 
--- Tail calls: what is wrong is told where the page has called.
+-- Fails where the page has called, by the name that the function has there.
+local function named(method, name, is_well, ...)
+    if is_well then
+        return ...
+    end
+    local why = ...
+    error(type(why) == "string" and gsub(why, method, name, 1) or why, 3)
+end
+
 function lend.header(_, _, out)
     return function(name, value, more)
-        return response_methods.field(out, name, value, more)
+        local response = named("res:field", "header",
+            pcall(response_methods.field, out, name, value, more))
+        return response
     end
 end
 
@@ -330,7 +347,9 @@ end
 
 function lend.status(_, _, out)
     return function(code)
-        return response_methods.status(out, status_code(code))
+        local response = named("res:status", "status",
+            pcall(response_methods.status, out, status_code(code)))
+        return response
     end
 end
 

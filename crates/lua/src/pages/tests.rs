@@ -212,11 +212,14 @@ fn errors_are_told_by_the_lines_of_templates() {
         ("/inner.html", "two\n\n<?lu if query.inner then\nerror('why') end ?>"),
         ("/f.dyn.html", "\n<?lu local function f()\nlocal x = nil .. ''\nend ?>\n<?lu\nf() ?>"),
         ("/t.dyn.html", "\n#[[ {} ]]"),
+        ("/fn.dyn.html", "\n#[[print]]"),
         ("/ts.dyn.html", "\n#[[ 1 ]]\n#[[ {}:s ]]"),
         ("/tn.dyn.html", "\n\n#[[setmetatable({}, { __tostring = function() return true end })]]"),
         ("/w.dyn.html", "\n\n<?lu write(nil) ?>"),
         ("/m.dyn.html", "\n<?lu write('%d', 'x') ?>"),
         ("/s.dyn.html", "\n\n<?lu status(1000) ?>"),
+        ("/sa.dyn.html", "\n<?lu status('abc') ?>"),
+        ("/ha.dyn.html", "\n<?lu header('X', {}) ?>"),
         ("/h.dyn.html", "\n<?lu header('X', 'a\\nb') ?>"),
         ("/c.dyn.html", "\n<?lu local _, why = pcall(error, 'x', 2) write(tostring(why)) ?>"),
         ("/j.dyn.html", "\n<script>#[[print]]</script>"),
@@ -226,12 +229,15 @@ fn errors_are_told_by_the_lines_of_templates() {
         ("/p", "/p.dyn.html:3: "),
         ("/p?inner=1", "/inner.html:4: why"),
         ("/f", "/f.dyn.html:3: "),
-        ("/t", "/t.dyn.html:2: a table cannot be shown"),
-        ("/ts", "/ts.dyn.html:3: a table cannot be shown"),
+        ("/t", "/t.dyn.html:2: a table cannot be inserted; insert one of its fields, or use"),
+        ("/ts", "/ts.dyn.html:3: a table cannot be inserted"),
+        ("/fn", "/fn.dyn.html:2: a function cannot be inserted; call it: #[[name()]]"),
         ("/tn", "/tn.dyn.html:3: "),
         ("/w", "/w.dyn.html:3: bad argument #1 to 'write' (string, number or table expected, got"),
         ("/m", "/m.dyn.html:2: bad argument #2"),
         ("/s", "/s.dyn.html:3: 1000 is not a status"),
+        ("/sa", "/sa.dyn.html:2: bad argument #1 to 'status' (number expected, got string)"),
+        ("/ha", "/ha.dyn.html:2: bad argument #2 to 'header' (string expected, got table)"),
         ("/h", "/h.dyn.html:2: the value of the header X has a line break"),
         ("/j", "/j.dyn.html:2: "),
     ] {
@@ -242,6 +248,35 @@ fn errors_are_told_by_the_lines_of_templates() {
     assert!(report.contains("\t/f.dyn.html:6: in"), "{report}");
     assert!(!report.contains("<page"), "{report}");
     site.body("/c");
+    // Also where the line is one of a file that the page includes.
+    let files = [("/p.dyn.html", "<?include i ?>"), ("/i", "\n#[[query.x.y]]")];
+    let report = Site::new(&files).report("/p");
+    assert!(report.contains("\t/i:2: in the page"), "{report}");
+}
+
+#[test]
+fn a_value_that_does_not_fit_its_format_is_named() {
+    for (value, words) in [
+        (
+            "query.x:d",
+            "the format `d` needs a number, the value is nil; write `tonumber(query.x) or 0`",
+        ),
+        ("tonumber(query.x):.2f", "the value is nil; write `tonumber(query.x) or 0`"),
+        (
+            "'a':x",
+            "the format `x` needs a number, the value is a string; write `tonumber('a') or 0`",
+        ),
+        ("{}:d", "the format `d` needs a number, the value is a table"),
+    ] {
+        let page = format!("\n#[[1:d]]\n#[[{value}]]");
+        let report = Site::new(&[("/x.dyn.html", &page)]).report("/x");
+        let line = report.lines().next().expect("a line");
+        let begins = format!("/x.dyn.html:3: #[[{value}]]: ");
+        assert!(line.starts_with(&begins) && line.ends_with(words), "{value}: {report}");
+    }
+    let report = Site::new(&[("/x.dyn.html", "#[[1:d]] #[[query.x:d]]")]).report("/x");
+    let words = "/x.dyn.html:1: the value of one of #[[1:d]], #[[query.x:d]] does not fit its ";
+    assert!(report.starts_with(words), "{report}");
 }
 
 #[test]
@@ -469,6 +504,10 @@ fn a_page_has_no_request_and_no_response_and_says_what_it_has() {
     for (code, words) in [
         ("local x = req.query", "pages have no `req`, which only handlers get: write method,"),
         ("res:redirect('/')", "pages have no `res`, which only handlers get: write status(code)"),
+        (
+            "redirect('/')",
+            "pages have no `redirect`: write status(303) and header(\"Location\", url)",
+        ),
     ] {
         let page = format!("\n<?lu {code} ?>");
         let report = Site::new(&[("/x.dyn.html", &page)]).report("/x");

@@ -71,8 +71,8 @@ fn what_cannot_be_meant_is_refused() {
         (Some("GET"), "a", PatternError::NoSlash),
         (Some("GET"), "", PatternError::NoSlash),
         (Some("GET"), "/*a/b", PatternError::RestNotLast),
-        (Some("GET"), "/:", PatternError::Name(String::new())),
-        (Some("GET"), "/*", PatternError::Name(String::new())),
+        (Some("GET"), "/:", PatternError::Nameless(':')),
+        (Some("GET"), "/*", PatternError::Nameless('*')),
         (Some("GET"), "/:a-b", PatternError::Name("a-b".to_owned())),
         (Some("GET"), "/:a/:a", PatternError::NameTwice("a".to_owned())),
         (Some("GET"), "/a?b=c", PatternError::Character('?')),
@@ -86,6 +86,43 @@ fn what_cannot_be_meant_is_refused() {
         assert_eq!(router.add(method, pattern), Err(why), "{pattern}");
     }
     assert_eq!(found(&router, "GET", "/a/1").0, "/a/:x");
+}
+
+#[test]
+fn what_is_wrong_with_a_pattern_says_what_to_write() {
+    let mut router = Router::new();
+    for (method, pattern, words) in [
+        ("GET", "/a/:", "`:` needs a name, such as \"/hello/:name\""),
+        ("GET", "/a/*", "`*` needs a name, such as \"/hello/*name\""),
+        ("GET", "/a%20b", "write the pattern decoded: a space, not %20"),
+        ("GET", "/a/:b?", "register a second pattern for a path without the parameter"),
+        ("GET", "/:a-b", "\"a-b\" is not a valid name of a parameter; use letters, digits and"),
+        ("GET IT", "/a", "\"GET IT\" is not a valid method"),
+    ] {
+        let why = router.add(Some(method), pattern).expect_err(pattern).to_string();
+        assert!(why.contains(words), "{pattern}: {why}");
+    }
+}
+
+#[test]
+fn parameters_of_other_servers_are_known() {
+    for (pattern, expected) in [
+        ("/a/<id>", Some(("<id>", ":id"))),
+        ("/a/<int:id>/b", Some(("<int:id>", ":id"))),
+        ("/<path:file>", Some(("<path:file>", "*file"))),
+        ("/<path:file>/x", Some(("<path:file>", ":file"))),
+        ("/{id}", Some(("{id}", ":id"))),
+        ("/{id:[0-9]+}/x", Some(("{id:[0-9]+}", ":id"))),
+        ("/{*rest}", Some(("{*rest}", "*rest"))),
+        ("/{rest...}", Some(("{rest...}", "*rest"))),
+        ("/<>", Some(("<>", ":name"))),
+        ("/:id/*rest", None),
+        ("/a<b>/{c", None),
+        ("/", None),
+    ] {
+        let expected = expected.map(|(text, instead)| (text, instead.to_owned()));
+        assert_eq!(foreign_parameter(pattern), expected, "{pattern}");
+    }
 }
 
 #[test]
@@ -113,7 +150,7 @@ fn a_path_is_below_a_prefix_by_whole_segments() {
         ("a", PatternError::NoSlash),
         ("/*rest", PatternError::RestNotLast),
         ("/a%20b", PatternError::Character('%')),
-        ("/:", PatternError::Name(String::new())),
+        ("/:", PatternError::Nameless(':')),
     ] {
         assert_eq!(check_prefix(prefix), Err(why), "{prefix}");
     }

@@ -7,6 +7,7 @@ use super::origin::Origins;
 use super::thrown;
 use crate::absent;
 use crate::source_names::Sources;
+use pinion_template::Formatted;
 
 /// Why a coroutine ends without an answer.
 #[derive(Debug)]
@@ -32,16 +33,19 @@ impl Fault {
     pub(super) fn of(error: &Error, lua: &Lua, sources: &Sources, origins: &Origins) -> Self {
         let text = error.to_string();
         let described = thrown::described(lua, &text);
-        let text = sources.explained(&text);
         let text = text.strip_prefix("runtime error: ").unwrap_or(&text);
         let (line, rest) = text.split_once('\n').unwrap_or((text, ""));
+        // Before the lines of pages become those of the files that they include.
+        let rest = with_innermost_line(line, rest);
+        let text = sources.explained(&format!("{line}\n{rest}"));
+        let (line, rest) = text.split_once('\n').unwrap_or((&text, ""));
         let described = described.or_else(|| thrown::without_text(line));
         let first = without_our_place(described.as_deref().unwrap_or(line));
         // What a script throws as a text without a place stays as it is.
         let needs_place = described.is_some() || first.len() < line.len();
-        let first = format_explained(first);
+        let first = format_explained(first, sources);
         let first = with_function_name(&first, rest).unwrap_or(first);
-        let rest = with_innermost_line(&first, rest).replace(FORMAT_NAME, "'format'");
+        let rest = rest.replace(FORMAT_NAME, "'format'");
         let first = format!("{first}{}", absent::advice(&first).unwrap_or_default());
         let mut shown: Vec<_> = [&*first].into_iter().chain(rest.lines()).collect();
         let traces: Vec<_> = (0..shown.len()).filter(|&at| shown[at] == TRACE).collect();
@@ -80,20 +84,34 @@ const OUTERMOST: &str = "xpcall'";
 
 /// The lines of a stack that are those of the script: without the frames of the runtime, and
 /// without the functions of C that those have called.
-fn frames<'t>(stack: impl Iterator<Item = &'t str>) -> Vec<&'t str> {
+fn frames<'t>(stack: impl Iterator<Item = &'t str>) -> Vec<String> {
+    let lines: Vec<&str> = stack.collect();
     let (mut shown, mut called) = (Vec::new(), Vec::new());
-    for line in stack {
+    for (at, &line) in lines.iter().enumerate() {
         let frame = line.trim_start();
         if frame.starts_with("[C]") || frame.starts_with("(...tail calls") {
-            called.push(line);
+            called.push(line.to_owned());
         } else if is_ours(frame) {
             called.clear();
         } else {
             shown.append(&mut called);
-            shown.push(line);
+            let is_called_by_us = lines.get(at + 1).is_some_and(|next| is_ours(next.trim_start()));
+            let role = is_called_by_us.then(|| with_role(line)).flatten();
+            shown.push(role.unwrap_or_else(|| line.to_owned()));
         }
     }
     shown
+}
+
+/// The names by which the runtime calls functions of a script, and what those are for its author.
+const ROLES: [(&str, &str); 3] =
+    [("'outer'", "the middleware"), ("'inner'", "the handler"), ("'page'", "the page")];
+
+/// A line of a stack with what its function is in place of the name that it has in the runtime.
+fn with_role(line: &str) -> Option<String> {
+    let (_, role) = ROLES.iter().find(|(name, _)| line.ends_with(name))?;
+    let (place, _) = line.split_once(": in ")?;
+    Some(format!("{place}: in {role}"))
 }
 
 fn is_ours(frame: &str) -> bool {
@@ -152,14 +170,48 @@ fn without_our_place(line: &str) -> &str {
 const FORMAT_NAME: &str = "'__format'";
 
 /// A message about a value that its format in a page does not take, in terms of the page.
-fn format_explained(line: &str) -> String {
+fn format_explained(line: &str, sources: &Sources) -> String {
     let named = line.split_once(FORMAT_NAME).and_then(|(before, why)| {
         let (before, _number) = before.rsplit_once("bad argument #")?;
         Some((before, why.strip_prefix(" (")?))
     });
     let Some((before, why)) = named else { return line.to_owned() };
     let why = why.strip_suffix(')').unwrap_or(why);
-    format!("{before}the value does not fit its format, such as `d` in `#[[value:d]]`: {why}")
+    let shown = |value: &Formatted| format!("#[[{}:{}]]", value.expression, value.format);
+    let values = sources.formats_at(before.strip_suffix(": ").unwrap_or(before));
+    match &values[..] {
+        [] => {
+            format!(
+                "{before}the value does not fit its format, such as `d` in `#[[value:d]]`: {why}"
+            )
+        }
+        [value] => format!("{before}{}: {}", shown(value), misfit(value, why)),
+        values => {
+            let all: Vec<_> = values.iter().map(|value| shown(value)).collect();
+            let all = all.join(", ");
+            format!("{before}the value of one of {all} does not fit its format: {why}")
+        }
+    }
+}
+
+/// Why a value does not fit its format, and what to write if that is known.
+fn misfit(value: &Formatted, why: &str) -> String {
+    let Formatted { expression, format, .. } = value;
+    let Some((wanted, given)) = why.split_once(" expected, got ") else {
+        return format!("the value does not fit the format `{format}`: {why}");
+    };
+    let is_nil = matches!(given, "nil" | "no value");
+    let is_whole = !expression.ends_with('…');
+    let help = match given {
+        _ if wanted != "number" || !is_whole => String::new(),
+        _ if is_nil && expression.starts_with("tonumber(") => {
+            format!("; write `{expression} or 0`")
+        }
+        _ if is_nil || given == "string" => format!("; write `tonumber({expression}) or 0`"),
+        _ => String::new(),
+    };
+    let given = if is_nil { "nil".to_owned() } else { format!("a {given}") };
+    format!("the format `{format}` needs a {wanted}, the value is {given}{help}")
 }
 
 #[cfg(test)]
@@ -184,6 +236,22 @@ mod tests {
         );
         // A folder of that name is none of ours.
         assert_eq!(frames(["\tpinion/main.lua:4: in function 'x'"].into_iter()).len(), 1);
+    }
+
+    #[test]
+    fn functions_that_the_runtime_calls_have_no_names_of_the_runtime() {
+        for (name, role) in [
+            ("upvalue 'outer'", "the middleware"),
+            ("local 'inner'", "the handler"),
+            ("upvalue 'page'", "the page"),
+        ] {
+            let line = format!("\ta.lua:3: in {name}");
+            let called = [line.as_str(), "\tpinion:9: in function 'next'"];
+            assert_eq!(frames(called.into_iter()), [format!("\ta.lua:3: in {role}")]);
+            // A script may have a function of that name.
+            let own = [line.as_str(), "\ta.lua:9: in function 'next'"];
+            assert_eq!(frames(own.into_iter()), own);
+        }
     }
 
     #[test]
@@ -223,9 +291,10 @@ mod tests {
     #[test]
     fn a_format_that_does_not_fit_is_told_without_names_of_ours() {
         let line = "a.dyn.html:2: bad argument #2 to '__format' (number expected, got string)";
-        let told = format_explained(line);
+        let sources = Sources::default();
+        let told = format_explained(line, &sources);
         assert!(told.starts_with("a.dyn.html:2: the value does not fit its format"), "{told}");
         assert!(told.ends_with(": number expected, got string"), "{told}");
-        assert_eq!(format_explained("a.lua:2: why"), "a.lua:2: why");
+        assert_eq!(format_explained("a.lua:2: why", &sources), "a.lua:2: why");
     }
 }

@@ -47,6 +47,8 @@ pub(crate) struct Host {
     pub(super) beside: RefCell<Option<Function>>,
     /// The names of its files, for what it logs.
     pub(super) sources: RefCell<Arc<Sources>>,
+    /// What the main script may not have meant, each with its place.
+    pub(crate) warnings: RefCell<Vec<String>>,
     /// The script has run, and what it has registered stays.
     has_started: Cell<bool>,
     /// The number of routes that the script has registered; those with larger numbers are pages.
@@ -102,6 +104,7 @@ impl Host {
             closing: RefCell::default(),
             beside: RefCell::default(),
             sources: RefCell::default(),
+            warnings: RefCell::default(),
             has_started: Cell::default(),
             script_routes: Cell::default(),
         }
@@ -380,6 +383,18 @@ fn registering(lua: &Lua, host: &Rc<Host>, table: &Table) -> Result<()> {
         Ok(or_why(added.map_err(|error| format!("{pattern:?}: {error}"))))
     };
     table.raw_set("route", lua.create_function(route)?)?;
+    let foreign = |_: &Lua, pattern: LuaString| {
+        let pattern = pattern.to_string_lossy();
+        let found = router::foreign_parameter(&pattern);
+        Ok(found.map_or((None, None), |(text, instead)| (Some(text.to_owned()), Some(instead))))
+    };
+    table.raw_set("foreign_parameter", lua.create_function(foreign)?)?;
+    let of = Rc::clone(host);
+    let warn = move |_: &Lua, text: LuaString| {
+        of.warnings.borrow_mut().push(harmless(&text.to_string_lossy()));
+        Ok(())
+    };
+    table.raw_set("warn", lua.create_function(warn)?)?;
     let of = Rc::clone(host);
     let group = move |_: &Lua, prefix: LuaString| {
         if of.has_started.get() {

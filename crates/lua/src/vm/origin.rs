@@ -138,7 +138,7 @@ impl Origins {
 
     /// Why something failed, with a place if it needs one, and the stack. Where the stack does not
     /// show what has run, that follows.
-    pub(super) fn told(&self, why: &str, needs_place: bool, stack: &[&str]) -> String {
+    pub(super) fn told(&self, why: &str, needs_place: bool, stack: &[String]) -> String {
         let on_stack = stack.iter().find_map(|line| place(line));
         let mut told = match (on_stack, &self.all[..]) {
             (Some(place), _) if needs_place => format!("{place}: {why}"),

@@ -56,7 +56,7 @@ pub(super) fn cpu(payer: Payer, allowance: &Allowance) -> String {
         Payer::Request => (
             allowance.cpu_ms,
             "raise it with --lua-cpu",
-            "move work behind the response with pinion.spawn, or keep results with pinion.cached",
+            "move work after the response with pinion.spawn, or keep results with pinion.cached",
         ),
         Payer::Background => (
             allowance.cpu_ms.max(BACKGROUND_CPU_MAX_MS),
@@ -151,7 +151,7 @@ pub(crate) fn time(wait: Wait, wall_ms: u64, is_of_route: bool) -> String {
     };
     match wait {
         Wait::Total => format!(
-            "the request has taken longer than {seconds} s: {raise}, or do slow work behind the \
+            "the request has taken longer than {seconds} s: {raise}, or do slow work after the \
              response with pinion.spawn"
         ),
         Wait::SinceWrite => format!(

@@ -46,7 +46,7 @@ impl RouteLimits {
                 }
                 (other, _) => {
                     return Err(format!(
-                        "a route has no option {other:?}; there are `body` and `time`"
+                        "a route has no option {other:?}; its options are `body` and `time`"
                     ));
                 }
             }

@@ -222,13 +222,13 @@ impl Expected {
             Time::Absent => {}
             Time::Seconds(end) if now < end + self.leeway => {}
             Time::Seconds(_) => return Ok(Some("the token has expired")),
-            Time::Invalid => return Ok(Some("the claim exp is no time")),
+            Time::Invalid => return Ok(Some("the claim exp is not a time")),
         }
         match time(claims, "nbf")? {
             Time::Absent => {}
             Time::Seconds(start) if start <= now + self.leeway => {}
             Time::Seconds(_) => return Ok(Some("the token is not valid yet")),
-            Time::Invalid => return Ok(Some("the claim nbf is no time")),
+            Time::Invalid => return Ok(Some("the claim nbf is not a time")),
         }
         if let Some(issuer) = &self.issuer
             && !is_text(&claims.raw_get("iss")?, issuer)

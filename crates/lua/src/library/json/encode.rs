@@ -92,7 +92,7 @@ impl Stop {
                 Error::runtime(format!("json.encode: {} {what}", path(steps.iter().rev())))
             }
             Stop::Cycle { outer, inner, steps } => Error::runtime(format!(
-                "json.encode: {} is {} again, and JSON has no circles",
+                "json.encode: {} refers to {}: JSON cannot contain circular references",
                 path(steps.iter().rev().take(inner)),
                 path(steps.iter().rev().take(outer)),
             )),
@@ -294,7 +294,8 @@ fn is_dense(table: &Table, length: usize) -> Walked {
             key => {
                 let key = shown(&key);
                 return Stop::fault(format!(
-                    "is an array that has the key {key:?} too, and JSON has nothing that is both"
+                    "has array elements and the key {key:?}; a JSON value is either an array or an \
+                     object"
                 ));
             }
         }

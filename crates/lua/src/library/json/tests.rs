@@ -208,10 +208,13 @@ fn what_json_cannot_say_is_named_with_its_place() {
         ("{a = {['\\255'] = 1}}", "data.a has the key"),
         ("{a = {1, nil, 3}}", "data.a is an array with holes"),
         ("{a = {[2] = 1}}", "data.a is an array with holes (it has an item 2)"),
-        ("{a = {1, 2, b = 3}}", "data.a is an array that has the key \"b\" too"),
+        (
+            "{a = {1, 2, b = 3}}",
+            "data.a has array elements and the key \"b\"; a JSON value is either an array",
+        ),
         ("{a = {[true] = 1}}", "data.a has a boolean for a key"),
         ("{a = {[1.5] = 1}}", "data.a has a number for a key"),
-        ("json.array({a = 1})", "data is an array that has the key \"a\" too"),
+        ("json.array({a = 1})", "data has array elements and the key \"a\"; a JSON value is"),
         ("coroutine.create(pairs)", "data is a thread"),
     ] {
         let why = raised(&format!("return json.encode({code})"));
@@ -224,7 +227,11 @@ fn what_json_cannot_say_is_named_with_its_place() {
 #[test]
 fn circles_and_depth() {
     let circle = "local t = {a = {{}}}; t.a[1].b = t.a; return json.encode(t)";
-    assert!(raised(circle).contains("data.a[1].b is data.a again"), "{}", raised(circle));
+    let why = raised(circle);
+    let words = "data.a[1].b refers to data.a: JSON cannot contain circular references";
+    assert!(why.contains(words), "{why}");
+    let why = raised("local t = {}; t.t = t; return json.encode(t)");
+    assert!(why.contains("data.t refers to data: JSON cannot contain"), "{why}");
     let nested = |levels: usize| {
         format!("local t = 1; for _ = 1, {levels} do t = {{t}} end; return json.encode(t)")
     };
@@ -261,7 +268,7 @@ fn options_are_read_with_care() {
         assert!(raised(&format!("return json.encode(1, {options})")).contains("indent"));
     }
     let why = raised("return json.encode(1, {sorted = true})");
-    assert!(why.contains("no option \"sorted\", there are: indent, sort"), "{why}");
+    assert!(why.contains("no option \"sorted\"; its options are: indent, sort"), "{why}");
 }
 
 /// Memory that a script may not have is not the fault of the text.

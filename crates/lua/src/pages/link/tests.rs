@@ -96,10 +96,10 @@ fn links_as_their_options_say() {
 #[test]
 fn links_that_lead_nowhere_are_mistakes() {
     for (link, why) in [
-        ("'b'", "is no path of this site"),
-        ("'//b'", "is no path of this site"),
-        ("'https://example.org/'", "is no path of this site"),
-        ("'/b?x=1'", "is no path of this site"),
+        ("'b'", "is not a path of this site"),
+        ("'//b'", "is not a path of this site"),
+        ("'https://example.org/'", "is not a path of this site"),
+        ("'/b?x=1'", "is not a path of this site"),
         ("nil", "bad argument #1 to 'to_url' (path expected, got nil)"),
         ("'/b', 'x'", "bad argument #2 to 'to_url' (table of parameters expected"),
         ("'/b', { e = 'x' }", "the parameter \"e\""),

@@ -343,7 +343,7 @@ fn a_call_behind_return_is_told_by_where_its_handler_begins() {
         ("/status", 6, "99 is not a status"),
         ("/field", 7, "bad argument #2 to 'res:field' (string expected, got table)"),
         ("/cookie", 8, "cookie"),
-        ("/json", 9, "JSON has no circles"),
+        ("/json", 9, "JSON cannot contain circular"),
         ("/html", 10, "bad argument #1 to 'res:html' (string expected, got table)"),
         ("/write", 11, "bad argument #1 to 'res:write' (string or number expected, got"),
         ("/over", 12, "the response is complete"),

@@ -45,6 +45,14 @@ fn a_middleware_without_next_is_named() {
         ("local x = 1", "site.lua:1: the middleware returned nothing and did not call `next()`"),
         ("next()", "site.lua:1: the middleware called `next()` and returned nothing, so what"),
         ("return next", "site.lua:1: the middleware returned its `next` without calling it"),
+        ("return true", "site.lua:1: the middleware returned a boolean; write `return next()` to "),
+        ("next() return false", "site.lua:1: the middleware returned a boolean; write `return "),
+        // A header is no response.
+        ("next() res:field('X-A', '1')", "site.lua:1: the middleware called `next()` and returned"),
+        ("res:field('X-A', '1') next()", "site.lua:1: the middleware called `next()` and returned"),
+        ("res:cookie('a', 'b') next()", "site.lua:1: the middleware called `next()` and returned"),
+        ("next() res:status(401)", "site.lua:1: the middleware called `next()` and returned"),
+        ("res:field('X-A', '1')", "site.lua:1: the middleware returned nothing and did not call"),
     ] {
         let main = format!("{begins}{body} end)\npinion.get('/', function() return 'x' end)");
         let told = failure(&mut site(&main), "/");
@@ -67,12 +75,52 @@ fn a_middleware_without_next_is_named() {
         ("local said = next() res:write(said, 'y')", "xy"),
         ("return res", ""),
         ("next() return 'y'", "y"),
+        ("next() return ''", ""),
+        ("local said, why = next() res:field('X-A', '1') return said, why", "x"),
     ] {
         let main = format!("{begins}{body} end)\npinion.get('/', function() return 'x' end)");
         assert_eq!(site(&main).answer("/").expect(body), answer, "{body}");
     }
     let main = format!("{begins}next() end)\npinion.get('/', function() end)");
     assert_eq!(site(&main).answer("/").expect("nothing is lost"), "");
+}
+
+/// `return nil, why` says that a handler has failed, whatever a middleware does with it.
+#[test]
+fn a_middleware_that_loses_an_error_is_named() {
+    let begins = "pinion.use(function(req, res, next)\n";
+    let handler = "pinion.get('/', function() return nil, 'reason' end)";
+    let told =
+        failure(&mut site(&format!("{begins}local r = next() return r end)\n{handler}")), "/");
+    let why = "site.lua:1: the middleware called `next()` and lost the error that the handler \
+               returned (reason); write `return next()`, or keep both results, `local result, why \
+               = next()`, and end with `return result, why`";
+    assert_eq!(told, why);
+    let told = failure(&mut site(&format!("{begins}return next() end)\n{handler}")), "/");
+    assert!(told.ends_with("the handler returned nil and an error: reason"), "{told}");
+    for (body, answer) in [
+        ("local r, why = next() if why then return 'mended' end return r", "mended"),
+        ("local r, why = next() if why then res:status(404) end return r", ""),
+    ] {
+        let main = format!("{begins}{body} end)\n{handler}");
+        assert_eq!(site(&main).answer("/").expect(body), answer, "{body}");
+    }
+}
+
+/// Patterns of other servers match only their own text.
+#[test]
+fn a_parameter_of_another_server_in_a_pattern_is_warned_of() {
+    let main = "pinion.get('/a/:id', print)\npinion.get('/b/<int:id>', function() end)\n\
+                pinion.group('/c').post('/{id}', function() end)";
+    let program = Program::new("site.lua", main.into());
+    let warnings = crate::scripts::prove(&program, &Site::default(), Now::read()).expect("fine");
+    let expected = [
+        "site.lua:2: the pattern \"/b/<int:id>\" matches the text `<int:id>` itself; write `:id` \
+         for a parameter",
+        "site.lua:3: the pattern \"/c/{id}\" matches the text `{id}` itself; write `:id` for a \
+         parameter",
+    ];
+    assert_eq!(warnings, expected);
 }
 
 #[test]
@@ -82,6 +130,8 @@ fn what_has_no_effect_on_a_response_is_an_error() {
         pinion.get('/body', function(req, res) res.body = 'x' end)
         pinion.get('/headers', function(req, res) res.headers = { a = 'b' } end)
         pinion.get('/json', function(req, res) res:json() end)
+        pinion.get('/compress', function(req, res) res:compress('no') return 'x' end)
+        pinion.get('/option', function(req, res) res:file('data/x', { form = 1 }) end)
         pinion.get('/null', function(req, res) return res:json(nil) end)
         pinion.get('/two', function(req, res) return 'x', 404 end)",
     );
@@ -90,6 +140,8 @@ fn what_has_no_effect_on_a_response_is_an_error() {
         ("/body", "the handler has set res.body, which has no effect; write res:write(text)"),
         ("/headers", "write res:field(name, value) instead"),
         ("/json", "bad argument #1 to 'res:json' (value expected, got no value"),
+        ("/compress", "bad argument #1 to 'res:compress' (boolean expected, got string)"),
+        ("/option", "res:file has no option \"form\"; its options are `download` and `type`"),
     ] {
         let told = failure(&mut room, path);
         assert!(told.starts_with("site.lua:") && told.contains(why), "{path}: {told}");

@@ -62,7 +62,7 @@ fn stacks_have_files_of_the_site_alone() {
             ("/gathered", "lib/shop.lua:2: why"),
             ("/page", "public_html/page.dyn.html:2: "),
             ("/part", "public_html/in.priv.html:2: why"),
-            ("/formatted", "public_html/formatted.dyn.html:2: the value does not fit its format"),
+            ("/formatted", "public_html/formatted.dyn.html:2: #[['x':d]]: the format `d` needs"),
         ] {
             let report = site.report(target);
             let message = report.lines().next().unwrap_or_default();
