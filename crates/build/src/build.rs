@@ -118,7 +118,7 @@ pub(crate) fn build_beside<'a, W: Write + Seek>(
     assembly.content = found.content;
     assembly.expect(&reuse, &lists);
     assembly.summary.warnings = warnings;
-    assembly.summary.warnings.extend(doubts(&found, options, &names, &rules));
+    assembly.summary.warnings.extend(doubts(&found, options, &names, &rules, &code));
     assembly.summary.walls = walls;
     let lost = !found.problems.is_empty() && !options.keep_going;
     assembly.summary.problems = found.problems;
@@ -164,8 +164,15 @@ pub(crate) fn build_beside<'a, W: Write + Seek>(
 }
 
 /// What the author may want to know before any file is read.
-fn doubts(found: &Found, options: &Options, names: &Names, rules: &Rules) -> Vec<Warning> {
+fn doubts(
+    found: &Found,
+    options: &Options,
+    names: &Names,
+    rules: &Rules,
+    code: &Code,
+) -> Vec<Warning> {
     let mut doubts = site_doubts::doubts(found, options);
+    doubts.extend(code::doubts(found, code));
     doubts.extend(unused_patterns(names, options));
     doubts.extend(rules.warnings.iter().cloned());
     doubts

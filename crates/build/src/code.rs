@@ -6,13 +6,14 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
 
 use pinion_archive::limits::{CODE_FILE_MAX_BYTES, CODE_SECTION_MAX_BYTES};
-use pinion_template::compile;
 use pinion_template::name::Routes;
+use pinion_template::{StrayTag, compile, stray_tags};
 
 use crate::dynamic::CodeFile;
 use crate::error::{BuildError, CodeError, Reason, Shown};
-use crate::names::{is_page, path_and_name};
+use crate::names::{is_page, is_script, path_and_name};
 use crate::source::Source;
+use crate::summary::Warning;
 use crate::walk::{Found, relative};
 
 /// Contents by their paths in the archive.
@@ -47,6 +48,22 @@ pub(crate) fn read(source: &Path, found: &Found) -> Result<Code, BuildError> {
     errors.dedup();
     errors.iter_mut().for_each(|error| error.folder = source.to_owned());
     Err(BuildError::Code(errors))
+}
+
+/// Returns warnings about tags in templates that are none and are sent as text.
+pub(crate) fn doubts(found: &Found, code: &Code) -> Vec<Warning> {
+    let templates = code.iter().filter(|(path, _)| !is_script(path_and_name(path).1));
+    let stray = templates.flat_map(|(path, content)| {
+        let of_code = found.code.binary_search_by(|file| file.path.cmp(path)).ok();
+        let of_code = of_code.map(|at| found.code[at].relative());
+        let file = of_code.unwrap_or_else(|| Path::new(found.content).join(relative(path)));
+        let tags = stray_tags(&String::from_utf8_lossy(path), content);
+        tags.into_iter().map(move |StrayTag { line, tag, instead }| {
+            let file = file.clone();
+            Warning::StrayTag { file, line, tag, instead }
+        })
+    });
+    stray.collect()
 }
 
 /// Pages whose names are wrong, or that answer what another one answers.

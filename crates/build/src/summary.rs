@@ -157,6 +157,17 @@ pub enum Warning {
     PageBelowStatic(PathBuf),
     /// Its name has `.dyn.` or `.lua` in it, and is none of a page or a script; it is left out.
     CopyOfCode(PathBuf),
+    /// A tag of another language in a page, such as `<?php`, which clients get as it is.
+    StrayTag {
+        /// The file.
+        file: PathBuf,
+        /// Its line, from 1.
+        line: u32,
+        /// How the tag begins.
+        tag: String,
+        /// What to write in place of it.
+        instead: &'static str,
+    },
     /// A link to a folder that holds the link; it was not followed.
     FolderLoop(PathBuf),
     /// Modified in the future; its resource has no `Last-Modified`.
@@ -354,6 +365,11 @@ impl fmt::Display for Warning {
                 (path, "run as a page although it is below static/; --compat 80s makes it a file")
             }
             Warning::CopyOfCode(path) => (path, named_as_code(path)),
+            Warning::StrayTag { file, line, tag, instead } => {
+                let file = Shown(file);
+                let what = format_args!("`{tag}` is not a tag of Pinion and is sent as text");
+                return write!(f, "{file}:{line}: {what}; {instead}");
+            }
             Warning::SecondMain(path) => {
                 (path, "not run: the main.lua beside public_html is the one of the site")
             }
