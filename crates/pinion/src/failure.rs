@@ -5,6 +5,7 @@ use crate::config::Fault;
 use crate::terminal::counted;
 use pinion_build::{CodeError, Problem, RuleError};
 use pinion_engine::stderr;
+use pinion_lua::problem::Problem as LuaProblem;
 use std::fmt::Write as _;
 use std::io;
 use std::path::{Path, PathBuf};
@@ -92,7 +93,8 @@ impl Failure {
     /// Returns the failure of a server that does not start: its last line says so. A wrong command
     /// line has only the line that names the flag.
     ///
-    /// What is counted by that line is reported here, a line for each.
+    /// What is counted by that line is reported here, a line for each. The stack of a script comes
+    /// after it.
     pub(crate) fn at_start(self) -> Self {
         let reason = match &self {
             Self::Usage(_) | Self::Told | Self::ToldUsage | Self::ReaderGone => return self,
@@ -107,6 +109,7 @@ impl Failure {
             stderr::line(format_args!("pinion: {part}"));
         }
         stderr::line(format_args!("pinion: cannot start: {reason}"));
+        self.tell_stack();
         match self.exit_code() == ExitCode::from(2) {
             true => Self::ToldUsage,
             false => Self::Told,
@@ -167,13 +170,37 @@ impl Failure {
         if let Some(reason) = self.reason().filter(|_| !is_told) {
             stderr::line(format_args!("pinion: {reason}"));
         }
+        self.tell_stack();
+    }
+
+    fn tell_stack(&self) {
+        for line in self.stack() {
+            stderr::line(format_args!("pinion:   {line}"));
+        }
+    }
+
+    /// Returns the lines of the stack of a script that has failed while it started, with their
+    /// heading; none for anything else.
+    pub(crate) fn stack(&self) -> Vec<String> {
+        let problem = match self {
+            Self::Failed(error) => error.downcast_ref::<LuaProblem>(),
+            Self::OfSite(_, failure) => return failure.stack(),
+            _ => None,
+        };
+        let shown = |c: char| if c.is_control() { ' ' } else { c };
+        let lines = problem.into_iter().flat_map(LuaProblem::stack);
+        lines.map(|line| line.chars().map(shown).collect()).collect()
     }
 
     /// Returns everything that is wrong, one message each; the reason where there is no more to
-    /// say.
+    /// say. That of a script has the lines of its stack below the first one.
     pub(crate) fn messages(&self) -> Vec<String> {
         let parts = self.parts();
-        if parts.is_empty() { self.reason().into_iter().collect() } else { parts }
+        if !parts.is_empty() {
+            return parts;
+        }
+        let with_stack = |reason| [vec![reason], self.stack()].concat().join("\n");
+        self.reason().map(with_stack).into_iter().collect()
     }
 
     /// Returns what the reason only counts.

@@ -16,6 +16,8 @@ use pinion_lua::site::Site;
 use pinion_lua::source_names::SourceNames;
 use pinion_template::name::main_script;
 use std::collections::BTreeMap;
+use std::ffi::OsStr;
+use std::os::unix::ffi::OsStrExt as _;
 use std::path::{Path, PathBuf};
 
 /// The folder of the content, where code lies beside it.
@@ -24,14 +26,31 @@ const CONTENT_FOLDER: &str = "public_html";
 /// Most of a script: more than any that people write, and little enough to be read at once.
 const SCRIPT_MAX_MIB: u64 = 8;
 
+/// A program that was run once.
+#[derive(Debug)]
+pub(crate) struct Proven {
+    pub(crate) program: Program,
+    /// What its author may not have meant, each with file and line.
+    pub(crate) warnings: Vec<String>,
+}
+
+impl Proven {
+    /// Runs a program once, as every worker of its site will.
+    ///
+    /// # Errors
+    /// [`Failure::Failed`]: the mistake with its file and line, and its stack.
+    fn of(program: Program, site: &Site) -> Result<Self, Failure> {
+        let warnings = scripts::prove(&program, site, Now::read()).map_err(anyhow::Error::new)?;
+        Ok(Self { program, warnings })
+    }
+}
+
 /// Reads a script and runs it once, as every worker of its site will, on what it is allowed.
 ///
 /// # Errors
 /// [`Failure::Failed`]: one line with the file, and for a mistake in it the line.
-pub(crate) fn proven(path: &Path, allowance: Allowance, site: &Site) -> Result<Program, Failure> {
-    let program = alone(path, allowance)?;
-    scripts::prove(&program, site, Now::read()).map_err(|problem| anyhow!("{problem}"))?;
-    Ok(program)
+pub(crate) fn proven(path: &Path, allowance: Allowance, site: &Site) -> Result<Proven, Failure> {
+    Proven::of(alone(path, allowance)?, site)
 }
 
 /// Reads a script as a program at the command line, and runs nothing of it.
@@ -64,7 +83,7 @@ pub(crate) fn of_archive(
     path: &Path,
     allowance: Allowance,
     site: &Site,
-) -> Result<Option<Program>, Failure> {
+) -> Result<Option<Proven>, Failure> {
     let code = archive.code();
     let code = code.map_err(|damage| anyhow!("{}: {damage}", path.display()))?;
     of_code(path, code.iter(), allowance, site)
@@ -79,19 +98,19 @@ pub(crate) fn of_code<'c>(
     code: impl Iterator<Item = (&'c [u8], &'c [u8])>,
     allowance: Allowance,
     site: &Site,
-) -> Result<Option<Program>, Failure> {
+) -> Result<Option<Proven>, Failure> {
     let program = program(path, &code.collect::<Vec<_>>())?;
-    let Some(program) = program.map(with_key).transpose()? else { return Ok(None) };
-    let program = program.allowed(allowance);
-    scripts::prove(&program, site, Now::read()).map_err(|problem| anyhow!("{problem}"))?;
-    Ok(Some(program))
+    if program.is_empty() {
+        return Ok(None);
+    }
+    Proven::of(with_key(program)?.allowed(allowance), site).map(Some)
 }
 
 /// Returns what is wrong with the syntax of the Lua files among some code, also where a page keeps
 /// the site from being built.
 pub(crate) fn syntax_errors(path: &Path, code: &[(Box<[u8]>, Vec<u8>)]) -> Vec<String> {
     let code: Vec<(&[u8], &[u8])> = code.iter().map(|(path, text)| (&**path, &**text)).collect();
-    let Ok(Some(program)) = program(path, &code) else { return Vec::new() };
+    let Ok(program) = program(path, &code) else { return Vec::new() };
     let wrong = scripts::syntax_errors(&program).unwrap_or_default();
     wrong.iter().map(ToString::to_string).collect()
 }
@@ -111,10 +130,11 @@ pub(crate) fn code_errors(folder: &Path, code: &BTreeMap<Box<[u8]>, Vec<u8>>) ->
     syntax_errors(folder, &code).into_iter().map(error).collect()
 }
 
-/// What is run: a main script, or pages, or both. A static site has neither.
-fn program(site: &Path, code: &[(&[u8], &[u8])]) -> Result<Option<Program>, Failure> {
+/// What is run: a main script, or pages, or both. That of a static site is empty.
+fn program(site: &Path, code: &[(&[u8], &[u8])]) -> Result<Program, Failure> {
     // Where code lies beside the content, a path of one slash is one of the content.
-    let has_folder = code.iter().any(|(path, _)| path.starts_with(b"//"));
+    let has_folder = code.iter().any(|(path, _)| path.starts_with(b"//"))
+        || code.first().is_some_and(|(path, _)| lies_in_content_folder(site, path));
     let main = main_script(|main| code.iter().find(|(path, _)| *path == main.as_bytes()));
     let folder = site.to_string_lossy();
     let names = SourceNames::of_folder(&folder, has_folder.then_some(CONTENT_FOLDER));
@@ -125,9 +145,13 @@ fn program(site: &Path, code: &[(&[u8], &[u8])]) -> Result<Option<Program>, Fail
     };
     let files = code.iter().filter_map(named);
     let main = main.map(|(_, (_, text))| text.to_vec());
-    let program = Program::of_code(&name, main, names, files);
-    let program = program.map_err(|problem| anyhow!("{problem}"))?;
-    Ok(Some(program).filter(|program| !program.is_empty()))
+    Ok(Program::of_code(&name, main, names, files).map_err(anyhow::Error::new)?)
+}
+
+/// Whether a file of code lies below the folder for the content of a site on the disk.
+fn lies_in_content_folder(site: &Path, path: &[u8]) -> bool {
+    let relative = path.strip_prefix(b"/").unwrap_or(path);
+    site.join(CONTENT_FOLDER).join(OsStr::from_bytes(relative)).is_file()
 }
 
 /// The variable of the environment that has the key for links.
@@ -157,7 +181,8 @@ mod tests {
 
     fn found(code: &[(&'static str, &'static str)]) -> Option<Program> {
         let code = code.iter().map(|(path, text)| (path.as_bytes(), text.as_bytes()));
-        program(Path::new("site"), &code.collect::<Vec<_>>()).ok().flatten()
+        let program = program(Path::new("site"), &code.collect::<Vec<_>>()).ok()?;
+        (!program.is_empty()).then_some(program)
     }
 
     #[test]
@@ -181,6 +206,23 @@ mod tests {
         assert_eq!(master_key(b"0123456789abcdef").as_deref(), Ok(&b"0123456789abcdef"[..]));
         assert_eq!(master_key(b"b64:AAEC").as_deref(), Ok(&[0, 1, 2][..]));
         assert!(master_key(b"b64:*").is_err());
+    }
+
+    /// Where a site has a folder for its content, messages name the files in it.
+    #[test]
+    fn a_page_is_called_by_its_path_on_the_disk() {
+        let folder = std::env::temp_dir().join(format!("pinion-script-{}", std::process::id()));
+        let content = folder.join(CONTENT_FOLDER);
+        std::fs::create_dir_all(&content).expect("a folder");
+        std::fs::write(content.join("a.dyn.html"), "page").expect("a file");
+        let page: [(&[u8], &[u8]); 1] = [(b"/a.dyn.html", b"page")];
+        let named = program(&folder, &page).map(|program| program.names().name("/a.dyn.html"));
+        let other: [(&[u8], &[u8]); 1] = [(b"/b.dyn.html", b"page")];
+        let other = program(&folder, &other).map(|program| program.names().name("/b.dyn.html"));
+        std::fs::remove_dir_all(&folder).expect("removed");
+        let shown = |path: &Path| path.display().to_string();
+        assert_eq!(named.expect("a program"), shown(&content.join("a.dyn.html")));
+        assert_eq!(other.expect("a program"), shown(&folder.join("b.dyn.html")));
     }
 
     #[test]

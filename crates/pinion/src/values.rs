@@ -156,7 +156,7 @@ pub(crate) fn lua_folder(text: &str) -> Result<FolderAt, String> {
     };
     let is_fine = |byte: u8| byte.is_ascii_alphanumeric() || matches!(byte, b'-' | b'_');
     if name.is_empty() || name.len() > FOLDER_NAME_MAX_BYTES || !name.bytes().all(is_fine) {
-        return Err(format!("{name:?} is not a name: letters, digits, - and _, at most 64"));
+        return Err(format!("{name:?} is not a valid name: letters, digits, - and _, at most 64"));
     }
     let (path, is_read_only) = match path.strip_suffix(":ro") {
         Some(path) => (path, true),

@@ -144,11 +144,12 @@ impl Said {
 /// What is wrong with an archive, or with the code in it; without anything, what was not looked at.
 pub(crate) fn examine_archive(path: &Path, allowance: Allowance) -> Result<Said, Failure> {
     let file = ArchiveFile::open(path)?;
-    script_file::of_archive(&file.view(), path, allowance, &Site::default())?;
+    let proven = script_file::of_archive(&file.view(), path, allowance, &Site::default())?;
+    let warnings = proven.map(|proven| proven.warnings).unwrap_or_default();
     let shown = path.display();
     let note =
         format!("{shown}: its contents were not verified; `pinion verify {shown}` does that");
-    Ok(Said { notes: vec![note], ..Said::default() })
+    Ok(Said { notes: vec![note], warnings })
 }
 
 /// What is wrong with the files of a folder; without any, what is to be said about it.
@@ -161,10 +162,11 @@ pub(crate) fn examine_folder(
     match pinion_build::examine(folder, options) {
         Ok(examined) => {
             let code = examined.code.iter().map(|(path, content)| (&**path, &**content));
-            let program = script_file::of_code(folder, code, allowance, &Site::default());
-            if let Err(failure) = program {
-                return Err(vec![of_code(folder, &failure.reason().unwrap_or_default())]);
-            }
+            let proven = match script_file::of_code(folder, code, allowance, &Site::default()) {
+                Ok(proven) => proven,
+                Err(failure) => return Err(faults_of_code(folder, &failure, &examined.code)),
+            };
+            let code_warnings = proven.map(|proven| proven.warnings).unwrap_or_default();
             let shown = |text: &dyn Display| format!("{}: {text}", folder.display());
             let left_out =
                 examined.problems.iter().map(|problem| shown(&format_args!("left out {problem}")));
@@ -172,7 +174,7 @@ pub(crate) fn examine_folder(
                 .warnings
                 .iter()
                 .map(|warning| warning.of_rule(folder).unwrap_or_else(|| shown(warning)));
-            let warnings = left_out.chain(warnings).collect();
+            let warnings = left_out.chain(warnings).chain(code_warnings).collect();
             let notes = notes::of_examined(&examined);
             Ok(Said { warnings, notes: notes.iter().map(|note| shown(note)).collect() })
         }
@@ -184,18 +186,15 @@ pub(crate) fn examine_folder(
                 }
                 None => Fault::of(&in_place(file), what.clone()),
             };
-            let scripts = pinion_build::scripts(folder, options);
-            let wrong = script_file::syntax_errors(folder, &scripts).into_iter();
-            let wrong = wrong.map(|reason| of_code(folder, &reason));
-            Err(errors.iter().map(fault).chain(wrong).collect())
+            Err(errors.iter().map(fault).chain(syntax_errors(folder, options)).collect())
         }
-        Err(BuildError::Rules(errors)) => Err(errors
-            .iter()
-            .map(|RuleError { file, line, column, expected }| {
+        Err(BuildError::Rules(errors)) => {
+            let fault = |RuleError { file, line, column, expected }: &RuleError| {
                 let place = Place { line: *line, column: *column };
                 Fault::at(&in_place(file), place, format!("expected {expected}"))
-            })
-            .collect()),
+            };
+            Err(errors.iter().map(fault).chain(syntax_errors(folder, options)).collect())
+        }
         Err(BuildError::Problems(problems) | BuildError::UnreadRules(problems)) => {
             let fault = |problem: &Problem| {
                 let reason = without_number(&problem.reason.to_string());
@@ -207,6 +206,23 @@ pub(crate) fn examine_folder(
     }
 }
 
+/// Returns what is wrong with the syntax of the Lua files of a folder that cannot be built.
+fn syntax_errors(folder: &Path, options: &Options) -> Vec<Fault> {
+    let scripts = pinion_build::scripts(folder, options);
+    let wrong = script_file::syntax_errors(folder, &scripts);
+    wrong.iter().map(|reason| of_code(folder, reason)).collect()
+}
+
+/// Returns what is wrong with the code of a folder: why it did not start, and the mistakes in the
+/// syntax of its other files.
+fn faults_of_code(folder: &Path, failure: &Failure, code: &[(Box<[u8]>, Vec<u8>)]) -> Vec<Fault> {
+    let first = of_code(folder, &failure.reason().unwrap_or_default());
+    let others = script_file::syntax_errors(folder, code);
+    let others = others.iter().map(|reason| of_code(folder, reason));
+    let others: Vec<Fault> = others.filter(|fault| *fault != first).collect();
+    [vec![first.with_stack(failure.stack())], others].concat()
+}
+
 /// What is wrong with the code of a site, in its file and line if the reason names them.
 pub(crate) fn of_code(source: &Path, reason: &str) -> Fault {
     let named = reason.split_once(": ").and_then(|(place, what)| {
@@ -215,7 +231,13 @@ pub(crate) fn of_code(source: &Path, reason: &str) -> Fault {
         let line = line.parse().ok().filter(|_| is_within)?;
         Some(Fault::at(Path::new(file), Place::of_line(line), what))
     });
-    named.unwrap_or_else(|| Fault::of(source, without_name(source, reason)))
+    // Of a limit of memory the line is not always known.
+    let of_file = || {
+        let (file, what) = reason.split_once(": ")?;
+        let file = Path::new(file);
+        (file != source && file.starts_with(source)).then(|| Fault::of(file, what))
+    };
+    named.or_else(of_file).unwrap_or_else(|| Fault::of(source, without_name(source, reason)))
 }
 
 /// Returns a reason without the name of the file at its beginning: a fault begins with it anyway.
@@ -250,10 +272,13 @@ fn examine_site(
             }));
         }
         Source::Script(script) => {
-            if let Err(failure) = script_file::proven(script, allowance, &Site::default()) {
-                add(at_path, format!("path: {}", reason(failure)));
-            }
-            return Ok(Said::default());
+            return Ok(match script_file::proven(script, allowance, &Site::default()) {
+                Ok(proven) => Said { warnings: proven.warnings, ..Said::default() },
+                Err(failure) => {
+                    add(at_path, format!("path: {}", reason(failure)));
+                    Said::default()
+                }
+            });
         }
         Source::Folder(folder) => folder,
     };

@@ -12,6 +12,8 @@ pub(crate) struct Fault {
     pub(crate) place: Option<Place>,
     /// One line: what is wrong, and what to do.
     pub(crate) message: String,
+    /// The lines of the stack of a script, with their heading; none for anything else.
+    pub(crate) stack: Vec<String>,
 }
 
 /// A place in a text.
@@ -26,12 +28,18 @@ pub(crate) struct Place {
 impl Fault {
     /// Of a place in a file.
     pub(crate) fn at(file: &Path, place: Place, message: impl Into<String>) -> Self {
-        Self { file: file.to_owned(), place: Some(place), message: one_line(&message.into()) }
+        Self { place: Some(place), ..Self::of(file, message) }
     }
 
     /// Of a file as a whole.
     pub(crate) fn of(file: &Path, message: impl Into<String>) -> Self {
-        Self { file: file.to_owned(), place: None, message: one_line(&message.into()) }
+        let message = one_line(&message.into());
+        Self { file: file.to_owned(), place: None, message, stack: Vec::new() }
+    }
+
+    /// With the lines of a stack.
+    pub(crate) fn with_stack(self, stack: Vec<String>) -> Self {
+        Self { stack, ..self }
     }
 }
 

@@ -446,6 +446,9 @@ fn tell_refused(generation: &Generation, problem: &Problem, has_earlier: bool) {
         false => stderr::line(format_args!("pinion: cannot start {what} in one worker")),
     }
     stderr::line(format_args!("pinion: {problem}"));
+    for line in problem.stack() {
+        stderr::line(format_args!("pinion:   {line}"));
+    }
 }
 
 /// Shows the developer of a site why its script does not start in this worker.
@@ -455,7 +458,7 @@ fn show_refused(earlier: Option<&Arc<Generation>>, next: &Generation, problem: &
         let subject = next.program().map_or("the script", Program::name);
         let read = |name: &str| next.source_text(name);
         let meanwhile = if earlier.is_some() { Meanwhile::Previous } else { Meanwhile::Nothing };
-        let failure = LoadFailure::of_script(subject, &problem.to_string(), read, meanwhile);
+        let failure = LoadFailure::of_script(subject, &problem.report(), read, meanwhile);
         earlier.map_or(next, |earlier| &**earlier).fail(failure);
     }
 }
@@ -504,7 +507,7 @@ fn health(head: &RequestHead<'_>, is_stopping: bool) -> Prepared<'static> {
     }
 }
 
-const TEXT_FIELDS: &[u8] =
+pub(super) const TEXT_FIELDS: &[u8] =
     b"Content-Type: text/plain; charset=utf-8\r\nCache-Control: no-store\r\n";
 
 /// Whether a request that would be led away is for a proof that its site has as a file.

@@ -1,6 +1,7 @@
 //! Requests that are answered over time: by the scripts of sites, between the steps of a request
 //! and the runtime, and by the streams that reload pages of a developer.
 
+use super::app::TEXT_FIELDS;
 use super::dev::Developer;
 use super::dev::developer_page::{self, DeveloperPage, SourceError};
 use super::dev::reload_streams::ReloadStreams;
@@ -13,7 +14,8 @@ use pinion_engine::clock::Now;
 use pinion_engine::exchange::Exchange;
 use pinion_http::field::KnownField;
 use pinion_http::method::Method;
-use pinion_http::negotiate::prefers_text;
+use pinion_http::negotiate::{names_html, prefers_text};
+use pinion_http::page;
 use pinion_http::prepared::{Prepared, PreparedBody, SharedFields};
 use pinion_http::request::RequestHead;
 use pinion_lua::limits::RETRY_AFTER_S;
@@ -167,7 +169,7 @@ impl Dynamic {
         let mut outlet = Outlet { exchange, defaults: &fields.defaults, page_end: &page_end };
         let outcome = self.scripts.begin(script, found, head, &mut outlet);
         let is_head = head.method == Method::Head;
-        let prefers_text = prefers_text(head.values(KnownField::Accept));
+        let prefers_text = wants_text(head, developer);
         match outcome {
             Outcome::Waits => {
                 let scripted = scripted.clone();
@@ -308,6 +310,13 @@ impl Dynamic {
     }
 }
 
+/// Whether an error is shown as text. A program of the developer, which names no HTML, gets text:
+/// curl says `*/*`.
+fn wants_text(head: &RequestHead<'_>, developer: Option<Developer>) -> bool {
+    let accept = || head.values(KnownField::Accept);
+    prefers_text(accept()) || (developer.is_some() && !names_html(accept()))
+}
+
 /// What the page about a failure depends on.
 #[derive(Clone, Copy)]
 struct Asked<'r> {
@@ -337,6 +346,14 @@ fn failed(
     }
     let report = developer.map(|_| failure.report.as_str());
     let is_text = page.content_type.is_some_and(|kind| kind.starts_with(b"text/plain"));
+    if let (Some(report), false) = (report, is_text) {
+        // The site has a page of its own, which cannot take the report.
+        let built_in = page::page(failure.status, true);
+        let body = with_text(built_in.body, &failure.id, Some(report));
+        let shared = SharedFields::h1(TEXT_FIELDS);
+        let body = PreparedBody::Bytes(&body);
+        return send_failure(failure, &Prepared { shared, body, ..*page }, exchange);
+    }
     let body = match page.body {
         PreparedBody::Bytes(body) if is_text => with_text(body, &failure.id, report),
         PreparedBody::Bytes(body) => with_html(body, &failure.id),

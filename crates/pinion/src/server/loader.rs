@@ -13,7 +13,7 @@ use crate::log_lines;
 use crate::notes;
 use crate::releases::folder::{CURRENT, becomes_release_folder, is_release_folder};
 use crate::releases::served;
-use crate::script_file;
+use crate::script_file::{self, Proven};
 use crate::settings::{Content, LuaSettings, Memory, SiteSettings};
 use crate::source::Source;
 use anyhow::{Context as _, anyhow};
@@ -21,6 +21,7 @@ use pinion_archive::Archive;
 use pinion_build::{Options, Progress, Summary, Walked, Walls, Warning};
 use pinion_engine::mapping::Mapping;
 use pinion_lua::files::FolderAt;
+use pinion_lua::program::Program;
 use pinion_lua::site::Site;
 use pinion_site::{Work, has_file};
 use rustix::fs::{MemfdFlags, SealFlags, fcntl_add_seals, memfd_create};
@@ -147,7 +148,8 @@ impl Loader {
             }
             Source::Releases(folder) => self.map_current(folder, &mut held)?,
             Source::Script(path) => {
-                program = Some(script_file::proven(path, self.lua.allowance, &self.site)?);
+                let proven = script_file::proven(path, self.lua.allowance, &self.site)?;
+                program = Some(self.warned(proven));
                 self.map_nothing()?
             }
         };
@@ -159,7 +161,8 @@ impl Loader {
         if program.is_none() {
             let (archive, path) = (generation.archive(), self.source.path());
             let allowance = self.lua.allowance;
-            program = script_file::of_archive(&archive, path, allowance, &self.site)?;
+            let proven = script_file::of_archive(&archive, path, allowance, &self.site)?;
+            program = proven.map(|proven| self.warned(proven));
         }
         let program = program.map(|program| program.with_folders(folders));
         self.warn_of_reserved_paths(&generation.archive());
@@ -211,6 +214,14 @@ impl Loader {
         let named = self.content.rules.iter().chain(&self.content.fields);
         let named = named.map(PathBuf::as_path).collect();
         Some(LoadFailure::new(&SiteFiles { source: &self.source, named }, failure, meanwhile))
+    }
+
+    /// Logs the warnings about a program, unless the last load has logged them.
+    fn warned(&self, Proven { program, warnings }: Proven) -> Program {
+        if !self.is_again.get() {
+            warnings.iter().for_each(log_lines::warning);
+        }
+        program
     }
 
     /// Warns about files that a developer does not get.

@@ -99,14 +99,18 @@ fn site(path: &Path, lax_rules: bool) -> Result<Checked<'_>, Failure> {
     if let Some(file) = source.file() {
         let opened = match source {
             Source::Script(_) => script_file::proven(&file, allowance, &Site::default())
-                .map(|_program| Said::default()),
+                .map(|proven| Said { warnings: proven.warnings, ..Said::default() }),
             _ => config::examine_archive(&file, allowance),
+        };
+        let fault = |failure: &Failure| {
+            let reason = failure.reason()?;
+            Some(config::of_code(path, &reason).with_stack(failure.stack()))
         };
         let (Said { warnings, notes }, wrong) = match opened {
             Ok(said) => (said, None),
-            Err(failure) => (Said::default(), failure.reason()),
+            Err(failure) => (Said::default(), fault(&failure)),
         };
-        let faults = wrong.map(|reason| config::of_code(path, &reason)).into_iter().collect();
+        let faults = wrong.into_iter().collect();
         return Ok(Checked { path, sites: 1, listeners: 0, faults, warnings, notes });
     }
     let content = Content { lax_rules, ..Content::default() };
@@ -141,9 +145,12 @@ fn document(checked: &Checked<'_>) -> Value {
 
 fn write_text(out: &mut impl Write, checked: &Checked<'_>) -> io::Result<()> {
     let style = Style::of_stdout();
-    for Fault { file, place, message } in &checked.faults {
+    for Fault { file, place, message, stack } in &checked.faults {
         let place = place.map_or(String::new(), |place| format!("{place}:"));
         writeln!(out, "{} {message}", style.bold(format_args!("{}:{place}", file.display())))?;
+        for line in stack {
+            writeln!(out, "  {line}")?;
+        }
     }
     let beside = Style::of_stderr();
     for text in &checked.warnings {

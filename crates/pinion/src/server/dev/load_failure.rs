@@ -89,7 +89,10 @@ impl LoadFailure {
     ) -> Self {
         let kind = "Cannot load the site";
         let note = format!("{} {RELOADS}", meanwhile.note());
-        let page = DeveloperPage { kind, subject, errors, details: "", note: &note };
+        // The message of a script has its stack.
+        let with_stack = messages.iter().filter(|message| message.contains('\n'));
+        let details = with_stack.map(String::as_str).collect::<Vec<_>>().join("\n\n");
+        let page = DeveloperPage { kind, subject, errors, details: &details, note: &note };
         let text = format!("{kind} {subject}:\n{}\n{}\n", messages.join("\n"), meanwhile.note());
         Self { version: next_version(), page: page.html(), text }
     }
