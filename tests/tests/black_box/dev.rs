@@ -169,6 +169,7 @@ fn a_site_that_cannot_be_loaded_at_the_start_is_shown_too() {
         assert!(answer.text().contains("not served until this is corrected"), "{answer}");
         let other = server.exchange(&Request::get(target).host("example.org"));
         assert!(other.status == 503 && !other.text().contains("_redirects"), "{other}");
+        assert!(other.text().contains("The site is not available at the moment"), "{other}");
     }
     let mut browser = Browser::start();
     browser.visit(&server.url("/"));
@@ -214,6 +215,31 @@ fn a_failed_request_shows_its_line_and_goes_when_it_is_mended() {
     site.write("main.lua", mended);
     wait_for_title(&mut browser, "mended");
     server.stop();
+}
+
+/// Programs such as curl get the error as text, also where the site has a page of its own.
+#[test]
+fn a_failed_request_is_text_for_programs() {
+    for own in [false, true] {
+        let site = Folder::with("dev-text", [("main.lua", FAILING)]);
+        if own {
+            site.write("500.html", page("our own"));
+        }
+        let server = Start::site(site.path()).flags(&["--dev"]).start();
+        for accept in [Some("*/*"), Some("application/json"), Some("text/plain"), None] {
+            let request = Request::get("/");
+            let request = accept.into_iter().fold(request, |it, value| it.field("Accept", value));
+            let response = server.exchange(&request);
+            let kind = response.field("content-type");
+            assert_eq!(kind, Some("text/plain; charset=utf-8"), "{accept:?}: {response}");
+            for words in ["main.lua:3: <script>", "stack traceback:"] {
+                assert!(response.text().contains(words), "{accept:?}: {response}");
+            }
+        }
+        let html = server.exchange(&browser_request("/"));
+        assert!(html.text().contains("<h1>&lt;script&gt;"), "{html}");
+        server.stop();
+    }
 }
 
 /// The body and the fields but those that say when.

@@ -232,6 +232,78 @@ fn a_mistake_ends_the_start_and_is_told() {
     assert_eq!(checked.code, Some(0), "{}", checked.stdout);
 }
 
+/// What fails at the start has its stack, and does not hide what is wrong with other files.
+#[test]
+fn a_check_shows_the_stack_and_all_files_with_mistakes() {
+    let site = files("");
+    site.write("main.lua", "local function fails()\n    error('why')\nend\nfails()\n");
+    site.write("lib/db.lua", "\n\nx = = 2\n");
+    site.write("lib/other.lua", "\ny = = 2\n");
+    let path = site.path().display().to_string();
+    let checked = run(&["check", &path]);
+    assert_eq!(checked.code, Some(2));
+    for line in ["main.lua:2: why\n  stack traceback:\n", "/main.lua:4: in main chunk\n"] {
+        assert!(checked.stdout.contains(line), "{line}: {}", checked.stdout);
+    }
+    for place in ["lib/db.lua:3: ", "lib/other.lua:2: "] {
+        assert_eq!(checked.stdout.matches(place).count(), 1, "{}", checked.stdout);
+    }
+    let ended = run(&["serve", &path, "--listen", "127.0.0.1:0"]);
+    let begins = format!(
+        "pinion: cannot start: {path}/main.lua:2: why\npinion:   stack traceback:\npinion:   "
+    );
+    assert!(ended.stderr.starts_with(&begins), "{}", ended.stderr);
+    assert!(ended.stderr.contains("main.lua:4: in main chunk"), "{}", ended.stderr);
+}
+
+/// Code and patterns of other servers in a site are sent or matched as they are.
+#[test]
+fn what_other_servers_would_understand_is_warned_of() {
+    let site = files("");
+    site.write("main.lua", "pinion.get('/items/<int:id>', function() end)\n");
+    site.write("about.dyn.html", "<p>\n<?= $name ?>\n<?php echo 1 ?>\n<?foo ?>");
+    let path = site.path().display().to_string();
+    let text = "is not a tag of Pinion and is sent as text";
+    let tags = [
+        format!("about.dyn.html:2: `<?=` {text}; write `#[[expression]]` for a value"),
+        format!("about.dyn.html:3: `<?php` {text}; write `<?lu code ?>` for code"),
+        format!("about.dyn.html:4: `<?foo` {text}; the tags are lu, lua, include"),
+    ];
+    let pattern =
+        "main.lua:1: the pattern \"/items/<int:id>\" matches the text `<int:id>` itself; \
+                   write `:id` for a parameter"
+            .to_owned();
+    let checked = run(&["check", &path]);
+    assert_eq!(checked.code, Some(0), "{}", checked.stdout);
+    for words in tags.iter().chain([&pattern]) {
+        assert!(checked.stderr.contains(&**words), "{words}: {}", checked.stderr);
+    }
+    let server = Start::site(site.path()).start();
+    for words in tags.iter().chain([&pattern]) {
+        let count = server.lines().iter().filter(|line| line.contains(&**words)).count();
+        assert_eq!(count, 1, "{words}: {:?}", server.lines());
+    }
+    server.stop();
+    let archive = site.join("site.pinion");
+    let built = run(&["build", &path, "-o", &archive.display().to_string()]);
+    for words in &tags {
+        assert!(built.stderr.contains(&**words), "{words}: {}", built.stderr);
+    }
+}
+
+/// Also where no code lies beside the folder of the content.
+#[test]
+fn messages_of_requests_name_the_file_in_the_content_folder() {
+    let site = Folder::with("content-path", [("public_html/a.dyn.html", "\n#[[query.x.y]]")]);
+    let server = Start::site(site.path()).start();
+    assert_eq!(server.get("/a").status, 500);
+    let file = site.join("public_html/a.dyn.html");
+    assert!(file.is_file());
+    let place = format!("{}:2: ", file.display());
+    server.wait_for_line(0, |line| line.contains("GET /a: ") && line.contains(&place));
+    server.stop();
+}
+
 /// A page that cannot be compiled hides nothing. Only the line of code is known, and no column.
 #[test]
 fn a_check_names_mistakes_of_pages_and_of_scripts_at_once() {

@@ -62,6 +62,10 @@ pinion.get("/or-else", function(req, res)
     local is_sent, why = res:file("data/none")
     if not is_sent then return "instead: " .. why end
 end)
+pinion.get("/after", function(req, res)
+    local is_sent = res:file("data/small.txt")
+    return is_sent and "text"
+end)
 pinion.get("/beside", function(req, res)
     res:write("text")
     return res:file("data/small.txt")
@@ -128,12 +132,12 @@ fn scripts_read_and_write_below_their_folders() {
         let refused = server.get("/write/shown/page.html");
         assert_eq!(
             refused.text(),
-            "nil \"shown/page.html\": the folder shown is read-only; \
+            "nil cannot write \"shown/page.html\": the folder shown is read-only; \
                          remove `:ro` from its --lua-folder to change it"
         );
         for path in ["data/link", "data/none", "secret", "data", "data/small.txt/x"] {
             let answer = server.get(&format!("/why/{path}"));
-            assert!(answer.text().starts_with("nil \""), "{path}: {answer}");
+            assert!(answer.text().starts_with("nil cannot read \""), "{path}: {answer}");
         }
         let from = server.lines().len();
         assert_eq!(server.get("/wrong").status, 500);
@@ -171,10 +175,17 @@ fn a_file_is_sent_whole_with_its_fields() {
         }
         let instead = server.get("/or-else");
         assert_eq!(instead.status, 404);
-        assert!(instead.text().starts_with("instead: \"data/none\""), "{instead}");
+        assert!(
+            instead.text().starts_with("instead: cannot send \"data/none\": no such"),
+            "{instead}"
+        );
         let from = server.lines().len();
         assert_eq!(server.get("/beside").status, 500);
         server.wait_for_line(from, |line| line.contains("write nothing before it"));
+        let from = server.lines().len();
+        let _whole_or_torn = server.client().try_exchange(&Request::get("/after"));
+        let why = "res:file has sent the complete response; write and return nothing after it";
+        server.wait_for_line(from, |line| line.contains("GET /after: ") && line.contains(why));
     });
 }
 
@@ -274,12 +285,17 @@ fn a_folder_that_is_not_there_is_told_before_anything_starts() {
     let site = Site::new();
     let script = site.folder.join("site.lua");
     let script = script.to_str().expect("text");
-    for (name, why) in [("none", "does not exist"), ("secret", "is not a folder")] {
-        let folder = format!("x={}", site.folder.join(name).display());
+    for (name, why) in [
+        ("none", "does not exist; create it"),
+        ("data:rw", "does not exist; only `:ro` may follow the path, not `:rw`"),
+        ("secret", "is not a folder"),
+    ] {
+        let path = site.folder.join(name).display().to_string();
+        let folder = format!("x={path}");
         let ended = run(&["serve", script, "-l", "127.0.0.1:0", "--lua-folder", &folder]);
         assert_eq!(ended.code, Some(2), "{}", ended.stderr);
         assert_eq!(ended.stderr.lines().count(), 1, "{}", ended.stderr);
-        assert!(ended.stderr.contains(&folder) && ended.stderr.contains(why), "{}", ended.stderr);
+        assert!(ended.stderr.contains(&path) && ended.stderr.contains(why), "{}", ended.stderr);
     }
 }
 
@@ -299,5 +315,5 @@ fn a_configuration_names_folders_for_each_site() {
     let ended = run(&["check", path.to_str().expect("text")]);
     assert_eq!(ended.code, Some(2), "{}{}", ended.stdout, ended.stderr);
     let told = format!("{}{}", ended.stdout, ended.stderr);
-    assert!(told.contains("data=") && told.contains("does not exist"), "{told}");
+    assert!(told.contains("gone does not exist; create it"), "{told}");
 }

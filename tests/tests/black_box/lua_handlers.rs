@@ -306,7 +306,7 @@ fn what_fails_is_told_in_the_log_and_not_to_the_client() {
             ("/framed", 500, "the server sets the header Content-Length itself"),
             ("/odd-status", 500, "99 is not a status"),
             ("/control", 500, ":  [31mred line"),
-            ("/cyclic", 500, "JSON has no circles"),
+            ("/cyclic", 500, "JSON cannot contain circular"),
             ("/no-hex", 500, "to 'pinion.codec.hex_encode' (string expected, got table)"),
             ("/yields", 500, "coroutine.yield in a handler"),
             ("/led-nowhere", 500, "at this line: bad argument #1 to 'res:redirect'"),
@@ -397,17 +397,21 @@ fn a_script_that_cannot_start_says_where_and_ends() {
         ("\npinion:get('/a', print)", ":2:", "written with a dot: pinion.get(pattern, handler)"),
         ("pinion.get('/a', print)\npinion.get('/a', print)", ":2:", "matches the same requests"),
         ("pinion.sleep(1)", "", "cannot wait while it starts, and calls pinion.sleep here"),
-        ("while true do end", "", "CPU time"),
-        ("local t = {} while true do t[#t + 1] = ('x'):rep(1e6) .. #t end", "", "memory"),
+        ("while true do end", ":1:", "CPU time"),
+        ("local t = {} while true do t[#t + 1] = ('x'):rep(1e6) .. #t end", "site.lua:", "memory"),
+        ("pinion.get('/a/:', print)", ":1:", "`:` needs a name, such as"),
+        ("pinion.route('GET IT', '/a', print)", ":1:", "\"GET IT\" is not a valid method"),
         ("\u{1b}LJ\u{2}", "", "bytecode"),
     ] {
         let (_folder, path) = script(text);
         let ended = run(&["serve".as_ref(), path.as_os_str()]);
         assert_eq!(ended.code, Some(1), "{text}: {}", ended.stderr);
-        let shown = ended.stderr.lines().last().unwrap_or_default();
+        let (shown, stack) = ended.stderr.split_once('\n').unwrap_or_default();
         assert!(shown.contains(why) && shown.contains(line), "{text}: {}", ended.stderr);
         assert!(line.is_empty() || shown.contains("site.lua"), "{text}: {shown}");
-        assert_eq!(ended.stderr.lines().count(), 1, "{text}: {}", ended.stderr);
+        // What has run has a stack, as the errors of requests have.
+        let is_of_stack = |line: &str| line.starts_with("pinion:   ");
+        assert!(stack.lines().all(is_of_stack), "{text}: {}", ended.stderr);
         let checked = run(&["check".as_ref(), path.as_os_str()]);
         assert_eq!(checked.code, Some(2), "{text}: {}", checked.stdout);
         assert!(checked.stdout.contains(why), "{text}: {}", checked.stdout);

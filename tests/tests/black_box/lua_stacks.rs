@@ -128,7 +128,7 @@ fn the_paths_of_messages_and_stacks_are_files_of_the_site() {
             ("/endless", "the request has used up its CPU time of 200 ms: look for a loop that"),
             ("/page", &*page("page")),
             ("/part", &*part),
-            ("/formatted", "the value does not fit its format"),
+            ("/formatted", "#[['x':d]]: the format `d` needs a number, the value is a string"),
         ] {
             let lines = told(&server, target, &[mark]);
             are_of_site(&lines, &path);
