@@ -354,10 +354,7 @@ impl fmt::Display for Warning {
                 (path, "not compressed as its Content-Encoding in _headers says, sent unchanged")
             }
             Warning::Archive(path) => (path, "an archive is published; --exclude leaves it out"),
-            Warning::BehindPage { file, page } => {
-                let (file, page) = (Shown(file), Shown(page));
-                return write!(f, "{file}: its clean URL is taken by the page {page}");
-            }
+            Warning::BehindPage { file, page } => return behind_page(f, file, page),
             Warning::CodeAmongFiles(path) => {
                 (path, "left out: it is named as code, and static/ is for files only; move it")
             }
@@ -366,9 +363,7 @@ impl fmt::Display for Warning {
             }
             Warning::CopyOfCode(path) => (path, named_as_code(path)),
             Warning::StrayTag { file, line, tag, instead } => {
-                let file = Shown(file);
-                let what = format_args!("`{tag}` is not a tag of Pinion and is sent as text");
-                return write!(f, "{file}:{line}: {what}; {instead}");
+                return stray_tag(f, file, *line, tag, instead);
             }
             Warning::SecondMain(path) => {
                 (path, "not run: the main.lua beside public_html is the one of the site")
@@ -410,6 +405,24 @@ impl fmt::Display for Warning {
         };
         write!(f, "{}: {what}", Shown(path))
     }
+}
+
+/// A file whose clean URL is that of a page.
+fn behind_page(f: &mut fmt::Formatter<'_>, file: &Path, page: &Path) -> fmt::Result {
+    let (file, page) = (Shown(file), Shown(page));
+    write!(f, "{file}: its clean URL is taken by the page {page}")
+}
+
+/// A tag of another language in a page.
+fn stray_tag(
+    f: &mut fmt::Formatter<'_>,
+    file: &Path,
+    line: u32,
+    tag: &str,
+    instead: &str,
+) -> fmt::Result {
+    let file = Shown(file);
+    write!(f, "{file}:{line}: `{tag}` is not a tag of Pinion and is sent as text; {instead}")
 }
 
 /// What is wrong with a whole build.

@@ -172,7 +172,7 @@ impl<B: Backend, A: App> Worker<B, A> {
                 conn.http3().is_some_and(|http3| !http3.is_closed() && http3.is_idle());
             match &mut conn.protocol {
                 Protocol::Multiplexed(Multiplexed::Http3(_)) if is_idle_quic => {
-                    self.cut(slot, Gone::Stopping)
+                    self.cut(slot, Gone::Stopping);
                 }
                 Protocol::Multiplexed(Multiplexed::Http2(http2)) => {
                     let Http2 { session, .. } = &**http2;
