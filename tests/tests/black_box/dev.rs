@@ -223,7 +223,7 @@ fn a_failed_request_is_text_for_programs() {
     for own in [false, true] {
         let site = Folder::with("dev-text", [("main.lua", FAILING)]);
         if own {
-            site.write("500.html", page("our own"));
+            site.write("_500.html", page("our own"));
         }
         let server = Start::site(site.path()).flags(&["--dev"]).start();
         for accept in [Some("*/*"), Some("application/json"), Some("text/plain"), None] {

@@ -101,7 +101,7 @@ fn the_error_of_a_page_is_shown_in_place_of_the_page_of_the_site() {
     let site = Folder::with("lua-modes-pages", files);
     for (flags, is_shown) in [(&["--dev"][..], true), (&[], false)] {
         let server = Start::site(site.path()).flags(flags).start();
-        let answer = server.get("/a");
+        let answer = server.exchange(&Request::get("/a").field("Accept", "text/html"));
         assert_eq!(answer.status, 500);
         let page = answer.text();
         assert!(page.contains("our own page") != is_shown, "{page}");

@@ -248,6 +248,7 @@ fn errors_are_told_by_the_lines_of_templates() {
     assert!(report.contains("\t/f.dyn.html:6: in"), "{report}");
     assert!(!report.contains("<page"), "{report}");
     site.body("/c");
+    drop(site);
     // Also where the line is one of a file that the page includes.
     let files = [("/p.dyn.html", "<?include i ?>"), ("/i", "\n#[[query.x.y]]")];
     let report = Site::new(&files).report("/p");
