@@ -57,6 +57,7 @@ pub fn examine(source: &Path, options: &Options) -> Result<Examined, BuildError>
     let code = code::read(source, &found)?;
     rules.warnings.extend(site_doubts::doubts(&found, options));
     rules.warnings.extend(code::doubts(&found, &code));
+    rules.warnings.extend(found.loops.iter().cloned().map(Warning::FolderLoop));
     rules.warnings.sort_unstable();
     let fingerprinted = fingerprinted(&found, &immutable);
     let Found { skipped, excluded, special, problems, .. } = found;

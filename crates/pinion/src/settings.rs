@@ -358,7 +358,7 @@ mod tests {
             ),
             ("pinion build a -o b --reuse=", "--reuse is empty; give a path"),
             ("pinion serve --access-log=", "--access-log is empty; give a path"),
-            ("pinion serve --server-name=", "--server-name: is empty; give a value"),
+            ("pinion serve --server-name=", "--server-name: the value is empty; give one"),
         ] {
             match settings(line) {
                 Err(Failure::Usage(message)) => assert!(message.contains(hint), "{message}"),

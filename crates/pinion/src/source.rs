@@ -286,7 +286,7 @@ mod tests {
         let missing = usage(find(Some(&folder.0.join("b.toml"))));
         let advice = "does not exist; give a folder, an archive, a script or a configuration file";
         assert!(missing.contains(advice), "{missing}");
-        assert!(!usage(recognise(&folder.0.join("b"))).contains("configuration"));
+        assert!(!usage(recognise(&folder.0.join("b"))).contains("configuration file"));
         let other = usage(find(Some(&folder.file("c.conf", b"x"))));
         assert!(other.contains("that of a configuration file in `.toml`"), "{other}");
     }

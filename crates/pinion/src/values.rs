@@ -54,7 +54,7 @@ pub(crate) fn codings_for(text: &str, level: Level) -> Result<CodingsFor, String
 /// A field value without anything that could end the field or start another one.
 pub(crate) fn field_value(text: &str) -> Result<String, String> {
     if text.is_empty() {
-        return Err("is empty; give a value".to_owned());
+        return Err("the value is empty; give one".to_owned());
     }
     let visible = text.bytes().all(|b| (0x20..0x7f).contains(&b));
     if !visible || text.trim() != text {
@@ -217,8 +217,10 @@ pub(crate) fn check(kind: &Kind, text: &str) -> Result<(), String> {
         Kind::LuaFolder => lua_folder(text).map(drop),
         Kind::Network => Network::parse(text).map(drop),
         Kind::Number { .. } => number(kind, text).map(drop),
-        Kind::Glob if text.is_empty() => Err("is empty; give a pattern".to_owned()),
-        Kind::Path | Kind::SiteFile if text.is_empty() => Err("is empty; give a path".to_owned()),
+        Kind::Glob if text.is_empty() => Err("the pattern is empty; give one".to_owned()),
+        Kind::Path | Kind::SiteFile if text.is_empty() => {
+            Err("the path is empty; give one".to_owned())
+        }
         Kind::Glob | Kind::Path | Kind::SiteFile => Ok(()),
         Kind::Switch => Err("takes no value".to_owned()),
     }

@@ -331,8 +331,8 @@ fn flags_that_would_do_nothing_are_refused() {
         ),
         (
             &["--tls", "0", "--cert", &cert, "--cert", &cert, "--key", &cert],
-            "--key is given 1 times and --cert 2 times; give each --cert its --key, in the same \
-             order, or no --key when the keys stand in the files of the certificates",
+            "there are 2 --cert but 1 --key; give each --cert its --key, in the same order, or \
+             no --key if the keys are in the files of the certificates",
         ),
         (
             &["--dummy", "--tls", "0", "--redirect-http", "0"],

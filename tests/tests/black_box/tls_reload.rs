@@ -197,7 +197,7 @@ fn a_configuration_brings_other_certificates() {
     write(&["none"]);
     let said = server.lines().len();
     server.signal(Signal::HUP);
-    server.wait_for_line(said, |line| line.contains("none.crt: cannot be read"));
+    server.wait_for_line(said, |line| line.contains("none.crt: does not exist"));
     assert!(got("a.test", &one) && got("b.test", &two));
     let lines = server.lines();
     assert!(!lines.iter().any(|line| line.contains("restart is needed")), "{lines:?}");

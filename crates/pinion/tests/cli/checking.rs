@@ -206,6 +206,22 @@ fn marks_in_a_target_that_mean_nothing_there_are_warnings() {
     }
 }
 
+/// As in a build, which does not walk through the whole machine either.
+#[test]
+fn a_link_to_a_folder_that_holds_the_site_is_a_warning() {
+    let folder = Folder::with_site();
+    for (name, target) in [("up", ".."), ("root", "/"), ("self", ".")] {
+        std::os::unix::fs::symlink(target, folder.join(&format!("site/{name}"))).expect("a link");
+    }
+    let checked = run(&folder, "check site");
+    let line = |name: &str| {
+        let what = "not followed: a symbolic link to a folder that contains it";
+        format!("warning: site: {name}: {what}\n")
+    };
+    let expected = ["root", "self", "up"].map(line).concat();
+    assert_eq!((checked.code, checked.stderr), (0, expected));
+}
+
 #[test]
 fn two_values_of_a_field_that_may_have_one_are_a_warning() {
     let expected = "_headers:3:1: the pattern in line 1 gives X-Frame-Options to the same paths, \

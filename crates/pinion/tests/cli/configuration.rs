@@ -235,7 +235,7 @@ fn no_flag_lets_those_in_whom_the_file_keeps_out() {
     let refused = run(&folder, serve);
     assert_eq!(refused.code, 2, "{}", refused.stderr);
     assert!(refused.stderr.contains(why), "{}", refused.stderr);
-    run(&folder, &format!("{serve} --client-ca other")).refused(1, "none: cannot be read");
+    run(&folder, &format!("{serve} --client-ca other")).refused(1, "none: does not exist");
 }
 
 #[test]
@@ -278,7 +278,7 @@ fn a_file_that_cannot_be_read_is_a_line() {
         ],
     );
     folder.write("pinion.toml", "[[site]]\npath = \"\"\n");
-    says(&folder, &["pinion.toml:2:8: path: is empty; give a path"]);
+    says(&folder, &["pinion.toml:2:8: path: the path is empty; give one"]);
 }
 
 #[test]
