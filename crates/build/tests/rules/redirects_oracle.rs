@@ -16,7 +16,7 @@ use crate::netlify;
 const LINES: usize = 3000;
 
 /// What we refuse and Netlify's parser does not: docs/rules.md says why.
-const REFUSED: [&str; 12] = [
+const REFUSED: [&str; 14] = [
     "a path that begins with / or ./, or a URL",
     "a path without ?",
     "a path without #",
