@@ -2,6 +2,7 @@
 //! and looks at what it holds between two of them.
 
 use std::io;
+use std::net::SocketAddr;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
@@ -9,6 +10,10 @@ use crate::app::App;
 use crate::backend::Backend as _;
 use crate::backend::sim::{Network, Sim};
 use crate::inbox::Poster;
+use crate::quic::config::QuicConfig;
+use crate::quic::door::Door;
+use crate::quic::simulated::SimulatedSocket;
+use crate::quic::table::Quic;
 use crate::settings::Settings;
 use crate::worker::{Shared, Worker};
 
@@ -34,6 +39,19 @@ pub struct Holdings {
     pub slices: usize,
     /// Answers that are compressed.
     pub encoders: usize,
+    /// What QUIC has beside its connections: timers, handshakes and their steps, and what its
+    /// endpoints know of connections.
+    pub quic: usize,
+}
+
+/// A listener of QUIC on the simulated network.
+pub struct SimulatedQuic {
+    /// What its connections have in common.
+    pub config: QuicConfig,
+    /// Index of its settings.
+    pub listener: u16,
+    /// Datagrams that one send may be cut into.
+    pub segments_max: usize,
 }
 
 impl<const READINESS: bool, A: App> Stepped<READINESS, A> {
@@ -45,12 +63,33 @@ impl<const READINESS: bool, A: App> Stepped<READINESS, A> {
         Self { worker, shared }
     }
 
+    /// Adds a listener of QUIC, the only one.
+    ///
+    /// # Panics
+    /// Never: the simulated backend can always watch a socket.
+    pub fn listen_quic(&mut self, network: &Network, quic: &SimulatedQuic) {
+        let socket = SimulatedSocket::open(network, quic.segments_max);
+        let door = Door::new(Box::new(socket), &quic.config, 0, quic.listener);
+        let watched = self.worker.watch_doors(Quic::with_doors(vec![door]));
+        watched.expect("a simulated socket can be watched");
+    }
+
+    /// Returns the addresses from which the clients of the open QUIC connections have connected.
+    pub fn quic_clients(&mut self) -> Vec<SocketAddr> {
+        let core = &mut self.worker.core;
+        let Some(quic) = &core.quic else { return Vec::new() };
+        let places = quic.places.iter().zip(0..).filter(|(place, _)| place.is_some());
+        places.filter_map(|(_, slot)| core.conns.get(slot).peer).collect()
+    }
+
     /// One pass; false when the worker has drained.
     ///
     /// # Errors
     /// When the backend cannot wait; the simulated one always can.
     pub fn pass(&mut self) -> io::Result<bool> {
-        if self.worker.has_messages() {
+        let quic = self.worker.core.quic.as_ref();
+        let has_steps = quic.is_some_and(|quic| !quic.steps.is_empty());
+        if self.worker.has_messages() || has_steps {
             // A worker that is awake needs no wake-up, but the simulated kernel takes a pass that
             // neither waits nor brings anything for a loop that burns a processor.
             self.worker.backend.waker().wake();
@@ -85,6 +124,7 @@ impl<const READINESS: bool, A: App> Stepped<READINESS, A> {
             timers: core.wheel.armed(),
             slices: core.buffers.mappings.slices(),
             encoders: core.buffers.encoders.in_use(),
+            quic: core.quic.as_ref().map_or(0, |quic| quic.holdings()),
         }
     }
 }

@@ -14,6 +14,7 @@ mod phrases;
 mod project;
 mod rooms;
 mod safety;
+mod simulation;
 mod size;
 mod source;
 
@@ -37,6 +38,7 @@ const RULES: &[Rule] = &[
     layers::LAYERS,
     safety::HOMES,
     safety::ARGUMENTS,
+    simulation::SIMULATION,
     size::WIDTH,
     size::FILES,
     size::FUNCTIONS,

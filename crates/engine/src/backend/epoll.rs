@@ -302,7 +302,8 @@ impl Backend for Epoll {
     #[inline]
     fn give_back(&mut self, _lent: Lent) {}
 
-    fn await_datagrams(&mut self, socket: BorrowedFd<'_>, number: u32) -> io::Result<()> {
+    fn await_datagrams(&mut self, socket: Option<BorrowedFd<'_>>, number: u32) -> io::Result<()> {
+        let socket = socket.ok_or(io::ErrorKind::Unsupported)?;
         // Level-triggered: it is watched until it is closed.
         if !self.datagrams.contains(&number) {
             let data = EventData::new_u64(DATAGRAM_BITS | u64::from(number));

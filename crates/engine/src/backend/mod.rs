@@ -162,12 +162,13 @@ pub trait Backend: Sized {
     /// Returns a lent buffer to the backend.
     fn give_back(&mut self, lent: Lent);
 
-    /// Tells when datagrams stand in a non-blocking socket. Asked again each time some of them were
-    /// read: whether more stand there is told then.
+    /// Reports when datagrams have arrived at a non-blocking socket. It is called again each time
+    /// some of them were received, and then reports whether more have arrived. `socket` is `None`
+    /// for a simulated socket, which only the simulated backend can watch.
     ///
     /// # Errors
     /// When the system cannot watch one more socket.
-    fn await_datagrams(&mut self, socket: BorrowedFd<'_>, number: u32) -> io::Result<()>;
+    fn await_datagrams(&mut self, socket: Option<BorrowedFd<'_>>, number: u32) -> io::Result<()>;
 
     /// Takes a socket over as `slot` and starts to receive.
     ///

@@ -319,7 +319,8 @@ impl Backend for Uring {
         self.lent.give_back(lent);
     }
 
-    fn await_datagrams(&mut self, socket: BorrowedFd<'_>, number: u32) -> io::Result<()> {
+    fn await_datagrams(&mut self, socket: Option<BorrowedFd<'_>>, number: u32) -> io::Result<()> {
+        let socket = socket.ok_or(io::ErrorKind::Unsupported)?;
         let poll = opcode::PollAdd::new(Fd(socket.as_raw_fd()), libc::POLLIN as u32).build();
         self.push(&poll.user_data(user_data(Op::Datagrams, 0, number)));
         Ok(())

@@ -118,7 +118,11 @@ pub(crate) fn end<'f>(
         return Ok(());
     }
     let room = HEAD_FIXED_BYTES + fields_bytes(trailers.clone());
-    on_stream(http3, number, sink, |buffers, index, _| {
+    on_stream(http3, number, sink, |buffers, index, head_only| {
+        // There is no content that they could stand behind (RFC 9110 §6.5).
+        if head_only {
+            return Ok(());
+        }
         append(buffers, index, room, |out| {
             send::trailers(out, |section| encode::trailers(section, trailers));
         })

@@ -26,6 +26,11 @@ impl Open {
         Self { id, own, request, urgency: 0, fin: false, read_bytes }
     }
 
+    /// Returns whether content comes next, behind what was used of the request.
+    pub(crate) fn is_in_content(&self) -> bool {
+        self.request.is_in_content(self.own.held.unused())
+    }
+
     /// QUIC has taken so many of the bytes that were read: the next time it may take twice as many,
     /// and hardly more.
     pub(super) fn has_taken(&mut self, taken_bytes: usize, read_bytes: usize) {

@@ -39,6 +39,8 @@ pub(crate) struct Stream {
     pub(crate) announced_bytes: Option<u64>,
     /// How much of it has come.
     pub(crate) came_bytes: u64,
+    /// What comes next is known to be content, which is not read before it is wanted (HTTP/3).
+    pub(crate) content_follows: bool,
     /// How much of it is allowed.
     pub(crate) content_max_bytes: u64,
 }
@@ -59,6 +61,7 @@ impl Default for Stream {
             ended: false,
             announced_bytes: None,
             came_bytes: 0,
+            content_follows: false,
             content_max_bytes: 0,
         }
     }
@@ -84,7 +87,9 @@ impl Stream {
     pub(crate) fn waits_for_content(&self) -> bool {
         let ExchangeState { stage, wanted, .. } = self.state;
         let is_all_there = self.announced_bytes == Some(self.came_bytes);
-        let is_wanted = wanted.is_some_and(|bytes| bytes > 0 || is_all_there);
+        // Where the length is not known, what comes next may be the end.
+        let may_be_all = is_all_there || self.announced_bytes.is_none() && !self.content_follows;
+        let is_wanted = wanted.is_some_and(|bytes| bytes > 0 || may_be_all);
         stage.is_unanswered() && is_wanted && self.unread.is_empty() && !self.ended
     }
 
@@ -104,10 +109,10 @@ impl Stream {
         self.due_ms(settings).is_some_and(|due_ms| due_ms <= now_ms)
     }
 
-    /// Whether what comes of the request can be used now: its head, content that is wanted, or what
-    /// nobody wants and is passed over.
-    pub(crate) fn takes_input(&self) -> bool {
-        let is_wanted = |bytes| bytes > 0 || self.is_behind_content();
+    /// Whether what comes of the request can be used now: its head, content that is wanted, what is
+    /// no content, which needs no want, or what nobody wants and is passed over.
+    pub(crate) fn takes_input(&self, is_content: bool) -> bool {
+        let is_wanted = |bytes| bytes > 0 || !is_content || self.is_behind_content();
         !self.state.stage.is_unanswered() || self.state.wanted.is_some_and(is_wanted)
     }
 
@@ -137,6 +142,7 @@ impl Stream {
         self.ended = false;
         self.announced_bytes = None;
         self.came_bytes = 0;
+        self.content_follows = false;
         self.content_max_bytes = 0;
     }
 

@@ -6,13 +6,18 @@ use std::time::Duration;
 use aws_lc_rs::{hkdf, hmac};
 use quinn_proto::{EndpointConfig, IdleTimeout, ServerConfig, TransportConfig, VarInt};
 
-use super::ids::{IdKey, Ids, Place};
+use super::ids::{IdKey, Ids, Place, RandomSource};
 use super::suites::BySuites;
 use crate::limits::{
     QUIC_CONNECTION_WINDOW_BYTES, QUIC_DATAGRAM_MAX_BYTES, QUIC_INCOMING_MAX_BYTES, QUIC_PING_MS,
     QUIC_SEND_WINDOW_BYTES, QUIC_STREAM_WINDOW_BYTES, QUIC_STREAMS, QUIC_UNI_STREAMS,
 };
 use crate::tls::TlsConfig;
+#[cfg(feature = "sim")]
+use {
+    super::null_session::NullServer,
+    crate::backend::sim::{Random, SharedClock},
+};
 
 /// Whether the process with this epoch has ended, so that its connections are lost.
 pub type HasEnded = Arc<dyn Fn(u16) -> bool + Send + Sync>;
@@ -53,6 +58,7 @@ impl QuicKeys {
 pub struct QuicConfig {
     server: Arc<ServerConfig>,
     keys: QuicKeys,
+    random: RandomSource,
 }
 
 impl QuicConfig {
@@ -62,27 +68,22 @@ impl QuicConfig {
     /// `None` when `tls` has no cipher suite that QUIC can use.
     pub fn new(tls: &TlsConfig, keys: QuicKeys, idle_ms: u64) -> Option<Self> {
         let crypto = BySuites::new(tls)?;
-        let tokens = hkdf::Salt::new(hkdf::HKDF_SHA256, &[]).extract(&keys.tokens);
-        let mut server = ServerConfig::new(Arc::new(crypto), Arc::new(tokens));
-        let mut transport = TransportConfig::default();
-        // A connection with open exchanges is kept alive by PINGs; one without is closed when
-        // `idle_ms` are over, before this.
-        let idle_ms = idle_ms.max(2 * QUIC_PING_MS);
-        transport
-            .max_concurrent_bidi_streams(VarInt::from_u32(QUIC_STREAMS.into()))
-            .max_concurrent_uni_streams(VarInt::from_u32(QUIC_UNI_STREAMS))
-            .stream_receive_window(VarInt::from_u32(QUIC_STREAM_WINDOW_BYTES))
-            .receive_window(VarInt::from_u32(QUIC_CONNECTION_WINDOW_BYTES))
-            .send_window(QUIC_SEND_WINDOW_BYTES)
-            // Turns are given before: see `http3/pump.rs`.
-            .send_fairness(false)
-            .datagram_receive_buffer_size(None)
-            .max_idle_timeout(IdleTimeout::try_from(Duration::from_millis(idle_ms)).ok());
-        server
-            .transport_config(Arc::new(transport))
-            .incoming_buffer_size(QUIC_INCOMING_MAX_BYTES)
-            .incoming_buffer_size_total(16 * QUIC_INCOMING_MAX_BYTES);
-        Some(Self { server: Arc::new(server), keys })
+        let server = server(Arc::new(crypto), &keys, idle_ms);
+        Some(Self { server: Arc::new(server), keys, random: RandomSource::System })
+    }
+
+    /// Returns the settings of a simulated listener, whose connections have a null session in place
+    /// of TLS. One `seed` decides everything that is random; `flight_bytes` are sent in place of a
+    /// certificate.
+    #[cfg(feature = "sim")]
+    pub fn simulated(seed: u64, idle_ms: u64, flight_bytes: usize, clock: SharedClock) -> Self {
+        let mut random = Random::new(seed);
+        let has_ended: HasEnded = Arc::new(|_| false);
+        let (ids, reset, tokens) = (random.bytes(), random.bytes(), random.bytes());
+        let keys = QuicKeys { ids, reset, tokens, epoch: 0, has_ended };
+        let mut server = server(Arc::new(NullServer { flight_bytes }), &keys, idle_ms);
+        server.time_source(Arc::new(clock));
+        Self { server: Arc::new(server), keys, random: RandomSource::Seeded(random) }
     }
 
     pub(super) fn server(&self) -> Arc<ServerConfig> {
@@ -107,9 +108,42 @@ impl QuicConfig {
         let (key, place) = (self.id_key(), self.place(worker));
         let is_advertised = config.max_udp_payload_size(QUIC_DATAGRAM_MAX_BYTES).is_ok();
         debug_assert!(is_advertised, "RFC 9000 §18.2: at least 1200 bytes");
-        config.cid_generator(move || Box::new(Ids { key: key.clone(), place }));
+        let mut random = self.random.clone();
+        config.rng_seed(random.endpoint_seed());
+        config.cid_generator(move || {
+            Box::new(Ids { key: key.clone(), place, random: random.clone() })
+        });
         Arc::new(config)
     }
+}
+
+/// What the connections of a listener have in common, with this session in place of TLS.
+fn server(
+    crypto: Arc<dyn quinn_proto::crypto::ServerConfig>,
+    keys: &QuicKeys,
+    idle_ms: u64,
+) -> ServerConfig {
+    let tokens = hkdf::Salt::new(hkdf::HKDF_SHA256, &[]).extract(&keys.tokens);
+    let mut server = ServerConfig::new(crypto, Arc::new(tokens));
+    let mut transport = TransportConfig::default();
+    // A connection with open exchanges is kept alive by PINGs; one without is closed when
+    // `idle_ms` are over, before this.
+    let idle_ms = idle_ms.max(2 * QUIC_PING_MS);
+    transport
+        .max_concurrent_bidi_streams(VarInt::from_u32(QUIC_STREAMS.into()))
+        .max_concurrent_uni_streams(VarInt::from_u32(QUIC_UNI_STREAMS))
+        .stream_receive_window(VarInt::from_u32(QUIC_STREAM_WINDOW_BYTES))
+        .receive_window(VarInt::from_u32(QUIC_CONNECTION_WINDOW_BYTES))
+        .send_window(QUIC_SEND_WINDOW_BYTES)
+        // Turns are given before: see `http3/pump.rs`.
+        .send_fairness(false)
+        .datagram_receive_buffer_size(None)
+        .max_idle_timeout(IdleTimeout::try_from(Duration::from_millis(idle_ms)).ok());
+    server
+        .transport_config(Arc::new(transport))
+        .incoming_buffer_size(QUIC_INCOMING_MAX_BYTES)
+        .incoming_buffer_size_total(16 * QUIC_INCOMING_MAX_BYTES);
+    server
 }
 
 impl std::fmt::Debug for QuicConfig {
@@ -214,7 +248,8 @@ mod tests {
         let (tls, root) = made_settings();
         let of = |keys| QuicConfig::new(&tls, keys, 1000).expect("a cipher suite");
         let before = of(keys.clone());
-        let id = Ids { key: before.id_key(), place: before.place(0) }.generate_cid();
+        let id = Ids { key: before.id_key(), place: before.place(0), random: RandomSource::System }
+            .generate_cid();
         let stranger = QuicKeys { ids: keys.ids, ..QuicKeys::random() };
         for (later, is_known) in [(QuicKeys { epoch, ..keys }, true), (stranger, false)] {
             let later = of(later);

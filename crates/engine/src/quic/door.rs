@@ -1,10 +1,8 @@
 //! A QUIC listener of one worker: datagrams of its socket, of other workers and of a take-over come
 //! in by one function, and reach the connection they are for.
 
-use std::io;
 use std::net::{IpAddr, SocketAddr};
-use std::os::fd::{BorrowedFd, OwnedFd};
-use std::sync::Arc;
+use std::os::fd::BorrowedFd;
 use std::time::Instant;
 
 use bytes::BytesMut;
@@ -16,7 +14,7 @@ use quinn_proto::{
 use super::config::QuicConfig;
 use super::ids::{ID_BYTES, IdKey, Place};
 use super::predecessors::Predecessors;
-use super::socket::{Inlet, UdpSocket};
+use super::socket::{DatagramSocket, Inlet};
 use crate::backend::Slot;
 use crate::limits::{QUIC_DATAGRAM_MAX_BYTES, TURN_BYTES};
 
@@ -64,7 +62,7 @@ const NOBODY: Slot = Slot::MAX;
 
 /// See the module's head.
 pub(crate) struct Door {
-    socket: UdpSocket,
+    socket: Box<dyn DatagramSocket>,
     endpoint: Endpoint,
     key: IdKey,
     place: Place,
@@ -75,29 +73,26 @@ pub(crate) struct Door {
     pub(crate) listener: u16,
     /// What goes out next; kept for its memory.
     outlet: Vec<u8>,
-    /// … unless the kernel had no room for it: it goes out before anything else.
-    blocked: Option<(Transmit, Vec<u8>)>,
+    /// … unless the kernel had no room for it: it goes out before anything else, while its
+    /// connection is known.
+    blocked: Option<(ConnectionHandle, Transmit, Vec<u8>)>,
 }
 
 impl Door {
-    /// A door of `worker` over a bound, non-blocking UDP socket.
-    ///
-    /// # Errors
-    /// When the socket cannot be used.
+    /// Creates the endpoint of `worker` for a listener, over a bound, non-blocking socket.
     pub(crate) fn new(
-        socket: Arc<OwnedFd>,
+        socket: Box<dyn DatagramSocket>,
         config: &QuicConfig,
         worker: u16,
         listener: u16,
-    ) -> io::Result<Self> {
-        let socket = UdpSocket::new(socket)?;
+    ) -> Self {
         let endpoint = Endpoint::new(
             config.endpoint(worker),
             Some(config.server()),
             !socket.may_fragment(),
             None,
         );
-        Ok(Self {
+        Self {
             socket,
             endpoint,
             key: config.id_key(),
@@ -107,10 +102,11 @@ impl Door {
             listener,
             outlet: Vec::new(),
             blocked: None,
-        })
+        }
     }
 
-    pub(crate) fn fd(&self) -> BorrowedFd<'_> {
+    /// Returns the file descriptor of its socket; see [`DatagramSocket::fd`].
+    pub(crate) fn fd(&self) -> Option<BorrowedFd<'_>> {
         self.socket.fd()
     }
 
@@ -223,14 +219,27 @@ impl Door {
         if let Some(slot) = self.slots.get_mut(handle.0) {
             *slot = NOBODY;
         }
+        // Nobody would try to send it again.
+        self.blocked.take_if(|(blocked, ..)| *blocked == handle);
         if !is_drained {
             let _no_answer = self.endpoint.handle_event(handle, EndpointEvent::drained());
         }
     }
 
+    /// Returns how many connections its endpoint knows, and the datagrams that wait for room.
+    #[cfg(feature = "sim")]
+    pub(super) fn holdings(&self) -> usize {
+        self.endpoint.open_connections() + usize::from(self.blocked.is_some())
+    }
+
     /// Sends what a connection has to send, in this turn.
-    pub(crate) fn transmit(&mut self, connection: &mut Connection, now: Instant) -> Sent {
-        if let Some((transmit, bytes)) = &self.blocked
+    pub(crate) fn transmit(
+        &mut self,
+        handle: ConnectionHandle,
+        connection: &mut Connection,
+        now: Instant,
+    ) -> Sent {
+        if let Some((_, transmit, bytes)) = &self.blocked
             && !self.socket.send(transmit, bytes)
         {
             return Sent::Blocked;
@@ -245,7 +254,7 @@ impl Door {
             self.outlet.truncate(transmit.size);
             turn_bytes += transmit.size;
             if !self.socket.send(&transmit, &self.outlet) {
-                self.blocked = Some((transmit, std::mem::take(&mut self.outlet)));
+                self.blocked = Some((handle, transmit, std::mem::take(&mut self.outlet)));
                 return Sent::Blocked;
             }
         }
@@ -270,10 +279,14 @@ mod tests {
     use super::*;
     use crate::listener::{bind_udp, local_address};
     use crate::quic::config::{HasEnded, QuicKeys};
+    use crate::quic::socket::UdpSocket;
     use quinn_proto::ConnectionIdGenerator as _;
+    use std::io;
+    use std::os::fd::OwnedFd;
+    use std::sync::Arc;
     use std::time::Duration;
 
-    use super::super::ids::Ids;
+    use super::super::ids::{Ids, RandomSource};
     use super::super::made_settings;
 
     fn config() -> QuicConfig {
@@ -281,10 +294,16 @@ mod tests {
         QuicConfig::new(&tls, QuicKeys::random(), 1000).expect("a cipher suite")
     }
 
+    /// The endpoint of worker 0 over a bound socket.
+    fn door(socket: OwnedFd, config: &QuicConfig) -> Door {
+        let socket = UdpSocket::new(Arc::new(socket)).expect("a socket");
+        Door::new(Box::new(socket), config, 0, 0)
+    }
+
     /// A client's datagram of a connection that lives in `place` and that nobody here knows.
     fn unknown(config: &QuicConfig, place: Place, length: usize) -> Vec<u8> {
         let mut bytes = vec![0x40; length];
-        let id = Ids { key: config.id_key(), place }.generate_cid();
+        let id = Ids { key: config.id_key(), place, random: RandomSource::System }.generate_cid();
         bytes[1..=ID_BYTES].copy_from_slice(&id);
         bytes
     }
@@ -304,7 +323,7 @@ mod tests {
         let client = std::net::UdpSocket::bind(local).expect("bind");
         client.set_nonblocking(true).expect("a socket");
         let from = client.local_addr().expect("an address");
-        let mut door = Door::new(Arc::new(socket), &now, 0, 0).expect("a door");
+        let mut door = door(socket, &now);
         let mut buffer = [0; 1500];
         for worker in [0, 1] {
             let bytes = unknown(&now, before.place(worker), 100);
@@ -334,7 +353,7 @@ mod tests {
         let socket = bind_udp(([127, 0, 0, 1], 0).into(), 1).expect("bind").remove(0);
         let from = local_address(&socket).expect("an address");
         let config = config();
-        let mut door = Door::new(Arc::new(socket), &config, 0, 0).expect("a door");
+        let mut door = door(socket, &config);
         let longest = usize::from(QUIC_DATAGRAM_MAX_BYTES);
         for (length, is_handed_on) in [(100, true), (longest, true), (longest + 1, false)] {
             let bytes = unknown(&config, config.place(1), length);

@@ -64,17 +64,49 @@ impl IdKey {
     }
 }
 
+/// Where the random bytes of a listener come from.
+#[derive(Clone)]
+pub(crate) enum RandomSource {
+    System,
+    /// A seed, in a simulation.
+    #[cfg(feature = "sim")]
+    Seeded(crate::backend::sim::Random),
+}
+
+impl RandomSource {
+    /// Returns the seed of an endpoint, or `None` if it takes its own from the system.
+    pub(crate) fn endpoint_seed(&mut self) -> Option<[u8; 32]> {
+        match self {
+            Self::System => None,
+            #[cfg(feature = "sim")]
+            Self::Seeded(random) => Some(random.bytes()),
+        }
+    }
+
+    /// Returns the random bytes of the next id.
+    fn id_bytes(&mut self) -> [u8; RANDOM_BYTES] {
+        match self {
+            Self::System => {
+                let mut bytes = [0; RANDOM_BYTES];
+                crate::tls::fill_random(&mut bytes);
+                bytes
+            }
+            #[cfg(feature = "sim")]
+            Self::Seeded(random) => random.bytes(),
+        }
+    }
+}
+
 /// Makes the ids of one worker.
 pub(crate) struct Ids {
     pub(crate) key: IdKey,
     pub(crate) place: Place,
+    pub(crate) random: RandomSource,
 }
 
 impl ConnectionIdGenerator for Ids {
     fn generate_cid(&mut self) -> ConnectionId {
-        let mut random = [0; RANDOM_BYTES];
-        crate::tls::fill_random(&mut random);
-        ConnectionId::new(&self.key.id(random, self.place))
+        ConnectionId::new(&self.key.id(self.random.id_bytes(), self.place))
     }
 
     fn validate(&self, id: &ConnectionId) -> Result<(), InvalidCid> {

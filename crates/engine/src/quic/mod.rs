@@ -6,15 +6,21 @@
 //! | `ids` | connection ids that say who has the connection |
 //! | `predecessors` | processes that had the same keys before, whose connections are reset |
 //! | `suites` | TLS inside of QUIC, by what the client's machine is good at |
-//! | `socket` | a UDP socket |
+//! | `socket` | the socket of an endpoint |
+//! | `simulated` | sockets and clients of the simulator (feature `sim`) |
+//! | `null_session` | what the simulator has in place of TLS (feature `sim`) |
 //! | `service` | what a worker does with all of it |
 //! | `door` | a listener of one worker: its socket and its endpoint |
 
 pub mod config;
 pub(crate) mod door;
 mod ids;
+#[cfg(feature = "sim")]
+mod null_session;
 mod predecessors;
 pub(crate) mod service;
+#[cfg(feature = "sim")]
+pub mod simulated;
 mod socket;
 mod suites;
 pub(crate) mod table;

@@ -33,12 +33,21 @@ const SEND_AGAIN: Duration = Duration::from_millis(1);
 const DATAGRAM_SLOT: Slot = Slot::MAX;
 
 impl<B: Backend, A: App> Worker<B, A> {
-    /// Begins to watch the sockets.
+    /// Opens the doors of all listeners.
+    ///
+    /// # Errors
+    /// When the system cannot use or watch a socket.
+    pub(crate) fn open_doors(&mut self) -> io::Result<()> {
+        let quic = Quic::new(&self.shared.doors, self.core.worker)?;
+        self.watch_doors(quic)
+    }
+
+    /// Begins to watch the sockets of these doors.
     ///
     /// # Errors
     /// When the system cannot watch one.
-    pub(crate) fn open_doors(&mut self) -> io::Result<()> {
-        self.core.quic = Quic::new(&self.shared.doors, self.core.worker)?;
+    pub(crate) fn watch_doors(&mut self, quic: Option<Box<Quic>>) -> io::Result<()> {
+        self.core.quic = quic;
         let Some(quic) = &self.core.quic else { return Ok(()) };
         for (number, door) in quic.doors.iter().enumerate() {
             self.backend.await_datagrams(door.fd(), number as u32)?;
@@ -313,7 +322,7 @@ impl<B: Backend, A: App> Worker<B, A> {
                 connection.handle_event(answer);
             }
         }
-        let sent = door.transmit(connection, now);
+        let sent = door.transmit(place.handle, connection, now);
         if place.is_handshaking && !connection.is_handshaking() {
             place.is_handshaking = false;
             *handshakes -= 1;

@@ -1,5 +1,6 @@
-//! A UDP socket with what QUIC needs of it: many datagrams in one call (GSO, GRO), marks of
-//! congestion (ECN), and the address a datagram was sent to.
+//! The sockets of QUIC: what an endpoint needs of one, and UDP sockets of the kernel, which take
+//! many datagrams in one call (GSO, GRO), with marks of congestion (ECN) and the address a datagram
+//! was sent to.
 
 use std::io::{self, IoSliceMut};
 use std::net::{IpAddr, SocketAddr};
@@ -9,10 +10,35 @@ use std::sync::Arc;
 use quinn_proto::{EcnCodepoint, Transmit};
 use quinn_udp::{BATCH_SIZE, RecvMeta, UdpSocketState};
 
+#[cfg(feature = "sim")]
+use crate::backend::sim::DatagramRun;
 use crate::limits::{DATAGRAM_BATCH, DATAGRAM_MAX_BYTES, UDP_BUFFER_BYTES};
 use crate::listener::set_integer;
 
-/// See the module's head.
+/// A socket for datagrams. It is called once for each batch of received datagrams and once for each
+/// send, so that dynamic dispatch costs nothing beside the system calls.
+pub(crate) trait DatagramSocket {
+    /// Returns the file descriptor by which a backend watches the socket, or `None` for a simulated
+    /// socket, which the simulated backend watches by its number.
+    fn fd(&self) -> Option<BorrowedFd<'_>>;
+
+    /// Receives the datagrams that have arrived, up to a batch, and returns whether more may have
+    /// arrived.
+    fn receive(&self, inlet: &mut Inlet) -> bool;
+
+    /// Sends datagrams and returns false if the kernel has no room at the moment. Datagrams that
+    /// cannot be sent for another reason are lost, and QUIC sends their content again.
+    fn send(&self, transmit: &Transmit, contents: &[u8]) -> bool;
+
+    /// Returns the largest number of datagrams that one send may be cut into.
+    fn segments_max(&self) -> usize;
+
+    /// Returns whether datagrams may be fragmented on their way, so that the largest datagram that
+    /// the path carries cannot be found.
+    fn may_fragment(&self) -> bool;
+}
+
+/// A UDP socket of the kernel.
 pub(crate) struct UdpSocket {
     fd: Arc<OwnedFd>,
     state: UdpSocketState,
@@ -54,7 +80,20 @@ impl Inlet {
         }
     }
 
-    /// What the last [`UdpSocket::receive`] brought.
+    /// Holds these runs of datagrams, at most a batch, which were sent to an address.
+    #[cfg(feature = "sim")]
+    pub(crate) fn fill(&mut self, runs: &[DatagramRun], to: IpAddr) {
+        let buffers = self.bytes.chunks_mut(DATAGRAM_MAX_BYTES);
+        for ((run, buffer), meta) in runs.iter().zip(buffers).zip(&mut self.metas) {
+            buffer[..run.bytes.len()].copy_from_slice(&run.bytes);
+            (meta.addr, meta.dst_ip) = (run.from, Some(to));
+            (meta.len, meta.stride) = (run.bytes.len(), run.stride);
+            meta.ecn = run.ecn.and_then(|ecn| quinn_udp::EcnCodepoint::from_bits(ecn as u8));
+        }
+        self.filled = runs.len();
+    }
+
+    /// What the last [`DatagramSocket::receive`] brought.
     pub(crate) fn arrived(&self) -> impl Iterator<Item = Arrived<'_>> {
         let buffers = self.bytes.chunks(DATAGRAM_MAX_BYTES);
         self.metas[..self.filled].iter().zip(buffers).map(|(meta, buffer)| Arrived {
@@ -82,24 +121,14 @@ impl UdpSocket {
         let _as_far_as_allowed = state.set_send_buffer_size((&fd).into(), UDP_BUFFER_BYTES);
         Ok(Self { fd, state })
     }
+}
 
-    pub(crate) fn fd(&self) -> BorrowedFd<'_> {
-        self.fd.as_fd()
+impl DatagramSocket for UdpSocket {
+    fn fd(&self) -> Option<BorrowedFd<'_>> {
+        Some(self.fd.as_fd())
     }
 
-    /// Datagrams that one send may be cut into.
-    pub(crate) fn segments_max(&self) -> usize {
-        self.state.max_gso_segments()
-    }
-
-    /// Whether the system may cut datagrams apart on their way, so that their best size cannot be
-    /// found out.
-    pub(crate) fn may_fragment(&self) -> bool {
-        self.state.may_fragment()
-    }
-
-    /// Receives what stands in the socket, up to a batch. False when no more does.
-    pub(crate) fn receive(&self, inlet: &mut Inlet) -> bool {
+    fn receive(&self, inlet: &mut Inlet) -> bool {
         let Inlet { bytes, metas, filled } = inlet;
         let mut chunks = bytes.chunks_mut(DATAGRAM_MAX_BYTES);
         let mut buffers: [IoSliceMut<'_>; DATAGRAM_BATCH] =
@@ -109,9 +138,7 @@ impl UdpSocket {
         *filled == DATAGRAM_BATCH
     }
 
-    /// Sends; false when the kernel has no room at the moment. What fails otherwise is lost, and
-    /// QUIC sends it again.
-    pub(crate) fn send(&self, transmit: &Transmit, contents: &[u8]) -> bool {
+    fn send(&self, transmit: &Transmit, contents: &[u8]) -> bool {
         let datagrams = quinn_udp::Transmit {
             destination: transmit.destination,
             ecn: transmit.ecn.and_then(|ecn| quinn_udp::EcnCodepoint::from_bits(ecn as u8)),
@@ -123,6 +150,14 @@ impl UdpSocket {
             Err(error) => error.kind() != io::ErrorKind::WouldBlock,
             Ok(()) => true,
         }
+    }
+
+    fn segments_max(&self) -> usize {
+        self.state.max_gso_segments()
+    }
+
+    fn may_fragment(&self) -> bool {
+        self.state.may_fragment()
     }
 }
 

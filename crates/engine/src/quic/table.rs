@@ -2,7 +2,7 @@
 
 use super::config::QuicConfig;
 use super::door::Door;
-use super::socket::Inlet;
+use super::socket::{Inlet, UdpSocket};
 use crate::backend::Slot;
 use quinn_proto::{ConnectionEvent, ConnectionHandle, Incoming};
 use std::collections::{BTreeSet, VecDeque};
@@ -18,6 +18,9 @@ pub(crate) struct DoorPlan {
     /// Index of its settings.
     pub(crate) listener: u16,
 }
+
+/// Nanoseconds of a millisecond.
+const NANOSECONDS_PER_MS: u128 = 1_000_000;
 
 /// QUIC of one worker.
 pub(crate) struct Quic {
@@ -61,15 +64,18 @@ impl Quic {
     /// # Errors
     /// When a socket cannot be used.
     pub(crate) fn new(plans: &[DoorPlan], worker: u16) -> io::Result<Option<Box<Self>>> {
-        if plans.is_empty() {
-            return Ok(None);
-        }
         let door = |plan: &DoorPlan| {
-            let socket = plan.sockets[usize::from(worker)].clone();
-            Door::new(socket, &plan.config, worker, plan.listener)
+            let socket = UdpSocket::new(plan.sockets[usize::from(worker)].clone())?;
+            Ok(Door::new(Box::new(socket), &plan.config, worker, plan.listener))
         };
-        Ok(Some(Box::new(Self {
-            doors: plans.iter().map(door).collect::<io::Result<_>>()?,
+        Ok(Self::with_doors(plans.iter().map(door).collect::<io::Result<_>>()?))
+    }
+
+    /// Returns the state of a worker with these doors, or `None` if there are none.
+    pub(crate) fn with_doors(doors: Vec<Door>) -> Option<Box<Self>> {
+        let is_needed = !doors.is_empty();
+        let quic = Self {
+            doors,
             inlet: Inlet::new(),
             timers: BTreeSet::new(),
             due: Vec::new(),
@@ -77,7 +83,8 @@ impl Quic {
             dirty: Vec::new(),
             steps: VecDeque::new(),
             handshakes: 0,
-        })))
+        };
+        is_needed.then(|| Box::new(quic))
     }
 
     /// How long until there is something to do, in milliseconds, rounded up.
@@ -86,8 +93,15 @@ impl Quic {
             return Some(0);
         }
         let (next, _) = self.timers.first()?;
-        let left = next.saturating_duration_since(now);
-        Some(left.as_micros().div_ceil(1000) as u64)
+        Some(ms_until(*next, now))
+    }
+
+    /// Returns how much it has beside its connections; 0 when the last of them is gone.
+    #[cfg(feature = "sim")]
+    pub(crate) fn holdings(&self) -> usize {
+        let known: usize = self.doors.iter().map(Door::holdings).sum();
+        let places = self.places.iter().flatten().count();
+        self.timers.len() + self.steps.len() + self.handshakes + places + known
     }
 
     pub(crate) fn is_handshaking(&self, slot: Slot) -> bool {
@@ -121,5 +135,27 @@ impl Quic {
         if let Some(timer) = timer {
             self.timers.insert((timer, slot));
         }
+    }
+}
+
+/// Returns the milliseconds from `now` until a time, rounded up: a wait of 0 ms would come back
+/// before it, and begin again.
+fn ms_until(at: Instant, now: Instant) -> u64 {
+    at.saturating_duration_since(now).as_nanos().div_ceil(NANOSECONDS_PER_MS) as u64
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::time::Duration;
+
+    #[test]
+    fn a_time_that_has_not_come_is_waited_for() {
+        let now = Instant::now();
+        for (nanoseconds, ms) in [(0, 0), (1, 1), (999_999, 1), (1_000_000, 1), (1_000_001, 2)] {
+            let at = now + Duration::from_nanos(nanoseconds);
+            assert_eq!(ms_until(at, now), ms, "{nanoseconds}");
+        }
+        assert_eq!(ms_until(now, now + Duration::from_secs(1)), 0);
     }
 }

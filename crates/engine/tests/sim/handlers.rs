@@ -167,7 +167,8 @@ impl Handlers {
         let mut number = || parts.next().expect("a number").parse::<u64>().expect("decimal");
         let (id, size) = (number(), number());
         let key = key(exchange.address());
-        let alone = head.version == Version::Http2 || !self.has_any(key);
+        let is_multiplexed = matches!(head.version, Version::Http2 | Version::Http3);
+        let alone = is_multiplexed || !self.has_any(key);
         assert!(alone, "two exchanges at once on {key:?}");
         self.begins(key, exchange.is_stopping());
         match kind {

@@ -9,8 +9,9 @@ use pinion_engine::limits::{
     BODY_STALL_MS, HEAD_TIMEOUT_MS, IDLE_TIMEOUT_MS, SEND_STALL_MS, WINDOW_STALL_MS,
 };
 
-use crate::ask::{Kind, Request, Version, mapped, pattern, sum_of};
+use crate::ask::{Kind, Request, Version};
 use crate::client::{Ending, Pace};
+use crate::expected::Expected;
 use crate::scenario::{ALL, HTTP2, pace};
 use crate::strict::{Client, End, Manner};
 
@@ -77,48 +78,9 @@ impl Plan {
     }
 }
 
-/// A request as HTTP/2 has it: without what HTTP/1 says of the connection.
-fn request(random: &mut Random, id: u64) -> Request {
+/// A request as HTTP/2 and HTTP/3 have it: without what HTTP/1 says of the connection.
+pub(crate) fn request(random: &mut Random, id: u64) -> Request {
     Request { version: Version::Stays, ..Request::draw(random, &ALL, id) }
-}
-
-/// What must come back on a stream.
-struct Expected {
-    status: u16,
-    content: Vec<u8>,
-    has_trailers: bool,
-    /// It must never look complete.
-    is_broken: bool,
-}
-
-impl Expected {
-    fn of(request: &Request, comes: bool) -> Expected {
-        let (id, bytes) = (request.id, request.size as usize);
-        let trailers = if request.chunks.is_some() { "checked: in" } else { "" };
-        let (status, content) = match request.kind {
-            kind if !comes && kind.sums() => {
-                (408, pinion_http::page::page(408, false).body.to_vec())
-            }
-            Kind::Small | Kind::Unread | Kind::Hasty | Kind::Hints => (200, pattern(id, bytes)),
-            Kind::Mapped | Kind::Pieces => (200, mapped(id, bytes).to_vec()),
-            Kind::Fill => (200, pattern(id, bytes)),
-            Kind::Echo => (200, request.content.clone()),
-            kind if kind.waits() => (200, pattern(id, 20)),
-            Kind::Nothing => (500, pinion_http::page::page(500, false).body.to_vec()),
-            Kind::Abort | Kind::Short => (200, pattern(id, 9)),
-            Kind::Upgrade => (0, Vec::new()),
-            kind => {
-                assert!(kind.sums(), "{kind:?}");
-                (200, sum_of(&request.content, trailers).into_bytes())
-            }
-        };
-        Expected {
-            status,
-            content: if request.head_only { Vec::new() } else { content },
-            has_trailers: matches!(request.kind, Kind::Fill | Kind::Pieces) && !request.head_only,
-            is_broken: matches!(request.kind, Kind::Abort | Kind::Short | Kind::Upgrade),
-        }
-    }
 }
 
 /// A request that was sent, at least its head.

@@ -5,10 +5,12 @@ mod ask;
 mod chores;
 mod client;
 mod coded;
+mod expected;
 mod freed;
 mod handlers;
 mod handshakes;
 mod http2;
+mod http3;
 mod reading;
 mod run;
 mod scenario;
@@ -16,7 +18,10 @@ mod stories;
 #[path = "../strict/mod.rs"]
 mod strict;
 
+use std::num::NonZero;
 use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::sync::Mutex;
+use std::sync::atomic::{AtomicU64, Ordering};
 
 use pinion_engine::backend::sim::{Faults, Random};
 
@@ -24,9 +29,9 @@ use run::Summary;
 use scenario::Scenario;
 
 /// Seeds of an ordinary run of the tests; `cargo xtask test --long` runs 20 000.
-const SEEDS: u64 = 400;
+const SEEDS: u64 = 2000;
 /// An ordinary run fails one in so many operations of the script, `--long` each of them.
-const SWEEP_STEP: usize = 3;
+const SWEEP_STEP: usize = 4;
 /// Failing seeds after which a run gives up.
 const COMPLAINTS_MAX: usize = 10;
 
@@ -62,30 +67,65 @@ fn seeds() {
         println!("{:?}", run_or_fail(seed));
         return;
     }
-    let (mut answers, mut multiplexed) = (0, 0);
-    let mut complaints = Vec::new();
-    for seed in 0..number("PINION_SIM_SEEDS").unwrap_or(SEEDS) {
-        match outcome(|| run::run_seed(seed)) {
+    let next = AtomicU64::new(0);
+    let seeds = number("PINION_SIM_SEEDS").unwrap_or(SEEDS);
+    let totals = Mutex::new(Totals::default());
+    std::thread::scope(|scope| {
+        for _ in 0..std::thread::available_parallelism().map_or(1, NonZero::get) {
+            scope.spawn(|| {
+                loop {
+                    let seed = next.fetch_add(1, Ordering::Relaxed);
+                    if seed >= seeds {
+                        break;
+                    }
+                    let outcome = outcome(|| run::run_seed(seed));
+                    if totals.lock().expect("no panic").add(seed, outcome) {
+                        break;
+                    }
+                }
+            });
+        }
+    });
+    let totals = totals.into_inner().expect("no panic");
+    assert!(totals.complaints.is_empty(), "{}", totals.complaints.join("\n"));
+    let is_used = totals.answers > 0 && totals.multiplexed > 0 && totals.over_quic > 0;
+    assert!(is_used, "a simulation without an answer shows nothing");
+}
+
+/// What the runs of many seeds came to.
+#[derive(Default)]
+struct Totals {
+    answers: u64,
+    multiplexed: u64,
+    over_quic: u64,
+    complaints: Vec<String>,
+}
+
+impl Totals {
+    /// Adds the run of a seed, and returns whether enough of them have failed: one mistake often
+    /// shows in many seeds, and a few of them are enough to see what they share.
+    fn add(&mut self, seed: u64, outcome: Result<Summary, String>) -> bool {
+        match outcome {
             Ok(summary) => {
-                answers += summary.answers;
-                multiplexed += summary.multiplexed;
+                self.answers += summary.answers;
+                self.multiplexed += summary.multiplexed;
+                self.over_quic += summary.over_quic;
             }
-            Err(why) => complaints.push(complaint(seed, &why)),
+            Err(why) => self.complaints.push(complaint(seed, &why)),
         }
-        // One mistake often shows in many seeds; a few of them are enough to see what they share.
-        if complaints.len() == COMPLAINTS_MAX {
-            break;
-        }
+        self.complaints.len() >= COMPLAINTS_MAX
     }
-    assert!(complaints.is_empty(), "{}", complaints.join("\n"));
-    assert!(answers > 0 && multiplexed > 0, "a simulation without an answer shows nothing");
 }
 
 #[test]
 fn the_same_seed_gives_the_same_run() {
+    let mut over_quic = 0;
     for seed in 0..20 {
-        assert_eq!(run_or_fail(seed), run_or_fail(seed), "seed {seed}");
+        let summary = run_or_fail(seed);
+        assert_eq!(summary, run_or_fail(seed), "seed {seed}");
+        over_quic += summary.over_quic;
     }
+    assert!(over_quic > 0, "none of these runs has HTTP/3");
     assert_ne!(run_or_fail(0).digest, run_or_fail(1).digest);
 }
 

@@ -231,11 +231,11 @@ fn match_chunks(mut content: &[u8], trailers: &[u8], received: &[u8]) -> Match {
         if size > content.len() {
             return Match::Wrong(format!("{} bytes too much", size - content.len()));
         }
-        let mut chunk = content[..size].to_vec();
-        chunk.extend_from_slice(b"\r\n");
-        match match_bytes(&chunk, &received[at..]) {
-            Match::Whole(bytes) => at += bytes,
-            other => return other,
+        for part in [&content[..size], b"\r\n"] {
+            match match_bytes(part, &received[at..]) {
+                Match::Whole(bytes) => at += bytes,
+                other => return other,
+            }
         }
         content = &content[size..];
     }

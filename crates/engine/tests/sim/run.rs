@@ -15,6 +15,7 @@ use crate::ask::mapped_file;
 use crate::client::{Actor, Ending, Plan, State};
 use crate::handlers::Handlers;
 use crate::http2;
+use crate::http3;
 use crate::scenario::Scenario;
 
 /// Simulated milliseconds after which nothing may be left of the longest script and all deadlines
@@ -32,6 +33,8 @@ pub(crate) struct Summary {
     pub(crate) answers: u64,
     /// … over HTTP/2.
     pub(crate) multiplexed: u64,
+    /// … over HTTP/3.
+    pub(crate) over_quic: u64,
     /// Connections that the server has ended as a flood.
     pub(crate) floods: u64,
 }
@@ -63,10 +66,14 @@ struct Run<const READINESS: bool> {
     worker: Stepped<READINESS, Handlers>,
     actors: Vec<Actor>,
     multiplexing: Vec<http2::Actor>,
+    quic: Vec<http3::Actor>,
+    expectations: http3::Expectations,
     calm: bool,
     leaps: bool,
     /// Milliseconds by which the kernel may be late.
     late_ms: u64,
+    /// Milliseconds that a datagram and the one that answers it are on their way.
+    path_ms: u64,
     head_ms: u64,
     places: usize,
     drain_at_ms: Option<u64>,
@@ -75,17 +82,22 @@ struct Run<const READINESS: bool> {
 
 impl<const READINESS: bool> Run<READINESS> {
     fn new(scenario: Scenario, random: &mut Random) -> Self {
+        let expectations = scenario.expectations();
         let Scenario { faults, settings, plans, calm, drain_after_ms, grace_ms, .. } = scenario;
-        let multiplexing = scenario.multiplexing;
+        let Scenario { multiplexing, quic, endpoint, .. } = scenario;
         let listeners = settings.listeners.len();
         let (leaps, head_ms) = (faults.leap > 0, settings.head_ms);
         let short_ms = if faults.shortage > 0 { ENOBUFS_RETRY_MS } else { 0 };
         let late_ms = faults.late_ms + short_ms;
+        let path_ms = 2 * (faults.path_ms + faults.jitter_ms);
         let places = settings.connections;
         let network = Network::new(random.number(), faults, listeners);
         let (mapping, file) = mapping();
         let make_app = |poster| Handlers::new(poster, mapping, file);
-        let worker = Stepped::new(network.clone(), settings, make_app);
+        let mut worker = Stepped::new(network.clone(), settings, make_app);
+        if !quic.is_empty() {
+            worker.listen_quic(&network, &endpoint.listener(&network));
+        }
         let start_ms = network.now().monotonic_ms;
         let drain_at_ms = drain_after_ms.map(|after| start_ms + after);
         Self {
@@ -96,9 +108,12 @@ impl<const READINESS: bool> Run<READINESS> {
                 .into_iter()
                 .map(|plan| http2::Actor::new(plan, start_ms))
                 .collect(),
+            quic: quic.into_iter().map(|plan| http3::Actor::new(plan, start_ms)).collect(),
+            expectations,
             calm,
             leaps,
             late_ms,
+            path_ms,
             head_ms,
             places,
             drain_at_ms,
@@ -110,17 +125,12 @@ impl<const READINESS: bool> Run<READINESS> {
         let until_ms = self.network.now().monotonic_ms + RUN_MAX_MS;
         let mut going_on = true;
         while going_on && !self.is_over() {
-            for (index, actor) in self.actors.iter_mut().enumerate() {
-                actor.act(&self.network, random).map_err(|why| format!("client {index}: {why}"))?;
-            }
-            for (index, actor) in self.multiplexing.iter_mut().enumerate() {
-                let acted = actor.act(&self.network, random);
-                acted.map_err(|why| format!("HTTP/2 client {index}: {why}"))?;
-            }
+            self.clients_act(random)?;
             self.outside_events();
             let next_ms = self.next_action_ms();
             self.network.act_at(next_ms);
             going_on = self.worker.pass().map_err(|error| error.to_string())?;
+            self.check_silence()?;
             let connections = self.worker.holdings().connections;
             if connections > self.places {
                 return Err(format!("{connections} connections in {} places", self.places));
@@ -130,6 +140,57 @@ impl<const READINESS: bool> Run<READINESS> {
                 return Err(format!("never over: {:?}, {}", self.worker.holdings(), self.states()));
             }
         }
+        self.check_clients()?;
+        Ok(Summary {
+            digest: self.network.digest(),
+            operations: self.network.operations(),
+            answers: self.actors.iter().map(|actor| actor.plan.reader.complete as u64).sum(),
+            multiplexed: self.multiplexing.iter().map(http2::Actor::whole).sum(),
+            over_quic: self.quic.iter().map(http3::Actor::whole).sum(),
+            floods: self.worker.app().floods,
+        })
+    }
+
+    /// All clients do what they can do now.
+    fn clients_act(&mut self, random: &mut Random) -> Result<(), String> {
+        for (index, actor) in self.actors.iter_mut().enumerate() {
+            actor.act(&self.network, random).map_err(|why| format!("client {index}: {why}"))?;
+        }
+        for (index, actor) in self.multiplexing.iter_mut().enumerate() {
+            let acted = actor.act(&self.network, random);
+            acted.map_err(|why| format!("HTTP/2 client {index}: {why}"))?;
+        }
+        for (index, actor) in self.quic.iter_mut().enumerate() {
+            let acted = actor.act(&self.network, random);
+            acted.map_err(|why| format!("HTTP/3 client {index}: {why}"))?;
+        }
+        Ok(())
+    }
+
+    /// A connection of QUIC whose client does nothing ends in time.
+    fn check_silence(&mut self) -> Result<(), String> {
+        if self.leaps || self.quic.is_empty() {
+            return Ok(());
+        }
+        let connected = self.worker.quic_clients();
+        let slack_ms = self.slack_ms() + 20 * self.path_ms;
+        for (index, actor) in self.quic.iter().enumerate() {
+            if actor.address.is_some_and(|address| connected.contains(&address)) {
+                let checked = actor.check_silence(&self.network, slack_ms);
+                checked.map_err(|why| format!("HTTP/3 client {index}: {why}"))?;
+            }
+        }
+        Ok(())
+    }
+
+    /// Milliseconds by which a deadline may be late.
+    fn slack_ms(&self) -> u64 {
+        4 * TICK_MS + 20 * self.late_ms + 100
+    }
+
+    /// The laws over the whole run, for each client.
+    fn check_clients(&mut self) -> Result<(), String> {
+        let slack_ms = self.slack_ms();
         // A last look at what arrived, now that the server is through.
         for (index, actor) in self.actors.iter_mut().enumerate() {
             actor.read_rest(&self.network).map_err(|why| format!("client {index}: {why}"))?;
@@ -137,7 +198,6 @@ impl<const READINESS: bool> Run<READINESS> {
         let is_calm = self.is_calm();
         for (index, actor) in self.multiplexing.iter_mut().enumerate() {
             let read = actor.read_rest(&self.network);
-            let slack_ms = 4 * TICK_MS + 20 * self.late_ms + 100;
             let checked = read.and_then(|()| {
                 actor.check(&self.network, is_calm, (!self.leaps).then_some(slack_ms))
             });
@@ -148,13 +208,12 @@ impl<const READINESS: bool> Run<READINESS> {
             let client = self.actors[index].client;
             self.check_client(index).map_err(|why| format!("client {index}, {client:?}: {why}"))?;
         }
-        Ok(Summary {
-            digest: self.network.digest(),
-            operations: self.network.operations(),
-            answers: self.actors.iter().map(|actor| actor.plan.reader.complete as u64).sum(),
-            multiplexed: self.multiplexing.iter().map(http2::Actor::whole).sum(),
-            floods: self.worker.app().floods,
-        })
+        for (index, actor) in self.quic.iter().enumerate() {
+            let calm = self.expectations.calm && is_calm;
+            let checked = actor.check(http3::Expectations { calm, ..self.expectations });
+            checked.map_err(|why| format!("HTTP/3 client {index}: {why}"))?;
+        }
+        Ok(())
     }
 
     /// Every client has done what it will ever do, and the server has nothing left of any.
@@ -165,6 +224,7 @@ impl<const READINESS: bool> Run<READINESS> {
         };
         self.actors.iter().all(over)
             && self.multiplexing.iter().all(http2::Actor::is_over)
+            && self.quic.iter().all(http3::Actor::is_over)
             && self.worker.holdings().connections == 0
             && self.network.waiting() == 0
     }
@@ -196,7 +256,8 @@ impl<const READINESS: bool> Run<READINESS> {
         let posts = self.worker.app().posts.iter().map(|post| post.at_ms).min();
         let actors = self.actors.iter().filter_map(|actor| actor.next_ms).min();
         let others = self.multiplexing.iter().filter_map(http2::Actor::wakes_at_ms).min();
-        [posts, actors, others, self.drain_at_ms, self.stop_at_ms].into_iter().flatten().min()
+        let quic = self.quic.iter().filter_map(|actor| actor.wakes_at_ms(&self.network)).min();
+        [posts, actors, others, quic, self.drain_at_ms, self.stop_at_ms].into_iter().flatten().min()
     }
 
     /// After the last client nothing is held: no connection, buffer, timer, slice, exchange.
@@ -256,6 +317,8 @@ impl<const READINESS: bool> Run<READINESS> {
             () if facts.stalled && in_head => self.head_ms + 2 * SEND_STALL_MS,
             () if facts.stalled && in_content => BODY_STALL_MS + 2 * SEND_STALL_MS,
             () if facts.stalled => 2 * SEND_STALL_MS,
+            // A head that finds no memory is refused, and its rest is waited for.
+            () if in_head && !self.calm => self.head_ms.max(LINGER_CONTENT_MS),
             () if in_head => self.head_ms,
             () => IDLE_TIMEOUT_MS,
         };
@@ -265,7 +328,7 @@ impl<const READINESS: bool> Run<READINESS> {
             .into_iter()
             .max()
             .unwrap_or(0);
-        let slack = 4 * TICK_MS + 20 * self.late_ms + 100;
+        let slack = self.slack_ms();
         let open = closed - attached;
         if actor.plan.closed_within_ms.is_some_and(|limit| open > limit + slack) {
             return Err(format!("closed {open} ms after it was taken"));
@@ -292,7 +355,8 @@ impl<const READINESS: bool> Run<READINESS> {
             !actor.client.is_some_and(closed)
         };
         let others = self.multiplexing.iter().map(|actor| actor.state(&self.network));
-        self.actors.iter().filter(left).map(state).chain(others).collect()
+        let quic = self.quic.iter().map(http3::Actor::state);
+        self.actors.iter().filter(left).map(state).chain(others).chain(quic).collect()
     }
 }
 

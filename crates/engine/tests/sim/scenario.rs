@@ -1,18 +1,25 @@
 //! What a seed stands for: a shape of the backend, faults, settings, and clients with their plans.
 
-use pinion_engine::backend::sim::{Connect, Faults, Random};
+use pinion_engine::backend::sim::{Connect, Faults, Network, Random};
+use pinion_engine::limits::IDLE_TIMEOUT_MS;
+use pinion_engine::quic::config::QuicConfig;
 use pinion_engine::settings::{ListenerSettings, Protocol, Protocols, Settings};
+use pinion_engine::stepped::SimulatedQuic;
 
 use crate::ask::{Answer, Body, Kind, Request, Version, page, pattern};
 use crate::client::{Ending, Pace, Plan};
 use crate::http2;
+use crate::http3;
 use crate::reading::{Allowed, Reader};
 
-/// Index of the listener that speaks HTTP/1, of the one that speaks bytes, and of the one that
-/// speaks HTTP/2 too.
+/// Index of the listener that speaks HTTP/1, of the one that speaks bytes, of the one that speaks
+/// HTTP/2 too, and of that of QUIC.
 const HTTP: usize = 0;
 const RAW: usize = 1;
 pub(crate) const HTTP2: usize = 2;
+const QUIC: u16 = 3;
+/// Datagrams of a thousand that may be lost without a deadline passing for that.
+const LOSS_MAX: u32 = 10;
 /// Milliseconds by which somebody may set the wall clock at once: hours.
 pub(crate) const SET_MAX_MS: u64 = 5 * 60 * 60 * 1000;
 
@@ -25,12 +32,43 @@ pub(crate) struct Scenario {
     pub(crate) plans: Vec<Plan>,
     /// Clients that speak HTTP/2.
     pub(crate) multiplexing: Vec<http2::Plan>,
+    /// Clients that speak HTTP/3; the first is a canary as well.
+    pub(crate) quic: Vec<http3::Plan>,
+    pub(crate) endpoint: Endpoint,
     /// When the server begins to drain, in milliseconds from the start.
     pub(crate) drain_after_ms: Option<u64>,
     /// … and the grace that follows.
     pub(crate) grace_ms: u64,
     /// Nothing but what clients do, or what hits them, keeps an answer from them.
     pub(crate) calm: bool,
+}
+
+/// The server's endpoint of QUIC.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Endpoint {
+    pub(crate) seed: u64,
+    /// Bytes in place of a certificate.
+    pub(crate) flight_bytes: usize,
+    /// Datagrams that one send may be cut into.
+    pub(crate) segments_max: usize,
+}
+
+impl Endpoint {
+    fn draw(random: &mut Random) -> Endpoint {
+        Endpoint {
+            seed: random.number(),
+            flight_bytes: *random.pick(&[0, 1000, 4000]),
+            segments_max: *random.pick(&[1, 10, 64]),
+        }
+    }
+
+    /// Returns the listener that it makes of a worker.
+    pub(crate) fn listener(&self, network: &Network) -> SimulatedQuic {
+        let Endpoint { seed, flight_bytes, segments_max } = *self;
+        let clock = network.shared_clock();
+        let config = QuicConfig::simulated(seed, IDLE_TIMEOUT_MS, flight_bytes, clock);
+        SimulatedQuic { config, listener: QUIC, segments_max }
+    }
 }
 
 /// More than the clients of any scenario, and than what is kept free for newcomers.
@@ -44,14 +82,16 @@ impl Scenario {
         let drain_after_ms = random.chance(200).then(|| random.between(0, 8000));
         let settings = settings(random, poor);
         let faults = faults(random, leaps);
-        // Where permits run short, connections between two requests are closed.
-        let is_crowded = settings.connections < CLIENTS_MAX;
+        // Where permits or descriptors run short, connections between two requests are closed.
+        let is_crowded = settings.connections < CLIENTS_MAX || faults.accept > 0;
         let mut scenario = Self {
             readiness: random.chance(500),
             faults,
             settings,
             plans: Vec::new(),
             multiplexing: Vec::new(),
+            quic: Vec::new(),
+            endpoint: Endpoint::draw(random),
             drain_after_ms,
             grace_ms: random.between(0, 40_000),
             calm: !leaps && !poor && !is_crowded && drain_after_ms.is_none(),
@@ -63,6 +103,8 @@ impl Scenario {
         for index in 20..20 + random.below(4) {
             scenario.multiplexing.push(http2::Plan::draw(random, index * 1000));
         }
+        let clients = random.below(4);
+        scenario.draw_quic(random, clients);
         scenario
     }
 
@@ -82,6 +124,7 @@ impl Scenario {
         for index in 20..22 {
             scenario.multiplexing.push(http2::Plan::draw(&mut random, index * 1000));
         }
+        scenario.draw_quic(&mut random, 2);
         scenario
     }
 
@@ -93,10 +136,28 @@ impl Scenario {
             settings: settings_of_listeners(),
             plans,
             multiplexing: Vec::new(),
+            quic: Vec::new(),
+            endpoint: Endpoint { seed: 1, flight_bytes: 1000, segments_max: 10 },
             drain_after_ms: None,
             grace_ms: 0,
             calm: true,
         }
+    }
+
+    /// Adds so many clients of HTTP/3.
+    fn draw_quic(&mut self, random: &mut Random, clients: u64) {
+        for index in 30..30 + clients {
+            let draw = if index == 30 { http3::Plan::canary } else { http3::Plan::draw };
+            self.quic.push(draw(random, index * 1000));
+        }
+    }
+
+    /// What the laws say about clients of HTTP/3.
+    pub(crate) fn expectations(&self) -> http3::Expectations {
+        let Faults { loss, damage, fail_at, .. } = self.faults;
+        let lossy = loss + damage > LOSS_MAX;
+        // One datagram that is lost is sent again.
+        http3::Expectations { calm: self.calm, lossy: lossy && fail_at.is_none() }
     }
 
     fn plan(&self, random: &mut Random, index: u64) -> Plan {
@@ -371,6 +432,14 @@ fn faults(random: &mut Random, leaps: bool) -> Faults {
         leap_ms: 100_000,
         set: some(&[0, 0, 20, 100]),
         set_ms: SET_MAX_MS,
+        loss: some(&[0, 0, 10, 50, 200]),
+        duplicate: some(&[0, 0, 20, 200]),
+        damage: some(&[0, 0, 0, 20]),
+        congested: some(&[0, 0, 20, 500]),
+        full: some(&[0, 0, 50, 500]),
+        path_ms: u64::from(some(&[0, 1, 20, 100])),
+        jitter_ms: u64::from(some(&[0, 1, 10, 50])),
+        path_bytes: some(&[1200, 1400, 1472, 9000]) as usize,
         fail_at: None,
     }
 }
@@ -391,6 +460,7 @@ pub(crate) fn settings_of_listeners() -> Settings {
         listeners: vec![
             listener(Protocol::Http(Protocols { http1: true, http2: false })),
             listener(Protocol::Raw),
+            listener(Protocol::Http(Protocols::ALL)),
             listener(Protocol::Http(Protocols::ALL)),
         ],
         ..Settings::default()

@@ -131,6 +131,18 @@ impl RequestStream {
         self.refused
     }
 
+    /// Returns whether content comes next, if `input` shows it. Otherwise it is the rest of a
+    /// frame's header, another frame, or the end of the stream.
+    #[must_use]
+    pub fn is_in_content(&self, input: &[u8]) -> bool {
+        match self.part {
+            Part::Content(_) => true,
+            Part::Skip(_) => false,
+            Part::None => Header::read(input)
+                .is_some_and(|header| header.kind == Kind::Data && header.bytes > 0),
+        }
+    }
+
     /// Whether nothing more comes of the client's side of the stream.
     #[must_use]
     pub fn is_ended(&self) -> bool {

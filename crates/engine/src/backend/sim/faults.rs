@@ -6,7 +6,7 @@ use rustix::io::Errno;
 use super::random::Random;
 
 /// Chances are per mille. The default is a kernel at its best.
-#[derive(Debug, Clone, Default)]
+#[derive(Debug, Clone)]
 pub struct Faults {
     /// A transfer moves fewer bytes than it could, down to one.
     pub short: u32,
@@ -38,10 +38,60 @@ pub struct Faults {
     pub set: u32,
     /// … by at most so many milliseconds.
     pub set_ms: u64,
+    /// A datagram is lost, unless its peer is a protected one.
+    pub loss: u32,
+    /// A datagram arrives twice.
+    pub duplicate: u32,
+    /// A bit of a datagram is changed, unless its peer is a protected one.
+    pub damage: u32,
+    /// A datagram is marked to say that its path is congested, if it may be marked.
+    pub congested: u32,
+    /// A send of datagrams finds no room at the moment.
+    pub full: u32,
+    /// Milliseconds that a datagram is on its way.
+    pub path_ms: u64,
+    /// … and at most so many more, so that others overtake it.
+    pub jitter_ms: u64,
+    /// Bytes of the longest datagram that is not lost for its length.
+    pub path_bytes: usize,
     /// Only the fallible operation with this number fails, counted from 1; the chances of failing
     /// above do not count then.
     pub fail_at: Option<u64>,
 }
+
+impl Default for Faults {
+    fn default() -> Self {
+        Self {
+            short: 0,
+            late: 0,
+            late_ms: 0,
+            interrupt: 0,
+            accept: 0,
+            attach: 0,
+            broken: 0,
+            shortage: 0,
+            disarm: 0,
+            buffers: 0,
+            batch: 0,
+            leap: 0,
+            leap_ms: 0,
+            set: 0,
+            set_ms: 0,
+            loss: 0,
+            duplicate: 0,
+            damage: 0,
+            congested: 0,
+            full: 0,
+            path_ms: 0,
+            jitter_ms: 0,
+            path_bytes: ETHERNET_PAYLOAD_BYTES,
+            fail_at: None,
+        }
+    }
+}
+
+/// Bytes of the longest datagram over IPv4 on Ethernet.
+const ETHERNET_PAYLOAD_BYTES: usize = 1472;
 
 /// An operation the kernel may refuse.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -50,6 +100,8 @@ pub(super) enum Fallible {
     Attach,
     Receive,
     Send,
+    /// A datagram on its way, which is lost when this fails.
+    Datagram,
 }
 
 impl Fallible {
@@ -69,6 +121,7 @@ impl Fallible {
             ],
             Self::Attach => &[Errno::NOMEM, Errno::NOSPC],
             Self::Receive => &[Errno::CONNRESET, Errno::TIMEDOUT, Errno::HOSTUNREACH],
+            Self::Datagram => &[Errno::HOSTUNREACH],
             Self::Send => &[Errno::PIPE, Errno::CONNRESET, Errno::TIMEDOUT],
         }
     }
@@ -103,6 +156,7 @@ impl Dice {
                     Fallible::Accept => self.faults.accept,
                     Fallible::Attach => self.faults.attach,
                     Fallible::Receive | Fallible::Send => self.faults.broken,
+                    Fallible::Datagram => self.faults.loss,
                 };
                 !protected && random.chance(chance)
             }

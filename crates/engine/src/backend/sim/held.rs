@@ -16,7 +16,8 @@ impl Held {
     /// # Safety
     /// The memory of `parts` must stay in place until this value is dropped.
     pub(super) unsafe fn new(parts: &[IoSlice<'_>]) -> Self {
-        let copy = parts.iter().flat_map(|part| part.iter().copied()).collect();
+        let mut copy = Vec::with_capacity(parts.iter().map(|part| part.len()).sum());
+        parts.iter().for_each(|part| copy.extend_from_slice(part));
         Self { parts: parts.iter().map(|part| (part.as_ptr(), part.len())).collect(), copy }
     }
 

@@ -22,6 +22,7 @@ use crate::limits::{ACCEPTS_PER_PASS, CHUNK_BYTES, SEND_PARTS_MAX, TURN_BYTES};
 
 mod asked;
 mod buffers;
+mod datagrams;
 mod faults;
 mod held;
 mod network;
@@ -29,8 +30,10 @@ mod random;
 mod ready;
 mod wall;
 
+pub(crate) use datagrams::DatagramRun;
+pub use datagrams::{Peer, PeerDatagram};
 pub use faults::Faults;
-pub use network::{Client, Connect, Facts, Network, Read};
+pub use network::{Client, Connect, Facts, Network, Read, SharedClock};
 pub use random::Random;
 
 use asked::Flight;
@@ -121,7 +124,20 @@ enum Ready {
         slot: Slot,
         generation: u32,
     },
+    /// Datagrams have arrived at a socket.
+    Datagrams {
+        number: u32,
+    },
     Woken,
+}
+
+/// A socket for datagrams.
+#[derive(Default)]
+struct WatchedSocket {
+    /// The engine waits for [`Completion::Datagrams`].
+    wanted: bool,
+    /// Nothing is reported before this time, in milliseconds.
+    after_ms: u64,
 }
 
 /// See the module's head.
@@ -131,6 +147,8 @@ pub struct Sim<const READINESS: bool> {
     accepting: bool,
     accept_after_ms: u64,
     buffers: Buffers,
+    /// By number.
+    datagram_sockets: Vec<WatchedSocket>,
     /// Receives that found no buffer; asked for again at the next wait.
     starved: Vec<Slot>,
     ready: Vec<Ready>,
@@ -154,6 +172,7 @@ impl<const READINESS: bool> Sim<READINESS> {
             accepting: false,
             accept_after_ms: 0,
             buffers,
+            datagram_sockets: Vec::new(),
             starved: Vec::new(),
             ready: Vec::new(),
             later: Vec::new(),
@@ -217,7 +236,26 @@ impl<const READINESS: bool> Sim<READINESS> {
             }
         }
         self.collect_clients(&mut due);
+        self.collect_datagrams(&mut due);
         due
+    }
+
+    fn collect_datagrams(&mut self, due: &mut Option<u64>) {
+        let mut state = self.network.0.borrow_mut();
+        for (number, socket) in self.datagram_sockets.iter_mut().enumerate() {
+            let Some(at_ms) = state.datagrams.next_arrival_ms(number) else { continue };
+            if !socket.wanted {
+                continue;
+            }
+            if at_ms > state.now.monotonic_ms {
+                *due = Some(due.map_or(at_ms, |due| due.min(at_ms)));
+                continue;
+            }
+            let ready = Ready::Datagrams { number: number as u32 };
+            if !is_late(&mut state, &mut socket.after_ms, due) && !self.ready.contains(&ready) {
+                self.ready.push(ready);
+            }
+        }
     }
 
     fn collect_clients(&mut self, due: &mut Option<u64>) {
@@ -279,6 +317,11 @@ impl<const READINESS: bool> Sim<READINESS> {
                 } else {
                     None
                 }
+            }
+            Ready::Datagrams { number } => {
+                // A poller goes on watching; what was asked of io_uring is done.
+                self.datagram_sockets[number as usize].wanted = READINESS;
+                Some(Completion::Datagrams { number })
             }
             Ready::Woken => Some(Completion::Woken),
         }
@@ -355,9 +398,14 @@ impl<const READINESS: bool> Backend for Sim<READINESS> {
         self.buffers.give_back(lent);
     }
 
-    fn await_datagrams(&mut self, _: BorrowedFd<'_>, _: u32) -> io::Result<()> {
-        // The simulator has no QUIC. It is tested against real peers (docs/simulator.md).
-        Err(io::ErrorKind::Unsupported.into())
+    fn await_datagrams(&mut self, fd: Option<BorrowedFd<'_>>, number: u32) -> io::Result<()> {
+        assert!(fd.is_none(), "sockets of the kernel are not simulated");
+        let index = number as usize;
+        if index >= self.datagram_sockets.len() {
+            self.datagram_sockets.resize_with(index + 1, WatchedSocket::default);
+        }
+        self.datagram_sockets[index].wanted = true;
+        Ok(())
     }
 
     fn attach(&mut self, slot: Slot, socket: SimSocket) -> io::Result<()> {

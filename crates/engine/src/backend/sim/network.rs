@@ -8,10 +8,13 @@ use std::cell::RefCell;
 use std::collections::VecDeque;
 use std::fmt;
 use std::rc::Rc;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 
 use rustix::io::Errno;
 
+use super::datagrams::Datagrams;
 use super::faults::{Dice, Fallible, Faults};
 use super::random::Random;
 use super::wall::Wall;
@@ -26,6 +29,17 @@ const IDLE_WAITS_MAX: u32 = 3;
 const WAITS_PER_MOMENT_MAX: u32 = 200_000;
 /// Where the clocks begin: far from zero, so that a forgotten "not set" shows.
 const START: Now = Now { monotonic_ms: 5_000_017, unix_seconds: 1_790_000_000 };
+
+/// The monotonic clock of a network, for what may be called from any thread.
+#[derive(Debug, Clone)]
+pub struct SharedClock(Arc<AtomicU64>);
+
+impl SharedClock {
+    /// Returns the time in milliseconds.
+    pub fn monotonic_ms(&self) -> u64 {
+        self.0.load(Ordering::Relaxed)
+    }
+}
 
 /// Names a connection, for its client.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
@@ -130,10 +144,12 @@ pub(super) struct State {
     pub(super) now: Now,
     /// What stands for [`START`] where a time of the system is needed: only differences count.
     begun: Instant,
+    shared_clock: SharedClock,
     wall: Wall,
     pub(super) connections: Vec<Connection>,
     /// Clients that wait to be accepted, by listener.
     pub(super) waiting: Vec<VecDeque<Client>>,
+    pub(super) datagrams: Datagrams,
     /// When a client, or whoever else drives the run, acts next by itself.
     next_action_ms: Option<u64>,
     /// Since then the engine has done something a client may answer to.
@@ -167,6 +183,7 @@ impl State {
 
     /// A wait begins.
     pub(super) fn begin_wait(&mut self) {
+        self.datagrams.begin_wait();
         self.waits_this_moment += 1;
         assert!(
             self.waits_this_moment < WAITS_PER_MOMENT_MAX,
@@ -239,6 +256,7 @@ impl State {
         if ms > 0 {
             self.waits_this_moment = 0;
             self.now.monotonic_ms += ms;
+            self.shared_clock.0.store(self.now.monotonic_ms, Ordering::Relaxed);
             self.now.unix_seconds = self.wall.seconds(self.now.monotonic_ms);
         }
     }
@@ -285,9 +303,11 @@ impl Network {
             dice: Dice { faults, operations: 0 },
             now: START,
             begun: Instant::now(),
+            shared_clock: SharedClock(Arc::new(AtomicU64::new(START.monotonic_ms))),
             wall: Wall::new(START.monotonic_ms, START.unix_seconds),
             connections: Vec::new(),
             waiting: (0..listeners).map(|_| VecDeque::new()).collect(),
+            datagrams: Datagrams::default(),
             next_action_ms: None,
             news: false,
             waits_this_moment: 0,
@@ -303,8 +323,13 @@ impl Network {
         self.0.borrow().now
     }
 
+    /// The monotonic clock, for what may be called from any thread.
+    pub fn shared_clock(&self) -> SharedClock {
+        self.0.borrow().shared_clock.clone()
+    }
+
     /// The monotonic clock, as a time of the system.
-    pub(super) fn instant(&self) -> Instant {
+    pub fn instant(&self) -> Instant {
         let state = self.0.borrow();
         state.begun + Duration::from_millis(state.now.monotonic_ms - START.monotonic_ms)
     }
@@ -379,7 +404,11 @@ impl Network {
         let connection = &mut state.connections[client.0];
         let bytes = max.min(connection.to_client.len());
         if bytes > 0 {
-            into.extend(connection.to_client.drain(..bytes));
+            let (front, back) = connection.to_client.as_slices();
+            let in_front = bytes.min(front.len());
+            into.extend_from_slice(&front[..in_front]);
+            into.extend_from_slice(&back[..bytes - in_front]);
+            connection.to_client.drain(..bytes);
             connection.acknowledged += bytes as u64;
             state.note(format_args!("{client:?} reads {bytes}"));
             return Read::Bytes(bytes);

@@ -20,6 +20,15 @@ impl Random {
         mixed ^ (mixed >> 31)
     }
 
+    /// Bytes of chance.
+    pub fn bytes<const N: usize>(&mut self) -> [u8; N] {
+        let mut bytes = [0; N];
+        for part in bytes.chunks_mut(size_of::<u64>()) {
+            part.copy_from_slice(&self.number().to_le_bytes()[..part.len()]);
+        }
+        bytes
+    }
+
     /// A number below `bound`, which is not 0. The bias of the remainder is far below what a
     /// simulation could show.
     pub fn below(&mut self, bound: u64) -> u64 {

@@ -53,16 +53,23 @@ pub(super) fn read<A: App>(app: &mut A, core: &mut Core, slot: Slot, id: StreamI
         }
         return;
     }
-    if !use_held(app, core, slot, id) {
-        return;
+    if use_held(app, core, slot, id) {
+        read_on(app, core, slot, id);
     }
+    if let Some(open) = open(core, slot, id) {
+        open.own.content_follows = open.is_in_content();
+    }
+}
+
+/// Reads what has come behind what is kept.
+fn read_on<A: App>(app: &mut A, core: &mut Core, slot: Slot, id: StreamId) {
     loop {
         let Core { conns, buffers, .. } = core;
         let Buffers { pool, .. } = buffers;
         let Some(http3) = conns.get(slot).http3() else { return };
         let Http3 { quic, streams, .. } = http3;
         let Some(open) = streams.get(number(id)) else { return };
-        if open.fin || !open.own.takes_input() {
+        if open.fin || !open.own.takes_input(open.is_in_content()) {
             return;
         }
         let goes_on = match receive(quic, open, pool) {
@@ -165,7 +172,7 @@ fn steps<A: App>(app: &mut A, core: &mut Core, slot: Slot, id: StreamId, input: 
             // Nobody asks for what is behind its end.
             return input.len();
         }
-        if !own.takes_input() {
+        if !own.takes_input(request.is_in_content(&input[at..])) {
             return at;
         }
         let mut section = std::mem::take(&mut core.section);

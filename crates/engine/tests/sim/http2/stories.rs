@@ -3,6 +3,7 @@
 use pinion_engine::backend::sim::Faults;
 
 use super::*;
+use crate::ask::pattern;
 use crate::outcome;
 use crate::run;
 use crate::scenario::Scenario;

@@ -1,0 +1,112 @@
+//! Clients of HTTP/3 that do one thing, whatever chance makes of what comes first.
+
+use pinion_engine::backend::sim::Faults;
+
+use super::*;
+use crate::ask::{Kind, Version, pattern};
+use crate::outcome;
+use crate::run;
+use crate::scenario::Scenario;
+
+/// Runs one client with many chances of what comes first; all laws hold, and each request gets its
+/// whole response.
+fn told(times: u64, faults: &Faults, plan: impl Fn() -> Plan) {
+    for readiness in [true, false] {
+        for seed in 0..times {
+            let mut scenario = Scenario::story(readiness, faults.clone(), Vec::new());
+            scenario.quic.push(plan());
+            let asked = scenario.quic[0].requests.len() as u64;
+            let summary = outcome(|| run::run(scenario, &mut Random::new(seed)))
+                .unwrap_or_else(|why| panic!("readiness {readiness}, chance {seed}: {why}"));
+            assert_eq!(summary.over_quic, asked, "readiness {readiness}, chance {seed}");
+        }
+    }
+}
+
+/// What stories share: all requests at once, by somebody who reads at once and leaves.
+fn plan(requests: Vec<Request>) -> Plan {
+    Plan {
+        starts_after_ms: 0,
+        protected: true,
+        quic: SimulatedClient { seed: 1, hello_bytes: 0, alpn: b"h3".to_vec() },
+        at_once: requests.len(),
+        requests,
+        window_bytes: 1 << 20,
+        resets_per_mille: 0,
+        stops_per_mille: 0,
+        rebinds_after_ms: None,
+        pace: Pace { send_bytes: usize::MAX, read_bytes: usize::MAX, gap_ms: 0 },
+        ending: Ending::Leaves,
+    }
+}
+
+fn get(kind: Kind, id: u64, size: u64) -> Request {
+    Request {
+        kind,
+        id,
+        size,
+        head_only: false,
+        version: Version::Stays,
+        content: Vec::new(),
+        chunks: None,
+        expects: false,
+    }
+}
+
+/// The end of content whose length is not known needs no want: it comes behind the last byte that
+/// was wanted, with trailers or without them.
+#[test]
+fn the_end_of_content_needs_no_want() {
+    for bytes in [0, 1, 900, 9000] {
+        told(20, &Faults::default(), || {
+            let content = pattern(1, bytes);
+            let request = get(Kind::Exact, 1, bytes as u64);
+            plan(vec![Request { content, chunks: Some(vec![bytes]), ..request }])
+        });
+    }
+}
+
+/// A response without content has no fields behind it, as over HTTP/1 and HTTP/2.
+#[test]
+fn a_response_to_head_has_no_trailers() {
+    told(3, &Faults::default(), || {
+        plan(vec![Request { head_only: true, ..get(Kind::Fill, 1, 5000) }])
+    });
+}
+
+/// Many minutes of simulated time, in which every deadline passes several times.
+#[test]
+fn a_mebibyte_arrives_at_a_kibibyte_a_second() {
+    const BYTES: u64 = 1 << 20;
+    for window_bytes in [1100, 65_535] {
+        told(1, &Faults::default(), || Plan {
+            window_bytes,
+            pace: Pace { send_bytes: usize::MAX, read_bytes: 700, gap_ms: 1000 },
+            ..plan(vec![get(Kind::Fill, 1, BYTES), get(Kind::Small, 2, 100)])
+        });
+    }
+}
+
+/// What found no room is not kept when its connection is gone.
+#[test]
+fn a_datagram_without_room_goes_with_its_connection() {
+    let faults = Faults { full: 1000, ..Faults::default() };
+    for readiness in [true, false] {
+        let mut scenario = Scenario::story(readiness, faults.clone(), Vec::new());
+        let ending = Ending::Freezes { after_bytes: 0 };
+        scenario.quic.push(Plan { ending, ..plan(vec![get(Kind::Small, 1, 100)]) });
+        outcome(|| run::run(scenario, &mut Random::new(1))).expect("all laws hold");
+    }
+}
+
+/// QUIC sends again what a path has lost, and goes on from another address.
+#[test]
+fn a_path_that_loses_datagrams_and_changes_costs_time_only() {
+    let faults =
+        Faults { loss: 50, duplicate: 100, path_ms: 20, jitter_ms: 20, ..Faults::default() };
+    told(10, &faults, || Plan {
+        protected: false,
+        rebinds_after_ms: Some(300),
+        ..plan(vec![get(Kind::Mapped, 1, 200_000), get(Kind::Fill, 2, 100_000)])
+    });
+}
