@@ -175,7 +175,7 @@ impl<const READINESS: bool> Sim<READINESS> {
         }
         match result {
             Ok(Some(lent)) => {
-                self.buffers.send_piece(&lent);
+                self.buffers.hand_over(&lent);
                 Some(Completion::Received { slot, lent })
             }
             Ok(None) => Some(Completion::Ended { slot }),

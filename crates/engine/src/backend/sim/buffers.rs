@@ -34,7 +34,7 @@ impl Buffers {
     }
 
     /// A buffer with the bytes of `input`; there is one, and they fit. The engine gets it by
-    /// [`Self::send_piece`].
+    /// [`Self::hand_over`].
     pub(super) fn fill(&mut self, input: impl ExactSizeIterator<Item = u8>) -> Lent {
         let buffer = self.free.pop().expect("looked before");
         let bytes = input.len();
@@ -45,7 +45,7 @@ impl Buffers {
     }
 
     /// The engine has it from now on.
-    pub(super) fn send_piece(&mut self, lent: &Lent) {
+    pub(super) fn hand_over(&mut self, lent: &Lent) {
         let before = std::mem::replace(&mut self.lent[usize::from(lent.buffer)], true);
         assert!(!before, "a buffer is handed over once");
     }

@@ -68,7 +68,7 @@ impl<const READINESS: bool> Sim<READINESS> {
         }
         let bytes = state.random.part_of(waiting.min(self.buffers.capacity()), short);
         let lent = self.buffers.fill(state.take_input(client, bytes));
-        self.buffers.send_piece(&lent);
+        self.buffers.hand_over(&lent);
         Some(Completion::Received { slot, lent })
     }
 

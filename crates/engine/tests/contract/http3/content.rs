@@ -65,7 +65,7 @@ fn what_is_not_read_holds_nobody_up() {
         let client = Http3::connect(&server);
         let (mut sender, _receiver) = client.open(&head(POST, "/forever"));
         // A frame of DATA that is larger than any window.
-        let data = [&[0x0, 0x80, 0x20, 0, 0][..], &vec![b'x'; 1 << 21]].concat();
+        let data = [&[0x0, 0x80, 0x80, 0, 0][..], &vec![b'x'; 1 << 23]].concat();
         let is_full = wait(poll_fn(|context| {
             Poll::Ready(pin!(sender.write_all(&data)).poll(context).is_pending())
         }));
