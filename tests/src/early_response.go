@@ -27,9 +27,10 @@ func main() {
 	roots := x509.NewCertPool()
 	roots.AppendCertsFromPEM(pem)
 	settings := &tls.Config{RootCAs: roots}
-	http1 := &http.Client{Transport: &http.Transport{TLSClientConfig: settings}}
+	// A transport that may speak HTTP/2 adds that to its settings, so each has its own.
+	http1 := &http.Client{Transport: &http.Transport{TLSClientConfig: settings.Clone()}}
 	http2 := &http.Client{
-		Transport: &http.Transport{TLSClientConfig: settings, ForceAttemptHTTP2: true},
+		Transport: &http.Transport{TLSClientConfig: settings.Clone(), ForceAttemptHTTP2: true},
 	}
 	seen := 0
 	for round := 0; round < 3; round++ {

@@ -5,7 +5,7 @@ use std::net::SocketAddr;
 
 use crate::backend::Slot;
 use crate::buffers::Buffers;
-use crate::byte_stream::ByteStream;
+use crate::byte_stream::{ByteStream, StreamState};
 use crate::deadline::Watch;
 use crate::http1::Http1;
 use crate::http2::Http2;
@@ -35,7 +35,7 @@ pub(crate) struct Conn {
 pub(crate) enum Protocol {
     /// A handshake of TLS, or nothing yet on a listener that speaks it.
     Handshake,
-    /// Nothing has been decided: see `preface.rs`.
+    /// Nothing has been decided: see `service/preface.rs`.
     Preface,
     Http1(Http1),
     Multiplexed(Multiplexed),
@@ -222,7 +222,7 @@ impl Conn {
     pub(crate) fn is_open(&self) -> bool {
         match &self.protocol {
             Protocol::Http1(Http1::Exchange(open)) => open.state.open,
-            Protocol::Raw(stream) => stream.is_open,
+            Protocol::Raw(stream) => stream.state == StreamState::Open,
             _ => false,
         }
     }
@@ -231,7 +231,7 @@ impl Conn {
     pub(crate) fn take_open(&mut self) -> bool {
         match &mut self.protocol {
             Protocol::Http1(Http1::Exchange(open)) => std::mem::take(&mut open.state.open),
-            Protocol::Raw(stream) => std::mem::take(&mut stream.is_open),
+            Protocol::Raw(stream) => stream.abandon(),
             _ => false,
         }
     }
@@ -262,7 +262,7 @@ impl Conn {
         let Self { link, protocol, .. } = self;
         match protocol {
             Protocol::Handshake => Watch::Handshake,
-            _ if link.blocked || link.sending => Watch::Send,
+            _ if link.blocked.is_some() || link.sending => Watch::Send,
             Protocol::Preface => Watch::Head,
             Protocol::Http1(http1) => http1.watch(link.input.is_empty()),
             Protocol::Multiplexed(many) => many.wanted_watch(link.input.is_empty()),

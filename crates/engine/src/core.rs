@@ -110,37 +110,50 @@ impl Core {
         Address { worker: self.worker, slot, generation, exchange }
     }
 
-    /// The protocol of a connection that carries many exchanges, its link and the buffers; `None`
-    /// when it carries no more than one.
+    /// Returns the protocol of a connection that carries many exchanges, its link and the buffers.
+    ///
+    /// # Panics
+    /// When it speaks another protocol.
     #[inline]
     pub(crate) fn multiplexed(
         &mut self,
         slot: Slot,
-    ) -> Option<(&mut Multiplexed, &mut Link, &mut Buffers)> {
+    ) -> (&mut Multiplexed, &mut Link, &mut Buffers) {
         let Conn { link, protocol, .. } = self.conns.get(slot);
-        Some((protocol.multiplexed()?, link, &mut self.buffers))
+        let Some(multiplexed) = protocol.multiplexed() else {
+            unreachable!("a connection with streams speaks HTTP/2 or HTTP/3")
+        };
+        (multiplexed, link, &mut self.buffers)
     }
 
-    /// HTTP/2 of a connection, its link and the buffers; `None` when it does not speak that.
+    /// Returns HTTP/2 of a connection, its link and the buffers; `None` when it speaks another
+    /// protocol, or has ended.
     #[inline]
     pub(crate) fn http2(&mut self, slot: Slot) -> Option<(&mut Http2, &mut Link, &mut Buffers)> {
         let Conn { link, protocol, .. } = self.conns.get(slot);
         Some((protocol.http2()?, link, &mut self.buffers))
     }
 
-    /// HTTP/3 of a connection; `None` when it does not speak that.
+    /// Returns HTTP/3 of a connection over QUIC, its link and the buffers. It speaks that until its
+    /// slot is given back, also when it has been closed.
+    ///
+    /// # Panics
+    /// When the connection is not one over QUIC.
     #[inline]
-    pub(crate) fn http3(&mut self, slot: Slot) -> Option<&mut Http3> {
-        self.conns.get(slot).http3()
+    pub(crate) fn http3(&mut self, slot: Slot) -> (&mut Http3, &mut Link, &mut Buffers) {
+        let Conn { link, protocol, .. } = self.conns.get(slot);
+        let Some(http3) = protocol.http3() else {
+            unreachable!("a connection over QUIC speaks HTTP/3")
+        };
+        (http3, link, &mut self.buffers)
     }
 
     /// Tells the client of a connection that no further requests are taken; called again, that
     /// those on their way are not taken either.
     pub(crate) fn go_away(&mut self, slot: Slot) {
         let is_stopping = self.ending != Ending::No;
-        if let Some((many, link, buffers)) = self.multiplexed(slot) {
-            many.go_away(is_stopping, link, buffers);
-        }
+        let (multiplexed, link, buffers) = self.multiplexed(slot);
+        multiplexed.go_away(is_stopping, link, buffers);
     }
 
     /// Begins HTTP/2 on a connection whose first bytes are still to come.
@@ -242,7 +255,9 @@ impl Core {
         }
         self.content_bytes += bytes;
         let conn = self.conns.get(slot);
-        let Protocol::Linger(linger) = &mut conn.protocol else { return };
+        let Protocol::Linger(linger) = &mut conn.protocol else {
+            unreachable!("input is dropped by a connection that lingers")
+        };
         if linger.remaining == Remaining::Nothing && linger.is_sending && !conn.link.ended {
             linger.remaining = Remaining::Strays;
         }

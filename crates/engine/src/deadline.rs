@@ -8,7 +8,8 @@ use crate::limits::{
 };
 use crate::settings::Settings;
 
-/// What the deadline of a connection watches.
+/// What the deadline of a connection watches. `Conn::wanted_watch` chooses it by the state of the
+/// connection, and `service/timeouts.rs` acts when the time is over.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Watch {
     /// Nothing; the application's own deadline may be set all the same.

@@ -9,6 +9,7 @@ use crate::backend::Backend;
 use crate::backend::Slot;
 use crate::core::Core;
 use crate::limits::ENOBUFS_RETRY_MS;
+use crate::link::Blocked;
 use crate::worker::Worker;
 
 /// Whether a send failed only because the system lacks memory at the moment.
@@ -20,9 +21,7 @@ impl Core {
     /// Has the output of a connection wait for memory.
     #[cold]
     pub(crate) fn await_memory(&mut self, slot: Slot) {
-        let link = &mut self.conns.get(slot).link;
-        link.blocked = true;
-        link.short = true;
+        self.conns.get(slot).link.blocked = Some(Blocked::NoMemory);
         let again_ms = self.now.monotonic_ms + ENOBUFS_RETRY_MS;
         self.enobufs_retry_at_ms.get_or_insert(again_ms);
     }
@@ -39,8 +38,8 @@ impl<B: Backend, A: App> Worker<B, A> {
         while let Some(slot) = self.core.conns.next_live(from) {
             from = slot + 1;
             let conn = self.core.conns.get(slot);
-            if std::mem::take(&mut conn.link.short) && !conn.is_closing() {
-                conn.link.blocked = false;
+            if conn.link.blocked == Some(Blocked::NoMemory) {
+                conn.link.blocked = None;
                 self.settle(slot);
             }
         }

@@ -15,12 +15,11 @@ use pinion_http::status::never_has_content;
 use crate::address::Address;
 use crate::backend::Slot;
 use crate::clock::Now;
-use crate::conn::{Conn, Protocol};
+use crate::conn::Conn;
 use crate::core::Core;
 use crate::encode::Operation;
 use crate::ending::Ending;
 use crate::gone::Gone;
-use crate::http1::{Http1, OpenExchange};
 use crate::limits::{OUTPUT_HIGH_WATER_BYTES, STREAM_HIGH_WATER_BYTES};
 use crate::mapping::{MappingId, Mappings};
 use crate::multiplexed::{Multiplexed, Stream};
@@ -225,10 +224,7 @@ impl Exchange<'_> {
     /// Whether the content that the request announces is within its limit. Chunked content
     /// announces nothing; it is refused when it comes to more.
     pub fn content_fits(&mut self) -> bool {
-        match &mut self.core.conns.get(self.slot).protocol {
-            Protocol::Http1(Http1::Exchange(open)) => open.fits(),
-            _ => self.stream().is_none_or(|stream| stream.fits()),
-        }
+        protocol::content_fits(&mut self.core.conns.get(self.slot).protocol, self.carrier)
     }
 
     /// Allows the request `bytes` of content, whatever `Settings::limits` say: more for an upload,
@@ -237,16 +233,11 @@ impl Exchange<'_> {
         if self.state().is_none_or(|state| state.wanted.is_some()) {
             return;
         }
-        match &mut self.core.conns.get(self.slot).protocol {
-            Protocol::Http1(Http1::Exchange(OpenExchange { content: Some(content), .. })) => {
-                content.set_content_max(bytes);
-            }
-            _ => {
-                if let Some(stream) = self.stream() {
-                    stream.content_max_bytes = bytes;
-                }
-            }
-        }
+        protocol::set_content_max(
+            &mut self.core.conns.get(self.slot).protocol,
+            self.carrier,
+            bytes,
+        );
     }
 
     /// Takes `bytes` more of the request's content. Nothing of it is read before the first call,

@@ -9,16 +9,23 @@ use crate::limits::{INPUT_TURN_BYTES, RECORD_BYTES};
 use crate::output::NO_OUTPUT;
 use crate::tls::TlsSession;
 
-/// See the module's head.
+/// Why the kernel takes no output.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Blocked {
+    /// The buffer of the socket is full.
+    Full,
+    /// The system had no memory: see `enobufs_retry.rs`.
+    NoMemory,
+}
+
+/// The transport of one connection.
 pub(crate) struct Link {
     /// The peer has sent its end of stream.
     pub(crate) ended: bool,
     /// Receiving is on. A connection of QUIC has no socket of its own to receive from.
     pub(crate) receiving: bool,
-    /// The kernel takes no output at the moment.
-    pub(crate) blocked: bool,
-    /// … because it had no memory: see `enobufs_retry`.
-    pub(crate) short: bool,
+    /// Why the kernel takes no output at the moment; `None` when it may.
+    pub(crate) blocked: Option<Blocked>,
     /// The kernel works on a send.
     pub(crate) sending: bool,
     /// The application has yet to hear that nothing waits any more. Over TCP that is heard when the
@@ -53,8 +60,7 @@ impl Link {
         Self {
             ended: false,
             receiving,
-            blocked: false,
-            short: false,
+            blocked: None,
             sending: false,
             owes_sent: false,
             cut: None,
@@ -71,7 +77,7 @@ impl Link {
 
     /// The kernel takes no output at the moment.
     pub(crate) fn block<B: Backend>(&mut self, backend: &B, slot: Slot) {
-        self.blocked = true;
+        self.blocked.get_or_insert(Blocked::Full);
         if self.deadline.watch() != Watch::Send {
             self.progress = backend.progress(slot).unwrap_or(0) as u32;
         }

@@ -57,6 +57,14 @@ impl Multiplexed {
         ids
     }
 
+    /// Takes any stream that is open away, with its number; `None` when there is none.
+    pub(crate) fn pop(&mut self) -> Option<(u32, Stream)> {
+        match self {
+            Self::Http2(http2) => http2.pop(),
+            Self::Http3(http3) => http3.streams.pop().map(|(id, open)| (id, open.own)),
+        }
+    }
+
     /// Ends a stream whose response cannot be completed; gives back what was kept with it.
     pub(crate) fn reset(
         &mut self,

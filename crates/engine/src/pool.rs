@@ -1,9 +1,9 @@
-//! Buffers under one budget: output chunks that are reused, and stashes for input that is not
+//! Buffers under one budget: output chunks that are reused, and input buffers for what is not
 //! complete yet.
 //!
 //! All buffers of a worker are counted against its share of `--memory-budget`. Part of that is a
 //! reserve: when it is touched, the worker closes connections that hold buffers and do not get on
-//! (`relief.rs`). Should the whole budget be spent all the same, `None` comes back and the
+//! (`memory_pressure.rs`). Should the whole budget be spent all the same, `None` comes back and the
 //! connection that asked pays (503 or closed).
 
 use crate::limits::{

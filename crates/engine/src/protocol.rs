@@ -1,5 +1,5 @@
-//! The response of an open exchange, in the form of the protocol that carries it. This is the one
-//! place that knows which protocol that is.
+//! What an exchange asks of the protocol that carries it: its state, the limits of its request, and
+//! its response. No other place tells the protocols apart for that.
 
 use pinion_http::field::Field;
 use pinion_http::prepared::Prepared;
@@ -50,11 +50,61 @@ pub(crate) struct Response<'c> {
 pub(crate) fn state(protocol: &mut Protocol, carrier: Carrier) -> Option<&mut ExchangeState> {
     match (protocol, carrier) {
         (Protocol::Http1(Http1::Exchange(open)), Carrier::Connection) => Some(&mut open.state),
-        (Protocol::Multiplexed(many), Carrier::Stream(id)) => {
-            many.stream(id).map(|stream| &mut stream.state)
+        (Protocol::Multiplexed(multiplexed), Carrier::Stream(id)) => {
+            multiplexed.stream(id).map(|stream| &mut stream.state)
         }
-        _ => None,
+        (protocol, carrier) => {
+            assert_is_over(protocol, carrier);
+            None
+        }
     }
+}
+
+/// Returns whether the content that the request of an open exchange announces is within its limit;
+/// true when the exchange is over.
+pub(crate) fn content_fits(protocol: &mut Protocol, carrier: Carrier) -> bool {
+    match (protocol, carrier) {
+        (Protocol::Http1(Http1::Exchange(open)), Carrier::Connection) => open.fits(),
+        (Protocol::Multiplexed(multiplexed), Carrier::Stream(id)) => {
+            multiplexed.stream(id).is_none_or(|stream| stream.fits())
+        }
+        (protocol, carrier) => {
+            assert_is_over(protocol, carrier);
+            true
+        }
+    }
+}
+
+/// Sets how many bytes of content the request of an open exchange may have.
+pub(crate) fn set_content_max(protocol: &mut Protocol, carrier: Carrier, bytes: u64) {
+    match (protocol, carrier) {
+        (Protocol::Http1(Http1::Exchange(open)), Carrier::Connection) => {
+            if let Some(content) = &mut open.content {
+                content.set_content_max(bytes);
+            }
+        }
+        (Protocol::Multiplexed(multiplexed), Carrier::Stream(id)) => {
+            if let Some(stream) = multiplexed.stream(id) {
+                stream.content_max_bytes = bytes;
+            }
+        }
+        (protocol, carrier) => assert_is_over(protocol, carrier),
+    }
+}
+
+/// Asserts that no exchange of this kind can be open on a connection: an exchange of HTTP/1 ends
+/// before its connection waits for the next request, lingers, becomes a byte stream or closes; one
+/// on a stream, when it is closed.
+#[cold]
+fn assert_is_over(protocol: &Protocol, carrier: Carrier) {
+    let is_over = match carrier {
+        Carrier::Connection => matches!(
+            protocol,
+            Protocol::Http1(_) | Protocol::Raw(_) | Protocol::Linger(_) | Protocol::Closing
+        ),
+        Carrier::Stream(_) => matches!(protocol, Protocol::Linger(_) | Protocol::Closing),
+    };
+    assert!(is_over, "an exchange is carried by the protocol that it began with");
 }
 
 impl<'c> Response<'c> {
@@ -73,7 +123,10 @@ impl<'c> Response<'c> {
             (Protocol::Multiplexed(Multiplexed::Http3(http3)), Carrier::Stream(id)) => {
                 Carried::Http3(http3, id)
             }
-            _ => return None,
+            (protocol, carrier) => {
+                assert_is_over(protocol, carrier);
+                return None;
+            }
         };
         Some(Self { carried, sink: Sink { link, buffers, tails, settings, listener, begun } })
     }

@@ -5,7 +5,7 @@ use std::net::SocketAddr;
 
 use crate::address::Address;
 use crate::backend::Slot;
-use crate::byte_stream::ByteStream;
+use crate::byte_stream::{ByteStream, StreamState};
 use crate::clock::Now;
 use crate::core::Core;
 use crate::ending::Ending;
@@ -74,15 +74,14 @@ impl RawStream<'_> {
     /// application.
     pub fn close(&mut self) {
         if let Some(stream) = self.stream() {
-            stream.is_closed = true;
-            stream.is_open = false;
+            stream.state = StreamState::Closed;
         }
     }
 
     /// Cuts the connection now. The stream is over for the application.
     pub fn abort(&mut self) {
         if let Some(stream) = self.stream() {
-            stream.is_open = false;
+            stream.state = StreamState::Gone;
         }
         self.core.give_up(self.slot, Gone::Peer);
     }

@@ -12,7 +12,6 @@ mod timeouts;
 
 use rustix::io::Errno;
 
-use crate::address::Address;
 use crate::app::{App, Event, RawEvent};
 use crate::backend::{Backend, Lent, Sending, Slot};
 use crate::buffers::Buffers;
@@ -183,12 +182,12 @@ impl<B: Backend, A: App> Worker<B, A> {
         if self.core.conns.get(slot).link.tls.is_some() {
             return self.flush_sealed(slot, turn_bytes);
         }
-        let Self { backend, app, core, .. } = self;
-        let Core { worker, conns, external, buffers, .. } = core;
+        let Self { backend, core, .. } = self;
+        let Core { conns, external, buffers, .. } = core;
         let Buffers { outputs, pool, mappings, .. } = buffers;
         let conn = conns.get(slot);
         let Some(output) = outputs.get(conn.link.output) else { return Flush::Empty };
-        if conn.link.blocked || output.in_flight {
+        if conn.link.blocked.is_some() || output.in_flight {
             return Flush::Waits;
         }
         let mut short = false;
@@ -201,10 +200,7 @@ impl<B: Backend, A: App> Worker<B, A> {
                 Next::Nothing => {
                     output.clear(pool, mappings);
                     outputs.free(&mut conn.link.output);
-                    let (generation, exchange) = (conn.generation, conn.exchange_number());
-                    if conn.all_is_queued() {
-                        app.sent(Address { worker: *worker, slot, generation, exchange });
-                    }
+                    conn.link.owes_sent = true;
                     return Flush::Empty;
                 }
                 next => send_piece(backend, slot, next, external),
@@ -262,7 +258,9 @@ impl<B: Backend, A: App> Worker<B, A> {
     /// The last answer has left: close, or read on for a while (RFC 9112 §9.6).
     fn last_sent(&mut self, slot: Slot) {
         let Conn { link, protocol, .. } = self.core.conns.get(slot);
-        let Protocol::Linger(linger) = protocol else { return };
+        let Protocol::Linger(linger) = protocol else {
+            unreachable!("only what lingers sends its last")
+        };
         if linger.remaining == Remaining::Nothing || link.ended {
             return self.cut(slot, Gone::Peer);
         }
@@ -327,7 +325,7 @@ impl<B: Backend, A: App> Worker<B, A> {
     fn steer(&mut self, slot: Slot) {
         let conn = self.core.conns.get(slot);
         let Link { ended, blocked, .. } = conn.link;
-        let stuck = blocked && !conn.link.input.is_empty();
+        let stuck = blocked.is_some() && !conn.link.input.is_empty();
         let on = conn.takes_input() && !ended && !stuck;
         if on != conn.link.receiving {
             conn.link.receiving = on;

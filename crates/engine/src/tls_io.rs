@@ -7,7 +7,6 @@ use std::os::unix::fs::FileExt as _;
 
 use pinion_http::page;
 
-use crate::address::Address;
 use crate::app::App;
 use crate::backend::{Backend, Sending, Slot};
 use crate::buffers::Buffers;
@@ -112,7 +111,7 @@ impl<B: Backend, A: App> Worker<B, A> {
     /// As [`Worker::flush`], for a connection over TLS.
     pub(crate) fn flush_sealed(&mut self, slot: Slot, turn_bytes: &mut usize) -> Flush {
         let link = &mut self.core.conns.get(slot).link;
-        if link.blocked {
+        if link.blocked.is_some() {
             return Flush::Waits;
         }
         let Some(mut session) = link.tls.take() else { return Flush::Empty };
@@ -130,8 +129,8 @@ impl<B: Backend, A: App> Worker<B, A> {
         session: &mut TlsSession,
         turn_bytes: &mut usize,
     ) -> Flush {
-        let Self { backend, app, core, .. } = self;
-        let Core { worker, conns, external, sealing, buffers, .. } = core;
+        let Self { backend, core, .. } = self;
+        let Core { conns, external, sealing, buffers, .. } = core;
         let Buffers { outputs, pool, mappings, .. } = buffers;
         let conn = conns.get(slot);
         loop {
@@ -166,10 +165,7 @@ impl<B: Backend, A: App> Worker<B, A> {
                     Some(0) => {
                         output.clear(pool, mappings);
                         outputs.free(&mut conn.link.output);
-                        let (generation, exchange) = (conn.generation, conn.exchange_number());
-                        if conn.all_is_queued() {
-                            app.sent(Address { worker: *worker, slot, generation, exchange });
-                        }
+                        conn.link.owes_sent = true;
                     }
                     Some(bytes) => {
                         output.advance(bytes, pool, mappings);
@@ -188,7 +184,7 @@ impl<B: Backend, A: App> Worker<B, A> {
     pub(crate) fn say_goodbye(&mut self, slot: Slot) {
         let Self { backend, core, .. } = self;
         let link = &mut core.conns.get(slot).link;
-        let is_blocked = link.blocked;
+        let is_blocked = link.blocked.is_some();
         if let Some(session) = &mut link.tls
             && !is_blocked
             && session.close()

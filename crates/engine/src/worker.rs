@@ -280,8 +280,7 @@ impl<B: Backend, A: App> Worker<B, A> {
             Completion::Ended { slot } => self.ended(slot),
             Completion::Failed { slot, .. } => self.cut(slot, Gone::Peer),
             Completion::Writable { slot } => {
-                let link = &mut self.core.conns.get(slot).link;
-                (link.blocked, link.short) = (false, false);
+                self.core.conns.get(slot).link.blocked = None;
                 self.settle(slot);
             }
             Completion::Sent { slot, result } => self.sent(slot, result),

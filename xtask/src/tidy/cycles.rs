@@ -1,8 +1,17 @@
 //! How the files of a crate depend on one another. Files that depend on each other in a circle can
 //! only be understood together, so the largest such circle is a measure of a crate's structure.
 
-use super::project::Project;
+use super::Rule;
+use super::project::{Finding, Project};
 use std::collections::{BTreeMap, BTreeSet};
+
+/// The crate whose circles are bounded: its files call one another most.
+const BOUNDED: &str = "engine";
+
+/// How many files of it may depend on each other. So many can still be read in one go.
+const CIRCLE_FILES_MAX: usize = 8;
+
+pub(super) const CYCLES: Rule = Rule { name: "cycles", check: large_circles, canary: large_circle };
 
 /// A module by its path below the crate: `["http2", "pump"]`.
 type Module = Vec<String>;
@@ -49,6 +58,34 @@ pub(super) fn largest(project: &Project) -> Vec<Circle> {
     let mut circles: Vec<Circle> = graphs.into_iter().map(circle).collect();
     circles.sort_by_key(|circle| std::cmp::Reverse(circle.modules.len()));
     circles
+}
+
+fn large_circles(project: &Project) -> Vec<Finding> {
+    let circles = largest(project).into_iter();
+    let is_large =
+        |circle: &Circle| circle.krate == BOUNDED && circle.modules.len() > CIRCLE_FILES_MAX;
+    let Some(circle) = circles.filter(is_large).next() else { return Vec::new() };
+    let map = format!("crates/{BOUNDED}/src/lib.rs");
+    let Some(file) = project.files.iter().find(|file| file.path == map) else { return Vec::new() };
+    let what = format!(
+        "{} files depend on each other, more than {CIRCLE_FILES_MAX}: {}",
+        circle.modules.len(),
+        circle.modules.join(", ")
+    );
+    vec![Finding::new(file, 1, what)]
+}
+
+fn large_circle() -> Project {
+    let names: Vec<char> = ('a'..='z').take(CIRCLE_FILES_MAX + 1).collect();
+    let path = |name: &char| format!("crates/{BOUNDED}/src/{name}.rs");
+    let map = names.iter().map(|name| format!("mod {name};\n")).collect::<String>();
+    let next = names.iter().cycle().skip(1);
+    let file = |next: &char| format!("//! A part.\n\nuse crate::{next};\n");
+    let mut files: Vec<_> =
+        names.iter().zip(next).map(|(one, next)| (path(one), file(next))).collect();
+    files.push((format!("crates/{BOUNDED}/src/lib.rs"), format!("//! The engine.\n\n{map}")));
+    let files: Vec<_> = files.iter().map(|(path, text)| (path.as_str(), text.as_str())).collect();
+    Project::of(&files)
 }
 
 /// The module of a file below `src`.

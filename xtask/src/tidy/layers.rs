@@ -1,29 +1,71 @@
-//! The protocols of the engine know their link and the buffers, and nothing of what calls them.
+//! The layers of the engine: its protocols know their link and the buffers, and nothing of what
+//! calls them; the service alone tells the application of what happens on a connection; the time
+//! comes from the backend.
 
 use super::Rule;
-use super::project::{Finding, Project};
+use super::project::{File, Finding, Project};
+use super::source::Source;
 
 /// Where the protocols are, as files and as folders.
-const PROTOCOLS: [&str; 4] = [
+const PROTOCOLS: [&str; 6] = [
+    "crates/engine/src/byte_stream",
     "crates/engine/src/http1",
     "crates/engine/src/http2",
     "crates/engine/src/http3",
+    "crates/engine/src/linger",
     "crates/engine/src/multiplexed",
 ];
+
+/// Where the application hears of what happens on a connection.
+const SERVICE: [&str; 1] = ["crates/engine/src/service"];
+
+/// How the application hears of it.
+const EVENTS: [&str; 9] = [
+    "answered",
+    "closed",
+    "dropped",
+    "error_page",
+    "exchange",
+    "flooded",
+    "page_fields",
+    "raw",
+    "sent",
+];
+
+/// Where the time is read: in the backends, and where the main thread waits for the workers.
+const CLOCKS: [&str; 2] = ["crates/engine/src/backend", "crates/engine/src/server"];
 
 /// Types of the layers above: the table of connections, the worker, the application.
 const HIGHER: [&str; 5] = ["Core", "Conns", "Conn", "Worker", "App"];
 
 pub(super) const LAYERS: Rule = Rule { name: "layers", check: layers, canary: protocol_with_core };
+pub(super) const SERVICES: Rule =
+    Rule { name: "events", check: events_outside_of_the_service, canary: core_with_an_event };
+pub(super) const CLOCK: Rule =
+    Rule { name: "clock", check: other_clocks, canary: quic_with_a_clock };
+
+/// Whether a file is one of these modules, or within one.
+fn is_in(path: &str, modules: &[&str]) -> bool {
+    let is_in_one =
+        |module: &&str| path.strip_prefix(*module).is_some_and(|rest| rest.starts_with(['.', '/']));
+    modules.iter().any(|module| is_in_one(module))
+}
+
+/// The sources of the engine outside of these modules, without tests.
+fn engine<'p>(
+    project: &'p Project,
+    without: &'p [&str],
+) -> impl Iterator<Item = (&'p File, &'p Source)> {
+    project.rust().filter(|(file, _)| {
+        file.path.starts_with("crates/engine/src/")
+            && !file.is_test()
+            && !is_in(&file.path, without)
+    })
+}
 
 fn layers(project: &Project) -> Vec<Finding> {
-    let is_protocol = |path: &str| {
-        let is_in =
-            |place: &str| path.strip_prefix(place).is_some_and(|rest| rest.starts_with(['.', '/']));
-        PROTOCOLS.iter().any(|place| is_in(place)) && !path.ends_with("/tests.rs")
-    };
     let mut findings = Vec::new();
-    for (file, source) in project.rust().filter(|(file, _)| is_protocol(&file.path)) {
+    for (file, source) in engine(project, &[]).filter(|(file, _)| is_in(&file.path, &PROTOCOLS)) {
         for name in HIGHER {
             findings.extend(source.words(name).map(|at| {
                 let what = format!("a protocol knows its link and the buffers, not `{name}`");
@@ -32,6 +74,48 @@ fn layers(project: &Project) -> Vec<Finding> {
         }
     }
     findings
+}
+
+fn events_outside_of_the_service(project: &Project) -> Vec<Finding> {
+    let mut findings = Vec::new();
+    for (file, source) in engine(project, &SERVICE) {
+        for event in EVENTS {
+            let calls = source.words(event).filter(|at| source.code[..*at].ends_with("app."));
+            findings.extend(calls.filter(|at| !source.is_test(*at)).map(|at| {
+                let what = format!("the service tells the application, with `app.{event}`");
+                Finding::new(file, source.line(at), what)
+            }));
+        }
+    }
+    findings
+}
+
+fn other_clocks(project: &Project) -> Vec<Finding> {
+    let mut findings = Vec::new();
+    for (file, source) in engine(project, &CLOCKS) {
+        let reads = source.words("now").filter(|at| {
+            let before = &source.code[..*at];
+            before.ends_with("Instant::") || before.ends_with("SystemTime::")
+        });
+        findings.extend(reads.filter(|at| !source.is_test(*at)).map(|at| {
+            let what = "the time of a worker comes from its backend, once in a pass".to_owned();
+            Finding::new(file, source.line(at), what)
+        }));
+    }
+    findings
+}
+
+fn core_with_an_event() -> Project {
+    let file = "//! State.\n\nfn closed(app: &mut impl App) {\n    app.sent();\n}\n";
+    let map = "//! The engine.\n\nmod core;\n";
+    Project::of(&[("crates/engine/src/core.rs", file), ("crates/engine/src/lib.rs", map)])
+}
+
+fn quic_with_a_clock() -> Project {
+    let file =
+        "//! Timers.\n\nfn due() -> std::time::Instant {\n    std::time::Instant::now()\n}\n";
+    let map = "//! The engine.\n\nmod quic;\n";
+    Project::of(&[("crates/engine/src/quic.rs", file), ("crates/engine/src/lib.rs", map)])
 }
 
 fn protocol_with_core() -> Project {

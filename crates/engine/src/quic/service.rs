@@ -11,7 +11,7 @@ use super::door::{Datagram, Received, Sent};
 use crate::address::Address;
 use crate::app::App;
 use crate::backend::{Backend, Slot};
-use crate::conn::{Conn, Protocol};
+use crate::conn::Protocol;
 use crate::core::Core;
 use crate::ending::Ending;
 use crate::gone::Gone;
@@ -31,6 +31,9 @@ const SEND_AGAIN: Duration = Duration::from_millis(1);
 
 /// Where datagrams for other workers are posted to: a slot that no connection has, less the door.
 const DATAGRAM_SLOT: Slot = Slot::MAX;
+
+/// Why QUIC of a worker is in its place: it is taken out while datagrams are looked at alone.
+const QUIC_IS_BACK: &str = "connections are driven when all datagrams have been looked at";
 
 impl<B: Backend, A: App> Worker<B, A> {
     /// Opens the doors of all listeners.
@@ -100,10 +103,8 @@ impl<B: Backend, A: App> Worker<B, A> {
 
     /// Tells a connection what has come for it.
     fn bring(&mut self, quic: &mut Quic, slot: Slot, event: ConnectionEvent) {
-        if let Some(http3) = self.core.conns.get(slot).http3() {
-            http3.quic.handle_event(event);
-            quic.soil(slot);
-        }
+        self.core.http3(slot).0.quic.handle_event(event);
+        quic.soil(slot);
     }
 
     /// Takes the oldest step of a handshake.
@@ -246,9 +247,7 @@ impl<B: Backend, A: App> Worker<B, A> {
                 continue;
             }
             quic.set_timer(slot, None);
-            if let Some(http3) = self.core.conns.get(slot).http3() {
-                http3.quic.handle_timeout(now);
-            }
+            self.core.http3(slot).0.quic.handle_timeout(now);
             self.drive_quic(slot);
         }
     }
@@ -274,18 +273,14 @@ impl<B: Backend, A: App> Worker<B, A> {
                 return self.cut(slot, why);
             }
         }
-        let Core { conns, buffers, .. } = &mut self.core;
-        if let Some(http3) = conns.get(slot).http3() {
-            http3.count(buffers);
-            http3.reserve(buffers);
-        }
+        let (http3, _, buffers) = self.core.http3(slot);
+        http3.count(buffers);
+        http3.reserve(buffers);
         if self.transmit(slot) {
             self.quic_over(slot);
         } else if !self.core.conns.get(slot).is_closing() {
-            let Conn { link, protocol, .. } = self.core.conns.get(slot);
-            if let Some(http3) = protocol.http3() {
-                http3.watch_anew(link);
-            }
+            let (http3, link, _) = self.core.http3(slot);
+            http3.watch_anew(link);
             self.core.watch(slot);
         }
     }
@@ -299,7 +294,7 @@ impl<B: Backend, A: App> Worker<B, A> {
         }
         // Those that have asked for nothing yet have a moment to do so.
         let may_rest = is_finishing && conn.begun > 0;
-        let http3 = conn.http3()?;
+        let (http3, ..) = self.core.http3(slot);
         let rests = if may_rest { http3.is_idle() } else { http3.is_done() };
         rests.then_some(Gone::Stopping)
     }
@@ -307,13 +302,18 @@ impl<B: Backend, A: App> Worker<B, A> {
     /// Sends what a connection has to send. True when nothing more is said about it.
     fn transmit(&mut self, slot: Slot) -> bool {
         let now = self.core.instant;
-        let Core { conns, quic: Some(quic), ending, .. } = &mut self.core else { return true };
+        let Core { conns, quic: Some(quic), ending, .. } = &mut self.core else {
+            unreachable!("{QUIC_IS_BACK}")
+        };
         let Quic { doors, places, handshakes, .. } = &mut **quic;
         let conn = conns.get(slot);
         // A client that does not hear of the end finds out by itself; nobody waits for that.
         let is_last = conn.is_closing() && *ending != Ending::No;
-        let Some(connection) = conn.http3().map(|http3| &mut http3.quic) else { return true };
-        let Some(Some(place)) = places.get_mut(slot as usize) else { return true };
+        let (Some(Http3 { quic: connection, .. }), Some(place)) =
+            (conn.http3(), &mut places[slot as usize])
+        else {
+            unreachable!("a connection over QUIC has its place until it is over")
+        };
         place.is_dirty = false;
         place.brought = 0;
         let door = &mut doors[place.door];
@@ -342,10 +342,10 @@ impl<B: Backend, A: App> Worker<B, A> {
     fn quic_over(&mut self, slot: Slot) {
         let Self { app, core, .. } = self;
         requests::abandon(app, core, slot, Gone::Peer);
-        let is_drained = core.conns.get(slot).http3().is_none_or(|http3| http3.quic.is_drained());
-        let Some(quic) = &mut core.quic else { return };
+        let is_drained = core.http3(slot).0.quic.is_drained();
+        let Some(quic) = &mut core.quic else { unreachable!("{QUIC_IS_BACK}") };
         quic.set_timer(slot, None);
-        if let Some(place) = quic.places.get_mut(slot as usize).and_then(Option::take) {
+        if let Some(place) = quic.places[slot as usize].take() {
             quic.handshakes -= usize::from(place.is_handshaking);
             quic.doors[place.door].forget(place.handle, is_drained);
         }

@@ -25,6 +25,9 @@ use crate::http1::{AfterResponse, Http1, OpenExchange};
 use crate::limits::OUTPUT_HIGH_WATER_BYTES;
 use crate::linger::Remaining;
 
+/// Why a connection speaks HTTP/1 here.
+const IS_HTTP1: &str = "input goes to the protocol of its connection, and events come from it";
+
 /// Reads one request head and lets the application respond. Returns the bytes used, 0 when the head
 /// is not whole yet.
 #[inline]
@@ -33,7 +36,7 @@ pub(crate) fn request<A: App>(app: &mut A, core: &mut Core, slot: Slot, input: &
         return 0;
     }
     let Core { conns, heads, settings, .. } = core;
-    let Some(http1) = conns.get(slot).protocol.http1() else { return 0 };
+    let Protocol::Http1(http1) = &mut conns.get(slot).protocol else { unreachable!("{IS_HTTP1}") };
     let mut storage = std::mem::take(heads);
     let used = match http1.head(input, &mut storage, &settings.limits) {
         Ok(Parsed::Head { head, bytes }) => {
@@ -99,8 +102,8 @@ fn after_event<A: App>(app: &mut A, core: &mut Core, slot: Slot) {
 fn complete(core: &mut Core, slot: Slot) {
     let Core { conns, buffers, .. } = core;
     let Conn { link, protocol, .. } = conns.get(slot);
-    let Some(http1) = protocol.http1() else { return };
-    let Some(open) = http1.exchange() else { return };
+    let Protocol::Http1(http1) = protocol else { unreachable!("{IS_HTTP1}") };
+    let Http1::Exchange(open) = http1 else { unreachable!("its response is complete") };
     link.asked_ms = 0;
     match open.after_response(|| link.sent_bytes + buffers.waiting_bytes(link)) {
         AfterResponse::Idle => *http1 = Http1::IDLE,
@@ -113,7 +116,7 @@ fn complete(core: &mut Core, slot: Slot) {
 pub(crate) fn content<A: App>(app: &mut A, core: &mut Core, slot: Slot, input: &[u8]) -> usize {
     let Core { conns, content_bytes, .. } = core;
     let Conn { link, protocol, .. } = conns.get(slot);
-    let Some(http1) = protocol.http1() else { return 0 };
+    let Protocol::Http1(http1) = protocol else { unreachable!("{IS_HTTP1}") };
     let (used, came) = http1.content(input);
     match came {
         Content::Nothing => {}
@@ -138,10 +141,10 @@ fn content_end<A: App>(app: &mut A, core: &mut Core, slot: Slot, section: &[u8])
     let mut storage = std::mem::take(&mut core.heads);
     match trailers::read(section, &mut storage) {
         Ok(fields) => {
-            let http1 = core.conns.get(slot).protocol.http1();
-            if let Some(open) = http1.and_then(Http1::exchange) {
-                open.content = None;
-            }
+            let Some(open) = exchange_of(core, slot) else {
+                unreachable!("content is read while its exchange is open")
+            };
+            open.content = None;
             tell(app, core, slot, Event::BodyEnd(fields));
         }
         Err(refusal) => content_refused(app, core, slot, refusal),
@@ -163,7 +166,9 @@ pub(crate) fn content_refused<A: App>(app: &mut A, core: &mut Core, slot: Slot, 
             return;
         }
     }
-    let Some(OpenExchange { state, .. }) = exchange_of(core, slot) else { return };
+    let Some(OpenExchange { state, .. }) = exchange_of(core, slot) else {
+        unreachable!("an exchange ends behind its event")
+    };
     let (stage, request) = (state.stage, state.refused_request());
     if stage == Stage::Done {
         return core.end(slot, remaining_behind(refusal.status()));

@@ -27,7 +27,9 @@ pub(crate) fn drive<A: App>(app: &mut A, core: &mut Core, slot: Slot, input: &[u
         }
         let mut section = std::mem::take(&mut core.section);
         let now_ms = core.now.monotonic_ms;
-        let Some((http2, link, buffers)) = core.http2(slot) else { return input.len() };
+        let Some((http2, link, buffers)) = core.http2(slot) else {
+            unreachable!("it has just spoken HTTP/2")
+        };
         let (rest, mut place) = (&input[at..], None);
         let step = http2.with_control(link, buffers, |session, control| {
             session.step(rest, &mut section, &mut place, now_ms, control)
@@ -85,7 +87,9 @@ pub(crate) fn stalled<A: App>(app: &mut A, core: &mut Core, slot: Slot, watch: W
     if watch == Watch::Body {
         return requests::content_stalled(app, core, slot);
     }
-    let Some((http2, link, buffers)) = core.http2(slot) else { return };
+    let Some((http2, link, buffers)) = core.http2(slot) else {
+        unreachable!("its deadline watches HTTP/2")
+    };
     if matches!(watch, Watch::Idle | Watch::Last) {
         http2.finish_all(link, buffers);
     } else {

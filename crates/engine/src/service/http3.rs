@@ -2,6 +2,8 @@
 
 mod input;
 
+use std::sync::Arc;
+
 use pinion_http::h3::control::UniState;
 use pinion_http::h3::event::Fatal;
 use pinion_http::h3::frame::ErrorCode;
@@ -17,12 +19,11 @@ use crate::deadline::Watch;
 use crate::ending::Ending;
 use crate::gone::Gone;
 use crate::http3::uni;
-use crate::multiplexed::Stream;
 pub(crate) use input::read_wanted;
 
 /// Acts upon everything that QUIC has to tell.
 pub(crate) fn events<A: App>(app: &mut A, core: &mut Core, slot: Slot) {
-    while let Some(event) = core.http3(slot).and_then(|http3| http3.quic.poll()) {
+    while let Some(event) = core.http3(slot).0.quic.poll() {
         let is_open = !core.conns.get(slot).is_closing();
         match event {
             quinn_proto::Event::ConnectionLost { .. } => {
@@ -41,11 +42,8 @@ pub(crate) fn events<A: App>(app: &mut A, core: &mut Core, slot: Slot) {
 
 /// The handshake is over.
 fn connected(core: &mut Core, slot: Slot) {
-    let Conn { link, protocol, .. } = core.conns.get(slot);
-    link.received();
-    if let Some(http3) = protocol.http3() {
-        http3.write_control();
-    }
+    core.conns.get(slot).link.received();
+    core.http3(slot).0.write_control();
     if core.ending != Ending::No {
         core.go_away(slot);
     }
@@ -54,44 +52,34 @@ fn connected(core: &mut Core, slot: Slot) {
 /// Closes the connection, with what stands in its streams.
 pub(crate) fn close(core: &mut Core, slot: Slot, code: ErrorCode) {
     let now = core.instant;
-    if let Some(http3) = core.http3(slot) {
-        http3.close(now, code);
-    }
+    core.http3(slot).0.close(now, code);
     // No deadline passes while QUIC keeps it.
     core.wheel.cancel(slot);
 }
 
 /// The connection was closed by the client, or lost.
 fn lost(core: &mut Core, slot: Slot) {
-    if let Some(http3) = core.http3(slot) {
-        http3.is_closed = true;
-    }
+    core.http3(slot).0.is_closed = true;
     core.wheel.cancel(slot);
 }
 
 fn stream_event<A: App>(app: &mut A, core: &mut Core, slot: Slot, event: &StreamEvent) {
     match *event {
         StreamEvent::Opened { dir: Dir::Bi } => {
-            while let Some(id) = core.http3(slot).and_then(|http3| http3.accept(Dir::Bi)) {
+            while let Some(id) = core.http3(slot).0.accept(Dir::Bi) {
                 input::opened(app, core, slot, id);
             }
         }
         StreamEvent::Opened { dir: Dir::Uni } => {
-            while let Some(http3) = core.http3(slot)
-                && let Some(id) = http3.accept(Dir::Uni)
-            {
-                http3.unis.push((id, UniState::default()));
+            while let Some(id) = core.http3(slot).0.accept(Dir::Uni) {
+                core.http3(slot).0.unis.push((id, UniState::default()));
                 read_uni(app, core, slot, id);
             }
         }
         StreamEvent::Readable { id } if id.dir() == Dir::Uni => read_uni(app, core, slot, id),
         StreamEvent::Readable { id } => input::read(app, core, slot, id),
         StreamEvent::Stopped { id, .. } => stopped(app, core, slot, id),
-        StreamEvent::Available { .. } => {
-            if let Some(http3) = core.http3(slot) {
-                http3.write_control();
-            }
-        }
+        StreamEvent::Available { .. } => core.http3(slot).0.write_control(),
         // What waits is written behind all events.
         StreamEvent::Writable { .. } | StreamEvent::Finished { .. } => {}
     }
@@ -99,8 +87,7 @@ fn stream_event<A: App>(app: &mut A, core: &mut Core, slot: Slot, event: &Stream
 
 /// The client wants nothing more of one of our streams.
 fn stopped<A: App>(app: &mut A, core: &mut Core, slot: Slot, id: StreamId) {
-    let Some(http3) = core.http3(slot) else { return };
-    if http3.control == Some(id) {
+    if core.http3(slot).0.control == Some(id) {
         // RFC 9114 §6.2.1: "the sender MUST NOT close the control stream".
         return fail(app, core, slot, ErrorCode::ClosedCriticalStream.into());
     }
@@ -115,14 +102,12 @@ pub(crate) fn stalled<A: App>(
     slot: Slot,
     watch: Watch,
 ) -> Option<ErrorCode> {
-    let conn = core.conns.get(slot);
-    let Some(http3) = conn.http3() else { return Some(ErrorCode::NoError) };
     match watch {
         Watch::Body | Watch::Head => {
             requests::content_stalled(app, core, slot);
             heads_stalled(app, core, slot);
         }
-        Watch::Quiet => http3.quic.ping(),
+        Watch::Quiet => core.http3(slot).0.quic.ping(),
         Watch::Window => {
             app.flooded(core.address(slot));
             return Some(ErrorCode::ExcessiveLoad);
@@ -135,15 +120,14 @@ pub(crate) fn stalled<A: App>(
 /// Heads have not come whole in time.
 #[cold]
 fn heads_stalled<A: App>(app: &mut A, core: &mut Core, slot: Slot) {
-    let Core { conns, settings, now, .. } = core;
-    let Some(many) = conns.get(slot).protocol.multiplexed() else { return };
-    let is_late =
-        |stream: &Stream| stream.awaits_head() && stream.is_late(now.monotonic_ms, settings);
-    for number in many.all(is_late) {
-        let http3 = core.http3(slot);
-        if let Some(open) = http3.and_then(|http3| http3.streams.get(number)) {
-            open.request.refuse_late();
-        }
+    let now_ms = core.now.monotonic_ms;
+    let settings = Arc::clone(&core.settings);
+    let (multiplexed, ..) = core.multiplexed(slot);
+    let late = multiplexed.all(|stream| stream.awaits_head() && stream.is_late(now_ms, &settings));
+    for number in late {
+        // The response to one may have ended others.
+        let Some(open) = core.http3(slot).0.streams.get(number) else { continue };
+        open.request.refuse_late();
         let unknown = RefusedRequest::default();
         requests::refuse(app, core, slot, (number, false), Refusal::Timeout, &unknown);
     }
@@ -165,8 +149,7 @@ fn fail<A: App>(app: &mut A, core: &mut Core, slot: Slot, fatal: Fatal) {
 /// Reads a stream of one direction.
 fn read_uni<A: App>(app: &mut A, core: &mut Core, slot: Slot, id: StreamId) {
     let now_ms = core.now.monotonic_ms;
-    let Some(http3) = core.http3(slot) else { return };
-    if let Err(fatal) = uni::read(http3, id, now_ms) {
+    if let Err(fatal) = uni::read(core.http3(slot).0, id, now_ms) {
         fail(app, core, slot, fatal);
     }
 }
@@ -175,7 +158,9 @@ fn read_uni<A: App>(app: &mut A, core: &mut Core, slot: Slot, id: StreamId) {
 pub(crate) fn pump<A: App>(app: &mut A, core: &mut Core, slot: Slot) {
     let Core { conns, buffers, external, turns, .. } = core;
     let Conn { link, protocol, .. } = conns.get(slot);
-    let Some(http3) = protocol.http3() else { return };
+    let Some(http3) = protocol.http3() else {
+        unreachable!("a connection over QUIC speaks HTTP/3")
+    };
     for (number, stream, why) in http3.pump(link, buffers, external, turns) {
         requests::lose(app, core, slot, (number, stream), why);
     }

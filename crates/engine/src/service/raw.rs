@@ -2,7 +2,7 @@
 
 use crate::app::{App, RawEvent};
 use crate::backend::Slot;
-use crate::byte_stream::ByteStream;
+use crate::byte_stream::{ByteStream, StreamState};
 use crate::core::Core;
 use crate::linger::Remaining;
 use crate::raw::RawStream;
@@ -16,14 +16,16 @@ pub(crate) fn open<A: App>(app: &mut A, core: &mut Core, slot: Slot) {
 pub(crate) fn tell<A: App>(app: &mut A, core: &mut Core, slot: Slot, event: RawEvent<'_>) {
     app.raw(event, &mut RawStream { core, slot });
     let stream = core.conns.get(slot).protocol.raw();
-    if stream.is_some_and(|stream| stream.is_closed) {
+    if stream.is_some_and(|stream| stream.state == StreamState::Closed) {
         core.end(slot, Remaining::Strays);
     }
 }
 
 /// Hands bytes to the application, as far as it wants them; returns how many that were.
 pub(crate) fn input<A: App>(app: &mut A, core: &mut Core, slot: Slot, input: &[u8]) -> usize {
-    let Some(ByteStream { wanted, .. }) = core.conns.get(slot).protocol.raw() else { return 0 };
+    let Some(ByteStream { wanted, .. }) = core.conns.get(slot).protocol.raw() else {
+        unreachable!("input goes to the protocol of its connection")
+    };
     let now = usize::try_from(*wanted).unwrap_or(usize::MAX).min(input.len());
     if now == 0 {
         return 0;

@@ -1,6 +1,8 @@
 //! Requests of connections that carry many: their heads, their content as far as it is wanted, and
 //! what becomes of them behind each event.
 
+use std::sync::Arc;
+
 use pinion_http::field::{Fields, KnownField};
 use pinion_http::h1::trailers;
 use pinion_http::method::Method;
@@ -12,14 +14,13 @@ use pinion_http::request::RequestHead;
 use crate::address::Address;
 use crate::app::{App, Event, OwnAnswer};
 use crate::backend::Slot;
-use crate::buffers::Buffers;
 use crate::core::Core;
 use crate::ending::Ending;
 use crate::exchange::Exchange;
 use crate::exchange::state::{Carrier, ExchangeState, Stage};
 use crate::gone::Gone;
 use crate::limits::STREAM_LOW_WATER_BYTES;
-use crate::multiplexed::{Multiplexed, Stream};
+use crate::multiplexed::Stream;
 use crate::notice::Notice;
 use crate::protocol::Response;
 
@@ -41,54 +42,50 @@ pub(crate) fn begin<A: App>(
         ..ExchangeState::default()
     };
     let content_max_bytes = core.settings.limits.body_bytes;
-    let opened = open(core, slot, id, |stream| {
+    open(core, slot, id, |stream| {
         stream.begin(state);
         stream.ended = end;
         stream.announced_bytes = Stream::announced(head.framing);
         stream.content_max_bytes = content_max_bytes;
     });
-    if opened {
-        app.exchange(Event::Head(head), &mut Exchange { core, slot, carrier: Carrier::Stream(id) });
-        after_event(app, core, slot, id);
-    }
+    app.exchange(Event::Head(head), &mut Exchange { core, slot, carrier: Carrier::Stream(id) });
+    after_event(app, core, slot, id);
 }
 
-/// The stream with this number, if it is open.
+/// Returns the stream with this number, while it is open: it may end within any event that the
+/// application hears, and before what the client has sent for it is used.
 #[inline]
 fn find_stream(core: &mut Core, slot: Slot, id: u32) -> Option<&mut Stream> {
-    core.conns.get(slot).protocol.multiplexed()?.stream(id)
+    core.multiplexed(slot).0.stream(id)
 }
 
 /// Ends a stream whose response is complete and all on its way; later, when it is not.
 fn finish(core: &mut Core, slot: Slot, id: u32) {
-    if let Some((many, link, buffers)) = core.multiplexed(slot) {
-        many.finish(id, link, buffers);
-    }
+    let (multiplexed, link, buffers) = core.multiplexed(slot);
+    multiplexed.finish(id, link, buffers);
 }
 
 /// The application has consumed content of a stream: the client may send more.
 fn consumed(core: &mut Core, slot: Slot, id: u32, bytes: usize) {
-    if let Some((many, link, buffers)) = core.multiplexed(slot) {
-        many.consumed(id, bytes, link, buffers);
-    }
+    let (multiplexed, link, buffers) = core.multiplexed(slot);
+    multiplexed.consumed(id, bytes, link, buffers);
 }
 
 /// Begins a fresh stream, and counts it.
 #[inline]
-fn open(core: &mut Core, slot: Slot, id: u32, begin: impl FnOnce(&mut Stream)) -> bool {
+fn open(core: &mut Core, slot: Slot, id: u32, begin: impl FnOnce(&mut Stream)) {
     let last_allowed = core.settings.requests_per_connection;
     let conn = core.conns.get(slot);
     conn.link.received();
     conn.begins_one();
     let is_last = last_allowed.is_some_and(|last| conn.begun >= last);
-    let Some(stream) = conn.protocol.multiplexed().and_then(|many| many.stream(id)) else {
-        return false;
+    let Some(stream) = find_stream(core, slot, id) else {
+        unreachable!("a stream whose head has been read is open")
     };
     begin(stream);
     if is_last && core.ending == Ending::No {
         core.go_away(slot);
     }
-    true
 }
 
 /// Answers a request that cannot be handed on.
@@ -104,13 +101,11 @@ pub(crate) fn refuse<A: App>(
     let &RefusedRequest { head_only, text: text_page, .. } = request;
     let state =
         ExchangeState { stage: Stage::Open, head_only, text_page, ..ExchangeState::default() };
-    let opened = open(core, slot, id, |stream| {
+    open(core, slot, id, |stream| {
         stream.begin(state);
         stream.ended = end;
     });
-    if opened {
-        answer_page(app, core, slot, id, refusal.status(), request);
-    }
+    answer_page(app, core, slot, id, refusal.status(), request);
 }
 
 /// Looks at what the application did with an event and moves the exchange on.
@@ -174,10 +169,8 @@ pub(crate) fn content<A: App>(
         );
         return after_event(app, core, slot, id);
     }
-    let Core { conns, buffers, .. } = core;
-    let many = conns.get(slot).protocol.multiplexed();
-    let is_kept = many.is_some_and(|many| many.keep(id, bytes, &mut buffers.pool));
-    if !is_kept {
+    let (multiplexed, _, buffers) = core.multiplexed(slot);
+    if !multiplexed.keep(id, bytes, &mut buffers.pool) {
         return give_up(core, slot, id, Gone::Overload, |core| after_event(app, core, slot, id));
     }
     if deliver(app, core, slot, id) {
@@ -286,8 +279,8 @@ fn content_refused<A: App>(app: &mut A, core: &mut Core, slot: Slot, id: u32, re
 /// when there were any.
 #[cold]
 pub(crate) fn content_ends<A: App>(app: &mut A, core: &mut Core, slot: Slot) -> bool {
-    let many = core.conns.get(slot).protocol.multiplexed();
-    let waiting = many.map(|many| many.all(Stream::waits_for_content)).unwrap_or_default();
+    let (multiplexed, ..) = core.multiplexed(slot);
+    let waiting = multiplexed.all(Stream::waits_for_content);
     for &id in &waiting {
         give_up(core, slot, id, Gone::Peer, |core| cut(app, core, slot, id));
     }
@@ -298,11 +291,11 @@ pub(crate) fn content_ends<A: App>(app: &mut A, core: &mut Core, slot: Slot) -> 
 /// for since.
 #[cold]
 pub(crate) fn content_stalled<A: App>(app: &mut A, core: &mut Core, slot: Slot) {
-    let Core { conns, settings, now, .. } = core;
-    let Some(many) = conns.get(slot).protocol.multiplexed() else { return };
-    let is_late =
-        |stream: &Stream| stream.waits_for_content() && stream.is_late(now.monotonic_ms, settings);
-    for id in many.all(is_late) {
+    let now_ms = core.now.monotonic_ms;
+    let settings = Arc::clone(&core.settings);
+    let (multiplexed, ..) = core.multiplexed(slot);
+    let is_late = |stream: &Stream| stream.waits_for_content() && stream.is_late(now_ms, &settings);
+    for id in multiplexed.all(is_late) {
         content_refused(app, core, slot, id, Refusal::Timeout);
     }
 }
@@ -319,8 +312,8 @@ fn give_up(core: &mut Core, slot: Slot, id: u32, why: Gone, behind: impl FnOnce(
 /// Ends a stream whose answer cannot be completed.
 #[cold]
 fn cut<A: App>(app: &mut A, core: &mut Core, slot: Slot, id: u32) {
-    let many = core.multiplexed(slot);
-    if let Some(stream) = many.and_then(|(many, link, buffers)| many.reset(id, link, buffers)) {
+    let (multiplexed, link, buffers) = core.multiplexed(slot);
+    if let Some(stream) = multiplexed.reset(id, link, buffers) {
         let why = stream.given_up.unwrap_or(Gone::Peer);
         lose(app, core, slot, (id, stream), why);
     }
@@ -365,8 +358,8 @@ pub(crate) fn lose<A: App>(
     why: Gone,
 ) {
     let is_open = stream.state.open;
-    let many = core.multiplexed(slot);
-    let dropped_bytes = many.map_or(0, |(many, _, buffers)| many.release(stream, buffers));
+    let (multiplexed, _, buffers) = core.multiplexed(slot);
+    let dropped_bytes = multiplexed.release(stream, buffers);
     if dropped_bytes > 0 {
         core.conns.get(slot).link.owes_sent = true;
         app.dropped(Address { exchange: id, ..core.address(slot) }, dropped_bytes);
@@ -378,14 +371,8 @@ pub(crate) fn lose<A: App>(
 
 /// Ends all exchanges, because the connection does.
 pub(crate) fn abandon<A: App>(app: &mut A, core: &mut Core, slot: Slot, why: Gone) {
-    loop {
-        let gone = match core.conns.get(slot).protocol.multiplexed() {
-            Some(Multiplexed::Http2(http2)) => http2.pop(),
-            Some(Multiplexed::Http3(http3)) => http3.streams.pop().map(|(id, open)| (id, open.own)),
-            None => None,
-        };
-        let Some(gone) = gone else { return };
-        lose(app, core, slot, gone, why);
+    while let Some(stream) = core.multiplexed(slot).0.pop() {
+        lose(app, core, slot, stream, why);
     }
 }
 
@@ -408,11 +395,9 @@ pub(crate) fn notify_each<A: App>(
 ) -> bool {
     let mut told = false;
     loop {
-        let Core { conns, buffers, .. } = &mut *core;
-        let Buffers { outputs, .. } = buffers;
-        let Some(many) = conns.get(slot).protocol.multiplexed() else { return told };
-        let next = many.find(|id, stream| {
-            let queued_bytes = outputs.bytes(stream.output);
+        let (multiplexed, _, buffers) = core.multiplexed(slot);
+        let next = multiplexed.find(|id, stream| {
+            let queued_bytes = buffers.outputs.bytes(stream.output);
             take(stream, queued_bytes).map(|notice| (id, notice))
         });
         let Some((id, notice)) = next else { return told };
@@ -444,16 +429,14 @@ pub(crate) fn deadline<A: App>(app: &mut A, core: &mut Core, slot: Slot) -> bool
         }
         is_due.then_some(Notice::Deadline)
     });
-    if let Some((many, link, _)) = core.multiplexed(slot) {
-        link.asked_ms = many.asked_ms();
-    }
+    let (multiplexed, link, _) = core.multiplexed(slot);
+    link.asked_ms = multiplexed.asked_ms();
     true
 }
 
 /// Tells the application of every open exchange that the server stops.
 pub(crate) fn tell_stopping<A: App>(app: &mut A, core: &mut Core, slot: Slot) {
-    let Some(many) = core.conns.get(slot).protocol.multiplexed() else { return };
-    for id in many.all(|_| true) {
+    for id in core.multiplexed(slot).0.all(|_| true) {
         notify(app, core, slot, id, Notice::Stopping);
     }
 }

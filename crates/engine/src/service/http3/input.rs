@@ -10,7 +10,6 @@ use quinn_proto::{Connection, ReadError, StreamId};
 use super::fail;
 use crate::app::App;
 use crate::backend::Slot;
-use crate::buffers::Buffers;
 use crate::core::Core;
 use crate::deadline::Watch;
 use crate::gone::Gone;
@@ -23,7 +22,7 @@ use crate::service::requests;
 /// The client has opened a request stream.
 pub(super) fn opened<A: App>(app: &mut A, core: &mut Core, slot: Slot, id: StreamId) {
     let now_ms = core.now.monotonic_ms;
-    let Some(http3) = core.http3(slot) else { return };
+    let (http3, ..) = core.http3(slot);
     match http3.session.begin(u64::from(id), now_ms) {
         Ok(request) => {
             http3.streams.add(number(id), Open::new(id, request, now_ms));
@@ -42,16 +41,13 @@ pub(super) fn opened<A: App>(app: &mut A, core: &mut Core, slot: Slot, id: Strea
 
 /// The stream, if it is open.
 fn open(core: &mut Core, slot: Slot, id: StreamId) -> Option<&mut Open> {
-    core.http3(slot)?.streams.get(number(id))
+    core.http3(slot).0.streams.get(number(id))
 }
 
 /// Reads a request stream, as far as what comes is wanted, or was answered early and is dropped.
 pub(super) fn read<A: App>(app: &mut A, core: &mut Core, slot: Slot, id: StreamId) {
     if open(core, slot, id).is_none() {
-        if let Some(http3) = core.http3(slot) {
-            http3.discard(id);
-        }
-        return;
+        return core.http3(slot).0.discard(id);
     }
     if use_held(app, core, slot, id) {
         read_on(app, core, slot, id);
@@ -64,15 +60,12 @@ pub(super) fn read<A: App>(app: &mut A, core: &mut Core, slot: Slot, id: StreamI
 /// Reads what has come behind what is kept.
 fn read_on<A: App>(app: &mut A, core: &mut Core, slot: Slot, id: StreamId) {
     loop {
-        let Core { conns, buffers, .. } = core;
-        let Buffers { pool, .. } = buffers;
-        let Some(http3) = conns.get(slot).http3() else { return };
-        let Http3 { quic, streams, .. } = http3;
+        let (Http3 { quic, streams, .. }, _, buffers) = core.http3(slot);
         let Some(open) = streams.get(number(id)) else { return };
         if open.fin || !open.own.takes_input(open.is_in_content()) {
             return;
         }
-        let goes_on = match receive(quic, open, pool) {
+        let goes_on = match receive(quic, open, &mut buffers.pool) {
             Came::Nothing => return,
             Came::Bytes(bytes) => use_bytes(app, core, slot, id, &bytes),
             Came::Held => use_held(app, core, slot, id),
@@ -129,11 +122,9 @@ fn receive(quic: &mut Connection, open: &mut Open, pool: &mut Pool) -> Came {
 /// Uses what was read; false when the stream is no more.
 fn use_bytes<A: App>(app: &mut A, core: &mut Core, slot: Slot, id: StreamId, bytes: &[u8]) -> bool {
     let rest = bytes.get(steps(app, core, slot, id, bytes)..).unwrap_or_default();
-    let Core { conns, buffers, .. } = core;
-    let Buffers { pool, .. } = buffers;
-    let http3 = conns.get(slot).http3();
-    let Some(open) = http3.and_then(|http3| http3.streams.get(number(id))) else { return false };
-    let is_kept = rest.is_empty() || open.own.held.keep(pool, rest);
+    let (http3, _, buffers) = core.http3(slot);
+    let Some(open) = http3.streams.get(number(id)) else { return false };
+    let is_kept = rest.is_empty() || open.own.held.keep(&mut buffers.pool, rest);
     if !is_kept {
         overloaded(app, core, slot, id);
     }
@@ -165,8 +156,10 @@ fn steps<A: App>(app: &mut A, core: &mut Core, slot: Slot, id: StreamId, input: 
     let now_ms = core.now.monotonic_ms;
     let mut at = 0;
     loop {
-        let Some(http3) = core.conns.get(slot).http3() else { return at };
-        let Http3 { session, streams, .. } = http3;
+        let Core { conns, section, .. } = core;
+        let Some(Http3 { session, streams, .. }) = conns.get(slot).http3() else {
+            unreachable!("a connection over QUIC speaks HTTP/3")
+        };
         let Some(Open { request, own, fin, .. }) = streams.get(number(id)) else { return at };
         if request.is_ended() {
             // Nobody asks for what is behind its end.
@@ -175,7 +168,7 @@ fn steps<A: App>(app: &mut A, core: &mut Core, slot: Slot, id: StreamId, input: 
         if !own.takes_input(request.is_in_content(&input[at..])) {
             return at;
         }
-        let mut section = std::mem::take(&mut core.section);
+        let mut section = std::mem::take(section);
         let mut place = None;
         let rest = &input[at..];
         let step = request.step(rest, *fin, session, &mut section, &mut place, now_ms);
@@ -199,18 +192,17 @@ fn steps<A: App>(app: &mut A, core: &mut Core, slot: Slot, id: StreamId, input: 
 /// There is no memory for what the client sends: the stream pays.
 #[cold]
 fn overloaded<A: App>(app: &mut A, core: &mut Core, slot: Slot, id: StreamId) {
-    let Some(http3) = core.http3(slot) else { return };
-    if let Some(own) = http3.end(id, ErrorCode::ExcessiveLoad) {
+    if let Some(own) = core.http3(slot).0.end(id, ErrorCode::ExcessiveLoad) {
         requests::lose(app, core, slot, (number(id), own), Gone::Overload);
     }
 }
 
 /// Reads the streams whose content is waited for.
 pub(crate) fn read_wanted<A: App>(app: &mut A, core: &mut Core, slot: Slot) {
-    let Some(many) = core.conns.get(slot).protocol.multiplexed() else { return };
-    for number in many.all(Stream::waits_for_content) {
-        let http3 = core.http3(slot);
-        if let Some(open) = http3.and_then(|http3| http3.streams.get(number)) {
+    let (multiplexed, ..) = core.multiplexed(slot);
+    for number in multiplexed.all(Stream::waits_for_content) {
+        // What was read of one may have ended others.
+        if let Some(open) = core.http3(slot).0.streams.get(number) {
             let id = open.id;
             read(app, core, slot, id);
         }
@@ -249,9 +241,7 @@ fn happened<A: App>(
 fn failed<A: App>(app: &mut A, core: &mut Core, slot: Slot, id: StreamId, error: StreamError) {
     match error {
         StreamError::Stream(code) => {
-            let Some(http3) = core.http3(slot) else { return };
-            let gone = http3.end(id, code);
-            if let Some(own) = gone {
+            if let Some(own) = core.http3(slot).0.end(id, code) {
                 requests::lose(app, core, slot, (number(id), own), Gone::Refused);
             }
         }
@@ -262,7 +252,8 @@ fn failed<A: App>(app: &mut A, core: &mut Core, slot: Slot, id: StreamId, error:
 /// The client has taken a request back, or stopped its answer.
 pub(super) fn reset_by_peer<A: App>(app: &mut A, core: &mut Core, slot: Slot, id: StreamId) {
     let now_ms = core.now.monotonic_ms;
-    let Some(http3) = core.http3(slot) else { return };
+    let (http3, ..) = core.http3(slot);
+    // The stream may have ended before what is told of it.
     let Some(own) = http3.end(id, ErrorCode::RequestCancelled) else { return };
     let spent = http3.session.reset_by_peer(now_ms);
     requests::lose(app, core, slot, (number(id), own), Gone::Peer);
