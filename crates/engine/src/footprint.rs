@@ -11,7 +11,7 @@ use crate::limits::{
     TLS_RECORD_MAX_BYTES, WORKER_STACK_BYTES,
 };
 use crate::output;
-use crate::quic::door;
+use crate::quic::endpoint;
 use crate::server::Io;
 use crate::wheel;
 
@@ -59,7 +59,7 @@ pub const QUIC_CONNECTION_BYTES: usize = {
 /// Bytes of one worker where QUIC is spoken: what datagrams are received in, those that came to
 /// another worker, waiting in its inbox and taken out of it, and those of handshakes that wait.
 pub const QUIC_WORKER_BYTES: usize = {
-    const PASSED_ON_BYTES: usize = QUIC_DATAGRAM_MAX_BYTES as usize + door::DATAGRAM_BYTES;
+    const PASSED_ON_BYTES: usize = QUIC_DATAGRAM_MAX_BYTES as usize + endpoint::DATAGRAM_BYTES;
     const KEPT: usize = 2 * INBOX_DATAGRAMS_MAX + QUIC_STEPS_MAX + 1;
     DATAGRAM_BATCH * DATAGRAM_MAX_BYTES + KEPT * PASSED_ON_BYTES
 };

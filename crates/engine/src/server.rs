@@ -15,7 +15,7 @@ use crate::backend::uring::Uring;
 use crate::inbox::Poster;
 use crate::limits::{ACCEPT_PAUSE_MS, WORKER_STACK_BYTES};
 use crate::listener::{Listener, QuicListener};
-use crate::quic::table::DoorPlan;
+use crate::quic::table::EndpointPlan;
 use crate::restart_pause::RestartPause;
 use crate::settings::Settings;
 use crate::worker::{Shared, Worker};
@@ -102,15 +102,15 @@ impl Server {
             rustix::io::ioctl_fionbio(socket, true)?;
         }
         settings.listeners = listeners.into_iter().map(|listener| listener.settings).collect();
-        let doors = quic.into_iter().map(|listener| {
+        let endpoints = quic.into_iter().map(|listener| {
             settings.listeners.push(listener.settings);
             let index = (settings.listeners.len() - 1) as u16;
-            DoorPlan { sockets: listener.sockets, config: listener.config, listener: index }
+            EndpointPlan { sockets: listener.sockets, config: listener.config, listener: index }
         });
-        let doors = doors.collect();
+        let endpoints = endpoints.collect();
         settings.buffer_bytes /= workers;
         let settings = Arc::new(settings);
-        let shared = Arc::new(Shared::new(workers, &settings, sockets, doors));
+        let shared = Arc::new(Shared::new(workers, &settings, sockets, endpoints));
         let make_app = Arc::new(make_app);
         let mut threads = Vec::with_capacity(workers);
         let (told, started) = mpsc::channel();
@@ -224,7 +224,7 @@ impl Place {
         let app = make_app(self.index, Poster { inboxes: self.shared.inboxes.clone() });
         let (settings, shared) = (self.settings.clone(), self.shared.clone());
         let mut worker = Worker::new(self.index, backend, app, settings, shared);
-        worker.open_doors()?;
+        worker.open_endpoints()?;
         if let Some(told) = told.take() {
             let _ = told.send(Ok(()));
         }

@@ -129,7 +129,7 @@ impl<B: Backend, A: App> Worker<B, A> {
         if self.core.conns.get(slot).link.ended && self.after_end(slot) {
             return;
         }
-        self.steer(slot);
+        self.update_receiving(slot);
         self.core.watch(slot);
     }
 
@@ -269,7 +269,7 @@ impl<B: Backend, A: App> Worker<B, A> {
             link.progress = self.backend.progress(slot).unwrap_or(0) as u32;
         }
         self.backend.finish(slot);
-        self.steer(slot);
+        self.update_receiving(slot);
         self.core.watch(slot);
         if let Some(oldest) = self.core.begin_lingering(slot) {
             self.cut(oldest, Gone::Peer);
@@ -322,7 +322,7 @@ impl<B: Backend, A: App> Worker<B, A> {
 
     /// Reads on while what comes can be used or kept.
     #[inline]
-    fn steer(&mut self, slot: Slot) {
+    fn update_receiving(&mut self, slot: Slot) {
         let conn = self.core.conns.get(slot);
         let Link { ended, blocked, .. } = conn.link;
         let stuck = blocked.is_some() && !conn.link.input.is_empty();

@@ -11,7 +11,7 @@ use crate::backend::Backend as _;
 use crate::backend::sim::{Network, Sim};
 use crate::inbox::Poster;
 use crate::quic::config::QuicConfig;
-use crate::quic::door::Door;
+use crate::quic::endpoint::ListenerEndpoint;
 use crate::quic::simulated::SimulatedSocket;
 use crate::quic::table::Quic;
 use crate::settings::Settings;
@@ -69,8 +69,8 @@ impl<const READINESS: bool, A: App> Stepped<READINESS, A> {
     /// Never: the simulated backend can always watch a socket.
     pub fn listen_quic(&mut self, network: &Network, quic: &SimulatedQuic) {
         let socket = SimulatedSocket::open(network, quic.segments_max);
-        let door = Door::new(Box::new(socket), &quic.config, 0, quic.listener);
-        let watched = self.worker.watch_doors(Quic::with_doors(vec![door]));
+        let endpoint = ListenerEndpoint::new(Box::new(socket), &quic.config, 0, quic.listener);
+        let watched = self.worker.watch_endpoints(Quic::with_endpoints(vec![endpoint]));
         watched.expect("a simulated socket can be watched");
     }
 

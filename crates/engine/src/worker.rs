@@ -25,7 +25,7 @@ use crate::limits::{ACCEPT_PAUSE_MS, ACCEPTS_PER_PASS, MESSAGES_PER_PASS, TICK_M
 use crate::linger::Lingering;
 use crate::notice::Notice;
 use crate::permit_pressure::Shortage;
-use crate::quic::table::DoorPlan;
+use crate::quic::table::EndpointPlan;
 use crate::service::{preface, requests};
 use crate::settings::Settings;
 
@@ -41,8 +41,8 @@ pub(crate) struct Shared {
     /// What a worker starts with; empty once the server drains, so that the last worker which gives
     /// them up closes them.
     pub(crate) sockets: Mutex<Vec<Arc<OwnedFd>>>,
-    /// What the doors of each worker are made of.
-    pub(crate) doors: Vec<DoorPlan>,
+    /// What the endpoints of each worker are made of.
+    pub(crate) endpoints: Vec<EndpointPlan>,
 }
 
 impl Shared {
@@ -51,7 +51,7 @@ impl Shared {
         workers: usize,
         settings: &Settings,
         sockets: Vec<Arc<OwnedFd>>,
-        doors: Vec<DoorPlan>,
+        endpoints: Vec<EndpointPlan>,
     ) -> Self {
         Self {
             permits: ConnectionPermits::new(settings.connections, workers),
@@ -60,7 +60,7 @@ impl Shared {
             stopping: AtomicBool::new(false),
             inboxes: (0..workers).map(|_| Inbox::default()).collect(),
             sockets: Mutex::new(sockets),
-            doors,
+            endpoints,
         }
     }
 

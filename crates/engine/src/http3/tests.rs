@@ -25,7 +25,7 @@ use crate::listener::{bind_udp, local_address};
 use crate::mapping::Mappings;
 use crate::quic::config::{QuicConfig, QuicKeys};
 use crate::quic::made_settings;
-use crate::quic::table::DoorPlan;
+use crate::quic::table::EndpointPlan;
 use crate::raw::RawStream;
 use crate::settings::{ListenerSettings, Protocol, Protocols, Settings as WorkerSettings};
 use crate::worker::{Shared, Worker};
@@ -94,17 +94,17 @@ impl Pair {
         let local = (Ipv4Addr::LOCALHOST, 0).into();
         let sockets: Vec<_> = bind_udp(local, 1).expect("bind").into_iter().map(Arc::new).collect();
         let address = local_address(&sockets[0]).expect("an address");
-        let doors = vec![DoorPlan { sockets, config, listener: 0 }];
+        let endpoints = vec![EndpointPlan { sockets, config, listener: 0 }];
         let settings = WorkerSettings {
             listeners: vec![ListenerSettings::plain(Protocol::Http(Protocols::ALL))],
             connections: 10,
             ..WorkerSettings::default()
         };
-        let shared = Arc::new(Shared::new(1, &settings, Vec::new(), doors));
+        let shared = Arc::new(Shared::new(1, &settings, Vec::new(), endpoints));
         let epoll = Epoll::new(Vec::new()).expect("epoll");
         let app = Answers { content_bytes, ..Answers::default() };
         let mut worker = Worker::new(0, epoll, app, Arc::new(settings), shared);
-        worker.open_doors().expect("a door");
+        worker.open_endpoints().expect("an endpoint");
         let runtime = Builder::new_current_thread().enable_all().build().expect("a runtime");
         let client = {
             let _context = runtime.enter();

@@ -10,10 +10,10 @@
 //! | `simulated` | sockets and clients of the simulator (feature `sim`) |
 //! | `null_session` | what the simulator has in place of TLS (feature `sim`) |
 //! | `service` | what a worker does with all of it |
-//! | `door` | a listener of one worker: its socket and its endpoint |
+//! | `endpoint` | a listener of one worker: its socket and its endpoint |
 
 pub mod config;
-pub(crate) mod door;
+pub(crate) mod endpoint;
 mod ids;
 #[cfg(feature = "sim")]
 mod null_session;

@@ -7,7 +7,7 @@ use std::time::Duration;
 use pinion_http::h3::frame::ErrorCode;
 use quinn_proto::{ConnectionEvent, Incoming};
 
-use super::door::{Datagram, Received, Sent};
+use super::endpoint::{Datagram, Received, Sent};
 use crate::address::Address;
 use crate::app::App;
 use crate::backend::{Backend, Slot};
@@ -29,46 +29,47 @@ use crate::worker::Worker;
 /// How soon to try again when the kernel had no room for a datagram.
 const SEND_AGAIN: Duration = Duration::from_millis(1);
 
-/// Where datagrams for other workers are posted to: a slot that no connection has, less the door.
+/// Where datagrams for other workers are posted to: a slot that no connection has, less the number
+/// of the endpoint.
 const DATAGRAM_SLOT: Slot = Slot::MAX;
 
 /// Why QUIC of a worker is in its place: it is taken out while datagrams are looked at alone.
 const QUIC_IS_BACK: &str = "connections are driven when all datagrams have been looked at";
 
 impl<B: Backend, A: App> Worker<B, A> {
-    /// Opens the doors of all listeners.
+    /// Opens the endpoints of all listeners.
     ///
     /// # Errors
     /// When the system cannot use or watch a socket.
-    pub(crate) fn open_doors(&mut self) -> io::Result<()> {
-        let quic = Quic::new(&self.shared.doors, self.core.worker)?;
-        self.watch_doors(quic)
+    pub(crate) fn open_endpoints(&mut self) -> io::Result<()> {
+        let quic = Quic::new(&self.shared.endpoints, self.core.worker)?;
+        self.watch_endpoints(quic)
     }
 
-    /// Begins to watch the sockets of these doors.
+    /// Begins to watch the sockets of these endpoints.
     ///
     /// # Errors
     /// When the system cannot watch one.
-    pub(crate) fn watch_doors(&mut self, quic: Option<Box<Quic>>) -> io::Result<()> {
+    pub(crate) fn watch_endpoints(&mut self, quic: Option<Box<Quic>>) -> io::Result<()> {
         self.core.quic = quic;
         let Some(quic) = &self.core.quic else { return Ok(()) };
-        for (number, door) in quic.doors.iter().enumerate() {
-            self.backend.await_datagrams(door.fd(), number as u32)?;
+        for (number, endpoint) in quic.endpoints.iter().enumerate() {
+            self.backend.await_datagrams(endpoint.fd(), number as u32)?;
         }
         Ok(())
     }
 
-    /// Datagrams stand in the socket of a door.
+    /// Datagrams stand in the socket of an endpoint.
     pub(crate) fn datagrams(&mut self, number: u32) {
         let Some(mut quic) = self.core.quic.take() else { return };
-        let door = number as usize;
+        let endpoint = number as usize;
         for _ in 0..DATAGRAM_BATCHES_PER_PASS {
             let mut inlet = std::mem::take(&mut quic.inlet);
-            let more = quic.doors[door].receive(&mut inlet);
+            let more = quic.endpoints[endpoint].receive(&mut inlet);
             for arrived in inlet.arrived() {
                 for bytes in arrived.bytes.chunks(arrived.stride) {
                     let (from, to, ecn) = (arrived.from, arrived.to, arrived.ecn);
-                    self.enter(&mut quic, door, &Datagram { from, to, ecn, bytes });
+                    self.enter(&mut quic, endpoint, &Datagram { from, to, ecn, bytes });
                 }
             }
             quic.inlet = inlet;
@@ -76,7 +77,7 @@ impl<B: Backend, A: App> Worker<B, A> {
                 break;
             }
         }
-        let watched = self.backend.await_datagrams(quic.doors[door].fd(), number);
+        let watched = self.backend.await_datagrams(quic.endpoints[endpoint].fd(), number);
         debug_assert!(watched.is_ok(), "it was watched before");
         self.core.quic = Some(quic);
         self.drive_dirty();
@@ -84,17 +85,17 @@ impl<B: Backend, A: App> Worker<B, A> {
 
     /// A datagram, wherever it came in. Those of handshakes wait, but for longer ones than are
     /// usual.
-    fn enter(&mut self, quic: &mut Quic, door: usize, datagram: &Datagram<&[u8]>) {
+    fn enter(&mut self, quic: &mut Quic, endpoint: usize, datagram: &Datagram<&[u8]>) {
         let is_usual = datagram.bytes.len() <= usize::from(QUIC_DATAGRAM_MAX_BYTES);
-        match quic.doors[door].enter(datagram, self.core.instant) {
+        match quic.endpoints[endpoint].enter(datagram, self.core.instant) {
             Received::Nothing => {}
             Received::For(slot, event) if is_usual && quic.is_handshaking(slot) => {
                 let generation = self.core.conns.get(slot).generation;
                 quic.steps.push_back(Step::GoOn(slot, generation, event));
             }
-            Received::For(slot, event) => self.bring(quic, slot, event),
-            Received::Elsewhere(worker) => self.pass_on(door, worker, datagram),
-            Received::Newcomer(incoming) => quic.steps.push_back(Step::Begin(door, incoming)),
+            Received::For(slot, event) => self.deliver_event(quic, slot, event),
+            Received::Elsewhere(worker) => self.pass_on(endpoint, worker, datagram),
+            Received::Newcomer(incoming) => quic.steps.push_back(Step::Begin(endpoint, incoming)),
         }
         if quic.steps.len() > QUIC_STEPS_MAX {
             self.step(quic);
@@ -102,17 +103,17 @@ impl<B: Backend, A: App> Worker<B, A> {
     }
 
     /// Tells a connection what has come for it.
-    fn bring(&mut self, quic: &mut Quic, slot: Slot, event: ConnectionEvent) {
+    fn deliver_event(&mut self, quic: &mut Quic, slot: Slot, event: ConnectionEvent) {
         self.core.http3(slot).0.quic.handle_event(event);
-        quic.soil(slot);
+        quic.mark_dirty(slot);
     }
 
     /// Takes the oldest step of a handshake.
     fn step(&mut self, quic: &mut Quic) {
         match quic.steps.pop_front() {
-            Some(Step::Begin(door, incoming)) => self.newcomer(quic, door, incoming),
+            Some(Step::Begin(endpoint, incoming)) => self.newcomer(quic, endpoint, incoming),
             Some(Step::GoOn(slot, generation, event)) if self.core.conns.is(slot, generation) => {
-                self.bring(quic, slot, event);
+                self.deliver_event(quic, slot, event);
             }
             // Its connection is no more.
             Some(Step::GoOn(..)) | None => {}
@@ -136,10 +137,10 @@ impl<B: Backend, A: App> Worker<B, A> {
 
     /// Hands a datagram to the worker that has its connection. One that finds no room there is
     /// lost, like others on their way.
-    fn pass_on(&self, door: usize, worker: u16, datagram: &Datagram<&[u8]>) {
+    fn pass_on(&self, endpoint: usize, worker: u16, datagram: &Datagram<&[u8]>) {
         let Datagram { from, to, ecn, bytes } = *datagram;
         let owned = Datagram { from, to, ecn, bytes: bytes.to_vec() };
-        let slot = DATAGRAM_SLOT - door as Slot;
+        let slot = DATAGRAM_SLOT - endpoint as Slot;
         let address = Address { worker, slot, generation: 0, exchange: 0 };
         let poster = Poster { inboxes: Arc::clone(&self.shared.inboxes) };
         let _lost_if_full = poster.post_up_to(INBOX_DATAGRAMS_MAX, address, Box::new(owned));
@@ -147,9 +148,9 @@ impl<B: Backend, A: App> Worker<B, A> {
 
     /// Takes a message that is a datagram of another worker; gives back what is none.
     pub(crate) fn take_datagram(&mut self, to: Address, message: Message) -> Option<Message> {
-        let door = (DATAGRAM_SLOT - to.slot) as usize;
-        let doors = self.core.quic.as_ref().map_or(0, |quic| quic.doors.len());
-        if door >= doors {
+        let endpoint = (DATAGRAM_SLOT - to.slot) as usize;
+        let endpoints = self.core.quic.as_ref().map_or(0, |quic| quic.endpoints.len());
+        if endpoint >= endpoints {
             return Some(message);
         }
         let datagram = match message.downcast::<Datagram<Vec<u8>>>() {
@@ -159,30 +160,31 @@ impl<B: Backend, A: App> Worker<B, A> {
         let mut quic = self.core.quic.take()?;
         let Datagram { from, to, ecn, bytes } = &*datagram;
         let datagram = Datagram { from: *from, to: *to, ecn: *ecn, bytes: &bytes[..] };
-        self.enter(&mut quic, door, &datagram);
+        self.enter(&mut quic, endpoint, &datagram);
         self.core.quic = Some(quic);
         self.drive_dirty();
         None
     }
 
     /// Somebody wants to connect.
-    fn newcomer(&mut self, quic: &mut Quic, door: usize, incoming: Incoming) {
+    fn newcomer(&mut self, quic: &mut Quic, endpoint: usize, incoming: Incoming) {
         let worker = self.core.worker;
         let unproven = !incoming.remote_address_validated();
         if unproven && quic.handshakes >= self.shared.permits.unproven_max() {
-            return quic.doors[door].retry(incoming);
+            return quic.endpoints[endpoint].retry(incoming);
         }
         let goes_on = !matches!(self.core.ending, Ending::Finishing { .. });
         if !goes_on || !self.core.make_room() || !self.shared.permits.reserve(worker) {
-            return quic.doors[door].refuse(incoming);
+            return quic.endpoints[endpoint].refuse(incoming);
         }
-        let (peer, listener) = (incoming.remote_address(), quic.doors[door].listener);
+        let (peer, listener) = (incoming.remote_address(), quic.endpoints[endpoint].listener);
         if !self.admits(Some(peer)) {
             self.put_unused_permit_back();
-            return quic.doors[door].refuse(incoming);
+            return quic.endpoints[endpoint].refuse(incoming);
         }
         let slot = self.core.conns.open(false, listener, Some(peer));
-        let Some((handle, connection)) = quic.doors[door].accept(incoming, slot, self.core.instant)
+        let Some((handle, connection)) =
+            quic.endpoints[endpoint].accept(incoming, slot, self.core.instant)
         else {
             self.core.conns.release(slot);
             self.shared.client_limit.leave(worker, Some(peer));
@@ -199,14 +201,14 @@ impl<B: Backend, A: App> Worker<B, A> {
         }
         quic.handshakes += 1;
         quic.places[index] = Some(Place {
-            door,
+            endpoint,
             handle,
             timer: None,
             is_dirty: false,
             is_handshaking: true,
             brought: 0,
         });
-        quic.soil(slot);
+        quic.mark_dirty(slot);
     }
 
     /// Puts the permit of a newcomer that was not accepted back, unless the worker keeps one in
@@ -305,7 +307,7 @@ impl<B: Backend, A: App> Worker<B, A> {
         let Core { conns, quic: Some(quic), ending, .. } = &mut self.core else {
             unreachable!("{QUIC_IS_BACK}")
         };
-        let Quic { doors, places, handshakes, .. } = &mut **quic;
+        let Quic { endpoints, places, handshakes, .. } = &mut **quic;
         let conn = conns.get(slot);
         // A client that does not hear of the end finds out by itself; nobody waits for that.
         let is_last = conn.is_closing() && *ending != Ending::No;
@@ -316,13 +318,13 @@ impl<B: Backend, A: App> Worker<B, A> {
         };
         place.is_dirty = false;
         place.brought = 0;
-        let door = &mut doors[place.door];
+        let endpoint = &mut endpoints[place.endpoint];
         while let Some(event) = connection.poll_endpoint_events() {
-            if let Some(answer) = door.tell(place.handle, event) {
+            if let Some(answer) = endpoint.tell(place.handle, event) {
                 connection.handle_event(answer);
             }
         }
-        let sent = door.transmit(place.handle, connection, now);
+        let sent = endpoint.transmit(place.handle, connection, now);
         if place.is_handshaking && !connection.is_handshaking() {
             place.is_handshaking = false;
             *handshakes -= 1;
@@ -347,7 +349,7 @@ impl<B: Backend, A: App> Worker<B, A> {
         quic.set_timer(slot, None);
         if let Some(place) = quic.places[slot as usize].take() {
             quic.handshakes -= usize::from(place.is_handshaking);
-            quic.doors[place.door].forget(place.handle, is_drained);
+            quic.endpoints[place.endpoint].forget(place.handle, is_drained);
         }
         core.wheel.cancel(slot);
         self.released(slot);

@@ -97,7 +97,7 @@ pub(crate) struct SimulatedSocket {
 
 impl SimulatedSocket {
     /// Opens a socket, one send of which may be cut into so many datagrams. The first socket has
-    /// number 0, as the first door of a worker has, and so on.
+    /// number 0, as the first endpoint of a worker has, and so on.
     pub(crate) fn open(network: &Network, segments_max: usize) -> Self {
         Self { network: network.clone(), number: network.open_datagram_socket(), segments_max }
     }

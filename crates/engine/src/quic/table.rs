@@ -1,7 +1,7 @@
-//! What one worker has of QUIC: its doors, and the timers and places of its connections.
+//! What one worker has of QUIC: its endpoints, and the timers and places of its connections.
 
 use super::config::QuicConfig;
-use super::door::Door;
+use super::endpoint::ListenerEndpoint;
 use super::socket::{Inlet, UdpSocket};
 use crate::backend::Slot;
 use quinn_proto::{ConnectionEvent, ConnectionHandle, Incoming};
@@ -11,8 +11,8 @@ use std::os::fd::OwnedFd;
 use std::sync::Arc;
 use std::time::Instant;
 
-/// What the doors of a listener are made of, one for each worker.
-pub(crate) struct DoorPlan {
+/// What the endpoints of a listener are made of, one for each worker.
+pub(crate) struct EndpointPlan {
     pub(crate) sockets: Vec<Arc<OwnedFd>>,
     pub(crate) config: QuicConfig,
     /// Index of its settings.
@@ -24,13 +24,13 @@ const NANOSECONDS_PER_MS: u128 = 1_000_000;
 
 /// QUIC of one worker.
 pub(crate) struct Quic {
-    pub(crate) doors: Vec<Door>,
+    pub(crate) endpoints: Vec<ListenerEndpoint>,
     pub(crate) inlet: Inlet,
     /// When connections are to be looked at.
     pub(crate) timers: BTreeSet<(Instant, Slot)>,
     /// Connections whose time has come, in this pass.
     pub(crate) due: Vec<Slot>,
-    /// By slot: where its timer stands, and how its door knows it.
+    /// By slot: where its timer stands, and how its endpoint knows it.
     pub(crate) places: Vec<Option<Place>>,
     /// Connections to be driven behind a batch.
     pub(crate) dirty: Vec<Slot>,
@@ -41,7 +41,7 @@ pub(crate) struct Quic {
 
 #[derive(Clone, Copy)]
 pub(crate) struct Place {
-    pub(crate) door: usize,
+    pub(crate) endpoint: usize,
     pub(crate) handle: ConnectionHandle,
     pub(crate) timer: Option<Instant>,
     pub(crate) is_dirty: bool,
@@ -52,30 +52,30 @@ pub(crate) struct Place {
 
 /// A step of a handshake. It takes as long as many requests, and cannot be divided.
 pub(crate) enum Step {
-    /// Somebody wants to connect by this door.
+    /// Somebody wants to connect by this endpoint.
     Begin(usize, Incoming),
     /// For a connection, by slot and generation.
     GoOn(Slot, u64, ConnectionEvent),
 }
 
 impl Quic {
-    /// With a door for each listener; `None` when there is none.
+    /// With an endpoint for each listener; `None` when there is none.
     ///
     /// # Errors
     /// When a socket cannot be used.
-    pub(crate) fn new(plans: &[DoorPlan], worker: u16) -> io::Result<Option<Box<Self>>> {
-        let door = |plan: &DoorPlan| {
+    pub(crate) fn new(plans: &[EndpointPlan], worker: u16) -> io::Result<Option<Box<Self>>> {
+        let endpoint = |plan: &EndpointPlan| {
             let socket = UdpSocket::new(plan.sockets[usize::from(worker)].clone())?;
-            Ok(Door::new(Box::new(socket), &plan.config, worker, plan.listener))
+            Ok(ListenerEndpoint::new(Box::new(socket), &plan.config, worker, plan.listener))
         };
-        Ok(Self::with_doors(plans.iter().map(door).collect::<io::Result<_>>()?))
+        Ok(Self::with_endpoints(plans.iter().map(endpoint).collect::<io::Result<_>>()?))
     }
 
-    /// Returns the state of a worker with these doors, or `None` if there are none.
-    pub(crate) fn with_doors(doors: Vec<Door>) -> Option<Box<Self>> {
-        let is_needed = !doors.is_empty();
+    /// Returns the state of a worker with these endpoints, or `None` if there are none.
+    pub(crate) fn with_endpoints(endpoints: Vec<ListenerEndpoint>) -> Option<Box<Self>> {
+        let is_needed = !endpoints.is_empty();
         let quic = Self {
-            doors,
+            endpoints,
             inlet: Inlet::new(),
             timers: BTreeSet::new(),
             due: Vec::new(),
@@ -99,7 +99,7 @@ impl Quic {
     /// Returns how much it has beside its connections; 0 when the last of them is gone.
     #[cfg(feature = "sim")]
     pub(crate) fn holdings(&self) -> usize {
-        let known: usize = self.doors.iter().map(Door::holdings).sum();
+        let known: usize = self.endpoints.iter().map(ListenerEndpoint::holdings).sum();
         let places = self.places.iter().flatten().count();
         self.timers.len() + self.steps.len() + self.handshakes + places + known
     }
@@ -109,7 +109,7 @@ impl Quic {
         place.is_some_and(|place| place.is_handshaking)
     }
 
-    pub(crate) fn soil(&mut self, slot: Slot) {
+    pub(crate) fn mark_dirty(&mut self, slot: Slot) {
         let Some(Some(place)) = self.places.get_mut(slot as usize) else { return };
         place.brought = place.brought.saturating_add(1);
         if !std::mem::replace(&mut place.is_dirty, true) {

@@ -11,7 +11,7 @@ use tokio::runtime::Builder;
 
 use super::config::{QuicConfig, QuicKeys};
 use super::made_settings;
-use super::table::DoorPlan;
+use super::table::EndpointPlan;
 use crate::app::{App, Event, RawEvent};
 use crate::backend::Slot;
 use crate::backend::epoll::Epoll;
@@ -51,12 +51,12 @@ fn worker() -> (Worker<Epoll, Unasked>, SocketAddr) {
     let sockets = bind_udp((Ipv4Addr::LOCALHOST, 0).into(), 1).expect("bind");
     let address = local_address(&sockets[0]).expect("an address");
     let sockets = sockets.into_iter().map(Arc::new).collect();
-    let doors = vec![DoorPlan { sockets, config, listener: 0 }];
+    let endpoints = vec![EndpointPlan { sockets, config, listener: 0 }];
     let settings = Settings { connections: 10, ..Settings::default() };
-    let shared = Arc::new(Shared::new(1, &settings, Vec::new(), doors));
+    let shared = Arc::new(Shared::new(1, &settings, Vec::new(), endpoints));
     let epoll = Epoll::new(Vec::new()).expect("epoll");
     let mut worker = Worker::new(0, epoll, Unasked, Arc::new(settings), shared);
-    worker.open_doors().expect("a door");
+    worker.open_endpoints().expect("an endpoint");
     (worker, address)
 }
 

@@ -438,8 +438,8 @@ impl TestServer {
             |socket, protocol| Listener { socket, settings: ListenerSettings::plain(protocol) };
         let listeners =
             vec![listener(http, Protocol::Http(Protocols::ALL)), listener(raw, Protocol::Raw)];
-        let (door, quic_at) = http3::listener(workers);
-        let kit = Kit { listeners, quic: vec![door], settings, workers, io };
+        let (endpoint, quic_at) = http3::listener(workers);
+        let kit = Kit { listeners, quic: vec![endpoint], settings, workers, io };
         let (gone, gone_events) = std::sync::mpsc::channel();
         let (floods, flooded) = std::sync::mpsc::channel();
         let (waiting, waiting_at) = std::sync::mpsc::channel();

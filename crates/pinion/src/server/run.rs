@@ -71,7 +71,7 @@ pub(crate) fn run(kit: Kit) -> Result<(), Failure> {
     let alt_svc = alt_svc(&settings, &quic);
     let engine = EngineKit {
         listeners: self::listeners(&settings, listeners, tls.as_ref(), alt_svc.as_deref()),
-        quic: doors(&settings, quic, tls.as_ref(), keys.map(|keys| keys.quic).as_ref())?,
+        quic: endpoints(&settings, quic, tls.as_ref(), keys.map(|keys| keys.quic).as_ref())?,
         settings: engine_settings(&settings, &capacity),
         workers,
         io,
@@ -136,13 +136,13 @@ fn listeners(
 }
 
 /// Those of QUIC.
-fn doors(
+fn endpoints(
     settings: &Serve,
     bound: Vec<BoundQuic>,
     tls: Option<&Tls>,
     keys: Option<&QuicKeys>,
 ) -> Result<Vec<QuicListener>, Failure> {
-    let mut doors = Vec::new();
+    let mut endpoints = Vec::new();
     let idle_ms = milliseconds(settings.keep_alive_timeout);
     for BoundQuic { sockets, listen, .. } in bound {
         let tls = tls.and_then(|tls| tls.config(&listen)).context("QUIC needs certificates")?;
@@ -151,13 +151,13 @@ fn doors(
         let config = config.context("no cipher suite for QUIC")?;
         let protocol = Protocol::Http(listen.protocols.tcp);
         let fields = fields(settings, true);
-        doors.push(QuicListener {
+        endpoints.push(QuicListener {
             sockets: sockets.into_iter().map(Arc::new).collect(),
             settings: ListenerSettings { protocol, fields, tls: Some(tls) },
             config,
         });
     }
-    Ok(doors)
+    Ok(endpoints)
 }
 
 fn engine_settings(settings: &Serve, capacity: &Capacity) -> Settings {

@@ -61,7 +61,7 @@ const UDP_PAYLOAD_MAX_BYTES: usize = 65_507;
 const NOBODY: Slot = Slot::MAX;
 
 /// See the module's head.
-pub(crate) struct Door {
+pub(crate) struct ListenerEndpoint {
     socket: Box<dyn DatagramSocket>,
     endpoint: Endpoint,
     key: IdKey,
@@ -78,7 +78,7 @@ pub(crate) struct Door {
     blocked: Option<(ConnectionHandle, Transmit, Vec<u8>)>,
 }
 
-impl Door {
+impl ListenerEndpoint {
     /// Creates the endpoint of `worker` for a listener, over a bound, non-blocking socket.
     pub(crate) fn new(
         socket: Box<dyn DatagramSocket>,
@@ -295,9 +295,9 @@ mod tests {
     }
 
     /// The endpoint of worker 0 over a bound socket.
-    fn door(socket: OwnedFd, config: &QuicConfig) -> Door {
+    fn endpoint(socket: OwnedFd, config: &QuicConfig) -> ListenerEndpoint {
         let socket = UdpSocket::new(Arc::new(socket)).expect("a socket");
-        Door::new(Box::new(socket), config, 0, 0)
+        ListenerEndpoint::new(Box::new(socket), config, 0, 0)
     }
 
     /// A client's datagram of a connection that lives in `place` and that nobody here knows.
@@ -323,12 +323,12 @@ mod tests {
         let client = std::net::UdpSocket::bind(local).expect("bind");
         client.set_nonblocking(true).expect("a socket");
         let from = client.local_addr().expect("an address");
-        let mut door = door(socket, &now);
+        let mut endpoint = endpoint(socket, &now);
         let mut buffer = [0; 1500];
         for worker in [0, 1] {
             let bytes = unknown(&now, before.place(worker), 100);
             let datagram = Datagram { from, to: None, ecn: None, bytes: &bytes[..] };
-            let came = door.enter(&datagram, Instant::now());
+            let came = endpoint.enter(&datagram, Instant::now());
             assert!(matches!(came, Received::Nothing), "of worker {worker}");
             let nothing = client.recv(&mut buffer).map_err(|error| error.kind());
             assert_eq!(nothing, Err(io::ErrorKind::WouldBlock), "of worker {worker}");
@@ -342,7 +342,7 @@ mod tests {
             let at = Instant::now() + Duration::from_secs(seconds);
             let bytes = unknown(&now, place, 100);
             let datagram = Datagram { from, to: None, ecn: None, bytes: &bytes[..] };
-            assert!(matches!(door.enter(&datagram, at), Received::Nothing));
+            assert!(matches!(endpoint.enter(&datagram, at), Received::Nothing));
             let reset = client.recv(&mut buffer);
             assert!(reset.is_ok_and(|bytes| bytes >= 21), "a stateless reset for {place:?}");
         }
@@ -353,12 +353,12 @@ mod tests {
         let socket = bind_udp(([127, 0, 0, 1], 0).into(), 1).expect("bind").remove(0);
         let from = local_address(&socket).expect("an address");
         let config = config();
-        let mut door = door(socket, &config);
+        let mut endpoint = endpoint(socket, &config);
         let longest = usize::from(QUIC_DATAGRAM_MAX_BYTES);
         for (length, is_handed_on) in [(100, true), (longest, true), (longest + 1, false)] {
             let bytes = unknown(&config, config.place(1), length);
             let datagram = Datagram { from, to: None, ecn: None, bytes: &bytes[..] };
-            let came = door.enter(&datagram, Instant::now());
+            let came = endpoint.enter(&datagram, Instant::now());
             assert_eq!(matches!(came, Received::Elsewhere(1)), is_handed_on, "{length}");
             assert!(is_handed_on || matches!(came, Received::Nothing));
         }
