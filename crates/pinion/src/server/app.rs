@@ -74,6 +74,8 @@ struct Site {
     generation: Arc<Generation>,
     mapping: MappingId,
     scripted: Option<Scripted>,
+    /// It has no script, its files could be loaded, and it shows no errors to a developer.
+    is_static: bool,
     /// What was to take its place and has a script that does not start in this worker.
     refused: Option<Arc<Generation>>,
 }
@@ -95,10 +97,28 @@ struct Means<'w> {
 }
 
 impl Means<'_> {
-    /// The way of a request of a site: what its developer gets, what its script has, and else what
-    /// its archive has.
+    /// Responds to a request of a site. Most sites have files and nothing else.
     #[inline]
     fn site_request(
+        self,
+        site: &Site,
+        is_unsecured: bool,
+        began: Option<Beginning>,
+        head: &RequestHead<'_>,
+        exchange: &mut Exchange<'_>,
+    ) {
+        if site.is_static {
+            let (developer, offer) = (None, Offer::Nothing);
+            let request = ArchiveRequest { began, is_unsecured, developer, offer };
+            self.archive_request(site, request, head, exchange);
+        } else {
+            self.dynamic_request(site, is_unsecured, began, head, exchange);
+        }
+    }
+
+    /// Responds with what the developer of a site gets, or what its script has, and else with what
+    /// its archive has.
+    fn dynamic_request(
         self,
         site: &Site,
         is_unsecured: bool,
@@ -130,8 +150,8 @@ impl Means<'_> {
         Self { work, dynamic, journal }.archive_request(site, request, head, exchange);
     }
 
-    /// The last part of the way of a request: its response is in the archive.
-    #[inline]
+    /// Responds with what the archive of a site has.
+    #[inline(always)]
     fn archive_request(
         self,
         site: &Site,
@@ -334,7 +354,9 @@ impl SitesApp {
             };
             let mapping = mappings.add(Arc::clone(generation.mapping()));
             let generation = Arc::clone(generation);
-            Site { id: *id, generation, mapping, scripted, refused: None }
+            let is_static =
+                scripted.is_none() && !generation.has_no_content() && !generation.shows_errors();
+            Site { id: *id, generation, mapping, scripted, is_static, refused: None }
         };
         let sites: Vec<Site> = roster.sites.iter().map(&mut site).collect();
         for site in old {
