@@ -13,6 +13,7 @@ pub const FILE: &str = "file";
 #[must_use]
 pub fn fenced_commands(text: &str) -> Vec<String> {
     let mut commands = Vec::new();
+    let text = unindented(text);
     for block in text.split("\n```").skip(1).step_by(2) {
         let block = block.replace("\\\n", " ");
         let (mark, block) = block.split_once('\n').unwrap_or((&block, ""));
@@ -39,6 +40,51 @@ pub fn fenced_commands(text: &str) -> Vec<String> {
     }
     commands.retain(|command| !command.is_empty());
     commands
+}
+
+/// Returns a document with the blocks of its lists at the start of their lines.
+fn unindented(text: &str) -> String {
+    let mut whole = String::with_capacity(text.len());
+    // The indentation of the block that a line is in.
+    let mut block = None;
+    for line in text.split_inclusive('\n') {
+        let indentation = line.len() - line.trim_start_matches(' ').len();
+        let is_fence = line[indentation..].starts_with("```");
+        let shift = block.unwrap_or(if is_fence { indentation } else { 0 });
+        if is_fence {
+            block = match block {
+                None => Some(indentation),
+                Some(opened) => (opened != indentation).then_some(opened),
+            };
+        }
+        whole.push_str(&line[shift.min(indentation)..]);
+    }
+    whole
+}
+
+/// Returns the blocks of a document in a language.
+#[must_use]
+pub fn marked(text: &str, language: &str) -> Vec<String> {
+    let text = unindented(text);
+    let blocks = text.split("\n```").skip(1).step_by(2).filter_map(|block| block.split_once('\n'));
+    blocks.filter(|(mark, _)| *mark == language).map(|(_, block)| block.to_owned()).collect()
+}
+
+/// Returns the command lines of `pinion` in the blocks of YAML of a document: the steps of a job
+/// of CI, and the `command` of a container, which is a command line without the program.
+#[must_use]
+pub fn yaml_commands(text: &str) -> Vec<String> {
+    const STEP: [&str; 2] = ["- ", "run: "];
+    let blocks = marked(text, "yaml");
+    let lines = blocks.iter().flat_map(|block| block.lines());
+    let command = |line: &str| {
+        let line = STEP.iter().fold(line.trim(), |line, mark| line.trim_start_matches(mark));
+        match line.strip_prefix("command: [").and_then(|rest| rest.strip_suffix(']')) {
+            Some(words) => Some(format!("pinion {}", words.replace(',', ""))),
+            None => line.starts_with("pinion ").then(|| line.to_owned()),
+        }
+    };
+    lines.filter_map(command).collect()
 }
 
 /// The routes that a script of a document has: methods, and patterns whose parameters have values.
@@ -127,7 +173,27 @@ pub fn words(command: impl AsRef<str>) -> Vec<String> {
 
 #[cfg(test)]
 mod tests {
-    use super::routes;
+    use super::{fenced_commands, routes, yaml_commands};
+
+    #[test]
+    fn blocks_of_lists_and_blocks_with_fences_in_them_are_whole() {
+        let list = "1. Do:\n\n   ```sh\n   pinion serve public\n     curl /\n   ```\n2. Done\n";
+        let page = "\n```html a.html\n  ``` end\n  <p>\n```\n";
+        let document = format!("{list}{page}\n```sh\npinion check\n```\n");
+        let file = "file = a.html\n  ``` end\n  <p>";
+        let expected = ["pinion serve public", "curl /", file, "pinion check"];
+        assert_eq!(fenced_commands(&document), expected);
+    }
+
+    #[test]
+    fn commands_of_jobs_and_containers_are_found() {
+        let document = "\n```yaml\n  - pinion check public\n    run: |\n      pinion build a\n  \
+                        run: pinion ls b\n  command: [\"serve\", \"/live\"]\n  pinion: c\n```\n\
+                        \n```sh\n- pinion man\n```\n";
+        let expected =
+            ["pinion check public", "pinion build a", "pinion ls b", "pinion \"serve\" \"/live\""];
+        assert_eq!(yaml_commands(document), expected);
+    }
 
     #[test]
     fn routes_are_read_with_the_prefixes_of_their_groups() {

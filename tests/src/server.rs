@@ -431,6 +431,13 @@ pub fn run<S: AsRef<OsStr>>(arguments: &[S]) -> Ended {
     output(Command::new(pinion()).args(arguments)).into()
 }
 
+/// Runs `pinion` to its end under another program, which takes it and its arguments as its last
+/// arguments, such as `env` or `strace`.
+#[track_caller]
+pub fn run_under<S: AsRef<OsStr>>(mut outer: Command, arguments: &[S]) -> Ended {
+    output(outer.arg(pinion()).args(arguments)).into()
+}
+
 /// Builds an archive of a folder.
 ///
 /// # Panics

@@ -18,6 +18,7 @@ const DEBIAN: &[Need] = &[
     Need { package: "logrotate", proof: Proof::Program("logrotate") },
     Need { package: "man-db", proof: Proof::Program("man") },
     Need { package: "nghttp2-client", proof: Proof::Program("h2load") },
+    Need { package: "nginx-light", proof: Proof::Program("nginx") },
     Need { package: "nodejs", proof: Proof::Program("node") },
     Need { package: "npm", proof: Proof::Program("npm") },
     Need { package: "openssh-client", proof: Proof::Program("ssh") },

@@ -134,11 +134,13 @@ pub(crate) fn command() -> Command {
         .version(env!("CARGO_PKG_VERSION"))
         .disable_help_subcommand(true)
         .subcommands(verbs::ALL.iter().map(verb_command))
-        .after_help(
-            "`pinion COMMAND --help` shows its flags. Start with: pinion serve public, or pinion \
-             FOLDER",
-        )
+        .after_help(FIRST_STEP)
+        .after_long_help(format!("{FIRST_STEP}\n\n{}", written(verb_notes::program_sections())))
 }
+
+/// The end of the short help of the program.
+const FIRST_STEP: &str =
+    "`pinion COMMAND --help` shows its flags. To start: pinion serve public, or pinion FOLDER";
 
 fn verb_command(verb: &VerbRow) -> Command {
     let mut command = Command::new(verb.name).about(verb.brief);
@@ -152,14 +154,14 @@ fn verb_command(verb: &VerbRow) -> Command {
         }
         command = command.arg(argument.value_parser(ValueParser::os_string()));
     }
-    let command = command.after_long_help(after_flags(verb));
+    let command = command.after_long_help(written(verb_notes::sections(verb.verb)));
     directives::of(verb.verb).fold(command, |command, row| command.arg(flag(row)))
 }
 
-/// The end of the long help of a verb.
-fn after_flags(verb: &VerbRow) -> String {
+/// Returns sections as the end of a long help.
+fn written(sections: impl IntoIterator<Item = Section>) -> String {
     let mut text = String::new();
-    for Section { title, entries } in verb_notes::sections(verb.verb) {
+    for Section { title, entries } in sections {
         let name = title[..1].to_owned() + &title[1..].to_lowercase();
         let separator = if text.is_empty() { "" } else { "\n" };
         text += &format!("{separator}{name}:\n");

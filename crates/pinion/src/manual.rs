@@ -35,9 +35,9 @@ fn of_program() -> String {
     page.usage("pinion", "COMMAND [OPTION]... [ARGUMENT]...");
     page.section("DESCRIPTION");
     page.paragraph(
-        "Pinion serves static sites. `pinion build` makes one immutable archive of a folder: every \
-         answer is worked out then. `pinion serve` answers from it, or from a folder that it \
-         builds into an archive in memory first.",
+        "Pinion serves static files, and handlers and pages in Lua. `pinion build` compiles a \
+         folder into one immutable archive, with the response for each path. `pinion serve` serves \
+         an archive, or a folder that it first builds into an archive in memory.",
     );
     page.section("COMMANDS");
     for verb in verbs::ALL {
@@ -45,6 +45,7 @@ fn of_program() -> String {
     }
     page.section("EXIT STATUS");
     exit_status(&mut page);
+    notes(&mut page, verb_notes::program_sections());
     let others = verbs::ALL.iter().map(|verb| (format!("pinion-{}", verb.name), 1));
     page.see_also(others.chain([(FILE.to_owned(), 5)]));
     page.text()
@@ -75,13 +76,10 @@ fn of_verb(verb: &VerbRow) -> String {
         }
         rows.into_iter().for_each(|row| page.item(&flag(row), &about(row, true)));
     }
-    page.item("`-h`, `--help`", "Show the flags; `--help` tells more than `-h`.");
+    page.item("`-h`, `--help`", "Show the flags; `--help` shows more than `-h`.");
     page.section("EXIT STATUS");
     exit_status(&mut page);
-    for Section { title, entries } in verb_notes::sections(verb.verb) {
-        page.section(title);
-        entries.iter().for_each(|(what, about)| page.item(&format!("`{what}`"), about));
-    }
+    notes(&mut page, verb_notes::sections(verb.verb));
     page.see_also([(PROGRAM.to_owned(), 1), (FILE.to_owned(), 5)]);
     page.text()
 }
@@ -92,8 +90,8 @@ fn of_file() -> String {
     page.paragraph(
         "`pinion serve` reads its sites and settings from a TOML file: the one it is given, or \
          `pinion.toml` in the current folder. Relative paths are below the folder of the file. \
-         Flags of the command line override the file. `pinion check` names \
-         everything that is wrong with a file.",
+         Flags of the command line override the file. `pinion check` reports \
+         all errors of a file.",
     );
     for table in TABLES {
         page.section(&table.header());
@@ -135,9 +133,17 @@ fn synopsis(verb: &VerbRow) -> String {
     operands.fold(verb.name.to_owned(), |line, operand| line + &operand)
 }
 
+/// Writes sections of entries.
+fn notes(page: &mut Page, sections: impl IntoIterator<Item = Section>) {
+    for Section { title, entries } in sections {
+        page.section(title);
+        entries.iter().for_each(|(what, about)| page.item(&format!("`{what}`"), about));
+    }
+}
+
 fn exit_status(page: &mut Page) {
     page.item("0", "Done, or stopped by a signal as asked.");
-    page.item("1", "The work failed.");
+    page.item("1", "It failed, `verify` found damage, or `diff --exit-code` found differences.");
     page.item("2", "The command line, the configuration or a rule is wrong.");
 }
 

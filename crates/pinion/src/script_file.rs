@@ -56,12 +56,12 @@ pub(crate) fn proven(path: &Path, allowance: Allowance, site: &Site) -> Result<P
 /// Reads a script as a program at the command line, and runs nothing of it.
 ///
 /// # Errors
-/// [`Failure::Failed`]: one line with the file.
+/// [`Failure::Failed`]: one line with the file, or with `MASTER_KEY`.
 pub(crate) fn alone(path: &Path, allowance: Allowance) -> Result<Program, Failure> {
     let shown = path.display();
     let text = regular_file::read(path, SCRIPT_MAX_MIB);
     let text = text.map_err(|what| anyhow!("{shown} {what}"))?;
-    Ok(Program::new(&path.to_string_lossy(), text).allowed(allowance))
+    with_key(Program::new(&path.to_string_lossy(), text).allowed(allowance))
 }
 
 /// Opens the folders in which scripts have files.
@@ -154,25 +154,32 @@ fn lies_in_content_folder(site: &Path, path: &[u8]) -> bool {
     site.join(CONTENT_FOLDER).join(OsStr::from_bytes(relative)).is_file()
 }
 
-/// The variable of the environment that has the key for links.
+/// The variable of the environment that has the key for links and for `pinion.crypto.key`.
 const MASTER_KEY: &str = "MASTER_KEY";
 
-/// With the key that the environment has, if it has one.
+/// Returns the program with the master key of the environment, if there is one.
+///
+/// # Errors
+/// [`Failure::Failed`]: one line about a key that is too short or not valid Base64.
 fn with_key(program: Program) -> Result<Program, Failure> {
     let Some(key) = std::env::var_os(MASTER_KEY) else { return Ok(program) };
-    let key = master_key(key.as_encoded_bytes());
-    let keyed = key.and_then(|key| program.with_master_key(&key).map_err(|why| why.to_string()));
+    let key = master_key(key.as_encoded_bytes()).map_err(|why| anyhow!("{MASTER_KEY} {why}"))?;
+    let keyed = program.with_master_key(&key);
     Ok(keyed.map_err(|why| anyhow!("{MASTER_KEY} in the environment: {why}"))?)
 }
 
-/// A key is what it is, or in Base64 behind `b64:`.
+/// Decodes a key: the bytes after `b64:` are Base64, any other text is the key.
+///
+/// # Errors
+/// A phrase to follow the name of the variable.
 fn master_key(text: &[u8]) -> Result<Vec<u8>, String> {
-    match text.strip_prefix(b"b64:") {
-        None => Ok(text.to_vec()),
-        Some(coded) => BASE64_STANDARD
-            .decode(coded)
-            .map_err(|error| format!("what follows b64: is not Base64: {error}")),
-    }
+    let Some(coded) = text.strip_prefix(b"b64:") else { return Ok(text.to_vec()) };
+    BASE64_STANDARD.decode(coded).map_err(|error| {
+        let error = error.to_string();
+        // The library writes a sentence.
+        let (first, rest) = error.trim_end_matches('.').split_at(1);
+        format!("is not valid base64 after \"b64:\" ({}{rest})", first.to_lowercase())
+    })
 }
 
 #[cfg(test)]
@@ -205,7 +212,12 @@ mod tests {
     fn a_master_key_is_what_it_is_or_in_base64() {
         assert_eq!(master_key(b"0123456789abcdef").as_deref(), Ok(&b"0123456789abcdef"[..]));
         assert_eq!(master_key(b"b64:AAEC").as_deref(), Ok(&[0, 1, 2][..]));
-        assert!(master_key(b"b64:*").is_err());
+        let wrong = "is not valid base64 after \"b64:\" (invalid symbol 33, offset 0)";
+        assert_eq!(master_key(b"b64:!!!!"), Err(wrong.to_owned()));
+        for coded in ["b64:A", "b64:AAE", "b64:A\u{e4}==", "b64:*", "b64:AAF="] {
+            let why = master_key(coded.as_bytes()).expect_err(coded);
+            assert!(why.starts_with("is not valid base64") && why.ends_with(')'), "{why}");
+        }
     }
 
     /// Where a site has a folder for its content, messages name the files in it.

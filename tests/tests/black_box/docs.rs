@@ -2,8 +2,10 @@
 //! order in which a reader meets it.
 
 mod known;
+mod nginx;
 mod outputs;
 mod pages;
+mod tools;
 
 use known::{
     PROFILED, are_built, builds_an_image, has_flags, is_build, is_build_setting, is_chore,
@@ -12,7 +14,9 @@ use known::{
 use outputs::{Part, Shown, parts};
 use pages::all_answer;
 use pinion_tests::binary::{pinion, source_root};
-use pinion_tests::blocks::{CONFIGURATION, FILE, SAMPLE, SCRIPT, routes, shown_commands, words};
+use pinion_tests::blocks::{
+    CONFIGURATION, FILE, SAMPLE, SCRIPT, routes, shown_commands, words, yaml_commands,
+};
 use pinion_tests::folder::Folder;
 use pinion_tests::peers::{program, stdout};
 use pinion_tests::request::Request;
@@ -23,7 +27,7 @@ use rustix::process::Signal;
 use std::collections::BTreeSet;
 use std::fs;
 use std::path::{Path, PathBuf};
-use std::process::Command;
+use std::process::{Child, Command};
 
 #[test]
 fn every_command_of_the_documents_works() {
@@ -70,6 +74,21 @@ fn every_command_in_running_text_exists() {
     assert!(found > 0, "no command in running text");
 }
 
+#[test]
+fn every_command_of_jobs_and_containers_exists() {
+    let mut found = 0;
+    for path in documents() {
+        let text = fs::read_to_string(&path).expect("a document");
+        for command in yaml_commands(&text) {
+            let words = words(&command);
+            let own: Vec<&str> = words.iter().map(String::as_str).collect();
+            has_flags(&path, own.get(1).expect("a verb"), &own[2..]);
+            found += 1;
+        }
+    }
+    assert!(found >= 6, "only {found} commands: are the blocks still marked as yaml?");
+}
+
 /// The README and its like, `docs/`, and the pages of the example site.
 fn documents() -> Vec<PathBuf> {
     let root = source_root();
@@ -112,6 +131,8 @@ struct Reader {
     pages: usize,
     /// What curl has got, one entry for each command.
     answers: Vec<Vec<u8>>,
+    /// The clients that read a stream until the server stops.
+    streams: Vec<Child>,
 }
 
 impl Reader {
@@ -132,6 +153,7 @@ impl Reader {
             sites: BTreeSet::new(),
             pages: 0,
             answers: Vec::new(),
+            streams: Vec::new(),
         }
     }
 
@@ -247,7 +269,8 @@ impl Reader {
         }
     }
 
-    /// Puts a certificate and a key where a configuration or a command names them.
+    /// Puts a certificate and a key where a configuration or a command names them, if they are not
+    /// there yet.
     fn certifies(&self, text: &str) {
         let file = |end: &str| self.folder.join(format!("made.{end}"));
         let mut pair = Pair { cert: file("crt"), key: file("key") };
@@ -258,8 +281,10 @@ impl Reader {
             let head = format!("{key} = \"");
             for file in text.lines().filter_map(|line| line.strip_prefix(&head)) {
                 let file = self.folder.join(file.trim_end_matches('"'));
-                fs::create_dir_all(file.parent().expect("a folder")).expect("it is there");
-                fs::copy(made, file).expect("a copy");
+                if !file.exists() {
+                    fs::create_dir_all(file.parent().expect("a folder")).expect("it is there");
+                    fs::copy(made, file).expect("a copy");
+                }
             }
         }
     }
@@ -290,7 +315,9 @@ impl Reader {
             [program, ..] if program.starts_with(PROFILED) => {
                 are_built(&self.document, &own);
             }
+            ["curl", "--no-buffer", address] => self.reads_a_stream(address),
             ["curl", rest @ ..] => self.asks(rest),
+            ["openssl", rest @ ..] => self.converts(rest),
             ["mkdir", folders @ ..] => folders.iter().for_each(|folder| {
                 fs::create_dir(self.folder.join(folder)).expect("a new folder");
             }),
@@ -301,6 +328,7 @@ impl Reader {
             ["certbot", "certonly" | "renew", ..]
             | ["groupadd" | "chgrp" | "chmod", ..]
             | ["systemctl", "edit", "pinion"] => {}
+            ["systemctl", "disable", "--now", "nginx"] => {}
             ["systemctl", verb, rest @ ..] => is_for_the_unit(&self.document, verb, rest),
             ["journalctl", "--unit", "pinion"] => {}
             ["docker", "compose", ..] | ["logrotate", "--debug", ..] => {}
@@ -369,8 +397,10 @@ impl Reader {
         let server = self.server.as_ref().expect("a document starts a server before it asks one");
         let address = server.address().to_string();
         let own = |argument: &&str| {
-            if argument.starts_with("https://") {
-                return argument.replace("localhost:8443", &server.address_of("https").to_string());
+            if argument.contains(":8443") {
+                let address = server.address_of("https");
+                let argument = argument.replace("localhost:8443", &address.to_string());
+                return argument.replace(":8443", &format!(":{}", address.port()));
             }
             argument.replace("localhost:8080", &address).replace("127.0.0.1:8080", &address)
         };
@@ -398,6 +428,7 @@ impl Reader {
         if let Some(server) = self.server.take() {
             server.stop();
         }
+        self.ends_streams();
     }
 }
 

@@ -115,7 +115,7 @@ fn content_is_counted_where_there_is_some() {
             server.signal(Signal::TERM);
             assert!(server.wait().success());
             let stats = server.wait_for_line(0, |line| line.starts_with("stats after"));
-            assert!(stats.contains("3 answers"), "{stats}");
+            assert!(stats.contains("3 responses"), "{stats}");
             assert!(stats.contains("; content 500 B "), "{protocol:?} {delay:?}: {stats}");
         }
     }

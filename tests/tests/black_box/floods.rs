@@ -126,7 +126,7 @@ impl Served {
         let stats = server.wait_for_line(0, |line| line.starts_with("stats after"));
         let said = server.lines().join("\n");
         assert!(status.success() && !said.contains("panicked"), "{status}: {said}");
-        let (before, _) = stats.split_once(" floods ended").expect("the count of floods");
+        let (before, _) = stats.split_once(" flood").expect("the count of floods");
         let number = before.rsplit("; ").next().expect("a number");
         number.replace(' ', "").parse().unwrap_or_else(|_| panic!("{number:?} in {stats}"))
     }

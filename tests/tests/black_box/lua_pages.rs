@@ -5,9 +5,11 @@ use pinion_tests::body::decoded;
 use pinion_tests::folder::Folder;
 use pinion_tests::matrix::Matrix;
 use pinion_tests::request::Request;
-use pinion_tests::server::{Server, Start, run};
+use pinion_tests::server::{Server, Start, build, run, run_under};
 use rustix::process::Signal;
+use std::ffi::OsString;
 use std::fs;
+use std::path::Path;
 use std::process::Command;
 
 const FILES: &[(&str, &str)] = &[
@@ -295,27 +297,75 @@ fn links_carry_what_only_servers_with_the_key_can_read() {
     short.wait_for_line(0, |line| line.contains("MASTER_KEY"));
 }
 
-/// With a master key they are the same on each server, and after each start.
+/// A handler that shows a key which is derived from the master key.
+const KEY_SHOWN: &str = "pinion.get('/', function()
+    return pinion.codec.hex_encode(pinion.crypto.key('a'))
+end)";
+
+/// With a master key they are the same on each server, and after each start: for a folder, an
+/// archive and a single script, and in `pinion run`.
 #[test]
-fn the_keys_of_a_site_come_of_its_master_key() {
-    let site = Folder::with(
-        "keys",
-        [(
-            "main.lua",
-            "pinion.get('/', function()
-                return pinion.codec.hex_encode(pinion.crypto.key('a'))
-            end)",
-        )],
+fn the_keys_of_a_site_are_derived_from_its_master_key() {
+    let site = Folder::with("keys", [("main.lua", KEY_SHOWN)]);
+    let archive = site.join("site.pinion");
+    build(site.path(), &archive, &[]);
+    let script = site.join("main.lua");
+    let printing = Folder::with(
+        "printed-key",
+        [("a.lua", "print(pinion.codec.hex_encode(pinion.crypto.key('a')))")],
     );
-    let key = |master: &str| {
-        let server = Start::site(site.path()).under(with_key(master)).start();
+    let served = |source: &Path, master: &str| {
+        let server = Start::site(source).under(with_key(master)).start();
         let key = server.get("/").text().to_owned();
         server.stop();
         key
     };
-    let one = key("0123456789abcdef");
-    assert_eq!(key("0123456789abcdef"), one);
-    assert_ne!(key("fedcba9876543210"), one);
+    let printed = |master: &str| {
+        let ended =
+            run_under(with_key(master), &[OsString::from("run"), printing.join("a.lua").into()]);
+        assert_eq!(ended.code, Some(0), "{}", ended.stderr);
+        ended.stdout.trim_end().to_owned()
+    };
+    let (master, other) = ("0123456789abcdef", "fedcba9876543210");
+    let one = served(site.path(), master);
+    assert_eq!(one.len(), 64);
+    for source in [site.path(), &archive, &script] {
+        assert_eq!(served(source, master), one, "{}", source.display());
+        assert_ne!(served(source, other), one, "{}", source.display());
+    }
+    assert_eq!(printed(master), one);
+    assert_ne!(printed(other), one);
+}
+
+/// A key that is too short or not valid Base64 ends every command that runs scripts, in one line.
+#[test]
+fn a_malformed_master_key_is_an_error_of_every_command_that_runs_scripts() {
+    let site = Folder::with("malformed-key", [("main.lua", "")]);
+    let script = site.join("main.lua");
+    let commands: [&[OsString]; 3] = [
+        &["run".into(), script.clone().into()],
+        &["check".into(), script.clone().into()],
+        &["check".into(), site.path().into()],
+    ];
+    for (key, part) in [
+        (
+            "b64:!!!!",
+            r#"MASTER_KEY is not valid base64 after "b64:" (invalid symbol 33, offset 0)"#,
+        ),
+        ("short", "MASTER_KEY in the environment: the master key has 5 bytes"),
+    ] {
+        for command in commands {
+            let ended = run_under(with_key(key), command);
+            assert_ne!(ended.code, Some(0), "{command:?}");
+            let said = ended.stdout + &ended.stderr;
+            assert!(said.contains(part), "{command:?}: {said}");
+        }
+        for source in [site.path(), &script] {
+            let mut server = Start::site(source).under(with_key(key)).begin();
+            assert!(!server.wait().success(), "{}", source.display());
+            server.wait_for_line(0, |line| line.contains(part));
+        }
+    }
 }
 
 /// Runs a program with a master key in its environment.

@@ -22,7 +22,7 @@ fn the_figures_are_told_while_it_runs_and_at_the_end() {
         let mut connection = server.connect();
         connection.send(b"GET / HTTP/1.1\r\nHost: a\r\nHost: b\r\n\r\n");
         assert_eq!(connection.receive().status, 400);
-        let counted = "6 answers (";
+        let counted = "6 responses (";
         let line = server.wait_for_line(0, |line| line.contains(counted));
         for part in ["stats after ", ", 2xx 4, 3xx 0, 4xx 2, 5xx 0; content ", "; memory "] {
             assert!(line.contains(part), "{line}");

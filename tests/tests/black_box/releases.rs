@@ -204,6 +204,11 @@ fn a_site_with_such_names_is_served_as_it_is() {
     fails(&folder, &["publish", "1.pinion", "site"], 1, "site holds something else already");
     fails(&folder, &["releases", "site"], 1, "site is not a release folder");
     fails(&folder, &["rollback", "site"], 1, "site is not a release folder");
+    for verb in ["releases", "rollback"] {
+        let missing = "none does not exist; `pinion publish` creates it";
+        fails(&folder, &[verb, "none"], 1, missing);
+        fails(&folder, &[verb, "site/index.html"], 1, "site/index.html is not a folder");
+    }
     fails(&folder, &["publish", "1.pinion", "none/below"], 1, "above it does not exist");
     fails(&folder, &["publish", "1.pinion", "x"], 1, "cannot make x");
 }

@@ -258,8 +258,8 @@ fn where_no_certificate_names_a_host_one_has_to_be_given() {
     let site = files.join("site").display().to_string();
     let own = ["--state", &state].map(str::to_owned);
     let cases = [
-        (&own[..], "and the self-signed certificate is for this machine alone"),
         (&nameless.flags()[..], "and the first certificate names none"),
+        (&own[..], "and the self-signed certificate is for this machine alone"),
     ];
     for (flags, why) in cases {
         let flags: Vec<&str> = flags.iter().map(String::as_str).collect();
@@ -271,6 +271,7 @@ fn where_no_certificate_names_a_host_one_has_to_be_given() {
         );
         let told = ended.stderr.split_inclusive('\n').filter(|line| line.starts_with("pinion:"));
         assert_eq!((ended.code, told.collect::<String>()), (Some(2), line));
+        assert!(!files.join("state").exists(), "no certificate was made");
         let start = Start::serve(&[&listen[1..], &flags].concat());
         start.flags(&["--canonical-host", "a.test"]).start().stop();
     }

@@ -5,11 +5,13 @@
 //! does not find it is itself broken, and every run checks that first.
 
 mod cycles;
+mod decisions;
 mod layers;
 mod links;
 mod modules;
 mod names;
 mod notes;
+mod paths;
 mod phrases;
 mod project;
 mod rooms;
@@ -51,6 +53,9 @@ const RULES: &[Rule] = &[
     modules::ORPHANS,
     names::VAGUE,
     links::LINKS,
+    paths::NAMED_PATHS,
+    paths::OUTSIDE_DOCUMENTS,
+    decisions::DECISIONS,
     phrases::PHRASES,
 ];
 

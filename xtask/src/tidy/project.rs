@@ -44,9 +44,12 @@ pub(crate) struct Finding {
     what: String,
 }
 
-/// Text files we write by hand; other kinds are data.
+/// Text files we write by hand; other kinds are data. All files of [`PACKAGING`] are text, too.
 const TEXT: &[&str] =
     &["c", "css", "html", "js", "json", "lua", "md", "py", "rs", "sh", "svg", "toml", "yml"];
+
+/// The folder of the files that packages are made with.
+pub(super) const PACKAGING: &str = "packaging/";
 
 /// Packages that are not part of the workspace.
 const OUTSIDE: [&str; 2] = ["fuzz/Cargo.toml", "tests/h3i/Cargo.toml"];
@@ -55,7 +58,9 @@ impl Project {
     pub(crate) fn read(root: &Path) -> Result<Self> {
         let paths = workspace::files(root)?;
         let mut files = Vec::new();
-        for path in paths.iter().filter(|path| TEXT.contains(&extension(path))) {
+        let is_text =
+            |path: &&String| TEXT.contains(&extension(path)) || path.starts_with(PACKAGING);
+        for path in paths.iter().filter(is_text) {
             let text = fs::read_to_string(root.join(path)).with_context(|| path.clone())?;
             files.push(File::of(path, &text));
         }

@@ -40,12 +40,13 @@ impl Source {
         self.code.as_bytes()[..offset].iter().filter(|byte| **byte == b'\n').count() + 1
     }
 
-    /// Returns the insides of literals outside of tests, everything else blank; `text` is what the
-    /// source was made of.
+    /// Returns the insides of literals outside of tests and the quotes around them, everything else
+    /// blank; `text` is what the source was made of.
     pub(crate) fn literals(&self, text: &str) -> String {
         let views = self.code.bytes().zip(self.comments.bytes());
         let bytes = text.bytes().zip(views).enumerate().map(|(at, (byte, (code, comment)))| {
-            let is_literal = code == b' ' && comment == b' ' && !self.is_test(at);
+            let is_quote = code == b'"' && byte == b'"';
+            let is_literal = (code == b' ' || is_quote) && comment == b' ' && !self.is_test(at);
             if byte == b'\n' || is_literal { byte } else { b' ' }
         });
         String::from_utf8_lossy(&bytes.collect::<Vec<u8>>()).into_owned()

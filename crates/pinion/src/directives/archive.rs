@@ -32,7 +32,7 @@ pub(crate) const ROWS: &[Directive] = &[
         repeatable: false,
         default: Default::Value("identity"),
         change: Change::Restart,
-        brief: "Which stored form of the body to write",
+        brief: "The coding in which to write the body",
         long: "",
     },
     Directive {
@@ -45,8 +45,8 @@ pub(crate) const ROWS: &[Directive] = &[
         repeatable: false,
         default: Default::Off,
         change: Change::Restart,
-        brief: "Exit with 1 if the archives are not the same",
-        long: "Without it the exit status is 0 whether or not there are differences.",
+        brief: "Exit with 1 if the archives differ",
+        long: "Without it the exit code is 0 whether or not there are differences.",
     },
     Directive {
         name: "keep",
@@ -58,9 +58,9 @@ pub(crate) const ROWS: &[Directive] = &[
         repeatable: false,
         default: Default::Value("5"),
         change: Change::Restart,
-        brief: "How many releases stay in the folder",
+        brief: "How many releases to keep",
         long: "The current one, those on the way back from it, then those that were current last. \
-               The current one and the one before it stay whatever is given.",
+               The current one and the one before it are always kept.",
     },
     Directive {
         name: "remote-pinion",
@@ -72,8 +72,8 @@ pub(crate) const ROWS: &[Directive] = &[
         repeatable: false,
         default: Default::Value("pinion"),
         change: Change::Restart,
-        brief: "Which program to run at the other end of ssh",
-        long: "For an ssh:// folder, when the shell there does not find `pinion`.",
+        brief: "The program to run on the other machine",
+        long: "For an ssh:// folder, if the shell there does not find `pinion`.",
     },
     Directive {
         name: "sbom",
@@ -85,10 +85,10 @@ pub(crate) const ROWS: &[Directive] = &[
         repeatable: false,
         default: Default::Off,
         change: Change::Restart,
-        brief: "List what the program is made of",
+        brief: "List the components of the program (SBOM)",
         long: "Every crate and C library that is linked into it or takes part in its build, with \
-               version and licence. With `--json` it is a software bill of materials: a CycloneDX \
-               document, that has checksums and tells what needs what.",
+               version and licence. With `--json` it is a software bill of materials in CycloneDX, \
+               with checksums and dependencies.",
     },
     Directive {
         name: "unproven",
@@ -101,9 +101,9 @@ pub(crate) const ROWS: &[Directive] = &[
         default: Default::Off,
         change: Change::Restart,
         brief: "Switch without running the code of the archive first",
-        long: "The main script of a dynamic site is run once before the switch, in the sandbox and \
-               within the usual limits. One that the server gives more with the --lua- flags may \
-               need what is missing here.",
+        long: "Without it the main script of a dynamic site is run once before the switch, in the \
+               sandbox and within the usual limits. Use it if the server gives the script more \
+               with the --lua- flags, and the script needs that to start.",
     },
     Directive {
         name: "json",

@@ -24,8 +24,8 @@ pub(crate) const ROWS: &[Directive] = &[
         change: Change::Restart,
         brief: "The archive to write, or the folder of `pinion extract`",
         long: "It is written under another name in the same folder, synced to the disk and then \
-               renamed, so that the name always leads to a whole archive or folder. A link to an \
-               archive stays, and what it leads to is replaced.",
+               renamed, so that the name always leads to a complete archive or folder. A symbolic \
+               link to an archive stays, and its target is replaced.",
     },
     Directive {
         name: "force",
@@ -52,7 +52,7 @@ pub(crate) const ROWS: &[Directive] = &[
         repeatable: false,
         default: Default::Off,
         change: Change::Restart,
-        brief: "Write a page that shows where the bytes are",
+        brief: "Write an HTML page about the sizes of the site",
         long: "One HTML file that needs no network: a map of the folders, bytes by type, what each \
                coding saves, equal files, the largest pages with what they load. It replaces an \
                earlier report or an empty file, and any other file only with --force.",
@@ -68,10 +68,9 @@ pub(crate) const ROWS: &[Directive] = &[
         default: Default::Auto("gzip,br; faster levels when a folder is served"),
         change: Change::Live,
         brief: "The compressed encodings to store with each file",
-        long: "A level may follow each name: gzip:12,br:11,zstd:19; one without takes that of \
-               --level. `zopfli` makes the smallest gzip, slowly. An encoding is stored only if \
-               it saves enough to be worth its space. `identity` stores the files without \
-               compression.",
+        long: "A level may follow each name (gzip:12,br:11,zstd:19); without one, --level applies. \
+               `zopfli` makes the smallest gzip, slowly. A coding is stored only if it saves \
+               enough to be worth its space. `identity` stores the files without compression.",
     },
     Directive {
         name: "level",
@@ -83,10 +82,10 @@ pub(crate) const ROWS: &[Directive] = &[
         repeatable: false,
         default: Default::Auto("best; fast when a folder is served"),
         change: Change::Live,
-        brief: "How hard to compress",
-        long: "fast is gzip:1,br:4; best is gzip:6,br:6; max is gzip:12,br:11 and takes some \
-               forty times as long as best. With --codings it sets the level of the codings \
-               that are named without one.",
+        brief: "The level of compression",
+        long: "fast is gzip:1,br:4; best is gzip:6,br:6; max is gzip:12,br:11 and takes about \
+               forty times as long as best. It applies to the codings of --codings that have no \
+               level.",
     },
     Directive {
         name: "codings-for",
@@ -98,10 +97,10 @@ pub(crate) const ROWS: &[Directive] = &[
         repeatable: true,
         default: Default::Off,
         change: Change::Live,
-        brief: "Other encodings for the files that match",
-        long: "The pattern is read like one of --exclude, the list like that of --codings: \
-               '*.svg=zopfli,br:11', 'downloads/**=identity'. Of several that match the last one \
-               counts. The encodings are tried even for types that are packed already.",
+        brief: "Other encodings for files that match",
+        long: "The pattern is written like one of --exclude, the list like that of --codings: \
+               '*.svg=zopfli,br:11', 'downloads/**=identity'. If several match, the last one \
+               applies. The codings are tried even for types that are compressed already.",
     },
     Directive {
         name: "reuse",
@@ -113,11 +112,10 @@ pub(crate) const ROWS: &[Directive] = &[
         repeatable: true,
         default: Default::Auto("the archive that is replaced"),
         change: Change::Restart,
-        brief: "Take bodies that are compressed already from this archive too",
-        long: "What it has of the same content, in the same coding and at the same level, is \
-               copied instead of made. Without an archive to replace, the fingerprints beside \
-               it tell which files need not be read. The archive that is written does not depend \
-               on it.",
+        brief: "Also take compressed bodies from this archive",
+        long: "Bodies with the same content, coding and level are copied instead of compressed \
+               again. If the output does not exist yet, the stat file beside this archive shows \
+               which files need not be read. The archive that is written does not depend on it.",
     },
     Directive {
         name: "previous",
@@ -131,8 +129,8 @@ pub(crate) const ROWS: &[Directive] = &[
         change: Change::Restart,
         brief: "Keep the assets of this archive that the folder no longer has",
         long: "Files whose names change with their content (main.min.0f3c5a7b9d1e2f40.js) stay \
-               under their paths, so that a page that was loaded before a release still finds \
-               what it loads. Files of the folder come first.",
+               under their paths, so that a page that was loaded before a release still finds what \
+               it loads. Files of the folder have precedence.",
     },
     Directive {
         name: "previous-keep",
@@ -145,7 +143,7 @@ pub(crate) const ROWS: &[Directive] = &[
         default: Default::Value("5"),
         change: Change::Restart,
         brief: "For how many builds an asset of an earlier archive stays",
-        long: "Counted from the last archive that had it as a file of its own.",
+        long: "Counted from the last build whose folder had it.",
     },
     Directive {
         name: "previous-for",
@@ -157,8 +155,8 @@ pub(crate) const ROWS: &[Directive] = &[
         repeatable: true,
         default: Default::Off,
         change: Change::Restart,
-        brief: "Keep the files of earlier archives that match, too",
-        long: "The pattern is read like one of --exclude: '*.woff2', 'fonts/**'. It adds to the \
+        brief: "Also keep matching files of earlier archives",
+        long: "The pattern is written like one of --exclude: '*.woff2', 'fonts/**'. It adds to the \
                names that change with their content.",
     },
     Directive {
@@ -171,7 +169,7 @@ pub(crate) const ROWS: &[Directive] = &[
         repeatable: false,
         default: Default::Off,
         change: Change::Restart,
-        brief: "Read and compress everything anew",
+        brief: "Read and compress everything again",
         long: "Neither the archive that is replaced nor its stat file is used.",
     },
     Directive {
@@ -198,11 +196,11 @@ pub(crate) const ROWS: &[Directive] = &[
         repeatable: true,
         default: Default::Off,
         change: Change::Live,
-        brief: "Publish paths that match although their names are left out",
-        long: "Hidden files (.htaccess) and leftovers (*.log, *~) are left out by their names; a \
-               pattern, read like one of --exclude, publishes them. A folder that matches is \
-               published with all that is in it. Code, private files and rules files are never \
-               published, and --exclude wins over --include.",
+        brief: "Publish matching paths that are left out by default",
+        long: "Hidden files (.htaccess) and leftovers (*.log, *~) are left out because of their \
+               names; a pattern, written like one of --exclude, publishes them. A folder that \
+               matches is published with all that is in it. Code, private files and rules files \
+               are never published, and --exclude wins over --include.",
     },
     Directive {
         name: "compat",
@@ -214,21 +212,21 @@ pub(crate) const ROWS: &[Directive] = &[
         repeatable: false,
         default: Default::Auto("80s if main.lua loads aio.aio"),
         change: Change::Live,
-        brief: "Treat the folder as another server does: 80s is a Lua web server",
-        long: "In a site of 80s a file below a folder static/, wherever in the path, is no page, \
-               whatever its name: static/a.dyn.html is sent as it is.",
+        brief: "Read the folder as another server does; 80s is a Lua web server",
+        long: "With `80s` a file below a folder static/, at any depth, is not a page, whatever its \
+               name: static/a.dyn.html is sent unchanged.",
     },
     named_file(
         "rules",
         "A file with more lines of _redirects",
         "Its lines count as if they were at the end of the `_redirects` at the root of the folder. \
-         For rules that a generator of the folder must not lose, and for those that \
-         sites share.",
+         For rules that a site generator would overwrite, and for rules that sites share.",
     ),
     named_file(
         "fields",
         "A file with more lines of _headers",
-        "Its lines count as if they were at the end of the `_headers` at the root of the folder.",
+        "Its lines count as if they were at the end of the `_headers` at the root of the folder. \
+         For headers that a site generator would overwrite, and for headers that sites share.",
     ),
     Directive {
         name: "lax-rules",
@@ -240,9 +238,9 @@ pub(crate) const ROWS: &[Directive] = &[
         repeatable: false,
         default: Default::Off,
         change: Change::Live,
-        brief: "Leave out lines of rules files that are wrong, with a warning for each",
-        long: "For `_redirects` and `_headers` that were written for another host, which leaves \
-               out in silence what it does not support. Without it every such line is named, and \
+        brief: "Ignore invalid lines of rules files, with a warning for each",
+        long: "For `_redirects` and `_headers` that were written for another host, which silently \
+               ignores what it does not support. Without it every such line is an error, and \
                nothing is built.",
     },
     Directive {
@@ -256,9 +254,9 @@ pub(crate) const ROWS: &[Directive] = &[
         default: Default::Auto("a year for fingerprinted names, else max-age=0, must-revalidate"),
         change: Change::Live,
         brief: "The Cache-Control header of files without a fingerprint",
-        long: "A name with a fingerprint of its content (main.min.0f3c5a7b9d1e2f40.js) stays \
-               cached for a year whatever is given here, and a not-found page is never stored. \
-               `pinion build` and `pinion check` print which names have one.",
+        long: "A name with a fingerprint of its content (main.min.0f3c5a7b9d1e2f40.js) is cached \
+               for a year whatever you set here, and a not-found page is never stored. `pinion \
+               build` and `pinion check` print which names have a fingerprint.",
     },
     Directive {
         name: "immutable",
@@ -271,46 +269,47 @@ pub(crate) const ROWS: &[Directive] = &[
         default: Default::Off,
         change: Change::Live,
         brief: "Files whose names change with their content",
-        long: "Clients keep what matches for a year and do not ask for it again, which cannot be \
-               undone. The pattern is read like one of --exclude and adds to the names that are \
+        long: "Clients cache matching files for a year without asking again, which you cannot \
+               undo. The pattern is written like one of --exclude and adds to the names that are \
                recognised as those of a build tool. --previous keeps such files too.",
     },
     switch(
         "no-cache-control",
         Some(Table::Site.key("cache-control")),
         "Leave Cache-Control out of every response",
-        "What `_headers` gives stays. Clients then decide by themselves how long to keep what.",
+        "Values from `_headers` stay. Clients then decide how long they cache a response.",
     ),
     switch(
         "no-index",
         Some(Table::Site.key("index")),
         "Do not answer /folder/ with its index.html",
-        "By default, index.html and similar names answer /folder/ too.",
+        "By default, /folder/ is answered with the index.html in it, or a similar name.",
     ),
     switch(
         "listing",
         Some(Table::Site.key("listing")),
-        "Answer folders without an index page with a list of what is in them",
-        "A page for people; JSON for clients whose Accept likes application/json better. Only what \
-         is published is listed. With --no-index every folder is.",
+        "List the files of folders without an index page",
+        "A web page, or JSON for clients whose Accept prefers application/json. Only what is \
+         published is listed. With --no-index every folder is listed.",
     ),
     switch(
         "no-clean-urls",
         Some(Table::Site.key("clean-urls")),
         "Do not answer pages without their extension",
-        "Without it /about.html answers /about too.",
+        "By default, /about is answered with /about.html.",
     ),
     switch(
         "no-slash-redirects",
         Some(Table::Site.key("slash-redirects")),
         "Do not redirect to the other slash form of a path",
-        "Without it /folder leads to /folder/ (308), and /about/ to /about, if only that exists.",
+        "By default, /folder redirects to /folder/ (308), and /about/ to /about, if only that \
+         exists.",
     ),
     switch(
         "no-etag",
         Some(Table::Site.key("etag")),
         "Leave ETag out of every response",
-        "Clients then ask by the modification time whether what they have is still right.",
+        "Clients then revalidate by the modification time.",
     ),
     Directive {
         name: "single-page",
@@ -322,10 +321,10 @@ pub(crate) const ROWS: &[Directive] = &[
         repeatable: false,
         default: Default::Off,
         change: Change::Live,
-        brief: "The page for navigations to URLs that do not exist",
-        long: "A path below the folder, such as index.html. Only navigations in a browser get \
-               it (Sec-Fetch-Mode: navigate, or Accept names text/html); a style sheet or an image \
-               that is missing stays 404. It comes before a not-found page.",
+        brief: "The page of a single-page app, for URLs that do not exist",
+        long: "A path below the folder, such as index.html. Only navigations in a browser get it \
+               (Sec-Fetch-Mode: navigate, or Accept names text/html); a missing style sheet or \
+               image stays 404. It has precedence over a not-found page.",
     },
     Directive {
         name: "no-security-headers",
@@ -351,7 +350,7 @@ pub(crate) const ROWS: &[Directive] = &[
         repeatable: false,
         default: Default::Off,
         change: Change::Live,
-        brief: "Leave out files that cannot be read, or written by an extraction",
+        brief: "Skip files that cannot be read, or written by an extraction",
         long: "Without it every such file is reported, and nothing is written.",
     },
     Directive {
@@ -364,8 +363,8 @@ pub(crate) const ROWS: &[Directive] = &[
         repeatable: false,
         default: Default::Auto("one for each core"),
         change: Change::Live,
-        brief: "How many threads compress",
-        long: "The number of threads does not change the archive.",
+        brief: "The number of threads that compress",
+        long: "It does not change the archive.",
     },
 ];
 

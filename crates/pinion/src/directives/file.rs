@@ -88,12 +88,12 @@ impl Table {
     /// One line, no full stop.
     pub(crate) fn brief(self) -> &'static str {
         match self {
-            Self::Site => "A site; there is at least one",
+            Self::Site => "A site; at least one is required",
             Self::Listen => "An address to listen on: `address`, `tls` or `redirect-http`",
             Self::Certificate => "A certificate for TLS",
-            Self::Tls => "What all encrypted listeners have in common",
-            Self::Server => "The whole server",
-            Self::Limits => "What the server takes at most",
+            Self::Tls => "Settings of all TLS and QUIC listeners",
+            Self::Server => "Settings of the server",
+            Self::Limits => "Limits of the server",
             Self::Log => "The access log of the server",
         }
     }

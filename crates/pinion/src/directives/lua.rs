@@ -20,11 +20,11 @@ pub(crate) const ROWS: &[Directive] = &[
         default: Default::Off,
         change: Change::Live,
         brief: "For development: reload pages in the browser, and show errors there",
-        long: "As --watch. Pages reload in the browser when the site has changed, and show why it \
-               cannot be loaded or why a script has failed, with lines of the source. Only \
+        long: "Includes --watch. Pages reload in the browser when the site has changed, and show \
+               why it cannot be loaded or why a script has failed, with lines of the source. Only \
                browsers on this machine get that, at localhost, a name below it or a loopback \
-               address; a proxy on this machine that hides whose requests it passes on shows it \
-               to others.",
+               address. Do not use it with a proxy on this machine that does not send \
+               X-Forwarded-For or a similar header: all its clients would get it.",
     },
     Directive {
         name: "lua-cpu",
@@ -36,9 +36,9 @@ pub(crate) const ROWS: &[Directive] = &[
         repeatable: false,
         default: Default::Auto("200; no limit for `pinion run`"),
         change: Change::Live,
-        brief: "The most CPU that a request may take in Lua",
-        long: "Other requests of its worker wait meanwhile. Work beside requests may take as much, \
-               and 1000 ms at least.",
+        brief: "The most processor time that a request may take in Lua",
+        long: "Other requests of its worker wait meanwhile. Background work may take as much, and \
+               at least 1000 ms.",
     },
     Directive {
         name: "lua-memory",
@@ -51,7 +51,7 @@ pub(crate) const ROWS: &[Directive] = &[
         default: Default::Auto("32; no limit for `pinion run`"),
         change: Change::Live,
         brief: "The most memory that a request may take in Lua",
-        long: "Beside what the script keeps; at most --lua-vm-memory.",
+        long: "What the script keeps between requests does not count. At most --lua-vm-memory.",
     },
     Directive {
         name: "lua-vm-memory",
@@ -64,7 +64,7 @@ pub(crate) const ROWS: &[Directive] = &[
         default: Default::Auto("256; no limit for `pinion run`"),
         change: Change::Live,
         brief: "The most memory that Lua may take in each worker",
-        long: "For all requests of a site and for what its script keeps.",
+        long: "It covers all requests of a site and what its script keeps.",
     },
     Directive {
         name: "lua-time",
@@ -76,11 +76,11 @@ pub(crate) const ROWS: &[Directive] = &[
         repeatable: false,
         default: Default::Auto("30; no limit for `pinion run`"),
         change: Change::Live,
-        brief: "How long a request may take in Lua, whatever it waits for",
-        long: "Not counted are up to ten minutes in which the request body arrives, and up to an \
-               hour in which the client reads the response, five minutes at a time. The time \
-               starts again with each piece of a streamed response, and a route can set its own. \
-               Background work may take as long, and at least 600 seconds.",
+        brief: "How long a request may take in Lua, waiting included",
+        long: "Not counted are up to ten minutes for the request body, and waits for a client that \
+               reads slowly, five minutes at a time and one hour in total. The time starts again \
+               with each piece of a streamed response, and a route can set its own. Background \
+               work may take as long, and at least 600 seconds.",
     },
     Directive {
         name: "lua-unsafe",
@@ -92,10 +92,10 @@ pub(crate) const ROWS: &[Directive] = &[
         repeatable: false,
         default: Default::Off,
         change: Change::Live,
-        brief: "Trust the scripts with the machine: files, programs, C",
+        brief: "Turn off the sandbox: scripts get files, programs and C libraries",
         long: "Opens all of os, io, debug and package, bytecode, and in LuaJIT ffi; `require` \
-               finds modules of the system too. A script can then do whatever the server can, \
-               and crash it; the limits above do not stop one that wants to get around them. What \
-               reads a file or waits for a program holds up every request of its worker.",
+               finds modules of the system too. A script can then do whatever the server can, and \
+               crash it; a malicious script can get around the limits above. A call that reads a \
+               file or waits for a program blocks every request of its worker.",
     },
 ];

@@ -35,7 +35,7 @@ pub(crate) const ROWS: &[Directive] = &[
         default: Default::Auto("one for each core"),
         change: Change::Restart,
         brief: "How many threads answer requests",
-        long: "Cores are those this process may use: affinity and cgroup limits count.",
+        long: "Only cores that this process may use count: CPU affinity and cgroup limits apply.",
     },
     Directive {
         name: "io",
@@ -61,11 +61,11 @@ pub(crate) const ROWS: &[Directive] = &[
         repeatable: false,
         default: Default::Value("map"),
         change: Change::Live,
-        brief: "How the archive is held",
-        long: "`map` lets the kernel read it as needed. `preload` reads all of it before the \
-               first request. `copy` holds it in sealed memory, so that neither the file nor the \
-               disk can touch serving any more. A served folder is in memory always, apart from \
-               files above 1 MiB, which `map` leaves where they are.",
+        brief: "How the archive is held in memory",
+        long: "`map` maps the file, and the kernel reads it as needed. `preload` also reads all of \
+               it before the first request. `copy` copies it to sealed memory, so that neither a \
+               change of the file nor a failure of the disk affects requests. A folder is always \
+               held in memory, except for files above 1 MiB, which `map` reads from the folder.",
     },
     Directive {
         name: "access-log",
@@ -78,9 +78,9 @@ pub(crate) const ROWS: &[Directive] = &[
         default: Default::Off,
         change: Change::Restart,
         brief: "Log every request to this file, or to stdout with -",
-        long: "The log is written beside the workers, never by them: if it cannot keep up, lines \
-               are dropped, and their number is printed on stderr. SIGUSR1 and SIGHUP reopen the \
-               file. Sites with an `access-log` of their own in a configuration file are left out.",
+        long: "Workers never wait for the log: if its thread cannot keep up, lines are dropped, \
+               and their number is printed on stderr. SIGUSR1 and SIGHUP reopen the file. Sites \
+               with an `access-log` of their own in a configuration file are left out.",
     },
     Directive {
         name: "log-format",
@@ -92,8 +92,8 @@ pub(crate) const ROWS: &[Directive] = &[
         repeatable: false,
         default: Default::Value("combined"),
         change: Change::Restart,
-        brief: "How a line of the access log looks",
-        long: "Goes with the access log.",
+        brief: "The format of the access log",
+        long: "Needs an access log.",
     },
     Directive {
         name: "watch",
@@ -105,11 +105,11 @@ pub(crate) const ROWS: &[Directive] = &[
         repeatable: false,
         default: Default::Off,
         change: Change::Live,
-        brief: "Serve changes as they are made",
-        long: "A folder is rebuilt when files in it have changed and nothing more has for 300 ms, \
-               an archive is replaced when another file takes its name. Requests go on meanwhile; \
-               each response comes wholly from one state. It is the default for a PATH on the \
-               command line when stderr is a terminal.",
+        brief: "Reload the site when its files change",
+        long: "A folder is rebuilt when files in it have changed and then nothing has for 300 ms; \
+               an archive is loaded again when another file replaces it. Requests continue \
+               meanwhile, and each response comes from one version only. This is the default for a \
+               PATH on the command line when stderr is a terminal.",
     },
     Directive {
         name: "no-watch",
@@ -121,7 +121,7 @@ pub(crate) const ROWS: &[Directive] = &[
         repeatable: false,
         default: Default::Off,
         change: Change::Live,
-        brief: "Serve the site as it was at the start, also on a terminal",
+        brief: "Do not reload the site when its files change, also on a terminal",
         long: "SIGHUP reloads it.",
     },
     Directive {
@@ -136,7 +136,7 @@ pub(crate) const ROWS: &[Directive] = &[
         change: Change::Live,
         brief: "A folder in which Lua scripts read and write files, and its name",
         long: "Scripts reach files by `NAME/some/path` below these folders and nowhere else. With \
-               `:ro` behind the path they only read. No link in the folder is followed.",
+               `:ro` after the path they can only read. Links in the folder are not followed.",
     },
     Directive {
         name: "dummy",
@@ -202,9 +202,9 @@ pub(crate) const ROWS: &[Directive] = &[
         default: Default::Off,
         change: Change::Restart,
         brief: "Print a line of statistics on stderr every so many seconds",
-        long: "One line: answers by the class of their status and content, in totals and as rates \
-               since the line before; processor time, switches, faults and disk as such rates; \
-               connections and memory as they are. A last one comes at the end.",
+        long: "Totals of responses by class of status and of content, with rates since the \
+               previous line; rates of processor time, context switches, page faults and disk \
+               traffic; the current connections and memory. The last line is printed at the end.",
     },
     Directive {
         name: "health",
@@ -216,9 +216,9 @@ pub(crate) const ROWS: &[Directive] = &[
         repeatable: false,
         default: Default::Off,
         change: Change::Restart,
-        brief: "Answer this path, such as /healthz, on every host: 200 while all is well",
-        long: "It is 503 from SIGTERM on, so that a load balancer sends requests to another \
-               server. A page of the site under that path is not served.",
+        brief: "A path for health checks, such as /healthz, on every host",
+        long: "The status is 200, and 503 from SIGTERM on, so that a load balancer sends requests \
+               to another server. A page of a site under this path is not served.",
     },
     Directive {
         name: "trusted-proxy",
@@ -233,9 +233,9 @@ pub(crate) const ROWS: &[Directive] = &[
         brief: "A proxy that may send requests with the scheme https",
         long: "The address or network of a proxy that terminates TLS for this server. Requests \
                with the scheme `https` over an unencrypted connection are accepted from it: a \
-               proxy that speaks HTTP/2 sends them. From all others they get 421. \
-               X-Forwarded-For is not read. `unix` means every client of a Unix socket. Can be \
-               given more than once.",
+               proxy that speaks HTTP/2 sends them. From all others they get 421. X-Forwarded-For \
+               is not read. `unix` trusts all clients of Unix sockets. Can be given more than \
+               once.",
     },
     Directive {
         name: "grace",
@@ -247,9 +247,8 @@ pub(crate) const ROWS: &[Directive] = &[
         repeatable: false,
         default: Default::Value("30"),
         change: Change::Live,
-        brief: "How long what is running may take after SIGTERM",
-        long: "These are requests, and work that scripts have begun. What is still running then is \
-               cut off.",
+        brief: "How long to wait for open requests and background work after SIGTERM",
+        long: "Then they are cut off.",
     },
     Directive {
         name: "max-connections",
@@ -263,9 +262,9 @@ pub(crate) const ROWS: &[Directive] = &[
         change: Change::Restart,
         brief: "How many connections may be open at once",
         long: "When fewer than a sixteenth of them are free, idle connections are closed, first \
-               those of the client that holds most. Clients for whom none is free wait in the \
-               kernel's accept queue. The limit on open files may allow fewer than are asked for; \
-               the start says so.",
+               those of the client that holds most. If none is free, new clients wait in the \
+               accept queue of the kernel. If the limit on open files allows fewer, the server \
+               uses fewer and prints a line at the start.",
     },
     Directive {
         name: "max-connections-per-client",
@@ -279,8 +278,8 @@ pub(crate) const ROWS: &[Directive] = &[
         change: Change::Restart,
         brief: "How many connections one client may hold at once",
         long: "A client is an IPv4 address or a /64 prefix of IPv6. Further connections are closed \
-               as soon as they are accepted, and a line on stderr says so every 10 seconds at \
-               most. Behind a proxy all clients have the address of the proxy.",
+               as soon as they are accepted, which is logged at most every 10 seconds. Behind a \
+               proxy all clients have the address of the proxy.",
     },
     Directive {
         name: "keep-alive-timeout",
@@ -293,9 +292,9 @@ pub(crate) const ROWS: &[Directive] = &[
         default: Default::Value("60"),
         change: Change::Restart,
         brief: "How long a connection may be idle between two requests",
-        long: "Behind a load balancer, give more than the load balancer keeps its connections \
-               (AWS ALB: 60 seconds, Google Cloud: 600), so that it never sends a request to a \
-               connection that is being closed.",
+        long: "Behind a load balancer, use a longer time than its own idle timeout (AWS ALB: 60 \
+               seconds, Google Cloud: 600), so that it never sends a request to a connection that \
+               is being closed.",
     },
     Directive {
         name: "header-timeout",
@@ -307,9 +306,9 @@ pub(crate) const ROWS: &[Directive] = &[
         repeatable: false,
         default: Default::Value("10"),
         change: Change::Restart,
-        brief: "How long a request may take until its header section has arrived",
-        long: "It counts from the first byte of the request, and for the first request of a \
-               connection from the connection on. Beyond it the response is 408.",
+        brief: "How long a client may take to send the header section of a request",
+        long: "Counted from the first byte of the request; for the first request, from the start \
+               of the connection. The response is then 408.",
     },
     Directive {
         name: "max-requests-per-connection",
@@ -321,7 +320,7 @@ pub(crate) const ROWS: &[Directive] = &[
         repeatable: false,
         default: Default::Off,
         change: Change::Restart,
-        brief: "Close a connection after so many requests",
+        brief: "How many requests a connection may have before it is closed",
         long: "",
     },
     Directive {
@@ -334,8 +333,9 @@ pub(crate) const ROWS: &[Directive] = &[
         repeatable: false,
         default: Default::Auto("from the number of connections"),
         change: Change::Restart,
-        brief: "The most that buffers and queues may hold, all together",
-        long: "The start line says the most the server can use. The archive is not part of it.",
+        brief: "The most memory for all buffers and queues together",
+        long: "The start prints the most memory that the server can use. The archive is not part \
+               of it.",
     },
     Directive {
         name: "upload-space",
@@ -347,10 +347,10 @@ pub(crate) const ROWS: &[Directive] = &[
         repeatable: false,
         default: Default::Value("1024"),
         change: Change::Restart,
-        brief: "The most that all uploads to scripts may hold in temporary files",
-        long: "When three quarters are taken, uploads whose clients have stalled are given up. \
-               Beyond it an upload is answered with 503 and Retry-After. The files have no names \
-               and are in the folder that TMPDIR names, or /tmp.",
+        brief: "The most space for temporary files of all uploads to scripts",
+        long: "When three quarters are in use, uploads from clients that have stalled are \
+               cancelled. When all is in use, uploads get 503 and Retry-After. The files have no \
+               names and are in the folder that TMPDIR names, or /tmp.",
     },
     Directive {
         name: "server-name",
@@ -362,7 +362,7 @@ pub(crate) const ROWS: &[Directive] = &[
         repeatable: false,
         default: Default::Off,
         change: Change::Restart,
-        brief: "Send a Server field with this value",
+        brief: "Send a Server header with this value",
         long: "",
     },
 ];

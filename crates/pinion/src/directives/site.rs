@@ -33,7 +33,7 @@ pub(crate) const ROWS: &[Directive] = &[
         repeatable: false,
         default: Default::Required,
         change: Change::Live,
-        brief: "The folder or the archive to serve",
+        brief: "The folder, archive, release folder or Lua script to serve",
         long: "",
     },
     Directive {
@@ -47,9 +47,9 @@ pub(crate) const ROWS: &[Directive] = &[
         default: Default::Auto("the log of the server, if there is one"),
         change: Change::Live,
         brief: "Log the requests of the site to a file of its own, or to stdout with -",
-        long: "They are left out of the log of the server. Sites that name the same file share it, \
-               and have to have the same format; up to 256 logs can be open. A server that was \
-               started without any log opens its first one at a restart.",
+        long: "They are left out of the log of the server. Sites that name the same file share it \
+               and must use the same format; up to 256 logs can be open. A server that was started \
+               without any log opens its first one at a restart.",
     },
     Directive {
         name: "site-log-format",
@@ -61,7 +61,7 @@ pub(crate) const ROWS: &[Directive] = &[
         repeatable: false,
         default: Default::Value("combined"),
         change: Change::Live,
-        brief: "How a line of the log of the site looks",
-        long: "Goes with `access-log`.",
+        brief: "The format of the access log of the site",
+        long: "Needs `access-log`.",
     },
 ];

@@ -20,7 +20,7 @@ pub(crate) const ROWS: &[Directive] = &[
         change: Change::Restart,
         brief: "Where to listen for HTTPS",
         long: "TLS 1.2 and 1.3. An address is written as for `--listen`, and each listener is \
-               printed in the same way. Without `--cert` the certificate is a self-signed one.",
+               printed in the same way. Without `--cert` the certificate is self-signed.",
     },
     Directive {
         name: "quic",
@@ -49,10 +49,9 @@ pub(crate) const ROWS: &[Directive] = &[
         brief: "A certificate with its chain, as a PEM file",
         long: "The file begins with the certificate of the server; the certificates of the \
                authorities follow. The private key may be in the same file. With several \
-               certificates, a client gets the one that names the host it asks for, by the host \
-               itself or by `*.` for one label; a client that asks for another host, or for \
-               none, gets the first. A changed file is loaded within seconds; if it cannot be \
-               used, that is logged, and the previous certificate stays.",
+               certificates, a client gets the one for its host: by the exact name, or by `*.` for \
+               one label; otherwise the first. A changed file is loaded within seconds; if it \
+               cannot be used, that is logged, and the previous certificate stays.",
     },
     Directive {
         name: "key",
@@ -66,7 +65,7 @@ pub(crate) const ROWS: &[Directive] = &[
         change: Change::Live,
         brief: "The private key of a certificate, as a PEM file",
         long: "RSA, ECDSA on P-256, P-384 or P-521, or Ed25519, without a password. With several \
-               certificates each has its key, in the same order.",
+               certificates, give one key for each, in the same order.",
     },
     Directive {
         name: "tls-self",
@@ -79,9 +78,9 @@ pub(crate) const ROWS: &[Directive] = &[
         default: Default::Value("p256"),
         change: Change::Restart,
         brief: "The key of the self-signed certificate",
-        long: "Without `--cert` a certificate is made at the first start and kept in the state \
-               folder. Its SHA-256 is printed at each start, for clients that have to \
-               trust it. Browsers do not take `ed25519`.",
+        long: "Without `--cert` the server makes a certificate at the first start and keeps it in \
+               the state folder. Each start prints its SHA-256, for clients that need to trust it. \
+               Browsers do not accept `ed25519`.",
     },
     Directive {
         name: "client-ca",
@@ -94,8 +93,8 @@ pub(crate) const ROWS: &[Directive] = &[
         default: Default::Off,
         change: Change::Restart,
         brief: "Refuse clients without a certificate from these authorities",
-        long: "A PEM file with one certificate or more. For every encrypted listener as a flag, \
-               for one as a key.",
+        long: "A PEM file with one or more certificates. The flag applies to every TLS and QUIC \
+               listener, the key to the listener of its table.",
     },
     Directive {
         name: "protocols",
@@ -107,7 +106,7 @@ pub(crate) const ROWS: &[Directive] = &[
         repeatable: false,
         default: Default::Value("h1,h2,h3"),
         change: Change::Restart,
-        brief: "What clients may speak",
+        brief: "The versions of HTTP that clients may use",
         long: "With TLS the client and the server negotiate the protocol (ALPN). Without TLS the \
                server looks at the first bytes (HTTP/2 needs prior knowledge), unless there is \
                only one protocol. `h3` is for `--quic`; on a TLS listener it announces HTTP/3 \
@@ -123,7 +122,7 @@ pub(crate) const ROWS: &[Directive] = &[
         repeatable: false,
         default: Default::Value("off"),
         change: Change::Restart,
-        brief: "Tell browsers to use only HTTPS for this time",
+        brief: "How long browsers are to use only HTTPS",
         long: "Sent over TLS only, as Strict-Transport-Security. `1y,subdomains` includes all \
                subdomains, and `1y,subdomains,preload` allows the makers of browsers to put the \
                host on their built-in lists. Begin with a short time: browsers remember it until \
@@ -139,10 +138,10 @@ pub(crate) const ROWS: &[Directive] = &[
         repeatable: false,
         default: Default::Auto("h3 at the ports of the QUIC listeners, for a day"),
         change: Change::Restart,
-        brief: "Where else clients of HTTPS find the sites",
-        long: "Sent by TLS listeners as Alt-Svc: by those with `h3` among their `protocols`, or by \
-               all of them when it is given. To be given when clients reach HTTP/3 at another port \
-               than the server has, or not at all.",
+        brief: "The Alt-Svc header, by which clients of HTTPS find HTTP/3",
+        long: "TLS listeners with `h3` among their `protocols` send it; if you set a value, all of \
+               them do. Set it if clients reach HTTP/3 at another port or host, or `off` if they \
+               do not reach it.",
     },
     Directive {
         name: "redirect-http",
@@ -154,8 +153,8 @@ pub(crate) const ROWS: &[Directive] = &[
         repeatable: true,
         default: Default::Off,
         change: Change::Restart,
-        brief: "Where to listen for HTTP, to send every client to HTTPS",
-        long: "Every request is answered 308, with the same path and query below \
+        brief: "Where to listen for HTTP and redirect all requests to HTTPS",
+        long: "Every request gets the status 308, with the same path and query on the host of \
                `--canonical-host`.",
     },
     Directive {
@@ -168,8 +167,8 @@ pub(crate) const ROWS: &[Directive] = &[
         repeatable: false,
         default: Default::Off,
         change: Change::Restart,
-        brief: "The folder in which certbot puts files for the authority",
-        long: "What certbot calls --webroot-path. A request for a file right below \
+        brief: "The webroot for the challenges of Let's Encrypt (ACME)",
+        long: "certbot calls this folder --webroot-path. A request for a file directly below \
                /.well-known/acme-challenge/ is answered from there, on every host and every \
                listener, as soon as the file exists. The sites may be archives or anything else.",
     },
@@ -200,8 +199,8 @@ pub(crate) const ROWS: &[Directive] = &[
         ),
         change: Change::Restart,
         brief: "The folder for files that the server makes and keeps",
-        long: "Self-signed certificates, and the keys by which clients of QUIC notice a crash at \
-               once. The server creates the folder for its own user only; an existing folder \
-               keeps its mode.",
+        long: "Self-signed certificates, and the keys of stateless resets, by which clients of \
+               HTTP/3 notice a crash at once. The server creates the folder for its own user only; \
+               an existing folder keeps its mode.",
     },
 ];

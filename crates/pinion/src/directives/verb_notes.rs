@@ -1,4 +1,5 @@
-//! What help and the manual show of a verb after its flags: examples, signals, files, environment.
+//! The end of the help and of the manual page of a verb, and of the program: examples, signals,
+//! files, environment.
 
 use super::verbs::Verb;
 
@@ -19,18 +20,46 @@ pub(crate) const EXAMPLES: &str = "EXAMPLES";
 pub(crate) fn sections(verb: Verb) -> Vec<Section> {
     let mut sections = vec![Section { title: EXAMPLES, entries: examples(verb) }];
     let more: &[(&str, Entries)] = match verb {
-        Verb::Serve => &[("SIGNALS", SIGNALS), ("FILES", FILES), ("ENVIRONMENT", ENVIRONMENT)],
-        Verb::Build | Verb::Check => &[("FILES", SITE_FILES), ("ENVIRONMENT", BUILD_ENVIRONMENT)],
-        Verb::Run => &[("ENVIRONMENT", SCRIPT_ENVIRONMENT)],
+        Verb::Serve => &[(SIGNALS, SERVE_SIGNALS), (FILES, SERVE_FILES), (ENVIRONMENT, SERVED)],
+        Verb::Build => &[(SIGNALS, BUILD_SIGNALS), (FILES, BUILD_FILES), (ENVIRONMENT, BUILT)],
+        Verb::Check => &[(FILES, CHECK_FILES), (ENVIRONMENT, CHECKED)],
+        Verb::Run => &[(SIGNALS, RUN_SIGNALS), (ENVIRONMENT, &[MASTER_KEY])],
+        Verb::Publish => &[(FILES, RELEASE_FILES), (ENVIRONMENT, PUBLISHED)],
+        Verb::Rollback => &[(FILES, RELEASE_FILES), (ENVIRONMENT, SWITCHED)],
+        Verb::Releases => &[(FILES, RELEASE_FILES), (ENVIRONMENT, &[NO_COLOR])],
         _ => &[],
     };
     sections.extend(more.iter().map(|&(title, entries)| Section { title, entries }));
     sections
 }
 
-const SIGNALS: Entries = &[
-    ("SIGHUP", "Reads the configuration again, loads changed sites and reopens the logs."),
-    ("SIGUSR1", "Reopens the logs, for logrotate."),
+/// The sections of the program itself.
+pub(crate) fn program_sections() -> [Section; 4] {
+    [
+        Section { title: EXAMPLES, entries: PROGRAM_EXAMPLES },
+        Section { title: SIGNALS, entries: SERVE_SIGNALS },
+        Section { title: FILES, entries: SERVE_FILES },
+        Section { title: ENVIRONMENT, entries: SERVED },
+    ]
+}
+
+const SIGNALS: &str = "SIGNALS";
+const FILES: &str = "FILES";
+const ENVIRONMENT: &str = "ENVIRONMENT";
+
+/// They work in the folder of [`examples`], in this order.
+const PROGRAM_EXAMPLES: Entries = &[
+    ("pinion public", "Serve a folder on port 8080 of this machine, as `pinion serve` does."),
+    ("pinion check public", "Find errors in the rules and names of a folder."),
+    ("pinion build public -o site.pinion", "Compile a folder into an archive."),
+    ("pinion publish site.pinion live", "Publish the archive into the release folder `live`."),
+    ("pinion serve live --listen :80", "Serve the current release on all addresses."),
+];
+
+const SERVE_SIGNALS: Entries = &[
+    ("SIGHUP", "Read the configuration again, load changed sites and reopen the logs."),
+    ("SIGUSR1", "Reopen the logs, for logrotate."),
+    ("SIGUSR2", "No effect."),
     (
         "SIGTERM, SIGINT",
         "Finish open requests, for at most --grace seconds, and stop. A second signal closes the \
@@ -38,38 +67,93 @@ const SIGNALS: Entries = &[
     ),
 ];
 
-const FILES: Entries = &[
-    ("pinion.toml", "The configuration, if no PATH is given; see pinion.toml(5)."),
-    ("_redirects, _headers", "Rules of a site, at the root of its folder."),
-    ("main.lua", "The script of a site, at the root of its folder."),
+const RUN_SIGNALS: Entries = &[
     (
-        "~/.local/state/pinion",
-        "The state folder: self-signed certificates and the keys of QUIC; see --state.",
+        "SIGTERM",
+        "Let the script finish, for at most --grace seconds; schedules do not run again. A \
+         second signal ends it at once.",
+    ),
+    ("SIGINT", "End the script at once."),
+];
+
+const BUILD_SIGNALS: Entries = &[(
+    "SIGINT, SIGTERM",
+    "End the build at once. An existing output stays as it was, and the next build removes what \
+     this one leaves.",
+)];
+
+const CONFIGURATION: (&str, &str) =
+    ("pinion.toml", "The configuration, if no PATH is given; see pinion.toml(5).");
+const RULES: (&str, &str) = ("_redirects, _headers", "Rules of a site, at the root of its folder.");
+const MAIN: (&str, &str) = ("main.lua", "The script of a site, at the root of its folder.");
+const STATE: (&str, &str) = (
+    "~/.local/state/pinion",
+    "The state folder: self-signed certificates and the keys of QUIC; see --state.",
+);
+const CURRENT: (&str, &str) =
+    ("DIR/current.pinion", "A link to the release that `pinion serve DIR` serves.");
+
+const SERVE_FILES: Entries = &[CONFIGURATION, RULES, MAIN, CURRENT, STATE];
+
+const CHECK_FILES: Entries = &[CONFIGURATION, RULES, MAIN];
+
+const BUILD_FILES: Entries = &[
+    RULES,
+    MAIN,
+    (
+        ".NAME.stat",
+        "The stat file beside the archive NAME: which files of the folder are unchanged and need \
+         not be read by the next build.",
     ),
 ];
 
-const ENVIRONMENT: Entries = &[
-    ("PUBLIC_HTML", "The site, if no PATH is given."),
-    ("MASTER_KEY", "The key for encrypted links of pages; base64 after `b64:`."),
+const RELEASE_FILES: Entries = &[
+    CURRENT,
+    ("DIR/releases/", "The releases that are kept, each named by its digest."),
+    ("DIR/log", "A line for each switch: time, digest, publish or rollback, user."),
+    ("DIR/.lock", "Locked during a switch."),
+];
+
+const MASTER_KEY: (&str, &str) = (
+    "MASTER_KEY",
+    "The secret for encrypted links and `pinion.crypto.key`, so that both stay valid after a \
+     restart: at least 16 bytes, or base64 after `b64:`.",
+);
+const SOURCE_DATE_EPOCH: (&str, &str) = (
+    "SOURCE_DATE_EPOCH",
+    "Seconds since 1970: files of a site with a later modification time get this one.",
+);
+const NO_COLOR: (&str, &str) =
+    ("NO_COLOR", "Any value except an empty one turns colours off; `TERM=dumb` does too.");
+const USERS: (&str, &str) = (
+    "SUDO_USER, USER, LOGNAME",
+    "The user in the log of the release folder: the first of them that has a value.",
+);
+const SSH_CONNECTION: (&str, &str) =
+    ("SSH_CONNECTION", "The address of the user in that log; sshd sets it.");
+
+/// Of `pinion serve`, and of the program.
+const SERVED: Entries = &[
+    ("PUBLIC_HTML", "The site to serve, if no PATH is given."),
+    MASTER_KEY,
     ("RELOAD", "`true` is the same as --watch."),
     ("STATE_DIRECTORY, XDG_STATE_HOME", "Where the state folder is; systemd sets the first."),
     ("TMPDIR", "Where large uploads are stored while they arrive; /tmp if it is not set."),
-    ("SOURCE_DATE_EPOCH", "The latest modification time of files in a site, in seconds."),
-    ("NO_COLOR", "Any value turns colours off."),
+    SOURCE_DATE_EPOCH,
+    NO_COLOR,
 ];
 
-const SITE_FILES: Entries = &[
-    ("_redirects, _headers", "Rules of a site, at the root of its folder."),
-    ("main.lua", "The script of a site, at the root of its folder."),
-];
+/// Of `pinion build`.
+const BUILT: Entries = &[SOURCE_DATE_EPOCH, NO_COLOR];
 
-const BUILD_ENVIRONMENT: Entries = &[
-    ("SOURCE_DATE_EPOCH", "The latest modification time of files in a site, in seconds."),
-    ("NO_COLOR", "Any value turns colours off."),
-];
+/// Of `pinion check`, which runs the scripts of a site once.
+const CHECKED: Entries = &[MASTER_KEY, SOURCE_DATE_EPOCH, NO_COLOR];
 
-const SCRIPT_ENVIRONMENT: Entries =
-    &[("MASTER_KEY", "The key for encrypted links of pages; base64 after `b64:`.")];
+/// Of `pinion publish`, which runs the scripts of the archive once.
+const PUBLISHED: Entries = &[MASTER_KEY, USERS, SSH_CONNECTION, NO_COLOR];
+
+/// Of `pinion rollback`.
+const SWITCHED: Entries = &[USERS, SSH_CONNECTION, NO_COLOR];
 
 /// Commands that work in a folder with a site `public`, another version of it in `next`, a script
 /// and what the examples of verbs before this one have made.

@@ -82,9 +82,9 @@ pub(crate) const ALL: &[VerbRow] = &[
         name: "build",
         operands: &[Operand { name: "SRC", required: true, brief: "The folder to build" }],
         brief: "Build an archive from a folder",
-        long: "Reads the folder SRC and writes one immutable archive that `pinion serve` \
-               answers from. The archive appears under its name complete or not at all. The same \
-               input gives the same bytes.",
+        long: "Reads the folder SRC and writes one immutable archive for `pinion serve`. The \
+               archive appears under its name complete or not at all. The same input gives the \
+               same bytes.",
     },
     VerbRow {
         verb: Verb::Serve,
@@ -92,14 +92,14 @@ pub(crate) const ALL: &[VerbRow] = &[
         operands: &[Operand {
             name: "PATH",
             required: false,
-            brief: "A folder, an archive, a Lua script or a .toml; without it what $PUBLIC_HTML \
-                    names, else ./pinion.toml, else ./public",
+            brief: "A folder, an archive, a release folder, a Lua script or a configuration \
+                    (.toml); default: $PUBLIC_HTML, else ./pinion.toml, else ./public",
         }],
         brief: "Serve a folder, an archive, or the sites of a configuration file",
         long: "Serves a folder, an archive, or all sites of a configuration file. A folder is \
                first built into an archive in memory. Flags override the configuration file. \
                SIGHUP reads the file again, loads new archives, rebuilds folders and reopens the \
-               access log; SIGTERM and SIGINT finish open requests and stop.",
+               access logs; SIGTERM and SIGINT finish open requests and stop.",
     },
     VerbRow {
         verb: Verb::Run,
@@ -109,14 +109,14 @@ pub(crate) const ALL: &[VerbRow] = &[
             Operand {
                 name: REST,
                 required: false,
-                brief: "What the script finds in `arg`; flags go before SCRIPT",
+                brief: "Arguments of the script, its table `arg`; flags go before SCRIPT",
             },
         ],
         brief: "Run a Lua script to its end",
-        long: "Nothing listens; the script has what scripts of a site have, and may wait anywhere. \
-               What it prints goes to stdout. It ends when nothing of it is left to do: \
-               `pinion.every` and `pinion.cron` keep it until it is interrupted or calls \
-               `pinion.exit(code)`. The exit code is 1 when something has failed.",
+        long: "The script has the functions of scripts of a site, without a listener, and may wait \
+               anywhere. Its output goes to stdout. It ends when it has no more work: \
+               `pinion.every` and `pinion.cron` keep it running until it is interrupted or calls \
+               `pinion.exit(code)`. The exit code is 1 if anything has failed.",
     },
     VerbRow {
         verb: Verb::Publish,
@@ -131,17 +131,18 @@ pub(crate) const ALL: &[VerbRow] = &[
         ],
         brief: "Publish an archive as a new release",
         long: "Copies the archive into the release folder DIR, verifies every byte of it, and \
-               makes it current in one step: `pinion serve DIR` loads it at once, and no \
-               request fails. If anything goes wrong, the previous release stays. The folder is \
-               made if it is new. On another machine the system's ssh runs the `pinion` that is \
-               there.",
+               makes it current in one step: `pinion serve DIR` loads it at once, and no request \
+               fails. If anything goes wrong, the previous release stays current. A folder that \
+               does not exist is created. For another machine, the ssh of this system runs the \
+               `pinion` there.",
     },
     VerbRow {
         verb: Verb::Releases,
         name: "releases",
         operands: &[RELEASE_FOLDER],
         brief: "List the releases of a folder",
-        long: "The release in use is marked. BACK is what `pinion rollback` takes to go there.",
+        long: "The current release is marked. The column `back` has the number for `pinion \
+               rollback`.",
     },
     VerbRow {
         verb: Verb::Rollback,
@@ -151,13 +152,13 @@ pub(crate) const ALL: &[VerbRow] = &[
             Operand {
                 name: "N",
                 required: false,
-                brief: "How many releases back, or the first digits of one; without it 1",
+                brief: "How many releases to go back, or the first digits of one; default: 1",
             },
         ],
-        brief: "Serve an earlier release again",
+        brief: "Make an earlier release current again",
         long: "Goes back to the release that was current before, or further; `pinion releases` \
-               shows how far each one is. Nothing is removed: the way forward is the digest of a \
-               release in place of N.",
+               shows how far each one is. Nothing is removed: to go forward again, give the digest \
+               of a release in place of N.",
     },
     VerbRow {
         verb: Verb::Check,
@@ -165,22 +166,22 @@ pub(crate) const ALL: &[VerbRow] = &[
         operands: &[Operand {
             name: "PATH",
             required: false,
-            brief: "A configuration file, a folder, an archive or a Lua script; without it \
+            brief: "A configuration file, a folder, an archive or a Lua script; default: \
                     ./pinion.toml",
         }],
         brief: "Check a configuration or a folder for errors",
-        long: "Checks the keys and values of the file, and that what they name is there: folders \
-               and their files can be read and their rules are right, archives open, \
-               addresses are addresses. Everything that is wrong is a line with file, line and \
-               column on stdout, and the exit code is 2; rules that do nothing are warned about on \
-               stderr. \
-               Of a folder its files and rules are checked. Nothing is started.",
+        long: "Checks the keys and values of a configuration file, and what they name: folders and \
+               their files can be read, their rules are correct, archives open, addresses are \
+               valid. Of a folder the files and rules are checked. Scripts are run once, and no \
+               server is started. Every error is a line with file, line and column on stdout, and \
+               the exit code is 2; warnings, such as those about rules without effect, are on \
+               stderr.",
     },
     VerbRow {
         verb: Verb::Inspect,
         name: "inspect",
         operands: &[ARCHIVE],
-        brief: "Show what an archive holds, in figures",
+        brief: "Show the counts, sizes and savings of an archive",
         long: "",
     },
     VerbRow {
@@ -208,41 +209,41 @@ pub(crate) const ALL: &[VerbRow] = &[
         verb: Verb::Diff,
         name: "diff",
         operands: &[
-            Operand { name: "A", required: true, brief: "The archive as it was" },
-            Operand { name: "B", required: true, brief: "The archive as it is going to be" },
+            Operand { name: "A", required: true, brief: "The current archive" },
+            Operand { name: "B", required: true, brief: "The next archive" },
         ],
         brief: "Compare the responses of two archives",
-        long: "Lists every path that is new in B, gone, or answered differently: its status, where \
-               it leads, the size of its content, its codings and its fields. Contents are \
-               compared by their digests. Paths of which only the time of modification differs \
-               are counted and not listed.",
+        long: "Lists every path that is new in B, gone, or answered differently: its status, the \
+               target of a redirect, the size of its content, its codings and its headers. \
+               Contents are compared by their digests. Paths that differ only in the modification \
+               time are counted and not listed.",
     },
     VerbRow {
         verb: Verb::Extract,
         name: "extract",
         operands: &[ARCHIVE],
         brief: "Extract an archive to a folder",
-        long: "Writes the files of the site with their times of modification into a folder that \
-               is new or empty, so that a build of it with the same flags gives the same archive. \
-               The folder appears under its name complete or not at all. Paths that cannot be \
-               names of files are named, and nothing is written.",
+        long: "Writes the files of the site with their modification times into a folder that is \
+               new or empty, so that a build of it with the same flags gives the same archive. The \
+               folder appears under its name complete or not at all. If a path cannot be the name \
+               of a file, it is reported, and nothing is written.",
     },
     VerbRow {
         verb: Verb::Import,
         name: "import",
         operands: &[Operand { name: "FILE", required: true, brief: "An archive of kawipiko" }],
         brief: "Convert an archive of kawipiko",
-        long: "Takes over contents, media types, Cache-Control, redirects, pages of whole folders \
-               and folder listings of a .cdb file. Contents are decoded and encoded anew; entity \
-               tags are made anew.",
+        long: "Converts contents, media types, Cache-Control, redirects, pages of whole folders \
+               and folder listings of a .cdb file. Contents are decoded and compressed again, and \
+               get new entity tags.",
     },
     VerbRow {
         verb: Verb::Verify,
         name: "verify",
         operands: &[ARCHIVE],
         brief: "Check every hash of an archive",
-        long: "Reads the whole archive and names everything that is damaged; exit 1 if anything \
-               is.",
+        long: "Reads the whole archive and reports everything that is damaged; the exit code is 1 \
+               if anything is.",
     },
     VerbRow {
         verb: Verb::Man,
@@ -250,12 +251,11 @@ pub(crate) const ALL: &[VerbRow] = &[
         operands: &[Operand {
             name: "PAGE",
             required: false,
-            brief: "A command, or pinion.toml; without it the page of the program",
+            brief: "A command, or pinion.toml; default: the page of the program",
         }],
-        brief: "Write a page of the manual to stdout",
-        long: "The pages are for man(1): pipe one to `man -l -` to read it. To install one, write \
-               it to a file: `pinion man serve` to pinion-serve.1, `pinion man pinion.toml` to \
-               pinion.toml.5.",
+        brief: "Write a manual page to stdout",
+        long: "Pipe a page to `man -l -` to read it. To install one, write it to a file: `pinion \
+               man serve` to pinion-serve.1, `pinion man pinion.toml` to pinion.toml.5.",
     },
     VerbRow {
         verb: Verb::Completions,
@@ -268,7 +268,7 @@ pub(crate) const ALL: &[VerbRow] = &[
         verb: Verb::Version,
         name: "version",
         operands: &[],
-        brief: "Show which build of pinion this is",
+        brief: "Show the version and the build of the program",
         long: "",
     },
 ];

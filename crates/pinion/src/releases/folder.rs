@@ -29,12 +29,17 @@ impl ReleaseFolder {
         if is_release_folder(path) {
             return Ok(Self(path.to_owned()));
         }
-        let shown = path.display();
-        let why = match path.is_dir() {
-            true => "is not a release folder",
-            false => "is not a folder",
+        let why = match path.metadata() {
+            Ok(metadata) if metadata.is_dir() => {
+                "is not a release folder; `pinion publish` creates one".to_owned()
+            }
+            Ok(_) => "is not a folder; `pinion publish` creates a release folder".to_owned(),
+            Err(error) if error.kind() == io::ErrorKind::NotFound => {
+                "does not exist; `pinion publish` creates it".to_owned()
+            }
+            Err(error) => format!("cannot be read: {error}"),
         };
-        Err(anyhow!("{shown} {why}; `pinion publish` makes one").into())
+        Err(anyhow!("{} {why}", path.display()).into())
     }
 
     /// The folder at a path, made if it is new, synced as far as it was made here.

@@ -6,7 +6,7 @@
 
 mod usage;
 
-use crate::terminal::{count, size};
+use crate::terminal::{count, counted, size};
 use pinion_engine::server::Control;
 use pinion_engine::stderr;
 use std::fmt::Write as _;
@@ -139,7 +139,7 @@ impl Stats {
     }
 }
 
-/// Totals of answers and content, rates since the line before, and what is now.
+/// Totals of responses and content, rates since the line before, and what is now.
 fn line(now: &Sample, last: &Sample) -> String {
     let seconds = now.at.saturating_sub(last.at).as_secs_f64().max(0.001);
     let per_second = |now: u64, last: u64| now.saturating_sub(last) as f64 / seconds;
@@ -152,9 +152,9 @@ fn line(now: &Sample, last: &Sample) -> String {
     let total = |sample: &Sample| sample.sum.answers.iter().sum();
     let (usage, before) = (&now.usage, &last.usage);
     let mut text = format!(
-        "stats after {} s: {} answers ({}/s)",
+        "stats after {} s: {} ({}/s)",
         count(now.at.as_secs()),
-        count(total(now)),
+        counted(total(now), "response"),
         rate(total(now), total(last))
     );
     for (class, answers) in (2..).zip(now.sum.answers) {
@@ -163,13 +163,13 @@ fn line(now: &Sample, last: &Sample) -> String {
     let bytes = (now.sum.content_bytes, last.sum.content_bytes);
     let _fits = write!(
         text,
-        "; content {} ({}/s); {} connections; {} floods ended; CPU {} user, {} system; \
+        "; content {} ({}/s); {}; {} ended; CPU {} user, {} system; \
          memory {}; switches {}/s, {}/s forced; faults {}/s, {}/s from disk; \
          disk read {}/s, written {}/s",
         size(bytes.0),
         size_rate(bytes.0, bytes.1),
-        count(now.connections as u64),
-        count(now.sum.floods),
+        counted(now.connections as u64, "connection"),
+        counted(now.sum.floods, "flood"),
         percent(usage.user, before.user),
         percent(usage.system, before.system),
         size(usage.memory_bytes),
@@ -220,12 +220,17 @@ mod tests {
         let now = Sample { at: Duration::from_secs(3), sum, usage, connections: 7 };
         assert_eq!(
             line(&now, &last),
-            "stats after 3 s: 1 205 answers (603/s), 2xx 1 200, 3xx 3, 4xx 2, 5xx 0; content \
+            "stats after 3 s: 1 205 responses (603/s), 2xx 1 200, 3xx 3, 4xx 2, 5xx 0; content \
              1.00 MiB (512 KiB/s); 7 connections; 1 500 floods ended; CPU 5.0 % user, 0.0 % \
              system; memory 5.00 MiB; switches 10/s, 0/s forced; faults 0/s, 0/s from disk; disk \
              read 0 B/s, written 0 B/s"
         );
         // Nothing is divided by nothing, and nothing goes backwards.
-        assert!(line(&last, &now).contains("0 answers (0/s)"));
+        assert!(line(&last, &now).contains("0 responses (0/s)"));
+        let sum = Sum { answers: [1, 0, 0, 0], content_bytes: 1, floods: 1 };
+        let one = line(&Sample { sum, connections: 1, ..Sample::default() }, &Sample::default());
+        for part in [": 1 response (", "; 1 connection;", "; 1 flood ended;"] {
+            assert!(one.contains(part), "{part}: {one}");
+        }
     }
 }

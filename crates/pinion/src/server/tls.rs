@@ -48,6 +48,8 @@ impl Tls {
         let (files, own) = match &settings.tls.certificates {
             Certificates::Files(files) => (files.clone(), None),
             Certificates::SelfSigned { key } => {
+                // Refused before a certificate is made.
+                redirects_to(settings, None)?;
                 let state = settings.tls.state.clone();
                 (vec![self_signed::files(*key, state.as_deref())?], Some((*key, state)))
             }
@@ -61,12 +63,7 @@ impl Tls {
             loaded.push((files, certificate));
         }
         let first = loaded.first().map(|(_, first)| first).filter(|_| own.is_none());
-        let leads_to = match settings.has(ListenKind::Redirect) {
-            true => Some(redirect_host(settings.tls.canonical.as_ref(), first).map_err(|why| {
-                Failure::usage(format!("--redirect-http {why}; add --canonical-host HOST"))
-            })?),
-            false => None,
-        };
+        let leads_to = redirects_to(settings, first)?;
         if let Some(canonical) = leads_to.as_ref().filter(|_| own.is_none()) {
             warn_of_unnamed(canonical, loaded.iter().map(|(_, certificate)| certificate));
         }
@@ -88,6 +85,23 @@ impl Tls {
     pub(crate) fn origin(&self, port: Option<u16>) -> Option<String> {
         self.leads_to.as_ref().map(|host| origin(host, port))
     }
+}
+
+/// Returns the host that redirects to HTTPS lead to; none where no listener redirects. `first` is
+/// the first certificate, if the server does not make its own.
+///
+/// # Errors
+/// [`Failure::Usage`]: there is no such host.
+fn redirects_to(
+    settings: &Serve,
+    first: Option<&Certificate>,
+) -> Result<Option<CanonicalHost>, Failure> {
+    if !settings.has(ListenKind::Redirect) {
+        return Ok(None);
+    }
+    let host = redirect_host(settings.tls.canonical.as_ref(), first);
+    host.map(Some)
+        .map_err(|why| Failure::usage(format!("--redirect-http {why}; add --canonical-host HOST")))
 }
 
 fn origin(CanonicalHost { host, port: given }: &CanonicalHost, port: Option<u16>) -> String {

@@ -1,5 +1,5 @@
-//! The examples of every verb, as its help shows them: they work, in the order of the verbs, in a
-//! folder that has what they name.
+//! The end of the help and of the manual page of every verb: the examples work, in the order of the
+//! verbs, in a folder that has what they name, and each verb has the sections that it needs.
 
 use crate::folder::Folder;
 use crate::program::{run, verbs};
@@ -24,7 +24,7 @@ fn folder() -> Folder {
 
 /// The commands below `Examples:` in the help of a verb.
 fn examples(folder: &Folder, verb: &str) -> Vec<String> {
-    let help = run(folder, &format!("{verb} --help"));
+    let help = run(folder, format!("{verb} --help").trim());
     let lines = help.text().lines().skip_while(|line| *line != "Examples:").skip(1);
     let lines = lines.take_while(|line| !line.is_empty());
     let commands: Vec<_> =
@@ -33,13 +33,21 @@ fn examples(folder: &Folder, verb: &str) -> Vec<String> {
     commands
 }
 
-/// Starts a server with an example, at ports of the kernel's choice, and stops it.
+/// Starts a server with the arguments of an example, at ports of the kernel's choice, and stops it.
 #[track_caller]
-fn serves(folder: &Folder, example: &str) {
-    let arguments = example.strip_prefix("serve ").expect("serve");
+fn serves(folder: &Folder, arguments: &str) {
     let arguments = arguments.replace("127.0.0.1:8443", "127.0.0.1:0").replace(" --listen :80", "");
     let server = Server::start(folder, &format!("{arguments} --state state"));
-    assert_eq!(server.stop().0, Some(0), "{example}");
+    assert_eq!(server.stop().0, Some(0), "{arguments}");
+}
+
+/// Runs an example to its end.
+#[track_caller]
+fn succeeds(folder: &Folder, example: &str) {
+    // There is no other machine; tests/tests/black_box/ssh.rs has one.
+    let example = example.replace("ssh://deploy@www.example.org/srv/live", "live");
+    let ended = run(folder, &example);
+    assert_eq!(ended.code, 0, "{example}: {}", ended.stderr);
 }
 
 #[test]
@@ -48,30 +56,70 @@ fn the_examples_of_every_verb_work() {
     // What an example takes another one has made: builds come first, as in the list of verbs.
     for verb in verbs(&folder) {
         for example in examples(&folder, &verb) {
-            match verb.as_str() {
-                "serve" => serves(&folder, &example),
-                _ => {
-                    // There is no other machine; tests/tests/black_box/ssh.rs has one.
-                    let example = example.replace("ssh://deploy@www.example.org/srv/live", "live");
-                    let ended = run(&folder, &example);
-                    assert_eq!(ended.code, 0, "{example}: {}", ended.stderr);
-                }
+            match example.strip_prefix("serve ") {
+                Some(arguments) => serves(&folder, arguments),
+                None => succeeds(&folder, &example),
             }
         }
     }
 }
 
 #[test]
-fn the_help_and_the_manual_of_serve_name_signals_files_and_the_environment() {
+fn the_examples_of_the_program_work() {
+    let folder = folder();
+    for example in examples(&folder, "") {
+        match (example.as_str(), example.strip_prefix("serve ")) {
+            ("public", _) => serves(&folder, "public"),
+            (_, Some(arguments)) => serves(&folder, arguments),
+            (_, None) => succeeds(&folder, &example),
+        }
+    }
+}
+
+/// Entries that the sections of a verb have to have; those of the program are named `pinion`.
+const REQUIRED: &[(&str, &str, &[&str])] = &[
+    ("pinion", "Signals", &["SIGHUP", "SIGTERM, SIGINT"]),
+    ("pinion", "Files", &["pinion.toml", "_redirects, _headers", "~/.local/state/pinion"]),
+    ("pinion", "Environment", &["PUBLIC_HTML", "MASTER_KEY", "TMPDIR", "NO_COLOR"]),
+    ("serve", "Signals", &["SIGHUP", "SIGUSR1", "SIGTERM, SIGINT"]),
+    ("serve", "Files", &["pinion.toml", "main.lua", "~/.local/state/pinion"]),
+    ("serve", "Environment", &["PUBLIC_HTML", "MASTER_KEY", "TMPDIR", "NO_COLOR"]),
+    ("run", "Signals", &["SIGTERM", "SIGINT"]),
+    ("run", "Environment", &["MASTER_KEY"]),
+    ("build", "Signals", &["SIGINT, SIGTERM"]),
+    ("build", "Files", &["_redirects, _headers", ".NAME.stat"]),
+    ("build", "Environment", &["SOURCE_DATE_EPOCH", "NO_COLOR"]),
+    ("check", "Files", &["pinion.toml", "_redirects, _headers"]),
+    ("check", "Environment", &["MASTER_KEY", "SOURCE_DATE_EPOCH"]),
+    ("publish", "Files", &["DIR/current.pinion", "DIR/releases/", "DIR/log", "DIR/.lock"]),
+    ("publish", "Environment", &["MASTER_KEY", "SUDO_USER, USER, LOGNAME", "SSH_CONNECTION"]),
+    ("releases", "Files", &["DIR/current.pinion", "DIR/log"]),
+    ("rollback", "Files", &["DIR/current.pinion", "DIR/log"]),
+    ("rollback", "Environment", &["SUDO_USER, USER, LOGNAME"]),
+];
+
+/// The text from the title of a section to the next one; `next` begins that.
+fn section<'t>(text: &'t str, title: &str, next: &str) -> &'t str {
+    let (_, rest) = text.split_once(title).unwrap_or_else(|| panic!("{title:?}: {text}"));
+    rest.split_once(next).map_or(rest, |(section, _)| section)
+}
+
+#[test]
+fn the_help_and_the_manual_of_every_verb_have_the_sections_that_it_needs() {
     let folder = Folder::new();
-    let (help, manual) = (run(&folder, "serve --help"), run(&folder, "man serve"));
-    for (title, entry) in
-        [("Signals", "SIGHUP"), ("Files", "pinion.toml"), ("Environment", "PUBLIC_HTML")]
-    {
-        let (_, rest) = help.text().split_once(&format!("\n{title}:\n")).expect(title);
-        assert!(rest.contains(&format!("  {entry}\n")), "{title}: {rest}");
-        let section = format!(".SH \"{}\"\n", title.to_uppercase());
-        let (_, rest) = manual.text().split_once(&section).expect(title);
-        assert!(rest.contains(entry), "{title}: {rest}");
+    let all = verbs(&folder);
+    for (verb, title, entries) in REQUIRED {
+        let is_program = *verb == "pinion";
+        assert!(is_program || all.iter().any(|name| name == verb), "{verb}");
+        let help =
+            run(&folder, &if is_program { "--help".into() } else { format!("{verb} --help") });
+        let manual = run(&folder, &format!("man {verb}"));
+        let in_help = section(help.text(), &format!("\n{title}:\n"), "\n\n");
+        let heading = format!(".SH \"{}\"\n", title.to_uppercase());
+        let in_manual = section(manual.text(), &heading, ".SH ").replace('\\', "");
+        for entry in *entries {
+            assert!(in_help.contains(&format!("  {entry}\n")), "{verb} {title}: {in_help}");
+            assert!(in_manual.contains(entry), "{verb} {title} {entry}: {in_manual}");
+        }
     }
 }

@@ -1,0 +1,72 @@
+//! What documents have other programs do to files and streams: openssl converts, curl reads events.
+
+use super::Reader;
+use pinion_tests::peers::{program, stdout};
+use pinion_tests::tls::openssl;
+use pinion_tests::wait_for;
+use std::fs;
+
+/// The file that has what a client has read of a stream.
+const STREAMED: &str = "streamed";
+
+impl Reader {
+    /// Runs openssl. Files in other formats, which a document takes for granted, are made of a
+    /// certificate and its key.
+    pub(super) fn converts(&self, arguments: &[&str]) {
+        const PASSWORD: &str = "pass:secret";
+        let has = |name: &str| arguments.contains(&name);
+        let mut converting = openssl(arguments[0]);
+        converting.args(&arguments[1..]).current_dir(self.folder.path());
+        let made = |command: &str, more: &[&str]| {
+            self.certifies("");
+            stdout(openssl(command).args(more).current_dir(self.folder.path()));
+        };
+        if has("encrypted.key") {
+            let output = ["-aes256", "-passout", PASSWORD, "-out", "encrypted.key"];
+            made("pkey", &[&["-in", "made.key"][..], &output].concat());
+            converting.args(["-passin", PASSWORD]);
+        }
+        if has("site.p12") && has("-in") {
+            let input = ["-export", "-in", "made.crt", "-inkey", "made.key"];
+            let output = ["-passout", PASSWORD, "-out", "site.p12"];
+            made("pkcs12", &[&input[..], &output].concat());
+            converting.args(["-passin", PASSWORD]);
+        }
+        if has("site.cer") {
+            made("x509", &["-in", "made.crt", "-outform", "der", "-out", "site.cer"]);
+        }
+        stdout(&mut converting);
+        let names = arguments.windows(2).filter(|pair| ["-out", "-keyout"].contains(&pair[0]));
+        for name in names.map(|pair| pair[1]) {
+            let text = fs::read_to_string(self.folder.join(name)).expect(name);
+            assert!(text.contains("-----BEGIN "), "{}: {name}", self.document.display());
+        }
+    }
+
+    /// Starts a client that reads events, and waits until it has read one.
+    pub(super) fn reads_a_stream(&mut self, address: &str) {
+        let server = self.server.as_ref().expect("a document starts a server before it asks one");
+        let address = address.replace("127.0.0.1:8080", &server.address().to_string());
+        let output = fs::File::create(self.folder.join(STREAMED)).expect("a file");
+        let mut curl = program("curl", "curl");
+        curl.args(["--silent", "--show-error", "--fail", "--no-buffer", &address]);
+        self.streams.push(curl.stdout(output).spawn().expect("curl"));
+        wait_for("an event", || {
+            let text = fs::read_to_string(self.folder.join(STREAMED)).expect("text");
+            (!text.is_empty()).then_some(())
+        });
+    }
+
+    /// Waits for the end of the clients of a server that has stopped: the document shows what they
+    /// have read.
+    pub(super) fn ends_streams(&mut self) {
+        for mut stream in self.streams.drain(..) {
+            let ended = wait_for("the end of a stream", || stream.try_wait().expect("its state"));
+            assert!(ended.success(), "{}: {ended}", self.document.display());
+            let text = fs::read_to_string(self.folder.join(STREAMED)).expect("text");
+            let document = fs::read_to_string(&self.document).expect("a document");
+            let block = format!("\n```text\n{}\n```\n", text.trim_end());
+            assert!(document.contains(&block), "{}: not shown: {block}", self.document.display());
+        }
+    }
+}
