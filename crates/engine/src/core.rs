@@ -243,7 +243,7 @@ impl Core {
         self.content_bytes += bytes;
         let conn = self.conns.get(slot);
         let Protocol::Linger(linger) = &mut conn.protocol else { return };
-        if linger.remaining == Remaining::Nothing && linger.is_sending && !conn.link.ended {
+        if linger.remaining == Remaining::Nothing && linger.is_sending() && !conn.link.ended {
             linger.remaining = Remaining::Strays;
         }
         if !linger.drops(bytes) {
