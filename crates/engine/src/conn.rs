@@ -311,12 +311,16 @@ impl Conn {
     }
 
     /// When what `watch` is for is late, in milliseconds, if the protocol knows: the first stream
-    /// that is, since what comes on others gives it no more time; or the end of lingering.
+    /// that is, since what comes on others gives it no more time; or the end of lingering, or of
+    /// reading what is dropped.
     #[inline]
     fn due_ms(&mut self, watch: Watch, now_ms: u64, settings: &Settings) -> Option<u64> {
         match (&mut self.protocol, watch) {
             (Protocol::Linger(linger), Watch::Linger) => Some(linger.due_ms(now_ms)),
             (Protocol::Multiplexed(many), Watch::Body) => many.due_ms(settings),
+            (Protocol::Multiplexed(Multiplexed::Http3(http3)), Watch::Discard) => {
+                http3.discard_due_ms()
+            }
             (Protocol::Multiplexed(many @ Multiplexed::Http3(_)), Watch::Head) => {
                 many.due_ms(settings)
             }

@@ -82,14 +82,15 @@ impl<B: Backend, A: App> Worker<B, A> {
     /// A datagram, wherever it came in. Those of handshakes wait, but for longer ones than are
     /// usual.
     fn enter(&mut self, quic: &mut Quic, door: usize, datagram: &Datagram<&[u8]>) {
-        let is_usual = datagram.bytes.len() <= usize::from(QUIC_DATAGRAM_MAX_BYTES);
+        let bytes = datagram.bytes.len();
+        let is_usual = bytes <= usize::from(QUIC_DATAGRAM_MAX_BYTES);
         match quic.doors[door].enter(datagram, self.core.instant) {
             Received::Nothing => {}
             Received::For(slot, event) if is_usual && quic.is_handshaking(slot) => {
                 let generation = self.core.conns.get(slot).generation;
-                quic.steps.push_back(Step::GoOn(slot, generation, event));
+                quic.steps.push_back(Step::GoOn(slot, generation, event, bytes));
             }
-            Received::For(slot, event) => self.bring(quic, slot, event),
+            Received::For(slot, event) => self.bring(quic, slot, event, bytes),
             Received::Elsewhere(worker) => self.pass_on(door, worker, datagram),
             Received::Newcomer(incoming) => quic.steps.push_back(Step::Begin(door, incoming)),
         }
@@ -98,10 +99,10 @@ impl<B: Backend, A: App> Worker<B, A> {
         }
     }
 
-    /// Tells a connection what has come for it.
-    fn bring(&mut self, quic: &mut Quic, slot: Slot, event: ConnectionEvent) {
+    /// Tells a connection what has come for it, in a datagram of so many bytes.
+    fn bring(&mut self, quic: &mut Quic, slot: Slot, event: ConnectionEvent, bytes: usize) {
         if let Some(http3) = self.core.conns.get(slot).http3() {
-            http3.quic.handle_event(event);
+            http3.on_datagram(event, bytes);
             quic.soil(slot);
         }
     }
@@ -110,8 +111,10 @@ impl<B: Backend, A: App> Worker<B, A> {
     fn step(&mut self, quic: &mut Quic) {
         match quic.steps.pop_front() {
             Some(Step::Begin(door, incoming)) => self.newcomer(quic, door, incoming),
-            Some(Step::GoOn(slot, generation, event)) if self.core.conns.is(slot, generation) => {
-                self.bring(quic, slot, event);
+            Some(Step::GoOn(slot, generation, event, bytes))
+                if self.core.conns.is(slot, generation) =>
+            {
+                self.bring(quic, slot, event, bytes);
             }
             // Its connection is no more.
             Some(Step::GoOn(..)) | None => {}
@@ -274,10 +277,10 @@ impl<B: Backend, A: App> Worker<B, A> {
                 return self.cut(slot, why);
             }
         }
-        let Core { conns, buffers, .. } = &mut self.core;
+        let Core { conns, buffers, now, .. } = &mut self.core;
         if let Some(http3) = conns.get(slot).http3() {
+            http3.stop_late_discards(now.monotonic_ms);
             http3.count(buffers);
-            http3.reserve(buffers);
         }
         if self.transmit(slot) {
             self.quic_over(slot);

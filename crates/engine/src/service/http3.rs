@@ -2,7 +2,6 @@
 
 mod input;
 
-use pinion_http::h3::control::UniState;
 use pinion_http::h3::event::Fatal;
 use pinion_http::h3::frame::ErrorCode;
 use pinion_http::refusal::{Refusal, RefusedRequest};
@@ -16,9 +15,9 @@ use crate::core::Core;
 use crate::deadline::Watch;
 use crate::ending::Ending;
 use crate::gone::Gone;
-use crate::http3::uni;
+use crate::http3::uni::{self, Uni};
 use crate::multiplexed::Stream;
-pub(crate) use input::read_wanted;
+pub(crate) use input::{read, read_wanted};
 
 /// Acts upon everything that QUIC has to tell.
 pub(crate) fn events<A: App>(app: &mut A, core: &mut Core, slot: Slot) {
@@ -80,12 +79,19 @@ fn stream_event<A: App>(app: &mut A, core: &mut Core, slot: Slot, event: &Stream
             while let Some(http3) = core.http3(slot)
                 && let Some(id) = http3.accept(Dir::Uni)
             {
-                http3.unis.push((id, UniState::default()));
+                http3.unis.push(Uni::opened(id));
                 read_uni(app, core, slot, id);
             }
         }
-        StreamEvent::Readable { id } if id.dir() == Dir::Uni => read_uni(app, core, slot, id),
-        StreamEvent::Readable { id } => input::read(app, core, slot, id),
+        StreamEvent::Readable { id } => {
+            if let Some(http3) = core.http3(slot) {
+                http3.on_frame(id);
+            }
+            match id.dir() {
+                Dir::Uni => read_uni(app, core, slot, id),
+                Dir::Bi => read(app, core, slot, id),
+            }
+        }
         StreamEvent::Stopped { id, .. } => stopped(app, core, slot, id),
         StreamEvent::Available { .. } => {
             if let Some(http3) = core.http3(slot) {
@@ -123,6 +129,8 @@ pub(crate) fn stalled<A: App>(
             heads_stalled(app, core, slot);
         }
         Watch::Quiet => http3.quic.ping(),
+        // Who is late with what is dropped is told to stop, as after each event.
+        Watch::Discard => {}
         Watch::Window => {
             app.flooded(core.address(slot));
             return Some(ErrorCode::ExcessiveLoad);
@@ -173,10 +181,11 @@ fn read_uni<A: App>(app: &mut A, core: &mut Core, slot: Slot, id: StreamId) {
 
 /// Hands what waits on streams to QUIC.
 pub(crate) fn pump<A: App>(app: &mut A, core: &mut Core, slot: Slot) {
-    let Core { conns, buffers, external, turns, .. } = core;
+    let Core { conns, buffers, external, turns, now, .. } = core;
+    let now_ms = now.monotonic_ms;
     let Conn { link, protocol, .. } = conns.get(slot);
     let Some(http3) = protocol.http3() else { return };
-    for (number, stream, why) in http3.pump(link, buffers, external, turns) {
+    for (number, stream, why) in http3.pump(link, buffers, external, turns, now_ms) {
         requests::lose(app, core, slot, (number, stream), why);
     }
 }
