@@ -3,7 +3,7 @@
 // node early_response.mjs HTTP-URL HTTPS-URL CERTIFICATE
 //
 // Each URL refuses what is sent to it. Over HTTP/1 any length is dropped; over HTTP/2 up to a
-// mebibyte.
+// mebibyte, and then the client is told to stop, which it takes for a response without an error.
 
 import { readFileSync } from "node:fs";
 import http from "node:http";
@@ -12,6 +12,7 @@ import https from "node:https";
 
 const LARGE = Buffer.alloc(16 << 20, "x");
 const LITTLE = Buffer.alloc(900 << 10, "x");
+const MORE = Buffer.alloc(1_100_000, "x");
 
 const [plain, encrypted, certificate] = process.argv.slice(2);
 const ca = readFileSync(certificate);
@@ -30,7 +31,7 @@ function overHttp1(client, url) {
   });
 }
 
-function overHttp2(url) {
+function overHttp2(url, content) {
   return new Promise((resolve, reject) => {
     const session = http2.connect(url, { ca });
     session.on("error", reject);
@@ -44,12 +45,14 @@ function overHttp2(url) {
       resolve(status);
     });
     stream.resume();
-    stream.end(LITTLE);
+    stream.end(content);
   });
 }
 
 const seen = [await overHttp1(http, plain), await overHttp1(https, encrypted)];
-seen.push(await overHttp2(encrypted), await overHttp2(encrypted));
+for (const content of [LITTLE, LITTLE, MORE, LARGE]) {
+  seen.push(await overHttp2(encrypted, content));
+}
 if (!seen.every((status) => status === 405 || status === 413)) {
   console.error(seen);
   process.exit(1);

@@ -4,6 +4,10 @@ python3 early_response.py HTTP-URL HTTPS-URL CERTIFICATE
 
 Each URL refuses what is sent to it. Over HTTP/1 any length is dropped, however slowly it comes;
 over HTTP/2 up to a mebibyte.
+
+More than that is not sent over HTTP/2: httpx looks at nothing before it has sent all. It has the
+response, a PING and RST_STREAM with NO_ERROR by then, waits for a window that the server does not
+open any more, and ends with a timeout. nghttp2 (curl) and Node see the response.
 """
 
 import ssl

@@ -159,6 +159,19 @@ async def far_upload(port, files):
         print(answer.content.decode(), end="")
 
 
+async def far_beside(port, files):
+    """Small requests beside an upload, on one connection: they are over before it is."""
+    async with connected(port, host="10.9.0.1") as client:
+        content = files["large.bin"]
+        length = [("content-length", str(len(content)))]
+        upload = client.ask("/upload", method="POST", content=content, fields=length)
+        for _ in range(3):
+            answer = await client.get("/small.bin")
+            equal((answer.status, answer.content), (200, files["small.bin"]), "beside the upload")
+            equal(upload.whole.done(), False, "the upload is over")
+        print((await patiently(upload.whole)).content.decode(), end="")
+
+
 async def parallel(port, files):
     """A hundred requests at once, and as many again."""
     async with connected(port) as client:

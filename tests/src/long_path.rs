@@ -31,7 +31,7 @@ impl LongPath {
         LongPath::with(&[])
     }
 
-    /// A path that loses some packets, with `long_path.py`'s flags.
+    /// A path as `long_path.py`'s flags say: it delays packets and loses some, for instance.
     ///
     /// # Panics
     /// When the system gives no network namespaces; with what it says.

@@ -18,7 +18,7 @@ const DEBIAN: &[Need] = &[
     Need { package: "logrotate", proof: Proof::Program("logrotate") },
     Need { package: "man-db", proof: Proof::Program("man") },
     Need { package: "nghttp2-client", proof: Proof::Program("h2load") },
-    Need { package: "nginx-light", proof: Proof::Program("nginx") },
+    Need { package: "nginx-light", proof: Proof::File("/usr/sbin/nginx") },
     Need { package: "nodejs", proof: Proof::Program("node") },
     Need { package: "npm", proof: Proof::Program("npm") },
     Need { package: "openssh-client", proof: Proof::Program("ssh") },
@@ -35,6 +35,7 @@ const DEBIAN: &[Need] = &[
     Need { package: "systemd", proof: Proof::Program("systemd-analyze") },
     Need { package: "testssl.sh", proof: Proof::Program("testssl") },
     Need { package: "valgrind", proof: Proof::Program("valgrind") },
+    Need { package: "wget", proof: Proof::Program("wget") },
     Need { package: "zsh", proof: Proof::Program("zsh") },
 ];
 

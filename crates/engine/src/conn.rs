@@ -200,7 +200,7 @@ impl Conn {
     /// Whether the last response is on its way.
     #[inline]
     pub(crate) fn sends_last(&self) -> bool {
-        matches!(&self.protocol, Protocol::Linger(linger) if linger.is_sending)
+        matches!(&self.protocol, Protocol::Linger(linger) if linger.is_sending())
     }
 
     /// Whether the last response has left, and what the peer still sends is dropped.
@@ -250,7 +250,7 @@ impl Conn {
             Protocol::Raw(stream) => stream.wanted > 0,
             // Nothing is read after the last answer of a connection that does not linger.
             Protocol::Linger(linger) => {
-                (linger.remaining != Remaining::Nothing || !linger.is_sending) && has_room()
+                (linger.remaining != Remaining::Nothing || !linger.is_sending()) && has_room()
             }
             Protocol::Multiplexed(Multiplexed::Http3(_)) | Protocol::Closing => false,
         }
@@ -266,7 +266,7 @@ impl Conn {
             Protocol::Preface => Watch::Head,
             Protocol::Http1(http1) => http1.watch(link.input.is_empty()),
             Protocol::Multiplexed(many) => many.wanted_watch(link.input.is_empty()),
-            Protocol::Linger(linger) if linger.is_sending => Watch::Send,
+            Protocol::Linger(linger) if linger.is_sending() => Watch::Send,
             Protocol::Linger(_) => Watch::Linger,
             Protocol::Raw(_) | Protocol::Closing => Watch::Nothing,
         }
@@ -311,12 +311,16 @@ impl Conn {
     }
 
     /// When what `watch` is for is late, in milliseconds, if the protocol knows: the first stream
-    /// that is, since what comes on others gives it no more time; or the end of lingering.
+    /// that is, since what comes on others gives it no more time; or the end of lingering, or of
+    /// reading what is dropped.
     #[inline]
     fn due_ms(&mut self, watch: Watch, now_ms: u64, settings: &Settings) -> Option<u64> {
         match (&mut self.protocol, watch) {
             (Protocol::Linger(linger), Watch::Linger) => Some(linger.due_ms(now_ms)),
             (Protocol::Multiplexed(many), Watch::Body) => many.due_ms(settings),
+            (Protocol::Multiplexed(Multiplexed::Http3(http3)), Watch::Discard) => {
+                http3.discard_due_ms()
+            }
             (Protocol::Multiplexed(many @ Multiplexed::Http3(_)), Watch::Head) => {
                 many.due_ms(settings)
             }

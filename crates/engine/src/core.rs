@@ -258,7 +258,7 @@ impl Core {
         let Protocol::Linger(linger) = &mut conn.protocol else {
             unreachable!("input is dropped by a connection that lingers")
         };
-        if linger.remaining == Remaining::Nothing && linger.is_sending && !conn.link.ended {
+        if linger.remaining == Remaining::Nothing && linger.is_sending() && !conn.link.ended {
             linger.remaining = Remaining::Strays;
         }
         if !linger.drops(bytes) {

@@ -7,7 +7,7 @@ use crate::inbox;
 use crate::limits::{
     ACCEPT_EXTRA_CONNECTIONS, ACCEPT_SLACK_CONNECTIONS, CHUNK_BYTES, DATAGRAM_BATCH,
     DATAGRAM_MAX_BYTES, EXTERNAL_READ_BYTES, HANDSHAKE_MAX_BYTES, INBOX_DATAGRAMS_MAX,
-    QUIC_CONNECTION_WINDOW_BYTES, QUIC_DATAGRAM_MAX_BYTES, QUIC_STEPS_MAX, SEAL_MAX_BYTES,
+    QUIC_DATAGRAM_MAX_BYTES, QUIC_STEPS_MAX, QUIC_UNCOUNTED_BYTES, SEAL_MAX_BYTES,
     TLS_RECORD_MAX_BYTES, WORKER_STACK_BYTES,
 };
 use crate::output;
@@ -49,11 +49,11 @@ pub const TLS_CONNECTION_BYTES: usize = {
     STATE_BYTES + TLS_RECORD_MAX_BYTES + FLIGHT_BYTES
 };
 
-/// Bytes of one connection of QUIC at most, beside what it has to send, which counts as a buffer:
-/// keys and state of QUIC and HTTP/3, and content that nobody has wanted yet.
+/// Bytes of one connection of QUIC at most, beside what it has to send and what waits unread, which
+/// count as buffers: keys and state of QUIC and HTTP/3.
 pub const QUIC_CONNECTION_BYTES: usize = {
     const STATE_BYTES: usize = 40 * 1024;
-    STATE_BYTES + QUIC_CONNECTION_WINDOW_BYTES as usize
+    STATE_BYTES + QUIC_UNCOUNTED_BYTES
 };
 
 /// Bytes of one worker where QUIC is spoken: what datagrams are received in, those that came to

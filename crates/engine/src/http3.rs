@@ -5,22 +5,23 @@
 //! | Module | Holds |
 //! |---|---|
 //! | `control` | the connection itself: its beginning, its end, what it holds |
+//! | `discarded` | the rest of requests that were answered early |
 //! | `pump` | from the queues to QUIC, the most urgent first |
 //! | `response` | responses into the queues of streams |
 //! | `streams` | the open request streams |
 //! | `uni` | what comes on the client's streams of one direction |
-//! | `upload` | windows for content, and content that nobody reads |
+//! | `unread` | windows for content, and content that waits in QUIC |
 
 pub(crate) mod control;
+mod discarded;
 pub(crate) mod pump;
 pub(crate) mod response;
 mod streams;
 #[cfg(test)]
 mod tests;
 pub(crate) mod uni;
-pub(crate) mod upload;
+pub(crate) mod unread;
 
-use pinion_http::h3::control::UniState;
 use pinion_http::h3::frame::ErrorCode;
 use pinion_http::h3::session::{Session, Settings};
 use pinion_http::limits::Limits;
@@ -29,8 +30,10 @@ use quinn_proto::{Dir, StreamId, VarInt};
 use crate::deadline::Watch;
 use crate::limits::{QUIC_SEND_MIN_BYTES, QUIC_SEND_WINDOW_BYTES, QUIC_STREAMS};
 use crate::multiplexed::Stream;
+use discarded::Discarded;
 pub(crate) use streams::{Open, Streams};
-use upload::Discarded;
+use uni::Uni;
+use unread::Datagrams;
 
 /// See the module's head.
 pub(crate) struct Http3 {
@@ -38,7 +41,7 @@ pub(crate) struct Http3 {
     pub(crate) session: Session,
     pub(crate) streams: Streams,
     /// The client's streams of one direction.
-    pub(crate) unis: Vec<(StreamId, UniState)>,
+    pub(crate) unis: Vec<Uni>,
     /// Our control stream, once there is leave to open it, and what is to go out on it.
     pub(crate) control: Option<StreamId>,
     pub(crate) control_out: Vec<u8>,
@@ -56,8 +59,8 @@ pub(crate) struct Http3 {
     pub(crate) send_window_bytes: u64,
     /// Bytes of QUIC and of the session that are counted against the budget for buffers.
     pub(crate) counted_bytes: usize,
-    /// Bytes of that budget that are reserved for content which may come.
-    reserved_bytes: usize,
+    /// Datagrams that have come since then.
+    datagrams: Datagrams,
     /// Requests that were answered early, while their rest is read and dropped.
     discarded: Vec<Discarded>,
 }
@@ -83,14 +86,9 @@ impl Http3 {
             given_bytes: 0,
             send_window_bytes: QUIC_SEND_WINDOW_BYTES,
             counted_bytes: 0,
-            reserved_bytes: 0,
+            datagrams: Datagrams::default(),
             discarded: Vec::new(),
         }
-    }
-
-    /// Bytes of the budget for buffers that the connection holds beside its streams.
-    pub(crate) fn held_bytes(&self) -> usize {
-        self.counted_bytes + self.reserved_bytes
     }
 
     /// Whether the connection is closed, and QUIC keeps it for a while.
@@ -165,6 +163,7 @@ impl Http3 {
                 true => Watch::Last,
                 false => Watch::Window,
             },
+            Watch::Idle if !self.discarded.is_empty() => Watch::Discard,
             Watch::Nothing if self.streams.iter_mut().any(|open| open.own.awaits_head()) => {
                 Watch::Head
             }

@@ -314,19 +314,29 @@ pub(crate) const QUIC_REQUESTS_MAX: u32 = u32::MAX / 2;
 pub(crate) const QUIC_UNI_STREAMS: u32 = 8;
 
 /// Bytes of a request's content on its way or not read yet, at most: what 320 Mbit/s carry in a
-/// round trip of 100 ms. What a stream may hold is reserved from the budget for buffers.
+/// round trip of 100 ms. QUIC has one size for all streams, from the handshake on.
 pub(crate) const QUIC_STREAM_WINDOW_BYTES: u32 = 4 * 1024 * 1024;
 
-/// Bytes that are reserved for an upload that is read, at first: it holds hardly any of what has
-/// come, and a client sends no more than this in its first round trips anyway. Then it is as much
-/// as has come.
-pub(crate) const QUIC_UPLOAD_MIN_BYTES: u32 = 256 * 1024;
+const _: () = assert!(QUIC_STREAM_WINDOW_BYTES as usize >= INPUT_MAX_BYTES);
 
-/// Bytes of a connection that may come beyond those that are reserved: heads, and the first content
-/// of a request. QUIC keeps them beside the budget for buffers.
-pub(crate) const QUIC_CONNECTION_WINDOW_BYTES: u32 = 64 * 1024;
+/// Bytes on all streams of a connection together: as many as all of them have room for, so that no
+/// stream takes room from another. QUIC announces what was read when it is an eighth of this
+/// window; until then the client has seven eighths. What really waits is counted as memory.
+pub(crate) const QUIC_CONNECTION_WINDOW_BYTES: u32 = {
+    let streams = QUIC_STREAMS as u32 + QUIC_UNI_STREAMS;
+    streams.checked_mul(QUIC_STREAM_WINDOW_BYTES).expect("32 bits").div_ceil(7) * 8
+};
 
-const _: () = assert!(QUIC_CONNECTION_WINDOW_BYTES as usize >= INPUT_MAX_BYTES);
+/// Bytes of a request's content that may wait unread when memory is short: as the default of
+/// HTTP/2 is. Requests of which more waits are given up before any connection is closed.
+pub(crate) const QUIC_UNREAD_MIN_BYTES: usize = 64 * 1024;
+
+/// Bytes of a datagram around a frame of content, in what is counted as unread: headers, the tag
+/// of the encryption and some acknowledgements.
+pub(crate) const QUIC_FRAME_OVERHEAD_BYTES: usize = 64;
+
+/// Bytes of a connection's unread content that may be missing from what is counted.
+pub(crate) const QUIC_UNCOUNTED_BYTES: usize = 64 * 1024;
 
 /// Bytes given to QUIC that the client has not acknowledged, at most: what a fast path over half
 /// the world holds. It is twice the congestion window if that is less, …

@@ -20,47 +20,64 @@ pub(crate) enum Remaining {
     Content,
 }
 
+/// How far the end of a connection has come.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum LingerState {
+    /// The last response has not left in full.
+    Sending,
+    /// It has, and what comes is dropped until this time at most, in milliseconds.
+    Dropping { until_ms: u64 },
+}
+
 /// A connection behind its last response.
 pub(crate) struct Linger {
-    /// The last response has not left in full.
-    pub(crate) is_sending: bool,
+    state: LingerState,
     pub(crate) remaining: Remaining,
     /// It spoke HTTP/2, where a client goes on speaking while it reads.
     pub(crate) was_http2: bool,
     /// Bytes that were dropped.
     dropped_bytes: u64,
-    /// When it ends, whatever comes, in milliseconds; set when the response has left.
-    until_ms: u64,
 }
 
 impl Linger {
     pub(crate) fn new(remaining: Remaining, was_http2: bool) -> Self {
-        Self { is_sending: true, remaining, was_http2, dropped_bytes: 0, until_ms: u64::MAX }
+        Self { state: LingerState::Sending, remaining, was_http2, dropped_bytes: 0 }
     }
 
     /// The last response has left.
     pub(crate) fn begin(&mut self, now_ms: u64) {
-        self.is_sending = false;
-        self.until_ms = now_ms + LINGER_MAX_MS;
+        self.state = LingerState::Dropping { until_ms: now_ms + LINGER_MAX_MS };
     }
 
-    /// When the connection is closed if nothing comes, in milliseconds.
+    /// When the connection is closed if nothing comes, in milliseconds. While the last response is
+    /// on its way, that has a deadline of its own.
     pub(crate) fn due_ms(&self, now_ms: u64) -> u64 {
         let patience_ms = match self.remaining {
             Remaining::Content => LINGER_CONTENT_MS,
             Remaining::Nothing | Remaining::Strays => LINGER_MS,
         };
-        self.until_ms.min(now_ms + patience_ms)
+        match self.state {
+            LingerState::Sending => now_ms + patience_ms,
+            LingerState::Dropping { until_ms } => until_ms.min(now_ms + patience_ms),
+        }
+    }
+
+    /// Whether the last response has not left in full.
+    pub(crate) fn is_sending(&self) -> bool {
+        self.state == LingerState::Sending
     }
 
     /// Whether the last response has left.
     pub(crate) fn has_begun(&self) -> bool {
-        !self.is_sending
+        !self.is_sending()
     }
 
-    /// How long ago the last response left, in milliseconds.
+    /// How long ago the last response left, in milliseconds; 0 if it has not.
     pub(crate) fn age_ms(&self, now_ms: u64) -> u64 {
-        (now_ms + LINGER_MAX_MS).saturating_sub(self.until_ms)
+        match self.state {
+            LingerState::Sending => 0,
+            LingerState::Dropping { until_ms } => (now_ms + LINGER_MAX_MS).saturating_sub(until_ms),
+        }
     }
 
     /// Counts bytes that were dropped. Returns false when they are too many.
@@ -123,7 +140,41 @@ impl Lingering {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::limits::CHUNK_BYTES;
     use std::collections::BTreeSet;
+
+    #[test]
+    fn so_much_is_dropped_and_no_more() {
+        let mut linger = Linger::new(Remaining::Content, false);
+        for _ in 0..LINGER_MAX_BYTES / CHUNK_BYTES as u64 {
+            assert!(linger.drops(CHUNK_BYTES));
+        }
+        assert!(!linger.drops(1), "256 MiB are over");
+    }
+
+    /// A client that has more to send may be silent for 30 seconds, again and again, but not for
+    /// longer than five minutes in all. One that has nothing more to send gets two seconds.
+    #[test]
+    fn the_end_comes_when_nothing_does_and_after_five_minutes() {
+        const NOW_MS: u64 = 1 << 40;
+        let mut linger = Linger::new(Remaining::Content, false);
+        assert!(linger.is_sending() && !linger.has_begun());
+        assert_eq!(linger.age_ms(NOW_MS), 0);
+        linger.begin(NOW_MS);
+        assert!(!linger.is_sending() && linger.has_begun());
+        for after_ms in [0, 29_000, 269_000, 270_000] {
+            assert_eq!(linger.due_ms(NOW_MS + after_ms), NOW_MS + after_ms + LINGER_CONTENT_MS);
+        }
+        for after_ms in [270_001, 290_000, 300_000, 400_000] {
+            assert_eq!(linger.due_ms(NOW_MS + after_ms), NOW_MS + LINGER_MAX_MS);
+        }
+        assert_eq!(linger.age_ms(NOW_MS + 7), 7);
+        for remaining in [Remaining::Nothing, Remaining::Strays] {
+            linger.remaining = remaining;
+            assert_eq!(linger.due_ms(NOW_MS), NOW_MS + LINGER_MS);
+        }
+        assert_eq!([LINGER_MS, LINGER_CONTENT_MS, LINGER_MAX_MS], [2_000, 30_000, 300_000]);
+    }
 
     /// Whichever end meanwhile, there are never more than allowed, the oldest go first, and the
     /// list stays short.

@@ -164,7 +164,7 @@ impl Multiplexed {
     pub(crate) fn counted_bytes(&self) -> usize {
         match self {
             Self::Http2(http2) => http2.counted_bytes,
-            Self::Http3(http3) => http3.held_bytes(),
+            Self::Http3(http3) => http3.counted_bytes,
         }
     }
 

@@ -1,7 +1,8 @@
 //! Closes connections when permits for new ones run short, so that no client can lock out others by
 //! holding connections that it does not use.
 //!
-//! The connections of the client that holds most are closed first, until it holds as many as the
+//! Connections behind their last response, whose clients still send, are closed before all others.
+//! Then the connections of the client that holds most are closed, until it holds as many as the
 //! next client; of each client those that have been idle longest. What a client may lose is what it
 //! does not use: a connection between two requests at any time, and one whose handshake or request
 //! has not arrived completely after [`RELIEF_STALL_MS`]. A client that holds most connections of a
@@ -100,8 +101,10 @@ impl<B: Backend, A: App> Worker<B, A> {
         }
         let is_enough = unused.len() >= wanted;
         if unused.len() > wanted {
+            // A lingering connection is of no use to its client, whatever that holds.
             let order = |holding: &Holding| {
-                (Reverse(holding.rank), holding.used, Reverse(holding.stalled_ms))
+                let is_used = holding.used != Use::Lingering;
+                (is_used, Reverse(holding.rank), holding.used, Reverse(holding.stalled_ms))
             };
             unused.select_nth_unstable_by_key(wanted, order);
             unused.truncate(wanted);
@@ -179,6 +182,8 @@ impl<B: Backend, A: App> Worker<B, A> {
                     Use::Fresh
                 }
             }
+            // All its requests have their responses.
+            Watch::Discard if conn.http3().is_some() => Use::Idle,
             Watch::Body | Watch::Discard | Watch::Send | Watch::Window => {
                 if has_stalled {
                     Use::Stalled

@@ -340,7 +340,9 @@ impl<B: Backend, A: App> Worker<B, A> {
         match protocol {
             Protocol::Raw(stream) => stream.owes_end = true,
             Protocol::Http1(Http1::Discard { .. }) => self.core.end(slot, Remaining::Nothing),
-            Protocol::Linger(linger) if linger.is_sending => linger.remaining = Remaining::Nothing,
+            Protocol::Linger(linger) if linger.is_sending() => {
+                linger.remaining = Remaining::Nothing;
+            }
             Protocol::Linger(_) => return self.cut(slot, Gone::Peer),
             Protocol::Http1(Http1::Head { .. } | Http1::Exchange(_)) => {}
             Protocol::Handshake

@@ -8,7 +8,11 @@ use pinion_tests::matrix::{Form, Io, Way};
 use pinion_tests::peers::{output_within, program, python_program};
 use pinion_tests::protocol::Protocol;
 use pinion_tests::server::{Server, Start};
-use std::process::Command;
+use pinion_tests::wait_for;
+use std::net::SocketAddr;
+use std::os::unix::net::UnixStream;
+use std::path::PathBuf;
+use std::process::{Child, Command};
 
 /// What these say at their tops.
 const PYTHON_CLIENTS: &str = include_str!("../../src/early_response.py");
@@ -54,8 +58,153 @@ fn node_sees_a_response_that_comes_early() {
         let server = start(&site, io);
         let mut node = program("node", "nodejs");
         node.arg(clients.join("clients.mjs"));
-        see_all(&server, node, "4");
+        see_all(&server, node, "6");
         server.stop();
+    }
+}
+
+/// Content that is longer than what is dropped before the next request over HTTP/2, and much
+/// longer.
+const LARGE_BYTES: [usize; 2] = [1_100_000, 16 << 20];
+
+/// A site, and files of content for programs that send one.
+fn with_content() -> Folder {
+    let folder = Folder::with("early-content", [("site/index.html", "home")]);
+    for bytes in LARGE_BYTES {
+        folder.write(&format!("{bytes}.bin"), vec![b'x'; bytes]);
+    }
+    folder
+}
+
+/// curl's arguments for an upload of which it prints the status of the response.
+fn curl(folder: &Folder, bytes: usize, version: &str, url: &str) -> Command {
+    let content = format!("@{}", folder.join(&format!("{bytes}.bin")).display());
+    let mut curl = program("curl", "curl");
+    curl.args(["--disable", "--silent", "--show-error", "--noproxy", "*", version]);
+    curl.args(["--output", "/dev/null", "--write-out", "%{http_code}", "--header", "Expect:"]);
+    curl.args(["--data-binary", &content, url]);
+    curl
+}
+
+/// It is told to stop by RST_STREAM with NO_ERROR (RFC 9113 §8.1).
+#[test]
+fn curl_sees_a_response_that_comes_early() {
+    let folder = with_content();
+    for io in Io::BOTH {
+        let way = Way { protocol: Protocol::Http2, io, form: Form::Folder };
+        let server = Start::site(&folder.join("site")).in_way(way).start();
+        let url = format!("https://localhost:{}/index.html", server.address().port());
+        for bytes in LARGE_BYTES {
+            for version in ["--http1.1", "--http2"] {
+                let mut curl = curl(&folder, bytes, version, &url);
+                curl.arg("--cacert").arg(server.certificate().expect("a certificate"));
+                let output = output_within(&mut curl, 4 * PATIENCE);
+                let complaint = String::from_utf8_lossy(&output.stderr);
+                let status = String::from_utf8_lossy(&output.stdout);
+                assert_eq!(status, "413", "{bytes} bytes, {version}, {io:?}: {complaint}");
+                assert!(output.status.success(), "{bytes} bytes, {version}: {complaint}");
+            }
+        }
+        server.stop();
+    }
+}
+
+/// It reads nothing before it has sent all.
+#[test]
+fn wget_sees_a_response_that_comes_early() {
+    let folder = with_content();
+    for io in Io::BOTH {
+        let server = start_folder(&folder, io);
+        let url = format!("http://{}/index.html", server.address_of("http"));
+        for bytes in LARGE_BYTES {
+            let mut wget = program("wget", "wget");
+            wget.args(["--no-config", "--no-proxy", "--tries=1", "--output-document=-"]);
+            wget.arg(format!("--post-file={}", folder.join(&format!("{bytes}.bin")).display()));
+            let output = output_within(wget.arg(&url), 4 * PATIENCE);
+            let said = String::from_utf8_lossy(&output.stderr);
+            assert!(said.contains("413 Content Too Large"), "{bytes} bytes, {io:?}: {said}");
+            // "Server issued an error response."
+            assert_eq!(output.status.code(), Some(8), "{said}");
+        }
+        server.stop();
+    }
+}
+
+/// A proxy that is reset before it has read the response says 502, whether it sends the content as
+/// that comes or keeps it first.
+#[test]
+fn the_client_of_a_proxy_sees_a_response_that_comes_early() {
+    let folder = with_content();
+    for io in Io::BOTH {
+        let server = start_folder(&folder, io);
+        for buffering in ["on", "off"] {
+            let nginx = Nginx::start(&folder, server.address_of("http"), buffering);
+            for bytes in LARGE_BYTES {
+                for _ in 0..5 {
+                    let mut curl = curl(&folder, bytes, "--http1.1", "http://a/index.html");
+                    curl.arg("--unix-socket").arg(&nginx.socket);
+                    let output = output_within(&mut curl, 4 * PATIENCE);
+                    let status = String::from_utf8_lossy(&output.stdout);
+                    assert_eq!(status, "413", "{bytes} bytes, buffering {buffering}, {io:?}");
+                }
+            }
+        }
+        server.stop();
+    }
+}
+
+/// A server of a folder's site over HTTP/1.
+fn start_folder(folder: &Folder, io: Io) -> Server {
+    let way = Way { protocol: Protocol::Http1, io, form: Form::Folder };
+    Start::site(&folder.join("site")).in_way(way).start()
+}
+
+/// A proxy in front of a server. It ends with the value.
+struct Nginx {
+    process: Child,
+    socket: PathBuf,
+}
+
+impl Nginx {
+    #[track_caller]
+    fn start(folder: &Folder, server: SocketAddr, buffering: &str) -> Nginx {
+        let socket = folder.join("nginx.sock");
+        let root = folder.path().display();
+        let temporary = ["client_body", "proxy", "fastcgi", "uwsgi", "scgi"]
+            .map(|name| format!("{name}_temp_path {root}/nginx-{name};"));
+        let config = format!(
+            "user root; daemon off; worker_processes 1; pid {root}/nginx.pid; error_log stderr;
+            events {{ worker_connections 64; }}
+            http {{
+                access_log off; client_max_body_size 0; {}
+                server {{
+                    listen unix:{};
+                    location / {{
+                        proxy_pass http://{server};
+                        proxy_http_version 1.1;
+                        proxy_request_buffering {buffering};
+                    }}
+                }}
+            }}",
+            temporary.join(" "),
+            socket.display()
+        );
+        folder.write("nginx.conf", config);
+        let mut nginx = program("nginx", "nginx-light");
+        nginx.arg("-p").arg(folder.path()).arg("-c").arg(folder.join("nginx.conf"));
+        let process = nginx.spawn().expect("nginx starts");
+        wait_for("nginx", || UnixStream::connect(&socket).ok());
+        Nginx { process, socket }
+    }
+}
+
+impl Drop for Nginx {
+    fn drop(&mut self) {
+        // Its workers end with it.
+        let process = rustix::process::Pid::from_child(&self.process);
+        let _ended = rustix::process::kill_process(process, rustix::process::Signal::TERM);
+        let _code = self.process.wait();
+        let _removed = std::fs::remove_file(&self.socket);
     }
 }
 

@@ -13,8 +13,10 @@ use pinion_tests::server::{Server, Start};
 use pinion_tests::wait_for;
 use quinn::{ApplicationClose, ConnectionError};
 use std::any::Any;
+use std::io::Write as _;
 use std::net::Ipv4Addr;
 use std::path::PathBuf;
+use std::time::Duration;
 
 /// Connections that the server may have.
 const PERMITS: usize = 48;
@@ -32,11 +34,16 @@ struct Served {
 
 impl Served {
     fn start(io: Io, flags: &[&str]) -> Served {
+        Served::start_workers(io, 2, flags)
+    }
+
+    fn start_workers(io: Io, workers: u32, flags: &[&str]) -> Served {
+        let workers = workers.to_string();
         let files = Folder::new("permits");
         files.write("site/index.html", "home");
         files.write("site/large.bin", vec![b'x'; 8 << 20]);
         let start = Start::site(&files.join("site")).flags(&["--io", io.as_str()]).flags(flags);
-        let start = start.flags(&["--workers", "2", "--tls", "127.0.0.1:0", "--state"]);
+        let start = start.flags(&["--workers", &workers, "--tls", "127.0.0.1:0", "--state"]);
         let start = start.flags(&[&files.join("state")]).flags(&["--quic", "127.0.0.1:0"]);
         let certificate = files.join("state/tls/self-signed-p256.crt");
         Served { server: start.start(), certificate, _files: files }
@@ -160,6 +167,51 @@ fn clients_that_hold_all_permits_together_lose_connections_to_others() {
             served.is_answered(Protocol::Http1);
         }
         drop(held);
+        served.server.stop();
+    }
+}
+
+/// A connection behind its last response is of no use to its client: none between two requests is
+/// closed before it, however many of those another client holds.
+#[test]
+fn connections_behind_their_last_response_are_closed_first() {
+    const IDLE: Ipv4Addr = Ipv4Addr::new(127, 0, 0, 3);
+    const LINGERING: usize = 8;
+    // With these, and as many newcomers as there are lingering, permits run short.
+    const IDLERS: usize = 30;
+    // The server drops no more than a mebibyte before another request.
+    const UPLOAD: &[u8] = b"POST / HTTP/1.1\r\nHost: a\r\nContent-Length: 200000000\r\n\r\n";
+    let permits = PERMITS.to_string();
+    for io in Io::BOTH {
+        let served = Served::start_workers(io, 1, &["--max-connections", &permits]);
+        let peer = served.peer(Protocol::Http1);
+        let mut idlers: Vec<Client> =
+            (0..IDLERS).map(|_| Client::open(&peer.reached_from(IDLE))).collect();
+        let are_answered = |clients: &mut [Client]| {
+            for client in clients {
+                assert_eq!(client.exchange(&Request::get("/")).text(), "home", "over {io:?}");
+            }
+        };
+        are_answered(&mut idlers);
+        let lingering: Vec<Connection> = (0..LINGERING)
+            .map(|_| {
+                let connection = Connection::try_to(&peer.reached_from(HOLDER));
+                let mut connection = connection.expect("a connection");
+                connection.send(UPLOAD);
+                assert_eq!(connection.receive().status, 405);
+                connection
+            })
+            .collect();
+        // A client that reads has seen its response by then.
+        std::thread::sleep(Duration::from_secs(2));
+        let mut newcomers: Vec<Client> =
+            (0..PERMITS - IDLERS - LINGERING / 2).map(|_| Client::open(&peer)).collect();
+        are_answered(&mut newcomers);
+        are_answered(&mut idlers);
+        // Some of the others have lost theirs.
+        wait_for("the end of a connection behind its last response", || {
+            lingering.iter().find(|connection| connection.stream().write_all(b"x").is_err())
+        });
         served.server.stop();
     }
 }

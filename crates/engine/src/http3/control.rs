@@ -11,10 +11,10 @@ use crate::deadline::Watch;
 use crate::link::Link;
 
 impl Http3 {
-    /// Counts what QUIC holds, and what the session takes by the work of its client, against the
-    /// budget for buffers.
+    /// Counts what QUIC holds in both directions, and what the session takes by the work of its
+    /// client, against the budget for buffers.
     pub(crate) fn count(&mut self, buffers: &mut Buffers) {
-        let bytes = self.weigh() + self.session.memory_bytes();
+        let bytes = self.weigh() + self.session.memory_bytes() + self.count_unread();
         if bytes != self.counted_bytes {
             buffers.pool.count(bytes);
             buffers.pool.release(std::mem::replace(&mut self.counted_bytes, bytes));

@@ -46,6 +46,7 @@ impl Http3 {
         buffers: &mut Buffers,
         external: &mut Vec<u8>,
         turns: &mut Vec<(u64, u32)>,
+        now_ms: u64,
     ) -> Vec<Lost> {
         let mut lost = Vec::new();
         let before = self.queued_bytes;
@@ -58,7 +59,7 @@ impl Http3 {
                 if again.is_some_and(|class| class != order >> CLASS_SHIFT) {
                     break;
                 }
-                if self.serve(number, buffers, external, &mut lost) {
+                if self.serve(number, buffers, external, now_ms, &mut lost) {
                     again = Some(order >> CLASS_SHIFT);
                 }
             }
@@ -97,6 +98,7 @@ impl Http3 {
         number: u32,
         buffers: &mut Buffers,
         external: &mut Vec<u8>,
+        now_ms: u64,
         lost: &mut Vec<Lost>,
     ) -> bool {
         let Self { quic, streams, queued_bytes, given_bytes, session, turn, .. } = self;
@@ -127,7 +129,7 @@ impl Http3 {
             }
             Outcome::Whole => {
                 session.answered(&open.request);
-                if let Some(open) = self.finish(id) {
+                if let Some(open) = self.finish(id, now_ms) {
                     self.queued_bytes -= release(open.own, buffers);
                 }
             }

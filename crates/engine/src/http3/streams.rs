@@ -3,6 +3,7 @@
 use pinion_http::h3::request::RequestStream;
 use quinn_proto::StreamId;
 
+use super::unread::Unread;
 use crate::limits::{EXTERNAL_READ_BYTES, QUIC_READ_MIN_BYTES, QUIC_SEND_MIN_BYTES};
 use crate::multiplexed::Stream;
 
@@ -17,13 +18,16 @@ pub(crate) struct Open {
     pub(crate) fin: bool,
     /// Bytes of a file that are read for it at once: about what QUIC will take.
     pub(super) read_bytes: u64,
+    /// What QUIC holds of the request.
+    pub(crate) unread: Unread,
 }
 
 impl Open {
     pub(crate) fn new(id: StreamId, request: RequestStream, now_ms: u64) -> Self {
         let read_bytes = QUIC_SEND_MIN_BYTES;
         let own = Stream { waits_since_ms: now_ms, ..Stream::default() };
-        Self { id, own, request, urgency: 0, fin: false, read_bytes }
+        let unread = Unread::opened();
+        Self { id, own, request, urgency: 0, fin: false, read_bytes, unread }
     }
 
     /// Returns whether content comes next, behind what was used of the request.

@@ -20,7 +20,8 @@ use crate::clock::Now;
 use crate::ending::Ending;
 use crate::exchange::{Exchange, Slice};
 use crate::gone::Gone;
-use crate::limits::{LAST_MS, QUIC_UNI_STREAMS, WINDOW_STALL_MS};
+use crate::inbox::Poster;
+use crate::limits::{LAST_MS, QUIC_STREAM_WINDOW_BYTES, QUIC_UNI_STREAMS, WINDOW_STALL_MS};
 use crate::listener::{bind_udp, local_address};
 use crate::mapping::Mappings;
 use crate::quic::config::{QuicConfig, QuicKeys};
@@ -39,10 +40,17 @@ const TURNS_MAX: usize = 10_000;
 /// "GET /" of "a", in literals and names of the static table (RFC 9204 §4.5).
 const REQUEST: &[u8] = &[0x1, 10, 0, 0, 0xc0 | 17, 0xc0 | 23, 0x50, 1, b'a', 0x51, 1, b'/'];
 
+/// More than the window of a stream, of a request that is read when a message says so.
+const UPLOAD: (u32, usize) = (1 << 20, QUIC_STREAM_WINDOW_BYTES as usize + 1_000_000);
+
 /// Answers with so many bytes.
 #[derive(Default)]
 struct Answers {
     content_bytes: usize,
+    /// Where a request waits to be read.
+    unread: Option<Address>,
+    /// Bytes that were read.
+    read_bytes: usize,
     heads: usize,
     gone: Vec<Gone>,
     floods: usize,
@@ -51,6 +59,17 @@ struct Answers {
 impl App for Answers {
     fn exchange(&mut self, event: Event<'_>, exchange: &mut Exchange<'_>) {
         match event {
+            Event::Head(_) if self.content_bytes == UPLOAD.1 => {
+                self.unread = Some(exchange.address());
+                exchange.body_limit(u64::MAX);
+                exchange.wait(None);
+            }
+            Event::Posted(_) => exchange.want(u64::MAX),
+            Event::Body(bytes) => self.read_bytes += bytes.len(),
+            Event::BodyEnd(_) => {
+                exchange.head(200, std::iter::empty(), Some(0));
+                exchange.end(std::iter::empty());
+            }
             Event::Head(_) => {
                 self.heads += 1;
                 exchange.head(200, std::iter::empty(), Some(self.content_bytes as u64));
@@ -366,4 +385,40 @@ fn streams_of_an_unknown_type_are_forgotten() {
     }
     let http3 = pair.worker.core.conns.get(slot).http3().expect("a connection");
     assert!(http3.unis.is_empty(), "{} of {STREAMS}", http3.unis.len());
+}
+
+/// Whoever reads it takes the time that he needs: the client cannot send, and is not late.
+#[test]
+fn no_deadline_runs_while_the_window_of_a_request_is_closed() {
+    let (mut pair, connecting) = Pair::connecting(UPLOAD);
+    let connection = pair.turns(connecting).expect("a connection");
+    let (mut sender, mut receiver) = pair.turns(connection.open_bi()).expect("a stream");
+    // "POST /" of "a", and a frame of DATA.
+    let mut request = REQUEST.to_vec();
+    request[4] = 0xc0 | 20;
+    let length = (0x8000_0000 | UPLOAD.1 as u32).to_be_bytes();
+    let request = [&request[..], &[0x0], &length, &vec![b'x'; UPLOAD.1]].concat();
+    let writing = pair.runtime.spawn(async move {
+        sender.write_all(&request).await.expect("written");
+        sender.finish().expect("open");
+    });
+    let mut left = TURNS_MAX;
+    while connection.stats().frame_tx.stream_data_blocked == 0 {
+        left = left.checked_sub(1).expect("in time");
+        pair.turn();
+    }
+    let slot = pair.worker.core.conns.next_live(0).expect("a connection");
+    for _ in 0..4 {
+        let deadline = pair.worker.core.conns.get(slot).link.deadline;
+        assert_eq!(deadline.watch(), Watch::Quiet);
+        assert!(pair.outlasts_deadline(slot), "nothing but a PING is due");
+        pair.turn();
+    }
+    assert!(!writing.is_finished(), "the window is closed");
+    let unread = pair.worker.app.unread.expect("a request");
+    let poster = Poster { inboxes: Arc::clone(&pair.worker.shared.inboxes) };
+    assert!(poster.post(unread, Box::new(())).is_ok(), "room in the inbox");
+    pair.turns(writing).expect("no panic");
+    pair.turns(receiver.read_to_end(1000)).expect("a response");
+    assert_eq!(pair.worker.app.read_bytes, UPLOAD.1);
 }

@@ -2,11 +2,28 @@
 //! whatever nobody knows (RFC 9114 §6.2).
 
 use bytes::Bytes;
+use pinion_http::h3::control::UniState;
 use pinion_http::h3::event::{Fatal, UniEvent};
 use pinion_http::h3::frame::ErrorCode;
 use quinn_proto::{ReadError, StreamId};
 
+use super::unread::Unread;
 use super::{Http3, number, var_int};
+
+/// A stream of one direction.
+pub(crate) struct Uni {
+    pub(super) id: StreamId,
+    state: UniState,
+    /// What QUIC holds of it.
+    pub(super) unread: Unread,
+}
+
+impl Uni {
+    /// A stream that the client has opened.
+    pub(crate) fn opened(id: StreamId) -> Self {
+        Self { id, state: UniState::default(), unread: Unread::opened() }
+    }
+}
 
 /// Reads a stream as far as there is something.
 ///
@@ -14,7 +31,7 @@ use super::{Http3, number, var_int};
 /// When the client breaks a rule that ends the connection.
 pub(crate) fn read(http3: &mut Http3, id: StreamId, now_ms: u64) -> Result<(), Fatal> {
     loop {
-        let Some(at) = http3.unis.iter().position(|(uni, _)| *uni == id) else { return Ok(()) };
+        let Some(at) = http3.unis.iter().position(|uni| uni.id == id) else { return Ok(()) };
         let mut stream = http3.quic.recv_stream(id);
         let Ok(mut chunks) = stream.read(true) else { return Ok(()) };
         let next = chunks.next(usize::MAX);
@@ -22,6 +39,7 @@ pub(crate) fn read(http3: &mut Http3, id: StreamId, now_ms: u64) -> Result<(), F
         let _transmit = chunks.finalize();
         match next {
             Ok(Some(chunk)) => {
+                http3.unis[at].unread.read(chunk.bytes.len());
                 if take(http3, at, &chunk.bytes, false, now_ms)? {
                     // QUIC says nothing more of a stream that was stopped.
                     http3.unis.swap_remove(at);
@@ -33,10 +51,13 @@ pub(crate) fn read(http3: &mut Http3, id: StreamId, now_ms: u64) -> Result<(), F
                 http3.unis.swap_remove(at);
             }
             Err(ReadError::Reset(_)) => {
-                let (_, state) = http3.unis.swap_remove(at);
-                http3.session.uni_reset(&state, now_ms)?;
+                let uni = http3.unis.swap_remove(at);
+                http3.session.uni_reset(&uni.state, now_ms)?;
             }
-            Err(ReadError::Blocked) => return Ok(()),
+            Err(ReadError::Blocked) => {
+                http3.unis[at].unread.drained();
+                return Ok(());
+            }
         }
     }
 }
@@ -50,7 +71,7 @@ fn take(
     now_ms: u64,
 ) -> Result<bool, Fatal> {
     let Http3 { session, unis, streams, quic, .. } = http3;
-    let Some((id, state)) = unis.get_mut(at) else { return Ok(true) };
+    let Some(Uni { id, state, .. }) = unis.get_mut(at) else { return Ok(true) };
     loop {
         let step = session.uni(state, bytes, fin, now_ms)?;
         bytes = bytes.get(step.used..).unwrap_or_default();

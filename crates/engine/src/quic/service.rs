@@ -86,14 +86,15 @@ impl<B: Backend, A: App> Worker<B, A> {
     /// A datagram, wherever it came in. Those of handshakes wait, but for longer ones than are
     /// usual.
     fn enter(&mut self, quic: &mut Quic, endpoint: usize, datagram: &Datagram<&[u8]>) {
-        let is_usual = datagram.bytes.len() <= usize::from(QUIC_DATAGRAM_MAX_BYTES);
+        let bytes = datagram.bytes.len();
+        let is_usual = bytes <= usize::from(QUIC_DATAGRAM_MAX_BYTES);
         match quic.endpoints[endpoint].enter(datagram, self.core.instant) {
             Received::Nothing => {}
             Received::For(slot, event) if is_usual && quic.is_handshaking(slot) => {
                 let generation = self.core.conns.get(slot).generation;
-                quic.steps.push_back(Step::GoOn(slot, generation, event));
+                quic.steps.push_back(Step::GoOn(slot, generation, event, bytes));
             }
-            Received::For(slot, event) => self.deliver_event(quic, slot, event),
+            Received::For(slot, event) => self.deliver_event(quic, slot, event, bytes),
             Received::Elsewhere(worker) => self.pass_on(endpoint, worker, datagram),
             Received::Newcomer(incoming) => quic.steps.push_back(Step::Begin(endpoint, incoming)),
         }
@@ -102,9 +103,9 @@ impl<B: Backend, A: App> Worker<B, A> {
         }
     }
 
-    /// Tells a connection what has come for it.
-    fn deliver_event(&mut self, quic: &mut Quic, slot: Slot, event: ConnectionEvent) {
-        self.core.http3(slot).0.quic.handle_event(event);
+    /// Tells a connection what has come for it, in a datagram of so many bytes.
+    fn deliver_event(&mut self, quic: &mut Quic, slot: Slot, event: ConnectionEvent, bytes: usize) {
+        self.core.http3(slot).0.on_datagram(event, bytes);
         quic.mark_dirty(slot);
     }
 
@@ -112,8 +113,10 @@ impl<B: Backend, A: App> Worker<B, A> {
     fn step(&mut self, quic: &mut Quic) {
         match quic.steps.pop_front() {
             Some(Step::Begin(endpoint, incoming)) => self.newcomer(quic, endpoint, incoming),
-            Some(Step::GoOn(slot, generation, event)) if self.core.conns.is(slot, generation) => {
-                self.deliver_event(quic, slot, event);
+            Some(Step::GoOn(slot, generation, event, bytes))
+                if self.core.conns.is(slot, generation) =>
+            {
+                self.deliver_event(quic, slot, event, bytes);
             }
             // Its connection is no more.
             Some(Step::GoOn(..)) | None => {}
@@ -275,9 +278,10 @@ impl<B: Backend, A: App> Worker<B, A> {
                 return self.cut(slot, why);
             }
         }
+        let now_ms = self.core.now.monotonic_ms;
         let (http3, _, buffers) = self.core.http3(slot);
+        http3.stop_late_discards(now_ms);
         http3.count(buffers);
-        http3.reserve(buffers);
         if self.transmit(slot) {
             self.quic_over(slot);
         } else if !self.core.conns.get(slot).is_closing() {

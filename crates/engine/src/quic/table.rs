@@ -54,8 +54,8 @@ pub(crate) struct Place {
 pub(crate) enum Step {
     /// Somebody wants to connect by this endpoint.
     Begin(usize, Incoming),
-    /// For a connection, by slot and generation.
-    GoOn(Slot, u64, ConnectionEvent),
+    /// For a connection, by slot and generation, in a datagram of so many bytes.
+    GoOn(Slot, u64, ConnectionEvent, usize),
 }
 
 impl Quic {

@@ -4,7 +4,6 @@ mod input;
 
 use std::sync::Arc;
 
-use pinion_http::h3::control::UniState;
 use pinion_http::h3::event::Fatal;
 use pinion_http::h3::frame::ErrorCode;
 use pinion_http::refusal::{Refusal, RefusedRequest};
@@ -18,8 +17,8 @@ use crate::core::Core;
 use crate::deadline::Watch;
 use crate::ending::Ending;
 use crate::gone::Gone;
-use crate::http3::uni;
-pub(crate) use input::read_wanted;
+use crate::http3::uni::{self, Uni};
+pub(crate) use input::{read, read_wanted};
 
 /// Acts upon everything that QUIC has to tell.
 pub(crate) fn events<A: App>(app: &mut A, core: &mut Core, slot: Slot) {
@@ -72,12 +71,17 @@ fn stream_event<A: App>(app: &mut A, core: &mut Core, slot: Slot, event: &Stream
         }
         StreamEvent::Opened { dir: Dir::Uni } => {
             while let Some(id) = core.http3(slot).0.accept(Dir::Uni) {
-                core.http3(slot).0.unis.push((id, UniState::default()));
+                core.http3(slot).0.unis.push(Uni::opened(id));
                 read_uni(app, core, slot, id);
             }
         }
-        StreamEvent::Readable { id } if id.dir() == Dir::Uni => read_uni(app, core, slot, id),
-        StreamEvent::Readable { id } => input::read(app, core, slot, id),
+        StreamEvent::Readable { id } => {
+            core.http3(slot).0.on_frame(id);
+            match id.dir() {
+                Dir::Uni => read_uni(app, core, slot, id),
+                Dir::Bi => read(app, core, slot, id),
+            }
+        }
         StreamEvent::Stopped { id, .. } => stopped(app, core, slot, id),
         StreamEvent::Available { .. } => core.http3(slot).0.write_control(),
         // What waits is written behind all events.
@@ -108,6 +112,8 @@ pub(crate) fn stalled<A: App>(
             heads_stalled(app, core, slot);
         }
         Watch::Quiet => core.http3(slot).0.quic.ping(),
+        // Who is late with what is dropped is told to stop, as after each event.
+        Watch::Discard => {}
         Watch::Window => {
             app.flooded(core.address(slot));
             return Some(ErrorCode::ExcessiveLoad);
@@ -156,12 +162,13 @@ fn read_uni<A: App>(app: &mut A, core: &mut Core, slot: Slot, id: StreamId) {
 
 /// Hands what waits on streams to QUIC.
 pub(crate) fn pump<A: App>(app: &mut A, core: &mut Core, slot: Slot) {
-    let Core { conns, buffers, external, turns, .. } = core;
+    let Core { conns, buffers, external, turns, now, .. } = core;
+    let now_ms = now.monotonic_ms;
     let Conn { link, protocol, .. } = conns.get(slot);
     let Some(http3) = protocol.http3() else {
         unreachable!("a connection over QUIC speaks HTTP/3")
     };
-    for (number, stream, why) in http3.pump(link, buffers, external, turns) {
+    for (number, stream, why) in http3.pump(link, buffers, external, turns, now_ms) {
         requests::lose(app, core, slot, (number, stream), why);
     }
 }

@@ -275,6 +275,22 @@ fn content_refused<A: App>(app: &mut A, core: &mut Core, slot: Slot, id: u32, re
     }
 }
 
+/// Memory is short, and the content of a request waits unread: the request is answered with 503,
+/// or its stream is reset if the response has begun.
+#[cold]
+pub(crate) fn give_up_unread<A: App>(app: &mut A, core: &mut Core, slot: Slot, id: u32) {
+    let Some(stream) = find_stream(core, slot, id) else { return };
+    if stream.state.stage != Stage::Open {
+        return give_up(core, slot, id, Gone::Overload, |core| cut(app, core, slot, id));
+    }
+    let request = stream.state.refused_request();
+    if std::mem::take(&mut stream.state.open) {
+        let carrier = Carrier::Stream(id);
+        app.exchange(Event::Gone(Gone::Overload), &mut Exchange { core, slot, carrier });
+    }
+    answer_page(app, core, slot, id, 503, &request);
+}
+
 /// The peer sends no more: requests that are waited for can never be complete, others go on. True
 /// when there were any.
 #[cold]

@@ -39,6 +39,15 @@ pub(crate) struct Pace {
     pub(crate) gap_ms: u64,
 }
 
+/// The slowest way to send.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Drip {
+    /// What comes before this offset is sent as the pace has it.
+    pub(crate) from: usize,
+    /// Milliseconds from each further byte to the next.
+    pub(crate) gap_ms: u64,
+}
+
 /// What a client does.
 pub(crate) struct Plan {
     pub(crate) connect: Connect,
@@ -50,6 +59,7 @@ pub(crate) struct Plan {
     /// Sends a request only when the one before is answered.
     pub(crate) in_turn: bool,
     pub(crate) pace: Pace,
+    pub(crate) drip: Option<Drip>,
     pub(crate) ending: Ending,
     /// Whatever it does, its connection is closed so many milliseconds after it was taken.
     pub(crate) closed_within_ms: Option<u64>,
@@ -159,7 +169,12 @@ impl Actor {
         self.leave_if_done(network, client);
         if moved {
             self.acted_at_ms = now_ms;
-            self.next_ms = Some(now_ms + random.between(0, self.plan.pace.gap_ms));
+            let drips = self.plan.drip.filter(|drip| drip.from <= self.sent);
+            let gap_ms = match drips {
+                Some(drip) => drip.gap_ms,
+                None => random.between(0, self.plan.pace.gap_ms),
+            };
+            self.next_ms = Some(now_ms + gap_ms);
         } else {
             self.next_ms = None;
         }
@@ -227,7 +242,12 @@ impl Actor {
             let turn = self.plan.reader.complete.min(self.plan.ends.len() - 1);
             until = until.min(self.plan.ends[turn]);
         }
-        let until = until.min(self.sent.saturating_add(self.plan.pace.send_bytes));
+        let send_bytes = match self.plan.drip {
+            Some(drip) if drip.from <= self.sent => 1,
+            Some(drip) => self.plan.pace.send_bytes.min(drip.from - self.sent),
+            None => self.plan.pace.send_bytes,
+        };
+        let until = until.min(self.sent.saturating_add(send_bytes));
         if until <= self.sent {
             return false;
         }

@@ -32,6 +32,9 @@ pub(crate) struct Plan {
     pub(crate) requests: Vec<Request>,
     /// Milliseconds after which their content begins to come, at once unless it is said here.
     pub(crate) content_after_ms: &'static [u64],
+    /// Sends content a byte at a time, each so many milliseconds after the last, and goes on behind
+    /// the response.
+    pub(crate) content_gap_ms: Option<u64>,
     /// Requests that are open at once.
     pub(crate) at_once: usize,
     pub(crate) manner: Manner,
@@ -41,6 +44,8 @@ pub(crate) struct Plan {
     pub(crate) resets_per_mille: u32,
     pub(crate) pace: Pace,
     pub(crate) ending: Ending,
+    /// Whatever it does, its connection is closed so many milliseconds after it was taken.
+    pub(crate) closed_within_ms: Option<u64>,
 }
 
 impl Plan {
@@ -61,6 +66,7 @@ impl Plan {
             },
             requests,
             content_after_ms: &[],
+            content_gap_ms: None,
             at_once: random.between(1, 6) as usize,
             manner: Manner { window_bytes, gives_back: random.chance(600) },
             drip_bytes: random.between(700, 20_000) as u32,
@@ -74,6 +80,7 @@ impl Plan {
                 8 => Ending::Freezes { after_bytes },
                 _ => Ending::StopsReading { after_bytes },
             },
+            closed_within_ms: None,
         }
     }
 }
@@ -292,6 +299,16 @@ impl Actor {
             let request = &self.plan.requests[asked.request];
             let stream = &self.client.streams[&asked.stream];
             let comes = request.kind.has_content() && asked.content_from_ms <= now_ms;
+            if let Some(gap_ms) = self.plan.content_gap_ms
+                && comes
+            {
+                let byte = &request.content[asked.sent..=asked.sent];
+                let before_response = self.client.data(asked.stream, byte, false);
+                let behind_response = self.client.data_behind_response(asked.stream, 1);
+                asked.sent += before_response + behind_response;
+                asked.content_from_ms = now_ms + gap_ms;
+                continue;
+            }
             if stream.sent_end || stream.end.is_some() || !comes {
                 continue;
             }
@@ -405,6 +422,10 @@ impl Actor {
             let took = closed_ms.saturating_sub(quiet.into_iter().max().unwrap_or(0));
             if took > SILENCE_MS + slack_ms {
                 return Err(format!("closed after {took} ms of silence"));
+            }
+            let open_ms = closed_ms - attached_ms;
+            if self.plan.closed_within_ms.is_some_and(|limit| open_ms > limit + slack_ms) {
+                return Err(format!("closed {open_ms} ms after it was taken"));
             }
         }
         if !calm || facts.hurt || !self.plan.ending.is_fair() {

@@ -22,6 +22,8 @@ use crate::http2::request;
 use crate::scenario::pace;
 use client::{Client, End, INTERNAL_ERROR, NO_ERROR, transport};
 
+/// When content comes that never does.
+const NEVER_MS: u64 = u64::MAX;
 /// Milliseconds after which a connection is closed whose client goes on with QUIC and does nothing
 /// else: what it may be waited for, one after the other.
 const SILENCE_MS: u64 =
@@ -41,6 +43,9 @@ pub(crate) struct Plan {
     pub(crate) requests: Vec<Request>,
     /// Requests that are open at once.
     pub(crate) at_once: usize,
+    /// Sends content a byte at a time, each so many milliseconds after the last, and goes on behind
+    /// the response; with [`NEVER_MS`] none of it.
+    pub(crate) content_gap_ms: Option<u64>,
     /// Bytes that the server may send on a stream before they are read.
     pub(crate) window_bytes: u32,
     /// Resets, and stops, one in so many thousand of the streams it looks at.
@@ -50,6 +55,8 @@ pub(crate) struct Plan {
     pub(crate) rebinds_after_ms: Option<u64>,
     pub(crate) pace: Pace,
     pub(crate) ending: Ending,
+    /// Whatever it does, its connection is closed so many milliseconds after it has begun.
+    pub(crate) closed_within_ms: Option<u64>,
 }
 
 impl Plan {
@@ -68,6 +75,7 @@ impl Plan {
             },
             requests,
             at_once: random.between(1, 6) as usize,
+            content_gap_ms: None,
             window_bytes: *random.pick(&[1100, 3000, 65_535, 1 << 20]),
             resets_per_mille: *random.pick(&[0, 0, 0, 20]),
             stops_per_mille: *random.pick(&[0, 0, 0, 20]),
@@ -81,6 +89,7 @@ impl Plan {
                 8 => Ending::Freezes { after_bytes },
                 _ => Ending::StopsReading { after_bytes },
             },
+            closed_within_ms: None,
         }
     }
 
@@ -102,6 +111,8 @@ struct Asked {
     stream: u64,
     request: usize,
     asked_at_ms: u64,
+    /// When the next of its content comes.
+    content_at_ms: u64,
     /// Bytes of its content that were sent.
     sent: usize,
     expected: Expected,
@@ -128,6 +139,11 @@ pub(crate) struct Actor {
     /// When QUIC has to act, in milliseconds.
     quic_at_ms: Option<u64>,
     rebinds_at_ms: Option<u64>,
+    /// When content comes that does not yet.
+    content_at_ms: Option<u64>,
+    /// When it has begun to connect, and when its connection ended.
+    began_at_ms: u64,
+    lost_at_ms: Option<u64>,
     client: Option<Client>,
     /// From where it has connected.
     pub(crate) address: Option<SocketAddr>,
@@ -150,6 +166,9 @@ impl Actor {
             quic_at_ms: None,
             rebinds_at_ms: plan.rebinds_after_ms.map(|ms| start_ms + plan.starts_after_ms + ms),
             plan,
+            content_at_ms: None,
+            began_at_ms: 0,
+            lost_at_ms: None,
             client: None,
             address: None,
             asked: Vec::new(),
@@ -169,7 +188,7 @@ impl Actor {
             return None;
         }
         let arrival = self.client.as_ref().and_then(|client| network.next_arrival_ms(client.peer));
-        let all = [self.next_ms, self.quic_at_ms, self.rebinds_at_ms, arrival];
+        let all = [self.next_ms, self.quic_at_ms, self.rebinds_at_ms, self.content_at_ms, arrival];
         all.into_iter().flatten().min()
     }
 
@@ -207,6 +226,7 @@ impl Actor {
         self.client = Some(client);
         self.address = Some(network.address(peer));
         (self.next_ms, self.acted_at_ms) = (None, now_ms);
+        self.began_at_ms = now_ms;
     }
 
     fn act_on(
@@ -222,13 +242,16 @@ impl Actor {
             network.rebind(client.peer);
         }
         client.receive(network)?;
+        if client.lost.is_some() {
+            self.lost_at_ms.get_or_insert(now_ms);
+        }
         if !is_paced && client.is_connected() && !self.is_closing {
             let mut moved = self.read(client, network)?;
             self.has_read = !moved;
             if client.lost.is_none() {
                 self.ask(client, network, random);
                 self.end_some(client, random);
-                self.send_content(client, random);
+                self.send_content(client, now_ms, random);
                 let written = client.write(self.sendable_bytes());
                 self.sent_bytes += written;
                 moved |= written > 0;
@@ -242,6 +265,10 @@ impl Actor {
         if !is_paced && self.is_closing {
             self.next_ms = None;
         }
+        let is_open = client.lost.is_none() && !self.is_closing;
+        let content_at_ms = self.asked.iter().map(|asked| asked.content_at_ms);
+        let later = |at: &u64| is_open && *at > now_ms && *at < NEVER_MS;
+        self.content_at_ms = content_at_ms.filter(later).min();
         client.transmit(network);
         self.leave_if_done(client, network);
         Ok(())
@@ -301,6 +328,7 @@ impl Actor {
     /// Begins requests while fewer are open than the plan says.
     fn ask(&mut self, client: &mut Client, network: &Network, random: &mut Random) {
         let is_leaving = !client.goaways.is_empty();
+        let now_ms = network.now().monotonic_ms;
         while !is_leaving && self.asked.len() < self.plan.requests.len() {
             let open = client.streams.values().filter(|stream| stream.end.is_none()).count();
             if open >= self.plan.at_once {
@@ -328,7 +356,8 @@ impl Actor {
             self.asked.push(Asked {
                 stream,
                 request: self.asked.len(),
-                asked_at_ms: network.now().monotonic_ms,
+                asked_at_ms: now_ms,
+                content_at_ms: now_ms.saturating_add(self.plan.content_gap_ms.unwrap_or(0)),
                 sent: 0,
                 expected: Expected::of(request, true),
                 checked: 0,
@@ -352,9 +381,18 @@ impl Actor {
     }
 
     /// A piece of content on each stream that has some left.
-    fn send_content(&mut self, client: &mut Client, random: &mut Random) {
+    fn send_content(&mut self, client: &mut Client, now_ms: u64, random: &mut Random) {
         for asked in &mut self.asked {
             let request = &self.plan.requests[asked.request];
+            if let Some(gap_ms) = self.plan.content_gap_ms {
+                let is_due = asked.content_at_ms <= now_ms;
+                if is_due && request.kind.has_content() && !client.is_told_to_stop(asked.stream) {
+                    client.data(asked.stream, &request.content[asked.sent..=asked.sent], false);
+                    asked.sent += 1;
+                    asked.content_at_ms = now_ms + gap_ms;
+                }
+                continue;
+            }
             if !request.kind.has_content() || !client.takes_content(asked.stream) {
                 continue;
             }
@@ -454,6 +492,11 @@ impl Actor {
     /// The law that was broken.
     pub(crate) fn check(&self, expectations: Expectations) -> Result<(), String> {
         let Some(client) = &self.client else { return Ok(()) };
+        let open_ms = self.lost_at_ms.map(|at| at - self.began_at_ms);
+        let is_late = |limit| open_ms.is_none_or(|open_ms| open_ms > limit);
+        if self.plan.closed_within_ms.is_some_and(is_late) {
+            return Err(format!("closed after {open_ms:?} ms: {}", self.state()));
+        }
         let is_hurt = expectations.lossy && !self.plan.protected;
         if !expectations.calm || is_hurt || !self.plan.ending.is_fair() {
             return Ok(());

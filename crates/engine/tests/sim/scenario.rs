@@ -308,6 +308,7 @@ impl Scenario {
             in_turn: random.chance(400),
             pace,
             ending,
+            drip: None,
             closed_within_ms: None,
             reader: Reader::new(script.answers, allowed),
         }

@@ -2,17 +2,21 @@
 
 use pinion_engine::backend::sim::{Connect, Faults, Network, Random};
 use pinion_engine::limits::{
-    ACCEPT_PAUSE_MS, BODY_STALL_MS, IDLE_TIMEOUT_MS, LINGER_MAX_MS, SEND_STALL_MS,
+    ACCEPT_PAUSE_MS, BODY_STALL_MS, IDLE_TIMEOUT_MS, LINGER_CONTENT_MS, LINGER_MAX_MS,
+    SEND_STALL_MS,
 };
 use pinion_engine::stepped::Stepped;
 
 use crate::ask::{Answer, Body, CLOSE, Kind, Request, Version, page, pattern};
-use crate::client::{Ending, Pace, Plan};
+use crate::client::{Drip, Ending, Pace, Plan};
 use crate::handlers::Handlers;
 use crate::outcome;
 use crate::reading::{Allowed, Reader};
 use crate::run;
 use crate::scenario::{SET_MAX_MS, Scenario, settings_of_listeners};
+
+/// Bytes that a lingering connection takes in a pass, at most.
+const LINGER_TURN_MAX_BYTES: usize = 64 * 1024;
 
 const AT_ONCE: Pace = Pace { send_bytes: usize::MAX, read_bytes: usize::MAX, gap_ms: 0 };
 
@@ -47,6 +51,7 @@ fn plan(requests: &[Request], window_bytes: usize, ending: Ending) -> Plan {
         in_turn: false,
         pace: AT_ONCE,
         ending,
+        drip: None,
         closed_within_ms: None,
         reader: Reader::new(answers, Allowed::default()),
     }
@@ -237,6 +242,58 @@ fn lingering_ends_although_the_peer_goes_on() {
         plan.ends = vec![plan.wire.len()];
         // The head at once, the rest in more than five minutes.
         plan.pace = Pace { send_bytes: 28, read_bytes: usize::MAX, gap_ms: 1000 };
+        plan.closed_within_ms = Some(LINGER_MAX_MS);
+        vec![plan]
+    });
+}
+
+/// However much comes, others have their turn after as much content as of an upload that is read.
+#[test]
+fn lingering_leaves_turns_to_others() {
+    fn dropped_in_a_pass<const READINESS: bool>() {
+        let network = Network::new(1, Faults::default(), 2);
+        let (mapping, file) = run::mapping();
+        let make_app = |poster| Handlers::new(poster, mapping, file);
+        let settings = settings_of_listeners();
+        let mut worker = Stepped::<READINESS, _>::new(network.clone(), settings, make_app);
+        let connect = Connect { listener: 0, window_bytes: 400_000, local: false, protected: true };
+        let client = network.connect(connect);
+        // Its response comes at once, and the connection ends with it.
+        let (head, content) = request(Kind::Unread, 10, 2 << 20).wire();
+        let mut response = Vec::new();
+        assert_eq!(network.send(client, &head), head.len());
+        let mut pass = || {
+            network.act_at(Some(network.now().monotonic_ms));
+            worker.pass().expect("a pass");
+        };
+        while response.is_empty() {
+            pass();
+            network.read(client, usize::MAX, &mut response);
+        }
+        network.send(client, &content);
+        let dropped: Vec<usize> = (0..50)
+            .map(|_| {
+                pass();
+                // The kernel has room again for what the worker took.
+                network.send(client, &content)
+            })
+            .collect();
+        let most = dropped.iter().max().expect("passes");
+        assert!((1..=LINGER_TURN_MAX_BYTES).contains(most), "{dropped:?}");
+    }
+    dropped_in_a_pass::<true>();
+    dropped_in_a_pass::<false>();
+}
+
+/// A byte just before each end of the patience, for five minutes.
+#[test]
+fn lingering_ends_although_a_byte_comes_now_and_then() {
+    const GAP_MS: u64 = LINGER_CONTENT_MS - 1000;
+    told_often(3, &Faults::default(), || {
+        let upload = request(Kind::Unread, 10, 2 << 20);
+        let (head, _) = upload.wire();
+        let mut plan = plan(&[upload], 3000, Ending::StopsReading { after_bytes: 0 });
+        plan.drip = Some(Drip { from: head.len(), gap_ms: GAP_MS });
         plan.closed_within_ms = Some(LINGER_MAX_MS);
         vec![plan]
     });

@@ -45,9 +45,15 @@ fn open(core: &mut Core, slot: Slot, id: StreamId) -> Option<&mut Open> {
 }
 
 /// Reads a request stream, as far as what comes is wanted, or was answered early and is dropped.
-pub(super) fn read<A: App>(app: &mut A, core: &mut Core, slot: Slot, id: StreamId) {
+pub(crate) fn read<A: App>(app: &mut A, core: &mut Core, slot: Slot, id: StreamId) {
     if open(core, slot, id).is_none() {
-        return core.http3(slot).0.discard(id);
+        let now_ms = core.now.monotonic_ms;
+        let (http3, link, _) = core.http3(slot);
+        if http3.discard(id, now_ms) {
+            // The next of it has its full time.
+            link.deadline.is_over(Watch::Discard);
+        }
+        return;
     }
     if use_held(app, core, slot, id) {
         read_on(app, core, slot, id);
@@ -92,26 +98,36 @@ enum Came {
 
 /// Takes the next bytes, and whether they are the last: a request without content is known by that.
 fn receive(quic: &mut Connection, open: &mut Open, pool: &mut Pool) -> Came {
+    let Open { unread, own: Stream { held, .. }, .. } = open;
     let mut stream = quic.recv_stream(open.id);
     // What there is to transmit when they are dropped goes out behind all events.
     let Ok(mut chunks) = stream.read(true) else { return Came::Nothing };
     let first = match chunks.next(usize::MAX) {
-        Err(ReadError::Blocked) => return Came::Nothing,
+        Err(ReadError::Blocked) => {
+            unread.drained();
+            return Came::Nothing;
+        }
         Err(ReadError::Reset(_)) => return Came::Reset,
         Ok(None) => Bytes::new(),
         Ok(Some(chunk)) => chunk.bytes,
     };
+    unread.read(first.len());
     open.fin = first.is_empty();
     let mut second = Bytes::new();
     if !open.fin {
         match chunks.next(usize::MAX) {
-            Err(ReadError::Blocked) => {}
+            Err(ReadError::Blocked) => unread.drained(),
             Err(ReadError::Reset(_)) => return Came::Reset,
             Ok(None) => open.fin = true,
-            Ok(Some(chunk)) => second = chunk.bytes,
+            Ok(Some(chunk)) => {
+                unread.read(chunk.bytes.len());
+                second = chunk.bytes;
+            }
         }
     }
-    let held = &mut open.own.held;
+    if open.fin {
+        unread.ended();
+    }
     if held.is_empty() && second.is_empty() {
         return Came::Bytes(first);
     }

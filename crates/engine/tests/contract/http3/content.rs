@@ -6,12 +6,14 @@ use std::task::Poll;
 use std::time::Duration;
 
 use pinion_engine::app::Gone;
+use pinion_engine::server::Io;
+use pinion_engine::settings::Settings;
 
 use std::io::Read;
 
-use crate::http3::{GET, Http3, POST, frame, head, wait};
+use crate::http3::{GET, Http3, POST, RUNTIME, frame, head, wait};
 use crate::on_both;
-use crate::support::CODED;
+use crate::support::{CODED, TestServer};
 
 #[test]
 fn a_handler_hears_of_a_file_that_is_not_what_was_promised() {
@@ -74,32 +76,100 @@ fn what_is_not_read_holds_nobody_up() {
     });
 }
 
-/// RFC 9000 §4.1: what is not read takes from the window of the connection, so that grows with it.
+/// The header of a DATA frame of so many bytes, with a length of four bytes.
+fn data_header(bytes: usize) -> [u8; 5] {
+    let [_, high, middle, low] = (bytes as u32).to_be_bytes();
+    [0x0, 0x80, high, middle, low]
+}
+
+/// So much content in DATA frames of a size.
+fn content(bytes: usize, frame_bytes: usize) -> Vec<u8> {
+    let piece = vec![b'x'; frame_bytes];
+    let frame = if frame_bytes < 64 {
+        frame(0x0, &piece)
+    } else {
+        [&data_header(frame_bytes)[..], &piece].concat()
+    };
+    frame.repeat(bytes / frame_bytes)
+}
+
+/// A request without content, and one whose content is read, are answered on a connection with
+/// requests that nobody reads.
+#[track_caller]
+fn is_held_up_by_nobody(client: &Http3) {
+    assert!(client.get("/hello").ends_with(b"hello world!\n"));
+    let (mut sender, mut receiver) = client.open(&head(POST, "/count"));
+    let data = content(100_000, 100_000);
+    for _ in 0..5 {
+        wait(sender.write_all(&data)).expect("written");
+    }
+    sender.finish().expect("open");
+    let answer = wait(receiver.read_to_end(1 << 20)).expect("an answer");
+    assert!(answer.ends_with(b"500000 bytes"));
+}
+
+/// RFC 9000 §4.1: what is not read takes from the window of the connection, which is as large as
+/// those of all streams. The headers of small frames take from them as well.
 #[test]
 fn many_streams_that_nobody_reads_hold_nobody_up() {
-    /// The header of a DATA frame of so many bytes.
-    const DATA: [u8; 5] = [0x0, 0x80, 0x01, 0x86, 0xa0];
     const BYTES: usize = 100_000;
     on_both(|server| {
-        let client = Http3::connect(&server);
-        let data = [&DATA[..], &[b'x'; BYTES]].concat();
-        let unread: Vec<_> = (0..20)
-            .map(|_| {
-                let (mut sender, receiver) = client.open(&head(POST, "/forever"));
-                wait(sender.write_all(&data)).expect("written");
-                (sender, receiver)
-            })
-            .collect();
-        assert!(client.get("/hello").ends_with(b"hello world!\n"));
-        let (mut sender, mut receiver) = client.open(&head(POST, "/count"));
-        for _ in 0..5 {
-            wait(sender.write_all(&data)).expect("written");
+        for (streams, frame_bytes) in [(20, BYTES), (4, 1), (100, 8)] {
+            let client = Http3::connect(&server);
+            let data = content(BYTES, frame_bytes);
+            let unread: Vec<_> = (0..streams)
+                .map(|_| {
+                    let (mut sender, receiver) = client.open(&head(POST, "/forever"));
+                    wait(sender.write_all(&data)).expect("written");
+                    (sender, receiver)
+                })
+                .collect();
+            is_held_up_by_nobody(&client);
+            drop(unread);
         }
-        sender.finish().expect("open");
-        let answer = wait(receiver.read_to_end(1 << 20)).expect("an answer");
-        assert!(answer.ends_with(b"500000 bytes"));
-        drop(unread);
     });
+}
+
+/// What the windows permit is more than there is memory: requests that hold most are given up, so
+/// that all others go on, and no connection is closed for it.
+#[test]
+fn requests_that_nobody_reads_are_given_up_when_memory_is_short() {
+    /// The static table's `:status: 503` (RFC 9204 §A), behind the prefix of a field section.
+    const UNAVAILABLE: [u8; 3] = [0, 0, 0xc0 | 28];
+    for io in [Io::Epoll, Io::Uring] {
+        for (budget_bytes, streams, bytes) in [(32 << 20, 12, 4_000_000), (64 << 20, 100, 1 << 20)]
+        {
+            let settings = Settings { buffer_bytes: budget_bytes, ..Settings::default() };
+            let server = TestServer::start(io, settings);
+            let client = Http3::connect(&server);
+            let data = content(bytes, bytes);
+            let mut unread: Vec<_> = (0..streams)
+                .map(|_| {
+                    let (mut sender, receiver) = client.open(&head(POST, "/forever"));
+                    // A client may be told to stop, behind its response.
+                    let _stopped = wait(sender.write_all(&data));
+                    (sender, receiver)
+                })
+                .collect();
+            is_held_up_by_nobody(&client);
+            let gone: Vec<Gone> = server.gone.try_iter().collect();
+            assert!(gone.iter().all(|why| *why == Gone::Overload), "{gone:?}");
+            let is_some = (1..streams).contains(&gone.len());
+            assert!(is_some, "{} of {streams}", gone.len());
+            // Each has its response, whichever they are.
+            let mut responses = tokio::task::JoinSet::new();
+            for (_, mut receiver) in unread.drain(..) {
+                let response = async move { receiver.read_chunk(1000, true).await };
+                responses.spawn_on(response, RUNTIME.handle());
+            }
+            for _ in 0..gone.len() {
+                let chunk = wait(responses.join_next()).expect("a stream").expect("no panic");
+                let bytes = chunk.expect("a response").expect("a head").bytes;
+                assert!(bytes[2..].starts_with(&UNAVAILABLE), "{:?}", &bytes[..10]);
+            }
+            is_held_up_by_nobody(&client);
+        }
+    }
 }
 
 /// A client that is answered early may send on for a while, because some read nothing before they

@@ -8,6 +8,10 @@ use crate::outcome;
 use crate::run;
 use crate::scenario::Scenario;
 
+/// Milliseconds for the end of a connection that is idle: its last frames, and what the client
+/// still sends.
+const LAST_AND_LINGER_MS: u64 = 10_000;
+
 /// Runs one client with many chances of what comes first; all laws hold.
 fn told(times: u64, plan: impl Fn() -> Plan) {
     for readiness in [true, false] {
@@ -51,11 +55,13 @@ fn plan(requests: Vec<Request>) -> Plan {
         at_once: requests.len(),
         requests,
         content_after_ms: &[],
+        content_gap_ms: None,
         manner: Manner { window_bytes: 1100, gives_back: false },
         drip_bytes: 3000,
         resets_per_mille: 0,
         pace: Pace { send_bytes: usize::MAX, read_bytes: usize::MAX, gap_ms: 5000 },
         ending: Ending::Leaves,
+        closed_within_ms: None,
     }
 }
 
@@ -143,4 +149,40 @@ fn who_was_answered_owes_no_content() {
         drip_bytes: 1100,
         ..plan(vec![post(Kind::Hasty, 1, 50_000, 900)])
     });
+}
+
+/// A window that is closed because nobody reads is that of its stream alone. An upload that is read
+/// meanwhile takes its time, and is not held to a deadline because of it.
+#[test]
+fn content_that_is_read_is_not_late_beside_content_that_nobody_reads() {
+    const UNREAD: u64 = 40;
+    const READ_AFTER_MS: u64 = 2 * BODY_STALL_MS;
+    told(3, || {
+        // More than the first window of a stream.
+        let unread = (0..UNREAD).map(|id| post(Kind::Late, id, READ_AFTER_MS, 70_000));
+        // In sips, which together take longer than the patience for content.
+        let read = post(Kind::Sip, UNREAD, 0, 700_000);
+        Plan {
+            manner: Manner { window_bytes: 65_535, gives_back: true },
+            pace: Pace { send_bytes: usize::MAX, read_bytes: usize::MAX, gap_ms: 100 },
+            ..plan(unread.chain([read]).collect())
+        }
+    });
+}
+
+/// A client that was answered, and sends on byte by byte, keeps no connection without requests.
+#[test]
+fn content_behind_a_response_keeps_no_connection() {
+    for readiness in [true, false] {
+        let mut scenario = Scenario::story(readiness, Faults::default(), Vec::new());
+        scenario.multiplexing.push(Plan {
+            content_gap_ms: Some(BODY_STALL_MS - 1000),
+            ending: Ending::Stays,
+            closed_within_ms: Some(IDLE_TIMEOUT_MS + LAST_AND_LINGER_MS),
+            ..plan(vec![post(Kind::Unread, 1, 100, 900)])
+        });
+        let summary = outcome(|| run::run(scenario, &mut Random::new(1)));
+        let summary = summary.unwrap_or_else(|why| panic!("readiness {readiness}: {why}"));
+        assert_eq!((summary.multiplexed, summary.floods), (1, 0));
+    }
 }

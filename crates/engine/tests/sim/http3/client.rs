@@ -310,6 +310,11 @@ impl Client {
         !is_over && stream.out.is_empty()
     }
 
+    /// Returns whether the server wants no more of a request.
+    pub(crate) fn is_told_to_stop(&self, id: u64) -> bool {
+        self.streams[&id].is_told_to_stop
+    }
+
     /// Sends a frame of content.
     pub(crate) fn data(&mut self, id: u64, bytes: &[u8], ends: bool) {
         let Some(stream) = self.streams.get_mut(&id) else { return };

@@ -1,6 +1,7 @@
 //! Clients of HTTP/3 that do one thing, whatever chance makes of what comes first.
 
 use pinion_engine::backend::sim::Faults;
+use pinion_engine::limits::{LINGER_CONTENT_MS, LINGER_MAX_MS};
 
 use super::*;
 use crate::ask::{Kind, Version, pattern};
@@ -31,12 +32,14 @@ fn plan(requests: Vec<Request>) -> Plan {
         quic: SimulatedClient { seed: 1, hello_bytes: 0, alpn: b"h3".to_vec() },
         at_once: requests.len(),
         requests,
+        content_gap_ms: None,
         window_bytes: 1 << 20,
         resets_per_mille: 0,
         stops_per_mille: 0,
         rebinds_after_ms: None,
         pace: Pace { send_bytes: usize::MAX, read_bytes: usize::MAX, gap_ms: 0 },
         ending: Ending::Leaves,
+        closed_within_ms: None,
     }
 }
 
@@ -51,6 +54,10 @@ fn get(kind: Kind, id: u64, size: u64) -> Request {
         chunks: None,
         expects: false,
     }
+}
+
+fn post(kind: Kind, id: u64, size: u64, bytes: usize) -> Request {
+    Request { content: pattern(id, bytes), ..get(kind, id, size) }
 }
 
 /// The end of content whose length is not known needs no want: it comes behind the last byte that
@@ -109,4 +116,52 @@ fn a_path_that_loses_datagrams_and_changes_costs_time_only() {
         rebinds_after_ms: Some(300),
         ..plan(vec![get(Kind::Mapped, 1, 200_000), get(Kind::Fill, 2, 100_000)])
     });
+}
+
+/// The window of a connection never closes: an upload that is read takes its time beside those that
+/// nobody reads, and is not held to a deadline because of them.
+#[test]
+fn content_that_is_read_is_not_late_beside_content_that_nobody_reads() {
+    const UNREAD: u64 = 40;
+    const READ_AFTER_MS: u64 = 2 * BODY_STALL_MS;
+    told(3, &Faults::default(), || {
+        let unread = (0..UNREAD).map(|id| post(Kind::Late, id, READ_AFTER_MS, 70_000));
+        // In sips, which together take longer than the patience for content.
+        let read = post(Kind::Sip, UNREAD, 0, 700_000);
+        Plan {
+            pace: Pace { send_bytes: 1000, read_bytes: usize::MAX, gap_ms: 20 },
+            ..plan(unread.chain([read]).collect())
+        }
+    });
+}
+
+/// Runs a client that was answered early, until its connection is closed.
+fn answered_early(content_gap_ms: u64, closed_within_ms: u64) {
+    for readiness in [true, false] {
+        let mut scenario = Scenario::story(readiness, Faults::default(), Vec::new());
+        scenario.quic.push(Plan {
+            content_gap_ms: Some(content_gap_ms),
+            ending: Ending::Stays,
+            closed_within_ms: Some(closed_within_ms),
+            ..plan(vec![post(Kind::Unread, 1, 100, 900)])
+        });
+        let summary = outcome(|| run::run(scenario, &mut Random::new(1)));
+        let summary = summary.unwrap_or_else(|why| panic!("readiness {readiness}: {why}"));
+        assert_eq!((summary.over_quic, summary.floods), (1, 0));
+    }
+}
+
+/// Milliseconds for the end of a connection that is idle.
+const CLOSING_MS: u64 = IDLE_TIMEOUT_MS + 10_000;
+
+/// It is told to stop after half a minute.
+#[test]
+fn a_client_that_announces_content_and_stops_is_waited_for_no_longer_than_others() {
+    answered_early(NEVER_MS, LINGER_CONTENT_MS + CLOSING_MS);
+}
+
+/// It is told to stop after five minutes, as over HTTP/1.
+#[test]
+fn content_behind_a_response_is_dropped_for_five_minutes_however_it_drips() {
+    answered_early(LINGER_CONTENT_MS - 1000, LINGER_MAX_MS + CLOSING_MS);
 }

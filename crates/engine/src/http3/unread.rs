@@ -1,0 +1,222 @@
+//! Content that waits in QUIC until it is read, and its share of the budget for buffers.
+//!
+//! **Windows.** QUIC returns the credit of a client as its content is read (RFC 9000 §4.1), and all
+//! streams have windows of the same size. The window of the connection is as large as those of all
+//! streams together that may be open, and never changes ([`QUIC_CONNECTION_WINDOW_BYTES`]). So a
+//! client always has credit for all that its streams may still send within their own windows, in
+//! bytes as the streams count them, headers of frames included. Content that is not read stops its
+//! own stream, and takes nothing from heads and from streams that are read. The only window that
+//! ever closes is that of a stream whose content is not wanted, and no deadline runs for such a
+//! stream.
+//!
+//! **Memory.** A window only permits. What has come and was not read is counted against the budget
+//! for buffers, and if that runs low, requests whose content is not read are given up
+//! (`memory_pressure.rs`). QUIC does not say how much it holds, so an upper bound is counted: each
+//! frame of a stream takes as much as the longest datagram that has come in the meantime.
+//!
+//! [`QUIC_CONNECTION_WINDOW_BYTES`]: crate::limits::QUIC_CONNECTION_WINDOW_BYTES
+
+use quinn_proto::{ConnectionEvent, Dir, StreamId};
+
+use super::{Http3, Open, number};
+use crate::limits::{QUIC_FRAME_OVERHEAD_BYTES, QUIC_STREAM_WINDOW_BYTES};
+
+/// What a stream has received and the engine has not read.
+#[derive(Debug, Default)]
+pub(crate) struct Unread {
+    /// An upper bound, when it was last counted.
+    bytes: usize,
+    /// Frames that have come since then.
+    frames: usize,
+    /// Bytes that were read since then.
+    read_bytes: usize,
+    /// Nothing was left to be read behind them.
+    is_drained: bool,
+}
+
+/// The datagrams that have come since what is unread was last counted.
+#[derive(Debug, Clone, Copy, Default)]
+pub(super) struct Datagrams {
+    longest_bytes: usize,
+    all_bytes: usize,
+}
+
+impl Unread {
+    /// A stream begins with its first frame.
+    pub(crate) fn opened() -> Self {
+        Self { frames: 1, ..Self::default() }
+    }
+
+    /// A frame has come.
+    pub(super) fn frame(&mut self) {
+        self.frames += 1;
+    }
+
+    /// Bytes were read.
+    pub(crate) fn read(&mut self, bytes: usize) {
+        self.read_bytes += bytes;
+        self.is_drained = false;
+    }
+
+    /// What comes next on the stream has not arrived yet. Bytes behind a gap may have.
+    pub(crate) fn drained(&mut self) {
+        self.is_drained = true;
+    }
+
+    /// All of the stream was read.
+    pub(crate) fn ended(&mut self) {
+        *self = Self::default();
+    }
+
+    /// Returns an upper bound of the unread bytes, as of the last count.
+    pub(crate) fn bytes(&self) -> usize {
+        self.bytes
+    }
+
+    /// Counts what has come with `datagrams`, and returns an upper bound of what is unread.
+    ///
+    /// Frames are shorter than their datagrams. The difference would add up on a stream that is
+    /// read for long, so it is taken off when all has been read that can be: less than half of what
+    /// was read, and as much as headers usually take. Bytes behind a gap that somebody hides in
+    /// this way cost many times as many that are read.
+    fn count(&mut self, datagrams: Datagrams) -> usize {
+        let Self { bytes, frames, read_bytes, is_drained } = std::mem::take(self);
+        let came_bytes = datagrams.all_bytes.min(frames * datagrams.longest_bytes);
+        let mut bytes = (bytes + came_bytes).saturating_sub(read_bytes);
+        if is_drained {
+            let overhead_bytes = frames * QUIC_FRAME_OVERHEAD_BYTES + read_bytes / 16;
+            bytes = bytes.saturating_sub(overhead_bytes.min(read_bytes / 2));
+        }
+        self.bytes = bytes.min(QUIC_STREAM_WINDOW_BYTES as usize);
+        self.bytes
+    }
+}
+
+impl Open {
+    /// Returns an upper bound of the bytes that wait in QUIC and are not wanted, if nothing was for
+    /// so many milliseconds.
+    fn unwanted_bytes(&self, now_ms: u64, idle_ms: u64) -> usize {
+        let is_unwanted = self.own.state.stage.is_unanswered() && !self.own.waits_for_content();
+        let is_idle = self.own.waits_since_ms.saturating_add(idle_ms) <= now_ms;
+        if is_unwanted && is_idle { self.unread.bytes() } else { 0 }
+    }
+}
+
+impl Http3 {
+    /// A datagram of so many bytes has come for the connection.
+    pub(crate) fn on_datagram(&mut self, event: ConnectionEvent, bytes: usize) {
+        self.quic.handle_event(event);
+        let Datagrams { longest_bytes, all_bytes } = self.datagrams;
+        self.datagrams = Datagrams {
+            longest_bytes: longest_bytes.max(bytes),
+            all_bytes: all_bytes.saturating_add(bytes),
+        };
+    }
+
+    /// A frame of a stream has come.
+    pub(crate) fn on_frame(&mut self, id: StreamId) {
+        let unread = match id.dir() {
+            Dir::Bi => match self.streams.get(number(id)) {
+                Some(open) => Some(&mut open.unread),
+                None => self.discarded_unread(id),
+            },
+            Dir::Uni => self.unis.iter_mut().find(|uni| uni.id == id).map(|uni| &mut uni.unread),
+        };
+        if let Some(unread) = unread {
+            unread.frame();
+        }
+    }
+
+    /// Counts what has come, and returns an upper bound of what QUIC holds that was not read.
+    pub(super) fn count_unread(&mut self) -> usize {
+        let datagrams = std::mem::take(&mut self.datagrams);
+        let streams = self.streams.iter_mut().map(|open| &mut open.unread);
+        let unis = self.unis.iter_mut().map(|uni| &mut uni.unread);
+        let discarded = self.discarded.iter_mut().map(|discarded| &mut discarded.unread);
+        streams.chain(unis).chain(discarded).map(|unread| unread.count(datagrams)).sum()
+    }
+
+    /// Returns the request streams with at least `least_bytes` of content that was not wanted for
+    /// `idle_ms`, each with how much that is.
+    pub(crate) fn unwanted(
+        &mut self,
+        least_bytes: usize,
+        now_ms: u64,
+        idle_ms: u64,
+    ) -> impl Iterator<Item = (StreamId, usize)> {
+        let bytes_of = move |open: &mut Open| (open.id, open.unwanted_bytes(now_ms, idle_ms));
+        self.streams.iter_mut().map(bytes_of).filter(move |(_, bytes)| *bytes >= least_bytes)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// A datagram of usual size, and what of it is a frame's content.
+    const DATAGRAM_BYTES: usize = 1252;
+    const CONTENT_BYTES: usize = 1210;
+
+    fn datagrams(count: usize) -> Datagrams {
+        Datagrams { longest_bytes: DATAGRAM_BYTES, all_bytes: count * DATAGRAM_BYTES }
+    }
+
+    /// Frames come, all of their content is read, and nothing adds up.
+    #[test]
+    fn an_upload_that_is_read_holds_nothing() {
+        let mut unread = Unread::opened();
+        for nth in 0..10_000 {
+            let frames = nth % 30 + 1;
+            (0..frames).for_each(|_| unread.frame());
+            unread.read(frames * CONTENT_BYTES);
+            unread.drained();
+            let bytes = unread.count(datagrams(frames));
+            assert!(bytes <= 2 * DATAGRAM_BYTES, "{bytes} after {nth}");
+        }
+    }
+
+    #[test]
+    fn what_is_not_read_is_counted_and_never_more_than_its_window() {
+        let window_bytes = QUIC_STREAM_WINDOW_BYTES as usize;
+        let mut unread = Unread::default();
+        for came in 1..5000 {
+            unread.frame();
+            let bytes = unread.count(datagrams(1));
+            assert!(bytes >= (came * CONTENT_BYTES).min(window_bytes) && bytes <= window_bytes);
+        }
+        // Later all of it is read, in pieces.
+        while unread.bytes() > window_bytes / 16 {
+            unread.read(64 * 1024);
+            unread.drained();
+            unread.count(Datagrams::default());
+        }
+        unread.frame();
+        unread.ended();
+        assert_eq!(unread.count(datagrams(1)), 0);
+    }
+
+    /// The first byte is missing, so nothing can be read.
+    #[test]
+    fn what_waits_behind_a_gap_is_counted() {
+        let mut unread = Unread::opened();
+        for came in 1..1000 {
+            unread.frame();
+            unread.drained();
+            assert!(unread.count(datagrams(1)) >= came * CONTENT_BYTES);
+        }
+    }
+
+    /// Small frames beside large ones are no way to hide those.
+    #[test]
+    fn small_frames_of_others_make_no_frame_smaller() {
+        let (mut large, mut small) = (Unread::default(), Unread::default());
+        for came in 1..1000 {
+            large.frame();
+            (0..20).for_each(|_| small.frame());
+            small.read(20);
+            small.drained();
+            small.count(datagrams(1));
+            assert!(large.count(datagrams(1)) >= came * CONTENT_BYTES);
+        }
+    }
+}
