@@ -69,7 +69,7 @@ pub(crate) const ROWS: &[Directive] = &[
         change: Change::Live,
         brief: "The compressed encodings to store with each file",
         long: "A level may follow each name (gzip:12,br:11,zstd:19); without one, --level applies. \
-               `zopfli` makes the smallest gzip, slowly. A coding is stored only if it saves \
+               `zopfli` makes the smallest gzip, slowly. An encoding is stored only if it saves \
                enough to be worth its space. `identity` stores the files without compression.",
     },
     Directive {
@@ -84,7 +84,7 @@ pub(crate) const ROWS: &[Directive] = &[
         change: Change::Live,
         brief: "The level of compression",
         long: "fast is gzip:1,br:4; best is gzip:6,br:6; max is gzip:12,br:11 and takes about \
-               forty times as long as best. It applies to the codings of --codings that have no \
+               forty times as long as best. It applies to the encodings of --codings that have no \
                level.",
     },
     Directive {
@@ -100,7 +100,7 @@ pub(crate) const ROWS: &[Directive] = &[
         brief: "Other encodings for files that match",
         long: "The pattern is written like one of --exclude, the list like that of --codings: \
                '*.svg=zopfli,br:11', 'downloads/**=identity'. If several match, the last one \
-               applies. The codings are tried even for types that are compressed already.",
+               applies. The encodings are tried even for types that are compressed already.",
     },
     Directive {
         name: "reuse",

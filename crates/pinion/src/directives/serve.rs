@@ -308,7 +308,7 @@ pub(crate) const ROWS: &[Directive] = &[
         change: Change::Restart,
         brief: "How long a client may take to send the header section of a request",
         long: "Counted from the first byte of the request; for the first request, from the start \
-               of the connection. The response is then 408.",
+               of the connection. When the time is over, the response is 408.",
     },
     Directive {
         name: "max-requests-per-connection",

@@ -351,7 +351,7 @@ impl<const READINESS: bool> Backend for Sim<READINESS> {
     }
 
     fn close_listeners(&mut self) {
-        assert!(!self.accepting, "listeners are given up when accepting is off");
+        assert!(!self.accepting, "listeners are closed when accepting is off");
     }
 
     fn wait(&mut self, timeout_ms: Option<u64>) -> io::Result<()> {
