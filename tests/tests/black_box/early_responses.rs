@@ -71,14 +71,14 @@ const LARGE_BYTES: [usize; 2] = [1_100_000, 16 << 20];
 fn with_content() -> Folder {
     let folder = Folder::with("early-content", [("site/index.html", "home")]);
     for bytes in LARGE_BYTES {
-        folder.write(&format!("{bytes}.bin"), vec![b'x'; bytes]);
+        folder.write(format!("{bytes}.bin"), vec![b'x'; bytes]);
     }
     folder
 }
 
 /// curl's arguments for an upload of which it prints the status of the response.
 fn curl(folder: &Folder, bytes: usize, version: &str, url: &str) -> Command {
-    let content = format!("@{}", folder.join(&format!("{bytes}.bin")).display());
+    let content = format!("@{}", folder.join(format!("{bytes}.bin")).display());
     let mut curl = program("curl", "curl");
     curl.args(["--disable", "--silent", "--show-error", "--noproxy", "*", version]);
     curl.args(["--output", "/dev/null", "--write-out", "%{http_code}", "--header", "Expect:"]);
@@ -119,7 +119,7 @@ fn wget_sees_a_response_that_comes_early() {
         for bytes in LARGE_BYTES {
             let mut wget = program("wget", "wget");
             wget.args(["--no-config", "--no-proxy", "--tries=1", "--output-document=-"]);
-            wget.arg(format!("--post-file={}", folder.join(&format!("{bytes}.bin")).display()));
+            wget.arg(format!("--post-file={}", folder.join(format!("{bytes}.bin")).display()));
             let output = output_within(wget.arg(&url), 4 * PATIENCE);
             let said = String::from_utf8_lossy(&output.stderr);
             assert!(said.contains("413 Content Too Large"), "{bytes} bytes, {io:?}: {said}");
