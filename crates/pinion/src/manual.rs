@@ -102,6 +102,9 @@ fn of_file() -> String {
     }
     page.section("EXAMPLE");
     page.example(EXAMPLE);
+    page.section("FILES");
+    page.item("`./pinion.toml`", "Read by `pinion serve` and `pinion check` without a PATH.");
+    page.item("`/etc/pinion/pinion.toml`", "Read by the systemd unit of the packages.");
     page.see_also([("pinion-serve".to_owned(), 1), ("pinion-check".to_owned(), 1)]);
     page.text()
 }
@@ -233,6 +236,7 @@ mod tests {
         for (_, key) in TABLES.iter().flat_map(|table| table.rows()) {
             assert!(text.contains(&format!("\\fB{}\\fR", key.replace('-', "\\-"))), "{key}");
         }
+        assert!(text.contains(".SH \"FILES\"\n") && text.contains("/etc/pinion/pinion.toml"));
         assert_eq!(page("xyzzy"), None);
     }
 
