@@ -34,6 +34,8 @@ pub(crate) struct Html {
     is_cut: bool,
     /// Why it is not known any more what stands here.
     lost: Option<&'static str>,
+    /// Why a value that stands before could not be escaped, which only the text behind it has shown.
+    fault: Option<&'static str>,
 }
 
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -193,6 +195,9 @@ impl Html {
         } else {
             self.tag.note(&self.name, value.word());
         }
+        if self.tag.refreshes_by_value() {
+            self.fault = Some(LATE_REFRESH);
+        }
     }
 
     fn open_tag(&mut self, is_end: bool) {
@@ -284,7 +289,7 @@ impl Html {
     /// Returns why a value that stands before could not be escaped, which only the text behind it
     /// has shown.
     pub(crate) fn fault(&self) -> Option<&'static str> {
-        self.tag.refreshes_by_value().then_some(LATE_REFRESH)
+        self.fault
     }
 
     pub(crate) fn value(&mut self, trust: Trust) -> Result<Context, &'static str> {
