@@ -31,8 +31,8 @@ fn analyze() -> Command {
     program("systemd-analyze", "systemd")
 }
 
-/// Has systemd read the unit in a folder, with what is added to it there. Returns what is wrong with
-/// it, which is told on stderr and not always a failure.
+/// Has systemd read the unit in a folder, with what is added to it there. Returns what it finds
+/// wrong, which is told on stderr and not always a failure.
 #[track_caller]
 fn complaints(folder: &Folder) -> String {
     let mut verify = analyze();

@@ -99,8 +99,8 @@ fn a_proof_for_an_authority_is_answered_where_it_is_asked_for() {
 }
 
 /// As certbot writes them while the server runs, on every listener and for every host, whatever the
-/// site is made of: an archive, or a release folder. What is missing there is answered as without the
-/// folder.
+/// site is made of: an archive, or a release folder. What is missing there is answered as without
+/// the folder.
 #[test]
 fn challenges_are_answered_from_the_webroot_as_soon_as_they_are_there() {
     let (files, pair) = files();

@@ -30,9 +30,9 @@ const CODE: &[&[u8]] = &[
 /// Whole names of such attributes, where others begin so and hold text.
 const CODE_NAMES: &[&[u8]] = &[b"up-watch", b"data-init"];
 
-/// The same as [`CODE`] behind `data-`, under which some of them have their names too, and those of Datastar
-/// and Knockout. `data-class` and the like hold code in Datastar alone, and plain text in most
-/// other pages; followed by a colon they are Datastar's.
+/// The same as [`CODE`] behind `data-`, under which some of them have their names too, and those of
+/// Datastar and Knockout. `data-class` and the like hold code in Datastar alone, and plain text in
+/// most other pages; followed by a colon they are Datastar's.
 const DATA_CODE: &[&[u8]] = &[
     b"on",
     b"attr:",

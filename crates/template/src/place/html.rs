@@ -34,7 +34,8 @@ pub(crate) struct Html {
     is_cut: bool,
     /// Why it is not known any more what stands here.
     lost: Option<&'static str>,
-    /// Why a value that stands before could not be escaped, which only the text behind it has shown.
+    /// Why a value that stands before could not be escaped, which only the text behind it has
+    /// shown.
     fault: Option<&'static str>,
 }
 
