@@ -101,6 +101,10 @@ class Client(QuicConnectionProtocol):
             if answer and isinstance(event, (DataReceived, HeadersReceived)):
                 answer.take(event)
 
+    def certificate(self):
+        """What the server has shown; nothing in a session that is resumed."""
+        return self._quic.tls._peer_certificate
+
     async def move(self):
         """Goes on from another port; what is on its way to the old one is lost."""
         before = self._transport
@@ -277,6 +281,27 @@ async def resumption(port, files):
         await patiently(answer.whole)
         equal(answer.content, files["small.bin"], "what was asked for too early")
         equal(client.handshake.early_data_accepted, False, "early data of a client accepted")
+
+
+async def names(port, files):
+    """Whoever asks for what is no DNS name gets the certificate of `localhost`, which is the first,
+    and comes back with a ticket."""
+    async with connected(port) as client:
+        first = client.certificate()
+    other = configuration()
+    other.server_name = "second.test"
+    async with connected(port, other) as client:
+        equal(client.certificate() != first, True, "the second certificate is another")
+    for name in ("localhost:8443", "[foo.com]", "a..b", "123", "a b", "-", ".", "x" * 64):
+        given = []
+        for ticket in (None, given):
+            own = configuration(session_ticket=ticket and ticket[-1])
+            own.server_name = name
+            async with connected(port, own, session_ticket_handler=given.append) as client:
+                equal((await client.get("/small.bin")).content, files["small.bin"], name)
+                equal(client.handshake.session_resumed, ticket is not None, f"{name} resumed")
+                if ticket is None:
+                    equal(client.certificate(), first, f"the certificate for {name}")
 
 
 async def tickets(port, files):

@@ -54,6 +54,11 @@ impl Answer {
         self.has_type
     }
 
+    /// Whether the script has set a field.
+    pub(crate) fn has_fields(&self) -> bool {
+        !self.lines.is_empty()
+    }
+
     /// Whether the content is a page of HTML that a browser shows, as it was written.
     pub(crate) fn is_page(&self) -> bool {
         let is_html = |line: &[u8]| {

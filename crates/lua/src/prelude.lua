@@ -275,15 +275,28 @@ local function checked(outer, call, response, said, why, ...)
     return said, why, ...
 end
 
+-- Notes whether a handler that has middleware around it has returned a nil, not nothing.
+local function nil_noted(response, ...)
+    response.has_returned_nil = select("#", ...) > 0 and (...) == nil
+    return ...
+end
+
+-- The routes whose handlers have middleware around them.
+local has_middleware = {}
+
 -- Puts each of `middleware` around what comes behind it, which stands where `shown` does.
 local function around(number, middleware, handler, shown)
     host.begins(number, shown, middleware)
+    has_middleware[number] = #middleware > 0
     for at = #middleware, 1, -1 do
-        local outer, inner = middleware[at], handler
+        local outer, inner, is_innermost = middleware[at], handler, at == #middleware
         handler = function(request, response, more)
             local call = {}
             function call.next()
                 call.is_used = true
+                if is_innermost then
+                    return noted(call, nil_noted(response, inner(request, response, more)))
+                end
                 return noted(call, inner(request, response, more))
             end
             return checked(outer, call, response, outer(request, response, call.next))
@@ -489,6 +502,25 @@ local function note_second_value(route, status)
     end
 end
 
+local function counted(...)
+    return select("#", ...), ...
+end
+
+-- A handler that returns nil has lost what it was to send most likely, as in `local text =
+-- pinion.fs.read(path) return text`. What it has set before is a response all the same, and one
+-- that returns nothing has meant an empty one. `count` is how much came out of all middleware.
+local function check_nil(response, route, count)
+    local has_returned_nil = count > 0
+    if has_middleware[route] then
+        has_returned_nil = response.has_returned_nil
+    end
+    local has_head = response.has_begun or response.has_status or response.is_settled
+    if has_returned_nil and response.n == 1 and not has_head
+        and not host.has_fields(response.id) then
+        error("the handler returned nil; return the content, or \"\" for an empty response")
+    end
+end
+
 -- One request after the other, in the same coroutine. With an error come what it says and the name
 -- that the log has for it.
 local function answer(id, route, more, name)
@@ -499,14 +531,16 @@ local function answer(id, route, more, name)
         request = setmetatable({ id }, Request)
     end
     local response = response_of(id, route)
-    local said, why = handlers[route](request, response, more, name)
+    local count, said, why = counted(handlers[route](request, response, more, name))
     -- As functions say that they have failed: `return pinion.fs.read(path)`.
     if said == nil and why ~= nil and response.n == 1 and not response.is_settled then
         error("the handler returned nil and an error: " .. tostring(why))
     end
     if response.status ~= own_status or response.body ~= nil or response.headers ~= nil then
         wrong_fields(response)
-    elseif type(why) == "number" and said ~= nil and why >= 100 and why < 600 then
+    elseif said == nil then
+        check_nil(response, route, count)
+    elseif type(why) == "number" and why >= 100 and why < 600 then
         note_second_value(route, why)
     end
     -- One that has ended with a file is complete.

@@ -34,12 +34,14 @@
 //! | [`socket_files`] | the files of Unix sockets, gone at the end |
 //! | [`interrupt`] | a signal ends a start that takes long |
 //! | `quic_keys` | the keys of QUIC, kept over restarts |
+//! | `content_count` | how much is in a site |
 //! | [`capacity`] | how many connections, how much memory |
 
 pub(crate) mod acme;
 pub(crate) mod app;
 pub(crate) mod capacity;
 pub(crate) mod configuration;
+mod content_count;
 pub(crate) mod damage;
 pub(crate) mod dev;
 pub(crate) mod dummy;

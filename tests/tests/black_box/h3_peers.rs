@@ -13,6 +13,7 @@ use pinion_tests::protocol::Protocol;
 use pinion_tests::relay::Relay;
 use pinion_tests::request::Request;
 use pinion_tests::server::{Server, Start};
+use pinion_tests::tls::Pair;
 use pinion_tests::{PATIENCE, wait_for};
 use quinn::ConnectionError;
 use rustix::process::Signal;
@@ -32,8 +33,13 @@ fn site() -> Folder {
 
 /// A server whose only listener is one of QUIC.
 fn start(site: &Folder, io: Io, workers: &str) -> Server {
+    start_with(site, io, workers, &[])
+}
+
+/// The same with more flags.
+fn start_with(site: &Folder, io: Io, workers: &str, flags: &[String]) -> Server {
     let way = Way { protocol: Protocol::Http3, io, form: Form::Folder };
-    Start::site(site.path()).in_way(way).flags(&["--workers", workers]).start()
+    Start::site(site.path()).in_way(way).flags(&["--workers", workers]).flags(flags).start()
 }
 
 /// A scenario of `h3_client.py` over both backends.
@@ -45,9 +51,15 @@ fn aioquic(scenario: &str) {
 /// The same with so many workers.
 #[track_caller]
 fn aioquic_at(scenario: &str, workers: &str) {
+    aioquic_with(scenario, workers, &[]);
+}
+
+/// The same with more flags of the server.
+#[track_caller]
+fn aioquic_with(scenario: &str, workers: &str, flags: &[String]) {
     let site = site();
     for io in Io::BOTH {
-        let server = start(&site, io, workers);
+        let server = start_with(&site, io, workers, flags);
         let mut python = python_program("python");
         python.args(["-c", H3_CLIENT, scenario, &server.address().port().to_string()]);
         let output = output_within(python.arg(site.path()), 2 * PATIENCE);
@@ -101,6 +113,15 @@ fn aioquic_comes_back_and_is_too_early() {
 #[test]
 fn aioquic_comes_back_to_any_worker() {
     aioquic_at("tickets", "4");
+}
+
+/// RFC 6066 §3: as over TCP, a name that nobody can have is as good as none.
+#[test]
+fn aioquic_asks_for_what_is_no_name() {
+    let files = Folder::new("h3-no-name");
+    let first = Pair::new(&files, "first", &["localhost"]);
+    let second = Pair::new(&files, "second", &["second.test"]);
+    aioquic_with("names", "2", &[first.flags(), second.flags()].concat());
 }
 
 /// RFC 9000 §14.1.

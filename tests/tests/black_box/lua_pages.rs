@@ -387,9 +387,9 @@ fn the_environment_names_a_site_and_has_it_watched() {
     assert_eq!(server.get("/form").text(), "<form method=post>");
     fs::write(site.path().join("form.dyn.html"), "<form>").expect("written");
     let line = server.wait_for_line(0, |line| line.starts_with("reloaded"));
-    // Two paths of a plain file; all else is code.
+    // A plain file; all else is code.
     let code = FILES.len() - 1;
-    assert!(line.ends_with(&format!(": 2 paths, {code} files of code")), "{line}");
+    assert!(line.ends_with(&format!(": 1 file, {code} files of code")), "{line}");
     while server.get("/form").text() != "<form>" {}
     server.stop();
 }

@@ -23,6 +23,7 @@ for _, name in ipairs({ "get", "head", "post", "put", "delete", "patch", "option
 end
 pinion.route("PURGE", "/cache", said)
 pinion.route("purge", "/small", said)
+pinion.any("/any", said)
 
 local function order(name)
     return function(req, res, next)
@@ -128,6 +129,12 @@ fn each_method_has_its_handlers() {
             assert_eq!(answer.text(), format!("PURGE {target}"));
             let answer = server.get(target);
             assert_eq!((answer.status, answer.field("allow")), (405, Some("PURGE, OPTIONS")));
+        }
+        // Each method is named once, also if OPTIONS has a handler.
+        let any = "GET, HEAD, POST, PUT, DELETE, PATCH, OPTIONS";
+        for (method, target, allow) in [("TRACE", "/any", any), ("GET", "/options", "OPTIONS")] {
+            let answer = server.exchange(&Request::new(method, target));
+            assert_eq!((answer.status, answer.field("allow")), (405, Some(allow)), "{method}");
         }
     });
 }

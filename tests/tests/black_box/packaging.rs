@@ -13,6 +13,7 @@ use pinion_tests::wait_for;
 use rustix::io::Errno;
 use rustix::process::Signal;
 use std::fs;
+use std::process::Command;
 
 /// Where the unit expects the program and its configuration.
 const INSTALLED: &str = "/usr/local/bin/pinion";
@@ -26,6 +27,42 @@ fn read(path: &str) -> String {
     fs::read_to_string(source_root().join(path)).unwrap_or_else(|error| panic!("{path}: {error}"))
 }
 
+fn analyze() -> Command {
+    program("systemd-analyze", "systemd")
+}
+
+/// Has systemd read the unit in a folder, with what is added to it there. Returns what it finds
+/// wrong, which is told on stderr and not always a failure.
+#[track_caller]
+fn complaints(folder: &Folder) -> String {
+    let mut verify = analyze();
+    // The manual is not installed here.
+    verify.args(["verify", "--man=no", "pinion.service"]).current_dir(folder.path());
+    let verified = pinion_tests::peers::output(&mut verify);
+    let told = String::from_utf8_lossy(&verified.stderr).into_owned();
+    assert!(verified.status.success(), "{told}");
+    told
+}
+
+/// What docs/certbot.md adds to the unit, so that the server can read its keys.
+#[test]
+fn systemd_takes_the_unit_with_either_way_to_the_keys() {
+    let unit = read("packaging/pinion.service");
+    let document = read("docs/certbot.md");
+    for setting in ["SupplementaryGroups", "LoadCredential"] {
+        let line = document.lines().find(|line| line.starts_with(&format!("{setting}=")));
+        let line = line.unwrap_or_else(|| panic!("{setting} is not in docs/certbot.md"));
+        let folder = Folder::new("unit-keys");
+        folder.write("pinion.service", unit.replace(INSTALLED, &pinion().display().to_string()));
+        let override_conf = "pinion.service.d/override.conf";
+        folder.write(override_conf, format!("[Service]\n{line}\n"));
+        assert_eq!(complaints(&folder), "", "{line}");
+        // It reads what is added, and knows what it knows.
+        folder.write(override_conf, format!("[Service]\nOther{line}\n"));
+        assert!(complaints(&folder).contains(&format!("Other{setting}")), "{line}");
+    }
+}
+
 #[test]
 fn systemd_takes_the_unit_as_it_is_and_finds_it_well_locked() {
     let unit = read("packaging/pinion.service");
@@ -35,13 +72,7 @@ fn systemd_takes_the_unit_as_it_is_and_finds_it_well_locked() {
     folder.write("pinion.service", own);
     // After a crash it starts again, and not so often that systemd gives up.
     assert_eq!(settings(&unit, "RestartSec"), ["1"]);
-    let analyze = || program("systemd-analyze", "systemd");
-    // The manual is not installed here; what is wrong is told on stderr, and not always a failure.
-    let mut verify = analyze();
-    verify.args(["verify", "--man=no", "pinion.service"]).current_dir(folder.path());
-    let verified = pinion_tests::peers::output(&mut verify);
-    assert_eq!(String::from_utf8_lossy(&verified.stderr), "");
-    assert!(verified.status.success());
+    assert_eq!(complaints(&folder), "");
     let mut security = analyze();
     security.args(["security", "--offline=true", "--no-pager"]);
     security.arg(format!("--threshold={EXPOSURE_MAX}")).arg("pinion.service");

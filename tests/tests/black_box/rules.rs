@@ -598,7 +598,11 @@ fn all_that_is_wrong_is_told_with_its_place() {
 #[test]
 fn what_never_applies_is_told_and_rules_are_counted() {
     let rules = [
-        ("_redirects", "/* /index.html 200\n/a /b\n"),
+        (
+            "_redirects",
+            "/*.:extension /e\n/assets/:name.css /c\n/*.txt /t\n/k/kubectl_*.md /k\n\
+             /* /index.html 200\n/a /b\n",
+        ),
         ("docs/_redirects", "./ /x\n./none ./nothing.html 200\n"),
         ("_headers", "/*\n  X: y\n/b\n"),
         ("docs/_headers", "/*\n  X: y\n"),
@@ -607,11 +611,14 @@ fn what_never_applies_is_told_and_rules_are_counted() {
         build(&site(&["index.html", "docs/index.html"], &rules), &["--json"]);
     assert_eq!(code, Some(0), "{warned}");
     let told: Value = serde_json::from_str(&told).expect("JSON");
-    let expected = serde_json::json!({"redirects": 4, "walked": 2, "headers": 1});
+    let expected = serde_json::json!({"redirects": 8, "walked": 3, "headers": 1});
     assert_eq!(told["rules"], expected, "{told}");
     let warnings = told["warnings"].to_string();
     for warning in [
         "_redirects:2:1: never applies: line 1 matches all its requests first",
+        "_redirects:3:1: never applies: line 1 matches all its requests first",
+        "_redirects:4:1: never applies: line 1 matches all its requests first",
+        "_redirects:6:1: never applies: line 5 matches all its requests first",
         "docs/_redirects:1:1: never applies: the site has a file at this path",
         "docs/_redirects:2:8: the target is not in the site",
         "_headers:3:1: has no headers",

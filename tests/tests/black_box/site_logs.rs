@@ -95,6 +95,9 @@ fn each_site_writes_to_its_own_log() {
         lines(&folder.join(name), "/?second", count);
         lines(&folder.join(format!("{name}.1")), "/?first", count);
     }
+    // No site is loaded again for it.
+    let told = server.lines();
+    assert!(told.iter().all(|line| !line.contains("reloaded")), "{told:?}");
     server.stop();
 }
 

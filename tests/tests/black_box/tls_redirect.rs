@@ -7,6 +7,7 @@ use pinion_tests::request::Request;
 use pinion_tests::response::Response;
 use pinion_tests::server::{Server, Start, build, run};
 use pinion_tests::tls::{Pair, curl};
+use std::ffi::OsStr;
 use std::net::SocketAddr;
 use std::path::Path;
 
@@ -98,19 +99,24 @@ fn a_proof_for_an_authority_is_answered_where_it_is_asked_for() {
 }
 
 /// As certbot writes them while the server runs, on every listener and for every host, whatever the
-/// site is made of. What is missing there is answered as without the folder.
+/// site is made of: an archive, or a release folder. What is missing there is answered as without
+/// the folder.
 #[test]
 fn challenges_are_answered_from_the_webroot_as_soon_as_they_are_there() {
     let (files, pair) = files();
-    build(&files.join("site"), &files.join("site.pinion"), &[]);
+    let (archive, releases) = (files.join("site.pinion"), files.join("releases"));
+    build(&files.join("site"), &archive, &[]);
+    let published = run(&[OsStr::new("publish"), archive.as_os_str(), releases.as_os_str()]);
+    assert_eq!(published.code, Some(0), "{}", published.stderr);
     files.write("outside", "secret");
     let (webroot, below) = (files.join("webroot"), "webroot/.well-known/acme-challenge");
     let flags = ["--acme-webroot", webroot.to_str().expect("a path")];
-    for io in Io::BOTH {
+    for (io, site) in Io::BOTH.into_iter().flat_map(|io| [(io, &archive), (io, &releases)]) {
         let flags = [&flags[..], &["--io", io.as_str()]].concat();
-        let (server, redirecting) = serve_at(&files.join("site.pinion"), &pair, &flags);
+        let (server, redirecting) = serve_at(site, &pair, &flags);
         let addresses = [server.address(), redirecting];
-        let token = format!("{}-{}", io.as_str(), "aZ09_-");
+        let form = if site == &archive { "archive" } else { "releases" };
+        let token = format!("{}-{form}-aZ09_-", io.as_str());
         let target = format!("/.well-known/acme-challenge/{token}");
         for address in addresses {
             let before = ask(address, &Request::get(&target));

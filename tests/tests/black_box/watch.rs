@@ -4,11 +4,13 @@
 use pinion_tests::folder::Folder;
 use pinion_tests::server::{Server, Start, build};
 use pinion_tests::{PATIENCE, wait_for};
+use rustix::process::Signal;
 use std::fs::{self, File};
 use std::io::Write as _;
 use std::os::unix::fs::symlink;
 use std::path::Path;
-use std::time::Duration;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::{Duration, Instant};
 
 fn watched(site: &Path, flags: &[&str]) -> Server {
     Start::site(site).flags(&["--watch", "--codings", "gzip:1"]).flags(flags).start()
@@ -239,48 +241,120 @@ fn what_is_no_part_of_a_dynamic_site_starts_no_build() {
     clock.stop();
 }
 
-/// As generators do: all of the former site is removed, then the new one is written, with a pause
-/// between two pages that is longer than the moment of quiet that a reload waits for.
+/// The pages of a site that a generator writes again and again.
+struct Generator {
+    folder: Folder,
+}
+
+impl Generator {
+    const PAGES: usize = 30;
+    /// A site has shrunk that has fewer than half of its pages, so pages in the first half are in
+    /// whatever is served instead of one.
+    const FIRST_HALF: usize = Self::PAGES / 2 - 1;
+
+    fn write(&self, version: &str, page: usize) {
+        self.folder.write(format!("site/page{page}.html"), format!("{version} of {page}"));
+    }
+
+    /// As generators do: removes all of the site, waits, and writes a page after the other. Returns
+    /// the longest time without a change, which is longer than was asked for on a busy machine.
+    fn write_anew(&self, version: &str, pause: Duration) -> Duration {
+        let (mut last, mut longest) = (Instant::now(), Duration::ZERO);
+        let mut changed = || {
+            longest = longest.max(last.elapsed());
+            last = Instant::now();
+        };
+        // What is left in between has the first pages.
+        for page in (0..Self::PAGES).rev() {
+            fs::remove_file(self.folder.join(format!("site/page{page}.html"))).expect("removed");
+            changed();
+        }
+        std::thread::sleep(pause);
+        for page in 0..Self::PAGES {
+            self.write(version, page);
+            changed();
+            std::thread::sleep(Duration::from_millis(50 + 10 * (page as u64 % 4)));
+        }
+        longest
+    }
+}
+
+/// A site that has lost most of its pages is not served before nothing has changed for two seconds,
+/// however long the rest is in coming, and however that time lies to the time of a load: after the
+/// first pause the new pages come while the server waits for more, and after the last one they go
+/// on coming when the wait of the server for the first of them would be over.
 #[test]
 fn a_site_that_is_written_anew_is_served_as_it_was_until_it_is_complete() {
-    const PAGES: usize = 40;
-    let folder = Folder::new("generator");
-    let write = |version: &str, pages: std::ops::Range<usize>| {
-        for page in pages {
-            folder.write(format!("site/page{page}.html"), format!("{version} of {page}"));
-        }
-    };
-    write("first", 0..PAGES);
-    let server = watched(&folder.join("site"), &["--workers", "1"]);
-    std::thread::scope(|scope| {
-        let generator = scope.spawn(|| {
-            for page in 0..PAGES {
-                fs::remove_file(folder.join(format!("site/page{page}.html"))).expect("removed");
-            }
-            write("second", 0..PAGES / 4);
-            std::thread::sleep(Duration::from_millis(600));
-            write("second", PAGES / 4..PAGES);
-        });
-        let mut answers = 0;
+    /// Shorter than the two seconds by more than the clocks of two threads differ.
+    const QUIET_MAX: Duration = Duration::from_millis(1900);
+    let generator = Generator { folder: Folder::new("generator") };
+    (0..Generator::PAGES).for_each(|page| generator.write("version 0", page));
+    let server = watched(&generator.folder.join("site"), &["--workers", "1"]);
+    let last = format!("/page{}", Generator::PAGES - 1);
+    let mut round = 0;
+    for pause in [400, 600, 1500].map(Duration::from_millis) {
+        // Until the machine lets the generator keep its times.
         loop {
-            let answer = server.get("/page39");
-            assert_eq!(answer.status, 200, "after {answers} answers");
-            answers += 1;
-            if answer.text() == "second of 39" {
+            round += 1;
+            let version = format!("version {round}");
+            let (is_written, mut lost) = (AtomicBool::new(false), Vec::new());
+            let longest = std::thread::scope(|scope| {
+                let written = scope.spawn(|| {
+                    let longest = generator.write_anew(&version, pause);
+                    is_written.store(true, Ordering::Relaxed);
+                    longest
+                });
+                let mut requests = 0;
+                wait_for("the new version", || {
+                    let target = format!("/page{}", requests % Generator::FIRST_HALF);
+                    let status = server.get(&target).status;
+                    lost.extend((status != 200).then(|| format!("{target}: {status}")));
+                    requests += 1;
+                    let is_new = server.get(&last).text().starts_with(&version);
+                    (is_written.load(Ordering::Relaxed) && is_new).then_some(())
+                });
+                written.join().expect("written")
+            });
+            if longest < QUIET_MAX {
+                assert_eq!(lost, [""; 0], "{pause:?}, the longest {longest:?}");
                 break;
             }
         }
-        generator.join().expect("written");
-    });
-    wait_for_text(&server, "/page0", "second of 0");
+    }
     // What is gone for good is gone, and the server says so.
-    for page in 1..PAGES {
-        fs::remove_file(folder.join(format!("site/page{page}.html"))).expect("removed");
+    for page in 1..Generator::PAGES {
+        let path = generator.folder.join(format!("site/page{page}.html"));
+        fs::remove_file(path).expect("removed");
     }
     let warning = server.wait_for_line(0, |line| line.contains("warning"));
     assert!(warning.contains("before this reload"), "{warning}");
-    assert_eq!(server.get("/page39").status, 404);
+    assert_eq!(server.get(&last).status, 404);
     assert_eq!(server.get("/page0").status, 200);
+    server.stop();
+}
+
+/// Of a site that is not watched no change is noticed, so it is loaded a second time before a
+/// version is served that has lost most of its pages.
+#[test]
+fn a_site_that_is_not_watched_and_shrinks_is_loaded_twice() {
+    let folder = Folder::with("shrinks", [("site/index.html", "0")]);
+    let server = Start::site(&folder.join("site")).start();
+    let mut version = 0;
+    // Until the machine is fast enough for a change within the two seconds between the loads.
+    loop {
+        version += 1;
+        let began = Instant::now();
+        fs::remove_file(folder.join("site/index.html")).expect("removed");
+        server.signal(Signal::HUP);
+        // Longer than a load takes.
+        std::thread::sleep(Duration::from_millis(500));
+        folder.write("site/index.html", version.to_string());
+        if began.elapsed() < Duration::from_millis(1900) {
+            wait_for_text(&server, "/", &version.to_string());
+            break;
+        }
+        wait_for("a reload", || (reloads(&server) == version).then_some(()));
+    }
     server.stop();
 }
 

@@ -40,13 +40,157 @@ pub(super) fn covers_path(wider: &[Part], parts: &[Part]) -> bool {
         ([Part::Mixed(a), wider @ ..], [Part::Mixed(b), parts @ ..]) if a == b => {
             covers_path(wider, parts)
         }
-        // What stands for one path only can be asked about.
+        ([Part::Literal(_), ..], _) => false,
         (_, parts) => {
-            let is_literal = |part: &Part| matches!(part, Part::Literal(_));
             let has_mixed = wider.iter().any(|part| matches!(part, Part::Mixed(_)));
-            let is_one_path = !parts.is_empty() && parts.iter().all(is_literal);
-            has_mixed && is_one_path && matches(wider, &path_of(parts))
+            has_mixed && covers_tokens(wider, parts)
         }
+    }
+}
+
+/// The same, whichever parts of one stand for which parts of the other.
+fn covers_tokens(wider: &[Part], parts: &[Part]) -> bool {
+    let Some(wider) = WiderTokens::of(wider) else {
+        // What stands for one path only can be asked about.
+        let is_literal = |part: &Part| matches!(part, Part::Literal(_));
+        let is_one_path = !parts.is_empty() && parts.iter().all(is_literal);
+        return is_one_path && matches(wider, &path_of(parts));
+    };
+    let without_rest = match parts {
+        [before @ .., Part::Rest(prefix)] if prefix.is_empty() && !before.is_empty() => before,
+        _ => parts,
+    };
+    wider.covers(parts) && (without_rest.len() == parts.len() || wider.covers(without_rest))
+}
+
+/// A piece of a path whose parts are written one behind the other.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Token {
+    /// This byte, also a slash.
+    Byte(u8),
+    /// At least one byte, and no slash: a placeholder.
+    Segment,
+    /// Any bytes: a star.
+    Any,
+}
+
+/// Gives the tokens of parts in order, as long as `take` wants more. Returns whether it has wanted
+/// all of them.
+fn all_tokens(parts: &[Part], take: &mut impl FnMut(Token) -> bool) -> bool {
+    let text = |text: &[u8], take: &mut dyn FnMut(Token) -> bool| {
+        text.iter().all(|byte| take(Token::Byte(*byte)))
+    };
+    parts.iter().all(|part| {
+        take(Token::Byte(b'/'))
+            && match part {
+                Part::Literal(segment) => text(segment, take),
+                Part::Capture => take(Token::Segment),
+                Part::Rest(prefix) => text(prefix, take) && take(Token::Any),
+                Part::Mixed(encoded) => {
+                    SegmentPattern::of(encoded).parts().all(|part| match part {
+                        SegmentPart::Literal(bytes) => text(bytes, take),
+                        SegmentPart::Capture => take(Token::Segment),
+                        SegmentPart::Star => take(Token::Any),
+                    })
+                }
+            }
+    })
+}
+
+/// The tokens of a path that may cover another one, as the states of an automaton that reads the
+/// tokens of that one. What it takes a token for holds for all that the token stands for, so what
+/// it accepts is covered. A slash at the end of a path does not matter to either of them.
+struct WiderTokens {
+    /// A placeholder has two states: before and behind its first byte.
+    states: [WiderToken; WiderTokens::MAX],
+    count: usize,
+    /// The state behind which nothing has to follow, if `/*` is at the end.
+    before_rest: Option<usize>,
+}
+
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum WiderToken {
+    Byte(u8),
+    /// The front of a placeholder.
+    Begin,
+    /// The rest of a placeholder.
+    More,
+    Any,
+}
+
+impl WiderTokens {
+    /// Most states, so that a set of them and of the end is one number.
+    const MAX: usize = 127;
+
+    /// `None` if it has too many.
+    fn of(parts: &[Part]) -> Option<Self> {
+        let mut states = [WiderToken::Any; Self::MAX];
+        let mut count = 0;
+        let mut add = |state| {
+            let slot = states.get_mut(count);
+            count += 1;
+            slot.map(|slot| *slot = state).is_some()
+        };
+        let is_whole = all_tokens(parts, &mut |token| match token {
+            Token::Byte(byte) => add(WiderToken::Byte(byte)),
+            Token::Segment => add(WiderToken::Begin) && add(WiderToken::More),
+            Token::Any => add(WiderToken::Any),
+        });
+        let has_rest = matches!(parts.last(), Some(Part::Rest(prefix)) if prefix.is_empty());
+        // A slash, and the star.
+        let before_rest = has_rest.then(|| count.saturating_sub(2));
+        is_whole.then_some(Self { states, count, before_rest })
+    }
+
+    fn covers(&self, parts: &[Part]) -> bool {
+        let mut reached = self.with_skipped(1);
+        let is_read = all_tokens(parts, &mut |token| {
+            reached = self.with_skipped(self.after(reached, token));
+            reached != 0
+        });
+        let accepted = 1 << self.count | self.before_rest.map_or(0, |state| 1 << state);
+        is_read && reached & accepted != 0
+    }
+
+    /// Returns the states that are reached from these by a token.
+    fn after(&self, reached: u128, token: Token) -> u128 {
+        let is_in_segment = match token {
+            Token::Byte(byte) => byte != b'/',
+            Token::Segment => true,
+            Token::Any => false,
+        };
+        let mut next = 0;
+        for (state, wider) in self.reached(reached) {
+            next |= match wider {
+                WiderToken::Byte(byte) if token == Token::Byte(byte) => 2 << state,
+                WiderToken::Begin if is_in_segment => 2 << state,
+                WiderToken::More if is_in_segment => 1 << state,
+                WiderToken::Any => 1 << state,
+                WiderToken::Byte(_) | WiderToken::Begin | WiderToken::More => 0,
+            };
+        }
+        next
+    }
+
+    /// Adds the states behind those that may stand for nothing more.
+    fn with_skipped(&self, mut reached: u128) -> u128 {
+        for state in 0..self.count {
+            let may_be_empty =
+                matches!(self.states.get(state), Some(WiderToken::Any | WiderToken::More));
+            if reached >> state & 1 == 1 && may_be_empty {
+                reached |= 2 << state;
+            }
+        }
+        reached
+    }
+
+    fn reached(&self, mut set: u128) -> impl Iterator<Item = (u32, WiderToken)> {
+        std::iter::from_fn(move || {
+            let state = set.trailing_zeros();
+            let token = *self.states.get(..self.count)?.get(state as usize)?;
+            set &= set - 1;
+            Some((state, token))
+        })
     }
 }
 
@@ -133,13 +277,50 @@ mod tests {
         }
     }
 
+    #[test]
+    fn what_covers_what() {
+        for (wider, covered, others) in [
+            (
+                "/*.:extension",
+                &["/a.txt", "/assets/:name.css", "/*.txt", "/k/k_*.md", "/*.:x", "/a/.b.c"][..],
+                &["/a", "/*", "/a.b/c", "/a.*", "/:x", "/a.", "/a.b/:x"][..],
+            ),
+            ("/*b", &["/b", "/ab/", "/a/:x.b", "/*.b", "/:x/b"], &["/*", "/b/a", "/:x", "/b*"]),
+            (
+                "/a-:x",
+                &["/a-b", "/a-:y", "/a-b.:y", "/a-:y.:x"],
+                &["/a-", "/a-*", "/a-b/c", "/a-b*"],
+            ),
+            ("/:x.*", &["/a.b", "/a.*", "/a.b/*", "/a./b/:c", "/:y.:z"], &["/.a", "/*.a", "/:x"]),
+            ("/a/*/b", &["/a/x/b", "/a/:x/b", "/a/*/c/b"], &["/a/b", "/a/*", "/a/*/b/:x"]),
+            ("/:x.a/*", &["/b.a", "/b.a/*", "/b.a/c", "/:y.a/:z"], &["/.a", "/b.a*", "/c/b.a"]),
+            ("/p-:x.:y", &["/p-a.b", "/p-:z.:x", "/p-a.:x"], &["/p-a.", "/p-:x", "/p-.a"]),
+        ] {
+            let covers = |path: &str| covers_path(&parts(wider), &parts(path));
+            covered.iter().for_each(|path| assert!(covers(path), "{wider} {path}"));
+            others.iter().for_each(|path| assert!(!covers(path), "{wider} {path}"));
+        }
+    }
+
+    /// One that is too long to be compared by its parts still covers single paths.
+    #[test]
+    fn a_long_path_covers_single_paths() {
+        let long = "a".repeat(200);
+        let wider = parts(&format!("/{long}-:x"));
+        assert!(covers_path(&wider, &parts(&format!("/{long}-b"))));
+        assert!(!covers_path(&wider, &parts(&format!("/{long}-b.:y"))));
+    }
+
     fn path() -> impl Strategy<Value = String> {
-        prop::collection::vec("(a|b|ab|a-b|-b)", 0..4)
+        prop::collection::vec("(a|b|ab|a-b|-b|a\\.b|b\\.ab|a\\.|\\.b|b\\.a\\.b)", 0..4)
             .prop_map(|names| format!("/{}", names.join("/")))
     }
 
     fn pattern() -> impl Strategy<Value = String> {
-        let fixed = ["a", "b", "ab", ":x", ":y", "a-:x", "-:y", "*", "a*", "*b", "b*-:x"];
+        let fixed = [
+            "a", "b", "ab", ":x", ":y", "a-:x", "-:y", ":x.b", ":x.:y", "*", "a*", "*b", "*.:x",
+            "b*-:x", ":x.*", "a*b",
+        ];
         let segment = prop::sample::select(fixed.to_vec());
         prop::collection::vec(segment, 0..4).prop_filter_map("a name twice", |names| {
             let path = format!("/{}", names.join("/"));

@@ -1,6 +1,7 @@
 //! TLS inside of QUIC: as over TCP, which settings a client gets depends on its first bytes. The
 //! library has one for all, so a session begins with those that suit everybody, and another takes
-//! its place before it has read anything.
+//! its place before it has read anything. A name that is no DNS name is hidden from the library as
+//! over TCP ([`HiddenName`]).
 
 use std::any::Any;
 use std::sync::Arc;
@@ -13,19 +14,24 @@ use quinn_proto::crypto::{
 use quinn_proto::transport_parameters::TransportParameters;
 use quinn_proto::{ConnectionId, Side, TransportError};
 
-use crate::tls::{Preference, TlsConfig, bare_preference};
+use crate::tls::{Choice, HiddenName, TlsConfig, bare_choice};
 
-/// The settings of a listener, in both kinds.
+/// The settings of a listener, in each of their kinds.
 pub(super) struct BySuites {
     by_client: Arc<QuicServerConfig>,
     aes_first: Arc<QuicServerConfig>,
+    hidden_name: Arc<QuicServerConfig>,
 }
 
 impl BySuites {
     /// `None` when there is no cipher suite that QUIC can use.
     pub(super) fn new(tls: &TlsConfig) -> Option<Self> {
         let settings = |tls| QuicServerConfig::try_from(Arc::clone(tls)).ok().map(Arc::new);
-        Some(Self { by_client: settings(&tls.by_client)?, aes_first: settings(&tls.aes_first)? })
+        Some(Self {
+            by_client: settings(&tls.by_client)?,
+            aes_first: settings(&tls.aes_first)?,
+            hidden_name: settings(&tls.hidden_name)?,
+        })
     }
 }
 
@@ -44,21 +50,23 @@ impl ServerConfig for BySuites {
         parameters: &TransportParameters,
     ) -> Box<dyn Session> {
         let session = Arc::clone(&self.by_client).start_session(version, parameters);
-        let config = Arc::clone(&self.aes_first);
-        let other = Other { config, version, parameters: *parameters, begun: Vec::new() };
-        Box::new(Suited { session, other: Some(Box::new(other)) })
+        let parameters = *parameters;
+        let undecided = Undecided { configs: self, version, parameters, begun: Vec::new() };
+        Box::new(Suited { session, undecided: Some(Box::new(undecided)), hidden_name: None })
     }
 }
 
-/// A session, and what would take its place.
+/// A session, and what may take its place.
 struct Suited {
     session: Box<dyn Session>,
-    /// Until the first bytes show which of the two the client gets.
-    other: Option<Box<Other>>,
+    /// Until the first bytes show which settings the client gets.
+    undecided: Option<Box<Undecided>>,
+    /// The name that the library does not see, until the handshake is over.
+    hidden_name: Option<Arc<HiddenName>>,
 }
 
-struct Other {
-    config: Arc<QuicServerConfig>,
+struct Undecided {
+    configs: Arc<BySuites>,
     version: u32,
     parameters: TransportParameters,
     /// The first bytes of the client, which no session has read. QUIC bounds them: it buffers no
@@ -66,22 +74,46 @@ struct Other {
     begun: Vec<u8>,
 }
 
+impl Undecided {
+    /// Returns a session with these settings, which has read nothing.
+    fn session(&self, config: &Arc<QuicServerConfig>) -> Box<dyn Session> {
+        Arc::clone(config).start_session(self.version, &self.parameters)
+    }
+}
+
+impl Suited {
+    /// Has the library read a part of the handshake, which it may hash.
+    fn read(&mut self, bytes: &[u8]) -> Result<bool, TransportError> {
+        let read = {
+            let _restored = self.hidden_name.as_ref().map(HiddenName::restored);
+            self.session.read_handshake(bytes)
+        };
+        if !self.session.is_handshaking() {
+            self.hidden_name = None;
+        }
+        read
+    }
+}
+
 impl Session for Suited {
     fn read_handshake(&mut self, bytes: &[u8]) -> Result<bool, TransportError> {
-        let Some(mut other) = self.other.take() else { return self.session.read_handshake(bytes) };
-        other.begun.extend_from_slice(bytes);
-        match bare_preference(&other.begun) {
-            Preference::Unknown => {
-                self.other = Some(other);
+        let Some(mut undecided) = self.undecided.take() else { return self.read(bytes) };
+        undecided.begun.extend_from_slice(bytes);
+        match bare_choice(&undecided.begun) {
+            None => {
+                self.undecided = Some(undecided);
                 return Ok(false);
             }
-            Preference::Aes => {
-                let config = Arc::clone(&other.config);
-                self.session = config.start_session(other.version, &other.parameters);
+            Some(Choice::ByClient) => {}
+            Some(Choice::AesFirst) => {
+                self.session = undecided.session(&undecided.configs.aes_first);
             }
-            Preference::Other => {}
+            Some(Choice::HiddenName(place)) => {
+                self.session = undecided.session(&undecided.configs.hidden_name);
+                self.hidden_name = HiddenName::hide(&mut undecided.begun, place);
+            }
         }
-        self.session.read_handshake(&other.begun)
+        self.read(&undecided.begun)
     }
 
     fn initial_keys(&self, id: &ConnectionId, side: Side) -> Keys {
@@ -113,6 +145,7 @@ impl Session for Suited {
     }
 
     fn write_handshake(&mut self, out: &mut Vec<u8>) -> Option<Keys> {
+        let _restored = self.hidden_name.as_ref().map(HiddenName::restored);
         self.session.write_handshake(out)
     }
 

@@ -15,7 +15,7 @@ use x509_parser::prelude::FromDer as _;
 
 use super::TlsConfig;
 use super::certificates::{CertificateError, certificates};
-use super::hello::{Name, Preference, name, preference};
+use super::hello::{Choice, choice};
 use super::hidden_name;
 use super::resolver::CertificateStore;
 use super::tickets::Tickets;
@@ -127,18 +127,13 @@ impl TlsConfig {
     /// do not tell. All clients of a kind get the same, since a session is resumed with the suite
     /// it had.
     pub(crate) fn suiting(&self, input: &[u8]) -> Option<Suiting<'_>> {
-        let settings = match preference(input) {
-            Preference::Aes => &self.aes_first,
-            Preference::Other => &self.by_client,
-            Preference::Unknown => return None,
-        };
-        match name(input) {
-            Name::Unknown => None,
-            Name::Readable => Some(Suiting { settings, hidden: None }),
-            Name::Unreadable(place) => {
-                Some(Suiting { settings: &self.hidden_name, hidden: Some(place) })
+        Some(match choice(input)? {
+            Choice::ByClient => Suiting { settings: &self.by_client, hidden: None },
+            Choice::AesFirst => Suiting { settings: &self.aes_first, hidden: None },
+            Choice::HiddenName(place) => {
+                Suiting { settings: &self.hidden_name, hidden: Some(place) }
             }
-        }
+        })
     }
 }
 

@@ -6,9 +6,11 @@ use std::ops::Range;
 use rustls::CipherSuite;
 use rustls::pki_types::ServerName;
 
+use crate::limits::HANDSHAKE_MAX_BYTES;
+
 /// Which cipher a client puts first.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Preference {
+pub(super) enum Preference {
     /// AES: its machine has instructions for AES, and how long the keys are is for the server to
     /// say.
     Aes,
@@ -23,10 +25,22 @@ pub(crate) enum Preference {
 pub(super) enum Name {
     /// The library takes it, or refuses it for another reason than its form; or there is none.
     Readable,
-    /// It is no name of DNS and no address. It stands here in the first record, behind its header.
+    /// It is no name of DNS and no address. It stands here in the ClientHello.
     Unreadable(Range<usize>),
-    /// The record with the ClientHello has not arrived whole.
+    /// The record with the ClientHello, or a ClientHello without records, has not arrived whole.
     Unknown,
+}
+
+/// Which of its settings a listener has for a client.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) enum Choice {
+    /// Those by which the order of the client holds.
+    ByClient,
+    /// Those with short keys of AES first.
+    AesFirst,
+    /// Those for a name that is hidden from the library. It stands here in the ClientHello, without
+    /// the header of a record.
+    HiddenName(Range<usize>),
 }
 
 pub(super) const RECORD_HEADER_BYTES: usize = 5;
@@ -34,6 +48,26 @@ pub(super) const RECORD_HEADER_BYTES: usize = 5;
 const RECORD_MAX_BYTES: usize = (1 << 14) + 256;
 const HANDSHAKE: u8 = 22;
 const CLIENT_HELLO: u8 = 1;
+
+/// Returns which settings suit a client whose first bytes are `input`, or `None` as long as they do
+/// not tell.
+pub(super) fn choice(input: &[u8]) -> Option<Choice> {
+    choice_by(preference(input), name(input))
+}
+
+/// The same of a client whose ClientHello comes without records, as in QUIC.
+pub(crate) fn bare_choice(message: &[u8]) -> Option<Choice> {
+    choice_by(message_preference(message, false), bare_name(message))
+}
+
+fn choice_by(preference: Preference, name: Name) -> Option<Choice> {
+    match (preference, name) {
+        (Preference::Unknown, _) | (_, Name::Unknown) => None,
+        (_, Name::Unreadable(place)) => Some(Choice::HiddenName(place)),
+        (Preference::Aes, Name::Readable) => Some(Choice::AesFirst),
+        (Preference::Other, Name::Readable) => Some(Choice::ByClient),
+    }
+}
 
 /// Returns which cipher a client puts first whose first bytes are `input`: one or more records that
 /// hold a ClientHello (RFC 8446 §4.1.2, §5.1), or the beginning of them.
@@ -74,10 +108,7 @@ fn joined(mut input: &[u8]) -> Option<Vec<u8>> {
 /// Returns the preference of a ClientHello without its records. If it `is_whole` as far as records
 /// have come, what is missing may still come in another record.
 fn message_preference(message: &[u8], is_whole: bool) -> Preference {
-    const MESSAGE_HEADER_BYTES: usize = 4;
-    let message_bytes = message.get(1..MESSAGE_HEADER_BYTES).map_or(usize::MAX, |length| {
-        MESSAGE_HEADER_BYTES + length.iter().fold(0, |sum, byte| sum << 8 | usize::from(*byte))
-    });
+    let message_bytes = message_bytes(message).unwrap_or(usize::MAX);
     let (suites, is_complete) = suites(message).unwrap_or_default();
     let kinds = suites.iter().map(|suite| is_aes(CipherSuite::from(u16::from_be_bytes(*suite))));
     match kinds.flatten().next() {
@@ -90,10 +121,11 @@ fn message_preference(message: &[u8], is_whole: bool) -> Preference {
     }
 }
 
-/// Returns which cipher a client puts first whose ClientHello comes without records, as in QUIC,
-/// and begins with these bytes.
-pub(crate) fn bare_preference(message: &[u8]) -> Preference {
-    message_preference(message, false)
+/// Returns how many bytes a message has in all, by its header (RFC 8446 §4).
+fn message_bytes(message: &[u8]) -> Option<usize> {
+    const HEADER_BYTES: usize = 4;
+    let length = message.get(1..HEADER_BYTES)?;
+    Some(HEADER_BYTES + length.iter().fold(0, |sum, byte| sum << 8 | usize::from(*byte)))
 }
 
 /// Returns the suites, as far as they have come, and whether that is all of them.
@@ -118,9 +150,26 @@ pub(super) fn name(input: &[u8]) -> Name {
     if header[0] != HANDSHAKE || record_bytes > RECORD_MAX_BYTES || !is_hello {
         return Name::Readable;
     }
-    let Some(record) = rest.get(..record_bytes) else { return Name::Unknown };
-    let place = name_place(record);
-    let bytes = place.clone().and_then(|place| record.get(place)).unwrap_or_default();
+    rest.get(..record_bytes).map_or(Name::Unknown, whole_name)
+}
+
+/// Returns what the name is in a ClientHello without records that begins with these bytes. One that
+/// is longer than it may be is for the library to refuse.
+fn bare_name(message: &[u8]) -> Name {
+    if message.first().is_some_and(|kind| *kind != CLIENT_HELLO) {
+        return Name::Readable;
+    }
+    match message_bytes(message) {
+        Some(bytes) if bytes > HANDSHAKE_MAX_BYTES => Name::Readable,
+        Some(bytes) => message.get(..bytes).map_or(Name::Unknown, whole_name),
+        None => Name::Unknown,
+    }
+}
+
+/// Returns what the name is in a whole ClientHello.
+fn whole_name(message: &[u8]) -> Name {
+    let place = name_place(message);
+    let bytes = place.clone().and_then(|place| message.get(place)).unwrap_or_default();
     match place {
         Some(place) if is_unreadable(bytes) => Name::Unreadable(place),
         _ => Name::Readable,
@@ -278,6 +327,38 @@ mod tests {
         for readable in readable.map(str::as_bytes).into_iter().chain([&longer[..]]) {
             assert_eq!(name(&hello_for(readable)), Name::Readable, "{}", readable.escape_ascii());
         }
+    }
+
+    /// Over QUIC the same hello comes without a record.
+    #[test]
+    fn a_hello_without_records_has_the_same_choice() {
+        for (asked, suites) in
+            [("a..b", 0x1301), ("localhost:8443", 0x1303), ("a.b", 0x1301), ("a.b", 0x1303)]
+        {
+            let mut hello = hello_for(asked.as_bytes());
+            let suite_at = 5 + 4 + 2 + 32 + 1 + 32 + 2;
+            hello[suite_at..suite_at + 2].copy_from_slice(&u16::to_be_bytes(suites));
+            let expected = choice(&hello);
+            assert_ne!(expected, None, "{asked}");
+            let message = &hello[5..];
+            for bytes in 0..message.len() {
+                assert_eq!(bare_choice(&message[..bytes]), None, "{bytes} of {asked}");
+            }
+            assert_eq!(bare_choice(message), expected, "{asked}");
+            // What follows changes nothing.
+            assert_eq!(bare_choice(&[message, &[1, 2, 3]].concat()), expected, "{asked}");
+        }
+        assert_eq!(bare_choice(&[2]), Some(Choice::ByClient), "a ServerHello");
+    }
+
+    /// It is not waited for what would be refused.
+    #[test]
+    fn a_hello_without_records_that_is_too_long_is_known_with_its_suites() {
+        let mut message = hello_for(b"a..b").split_off(5);
+        message[1..4].copy_from_slice(&[0, 0x40, 0]);
+        assert_eq!(bare_choice(&message), Some(Choice::AesFirst));
+        message[1..4].copy_from_slice(&[0, 0x3f, 0]);
+        assert_eq!(bare_choice(&message), None);
     }
 
     proptest! {

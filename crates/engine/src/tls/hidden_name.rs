@@ -17,7 +17,7 @@ use rustls::{SupportedCipherSuite, Tls12CipherSuite, Tls13CipherSuite};
 
 /// A ClientHello whose name is hidden, up to the end of the name.
 #[derive(Debug)]
-pub(super) struct HiddenName {
+pub(crate) struct HiddenName {
     /// What the client has sent.
     sent: Vec<u8>,
     /// What the library is shown.
@@ -30,7 +30,7 @@ thread_local! {
 }
 
 /// As long as it lives, hashes of this thread are of what the client has sent.
-pub(super) struct Restored(());
+pub(crate) struct Restored(());
 
 impl Drop for Restored {
     fn drop(&mut self) {
@@ -40,7 +40,7 @@ impl Drop for Restored {
 
 impl HiddenName {
     /// Hides the name at `name` in `message`, a ClientHello without its record.
-    pub(super) fn hide(message: &mut [u8], name: std::ops::Range<usize>) -> Option<Arc<Self>> {
+    pub(crate) fn hide(message: &mut [u8], name: std::ops::Range<usize>) -> Option<Arc<Self>> {
         let sent = message.get(..name.end)?.to_vec();
         for (at, byte) in message.get_mut(name)?.iter_mut().enumerate() {
             *byte = if at % LABEL_BYTES == LABEL_BYTES - 1 { b'.' } else { b'x' };
@@ -50,7 +50,7 @@ impl HiddenName {
     }
 
     /// From now on what is hashed is what the client has sent.
-    pub(super) fn restored(self: &Arc<Self>) -> Restored {
+    pub(crate) fn restored(self: &Arc<Self>) -> Restored {
         AT_WORK.set(Some(Arc::clone(self)));
         Restored(())
     }

@@ -25,7 +25,8 @@ mod tests;
 
 use std::sync::Arc;
 
-pub(crate) use hello::{Preference, bare_preference};
+pub(crate) use hello::{Choice, bare_choice};
+pub(crate) use hidden_name::HiddenName;
 pub(crate) use session::{Brought, Inside, TlsSession};
 
 /// Fills `bytes` with randomness of the system.

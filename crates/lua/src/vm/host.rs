@@ -355,6 +355,11 @@ fn answers(lua: &Lua, host: &Rc<Host>, table: &Table) -> Result<()> {
     };
     table.raw_set("set_field", lua.create_function(field)?)?;
     let of = Rc::clone(host);
+    let fields = move |_: &Lua, id: TaskId| {
+        Ok(of.tasks.borrow_mut().get(id).is_some_and(|task| task.answer.has_fields()))
+    };
+    table.raw_set("has_fields", lua.create_function(fields)?)?;
+    let of = Rc::clone(host);
     let compressed = move |_: &Lua, (id, is_wanted): (TaskId, bool)| {
         let mut tasks = of.tasks.borrow_mut();
         let Some(task) = tasks.get(id) else { return Ok(Some(OVER)) };

@@ -279,7 +279,10 @@ impl Dynamic {
         let (work, scripts) = (&mut self.work, &scripted.script);
         let answer = match (offer, scripts) {
             (Offer::Methods(mut methods), _) => {
-                methods.push("OPTIONS".to_owned());
+                // Either a handler of its own, or the server.
+                if !methods.iter().any(|method| method == "OPTIONS") {
+                    methods.push("OPTIONS".to_owned());
+                }
                 allow = methods.join(", ");
                 let work = work.get_or_insert_default();
                 let answer = match head.method {

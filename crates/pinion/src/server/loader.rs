@@ -1,5 +1,6 @@
 //! Folder, archive or script → generation, at start and at every reload.
 
+use super::content_count::ContentCount;
 use super::dev::load_failure::{LoadFailure, Meanwhile, SiteFiles};
 use super::dev::{SCRIPT_PATH, STREAM_PATH};
 use super::generation::Generation;
@@ -46,8 +47,8 @@ pub(crate) struct Loader {
     watch: Option<WalkTeller>,
     /// What a folder was when it was last loaded. It stays that for as long as it is served.
     walls: Cell<Option<Walls>>,
-    /// Paths of what was loaded last.
-    path_count: Cell<u64>,
+    /// How much is in what was loaded last.
+    content_count: Cell<ContentCount>,
     /// The notes about the last build of a folder.
     notes: RefCell<Vec<String>>,
     /// The warnings about it.
@@ -77,7 +78,7 @@ impl Loader {
     pub(crate) fn new(source: Source, settings: &SiteSettings, watch: Option<WalkTeller>) -> Self {
         let (content, folders) = (settings.content.clone(), settings.lua_folders.clone());
         let (memory, lua, site) = (settings.memory, settings.lua, Site::default());
-        let (walls, notes, path_count) = (Cell::default(), RefCell::default(), Cell::default());
+        let (walls, notes, content_count) = (Cell::default(), RefCell::default(), Cell::default());
         let (warnings, is_again) = (RefCell::default(), Cell::default());
         Self {
             source,
@@ -89,7 +90,7 @@ impl Loader {
             log: None,
             watch,
             walls,
-            path_count,
+            content_count,
             notes,
             warnings,
             is_again,
@@ -106,9 +107,9 @@ impl Loader {
         &self.source
     }
 
-    /// Returns how many paths what was loaded last has.
-    pub(crate) fn path_count(&self) -> u64 {
-        self.path_count.get()
+    /// Returns how much is in what was loaded last.
+    pub(crate) fn content_count(&self) -> ContentCount {
+        self.content_count.get()
     }
 
     /// Loads it once more, which prints no warning that the last load has printed.
@@ -169,7 +170,7 @@ impl Loader {
         // Whoever has switched waits for this mark, and takes it for the word that all is well.
         held.iter().for_each(served::hold);
         self.walls.set(walls);
-        self.path_count.set(generation.archive().layout().entry_count());
+        self.content_count.set(ContentCount::of(&generation.archive()));
         let generation = generation.holding(held).running(program, &self.site);
         let generation = generation.logging(self.log.clone());
         Ok(generation.showing_errors(self.lua.shows_errors))

@@ -2,13 +2,13 @@
 //! changed. Loading may take long (a folder is built), so nobody else waits for it, no other site
 //! either; what is asked for meanwhile is one more load, however often it is asked.
 
+use super::content_count::ContentCount;
 use super::dev::load_failure::Meanwhile;
 use super::generation::Generation;
 use super::loader::Loader;
 use super::published::{Published, SiteId};
 use crate::failure::Failure;
 use crate::log_lines;
-use crate::terminal::counted;
 use anyhow::anyhow;
 use pinion_archive::Digest;
 use pinion_engine::residency;
@@ -21,7 +21,9 @@ use std::os::unix::fs::MetadataExt as _;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::path::Path;
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::mpsc::{Receiver, RecvTimeoutError, SyncSender, TrySendError, sync_channel};
+use std::sync::mpsc::{
+    Receiver, RecvTimeoutError, SyncSender, TryRecvError, TrySendError, sync_channel,
+};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::thread;
 use std::time::{Duration, Instant};
@@ -31,6 +33,21 @@ use std::time::{Duration, Instant};
 pub(crate) struct Reloader {
     asked: SyncSender<()>,
     pending: Arc<Mutex<Pending>>,
+    last_change: Arc<LastChange>,
+}
+
+/// When a notice of a change came last, whether or not it has led to a load yet.
+#[derive(Default)]
+struct LastChange(Mutex<Option<Instant>>);
+
+impl LastChange {
+    fn set(&self) {
+        *self.0.lock().unwrap_or_else(PoisonError::into_inner) = Some(Instant::now());
+    }
+
+    fn get(&self) -> Option<Instant> {
+        *self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
 }
 
 /// What is known of a load that was asked for and has not begun.
@@ -98,7 +115,8 @@ impl Reloader {
         // Room for one: a load that was asked for and has not begun answers every later wish too.
         let (asked, wishes) = sync_channel(1);
         let pending = Arc::new(Mutex::default());
-        let served_paths = loader.path_count();
+        let last_change = Arc::new(LastChange::default());
+        let served = loader.content_count();
         let device = device_of(loader.source().path());
         let site = ReloadedSite {
             id,
@@ -107,12 +125,18 @@ impl Reloader {
             control,
             wishes,
             pending: Arc::clone(&pending),
-            served_paths,
+            last_change: Arc::clone(&last_change),
+            served,
             device,
             last: None,
         };
         thread::Builder::new().name("reload".to_owned()).spawn(move || site.run())?;
-        Ok(Self { asked, pending })
+        Ok(Self { asked, pending, last_change })
+    }
+
+    /// Notes that the site is changing: a load is asked for once that has come to an end.
+    pub(crate) fn note_change(&self) {
+        self.last_change.set();
     }
 
     /// Asks.
@@ -147,11 +171,11 @@ fn lock(pending: &Mutex<Pending>) -> MutexGuard<'_, Pending> {
     pending.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-/// How long a site that has lost most of its paths is given to get them back, each time that
-/// something of it changes: generators remove the old site before they write the new one.
+/// How long nothing of a site that has lost most of its paths may change before it is served:
+/// generators remove the old site before they write the new one.
 const SHRUNK_WAIT: Duration = Duration::from_secs(2);
 
-/// How long that goes on at most, for what never comes to an end.
+/// How long that is waited for at most, for what never comes to an end.
 const SHRUNK_WAIT_MAX: Duration = Duration::from_secs(30);
 
 /// Paths from which on a site that has lost more than half of them counts as one that is being
@@ -161,6 +185,10 @@ const SHRUNK_MIN_PATHS: u64 = 8;
 /// Whether a site with so many paths is perhaps one that is being written anew.
 fn has_shrunk(paths: u64, served_paths: u64) -> bool {
     paths == 0 && served_paths > 0 || served_paths >= SHRUNK_MIN_PATHS && paths < served_paths / 2
+}
+
+fn digest_of(generation: &Generation) -> Digest {
+    generation.archive().layout().digest()
 }
 
 fn path_count(generation: &Generation) -> u64 {
@@ -197,8 +225,9 @@ struct ReloadedSite {
     control: Control,
     wishes: Receiver<()>,
     pending: Arc<Mutex<Pending>>,
-    /// Paths of what is served.
-    served_paths: u64,
+    last_change: Arc<LastChange>,
+    /// How much is in what is served.
+    served: ContentCount,
     /// The device that it was on.
     device: Option<u64>,
     /// None before the first reload.
@@ -222,24 +251,56 @@ impl ReloadedSite {
     }
 
     /// Loads the site, and again as long as it seems to be written anew; `None` when nobody is left
-    /// who could ask.
+    /// who could ask. What has shrunk is returned only if two loads agree on it between which
+    /// nothing has changed for [`SHRUNK_WAIT`], or if it takes too long to come to that.
     fn load(&self, wish: &mut Pending) -> Option<Result<Generation, Failure>> {
-        let mut loaded = self.load_once(wish);
         let until = Instant::now() + SHRUNK_WAIT_MAX;
+        let mut loaded = self.load_once(wish);
         while let Ok(next) = &loaded
-            && has_shrunk(path_count(next), self.served_paths)
+            && has_shrunk(path_count(next), self.served.paths)
             && Instant::now() < until
         {
-            match self.wishes.recv_timeout(SHRUNK_WAIT) {
+            let before = digest_of(next);
+            match self.wait_for_wish(until) {
                 Ok(()) => {
                     wish.add(self.take_pending());
                     loaded = self.load_once(wish);
                 }
-                Err(RecvTimeoutError::Timeout) => break,
+                Err(RecvTimeoutError::Timeout) => {
+                    // Changes may come without a notice, and during a load.
+                    let began = Instant::now();
+                    loaded = self.load_once(&Pending::default());
+                    let is_quiet = self.last_change.get().is_none_or(|last| last < began);
+                    if is_quiet && loaded.as_ref().is_ok_and(|next| digest_of(next) == before) {
+                        break;
+                    }
+                }
                 Err(RecvTimeoutError::Disconnected) => return None,
             }
         }
         Some(loaded)
+    }
+
+    /// Waits for the next wish, until nothing has changed for [`SHRUNK_WAIT`]. A burst of changes
+    /// ends with a wish, and may take longer than that.
+    fn wait_for_wish(&self, until: Instant) -> Result<(), RecvTimeoutError> {
+        let began = Instant::now();
+        loop {
+            let last = self.last_change.get().map_or(began, |last| last.max(began));
+            let quiet = (last + SHRUNK_WAIT).min(until);
+            let left = quiet.saturating_duration_since(Instant::now());
+            if left.is_zero() {
+                return self.wishes.try_recv().map_err(|error| match error {
+                    TryRecvError::Empty => RecvTimeoutError::Timeout,
+                    TryRecvError::Disconnected => RecvTimeoutError::Disconnected,
+                });
+            }
+            match self.wishes.recv_timeout(left) {
+                // There may have been changes meanwhile.
+                Err(RecvTimeoutError::Timeout) => {}
+                heard => return heard,
+            }
+        }
     }
 
     fn load_once(&self, wish: &Pending) -> Result<Generation, Failure> {
@@ -261,13 +322,13 @@ impl ReloadedSite {
     }
 
     fn serve(&mut self, next: Generation, wish: &Pending) {
-        let paths = path_count(&next);
+        let content = ContentCount::of(&next.archive());
         let code = next.program().map_or(0, Program::file_count);
         let device = device_of(self.loader.source().path());
-        if is_unmounted(paths, self.served_paths, self.device, device) {
+        if is_unmounted(content.paths, self.served.paths, self.device, device) {
             return self.keep_unmounted(wish);
         }
-        let digest = next.archive().layout().digest();
+        let digest = digest_of(&next);
         if !self.published.publish(self.id, next) {
             // The site was taken out of the configuration meanwhile.
             return;
@@ -275,9 +336,9 @@ impl ReloadedSite {
         self.control.wake_all();
         if self.is_reported(Outcome::Served(digest), wish) {
             let what = self.loader.source().path().display();
-            report_reloaded(&what, paths, self.served_paths, code);
+            report_reloaded(&what, content, self.served, code);
         }
-        (self.served_paths, self.device) = (paths, device);
+        (self.served, self.device) = (content, device);
     }
 
     fn keep_unmounted(&mut self, wish: &Pending) {
@@ -319,43 +380,20 @@ pub(super) fn report_not_served(what: &dyn fmt::Display) {
     ));
 }
 
-fn report_reloaded(what: &dyn fmt::Display, paths: u64, served_paths: u64, code: u64) {
-    stderr::line(format_args!("reloaded {what}: {}", content_in_words(paths, code)));
-    if has_shrunk(paths, served_paths) {
+fn report_reloaded(what: &dyn fmt::Display, now: ContentCount, before: ContentCount, code: u64) {
+    stderr::line(format_args!("reloaded {what}: {}", now.in_words_with_code(code)));
+    if has_shrunk(now.paths, before.paths) {
         log_lines::warning(format_args!(
             "{what} had {} before this reload; if that is not what you wanted, \
              bring the files back and they are served again",
-            counted(served_paths, "path")
+            before.in_words()
         ));
-    }
-}
-
-/// Returns how much is in a site: paths, files of code, or both. A site that has only pages or a
-/// script has no paths.
-pub(super) fn content_in_words(paths: u64, code: u64) -> String {
-    let code_files = format!("{} of code", counted(code, "file"));
-    match (paths, code) {
-        (_, 0) => counted(paths, "path"),
-        (0, _) => code_files,
-        _ => format!("{}, {code_files}", counted(paths, "path")),
     }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn a_site_of_code_alone_has_no_paths_in_words() {
-        for (paths, code, expected) in [
-            (0, 0, "0 paths"),
-            (1, 0, "1 path"),
-            (0, 1, "1 file of code"),
-            (3, 2, "3 paths, 2 files of code"),
-        ] {
-            assert_eq!(content_in_words(paths, code), expected);
-        }
-    }
 
     #[test]
     fn a_folder_on_another_device_that_lost_everything_is_unmounted() {

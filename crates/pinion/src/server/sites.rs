@@ -4,7 +4,7 @@
 use super::generation::Generation;
 use super::loader::Loader;
 use super::published::{Entry, Published, SiteId};
-use super::reload::{ReloadRound, Reloader, content_in_words, report_not_served};
+use super::reload::{ReloadRound, Reloader, report_not_served};
 use super::watch::{Cause, Watch, Watching};
 use crate::access_log::OpenLogs;
 use crate::failure::Failure;
@@ -42,7 +42,7 @@ impl LoadedSite {
             Source::Script(_) => format!("{shown} ({state})"),
             _ => {
                 let code = self.first.program().map_or(0, Program::file_count);
-                let content = content_in_words(self.loader.path_count(), code);
+                let content = self.loader.content_count().in_words_with_code(code);
                 format!("{shown} ({content}, {state})")
             }
         }
@@ -321,6 +321,7 @@ impl Site {
         let Some(watch) = watch else { return Ok(()) };
         let ask = self.reloader.clone();
         let started = watch.start(move |cause| match cause {
+            Cause::Changing => ask.note_change(),
             Cause::Change => ask.ask(),
             Cause::MoreWatched => ask.ask_again(),
         });

@@ -43,13 +43,16 @@ const BURST_MAX: Duration = Duration::from_secs(10);
 /// How often the path is looked at without any notice.
 const LOOK: Duration = Duration::from_secs(2);
 
-/// Why a site is to be loaded.
+/// What a watch reports of a site.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Cause {
-    /// Something of it has changed.
+    /// A notice of a change has come, and more may follow: nothing is to be loaded yet. Comes for
+    /// each notice of a burst.
+    Changing,
+    /// Something of it has changed, and it is to be loaded.
     Change,
     /// Its last build has met links that were not watched: what is behind them may have changed
-    /// before they were.
+    /// before they were, so it is to be loaded.
     MoreWatched,
 }
 
@@ -120,6 +123,7 @@ impl Watch {
             target,
             watcher,
             inbox,
+            on_change: Box::new(on_change),
             armed: BTreeMap::new(),
             stale: false,
             ended: false,
@@ -133,7 +137,7 @@ impl Watch {
         running.arm()?;
         let shown = running.target.path().display().to_string();
         let watch = move || {
-            let ended = catch_unwind(AssertUnwindSafe(|| running.run(on_change)));
+            let ended = catch_unwind(AssertUnwindSafe(|| running.run()));
             if ended.is_err() {
                 log_lines::warning(format_args!(
                     "{shown} is not watched any more; SIGHUP reloads it"
@@ -217,6 +221,7 @@ struct Running {
     target: Target,
     watcher: KernelWatcher,
     inbox: Receiver<Notice>,
+    on_change: Box<dyn FnMut(Cause) + Send>,
     /// What the path led to at the last call.
     seen: Look,
     /// What is watched, with what was there then; where nothing was, nothing is watched yet.
@@ -232,7 +237,7 @@ struct Running {
 }
 
 impl Running {
-    fn run(mut self, mut on_change: impl FnMut(Cause)) {
+    fn run(mut self) {
         while let Some(noticed) = self.wait() {
             if noticed {
                 self.wait_for_quiet();
@@ -253,7 +258,7 @@ impl Running {
                 let is_change = has_changed || moved || is_back || look != self.seen;
                 self.seen = look;
                 self.target.see();
-                on_change(if is_change { Cause::Change } else { Cause::MoreWatched });
+                (self.on_change)(if is_change { Cause::Change } else { Cause::MoreWatched });
             }
         }
     }
@@ -317,7 +322,7 @@ impl Running {
     fn hears(&mut self, notice: Notice) -> bool {
         match notice {
             Notice::Lost => {
-                self.has_changed = true;
+                self.note_change();
                 true
             }
             Notice::End => {
@@ -333,7 +338,9 @@ impl Running {
                     }
                 }
                 let concerns = paths.iter().any(|path| self.target.concerns(path));
-                self.has_changed |= concerns;
+                if concerns {
+                    self.note_change();
+                }
                 concerns
             }
             Notice::Walked(walked) => {
@@ -342,6 +349,15 @@ impl Running {
                 self.arm_or_tell();
                 is_more
             }
+        }
+    }
+
+    /// Remembers a change, and reports one of a folder. An archive is complete whenever it has its
+    /// name, and notices are about its neighbours too.
+    fn note_change(&mut self) {
+        self.has_changed = true;
+        if matches!(self.target, Target::Folder(_)) {
+            (self.on_change)(Cause::Changing);
         }
     }
 

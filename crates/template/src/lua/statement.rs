@@ -83,6 +83,9 @@ impl<'a> Parser<'a> {
         match self.stream.now() {
             Item::Text(bytes) => {
                 self.place.text(bytes);
+                if let Some(why) = self.place.fault() {
+                    return self.fail(why);
+                }
                 // Space between blocks means the same everywhere.
                 if !bytes.trim_ascii().is_empty() {
                     self.functions.write();

@@ -25,6 +25,8 @@ enum Kind {
     /// A URL of code that the page loads, or to which a form is sent, and why no value may decide
     /// which one.
     TrustedUrl(Url, &'static str),
+    /// A time and a URL, of the page that follows this one.
+    Refresh,
     Script(Script),
     Style(Style),
     /// No value can stand here; why.
@@ -75,6 +77,7 @@ impl Value {
             name if framework::is_unknown_code(name) => Kind::Refused(HYPERSCRIPT),
             name if framework::is_code(name) => Kind::Script(Script::default()),
             name if TELLING.contains(&name) => Kind::Word(Some(Vec::new())),
+            _ if tag.refreshes(name) => Kind::Refresh,
             _ if tag.animates(local) => Kind::Refused(ANIMATES),
             _ if tag.loads(local) => Kind::TrustedUrl(Url::default(), loads()),
             _ if URLS.contains(&local) => Kind::Url(Url::default()),
@@ -93,7 +96,7 @@ impl Value {
 
     /// Goes on by some text, none of which ends the value.
     pub(crate) fn text(&mut self, bytes: &[u8]) {
-        if matches!(self.kind, Kind::Text | Kind::Refused(_)) {
+        if matches!(self.kind, Kind::Text | Kind::Refresh | Kind::Refused(_)) {
             return;
         }
         let bytes = [&self.cut, bytes].concat();
@@ -110,7 +113,7 @@ impl Value {
         };
         let taken = taken.and_then(|()| {
             match &mut self.kind {
-                Kind::Text | Kind::Refused(_) | Kind::Word(None) => {}
+                Kind::Text | Kind::Refresh | Kind::Refused(_) | Kind::Word(None) => {}
                 Kind::Word(Some(word)) => {
                     word.extend(decoded.text.iter().map(u8::to_ascii_lowercase));
                 }
@@ -141,6 +144,8 @@ impl Value {
                 let context = url.value();
                 return if trust == Trust::Nothing { Err(why) } else { Ok(context) };
             }
+            Kind::Refresh if trust == Trust::Nothing => return Err(REFRESHES),
+            Kind::Refresh => return Ok(Context::Attribute),
             _ if trust == Trust::Url => return Err(TRUST_IS_IDLE),
             _ => {}
         }
@@ -152,7 +157,7 @@ impl Value {
                 Ok(Context::Attribute)
             }
             Kind::Script(_) | Kind::Style(_) if is_cut => Err(CUT_REFERENCE),
-            Kind::Text => Ok(Context::Attribute),
+            Kind::Text | Kind::Refresh => Ok(Context::Attribute),
             Kind::Style(style) => style.value(),
             Kind::Script(script) => match script.value()? {
                 Context::Script => Ok(Context::ScriptAttribute),
@@ -192,6 +197,10 @@ const LINK: &str = "the value decides which styles or code this `link` loads; wr
      the URL as text, such as \"/css/#[[name]].css\", write `#[[value:trusted]]` if the value \
      comes from you, or, if the link is one such as `canonical` or `icon`, write its `rel` before \
      its `href`";
+
+const REFRESHES: &str = "a value in the `content` of a `meta` that refreshes decides which page \
+     follows; write it as text, or write `#[[value:trusted]]` if the value comes from you and not \
+     from a request";
 
 const ANIMATES: &str = "what SVG animates may be an `href`, and then this is a URL that a click \
      runs; write an `attributeName` before this attribute that is none, or the value as text";

@@ -7,6 +7,8 @@ use super::style::Style;
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) enum Element {
     Script(Script),
+    /// A `script` whose URLs decide which code the others load.
+    ImportMap,
     Style(Style),
     /// References mean something: `title`, `textarea`.
     Text(&'static [u8]),
@@ -62,6 +64,7 @@ impl Element {
     pub(super) fn described(&self) -> String {
         match self {
             Self::Script(_) => "a script".to_owned(),
+            Self::ImportMap => "an import map".to_owned(),
             Self::Style(_) => "a style".to_owned(),
             Self::Text(name) | Self::Opaque(name) | Self::Foreign(name) => {
                 format!("the element `{}`", String::from_utf8_lossy(name))
@@ -83,7 +86,7 @@ impl Element {
 
     pub(super) fn name(&self) -> &'static [u8] {
         match self {
-            Self::Script(_) => b"script",
+            Self::Script(_) | Self::ImportMap => b"script",
             Self::Style(_) => b"style",
             Self::Text(name) | Self::Opaque(name) | Self::Foreign(name) => name,
         }
@@ -93,13 +96,14 @@ impl Element {
         match self {
             Self::Script(script) => script.text(bytes),
             Self::Style(style) => style.text(bytes),
-            Self::Text(_) | Self::Opaque(_) | Self::Foreign(_) => {}
+            Self::ImportMap | Self::Text(_) | Self::Opaque(_) | Self::Foreign(_) => {}
         }
     }
 
     pub(super) fn value(&mut self) -> Result<Context, &'static str> {
         match self {
             Self::Script(script) => script.value(),
+            Self::ImportMap => Err(IMPORT_MAP),
             Self::Style(style) => style.value(),
             Self::Text(_) | Self::Foreign(b"title" | b"textarea") => Ok(Context::Text),
             Self::Foreign(b"style") => Ok(Context::Style),
@@ -115,6 +119,9 @@ impl Element {
 pub(super) fn may_be_computed(front: &[u8]) -> bool {
     !front.is_empty() && !NOT_COMPUTED.iter().any(|name| name.starts_with(front))
 }
+
+const IMPORT_MAP: &str = "a value in an import map decides which code the page loads; write the \
+     map as text, or insert one that you have encoded with `#[[!map]]`";
 
 const FOREIGN_SCRIPT: &str = "a value in a script within `svg` or `math` cannot be escaped, as \
      browsers read references there; put the script outside of it";

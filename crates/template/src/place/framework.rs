@@ -14,6 +14,8 @@ const CODE: &[&[u8]] = &[
     b"v-",
     b"x-",
     b"ng-",
+    b"ng:",
+    b"ng_",
     b"wire:",
     b"up-on-",
     // htmx: handlers, and values that may begin with `js:`.
@@ -25,9 +27,12 @@ const CODE: &[&[u8]] = &[
     b"hx-trigger",
 ];
 
-/// The same behind `data-`, under which some of them have their names too, and those of Datastar
-/// and Knockout. `data-class` and the like hold code in Datastar alone, and plain text in most
-/// other pages; followed by a colon they are Datastar's.
+/// Whole names of such attributes, where others begin so and hold text.
+const CODE_NAMES: &[&[u8]] = &[b"up-watch", b"data-init"];
+
+/// The same as [`CODE`] behind `data-`, under which some of them have their names too, and those of
+/// Datastar and Knockout. `data-class` and the like hold code in Datastar alone, and plain text in
+/// most other pages; followed by a colon they are Datastar's.
 const DATA_CODE: &[&[u8]] = &[
     b"on",
     b"attr:",
@@ -35,9 +40,12 @@ const DATA_CODE: &[&[u8]] = &[
     b"class:",
     b"computed",
     b"effect",
+    b"init__",
     b"signals",
     b"style:",
     b"ng-",
+    b"ng:",
+    b"ng_",
     b"hx-on",
     b"hx-vals",
     b"hx-vars",
@@ -62,7 +70,7 @@ const DATA: &[u8] = b"data-";
 pub(super) fn is_code(name: &[u8]) -> bool {
     let begins = |fronts: &[&[u8]], name: &[u8]| fronts.iter().any(|front| name.starts_with(front));
     let in_data = name.strip_prefix(DATA).is_some_and(|behind| begins(DATA_CODE, behind));
-    in_data || (begins(CODE, name) && !TEXT.contains(&name))
+    in_data || CODE_NAMES.contains(&name) || (begins(CODE, name) && !TEXT.contains(&name))
 }
 
 /// Whether an attribute of this name holds code that no value can be escaped for.

@@ -34,6 +34,9 @@ pub(crate) struct Html {
     is_cut: bool,
     /// Why it is not known any more what stands here.
     lost: Option<&'static str>,
+    /// Why a value that stands before could not be escaped, which only the text behind it has
+    /// shown.
+    fault: Option<&'static str>,
 }
 
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -193,6 +196,9 @@ impl Html {
         } else {
             self.tag.note(&self.name, value.word());
         }
+        if self.tag.refreshes_by_value() {
+            self.fault = Some(LATE_REFRESH);
+        }
     }
 
     fn open_tag(&mut self, is_end: bool) {
@@ -205,7 +211,9 @@ impl Html {
 
     /// Goes on behind a tag, of which nothing is kept: what two tags leave is the same place.
     fn close_tag(&mut self) -> usize {
-        let tag = std::mem::take(&mut self.tag).name;
+        let tag = std::mem::take(&mut self.tag);
+        let is_import_map = tag.is_import_map();
+        let tag = tag.name;
         let is_end = std::mem::take(&mut self.is_end);
         let has_slash = std::mem::take(&mut self.has_slash);
         self.name.clear();
@@ -230,6 +238,9 @@ impl Html {
         }
         match Element::of_tag(&tag, self.foreign > 0).filter(|_| !is_end) {
             Some(Element::Foreign(_)) if has_slash => self.lost = Some(FOREIGN_SLASH),
+            Some(Element::Script(_)) if is_import_map => {
+                self.state = State::Raw(Element::ImportMap);
+            }
             Some(element) => self.state = State::Raw(element),
             None => {}
         }
@@ -276,6 +287,12 @@ impl Html {
         Value::of_attribute((!self.is_computed).then_some(self.name.as_slice()), &self.tag)
     }
 
+    /// Returns why a value that stands before could not be escaped, which only the text behind it
+    /// has shown.
+    pub(crate) fn fault(&self) -> Option<&'static str> {
+        self.fault
+    }
+
     pub(crate) fn value(&mut self, trust: Trust) -> Result<Context, &'static str> {
         let is_cut = std::mem::take(&mut self.is_cut);
         let is_in_quotes = matches!(self.state, State::Value(1.., _));
@@ -300,7 +317,13 @@ impl Html {
             State::Data => Err("a value in CDATA cannot be escaped; text outside of it can"),
             State::Raw(element) => element.value(),
             State::Value(0, _) => Err(NEEDS_QUOTES),
-            State::Value(_, value) => value.value(trust),
+            State::Value(_, value) => {
+                let found = value.value(trust);
+                if trust == Trust::Nothing && !self.is_computed {
+                    self.tag.note_value(&self.name);
+                }
+                found
+            }
             State::BeforeValue => {
                 self.state = State::Value(0, self.new_value());
                 Err(NEEDS_QUOTES)
@@ -402,6 +425,10 @@ const NEEDS_QUOTES: &str =
 const NAME_OF_TAG: &str = "a value in the name of a tag may make a script of it; begin the name as \
      no element does that runs or loads something, such as <h#[[level]]>, or write `&lt;` if no \
      tag is meant";
+
+const LATE_REFRESH: &str = "the value in the `content` of this `meta` decides which page follows, \
+     as its `http-equiv` is or may be `refresh`; write `http-equiv` before `content`, and \
+     `#[[value:trusted]]` if the value comes from you and not from a request";
 
 const CUT_END_TAG: &str = "a value right after `</` may end the element around; write `<\\/` in a \
      script, or put a sign between";

@@ -53,6 +53,15 @@ impl Place {
         }
     }
 
+    /// Returns why a value that stands before could not be escaped, if the text that was taken last
+    /// has shown it.
+    pub(crate) fn fault(&self) -> Option<&'static str> {
+        match self {
+            Self::Html(html) => html.fault(),
+            Self::Plain | Self::Script(_) | Self::Style(_) => None,
+        }
+    }
+
     /// How a value here is escaped; goes on by it.
     ///
     /// # Errors

@@ -12,10 +12,17 @@ pub(super) struct Tag {
     is_mere_link: Option<bool>,
     /// Of an animation of SVG: whether it animates something else than a URL.
     is_mere_animation: Option<bool>,
+    /// Of a `meta`: whether its `http-equiv` is or may be `refresh`.
+    may_refresh: Option<bool>,
+    /// Of a `meta`: whether a value stands in its `content`.
+    has_content_value: bool,
+    /// Of a `script`: whether its `type` is that of an import map, in one branch of the code at
+    /// least.
+    is_import_map: Option<bool>,
 }
 
 /// Attributes whose static values change what the others of the tag mean.
-pub(super) const TELLING: &[&[u8]] = &[b"rel", b"attributename"];
+pub(super) const TELLING: &[&[u8]] = &[b"rel", b"attributename", b"http-equiv", b"type"];
 
 /// Kinds of a `link` that lead somewhere or show an image, and load neither code nor styles.
 const MERE_LINKS: &[&[u8]] = &[
@@ -120,6 +127,30 @@ impl Tag {
         may_be && self.is_mere_animation != Some(true) && ANIMATED.contains(&attribute)
     }
 
+    /// Whether a URL in this attribute decides which page follows.
+    pub(super) fn refreshes(&self, attribute: &[u8]) -> bool {
+        self.has_content(attribute) && self.may_refresh == Some(true)
+    }
+
+    /// Notes a value in an attribute. What its tag is may only be said behind it.
+    pub(super) fn note_value(&mut self, attribute: &[u8]) {
+        self.has_content_value |= self.has_content(attribute);
+    }
+
+    /// Whether a value stands in a `content` that turned out to decide which page follows.
+    pub(super) fn refreshes_by_value(&self) -> bool {
+        self.has_content_value && self.may_refresh == Some(true)
+    }
+
+    fn has_content(&self, attribute: &[u8]) -> bool {
+        attribute == b"content" && self.is_one_of(&[b"meta"])
+    }
+
+    /// Whether what is in the element is an import map.
+    pub(super) fn is_import_map(&self) -> bool {
+        self.is_import_map == Some(true)
+    }
+
     /// Notes the value of an attribute, if the template has all of it. Browsers take the first one
     /// of a name.
     pub(super) fn note(&mut self, attribute: &[u8], value: Option<&[u8]>) {
@@ -136,6 +167,14 @@ impl Tag {
                 let is_mere = value.is_some_and(|name| local(name.trim_ascii()) != b"href");
                 self.is_mere_animation.get_or_insert(is_mere);
             }
+            b"http-equiv" => {
+                let may_refresh = value.is_none_or(|name| name.trim_ascii() == b"refresh");
+                self.may_refresh.get_or_insert(may_refresh);
+            }
+            b"type" => {
+                let is_map = value.is_some_and(|kind| kind.trim_ascii() == b"importmap");
+                self.is_import_map.get_or_insert(is_map);
+            }
             _ => {}
         }
     }
@@ -147,18 +186,26 @@ impl Tag {
 
     /// Notes an attribute whose name is a value, and so may be any of these.
     pub(super) fn note_unknown(&mut self) {
-        self.note(b"rel", None);
-        self.note(b"attributename", None);
+        TELLING.iter().for_each(|attribute| self.note(attribute, None));
     }
 
     /// The tag that both stand for, if their names agree.
     pub(super) fn joined(&self, other: &Self) -> Option<Self> {
         let both = |one: Option<bool>, other| if one == other { one } else { Some(false) };
+        // Where one of them has said nothing yet, what follows may say it.
+        let either = |one: Option<bool>, other: Option<bool>| match (one, other) {
+            (Some(true), _) | (_, Some(true)) => Some(true),
+            _ if one == other => one,
+            _ => None,
+        };
         (self.name == other.name).then(|| Self {
             name: self.name.clone(),
             is_computed: self.is_computed || other.is_computed,
             is_mere_link: both(self.is_mere_link, other.is_mere_link),
             is_mere_animation: both(self.is_mere_animation, other.is_mere_animation),
+            may_refresh: either(self.may_refresh, other.may_refresh),
+            has_content_value: self.has_content_value || other.has_content_value,
+            is_import_map: either(self.is_import_map, other.is_import_map),
         })
     }
 }

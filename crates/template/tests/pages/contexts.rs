@@ -300,6 +300,61 @@ fn urls_of_code_have_a_host_that_the_page_names() {
     assert!(compiled(&[("/p.dyn.svg", "<svg:script href='#[[1]]'/>")]).is_err());
 }
 
+/// A page that follows by itself, and modules that others load, are chosen by the page.
+#[test]
+fn values_decide_neither_on_the_next_page_nor_on_modules() {
+    for (open, why) in [
+        ("<meta http-equiv=refresh content='#[[1]]'>", ":trusted"),
+        ("<meta http-equiv='Refresh' content='0;url=#[[1]]'>", ":trusted"),
+        ("<META HTTP-EQUIV=' REFRESH ' CONTENT='5;url=/next/#[[1]]'>", ":trusted"),
+        ("<meta http-equiv='re&#102;resh' content='#[[1]]'>", ":trusted"),
+        ("<meta http-equiv='#[[1]]' content='#[[1]]'>", ":trusted"),
+        ("<meta http-equiv=refresh http-equiv=x content='#[[1]]'>", ":trusted"),
+        ("<meta #[[1]]='x' content='#[[1]]'>", ":trusted"),
+        ("<meta <?lu if 1 then ?>http-equiv=refresh <?lu end ?> content='#[[1]]'>", ":trusted"),
+        ("<meta content='#[[1]]' http-equiv=refresh>", ":trusted"),
+        ("<meta content='#[[1]]' http-equiv='refresh'>#[[1]]", ":trusted"),
+        ("<meta content='#[[1]]' http-equiv='#[[1]]'>", ":trusted"),
+        (
+            "<meta content='#[[1]]' name=x <?lu if 1 then ?>http-equiv=refresh <?lu end ?>>",
+            ":trusted",
+        ),
+        ("<script type=importmap>{\"imports\": {\"a\": \"#[[1]]\"}}</script>", "import map"),
+        ("<script type='ImportMap'>#[[1]]</script>", "import map"),
+        ("<script async type=\" importmap \">{\"#[[1]]\": 1}</script>", "import map"),
+        ("<script <?lu if 1 then ?>type=importmap <?lu end ?>>#[[1]]</script>", "import map"),
+        ("<script type=importmap>#[[1:trusted]]</script>", "import map"),
+    ] {
+        let problem = compiled(&[("/p.dyn.html", open)]).expect_err(open);
+        assert!(problem.what.contains(why) && problem.line == 1, "{open}: {problem}");
+    }
+    for (fine, expected) in [
+        ("<meta name=description content='$'>", "attr"),
+        ("<meta content='$' name=description>", "attr"),
+        ("<meta property='og:title' content='$'><p title=refresh>", "attr"),
+        ("<meta http-equiv=content-language content='$'>", "attr"),
+        ("<meta http-equiv=x http-equiv=refresh content='$'>", "attr"),
+        ("<p http-equiv=refresh content='$'>", "attr"),
+        ("<script type=module>f($)</script>", "js"),
+        ("<script type='module' type=importmap>f($)</script>", "js"),
+        ("<script>f($)</script>", "js"),
+        ("<script type=importmap>{}</script><script>f($)</script>", "js"),
+        ("<input type='$'>", "attr"),
+    ] {
+        check(fine, &[expected]);
+    }
+    for trusted in [
+        "<meta http-equiv=refresh content='#[[1:trusted]]'>",
+        "<meta http-equiv=refresh content='0;url=#[[1:trusted]]'>",
+    ] {
+        assert_eq!(alone(trusted), trusted.replace("#[[1:trusted]]", "{attr 1}"));
+    }
+    alone("<meta http-equiv=refresh content='#[[!1]]'><script type=importmap>#[[!1]]</script>");
+    alone("<meta content='#[[!1]]' http-equiv=refresh>");
+    let idle = "<meta name=description content='#[[1:trusted]]'>";
+    assert!(compiled(&[("/p.dyn.html", idle)]).is_err());
+}
+
 #[test]
 fn trust_is_declared_where_it_is_needed() {
     for idle in [
@@ -383,7 +438,11 @@ fn attributes_of_frameworks_are_scripts() {
         "[innerHTML]",
         "*ngIf",
         "ng-click",
+        "ng:click",
+        "ng_click",
         "data-ng-click",
+        "data-ng:click",
+        "data-ng_click",
         "data-on-click",
         "data-on:click",
         "data-onclick",
@@ -397,6 +456,9 @@ fn attributes_of_frameworks_are_scripts() {
         "data-style:color",
         "wire:click",
         "up-on-loaded",
+        "up-watch",
+        "data-init",
+        "data-init__delay.500ms",
         "on:click",
         "onclick",
         "HX-ON:Click",
@@ -407,7 +469,8 @@ fn attributes_of_frameworks_are_scripts() {
         assert!(compiled(&[("/p.dyn.html", &format!("<p {name}=#[[1]]>"))]).is_err(), "{name}");
     }
     let plain = ["data-x", "data-user", "data-o", "data-class", "data-text", "aria-label", "x-ref"];
-    for name in plain.into_iter().chain(["title", "hx-target"]) {
+    let others = ["title", "hx-target", "up-watch-event", "data-initials", "data-ngo", "ngo"];
+    for name in plain.into_iter().chain(others) {
         check(&format!("<p {name}=\"$\">"), &["attr"]);
     }
     for name in ["_", "script", "data-script"] {

@@ -527,13 +527,63 @@ fn nil_and_why_is_a_failure() {
     let mut room = site(
         "pinion.get('/why', function() return nil, 'there is no such file' end)
         pinion.get('/behind', function(req, res) res:write('x') return nil, 'why' end)
-        pinion.get('/nil', function() return nil end)
         pinion.get('/use', function() return nil, 'within' end)",
     );
     let why = failure(&mut room, "/why");
     let expected = "site.lua:1: the handler returned nil and an error: there is no such file";
     assert_eq!(why, expected);
     assert_eq!(room.answer("/behind").expect("answered"), "x");
-    assert_eq!(room.answer("/nil").expect("answered"), "");
     assert!(failure(&mut room, "/use").contains("within"));
+}
+
+/// What a handler has lost on the way is not sent as an empty response with status 200.
+#[test]
+fn nil_alone_is_a_failure_where_nothing_was_set() {
+    let expected = "the handler returned nil; return the content, or \"\" for an empty response";
+    let bodies = [
+        ("return nil", false),
+        ("local text = nil return text", false),
+        ("return nil, nil", false),
+        ("return req.params.other", false),
+        ("local found = pinion.json.decode('?') return found", false),
+        // They have set something, or return nothing or an empty text.
+        ("", true),
+        ("return", true),
+        ("return \"\"", true),
+        ("return print('x')", true),
+        ("res:write('') return nil", true),
+        ("res:status(204) return nil", true),
+        ("res:field('X', 'y') return nil", true),
+        ("res:cookie('x', 'y') return nil", true),
+        ("res:redirect('/x') return nil", true),
+        ("res:flush() return nil", true),
+        ("return res", true),
+    ];
+    let around = [
+        "",
+        "pinion.use(function(req, res, next) return next() end)",
+        "pinion.use(function(req, res, next) local one, two = next() return one, two end)",
+        "pinion.use(function(req, res, next) local one = next() return one end)
+        pinion.use(function(req, res, next) return next() end)",
+    ];
+    for around in around {
+        for (body, is_well) in bodies {
+            let main = format!("{around}\npinion.get('/', function(req, res)\n{body}\nend)");
+            let mut room = site(&main);
+            if is_well {
+                assert_eq!(room.answer("/").expect(&main), "", "{main}");
+            } else {
+                let why = failure(&mut room, "/");
+                assert!(why.starts_with("site.lua:") && why.ends_with(expected), "{main}: {why}");
+            }
+        }
+    }
+    // A middleware may respond instead, with what it likes.
+    for body in ["return r or 'mended'", "if not r then res:status(404) end return r"] {
+        let mut room = site(&format!(
+            "pinion.use(function(req, res, next) local r = next() {body} end)
+            pinion.get('/', function() return nil end)"
+        ));
+        room.answer("/").expect(body);
+    }
 }
