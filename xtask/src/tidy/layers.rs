@@ -34,11 +34,8 @@ const EVENTS: [&str; 9] = [
 
 /// Where the time is read: in the backends, where the main thread waits for the workers, and where
 /// rustls asks for a ticket, which has no time.
-const CLOCKS: [&str; 3] = [
-    "crates/engine/src/backend",
-    "crates/engine/src/server",
-    "crates/engine/src/tls/tickets",
-];
+const CLOCKS: [&str; 3] =
+    ["crates/engine/src/backend", "crates/engine/src/server", "crates/engine/src/tls/tickets"];
 
 /// Types of the layers above: the table of connections, the worker, the application.
 const HIGHER: [&str; 5] = ["Core", "Conns", "Conn", "Worker", "App"];
