@@ -8,8 +8,13 @@
 //! A client that is slow costs little: large files of a site are slices of their archive, and take
 //! no buffers. What fills them is heads that never end and answers that nobody reads.
 
+use std::cmp::Reverse;
+
+use quinn_proto::StreamId;
+
 use crate::app::App;
 use crate::backend::{Backend, Slot};
+use crate::core::Core;
 use crate::deadline::Watch;
 use crate::gone::Gone;
 use crate::http3;
@@ -54,57 +59,58 @@ impl<B: Backend, A: App> Worker<B, A> {
         }
     }
 
-    /// Gives up requests over HTTP/3 whose content is not wanted, until the reserve of the pool is
-    /// whole again; first those of which nothing was wanted for a while.
+    /// Gives up requests over HTTP/3 whose content is not wanted, those with most of it first, until
+    /// the reserve of the pool is whole again; first those of which nothing was wanted for a while.
     fn give_up_unread(&mut self) {
         for idle_ms in [RELIEF_STALL_MS, 0] {
-            loop {
-                let (_, wanted_bytes) = self.survey(Holders::All);
-                let most_bytes = self.most_unwanted(idle_ms);
-                if wanted_bytes == 0 || most_bytes < QUIC_UNREAD_MIN_BYTES {
-                    break;
-                }
-                let least_bytes = most_bytes.div_ceil(2).max(QUIC_UNREAD_MIN_BYTES);
-                self.give_up_unwanted(least_bytes, idle_ms, wanted_bytes);
+            let (_, wanted_bytes) = self.survey(Holders::All);
+            if wanted_bytes == 0 {
+                return;
             }
-        }
-    }
-
-    /// Returns the most that waits unread of one request and was not wanted for so long.
-    fn most_unwanted(&mut self, idle_ms: u64) -> usize {
-        let now_ms = self.core.now.monotonic_ms;
-        let (mut most_bytes, mut next) = (0, 0);
-        while let Some(slot) = self.core.conns.next_live(next) {
-            next = slot + 1;
-            if let Some(http3) = self.core.conns.get(slot).http3() {
-                let unwanted = http3.unwanted(0, now_ms, idle_ms);
-                most_bytes = unwanted.map(|(_, bytes)| bytes).fold(most_bytes, usize::max);
-            }
-        }
-        most_bytes
-    }
-
-    /// Gives up requests of which `least_bytes` and more wait, until they have had `wanted_bytes`
-    /// together.
-    fn give_up_unwanted(&mut self, least_bytes: usize, idle_ms: u64, wanted_bytes: usize) {
-        let now_ms = self.core.now.monotonic_ms;
-        let (mut given_bytes, mut next) = (0, 0);
-        while let Some(slot) = self.core.conns.next_live(next) {
-            next = slot + 1;
-            let Some(http3) = self.core.conns.get(slot).http3() else { continue };
-            let unwanted: Vec<_> = http3.unwanted(least_bytes, now_ms, idle_ms).collect();
-            for (id, bytes) in unwanted {
-                if given_bytes >= wanted_bytes {
-                    break;
-                }
+            let mut unwanted = self.unwanted(idle_ms);
+            unwanted.sort_unstable_by_key(|&(_, _, bytes)| Reverse(bytes));
+            let mut given_bytes = 0;
+            let is_needed = |&&(_, _, bytes): &&(Slot, StreamId, usize)| {
+                let is_needed = given_bytes < wanted_bytes;
                 given_bytes += bytes;
+                is_needed
+            };
+            let count = unwanted.iter().take_while(is_needed).count();
+            unwanted.truncate(count);
+            // All of it is dropped. Their responses need some memory before that.
+            for &(slot, id, _) in &unwanted {
+                let Core { conns, buffers, .. } = &mut self.core;
+                if let Some(http3) = conns.get(slot).http3() {
+                    http3.release_unread(id, buffers);
+                }
+            }
+            for (slot, id, _) in unwanted {
                 let Self { app, core, .. } = self;
+                // The end of another request may have ended its connection.
+                if core.conns.get(slot).http3().is_none() {
+                    continue;
+                }
                 requests::give_up_unread(app, core, slot, http3::number(id));
                 // What waits of it is not wanted any more, and is passed over.
                 service::http3::read(app, core, slot, id);
                 self.settle(slot);
             }
         }
+    }
+
+    /// Returns the requests of which much waits unread and nothing was wanted for so long, each
+    /// with how much that is.
+    fn unwanted(&mut self, idle_ms: u64) -> Vec<(Slot, StreamId, usize)> {
+        let now_ms = self.core.now.monotonic_ms;
+        let (mut all, mut next) = (Vec::new(), 0);
+        while let Some(slot) = self.core.conns.next_live(next) {
+            next = slot + 1;
+            if let Some(http3) = self.core.conns.get(slot).http3() {
+                let unwanted = http3.unwanted(QUIC_UNREAD_MIN_BYTES, now_ms, idle_ms);
+                all.extend(unwanted.map(|(id, bytes)| (slot, id, bytes)));
+            }
+        }
+        all
     }
 
     /// Returns the most that one of the holders has, and what must still come back beside what

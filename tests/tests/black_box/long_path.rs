@@ -132,7 +132,7 @@ fn uploads_arrive_over_a_path_that_loses_packets() {
 fn small_requests_are_answered_beside_an_upload() {
     /// Two are needed on a new connection. curl needs some time to start, in which the upload goes
     /// on.
-    const TRIPS_MAX: u32 = 48;
+    const TRIPS_MAX: u32 = 24;
     let folder = site();
     let small = noise(1000);
     for io in Io::BOTH {

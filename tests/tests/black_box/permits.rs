@@ -198,7 +198,7 @@ fn connections_behind_their_last_response_are_closed_first() {
                 let connection = Connection::try_to(&peer.reached_from(HOLDER));
                 let mut connection = connection.expect("a connection");
                 connection.send(UPLOAD);
-                assert_eq!(connection.receive().status, 405);
+                assert_eq!(connection.receive().status, 413);
                 connection
             })
             .collect();

@@ -19,6 +19,7 @@
 use quinn_proto::{ConnectionEvent, Dir, StreamId};
 
 use super::{Http3, Open, number};
+use crate::buffers::Buffers;
 use crate::limits::{QUIC_FRAME_OVERHEAD_BYTES, QUIC_STREAM_WINDOW_BYTES};
 
 /// What a stream has received and the engine has not read.
@@ -134,6 +135,15 @@ impl Http3 {
         let unis = self.unis.iter_mut().map(|uni| &mut uni.unread);
         let discarded = self.discarded.iter_mut().map(|discarded| &mut discarded.unread);
         streams.chain(unis).chain(discarded).map(|unread| unread.count(datagrams)).sum()
+    }
+
+    /// Gives back what is counted for a request whose content is about to be dropped.
+    pub(crate) fn release_unread(&mut self, id: StreamId, buffers: &mut Buffers) {
+        let Some(open) = self.streams.get(number(id)) else { return };
+        let bytes = std::mem::take(&mut open.unread).bytes();
+        debug_assert!(bytes <= self.counted_bytes, "what is unread was counted");
+        self.counted_bytes -= bytes;
+        buffers.pool.release(bytes);
     }
 
     /// Returns the request streams with at least `least_bytes` of content that was not wanted for

@@ -232,6 +232,10 @@ impl<B: Backend, A: App> Worker<B, A> {
         {
             if quic.places[slot as usize].is_some_and(|place| place.is_dirty) {
                 self.drive_quic(slot);
+                // What has come for one connection must not take the memory of the next.
+                if self.core.buffers.pool.is_low() {
+                    self.relieve();
+                }
             }
         }
     }

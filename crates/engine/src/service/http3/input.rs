@@ -14,7 +14,7 @@ use crate::core::Core;
 use crate::deadline::Watch;
 use crate::gone::Gone;
 use crate::http3::{Http3, Open, number};
-use crate::limits::QUIC_REQUESTS_MAX;
+use crate::limits::{CHUNK_BYTES, QUIC_REQUESTS_MAX};
 use crate::multiplexed::Stream;
 use crate::pool::Pool;
 use crate::service::requests;
@@ -97,12 +97,13 @@ enum Came {
 }
 
 /// Takes the next bytes, and whether they are the last: a request without content is known by that.
+/// QUIC joins thousands of frames that wait to one piece, so a piece has a limit.
 fn receive(quic: &mut Connection, open: &mut Open, pool: &mut Pool) -> Came {
     let Open { unread, own: Stream { held, .. }, .. } = open;
     let mut stream = quic.recv_stream(open.id);
     // What there is to transmit when they are dropped goes out behind all events.
     let Ok(mut chunks) = stream.read(true) else { return Came::Nothing };
-    let first = match chunks.next(usize::MAX) {
+    let first = match chunks.next(CHUNK_BYTES) {
         Err(ReadError::Blocked) => {
             unread.drained();
             return Came::Nothing;
@@ -115,7 +116,7 @@ fn receive(quic: &mut Connection, open: &mut Open, pool: &mut Pool) -> Came {
     open.fin = first.is_empty();
     let mut second = Bytes::new();
     if !open.fin {
-        match chunks.next(usize::MAX) {
+        match chunks.next(CHUNK_BYTES) {
             Err(ReadError::Blocked) => unread.drained(),
             Err(ReadError::Reset(_)) => return Came::Reset,
             Ok(None) => open.fin = true,
