@@ -37,18 +37,44 @@ pub(super) fn covers_path(wider: &[Part], parts: &[Part]) -> bool {
             };
             is_segment && covers_path(wider, parts)
         }
-        ([Part::Mixed(a), wider @ ..], [Part::Mixed(b), parts @ ..]) if a == b => {
-            covers_path(wider, parts)
+        // Otherwise a star may still stand for more than the other does.
+        ([Part::Mixed(a), wider @ ..], [Part::Mixed(b), parts @ ..])
+            if a == b && covers_path(wider, parts) =>
+        {
+            true
         }
         ([Part::Literal(_), ..], _) => false,
         (_, parts) => {
             let has_mixed = wider.iter().any(|part| matches!(part, Part::Mixed(_)));
-            has_mixed && covers_tokens(wider, parts)
+            has_mixed && may_cover(wider, parts) && covers_tokens(wider, parts)
         }
     }
 }
 
-/// The same, whichever parts of one stand for which parts of the other.
+/// Whether each literal text of the patterns in `wider` stands in `parts`, too. If not, `wider` does
+/// not cover `parts`, since placeholders and stars of `parts` may stand for other text.
+fn may_cover(wider: &[Part], parts: &[Part]) -> bool {
+    let contains = |text: &[u8], wanted: &[u8]| text.windows(wanted.len()).any(|at| at == wanted);
+    let has = |wanted: &[u8]| {
+        parts.iter().any(|part| match part {
+            Part::Literal(text) | Part::Rest(text) => contains(text, wanted),
+            Part::Capture => false,
+            Part::Mixed(encoded) => SegmentPattern::of(encoded).parts().any(|part| match part {
+                SegmentPart::Literal(text) => contains(text, wanted),
+                _ => false,
+            }),
+        })
+    };
+    wider.iter().all(|part| match part {
+        Part::Mixed(encoded) => SegmentPattern::of(encoded).parts().all(|part| match part {
+            SegmentPart::Literal(wanted) => has(wanted),
+            _ => true,
+        }),
+        _ => true,
+    })
+}
+
+/// The same as [`covers_path`], whichever parts of one stand for which parts of the other.
 fn covers_tokens(wider: &[Part], parts: &[Part]) -> bool {
     let Some(wider) = WiderTokens::of(wider) else {
         // What stands for one path only can be asked about.
