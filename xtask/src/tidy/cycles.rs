@@ -61,10 +61,10 @@ pub(super) fn largest(project: &Project) -> Vec<Circle> {
 }
 
 fn large_circles(project: &Project) -> Vec<Finding> {
-    let circles = largest(project).into_iter();
+    let mut circles = largest(project).into_iter();
     let is_large =
         |circle: &Circle| circle.krate == BOUNDED && circle.modules.len() > CIRCLE_FILES_MAX;
-    let Some(circle) = circles.filter(is_large).next() else { return Vec::new() };
+    let Some(circle) = circles.find(is_large) else { return Vec::new() };
     let map = format!("crates/{BOUNDED}/src/lib.rs");
     let Some(file) = project.files.iter().find(|file| file.path == map) else { return Vec::new() };
     let what = format!(

@@ -50,7 +50,7 @@ pub(super) const CLOCK: Rule =
 fn is_in(path: &str, modules: &[&str]) -> bool {
     let is_in_one =
         |module: &&str| path.strip_prefix(*module).is_some_and(|rest| rest.starts_with(['.', '/']));
-    modules.iter().any(|module| is_in_one(module))
+    modules.iter().any(is_in_one)
 }
 
 /// The sources of the engine outside of these modules, without tests.
