@@ -59,8 +59,9 @@ impl<B: Backend, A: App> Worker<B, A> {
         }
     }
 
-    /// Gives up requests over HTTP/3 whose content is not wanted, those with most of it first, until
-    /// the reserve of the pool is whole again; first those of which nothing was wanted for a while.
+    /// Gives up requests over HTTP/3 whose content is not wanted, those with most of it first,
+    /// until the reserve of the pool is whole again; first those of which nothing was wanted for a
+    /// while.
     fn give_up_unread(&mut self) {
         for idle_ms in [RELIEF_STALL_MS, 0] {
             let (_, wanted_bytes) = self.survey(Holders::All);

@@ -51,8 +51,8 @@ pub(super) fn covers_path(wider: &[Part], parts: &[Part]) -> bool {
     }
 }
 
-/// Whether each literal text of the patterns in `wider` stands in `parts`, too. If not, `wider` does
-/// not cover `parts`, since placeholders and stars of `parts` may stand for other text.
+/// Whether each literal text of the patterns in `wider` stands in `parts`, too. If not, `wider`
+/// does not cover `parts`, since placeholders and stars of `parts` may stand for other text.
 fn may_cover(wider: &[Part], parts: &[Part]) -> bool {
     let contains = |text: &[u8], wanted: &[u8]| text.windows(wanted.len()).any(|at| at == wanted);
     let has = |wanted: &[u8]| {
