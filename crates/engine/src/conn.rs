@@ -74,6 +74,7 @@ impl Protocol {
             Self::Preface => Phase::Preface,
             Self::Http1(Http1::Head { .. }) => Phase::Head,
             Self::Http1(Http1::Exchange(open)) if open.content.is_none() => Phase::Response,
+            Self::Http1(Http1::Upgraded) => Phase::Response,
             Self::Http1(_) => Phase::Content,
             Self::Multiplexed(_) => Phase::Multiplexed,
             Self::Raw(_) => Phase::Raw,
@@ -221,7 +222,7 @@ impl Conn {
     #[inline]
     pub(crate) fn is_open(&self) -> bool {
         match &self.protocol {
-            Protocol::Http1(Http1::Exchange(open)) => open.state.open,
+            Protocol::Http1(Http1::Exchange(open)) => open.state.stage.is_open(),
             Protocol::Raw(stream) => stream.state == StreamState::Open,
             _ => false,
         }
@@ -230,7 +231,7 @@ impl Conn {
     /// Whether it [had something open](Self::is_open), of which the application hears no more.
     pub(crate) fn take_open(&mut self) -> bool {
         match &mut self.protocol {
-            Protocol::Http1(Http1::Exchange(open)) => std::mem::take(&mut open.state.open),
+            Protocol::Http1(Http1::Exchange(open)) => open.state.stage.take_open(),
             Protocol::Raw(stream) => stream.abandon(),
             _ => false,
         }
@@ -247,6 +248,7 @@ impl Conn {
             Protocol::Http1(Http1::Head { .. }) => has_room(),
             Protocol::Http1(Http1::Exchange(open)) => open.takes_input(link.input.is_empty()),
             Protocol::Http1(Http1::Discard { .. }) => true,
+            Protocol::Http1(Http1::Upgraded) => false,
             Protocol::Raw(stream) => stream.wanted > 0,
             // Nothing is read after the last answer of a connection that does not linger.
             Protocol::Linger(linger) => {

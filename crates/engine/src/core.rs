@@ -274,7 +274,7 @@ impl Core {
         let conn = self.conns.get(slot);
         conn.link.cut = Some(why);
         if let Some(open) = conn.protocol.http1().and_then(Http1::exchange) {
-            open.state.stage = Stage::Aborted;
+            open.state.stage.give_up();
         }
     }
 

@@ -91,11 +91,11 @@ impl Exchange<'_> {
     pub fn prepared(&mut self, answer: &Prepared<'_>, mapping: Option<MappingId>) {
         let Some(mut response) = self.response() else { return };
         let Some(state) = response.state() else { return };
-        state.open &= !matches!(state.stage, Stage::Open | Stage::Aborted);
-        if state.stage != Stage::Open {
-            return;
+        match state.stage {
+            Stage::Open => state.stage = Stage::Done,
+            Stage::Broken => return state.stage = Stage::Aborted,
+            _ => return,
         }
-        state.stage = Stage::Done;
         let queued = response.prepared(answer, mapping);
         self.give_up_unless(queued);
     }
@@ -182,25 +182,24 @@ impl Exchange<'_> {
     /// over for the application.
     pub fn end<'f>(&mut self, trailers: impl Iterator<Item = Field<'f>> + Clone) {
         let Some(state) = self.state() else { return };
-        state.open &= !matches!(state.stage, Stage::Streaming | Stage::Aborted);
-        if state.stage != Stage::Streaming {
-            return;
+        match state.stage {
+            Stage::Streaming => {}
+            Stage::Broken => return state.stage = Stage::Aborted,
+            _ => return,
         }
         if state.left.is_some_and(|left| left > 0) && !state.head_only {
             return self.abort();
         }
+        let mut queued = Ok(());
         if state.encoder.is_some() {
-            let encoded = self.encode(b"", Operation::Finish);
+            queued = self.encode(b"", Operation::Finish);
             self.drop_encoder();
-            if let Err(why) = encoded {
-                return self.give_up(why);
-            }
         }
         let Some(mut response) = self.response() else { return };
         if let Some(state) = response.state() {
             state.stage = Stage::Done;
         }
-        let queued = response.end(trailers);
+        let queued = queued.and_then(|()| response.end(trailers));
         self.give_up_unless(queued);
     }
 
@@ -208,7 +207,6 @@ impl Exchange<'_> {
     /// cut, or the stream reset. The exchange is over for the application.
     pub fn abort(&mut self) {
         if let Some(state) = self.state() {
-            state.open = false;
             state.stage = Stage::Aborted;
         }
         if self.carrier == Carrier::Connection {
@@ -273,7 +271,10 @@ impl Exchange<'_> {
     /// hears of it by `raw`. Only HTTP/1.1 clients without content can be upgraded.
     pub fn upgrade<'f>(&mut self, fields: impl Iterator<Item = Field<'f>> + Clone) {
         match self.response().and_then(|mut response| response.upgrade(fields)) {
-            Some(queued) => self.give_up_unless(queued),
+            Some(queued) => {
+                protocol::upgraded(&mut self.core.conns.get(self.slot).protocol);
+                self.give_up_unless(queued);
+            }
             None => self.abort(),
         }
     }

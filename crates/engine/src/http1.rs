@@ -24,6 +24,8 @@ pub(crate) enum Http1 {
     Head { scanned: u32 },
     /// A request that the application answers.
     Exchange(OpenExchange),
+    /// The client was told 101: the connection becomes a byte stream behind the event.
+    Upgraded,
     /// The request was answered without its content, which is dropped; so many bytes were so far.
     Discard { content: BodyReader, dropped: u32 },
 }
@@ -52,7 +54,7 @@ impl Http1 {
             Self::Head { .. } if nothing_kept => Watch::Idle,
             Self::Head { .. } => Watch::Head,
             Self::Exchange(open) if open.awaits_content() => Watch::Body,
-            Self::Exchange(_) => Watch::Nothing,
+            Self::Exchange(_) | Self::Upgraded => Watch::Nothing,
             Self::Discard { .. } => Watch::Discard,
         }
     }
@@ -91,7 +93,6 @@ impl OpenExchange {
         let has_content = !matches!(head.framing, Framing::None);
         let state = ExchangeState {
             stage: Stage::Open,
-            open: true,
             head_only: head.method == Method::Head,
             http10: head.version == Version::Http10,
             expects_continue: head.expect_continue,
@@ -166,16 +167,11 @@ impl OpenExchange {
         self.state.wanted.is_some() && !self.fits()
     }
 
-    /// Turns the exchange into an upgrade to a byte stream, if it can be one: its client speaks
-    /// HTTP/1.1, it has no content and no response yet. Says whether it could.
-    pub(crate) fn begin_upgrade(&mut self) -> bool {
+    /// Whether the connection can become a byte stream in response: the client speaks HTTP/1.1, the
+    /// request has no content, and there is no response yet.
+    pub(crate) fn can_upgrade(&self) -> bool {
         let Self { state, content, .. } = self;
-        let is_possible = state.stage == Stage::Open && content.is_none() && !state.http10;
-        if is_possible {
-            state.stage = Stage::Upgraded;
-            state.open = false;
-        }
-        is_possible
+        state.stage == Stage::Open && content.is_none() && !state.http10
     }
 
     /// Whether the response that is being given must be the last one, because of request content

@@ -92,6 +92,12 @@ pub(crate) fn set_content_max(protocol: &mut Protocol, carrier: Carrier, bytes: 
     }
 }
 
+/// The response of an exchange was [`Response::upgrade`]: behind this event its connection becomes a
+/// byte stream.
+pub(crate) fn upgraded(protocol: &mut Protocol) {
+    *protocol = Protocol::Http1(Http1::Upgraded);
+}
+
 /// Asserts that no exchange of this kind can be open on a connection: an exchange of HTTP/1 ends
 /// before its connection waits for the next request, lingers, becomes a byte stream or closes; one
 /// on a stream, when it is closed.
@@ -231,13 +237,13 @@ impl<'c> Response<'c> {
         }
     }
 
-    /// Queues the response that turns the connection into a byte stream. `None` when the exchange
+    /// Queues the response behind which the connection is a byte stream. `None` when the exchange
     /// cannot be upgraded: only one of HTTP/1.1 can, before its response and without content.
     pub(crate) fn upgrade<'f>(
         &mut self,
         fields: impl Iterator<Item = Field<'f>> + Clone,
     ) -> Option<Result<(), Gone>> {
         let Self { carried: Carried::Http1(open), sink } = self else { return None };
-        open.begin_upgrade().then(|| http1::response::interim(sink, 101, fields))
+        open.can_upgrade().then(|| http1::response::interim(sink, 101, fields))
     }
 }

@@ -344,7 +344,7 @@ impl<B: Backend, A: App> Worker<B, A> {
                 linger.remaining = Remaining::Nothing;
             }
             Protocol::Linger(_) => return self.cut(slot, Gone::Peer),
-            Protocol::Http1(Http1::Head { .. } | Http1::Exchange(_)) => {}
+            Protocol::Http1(Http1::Head { .. } | Http1::Exchange(_) | Http1::Upgraded) => {}
             Protocol::Handshake
             | Protocol::Preface
             | Protocol::Multiplexed(_)

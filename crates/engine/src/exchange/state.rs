@@ -8,26 +8,54 @@ use crate::encode::EncoderId;
 /// How far an exchange has come.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub(crate) enum Stage {
-    /// Its head has not come yet.
+    /// The head of the request has not come yet.
     #[default]
-    None,
-    /// The request is there, no final head went out.
+    Head,
+    /// The application responds, and no final head has gone out.
     Open,
-    /// The head went out, content follows.
+    /// The application responds; the head has gone out, content follows.
     Streaming,
-    /// The answer is complete.
+    /// The engine responds. The application has not heard of the exchange, or has heard that it is
+    /// over.
+    Refused,
+    /// The response is complete. The exchange is over for the application.
     Done,
-    /// The answer cannot be completed; the connection is to be cut, or the stream reset.
+    /// The response cannot be completed: the connection is to be cut, or the stream reset. The
+    /// application is to hear of that.
+    Broken,
+    /// Broken, and over for the application.
     Aborted,
-    /// The connection became a byte stream.
-    Upgraded,
 }
 
 impl Stage {
-    /// Whether an answer is still to come, or the rest of it.
+    /// Whether the application still has to respond, or to complete its response.
     #[inline]
     pub(crate) fn is_unanswered(self) -> bool {
         matches!(self, Stage::Open | Stage::Streaming)
+    }
+
+    /// Whether the application has heard of the exchange and not ended it: it is owed `Gone` if
+    /// nothing else ends it.
+    #[inline]
+    pub(crate) fn is_open(self) -> bool {
+        matches!(self, Stage::Open | Stage::Streaming | Stage::Broken)
+    }
+
+    /// The response cannot be completed.
+    pub(crate) fn give_up(&mut self) {
+        *self = if self.is_open() { Stage::Broken } else { Stage::Aborted };
+    }
+
+    /// The exchange is over for the application, and the engine responds if it still can. Says
+    /// whether the exchange [was open](Self::is_open).
+    pub(crate) fn take_open(&mut self) -> bool {
+        let over = match self {
+            Stage::Open => Stage::Refused,
+            Stage::Streaming | Stage::Broken => Stage::Aborted,
+            Stage::Head | Stage::Refused | Stage::Done | Stage::Aborted => return false,
+        };
+        *self = over;
+        true
     }
 }
 
@@ -44,8 +72,6 @@ pub(crate) enum Carrier {
 #[derive(Debug, Clone, Copy, Default)]
 pub(crate) struct ExchangeState {
     pub(crate) stage: Stage,
-    /// The application has heard of it and not ended it: it is owed `Gone` if nothing else ends it.
-    pub(crate) open: bool,
     /// The method was HEAD: content is dropped.
     pub(crate) head_only: bool,
     /// An error page of the engine goes out as plain text, because the client prefers it.

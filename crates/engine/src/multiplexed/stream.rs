@@ -80,7 +80,7 @@ impl Stream {
 
     /// Whether its head has not come yet.
     pub(crate) fn awaits_head(&self) -> bool {
-        self.state.stage == Stage::None
+        self.state.stage == Stage::Head
     }
 
     /// Whether the application waits for content, or for nothing but the end of it.
@@ -149,7 +149,7 @@ impl Stream {
     /// The exchange cannot go on: the stream is reset behind this event.
     #[cold]
     pub(crate) fn give_up(&mut self, why: Gone) {
-        self.state.stage = Stage::Aborted;
+        self.state.stage.give_up();
         self.given_up = Some(why);
     }
 

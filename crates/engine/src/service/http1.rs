@@ -78,7 +78,14 @@ pub(crate) fn tell<A: App>(app: &mut A, core: &mut Core, slot: Slot, event: Even
 #[inline]
 fn after_event<A: App>(app: &mut A, core: &mut Core, slot: Slot) {
     let conn = core.conns.get(slot);
-    let Some(open) = conn.protocol.http1().and_then(Http1::exchange) else { return };
+    let open = match &mut conn.protocol {
+        Protocol::Http1(Http1::Exchange(open)) => open,
+        Protocol::Http1(Http1::Upgraded) => {
+            conn.begin_stream();
+            return raw::open(app, core, slot);
+        }
+        _ => return,
+    };
     match open.state.stage {
         Stage::Done => complete(core, slot),
         Stage::Open | Stage::Streaming if open.wants_too_much() => {
@@ -89,11 +96,8 @@ fn after_event<A: App>(app: &mut A, core: &mut Core, slot: Slot) {
             let request = open.state.refused_request();
             send_page(app, core, slot, why_not, &request);
         }
-        Stage::Upgraded => {
-            conn.begin_stream();
-            raw::open(app, core, slot);
-        }
-        Stage::None | Stage::Open | Stage::Streaming | Stage::Aborted => {}
+        Stage::Head | Stage::Refused => {}
+        Stage::Open | Stage::Streaming | Stage::Broken | Stage::Aborted => {}
     }
 }
 
@@ -160,7 +164,7 @@ pub(crate) fn content_refused<A: App>(app: &mut A, core: &mut Core, slot: Slot, 
     let Some(open) = exchange_of(core, slot) else { return core.give_up(slot, Gone::Peer) };
     // Where the next request would begin is not certain, whoever answers (RFC 9112 §9.6).
     (open.keep_alive, open.client_closes) = (false, false);
-    if open.state.stage == Stage::Open && open.state.open {
+    if open.state.stage == Stage::Open {
         app.exchange(Event::Refused(refusal), &mut Exchange { core, slot, carrier });
         if core.conns.get(slot).link.cut.is_some() {
             return;
@@ -173,7 +177,7 @@ pub(crate) fn content_refused<A: App>(app: &mut A, core: &mut Core, slot: Slot, 
     if stage == Stage::Done {
         return core.end(slot, remaining_behind(refusal.status()));
     }
-    if std::mem::take(&mut state.open) {
+    if state.stage.take_open() {
         let why = Gone::from(refusal);
         app.exchange(Event::Gone(why), &mut Exchange { core, slot, carrier });
     }

@@ -35,7 +35,6 @@ pub(crate) fn begin<A: App>(
 ) {
     let state = ExchangeState {
         stage: Stage::Open,
-        open: true,
         head_only: head.method == Method::Head,
         expects_continue: head.expect_continue,
         text_page: !end && prefers_text(head.values(KnownField::Accept)),
@@ -100,7 +99,7 @@ pub(crate) fn refuse<A: App>(
 ) {
     let &RefusedRequest { head_only, text: text_page, .. } = request;
     let state =
-        ExchangeState { stage: Stage::Open, head_only, text_page, ..ExchangeState::default() };
+        ExchangeState { stage: Stage::Refused, head_only, text_page, ..ExchangeState::default() };
     open(core, slot, id, |stream| {
         stream.begin(state);
         stream.ended = end;
@@ -123,8 +122,8 @@ pub(crate) fn after_event<A: App>(app: &mut A, core: &mut Core, slot: Slot, id: 
                 let request = stream.state.refused_request();
                 return answer_page(app, core, slot, id, status, &request);
             }
-            Stage::Aborted => return cut(app, core, slot, id),
-            Stage::None | Stage::Upgraded => return,
+            Stage::Broken | Stage::Aborted => return cut(app, core, slot, id),
+            Stage::Head | Stage::Refused => return,
             Stage::Open | Stage::Streaming => {}
         }
         if !deliver(app, core, slot, id) {
@@ -256,7 +255,7 @@ fn deliver_end<A: App>(app: &mut A, core: &mut Core, slot: Slot, id: u32) {
 fn content_refused<A: App>(app: &mut A, core: &mut Core, slot: Slot, id: u32, refusal: Refusal) {
     let carrier = Carrier::Stream(id);
     let Some(stream) = find_stream(core, slot, id) else { return };
-    if stream.state.stage == Stage::Open && stream.state.open {
+    if stream.state.stage == Stage::Open {
         app.exchange(Event::Refused(refusal), &mut Exchange { core, slot, carrier });
     }
     let Some(stream) = find_stream(core, slot, id) else { return };
@@ -265,7 +264,7 @@ fn content_refused<A: App>(app: &mut A, core: &mut Core, slot: Slot, id: u32, re
         return finish(core, slot, id);
     }
     let request = stream.state.refused_request();
-    if std::mem::take(&mut stream.state.open) {
+    if stream.state.stage.take_open() {
         let why = Gone::from(refusal);
         app.exchange(Event::Gone(why), &mut Exchange { core, slot, carrier });
     }
@@ -284,7 +283,7 @@ pub(crate) fn give_up_unread<A: App>(app: &mut A, core: &mut Core, slot: Slot, i
         return give_up(core, slot, id, Gone::Overload, |core| cut(app, core, slot, id));
     }
     let request = stream.state.refused_request();
-    if std::mem::take(&mut stream.state.open) {
+    if stream.state.stage.take_open() {
         let carrier = Carrier::Stream(id);
         app.exchange(Event::Gone(Gone::Overload), &mut Exchange { core, slot, carrier });
     }
@@ -347,7 +346,6 @@ fn answer_page<A: App>(
 ) {
     let peer = core.conns.get(slot).peer;
     let Some(stream) = find_stream(core, slot, id) else { return };
-    stream.state.open = false;
     stream.state.stage = Stage::Done;
     let queued_bytes = core.queued_bytes(slot);
     let page = app.error_page(status, request);
@@ -373,7 +371,7 @@ pub(crate) fn lose<A: App>(
     (id, stream): (u32, Stream),
     why: Gone,
 ) {
-    let is_open = stream.state.open;
+    let is_open = stream.state.stage.is_open();
     let (multiplexed, _, buffers) = core.multiplexed(slot);
     let dropped_bytes = multiplexed.release(stream, buffers);
     if dropped_bytes > 0 {
@@ -394,7 +392,7 @@ pub(crate) fn abandon<A: App>(app: &mut A, core: &mut Core, slot: Slot, why: Gon
 
 /// Tells the application of one exchange.
 pub(crate) fn notify<A: App>(app: &mut A, core: &mut Core, slot: Slot, id: u32, notice: Notice) {
-    if !find_stream(core, slot, id).is_some_and(|stream| stream.state.open) {
+    if !find_stream(core, slot, id).is_some_and(|stream| stream.state.stage.is_open()) {
         return;
     }
     app.exchange(notice.for_exchange(), &mut Exchange { core, slot, carrier: Carrier::Stream(id) });
