@@ -4,10 +4,9 @@ use std::sync::Arc;
 
 use pinion_engine::Poster;
 use pinion_engine::app::{App, Event, RawEvent};
-use pinion_engine::clock::Now;
+use pinion_engine::connections::Connections;
 use pinion_engine::exchange::Exchange;
 use pinion_engine::listener::{Listener, bind_tcp};
-use pinion_engine::mapping::Mappings;
 use pinion_engine::raw::RawStream;
 use pinion_engine::server::{Io, Kit, Server};
 use pinion_engine::settings::{ListenerSettings, Protocol, Protocols, Settings};
@@ -33,7 +32,7 @@ impl App for Hello {
         stream.abort();
     }
 
-    fn pass(&mut self, _: Now, _: &mut Mappings) {}
+    fn pass(&mut self, _: &mut Connections<'_>) {}
 }
 
 fn main() -> std::io::Result<()> {

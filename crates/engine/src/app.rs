@@ -14,8 +14,8 @@ use pinion_http::request::RequestHead;
 
 use crate::address::Address;
 use crate::clock::Now;
+use crate::connections::Connections;
 use crate::exchange::Exchange;
-use crate::mapping::Mappings;
 use crate::raw::RawStream;
 
 pub use crate::gone::Gone;
@@ -104,7 +104,7 @@ pub trait App {
     /// Called once at the top of every pass, before any event: the place to take up a new
     /// generation of what is served, and to do what is due of work that belongs to no exchange
     /// ([`Self::alarm_ms`]).
-    fn pass(&mut self, now: Now, mappings: &mut Mappings);
+    fn pass(&mut self, connections: &mut Connections<'_>);
 
     /// When [`Self::pass`] is to be called at the latest, in milliseconds of
     /// [`Now::monotonic_ms`]; `None` leaves that to the connections. Asked before every wait, so
@@ -129,8 +129,8 @@ pub trait App {
 
     /// Somebody posted to this application ([`Poster::post_to_app`](crate::Poster::post_to_app)).
     /// It belongs to no exchange; to wake one, post to its address.
-    fn posted(&mut self, message: Message) {
-        let _not_expected = message;
+    fn posted(&mut self, message: Message, connections: &mut Connections<'_>) {
+        let _not_expected = (message, connections);
     }
 
     /// Field lines for the error pages that the engine answers with by itself, whole lines in the

@@ -1,4 +1,7 @@
-//! Byte streams: connections of a raw listener, and those that were upgraded.
+//! Byte streams: connections of a raw listener, those that were upgraded, and those that the server
+//! has opened.
+
+use crate::remote::RemoteAddress;
 
 /// What a byte stream is for the application.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -20,12 +23,43 @@ pub(crate) struct ByteStream {
     pub(crate) owes_end: bool,
     /// Bytes that the application will take.
     pub(crate) wanted: u64,
+    /// What the application calls it, if the server has opened it.
+    pub(crate) tag: Option<u64>,
+    /// The application sends no more: the end of our side goes out behind what is queued.
+    pub(crate) owes_finish: bool,
+    /// … and was asked for.
+    pub(crate) finished: bool,
+}
+
+/// A connection that is being opened.
+pub(crate) struct Connecting {
+    /// What it will be.
+    pub(crate) stream: ByteStream,
+    /// Where to.
+    pub(crate) remote: RemoteAddress,
+    /// When it must be open, in milliseconds.
+    pub(crate) due_ms: u64,
+    /// The system works on it; until then it knows nothing of the connection.
+    pub(crate) has_begun: bool,
 }
 
 impl ByteStream {
     /// A fresh one, whose peer may have `ended` already.
     pub(crate) fn new(ended: bool) -> Self {
-        Self { state: StreamState::Open, owes_writable: false, owes_end: ended, wanted: 0 }
+        Self {
+            state: StreamState::Open,
+            owes_writable: false,
+            owes_end: ended,
+            wanted: 0,
+            tag: None,
+            owes_finish: false,
+            finished: false,
+        }
+    }
+
+    /// One of a connection that the server opens, which the application calls `tag`.
+    pub(crate) fn opened(tag: u64) -> Self {
+        Self { tag: Some(tag), ..Self::new(false) }
     }
 
     /// The connection goes: returns whether the application is owed `Gone`, once.

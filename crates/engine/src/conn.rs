@@ -5,7 +5,7 @@ use std::net::SocketAddr;
 
 use crate::backend::Slot;
 use crate::buffers::Buffers;
-use crate::byte_stream::{ByteStream, StreamState};
+use crate::byte_stream::{ByteStream, Connecting, StreamState};
 use crate::deadline::Watch;
 use crate::http1::Http1;
 use crate::http2::Http2;
@@ -16,14 +16,15 @@ use crate::link::Link;
 use crate::multiplexed::Multiplexed;
 use crate::output::NO_OUTPUT;
 use crate::settings::Settings;
+use crate::side::Side;
 use crate::tables::has_places;
 
 /// One connection.
 pub(crate) struct Conn {
     pub(crate) generation: u64,
     pub(crate) live: bool,
-    /// Index of the listener it came from.
-    pub(crate) listener: u16,
+    /// Who has begun it.
+    pub(crate) side: Side,
     /// Exchanges and streams begun on it; from 0 again after 2^32.
     pub(crate) begun: u32,
     pub(crate) peer: Option<SocketAddr>,
@@ -39,6 +40,8 @@ pub(crate) enum Protocol {
     Preface,
     Http1(Http1),
     Multiplexed(Multiplexed),
+    /// The server opens it: it will be a byte stream.
+    Connecting(Box<Connecting>),
     /// A byte stream.
     Raw(ByteStream),
     /// Our last response is out or on its way; what the peer still sends is dropped.
@@ -60,6 +63,8 @@ pub(crate) enum Phase {
     Response,
     /// Frames of HTTP/2, or streams of QUIC.
     Multiplexed,
+    /// It is being opened.
+    Connecting,
     Raw,
     Linger,
     Closing,
@@ -77,6 +82,7 @@ impl Protocol {
             Self::Http1(Http1::Upgraded) => Phase::Response,
             Self::Http1(_) => Phase::Content,
             Self::Multiplexed(_) => Phase::Multiplexed,
+            Self::Connecting(_) => Phase::Connecting,
             Self::Raw(_) => Phase::Raw,
             Self::Linger(_) => Phase::Linger,
             Self::Closing => Phase::Closing,
@@ -119,11 +125,12 @@ impl Protocol {
         }
     }
 
-    /// The byte stream, if it is one.
+    /// The byte stream, if it is one, or will be one.
     #[inline]
-    pub(crate) fn raw(&mut self) -> Option<&mut ByteStream> {
+    pub(crate) fn byte_stream(&mut self) -> Option<&mut ByteStream> {
         match self {
             Self::Raw(stream) => Some(stream),
+            Self::Connecting(connecting) => Some(&mut connecting.stream),
             _ => None,
         }
     }
@@ -148,12 +155,24 @@ impl Conn {
         Self {
             generation,
             live: false,
-            listener: 0,
+            side: Side::Opened,
             begun: 0,
             peer: None,
             link: Link::new(false),
             protocol: Protocol::Closing,
         }
+    }
+
+    /// Index of the listener that its client came by.
+    ///
+    /// # Panics
+    /// When the server has opened it.
+    #[inline]
+    pub(crate) fn listener(&self) -> u16 {
+        let Side::Accepted(listener) = self.side else {
+            unreachable!("a connection that the server opens has no listener")
+        };
+        listener.get()
     }
 
     /// Whether it is closed, and the kernel or QUIC still holds something of it.
@@ -204,6 +223,15 @@ impl Conn {
         matches!(&self.protocol, Protocol::Linger(linger) if linger.is_sending())
     }
 
+    /// Whether our side ends behind what is queued.
+    #[inline]
+    pub(crate) fn sends_no_more(&self) -> bool {
+        match &self.protocol {
+            Protocol::Raw(stream) => stream.finished,
+            _ => self.sends_last(),
+        }
+    }
+
     /// Whether the last response has left, and what the peer still sends is dropped.
     pub(crate) fn lingers(&self) -> bool {
         matches!(&self.protocol, Protocol::Linger(linger) if linger.has_begun())
@@ -224,6 +252,7 @@ impl Conn {
         match &self.protocol {
             Protocol::Http1(Http1::Exchange(open)) => open.state.stage.is_open(),
             Protocol::Raw(stream) => stream.state == StreamState::Open,
+            Protocol::Connecting(connecting) => connecting.stream.state == StreamState::Open,
             _ => false,
         }
     }
@@ -233,6 +262,7 @@ impl Conn {
         match &mut self.protocol {
             Protocol::Http1(Http1::Exchange(open)) => open.state.stage.take_open(),
             Protocol::Raw(stream) => stream.abandon(),
+            Protocol::Connecting(connecting) => connecting.stream.abandon(),
             _ => false,
         }
     }
@@ -254,7 +284,8 @@ impl Conn {
             Protocol::Linger(linger) => {
                 (linger.remaining != Remaining::Nothing || !linger.is_sending()) && has_room()
             }
-            Protocol::Multiplexed(Multiplexed::Http3(_)) | Protocol::Closing => false,
+            Protocol::Multiplexed(Multiplexed::Http3(_)) => false,
+            Protocol::Connecting(_) | Protocol::Closing => false,
         }
     }
 
@@ -264,6 +295,7 @@ impl Conn {
         let Self { link, protocol, .. } = self;
         match protocol {
             Protocol::Handshake => Watch::Handshake,
+            Protocol::Connecting(_) => Watch::Connect,
             _ if link.blocked.is_some() || link.sending => Watch::Send,
             Protocol::Preface => Watch::Head,
             Protocol::Http1(http1) => http1.watch(link.input.is_empty()),
@@ -319,6 +351,7 @@ impl Conn {
     fn due_ms(&mut self, watch: Watch, now_ms: u64, settings: &Settings) -> Option<u64> {
         match (&mut self.protocol, watch) {
             (Protocol::Linger(linger), Watch::Linger) => Some(linger.due_ms(now_ms)),
+            (Protocol::Connecting(connecting), Watch::Connect) => Some(connecting.due_ms),
             (Protocol::Multiplexed(many), Watch::Body) => many.due_ms(settings),
             (Protocol::Multiplexed(Multiplexed::Http3(http3)), Watch::Discard) => {
                 http3.discard_due_ms()
@@ -365,19 +398,14 @@ impl Conns {
 
     /// A fresh connection, which is `receiving` on a socket of its own or not;
     /// [`Self::make_room`] has made room for it.
-    pub(crate) fn open(
-        &mut self,
-        receiving: bool,
-        listener: u16,
-        peer: Option<SocketAddr>,
-    ) -> Slot {
+    pub(crate) fn open(&mut self, receiving: bool, side: Side, peer: Option<SocketAddr>) -> Slot {
         let slot = self.free.pop().unwrap_or_else(|| {
             self.slots.push(Conn::empty(self.origin));
             (self.slots.len() - 1) as Slot
         });
         let conn = &mut self.slots[slot as usize];
         *conn = Conn {
-            listener,
+            side,
             peer,
             live: true,
             link: Link::new(receiving),

@@ -13,7 +13,6 @@ use crate::buffers::Buffers;
 use crate::clock::Now;
 use crate::conn::{Conn, Conns, Protocol};
 use crate::ending::Ending;
-use crate::exchange::state::Stage;
 use crate::gone::Gone;
 use crate::http1::Http1;
 use crate::http2::Http2;
@@ -21,8 +20,10 @@ use crate::http3::Http3;
 use crate::linger::{Linger, Lingering, Remaining};
 use crate::link::Link;
 use crate::multiplexed::Multiplexed;
+use crate::outgoing_permits::OutgoingPermits;
 use crate::quic::table::Quic;
-use crate::settings::Settings;
+use crate::settings::{ListenerSettings, Settings};
+use crate::tables::has_places;
 use crate::tails::Tails;
 use crate::wheel::Wheel;
 
@@ -60,6 +61,13 @@ pub(crate) struct Core {
     /// When sends that found no memory are tried again, in milliseconds; none has, or they are.
     pub(crate) enobufs_retry_at_ms: Option<u64>,
     pub(crate) lingering: Lingering,
+    /// Connections that are to be opened at the end of this pass.
+    pub(crate) to_connect: Vec<Slot>,
+    /// Connections with which the application has done something outside of their own events. Has a
+    /// place for each.
+    pub(crate) dirty: Vec<Slot>,
+    /// How many connections the server may open.
+    pub(crate) outgoing: OutgoingPermits,
 }
 
 impl Core {
@@ -71,6 +79,7 @@ impl Core {
         now: Now,
         instant: Instant,
         lingering: Lingering,
+        outgoing: OutgoingPermits,
     ) -> Self {
         Self {
             worker,
@@ -92,6 +101,9 @@ impl Core {
             ending: Ending::No,
             enobufs_retry_at_ms: None,
             lingering,
+            to_connect: Vec::new(),
+            dirty: Vec::new(),
+            outgoing,
             settings,
         }
     }
@@ -100,8 +112,16 @@ impl Core {
     /// there is no memory for it.
     pub(crate) fn make_room(&mut self) -> bool {
         self.conns.make_room().is_some_and(|places| {
-            self.buffers.outputs.make_room(places) && self.wheel.make_room(places)
+            self.buffers.outputs.make_room(places)
+                && self.wheel.make_room(places)
+                && has_places(&mut self.dirty, places)
         })
+    }
+
+    /// What the connections have in common that came by the listener of a connection.
+    #[inline]
+    pub(crate) fn listener(&mut self, slot: Slot) -> &ListenerSettings {
+        &self.settings.listeners[usize::from(self.conns.get(slot).listener())]
     }
 
     pub(crate) fn address(&mut self, slot: Slot) -> Address {

@@ -35,6 +35,8 @@ pub(crate) enum Watch {
     Quiet,
     /// What the peer still sends after our last answer.
     Linger,
+    /// A connection that is being opened.
+    Connect,
 }
 
 impl Watch {
@@ -52,6 +54,8 @@ impl Watch {
             Watch::Last => LAST_MS,
             Watch::Quiet => QUIC_PING_MS,
             Watch::Linger => LINGER_MS,
+            // The application has said how long.
+            Watch::Connect => u64::MAX,
         }
     }
 

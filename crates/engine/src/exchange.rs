@@ -16,6 +16,7 @@ use crate::address::Address;
 use crate::backend::Slot;
 use crate::clock::Now;
 use crate::conn::Conn;
+use crate::connections::Connections;
 use crate::core::Core;
 use crate::encode::Operation;
 use crate::ending::Ending;
@@ -60,7 +61,7 @@ impl Exchange<'_> {
 
     /// The number of the listener that the client came by, in the order of the kit.
     pub fn listener(&mut self) -> usize {
-        self.core.conns.get(self.slot).listener.into()
+        self.core.conns.get(self.slot).listener().into()
     }
 
     /// The client's address; `None` on a Unix socket.
@@ -70,13 +71,17 @@ impl Exchange<'_> {
 
     /// Whether the connection is encrypted.
     pub fn is_secured(&mut self) -> bool {
-        let listener = self.core.conns.get(self.slot).listener;
-        self.core.settings.listeners[usize::from(listener)].tls.is_some()
+        self.core.listener(self.slot).tls.is_some()
     }
 
     /// Bytes that wait to be sent on the connection, of this answer and those before it.
     pub fn queued_bytes(&mut self) -> u64 {
         self.core.queued_bytes(self.slot)
+    }
+
+    /// All connections of the worker, to open one or to do something with another stream.
+    pub fn connections(&mut self) -> Connections<'_> {
+        Connections { core: self.core }
     }
 
     /// The mappings this worker holds.

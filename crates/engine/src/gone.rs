@@ -2,6 +2,8 @@
 
 use pinion_http::refusal::Refusal;
 
+use crate::remote::NotConnected;
+
 /// Why an exchange or a stream ended early.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Gone {
@@ -22,6 +24,8 @@ pub enum Gone {
     Broken,
     /// The server is stopping and its grace is over.
     Stopping,
+    /// The connection that the application wanted to open did not come about.
+    NotConnected(NotConnected),
 }
 
 impl From<Refusal> for Gone {

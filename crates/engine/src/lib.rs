@@ -5,13 +5,13 @@
 //!
 //! | File | Task |
 //! |---|---|
-//! | [`app`], [`exchange`], [`raw`] | the contract with an application: events and actions |
+//! | [`app`], [`exchange`], [`raw`], [`connections`] | the contract with an application: events and actions |
 //! | [`encode`] | compression of dynamic responses |
 //! | [`server`] | threads, restart after a panic (`restart_pause`), graceful stop |
 //! | [`worker`] | the loop of one worker: completions, deadlines, messages |
 //! | `service` | what happens on one connection; only its files call the application |
 //! | `tls_io` | the same for TLS |
-//! | `conn` | connections: a `link` (transport) and a protocol each |
+//! | `conn`, `side` | connections: a `link` (transport) and a protocol each; who has begun one |
 //! | `http1`, `http2`, `http3`, `multiplexed` | the protocols: their state and their responses |
 //! | `byte_stream`, `linger` | … of upgraded connections, and of those that end |
 //! | `protocol` | the response of an exchange, whatever protocol carries it |
@@ -19,7 +19,7 @@
 //! | `input_buffer`, `output`, `tails` | kept input; send queues; ends of response heads |
 //! | `send` | a piece of output, from the queue to the kernel |
 //! | `pool`, `wheel`, `inbox` | a worker's buffers, timers, messages |
-//! | `connection_permits`, `client_limit` | how many connections there may be |
+//! | `connection_permits`, `outgoing_permits`, `client_limit` | how many connections there may be |
 //! | `permit_pressure`, `memory_pressure` | which connections close when either runs low |
 //! | `enobufs_retry` | sends for which the kernel had no memory |
 //! | `drain`, `ending`, `backlog` | the end of a worker |
@@ -33,7 +33,9 @@
 //! | [`footprint`] | the most memory that all of it takes |
 //! | `stepped` | a worker without a thread, for the simulator (feature `sim`) |
 //! | [`stderr`] | lines for stderr that never block |
+//! | [`remote`] | connections that the server opens: where to, and why none came about |
 //! | [`settings`] | settings of a server |
+//! | `socket_options` | options of sockets that rustix does not know |
 //! | [`listener`], [`signals`] | sockets and signals, made before any thread starts |
 //! | [`limits`] | every limit with its reason |
 //!
@@ -50,6 +52,7 @@ mod client_limit;
 pub mod clock;
 mod conn;
 mod connection_permits;
+pub mod connections;
 mod core;
 mod deadline;
 mod drain;
@@ -73,19 +76,23 @@ pub mod mapping;
 mod memory_pressure;
 mod multiplexed;
 mod notice;
+mod outgoing_permits;
 mod output;
 mod permit_pressure;
 mod pool;
 mod protocol;
 pub mod quic;
 pub mod raw;
+pub mod remote;
 pub mod residency;
 mod restart_pause;
 mod send;
 pub mod server;
 mod service;
 pub mod settings;
+mod side;
 pub mod signals;
+mod socket_options;
 pub mod stderr;
 #[cfg(feature = "sim")]
 pub mod stepped;

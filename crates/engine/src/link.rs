@@ -33,6 +33,8 @@ pub(crate) struct Link {
     pub(crate) owes_sent: bool,
     /// The connection is to be cut before anything else happens on it, for this reason.
     pub(crate) cut: Option<Gone>,
+    /// The application has done something with it outside of its own events.
+    pub(crate) dirty: bool,
     /// What has to happen, and until when.
     pub(crate) deadline: Deadline,
     /// The earliest deadline that the application has asked for, in milliseconds; 0 is none.
@@ -64,6 +66,7 @@ impl Link {
             sending: false,
             owes_sent: false,
             cut: None,
+            dirty: false,
             deadline: Deadline::NONE,
             asked_ms: 0,
             output: NO_OUTPUT,

@@ -2,7 +2,7 @@
 
 use std::io;
 use std::net::SocketAddr;
-use std::os::fd::{AsFd, OwnedFd};
+use std::os::fd::OwnedFd;
 use std::os::unix::fs::FileTypeExt;
 use std::path::Path;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -12,9 +12,10 @@ use rustix::io::Errno;
 use rustix::net::{self, AddressFamily, SocketAddrUnix, SocketFlags, SocketType, sockopt};
 use rustix::process::umask;
 
-use crate::limits::{BACKLOG_CONNECTIONS, NOTSENT_LOWAT_BYTES};
+use crate::limits::BACKLOG_CONNECTIONS;
 use crate::quic::config::QuicConfig;
 use crate::settings::ListenerSettings;
+use crate::socket_options::limit_unsent;
 
 /// A listening socket and what its connections speak.
 pub struct Listener {
@@ -132,18 +133,4 @@ fn is_abandoned(path: &Path, address: &SocketAddrUnix) -> bool {
     let flags = SocketFlags::CLOEXEC | SocketFlags::NONBLOCK;
     net::socket_with(AddressFamily::UNIX, SocketType::STREAM, flags, None)
         .is_ok_and(|probe| net::connect(&probe, address) == Err(Errno::CONNREFUSED))
-}
-
-/// Bounds what the kernel keeps unsent per connection; accepted sockets inherit it.
-fn limit_unsent(socket: &OwnedFd) -> io::Result<()> {
-    set_integer(socket, libc::IPPROTO_TCP, libc::TCP_NOTSENT_LOWAT, NOTSENT_LOWAT_BYTES as i32)
-}
-
-/// Sets an option of a socket whose value is an integer.
-pub(crate) fn set_integer(socket: &OwnedFd, level: i32, name: i32, value: i32) -> io::Result<()> {
-    let fd = std::os::fd::AsRawFd::as_raw_fd(&socket.as_fd());
-    let bytes = size_of_val(&value) as libc::socklen_t;
-    // SAFETY: the kernel reads `bytes` of `value`, whatever the option is.
-    let outcome = unsafe { libc::setsockopt(fd, level, name, (&raw const value).cast(), bytes) };
-    if outcome == 0 { Ok(()) } else { Err(io::Error::last_os_error()) }
 }

@@ -119,8 +119,9 @@ impl<'c> Response<'c> {
     #[inline(always)]
     pub(crate) fn of(core: &'c mut Core, slot: Slot, carrier: Carrier) -> Option<Self> {
         let Core { conns, buffers, tails, settings, .. } = core;
-        let Conn { link, protocol, listener, begun, .. } = conns.get(slot);
-        let (listener, begun) = (*listener, *begun);
+        let conn = conns.get(slot);
+        let (listener, begun) = (conn.listener(), conn.begun);
+        let Conn { link, protocol, .. } = conn;
         let carried = match (protocol, carrier) {
             (Protocol::Http1(Http1::Exchange(open)), Carrier::Connection) => Carried::Http1(open),
             (Protocol::Multiplexed(Multiplexed::Http2(http2)), Carrier::Stream(id)) => {

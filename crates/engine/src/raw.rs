@@ -7,6 +7,8 @@ use crate::address::Address;
 use crate::backend::Slot;
 use crate::byte_stream::{ByteStream, StreamState};
 use crate::clock::Now;
+use crate::conn::Protocol;
+use crate::connections::Connections;
 use crate::core::Core;
 use crate::ending::Ending;
 use crate::exchange::{Room, Slice};
@@ -40,8 +42,11 @@ impl RawStream<'_> {
         self.core.conns.get(self.slot).peer
     }
 
-    /// Sends bytes.
+    /// Sends bytes. Nothing is sent behind the [end of our side](Self::finish).
     pub fn write(&mut self, slice: Slice<'_>) -> Room {
+        if self.stream().is_none_or(|stream| stream.finished) {
+            return Room::Gone;
+        }
         let Core { conns, buffers, .. } = &mut *self.core;
         if let Err(why) = buffers.queue(&mut conns.get(self.slot).link.output, slice) {
             self.core.give_up(self.slot, why);
@@ -63,6 +68,25 @@ impl RawStream<'_> {
         }
     }
 
+    /// What the application called the connection when it opened it; `None` for one of a client.
+    pub fn tag(&mut self) -> Option<u64> {
+        self.stream()?.tag
+    }
+
+    /// All connections of the worker, to open one or to do something with another stream.
+    pub fn connections(&mut self) -> Connections<'_> {
+        Connections { core: self.core }
+    }
+
+    /// Ends our side of the stream once everything written has left: nothing is sent behind that,
+    /// and the peer can still send.
+    pub fn finish(&mut self) {
+        if let Some(stream) = self.stream() {
+            stream.owes_finish = !stream.finished;
+            stream.finished = true;
+        }
+    }
+
     /// Asks for a `Deadline` event `after_ms` from now; `None` takes it back.
     pub fn wait(&mut self, after_ms: Option<u64>) {
         let now = self.core.now.monotonic_ms;
@@ -71,8 +95,11 @@ impl RawStream<'_> {
     }
 
     /// Closes the connection once everything written has left. The stream is over for the
-    /// application.
+    /// application. One that is not open yet is cut.
     pub fn close(&mut self) {
+        if let Protocol::Connecting(_) = self.core.conns.get(self.slot).protocol {
+            return self.abort();
+        }
         if let Some(stream) = self.stream() {
             stream.state = StreamState::Closed;
         }
@@ -87,6 +114,6 @@ impl RawStream<'_> {
     }
 
     fn stream(&mut self) -> Option<&mut ByteStream> {
-        self.core.conns.get(self.slot).protocol.raw()
+        self.core.conns.get(self.slot).protocol.byte_stream()
     }
 }

@@ -5,6 +5,7 @@ pub(crate) mod http1;
 pub(crate) mod http2;
 pub(crate) mod http3;
 mod input;
+mod outgoing;
 pub(crate) mod preface;
 pub(crate) mod raw;
 pub(crate) mod requests;
@@ -29,6 +30,7 @@ use crate::notice::Notice;
 use crate::output::Next;
 use crate::raw::RawStream;
 use crate::send::{send_piece, why_failed};
+use crate::side::Side;
 use crate::tls_io;
 use crate::worker::Worker;
 
@@ -49,7 +51,7 @@ pub(crate) fn notify_gone<A: App>(app: &mut A, core: &mut Core, slot: Slot, gone
     if conn.protocol.multiplexed().is_some() {
         return requests::abandon(app, core, slot, gone);
     }
-    let is_raw = conn.protocol.raw().is_some();
+    let is_raw = conn.protocol.byte_stream().is_some();
     if !conn.take_open() {
         return;
     }
@@ -96,6 +98,9 @@ impl<B: Backend, A: App> Worker<B, A> {
         if conn.http3().is_some() {
             return self.drive_quic(slot);
         }
+        if let Protocol::Connecting(_) = conn.protocol {
+            return self.settle_connecting(slot);
+        }
         let mut turn_bytes = 0;
         loop {
             if let Some(why) = self.core.conns.get(slot).link.cut {
@@ -107,6 +112,7 @@ impl<B: Backend, A: App> Worker<B, A> {
             }
             if flush == Flush::Empty {
                 self.tell_sent(slot);
+                self.finish_stream(slot);
             }
             if self.core.conns.get(slot).sends_last() {
                 if flush == Flush::Empty {
@@ -348,6 +354,7 @@ impl<B: Backend, A: App> Worker<B, A> {
             Protocol::Handshake
             | Protocol::Preface
             | Protocol::Multiplexed(_)
+            | Protocol::Connecting(_)
             | Protocol::Closing => {}
         }
         self.settle(slot);
@@ -375,12 +382,15 @@ impl<B: Backend, A: App> Worker<B, A> {
         if !abruptly {
             self.say_goodbye(slot);
         }
+        let conn = self.core.conns.get(slot);
+        let is_attached =
+            !matches!(&conn.protocol, Protocol::Connecting(connecting) if !connecting.has_begun);
         self.core.close_protocol(slot);
         let Core { conns, wheel, buffers, .. } = &mut self.core;
         let Buffers { pool, .. } = buffers;
         std::mem::take(&mut conns.get(slot).link.input).give_back(pool);
         wheel.cancel(slot);
-        if self.backend.close(slot, abruptly) {
+        if !is_attached || self.backend.close(slot, abruptly) {
             self.released(slot);
         }
     }
@@ -408,10 +418,15 @@ impl<B: Backend, A: App> Worker<B, A> {
             unsent_bytes += sealed_bytes as u64;
             pool.release(sealed_bytes);
         }
-        let peer = conn.peer;
+        let (side, peer) = (conn.side, conn.peer);
         conns.release(slot);
-        self.shared.client_limit.leave(self.core.worker, peer);
-        self.shared.permits.leave(self.core.worker);
+        match side {
+            Side::Accepted(_) => {
+                self.shared.client_limit.leave(self.core.worker, peer);
+                self.shared.permits.leave(self.core.worker);
+            }
+            Side::Opened => self.core.outgoing.leave(),
+        }
         self.app.closed(address, unsent_bytes);
     }
 
@@ -419,7 +434,9 @@ impl<B: Backend, A: App> Worker<B, A> {
     pub(crate) fn notify(&mut self, slot: Slot, notice: Notice) {
         let Self { app, core, .. } = self;
         match core.conns.get(slot).protocol {
-            Protocol::Raw(_) => raw::tell(app, core, slot, notice.for_stream()),
+            Protocol::Raw(_) | Protocol::Connecting(_) => {
+                raw::tell(app, core, slot, notice.for_stream());
+            }
             _ => http1::tell(app, core, slot, notice.for_exchange()),
         }
     }

@@ -61,6 +61,8 @@ pub struct Settings {
     /// Most connections that one client may hold at once; `None` is no limit. A client is an IPv4
     /// address or a /64 prefix of IPv6.
     pub connections_per_client: Option<u32>,
+    /// Most connections that the server opens by itself, at once.
+    pub outgoing: usize,
     /// Most requests of one connection; `None` is no bound.
     pub requests_per_connection: Option<u32>,
     /// Most bytes of this worker's buffers.
@@ -77,6 +79,7 @@ impl Default for Settings {
             idle_ms: IDLE_TIMEOUT_MS,
             connections: 1024,
             connections_per_client: None,
+            outgoing: 1024,
             requests_per_connection: None,
             buffer_bytes: 64 << 20,
             listeners: vec![ListenerSettings::plain(Protocol::Http(Protocols::ALL))],

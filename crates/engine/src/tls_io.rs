@@ -59,7 +59,7 @@ fn session<A: App>(
     if let Some(session) = conn.link.tls.take() {
         return Some(session);
     }
-    let config = core.settings.listeners[usize::from(conn.listener)].tls.as_ref();
+    let config = core.settings.listeners[usize::from(conn.listener())].tls.as_ref();
     match input.first() {
         Some(&HANDSHAKE) => {
             let session = config.and_then(|config| TlsSession::new(config, input));
@@ -174,7 +174,7 @@ impl<B: Backend, A: App> Worker<B, A> {
                     }
                 }
             }
-            if !conn.sends_last() || !session.close() {
+            if !conn.sends_no_more() || !session.close() {
                 return Flush::Empty;
             }
         }

@@ -4,7 +4,7 @@
 use std::io;
 use std::net::SocketAddr;
 use std::os::fd::OwnedFd;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 
 use rustix::io::Errno;
@@ -16,6 +16,7 @@ use crate::backlog::Punctuality;
 use crate::client_limit::ClientLimit;
 use crate::conn::Protocol;
 use crate::connection_permits::ConnectionPermits;
+use crate::connections::Connections;
 use crate::core::Core;
 use crate::ending::Ending;
 use crate::gone::Gone;
@@ -24,15 +25,19 @@ use crate::inbox::{Inbox, Messages, Recipient};
 use crate::limits::{ACCEPT_PAUSE_MS, ACCEPTS_PER_PASS, MESSAGES_PER_PASS, TICK_MS};
 use crate::linger::Lingering;
 use crate::notice::Notice;
+use crate::outgoing_permits::OutgoingPermits;
 use crate::permit_pressure::Shortage;
 use crate::quic::table::EndpointPlan;
 use crate::service::{preface, requests};
 use crate::settings::Settings;
+use crate::side::Side;
 
 /// What the workers of a server know of each other.
 pub(crate) struct Shared {
     pub(crate) permits: ConnectionPermits,
     pub(crate) client_limit: ClientLimit,
+    /// How many connections the server has opened by itself.
+    pub(crate) outgoing: Arc<AtomicUsize>,
     /// No new connections; end those that fall idle.
     pub(crate) draining: AtomicBool,
     /// The grace is over: end all.
@@ -56,6 +61,7 @@ impl Shared {
         Self {
             permits: ConnectionPermits::new(settings.connections, workers),
             client_limit: ClientLimit::new(settings.connections_per_client, workers),
+            outgoing: Arc::default(),
             draining: AtomicBool::new(false),
             stopping: AtomicBool::new(false),
             inboxes: (0..workers).map(|_| Inbox::default()).collect(),
@@ -117,8 +123,11 @@ impl<B: Backend, A: App> Worker<B, A> {
         let now = backend.now();
         let incarnation = shared.inboxes[usize::from(index)].attach(backend.waker());
         let lingering = Lingering::new(settings.connections, shared.inboxes.len());
+        let outgoing = OutgoingPermits::new(settings.outgoing, Arc::clone(&shared.outgoing));
+        let instant = backend.instant();
+        let core = Core::new(index, incarnation, settings, now, instant, lingering, outgoing);
         Self {
-            core: Core::new(index, incarnation, settings, now, backend.instant(), lingering),
+            core,
             backend,
             app,
             shared,
@@ -159,7 +168,7 @@ impl<B: Backend, A: App> Worker<B, A> {
         }
         self.punctuality.check(self.core.now.monotonic_ms);
         self.core.tails.refresh(self.core.now.unix_seconds);
-        self.app.pass(self.core.now, &mut self.core.buffers.mappings);
+        self.app.pass(&mut Connections { core: &mut self.core });
         self.core.buffers.pool.arm();
         let (mut brought_any, mut brought) = (false, false);
         while let Some(completion) = self.backend.next() {
@@ -191,6 +200,7 @@ impl<B: Backend, A: App> Worker<B, A> {
         self.quic_timers();
         self.quic_handshakes();
         self.relieve_permits();
+        self.settle_dirty();
         Ok(!self.drained(brought))
     }
 
@@ -203,7 +213,8 @@ impl<B: Backend, A: App> Worker<B, A> {
         let accept = (!self.accepting).then_some(ACCEPT_PAUSE_MS);
         let short = self.core.enobufs_retry_at_ms.map(|until| until.saturating_sub(now));
         let is_emptying = matches!(self.core.ending, Ending::Emptying { .. });
-        if is_emptying && self.accepting || self.punctuality.is_catching_up() {
+        let has_more = !self.core.to_connect.is_empty() || !self.core.dirty.is_empty();
+        if is_emptying && self.accepting || self.punctuality.is_catching_up() || has_more {
             return Some(0);
         }
         // Whether somebody else has a place to spare is seen by looking.
@@ -271,12 +282,14 @@ impl<B: Backend, A: App> Worker<B, A> {
                     self.shared.client_limit.leave(self.core.worker, peer);
                     return self.accept_failed(Errno::NOMEM);
                 }
-                let slot = self.core.conns.open(true, listener as u16, peer);
+                let side = Side::accepted(listener as u16);
+                let slot = self.core.conns.open(true, side, peer);
                 self.opened(slot, socket);
             }
             Completion::AcceptFailed { error } => self.accept_failed(error),
             Completion::ListenerLost { .. } => self.pause_accepting(),
             Completion::ClientMissed => self.shared.pass_on(self.core.worker),
+            Completion::Connected { slot, result } => self.connected(slot, result),
             Completion::Ended { slot } => self.ended(slot),
             Completion::Failed { slot, .. } => self.cut(slot, Gone::Peer),
             Completion::Writable { slot } => {
@@ -313,8 +326,7 @@ impl<B: Backend, A: App> Worker<B, A> {
         self.shared.permits.fill(self.core.worker);
         self.balance();
         let Self { app, core, .. } = self;
-        let listener = usize::from(core.conns.get(slot).listener);
-        if core.settings.listeners[listener].tls.is_none() {
+        if core.listener(slot).tls.is_none() {
             preface::begin(app, core, slot, None);
         }
         if !matches!(core.conns.get(slot).protocol, Protocol::Handshake | Protocol::Preface) {
@@ -367,7 +379,9 @@ impl<B: Backend, A: App> Worker<B, A> {
             match self.messages.pop_front() {
                 None => return,
                 Some((Recipient::Tenant(to), message)) => self.posted(to, message),
-                Some((Recipient::App, message)) => self.app.posted(message),
+                Some((Recipient::App, message)) => {
+                    self.app.posted(message, &mut Connections { core: &mut self.core });
+                }
             }
         }
         self.shared.inboxes[index].mark_messages_pending();

@@ -5,11 +5,10 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 
 use pinion_engine::app::{App, Event, RawEvent};
 use pinion_engine::backend::sim::{Connect, Faults, Network};
-use pinion_engine::clock::Now;
+use pinion_engine::connections::Connections;
 use pinion_engine::encode;
 use pinion_engine::exchange::{Exchange, Slice};
 use pinion_engine::limits::{BROTLI_ENCODER_BYTES, CHUNK_BYTES, GZIP_ENCODER_BYTES};
-use pinion_engine::mapping::Mappings;
 use pinion_engine::raw::RawStream;
 use pinion_engine::settings::{ListenerSettings, Protocol, Protocols, Settings};
 use pinion_engine::stepped::Stepped;
@@ -84,7 +83,7 @@ impl App for Weigher {
 
     fn raw(&mut self, _: RawEvent<'_>, _: &mut RawStream<'_>) {}
 
-    fn pass(&mut self, _: Now, _: &mut Mappings) {}
+    fn pass(&mut self, _: &mut Connections<'_>) {}
 }
 
 /// What an encoder of a coding has taken at most, and what was left of it, in bytes.

@@ -14,9 +14,11 @@ use rustix::event::{EventfdFlags, Timespec, eventfd};
 use rustix::io::Errno;
 use rustix::net::{self, RecvFlags, SendAncillaryBuffer, SendFlags, Shutdown, SocketFlags};
 
+use super::outgoing::socket_for;
 use super::{Backend, Completion, Lent, Sending, Slot, Waker};
 use crate::clock::Now;
 use crate::limits::{ACCEPTS_PER_PASS, CONTENT_TURN_BYTES, SEND_MAX_BYTES};
+use crate::remote::RemoteAddress;
 use crate::tables::has_places;
 
 /// Events taken from the kernel per wait: enough to amortise the call, few enough to stay in cache.
@@ -39,6 +41,8 @@ struct Watched {
     reading: bool,
     writing: bool,
     content: bool,
+    /// It is being opened.
+    connecting: bool,
     /// The system could not watch it as it should be.
     failed: Option<Errno>,
 }
@@ -161,6 +165,40 @@ impl Epoll {
         Some(Completion::Failed { slot: slot as Slot, error })
     }
 
+    /// A connection that is being opened is writable: it is open, or has failed.
+    fn connected(&mut self, slot: Slot) -> Option<Completion<OwnedFd>> {
+        let watched = &mut self.sockets[slot as usize];
+        let result = net::sockopt::socket_error(watched.fd.as_ref()?).and_then(|result| result);
+        watched.connecting = false;
+        watched.writing = false;
+        watched.reading = result.is_ok();
+        self.watch(slot);
+        Some(Completion::Connected { slot, result })
+    }
+
+    /// Watches a socket as `slot`, for these events.
+    fn add(&mut self, slot: Slot, socket: OwnedFd, flags: EventFlags) -> io::Result<()> {
+        let index = slot as usize;
+        if index >= self.sockets.len() {
+            if !has_places(&mut self.sockets, index + 1) {
+                return Err(io::ErrorKind::OutOfMemory.into());
+            }
+            self.sockets.resize_with(index + 1, Watched::default);
+        }
+        let watched = &mut self.sockets[index];
+        assert!(watched.fd.is_none(), "a slot is attached once");
+        watched.generation = watched.generation.wrapping_add(1) & (u32::MAX >> 2);
+        epoll::add(&self.poll, &socket, token(slot, watched.generation), flags)?;
+        *watched = Watched {
+            fd: Some(socket),
+            generation: watched.generation,
+            reading: flags.contains(EventFlags::IN),
+            writing: flags.contains(EventFlags::OUT),
+            ..Watched::default()
+        };
+        Ok(())
+    }
+
     /// Looks at the event at `position`; `None` when it holds nothing (more) for the engine.
     fn look(&mut self) -> Option<Completion<OwnedFd>> {
         let event = self.events[self.position];
@@ -188,6 +226,10 @@ impl Epoll {
             return None;
         };
         let watched = &mut self.sockets[slot as usize];
+        if watched.connecting {
+            self.position += 1;
+            return self.connected(slot);
+        }
         if watched.writing && !self.input_next && flags.intersects(EventFlags::OUT | broken()) {
             self.input_next = true;
             watched.writing = false;
@@ -314,23 +356,19 @@ impl Backend for Epoll {
     }
 
     fn attach(&mut self, slot: Slot, socket: OwnedFd) -> io::Result<()> {
-        let index = slot as usize;
-        if index >= self.sockets.len() {
-            if !has_places(&mut self.sockets, index + 1) {
-                return Err(io::ErrorKind::OutOfMemory.into());
-            }
-            self.sockets.resize_with(index + 1, Watched::default);
+        self.add(slot, socket, EventFlags::IN)
+    }
+
+    fn connect(&mut self, slot: Slot, remote: &RemoteAddress) -> Result<(), Errno> {
+        let (socket, address) = socket_for(remote, SocketFlags::NONBLOCK)?;
+        match net::connect(&socket, &address) {
+            // One that is open at once is writable, and told of as every other.
+            Ok(()) | Err(Errno::INPROGRESS | Errno::INTR) => {}
+            Err(error) => return Err(error),
         }
-        let watched = &mut self.sockets[index];
-        assert!(watched.fd.is_none(), "a slot is attached once");
-        watched.generation = watched.generation.wrapping_add(1) & (u32::MAX >> 2);
-        epoll::add(&self.poll, &socket, token(slot, watched.generation), EventFlags::IN)?;
-        *watched = Watched {
-            fd: Some(socket),
-            generation: watched.generation,
-            reading: true,
-            ..Watched::default()
-        };
+        let added = self.add(slot, socket, EventFlags::OUT);
+        added.map_err(|error| Errno::from_io_error(&error).unwrap_or(Errno::NOMEM))?;
+        self.sockets[slot as usize].connecting = true;
         Ok(())
     }
 
@@ -422,61 +460,4 @@ fn broken() -> EventFlags {
 }
 
 #[cfg(test)]
-mod tests {
-    use std::net::{TcpListener, TcpStream};
-    use std::os::unix::net::UnixStream;
-
-    use rustix::fs::Mode;
-
-    use super::*;
-
-    /// The completions of one wait.
-    fn told(poller: &mut Epoll) -> Vec<Completion<OwnedFd>> {
-        poller.wait(Some(10_000)).expect("a wait");
-        std::iter::from_fn(|| poller.next()).collect()
-    }
-
-    #[test]
-    fn a_socket_that_cannot_be_watched_any_more_has_failed() {
-        let mut poller = Epoll::new(Vec::new()).expect("epoll");
-        let peers: Vec<_> = (0..2)
-            .map(|slot| {
-                let (near, far) = UnixStream::pair().expect("a pair");
-                poller.attach(slot, near.into()).expect("room for two");
-                far
-            })
-            .collect();
-        for slot in 0..2 {
-            let fd = poller.sockets[slot].fd.as_ref().expect("attached");
-            epoll::delete(&poller.poll, fd).expect("it is watched");
-        }
-        poller.receive(0, false);
-        poller.await_writable(1);
-        assert!(poller.close(1, false), "nobody has to hear of a connection that is closed");
-        let told = told(&mut poller);
-        let [Completion::Failed { slot: 0, error: Errno::NOENT }] = &*told else {
-            panic!("{told:?}");
-        };
-        poller.wait(Some(0)).expect("a wait");
-        assert!(poller.next().is_none(), "it is told once");
-        drop(peers);
-    }
-
-    #[test]
-    fn a_listener_that_cannot_be_watched_is_a_failure_to_accept() {
-        let none = rustix::fs::open("/dev/null", rustix::fs::OFlags::RDONLY, Mode::empty());
-        let listener = TcpListener::bind("127.0.0.1:0").expect("a listener");
-        let at = listener.local_addr().expect("its address");
-        listener.set_nonblocking(true).expect("set");
-        // What is always ready cannot be watched.
-        let listeners = vec![Arc::new(listener.into()), Arc::new(none.expect("a device"))];
-        let mut poller = Epoll::new(listeners).expect("epoll");
-        let _client = TcpStream::connect(at).expect("a connection");
-        poller.accept(true);
-        let told = told(&mut poller);
-        let failed = |completion: &Completion<_>| {
-            matches!(completion, Completion::ListenerLost { error: Errno::PERM })
-        };
-        assert_eq!(told.iter().filter(|completion| failed(completion)).count(), 1, "{told:?}");
-    }
-}
+mod tests;

@@ -16,8 +16,10 @@ use rustix::net::{SocketFlags, acceptfrom_with};
 
 use crate::clock::Now;
 use crate::limits::{CONTENT_TURN_BYTES, INPUT_TURN_BYTES};
+use crate::remote::RemoteAddress;
 
 pub mod epoll;
+mod outgoing;
 mod probe;
 #[cfg(feature = "sim")]
 pub mod sim;
@@ -63,6 +65,14 @@ pub enum Completion<S> {
     /// Accepting is off, and the kernel may have told this worker, and no other, of a client.
     /// Another worker finds it by turning accepting off and on again.
     ClientMissed,
+    /// A connection that was [asked for](Backend::connect) is open and receives as one that was
+    /// attached; or it cannot be opened, and is to be closed all the same.
+    Connected {
+        /// The connection.
+        slot: Slot,
+        /// Why not.
+        result: Result<(), Errno>,
+    },
     /// Bytes arrived. More may follow without asking until [`Backend::receive`] turns it off; up to
     /// one lent buffer may still come after that. In one pass there are not many more of a
     /// connection than its turn has; see [`Backend::expect_content`].
@@ -175,6 +185,12 @@ pub trait Backend: Sized {
     /// # Errors
     /// When the system cannot watch one more socket; the socket is closed then.
     fn attach(&mut self, slot: Slot, socket: Self::Socket) -> io::Result<()>;
+
+    /// Opens a connection as `slot`. [`Completion::Connected`] follows, unless it is closed before.
+    ///
+    /// # Errors
+    /// When the system cannot begin; the slot is free then.
+    fn connect(&mut self, slot: Slot, remote: &RemoteAddress) -> Result<(), Errno>;
 
     /// Turns receiving on or off (back-pressure). A socket that the system cannot watch any more is
     /// told as [`Completion::Failed`]; so it is in [`Self::await_writable`].

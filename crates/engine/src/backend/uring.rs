@@ -9,10 +9,11 @@
 //! |---|---|
 //! | `operation` | what a completion belongs to |
 //! | `entry` | a connection as the kernel knows it |
-//! | `accept`, `receive`, `send` | the three things that are asked for |
+//! | `accept`, `connect`, `receive`, `send` | what is asked for |
 //! | `lent` | the buffers that are received into |
 
 mod accept;
+mod connect;
 mod entry;
 mod lent;
 mod operation;
@@ -28,10 +29,11 @@ use io_uring::types::{CancelBuilder, Fd, SubmitArgs, Timespec};
 use io_uring::{IoUring, cqueue, opcode, squeue};
 use rustix::event::{EventfdFlags, eventfd};
 use rustix::io::Errno;
-use rustix::net::{self, Shutdown};
+use rustix::net::{self, Shutdown, SocketAddrAny};
 
 use super::{Backend, Completion, Lent, Sending, Slot, Waker};
 use crate::clock::Now;
+use crate::remote::RemoteAddress;
 use crate::tables::has_places;
 use accept::Listener;
 pub use entry::Socket;
@@ -94,6 +96,8 @@ pub struct Uring {
     wake_count: Box<u64>,
     /// Entries handed over whose last completion has not come.
     outstanding: usize,
+    /// Where connections are opened to; the kernel reads it when it takes the entries.
+    remotes: Vec<Box<SocketAddrAny>>,
 }
 
 impl Uring {
@@ -131,6 +135,7 @@ impl Uring {
             wake: Arc::new(eventfd(0, EventfdFlags::CLOEXEC)?),
             wake_count: Box::new(0),
             outstanding: 0,
+            remotes: Vec::new(),
         };
         uring.arm_wake();
         Ok(uring)
@@ -179,6 +184,25 @@ impl Uring {
             && has_places(&mut self.ended, connections)
             && has_places(&mut self.ready, results)
             && has_places(&mut self.later, results)
+    }
+
+    /// Takes a socket over as `slot`; false when there is no memory for it.
+    fn fill(&mut self, slot: Slot, socket: Socket) -> bool {
+        let index = slot as usize;
+        if index >= self.entries.len() {
+            if !self.has_room(index + 1) {
+                return false;
+            }
+            self.entries.resize_with(index + 1, Entry::empty);
+        }
+        let entry = &mut self.entries[index];
+        assert!(entry.fd.is_none(), "a slot is attached once");
+        let generation = entry.generation.wrapping_add(1) & GENERATION_MASK;
+        let listed = entry.listed;
+        let Socket { fd, tells } = socket;
+        let fd = Some(fd);
+        *entry = Entry { fd, tells, generation, wanted: true, listed, ..Entry::empty() };
+        true
     }
 
     fn arm_wake(&mut self) {
@@ -261,6 +285,9 @@ impl Backend for Uring {
                 self.ring.submitter().submit_with_args(1, &SubmitArgs::new().timespec(&timeout))
             }
         };
+        if self.ring.submission().is_empty() {
+            self.remotes.clear();
+        }
         self.reap();
         self.begin_pass();
         match outcome {
@@ -296,6 +323,7 @@ impl Backend for Uring {
                     failed => failed,
                 },
                 Some(Op::Poll) => self.writable(data),
+                Some(Op::Connect) => self.connected(data, result),
                 Some(Op::Datagrams) => Some(Completion::Datagrams { number: data as u32 }),
                 Some(Op::Wake) => {
                     self.arm_wake();
@@ -327,22 +355,15 @@ impl Backend for Uring {
     }
 
     fn attach(&mut self, slot: Slot, socket: Socket) -> io::Result<()> {
-        let index = slot as usize;
-        if index >= self.entries.len() {
-            if !self.has_room(index + 1) {
-                return Err(io::ErrorKind::OutOfMemory.into());
-            }
-            self.entries.resize_with(index + 1, Entry::empty);
+        if !self.fill(slot, socket) {
+            return Err(io::ErrorKind::OutOfMemory.into());
         }
-        let entry = &mut self.entries[index];
-        assert!(entry.fd.is_none(), "a slot is attached once");
-        let generation = entry.generation.wrapping_add(1) & GENERATION_MASK;
-        let listed = entry.listed;
-        let Socket { fd, tells } = socket;
-        let fd = Some(fd);
-        *entry = Entry { fd, tells, generation, wanted: true, listed, ..Entry::empty() };
         self.arm_receive(slot);
         Ok(())
+    }
+
+    fn connect(&mut self, slot: Slot, remote: &RemoteAddress) -> Result<(), Errno> {
+        self.open_connection(slot, remote)
     }
 
     fn receive(&mut self, slot: Slot, on: bool) {

@@ -47,7 +47,7 @@ impl Http1 {
     /// many bytes of `input` were used as well.
     pub(crate) fn content<'i>(&mut self, input: &'i [u8]) -> (usize, Content<'i>) {
         match self {
-            Self::Head { .. } => (0, Content::Nothing),
+            Self::Head { .. } | Self::Upgraded => (0, Content::Nothing),
             Self::Discard { content, dropped } => {
                 let Ok((used, step)) = content.step(input, u64::MAX) else {
                     return (0, Content::TooMuch(0));

@@ -16,14 +16,13 @@ use crate::app::App;
 use crate::app::Event;
 use crate::backend::Slot;
 use crate::backend::epoll::Epoll;
-use crate::clock::Now;
+use crate::connections::Connections;
 use crate::ending::Ending;
 use crate::exchange::{Exchange, Slice};
 use crate::gone::Gone;
 use crate::inbox::Poster;
 use crate::limits::{LAST_MS, QUIC_STREAM_WINDOW_BYTES, QUIC_UNI_STREAMS, WINDOW_STALL_MS};
 use crate::listener::{bind_udp, local_address};
-use crate::mapping::Mappings;
 use crate::quic::config::{QuicConfig, QuicKeys};
 use crate::quic::made_settings;
 use crate::quic::table::EndpointPlan;
@@ -86,7 +85,7 @@ impl App for Answers {
 
     fn raw(&mut self, _: crate::app::RawEvent<'_>, _: &mut RawStream<'_>) {}
 
-    fn pass(&mut self, _: Now, _: &mut Mappings) {}
+    fn pass(&mut self, _: &mut Connections<'_>) {}
 
     /// No pass waits: the client has its turn on the same thread.
     fn alarm_ms(&self) -> Option<u64> {

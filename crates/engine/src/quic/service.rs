@@ -24,6 +24,7 @@ use crate::limits::{
 use crate::multiplexed::Multiplexed;
 use crate::quic::table::{Place, Quic, Step};
 use crate::service::{self, requests};
+use crate::side::Side;
 use crate::worker::Worker;
 
 /// How soon to try again when the kernel had no room for a datagram.
@@ -185,7 +186,7 @@ impl<B: Backend, A: App> Worker<B, A> {
             self.put_unused_permit_back();
             return quic.endpoints[endpoint].refuse(incoming);
         }
-        let slot = self.core.conns.open(false, listener, Some(peer));
+        let slot = self.core.conns.open(false, Side::accepted(listener), Some(peer));
         let Some((handle, connection)) =
             quic.endpoints[endpoint].accept(incoming, slot, self.core.instant)
         else {

@@ -13,7 +13,7 @@ use quinn_udp::{BATCH_SIZE, RecvMeta, UdpSocketState};
 #[cfg(feature = "sim")]
 use crate::backend::sim::DatagramRun;
 use crate::limits::{DATAGRAM_BATCH, DATAGRAM_MAX_BYTES, UDP_BUFFER_BYTES};
-use crate::listener::set_integer;
+use crate::socket_options::set_integer;
 
 /// A socket for datagrams. It is called once for each batch of received datagrams and once for each
 /// send, so that dynamic dispatch costs nothing beside the system calls.

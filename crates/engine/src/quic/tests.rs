@@ -15,12 +15,11 @@ use super::table::EndpointPlan;
 use crate::app::{App, Event, RawEvent};
 use crate::backend::Slot;
 use crate::backend::epoll::Epoll;
-use crate::clock::Now;
+use crate::connections::Connections;
 use crate::deadline::Watch;
 use crate::exchange::Exchange;
 use crate::limits::{HANDSHAKE_TIMEOUT_MS, TICK_MS};
 use crate::listener::{bind_udp, local_address};
-use crate::mapping::Mappings;
 use crate::raw::RawStream;
 use crate::settings::Settings;
 use crate::worker::{Shared, Worker};
@@ -36,7 +35,7 @@ impl App for Unasked {
 
     fn raw(&mut self, _: RawEvent<'_>, _: &mut RawStream<'_>) {}
 
-    fn pass(&mut self, _: Now, _: &mut Mappings) {}
+    fn pass(&mut self, _: &mut Connections<'_>) {}
 
     /// No pass waits: the client has its turn on the same thread.
     fn alarm_ms(&self) -> Option<u64> {

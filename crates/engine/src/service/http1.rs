@@ -76,7 +76,7 @@ pub(crate) fn tell<A: App>(app: &mut A, core: &mut Core, slot: Slot, event: Even
 
 /// Looks at what the application did with an event and moves the connection on.
 #[inline]
-fn after_event<A: App>(app: &mut A, core: &mut Core, slot: Slot) {
+pub(crate) fn after_event<A: App>(app: &mut A, core: &mut Core, slot: Slot) {
     let conn = core.conns.get(slot);
     let open = match &mut conn.protocol {
         Protocol::Http1(Http1::Exchange(open)) => open,
@@ -248,7 +248,7 @@ fn send_last<A: App>(
     let Core { conns, tails, buffers, .. } = core;
     let Buffers { outputs, pool, .. } = buffers;
     let conn = conns.get(slot);
-    let tail = if in_clear { tails.bare_line() } else { tails.line(conn.listener) };
+    let tail = if in_clear { tails.bare_line() } else { tails.line(conn.listener()) };
     let output = outputs.of(&mut conn.link.output);
     let room = HEAD_FIXED_BYTES + encode::prepared_bytes(&answer) + tail.len();
     let wrote = output.append(pool, room, |out| {

@@ -17,7 +17,7 @@ use crate::tls::Inside;
 /// spoken `inside`. A byte stream begins without a byte of the peer, who may be waiting for ours.
 pub(crate) fn begin<A: App>(app: &mut A, core: &mut Core, slot: Slot, inside: Option<Inside>) {
     let conn = core.conns.get(slot);
-    match core.settings.listeners[usize::from(conn.listener)].protocol {
+    match core.settings.listeners[usize::from(conn.listener())].protocol {
         Spoken::Http(_) if inside == Some(Inside::Http2) => core.begin_http2(slot),
         Spoken::Http(Protocols { http1: false, .. }) => core.begin_http2(slot),
         Spoken::Http(_) => conn.protocol = Protocol::Preface,
@@ -46,8 +46,7 @@ pub(crate) fn look<A: App>(app: &mut A, core: &mut Core, slot: Slot, input: &[u8
 /// Whether a connection may speak HTTP/2 by its first bytes alone. Over TLS it would have said so
 /// in its handshake (RFC 9113 §3.2).
 fn speaks_http2(core: &mut Core, slot: Slot) -> bool {
-    let conn = core.conns.get(slot);
-    let listener = &core.settings.listeners[usize::from(conn.listener)];
+    let listener = core.listener(slot);
     let has_it = matches!(listener.protocol, Spoken::Http(Protocols { http2: true, .. }));
     has_it && listener.tls.is_none()
 }

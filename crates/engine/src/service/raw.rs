@@ -15,7 +15,12 @@ pub(crate) fn open<A: App>(app: &mut A, core: &mut Core, slot: Slot) {
 /// Tells the application of a stream, and moves the connection on.
 pub(crate) fn tell<A: App>(app: &mut A, core: &mut Core, slot: Slot, event: RawEvent<'_>) {
     app.raw(event, &mut RawStream { core, slot });
-    let stream = core.conns.get(slot).protocol.raw();
+    after_event(core, slot);
+}
+
+/// Looks at what the application did with a stream, and moves the connection on.
+pub(crate) fn after_event(core: &mut Core, slot: Slot) {
+    let stream = core.conns.get(slot).protocol.byte_stream();
     if stream.is_some_and(|stream| stream.state == StreamState::Closed) {
         core.end(slot, Remaining::Strays);
     }
@@ -23,7 +28,7 @@ pub(crate) fn tell<A: App>(app: &mut A, core: &mut Core, slot: Slot, event: RawE
 
 /// Hands bytes to the application, as far as it wants them; returns how many that were.
 pub(crate) fn input<A: App>(app: &mut A, core: &mut Core, slot: Slot, input: &[u8]) -> usize {
-    let Some(ByteStream { wanted, .. }) = core.conns.get(slot).protocol.raw() else {
+    let Some(ByteStream { wanted, .. }) = core.conns.get(slot).protocol.byte_stream() else {
         unreachable!("input goes to the protocol of its connection")
     };
     let now = usize::try_from(*wanted).unwrap_or(usize::MAX).min(input.len());

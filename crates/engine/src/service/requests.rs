@@ -132,6 +132,13 @@ pub(crate) fn after_event<A: App>(app: &mut A, core: &mut Core, slot: Slot, id: 
     }
 }
 
+/// Looks at what the application did with the exchanges of a connection outside of their events.
+pub(crate) fn after_events<A: App>(app: &mut A, core: &mut Core, slot: Slot) {
+    for id in core.multiplexed(slot).0.all(|stream| !stream.awaits_head()) {
+        after_event(app, core, slot, id);
+    }
+}
+
 /// Content of a request has come; `end` says that it was the last.
 pub(crate) fn content<A: App>(
     app: &mut A,

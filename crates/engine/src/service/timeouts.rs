@@ -11,6 +11,7 @@ use crate::deadline::Watch;
 use crate::gone::Gone;
 use crate::linger::Remaining;
 use crate::notice::Notice;
+use crate::remote::NotConnected;
 use crate::worker::Worker;
 
 impl<B: Backend, A: App> Worker<B, A> {
@@ -53,6 +54,9 @@ impl<B: Backend, A: App> Worker<B, A> {
             }
             Watch::Idle | Watch::Head | Watch::Body if conn.http2().is_some() => {
                 http2::stalled(&mut self.app, &mut self.core, slot, watch);
+            }
+            Watch::Connect => {
+                return self.cut(slot, Gone::NotConnected(NotConnected::TimedOut));
             }
             Watch::Handshake | Watch::Idle | Watch::Linger => {
                 return self.cut(slot, Gone::Stalled);

@@ -6,10 +6,9 @@ use std::sync::Arc;
 use pinion_engine::Poster;
 use pinion_engine::address::Address;
 use pinion_engine::app::{App, Event, Message, RawEvent};
-use pinion_engine::clock::Now;
+use pinion_engine::connections::Connections;
 use pinion_engine::exchange::Exchange;
 use pinion_engine::listener::{Listener, bind_tcp, local_address};
-use pinion_engine::mapping::Mappings;
 use pinion_engine::raw::RawStream;
 use pinion_engine::server::{Io, Kit, Server};
 use pinion_engine::settings::{ListenerSettings, Protocol, Protocols, Settings};
@@ -66,7 +65,7 @@ impl App for Clerk {
 
     fn raw(&mut self, _: RawEvent<'_>, _: &mut RawStream<'_>) {}
 
-    fn posted(&mut self, message: Message) {
+    fn posted(&mut self, message: Message, _: &mut Connections<'_>) {
         let from = *message.downcast_ref::<Address>().expect("an address");
         assert!(self.poster.post(from, Box::new(Heard(self.worker))).is_ok(), "a full inbox");
     }
@@ -75,7 +74,8 @@ impl App for Clerk {
         self.alarm.as_ref().map(|alarm| alarm.at_ms)
     }
 
-    fn pass(&mut self, now: Now, _: &mut Mappings) {
+    fn pass(&mut self, connections: &mut Connections<'_>) {
+        let now = connections.now();
         let is_due = |alarm: &mut Alarm| alarm.at_ms <= now.monotonic_ms;
         match self.alarm.take_if(is_due) {
             None => {}

@@ -7,11 +7,10 @@ use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use pinion_engine::app::{App, Event, RawEvent};
-use pinion_engine::clock::Now;
+use pinion_engine::connections::Connections;
 use pinion_engine::exchange::Exchange;
 use pinion_engine::limits::{CONTENT_TURN_BYTES, INPUT_TURN_BYTES};
 use pinion_engine::listener::{Listener, QuicListener, bind_tcp, local_address};
-use pinion_engine::mapping::Mappings;
 use pinion_engine::raw::RawStream;
 use pinion_engine::server::{Io, Kit, Server};
 use pinion_engine::settings::{ListenerSettings, Protocol, Protocols, Settings};
@@ -80,7 +79,7 @@ impl App for Reader {
         }
     }
 
-    fn pass(&mut self, _: Now, _: &mut Mappings) {}
+    fn pass(&mut self, _: &mut Connections<'_>) {}
 }
 
 const FLOODS: usize = 3;

@@ -10,6 +10,7 @@ mod http2;
 mod http3;
 mod lingering;
 mod opening;
+mod outgoing;
 mod plain;
 mod slices;
 mod stopping;

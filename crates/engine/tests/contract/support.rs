@@ -13,11 +13,11 @@ use bytes::Bytes;
 use pinion_engine::Poster;
 use pinion_engine::address::Address;
 use pinion_engine::app::{App, Event, Gone, RawEvent};
-use pinion_engine::clock::Now;
+use pinion_engine::connections::Connections;
 use pinion_engine::encode::choose;
 use pinion_engine::exchange::{Exchange, Room, Slice};
 use pinion_engine::listener::{Listener, bind_tcp, local_address};
-use pinion_engine::mapping::{Mapping, MappingId, Mappings};
+use pinion_engine::mapping::{Mapping, MappingId};
 use pinion_engine::raw::RawStream;
 use pinion_engine::server::{Control, Io, Kit, Server};
 use pinion_engine::settings::{ListenerSettings, Protocol, Protocols, Settings};
@@ -387,7 +387,8 @@ impl App for Handlers {
         let _ = self.floods.send(connection);
     }
 
-    fn pass(&mut self, _now: Now, mappings: &mut Mappings) {
+    fn pass(&mut self, connections: &mut Connections<'_>) {
+        let mappings = connections.mappings();
         if self.big_id.is_none() {
             self.big_id = Some(mappings.add(self.big.clone()));
         }

@@ -7,9 +7,8 @@ use pinion_engine::Poster;
 use pinion_engine::address::Address;
 use pinion_engine::app::{App, Event, Message, RawEvent};
 use pinion_engine::backend::sim::{Connect, Faults, Network};
-use pinion_engine::clock::Now;
+use pinion_engine::connections::Connections;
 use pinion_engine::exchange::Exchange;
-use pinion_engine::mapping::Mappings;
 use pinion_engine::raw::RawStream;
 use pinion_engine::settings::Settings;
 use pinion_engine::stepped::{Holdings, Stepped};
@@ -111,7 +110,8 @@ impl App for Diary {
 
     fn raw(&mut self, _: RawEvent<'_>, _: &mut RawStream<'_>) {}
 
-    fn pass(&mut self, now: Now, _: &mut Mappings) {
+    fn pass(&mut self, connections: &mut Connections<'_>) {
+        let now = connections.now();
         self.passes += 1;
         let due = |at_ms: &u64| *at_ms <= now.monotonic_ms;
         if self.alarms_ms.iter().any(due) {
@@ -124,7 +124,7 @@ impl App for Diary {
         self.alarms_ms.iter().copied().min()
     }
 
-    fn posted(&mut self, message: Message) {
+    fn posted(&mut self, message: Message, _: &mut Connections<'_>) {
         self.told.push(message.downcast_ref::<&str>().expect("a text"));
         if self.told.len() == 1 {
             self.poster.post_to_app(WORKER, Box::new("from inside")).expect("room in the inbox");

@@ -7,11 +7,11 @@ use pinion_engine::Poster;
 use pinion_engine::address::Address;
 use pinion_engine::app::{App, Event, Gone, RawEvent};
 use pinion_engine::backend::sim::{Client, Connect, Faults, Network};
-use pinion_engine::clock::Now;
+use pinion_engine::connections::Connections;
 use pinion_engine::encode;
 use pinion_engine::exchange::{Exchange, Slice};
 use pinion_engine::limits::ENCODERS_MAX;
-use pinion_engine::mapping::{MappingId, Mappings};
+use pinion_engine::mapping::MappingId;
 use pinion_engine::raw::RawStream;
 use pinion_engine::stepped::{Holdings, Stepped};
 use pinion_http::field::Field;
@@ -116,9 +116,9 @@ impl App for Player {
 
     fn raw(&mut self, _: RawEvent<'_>, _: &mut RawStream<'_>) {}
 
-    fn pass(&mut self, _: Now, mappings: &mut Mappings) {
+    fn pass(&mut self, connections: &mut Connections<'_>) {
         if self.mapping.is_none() {
-            self.mapping = Some(mappings.add(run::mapping().0));
+            self.mapping = Some(connections.mappings().add(run::mapping().0));
         }
     }
 }

@@ -9,10 +9,10 @@ use bytes::Bytes;
 use pinion_engine::Poster;
 use pinion_engine::address::Address;
 use pinion_engine::app::{App, Event, Gone, Message, RawEvent};
-use pinion_engine::clock::Now;
+use pinion_engine::connections::Connections;
 use pinion_engine::exchange::{Exchange, Room, Slice};
 use pinion_engine::limits::MESSAGES_PER_PASS;
-use pinion_engine::mapping::{Mapping, MappingId, Mappings};
+use pinion_engine::mapping::{Mapping, MappingId};
 use pinion_engine::raw::RawStream;
 use pinion_http::field::{Field, Fields};
 use pinion_http::page;
@@ -504,11 +504,13 @@ impl App for Handlers {
         self.chores.alarm_ms()
     }
 
-    fn posted(&mut self, message: Message) {
+    fn posted(&mut self, message: Message, _: &mut Connections<'_>) {
         self.chores.posted(&message);
     }
 
-    fn pass(&mut self, now: Now, mappings: &mut Mappings) {
+    fn pass(&mut self, connections: &mut Connections<'_>) {
+        let now = connections.now();
+        let mappings = connections.mappings();
         self.heard_in_pass = 0;
         self.chores.pass(now.monotonic_ms);
         if self.mapping_id.is_none() {

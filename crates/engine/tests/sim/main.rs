@@ -11,6 +11,7 @@ mod handlers;
 mod handshakes;
 mod http2;
 mod http3;
+mod outgoing;
 mod reading;
 mod run;
 mod scenario;

@@ -424,6 +424,7 @@ fn faults(random: &mut Random, leaps: bool) -> Faults {
         interrupt: some(&[0, 0, 50, 300]),
         accept: some(&[0, 0, 0, 100, 500]),
         attach: some(&[0, 0, 50]),
+        connect: 0,
         broken: some(&[0, 0, 0, 5, 50]),
         shortage: some(&[0, 0, 0, 50, 300]),
         disarm: some(&[0, 100, 500]),

@@ -9,8 +9,8 @@ use pinion_engine::Poster;
 use pinion_engine::app::{App, Event, Message, RawEvent};
 use pinion_engine::backend::sim::{Faults, Network};
 use pinion_engine::clock::Now;
+use pinion_engine::connections::Connections;
 use pinion_engine::exchange::Exchange;
-use pinion_engine::mapping::Mappings;
 use pinion_engine::raw::RawStream;
 use pinion_engine::settings::{ListenerSettings, Protocol, Protocols, Settings};
 use pinion_engine::stepped::Stepped;
@@ -114,7 +114,8 @@ impl App for Site {
 
     fn raw(&mut self, _: RawEvent<'_>, _: &mut RawStream<'_>) {}
 
-    fn pass(&mut self, now: Now, _: &mut Mappings) {
+    fn pass(&mut self, connections: &mut Connections<'_>) {
+        let now = connections.now();
         if let Some(program) = self.next.pop_front() {
             let script = self.scripts.start(&program, &self.common, now).expect("proven");
             if let Some(old) = self.script.replace(script) {
@@ -129,7 +130,7 @@ impl App for Site {
         self.scripts.alarm_ms()
     }
 
-    fn posted(&mut self, message: Message) {
+    fn posted(&mut self, message: Message, _: &mut Connections<'_>) {
         self.scripts.posted(message);
     }
 }

@@ -14,6 +14,7 @@ use pinion_archive::Archive;
 use pinion_engine::address::Address;
 use pinion_engine::app::{App, Event, Message, OwnAnswer, RawEvent};
 use pinion_engine::clock::Now;
+use pinion_engine::connections::Connections;
 use pinion_engine::exchange::Exchange;
 use pinion_engine::mapping::{MappingId, Mappings};
 use pinion_engine::raw::RawStream;
@@ -602,7 +603,9 @@ impl App for SitesApp {
         stream.close();
     }
 
-    fn pass(&mut self, now: Now, mappings: &mut Mappings) {
+    fn pass(&mut self, connections: &mut Connections<'_>) {
+        let now = connections.now();
+        let mappings = connections.mappings();
         self.journal.pass();
         if let Some(serving) = &self.serving
             && now.unix_seconds != self.looked_unix_seconds
@@ -634,7 +637,7 @@ impl App for SitesApp {
         self.dynamic.is_busy()
     }
 
-    fn posted(&mut self, message: Message) {
+    fn posted(&mut self, message: Message, _: &mut Connections<'_>) {
         self.dynamic.posted(message);
     }
 

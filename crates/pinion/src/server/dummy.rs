@@ -6,8 +6,8 @@ use crate::settings::Dummy;
 use pinion_engine::address::Address;
 use pinion_engine::app::{App, Event, OwnAnswer, RawEvent};
 use pinion_engine::clock::Now;
+use pinion_engine::connections::Connections;
 use pinion_engine::exchange::Exchange;
-use pinion_engine::mapping::Mappings;
 use pinion_engine::raw::RawStream;
 use pinion_http::prepared::{Prepared, PreparedBody};
 use std::net::SocketAddr;
@@ -65,7 +65,7 @@ impl App for DummyApp {
         stream.close();
     }
 
-    fn pass(&mut self, _now: Now, _mappings: &mut Mappings) {
+    fn pass(&mut self, _: &mut Connections<'_>) {
         self.journal.pass();
     }
 

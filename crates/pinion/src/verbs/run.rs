@@ -9,8 +9,8 @@ use anyhow::{Context as _, anyhow};
 use pinion_engine::app::{App, Event, Message, RawEvent};
 use pinion_engine::backend::probe_uring;
 use pinion_engine::clock::Now;
+use pinion_engine::connections::Connections;
 use pinion_engine::exchange::Exchange;
-use pinion_engine::mapping::Mappings;
 use pinion_engine::raw::RawStream;
 use pinion_engine::server::{Control, Io, Kit, Server};
 use pinion_engine::settings::Settings;
@@ -136,7 +136,8 @@ impl App for Alone {
         stream.close();
     }
 
-    fn pass(&mut self, now: Now, _mappings: &mut Mappings) {
+    fn pass(&mut self, connections: &mut Connections<'_>) {
+        let now = connections.now();
         // With its end told, what is left does not run any more.
         if self.tell.is_some() {
             self.scripts.pass(now);
@@ -157,7 +158,7 @@ impl App for Alone {
         self.tell.is_some()
     }
 
-    fn posted(&mut self, message: Message) {
+    fn posted(&mut self, message: Message, _: &mut Connections<'_>) {
         self.scripts.posted(message);
         self.look(Now::read());
     }

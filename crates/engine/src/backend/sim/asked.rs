@@ -127,6 +127,9 @@ impl<const READINESS: bool> Sim<READINESS> {
     /// Turns the receive on or off as the engine wants it.
     pub(super) fn steer_receive(&mut self, slot: Slot) {
         let entry = &mut self.entries[slot as usize];
+        if entry.connecting {
+            return;
+        }
         if entry.wanted && !entry.flight.receiving {
             entry.flight.arm();
         } else if !entry.wanted && entry.flight.receiving {
@@ -216,7 +219,7 @@ impl<const READINESS: bool> Sim<READINESS> {
 
     pub(super) fn release_if_quiet(&mut self, slot: Slot) -> Option<Completion<SimSocket>> {
         let entry = &mut self.entries[slot as usize];
-        if !entry.flight.is_quiet() {
+        if !entry.flight.is_quiet() || entry.connecting {
             return None;
         }
         entry.socket = None;

@@ -20,6 +20,8 @@ pub struct Faults {
     pub accept: u32,
     /// Attaching a socket fails.
     pub attach: u32,
+    /// A connection cannot be opened.
+    pub connect: u32,
     /// A receive or a send breaks the connection, unless it is a protected one.
     pub broken: u32,
     /// A send finds no memory for a moment (ENOBUFS, ENOMEM).
@@ -68,6 +70,7 @@ impl Default for Faults {
             interrupt: 0,
             accept: 0,
             attach: 0,
+            connect: 0,
             broken: 0,
             shortage: 0,
             disarm: 0,
@@ -98,6 +101,7 @@ const ETHERNET_PAYLOAD_BYTES: usize = 1472;
 pub(super) enum Fallible {
     Accept,
     Attach,
+    Connect,
     Receive,
     Send,
     /// A datagram on its way, which is lost when this fails.
@@ -120,6 +124,7 @@ impl Fallible {
                 Errno::PERM,
             ],
             Self::Attach => &[Errno::NOMEM, Errno::NOSPC],
+            Self::Connect => &[Errno::MFILE, Errno::NOMEM, Errno::ADDRNOTAVAIL, Errno::NETUNREACH],
             Self::Receive => &[Errno::CONNRESET, Errno::TIMEDOUT, Errno::HOSTUNREACH],
             Self::Datagram => &[Errno::HOSTUNREACH],
             Self::Send => &[Errno::PIPE, Errno::CONNRESET, Errno::TIMEDOUT],
@@ -155,6 +160,7 @@ impl Dice {
                 let chance = match operation {
                     Fallible::Accept => self.faults.accept,
                     Fallible::Attach => self.faults.attach,
+                    Fallible::Connect => self.faults.connect,
                     Fallible::Receive | Fallible::Send => self.faults.broken,
                     Fallible::Datagram => self.faults.loss,
                 };

@@ -19,9 +19,11 @@ use rustix::io::Errno;
 use super::{Backend, Completion, Lent, Sending, Slot, Waker};
 use crate::clock::Now;
 use crate::limits::{ACCEPTS_PER_PASS, CHUNK_BYTES, SEND_PARTS_MAX, TURN_BYTES};
+use crate::remote::RemoteAddress;
 
 mod asked;
 mod buffers;
+mod connecting;
 mod datagrams;
 mod faults;
 mod held;
@@ -78,6 +80,8 @@ struct Entry {
     wanted: bool,
     /// The engine waits for [`Completion::Writable`].
     writing: bool,
+    /// It is being opened.
+    connecting: bool,
     /// The engine has ended our side.
     finished: bool,
     closing: bool,
@@ -106,6 +110,11 @@ enum Ready {
     },
     /// A receive has one more result; they are taken in order (io_uring).
     Received {
+        slot: Slot,
+        generation: u32,
+    },
+    /// A connection that is opened has its result.
+    Connected {
         slot: Slot,
         generation: u32,
     },
@@ -229,7 +238,9 @@ impl<const READINESS: bool> Sim<READINESS> {
             self.ready.push(Ready::Woken);
         }
         for slot in 0..self.entries.len() {
-            if READINESS {
+            if self.entries[slot].connecting {
+                self.collect_connected(slot as Slot, &mut due);
+            } else if READINESS {
                 self.collect_ready(slot as Slot, &mut due);
             } else {
                 self.work_on(slot as Slot, &mut due);
@@ -309,6 +320,7 @@ impl<const READINESS: bool> Sim<READINESS> {
                 self.look_at_socket(slot, generation, output)
             }
             Ready::Received { slot, generation } => self.received(slot, generation),
+            Ready::Connected { slot, generation } => self.connected(slot, generation),
             Ready::Sent { slot, generation } => self.sent(slot, generation),
             Ready::Polled { slot, generation } => self.polled(slot, generation),
             Ready::Quiet { slot, generation } => {
@@ -436,6 +448,10 @@ impl<const READINESS: bool> Backend for Sim<READINESS> {
         Ok(())
     }
 
+    fn connect(&mut self, slot: Slot, remote: &RemoteAddress) -> Result<(), Errno> {
+        self.open_connection(slot, remote)
+    }
+
     fn receive(&mut self, slot: Slot, on: bool) {
         self.network.note(format_args!("slot {slot} receives: {on}"));
         self.open(slot).wanted = on;
@@ -522,7 +538,7 @@ impl<const READINESS: bool> Backend for Sim<READINESS> {
         if let Some(socket) = &mut entry.socket {
             socket.abruptly = abruptly;
         }
-        if entry.flight.is_quiet() {
+        if entry.flight.is_quiet() && (READINESS || !entry.connecting) {
             entry.socket = None;
             return true;
         }

@@ -19,9 +19,12 @@ use super::faults::{Dice, Fallible, Faults};
 use super::random::Random;
 use super::wall::Wall;
 use crate::clock::Now;
+use crate::remote::RemoteAddress;
 
 /// Bytes the kernel takes from a client before the engine has read them.
 const INPUT_MAX_BYTES: usize = 64 * 1024;
+/// Bytes that fit between the engine and a server that has not said how many.
+const OPENED_WINDOW_BYTES: usize = 64 * 1024;
 /// Waits in a row that may end without a result, without time passing and without a client that is
 /// about to act. More is a loop that burns a processor.
 const IDLE_WAITS_MAX: u32 = 3;
@@ -99,6 +102,8 @@ pub struct Facts {
 #[derive(Debug)]
 pub(super) struct Connection {
     pub(super) options: Connect,
+    /// The handshake of TCP is over. Only what the engine opens waits for that.
+    pub(super) established: bool,
     pub(super) to_server: VecDeque<u8>,
     pub(super) client_ended: bool,
     pub(super) to_client: VecDeque<u8>,
@@ -147,6 +152,8 @@ pub(super) struct State {
     shared_clock: SharedClock,
     wall: Wall,
     pub(super) connections: Vec<Connection>,
+    /// Connections that the engine opens, and whoever plays their servers has not looked at.
+    opened: VecDeque<(Client, RemoteAddress)>,
     /// Clients that wait to be accepted, by listener.
     pub(super) waiting: Vec<VecDeque<Client>>,
     pub(super) datagrams: Datagrams,
@@ -252,6 +259,38 @@ impl State {
         }
     }
 
+    /// A fresh connection, which is established or not.
+    fn add(&mut self, options: Connect, established: bool) -> Client {
+        let client = Client(self.connections.len());
+        self.connections.push(Connection {
+            options,
+            established,
+            to_server: VecDeque::new(),
+            client_ended: false,
+            to_client: VecDeque::new(),
+            server_ended: false,
+            broken: None,
+            client_reset: false,
+            client_gone: false,
+            acknowledged: 0,
+            facts: Facts::default(),
+        });
+        client
+    }
+
+    /// The engine opens a connection. Whoever plays the server decides what becomes of it.
+    pub(super) fn open(&mut self, remote: &RemoteAddress) -> Client {
+        let local = matches!(remote, RemoteAddress::Unix(_));
+        let window_bytes = OPENED_WINDOW_BYTES;
+        let options = Connect { listener: 0, window_bytes, local, protected: false };
+        let client = self.add(options, false);
+        self.connections[client.0].facts.attached_at_ms = Some(self.now.monotonic_ms);
+        self.opened.push_back((client, remote.clone()));
+        self.news = true;
+        self.note(format_args!("{client:?} is opened to {remote}"));
+        client
+    }
+
     fn advance(&mut self, ms: u64) {
         if ms > 0 {
             self.waits_this_moment = 0;
@@ -306,6 +345,7 @@ impl Network {
             shared_clock: SharedClock(Arc::new(AtomicU64::new(START.monotonic_ms))),
             wall: Wall::new(START.monotonic_ms, START.unix_seconds),
             connections: Vec::new(),
+            opened: VecDeque::new(),
             waiting: (0..listeners).map(|_| VecDeque::new()).collect(),
             datagrams: Datagrams::default(),
             next_action_ms: None,
@@ -359,22 +399,37 @@ impl Network {
     /// Connects a client. It waits to be accepted; it may send meanwhile.
     pub fn connect(&self, options: Connect) -> Client {
         let mut state = self.0.borrow_mut();
-        let client = Client(state.connections.len());
-        state.connections.push(Connection {
-            options,
-            to_server: VecDeque::new(),
-            client_ended: false,
-            to_client: VecDeque::new(),
-            server_ended: false,
-            broken: None,
-            client_reset: false,
-            client_gone: false,
-            acknowledged: 0,
-            facts: Facts::default(),
-        });
+        let client = state.add(options, true);
         state.waiting[options.listener].push_back(client);
         state.note(format_args!("{client:?} connects"));
         client
+    }
+
+    /// The next connection that the engine opens: what stands for its server acts with it as a
+    /// client does, once it has [accepted](Self::establish) it.
+    pub fn next_opened(&self) -> Option<(Client, RemoteAddress)> {
+        self.0.borrow_mut().opened.pop_front()
+    }
+
+    /// The server accepts a connection.
+    pub fn establish(&self, server: Client, window_bytes: usize) {
+        let mut state = self.0.borrow_mut();
+        let connection = &mut state.connections[server.0];
+        connection.established = true;
+        connection.options.window_bytes = window_bytes;
+        state.note(format_args!("{server:?} accepts"));
+    }
+
+    /// The system of the server refuses a connection, or a path to it fails.
+    pub fn refuse(&self, server: Client, error: Errno) {
+        let mut state = self.0.borrow_mut();
+        state.connections[server.0].fail(error);
+        state.note(format_args!("{server:?} refuses: {error}"));
+    }
+
+    /// Whether the engine has given a connection up.
+    pub fn is_closed(&self, client: Client) -> bool {
+        self.0.borrow().connections[client.0].facts.closed_at_ms.is_some()
     }
 
     /// Sends from a client; returns how many bytes the kernel took. A server that has closed

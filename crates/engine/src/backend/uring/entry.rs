@@ -44,6 +44,8 @@ pub(super) struct Entry {
     /// A cancel of the receive is under way.
     pub(super) cancelling: bool,
     pub(super) sending: bool,
+    /// It is being opened.
+    pub(super) connecting: bool,
     /// A poll for room in the socket is armed.
     pub(super) polling: bool,
     pub(super) closing: bool,
@@ -60,7 +62,7 @@ pub(super) struct Message {
 impl Entry {
     /// Whether a completion of it is still to come.
     pub(super) fn is_busy(&self) -> bool {
-        self.receiving || self.sending || self.polling
+        self.receiving || self.sending || self.polling || self.connecting
     }
 
     pub(super) fn empty() -> Self {
@@ -77,6 +79,7 @@ impl Entry {
             starved: false,
             cancelling: false,
             sending: false,
+            connecting: false,
             polling: false,
             closing: false,
             message: None,

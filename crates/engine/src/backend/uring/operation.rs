@@ -14,12 +14,13 @@ pub(super) enum Op {
     Poll = 6,
     Close = 7,
     Datagrams = 8,
+    Connect = 9,
 }
 
 impl Op {
     #[inline]
     pub(super) fn of(user_data: u64) -> Option<Self> {
-        const ALL: [Op; 8] = [
+        const ALL: [Op; 9] = [
             Op::Accept,
             Op::Receive,
             Op::Send,
@@ -28,6 +29,7 @@ impl Op {
             Op::Poll,
             Op::Close,
             Op::Datagrams,
+            Op::Connect,
         ];
         ALL.into_iter().find(|op| *op as u64 == user_data >> 56)
     }

@@ -1,0 +1,56 @@
+use std::net::{TcpListener, TcpStream};
+use std::os::unix::net::UnixStream;
+
+use rustix::fs::Mode;
+
+use super::*;
+
+/// The completions of one wait.
+fn told(poller: &mut Epoll) -> Vec<Completion<OwnedFd>> {
+    poller.wait(Some(10_000)).expect("a wait");
+    std::iter::from_fn(|| poller.next()).collect()
+}
+
+#[test]
+fn a_socket_that_cannot_be_watched_any_more_has_failed() {
+    let mut poller = Epoll::new(Vec::new()).expect("epoll");
+    let peers: Vec<_> = (0..2)
+        .map(|slot| {
+            let (near, far) = UnixStream::pair().expect("a pair");
+            poller.attach(slot, near.into()).expect("room for two");
+            far
+        })
+        .collect();
+    for slot in 0..2 {
+        let fd = poller.sockets[slot].fd.as_ref().expect("attached");
+        epoll::delete(&poller.poll, fd).expect("it is watched");
+    }
+    poller.receive(0, false);
+    poller.await_writable(1);
+    assert!(poller.close(1, false), "nobody has to hear of a connection that is closed");
+    let told = told(&mut poller);
+    let [Completion::Failed { slot: 0, error: Errno::NOENT }] = &*told else {
+        panic!("{told:?}");
+    };
+    poller.wait(Some(0)).expect("a wait");
+    assert!(poller.next().is_none(), "it is told once");
+    drop(peers);
+}
+
+#[test]
+fn a_listener_that_cannot_be_watched_is_a_failure_to_accept() {
+    let none = rustix::fs::open("/dev/null", rustix::fs::OFlags::RDONLY, Mode::empty());
+    let listener = TcpListener::bind("127.0.0.1:0").expect("a listener");
+    let at = listener.local_addr().expect("its address");
+    listener.set_nonblocking(true).expect("set");
+    // What is always ready cannot be watched.
+    let listeners = vec![Arc::new(listener.into()), Arc::new(none.expect("a device"))];
+    let mut poller = Epoll::new(listeners).expect("epoll");
+    let _client = TcpStream::connect(at).expect("a connection");
+    poller.accept(true);
+    let told = told(&mut poller);
+    let failed = |completion: &Completion<_>| {
+        matches!(completion, Completion::ListenerLost { error: Errno::PERM })
+    };
+    assert_eq!(told.iter().filter(|completion| failed(completion)).count(), 1, "{told:?}");
+}

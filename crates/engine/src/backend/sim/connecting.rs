@@ -1,0 +1,79 @@
+//! Connections that the engine opens.
+
+use rustix::io::Errno;
+
+use super::asked::Flight;
+use super::faults::Fallible;
+use super::{Completion, Entry, Ready, Sim, SimSocket, Slot, is_late};
+use crate::remote::RemoteAddress;
+
+impl<const READINESS: bool> Sim<READINESS> {
+    /// See [`super::Backend::connect`].
+    pub(super) fn open_connection(
+        &mut self,
+        slot: Slot,
+        remote: &RemoteAddress,
+    ) -> Result<(), Errno> {
+        let index = slot as usize;
+        if index >= self.entries.len() {
+            self.entries.resize_with(index + 1, Entry::default);
+        }
+        let client = {
+            let mut state = self.network.0.borrow_mut();
+            if let Some(error) = state.fails(Fallible::Connect, None) {
+                return Err(error);
+            }
+            state.open(remote)
+        };
+        self.network.note(format_args!("{client:?} is slot {slot}"));
+        let socket = SimSocket { network: self.network.clone(), client, abruptly: false };
+        let entry = &mut self.entries[index];
+        assert!(entry.socket.is_none(), "a slot is attached once");
+        *entry = Entry {
+            socket: Some(socket),
+            generation: entry.generation + 1,
+            connecting: true,
+            ..Entry::default()
+        };
+        Ok(())
+    }
+
+    /// Finds out whether a connection that is opened has its result. io_uring cancels one that is
+    /// closed meanwhile.
+    pub(super) fn collect_connected(&mut self, slot: Slot, due: &mut Option<u64>) {
+        let entry = &mut self.entries[slot as usize];
+        let Some(socket) = &entry.socket else { return };
+        let mut state = self.network.0.borrow_mut();
+        let connection = &state.connections[socket.client.0];
+        let is_over = connection.established || connection.broken.is_some() || entry.closing;
+        let connected = Ready::Connected { slot, generation: entry.generation };
+        if is_over
+            && !is_late(&mut state, &mut entry.output_after_ms, due)
+            && !self.ready.contains(&connected)
+        {
+            self.ready.push(connected);
+        }
+    }
+
+    pub(super) fn connected(
+        &mut self,
+        slot: Slot,
+        generation: u32,
+    ) -> Option<Completion<SimSocket>> {
+        if !self.tenant(slot, generation) {
+            return None;
+        }
+        let entry = &mut self.entries[slot as usize];
+        entry.connecting = false;
+        if entry.closing {
+            return self.release_if_quiet(slot);
+        }
+        let client = entry.socket.as_ref()?.client;
+        let broken = self.network.0.borrow().connections[client.0].broken;
+        if broken.is_none() {
+            entry.wanted = true;
+            entry.flight = Flight::new(!READINESS);
+        }
+        Some(Completion::Connected { slot, result: broken.map_or(Ok(()), Err) })
+    }
+}

@@ -1,0 +1,127 @@
+//! The connections of a worker, lent to the application outside of their own events: a message or a
+//! timer of the application can write to any stream, end it, or open another one.
+
+use crate::address::Address;
+use crate::backend::Slot;
+use crate::byte_stream::{ByteStream, Connecting};
+use crate::clock::Now;
+use crate::conn::Protocol;
+use crate::core::Core;
+use crate::ending::Ending;
+use crate::exchange::Exchange;
+use crate::exchange::state::Carrier;
+use crate::http1::Http1;
+use crate::mapping::Mappings;
+use crate::raw::RawStream;
+use crate::remote::{Connect, ConnectError, RemoteAddress};
+use crate::side::Side;
+
+/// See the module's head.
+pub struct Connections<'w> {
+    pub(crate) core: &'w mut Core,
+}
+
+impl Connections<'_> {
+    /// The time of this pass.
+    pub fn now(&self) -> Now {
+        self.core.now
+    }
+
+    /// Whether the server has begun to stop.
+    pub fn is_stopping(&self) -> bool {
+        self.core.ending != Ending::No
+    }
+
+    /// The mappings this worker holds.
+    pub fn mappings(&mut self) -> &mut Mappings {
+        &mut self.core.buffers.mappings
+    }
+
+    /// Opens a connection, as a byte stream with the address that is returned. Its first event is
+    /// [`Open`](crate::app::RawEvent::Open) when it is there, or
+    /// [`Gone`](crate::app::RawEvent::Gone); neither comes before the event has ended that this is
+    /// called in. What is written before it is open is sent then.
+    ///
+    /// # Errors
+    /// When the server has opened as many as it may, or there is no memory for one more.
+    pub fn connect(&mut self, connect: Connect) -> Result<Address, ConnectError> {
+        self.core.connect(connect)
+    }
+
+    /// The byte stream with this address; `None` when it is over. What is done with it takes effect
+    /// at the end of this pass.
+    pub fn stream(&mut self, address: Address) -> Option<RawStream<'_>> {
+        let (core, slot) = (&mut *self.core, address.slot);
+        if !core.conns.is(slot, address.generation) {
+            return None;
+        }
+        let conn = core.conns.get(slot);
+        if !conn.is_open() || conn.protocol.byte_stream().is_none() {
+            return None;
+        }
+        if conn.exchange_number() != address.exchange {
+            return None;
+        }
+        core.mark_dirty(slot);
+        Some(RawStream { core, slot })
+    }
+
+    /// The exchange with this address; `None` when it is over. What is done with it takes effect at
+    /// the end of this pass. It stays open unless it is responded to.
+    pub fn exchange(&mut self, address: Address) -> Option<Exchange<'_>> {
+        let (core, slot) = (&mut *self.core, address.slot);
+        if !core.conns.is(slot, address.generation) {
+            return None;
+        }
+        let conn = core.conns.get(slot);
+        let is_last_begun = conn.begun == address.exchange;
+        let (carrier, is_open) = match &mut conn.protocol {
+            Protocol::Multiplexed(multiplexed) => {
+                let stream = multiplexed.stream(address.exchange)?;
+                (Carrier::Stream(address.exchange), stream.state.stage.is_open())
+            }
+            Protocol::Http1(Http1::Exchange(open)) => {
+                (Carrier::Connection, is_last_begun && open.state.stage.is_open())
+            }
+            _ => return None,
+        };
+        if !is_open {
+            return None;
+        }
+        core.mark_dirty(slot);
+        Some(Exchange { core, slot, carrier })
+    }
+}
+
+impl Core {
+    /// See [`Connections::connect`].
+    fn connect(&mut self, connect: Connect) -> Result<Address, ConnectError> {
+        if !self.make_room() || self.to_connect.try_reserve(1).is_err() {
+            return Err(ConnectError::NoMemory);
+        }
+        if !self.outgoing.take() {
+            return Err(ConnectError::TooMany);
+        }
+        let Connect { remote, timeout_ms, tag } = connect;
+        let peer = match remote {
+            RemoteAddress::Tcp(address) => Some(address),
+            RemoteAddress::Unix(_) => None,
+        };
+        let due_ms = self.now.monotonic_ms.saturating_add(timeout_ms.max(1));
+        let slot = self.conns.open(true, Side::Opened, peer);
+        let conn = self.conns.get(slot);
+        conn.begins_one();
+        let stream = ByteStream::opened(tag);
+        let connecting = Connecting { stream, remote, due_ms, has_begun: false };
+        conn.protocol = Protocol::Connecting(Box::new(connecting));
+        self.to_connect.push(slot);
+        Ok(self.address(slot))
+    }
+
+    /// Has the worker look at a connection at the end of this pass.
+    pub(crate) fn mark_dirty(&mut self, slot: Slot) {
+        if !std::mem::replace(&mut self.conns.get(slot).link.dirty, true) {
+            self.dirty.push(slot);
+        }
+    }
+}

@@ -1,0 +1,104 @@
+//! Connections that the server opens: where to, and why none came about.
+
+use std::fmt;
+use std::net::SocketAddr;
+use std::path::PathBuf;
+
+use rustix::io::Errno;
+
+/// The address of a server that a connection is opened to.
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
+pub enum RemoteAddress {
+    /// A TCP port.
+    Tcp(SocketAddr),
+    /// A Unix socket, by its path.
+    Unix(PathBuf),
+}
+
+impl fmt::Display for RemoteAddress {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Tcp(address) => address.fmt(f),
+            Self::Unix(path) => path.display().fmt(f),
+        }
+    }
+}
+
+/// A connection to be opened.
+#[derive(Debug, Clone)]
+pub struct Connect {
+    /// Where to.
+    pub remote: RemoteAddress,
+    /// Milliseconds within which it must be open.
+    pub timeout_ms: u64,
+    /// What the application calls the connection: [`RawStream::tag`](crate::raw::RawStream::tag)
+    /// returns it.
+    pub tag: u64,
+}
+
+/// Why no connection is opened.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum ConnectError {
+    /// The server has opened as many connections as it may
+    /// ([`Settings::outgoing`](crate::settings::Settings)).
+    TooMany,
+    /// There is no memory for one more.
+    NoMemory,
+}
+
+/// Why a connection that was to be opened did not come about.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum NotConnected {
+    /// Nothing listens at the address, or a firewall refuses it.
+    Refused,
+    /// No path leads to the address.
+    Unreachable,
+    /// The peer did not respond in time.
+    TimedOut,
+    /// There is no such Unix socket.
+    NoSuchSocket,
+    /// The system does not allow it.
+    Denied,
+    /// The system has no descriptor, port or memory for it.
+    Exhausted,
+    /// The connection ended while it was opened, or the system cannot open one of this kind.
+    Failed,
+}
+
+impl From<Errno> for NotConnected {
+    /// What an error of connect(2) or socket(2) means.
+    fn from(error: Errno) -> Self {
+        match error {
+            Errno::CONNREFUSED => Self::Refused,
+            Errno::NETUNREACH | Errno::HOSTUNREACH | Errno::NETDOWN | Errno::HOSTDOWN => {
+                Self::Unreachable
+            }
+            Errno::TIMEDOUT => Self::TimedOut,
+            Errno::NOENT | Errno::NOTDIR => Self::NoSuchSocket,
+            Errno::ACCESS | Errno::PERM => Self::Denied,
+            // A Unix socket whose queue of new connections is full says EAGAIN, and so does a
+            // system without a free port (connect(2)).
+            Errno::MFILE
+            | Errno::NFILE
+            | Errno::NOMEM
+            | Errno::NOBUFS
+            | Errno::AGAIN
+            | Errno::ADDRNOTAVAIL => Self::Exhausted,
+            _ => Self::Failed,
+        }
+    }
+}
+
+impl fmt::Display for NotConnected {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Self::Refused => "connection refused",
+            Self::Unreachable => "no route to the address",
+            Self::TimedOut => "no response in time",
+            Self::NoSuchSocket => "no such socket",
+            Self::Denied => "not permitted",
+            Self::Exhausted => "the system has no descriptor, port or memory for a connection",
+            Self::Failed => "the connection failed",
+        })
+    }
+}

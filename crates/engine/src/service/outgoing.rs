@@ -1,0 +1,103 @@
+//! Connections that the server opens, and what the application does with streams outside of their
+//! own events.
+
+use rustix::io::Errno;
+
+use super::{http1, raw, requests};
+use crate::app::App;
+use crate::backend::{Backend, Slot};
+use crate::conn::Protocol;
+use crate::gone::Gone;
+use crate::remote::NotConnected;
+use crate::worker::Worker;
+
+impl<B: Backend, A: App> Worker<B, A> {
+    /// Moves on what the application has opened, written to or ended outside of its own events.
+    /// What it does meanwhile has its turn in the next pass, which does not wait.
+    #[inline]
+    pub(crate) fn settle_dirty(&mut self) {
+        if !self.core.to_connect.is_empty() {
+            self.begin_connections();
+        }
+        if !self.core.dirty.is_empty() {
+            self.settle_all_dirty();
+        }
+    }
+
+    fn begin_connections(&mut self) {
+        let waiting = self.core.to_connect.len();
+        for at in 0..waiting {
+            let slot = self.core.to_connect[at];
+            // It may have ended meanwhile, and its slot have another tenant.
+            let Protocol::Connecting(connecting) = &mut self.core.conns.get(slot).protocol else {
+                continue;
+            };
+            if connecting.has_begun {
+                continue;
+            }
+            match self.backend.connect(slot, &connecting.remote) {
+                Ok(()) => {
+                    connecting.has_begun = true;
+                    self.settle(slot);
+                }
+                Err(error) => self.cut(slot, Gone::NotConnected(NotConnected::from(error))),
+            }
+        }
+        self.core.to_connect.drain(..waiting);
+    }
+
+    fn settle_all_dirty(&mut self) {
+        let waiting = self.core.dirty.len();
+        for at in 0..waiting {
+            let slot = self.core.dirty[at];
+            let conn = self.core.conns.get(slot);
+            // A slot that was given back meanwhile is not marked.
+            if !conn.live || !std::mem::take(&mut conn.link.dirty) {
+                continue;
+            }
+            let Self { app, core, .. } = self;
+            match &core.conns.get(slot).protocol {
+                Protocol::Http1(_) => http1::after_event(app, core, slot),
+                Protocol::Multiplexed(_) => requests::after_events(app, core, slot),
+                Protocol::Raw(_) => raw::after_event(core, slot),
+                _ => {}
+            }
+            self.settle(slot);
+        }
+        self.core.dirty.drain(..waiting);
+    }
+
+    /// The system has opened a connection, or cannot.
+    pub(crate) fn connected(&mut self, slot: Slot, result: Result<(), Errno>) {
+        if let Err(error) = result {
+            return self.cut(slot, Gone::NotConnected(NotConnected::from(error)));
+        }
+        let Self { app, core, .. } = self;
+        let conn = core.conns.get(slot);
+        let before = std::mem::replace(&mut conn.protocol, Protocol::Closing);
+        let Protocol::Connecting(connecting) = before else {
+            unreachable!("a connection is opened once")
+        };
+        conn.protocol = Protocol::Raw(connecting.stream);
+        raw::open(app, core, slot);
+        self.settle(slot);
+    }
+
+    /// Moves a connection on that is being opened: nothing happens on it but its end.
+    #[cold]
+    pub(crate) fn settle_connecting(&mut self, slot: Slot) {
+        match self.core.conns.get(slot).link.cut {
+            Some(why) => self.cut(slot, why),
+            None => self.core.watch(slot),
+        }
+    }
+
+    /// Ends our side of a byte stream whose application sends no more, now that all of it has left.
+    #[inline]
+    pub(crate) fn finish_stream(&mut self, slot: Slot) {
+        let Protocol::Raw(stream) = &mut self.core.conns.get(slot).protocol else { return };
+        if std::mem::take(&mut stream.owes_finish) {
+            self.backend.finish(slot);
+        }
+    }
+}

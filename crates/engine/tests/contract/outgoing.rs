@@ -1,0 +1,231 @@
+//! Connections that the server opens, on real sockets: to servers that respond, refuse or are
+//! silent, and what an event of one connection does to another.
+
+use std::collections::HashMap;
+use std::io::{Read, Write};
+use std::net::{Shutdown, SocketAddr, TcpListener, TcpStream};
+use std::os::unix::net::UnixListener;
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::thread;
+use std::time::Duration;
+
+use pinion_engine::address::Address;
+use pinion_engine::app::{App, Event, Gone, RawEvent};
+use pinion_engine::connections::Connections;
+use pinion_engine::exchange::{Exchange, Slice};
+use pinion_engine::listener::{Listener, bind_tcp, local_address};
+use pinion_engine::raw::RawStream;
+use pinion_engine::remote::{Connect, ConnectError, RemoteAddress};
+use pinion_engine::server::{Io, Kit, Server};
+use pinion_engine::settings::{ListenerSettings, Protocol, Protocols, Settings};
+use pinion_http::prepared::{Prepared, PreparedBody};
+use rustix::net::{self as sockets, AddressFamily, SocketType};
+
+use crate::support::{connect, read_response};
+
+/// Milliseconds for servers that respond.
+const TIMEOUT_MS: u64 = 60_000;
+/// … and for one that does not.
+const SHORT_TIMEOUT_MS: u64 = 50;
+const REQUEST_BYTES: usize = 300_000;
+
+/// Where a relay connects to, and for how long it tries.
+#[derive(Clone)]
+struct Upstream {
+    remote: RemoteAddress,
+    timeout_ms: u64,
+}
+
+/// Opens a connection for each request, sends [`REQUEST_BYTES`] and the end of its side, and
+/// responds with the number of bytes that have come back, or with what went wrong.
+struct Relay {
+    upstream: Upstream,
+    waiting: HashMap<Address, (Address, usize)>,
+}
+
+fn respond(exchange: &mut Exchange<'_>, text: &str) {
+    let body = PreparedBody::Bytes(text.as_bytes());
+    let content_length = Some(text.len() as u64);
+    exchange.prepared(&Prepared { body, content_length, ..Prepared::empty(200) }, None);
+}
+
+impl Relay {
+    /// Responds to the exchange that waits for a stream.
+    fn finish(&mut self, stream: &mut RawStream<'_>, text: impl FnOnce(usize) -> String) {
+        let (exchange, bytes) = self.waiting.remove(&stream.address()).expect("it waits");
+        let text = text(bytes);
+        let mut connections = stream.connections();
+        respond(&mut connections.exchange(exchange).expect("its client waits"), &text);
+    }
+}
+
+impl App for Relay {
+    fn exchange(&mut self, event: Event<'_>, exchange: &mut Exchange<'_>) {
+        let Event::Head(_) = event else { return };
+        let Upstream { remote, timeout_ms } = self.upstream.clone();
+        let connect = Connect { remote, timeout_ms, tag: 7 };
+        let from = exchange.address();
+        match exchange.connections().connect(connect) {
+            Ok(stream) => {
+                self.waiting.insert(stream, (from, 0));
+                exchange.wait(None);
+            }
+            Err(ConnectError::TooMany) => respond(exchange, "too many"),
+            Err(ConnectError::NoMemory) => respond(exchange, "no memory"),
+        }
+    }
+
+    fn raw(&mut self, event: RawEvent<'_>, stream: &mut RawStream<'_>) {
+        assert_eq!(stream.tag(), Some(7));
+        match event {
+            RawEvent::Open => {
+                stream.want(u64::MAX);
+                stream.write(Slice::Copied(&vec![b'x'; REQUEST_BYTES]));
+                stream.finish();
+            }
+            RawEvent::Bytes(bytes) => {
+                self.waiting.get_mut(&stream.address()).expect("it waits").1 += bytes.len();
+            }
+            RawEvent::End => {
+                self.finish(stream, |bytes| format!("{bytes} bytes"));
+                stream.close();
+            }
+            RawEvent::Gone(Gone::NotConnected(why)) => self.finish(stream, |_| why.to_string()),
+            RawEvent::Gone(why) => self.finish(stream, |_| format!("gone: {why:?}")),
+            _ => {}
+        }
+    }
+
+    fn pass(&mut self, _: &mut Connections<'_>) {}
+}
+
+/// What a relay responds that may open so many connections.
+fn relayed(io: Io, upstream: &Upstream, outgoing: usize) -> String {
+    let socket = Arc::new(bind_tcp(([127, 0, 0, 1], 0).into()).expect("bind"));
+    let at = local_address(&socket).expect("an address");
+    let settings = ListenerSettings::plain(Protocol::Http(Protocols::ALL));
+    let kit = Kit {
+        listeners: vec![Listener { socket, settings }],
+        quic: Vec::new(),
+        settings: Settings { outgoing, ..Settings::default() },
+        workers: 1,
+        io,
+    };
+    let upstream = upstream.clone();
+    let make_app = move |_, _| Relay { upstream: upstream.clone(), waiting: HashMap::new() };
+    let server = Server::start(kit, make_app).expect("a server");
+    let mut stream = connect(at);
+    let mut content = Vec::new();
+    // The second finds everything as the first has left it.
+    for _ in 0..2 {
+        stream.write_all(b"GET / HTTP/1.1\r\nHost: a\r\n\r\n").expect("send");
+        content = read_response(&mut stream).1;
+    }
+    server.control().stop();
+    server.join();
+    String::from_utf8(content).expect("text")
+}
+
+fn on_both(upstream: &Upstream, expected: &str) {
+    for io in [Io::Epoll, Io::Uring] {
+        assert_eq!(relayed(io, upstream, 1), expected, "over {io:?}");
+    }
+}
+
+fn tcp(address: SocketAddr) -> Upstream {
+    Upstream { remote: RemoteAddress::Tcp(address), timeout_ms: TIMEOUT_MS }
+}
+
+fn unix(path: PathBuf) -> Upstream {
+    Upstream { remote: RemoteAddress::Unix(path), timeout_ms: TIMEOUT_MS }
+}
+
+/// Sends back all that comes, and then its end.
+fn echo(mut stream: impl Read + Write, end: impl FnOnce()) {
+    let mut all = Vec::new();
+    stream.read_to_end(&mut all).expect("all of it, and the end");
+    stream.write_all(&all).expect("taken");
+    end();
+}
+
+fn local() -> TcpListener {
+    TcpListener::bind("127.0.0.1:0").expect("a port")
+}
+
+/// Our end of the stream arrives behind all that was written, and what comes behind it is read.
+#[test]
+fn a_server_hears_the_end_and_responds_behind_it() {
+    let listener = local();
+    let upstream = tcp(listener.local_addr().expect("bound"));
+    thread::spawn(move || {
+        for stream in listener.incoming().flatten() {
+            let end = stream.try_clone().expect("a descriptor");
+            echo(stream, || end.shutdown(Shutdown::Write).expect("open"));
+        }
+    });
+    on_both(&upstream, &format!("{REQUEST_BYTES} bytes"));
+}
+
+#[test]
+fn a_unix_socket_is_a_server_like_any_other() {
+    let folder = std::env::temp_dir().join(format!("pinion-outgoing-{}", std::process::id()));
+    std::fs::create_dir_all(&folder).expect("a folder");
+    let path = folder.join("socket");
+    let listener = UnixListener::bind(&path).expect("a socket");
+    thread::spawn(move || {
+        for stream in listener.incoming().flatten() {
+            let end = stream.try_clone().expect("a descriptor");
+            echo(stream, || end.shutdown(Shutdown::Write).expect("open"));
+        }
+    });
+    on_both(&unix(path), &format!("{REQUEST_BYTES} bytes"));
+    on_both(&unix(folder.join("missing")), "no such socket");
+    on_both(&unix(folder.join("x".repeat(200))), "the connection failed");
+    std::fs::remove_dir_all(&folder).expect("removed");
+}
+
+#[test]
+fn a_port_where_nobody_listens_refuses() {
+    let listener = local();
+    let upstream = tcp(listener.local_addr().expect("bound"));
+    drop(listener);
+    on_both(&upstream, "connection refused");
+}
+
+/// A listener whose queue is full drops what else arrives (listen(2)).
+#[test]
+fn a_server_that_is_silent_is_given_up() {
+    let socket = sockets::socket(AddressFamily::INET, SocketType::STREAM, None).expect("a socket");
+    sockets::bind(&socket, &SocketAddr::from(([127, 0, 0, 1], 0))).expect("a port");
+    sockets::listen(&socket, 0).expect("a listener");
+    let at = local_address(&socket).expect("bound");
+    let patience = Duration::from_millis(300);
+    let fill = || TcpStream::connect_timeout(&at, patience).ok();
+    let fillers: Vec<_> = std::iter::from_fn(fill).collect();
+    assert!(!fillers.is_empty(), "the queue has a place");
+    on_both(&Upstream { timeout_ms: SHORT_TIMEOUT_MS, ..tcp(at) }, "no response in time");
+}
+
+#[test]
+fn a_server_opens_no_more_connections_than_it_may() {
+    let listener = local();
+    let upstream = tcp(listener.local_addr().expect("bound"));
+    for io in [Io::Epoll, Io::Uring] {
+        assert_eq!(relayed(io, &upstream, 0), "too many");
+    }
+}
+
+#[test]
+fn a_server_that_resets_is_gone() {
+    let listener = local();
+    let upstream = tcp(listener.local_addr().expect("bound"));
+    thread::spawn(move || {
+        for mut stream in listener.incoming().flatten() {
+            stream.read_exact(&mut [0; 10]).expect("the first bytes");
+            // What is unread when it is closed resets the connection (RFC 2525 §2.17).
+            drop(stream);
+        }
+    });
+    on_both(&upstream, "gone: Peer");
+}
