@@ -9,6 +9,7 @@ before, and bytes of its packets.
 
 Without a delay the path has no clock. Packets go in turns: all of the client's, until it has no
 more to send, then all of the server's. A turn of each is a round trip, however busy the machine.
+TCP sends by the windows of Reno (RFC 5681), which has no clock either.
 """
 
 import argparse
@@ -64,6 +65,9 @@ def side(address):
         libc = ctypes.CDLL(None, use_errno=True)
         if libc.unshare(CLONE_NEWNET) != 0:
             sys.exit("cannot make a network namespace: " + os.strerror(ctypes.get_errno()))
+        # Others send by the clock (BBR), or leave slow start because of it (CUBIC).
+        with open("/proc/sys/net/ipv4/tcp_congestion_control", "w") as control:
+            control.write("reno")
         tunnel = os.open("/dev/net/tun", os.O_RDWR)
         fcntl.ioctl(tunnel, TUNSETIFF, request("path", struct.pack("=H", IFF_TUN | IFF_NO_PI)))
         with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as control:

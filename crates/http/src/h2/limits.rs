@@ -11,8 +11,12 @@ pub const STREAM_WINDOW_MAX_BYTES: u32 = 2 * 1024 * 1024;
 /// one until the client uses the larger window are two, in which slow start of TCP doubles twice.
 pub const WINDOW_GROWTH: u32 = 4;
 
-/// Stream windows of content that are consumed before the next round trip is measured, after one in
-/// which the window did not grow: over a short path a PING for each would cost more than it brings.
+/// Round trips that are measured one behind the other: the first may begin in the middle of what a
+/// client sends in a burst, the others begin with one, and slow start of TCP doubles in each.
+pub const MEASURE_ATTEMPTS: u8 = 4;
+
+/// Stream windows of content that are consumed behind those before another round trip is measured,
+/// if the window did not grow: over a short path a PING for each would cost more than it brings.
 pub const MEASURE_PAUSE_WINDOWS: u32 = 8;
 
 /// Bytes of content on its way on a whole connection. It takes no memory, and is never closed: so

@@ -6,11 +6,13 @@
 //! stops, and takes nothing from the others.
 //!
 //! The stream window begins with the default of the protocol and grows to what one round trip can
-//! carry. A round trip is the time between a PING and its acknowledgement: if most of a window was
+//! carry. A round trip is the time between a PING and its acknowledgement: if half of a window was
 //! consumed in that time, then the window holds the client back, and it grows.
 
 use super::frame::{self, WINDOW_DEFAULT_BYTES};
-use super::limits::{MEASURE_PAUSE_WINDOWS, STREAM_WINDOW_MAX_BYTES, WINDOW_GROWTH};
+use super::limits::{
+    MEASURE_ATTEMPTS, MEASURE_PAUSE_WINDOWS, STREAM_WINDOW_MAX_BYTES, WINDOW_GROWTH,
+};
 use super::session::Session;
 use super::streams::Stream;
 
@@ -26,11 +28,13 @@ pub(super) struct StreamWindow {
     /// outstanding, that have to be consumed before the next is.
     consumed: u32,
     is_measuring: bool,
+    /// The round trips that are measured one behind the other, with this one.
+    attempts: u8,
 }
 
 impl StreamWindow {
     pub(super) const fn new() -> Self {
-        Self { bytes: WINDOW_DEFAULT_BYTES, consumed: 0, is_measuring: false }
+        Self { bytes: WINDOW_DEFAULT_BYTES, consumed: 0, is_measuring: false, attempts: 1 }
     }
 
     /// Content of a stream arrives: measures a round trip, unless the window cannot grow or too
@@ -61,13 +65,15 @@ impl StreamWindow {
         if !std::mem::take(&mut self.is_measuring) {
             return None;
         }
-        let is_full = self.consumed / 2 >= self.bytes / 3;
-        if is_full {
+        let is_full = self.consumed >= self.bytes / 2;
+        (self.consumed, self.attempts) = match () {
             // What comes next was sent before the client knows of the larger window.
-            self.consumed = self.bytes;
+            () if is_full => (self.bytes, 1),
+            () if self.attempts == MEASURE_ATTEMPTS => (MEASURE_PAUSE_WINDOWS * self.bytes, 1),
+            () => (0, self.attempts + 1),
+        };
+        if is_full {
             self.bytes = (WINDOW_GROWTH * self.bytes).min(STREAM_WINDOW_MAX_BYTES);
-        } else {
-            self.consumed = MEASURE_PAUSE_WINDOWS * self.bytes;
         }
         Some(is_full)
     }
@@ -77,14 +83,15 @@ impl StreamWindow {
         self.bytes = WINDOW_DEFAULT_BYTES;
     }
 
-    /// Opens the window of a stream if at least half of it is to be opened: one WINDOW_UPDATE for
-    /// many frames. Behind that, a stream of which all was consumed has an open window.
+    /// Opens the window of a stream if at least a quarter of it is to be opened: one WINDOW_UPDATE
+    /// for many frames, and a client that sends in bursts has three quarters in each. Behind that,
+    /// a stream of which all was consumed has an open window.
     #[inline]
     pub(super) fn renew<S>(&self, id: u32, stream: &mut Stream<S>, out: &mut Vec<u8>) {
         let room = i64::from(stream.receive_window);
         let increment = i64::from(self.bytes) - room - i64::from(stream.unread);
         let all_may_come = stream.content_left.is_some_and(|left| left as i64 <= room);
-        if increment < i64::from(self.bytes / 2) || stream.peer_ended || all_may_come {
+        if increment < i64::from(self.bytes / 4) || stream.peer_ended || all_may_come {
             return;
         }
         frame::window_update(out, id, increment as u32);
