@@ -1,7 +1,7 @@
 //! Byte streams: connections of a raw listener, those that were upgraded, and those that the server
 //! has opened.
 
-use crate::remote::RemoteAddress;
+use crate::remote::{ConnectTls, RemoteAddress};
 
 /// What a byte stream is for the application.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -37,10 +37,24 @@ pub(crate) struct Connecting {
     pub(crate) stream: ByteStream,
     /// Where to.
     pub(crate) remote: RemoteAddress,
+    /// How it is encrypted, if it is, until the handshake begins.
+    pub(crate) tls: Option<ConnectTls>,
     /// When it must be open, in milliseconds.
     pub(crate) due_ms: u64,
-    /// The system works on it; until then it knows nothing of the connection.
-    pub(crate) has_begun: bool,
+    pub(crate) step: ConnectStep,
+    /// Why the handshake has failed.
+    pub(crate) failure: Option<Box<rustls::Error>>,
+}
+
+/// How far the opening of a connection has come.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum ConnectStep {
+    /// The system knows nothing of it yet.
+    Wanted,
+    /// The system works on it.
+    Begun,
+    /// It is open, and the handshake of TLS is not over.
+    Handshake,
 }
 
 impl ByteStream {

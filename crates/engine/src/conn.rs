@@ -5,7 +5,7 @@ use std::net::SocketAddr;
 
 use crate::backend::Slot;
 use crate::buffers::Buffers;
-use crate::byte_stream::{ByteStream, Connecting, StreamState};
+use crate::byte_stream::{ByteStream, ConnectStep, Connecting, StreamState};
 use crate::deadline::Watch;
 use crate::http1::Http1;
 use crate::http2::Http2;
@@ -285,7 +285,8 @@ impl Conn {
                 (linger.remaining != Remaining::Nothing || !linger.is_sending()) && has_room()
             }
             Protocol::Multiplexed(Multiplexed::Http3(_)) => false,
-            Protocol::Connecting(_) | Protocol::Closing => false,
+            Protocol::Connecting(connecting) => connecting.step == ConnectStep::Handshake,
+            Protocol::Closing => false,
         }
     }
 

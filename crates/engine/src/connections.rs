@@ -3,7 +3,7 @@
 
 use crate::address::Address;
 use crate::backend::Slot;
-use crate::byte_stream::{ByteStream, Connecting};
+use crate::byte_stream::{ByteStream, ConnectStep, Connecting};
 use crate::clock::Now;
 use crate::conn::Protocol;
 use crate::core::Core;
@@ -102,7 +102,7 @@ impl Core {
         if !self.outgoing.take() {
             return Err(ConnectError::TooMany);
         }
-        let Connect { remote, timeout_ms, tag } = connect;
+        let Connect { remote, tls, timeout_ms, tag } = connect;
         let peer = match remote {
             RemoteAddress::Tcp(address) => Some(address),
             RemoteAddress::Unix(_) => None,
@@ -112,7 +112,8 @@ impl Core {
         let conn = self.conns.get(slot);
         conn.begins_one();
         let stream = ByteStream::opened(tag);
-        let connecting = Connecting { stream, remote, due_ms, has_begun: false };
+        let step = ConnectStep::Wanted;
+        let connecting = Connecting { stream, remote, tls, due_ms, step, failure: None };
         conn.protocol = Protocol::Connecting(Box::new(connecting));
         self.to_connect.push(slot);
         Ok(self.address(slot))

@@ -73,6 +73,15 @@ impl RawStream<'_> {
         self.stream()?.tag
     }
 
+    /// Why the handshake of TLS has failed with the server that the application wanted to connect
+    /// to; known as long as the application is told that the stream is gone.
+    pub fn tls_error(&mut self) -> Option<&rustls::Error> {
+        match &self.core.conns.get(self.slot).protocol {
+            Protocol::Connecting(connecting) => connecting.failure.as_deref(),
+            _ => None,
+        }
+    }
+
     /// All connections of the worker, to open one or to do something with another stream.
     pub fn connections(&mut self) -> Connections<'_> {
         Connections { core: self.core }

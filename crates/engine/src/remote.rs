@@ -3,8 +3,10 @@
 use std::fmt;
 use std::net::SocketAddr;
 use std::path::PathBuf;
+use std::sync::Arc;
 
 use rustix::io::Errno;
+use rustls::pki_types::ServerName;
 
 /// The address of a server that a connection is opened to.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
@@ -29,11 +31,22 @@ impl fmt::Display for RemoteAddress {
 pub struct Connect {
     /// Where to.
     pub remote: RemoteAddress,
-    /// Milliseconds within which it must be open.
+    /// How it is encrypted, if it is.
+    pub tls: Option<ConnectTls>,
+    /// Milliseconds within which it must be open, with its handshake.
     pub timeout_ms: u64,
     /// What the application calls the connection: [`RawStream::tag`](crate::raw::RawStream::tag)
     /// returns it.
     pub tag: u64,
+}
+
+/// How a connection is encrypted that is opened.
+#[derive(Debug, Clone)]
+pub struct ConnectTls {
+    /// Whom to trust, what to offer.
+    pub config: Arc<rustls::ClientConfig>,
+    /// Whose certificate the server must have.
+    pub name: ServerName<'static>,
 }
 
 /// Why no connection is opened.
@@ -61,6 +74,9 @@ pub enum NotConnected {
     Denied,
     /// The system has no descriptor, port or memory for it.
     Exhausted,
+    /// The handshake of TLS failed: [`RawStream::tls_error`](crate::raw::RawStream::tls_error) says
+    /// why, as long as `Gone` is told.
+    Tls,
     /// The connection ended while it was opened, or the system cannot open one of this kind.
     Failed,
 }
@@ -98,6 +114,7 @@ impl fmt::Display for NotConnected {
             Self::NoSuchSocket => "no such socket",
             Self::Denied => "not permitted",
             Self::Exhausted => "the system has no descriptor, port or memory for a connection",
+            Self::Tls => "the TLS handshake failed",
             Self::Failed => "the connection failed",
         })
     }

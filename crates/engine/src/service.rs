@@ -5,7 +5,7 @@ pub(crate) mod http1;
 pub(crate) mod http2;
 pub(crate) mod http3;
 mod input;
-mod outgoing;
+pub(crate) mod outgoing;
 pub(crate) mod preface;
 pub(crate) mod raw;
 pub(crate) mod requests;
@@ -16,6 +16,7 @@ use rustix::io::Errno;
 use crate::app::{App, Event, RawEvent};
 use crate::backend::{Backend, Lent, Sending, Slot};
 use crate::buffers::Buffers;
+use crate::byte_stream::ConnectStep;
 use crate::conn::{Conn, Protocol};
 use crate::core::Core;
 use crate::deadline::Watch;
@@ -29,6 +30,7 @@ use crate::link::Link;
 use crate::notice::Notice;
 use crate::output::Next;
 use crate::raw::RawStream;
+use crate::remote::NotConnected;
 use crate::send::{send_piece, why_failed};
 use crate::side::Side;
 use crate::tls_io;
@@ -98,7 +100,9 @@ impl<B: Backend, A: App> Worker<B, A> {
         if conn.http3().is_some() {
             return self.drive_quic(slot);
         }
-        if let Protocol::Connecting(_) = conn.protocol {
+        if let Protocol::Connecting(connecting) = &conn.protocol
+            && connecting.step != ConnectStep::Handshake
+        {
             return self.settle_connecting(slot);
         }
         let mut turn_bytes = 0;
@@ -149,6 +153,9 @@ impl<B: Backend, A: App> Worker<B, A> {
         let unused = !conn.link.input.is_empty();
         match &mut conn.protocol {
             Protocol::Handshake => self.cut(slot, Gone::Peer),
+            Protocol::Connecting(_) => {
+                self.cut(slot, Gone::NotConnected(NotConnected::Failed));
+            }
             // No window will be opened any more.
             Protocol::Multiplexed(many) if framed == 0 && many.waits_for_peer() => {
                 self.cut(slot, Gone::Peer);
@@ -384,7 +391,7 @@ impl<B: Backend, A: App> Worker<B, A> {
         }
         let conn = self.core.conns.get(slot);
         let is_attached =
-            !matches!(&conn.protocol, Protocol::Connecting(connecting) if !connecting.has_begun);
+            !matches!(&conn.protocol, Protocol::Connecting(it) if it.step == ConnectStep::Wanted);
         self.core.close_protocol(slot);
         let Core { conns, wheel, buffers, .. } = &mut self.core;
         let Buffers { pool, .. } = buffers;

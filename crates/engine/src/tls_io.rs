@@ -18,8 +18,10 @@ use crate::limits::{RECORD_BYTES, SEAL_MAX_BYTES, TURN_BYTES};
 use crate::linger::Remaining;
 use crate::mapping::Mappings;
 use crate::output::{Next, Output};
+use crate::remote::NotConnected;
 use crate::send::{piece, why_failed};
-use crate::service::{self, Flush, http1, preface};
+use crate::service::{self, Flush, http1, outgoing, preface};
+use crate::side::Side;
 use crate::tls::{Brought, TlsSession};
 use crate::worker::Worker;
 
@@ -29,6 +31,9 @@ pub(crate) fn received<A: App>(app: &mut A, core: &mut Core, slot: Slot, input: 
     let mut buffer = std::mem::take(&mut core.opening);
     let taken = session.take(input, &mut buffer, |brought| {
         match brought {
+            Brought::Begun(_) if core.conns.get(slot).side == Side::Opened => {
+                outgoing::begin(app, core, slot);
+            }
             Brought::Begun(inside) => preface::begin(app, core, slot, Some(inside)),
             Brought::Content(opened) => service::take_in(app, core, slot, opened),
         }
@@ -39,7 +44,13 @@ pub(crate) fn received<A: App>(app: &mut A, core: &mut Core, slot: Slot, input: 
     match taken {
         Ok(0) => {}
         Ok(unread_bytes) => core.drop_input(slot, unread_bytes),
-        Err(_) => end_with_alert(app, core, slot),
+        Err(_) => {
+            let conn = core.conns.get(slot);
+            if let Protocol::Connecting(connecting) = &mut conn.protocol {
+                connecting.failure = session.failure().cloned().map(Box::new);
+            }
+            end_with_alert(app, core, slot);
+        }
     }
     let is_ended = session.is_ended();
     core.conns.get(slot).link.tls = Some(session);
@@ -62,7 +73,7 @@ fn session<A: App>(
     let config = core.settings.listeners[usize::from(conn.listener())].tls.as_ref();
     match input.first() {
         Some(&HANDSHAKE) => {
-            let session = config.and_then(|config| TlsSession::new(config, input));
+            let session = config.and_then(|config| TlsSession::accept(config, input));
             if session.is_none() {
                 core.overloaded(slot);
             }
@@ -95,7 +106,11 @@ fn refuse_record(core: &mut Core, slot: Slot) {
 /// dropped, because nothing may follow an alert.
 #[cold]
 fn end_with_alert<A: App>(app: &mut A, core: &mut Core, slot: Slot) {
-    service::notify_gone(app, core, slot, Gone::Refused);
+    let why = match core.conns.get(slot).protocol {
+        Protocol::Connecting(_) => Gone::NotConnected(NotConnected::Tls),
+        _ => Gone::Refused,
+    };
+    service::notify_gone(app, core, slot, why);
     let Core { conns, buffers, .. } = core;
     let Buffers { outputs, pool, mappings, .. } = buffers;
     let link = &mut conns.get(slot).link;
@@ -159,6 +174,10 @@ impl<B: Backend, A: App> Worker<B, A> {
                 continue;
             }
             pool.release(session.emptied(sealing));
+            if let Protocol::Connecting(_) = conn.protocol {
+                // What the application has written waits for the end of the handshake.
+                return Flush::Waits;
+            }
             if let Some(output) = outputs.get(conn.link.output) {
                 match seal(session, output, mappings, external, sealing) {
                     None => return Flush::Broken(Gone::Broken),

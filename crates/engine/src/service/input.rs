@@ -84,7 +84,7 @@ fn drive<A: App>(app: &mut A, core: &mut Core, slot: Slot, input: &[u8]) -> usiz
                 return input.len();
             }
             Protocol::Handshake | Protocol::Multiplexed(Multiplexed::Http3(_)) => return at,
-            Protocol::Connecting(_) => unreachable!("nothing arrives before it is open"),
+            Protocol::Connecting(_) => unreachable!("no content arrives before it is open"),
             Protocol::Closing => return input.len(),
         };
         at += used;

@@ -6,10 +6,24 @@ use rustix::io::Errno;
 use super::{http1, raw, requests};
 use crate::app::App;
 use crate::backend::{Backend, Slot};
+use crate::byte_stream::ConnectStep;
 use crate::conn::Protocol;
+use crate::core::Core;
 use crate::gone::Gone;
-use crate::remote::NotConnected;
+use crate::remote::{ConnectTls, NotConnected};
+use crate::tls::TlsSession;
 use crate::worker::Worker;
+
+/// A connection that the server opens is open.
+pub(crate) fn begin<A: App>(app: &mut A, core: &mut Core, slot: Slot) {
+    let conn = core.conns.get(slot);
+    let Protocol::Connecting(connecting) = std::mem::replace(&mut conn.protocol, Protocol::Closing)
+    else {
+        unreachable!("a connection is opened once")
+    };
+    conn.protocol = Protocol::Raw(connecting.stream);
+    raw::open(app, core, slot);
+}
 
 impl<B: Backend, A: App> Worker<B, A> {
     /// Moves on what the application has opened, written to or ended outside of its own events.
@@ -32,12 +46,12 @@ impl<B: Backend, A: App> Worker<B, A> {
             let Protocol::Connecting(connecting) = &mut self.core.conns.get(slot).protocol else {
                 continue;
             };
-            if connecting.has_begun {
+            if connecting.step != ConnectStep::Wanted {
                 continue;
             }
             match self.backend.connect(slot, &connecting.remote) {
                 Ok(()) => {
-                    connecting.has_begun = true;
+                    connecting.step = ConnectStep::Begun;
                     self.settle(slot);
                 }
                 Err(error) => self.cut(slot, Gone::NotConnected(NotConnected::from(error))),
@@ -74,13 +88,24 @@ impl<B: Backend, A: App> Worker<B, A> {
         }
         let Self { app, core, .. } = self;
         let conn = core.conns.get(slot);
-        let before = std::mem::replace(&mut conn.protocol, Protocol::Closing);
-        let Protocol::Connecting(connecting) = before else {
+        let Protocol::Connecting(connecting) = &mut conn.protocol else {
             unreachable!("a connection is opened once")
         };
-        conn.protocol = Protocol::Raw(connecting.stream);
-        raw::open(app, core, slot);
-        self.settle(slot);
+        let Some(ConnectTls { config, name }) = connecting.tls.take() else {
+            begin(app, core, slot);
+            return self.settle(slot);
+        };
+        match TlsSession::connect(config, name) {
+            Ok(session) => {
+                connecting.step = ConnectStep::Handshake;
+                conn.link.tls = Some(session);
+                self.settle(slot);
+            }
+            Err(error) => {
+                connecting.failure = Some(Box::new(error));
+                self.cut(slot, Gone::NotConnected(NotConnected::Tls));
+            }
+        }
     }
 
     /// Moves a connection on that is being opened: nothing happens on it but its end.

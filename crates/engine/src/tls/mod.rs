@@ -8,7 +8,8 @@
 //! | [`config`] | what the connections of a listener have in common |
 //! | `hello` | which cipher suites suit a client |
 //! | `hidden_name` | names that the library does not read |
-//! | `session` | one connection |
+//! | `sessions` | one connection, on either side |
+//! | `session`, `client_session` | … of a client; that the server has opened |
 //!
 //! Bytes come in; what has a name in the file system is read by whoever calls.
 
@@ -17,9 +18,11 @@ pub mod config;
 pub mod resolver;
 pub mod tickets;
 
+mod client_session;
 mod hello;
 mod hidden_name;
 mod session;
+mod sessions;
 #[cfg(test)]
 mod tests;
 
@@ -27,7 +30,8 @@ use std::sync::Arc;
 
 pub(crate) use hello::{Choice, bare_choice};
 pub(crate) use hidden_name::HiddenName;
-pub(crate) use session::{Brought, Inside, TlsSession};
+pub(crate) use session::{Brought, Inside};
+pub(crate) use sessions::TlsSession;
 
 /// Fills `bytes` with randomness of the system.
 ///

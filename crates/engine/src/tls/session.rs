@@ -45,7 +45,7 @@ pub(crate) enum Brought<'a> {
 pub(crate) struct Fault;
 
 /// See the module's head.
-pub(crate) struct TlsSession {
+pub(crate) struct ServerSession {
     records: UnbufferedServerConnection,
     /// The settings to choose from, until the client's cipher suites have arrived. The library sees
     /// no byte before.
@@ -88,14 +88,14 @@ enum State {
     Faulty,
 }
 
-impl TlsSession {
+impl ServerSession {
     /// A session with a peer whose first bytes are `input`, which are still to be
     /// [taken](Self::take); `None` when there can be none.
-    pub(crate) fn new(config: &TlsConfig, input: &[u8]) -> Option<Box<Self>> {
+    pub(crate) fn new(config: &TlsConfig, input: &[u8]) -> Option<Self> {
         let known = config.suiting(input).filter(|suiting| suiting.hidden.is_none());
         let undecided = known.is_none().then(|| Box::new(config.clone()));
         let settings = known.map_or(&config.by_client, |suiting| suiting.settings);
-        Some(Box::new(Self {
+        Some(Self {
             records: UnbufferedServerConnection::new(Arc::clone(settings)).ok()?,
             undecided,
             hidden_name: None,
@@ -106,7 +106,7 @@ impl TlsSession {
             state: State::Handshake,
             has_answered: false,
             closed: false,
-        }))
+        })
     }
 
     /// Takes all of `input` and tells what it brings, having opened it in `buffer`, as long as
@@ -372,7 +372,7 @@ impl TlsSession {
 
 /// Bytes of memory that a session holds beside its state.
 #[cfg(test)]
-impl TlsSession {
+impl ServerSession {
     pub(super) fn buffer_bytes(&self) -> usize {
         self.partial.capacity() + self.wire.bytes.capacity()
     }

@@ -11,6 +11,7 @@ mod http3;
 mod lingering;
 mod opening;
 mod outgoing;
+mod outgoing_tls;
 mod plain;
 mod slices;
 mod stopping;

@@ -3,7 +3,7 @@
 
 use std::collections::HashMap;
 use std::io::{Read, Write};
-use std::net::{Shutdown, SocketAddr, TcpListener, TcpStream};
+use std::net::{SocketAddr, TcpListener, TcpStream};
 use std::os::unix::net::UnixListener;
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -13,10 +13,10 @@ use std::time::Duration;
 use pinion_engine::address::Address;
 use pinion_engine::app::{App, Event, Gone, RawEvent};
 use pinion_engine::connections::Connections;
-use pinion_engine::exchange::{Exchange, Slice};
+use pinion_engine::exchange::{Exchange, Room, Slice};
 use pinion_engine::listener::{Listener, bind_tcp, local_address};
 use pinion_engine::raw::RawStream;
-use pinion_engine::remote::{Connect, ConnectError, RemoteAddress};
+use pinion_engine::remote::{Connect, ConnectError, ConnectTls, RemoteAddress};
 use pinion_engine::server::{Io, Kit, Server};
 use pinion_engine::settings::{ListenerSettings, Protocol, Protocols, Settings};
 use pinion_http::prepared::{Prepared, PreparedBody};
@@ -28,17 +28,20 @@ use crate::support::{connect, read_response};
 const TIMEOUT_MS: u64 = 60_000;
 /// … and for one that does not.
 const SHORT_TIMEOUT_MS: u64 = 50;
-const REQUEST_BYTES: usize = 300_000;
+pub(crate) const REQUEST_BYTES: usize = 300_000;
+/// Bytes of it that are written before the connection is open.
+const EARLY_BYTES: usize = 1000;
 
 /// Where a relay connects to, and for how long it tries.
 #[derive(Clone)]
-struct Upstream {
-    remote: RemoteAddress,
-    timeout_ms: u64,
+pub(crate) struct Upstream {
+    pub(crate) remote: RemoteAddress,
+    pub(crate) tls: Option<ConnectTls>,
+    pub(crate) timeout_ms: u64,
 }
 
-/// Opens a connection for each request, sends [`REQUEST_BYTES`] and the end of its side, and
-/// responds with the number of bytes that have come back, or with what went wrong.
+/// Opens a connection for each request, writes [`REQUEST_BYTES`], some before it is open, ends its
+/// side, and responds with the number of bytes that have come back, or with what went wrong.
 struct Relay {
     upstream: Upstream,
     waiting: HashMap<Address, (Address, usize)>,
@@ -63,12 +66,15 @@ impl Relay {
 impl App for Relay {
     fn exchange(&mut self, event: Event<'_>, exchange: &mut Exchange<'_>) {
         let Event::Head(_) = event else { return };
-        let Upstream { remote, timeout_ms } = self.upstream.clone();
-        let connect = Connect { remote, timeout_ms, tag: 7 };
+        let Upstream { remote, tls, timeout_ms } = self.upstream.clone();
+        let connect = Connect { remote, tls, timeout_ms, tag: 7 };
         let from = exchange.address();
         match exchange.connections().connect(connect) {
-            Ok(stream) => {
-                self.waiting.insert(stream, (from, 0));
+            Ok(address) => {
+                let mut connections = exchange.connections();
+                let mut stream = connections.stream(address).expect("it is being opened");
+                assert_eq!(stream.write(Slice::Copied(&[b'x'; EARLY_BYTES])), Room::Free);
+                self.waiting.insert(address, (from, 0));
                 exchange.wait(None);
             }
             Err(ConnectError::TooMany) => respond(exchange, "too many"),
@@ -81,7 +87,7 @@ impl App for Relay {
         match event {
             RawEvent::Open => {
                 stream.want(u64::MAX);
-                stream.write(Slice::Copied(&vec![b'x'; REQUEST_BYTES]));
+                stream.write(Slice::Copied(&vec![b'x'; REQUEST_BYTES - EARLY_BYTES]));
                 stream.finish();
             }
             RawEvent::Bytes(bytes) => {
@@ -91,7 +97,10 @@ impl App for Relay {
                 self.finish(stream, |bytes| format!("{bytes} bytes"));
                 stream.close();
             }
-            RawEvent::Gone(Gone::NotConnected(why)) => self.finish(stream, |_| why.to_string()),
+            RawEvent::Gone(Gone::NotConnected(why)) => {
+                let error = stream.tls_error().map(|error| format!(": {error}"));
+                self.finish(stream, |_| format!("{why}{}", error.unwrap_or_default()));
+            }
             RawEvent::Gone(why) => self.finish(stream, |_| format!("gone: {why:?}")),
             _ => {}
         }
@@ -127,29 +136,28 @@ fn relayed(io: Io, upstream: &Upstream, outgoing: usize) -> String {
     String::from_utf8(content).expect("text")
 }
 
-fn on_both(upstream: &Upstream, expected: &str) {
+pub(crate) fn on_both(upstream: &Upstream, expected: &str) {
     for io in [Io::Epoll, Io::Uring] {
         assert_eq!(relayed(io, upstream, 1), expected, "over {io:?}");
     }
 }
 
-fn tcp(address: SocketAddr) -> Upstream {
-    Upstream { remote: RemoteAddress::Tcp(address), timeout_ms: TIMEOUT_MS }
+pub(crate) fn tcp(address: SocketAddr) -> Upstream {
+    Upstream { remote: RemoteAddress::Tcp(address), tls: None, timeout_ms: TIMEOUT_MS }
 }
 
 fn unix(path: PathBuf) -> Upstream {
-    Upstream { remote: RemoteAddress::Unix(path), timeout_ms: TIMEOUT_MS }
+    Upstream { remote: RemoteAddress::Unix(path), tls: None, timeout_ms: TIMEOUT_MS }
 }
 
-/// Sends back all that comes, and then its end.
-fn echo(mut stream: impl Read + Write, end: impl FnOnce()) {
+/// Sends back all that comes, behind its end.
+pub(crate) fn echo(mut stream: impl Read + Write) {
     let mut all = Vec::new();
     stream.read_to_end(&mut all).expect("all of it, and the end");
     stream.write_all(&all).expect("taken");
-    end();
 }
 
-fn local() -> TcpListener {
+pub(crate) fn local() -> TcpListener {
     TcpListener::bind("127.0.0.1:0").expect("a port")
 }
 
@@ -160,8 +168,7 @@ fn a_server_hears_the_end_and_responds_behind_it() {
     let upstream = tcp(listener.local_addr().expect("bound"));
     thread::spawn(move || {
         for stream in listener.incoming().flatten() {
-            let end = stream.try_clone().expect("a descriptor");
-            echo(stream, || end.shutdown(Shutdown::Write).expect("open"));
+            echo(stream);
         }
     });
     on_both(&upstream, &format!("{REQUEST_BYTES} bytes"));
@@ -175,8 +182,7 @@ fn a_unix_socket_is_a_server_like_any_other() {
     let listener = UnixListener::bind(&path).expect("a socket");
     thread::spawn(move || {
         for stream in listener.incoming().flatten() {
-            let end = stream.try_clone().expect("a descriptor");
-            echo(stream, || end.shutdown(Shutdown::Write).expect("open"));
+            echo(stream);
         }
     });
     on_both(&unix(path), &format!("{REQUEST_BYTES} bytes"));

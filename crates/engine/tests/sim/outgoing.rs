@@ -134,7 +134,7 @@ impl Dialler {
             0 => RemoteAddress::Unix(format!("/run/{number}").into()),
             _ => RemoteAddress::Tcp(([192, 0, 2, 1], number as u16 + 1).into()),
         };
-        let connect = Connect { remote, timeout_ms: CONNECT_TIMEOUT_MS, tag: number };
+        let connect = Connect { remote, tls: None, timeout_ms: CONNECT_TIMEOUT_MS, tag: number };
         self.contents.insert(number, content.clone());
         let address = match connections.connect(connect) {
             Ok(address) => address,

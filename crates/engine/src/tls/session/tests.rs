@@ -16,7 +16,7 @@ const LAST: &[u8] = b"the last";
 /// Both ends, and what the worker would have.
 struct Pair {
     client: ClientConnection,
-    session: Box<TlsSession>,
+    session: Box<ServerSession>,
     buffer: Vec<u8>,
     spare: Vec<u8>,
     /// What the session has told.
@@ -32,7 +32,7 @@ impl Pair {
         let client = ClientConnection::new(client, "a.test".try_into().unwrap()).unwrap();
         Self {
             client,
-            session: TlsSession::new(&config, &[]).unwrap(),
+            session: Box::new(ServerSession::new(&config, &[]).unwrap()),
             buffer: Vec::new(),
             spare: Vec::new(),
             begun: Vec::new(),
