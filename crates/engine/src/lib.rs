@@ -5,7 +5,8 @@
 //!
 //! | File | Task |
 //! |---|---|
-//! | [`app`], [`exchange`], [`raw`], [`connections`] | the contract with an application: events and actions |
+//! | [`app`], [`exchange`], [`raw`] | the contract with an application: events and actions |
+//! | [`connections`] | the same outside of the events of a connection |
 //! | [`encode`] | compression of dynamic responses |
 //! | [`server`] | threads, restart after a panic (`restart_pause`), graceful stop |
 //! | [`worker`] | the loop of one worker: completions, deadlines, messages |

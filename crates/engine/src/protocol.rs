@@ -92,8 +92,8 @@ pub(crate) fn set_content_max(protocol: &mut Protocol, carrier: Carrier, bytes: 
     }
 }
 
-/// The response of an exchange was [`Response::upgrade`]: behind this event its connection becomes a
-/// byte stream.
+/// The response of an exchange was [`Response::upgrade`]: behind this event its connection becomes
+/// a byte stream.
 pub(crate) fn upgraded(protocol: &mut Protocol) {
     *protocol = Protocol::Http1(Http1::Upgraded);
 }

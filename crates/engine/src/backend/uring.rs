@@ -97,6 +97,7 @@ pub struct Uring {
     /// Entries handed over whose last completion has not come.
     outstanding: usize,
     /// Where connections are opened to; the kernel reads it when it takes the entries.
+    #[expect(clippy::vec_box, reason = "the kernel needs each at a fixed address")]
     remotes: Vec<Box<SocketAddrAny>>,
 }
 

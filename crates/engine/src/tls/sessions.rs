@@ -11,7 +11,6 @@ use super::session::{Brought, Fault, ServerSession};
 use crate::backend::Sending;
 
 /// The encryption of one connection.
-#[expect(clippy::large_enum_variant, reason = "it is always in a box of its own")]
 pub(crate) enum TlsSession {
     /// A client has connected.
     Server(ServerSession),
