@@ -6,6 +6,7 @@
 
 mod blocks;
 mod bodies;
+mod client_properties;
 mod compressed;
 mod corpus;
 mod encoding;
@@ -17,5 +18,7 @@ mod one_limit;
 mod oracle;
 mod properties;
 mod qpack;
+mod responses;
 mod smuggling;
 mod words;
+mod written_requests;

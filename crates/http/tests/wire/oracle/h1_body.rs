@@ -246,13 +246,13 @@ fn trailers(wire: &[u8], start: usize, content: Vec<u8>) -> Reading {
 }
 
 /// The text up to the next CRLF.
-fn line_at(wire: &[u8], at: usize) -> Option<&[u8]> {
+pub(crate) fn line_at(wire: &[u8], at: usize) -> Option<&[u8]> {
     let rest = &wire[at..];
     rest.windows(2).position(|two| two == b"\r\n").map(|end| &rest[..end])
 }
 
 /// RFC 9112 §7.1.1: *( BWS ";" BWS chunk-ext-name [ BWS "=" BWS chunk-ext-val ] )
-fn is_extensions(text: &[u8]) -> bool {
+pub(crate) fn is_extensions(text: &[u8]) -> bool {
     let mut rest = text;
     while !rest.is_empty() {
         let Some(after) = skip_space(rest).strip_prefix(b";") else { return false };
@@ -296,7 +296,7 @@ fn skip_quoted(text: &[u8]) -> Option<&[u8]> {
     }
 }
 
-fn is_field_line(line: &[u8]) -> bool {
+pub(crate) fn is_field_line(line: &[u8]) -> bool {
     match skip_token(line) {
         Some([b':', value @ ..]) => value.iter().all(|&byte| is_value(byte)),
         _ => false,
