@@ -14,6 +14,7 @@ mod forms_law;
 mod h2;
 mod h3;
 mod heads;
+mod hyper_client;
 mod one_limit;
 mod oracle;
 mod properties;

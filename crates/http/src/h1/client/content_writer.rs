@@ -31,7 +31,8 @@ impl ContentWriter {
         ContentWriter { state }
     }
 
-    /// Whether the request is complete: only then may another one follow it on the connection.
+    /// Returns whether the request is complete: only then may another one follow it on the
+    /// connection.
     #[must_use]
     pub const fn is_complete(&self) -> bool {
         matches!(self.state, State::Ended | State::Length(0))
@@ -69,12 +70,12 @@ impl ContentWriter {
         }
     }
 
-    /// Ends the content: appends the last chunk and the trailers, or checks that nothing is missing
-    /// of a length. At the end of complete content it does nothing.
+    /// Ends the content: appends the last chunk and the trailers, or checks that all bytes of a
+    /// length were written. It does nothing if the content is complete.
     ///
     /// # Errors
-    /// Content that is too short, trailers that are malformed, or forbidden, or not possible. `out`
-    /// is then as it was, and the request is not complete.
+    /// Refuses content that is too short, and trailers that are malformed, forbidden, or behind
+    /// content without chunks. `out` is then as it was, and the request is not complete.
     pub fn end<'f>(
         &mut self,
         out: &mut Vec<u8>,
@@ -102,7 +103,7 @@ impl ContentWriter {
     }
 }
 
-/// The last chunk and the trailer section.
+/// Appends the last chunk and the trailer section.
 fn last_chunk<'f>(
     out: &mut Vec<u8>,
     trailers: impl Iterator<Item = Field<'f>>,

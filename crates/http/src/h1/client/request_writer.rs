@@ -23,18 +23,18 @@ pub struct OutgoingRequest<'a> {
     pub target: RequestTarget<'a>,
     /// How long the content is.
     pub content: RequestContent,
-    /// What is to become of the connection.
+    /// What the request says about its connection.
     pub connection: ConnectionOption<'a>,
-    /// Whether to ask for `100 Continue` before the content is sent (RFC 9110 §10.1.1). Without
-    /// content it is not asked for, see [`SentRequest::expects_continue`].
+    /// Whether to ask for `100 Continue` before the content is sent (RFC 9110 §10.1.1). It is
+    /// ignored if there is no content, see [`SentRequest::expects_continue`].
     pub expect_continue: bool,
-    /// Whether to say `TE: trailers`: that trailers of the response are not dropped (RFC 9110
+    /// Whether to send `TE: trailers`, which says that trailers of the response are of use (RFC 9110
     /// §10.1.4).
     pub accepts_trailers: bool,
 }
 
 impl<'a> OutgoingRequest<'a> {
-    /// A GET without content on a connection that stays open.
+    /// Makes a GET without content on a connection that stays open.
     #[must_use]
     pub const fn get(target: RequestTarget<'a>) -> OutgoingRequest<'a> {
         OutgoingRequest {
@@ -101,8 +101,8 @@ pub struct SentRequest {
     pub upgrade: bool,
     /// Whether it asked to close the connection.
     pub close: bool,
-    /// Whether it asked for `100 Continue`. Content may be sent without one after some time, since
-    /// servers may ignore the wish (RFC 9110 §10.1.1).
+    /// Whether it asked for `100 Continue`. A client should not wait for it without end, since some
+    /// servers never send it (RFC 9110 §10.1.1).
     pub expects_continue: bool,
 }
 
@@ -115,14 +115,15 @@ pub struct WrittenRequest {
     pub content: ContentWriter,
 }
 
-/// Appends the head of a request, blank line included.
+/// Appends the head of a request, blank line included. White space around the value of a field is
+/// left out.
 ///
-/// Of each field the white space around its value is left out. Servers accept at least 8000 bytes
-/// of target (RFC 9112 §3); many refuse heads above 8 or 16 KiB.
+/// There is no limit of a head. Servers should accept 8000 bytes of target (RFC 9112 §3), and many
+/// refuse heads above 8 or 16 KiB.
 ///
 /// # Errors
-/// Any part that is malformed, and any field that is [reserved](reserved_field). `out` is then as
-/// it was.
+/// Refuses any part that is malformed, and any field that is [reserved](reserved_field). `out` is
+/// then as it was.
 pub fn write_request<'f>(
     out: &mut Vec<u8>,
     request: &OutgoingRequest<'_>,
@@ -136,9 +137,12 @@ pub fn write_request<'f>(
     written
 }
 
-/// The usual spelling of a field that a caller cannot set, because the writer does or because it
-/// means nothing in a request of a client: those of framing, of the connection, of the host. `_`
-/// counts as `-`, since programs behind a gateway cannot tell them apart (RFC 3875 §4.1.18).
+/// Returns the usual spelling of a field that a caller cannot set: those of framing, of the
+/// connection and of the host, for which [`OutgoingRequest`] has parameters or which a client never
+/// sends. `_` counts as `-`, since programs behind a gateway cannot tell them apart (RFC 3875
+/// §4.1.18).
+///
+/// A proxy leaves these out of a request that it forwards.
 #[must_use]
 pub fn reserved_field(name: &[u8]) -> Option<&'static str> {
     const RESERVED: [&str; 11] = [
@@ -201,8 +205,7 @@ fn append<'f>(
     })
 }
 
-/// The target as it is sent, and the authority that `Host` names, which must be that of the target
-/// (RFC 9112 §3.2).
+/// Checks a target. Returns it as it is sent, and the authority for `Host` (RFC 9112 §3.2).
 fn checked_target<'a>(
     method: Method,
     target: RequestTarget<'a>,
@@ -224,7 +227,7 @@ fn checked_target<'a>(
     Ok((raw, authority))
 }
 
-/// `Connection`, and the fields that it must name.
+/// Appends `Connection`, and the fields that it must name.
 fn connection_fields(
     out: &mut Vec<u8>,
     method: Method,
@@ -258,15 +261,15 @@ fn connection_fields(
     Ok(())
 }
 
-/// `Upgrade = #protocol`, `protocol = token [ "/" token ]`, at least one (RFC 9110 §7.8).
+/// Returns whether this is a value of `Upgrade`: `1#( token [ "/" token ] )` (RFC 9110 §7.8).
 fn is_protocol_list(value: &[u8]) -> bool {
     let is_protocol =
         |protocol: &[u8]| trim(protocol).splitn(2, |&byte| byte == b'/').all(is_token);
     value.split(|&byte| byte == b',').all(is_protocol)
 }
 
-/// The field that frames the content. Without content there is none, but for methods that are
-/// expected to have content (RFC 9110 §8.6).
+/// Appends the field that frames the content. Without content there is none, except for methods
+/// that are expected to have content (RFC 9110 §8.6).
 fn content_fields(out: &mut Vec<u8>, method: Method, content: RequestContent) {
     match content {
         RequestContent::Chunked => out.extend_from_slice(b"Transfer-Encoding: chunked\r\n"),

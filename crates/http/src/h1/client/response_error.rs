@@ -75,7 +75,7 @@ pub enum ResponseError {
 }
 
 impl ResponseError {
-    /// The error of a response that breaks a rule which requests have as well.
+    /// Returns the error of a response that breaks a rule which requests have as well.
     pub(super) const fn of(refusal: Refusal) -> ResponseError {
         match refusal {
             Refusal::LineEnd => ResponseError::LineEnd,

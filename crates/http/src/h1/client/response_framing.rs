@@ -84,8 +84,8 @@ pub(super) fn message_end(
     Ok(MessageEnd { framing, content_length, keep_alive })
 }
 
-/// The value of `Content-Length`. Several are one if they are equal, in lines or in a list (RFC
-/// 9112 §6.3, rule 5); requests have no such lenience.
+/// Returns the value of `Content-Length`. Several are one if they are equal, in lines or in a list
+/// (RFC 9112 §6.3, rule 5); requests have no such lenience.
 fn content_length(fields: &Fields<'_>, known: &Known) -> Result<Option<u64>, ResponseError> {
     let mut length = None;
     for value in known.values(fields, KnownField::ContentLength) {

@@ -28,20 +28,20 @@ pub struct ResponseHead<'h> {
     /// 304, it is the length that GET would have got (RFC 9110 §8.6). `None` where it is malformed
     /// and frames nothing.
     pub content_length: Option<u64>,
-    /// Whether the connection may have another request after the content (RFC 9112 §9.3), as far as
-    /// the server is asked.
+    /// Whether the connection stays open after the content (RFC 9112 §9.3): the server does not
+    /// close it, and the request has not asked to close it.
     pub keep_alive: bool,
 }
 
 impl<'h> ResponseHead<'h> {
-    /// The value of the first line of a known field.
+    /// Returns the value of the first line of a known field.
     #[inline]
     #[must_use]
     pub fn value(&self, field: KnownField) -> Option<&'h [u8]> {
         self.known.value(&self.fields, field)
     }
 
-    /// The values of all lines of a known field.
+    /// Returns the values of all lines of a known field.
     #[inline]
     #[must_use]
     pub fn values(&self, field: KnownField) -> Values<'h> {
@@ -60,7 +60,7 @@ pub(super) struct ScannedResponse<'h> {
 }
 
 /// Reads the head at the front of `text`, which is cut off at the limit of a head; its field lines
-/// go to `lines`. `None` when it is not whole, and nothing is wrong with what is there.
+/// go to `lines`. Returns `None` if it is not whole, and nothing is wrong with what is there.
 pub(super) fn scan_response<'h>(
     text: &'h [u8],
     lines: &mut Vec<Line>,
@@ -87,8 +87,8 @@ struct StatusLine<'h> {
 /// The first bytes of every status line; zeros are digits.
 const SHAPE: &[u8; 12] = b"HTTP/0.0 000";
 
-/// Whether the bytes may be the front of a response. It looks at the first 13 bytes in their order,
-/// so that the error does not depend on how many have come.
+/// Checks that the bytes may be the front of a response. It looks at the first 13 bytes in their
+/// order, so that the error does not depend on how many have come.
 pub(super) fn check_front(text: &[u8]) -> Result<(), ResponseError> {
     for (at, (byte, shape)) in text.iter().zip(SHAPE).enumerate() {
         match (at, byte) {
@@ -109,7 +109,7 @@ pub(super) fn check_front(text: &[u8]) -> Result<(), ResponseError> {
     }
 }
 
-/// `HTTP-version SP status-code SP [ reason-phrase ] CRLF`, and what follows.
+/// Reads `HTTP-version SP status-code SP [ reason-phrase ] CRLF`; returns what follows as well.
 fn status_line(text: &[u8]) -> Result<Option<(StatusLine<'_>, &[u8])>, ResponseError> {
     check_front(text)?;
     let Some((front, rest)) = text.split_first_chunk::<12>() else { return Ok(None) };

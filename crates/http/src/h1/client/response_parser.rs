@@ -76,8 +76,8 @@ pub enum Persistence {
 /// Reads the response to one request. It does not buffer: what it has used may be dropped.
 ///
 /// Its memory does not depend on the response. A head waits in the caller's buffer, which needs no
-/// more than [`RESPONSE_HEAD_MAX_BYTES`]; all bytes are looked at a bounded number of times,
-/// also if they come one by one.
+/// more than [`RESPONSE_HEAD_MAX_BYTES`]. Each byte is looked at a bounded number of times, also if
+/// the bytes come one by one.
 #[derive(Clone, Debug)]
 pub struct ResponseParser {
     request: SentRequest,
@@ -95,7 +95,7 @@ pub struct ResponseParser {
 
 const _: () = assert!(size_of::<ResponseParser>() <= 112, "one for each open request");
 
-/// Where in the response the parser is.
+/// The part of the response that the parser is in.
 #[derive(Clone, Debug)]
 enum State {
     /// In a head, of which so many bytes need not be looked at again.
@@ -111,7 +111,7 @@ enum State {
 }
 
 impl ResponseParser {
-    /// A parser of the response to this request.
+    /// Makes a parser of the response to this request.
     #[must_use]
     pub const fn new(request: SentRequest, limits: &ResponseLimits) -> ResponseParser {
         ResponseParser {
@@ -125,7 +125,7 @@ impl ResponseParser {
         }
     }
 
-    /// Whether the response is at its end.
+    /// Returns whether the response is at its end.
     #[must_use]
     pub const fn is_at_end(&self) -> bool {
         matches!(self.state, State::End)
@@ -137,8 +137,8 @@ impl ResponseParser {
     /// `storage` may be shared with all other parsers: it holds nothing between two calls.
     ///
     /// # Errors
-    /// What is wrong with the response, from the first call that sees it on. The connection must
-    /// close.
+    /// Returns what is wrong with the response, in this call and in each one after it. The
+    /// connection must close.
     pub fn step<'a>(
         &mut self,
         input: &'a [u8],
@@ -196,7 +196,7 @@ impl ResponseParser {
         Ok(ResponseStep { used, event: self.whole_head(&found, fields)? })
     }
 
-    /// More bytes of a head are needed.
+    /// Waits for more bytes of a head, if more can come.
     fn partial_head<'a>(
         &mut self,
         text: &[u8],
@@ -212,6 +212,7 @@ impl ResponseParser {
         }
     }
 
+    /// Makes the value of a whole head, and chooses what is read next.
     fn whole_head<'a>(
         &mut self,
         found: &ScannedResponse<'a>,
@@ -261,8 +262,8 @@ impl ResponseParser {
         Ok(ResponseEvent::Head(head))
     }
 
-    /// A 101 is the final response of a request with `Upgrade`, and names the protocol; HTTP/1.0
-    /// has no such thing (RFC 9110 §7.8, §15.2.2).
+    /// Accepts a 101 if the request had `Upgrade`, and if the response names the protocol; in
+    /// HTTP/1.0 it does not exist (RFC 9110 §7.8, §15.2.2).
     fn switching_protocols(
         &self,
         found: &ScannedResponse<'_>,
@@ -300,7 +301,7 @@ impl ResponseParser {
         }
         let max_bytes = self.limits.content_bytes;
         let (used, step) = result.map_err(|refusal| match refusal {
-            // The sizes of chunks come to more than 64 bits hold.
+            // The sum of the sizes of all chunks needs more than 64 bits.
             Refusal::ContentTooLarge => ResponseError::ContentTooLarge { max_bytes },
             refusal => ResponseError::of(refusal),
         })?;
@@ -351,7 +352,7 @@ impl ResponseParser {
         Ok(ResponseStep { used: content.len(), event: ResponseEvent::Content(content) })
     }
 
-    /// The response ends, behind `used` more bytes.
+    /// Ends the response, behind `used` more bytes.
     fn end<'a>(&mut self, used: usize, trailers: Fields<'a>) -> ResponseStep<'a> {
         self.state = State::End;
         let persistence = self.persistence;

@@ -16,7 +16,7 @@ use pinion_http::limits::{CHUNK_LINE_MAX_BYTES, FIELDS_MAX, TRAILER_MAX_BYTES};
 use pinion_http::method::Method;
 use pinion_http::version::Version;
 
-use super::h1_body::{is_extensions, is_field_line, line_at};
+use super::content_lines::{is_extensions, is_field_line, line_at};
 
 /// The first byte chooses the request, the limits and how the input ends, see [`Case`]; the second
 /// how the rest is cut and how much room there is at a time. The rest is the wire.

@@ -1,8 +1,10 @@
 //! Plain readings to compare with. Each file stands alone, so that a fuzz target can include it;
-//! but those of compressed fields have `as_http1` beside them, and responses have `h1_body`.
+//! but those of compressed fields have `as_http1` beside them, and those of content
+//! `content_lines`.
 
 pub(crate) mod accept_encoding;
 pub(crate) mod as_http1;
+pub(crate) mod content_lines;
 pub(crate) mod h1_body;
 pub(crate) mod h1_request;
 pub(crate) mod h1_response;
