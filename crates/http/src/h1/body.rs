@@ -1,6 +1,5 @@
 //! The content of a message: `Content-Length` or the chunked coding (RFC 9112 §6.2, §7.1), strict,
-//! and the same however the bytes are cut. For requests; [`client`](super::client) reads the content
-//! of responses with it.
+//! and the same however the bytes are cut. [`client`](super::client) uses it for responses.
 //!
 //! Two things come out: content, never more than there is room for, and at the end the trailer
 //! section in one piece. What frames the content needs no room.

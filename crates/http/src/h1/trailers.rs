@@ -89,8 +89,9 @@ const FORBIDDEN_FRONTS: [&str; 6] =
 
 /// What must not come behind the content of a response, because a recipient acts on it before the
 /// content: framing, the connection, control data, cookies and authentication, how the content is
-/// to be processed (RFC 9110 §6.5.1; the list is that of RFC 7230 §4.1.2 for responses).
-const FORBIDDEN_IN_RESPONSE: [&str; 26] = [
+/// to be processed (RFC 9110 §6.5.1; the list is that of RFC 7230 §4.1.2 for responses), and the
+/// policies that browsers apply to a page or a site.
+const FORBIDDEN_IN_RESPONSE: [&str; 27] = [
     "Age",
     "Alt-Svc",
     "Cache-Control",
@@ -117,15 +118,16 @@ const FORBIDDEN_IN_RESPONSE: [&str; 26] = [
     "Vary",
     "Via",
     "WWW-Authenticate",
+    "Warning",
 ];
 
-/// Whether a field of this name is left out of the trailers of a response.
+/// Returns whether a field of this name is left out of the trailers of a response.
 #[must_use]
 pub fn is_forbidden_in_response(name: &[u8]) -> bool {
     FORBIDDEN_IN_RESPONSE.iter().any(|known| is_same(name, known))
 }
 
-/// Whether a field of this name is left out of the trailers of a request.
+/// Returns whether a field of this name is left out of the trailers of a request.
 #[must_use]
 pub fn is_forbidden(name: &[u8]) -> bool {
     FORBIDDEN.iter().any(|known| is_same(name, known))

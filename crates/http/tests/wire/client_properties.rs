@@ -350,7 +350,7 @@ impl Request {
         match head.framing {
             Framing::Chunked => assert!(self.is_chunked),
             Framing::Length(bytes) => {
-                assert_eq!((bytes, self.is_chunked), (content.len() as u64, false))
+                assert_eq!((bytes, self.is_chunked), (content.len() as u64, false));
             }
             Framing::None => assert!(content.is_empty() && !self.is_chunked),
             Framing::Frames => unreachable!("HTTP/1 has no frames"),

@@ -30,6 +30,11 @@ use crate::oracle::h1_response::{Case, Ended, run};
 /// Panics when hyper makes another response of the bytes.
 fn check(case: &Case, wire: &[u8], cut: usize) {
     let found = run(case, wire, 0);
+    let length = found.head.as_ref().and_then(|head| head.content_length);
+    if length.is_some_and(|length| length > u64::MAX - 2) {
+        // It has another use for the two largest numbers.
+        return;
+    }
     let other = Hyper::run(case, wire, cut);
     if let Some(head) = &found.head {
         let (is_1_0, status) = other.head.as_ref().map(|head| (head.is_1_0, head.status)).unzip();

@@ -302,8 +302,8 @@ fn transfer_encoding() {
     assert_eq!(of("1.1", "\u{b}chunked"), Some(Error::FieldLine));
 }
 
-/// §6.3, rule 5: an invalid value is an error, "unless the field value can be successfully parsed as
-/// a comma-separated list, all values in the list are valid, and all values in the list are the
+/// §6.3, rule 5: an invalid value is an error, "unless the field value can be successfully parsed
+/// as a comma-separated list, all values in the list are valid, and all values in the list are the
 /// same".
 #[test]
 fn content_length() {

@@ -28,8 +28,8 @@ pub struct OutgoingRequest<'a> {
     /// Whether to ask for `100 Continue` before the content is sent (RFC 9110 §10.1.1). It is
     /// ignored if there is no content, see [`SentRequest::expects_continue`].
     pub expect_continue: bool,
-    /// Whether to send `TE: trailers`, which says that trailers of the response are of use (RFC 9110
-    /// §10.1.4).
+    /// Whether to send `TE: trailers`, which says that trailers of the response are of use (RFC
+    /// 9110 §10.1.4).
     pub accepts_trailers: bool,
 }
 

@@ -248,19 +248,16 @@ fn read(case: &Case, wire: &[u8]) -> Reading {
     loop {
         let at = reading.found.used;
         let is_first = reading.found.interim.is_empty();
-        let head = match head_at(case, wire, at, &mut reading.wrong) {
-            Some(head) => head,
-            None => {
-                reading.found.ended = match case.end {
-                    InputEnd::Open => Ended::NeedMore,
-                    _ if is_first && wire.is_empty() => Ended::Error(ResponseError::NoResponse),
-                    _ => Ended::Error(ResponseError::HeadIncomplete),
-                };
-                if let Ended::Error(_) = reading.found.ended {
-                    reading.found.used = 0;
-                }
-                return reading;
+        let Some(head) = head_at(case, wire, at, &mut reading.wrong) else {
+            reading.found.ended = match case.end {
+                InputEnd::Open => Ended::NeedMore,
+                _ if is_first && wire.is_empty() => Ended::Error(ResponseError::NoResponse),
+                _ => Ended::Error(ResponseError::HeadIncomplete),
+            };
+            if let Ended::Error(_) = reading.found.ended {
+                reading.found.used = 0;
             }
+            return reading;
         };
         reading.found.used = head.end;
         let (framing, mut head) = framing(case, head, &mut reading.wrong);
@@ -495,7 +492,7 @@ fn content(
 /// RFC 9112 §7.1: whether the content is whole.
 fn chunked(case: &Case, wire: &[u8], reading: &mut Reading) -> bool {
     let Reading { found, wrong, stopped } = reading;
-    let mut extension_bytes = 0;
+    let (mut extension_bytes, mut charged) = (0, 0u64);
     loop {
         let rest = &wire[found.used..];
         let (size, line_bytes) = match chunk_line(rest) {
@@ -510,13 +507,17 @@ fn chunked(case: &Case, wire: &[u8], reading: &mut Reading) -> bool {
                 return false;
             }
         };
-        extension_bytes += (line_bytes as u64).saturating_sub(18);
+        let line_extension_bytes = (line_bytes as u64).saturating_sub(18);
+        extension_bytes += line_extension_bytes;
         let max_bytes = case.limits.chunk_extension_bytes;
         if extension_bytes > max_bytes {
             wrong.insert(ResponseError::ChunkExtensionsTooLarge { max_bytes });
         }
+        // No more is announced than a number of 64 bits can count, extensions included.
+        let total = charged.checked_add(size.saturating_add(line_extension_bytes));
+        charged = total.unwrap_or(u64::MAX);
         let max_bytes = case.limits.content_bytes;
-        if (found.content.len() as u64).saturating_add(size) > max_bytes {
+        if total.is_none() || (found.content.len() as u64).saturating_add(size) > max_bytes {
             wrong.insert(ResponseError::ContentTooLarge { max_bytes });
         }
         if !wrong.is_empty() {
