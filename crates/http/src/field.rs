@@ -12,7 +12,8 @@ pub struct Field<'a> {
 }
 
 /// Where one field line stands in the bytes of its head. Places need 16 bits: no head is longer
-/// than [`HEAD_MAX_BYTES`](crate::limits::HEAD_MAX_BYTES).
+/// than [`RESPONSE_HEAD_MAX_BYTES`](crate::h1::client::limits::RESPONSE_HEAD_MAX_BYTES), those of
+/// requests are shorter.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Line {
     name: [u16; 2],
@@ -199,12 +200,11 @@ pub struct Known {
 
 // Positions are bytes and the sets are words.
 const _: () = assert!(crate::limits::FIELDS_MAX <= u8::MAX as usize);
+const _: () = assert!(crate::h1::client::limits::RESPONSE_FIELDS_MAX <= u8::MAX as usize);
 const _: () = assert!(KnownField::ALL.len() <= u32::BITS as usize);
 
 impl Known {
-    /// The next line has this name; `position` lines, at most [`FIELDS_MAX`], came before it.
-    ///
-    /// [`FIELDS_MAX`]: crate::limits::FIELDS_MAX
+    /// The next line has this name; `position` lines, at most 255, came before it.
     #[inline]
     pub(crate) fn add(&mut self, name: &[u8], position: usize) {
         let Some(field) = KnownField::of(name) else { return };

@@ -1,11 +1,14 @@
 //! The vocabulary of HTTP and its wire machines: bytes and time in, values out.
 //!
 //! This room does no I/O, reads no clock and, on the way of a static request, allocates nothing.
-//! Whatever comes from a peer ends in a value or in a [`refusal::Refusal`], never in a panic.
+//! Whatever comes from a peer ends in a value, in a [`refusal::Refusal`] or in a
+//! [`ResponseError`](h1::client::response_error::ResponseError), never in a panic.
 //!
 //! | In | Module | Out |
 //! |---|---|---|
 //! | the bytes of a connection | [`h1::head`] | [`request::RequestHead`] |
+//! | a request to be sent | [`h1::client`] | its bytes |
+//! | the bytes of a response | [`h1::client`] | its head, content and trailers |
 //! | the bytes of an HTTP/2 connection | [`h2::session`] | [`h2::event`], frames to send |
 //! | the bytes of streams of HTTP/3 | [`h3::request`], [`h3::session`] | [`h3::event`] |
 //! | cheap frames of a client | [`budget`] | whether it has had too many of them |

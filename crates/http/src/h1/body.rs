@@ -1,5 +1,5 @@
-//! The content of a request: `Content-Length` or the chunked coding (RFC 9112 §6.2, §7.1), strict,
-//! and the same however the bytes are cut.
+//! The content of a message: `Content-Length` or the chunked coding (RFC 9112 §6.2, §7.1), strict,
+//! and the same however the bytes are cut. [`client`](super::client) uses it for responses.
 //!
 //! Two things come out: content, never more than there is room for, and at the end the trailer
 //! section in one piece. What frames the content needs no room.
@@ -9,7 +9,7 @@ use crate::limits::{CHUNK_LINE_MAX_BYTES, TRAILER_MAX_BYTES};
 use crate::refusal::Refusal;
 use crate::request::Framing;
 
-/// Reads the content of one request. Does not buffer: what it has consumed may be dropped.
+/// Reads the content of one message. Does not buffer: what it has consumed may be dropped.
 #[derive(Clone, Debug)]
 pub struct BodyReader {
     /// Content bytes to come: of the whole, or of the current chunk.
@@ -86,6 +86,12 @@ impl BodyReader {
     #[must_use]
     pub fn known_remaining(&self) -> u64 {
         self.remaining
+    }
+
+    /// Content bytes that further chunks may have, those of extensions included.
+    #[inline]
+    pub(super) fn allowance(&self) -> u64 {
+        self.allowance
     }
 
     /// Takes bytes off the front of `input`, of content at most `room`: gives how many were

@@ -42,6 +42,10 @@ impl HeadStorage {
     pub(super) fn lines(&mut self) -> &mut Vec<Line> {
         self.section.lines()
     }
+
+    pub(super) fn places(&self) -> &[Line] {
+        self.section.places()
+    }
 }
 
 /// What the front of a connection's input is.
@@ -184,8 +188,9 @@ fn framing_of(version: Version, fields: &Fields<'_>, known: &Known) -> Result<Fr
     }
 }
 
-/// The only one accepted is a single `chunked`, in HTTP/1.1, without `Content-Length`.
-fn transfer_encoding(
+/// The only one accepted is a single `chunked`, in HTTP/1.1, without `Content-Length`. Of requests
+/// and responses alike.
+pub(super) fn transfer_encoding(
     version: Version,
     fields: &Fields<'_>,
     known: &Known,
@@ -214,8 +219,8 @@ fn transfer_encoding(
     }
 }
 
-/// RFC 9112 §9.3.
-fn stays_open(version: Version, fields: &Fields<'_>, known: &Known) -> bool {
+/// RFC 9112 §9.3, for the recipient of a request and for that of a response.
+pub(super) fn stays_open(version: Version, fields: &Fields<'_>, known: &Known) -> bool {
     let mut asked = version != Version::Http10;
     for value in known.values(fields, KnownField::Connection) {
         for option in members(value) {
@@ -272,7 +277,7 @@ fn leading_empty_lines(input: &[u8]) -> Result<usize, Refusal> {
 }
 
 /// Whether a blank line ends in the bytes from `scanned` on. Before them there is none.
-fn has_blank_line(input: &[u8], start: usize, scanned: usize) -> Result<bool, Refusal> {
+pub(super) fn has_blank_line(input: &[u8], start: usize, scanned: usize) -> Result<bool, Refusal> {
     let fresh = input.get(scanned..).unwrap_or_default();
     for at in memchr::memchr_iter(b'\n', fresh) {
         let line = input.get(start..scanned + at).unwrap_or_default();

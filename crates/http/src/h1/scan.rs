@@ -1,5 +1,6 @@
 //! The lexer of request heads: one pass over the bytes finds the parts and checks every byte
-//! against the grammar (RFC 9112 §3, §5). What the parts mean is for [`super::head`] to say.
+//! against the grammar (RFC 9112 §3, §5). What the parts mean is for [`super::head`] to say. Field
+//! sections of responses and trailers are read by the same code.
 //!
 //! Strict where servers differ: lines end in CRLF and nothing else, no folding, no space before a
 //! colon, one space between the parts of the request line.
@@ -28,7 +29,7 @@ const _: () = assert!(TRAILER_MAX_BYTES <= u16::MAX as usize);
 
 /// A part of the text and what stands behind it. `None` when the text ends before the part does,
 /// and nothing is wrong with what is there.
-type Split<'h, T> = Result<Option<(T, &'h [u8])>, Refusal>;
+pub(super) type Split<'h, T> = Result<Option<(T, &'h [u8])>, Refusal>;
 
 /// Reads the head at the front of `text`, which is cut off at the limit of a head; its field lines
 /// go to `lines`. `None` when it is not whole, and nothing is wrong with what is there.
@@ -40,15 +41,29 @@ pub(super) fn scan<'h>(
 ) -> Result<Option<Scanned<'h>>, Refusal> {
     let Some(((method, method_token), rest)) = method(text)? else { return Ok(None) };
     let Some((target, rest)) = target(rest)? else { return Ok(None) };
-    let Some((version, mut rest)) = version(rest)? else { return Ok(None) };
+    let Some((version, rest)) = version(rest)? else { return Ok(None) };
+    let Some((known, behind)) = field_section(text, rest, lines, lines_max)? else {
+        return Ok(None);
+    };
+    let bytes = text.len() - behind.len();
+    Ok(Some(Scanned { method, method_token, target, version, known, bytes }))
+}
+
+/// Reads the field lines of a head, and the blank line behind them, at the front of `rest`, the end
+/// of `text`. The lines go to `lines`. It is a part of the loop of each caller, so that what it
+/// returns stays in registers.
+#[inline(always)]
+pub(super) fn field_section<'h>(
+    text: &'h [u8],
+    mut rest: &'h [u8],
+    lines: &mut Vec<Line>,
+    lines_max: usize,
+) -> Split<'h, Known> {
     let mut known = Known::default();
     lines.clear();
     loop {
         match rest {
-            [b'\r', b'\n', behind @ ..] => {
-                let bytes = text.len() - behind.len();
-                return Ok(Some(Scanned { method, method_token, target, version, known, bytes }));
-            }
+            [b'\r', b'\n', behind @ ..] => return Ok(Some((known, behind))),
             [b'\r', _, ..] | [b'\n', ..] => return Err(Refusal::LineEnd),
             [] | [b'\r'] => return Ok(None),
             _ if lines.len() >= lines_max => return Err(Refusal::TooManyFields),

@@ -25,10 +25,31 @@ pub fn read<'h>(section: &'h [u8], storage: &'h mut HeadStorage) -> Result<Field
 
 #[cold]
 fn read_some<'h>(section: &'h [u8], storage: &'h mut HeadStorage) -> Result<Fields<'h>, Refusal> {
+    read_allowed(section, storage, is_forbidden)
+}
+
+/// Reads a whole trailer section, and leaves out the fields whose names are forbidden.
+fn read_allowed<'h>(
+    section: &'h [u8],
+    storage: &'h mut HeadStorage,
+    is_forbidden: impl Fn(&[u8]) -> bool,
+) -> Result<Fields<'h>, Refusal> {
     let lines = storage.lines();
     scan::field_lines(section, lines, FIELDS_MAX)?;
     lines.retain(|line| !is_forbidden(line.name_in(section)));
     Ok(Fields::new(section, lines))
+}
+
+/// Reads the whole trailer section of a response as [`read`] does that of a request, without the
+/// fields that are [forbidden](is_forbidden_in_response) there.
+pub(super) fn read_response<'h>(
+    section: &'h [u8],
+    storage: &'h mut HeadStorage,
+) -> Result<Fields<'h>, Refusal> {
+    match section {
+        [] | [_, _] => Ok(Fields::EMPTY),
+        _ => read_allowed(section, storage, is_forbidden_in_response),
+    }
 }
 
 /// What must not come behind the content, because something acts on it before, or trusts it:
@@ -66,7 +87,47 @@ const FORBIDDEN: [&str; 24] = [
 const FORBIDDEN_FRONTS: [&str; 6] =
     ["If-", "Proxy-", "X-Forwarded-", "X-Original-", "X-Real-", "X-Rewrite-"];
 
-/// Whether a field of this name is left out.
+/// What must not come behind the content of a response, because a recipient acts on it before the
+/// content: framing, the connection, control data, cookies and authentication, how the content is
+/// to be processed (RFC 9110 §6.5.1; the list is that of RFC 7230 §4.1.2 for responses), and the
+/// policies that browsers apply to a page or a site.
+const FORBIDDEN_IN_RESPONSE: [&str; 27] = [
+    "Age",
+    "Alt-Svc",
+    "Cache-Control",
+    "Clear-Site-Data",
+    "Connection",
+    "Content-Encoding",
+    "Content-Length",
+    "Content-Location",
+    "Content-Range",
+    "Content-Security-Policy",
+    "Content-Type",
+    "Date",
+    "Expires",
+    "Keep-Alive",
+    "Location",
+    "Proxy-Authenticate",
+    "Proxy-Connection",
+    "Retry-After",
+    "Set-Cookie",
+    "Strict-Transport-Security",
+    "Trailer",
+    "Transfer-Encoding",
+    "Upgrade",
+    "Vary",
+    "Via",
+    "WWW-Authenticate",
+    "Warning",
+];
+
+/// Returns whether a field of this name is left out of the trailers of a response.
+#[must_use]
+pub fn is_forbidden_in_response(name: &[u8]) -> bool {
+    FORBIDDEN_IN_RESPONSE.iter().any(|known| is_same(name, known))
+}
+
+/// Returns whether a field of this name is left out of the trailers of a request.
 #[must_use]
 pub fn is_forbidden(name: &[u8]) -> bool {
     FORBIDDEN.iter().any(|known| is_same(name, known))
@@ -77,7 +138,7 @@ pub fn is_forbidden(name: &[u8]) -> bool {
 
 /// Whether two names are one: without case, and with `_` for `-`, which programs behind a gateway
 /// cannot tell apart (RFC 3875 §4.1.18).
-fn is_same(name: &[u8], known: &str) -> bool {
+pub(super) fn is_same(name: &[u8], known: &str) -> bool {
     let same = |(byte, known): (&u8, u8)| {
         byte.eq_ignore_ascii_case(&known) || (*byte == b'_' && known == b'-')
     };
@@ -110,6 +171,25 @@ mod tests {
         for name in ["", "X", "Hos", "Hosts", "Content-Digest", "ETag", "Iffy", "X-Forwarded"] {
             assert!(!is_forbidden(name.as_bytes()), "{name}");
         }
+    }
+
+    /// RFC 9110 §6.5.1, and §11.6.3 allows `Authentication-Info` there.
+    #[test]
+    fn every_name_that_is_forbidden_in_a_response() {
+        for name in FORBIDDEN_IN_RESPONSE {
+            for spelling in [name.to_lowercase(), name.to_uppercase(), name.replace('-', "_")] {
+                assert!(is_forbidden_in_response(spelling.as_bytes()), "{spelling}");
+            }
+        }
+        for name in ["", "ETag", "Content-Digest", "Server-Timing", "Authentication-Info", "Ages"] {
+            assert!(!is_forbidden_in_response(name.as_bytes()), "{name}");
+        }
+        let section = b"Content-Digest: x\r\nSet-Cookie: a=b\r\ncontent_length: 5\r\n\r\n";
+        let mut storage = HeadStorage::new();
+        let fields = read_response(section, &mut storage).unwrap();
+        let names: Vec<_> = fields.iter().map(|field| field.name).collect();
+        assert_eq!(names, [b"Content-Digest"]);
+        assert!(read_response(b"\r\n", &mut storage).unwrap().is_empty());
     }
 
     #[test]

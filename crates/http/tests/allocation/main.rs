@@ -1,8 +1,15 @@
-//! A connection that is warm takes no memory for a request.
+//! A connection that is warm takes no memory for a request, on either side.
 
 use std::alloc::{GlobalAlloc, Layout, System};
 use std::cell::Cell;
 
+use pinion_http::field::Field;
+use pinion_http::h1::client::limits::ResponseLimits;
+use pinion_http::h1::client::request_writer::{
+    OutgoingRequest, RequestContent, RequestTarget, write_request,
+};
+use pinion_http::h1::client::response_parser::{InputEnd, ResponseEvent, ResponseParser};
+use pinion_http::h1::head::HeadStorage;
 use pinion_http::h2::event::Event;
 use pinion_http::h2::session::{Session, Settings};
 use pinion_http::hpack::encode;
@@ -130,4 +137,42 @@ fn a_warm_connection_takes_no_memory() {
     // What it has is that of all streams that may be open, and the table of the compression.
     println!("{} bytes, {} beside", size_of::<Session<()>>(), connection.session.memory_bytes());
     assert!(connection.session.memory_bytes() < 128 * 128 + 8 * 1024);
+}
+
+/// A request of a client with its response, chunks and trailers in both.
+fn exchange(out: &mut Vec<u8>, storage: &mut HeadStorage) -> usize {
+    const RESPONSE: &[u8] = b"HTTP/1.1 103 x\r\nLink: y\r\n\r\nHTTP/1.1 200 OK\r\nServer: x\r\n\
+        Transfer-Encoding: chunked\r\n\r\n5;a=b\r\nhello\r\n0\r\nSum: 7\r\n\r\n";
+    out.clear();
+    let target = RequestTarget::Origin { authority: b"a.example", target: b"/" };
+    let request =
+        OutgoingRequest { content: RequestContent::Chunked, ..OutgoingRequest::get(target) };
+    let field = Field { name: b"X", value: b"y" };
+    let mut written = write_request(out, &request, [field]).unwrap();
+    written.content.write(out, b"hello").unwrap();
+    written.content.end(out, [field]).unwrap();
+    let mut parser = ResponseParser::new(written.request, &ResponseLimits::default());
+    // The head comes in two parts.
+    let (mut used, mut arrived, mut events) = (0, 60, 0);
+    loop {
+        let input = &RESPONSE[used..arrived];
+        let step = parser.step(input, InputEnd::Open, u64::MAX, storage).unwrap();
+        used += step.used;
+        events += 1;
+        match step.event {
+            ResponseEvent::NeedMore => arrived = RESPONSE.len(),
+            ResponseEvent::End { trailers, .. } => return events + trailers.len(),
+            _ => {}
+        }
+    }
+}
+
+#[test]
+fn a_client_takes_no_memory_for_a_request() {
+    let (mut out, mut storage) = (Vec::new(), HeadStorage::new());
+    // Interim response, a part of the head, the head, content, the end and its trailer.
+    assert_eq!(exchange(&mut out, &mut storage), 6);
+    let before = CALLS.with(Cell::get);
+    (0..100).for_each(|_| assert_eq!(exchange(&mut out, &mut storage), 6));
+    assert_eq!(CALLS.with(Cell::get) - before, 0);
 }

@@ -30,6 +30,11 @@ fn h1_body() {
 }
 
 #[test]
+fn h1_response() {
+    replay("h1_response", oracle::h1_response::check);
+}
+
+#[test]
 fn h2() {
     replay("h2", |data| drop(oracle::h2::check(data)));
 }

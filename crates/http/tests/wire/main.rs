@@ -6,6 +6,7 @@
 
 mod blocks;
 mod bodies;
+mod client_properties;
 mod compressed;
 mod corpus;
 mod encoding;
@@ -13,9 +14,12 @@ mod forms_law;
 mod h2;
 mod h3;
 mod heads;
+mod hyper_client;
 mod one_limit;
 mod oracle;
 mod properties;
 mod qpack;
+mod responses;
 mod smuggling;
 mod words;
+mod written_requests;

@@ -1,10 +1,13 @@
 //! Plain readings to compare with. Each file stands alone, so that a fuzz target can include it;
-//! but those of compressed fields have `as_http1` beside them.
+//! but those of compressed fields have `as_http1` beside them, and those of content
+//! `content_lines`.
 
 pub(crate) mod accept_encoding;
 pub(crate) mod as_http1;
+pub(crate) mod content_lines;
 pub(crate) mod h1_body;
 pub(crate) mod h1_request;
+pub(crate) mod h1_response;
 pub(crate) mod h2;
 pub(crate) mod h3;
 pub(crate) mod hpack;

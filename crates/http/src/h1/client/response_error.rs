@@ -1,0 +1,201 @@
+//! Why a response cannot be used.
+
+use core::fmt;
+
+use crate::limits::{FIELDS_MAX, TRAILER_MAX_BYTES};
+use crate::refusal::Refusal;
+
+/// What is wrong with a response. The connection must close: where the next response would begin is
+/// no longer certain.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum ResponseError {
+    /// The status line breaks the grammar, or the bytes are no HTTP/1 at all (RFC 9112 §4).
+    StatusLine,
+    /// The version is neither HTTP/1.0 nor HTTP/1.1 (RFC 9112 §2.3).
+    Version,
+    /// A CR or LF outside of a CRLF (RFC 9112 §2.2).
+    LineEnd,
+    /// A field line breaks the grammar: folded, space before the colon, control byte
+    /// (RFC 9112 §5).
+    FieldLine,
+    /// The head is over the limit, which is so many bytes.
+    HeadTooLarge {
+        /// See [`ResponseLimits::head_bytes`](super::limits::ResponseLimits::head_bytes).
+        max_bytes: usize,
+    },
+    /// The head has more field lines than the limit.
+    TooManyFields {
+        /// See [`ResponseLimits::fields`](super::limits::ResponseLimits::fields).
+        max: usize,
+    },
+    /// More interim responses than the limit.
+    TooManyInterimResponses {
+        /// See
+        /// [`ResponseLimits::interim_responses`](super::limits::ResponseLimits::interim_responses).
+        max: usize,
+    },
+    /// `Content-Length` is no decimal number, or there are several that differ (RFC 9112 §6.3).
+    ContentLength,
+    /// `Transfer-Encoding` came twice, beside `Content-Length`, in HTTP/1.0, or does not end in one
+    /// `chunked` (RFC 9112 §6.1, §6.3).
+    TransferEncoding,
+    /// A transfer coding other than `chunked` (RFC 9112 §6.1).
+    TransferCoding,
+    /// The chunked framing is broken (RFC 9112 §7.1).
+    Chunk,
+    /// More bytes of chunk extensions than the limit (RFC 9112 §7.1.1).
+    ChunkExtensionsTooLarge {
+        /// See [`ResponseLimits::chunk_extension_bytes`].
+        ///
+        /// [`ResponseLimits::chunk_extension_bytes`]:
+        ///     super::limits::ResponseLimits::chunk_extension_bytes
+        max_bytes: u64,
+    },
+    /// A trailer field line breaks the grammar (RFC 9112 §7.1.2).
+    Trailer,
+    /// The trailer section is longer than [`TRAILER_MAX_BYTES`].
+    TrailersTooLarge,
+    /// The trailer section has more than [`FIELDS_MAX`] field lines.
+    TooManyTrailers,
+    /// More content than the limit.
+    ContentTooLarge {
+        /// See [`ResponseLimits::content_bytes`](super::limits::ResponseLimits::content_bytes).
+        max_bytes: u64,
+    },
+    /// A 101 that the request did not ask for, that names no protocol, or that came in HTTP/1.0
+    /// (RFC 9110 §7.8).
+    UnexpectedUpgrade,
+    /// The connection ended without a byte of a response. If it was used before, and the method is
+    /// idempotent, the request may be sent again on another one (RFC 9112 §9.3.1).
+    NoResponse,
+    /// The connection ended within a head, or between an interim response and the final one.
+    HeadIncomplete,
+    /// The connection ended before the content did (RFC 9112 §8).
+    ContentIncomplete,
+}
+
+impl ResponseError {
+    /// Returns the error of a response that breaks a rule which requests have as well.
+    pub(super) const fn of(refusal: Refusal) -> ResponseError {
+        match refusal {
+            Refusal::LineEnd => ResponseError::LineEnd,
+            Refusal::FieldLine => ResponseError::FieldLine,
+            Refusal::ContentLength => ResponseError::ContentLength,
+            Refusal::TransferEncoding => ResponseError::TransferEncoding,
+            Refusal::TransferCoding => ResponseError::TransferCoding,
+            Refusal::Chunk => ResponseError::Chunk,
+            Refusal::Trailer => ResponseError::Trailer,
+            // Those of heads and of content have limits that the parser knows.
+            Refusal::HeadTooLarge => ResponseError::TrailersTooLarge,
+            Refusal::TooManyFields => ResponseError::TooManyTrailers,
+            Refusal::ContentTooLarge => ResponseError::ContentTooLarge { max_bytes: u64::MAX },
+            // Only a request line, the fields of a request, or its time is refused for these.
+            Refusal::RequestLine
+            | Refusal::EmptyLines
+            | Refusal::Target
+            | Refusal::Host
+            | Refusal::Timeout
+            | Refusal::TargetTooLong
+            | Refusal::Expectation
+            | Refusal::MethodTooLong
+            | Refusal::Version => ResponseError::StatusLine,
+        }
+    }
+}
+
+/// A number of bytes for people: in KiB if it is a multiple of them.
+struct Bytes(u64);
+
+impl fmt::Display for Bytes {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self.0 {
+            bytes if bytes >= 1024 && bytes.is_multiple_of(1024) => {
+                write!(f, "{} KiB", bytes / 1024)
+            }
+            bytes => write!(f, "{bytes} bytes"),
+        }
+    }
+}
+
+impl fmt::Display for ResponseError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match *self {
+            Self::StatusLine => "the response does not begin with a status line of HTTP/1",
+            Self::Version => "the response is neither HTTP/1.0 nor HTTP/1.1",
+            Self::LineEnd => "the response's head has a CR or LF that ends no line",
+            Self::FieldLine => "the response has a malformed field line",
+            Self::HeadTooLarge { max_bytes } => {
+                let max = Bytes(max_bytes as u64);
+                return write!(f, "the response's head is longer than {max}");
+            }
+            Self::TooManyFields { max } => {
+                return write!(f, "the response has more than {max} fields");
+            }
+            Self::TooManyInterimResponses { max } => {
+                return write!(f, "more than {max} interim responses came before the response");
+            }
+            Self::ContentLength => "the response's Content-Length is malformed or ambiguous",
+            Self::TransferEncoding => "the response's Transfer-Encoding is ambiguous",
+            Self::TransferCoding => "the response has a transfer coding other than chunked",
+            Self::Chunk => "the response's content has a malformed chunk",
+            Self::ChunkExtensionsTooLarge { max_bytes } => {
+                let max = Bytes(max_bytes);
+                return write!(f, "the response's chunk extensions are longer than {max}");
+            }
+            Self::Trailer => "the response has a malformed trailer field",
+            Self::TrailersTooLarge => {
+                let max = Bytes(TRAILER_MAX_BYTES as u64);
+                return write!(f, "the response's trailers are longer than {max}");
+            }
+            Self::TooManyTrailers => {
+                return write!(f, "the response has more than {FIELDS_MAX} trailer fields");
+            }
+            Self::ContentTooLarge { max_bytes } => {
+                let max = Bytes(max_bytes);
+                return write!(f, "the response's content is longer than {max}");
+            }
+            Self::UnexpectedUpgrade => "the server switched to a protocol that was not asked for",
+            Self::NoResponse => "the connection was closed without a response",
+            Self::HeadIncomplete => "the connection was closed within the response's head",
+            Self::ContentIncomplete => "the connection was closed within the response's content",
+        })
+    }
+}
+
+impl core::error::Error for ResponseError {}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn errors_name_their_limits() {
+        for (error, text) in [
+            (
+                ResponseError::HeadTooLarge { max_bytes: 64 * 1024 },
+                "the response's head is longer than 64 KiB",
+            ),
+            (
+                ResponseError::HeadTooLarge { max_bytes: 1000 },
+                "the response's head is longer than 1000 bytes",
+            ),
+            (ResponseError::TooManyFields { max: 200 }, "the response has more than 200 fields"),
+            (
+                ResponseError::TooManyInterimResponses { max: 32 },
+                "more than 32 interim responses came before the response",
+            ),
+            (
+                ResponseError::ChunkExtensionsTooLarge { max_bytes: 16 * 1024 },
+                "the response's chunk extensions are longer than 16 KiB",
+            ),
+            (ResponseError::TrailersTooLarge, "the response's trailers are longer than 8 KiB"),
+            (ResponseError::TooManyTrailers, "the response has more than 100 trailer fields"),
+            (
+                ResponseError::ContentTooLarge { max_bytes: 0 },
+                "the response's content is longer than 0 bytes",
+            ),
+        ] {
+            assert_eq!(error.to_string(), text);
+        }
+    }
+}

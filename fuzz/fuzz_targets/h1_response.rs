@@ -1,0 +1,9 @@
+//! Responses, cut anywhere, against the plain reading of the grammar.
+#![no_main]
+
+#[path = "../../crates/http/tests/wire/oracle/content_lines.rs"]
+mod content_lines;
+#[path = "../../crates/http/tests/wire/oracle/h1_response.rs"]
+mod oracle;
+
+libfuzzer_sys::fuzz_target!(|data: &[u8]| oracle::check(data));
