@@ -24,3 +24,52 @@ pub const RESOLUTION_DELAY_MS: u64 = 50;
 /// Longest time to open a connection, name resolution included. A client waits, and a SYN that was
 /// lost is sent again after 1 s and 3 s (RFC 6298 §2), so this allows two losses.
 pub const CONNECT_TIMEOUT_MS: u64 = 10_000;
+
+/// Longest time to look up a name, all name servers and search domains included. It is that of a
+/// whole connection: the C library gives one server as long (resolv.conf(5): twice 5 s).
+pub const LOOKUP_TIMEOUT_MS: u64 = 10_000;
+
+/// Most names that wait for their addresses. Each costs some hundred bytes, and a busy site talks
+/// to fewer hosts than this.
+pub const LOOKUPS_MAX: usize = 1024;
+
+/// Most names that name servers are asked for at the same time; the others wait. A name needs up to
+/// four sockets: two families, and two name servers that are asked in parallel.
+pub const LOOKUPS_AT_ONCE_MAX: usize = 64;
+
+/// Most callers that wait for names. Several may wait for the same name.
+pub const LOOKUP_WAITERS_MAX: usize = 16_384;
+
+/// Most names whose addresses are kept. An entry has at most 800 bytes of addresses and two names,
+/// so the cache stays below 2 MiB.
+pub const CACHED_NAMES_MAX: usize = 1024;
+
+/// Longest time for which addresses are kept, whatever their TTL is: a host that has moved is found
+/// within an hour.
+pub const TTL_MAX_SECONDS: u32 = 3600;
+
+/// Longest time for which the absence of a name is kept, whatever its SOA record says. RFC 2308 §5
+/// allows up to three hours; operators who have just created a name do not want to wait so long.
+pub const NEGATIVE_TTL_MAX_SECONDS: u32 = 300;
+
+/// How long a failed lookup is kept (RFC 9520 §3.2: at least one second), also an absence without a
+/// SOA record.
+pub const FAILURE_TTL_SECONDS: u32 = 1;
+
+/// Time after which resolv.conf and the hosts file are looked at again, in milliseconds. Names from
+/// the hosts file are kept so long, too.
+pub const CONFIG_CHECK_MS: u64 = 5_000;
+
+/// Most bytes that are read of resolv.conf and of the hosts file. Lists of blocked advertisers have
+/// about 3 MiB.
+pub const CONFIG_FILE_MAX_BYTES: u64 = 8 * 1024 * 1024;
+
+/// Most name servers of resolv.conf that are used: `MAXNS` of the C library (resolv.conf(5)).
+pub const NAME_SERVERS_MAX: usize = 3;
+
+/// Most search domains of resolv.conf that are used. Kubernetes allows as many.
+pub const SEARCH_DOMAINS_MAX: usize = 32;
+
+/// Most servers of which sessions are kept for resumption, for each set of TLS settings. A server
+/// may have given 8 tickets with its certificates, some 10 KiB in all.
+pub const TLS_SESSIONS_MAX: usize = 64;
