@@ -15,6 +15,8 @@
 //! | [`client_tls`] | TLS settings: which servers are trusted |
 //! | [`certificate_pin`] | servers that are trusted by their certificate or key |
 //! | [`system_roots`] | root certificates of the system |
+//! | [`connection_pool`] | connections that are kept for further requests |
+//! | [`retry`] | which requests are repeated when a kept connection was dead |
 //! | [`limits`] | every limit with its reason |
 #![forbid(unsafe_code)]
 
@@ -23,9 +25,11 @@ mod address_order;
 pub mod address_policy;
 pub mod certificate_pin;
 pub mod client_tls;
+pub mod connection_pool;
 pub mod happy_eyeballs;
 pub mod ip_network;
 pub mod limits;
 pub mod resolver;
+pub mod retry;
 pub mod system_roots;
 pub mod target;

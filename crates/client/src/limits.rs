@@ -73,3 +73,15 @@ pub const SEARCH_DOMAINS_MAX: usize = 32;
 /// Most servers of which sessions are kept for resumption, for each set of TLS settings. A server
 /// may have given 8 tickets with its certificates, some 10 KiB in all.
 pub const TLS_SESSIONS_MAX: usize = 64;
+
+/// Most connections of a pool to one target with the same settings: what Apache httpd with a
+/// process for each connection accepts by default (`MaxRequestWorkers`). A further request waits.
+pub const CONNECTIONS_PER_KEY_MAX: usize = 256;
+
+/// Most requests that wait for a connection to one target: sixteen for each connection. If a target
+/// is too slow for that, more requests are refused at once instead of after their time.
+pub const POOL_WAITERS_PER_KEY_MAX: usize = 16 * CONNECTIONS_PER_KEY_MAX;
+
+/// How long an unused connection is kept. Servers close theirs after 60 s (Pinion) or 75 s (nginx)
+/// by default, some after 5 s (Node.js, Apache httpd); then a request may need a second attempt.
+pub const POOL_IDLE_TIMEOUT_MS: u64 = 30_000;
