@@ -269,16 +269,20 @@ fn endpoint(authority: &str, default_port: u16) -> Result<ConnectEndpoint, UrlEr
     Ok(ConnectEndpoint::Name { name: HostName::parse(host)?, port })
 }
 
-/// Converts an authority with an internationalized host to ASCII. Characters that UTS #46 maps to
-/// digits and dots are converted first, so that the host is then read like any other.
+/// Converts an authority with an internationalized host to ASCII, and checks labels that are in
+/// Punycode already. Characters that UTS #46 maps to digits and dots are converted first, so that
+/// the host is then read like any other.
 fn to_ascii(authority: &str) -> Result<Cow<'_, str>, UrlError> {
-    if authority.is_ascii() {
-        return Ok(Cow::Borrowed(authority));
-    }
     let (host, port) = match authority.rsplit_once(':') {
         Some((host, port)) => (host, Some(port)),
         None => (authority, None),
     };
+    let is_punycode = |label: &str| {
+        label.get(..PUNYCODE.len()).is_some_and(|start| start.eq_ignore_ascii_case(PUNYCODE))
+    };
+    if authority.is_ascii() && !host.split('.').any(is_punycode) {
+        return Ok(Cow::Borrowed(authority));
+    }
     let ascii = idna::domain_to_ascii_cow(host.as_bytes(), AsciiDenyList::URL);
     let ascii = ascii.map_err(|_| UrlError::International(host.to_owned()))?;
     Ok(match port {
@@ -286,6 +290,9 @@ fn to_ascii(authority: &str) -> Result<Cow<'_, str>, UrlError> {
         None => Cow::Owned(ascii.into_owned()),
     })
 }
+
+/// Begins a label in Punycode (RFC 5890 §2.3.2.1).
+const PUNYCODE: &str = "xn--";
 
 fn parse_port(digits: &str, default_port: u16) -> Result<u16, UrlError> {
     if digits.is_empty() {

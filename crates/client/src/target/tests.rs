@@ -35,6 +35,7 @@ fn urls_name_an_origin() {
         ("http://Bücher.example:81/ü", "http://xn--bcher-kva.example:81 /ü"),
         ("http://bücher。example", "http://xn--bcher-kva.example "),
         ("http://ｅxample.org", "http://example.org "),
+        ("http://XN--bcher-KVA.example", "http://xn--bcher-kva.example "),
         ("http://１２７.0.0.1", "http://127.0.0.1 "),
         ("http://0x7f.1.example", "http://0x7f.1.example "),
     ] {
@@ -93,6 +94,8 @@ fn refused_urls_name_the_reason() {
         ("http://1.2.3.4.5", number("1.2.3.4.5")),
         ("http://example.0X", number("example.0X")),
         ("http://１２７.1", number("127.1")),
+        ("http://a.xn--", UrlError::International("a.xn--".into())),
+        ("http://xn--a", UrlError::International("xn--a".into())),
         (
             "http://a\u{ad}b\u{fffd}.example",
             UrlError::International("a\u{ad}b\u{fffd}.example".into()),
