@@ -1,0 +1,452 @@
+//! A pool of connections that are kept for further requests (RFC 9112 §9.3).
+//!
+//! This is a state machine: requests for connections and events of connections go in, with the time
+//! in milliseconds; [`PoolAction`]s come out. Connections are identifiers of the caller.
+//!
+//! - A request gets the connection that was released last, since the server is least likely to have
+//!   closed it.
+//! - The number of connections is bounded, for each key and in all. If an unused connection is in
+//!   the way of a new one, the oldest is closed.
+//! - Requests that cannot have a connection wait in the order in which they came, each until its
+//!   deadline. The number of those that wait for one key is bounded.
+
+use std::collections::{BTreeMap, HashMap, VecDeque};
+use std::hash::Hash;
+use std::sync::Arc;
+
+use thiserror::Error;
+
+use crate::address_policy::AddressPolicy;
+use crate::client_tls::TlsIdentity;
+use crate::limits::{CONNECTIONS_PER_KEY_MAX, POOL_IDLE_TIMEOUT_MS, POOL_WAITERS_PER_KEY_MAX};
+use crate::target::ConnectTarget;
+
+/// What connections have to have in common so that requests may share them.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub struct PoolKey {
+    /// Scheme, host and port, or the path of a Unix socket.
+    pub target: ConnectTarget,
+    /// The TLS settings of encrypted connections.
+    pub tls: Option<TlsIdentity>,
+    /// The policy by which the address was checked.
+    pub policy: Arc<AddressPolicy>,
+}
+
+/// The bounds of a [`ConnectionPool`].
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct PoolSettings {
+    /// See [`CONNECTIONS_PER_KEY_MAX`].
+    pub connections_per_key_max: usize,
+    /// Most connections of all keys together.
+    pub connections_max: usize,
+    /// See [`POOL_WAITERS_PER_KEY_MAX`].
+    pub waiters_per_key_max: usize,
+    /// See [`POOL_IDLE_TIMEOUT_MS`].
+    pub idle_timeout_ms: u64,
+}
+
+impl Default for PoolSettings {
+    fn default() -> Self {
+        Self {
+            connections_per_key_max: CONNECTIONS_PER_KEY_MAX,
+            connections_max: usize::MAX,
+            waiters_per_key_max: POOL_WAITERS_PER_KEY_MAX,
+            idle_timeout_ms: POOL_IDLE_TIMEOUT_MS,
+        }
+    }
+}
+
+/// Which connections a request may have.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Reuse {
+    /// One that was used before, or a new one.
+    Allowed,
+    /// Only a new one: the request is repeated because an old connection was dead
+    /// ([`crate::retry`]).
+    Refused,
+}
+
+/// What the caller has to do next. Each request gets exactly one of [`Self::Open`],
+/// [`Self::Assign`] and [`Self::TimedOut`], unless it was cancelled or refused.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum PoolAction<C, W> {
+    /// Opens a connection for this request, and reports its end by [`ConnectionPool::opened`] or
+    /// [`ConnectionPool::not_opened`].
+    Open(W),
+    /// Uses this connection, which is open, for this request, and then calls
+    /// [`ConnectionPool::release`] or [`ConnectionPool::closed`].
+    Assign {
+        /// The request.
+        waiter: W,
+        /// The connection.
+        connection: C,
+    },
+    /// Closes this connection, which is not in use and has left the pool.
+    Close(C),
+    /// This request has waited until its deadline.
+    TimedOut(W),
+}
+
+/// The queue of a key is full.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Error)]
+#[error("too many requests wait for a connection (at most {0}); try again later")]
+pub struct PoolQueueFull(pub usize);
+
+/// A pool of connections. See the head of the module. `K` is [`PoolKey`], `C` identifies a
+/// connection, and `W` a request.
+#[derive(Debug)]
+pub struct ConnectionPool<K, C, W> {
+    settings: PoolSettings,
+    keys: HashMap<K, KeyConnections<C, W>>,
+    /// Connections of all keys, also those that are being opened.
+    connections: usize,
+    /// Requests of all keys that wait.
+    waiting: usize,
+    /// The deadlines of waiting requests and of unused connections: time and serial number.
+    deadlines: BTreeMap<(u64, u64), K>,
+    /// Numbers requests and releases in their order.
+    next_serial: u64,
+    actions: VecDeque<PoolAction<C, W>>,
+}
+
+/// The connections of one key.
+#[derive(Debug)]
+struct KeyConnections<C, W> {
+    /// Those that are being opened.
+    opening: usize,
+    in_use: Vec<C>,
+    /// Those that are not in use, the one that was released last at the end.
+    idle: Vec<IdleConnection<C>>,
+    waiters: VecDeque<PoolWaiter<W>>,
+}
+
+#[derive(Clone, Copy, Debug)]
+struct IdleConnection<C> {
+    connection: C,
+    end_ms: u64,
+    serial: u64,
+}
+
+#[derive(Clone, Copy, Debug)]
+struct PoolWaiter<W> {
+    waiter: W,
+    reuse: Reuse,
+    deadline_ms: u64,
+    serial: u64,
+}
+
+impl<C, W> KeyConnections<C, W> {
+    fn count(&self) -> usize {
+        self.opening + self.in_use.len() + self.idle.len()
+    }
+}
+
+impl<C, W> Default for KeyConnections<C, W> {
+    fn default() -> Self {
+        Self { opening: 0, in_use: Vec::new(), idle: Vec::new(), waiters: VecDeque::new() }
+    }
+}
+
+impl<K: Clone + Eq + Hash, C: Copy + Eq, W: Copy + Eq> ConnectionPool<K, C, W> {
+    /// Makes an empty pool.
+    #[must_use]
+    pub fn new(settings: PoolSettings) -> Self {
+        Self {
+            settings,
+            keys: HashMap::new(),
+            connections: 0,
+            waiting: 0,
+            deadlines: BTreeMap::new(),
+            next_serial: 0,
+            actions: VecDeque::new(),
+        }
+    }
+
+    /// Asks for a connection for a request. The answer is an action, now or later.
+    ///
+    /// # Errors
+    /// No connection is free, and the queue is full. The request is not kept.
+    pub fn acquire(
+        &mut self,
+        key: &K,
+        waiter: W,
+        reuse: Reuse,
+        deadline_ms: u64,
+        now_ms: u64,
+    ) -> Result<(), PoolQueueFull> {
+        let serial = self.serial();
+        let entry = self.keys.entry(key.clone()).or_default();
+        entry.waiters.push_back(PoolWaiter { waiter, reuse, deadline_ms, serial });
+        self.waiting += 1;
+        self.deadlines.insert((deadline_ms, serial), key.clone());
+        self.dispatch(key, now_ms);
+        // Old connections that were closed meanwhile leave room for other keys.
+        self.dispatch_all(now_ms);
+        let max = self.settings.waiters_per_key_max;
+        let is_full = self.keys.get(key).is_some_and(|entry| entry.waiters.len() > max);
+        if is_full {
+            // All before it wait, so it is the last one.
+            self.remove_waiter(key, |entry| entry.serial == serial);
+        }
+        self.forget_if_empty(key);
+        if is_full { Err(PoolQueueFull(max)) } else { Ok(()) }
+    }
+
+    /// A request that waits does not need a connection any more. One that has got an action is not
+    /// known here.
+    pub fn cancel(&mut self, key: &K, waiter: W) {
+        self.remove_waiter(key, |entry| entry.waiter == waiter);
+        self.forget_if_empty(key);
+    }
+
+    /// The connection that [`PoolAction::Open`] has asked for is open, and is used by its request.
+    pub fn opened(&mut self, key: &K, connection: C) {
+        let Some(entry) = self.keys.get_mut(key) else { return };
+        debug_assert!(entry.opening > 0, "an action has asked for it");
+        debug_assert!(!entry.in_use.contains(&connection), "identifiers are unique");
+        if entry.opening > 0 {
+            entry.opening -= 1;
+            entry.in_use.push(connection);
+        }
+    }
+
+    /// The connection that [`PoolAction::Open`] has asked for could not be opened.
+    pub fn not_opened(&mut self, key: &K, now_ms: u64) {
+        let Some(entry) = self.keys.get_mut(key) else { return };
+        debug_assert!(entry.opening > 0, "an action has asked for it");
+        if entry.opening > 0 {
+            entry.opening -= 1;
+            self.freed(key, now_ms);
+        }
+    }
+
+    /// A connection is not used any more and can serve another request. A connection that is not in
+    /// use is ignored.
+    pub fn release(&mut self, key: &K, connection: C, now_ms: u64) {
+        let end_ms = now_ms.saturating_add(self.settings.idle_timeout_ms);
+        let serial = self.serial();
+        let Some(entry) = self.keys.get_mut(key) else { return };
+        if take(&mut entry.in_use, |in_use| *in_use == connection).is_none() {
+            return;
+        }
+        entry.idle.push(IdleConnection { connection, end_ms, serial });
+        self.deadlines.insert((end_ms, serial), key.clone());
+        self.dispatch(key, now_ms);
+        // Another key may wait for the number of all connections.
+        self.dispatch_all(now_ms);
+    }
+
+    /// A connection has ended, or cannot serve another request and is closed by the caller: one in
+    /// use, or an unused one that the server has closed.
+    pub fn closed(&mut self, key: &K, connection: C, now_ms: u64) {
+        let Some(entry) = self.keys.get_mut(key) else { return };
+        if let Some(idle) = take(&mut entry.idle, |idle| idle.connection == connection) {
+            self.deadlines.remove(&(idle.end_ms, idle.serial));
+        } else if take(&mut entry.in_use, |in_use| *in_use == connection).is_none() {
+            return;
+        }
+        self.freed(key, now_ms);
+    }
+
+    /// Ends the waits and closes the unused connections whose time has passed.
+    pub fn tick(&mut self, now_ms: u64) {
+        while let Some(first) = self.deadlines.first_entry() {
+            let (due_ms, serial) = *first.key();
+            if due_ms > now_ms {
+                break;
+            }
+            let key = first.remove();
+            let Some(entry) = self.keys.get_mut(&key) else { continue };
+            if let Some(idle) = take(&mut entry.idle, |idle| idle.serial == serial) {
+                self.actions.push_back(PoolAction::Close(idle.connection));
+                self.freed(&key, now_ms);
+            } else if let Some(waiter) = self.remove_waiter(&key, |entry| entry.serial == serial) {
+                self.actions.push_back(PoolAction::TimedOut(waiter));
+                self.forget_if_empty(&key);
+            }
+        }
+    }
+
+    /// Closes all connections that are not in use, such as when memory or descriptors are short.
+    pub fn close_idle(&mut self) {
+        let keys: Vec<K> = self.keys.keys().cloned().collect();
+        for key in keys {
+            while self.close_oldest_idle(&key) {}
+            self.forget_if_empty(&key);
+        }
+    }
+
+    /// Returns the next thing to do. The caller takes actions until there are none, after each call
+    /// of another function.
+    pub fn next_action(&mut self) -> Option<PoolAction<C, W>> {
+        self.actions.pop_front()
+    }
+
+    /// Returns when [`Self::tick`] has to be called next.
+    #[must_use]
+    pub fn next_deadline_ms(&self) -> Option<u64> {
+        self.deadlines.first_key_value().map(|((due_ms, _), _)| *due_ms)
+    }
+
+    /// Returns the number of connections, also of those that are being opened.
+    #[must_use]
+    pub fn connections(&self) -> usize {
+        self.connections
+    }
+
+    /// Returns the number of requests that wait for a connection.
+    #[must_use]
+    pub fn waiting(&self) -> usize {
+        self.waiting
+    }
+
+    fn serial(&mut self) -> u64 {
+        self.next_serial += 1;
+        self.next_serial
+    }
+
+    /// Removes a request from the queue of a key, with its deadline.
+    fn remove_waiter(&mut self, key: &K, is_it: impl Fn(&PoolWaiter<W>) -> bool) -> Option<W> {
+        let entry = self.keys.get_mut(key)?;
+        let position = entry.waiters.iter().position(is_it)?;
+        let removed = entry.waiters.remove(position)?;
+        self.waiting -= 1;
+        self.deadlines.remove(&(removed.deadline_ms, removed.serial));
+        Some(removed.waiter)
+    }
+
+    fn forget_if_empty(&mut self, key: &K) {
+        let is_empty =
+            |entry: &KeyConnections<C, W>| entry.count() == 0 && entry.waiters.is_empty();
+        if self.keys.get(key).is_some_and(is_empty) {
+            self.keys.remove(key);
+        }
+    }
+
+    /// A connection of a key is gone.
+    fn freed(&mut self, key: &K, now_ms: u64) {
+        self.connections -= 1;
+        self.dispatch(key, now_ms);
+        self.dispatch_all(now_ms);
+        self.forget_if_empty(key);
+    }
+
+    /// Closes the connection of a key that has been unused for the longest time. Returns whether
+    /// there was one.
+    fn close_oldest_idle(&mut self, key: &K) -> bool {
+        let Some(entry) = self.keys.get_mut(key) else { return false };
+        if entry.idle.is_empty() {
+            return false;
+        }
+        let idle = entry.idle.remove(0);
+        self.deadlines.remove(&(idle.end_ms, idle.serial));
+        self.actions.push_back(PoolAction::Close(idle.connection));
+        self.connections -= 1;
+        true
+    }
+
+    /// Serves the requests that wait for one key, as far as connections are free.
+    fn dispatch(&mut self, key: &K, now_ms: u64) {
+        while self.serve_first(key, now_ms) {}
+    }
+
+    /// Serves requests of any key, those that have waited longest first, as long as a connection
+    /// may be opened.
+    fn dispatch_all(&mut self, now_ms: u64) {
+        while self.waiting > 0 {
+            let has_room = self.connections < self.settings.connections_max || self.has_idle();
+            let max = self.settings.connections_per_key_max;
+            let can_open = |entry: &KeyConnections<C, W>| has_room && entry.count() < max;
+            let waiting = self.keys.iter().filter(|(_, entry)| can_open(entry));
+            let first =
+                waiting.filter_map(|(key, entry)| Some((entry.waiters.front()?.serial, key)));
+            let Some(key) = first.min_by_key(|(serial, _)| *serial).map(|(_, key)| key.clone())
+            else {
+                return;
+            };
+            if !self.serve_first(&key, now_ms) {
+                return;
+            }
+        }
+    }
+
+    fn has_idle(&self) -> bool {
+        self.keys.values().any(|entry| !entry.idle.is_empty())
+    }
+
+    /// Serves the first request that waits for a key. Returns false if there is none, or if it has
+    /// to wait.
+    fn serve_first(&mut self, key: &K, now_ms: u64) -> bool {
+        let Some(entry) = self.keys.get_mut(key) else { return false };
+        let Some(first) = entry.waiters.front().copied() else { return false };
+        if first.deadline_ms <= now_ms {
+            self.remove_waiter(key, |entry| entry.serial == first.serial);
+            self.actions.push_back(PoolAction::TimedOut(first.waiter));
+            return true;
+        }
+        let action = if first.reuse == Reuse::Allowed
+            && let Some(connection) = self.take_idle(key, now_ms)
+        {
+            PoolAction::Assign { waiter: first.waiter, connection }
+        } else if self.make_room(key) {
+            self.connections += 1;
+            PoolAction::Open(first.waiter)
+        } else {
+            return false;
+        };
+        self.remove_waiter(key, |entry| entry.serial == first.serial);
+        if let Some(entry) = self.keys.get_mut(key) {
+            match action {
+                PoolAction::Assign { connection, .. } => entry.in_use.push(connection),
+                _ => entry.opening += 1,
+            }
+        }
+        self.actions.push_back(action);
+        true
+    }
+
+    /// Takes the connection of a key that was released last, unless its time has passed. Then it is
+    /// closed, and so are all others, which are older.
+    fn take_idle(&mut self, key: &K, now_ms: u64) -> Option<C> {
+        let entry = self.keys.get_mut(key)?;
+        let is_fresh = entry.idle.last()?.end_ms > now_ms;
+        if is_fresh {
+            let idle = entry.idle.pop()?;
+            self.deadlines.remove(&(idle.end_ms, idle.serial));
+            return Some(idle.connection);
+        }
+        while self.close_oldest_idle(key) {}
+        None
+    }
+
+    /// Makes sure that a connection for a key may be opened, if need be by closing an unused one:
+    /// of the key itself if it has as many as it may, else the oldest of all.
+    fn make_room(&mut self, key: &K) -> bool {
+        let count = self.keys.get(key).map_or(0, KeyConnections::count);
+        if count >= self.settings.connections_per_key_max {
+            return self.close_oldest_idle(key);
+        }
+        if self.connections < self.settings.connections_max {
+            return true;
+        }
+        let oldest = |entry: &KeyConnections<C, W>| Some(entry.idle.first()?.serial);
+        let keys = self.keys.iter().filter_map(|(key, entry)| Some((oldest(entry)?, key)));
+        let oldest = keys.min_by_key(|(serial, _)| *serial).map(|(_, key)| key.clone());
+        oldest.is_some_and(|oldest| {
+            let is_closed = self.close_oldest_idle(&oldest);
+            if oldest != *key {
+                self.forget_if_empty(&oldest);
+            }
+            is_closed
+        })
+    }
+}
+
+/// Removes the item that is meant, and keeps the order of the others.
+fn take<T>(items: &mut Vec<T>, is_it: impl Fn(&T) -> bool) -> Option<T> {
+    let position = items.iter().position(is_it)?;
+    Some(items.remove(position))
+}
+
+#[cfg(test)]
+mod tests;

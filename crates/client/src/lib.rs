@@ -1,0 +1,35 @@
+//! Outgoing connections: what opens, checks and keeps connections to other servers, without the
+//! connections themselves.
+//!
+//! Everything but the thread of [`resolver`] and the files of [`system_roots`] is free of I/O:
+//! values and the time go in, actions come out. So it also runs in the simulator.
+//!
+//! | Module | Task |
+//! |---|---|
+//! | [`target`] | what a connection is opened to: the origin of a URL, or a Unix socket |
+//! | [`address_policy`] | which addresses connections may be opened to |
+//! | [`address_class`], [`ip_network`] | special addresses, and networks of settings |
+//! | [`happy_eyeballs`] | which address of a name is tried when (RFC 8305) |
+//! | `address_order` | the order of addresses (RFC 6724) |
+//! | [`resolver`] | host names become addresses, on a thread of its own |
+//! | [`client_tls`] | TLS settings: which servers are trusted |
+//! | [`certificate_pin`] | servers that are trusted by their certificate or key |
+//! | [`system_roots`] | root certificates of the system |
+//! | [`connection_pool`] | connections that are kept for further requests |
+//! | [`retry`] | which requests are repeated when a kept connection was dead |
+//! | [`limits`] | every limit with its reason |
+#![forbid(unsafe_code)]
+
+pub mod address_class;
+mod address_order;
+pub mod address_policy;
+pub mod certificate_pin;
+pub mod client_tls;
+pub mod connection_pool;
+pub mod happy_eyeballs;
+pub mod ip_network;
+pub mod limits;
+pub mod resolver;
+pub mod retry;
+pub mod system_roots;
+pub mod target;

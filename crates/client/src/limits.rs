@@ -1,0 +1,87 @@
+//! Every limit of outgoing connections, unit last in the name, the reason in the comment.
+
+/// Longest host name as text without the trailing dot (RFC 1035 §2.3.4).
+pub const HOST_NAME_MAX_BYTES: usize = 253;
+
+/// Longest label of a host name (RFC 1035 §2.3.4).
+pub const LABEL_MAX_BYTES: usize = 63;
+
+/// Longest path of a Unix socket: `sun_path` is 108 bytes and ends in a zero (unix(7)).
+pub const UNIX_PATH_MAX_BYTES: usize = 107;
+
+/// Most addresses of one family that connections to one name try. Names with more are those of
+/// large providers, where any address serves.
+pub const ADDRESSES_PER_FAMILY_MAX: usize = 16;
+
+/// Connection Attempt Delay: the time after which the next address is tried while the last one has
+/// not answered. RFC 8305 §5 recommends 250 ms.
+pub const ATTEMPT_DELAY_MS: u64 = 250;
+
+/// Resolution Delay: how long IPv4 addresses wait for the IPv6 addresses of the same name. RFC 8305
+/// §3 recommends 50 ms.
+pub const RESOLUTION_DELAY_MS: u64 = 50;
+
+/// Longest time to open a connection, name resolution included. A client waits, and a SYN that was
+/// lost is sent again after 1 s and 3 s (RFC 6298 §2), so this allows two losses.
+pub const CONNECT_TIMEOUT_MS: u64 = 10_000;
+
+/// Longest time to look up a name, all name servers and search domains included. It is that of a
+/// whole connection: the C library gives one server as long (resolv.conf(5): twice 5 s).
+pub const LOOKUP_TIMEOUT_MS: u64 = 10_000;
+
+/// Most names that wait for their addresses. Each costs some hundred bytes, and a busy site talks
+/// to fewer hosts than this.
+pub const LOOKUPS_MAX: usize = 1024;
+
+/// Most names that name servers are asked for at the same time; the others wait. A name needs up to
+/// four sockets: two families, and two name servers that are asked in parallel.
+pub const LOOKUPS_AT_ONCE_MAX: usize = 64;
+
+/// Most callers that wait for names. Several may wait for the same name.
+pub const LOOKUP_WAITERS_MAX: usize = 16_384;
+
+/// Most names whose addresses are kept. An entry has at most 800 bytes of addresses and two names,
+/// so the cache stays below 2 MiB.
+pub const CACHED_NAMES_MAX: usize = 1024;
+
+/// Longest time for which addresses are kept, whatever their TTL is: a host that has moved is found
+/// within an hour.
+pub const TTL_MAX_SECONDS: u32 = 3600;
+
+/// Longest time for which the absence of a name is kept, whatever its SOA record says. RFC 2308 §5
+/// allows up to three hours; operators who have just created a name do not want to wait so long.
+pub const NEGATIVE_TTL_MAX_SECONDS: u32 = 300;
+
+/// How long a failed lookup is kept (RFC 9520 §3.2: at least one second), also an absence without a
+/// SOA record.
+pub const FAILURE_TTL_SECONDS: u32 = 1;
+
+/// Time after which resolv.conf and the hosts file are looked at again, in milliseconds. Names from
+/// the hosts file are kept so long, too.
+pub const CONFIG_CHECK_MS: u64 = 5_000;
+
+/// Most bytes that are read of resolv.conf and of the hosts file. Lists of blocked advertisers have
+/// about 3 MiB.
+pub const CONFIG_FILE_MAX_BYTES: u64 = 8 * 1024 * 1024;
+
+/// Most name servers of resolv.conf that are used: `MAXNS` of the C library (resolv.conf(5)).
+pub const NAME_SERVERS_MAX: usize = 3;
+
+/// Most search domains of resolv.conf that are used. Kubernetes allows as many.
+pub const SEARCH_DOMAINS_MAX: usize = 32;
+
+/// Most servers of which sessions are kept for resumption, for each set of TLS settings. A server
+/// may have given 8 tickets with its certificates, some 10 KiB in all.
+pub const TLS_SESSIONS_MAX: usize = 64;
+
+/// Most connections of a pool to one target with the same settings: what Apache httpd with a
+/// process for each connection accepts by default (`MaxRequestWorkers`). A further request waits.
+pub const CONNECTIONS_PER_KEY_MAX: usize = 256;
+
+/// Most requests that wait for a connection to one target: sixteen for each connection. If a target
+/// is too slow for that, more requests are refused at once instead of after their time.
+pub const POOL_WAITERS_PER_KEY_MAX: usize = 16 * CONNECTIONS_PER_KEY_MAX;
+
+/// How long an unused connection is kept. Servers close theirs after 60 s (Pinion) or 75 s (nginx)
+/// by default, some after 5 s (Node.js, Apache httpd); then a request may need a second attempt.
+pub const POOL_IDLE_TIMEOUT_MS: u64 = 30_000;

@@ -1,0 +1,136 @@
+//! Names that are being looked up, and the callers that wait for them.
+
+use std::collections::HashMap;
+use std::panic::{AssertUnwindSafe, catch_unwind};
+
+use super::name_cache::{FamilyAnswer, NameAnswers};
+use super::{ResolveCallback, ResolveError, Resolved};
+use crate::happy_eyeballs::AddressFamily;
+use crate::target::HostName;
+
+/// The answers that are known of a name: IPv4, IPv6.
+pub(super) type KnownAnswers = [Option<FamilyAnswer>; 2];
+
+const FAMILIES: [AddressFamily; 2] = [AddressFamily::Ipv4, AddressFamily::Ipv6];
+
+/// A caller that waits for a name. Each family is reported once; if it is dropped before, as
+/// [`ResolveError::Stopped`].
+pub(super) struct LookupWaiter {
+    name: HostName,
+    callback: ResolveCallback,
+    /// Whether a family was reported, in the order of [`KnownAnswers`].
+    is_reported: [bool; 2],
+}
+
+impl LookupWaiter {
+    pub(super) fn new(name: &HostName, callback: ResolveCallback) -> Self {
+        Self { name: name.clone(), callback, is_reported: [false; 2] }
+    }
+
+    /// Reports the answers that are known and were not reported yet.
+    pub(super) fn deliver(&mut self, answers: &KnownAnswers) {
+        for (family, answer) in FAMILIES.into_iter().zip(answers) {
+            if let Some(answer) = answer {
+                let resolved = |addresses: &Vec<_>| Resolved {
+                    addresses: addresses.clone(),
+                    ttl_seconds: answer.ttl_seconds,
+                };
+                let result = answer.result.as_ref().map(resolved).map_err(Clone::clone);
+                self.report(family, result);
+            }
+        }
+    }
+
+    pub(super) fn deliver_all(&mut self, answers: &NameAnswers) {
+        self.deliver(&[Some(answers.ipv4.clone()), Some(answers.ipv6.clone())]);
+    }
+
+    /// Reports an error for each family that was not reported yet.
+    pub(super) fn fail(&mut self, error: &ResolveError) {
+        FAMILIES.into_iter().for_each(|family| self.report(family, Err(error.clone())));
+    }
+
+    fn report(&mut self, family: AddressFamily, result: Result<Resolved, ResolveError>) {
+        let [ipv4, ipv6] = &mut self.is_reported;
+        let is_reported = if family == AddressFamily::Ipv4 { ipv4 } else { ipv6 };
+        if !std::mem::replace(is_reported, true) {
+            // A callback that panics has printed its message; the others are called all the same.
+            let _ = catch_unwind(AssertUnwindSafe(|| (self.callback)(family, result)));
+        }
+    }
+}
+
+impl Drop for LookupWaiter {
+    fn drop(&mut self) {
+        if self.is_reported != [true; 2] {
+            self.fail(&ResolveError::Stopped(self.name.to_string()));
+        }
+    }
+}
+
+/// All names that are being looked up.
+#[derive(Default)]
+pub(super) struct PendingLookups {
+    names: HashMap<HostName, PendingName>,
+    /// Callers that wait for any of the names.
+    waiters: usize,
+}
+
+#[derive(Default)]
+struct PendingName {
+    answers: KnownAnswers,
+    waiters: Vec<LookupWaiter>,
+    /// All callers that have come, also those that are taken out at the moment.
+    count: usize,
+}
+
+impl PendingLookups {
+    pub(super) fn contains(&self, name: &HostName) -> bool {
+        self.names.contains_key(name)
+    }
+
+    pub(super) fn names(&self) -> usize {
+        self.names.len()
+    }
+
+    pub(super) fn waiters(&self) -> usize {
+        self.waiters
+    }
+
+    /// Adds a caller. What is known already is reported to it with the next answer.
+    pub(super) fn add(&mut self, name: &HostName, waiter: LookupWaiter) {
+        let pending = self.names.entry(name.clone()).or_default();
+        pending.waiters.push(waiter);
+        pending.count += 1;
+        self.waiters += 1;
+    }
+
+    /// Notes the answer of a family, and takes the callers out, so that they are called without the
+    /// lock.
+    pub(super) fn take_waiters(
+        &mut self,
+        name: &HostName,
+        family: AddressFamily,
+        answer: &FamilyAnswer,
+    ) -> Option<(Vec<LookupWaiter>, KnownAnswers)> {
+        let pending = self.names.get_mut(name)?;
+        let [ipv4, ipv6] = &mut pending.answers;
+        let known = if family == AddressFamily::Ipv4 { ipv4 } else { ipv6 };
+        *known = Some(answer.clone());
+        Some((std::mem::take(&mut pending.waiters), pending.answers.clone()))
+    }
+
+    /// Puts callers back that were taken out.
+    pub(super) fn put_waiters(&mut self, name: &HostName, mut waiters: Vec<LookupWaiter>) {
+        if let Some(pending) = self.names.get_mut(name) {
+            pending.waiters.append(&mut waiters);
+        }
+    }
+
+    /// Removes a name, with its callers and what is known.
+    pub(super) fn remove(&mut self, name: &HostName) -> Option<(Vec<LookupWaiter>, KnownAnswers)> {
+        let pending = self.names.remove(name)?;
+        self.waiters -= pending.count;
+        Some((pending.waiters, pending.answers))
+    }
+}
