@@ -23,6 +23,7 @@ use crate::multiplexed::Multiplexed;
 use crate::outgoing_permits::OutgoingPermits;
 use crate::quic::table::Quic;
 use crate::settings::{ListenerSettings, Settings};
+use crate::side::Side;
 use crate::tables::has_places;
 use crate::tails::Tails;
 use crate::wheel::Wheel;
@@ -237,7 +238,8 @@ impl Core {
         let Self { conns, buffers, ending, .. } = self;
         let conn = conns.get(slot);
         let remaining = match remaining {
-            _ if conn.link.ended => Remaining::Nothing,
+            // A server that we have connected to is told no more, and needs no time to hear it.
+            _ if conn.link.ended || conn.side == Side::Opened => Remaining::Nothing,
             Remaining::Content if *ending != Ending::No => Remaining::Strays,
             remaining => remaining,
         };

@@ -160,9 +160,9 @@ impl Output {
         true
     }
 
-    /// Queues bytes without copying them. False when the budget is spent; they are dropped then.
+    /// Queues bytes without copying them; they count once for all queues that hold the same. False when the budget is spent; they are dropped then.
     pub(crate) fn push_shared(&mut self, pool: &mut Pool, bytes: Bytes) -> bool {
-        if !self.has_place(pool) || !pool.reserve(bytes.len()) {
+        if !self.has_place(pool) || !pool.share(&bytes) {
             return false;
         }
         self.bytes += bytes.len() as u64;
@@ -353,7 +353,7 @@ impl Output {
 fn release(segment: Segment, pool: &mut Pool, mappings: &mut Mappings) {
     match segment {
         Segment::Chunk { chunk, .. } => pool.give_chunk(chunk),
-        Segment::Shared { bytes, .. } => pool.release(bytes.len()),
+        Segment::Shared { bytes, .. } => pool.unshare(&bytes),
         Segment::File { .. } => {}
         Segment::Mapped { mapping, .. } | Segment::External { mapping, .. } => {
             mappings.slice_returned(mapping);

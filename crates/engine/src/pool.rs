@@ -6,6 +6,11 @@
 //! (`memory_pressure.rs`). Should the whole budget be spent all the same, `None` comes back and the
 //! connection that asked pays (503 or closed).
 
+use std::collections::HashMap;
+use std::collections::hash_map::Entry;
+
+use bytes::Bytes;
+
 use crate::limits::{
     CHUNK_BYTES, INPUT_BUFFER_MIN_BYTES, RESERVE_DIVISOR, RESERVE_MIN_BYTES, SPARE_CHUNKS,
 };
@@ -21,7 +26,12 @@ pub(crate) struct Pool {
     reserve_bytes: usize,
     /// Use above which the worker is to look for relief.
     alarm_bytes: usize,
+    /// How many queues hold bytes that may be shared, by where they are and how many.
+    shared: HashMap<(usize, usize), usize>,
 }
+
+/// Bytes of memory that shared bytes take beside themselves, in the table of them.
+const SHARED_ENTRY_BYTES: usize = 2 * size_of::<((usize, usize), usize)>();
 
 impl Pool {
     pub(crate) fn new(budget_bytes: usize) -> Self {
@@ -31,7 +41,8 @@ impl Pool {
         let alarm_bytes = budget_bytes - reserve_bytes;
         let mut chunk = Vec::new();
         let last = chunk.try_reserve_exact(CHUNK_BYTES).ok().map(|()| chunk);
-        Self { spare, last, used_bytes: 0, budget_bytes, reserve_bytes, alarm_bytes }
+        let shared = HashMap::new();
+        Self { spare, last, used_bytes: 0, budget_bytes, reserve_bytes, alarm_bytes, shared }
     }
 
     /// Whether the reserve is touched, and nobody has heard of it yet.
@@ -182,10 +193,41 @@ impl Pool {
         self.used_bytes.saturating_add(bytes) <= most && self.reserve(bytes)
     }
 
+    /// Counts bytes that a queue holds, once for all queues; false when the budget is spent.
+    pub(crate) fn share(&mut self, bytes: &Bytes) -> bool {
+        if let Some(holders) = self.shared.get_mut(&key(bytes)) {
+            *holders += 1;
+            return true;
+        }
+        let own_bytes = bytes.len() + SHARED_ENTRY_BYTES;
+        if self.shared.try_reserve(1).is_err() || !self.reserve(own_bytes) {
+            return false;
+        }
+        self.shared.insert(key(bytes), 1);
+        true
+    }
+
+    /// A queue does not hold any more what [`Self::share`] counted.
+    pub(crate) fn unshare(&mut self, bytes: &Bytes) {
+        let Entry::Occupied(mut holders) = self.shared.entry(key(bytes)) else {
+            unreachable!("it was counted")
+        };
+        *holders.get_mut() -= 1;
+        if *holders.get() == 0 {
+            holders.remove();
+            self.release(bytes.len() + SHARED_ENTRY_BYTES);
+        }
+    }
+
     /// Hands back what [`Self::reserve`] counted.
     pub(crate) fn release(&mut self, bytes: usize) {
         self.used_bytes -= bytes;
     }
+}
+
+/// What tells shared bytes from others, as long as somebody holds them.
+fn key(bytes: &Bytes) -> (usize, usize) {
+    (bytes.as_ptr() as usize, bytes.len())
 }
 
 #[cfg(test)]
@@ -204,6 +246,22 @@ mod tests {
         pool.give_chunk(first);
         assert!(pool.take_chunk(1).is_some());
         assert_eq!(pool.used_bytes(), 2 * CHUNK_BYTES);
+    }
+
+    #[test]
+    fn bytes_that_many_queues_hold_count_once() {
+        let mut pool = Pool::new(10_000);
+        let (frame, other) = (Bytes::from(vec![0; 4000]), Bytes::from(vec![0; 4000]));
+        assert!((0..10_000).all(|_| pool.share(&frame.clone())));
+        let used_bytes = pool.used_bytes();
+        assert!((4000..4100).contains(&used_bytes), "{used_bytes}");
+        assert!(pool.share(&other), "another, with the same content");
+        assert!(!pool.share(&Bytes::from(vec![0; 4000])), "the budget is spent");
+        assert!(pool.share(&frame), "it is counted already");
+        (0..10_001).for_each(|_| pool.unshare(&frame));
+        assert_eq!(pool.used_bytes(), used_bytes);
+        pool.unshare(&other);
+        assert_eq!((pool.used_bytes(), pool.shared.len()), (0, 0));
     }
 
     #[test]

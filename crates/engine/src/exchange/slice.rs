@@ -13,7 +13,7 @@ pub enum Slice<'a> {
     /// Copied into pooled buffers.
     Copied(&'a [u8]),
     /// Given away, or shared with whoever else has a handle, such as other exchanges that get the
-    /// same. Counted in full for each.
+    /// same. What several queues of a worker hold counts once.
     Shared(Bytes),
     /// A range of a file, read as the client takes it: by `sendfile` where the backend has it, else
     /// in pieces. The worker waits for the disk when the range is not in the page cache. A file
