@@ -147,7 +147,7 @@ async def requests(port, files):
             equal((head.status, head.content), (200, b""), f"HEAD {name}")
             equal(head.fields[b"etag"], answer.fields[b"etag"], f"the tag of {name}")
         equal((await client.get("/nothing")).status, 404, "what is not there")
-        for length in (0, 100, 200_000):
+        for length in (0, 100, 200_000, 3_000_000):
             answer = await client.get("/small.bin", method="POST", content=b"x" * length)
             equal(answer.status, 405, f"POST with {length} bytes")
         again = await client.get("/small.bin")

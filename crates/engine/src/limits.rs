@@ -214,7 +214,7 @@ pub(crate) const RESERVE_MIN_BYTES: usize = 1024 * 1024;
 
 /// Milliseconds without getting on after which a connection is among the first to give its buffers
 /// up when they run low: several round trips around the world.
-pub(crate) const RELIEF_STALL_MS: u64 = 1000;
+pub const RELIEF_STALL_MS: u64 = 1000;
 
 /// Milliseconds without getting on after which any client loses a connection with a request in
 /// progress when permits run short: longer than a network that changes takes to go on, and short

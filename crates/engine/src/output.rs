@@ -160,7 +160,8 @@ impl Output {
         true
     }
 
-    /// Queues bytes without copying them; they count once for all queues that hold the same. False when the budget is spent; they are dropped then.
+    /// Queues bytes without copying them; they count once for all queues that hold the same. False
+    /// when the budget is spent; they are dropped then.
     pub(crate) fn push_shared(&mut self, pool: &mut Pool, bytes: Bytes) -> bool {
         if !self.has_place(pool) || !pool.share(&bytes) {
             return false;

@@ -1,10 +1,11 @@
 //! Mistakes the simulator has found, each with its shortest story, in both shapes of the backend.
 
-use pinion_engine::backend::sim::{Connect, Faults, Network, Random};
+use pinion_engine::backend::sim::{Client, Connect, Faults, Network, Random};
 use pinion_engine::limits::{
     ACCEPT_PAUSE_MS, BODY_STALL_MS, IDLE_TIMEOUT_MS, LINGER_CONTENT_MS, LINGER_MAX_MS,
-    SEND_STALL_MS,
+    RELIEF_STALL_MS, SEND_STALL_MS,
 };
+use pinion_engine::settings::Settings;
 use pinion_engine::stepped::Stepped;
 
 use crate::ask::{Answer, Body, CLOSE, Kind, Request, Version, page, pattern};
@@ -283,6 +284,46 @@ fn lingering_leaves_turns_to_others() {
     }
     dropped_in_a_pass::<true>();
     dropped_in_a_pass::<false>();
+}
+
+/// Connections that linger are closed before any that a client could still use.
+#[test]
+fn lingering_connections_are_closed_first_when_permits_run_short() {
+    const PERMITS: usize = 64;
+    const LINGERING: usize = 12;
+    const IDLE: usize = 44;
+    fn closed_for_others<const READINESS: bool>() {
+        let network = Network::new(1, Faults::default(), 2);
+        let (mapping, file) = run::mapping();
+        let make_app = |poster| Handlers::new(poster, mapping, file);
+        let settings = Settings { connections: PERMITS, ..settings_of_listeners() };
+        let mut worker = Stepped::<READINESS, _>::new(network.clone(), settings, make_app);
+        let connect = Connect { listener: 0, window_bytes: 9000, local: false, protected: true };
+        let mut ask = |kind, content| {
+            let client = network.connect(connect);
+            // Of the content nothing comes.
+            let (head, _) = request(kind, 10, content).wire();
+            assert_eq!(network.send(client, &head), head.len());
+            let mut response = Vec::new();
+            for _ in 0..50 {
+                network.act_at(Some(network.now().monotonic_ms));
+                worker.pass().expect("a pass");
+                network.read(client, usize::MAX, &mut response);
+            }
+            assert!(response.starts_with(b"HTTP/1.1 200 "), "{}", response.escape_ascii());
+            client
+        };
+        let lingering = [(); LINGERING].map(|()| ask(Kind::Unread, 2 << 20));
+        let idle = [(); IDLE].map(|()| ask(Kind::Small, 0));
+        // Until then they may still read what was sent.
+        network.hold_up(2 * RELIEF_STALL_MS);
+        let _new = [(); PERMITS - LINGERING - IDLE].map(|()| ask(Kind::Small, 0));
+        let is_closed = |client: &&Client| network.facts(**client).closed_at_ms.is_some();
+        assert!(lingering.iter().filter(is_closed).count() > 0, "permits are short");
+        assert_eq!(idle.iter().filter(is_closed).count(), 0);
+    }
+    closed_for_others::<true>();
+    closed_for_others::<false>();
 }
 
 /// A byte just before each end of the patience, for five minutes.
