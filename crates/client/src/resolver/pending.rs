@@ -153,7 +153,7 @@ mod tests {
         for text in ["a.example", "a.example", "b.example", "a.example"] {
             let sender = sender.clone();
             let callback = move |family, result: Result<_, _>| {
-                sender.send((family, result.is_ok())).expect("open")
+                sender.send((family, result.is_ok())).expect("open");
             };
             pending.add(&name(text), LookupWaiter::new(&name(text), Box::new(callback)));
         }
