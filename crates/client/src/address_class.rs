@@ -63,7 +63,7 @@ impl fmt::Display for AddressClass {
 
 impl AddressClass {
     /// Returns the class of an address. IPv4 addresses within IPv6 addresses are not looked for
-    /// here ([`embedded`] finds them): the prefixes of translators and tunnels are
+    /// here (the policy looks for them): the prefixes of translators and tunnels are
     /// [`Self::Protocol`].
     #[must_use]
     pub fn of(address: IpAddr) -> Self {

@@ -180,8 +180,6 @@ impl<K: Clone + Eq + Hash, C: Copy + Eq, W: Copy + Eq> ConnectionPool<K, C, W> {
         self.waiting += 1;
         self.deadlines.insert((deadline_ms, serial), key.clone());
         self.dispatch(key, now_ms);
-        // Old connections that were closed meanwhile leave room for other keys.
-        self.dispatch_all(now_ms);
         let max = self.settings.waiters_per_key_max;
         let is_full = self.keys.get(key).is_some_and(|entry| entry.waiters.len() > max);
         if is_full {

@@ -119,6 +119,8 @@ impl<E: fmt::Display> fmt::Display for ConnectFailure<E> {
     }
 }
 
+impl<E: fmt::Debug + fmt::Display> std::error::Error for ConnectFailure<E> {}
+
 /// The attempts to connect to one name. See the head of the module.
 #[derive(Debug)]
 pub struct HappyEyeballs<E> {

@@ -29,8 +29,8 @@ pub const CONNECT_TIMEOUT_MS: u64 = 10_000;
 /// whole connection: the C library gives one server as long (resolv.conf(5): twice 5 s).
 pub const LOOKUP_TIMEOUT_MS: u64 = 10_000;
 
-/// Most names that wait for their addresses. Each costs some hundred bytes, and a busy site talks
-/// to fewer hosts than this.
+/// Most names that wait for their addresses, so that a flood of different names cannot fill the
+/// memory. A site talks to fewer hosts.
 pub const LOOKUPS_MAX: usize = 1024;
 
 /// Most names that name servers are asked for at the same time; the others wait. A name needs up to
@@ -40,8 +40,8 @@ pub const LOOKUPS_AT_ONCE_MAX: usize = 64;
 /// Most callers that wait for names. Several may wait for the same name.
 pub const LOOKUP_WAITERS_MAX: usize = 16_384;
 
-/// Most names whose addresses are kept. An entry has at most 800 bytes of addresses and two names,
-/// so the cache stays below 2 MiB.
+/// Most names whose addresses are kept. An entry has at most 32 addresses of 17 bytes and its name
+/// twice, so the cache stays below 2 MiB.
 pub const CACHED_NAMES_MAX: usize = 1024;
 
 /// Longest time for which addresses are kept, whatever their TTL is: a host that has moved is found
@@ -70,8 +70,8 @@ pub const NAME_SERVERS_MAX: usize = 3;
 /// Most search domains of resolv.conf that are used. Kubernetes allows as many.
 pub const SEARCH_DOMAINS_MAX: usize = 32;
 
-/// Most servers of which sessions are kept for resumption, for each set of TLS settings. A server
-/// may have given 8 tickets with its certificates, some 10 KiB in all.
+/// Most servers of which sessions are kept for resumption, for each set of TLS settings. rustls
+/// keeps up to 8 tickets of each, with the certificates of the server; its own default is 256.
 pub const TLS_SESSIONS_MAX: usize = 64;
 
 /// Most connections of a pool to one target with the same settings: what Apache httpd with a

@@ -11,6 +11,7 @@
 //! | `hosts_file` | the names of the hosts file |
 //! | `name_cache` | addresses that are kept for their time to live |
 //! | `lookup` | the questions for one name |
+//! | `pending` | names that are being looked up, and who waits for them |
 
 mod hosts_file;
 mod lookup;

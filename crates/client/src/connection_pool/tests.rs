@@ -157,14 +157,36 @@ fn all_unused_connections_can_be_closed() {
 /// One thing that happens.
 #[derive(Clone, Copy, Debug)]
 enum Step {
-    Acquire { key: usize, is_new_wanted: bool, wait_ms: u64 },
-    Cancel { choice: usize },
-    Opened { choice: usize },
-    NotOpened { choice: usize },
-    Release { choice: usize },
-    ClosedInUse { choice: usize },
-    ClosedIdle { choice: usize },
-    Pass { ms: u64 },
+    Acquire {
+        key: usize,
+        is_new_wanted: bool,
+        wait_ms: u64,
+    },
+    Cancel {
+        choice: usize,
+    },
+    Opened {
+        choice: usize,
+    },
+    NotOpened {
+        choice: usize,
+    },
+    Release {
+        choice: usize,
+    },
+    ClosedInUse {
+        choice: usize,
+    },
+    ClosedIdle {
+        choice: usize,
+    },
+    Pass {
+        ms: u64,
+    },
+    /// The caller is late with its tick.
+    PassUnnoticed {
+        ms: u64,
+    },
     CloseIdle,
 }
 
@@ -181,6 +203,7 @@ fn step() -> impl Strategy<Value = Step> {
         1 => choice.clone().prop_map(|choice| Step::ClosedInUse { choice }),
         1 => choice.prop_map(|choice| Step::ClosedIdle { choice }),
         3 => (0_u64..700).prop_map(|ms| Step::Pass { ms }),
+        1 => (0_u64..1500).prop_map(|ms| Step::PassUnnoticed { ms }),
         1 => Just(Step::CloseIdle),
     ]
 }
@@ -286,6 +309,7 @@ impl Run {
                 self.now_ms += ms;
                 self.pool.tick(self.now_ms);
             }
+            Step::PassUnnoticed { ms } => self.now_ms += ms,
             Step::CloseIdle => self.pool.close_idle(),
         }
         self.take_actions();

@@ -134,3 +134,45 @@ impl PendingLookups {
         Some((pending.waiters, pending.answers))
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use std::sync::mpsc::channel;
+
+    use super::*;
+
+    fn name(text: &str) -> HostName {
+        HostName::parse(text).expect(text)
+    }
+
+    /// All that have come are counted until their name is removed, also while they are taken out.
+    #[test]
+    fn callers_are_counted_until_their_name_is_removed() {
+        let mut pending = PendingLookups::default();
+        let (sender, receiver) = channel();
+        for text in ["a.example", "a.example", "b.example", "a.example"] {
+            let sender = sender.clone();
+            let callback = move |family, result: Result<_, _>| {
+                sender.send((family, result.is_ok())).expect("open");
+            };
+            pending.add(&name(text), LookupWaiter::new(&name(text), Box::new(callback)));
+        }
+        assert_eq!((pending.names(), pending.waiters()), (2, 4));
+        let answer = FamilyAnswer { result: Ok(Vec::new()), ttl_seconds: 1 };
+        let taken = pending.take_waiters(&name("a.example"), AddressFamily::Ipv6, &answer);
+        let (mut waiters, answers) = taken.expect("a name");
+        assert_eq!((waiters.len(), pending.waiters()), (3, 4));
+        waiters.iter_mut().for_each(|waiter| waiter.deliver(&answers));
+        assert_eq!(receiver.try_iter().collect::<Vec<_>>(), [(AddressFamily::Ipv6, true); 3]);
+        pending.put_waiters(&name("a.example"), waiters);
+        let (waiters, answers) = pending.remove(&name("a.example")).expect("a name");
+        assert_eq!((pending.names(), pending.waiters()), (1, 1));
+        assert!(matches!(answers, [None, Some(_)]));
+        drop(waiters);
+        let stopped: Vec<_> = receiver.try_iter().collect();
+        assert_eq!(stopped, [(AddressFamily::Ipv4, false); 3], "only what was not reported");
+        assert!(pending.remove(&name("a.example")).is_none());
+        drop(pending);
+        assert_eq!(receiver.try_iter().count(), 2, "both families of the other name");
+    }
+}

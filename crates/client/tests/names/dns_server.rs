@@ -3,7 +3,7 @@
 
 use std::io::{Read as _, Write as _};
 use std::net::{IpAddr, SocketAddr, TcpListener, TcpStream, UdpSocket};
-use std::sync::{Arc, Mutex};
+use std::sync::{Arc, Condvar, Mutex};
 use std::thread;
 
 pub(crate) const A: u16 = 1;
@@ -240,4 +240,34 @@ fn exchange(
         stream.write_all(&[&length.to_be_bytes(), &message[..]].concat()).ok()?;
     }
     Some(())
+}
+
+/// Lets all questions of a server wait.
+#[derive(Default)]
+pub(crate) struct Gate {
+    is_open: Mutex<bool>,
+    opened: Condvar,
+}
+
+impl Gate {
+    pub(crate) fn pass(&self) {
+        let is_open = self.is_open.lock().expect("a gate");
+        drop(self.opened.wait_while(is_open, |is_open| !*is_open).expect("a gate"));
+    }
+
+    pub(crate) fn open(&self) {
+        *self.is_open.lock().expect("a gate") = true;
+        self.opened.notify_all();
+    }
+}
+
+/// A server whose answers wait for its gate.
+pub(crate) fn gated() -> (DnsServer, Arc<Gate>) {
+    let gate = Arc::new(Gate::default());
+    let inside = Arc::clone(&gate);
+    let server = DnsServer::start(move |question| {
+        inside.pass();
+        Message::addresses(question, 0, &["192.0.2.1", "2001:db8::1"])
+    });
+    (server, gate)
 }

@@ -1,121 +1,21 @@
 //! The resolver against a DNS server on loopback.
 
 mod dns_server;
+mod fixture;
 
-use std::collections::BTreeMap;
-use std::fs;
-use std::net::{SocketAddr, UdpSocket};
-use std::path::{Path, PathBuf};
-use std::sync::atomic::{AtomicUsize, Ordering};
-use std::sync::mpsc::{Receiver, channel};
-use std::sync::{Arc, Condvar, Mutex};
+use std::net::UdpSocket;
+use std::path::Path;
+use std::sync::mpsc::channel;
 
 use dns_server::{
     A, DnsServer, Message, NAME_ERROR, NO_ERROR, Question, REFUSED, Record, Response,
-    SERVER_FAILURE,
+    SERVER_FAILURE, gated,
 };
-use pinion_client::happy_eyeballs::AddressFamily::{self, Ipv4, Ipv6};
+use fixture::{Fixture, addresses, message, no_such_name, wait};
+use pinion_client::happy_eyeballs::AddressFamily::{Ipv4, Ipv6};
 use pinion_client::limits::{ADDRESSES_PER_FAMILY_MAX, LOOKUP_TIMEOUT_MS, TTL_MAX_SECONDS};
-use pinion_client::resolver::{ResolveError, Resolved, Resolver, ResolverSettings};
+use pinion_client::resolver::{ResolveError, ResolverSettings};
 use pinion_client::target::HostName;
-
-/// Files of one test.
-struct Folder(PathBuf);
-
-impl Folder {
-    fn new() -> Self {
-        static NUMBER: AtomicUsize = AtomicUsize::new(0);
-        let number = NUMBER.fetch_add(1, Ordering::Relaxed);
-        let name = format!("pinion-client-names-{}-{number}", std::process::id());
-        let folder = std::env::temp_dir().join(name);
-        fs::create_dir(&folder).expect("a new folder");
-        Self(folder)
-    }
-
-    fn write(&self, name: &str, text: &str) -> PathBuf {
-        let path = self.0.join(name);
-        // Replaced as a whole, as system tools do it.
-        fs::write(self.0.join("new"), text).expect("a file");
-        fs::rename(self.0.join("new"), &path).expect("a file");
-        path
-    }
-}
-
-impl Drop for Folder {
-    fn drop(&mut self) {
-        let _ = fs::remove_dir_all(&self.0);
-    }
-}
-
-/// A resolver with its files.
-struct Fixture {
-    resolver: Resolver,
-    folder: Folder,
-}
-
-impl Fixture {
-    fn new(servers: &[SocketAddr], resolv_conf: &str, hosts: &str) -> Self {
-        Self::with(servers, resolv_conf, hosts, |_| {})
-    }
-
-    fn with(
-        servers: &[SocketAddr],
-        resolv_conf: &str,
-        hosts: &str,
-        change: impl FnOnce(&mut ResolverSettings),
-    ) -> Self {
-        let folder = Folder::new();
-        let mut settings = ResolverSettings {
-            resolv_conf: folder.write("resolv.conf", resolv_conf),
-            hosts: folder.write("hosts", hosts),
-            name_servers: servers.to_vec(),
-            ..ResolverSettings::default()
-        };
-        change(&mut settings);
-        Self { resolver: Resolver::new(settings), folder }
-    }
-
-    fn of(server: &DnsServer) -> Self {
-        Self::new(&[server.address], "", "")
-    }
-
-    fn begin(&self, name: &str) -> Receiver<(AddressFamily, Result<Resolved, ResolveError>)> {
-        let (sender, receiver) = channel();
-        let callback = move |family, result| sender.send((family, result)).expect("a receiver");
-        self.resolver.resolve(&HostName::parse(name).expect(name), Box::new(callback));
-        receiver
-    }
-
-    /// Waits for both families.
-    fn resolve(&self, name: &str) -> Answers {
-        wait(&self.begin(name))
-    }
-}
-
-type Answers = BTreeMap<AddressFamily, Result<Resolved, ResolveError>>;
-
-/// Waits until the callback is dropped. Each family is reported exactly once.
-fn wait(receiver: &Receiver<(AddressFamily, Result<Resolved, ResolveError>)>) -> Answers {
-    let mut answers = Answers::new();
-    while let Ok((family, result)) = receiver.recv() {
-        assert!(answers.insert(family, result).is_none(), "{family} twice");
-    }
-    assert_eq!(answers.len(), 2, "{answers:?}");
-    answers
-}
-
-fn addresses(answers: &Answers, family: AddressFamily) -> Vec<String> {
-    let resolved = answers[&family].as_ref().expect("addresses");
-    resolved.addresses.iter().map(ToString::to_string).collect()
-}
-
-fn message(answers: &Answers, family: AddressFamily) -> String {
-    answers[&family].as_ref().expect_err("no addresses").to_string()
-}
-
-fn no_such_name(name: &str) -> String {
-    format!("the name {name} does not exist")
-}
 
 /// A server with both families.
 fn dual_stack(ttl: u32) -> DnsServer {
@@ -515,35 +415,6 @@ fn a_failure_ends_the_search() {
     let fixture = Fixture::new(&[server.address], "search a.example b.example", "");
     let expected = "the name server cannot resolve db: Server Failure";
     assert_eq!(message(&fixture.resolve("db"), Ipv4), expected);
-}
-
-/// Lets all questions of a server wait.
-#[derive(Default)]
-struct Gate {
-    is_open: Mutex<bool>,
-    opened: Condvar,
-}
-
-impl Gate {
-    fn pass(&self) {
-        let is_open = self.is_open.lock().expect("a gate");
-        drop(self.opened.wait_while(is_open, |is_open| !*is_open).expect("a gate"));
-    }
-
-    fn open(&self) {
-        *self.is_open.lock().expect("a gate") = true;
-        self.opened.notify_all();
-    }
-}
-
-fn gated() -> (DnsServer, Arc<Gate>) {
-    let gate = Arc::new(Gate::default());
-    let inside = Arc::clone(&gate);
-    let server = DnsServer::start(move |question| {
-        inside.pass();
-        Message::addresses(question, 0, &["192.0.2.1", "2001:db8::1"])
-    });
-    (server, gate)
 }
 
 #[test]
