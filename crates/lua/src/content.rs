@@ -137,6 +137,13 @@ impl Content {
         Self { kept, is_over: true, ..Self::default() }
     }
 
+    /// All of it comes, which its handler waits for.
+    #[cfg(test)]
+    pub(crate) fn arrive(&mut self, bytes: &[u8]) {
+        bytes.chunks(CONTENT_PIECE_MAX_BYTES).for_each(|piece| self.add(piece));
+        self.end();
+    }
+
     /// Sets its limit.
     pub(crate) fn set_limit(
         &mut self,

@@ -17,13 +17,14 @@ mod tests;
 use super::limits::JSON_INDENT_MAX_BYTES;
 use super::options::Options;
 use crate::pattern::StepsLeft;
+use crate::pattern::limits::STEP_BYTES;
 use mlua::{Error, IntoLuaMulti, Lua, LuaString, MultiValue, Result, Table, Value};
 
 pub(crate) use decode::decode;
 pub(crate) use encode::{Style, encode, write_number};
 
-/// Counts the values of one text: no hook runs while it is made or read, so each costs steps of the
-/// request. Where nobody counts steps nothing is taken.
+/// Counts the values of one text and the bytes of its strings: no hook runs while it is made or
+/// read, so both cost steps of the request. Where nobody counts steps nothing is taken.
 pub(crate) struct Toll(Option<StepsLeft>);
 
 impl Toll {
@@ -34,6 +35,11 @@ impl Toll {
     fn take(&self, steps: usize) -> Result<()> {
         let taken = self.0.as_ref().map_or(Ok(()), |left| left.take(steps));
         taken.map_err(|_| Error::runtime("json: too many steps"))
+    }
+
+    /// Takes what it costs to go over so many bytes of a text.
+    fn take_bytes(&self, bytes: usize) -> Result<()> {
+        self.take(bytes / STEP_BYTES)
     }
 }
 

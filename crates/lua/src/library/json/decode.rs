@@ -19,6 +19,7 @@ pub(crate) fn decode(lua: &Lua, text: &[u8]) -> mlua::Result<Result<Value, Strin
     let arrays = super::arrays(lua)?;
     let failed = Cell::new(None);
     let toll = Toll::of(lua);
+    toll.take_bytes(text.len())?;
     let builder = Builder { lua, arrays: &arrays, failed: &failed, toll: &toll, depth: 0 };
     let mut parser = serde_json::Deserializer::from_slice(text);
     // The builder counts.

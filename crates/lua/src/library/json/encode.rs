@@ -174,6 +174,7 @@ impl Encoder<'_> {
     /// Writes a string, or tells at which byte it is no UTF-8.
     fn text(&mut self, text: &LuaString) -> Result<core::result::Result<(), usize>> {
         let bytes = text.as_bytes();
+        self.toll.take_bytes(bytes.len())?;
         match core::str::from_utf8(&bytes) {
             Ok(text) => serde_json::to_writer(&mut self.out, text).map_err(Error::external).map(Ok),
             Err(error) => Ok(Err(error.valid_up_to())),
@@ -254,6 +255,7 @@ impl Encoder<'_> {
 
     fn member(&mut self, is_later: bool, name: String, value: &Value) -> Walked {
         self.next_line(is_later, self.parents.len());
+        self.toll.take_bytes(name.len())?;
         serde_json::to_writer(&mut self.out, &name).map_err(Error::external)?;
         self.out.push(b':');
         if !self.style.indent.is_empty() {

@@ -370,13 +370,16 @@ proptest! {
 }
 
 #[test]
-fn each_value_costs_steps_of_the_request() {
+fn values_and_strings_cost_steps_of_the_request() {
     let lua = vm();
     let steps = StepsLeft::new(0);
     lua.set_app_data(steps.clone());
     let doubling = "local t = {} for _ = 1, 60 do t = {t, t} end return json.encode(t)";
     let many = "return json.decode('[' .. ('[],'):rep(100000) .. '[]]')";
-    for code in [doubling, many] {
+    let long = "return json.decode('\"' .. ('x'):rep(16 * 1000000 - 2) .. '\"')";
+    let text = "return json.encode(('x'):rep(16 * 1000000))";
+    let name = "return json.encode({ [('x'):rep(16 * 1000000)] = 1 })";
+    for code in [doubling, many, long, text, name] {
         steps.set(1_000_000);
         let error = lua.load(code).exec().expect_err("too much").to_string();
         assert!(error.contains("too many steps"), "{error}");

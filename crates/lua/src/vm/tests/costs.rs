@@ -6,6 +6,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use mlua::{HookTriggers, Table, Value, VmState};
+use pinion_http::limits::PARTS_MAX;
 
 use super::*;
 use crate::pattern::limits::STEP_BYTES;
@@ -120,7 +121,7 @@ fn library_cost(name: &str) -> Option<Cost> {
 fn own_cost(name: &str) -> Option<Cost> {
     use Cost::*;
     Some(match name.strip_prefix("pinion.")? {
-        "json.encode" => Counted("pinion.json.encode(list)"),
+        "json.encode" => Counted("pinion.json.encode({ text })"),
         "json.decode" => Counted("pinion.json.decode('[' .. ('1,'):rep(#text / 2) .. '1]')"),
         "json.array" => Constant,
         "codec.query" => UpTo(
@@ -184,7 +185,7 @@ fn own_cost(name: &str) -> Option<Cost> {
 }
 
 /// Of the methods of requests, responses, files of a form, and subscriptions. The code finds `req`
-/// and `res`.
+/// and `res`, and what [`prepared`] makes.
 pub(super) fn method_cost(name: &str) -> Option<Cost> {
     use Cost::*;
     const CONTENT: &str = "the content that its limit lets in";
@@ -192,14 +193,16 @@ pub(super) fn method_cost(name: &str) -> Option<Cost> {
     Some(match name {
         "req.limit" => Constant,
         "req.field" => UpTo("the fields of a head", "pcall(req.field, req, text)"),
-        // What they give is content that has come, which the engine counts; tests of uploads read
-        // more of it than any client may send.
-        "req.body" | "req.form" | "req.pieces" | "req.read" => UpTo(CONTENT, ""),
-        // As pinion.json.decode.
-        "req.json" => UpTo(CONTENT, ""),
-        "file.pieces" | "file.read" => UpTo(OF_FORM, ""),
-        // As pinion.wait; a message has the length of one that was sent.
-        "subscription.wait" => UpTo("a value of 1 MiB", ""),
+        "req.body" => UpTo(CONTENT, "req:body()"),
+        "req.form" => UpTo(CONTENT, "req:form()"),
+        "req.pieces" => UpTo(CONTENT, "for piece in req:pieces(1000) do end"),
+        "req.read" => UpTo(CONTENT, "while req:read(1000) do end"),
+        "req.json" => Counted("req:json()"),
+        "file.pieces" => UpTo(OF_FORM, "for piece in file:pieces(1000) do end"),
+        "file.read" => UpTo(OF_FORM, "file:read()"),
+        "subscription.wait" => {
+            UpTo("a value of 1 MiB", "subscription:wait(9) subscription:wait(9)")
+        }
         "subscription.close" => Constant,
         "res.write" => Once("res:write(text) res:write(text, text, text, text)"),
         "res.flush" => Once("res:write(text) res:flush()"),
@@ -213,11 +216,80 @@ pub(super) fn method_cost(name: &str) -> Option<Cost> {
         "res.cookie" => UpTo("the fields of a response", "pcall(res.cookie, res, 'x', text)"),
         "res.redirect" => UpTo("the fields of a response", "pcall(res.redirect, res, '/' .. text)"),
         "res.html" => Once("res:html(text)"),
-        "res.json" => Counted("res:json(list)"),
+        "res.json" => Counted("res:json({ text })"),
         // Another thread opens it.
         "res.file" => Constant,
         _ => return None,
     })
+}
+
+/// Code that runs before that of a method.
+pub(super) fn prepared(name: &str) -> &'static str {
+    match name.split_once('.') {
+        Some(("req", _)) => "req:limit(2^24)",
+        Some(("file", _)) => "local file = req:form().file",
+        Some(("subscription", _)) => {
+            // As much as a queue keeps.
+            "local subscription = pinion.subscribe('x')
+            pinion.send('x', text:sub(1, #text / 2))
+            pinion.send('x', { unpack(list, 1, #list / 32) })"
+        }
+        _ => "",
+    }
+}
+
+/// The content of a request.
+#[derive(Debug, Clone, Copy)]
+pub(super) enum Body {
+    /// A text in JSON, which is all that costs steps.
+    Text,
+    /// An array in JSON.
+    Array,
+    /// More fields than are read, and a long one before them.
+    Form,
+    /// Many parts of the same name.
+    Parts,
+    /// A part that is a file.
+    File,
+}
+
+impl Body {
+    /// Those that cost a method most.
+    pub(super) const fn of(name: &str) -> &'static [Self] {
+        match name.as_bytes() {
+            b"req.json" => &[Self::Text, Self::Array],
+            b"req.form" => &[Self::Form, Self::Parts],
+            [b'f', b'i', b'l', b'e', b'.', ..] => &[Self::File],
+            _ => &[Self::Text],
+        }
+    }
+
+    pub(super) const fn media_type(self) -> &'static str {
+        match self {
+            Self::Text | Self::Array => "application/json",
+            Self::Form => "application/x-www-form-urlencoded",
+            Self::Parts | Self::File => "multipart/form-data; boundary=b",
+        }
+    }
+
+    /// About so many bytes of it.
+    pub(super) fn bytes(self, bytes: usize) -> Vec<u8> {
+        let part = |parameters: &str, bytes: usize| {
+            let head = format!("--b\r\nContent-Disposition: form-data; {parameters}\r\n\r\n");
+            format!("{head}{}\r\n", "x".repeat(bytes.saturating_sub(head.len())))
+        };
+        let text = match self {
+            Self::Text => format!("\"{}\"", "x".repeat(bytes)),
+            Self::Array => format!("[{}1]", "1,".repeat(bytes / 2)),
+            Self::Form => format!("a={}{}", "%20".repeat(bytes / 6), "&a=1".repeat(bytes / 8)),
+            Self::Parts => {
+                let parts = (bytes / 128).min(PARTS_MAX);
+                part("name=a", bytes / parts).repeat(parts) + "--b--"
+            }
+            Self::File => part("name=file; filename=x", bytes) + "--b--",
+        };
+        text.into_bytes()
+    }
 }
 
 /// Where methods are written, and what their objects are called there.
@@ -315,6 +387,70 @@ fn what_grows_with_its_input_is_counted() {
         let least = (LARGE.min(1 << 20) / COUNTED_BYTES) as u64;
         if seen < least {
             wrong.push(format!("{name}: only {seen} of {least} are counted ({outcome:?})"));
+        }
+    }
+    assert!(wrong.is_empty(), "{}", wrong.join("\n"));
+}
+
+/// A handler of a method: its path, and code that is called with about so many bytes.
+pub(super) struct MethodCall {
+    pub(super) name: String,
+    pub(super) path: String,
+    pub(super) code: String,
+    pub(super) bytes: usize,
+}
+
+/// A main script with these handlers.
+pub(super) fn script(calls: impl IntoIterator<Item = MethodCall>) -> String {
+    let given = format!("local given = function(...) {GIVEN} end\n");
+    let handlers = calls.into_iter().map(|MethodCall { name, path, code, bytes }| {
+        let prepared = prepared(&name);
+        format!(
+            "pinion.get('{path}', function(req, res)
+                local mark = os.difftime
+                local text, list = given({bytes})
+                {prepared}
+                {code}
+            end)\n"
+        )
+    });
+    [given].into_iter().chain(handlers).collect()
+}
+
+#[test]
+fn methods_that_grow_with_their_input_take_steps() {
+    /// The steps of a request are enough for so many bytes of numbers.
+    const BYTES: usize = LARGE / 4;
+    let counted = methods().into_iter().filter_map(|name| match method_cost(&name)? {
+        Cost::Counted(code) => Some((name, code)),
+        _ => None,
+    });
+    let counted: Vec<_> = counted.collect();
+    let call = |name: &str, end: &str, code: &str| MethodCall {
+        name: name.to_owned(),
+        path: format!("/{name}{end}"),
+        code: code.to_owned(),
+        bytes: BYTES,
+    };
+    let calls = counted.iter().flat_map(|(name, code)| {
+        // The text that the other one is given takes steps, too.
+        [call(name, "/without", ""), call(name, "", code)]
+    });
+    let mut room = handlers::site(&script(calls));
+    let mut wrong = Vec::new();
+    for (name, _) in &counted {
+        for &body in Body::of(name) {
+            let content = body.bytes(BYTES);
+            let mut steps = |end: &str| {
+                let steps = room.steps_of(&format!("/{name}{end}"), body.media_type(), &content);
+                steps.unwrap_or_else(|fault| panic!("{name}: {body:?}: {fault:?}"))
+            };
+            let (without, with) = (steps("/without"), steps(""));
+            let least = (BYTES / COUNTED_BYTES) as u64;
+            let counted = with - without;
+            if counted < least {
+                wrong.push(format!("{name}: only {counted} of {least} steps for {body:?}"));
+            }
         }
     }
     assert!(wrong.is_empty(), "{}", wrong.join("\n"));

@@ -34,10 +34,15 @@ impl Room {
     /// Lets the handler of a path run until it waits for the first time. There is content that has
     /// not come.
     fn asks(&mut self, path: &str) -> Asked {
+        self.asks_with(path, "")
+    }
+
+    /// The same for a request with these header lines.
+    fn asks_with(&mut self, path: &str, lines: &str) -> Asked {
         let Found::Route(found) = self.vm.router().find(b"GET", path.as_bytes()) else {
             panic!("{path} leads nowhere");
         };
-        let head = format!("GET {path} HTTP/1.1\r\nHost: a\r\nContent-Length: 5\r\n\r\n");
+        let head = format!("GET {path} HTTP/1.1\r\nHost: a\r\nContent-Length: 5\r\n{lines}\r\n");
         let mut storage = HeadStorage::reserved();
         let parsed = parse(head.as_bytes(), 0, &mut storage, &Limits::default());
         let Ok(Parsed::Head { head, .. }) = parsed else { panic!("{path}: it is no request") };
@@ -73,6 +78,35 @@ impl Room {
     pub(super) fn answer(&mut self, path: &str) -> Result<String, Fault> {
         let asked = self.asks(path);
         self.ends_with(asked)
+    }
+
+    /// Answers a request whose content comes when its handler waits for it, as do the messages that
+    /// it has sent. Returns the steps that it has taken.
+    pub(super) fn steps_of(
+        &mut self,
+        path: &str,
+        content_type: &str,
+        content: &[u8],
+    ) -> Result<u64, Fault> {
+        let mut asked = self.asks_with(path, &format!("Content-Type: {content_type}\r\n"));
+        loop {
+            let Asked { id, coroutine, left, step } = &mut asked;
+            match step {
+                Step::Waits(Operation::Content) => {
+                    let mut tasks = self.vm.tasks();
+                    tasks.get(*id).expect("it lives").content.arrive(content);
+                }
+                Step::Waits(Operation::Await(_)) => {
+                    let sent = self.vm.host().work.sent.take();
+                    assert!(!sent.is_empty(), "{path}: it waits for what never comes");
+                    sent.into_iter().for_each(|sent| self.vm.host().deliver(&Arc::new(sent)));
+                }
+                _ => break,
+            }
+            *step = self.vm.resume(*id, coroutine, true, &mut self.budget, left);
+        }
+        let steps = Left::default().steps - asked.left.steps;
+        self.ends_with(asked).map(|_| steps)
     }
 }
 

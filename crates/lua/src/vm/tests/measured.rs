@@ -8,7 +8,7 @@ use std::process::Command;
 
 use mlua::{Function, Value};
 
-use super::costs::{Cost, GIVEN, cost, functions, method_cost, methods};
+use super::costs::{Body, Cost, GIVEN, MethodCall, cost, functions, method_cost, methods, script};
 use super::*;
 
 /// Bytes of the text, of which the list has an eighth as elements, at both sizes.
@@ -46,14 +46,16 @@ struct Counted {
     name: String,
     code: String,
     most: u64,
+    /// The content of the request whose method it is.
+    body: Option<Body>,
 }
 
 impl Counted {
-    /// `None` for what a budget sees, and for what the tests of uploads cover.
+    /// `None` for what a budget sees.
     fn of(name: String, cost: &Cost, called: &str) -> Option<Self> {
         let more_bytes = (SIZES[1] - SIZES[0]) as u64;
         let (code, most) = match cost {
-            Cost::Counted(_) | Cost::UpTo(_, "") => return None,
+            Cost::Counted(_) => return None,
             Cost::Constant | Cost::Arguments => (
                 format!(
                     "pcall({called}, text, list) pcall({called}, list, text)
@@ -65,7 +67,13 @@ impl Counted {
                 ((*code).to_owned(), SLACK + EACH_BYTE_MAX * more_bytes)
             }
         };
-        Some(Self { name, code, most })
+        Some(Self { name, code, most, body: None })
+    }
+
+    /// The path whose handler calls a method with so many bytes.
+    fn path(&self, bytes: usize) -> String {
+        let body = self.body.map(|body| format!("{body:?}")).unwrap_or_default();
+        format!("/{}/{body}/{bytes}", self.name)
     }
 }
 
@@ -75,14 +83,17 @@ fn of_libraries(lua: &Lua) -> Vec<Counted> {
     names.filter_map(counted).collect()
 }
 
+/// Methods whose cost is constant are called wherever they are used.
 fn of_methods() -> Vec<Counted> {
-    let counted = |name: String| {
-        let cost = method_cost(&name)?;
-        let is_called = name.starts_with("res.") && !matches!(cost, Cost::Constant);
-        let code = Counted::of(name.clone(), &cost, &name)?;
-        (is_called || name == "req.field").then_some(code)
+    let with_bodies = |name: String| -> Vec<Counted> {
+        let cost = method_cost(&name).filter(|cost| !matches!(cost, Cost::Constant));
+        let counted = |&body: &Body| {
+            let counted = Counted::of(name.clone(), cost.as_ref()?, &name)?;
+            Some(Counted { body: Some(body), ..counted })
+        };
+        Body::of(&name).iter().filter_map(counted).collect()
     };
-    methods().into_iter().filter_map(counted).collect()
+    methods().into_iter().flat_map(with_bodies).collect()
 }
 
 /// All rows, or one in `sample` of them.
@@ -90,29 +101,24 @@ fn rows(lua: &Lua, sample: usize) -> Vec<Counted> {
     of_libraries(lua).into_iter().chain(of_methods()).step_by(sample).collect()
 }
 
-/// A main script in which each method is called with both sizes.
-fn script() -> String {
-    let given = format!("local given = function(...) {GIVEN} end\n");
-    let handlers = of_methods().into_iter().map(|Counted { name, code, .. }| {
-        format!(
-            "pinion.get('/{name}', function(req, res)
-                local mark = os.difftime
-                local function call(text, list) {code} end
-                local sizes = {{ {}, {} }}
-                for _, size in ipairs(sizes) do
-                    local text, list = given(size)
-                    mark(0, 0) call(text, list) mark(0, 0)
-                end
-            end)\n",
-            SIZES[0], SIZES[1]
-        )
+/// A main script in which each method is called with each size.
+fn methods_script() -> String {
+    let calls = of_methods().into_iter().flat_map(|counted| {
+        let code = &counted.code;
+        let code = format!("local function call() {code} end mark(0, 0) call() mark(0, 0)");
+        SIZES.map(|bytes| MethodCall {
+            name: counted.name.clone(),
+            path: counted.path(bytes),
+            code: code.clone(),
+            bytes,
+        })
     });
-    [given].into_iter().chain(handlers).collect()
+    script(calls)
 }
 
 /// A VM with that script. Below valgrind rustix cannot read the clock.
 fn room() -> Room {
-    handlers::site_at(&script(), Now { monotonic_ms: 1, unix_seconds: 1_800_000_000 })
+    handlers::site_at(&methods_script(), Now { monotonic_ms: 1, unix_seconds: 1_800_000_000 })
 }
 
 /// Calls everything that is counted, at both sizes, each between two marks. By itself it shows that
@@ -123,9 +129,8 @@ fn each_is_called_between_marks() {
     let lua = &room.vm.lua;
     let mark: Function = lua.load(format!("return function() {MARK} end")).eval().expect("mark");
     let sample = std::env::var(SAMPLE).ok().and_then(|sample| sample.parse().ok());
-    let is_method = |name: &str| ["res.", "req."].iter().any(|front| name.starts_with(front));
     let rows = rows(lua, sample.unwrap_or(1)).into_iter();
-    let (methods, functions): (Vec<_>, Vec<_>) = rows.partition(|row| is_method(&row.name));
+    let (methods, functions): (Vec<_>, Vec<_>) = rows.partition(|row| row.body.is_some());
     for Counted { name, code, .. } in functions {
         let function = lua.load(format!("local text, list = ... {code}"));
         let function = function.into_function().unwrap_or_else(|error| panic!("{name}: {error}"));
@@ -138,8 +143,12 @@ fn each_is_called_between_marks() {
             outcome.unwrap_or_else(|error| panic!("{name}: {error}"));
         }
     }
-    for Counted { name, .. } in methods {
-        room.answer(&format!("/{name}")).unwrap_or_else(|fault| panic!("{name}: {fault:?}"));
+    for row in methods {
+        for (size, body) in SIZES.iter().zip(row.body.iter().cycle()) {
+            let (path, content) = (row.path(*size), body.bytes(*size));
+            let steps = room.steps_of(&path, body.media_type(), &content);
+            steps.unwrap_or_else(|fault| panic!("{path}: {fault:?}"));
+        }
     }
 }
 
@@ -197,9 +206,10 @@ fn what_no_budget_sees_takes_few_instructions() {
     let mut wrong = Vec::new();
     for (row, counts) in rows.iter().zip(counts.chunks(4)) {
         let [_, small, _, large] = *counts else { continue };
-        eprintln!("{}: {small}, {large}", row.name); // Shown when one is wrong.
+        let body = row.body.map(|body| format!(" of {body:?}")).unwrap_or_default();
+        eprintln!("{}{body}: {small}, {large}", row.name); // Shown when one is wrong.
         if large > small + row.most {
-            wrong.push(format!("{}: {small}, then {large} instructions", row.name));
+            wrong.push(format!("{}{body}: {small}, then {large} instructions", row.name));
         }
     }
     assert!(wrong.is_empty(), "{}", wrong.join("\n"));
