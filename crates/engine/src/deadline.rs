@@ -3,8 +3,7 @@
 //! more time for it.
 
 use crate::limits::{
-    BODY_STALL_MS, HANDSHAKE_TIMEOUT_MS, LAST_MS, LINGER_MS, QUIC_PING_MS, SEND_STALL_MS,
-    WINDOW_STALL_MS,
+    HANDSHAKE_TIMEOUT_MS, LAST_MS, LINGER_MS, QUIC_PING_MS, SEND_STALL_MS, WINDOW_STALL_MS,
 };
 use crate::settings::Settings;
 
@@ -48,7 +47,7 @@ impl Watch {
             Watch::Handshake => HANDSHAKE_TIMEOUT_MS,
             Watch::Idle => settings.idle_ms,
             Watch::Head => settings.head_ms,
-            Watch::Body | Watch::Discard => BODY_STALL_MS,
+            Watch::Body | Watch::Discard => settings.body_ms,
             Watch::Send => SEND_STALL_MS,
             Watch::Window => WINDOW_STALL_MS,
             Watch::Last => LAST_MS,
@@ -198,7 +197,7 @@ mod tests {
     /// one.
     #[test]
     fn what_the_connection_is_busy_with_gives_no_more_time_for_what_the_peer_should_do() {
-        let Settings { idle_ms, head_ms, .. } = Settings::default();
+        let Settings { idle_ms, head_ms, body_ms, .. } = Settings::default();
         at_any_time(|deadline, begin| {
             assert_eq!(begin(deadline, Watch::Idle, 0), idle_ms);
             assert_eq!(begin(deadline, Watch::Send, 5), 5 + SEND_STALL_MS);
@@ -214,7 +213,7 @@ mod tests {
             deadline.is_over(Watch::Send);
             assert_eq!(begin(deadline, Watch::Idle, 90), idle_ms);
             begin(deadline, Watch::Send, 100);
-            assert_eq!(begin(deadline, Watch::Body, 110), 110 + BODY_STALL_MS, "another");
+            assert_eq!(begin(deadline, Watch::Body, 110), 110 + body_ms, "another");
         });
     }
 

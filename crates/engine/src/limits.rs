@@ -80,7 +80,7 @@ pub const LINGER_MS: u64 = 2_000;
 
 /// Milliseconds without a byte for which a connection lingers whose client has more of a request to
 /// send: as long as the content of a request is waited for.
-pub const LINGER_CONTENT_MS: u64 = BODY_STALL_MS;
+pub const LINGER_CONTENT_MS: u64 = BODY_TIMEOUT_MS;
 
 /// Milliseconds for which a connection lingers in all, however much comes: 256 MiB at 7 Mbit/s.
 pub const LINGER_MAX_MS: u64 = 300_000;
@@ -141,7 +141,7 @@ pub const SEND_STALL_MS: u64 = 30_000;
 pub const WINDOW_STALL_MS: u64 = 90_000;
 
 /// Milliseconds between two body bytes that a handler waits for.
-pub const BODY_STALL_MS: u64 = 30_000;
+pub const BODY_TIMEOUT_MS: u64 = 30_000;
 
 /// Bytes the kernel may hold unsent per connection before it reports "not writable"
 /// (TCP_NOTSENT_LOWAT). This bounds the memory of the kernel for each slow reader.

@@ -2,7 +2,7 @@
 
 use pinion_http::limits::Limits;
 
-use crate::limits::{HEAD_TIMEOUT_MS, IDLE_TIMEOUT_MS};
+use crate::limits::{BODY_TIMEOUT_MS, HEAD_TIMEOUT_MS, IDLE_TIMEOUT_MS};
 use crate::tls::TlsConfig;
 
 /// What a listener speaks.
@@ -54,6 +54,8 @@ pub struct Settings {
     pub limits: Limits,
     /// Milliseconds for a head, from its first byte (or from accept).
     pub head_ms: u64,
+    /// Milliseconds that a client may pause while it sends a body.
+    pub body_ms: u64,
     /// Milliseconds an idle connection is kept.
     pub idle_ms: u64,
     /// Most connections of the whole server.
@@ -76,6 +78,7 @@ impl Default for Settings {
         Self {
             limits: Limits::default(),
             head_ms: HEAD_TIMEOUT_MS,
+            body_ms: BODY_TIMEOUT_MS,
             idle_ms: IDLE_TIMEOUT_MS,
             connections: 1024,
             connections_per_client: None,

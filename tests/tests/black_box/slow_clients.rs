@@ -1,13 +1,17 @@
 //! slowhttptest, the tool that people hold against a server to see whether it falls: heads and
 //! contents that come by drops, answers that nobody takes, ranges without end. Everybody else must
-//! not notice.
+//! not notice. And bodies that stop in the middle.
 
 use pinion_tests::client::Connection;
+use pinion_tests::client::http2::Http2;
+use pinion_tests::client::http3::Http3;
 use pinion_tests::folder::Folder;
-use pinion_tests::matrix::Io;
+use pinion_tests::matrix::{Io, Matrix};
 use pinion_tests::peers::{output, program};
+use pinion_tests::protocol::Protocol;
 use pinion_tests::request::Request;
 use pinion_tests::server::{Server, Start, build};
+use std::io::ErrorKind;
 use std::thread;
 
 /// Connections of each attack. Three attacks hold theirs, so a server must bear 900.
@@ -114,4 +118,77 @@ fn without_colours(text: &str) -> String {
     let first = parts.next().unwrap_or_default().to_owned();
     // Each part but the first begins with the rest of a sequence: `[1;34m`.
     parts.fold(first, |plain, part| plain + part.split_once('m').map_or("", |(_, rest)| rest))
+}
+
+/// Handlers that wait for a body: all of it, and each piece.
+const WAITING: &str = r#"
+pinion.post("/whole", function(req) return req:body() end)
+pinion.post("/pieces", function(req)
+    local bytes = 0
+    for piece in req:pieces() do bytes = bytes + #piece end
+    return bytes
+end)
+"#;
+
+/// RFC 9110 §15.5.9. Only the time without a byte counts, so the result is the same however busy
+/// the machine is.
+#[test]
+fn a_body_that_stalls_is_answered_with_408() {
+    let site = Folder::with("stalled-body", [("main.lua", WAITING)]);
+    site.write("public_html/index.html", "home");
+    // Without its flag, a body would have more time than a head has here.
+    let flags = ["--body-timeout", "1", "--header-timeout", "25", "--lua-time", "3600"];
+    Matrix::of(site.path()).serve(&flags).run(|server| {
+        let is_plain = server.protocol() == Protocol::Http1;
+        let half_a_head = is_plain.then(|| {
+            let mut client = server.connect();
+            client.send("GET / HTTP/1.1\r\nHost:");
+            client
+        });
+        thread::scope(|scope| {
+            for target in ["/whole", "/pieces"] {
+                // Of the smallest one nothing comes.
+                for bytes in [1, 1000, 30_000] {
+                    let request = Request::new("POST", target).body(&vec![b'x'; bytes]);
+                    scope.spawn(move || stalls_in_the_middle(server, &request));
+                }
+            }
+        });
+        if let Some(client) = half_a_head {
+            client.stream().set_nonblocking(true).expect("a socket");
+            let waits = client.stream().peek(&mut [0]).expect_err("it has no response yet");
+            assert_eq!(waits.kind(), ErrorKind::WouldBlock);
+        }
+        let whole = server.exchange(&Request::new("POST", "/whole").body(b"whole"));
+        assert_eq!((whole.status, whole.text()), (200, "whole"));
+    });
+}
+
+/// Sends a request with half of its body and waits for the response. Over HTTP/1 that is the end of
+/// the connection; over HTTP/2 and HTTP/3 its other requests are answered.
+fn stalls_in_the_middle(server: &Server, request: &Request) {
+    let home = &Request::get("/");
+    let (response, home) = match server.protocol() {
+        Protocol::Http1 | Protocol::Http1Tls => {
+            let mut client = server.connect();
+            let half = request.body_bytes().len() / 2;
+            client.send([&request.head_bytes()[..], &request.body_bytes()[..half]].concat());
+            let response = client.receive();
+            assert!(response.says_close(), "{response}");
+            client.expect_close();
+            (response, server.exchange(home))
+        }
+        Protocol::Http2 | Protocol::Http2Clear => {
+            let mut client = Http2::try_open(server.peer()).expect("a connection");
+            let response = client.try_half_content(request).expect("a response");
+            (response, client.try_exchange(home).expect("a response"))
+        }
+        Protocol::Http3 => {
+            let client = Http3::try_open(server.peer()).expect("a connection");
+            let response = client.try_half_content(request).expect("a response");
+            (response, client.try_exchange(home).expect("a response"))
+        }
+    };
+    assert_eq!(response.status, 408, "{response}");
+    assert_eq!(home.text(), "home");
 }

@@ -6,7 +6,6 @@ use pinion_http::request::Framing;
 use crate::exchange::state::{ExchangeState, Stage};
 use crate::gone::Gone;
 use crate::input_buffer::InputBuffer;
-use crate::limits::BODY_STALL_MS;
 use crate::mapping::Mappings;
 use crate::output::{NO_OUTPUT, Outputs};
 use crate::pool::Pool;
@@ -98,7 +97,7 @@ impl Stream {
     pub(crate) fn due_ms(&self, settings: &Settings) -> Option<u64> {
         let patience_ms = match () {
             () if self.awaits_head() => settings.head_ms,
-            () if self.waits_for_content() => BODY_STALL_MS,
+            () if self.waits_for_content() => settings.body_ms,
             () => return None,
         };
         Some(self.waits_since_ms.saturating_add(patience_ms))

@@ -6,7 +6,7 @@ mod stories;
 
 use pinion_engine::backend::sim::{Client as Connection, Connect, Network, Random, Read};
 use pinion_engine::limits::{
-    BODY_STALL_MS, HEAD_TIMEOUT_MS, IDLE_TIMEOUT_MS, SEND_STALL_MS, WINDOW_STALL_MS,
+    BODY_TIMEOUT_MS, HEAD_TIMEOUT_MS, IDLE_TIMEOUT_MS, SEND_STALL_MS, WINDOW_STALL_MS,
 };
 
 use crate::ask::{Kind, Request, Version};
@@ -22,7 +22,7 @@ const NEVER_MS: u64 = u64::MAX;
 /// Milliseconds after which a connection is closed whose client has gone silent: what it may be
 /// waited for, one after the other.
 const SILENCE_MS: u64 =
-    HEAD_TIMEOUT_MS + BODY_STALL_MS + 2 * SEND_STALL_MS + WINDOW_STALL_MS + IDLE_TIMEOUT_MS;
+    HEAD_TIMEOUT_MS + BODY_TIMEOUT_MS + 2 * SEND_STALL_MS + WINDOW_STALL_MS + IDLE_TIMEOUT_MS;
 
 /// What a client does.
 #[derive(Debug)]
@@ -449,7 +449,7 @@ impl Actor {
                 return Err(format!("{request:?}: {stream:?}"));
             }
             let took_ms = asked.ended_at_ms.unwrap_or(u64::MAX) - asked.asked_at_ms;
-            let most_ms = BODY_STALL_MS + 3 * self.plan.pace.gap_ms;
+            let most_ms = BODY_TIMEOUT_MS + 3 * self.plan.pace.gap_ms;
             let is_in_time = slack_ms.is_none_or(|slack_ms| took_ms <= most_ms + slack_ms);
             if asked.expected.status == 408 && !is_in_time {
                 let kind = request.kind;

@@ -10,7 +10,7 @@ use std::time::Duration;
 
 use pinion_engine::backend::sim::{Network, Random};
 use pinion_engine::limits::{
-    BODY_STALL_MS, HEAD_TIMEOUT_MS, IDLE_TIMEOUT_MS, SEND_STALL_MS, WINDOW_STALL_MS,
+    BODY_TIMEOUT_MS, HEAD_TIMEOUT_MS, IDLE_TIMEOUT_MS, SEND_STALL_MS, WINDOW_STALL_MS,
 };
 use pinion_engine::quic::simulated::SimulatedClient;
 use quinn_proto::ConnectionError;
@@ -27,7 +27,7 @@ const NEVER_MS: u64 = u64::MAX;
 /// Milliseconds after which a connection is closed whose client goes on with QUIC and does nothing
 /// else: what it may be waited for, one after the other.
 const SILENCE_MS: u64 =
-    HEAD_TIMEOUT_MS + BODY_STALL_MS + 2 * SEND_STALL_MS + WINDOW_STALL_MS + IDLE_TIMEOUT_MS;
+    HEAD_TIMEOUT_MS + BODY_TIMEOUT_MS + 2 * SEND_STALL_MS + WINDOW_STALL_MS + IDLE_TIMEOUT_MS;
 /// Milliseconds after which a connection is closed whose client has vanished: the timeout of QUIC,
 /// which begins anew with the first PING, and the time for which QUIC keeps a closed connection.
 const VANISHED_MS: u64 = 2 * IDLE_TIMEOUT_MS;

@@ -6,7 +6,7 @@ use std::sync::Arc;
 
 use pinion_engine::backend::sim::{Facts, Network, Random, Read};
 use pinion_engine::limits::{
-    BODY_STALL_MS, ENOBUFS_RETRY_MS, IDLE_TIMEOUT_MS, LINGER_CONTENT_MS, SEND_STALL_MS, TICK_MS,
+    BODY_TIMEOUT_MS, ENOBUFS_RETRY_MS, IDLE_TIMEOUT_MS, LINGER_CONTENT_MS, SEND_STALL_MS, TICK_MS,
 };
 use pinion_engine::mapping::Mapping;
 use pinion_engine::stepped::{Holdings, Stepped};
@@ -315,7 +315,7 @@ impl<const READINESS: bool> Run<READINESS> {
         // when its request has not come in time has that time as well.
         let limit = match () {
             () if facts.stalled && in_head => self.head_ms + 2 * SEND_STALL_MS,
-            () if facts.stalled && in_content => BODY_STALL_MS + 2 * SEND_STALL_MS,
+            () if facts.stalled && in_content => BODY_TIMEOUT_MS + 2 * SEND_STALL_MS,
             () if facts.stalled => 2 * SEND_STALL_MS,
             // A head that finds no memory is refused, and its rest is waited for.
             () if in_head && !self.calm => self.head_ms.max(LINGER_CONTENT_MS),

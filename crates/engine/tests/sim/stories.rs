@@ -2,7 +2,7 @@
 
 use pinion_engine::backend::sim::{Client, Connect, Faults, Network, Random};
 use pinion_engine::limits::{
-    ACCEPT_PAUSE_MS, BODY_STALL_MS, IDLE_TIMEOUT_MS, LINGER_CONTENT_MS, LINGER_MAX_MS,
+    ACCEPT_PAUSE_MS, BODY_TIMEOUT_MS, IDLE_TIMEOUT_MS, LINGER_CONTENT_MS, LINGER_MAX_MS,
     RELIEF_STALL_MS, SEND_STALL_MS,
 };
 use pinion_engine::settings::Settings;
@@ -346,7 +346,7 @@ fn content_that_nobody_wants_and_that_drips_ends_in_time() {
         let mut plan = plan(&[request(Kind::Unread, 10, 9000)], 3000, Ending::Stays);
         // The head at once, the rest in more than eight minutes.
         plan.pace = Pace { send_bytes: 8, read_bytes: usize::MAX, gap_ms: 1000 };
-        plan.closed_within_ms = Some(BODY_STALL_MS + LINGER_MAX_MS);
+        plan.closed_within_ms = Some(BODY_TIMEOUT_MS + LINGER_MAX_MS);
         vec![plan]
     });
 }

@@ -311,6 +311,20 @@ pub(crate) const ROWS: &[Directive] = &[
                of the connection. When the time is over, the response is 408.",
     },
     Directive {
+        name: "body-timeout",
+        short: None,
+        verbs: SERVE,
+        file: Some(Table::Limits.key("body-timeout")),
+        level: Level::Server,
+        kind: Kind::Number { min: 1, max: 3600, unit: "seconds" },
+        repeatable: false,
+        default: Default::Value("30"),
+        change: Change::Restart,
+        brief: "How long a client may pause while it sends the body of a request",
+        long: "Counted from one piece of the body to the next, while a script waits for it. When \
+               the time is over, the response is 408.",
+    },
+    Directive {
         name: "max-requests-per-connection",
         short: None,
         verbs: SERVE,

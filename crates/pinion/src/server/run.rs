@@ -165,6 +165,7 @@ fn engine_settings(settings: &Serve, capacity: &Capacity) -> Settings {
         connections: capacity.connections as usize,
         connections_per_client: settings.max_connections_per_client,
         head_ms: milliseconds(settings.header_timeout),
+        body_ms: milliseconds(settings.body_timeout),
         idle_ms: milliseconds(settings.keep_alive_timeout),
         requests_per_connection: settings.max_requests_per_connection,
         buffer_bytes: capacity.buffer_bytes as usize,

@@ -52,6 +52,8 @@ pub(crate) struct Serve {
     pub(crate) keep_alive_timeout: Duration,
     /// How long the header section of a request may take.
     pub(crate) header_timeout: Duration,
+    /// How long a client may pause while it sends the body of a request.
+    pub(crate) body_timeout: Duration,
     /// None: as many as the client likes.
     pub(crate) max_requests_per_connection: Option<u32>,
     /// None: from the number of connections.
@@ -177,6 +179,7 @@ impl Serve {
             max_connections_per_client: number(low, "max-connections-per-client")?,
             keep_alive_timeout: seconds(low, "keep-alive-timeout")?,
             header_timeout: seconds(low, "header-timeout")?,
+            body_timeout: seconds(low, "body-timeout")?,
             max_requests_per_connection: number(low, "max-requests-per-connection")?,
             memory_budget_bytes: number::<u64>(low, "memory-budget")?
                 .map(|mebibytes| mebibytes << 20),
@@ -385,7 +388,7 @@ mod tests {
         AltSvc, CanonicalHost, CertificateFiles, Certificates, SelfSignedKey, Settings,
     };
     use pinion_build::{CodingLevel, Method};
-    use pinion_engine::limits::{HEAD_TIMEOUT_MS, IDLE_TIMEOUT_MS};
+    use pinion_engine::limits::{BODY_TIMEOUT_MS, HEAD_TIMEOUT_MS, IDLE_TIMEOUT_MS};
     use pinion_lua::limits::UPLOADS_MAX_BYTES;
     use std::ffi::OsString;
     use std::num::NonZeroUsize;
@@ -413,6 +416,7 @@ mod tests {
         assert_eq!(serve.grace, Duration::from_secs(30));
         assert_eq!(serve.keep_alive_timeout, Duration::from_millis(IDLE_TIMEOUT_MS));
         assert_eq!(serve.header_timeout, Duration::from_millis(HEAD_TIMEOUT_MS));
+        assert_eq!(serve.body_timeout, Duration::from_millis(BODY_TIMEOUT_MS));
         assert_eq!(serve.upload_space_bytes, UPLOADS_MAX_BYTES);
         assert_eq!((serve.workers, serve.max_connections), (None, None));
         assert_eq!((serve.access_log, serve.server_name), (None, None));
@@ -462,7 +466,7 @@ mod tests {
              --listen unix:/a --workers 3 --io epoll --memory copy \
              --access-log - --log-format json --watch --lua-folder a=/b=c:ro --grace 5 \
              --max-connections 9 --max-connections-per-client 8 --keep-alive-timeout 600 \
-             --header-timeout 20 --upload-space 2 \
+             --header-timeout 20 --body-timeout 40 --upload-space 2 \
              --max-requests-per-connection 7 --memory-budget 64 \
              --server-name pinion \
              --codings br --level fast --codings-for *.svg=br:9 --exclude a --exclude b \
@@ -506,6 +510,7 @@ mod tests {
         assert_eq!(serve.max_connections_per_client, Some(8));
         assert_eq!(serve.keep_alive_timeout, Duration::from_secs(600));
         assert_eq!(serve.header_timeout, Duration::from_secs(20));
+        assert_eq!(serve.body_timeout, Duration::from_secs(40));
         assert_eq!(serve.upload_space_bytes, 2 << 20);
         assert_eq!(serve.trusted_proxies.len(), 2);
         assert_eq!(serve.memory_budget_bytes, Some(64 << 20));

@@ -76,7 +76,7 @@ const WRONG: [(&str, &[&str]); 40] = [
 ];
 
 /// Flags that take a whole number, none of which takes more than 10^9.
-const NUMBERS: [&str; 18] = [
+const NUMBERS: [&str; 19] = [
     "--dummy-bytes",
     "--grace",
     "--jobs",
@@ -89,6 +89,7 @@ const NUMBERS: [&str; 18] = [
     "--max-connections-per-client",
     "--keep-alive-timeout",
     "--header-timeout",
+    "--body-timeout",
     "--max-requests-per-connection",
     "--memory-budget",
     "--previous-keep",

@@ -133,10 +133,10 @@ fn content_that_stalls_is_given_up_in_its_time_beside_content_that_comes() {
 /// It is wanted shortly before the other has stalled for too long, and comes some time after.
 #[test]
 fn content_that_stalls_takes_nobody_along() {
-    const WANTED_AFTER_MS: u64 = BODY_STALL_MS - 5000;
+    const WANTED_AFTER_MS: u64 = BODY_TIMEOUT_MS - 5000;
     told(10, || {
         let second = (Kind::Late, WANTED_AFTER_MS, 2000);
-        uploads(second, &[NEVER_MS, BODY_STALL_MS + 10_000], usize::MAX)
+        uploads(second, &[NEVER_MS, BODY_TIMEOUT_MS + 10_000], usize::MAX)
     });
 }
 
@@ -156,7 +156,7 @@ fn who_was_answered_owes_no_content() {
 #[test]
 fn content_that_is_read_is_not_late_beside_content_that_nobody_reads() {
     const UNREAD: u64 = 40;
-    const READ_AFTER_MS: u64 = 2 * BODY_STALL_MS;
+    const READ_AFTER_MS: u64 = 2 * BODY_TIMEOUT_MS;
     told(3, || {
         // More than the first window of a stream.
         let unread = (0..UNREAD).map(|id| post(Kind::Late, id, READ_AFTER_MS, 70_000));
@@ -176,7 +176,7 @@ fn content_behind_a_response_keeps_no_connection() {
     for readiness in [true, false] {
         let mut scenario = Scenario::story(readiness, Faults::default(), Vec::new());
         scenario.multiplexing.push(Plan {
-            content_gap_ms: Some(BODY_STALL_MS - 1000),
+            content_gap_ms: Some(BODY_TIMEOUT_MS - 1000),
             ending: Ending::Stays,
             closed_within_ms: Some(IDLE_TIMEOUT_MS + LAST_AND_LINGER_MS),
             ..plan(vec![post(Kind::Unread, 1, 100, 900)])

@@ -123,7 +123,7 @@ fn a_path_that_loses_datagrams_and_changes_costs_time_only() {
 #[test]
 fn content_that_is_read_is_not_late_beside_content_that_nobody_reads() {
     const UNREAD: u64 = 40;
-    const READ_AFTER_MS: u64 = 2 * BODY_STALL_MS;
+    const READ_AFTER_MS: u64 = 2 * BODY_TIMEOUT_MS;
     told(3, &Faults::default(), || {
         let unread = (0..UNREAD).map(|id| post(Kind::Late, id, READ_AFTER_MS, 70_000));
         // In sips, which together take longer than the patience for content.
