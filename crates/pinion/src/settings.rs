@@ -20,7 +20,7 @@ pub(crate) use archives::{Diff, Extract, Import};
 pub(crate) use build::{Build, CONTENT_FLAGS, Content};
 pub(crate) use lua::{LuaSettings, Run};
 pub(crate) use releases::{Publish, Releases, Rollback};
-pub(crate) use serve::{Dummy, Io, LogFormat, LogTarget, Memory, Serve, SiteSettings};
+pub(crate) use serve::{Dummy, HealthCheck, Io, LogFormat, LogTarget, Memory, Serve, SiteSettings};
 pub(crate) use tls::{
     AltSvc, CanonicalHost, CertificateFiles, Certificates, LISTEN_KINDS, Listen, ListenKind,
     SelfSignedKey, Spoken, TlsSettings, without_effect,

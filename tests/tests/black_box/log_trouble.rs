@@ -134,3 +134,40 @@ fn a_log_that_cannot_be_opened_is_exit_1_before_anything_listens() {
         assert_eq!((ended.code, ended.stderr), (Some(1), expected));
     }
 }
+
+/// The open call for a named pipe would wait for a reader, and with it the start of the server or
+/// the lines of all logs.
+#[test]
+fn a_named_pipe_without_a_reader_is_an_error_and_holds_up_nothing() {
+    let reason = "no program reads this named pipe; start the one that does, or name a file";
+    for io in Io::BOTH {
+        let folder = site();
+        let pipe = folder.join("pipe");
+        mkfifoat(CWD, &pipe, Mode::RUSR | Mode::WUSR).expect("a pipe");
+        let (site, shown) = (folder.join("site"), pipe.display());
+        let flags = ["serve", "--listen", "127.0.0.1:0", "--io", io.as_str(), "--access-log"];
+        let words = flags.map(AsRef::as_ref);
+        let ended = run(&[&words[..], &[pipe.as_os_str(), site.as_os_str()]].concat());
+        let expected =
+            format!("pinion: cannot start: cannot open the access log {shown}: {reason}\n");
+        assert_eq!((ended.code, ended.stderr), (Some(1), expected));
+        let both = File::options().read(true).write(true).open(&pipe).expect("the pipe");
+        let mut server = start(io, &folder, &pipe);
+        let mut lines = BufReader::new(both).lines();
+        let mut line = || lines.next().expect("a line").expect("text");
+        assert_eq!(server.get("/?one").text(), "home");
+        assert!(line().contains("/?one"));
+        drop(lines);
+        server.signal(Signal::USR1);
+        let told = server.wait_for_line(0, |line| line.contains("cannot reopen"));
+        let expected = format!("access log {shown}, the old file stays: {reason}");
+        assert_eq!(told, format!("pinion: cannot reopen the {expected}"));
+        // The next reader gets the lines from then on.
+        let both = File::options().read(true).write(true).open(&pipe).expect("the pipe");
+        let mut lines = BufReader::new(both).lines();
+        assert_eq!(server.get("/?two").text(), "home");
+        assert!(lines.next().expect("a line").expect("text").contains("/?two"));
+        server.signal(Signal::TERM);
+        assert!(server.wait().success());
+    }
+}

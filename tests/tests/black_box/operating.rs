@@ -3,9 +3,10 @@
 use pinion_tests::client::Connection;
 use pinion_tests::folder::Folder;
 use pinion_tests::request::Request;
-use pinion_tests::server::Start;
+use pinion_tests::server::{Start, run};
 use pinion_tests::wait_for;
 use rustix::process::Signal;
+use std::fs;
 
 #[test]
 fn the_figures_are_told_while_it_runs_and_at_the_end() {
@@ -69,6 +70,48 @@ fn a_healthy_server_says_so_on_every_host() {
         assert_eq!((stopping.status, stopping.text()), (503, "stopping\n"));
         assert!(server.wait().success());
     }
+}
+
+/// Also while the server stops. What another client asks of the path is no health check.
+#[test]
+fn health_checks_are_logged_unless_the_operator_leaves_them_out() {
+    let folder = Folder::with("health-log", [("site/index.html", "home")]);
+    let log = folder.join("access.log");
+    let site = "[[site]]\npath = \"site\"\n[log]\naccess = \"access.log\"\nhealth-log = false\n";
+    folder.write("pinion.toml", format!("{site}[server]\nhealth = \"/healthz\"\n"));
+    let config = folder.path().join("pinion.toml");
+    let by_flag = ["--health", "/healthz", "--access-log", log.to_str().expect("text")];
+    let flags =
+        |more: &[&str]| Start::site(&folder.join("site")).flags(&[&by_flag[..], more].concat());
+    let all = ["/healthz", "/healthz?x", "/healthz", "/healthz", "/"];
+    let without = ["/healthz", "/"];
+    let cases: [(Start, &[&str]); 3] = [
+        (flags(&[]), &all),
+        (flags(&["--no-health-log"]), &without),
+        (Start::site(&config), &without),
+    ];
+    for (start, expected) in cases {
+        let server = start.flags(&["--workers", "1"]).start();
+        let mut client = server.connect();
+        for (method, target, status) in [
+            ("GET", "/healthz", 200),
+            ("HEAD", "/healthz?x", 200),
+            ("OPTIONS", "/healthz", 200),
+            ("POST", "/healthz", 405),
+            ("GET", "/", 200),
+        ] {
+            assert_eq!(client.exchange(&Request::new(method, target)).status, status, "{method}");
+        }
+        server.stop();
+        let text = fs::read_to_string(&log).expect("the log");
+        let target = |line: &str| line.split(' ').nth(6).map(str::to_owned);
+        let targets: Vec<String> = text.lines().filter_map(target).collect();
+        assert_eq!(targets, expected, "{text}");
+        fs::remove_file(&log).expect("removed");
+    }
+    let refused = run(&["serve", ".", "--no-health-log"]);
+    let why = "--no-health-log has no effect without --health; add it";
+    assert!(refused.code == Some(2) && refused.stderr.contains(why), "{}", refused.stderr);
 }
 
 #[test]

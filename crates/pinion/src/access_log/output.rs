@@ -2,10 +2,11 @@
 
 use crate::failure::without_number;
 use crate::settings::LogTarget;
+use rustix::fs::{OFlags, fcntl_getfl, fcntl_setfl};
 use std::fs::File;
 use std::io::{self, Write};
-use std::os::unix::fs::MetadataExt as _;
-use std::path::PathBuf;
+use std::os::unix::fs::{FileTypeExt as _, MetadataExt as _, OpenOptionsExt as _};
+use std::path::{Path, PathBuf};
 
 /// An open log.
 #[derive(Debug)]
@@ -106,8 +107,25 @@ impl Output {
     }
 }
 
-fn append(path: &PathBuf) -> io::Result<File> {
-    File::options().append(true).create(true).open(path)
+/// Opens or makes a file without waiting: a plain open of a named pipe would wait for a reader, and
+/// with it the start of the server, a reload, or the lines of all logs. Its writes wait as usual.
+fn append(path: &Path) -> io::Result<File> {
+    let mut options = File::options();
+    options.append(true).create(true).custom_flags(libc::O_NONBLOCK);
+    let file = options.open(path).map_err(|error| match error.raw_os_error() {
+        Some(libc::ENXIO) if is_named_pipe(path) => io::Error::other(NO_READER),
+        _ => error,
+    })?;
+    let flags = fcntl_getfl(&file)?;
+    fcntl_setfl(&file, flags - OFlags::NONBLOCK)?;
+    Ok(file)
+}
+
+/// Why a named pipe cannot be opened, and what to do.
+const NO_READER: &str = "no program reads this named pipe; start the one that does, or name a file";
+
+fn is_named_pipe(path: &Path) -> bool {
+    path.metadata().is_ok_and(|metadata| metadata.file_type().is_fifo())
 }
 
 /// Returns why a log cannot be opened, and what to do.

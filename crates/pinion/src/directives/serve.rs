@@ -96,6 +96,20 @@ pub(crate) const ROWS: &[Directive] = &[
         long: "Needs an access log.",
     },
     Directive {
+        name: "no-health-log",
+        short: None,
+        verbs: SERVE,
+        file: Some(Table::Log.key("health-log")),
+        level: Level::Server,
+        kind: Kind::Switch,
+        repeatable: false,
+        default: Default::Off,
+        change: Change::Restart,
+        brief: "Leave health checks out of the access log",
+        long: "Requests for the path of --health with GET, HEAD or OPTIONS have no line. The \
+               statistics count them.",
+    },
+    Directive {
         name: "watch",
         short: None,
         verbs: SERVE,

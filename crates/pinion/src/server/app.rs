@@ -10,6 +10,7 @@ use super::journal::{Beginning, Journal};
 use super::published::{Published, Roster, SiteId};
 use super::redirect::Redirect;
 use crate::network::Network;
+use crate::settings::HealthCheck;
 use pinion_archive::Archive;
 use pinion_engine::address::Address;
 use pinion_engine::app::{App, Event, Message, OwnAnswer, RawEvent};
@@ -46,8 +47,8 @@ pub(crate) struct SitesApp {
     serving: Option<Serving>,
     work: Work,
     journal: Journal,
-    /// The path that tells whether the server is well.
-    health: Option<String>,
+    /// How load balancers ask whether the server is well.
+    health: Option<HealthCheck>,
     /// What listeners that redirect answer; none without any.
     redirect: Option<Redirect>,
     /// Where proxies are that terminate TLS.
@@ -216,7 +217,7 @@ impl SitesApp {
     pub(crate) fn new(
         published: Arc<Published>,
         journal: Journal,
-        health: Option<String>,
+        health: Option<HealthCheck>,
         redirect: Option<Redirect>,
         trusted_proxies: Arc<[Network]>,
         challenges: Option<AcmeChallenges>,
@@ -271,18 +272,19 @@ impl SitesApp {
         head: &RequestHead<'_>,
         exchange: &mut Exchange<'_>,
     ) -> bool {
-        let is_health =
-            self.health.as_ref().is_some_and(|path| head.target.path == path.as_bytes());
+        let is_for = |check: &&HealthCheck| head.target.path == check.path.as_bytes();
+        let health_check = self.health.as_ref().filter(is_for);
         let answer = match &mut self.challenges {
-            _ if is_health => Some(health(head, exchange.is_stopping())),
+            _ if health_check.is_some() => Some(health(head, exchange.is_stopping())),
             Some(challenges) => challenges.respond(head),
             None => None,
         };
-        if let Some(answer) = &answer {
-            exchange.prepared(answer, None);
-            self.journal.answered(began, head, answer, exchange);
-        }
-        answer.is_some()
+        let Some(answer) = answer else { return false };
+        // Another method than those of load balancers is no health check.
+        let is_logged = health_check.is_none_or(|check| check.is_logged || answer.status == 405);
+        exchange.prepared(&answer, None);
+        self.journal.answered(began.filter(|_| is_logged), head, &answer, exchange);
+        true
     }
 
     /// The way of a request: find out whose it is and what it gets, hand that to the engine, write

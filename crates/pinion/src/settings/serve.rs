@@ -15,6 +15,15 @@ use std::fmt;
 use std::path::PathBuf;
 use std::time::Duration;
 
+/// What answers health checks.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct HealthCheck {
+    /// The path, on every host.
+    pub(crate) path: String,
+    /// Whether the access log has lines of them.
+    pub(crate) is_logged: bool,
+}
+
 /// A server. What it serves is found out by [`crate::plan`].
 #[derive(Debug)]
 pub(crate) struct Serve {
@@ -38,8 +47,8 @@ pub(crate) struct Serve {
     pub(crate) dummy: Option<Dummy>,
     /// How often to tell what the server does.
     pub(crate) stats: Option<Duration>,
-    /// The path that tells whether the server is well.
-    pub(crate) health: Option<String>,
+    /// How load balancers ask whether the server is well.
+    pub(crate) health: Option<HealthCheck>,
     /// Where proxies are that terminate TLS.
     pub(crate) trusted_proxies: Vec<Network>,
     /// How long what is running may take after SIGTERM.
@@ -172,7 +181,7 @@ impl Serve {
             log_format: LogFormat::named(choice(low, "log-format")?),
             dummy: dummy(low)?,
             stats: number(low, "stats")?.map(Duration::from_secs),
-            health: single(low, "health", values::url_path)?,
+            health: health_check(low)?,
             trusted_proxies: networks(low, "trusted-proxy")?,
             grace: seconds(low, "grace")?,
             max_connections: number(low, "max-connections")?,
@@ -228,6 +237,11 @@ impl fmt::Display for LogTarget {
             Self::Stdout => f.write_str("stdout"),
         }
     }
+}
+
+fn health_check(low: &Low) -> Result<Option<HealthCheck>, Failure> {
+    let path = single(low, "health", values::url_path)?;
+    Ok(path.map(|path| HealthCheck { path, is_logged: !low.given("no-health-log") }))
 }
 
 /// Reads the log that a site has of its own.

@@ -246,7 +246,8 @@ pub(crate) fn without_effect(
     named: impl Fn(&'static str) -> String,
 ) -> Option<(&'static str, String)> {
     const ENCRYPTED: &[&str] = &["tls", "quic"];
-    const NEEDS: [(&str, &[&str]); 8] = [
+    const NEEDS: [(&str, &[&str]); 9] = [
+        ("no-health-log", &["health"]),
         ("redirect-http", &["tls"]),
         ("canonical-host", &["redirect-http"]),
         ("key", &["cert"]),
