@@ -82,10 +82,12 @@ struct Site {
     refused: Option<Arc<Generation>>,
 }
 
-/// What is known of a request whose response is in the archive of a site.
-struct ArchiveRequest {
+/// What is known of a request of a site before its archive is asked.
+struct SiteRequest {
     began: Option<Beginning>,
+    /// It says https on a connection that is not encrypted.
     is_unsecured: bool,
+    /// Who sends it, if that is the developer of the site.
     developer: Option<Developer>,
     /// What the script of the site has for other methods.
     offer: Offer,
@@ -99,35 +101,16 @@ struct Means<'w> {
 }
 
 impl Means<'_> {
-    /// Responds to a request of a site. Most sites have files and nothing else.
-    #[inline]
-    fn site_request(
-        self,
-        site: &Site,
-        is_unsecured: bool,
-        began: Option<Beginning>,
-        head: &RequestHead<'_>,
-        exchange: &mut Exchange<'_>,
-    ) {
-        if site.is_static {
-            let (developer, offer) = (None, Offer::Nothing);
-            let request = ArchiveRequest { began, is_unsecured, developer, offer };
-            self.archive_request(site, request, head, exchange);
-        } else {
-            self.dynamic_request(site, is_unsecured, began, head, exchange);
-        }
-    }
-
     /// Responds with what the developer of a site gets, or what its script has, and else with what
     /// its archive has.
     fn dynamic_request(
         self,
         site: &Site,
-        is_unsecured: bool,
-        began: Option<Beginning>,
+        mut request: SiteRequest,
         head: &RequestHead<'_>,
         exchange: &mut Exchange<'_>,
     ) {
+        let SiteRequest { began, is_unsecured, .. } = request;
         let Self { work, dynamic, journal } = self;
         let developer = site.developer(head, exchange).filter(|_| !is_unsecured);
         if let Some(developer) = developer
@@ -138,17 +121,16 @@ impl Means<'_> {
         if site.generation.has_no_content() && !is_unsecured {
             return answer_unloaded(site, developer, began, head, work, journal, exchange);
         }
-        let mut offer = Offer::Nothing;
+        request.developer = developer;
         if let Some(scripted) = &site.scripted
             && !is_unsecured
         {
-            offer = dynamic.offer(scripted, head);
-            if let Offer::Handler(found) = offer {
+            request.offer = dynamic.offer(scripted, head);
+            if let Offer::Handler(found) = request.offer {
                 let found = Some(found);
                 return dynamic.begin(scripted, found, head, developer, journal, exchange);
             }
         }
-        let request = ArchiveRequest { began, is_unsecured, developer, offer };
         Self { work, dynamic, journal }.archive_request(site, request, head, exchange);
     }
 
@@ -157,11 +139,11 @@ impl Means<'_> {
     fn archive_request(
         self,
         site: &Site,
-        request: ArchiveRequest,
+        request: SiteRequest,
         head: &RequestHead<'_>,
         exchange: &mut Exchange<'_>,
     ) {
-        let ArchiveRequest { began, is_unsecured, developer, offer } = request;
+        let SiteRequest { began, is_unsecured, developer, offer } = request;
         let Self { work, dynamic, journal } = self;
         let generation = &*site.generation;
         let (now, archive) = (exchange.now(), generation.archive());
@@ -314,8 +296,15 @@ impl SitesApp {
             exchange.prepared(&answer, None);
             return journal.answered(began, head, &answer, exchange);
         };
+        let (developer, offer) = (None, Offer::Nothing);
+        let request = SiteRequest { began, is_unsecured, developer, offer };
         let means = Means { work, dynamic, journal };
-        means.site_request(site, is_unsecured, began, head, exchange);
+        // Most sites have files and nothing else.
+        if site.is_static {
+            means.archive_request(site, request, head, exchange);
+        } else {
+            means.dynamic_request(site, request, head, exchange);
+        }
     }
 
     /// Takes up what is published when it is this worker's turn; the first roster at once, since
