@@ -81,10 +81,25 @@ pub(crate) enum Settings {
 pub(crate) struct Check {
     /// A configuration file or a folder. None: the file in the current folder.
     pub(crate) path: Option<PathBuf>,
-    /// Leave out lines of rules files that are wrong.
-    pub(crate) lax_rules: bool,
+    /// The content of a folder: only what its rules files are.
+    pub(crate) content: Content,
+    /// The flags about a folder that were given.
+    pub(crate) folder_flags: Vec<&'static str>,
     /// `--json`
     pub(crate) json: bool,
+}
+
+impl Check {
+    /// Refuses the flags about a folder where they would be taken in silence and do nothing. `why`
+    /// follows the name of what is checked.
+    ///
+    /// # Errors
+    /// [`Failure::Usage`] that names the first of them.
+    pub(crate) fn refuse_folder_flags(&self, path: &Path, why: &str) -> Result<(), Failure> {
+        let Some(flag) = self.folder_flags.first() else { return Ok(()) };
+        let shown = path.display();
+        Err(Failure::usage(format!("--{flag} has no effect on {shown}, {why}")))
+    }
 }
 
 /// A verb that reads one archive.
@@ -118,11 +133,7 @@ impl Settings {
         Ok(match low.verb {
             Verb::Build => Self::Build(build::build(low)?),
             Verb::Cat => Self::Cat(cat(low)?),
-            Verb::Check => Self::Check(Check {
-                path: optional(low, "PATH")?,
-                lax_rules: low.given("lax-rules"),
-                json: low.given("json"),
-            }),
+            Verb::Check => Self::Check(check(low)?),
             Verb::Completions => Self::Completions { shell: word(&operand(low, "SHELL")?) },
             Verb::Diff => Self::Diff(archives::diff(low)?),
             Verb::Extract => Self::Extract(archives::extract(low)?),
@@ -174,6 +185,18 @@ fn operand(low: &Low, name: &str) -> Result<PathBuf, Failure> {
 }
 
 /// An operand that may be missing.
+fn check(low: &Low) -> Result<Check, Failure> {
+    let content = Content {
+        rules: paths(low, "rules")?,
+        fields: paths(low, "fields")?,
+        lax_rules: low.given("lax-rules"),
+        ..Content::default()
+    };
+    let folder_flags = CONTENT_FLAGS.iter().copied().filter(|flag| low.given(flag)).collect();
+    let (path, json) = (optional(low, "PATH")?, low.given("json"));
+    Ok(Check { path, content, folder_flags, json })
+}
+
 fn optional(low: &Low, name: &str) -> Result<Option<PathBuf>, Failure> {
     low.given(name).then(|| operand(low, name)).transpose()
 }

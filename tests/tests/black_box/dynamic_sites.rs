@@ -6,6 +6,7 @@ use pinion_tests::matrix::Matrix;
 use pinion_tests::request::Request;
 use pinion_tests::server::{Server, Start, build, run};
 use pinion_tests::{PATIENCE, wait_for};
+use serde_json::Value;
 use std::path::Path;
 
 const MAIN: &str = "-- SOURCE\npinion.get(\"/hello\", function() return \"hello\" end)\n";
@@ -286,9 +287,19 @@ fn what_other_servers_would_understand_is_warned_of() {
     server.stop();
     let archive = site.join("site.pinion");
     let built = run(&["build", &path, "-o", &archive.display().to_string()]);
-    for words in &tags {
-        assert!(built.stderr.contains(&**words), "{words}: {}", built.stderr);
+    for words in tags.iter().chain([&pattern]) {
+        assert_eq!(built.stderr.matches(&**words).count(), 1, "{words}: {}", built.stderr);
     }
+    let document = run(&["build", &path, "--json", "-o", &archive.display().to_string()]);
+    let document: Value = serde_json::from_str(&document.stdout).expect("JSON");
+    let warnings: Vec<&str> = document["warnings"]
+        .as_array()
+        .map_or_else(Vec::new, |all| all.iter().filter_map(Value::as_str).collect());
+    assert!(warnings.iter().any(|warning| warning.contains(&pattern)), "{warnings:?}");
+    // What keeps the code from starting is no error of the build: another machine may have a key.
+    site.write("main.lua", "error('no key')\n");
+    let built = run(&["build", &path, "-o", &archive.display().to_string()]);
+    assert_eq!(built.code, Some(0), "{}", built.stderr);
 }
 
 /// Also where no code lies beside the folder of the content.

@@ -5,6 +5,7 @@ use super::verbs::Verb;
 use super::{Change, Default, Directive, Kind, Level};
 
 const BUILD_AND_SERVE: &[Verb] = &[Verb::Build, Verb::Serve];
+const BUILD_CHECK_AND_SERVE: &[Verb] = &[Verb::Build, Verb::Check, Verb::Serve];
 /// What makes an archive.
 const MAKE_AND_SERVE: &[Verb] = &[Verb::Build, Verb::Import, Verb::Serve];
 /// What goes through all contents of an archive.
@@ -231,7 +232,7 @@ pub(crate) const ROWS: &[Directive] = &[
     Directive {
         name: "lax-rules",
         short: None,
-        verbs: &[Verb::Build, Verb::Check, Verb::Serve],
+        verbs: BUILD_CHECK_AND_SERVE,
         file: Some(Table::Site.key("lax-rules")),
         level: Level::Site,
         kind: Kind::Switch,
@@ -373,7 +374,7 @@ const fn named_file(name: &'static str, brief: &'static str, long: &'static str)
     Directive {
         name,
         short: None,
-        verbs: BUILD_AND_SERVE,
+        verbs: BUILD_CHECK_AND_SERVE,
         file: Some(Table::Site.key(name)),
         level: Level::Site,
         kind: Kind::Path,

@@ -11,6 +11,8 @@ use crate::settings::Build;
 use crate::terminal::Style;
 use anyhow::{Context as _, anyhow};
 use pinion_build::{BuildError, Earlier, Globs, Options, REPORT_MARK, Summary, build_file_after};
+use pinion_lua::allowance::Allowance;
+use pinion_lua::site::Site;
 use std::fs::{self, File};
 use std::io::{self, Read as _, Write as _};
 use std::path::Path;
@@ -49,11 +51,12 @@ pub(crate) fn run(build: &Build) -> Result<(), Failure> {
     }
     match result {
         Ok(summary) if build.json => {
-            writeln!(io::stdout().lock(), "{}", report::document(build, &summary))?;
+            let document = report::document(build, &summary, &code_warnings(build));
+            writeln!(io::stdout().lock(), "{document}")?;
             Ok(())
         }
         Ok(summary) => {
-            report::tell(build, &summary, Style::of_stderr());
+            report::tell(build, &summary, &code_warnings(build), Style::of_stderr());
             Ok(())
         }
         // Editors open a position as it is printed, so that its file has to be a path from here.
@@ -62,6 +65,17 @@ pub(crate) fn run(build: &Build) -> Result<(), Failure> {
         }
         Err(error) => Err(build_options::failure(error)),
     }
+}
+
+/// Runs the code of the new archive once, and returns the warnings about it. An error is none of
+/// the build: the server that starts the code may have a key and folders that it needs.
+fn code_warnings(build: &Build) -> Vec<String> {
+    let proven = || {
+        let file = ArchiveFile::open(&build.output).ok()?;
+        let (allowance, site) = (Allowance::default(), Site::default());
+        script_file::of_archive(&file.view(), &build.source, allowance, &site).ok()?
+    };
+    proven().map(|proven| proven.warnings).unwrap_or_default()
 }
 
 /// A report replaces a report, an empty file, or by force another file: a slip of the pen must not

@@ -7,7 +7,7 @@ use crate::directives::verbs::Verb;
 use crate::document;
 use crate::failure::Failure;
 use crate::script_file;
-use crate::settings::{Check, Content};
+use crate::settings::Check;
 use crate::source::{self, CONFIGURATION, Source};
 use crate::terminal::{Style, counted};
 use crate::written::Low;
@@ -46,7 +46,7 @@ pub(crate) fn run(check: &Check) -> Result<(), Failure> {
     if !can_be_checked {
         return Err(neither(path));
     }
-    let checked = if is_site { site(path, check.lax_rules)? } else { configuration(path) };
+    let checked = if is_site { site(path, check)? } else { configuration(path, check)? };
     let mut out = io::stdout().lock();
     match check.json {
         true => writeln!(out, "{}", document(&checked))?,
@@ -79,24 +79,26 @@ fn neither(path: &Path) -> Failure {
     })
 }
 
-fn configuration(path: &Path) -> Checked<'_> {
+fn configuration<'p>(path: &'p Path, check: &Check) -> Result<Checked<'p>, Failure> {
+    check.refuse_folder_flags(path, "a configuration; write a key of that name in its [[site]]")?;
     let mut loaded = config::load(path, &Low::new(Verb::Serve));
     config::examine(&mut loaded, path);
-    Checked {
+    Ok(Checked {
         path,
         sites: loaded.sites.len(),
         listeners: loaded.listeners.len(),
         faults: loaded.faults,
         warnings: loaded.warnings,
         notes: loaded.notes,
-    }
+    })
 }
 
-/// A folder, an archive or a script, as it is served without any flag.
-fn site(path: &Path, lax_rules: bool) -> Result<Checked<'_>, Failure> {
+/// A folder, an archive or a script, as it is served without any other flag.
+fn site<'p>(path: &'p Path, check: &Check) -> Result<Checked<'p>, Failure> {
     let source = source::recognise(path)?;
     let allowance = Allowance::default();
     if let Some(file) = source.file() {
+        check.refuse_folder_flags(path, "which is no folder; leave it out")?;
         let opened = match source {
             Source::Script(_) => script_file::proven(&file, allowance, &Site::default())
                 .map(|proven| Said { warnings: proven.warnings, ..Said::default() }),
@@ -113,8 +115,7 @@ fn site(path: &Path, lax_rules: bool) -> Result<Checked<'_>, Failure> {
         let faults = wrong.into_iter().collect();
         return Ok(Checked { path, sites: 1, listeners: 0, faults, warnings, notes });
     }
-    let content = Content { lax_rules, ..Content::default() };
-    let options = build_options::options(&content, Options::serving)?;
+    let options = build_options::options(&check.content, Options::serving)?;
     let (Said { warnings, notes }, faults) = match config::examine_folder(path, &options, allowance)
     {
         Ok(said) => (said, Vec::new()),

@@ -339,6 +339,39 @@ fn a_file_that_a_build_cannot_read_is_found() {
     }
 }
 
+/// `serve` and `build` take the same files.
+#[test]
+fn rules_beside_a_folder_are_checked_with_it() {
+    let folder = Folder::with_site();
+    folder.write("our-redirects", "/old /new\n/b c\n");
+    folder.write("our-headers", "/*\n  X-A\n");
+    let checked = run(&folder, "check site --rules our-redirects --fields our-headers");
+    let lines: Vec<&str> = checked.text().lines().collect();
+    assert_eq!((checked.code, lines.len()), (2, 2), "{}", checked.text());
+    assert!(lines[0].starts_with("./our-headers:2:3: expected a path"), "{}", lines[0]);
+    assert!(lines[1].starts_with("./our-redirects:2:4: expected a target"), "{}", lines[1]);
+    let missing = run(&folder, "check site --rules none");
+    assert!(missing.code == 2 && missing.text().starts_with("./none: "), "{}", missing.text());
+    folder.write("our-redirects", "/old /\n");
+    folder.write("our-headers", "/*\n  X-A: b\n");
+    let right = run(&folder, "check site --rules our-redirects --fields our-headers");
+    assert_eq!((right.code, right.text()), (0, "site: no errors, 1 site\n"), "{}", right.stderr);
+    build_site(&folder);
+    folder.write("pinion.toml", "[[site]]\npath = \"site\"\n");
+    for (path, why) in [
+        ("site.pinion", "site.pinion, which is no folder; leave it out"),
+        ("pinion.toml", "pinion.toml, a configuration; write a key of that name in its [[site]]"),
+    ] {
+        for flag in ["--rules our-redirects", "--fields our-headers", "--lax-rules"] {
+            let refused = run(&folder, &format!("check {path} {flag}"));
+            let (flag, _) = flag.split_once(' ').unwrap_or((flag, ""));
+            let expected = format!("{flag} has no effect on {why}");
+            assert_eq!(refused.code, 2, "{path} {flag}");
+            assert!(refused.stderr.contains(&expected), "{}", refused.stderr);
+        }
+    }
+}
+
 #[test]
 fn rules_of_folders_are_checked_with_their_places() {
     let folder = Folder::with_site();

@@ -13,12 +13,12 @@ use std::path::Path;
 const NAMED: usize = 10;
 
 /// Tells it on stderr: what deserves a look, then one line.
-pub(crate) fn tell(build: &Build, summary: &Summary, style: Style) {
+pub(crate) fn tell(build: &Build, summary: &Summary, of_code: &[String], style: Style) {
     let warning = style.yellow("warning");
     for problem in &summary.problems {
         stderr::line(format_args!("{warning}: left out {problem}"));
     }
-    for text in warnings(build, summary) {
+    for text in warnings(build, summary, of_code) {
         stderr::line(format_args!("{warning}: {text}"));
     }
     let special: Vec<_> = summary.special.iter().map(|path| path.display().to_string()).collect();
@@ -34,11 +34,11 @@ pub(crate) fn tell(build: &Build, summary: &Summary, style: Style) {
     stderr::line(format_args!("{}", line(&build.output, summary, style)));
 }
 
-/// The warnings, those about rules with their files as paths from here.
-fn warnings(build: &Build, summary: &Summary) -> Vec<String> {
+/// The warnings, those about rules with their files as paths from here, and those about the code.
+fn warnings(build: &Build, summary: &Summary, of_code: &[String]) -> Vec<String> {
     let shown =
         |warning: &Warning| warning.of_rule(&build.source).unwrap_or_else(|| warning.to_string());
-    summary.warnings.iter().map(shown).collect()
+    summary.warnings.iter().map(shown).chain(of_code.iter().cloned()).collect()
 }
 
 /// The summary in one line.
@@ -83,7 +83,7 @@ fn name_some(style: Style, what: &str, names: &[String]) {
 }
 
 /// The summary as JSON. Members are added, never renamed or removed.
-pub(crate) fn document(build: &Build, summary: &Summary) -> Value {
+pub(crate) fn document(build: &Build, summary: &Summary, of_code: &[String]) -> Value {
     let codings = summary.codings.iter().map(|coding| {
         json!({
             "coding": coding.choice.coding().token(),
@@ -137,7 +137,7 @@ pub(crate) fn document(build: &Build, summary: &Summary) -> Value {
             "examples": paths(&summary.fingerprinted.examples),
         },
         "shadowed": shadowed.collect::<Vec<_>>(),
-        "warnings": warnings(build, summary),
+        "warnings": warnings(build, summary, of_code),
         "problems": problems(&summary.problems),
         "slowest": slowest.collect::<Vec<_>>(),
         "seconds": summary.elapsed.as_secs_f64(),
