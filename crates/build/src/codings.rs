@@ -114,11 +114,74 @@ pub struct CodingLevel {
     pub level: u8,
 }
 
+/// The work of each method by level: hundredths of a second of CPU time for 66 MB of pages
+/// (docs/decisions/0003), those of zopfli from a smaller input (docs/decisions/0012). A level that
+/// was not measured counts as the one below it.
+const WORK: [(Method, &[(u8, u64)]); 4] = [
+    (
+        Method::Gzip,
+        &[
+            (1, 25),
+            (2, 37),
+            (3, 42),
+            (4, 45),
+            (5, 51),
+            (6, 62),
+            (7, 98),
+            (8, 132),
+            (9, 160),
+            (10, 607),
+            (11, 1101),
+            (12, 1590),
+        ],
+    ),
+    (Method::Zopfli, &[(1, 21_900), (5, 34_000), (15, 57_900), (30, 88_000)]),
+    (
+        Method::Brotli,
+        &[
+            (0, 21),
+            (1, 35),
+            (2, 64),
+            (3, 73),
+            (4, 96),
+            (5, 151),
+            (6, 176),
+            (7, 222),
+            (8, 237),
+            (9, 288),
+            (10, 4301),
+            (11, 10_599),
+        ],
+    ),
+    (
+        Method::Zstd,
+        &[
+            (3, 23),
+            (6, 75),
+            (7, 83),
+            (8, 103),
+            (9, 104),
+            (10, 128),
+            (11, 233),
+            (12, 331),
+            (15, 711),
+            (19, 3818),
+        ],
+    ),
+];
+
 impl CodingLevel {
     /// The coding that comes out.
     #[must_use]
     pub const fn coding(self) -> Coding {
         self.method.coding()
+    }
+
+    /// How much work a byte is, compared with other codings.
+    pub(crate) fn work(self) -> u64 {
+        let rows = WORK.iter().find(|(method, _)| *method == self.method).map_or(&[][..], |r| r.1);
+        let measured = rows.iter().rev().find(|(level, _)| *level <= self.level);
+        measured.or(rows.first()).map_or(1, |(_, work)| *work)
     }
 }
 
@@ -317,6 +380,27 @@ mod tests {
         }
         assert_eq!(list(&Level::Fast.codings()), "gzip:1,br:4");
         assert_eq!(list(&Level::Max.codings()), "gzip:12,br:11");
+    }
+
+    /// gzip takes its content at once, so the bar stands still for its part of a file.
+    #[test]
+    fn no_more_than_a_third_of_the_work_of_a_level_is_gzip() {
+        for level in [Level::Fast, Level::Best, Level::Max] {
+            let all: u64 = level.codings().iter().map(|choice| choice.work()).sum();
+            let gzip = level.of(Method::Gzip).work();
+            assert!(gzip > 0 && gzip * 3 <= all, "{level:?}: {gzip} of {all}");
+        }
+    }
+
+    #[test]
+    fn higher_levels_are_more_work() {
+        for (method, rows) in WORK {
+            assert!(rows.is_sorted_by(|one, next| one.0 < next.0 && one.1 < next.1), "{method:?}");
+            assert!(rows.iter().all(|(level, _)| method.levels().contains(level)), "{method:?}");
+            let works: Vec<u64> =
+                method.levels().map(|level| CodingLevel { method, level }.work()).collect();
+            assert!(works.is_sorted(), "{method:?}: {works:?}");
+        }
     }
 
     #[test]

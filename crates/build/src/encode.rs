@@ -139,6 +139,11 @@ impl Encoder {
 }
 
 /// libdeflate, which has no level between 6 and 7.
+///
+/// It takes its content at once, so nothing is told while it works: 0.6 s for 66 MB at level 6,
+/// 16 s at level 12 (docs/decisions/0003). The bar stands still for that time, which is about a
+/// quarter of a file at most, unless gzip is its only coding. To take content in pieces, the last
+/// block of each piece would have to be found and changed, or another encoder be as good.
 struct Gzip {
     compressor: Compressor,
     /// At level 6, what content of [`GZIP_HARDER_BYTES`] gets.

@@ -297,7 +297,8 @@ impl<'a> Work<'a> {
             Codings::Untried
         } else if self.claims.claim(found.digest, list, content.rank) {
             let choices = self.choices(list, found.media);
-            meter.expect((content.bytes.len() * choices.len()) as u64);
+            let work: u64 = choices.iter().map(|choice| choice.work()).sum();
+            meter.expect((content.bytes.len() as u64).saturating_mul(work));
             let (digest, bytes) = (&found.digest, &content.bytes);
             let tried = choices
                 .iter()
@@ -355,10 +356,10 @@ impl<'a> Work<'a> {
         let form = older.unwrap_or_else(|| {
             encoders.encode_watched(choice, content, &mut |read| {
                 left = left.saturating_sub(read);
-                meter.add(read);
+                meter.add(read.saturating_mul(choice.work()));
             })
         });
-        meter.add(left);
+        meter.add(left.saturating_mul(choice.work()));
         Tried { choice, form: form.map(Coded::Held), reused }
     }
 

@@ -55,10 +55,13 @@ fn progress_moves_while_one_large_file_is_encoded() {
         Told::Advanced(_) => None,
     };
     let of_large: Vec<u64> = steps.iter().filter_map(worked).collect();
-    // gzip is told at its end, brotli by the mebibyte, zstd by four of them.
-    let third = bytes / 3;
-    let of_zstd = [2 * third + third * 4 / 6, bytes];
-    let expected: Vec<u64> = (6..=12).map(|sixth| third * sixth / 6).chain(of_zstd).collect();
+    // gzip is told at its end, brotli by the mebibyte, zstd by four of them, each by its work.
+    let (gzip, brotli, zstd) = (25, 96, 23);
+    let of_brotli = (0..=6).map(|sixth| 6 * gzip + sixth * brotli);
+    let of_zstd = [4, 6].map(|sixth| 6 * (gzip + brotli) + sixth * zstd);
+    let all = gzip + brotli + zstd;
+    let expected: Vec<u64> =
+        of_brotli.chain(of_zstd).map(|sixths| bytes * sixths / 6 / all).collect();
     assert_eq!(of_large, expected);
     // All of it comes before the file is taken.
     let end = steps.iter().position(|step| *step == Told::Worked(bytes));
