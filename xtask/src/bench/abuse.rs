@@ -8,6 +8,7 @@
 //! responses; here they are timed.
 
 mod collisions;
+mod large_content;
 
 use super::figures::{self, Figure};
 use super::release;
@@ -80,23 +81,27 @@ pub(crate) fn run(arguments: &[&str]) -> Result<()> {
     let site = site(&state)?;
     let (mut figures, mut data) = (Vec::new(), Vec::new());
     for io in BACKENDS {
-        let abuses = ABUSES.iter().map(|abuse| abuse.name).chain([collisions::NAME]);
-        for abuse in abuses {
-            let (ratios, waits) = match ABUSES.iter().find(|known| known.name == abuse) {
-                Some(abuse) => measure(&pinion, &site, rounds, io, abuse)?,
-                None => collisions::measure(&pinion, &site, rounds, io)?,
-            };
+        let mut add = |abuse: &str, (ratios, waits): (Vec<f64>, Vec<Value>)| -> Result<()> {
             let name = format!("{abuse}, {io}: ratio");
             figures.push(Figure::spread(name, &spread(ratios)?).at_most(RATIO_GOAL));
             data.push(json!({ "abuse": abuse, "io": io, "rounds": waits }));
+            Ok(())
+        };
+        for abuse in &ABUSES {
+            add(abuse.name, measure(&pinion, &site, rounds, io, abuse)?)?;
         }
+        for content in &large_content::CONTENTS {
+            let measured = large_content::measure(&pinion, &site, rounds, io, content)?;
+            add(content.name, measured)?;
+        }
+        add(collisions::NAME, collisions::measure(&pinion, &site, rounds, io)?)?;
     }
     let report = format!(
         "{rounds} rounds over each backend, each with a fresh server of {CONNECTIONS} \
          connections; the median of {REQUESTS} requests of a client, each on a new connection, \
-         while another client holds what it can, over the same before. Of numbers, the time of a \
-         request that makes a table with {} keys, over that with other keys. The median counts, in \
-         brackets the least and the most.\n\n{}",
+         while another client holds what it can or posts content again and again, over the same \
+         before. Of numbers that collide, the time of a request that makes a table with {} keys, \
+         over that with other keys. The median counts, in brackets the least and the most.\n\n{}",
         collisions::KEYS,
         figures::table(&figures),
     );
@@ -120,7 +125,7 @@ fn measure(
         let most = CONNECTIONS.to_string();
         let flags = ["--io", io, "--max-connections", &most, "--upload-space", "64"];
         let (server, _) = Started::start_with(pinion, site, "/", &flags)?;
-        let usual = victim(&server)?;
+        let usual = victim(&server, || false)?;
         let mut held = Vec::new();
         for _ in 0..abuse.connections {
             // The server may close it at any time.
@@ -131,7 +136,7 @@ fn measure(
         }
         // What is silent or has stalled counts as such after a second.
         std::thread::sleep(Duration::from_millis(1500));
-        let abused = victim(&server)?;
+        let abused = victim(&server, || false)?;
         ratios.push(abused / usual);
         waits.push(json!({ "usual_ms": usual, "abused_ms": abused }));
     }
@@ -142,10 +147,11 @@ fn spread(figures: Vec<f64>) -> Result<Spread> {
     Spread::of(figures).context("no figures")
 }
 
-/// The median time of a response, in milliseconds.
-fn victim(server: &Started) -> Result<f64> {
+/// The median time of a response, in milliseconds: of [`REQUESTS`], and as long as what is measured
+/// `goes_on`.
+fn victim(server: &Started, goes_on: impl Fn() -> bool) -> Result<f64> {
     let mut times = Vec::with_capacity(REQUESTS);
-    for _ in 0..REQUESTS {
+    while times.len() < REQUESTS || goes_on() {
         let began = Instant::now();
         server.ask("/")?;
         times.push(began.elapsed().as_secs_f64() * 1000.0);
@@ -159,6 +165,9 @@ fn site(state: &Path) -> Result<PathBuf> {
     fs::create_dir_all(&site)?;
     fs::write(site.join("index.html"), "<h1>home</h1>")?;
     let form = "pinion.post(\"/form\", function(req) return tostring(req:form().f.size) end)\n";
-    fs::write(site.join("main.lua"), [form, collisions::HANDLER].concat())?;
+    fs::write(
+        site.join("main.lua"),
+        [form, collisions::HANDLER, large_content::HANDLERS].concat(),
+    )?;
     Ok(site)
 }
