@@ -2,10 +2,12 @@
 //! order in which a reader meets it.
 
 mod known;
+mod messages;
 mod nginx;
 mod outputs;
 mod pages;
 mod tools;
+mod yaml;
 
 use known::{
     PROFILED, are_built, builds_an_image, has_flags, is_build, is_build_setting, is_chore,
@@ -28,6 +30,7 @@ use std::collections::BTreeSet;
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command};
+use yaml::is_for_a_service;
 
 #[test]
 fn every_command_of_the_documents_works() {
@@ -330,8 +333,9 @@ impl Reader {
             | ["systemctl", "edit", "pinion"] => {}
             ["systemctl", "disable", "--now", "nginx"] => {}
             ["systemctl", verb, rest @ ..] => is_for_the_unit(&self.document, verb, rest),
-            ["journalctl", "--unit", "pinion"] => {}
-            ["docker", "compose", ..] | ["logrotate", "--debug", ..] => {}
+            ["journalctl", rest @ ..] => self.reads_the_journal(rest),
+            ["docker", "compose", rest @ ..] => is_for_a_service(&self.document, rest),
+            ["logrotate", "--debug", configuration] => self.rotates(configuration),
             ["hugo", ..] => self.generates("public"),
             ["npx", "@11ty/eleventy", ..] => self.generates("_site"),
             ["npx", "astro", "build"] => self.generates("dist"),

@@ -1,10 +1,12 @@
 //! What documents have other programs do to files and streams: openssl converts, curl reads events.
 
 use super::Reader;
-use pinion_tests::peers::{program, stdout};
+use pinion_tests::binary::source_root;
+use pinion_tests::peers::{output, program, stdout};
 use pinion_tests::tls::openssl;
 use pinion_tests::wait_for;
 use std::fs;
+use std::os::unix::fs::PermissionsExt as _;
 
 /// The file that has what a client has read of a stream.
 const STREAMED: &str = "streamed";
@@ -67,6 +69,39 @@ impl Reader {
             let document = fs::read_to_string(&self.document).expect("a document");
             let block = format!("\n```text\n{}\n```\n", text.trim_end());
             assert!(document.contains(&block), "{}: not shown: {block}", self.document.display());
+        }
+    }
+
+    /// Runs journalctl on a folder without a journal: this machine may have none.
+    pub(super) fn reads_the_journal(&self, arguments: &[&str]) {
+        let mut journalctl = program("journalctl", "systemd");
+        journalctl.args(arguments).arg("--no-pager").arg("--directory").arg(self.folder.path());
+        let ended = output(&mut journalctl);
+        let said = String::from_utf8_lossy(&ended.stderr);
+        assert!(ended.status.success(), "{}: {said}", self.document.display());
+    }
+
+    /// Runs logrotate with the configuration of the package, which it has to read without errors.
+    /// tests/tests/black_box/packaging.rs rotates logs.
+    pub(super) fn rotates(&self, configuration: &str) {
+        assert_eq!(configuration, "/etc/logrotate.d/pinion", "{}", self.document.display());
+        let text = fs::read_to_string(source_root().join("packaging/pinion.logrotate"));
+        let text = text.expect("the configuration");
+        self.folder.write("logrotate.conf", &text);
+        // It reads no file that others may write.
+        let conf = self.folder.join("logrotate.conf");
+        fs::set_permissions(&conf, fs::Permissions::from_mode(0o644)).expect("its owner");
+        let mut logrotate = program("logrotate", "logrotate");
+        logrotate.args(["--debug", "--state"]).arg(self.folder.join("state")).arg(conf);
+        let ended = output(&mut logrotate);
+        let said = String::from_utf8_lossy(&ended.stderr);
+        let is_well = ended.status.success() && !said.contains("error:");
+        assert!(is_well, "{}: {said}", self.document.display());
+        // The document shows the same file.
+        let document = fs::read_to_string(&self.document).expect("a document");
+        if document.contains("\n/var/log/pinion/*.log {\n") {
+            let rules = text.find("/var/log/pinion/*.log {").map(|at| &text[at..]);
+            assert!(rules.is_some_and(|rules| document.contains(rules.trim_end())), "{text}");
         }
     }
 }
