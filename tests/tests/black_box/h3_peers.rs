@@ -203,7 +203,7 @@ fn quinn_hears_at_once_that_its_server_was_killed_and_started_again() {
             let start = Start::site(site.path()).flags(&["--io", io.as_str(), "--quic", quic]);
             start.flags(&["--workers", "2", "--state"]).flags(&[state.path()]).start()
         };
-        let mut killed = start("127.0.0.1:0");
+        let mut killed = start(&format!("127.0.0.1:{}", unassigned_port()));
         let address = killed.address_over(Protocol::Http3);
         let certificate = state.join("tls/self-signed-p256.crt");
         let peer = Peer::new(address, Protocol::Http3, Some(&certificate));
@@ -220,6 +220,14 @@ fn quinn_hears_at_once_that_its_server_was_killed_and_started_again() {
         assert!(anew.try_exchange(&Request::get("/small.bin")).is_ok(), "over {io:?}");
         successor.stop();
     }
+}
+
+/// A port that stays free while its server is away: below those that the system assigns
+/// (`ip_local_port_range` in ip(7)), one of which another test may get at any time.
+fn unassigned_port() -> u16 {
+    let first = 10_000 + (std::process::id() % 20_000) as u16;
+    let is_free = |port: &u16| UdpSocket::bind(("127.0.0.1", *port)).is_ok();
+    (first..32_000).find(is_free).expect("a free port")
 }
 
 /// RFC 9000 §8.1.2: when many have begun, others prove their address first; who does is served.
