@@ -11,8 +11,11 @@ use super::vm::{jit, lookup_steps, open, traces};
 /// As many keys as a request with 16 MiB of JSON can bring.
 const MANY: usize = 1_000_000;
 
-/// Nodes that a lookup may look at on average. With chance alone it is 1.5 when a table is full.
-const STEPS_PER_KEY_MAX: usize = 4;
+/// Nodes that a lookup may look at on average. With chance alone it is 1.5 when a table is full, but
+/// each process draws its own hash function, and few of them are worse for one pattern of keys: of
+/// 1.4 million simulated ones 1 in 14 000 needed more than 4 and none more than 12. Keys that
+/// collide on purpose need thousands.
+const STEPS_PER_KEY_MAX: usize = 64;
 
 /// The hash of a number in LuaJIT without our patch, which anybody can compute.
 fn unseeded_hash(key: f64) -> u32 {
@@ -112,8 +115,9 @@ fn objects_do_not_collide() {
         let lua = open();
         let made: Function = lua.load(format!("return {made}")).eval().expect(code);
         let keys: Table = lua.load(code).call(made).expect("a table");
-        let steps = lookup_steps(&lua, &keys, 2_000_000);
-        assert!(steps <= 200_000 * STEPS_PER_KEY_MAX, "{steps} steps");
+        let most = 200_000 * STEPS_PER_KEY_MAX;
+        let steps = lookup_steps(&lua, &keys, most);
+        assert!(steps <= most, "{steps} steps");
     }
 }
 
@@ -193,7 +197,8 @@ fn whatever_sets_a_key_everything_finds_it() {
                 let key = key.expect("a key");
                 assert_eq!(table.raw_get::<usize>(&key).expect(kind), at + 1, "{kind}");
             }
-            assert!(lookup_steps(&lua, &table, 100_000) <= 3000 * STEPS_PER_KEY_MAX, "{kind}");
+            let most = 3000 * STEPS_PER_KEY_MAX;
+            assert!(lookup_steps(&lua, &table, most) <= most, "{kind}");
         }
         assert!(traces(&lua) > before, "{kind}: nothing was compiled");
     }
