@@ -6,6 +6,7 @@
 //! |---|---|
 //! | `encoder` | content → brotli, piece by piece |
 //! | `decoder` | brotli → content |
+//! | `stream_decoder` | brotli → content, piece by piece |
 //! | `memory` | what an encoder allocates, and keeps for the next content |
 
 #![forbid(unsafe_code)]
@@ -13,9 +14,11 @@
 mod decoder;
 mod encoder;
 mod memory;
+mod stream_decoder;
 #[cfg(test)]
 mod tests;
 
 pub use decoder::Decoder;
 pub use encoder::{Encoder, Operation, Step};
 pub use memory::Memory;
+pub use stream_decoder::{STREAM_WINDOW_MAX_BITS, StreamDecoder, StreamError, StreamStep};

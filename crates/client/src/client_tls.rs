@@ -80,6 +80,12 @@ impl fmt::Debug for TlsIdentity {
     }
 }
 
+impl fmt::Debug for ClientTls {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.identity.fmt(f)
+    }
+}
+
 impl ServerAuthorities {
     /// Reads certificates in PEM (RFC 7468).
     ///

@@ -24,6 +24,8 @@ use crate::target::ConnectTarget;
 /// What connections have to have in common so that requests may share them.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct PoolKey {
+    /// The site whose requests share connections.
+    pub site: u64,
     /// Scheme, host and port, or the path of a Unix socket.
     pub target: ConnectTarget,
     /// The TLS settings of encrypted connections.
@@ -190,11 +192,12 @@ impl<K: Clone + Eq + Hash, C: Copy + Eq, W: Copy + Eq> ConnectionPool<K, C, W> {
         if is_full { Err(PoolQueueFull(max)) } else { Ok(()) }
     }
 
-    /// A request that waits does not need a connection any more. One that has got an action is not
-    /// known here.
-    pub fn cancel(&mut self, key: &K, waiter: W) {
-        self.remove_waiter(key, |entry| entry.waiter == waiter);
+    /// A request that waits does not need a connection any more. Returns false for one that has got
+    /// an action already, which has to be answered all the same.
+    pub fn cancel(&mut self, key: &K, waiter: W) -> bool {
+        let is_cancelled = self.remove_waiter(key, |entry| entry.waiter == waiter).is_some();
         self.forget_if_empty(key);
+        is_cancelled
     }
 
     /// The connection that [`PoolAction::Open`] has asked for is open, and is used by its request.
@@ -278,6 +281,13 @@ impl<K: Clone + Eq + Hash, C: Copy + Eq, W: Copy + Eq> ConnectionPool<K, C, W> {
     /// of another function.
     pub fn next_action(&mut self) -> Option<PoolAction<C, W>> {
         self.actions.pop_front()
+    }
+
+    /// Returns whether there is something to do.
+    #[inline]
+    #[must_use]
+    pub fn has_actions(&self) -> bool {
+        !self.actions.is_empty()
     }
 
     /// Returns when [`Self::tick`] has to be called next.

@@ -1,8 +1,9 @@
-//! Outgoing connections: what opens, checks and keeps connections to other servers, without the
-//! connections themselves.
+//! Outgoing connections: what opens, checks and keeps connections to other servers, and a client of
+//! HTTP/1.1 over them.
 //!
-//! Everything but the thread of [`resolver`] and the files of [`system_roots`] is free of I/O:
-//! values and the time go in, actions come out. So it also runs in the simulator.
+//! Everything but the thread of [`resolver`], the files of [`system_roots`] and [`http_client`] is
+//! free of I/O: values and the time go in, actions come out. [`http_client`] does what they say on
+//! connections of the engine, so it also runs in the simulator.
 //!
 //! | Module | Task |
 //! |---|---|
@@ -16,6 +17,9 @@
 //! | [`certificate_pin`] | servers that are trusted by their certificate or key |
 //! | [`system_roots`] | root certificates of the system |
 //! | [`connection_pool`] | connections that are kept for further requests |
+//! | [`request_url`] | the URL of a request |
+//! | [`content_decoder`] | gzip and brotli of responses |
+//! | [`http_client`] | all of it together: requests and their responses, over connections of the engine |
 //! | [`retry`] | which requests are repeated when a kept connection was dead |
 //! | [`limits`] | every limit with its reason |
 #![forbid(unsafe_code)]
@@ -26,9 +30,12 @@ pub mod address_policy;
 pub mod certificate_pin;
 pub mod client_tls;
 pub mod connection_pool;
+pub mod content_decoder;
 pub mod happy_eyeballs;
+pub mod http_client;
 pub mod ip_network;
 pub mod limits;
+pub mod request_url;
 pub mod resolver;
 pub mod retry;
 pub mod system_roots;

@@ -85,3 +85,39 @@ pub const POOL_WAITERS_PER_KEY_MAX: usize = 16 * CONNECTIONS_PER_KEY_MAX;
 /// How long an unused connection is kept. Servers close theirs after 60 s (Pinion) or 75 s (nginx)
 /// by default, some after 5 s (Node.js, Apache httpd); then a request may need a second attempt.
 pub const POOL_IDLE_TIMEOUT_MS: u64 = 30_000;
+
+/// Content of a response that waits for its reader. When there is more, nothing is read from the
+/// connection, so that the server has to wait (back-pressure).
+pub const CONTENT_BUFFER_BYTES: usize = 64 * 1024;
+
+/// Bytes that are read from a connection at a time. With [`CONTENT_BUFFER_BYTES`] and a head of 64
+/// KiB it bounds what an open request takes.
+pub const READ_BYTES: u64 = 32 * 1024;
+
+/// Decoded content that a response may have however short it is.
+pub const DECODED_FREE_BYTES: u64 = 1024 * 1024;
+
+/// How many times as long as its encoded form the content of a response may be. Logs and markup
+/// shrink 20- to 100-fold; bombs of gzip reach 1030, those of brotli millions.
+pub const DECODED_RATIO_MAX: u64 = 250;
+
+/// Content of a response that is read and thrown away so that its connection can serve another
+/// request. For more of it a new connection is cheaper.
+pub const DISCARDED_MAX_BYTES: usize = 64 * 1024;
+
+/// Longest time without progress by default: until the head of the response is there, and from then
+/// on from one piece of its content to the next.
+pub const REQUEST_TIMEOUT_MS: u64 = 30_000;
+
+/// Most redirects that are followed by default. The Fetch Standard follows 20, curl 50 and Go 10; a
+/// chain that has an end is shorter.
+pub const REDIRECTS_MAX: u32 = 10;
+
+/// Longest URL, in bytes. Servers accept 8 KiB to 32 KiB; RFC 9110 §4.1 asks for 8000.
+pub const URL_MAX_BYTES: usize = 16 * 1024;
+
+/// Most content of a response by default, decoded. A script may ask for more.
+pub const RESPONSE_MAX_BYTES: u64 = 16 * 1024 * 1024;
+
+/// Content of a request, given in pieces, that waits to be sent.
+pub const REQUEST_BUFFER_BYTES: usize = 64 * 1024;

@@ -1,0 +1,87 @@
+//! Brotli in pieces, as it comes over a connection.
+
+use std::fmt;
+
+use brotli::enc::StandardAlloc;
+use brotli::{BrotliDecompressStream, BrotliResult, BrotliState};
+
+/// Largest window of a stream that is decoded, in bits: 4 MiB, which is the largest that encoders
+/// use by default. A window of 24 bits is allowed (RFC 7932 §9.1), but takes 16 MiB for each stream.
+pub const STREAM_WINDOW_MAX_BITS: u8 = 22;
+
+/// What is wrong with a stream.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum StreamError {
+    /// It is not brotli (RFC 7932).
+    Malformed,
+    /// Its window is larger than [`STREAM_WINDOW_MAX_BITS`].
+    Window,
+}
+
+/// How far a step has come.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct StreamStep {
+    /// Bytes of the input that need not be given again.
+    pub used: usize,
+    /// Bytes of content that were written to the front of the output.
+    pub written: usize,
+    /// The stream is at its end.
+    pub is_at_end: bool,
+}
+
+/// Decodes one stream of brotli.
+pub struct StreamDecoder {
+    state: BrotliState<StandardAlloc, StandardAlloc, StandardAlloc>,
+    /// The first byte has come, which says how large the window is.
+    has_begun: bool,
+}
+
+impl Default for StreamDecoder {
+    fn default() -> Self {
+        let alloc = StandardAlloc::default;
+        Self { state: BrotliState::new(alloc(), alloc(), alloc()), has_begun: false }
+    }
+}
+
+impl StreamDecoder {
+    /// Decodes bytes at the front of `input` to the front of `output`. Without progress it needs
+    /// more input, or more room.
+    ///
+    /// # Errors
+    /// The stream cannot be decoded.
+    pub fn step(&mut self, input: &[u8], output: &mut [u8]) -> Result<StreamStep, StreamError> {
+        if let (false, Some(first)) = (self.has_begun, input.first()) {
+            // A 1 and three bits that are not 0 mean 17 bits and that number more.
+            let more = first >> 1 & 7;
+            if first & 1 == 1 && 17 + more > STREAM_WINDOW_MAX_BITS {
+                return Err(StreamError::Window);
+            }
+            self.has_begun = true;
+        }
+        let (mut available_in, mut used) = (input.len(), 0);
+        let (mut available_out, mut written, mut total) = (output.len(), 0, 0);
+        let result = BrotliDecompressStream(
+            &mut available_in,
+            &mut used,
+            input,
+            &mut available_out,
+            &mut written,
+            output,
+            &mut total,
+            &mut self.state,
+        );
+        match result {
+            BrotliResult::ResultFailure => Err(StreamError::Malformed),
+            BrotliResult::ResultSuccess => Ok(StreamStep { used, written, is_at_end: true }),
+            BrotliResult::NeedsMoreInput | BrotliResult::NeedsMoreOutput => {
+                Ok(StreamStep { used, written, is_at_end: false })
+            }
+        }
+    }
+}
+
+impl fmt::Debug for StreamDecoder {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("StreamDecoder").finish_non_exhaustive()
+    }
+}

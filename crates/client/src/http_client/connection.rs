@@ -1,0 +1,188 @@
+//! An open connection to a server, and the response that is read from it.
+
+use std::rc::Rc;
+
+use pinion_engine::address::Address;
+use pinion_http::h1::client::content_writer::ContentWriter;
+use pinion_http::h1::client::response_error::ResponseError;
+use pinion_http::h1::client::response_parser::{
+    InputEnd, Persistence, ResponseEvent, ResponseParser,
+};
+use pinion_http::h1::head::HeadStorage;
+
+use super::RequestId;
+use super::error::HttpClientError;
+use super::request::PendingRequest;
+use super::response_start::{is_followed, response_start};
+use crate::connection_pool::PoolKey;
+use crate::limits::DISCARDED_MAX_BYTES;
+
+/// An open connection.
+#[derive(Debug)]
+pub(super) struct ClientConnection {
+    pub(super) address: Address,
+    pub(super) key: Rc<PoolKey>,
+    /// The request that it serves; `None` if it is unused, or if what is left of a response is
+    /// thrown away.
+    pub(super) user: Option<RequestId>,
+    /// The response that is read; `None` if it is unused.
+    pub(super) parser: Option<ResponseParser>,
+    pub(super) writer: Option<ContentWriter>,
+    /// Bytes that have come and were not used yet.
+    pub(super) input: Vec<u8>,
+    pub(super) end: InputEnd,
+    /// Bytes that the connection may still bring before it is asked for more.
+    pub(super) credit: u64,
+    /// Content that was thrown away.
+    discarded_bytes: usize,
+    /// There is no room for more output until the connection says so.
+    pub(super) is_blocked: bool,
+    /// The head of the response was read.
+    pub(super) has_response_head: bool,
+}
+
+/// What has become of the response of a connection.
+#[derive(Debug, PartialEq)]
+pub(super) enum ReadStep {
+    /// More has to come, or to be read by the caller.
+    Pending,
+    /// The response redirects the request; its head is the last thing that was read.
+    Redirected,
+    /// It is complete.
+    Complete(Persistence),
+    /// Something is wrong.
+    Failed(HttpClientError),
+}
+
+impl ClientConnection {
+    pub(super) fn new(address: Address, key: Rc<PoolKey>) -> Self {
+        Self {
+            address,
+            key,
+            user: None,
+            parser: None,
+            writer: None,
+            input: Vec::new(),
+            end: InputEnd::Open,
+            credit: 0,
+            discarded_bytes: 0,
+            is_blocked: false,
+            has_response_head: false,
+        }
+    }
+
+    /// Whether another request may be sent (RFC 9112 §9.3).
+    pub(super) fn is_reusable(&self, persistence: Persistence) -> bool {
+        let is_sent = self.writer.as_ref().is_none_or(ContentWriter::is_complete);
+        persistence == Persistence::Reuse
+            && is_sent
+            && self.input.is_empty()
+            && self.end == InputEnd::Open
+    }
+
+    /// Begins to read a response.
+    pub(super) fn begin(&mut self, user: RequestId, parser: ResponseParser, writer: ContentWriter) {
+        self.user = Some(user);
+        self.parser = Some(parser);
+        self.writer = Some(writer);
+        self.discarded_bytes = 0;
+        self.has_response_head = false;
+    }
+
+    /// Reads the response from `bytes`, or from what has come before if there is some, and gives
+    /// it to the request. What cannot be used yet is kept.
+    pub(super) fn read(
+        &mut self,
+        bytes: &[u8],
+        request: &mut PendingRequest,
+        storage: &mut HeadStorage,
+    ) -> ReadStep {
+        let kept = std::mem::take(&mut self.input);
+        let whole;
+        let input = if kept.is_empty() {
+            bytes
+        } else {
+            whole = [&kept, bytes].concat();
+            &whole
+        };
+        let (used, step) = self.read_from(input, request, storage);
+        self.input.extend_from_slice(input.get(used..).unwrap_or_default());
+        step
+    }
+
+    fn read_from(
+        &mut self,
+        input: &[u8],
+        request: &mut PendingRequest,
+        storage: &mut HeadStorage,
+    ) -> (usize, ReadStep) {
+        let Some(parser) = &mut self.parser else { return (0, ReadStep::Pending) };
+        let mut used = 0;
+        loop {
+            let rest = input.get(used..).unwrap_or_default();
+            let step = match parser.step(rest, self.end, request.room() as u64, storage) {
+                Ok(step) => step,
+                Err(error) => return (used, ReadStep::Failed(error.into())),
+            };
+            used += step.used;
+            let taken = match step.event {
+                ResponseEvent::NeedMore => return (used, ReadStep::Pending),
+                ResponseEvent::Interim(_) => {
+                    request.has_response = true;
+                    Ok(())
+                }
+                ResponseEvent::Head(head) => {
+                    request.has_response = true;
+                    self.has_response_head = true;
+                    if is_followed(&head, request) {
+                        request.response = Some(response_start(&head, request, false));
+                        return (used, ReadStep::Redirected);
+                    }
+                    request.response = Some(response_start(&head, request, true));
+                    Ok(())
+                }
+                ResponseEvent::Content(content) => request.take_content(content),
+                ResponseEvent::End { persistence, .. } => {
+                    let step = match request.end_content() {
+                        Ok(()) => ReadStep::Complete(persistence),
+                        Err(error) => ReadStep::Failed(error),
+                    };
+                    return (used, step);
+                }
+            };
+            if let Err(error) = taken {
+                return (used, ReadStep::Failed(error));
+            }
+        }
+    }
+
+    /// Throws away what is left of a response.
+    pub(super) fn discard(&mut self, bytes: &[u8], storage: &mut HeadStorage) -> ReadStep {
+        self.input.extend_from_slice(bytes);
+        let Some(parser) = &mut self.parser else { return ReadStep::Pending };
+        let mut used = 0;
+        let step = loop {
+            let rest = self.input.get(used..).unwrap_or_default();
+            match parser.step(rest, self.end, u64::MAX, storage) {
+                Err(error) => break ReadStep::Failed(error.into()),
+                Ok(step) => {
+                    used += step.used;
+                    match step.event {
+                        ResponseEvent::NeedMore => break ReadStep::Pending,
+                        ResponseEvent::Content(content) => self.discarded_bytes += content.len(),
+                        ResponseEvent::End { persistence, .. } => {
+                            break ReadStep::Complete(persistence);
+                        }
+                        ResponseEvent::Interim(_) | ResponseEvent::Head(_) => {}
+                    }
+                }
+            }
+            if self.discarded_bytes > DISCARDED_MAX_BYTES {
+                let max_bytes = DISCARDED_MAX_BYTES as u64;
+                break ReadStep::Failed(ResponseError::ContentTooLarge { max_bytes }.into());
+            }
+        };
+        self.input.drain(..used);
+        step
+    }
+}

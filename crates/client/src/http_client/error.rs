@@ -1,0 +1,104 @@
+//! Why a request has no response, or not all of one.
+
+use pinion_engine::remote::NotConnected;
+use pinion_http::h1::client::request_error::RequestError;
+use pinion_http::h1::client::response_error::ResponseError;
+use thiserror::Error;
+
+use crate::address_policy::{AddressRefused, SocketRefused};
+use crate::client_tls::ClientTlsError;
+use crate::connection_pool::PoolQueueFull;
+use crate::content_decoder::DecodeError;
+use crate::happy_eyeballs::ConnectFailure;
+use crate::request_url::RequestUrlError;
+use crate::resolver::ResolveError;
+
+/// Why a request has no response, or not all of one.
+#[derive(Clone, Debug, PartialEq, Error)]
+pub enum HttpClientError {
+    /// The URL cannot be requested.
+    #[error(transparent)]
+    Url(#[from] RequestUrlError),
+    /// The request cannot be written.
+    #[error("the request is refused: {0}")]
+    Request(#[from] RequestError),
+    /// There is no connection.
+    #[error("cannot connect: {0}")]
+    Connect(ConnectFailure<AttemptError>),
+    /// There is no connection to a Unix socket.
+    #[error("cannot connect: {0}")]
+    ConnectUnix(AttemptError),
+    /// The path of the socket is not allowed.
+    #[error(transparent)]
+    Socket(#[from] SocketRefused),
+    /// TLS cannot be used.
+    #[error(transparent)]
+    Tls(#[from] ClientTlsError),
+    /// The URL asks for TLS where there is none.
+    #[error("https is not available here")]
+    NoTls,
+    /// The name of the host cannot be in a certificate.
+    #[error("the host name cannot be that of a certificate")]
+    TlsName,
+    /// Too many requests wait for a connection.
+    #[error(transparent)]
+    Queue(#[from] PoolQueueFull),
+    /// All connections to the host were in use for too long.
+    #[error("no connection became free within {0} ms; all connections to the host are in use")]
+    QueueTimeout(u64),
+    /// The server was silent for too long.
+    #[error("no response within {0} ms")]
+    HeadTimeout(u64),
+    /// The server has stopped to send the content of its response, or to take that of the request.
+    #[error("the server sent nothing for {0} ms in the middle of its response")]
+    ContentTimeout(u64),
+    /// The response is malformed, or the connection ended before the response.
+    #[error(transparent)]
+    Response(#[from] ResponseError),
+    /// The content cannot be decoded.
+    #[error(transparent)]
+    Decode(#[from] DecodeError),
+    /// The content is longer than the caller wants.
+    #[error("the response's content is longer than {0} bytes; raise max_bytes to allow more")]
+    ContentTooLarge(u64),
+    /// A redirect leads nowhere.
+    #[error("the response redirects to {url}: {error}")]
+    Redirect {
+        /// The value of `Location`.
+        url: String,
+        /// What is wrong with it.
+        error: RequestUrlError,
+    },
+    /// There were too many redirects.
+    #[error("more than {0} redirects")]
+    TooManyRedirects(u32),
+    /// A redirect asks to send content again that was sent in pieces.
+    #[error("the response redirects a request whose body came in pieces; send it as one string")]
+    RedirectedPieces,
+    /// The server stops.
+    #[error("the server is stopping")]
+    Stopping,
+}
+
+/// Why an attempt to connect to one address has failed.
+#[derive(Clone, Debug, PartialEq, Error)]
+pub enum AttemptError {
+    /// The address is not allowed.
+    #[error(transparent)]
+    Refused(#[from] AddressRefused),
+    /// The name has no addresses.
+    #[error(transparent)]
+    Resolve(#[from] ResolveError),
+    /// The system, or the other side, has refused the connection.
+    #[error("{0}")]
+    NotConnected(NotConnected),
+    /// The handshake of TLS has failed.
+    #[error("{0}")]
+    Tls(String),
+    /// This server has opened as many connections as it may.
+    #[error("this server has opened as many connections as it may; raise --max-outgoing")]
+    TooMany,
+    /// There is no memory for one more.
+    #[error("no memory for another connection")]
+    NoMemory,
+}

@@ -1,0 +1,243 @@
+//! A connection that is being opened for a request: to a Unix socket, or to the first address of a
+//! host that answers.
+
+use std::net::{IpAddr, SocketAddr};
+use std::path::PathBuf;
+
+use pinion_engine::address::Address;
+use pinion_engine::connections::Connections;
+use pinion_engine::remote::{Connect, ConnectError, ConnectTls, RemoteAddress};
+
+use super::ConnectionId;
+use super::error::{AttemptError, HttpClientError};
+use super::request::ClientRequest;
+use crate::happy_eyeballs::{AddressFamily, ConnectAction, ConnectTimes, HappyEyeballs};
+use crate::limits::CONNECT_TIMEOUT_MS;
+use crate::target::ConnectEndpoint;
+
+/// A connection that is being opened.
+#[derive(Debug)]
+pub(super) struct Opening {
+    kind: Kind,
+    /// The connections that are being opened, each with its index in the list of addresses.
+    attempts: Vec<Attempt>,
+    /// When the next thing is due, in monotonic milliseconds.
+    wait_ms: Option<u64>,
+}
+
+#[derive(Debug)]
+enum Kind {
+    Unix { path: PathBuf, timeout_ms: u64, is_open: bool },
+    Tcp { eyeballs: Box<HappyEyeballs<AttemptError>>, port: u16, timeout_ms: u64 },
+}
+
+#[derive(Clone, Copy, Debug)]
+struct Attempt {
+    connection: ConnectionId,
+    address: Address,
+    index: usize,
+}
+
+/// What has become of an opening.
+#[derive(Debug)]
+pub(super) enum Opened {
+    /// It goes on.
+    Pending,
+    /// This connection is open.
+    Connection(ConnectionId, Address),
+    /// There is none.
+    Failed(HttpClientError),
+}
+
+/// What an opening needs to go on.
+pub(super) struct OpeningContext<'c, 'w> {
+    pub(super) connections: &'c mut Connections<'w>,
+    pub(super) request: &'c ClientRequest,
+    /// Numbers connections.
+    pub(super) next_connection: &'c mut u64,
+    /// The connections that were begun are added here.
+    pub(super) begun: &'c mut Vec<ConnectionId>,
+}
+
+impl Opening {
+    /// Begins to open a connection for a request.
+    pub(super) fn new(request: &ClientRequest, now_ms: u64) -> Self {
+        let timeout_ms = request.timeout_ms.min(CONNECT_TIMEOUT_MS);
+        let times = ConnectTimes { timeout_ms, ..ConnectTimes::default() };
+        let tcp = |eyeballs, port| Kind::Tcp { eyeballs: Box::new(eyeballs), port, timeout_ms };
+        let kind = match request.url.target().endpoint() {
+            ConnectEndpoint::Unix(path) => {
+                Kind::Unix { path: path.clone(), timeout_ms, is_open: false }
+            }
+            ConnectEndpoint::Name { port, .. } => tcp(HappyEyeballs::new(times, now_ms), *port),
+            ConnectEndpoint::Address { address, port } => {
+                tcp(HappyEyeballs::with_addresses(times, &[*address], now_ms), *port)
+            }
+        };
+        Self { kind, attempts: Vec::new(), wait_ms: None }
+    }
+
+    /// When [`Self::advance`] has something to do, in monotonic milliseconds.
+    pub(super) fn wait_ms(&self) -> Option<u64> {
+        self.wait_ms
+    }
+
+    /// The addresses of one family are known, or why there are none.
+    pub(super) fn resolved(
+        &mut self,
+        family: AddressFamily,
+        result: Result<Vec<IpAddr>, AttemptError>,
+        now_ms: u64,
+    ) {
+        if let Kind::Tcp { eyeballs, .. } = &mut self.kind {
+            eyeballs.resolved(family, result.as_deref().map_err(Clone::clone), now_ms);
+        }
+    }
+
+    /// A connection of this opening is open.
+    pub(super) fn connected(&mut self, connection: ConnectionId, now_ms: u64) {
+        let Some(attempt) = self.attempt(connection) else { return };
+        match &mut self.kind {
+            Kind::Unix { is_open, .. } => *is_open = true,
+            Kind::Tcp { eyeballs, .. } => eyeballs.connected(attempt.index, now_ms),
+        }
+    }
+
+    /// A connection of this opening has failed.
+    pub(super) fn failed(
+        &mut self,
+        connection: ConnectionId,
+        error: AttemptError,
+        now_ms: u64,
+    ) -> Opened {
+        let Some(attempt) = self.attempt(connection) else { return Opened::Pending };
+        self.attempts.retain(|one| one.connection != connection);
+        match &mut self.kind {
+            Kind::Unix { .. } => Opened::Failed(HttpClientError::ConnectUnix(error)),
+            Kind::Tcp { eyeballs, .. } => {
+                eyeballs.failed(attempt.index, error, now_ms);
+                Opened::Pending
+            }
+        }
+    }
+
+    /// Does what is due.
+    pub(super) fn advance(&mut self, context: &mut OpeningContext<'_, '_>) -> Opened {
+        let now_ms = context.connections.now().monotonic_ms;
+        if self.wait_ms.is_some_and(|wait_ms| wait_ms <= now_ms) {
+            self.wait_ms = None;
+            if let Kind::Tcp { eyeballs, .. } = &mut self.kind {
+                eyeballs.tick(now_ms);
+            }
+        }
+        if let Kind::Unix { path, timeout_ms, is_open } = &self.kind {
+            if let Some(attempt) = self.attempts.first() {
+                return if *is_open {
+                    Opened::Connection(attempt.connection, attempt.address)
+                } else {
+                    Opened::Pending
+                };
+            }
+            if let Err(refused) = context.request.policy.check_socket(path) {
+                return Opened::Failed(refused.into());
+            }
+            let (remote, timeout_ms) = (RemoteAddress::Unix(path.clone()), *timeout_ms);
+            return match self.connect(remote, timeout_ms, 0, context) {
+                Ok(()) => Opened::Pending,
+                Err(error) => Opened::Failed(HttpClientError::ConnectUnix(error)),
+            };
+        }
+        self.advance_tcp(now_ms, context)
+    }
+
+    fn advance_tcp(&mut self, now_ms: u64, context: &mut OpeningContext<'_, '_>) -> Opened {
+        loop {
+            let Kind::Tcp { eyeballs, port, timeout_ms } = &mut self.kind else {
+                return Opened::Pending;
+            };
+            let (port, timeout_ms) = (*port, *timeout_ms);
+            match eyeballs.next_action() {
+                None => return Opened::Pending,
+                Some(ConnectAction::WaitUntil(time_ms)) => self.wait_ms = Some(time_ms),
+                Some(ConnectAction::Failed(failure)) => {
+                    return Opened::Failed(HttpClientError::Connect(failure));
+                }
+                Some(ConnectAction::Won(index)) => {
+                    let won = self.attempts.iter().find(|attempt| attempt.index == index).copied();
+                    if let Some(Attempt { connection, address, .. }) = won {
+                        return Opened::Connection(connection, address);
+                    }
+                }
+                Some(ConnectAction::Cancel(index)) => {
+                    let cancelled = self.attempts.extract_if(.., |one| one.index == index);
+                    cancelled.for_each(|attempt| cut(attempt, context.connections));
+                }
+                Some(ConnectAction::Connect(index)) => {
+                    let Some(ip) = eyeballs.address(index) else { continue };
+                    // The address that is connected to is checked, right before that.
+                    let remote = match context.request.policy.check(ip) {
+                        Ok(()) => RemoteAddress::Tcp(SocketAddr::new(ip, port)),
+                        Err(refused) => {
+                            eyeballs.failed(index, refused.into(), now_ms);
+                            continue;
+                        }
+                    };
+                    if let Err(error) = self.connect(remote, timeout_ms, index, context)
+                        && let Kind::Tcp { eyeballs, .. } = &mut self.kind
+                    {
+                        eyeballs.failed(index, error, now_ms);
+                    }
+                }
+            }
+        }
+    }
+
+    fn connect(
+        &mut self,
+        remote: RemoteAddress,
+        timeout_ms: u64,
+        index: usize,
+        context: &mut OpeningContext<'_, '_>,
+    ) -> Result<(), AttemptError> {
+        let request = context.request;
+        let tls = match (request.url.target().tls_server_name(), &request.tls) {
+            (Some(name), Some(tls)) => Some(ConnectTls { config: tls.config().clone(), name }),
+            _ => None,
+        };
+        *context.next_connection += 1;
+        let connection = ConnectionId(*context.next_connection);
+        let connect = Connect { remote, tls, timeout_ms, tag: connection.0 };
+        let address = context.connections.connect(connect).map_err(|error| match error {
+            ConnectError::TooMany => AttemptError::TooMany,
+            ConnectError::NoMemory => AttemptError::NoMemory,
+        })?;
+        self.attempts.push(Attempt { connection, address, index });
+        context.begun.push(connection);
+        Ok(())
+    }
+
+    /// Ends it, but for one connection that goes on. Returns the others.
+    pub(super) fn end(
+        self,
+        without: Option<ConnectionId>,
+        connections: &mut Connections<'_>,
+    ) -> Vec<ConnectionId> {
+        let others = self.attempts.into_iter().filter(|one| Some(one.connection) != without);
+        others
+            .map(|attempt| {
+                cut(attempt, connections);
+                attempt.connection
+            })
+            .collect()
+    }
+
+    fn attempt(&self, connection: ConnectionId) -> Option<Attempt> {
+        self.attempts.iter().find(|attempt| attempt.connection == connection).copied()
+    }
+}
+
+fn cut(attempt: Attempt, connections: &mut Connections<'_>) {
+    if let Some(mut stream) = connections.stream(attempt.address) {
+        stream.abort();
+    }
+}

@@ -1,0 +1,309 @@
+//! One request of a [`HttpClient`](super::HttpClient) and its response, from the caller's side.
+
+use std::sync::Arc;
+
+use pinion_http::field::{Field, Fields};
+use pinion_http::method::Method;
+
+use super::ConnectionId;
+use super::error::HttpClientError;
+use super::opening::Opening;
+use super::sending::WrittenHead;
+use crate::address_policy::AddressPolicy;
+use crate::client_tls::ClientTls;
+use crate::connection_pool::Reuse;
+use crate::content_decoder::ContentDecoder;
+use crate::limits::{CONTENT_BUFFER_BYTES, REQUEST_BUFFER_BYTES};
+use crate::request_url::RequestUrl;
+
+/// A request that is to be sent.
+#[derive(Clone, Debug)]
+pub struct ClientRequest {
+    /// Requests of different sites do not share connections.
+    pub site: u64,
+    /// The method, a token in its own case.
+    pub method: Box<str>,
+    /// Where to.
+    pub url: RequestUrl,
+    /// Fields, in addition to those that the client writes itself.
+    pub fields: OwnedFields,
+    /// The content.
+    pub content: RequestBody,
+    /// Which addresses may be connected to, also after redirects.
+    pub policy: Arc<AddressPolicy>,
+    /// Which servers are trusted; `None` if the connection cannot be encrypted.
+    pub tls: Option<ClientTls>,
+    /// Longest time without progress; see
+    /// [`REQUEST_TIMEOUT_MS`](crate::limits::REQUEST_TIMEOUT_MS).
+    pub timeout_ms: u64,
+    /// How many redirects are followed. Behind the last one its response is the result.
+    pub redirects_max: u32,
+    /// Most bytes of the response's content, decoded.
+    pub content_max_bytes: u64,
+}
+
+/// The content of a request.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum RequestBody {
+    /// All of it, perhaps nothing. It can be sent again.
+    Whole(Arc<[u8]>),
+    /// It comes in pieces: [`HttpClient::write`](super::HttpClient::write).
+    Pieces {
+        /// Its length in bytes, if it is known; else it is sent in chunks.
+        length: Option<u64>,
+    },
+}
+
+/// The fields of a message.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct OwnedFields {
+    text: Vec<u8>,
+    /// Where each name and each value ends in the text.
+    ends: Vec<(u32, u32)>,
+}
+
+impl OwnedFields {
+    /// Adds a field line.
+    pub fn push(&mut self, name: &[u8], value: &[u8]) {
+        self.text.extend_from_slice(name);
+        let name_end = self.text.len() as u32;
+        self.text.extend_from_slice(value);
+        self.ends.push((name_end, self.text.len() as u32));
+    }
+
+    /// Returns all field lines in their order.
+    pub fn iter(&self) -> impl Iterator<Item = Field<'_>> + Clone {
+        let starts = std::iter::once(0).chain(self.ends.iter().map(|(_, end)| *end));
+        starts.zip(&self.ends).map(|(start, (name_end, end))| {
+            let part = |from: u32, to: u32| self.text.get(from as usize..to as usize);
+            Field {
+                name: part(start, *name_end).unwrap_or_default(),
+                value: part(*name_end, *end).unwrap_or_default(),
+            }
+        })
+    }
+
+    /// Returns the value of the first line of a name, compared without case.
+    #[must_use]
+    pub fn get(&self, name: &str) -> Option<&[u8]> {
+        let is_it = |field: &Field<'_>| field.name.eq_ignore_ascii_case(name.as_bytes());
+        self.iter().find(is_it).map(|field| field.value)
+    }
+
+    /// Removes all lines of these names.
+    pub fn remove(&mut self, names: &[&str]) {
+        let is_removed =
+            |name: &[u8]| names.iter().any(|one| name.eq_ignore_ascii_case(one.as_bytes()));
+        let mut kept = Self::default();
+        for field in self.iter().filter(|field| !is_removed(field.name)) {
+            kept.push(field.name, field.value);
+        }
+        *self = kept;
+    }
+}
+
+impl From<Fields<'_>> for OwnedFields {
+    fn from(fields: Fields<'_>) -> Self {
+        let mut owned = Self::default();
+        fields.iter().for_each(|field| owned.push(field.name, field.value));
+        owned
+    }
+}
+
+/// The head of a response.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ResponseStart {
+    /// The status code.
+    pub status: u16,
+    /// The fields. Those of a coding that was decoded are left out, since they describe something
+    /// else than the content that is read.
+    pub fields: OwnedFields,
+    /// The URL that has responded, behind all redirects.
+    pub url: RequestUrl,
+}
+
+/// What [`HttpClient::read`](super::HttpClient::read) has found.
+#[derive(Clone, Debug, PartialEq)]
+pub enum ReadOutcome {
+    /// There is none yet.
+    Pending,
+    /// So many bytes were given.
+    Bytes(usize),
+    /// All content was read.
+    End,
+    /// There is an error, and no more content.
+    Failed(Arc<HttpClientError>),
+}
+
+/// How far a request is.
+#[derive(Debug)]
+pub(super) enum Stage {
+    /// It waits for a connection of the pool.
+    Waiting,
+    /// A connection is being opened for it.
+    Opening(Opening),
+    /// It is sent, and its response is read.
+    Open(ConnectionId),
+    /// Nothing comes from a connection any more.
+    Done,
+}
+
+/// A request in the client.
+#[derive(Debug)]
+pub(super) struct PendingRequest {
+    pub(super) request: ClientRequest,
+    /// Its head, written and not sent yet.
+    pub(super) written: Option<WrittenHead>,
+    pub(super) stage: Stage,
+    /// Whether the next connection may be one that was used before.
+    pub(super) reuse: Reuse,
+    pub(super) redirects: u32,
+    /// Its connection has served another request before.
+    pub(super) is_connection_reused: bool,
+    /// Some of a response has come.
+    pub(super) has_response: bool,
+    /// Content that has to be sent: of pieces, those that have come.
+    pub(super) unsent: Vec<u8>,
+    /// All pieces have come.
+    pub(super) has_all_pieces: bool,
+    /// Some piece was taken away to be sent, so that the content is not whole any more.
+    pub(super) has_sent_pieces: bool,
+    pub(super) response: Option<ResponseStart>,
+    pub(super) decoder: Option<ContentDecoder>,
+    /// Content in its coding, which waits to be decoded.
+    pub(super) encoded: Vec<u8>,
+    /// Content that waits for its reader, behind the part that was read.
+    pub(super) content: Vec<u8>,
+    pub(super) read_bytes: usize,
+    /// Content that was decoded, in all.
+    pub(super) total_bytes: u64,
+    /// All content has come.
+    pub(super) is_complete: bool,
+    pub(super) error: Option<Arc<HttpClientError>>,
+    /// The caller has been told of the latest news and has not looked.
+    pub(super) is_announced: bool,
+    /// When something came last, or the request began.
+    pub(super) progress_ms: u64,
+}
+
+impl PendingRequest {
+    pub(super) fn new(request: ClientRequest, now_ms: u64) -> Self {
+        Self {
+            request,
+            written: None,
+            stage: Stage::Waiting,
+            reuse: Reuse::Allowed,
+            redirects: 0,
+            is_connection_reused: false,
+            has_response: false,
+            unsent: Vec::new(),
+            has_all_pieces: false,
+            has_sent_pieces: false,
+            response: None,
+            decoder: None,
+            encoded: Vec::new(),
+            content: Vec::new(),
+            read_bytes: 0,
+            total_bytes: 0,
+            is_complete: false,
+            error: None,
+            is_announced: false,
+            progress_ms: now_ms,
+        }
+    }
+
+    pub(super) fn method(&self) -> Method {
+        Method::from_token(self.request.method.as_bytes())
+    }
+
+    /// When the request has waited for too long, in monotonic milliseconds.
+    pub(super) fn due_ms(&self) -> u64 {
+        self.progress_ms.saturating_add(self.request.timeout_ms)
+    }
+
+    /// How much content may come from the connection now.
+    pub(super) fn room(&self) -> usize {
+        if !self.encoded.is_empty() {
+            return 0;
+        }
+        CONTENT_BUFFER_BYTES.saturating_sub(self.unread())
+    }
+
+    pub(super) fn unread(&self) -> usize {
+        self.content.len() - self.read_bytes
+    }
+
+    /// Whether more of the request's content may be written.
+    pub(super) fn takes_content(&self) -> bool {
+        matches!(self.request.content, RequestBody::Pieces { .. })
+            && !self.has_all_pieces
+            && self.error.is_none()
+            && self.unsent.len() < REQUEST_BUFFER_BYTES
+            && matches!(self.stage, Stage::Open(_))
+    }
+
+    /// Takes content from the connection.
+    pub(super) fn take_content(&mut self, bytes: &[u8]) -> Result<(), HttpClientError> {
+        if self.decoder.is_none() {
+            self.content.extend_from_slice(bytes);
+            return self.count(bytes.len());
+        }
+        self.encoded.extend_from_slice(bytes);
+        self.decode()
+    }
+
+    /// The content is complete in its coding.
+    pub(super) fn end_content(&mut self) -> Result<(), HttpClientError> {
+        self.is_complete = true;
+        self.decode()
+    }
+
+    /// Decodes as much as there is room for.
+    pub(super) fn decode(&mut self) -> Result<(), HttpClientError> {
+        let Some(decoder) = &mut self.decoder else { return Ok(()) };
+        let unread = self.content.len() - self.read_bytes;
+        let room = CONTENT_BUFFER_BYTES.saturating_sub(unread);
+        let before = self.content.len();
+        let used = decoder.decode(&self.encoded, &mut self.content, room)?;
+        self.encoded.drain(..used);
+        let has_room = self.content.len() - before < room;
+        if self.is_complete && has_room {
+            decoder.end()?;
+            self.decoder = None;
+        }
+        self.count(self.content.len() - before)
+    }
+
+    fn count(&mut self, bytes: usize) -> Result<(), HttpClientError> {
+        self.total_bytes += bytes as u64;
+        if self.total_bytes > self.request.content_max_bytes {
+            return Err(HttpClientError::ContentTooLarge(self.request.content_max_bytes));
+        }
+        Ok(())
+    }
+
+    /// Gives content to its reader, at most `max` bytes.
+    pub(super) fn read(&mut self, max: usize, give: impl FnOnce(&[u8])) -> ReadOutcome {
+        self.is_announced = false;
+        let unread = self.content.get(self.read_bytes..).unwrap_or_default();
+        let piece = unread.get(..max).unwrap_or(unread);
+        if !piece.is_empty() {
+            let bytes = piece.len();
+            give(piece);
+            self.read_bytes += bytes;
+            if self.unread() == 0 {
+                self.content.clear();
+                self.read_bytes = 0;
+            } else if self.read_bytes >= CONTENT_BUFFER_BYTES {
+                self.content.drain(..self.read_bytes);
+                self.read_bytes = 0;
+            }
+            return ReadOutcome::Bytes(bytes);
+        }
+        match &self.error {
+            Some(error) => ReadOutcome::Failed(Arc::clone(error)),
+            None if self.is_complete && self.decoder.is_none() => ReadOutcome::End,
+            None => ReadOutcome::Pending,
+        }
+    }
+}

@@ -1,0 +1,83 @@
+//! The head of a response as its reader gets it, and the redirects that are followed (RFC 9110
+//! §15.4).
+
+use pinion_http::h1::client::response_framing::ResponseFraming;
+use pinion_http::h1::client::response_head::ResponseHead;
+use pinion_http::method::Method;
+
+use super::error::HttpClientError;
+use super::request::{OwnedFields, PendingRequest, RequestBody, ResponseStart};
+use crate::content_decoder::{ContentCoding, ContentDecoder};
+
+/// Fields that belong to one origin: they are not sent to another one after a redirect.
+const CREDENTIALS: [&str; 3] = ["Authorization", "Cookie", "Proxy-Authorization"];
+
+/// Fields that describe content (RFC 9110 §8.3): a request that has lost its content loses them.
+const CONTENT_FIELDS: [&str; 5] =
+    ["Content-Encoding", "Content-Language", "Content-Location", "Content-Type", "Digest"];
+
+/// Returns whether a response redirects its request, and is followed.
+pub(super) fn is_followed(head: &ResponseHead<'_>, request: &PendingRequest) -> bool {
+    request.request.redirects_max > 0
+        && matches!(head.status, 301 | 302 | 303 | 307 | 308)
+        && head.fields.get(b"Location").is_some()
+}
+
+/// Makes the value for a head, and the decoder of its content if the client has asked for codings.
+pub(super) fn response_start(
+    head: &ResponseHead<'_>,
+    request: &mut PendingRequest,
+    is_read: bool,
+) -> ResponseStart {
+    let mut fields = OwnedFields::from(head.fields);
+    let asked = request.request.fields.get("Accept-Encoding").is_none();
+    let has_content = head.framing != ResponseFraming::None;
+    let coding = head.fields.get(b"Content-Encoding").and_then(ContentCoding::of);
+    if let Some(coding) = coding.filter(|_| asked && has_content && is_read) {
+        request.decoder = Some(ContentDecoder::new(coding));
+        fields.remove(&["Content-Encoding", "Content-Length"]);
+    }
+    ResponseStart { status: head.status, fields, url: request.request.url.clone() }
+}
+
+/// Changes a request to what its response redirects it to.
+pub(super) fn redirect(request: &mut PendingRequest) -> Result<(), HttpClientError> {
+    let Some(response) = request.response.take() else { return Ok(()) };
+    request.redirects += 1;
+    if request.redirects > request.request.redirects_max {
+        return Err(HttpClientError::TooManyRedirects(request.request.redirects_max));
+    }
+    let location = response.fields.get("Location").unwrap_or_default();
+    let location = String::from_utf8_lossy(location).into_owned();
+    let url = match request.request.url.redirected(&location) {
+        Ok(url) => url,
+        Err(error) => return Err(HttpClientError::Redirect { url: shown(&location), error }),
+    };
+    let method = request.method();
+    let changes_method = match response.status {
+        // RFC 9110 §15.4.2 and §15.4.3 allow what all clients do.
+        301 | 302 => method == Method::Post,
+        303 => method != Method::Head && method != Method::Get,
+        _ => false,
+    };
+    let asked = &mut request.request;
+    if changes_method {
+        asked.method = "GET".into();
+        asked.content = RequestBody::Whole([].into());
+        asked.fields.remove(&CONTENT_FIELDS);
+        request.unsent.clear();
+        request.has_sent_pieces = false;
+    } else if request.has_sent_pieces || matches!(asked.content, RequestBody::Pieces { .. }) {
+        return Err(HttpClientError::RedirectedPieces);
+    }
+    if !url.has_origin_of(&asked.url) {
+        asked.fields.remove(&CREDENTIALS);
+    }
+    asked.url = url;
+    Ok(())
+}
+
+/// Returns the beginning of a text from a server, without what would change a terminal.
+fn shown(text: &str) -> String {
+    text.chars().take(200).map(|c| if c.is_control() { ' ' } else { c }).collect()
+}

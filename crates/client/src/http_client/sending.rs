@@ -1,0 +1,95 @@
+//! The head and the content of a request on their way to the connection.
+
+use pinion_engine::exchange::{Room, Slice};
+use pinion_engine::raw::RawStream;
+use pinion_http::field::Field;
+use pinion_http::h1::client::content_writer::ContentWriter;
+use pinion_http::h1::client::request_error::RequestError;
+use pinion_http::h1::client::request_writer::{
+    OutgoingRequest, RequestContent, RequestTarget, SentRequest, write_request,
+};
+
+use super::request::{ClientRequest, PendingRequest, RequestBody};
+use crate::content_decoder::ACCEPTED_CODINGS;
+
+/// A head as it is sent, and what belongs to it.
+#[derive(Debug)]
+pub(super) struct WrittenHead {
+    pub(super) bytes: Vec<u8>,
+    pub(super) sent: SentRequest,
+    pub(super) writer: ContentWriter,
+}
+
+/// Fields that every request has, unless the caller has given others.
+const DEFAULT_FIELDS: [Field<'static>; 3] = [
+    Field { name: b"Accept", value: b"*/*" },
+    Field { name: b"Accept-Encoding", value: ACCEPTED_CODINGS },
+    Field { name: b"User-Agent", value: concat!("Pinion/", env!("CARGO_PKG_VERSION")).as_bytes() },
+];
+
+/// Writes the head of a request.
+///
+/// # Errors
+/// A part of it is malformed, or has to be left to the client.
+pub(super) fn write_head(request: &ClientRequest) -> Result<WrittenHead, RequestError> {
+    let authority = request.url.authority().as_bytes();
+    let target = request.url.path_and_query().as_bytes();
+    let content = match &request.content {
+        RequestBody::Whole(content) => RequestContent::Length(content.len() as u64),
+        RequestBody::Pieces { length: Some(bytes) } => RequestContent::Length(*bytes),
+        RequestBody::Pieces { length: None } => RequestContent::Chunked,
+    };
+    let outgoing = OutgoingRequest {
+        method: request.method.as_bytes(),
+        content,
+        ..OutgoingRequest::get(RequestTarget::Origin { authority, target })
+    };
+    let fields = &request.fields;
+    let is_given = |name: &[u8]| fields.iter().any(|own| own.name.eq_ignore_ascii_case(name));
+    let defaults = DEFAULT_FIELDS.into_iter().filter(|field| !is_given(field.name));
+    let mut bytes = Vec::new();
+    let written = write_request(&mut bytes, &outgoing, fields.iter().chain(defaults))?;
+    Ok(WrittenHead { bytes, sent: written.request, writer: written.content })
+}
+
+/// Sends the head, and the content that is there. Returns whether there is room for more.
+///
+/// # Errors
+/// The content is longer than was announced.
+pub(super) fn send_head(
+    mut head: WrittenHead,
+    pending: &mut PendingRequest,
+    stream: &mut RawStream<'_>,
+) -> Result<(ContentWriter, Room), RequestError> {
+    if let RequestBody::Whole(content) = &pending.request.content
+        && !content.is_empty()
+    {
+        head.writer.write(&mut head.bytes, content)?;
+    }
+    let room = stream.write(Slice::Copied(&head.bytes));
+    Ok((head.writer, room))
+}
+
+/// Sends pieces of the content that have come, and its end. Returns whether there is room for more.
+///
+/// # Errors
+/// The content is longer or shorter than was announced.
+pub(super) fn send_pieces(
+    writer: &mut ContentWriter,
+    pending: &mut PendingRequest,
+    stream: &mut RawStream<'_>,
+) -> Result<Room, RequestError> {
+    let mut bytes = Vec::new();
+    if !pending.unsent.is_empty() {
+        writer.write(&mut bytes, &pending.unsent)?;
+        pending.unsent.clear();
+        pending.has_sent_pieces = true;
+    }
+    if pending.has_all_pieces {
+        writer.end(&mut bytes, std::iter::empty())?;
+    }
+    if bytes.is_empty() {
+        return Ok(Room::Free);
+    }
+    Ok(stream.write(Slice::Copied(&bytes)))
+}

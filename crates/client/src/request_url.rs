@@ -1,0 +1,188 @@
+//! The URL of a request (RFC 9110 §4): what is connected to, and what is asked for there.
+
+use std::fmt;
+use std::path::Path;
+
+use thiserror::Error;
+use url::{ParseError, Position, Url};
+
+use crate::limits::URL_MAX_BYTES;
+use crate::target::{ConnectTarget, UrlError};
+
+/// The URL of a request, whole and in its parts. It has no fragment.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct RequestUrl {
+    url: Url,
+    target: ConnectTarget,
+}
+
+/// Why a text is not the URL of a request.
+#[derive(Clone, Debug, PartialEq, Eq, Error)]
+pub enum RequestUrlError {
+    /// The part that names a server is wrong.
+    #[error(transparent)]
+    Target(#[from] UrlError),
+    /// Control characters and spaces could end a line of the request.
+    #[error("the URL has a space or a control character; encode it, a space as %20")]
+    Control,
+    /// It is longer than [`URL_MAX_BYTES`].
+    #[error("the URL is longer than {URL_MAX_BYTES} bytes")]
+    TooLong,
+    /// It cannot be read.
+    #[error("the URL is malformed: {0}")]
+    Malformed(String),
+}
+
+impl RequestUrl {
+    /// Reads a URL with the scheme `http` or `https`. Characters that must be percent-encoded in a
+    /// path or a query are encoded.
+    ///
+    /// # Errors
+    /// The text is no URL, or has a user name, or names no host.
+    pub fn parse(text: &str) -> Result<Self, RequestUrlError> {
+        check_text(text)?;
+        // The URL Standard reads more as a host than is safe, so the text itself is looked at first.
+        ConnectTarget::from_url(text)?;
+        Self::of(Url::parse(text))
+    }
+
+    /// Reads the value of `Location` in a response to this URL (RFC 9110 §10.2.2).
+    ///
+    /// # Errors
+    /// As [`Self::parse`].
+    pub fn redirected(&self, location: &str) -> Result<Self, RequestUrlError> {
+        check_text(location)?;
+        let redirected = Self::of(self.url.join(location))?;
+        // What was asked for over a socket is asked for there as long as the host is the same.
+        let is_same = redirected.url.origin() == self.url.origin();
+        let target = if is_same { self.target.clone() } else { redirected.target };
+        Ok(Self { target, ..redirected })
+    }
+
+    /// Has the request sent over a Unix socket, whatever the host of the URL is.
+    ///
+    /// # Errors
+    /// The path is not that of a socket.
+    pub fn over_socket(self, path: &Path) -> Result<Self, RequestUrlError> {
+        Ok(Self { target: ConnectTarget::unix(path)?, ..self })
+    }
+
+    fn of(url: Result<Url, ParseError>) -> Result<Self, RequestUrlError> {
+        let mut url = url.map_err(|error| RequestUrlError::Malformed(error.to_string()))?;
+        url.set_fragment(None);
+        let (target, _) = ConnectTarget::from_url(url.as_str())?;
+        if url.as_str().len() > URL_MAX_BYTES {
+            return Err(RequestUrlError::TooLong);
+        }
+        Ok(Self { url, target })
+    }
+
+    /// Returns what a connection is opened to.
+    #[must_use]
+    pub fn target(&self) -> &ConnectTarget {
+        &self.target
+    }
+
+    /// Returns the path and the query, as a request has them (RFC 9112 §3.2.1).
+    #[must_use]
+    pub fn path_and_query(&self) -> &str {
+        &self.url[Position::BeforePath..]
+    }
+
+    /// Returns the value of `Host` (RFC 9110 §7.2).
+    #[must_use]
+    pub fn authority(&self) -> &str {
+        &self.url[Position::BeforeHost..Position::AfterPort]
+    }
+
+    /// Whether the other URL has the same scheme, host and port, and is asked for in the same way
+    /// (RFC 6454 §5).
+    #[must_use]
+    pub fn has_origin_of(&self, other: &Self) -> bool {
+        self.url.origin() == other.url.origin() && self.target == other.target
+    }
+}
+
+impl fmt::Display for RequestUrl {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.url.fmt(f)
+    }
+}
+
+/// Refuses what the URL Standard would drop without a word.
+fn check_text(text: &str) -> Result<(), RequestUrlError> {
+    if text.len() > URL_MAX_BYTES {
+        return Err(RequestUrlError::TooLong);
+    }
+    if text.bytes().any(|byte| byte <= b' ' || byte == 0x7f) {
+        return Err(RequestUrlError::Control);
+    }
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_url_has_a_target_an_authority_and_a_path() {
+        for (text, target, authority, path) in [
+            ("http://example.org", "http://example.org", "example.org", "/"),
+            ("HTTP://Example.ORG:80/a?b#c", "http://example.org", "example.org", "/a?b"),
+            ("https://a.b:8443/ä", "https://a.b:8443", "a.b:8443", "/%C3%A4"),
+            ("http://[::1]:81?x", "http://[::1]:81", "[::1]:81", "/?x"),
+            ("http://a/b/../c", "http://a", "a", "/c"),
+        ] {
+            let url = RequestUrl::parse(text).expect(text);
+            assert_eq!(url.target().to_string(), target);
+            assert_eq!((url.authority(), url.path_and_query()), (authority, path));
+        }
+    }
+
+    #[test]
+    fn what_could_mean_another_host_is_refused() {
+        for text in [
+            "http://a b/",
+            "http://a/\r\nX: y",
+            "http://a/\t",
+            "http:/a",
+            "http:a",
+            "ftp://a/",
+            "http://user@a/",
+            "http://0x7f.1/",
+            "http://127.1/",
+            "http:///a",
+            "//a/b",
+            "/b",
+            "",
+        ] {
+            assert!(RequestUrl::parse(text).is_err(), "{text}");
+        }
+        let long = format!("http://a/{}", "b".repeat(URL_MAX_BYTES));
+        assert_eq!(RequestUrl::parse(&long), Err(RequestUrlError::TooLong));
+    }
+
+    #[test]
+    fn redirects_are_relative_to_the_url() {
+        let url = RequestUrl::parse("https://a.example/b/c?d").expect("a URL");
+        for (location, expected) in [
+            ("e", "https://a.example/b/e"),
+            ("/e", "https://a.example/e"),
+            ("?e", "https://a.example/b/c?e"),
+            ("//b.example/e", "https://b.example/e"),
+            ("http://a.example", "http://a.example/"),
+            ("#x", "https://a.example/b/c?d"),
+        ] {
+            assert_eq!(url.redirected(location).expect(location).to_string(), expected);
+        }
+        for location in ["file:///etc/passwd", "javascript:1", "http://u:p@a/", "a\nb", "//"] {
+            assert!(url.redirected(location).is_err(), "{location}");
+        }
+        let other = url.redirected("http://a.example/").expect("a URL");
+        let local = url.clone().over_socket(Path::new("/run/a.sock")).expect("a path");
+        let target = |location| local.redirected(location).expect("a URL").target().to_string();
+        assert_eq!((&*target("/x"), &*target("//b/x")), ("unix:/run/a.sock", "https://b"));
+        assert!(url.has_origin_of(&url.redirected("x").expect("a URL")));
+        assert!(!url.has_origin_of(&other));
+    }
+}
