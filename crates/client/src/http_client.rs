@@ -57,6 +57,20 @@ use request::{ClientRequest, PendingRequest, ReadOutcome, ResponseStart, Stage};
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct RequestId(u64);
 
+impl RequestId {
+    /// Returns the number of the request; no other request of its client has it.
+    #[must_use]
+    pub fn number(self) -> u64 {
+        self.0
+    }
+
+    /// Returns the request with a number.
+    #[must_use]
+    pub fn of_number(number: u64) -> Self {
+        Self(number)
+    }
+}
+
 /// Names a connection; it is the tag of the engine's stream.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 struct ConnectionId(u64);
@@ -138,9 +152,6 @@ impl HttpClient {
         now_ms: u64,
     ) -> Result<RequestId, HttpClientError> {
         self.now_ms = self.now_ms.max(now_ms);
-        if self.is_stopping {
-            return Err(HttpClientError::Stopping);
-        }
         let written = sending::write_head(&request)?;
         if request.url.target().is_tls() {
             request.tls.as_ref().ok_or(HttpClientError::NoTls)?;
@@ -168,7 +179,7 @@ impl HttpClient {
         id: RequestId,
     ) -> Result<Option<&ResponseStart>, Arc<HttpClientError>> {
         let Some(pending) = self.requests.get_mut(&id) else {
-            return Err(Arc::new(HttpClientError::Stopping));
+            return Err(Arc::new(HttpClientError::Closed));
         };
         pending.is_announced = false;
         match &pending.error {
@@ -236,7 +247,7 @@ impl HttpClient {
         first.into_iter().chain(pool).min()
     }
 
-    /// The server stops: no request begins any more, and unused connections close.
+    /// The server stops: connections are not kept any more for other requests.
     pub fn stop(&mut self) {
         self.is_stopping = true;
         self.pool.close_idle();

@@ -19,6 +19,8 @@
 //! | `upload_quota` | what uploads may take of the folder for temporary files |
 //! | `pieces`, `stock` | what of content is in memory, and how much it is in all |
 //! | [`files`] | folders in which scripts read and write, and files that are sent |
+//! | [`fetch`] | requests of scripts to other servers |
+//! | [`secrets`] | values that scripts need and that do not stand in their code |
 //! | `answer`, `cookie` | an answer as a script makes it |
 //! | [`library`] | what scripts get as `pinion.json`, `pinion.codec` and `pinion.crypto` |
 //! | `grown` | texts that the host makes of others, which have a bound |
@@ -35,8 +37,8 @@
 //! | `machine_code` | what happens where LuaJIT may not run what it has compiled |
 //! | [`limits`] | every limit with its reason |
 //!
-//! `prelude.lua`, `answers.lua`, `content.lua`, `work.lua` and `files.lua` are the part of it that
-//! is written in Lua: what can wait. `pages/pages.lua` is what pages are lent.
+//! `prelude.lua`, `answers.lua`, `content.lua`, `work.lua`, `files.lua` and `fetch.lua` are the
+//! part of it that is written in Lua: what can wait. `pages/pages.lua` is what pages are lent.
 #![deny(unsafe_code)]
 
 // Brings LuaJIT, whose functions mlua calls.
@@ -51,6 +53,7 @@ mod clock;
 mod content;
 mod cookie;
 mod counters;
+pub mod fetch;
 mod file_name;
 pub mod files;
 pub mod footprint;
@@ -74,6 +77,7 @@ pub mod router;
 pub mod sandbox;
 mod schedule;
 pub mod scripts;
+pub mod secrets;
 pub mod site;
 pub mod source_names;
 mod spool;

@@ -454,6 +454,7 @@ end
 
 local spawned = host.work(host, pinion, wait)
 local subscription_methods = host.waiting(host, pinion, wait)
+local fetched_methods = host.fetch(host, pinion, wait, json_encode, json_decode)
 
 local function sayer(write)
     return function(...)
@@ -581,6 +582,7 @@ return strand, {
         req = request_methods,
         res = response_methods,
         file = file_methods,
+        response = fetched_methods,
         subscription = subscription_methods,
     },
     guarded = guarded,

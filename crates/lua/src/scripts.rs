@@ -4,6 +4,7 @@
 mod alone;
 mod background;
 mod ending;
+mod fetches;
 mod fields;
 mod files;
 #[cfg(feature = "sim")]
@@ -14,18 +15,22 @@ mod room;
 
 use std::collections::HashMap;
 use std::hash::{BuildHasher, RandomState};
-use std::rc::Rc;
+use std::rc::{Rc, Weak};
 use std::sync::Arc;
 
 use mlua::{IntoLuaMulti, Thread as Coroutine};
+use pinion_client::http_client::RequestId;
+use pinion_client::resolver::{Resolver, ResolverSettings};
 use pinion_engine::Poster;
 use pinion_engine::address::Address;
 use pinion_engine::app::Message;
 use pinion_engine::clock::Now;
+use pinion_engine::connections::Connections;
 use pinion_engine::exchange::Exchange;
 use pinion_http::request::RequestHead;
 
 use crate::budget::{Budget, Guard};
+use crate::fetch::WorkerClient;
 use crate::job::Jobs;
 use crate::problem::Problem;
 use crate::program::Program;
@@ -55,6 +60,8 @@ pub struct Shared {
     messages: Arc<Tally>,
     /// What uploads take in files.
     uploads: Arc<UploadQuota>,
+    /// Resolves the names of servers that scripts send requests to.
+    resolver: Resolver,
 }
 
 impl Shared {
@@ -66,6 +73,7 @@ impl Shared {
             guard: Arc::new(Guard::new(workers)),
             jobs: Arc::default(),
             messages: Arc::default(),
+            resolver: Resolver::new(ResolverSettings::default()),
         }
     }
 }
@@ -80,6 +88,10 @@ pub struct Scripts {
     /// From the first script on.
     budget: Option<Budget>,
     background: Background,
+    /// What sends requests to other servers.
+    client: Rc<WorkerClient>,
+    /// The VMs of these requests.
+    fetches: HashMap<RequestId, Weak<Vm>>,
     /// The program that runs here without requests.
     alone: Option<Alone>,
     /// What of the content of requests is kept here.
@@ -196,6 +208,8 @@ impl Scripts {
             jobs: Arc::clone(&shared.jobs),
             messages: Arc::clone(&shared.messages),
             worker,
+            client: Rc::new(WorkerClient::new(shared.resolver.clone(), poster.clone(), worker)),
+            fetches: HashMap::new(),
             poster,
             budget: None,
             background: Background::default(),
@@ -220,6 +234,7 @@ impl Scripts {
         };
         let vm = Rc::new(Vm::start(program, budget, site.in_worker(self.worker), now)?);
         vm.host().work.messages.replace(Arc::clone(&self.messages));
+        vm.host().work.client.replace(Some(Rc::clone(&self.client)));
         self.take_up(&vm, now);
         Ok(Script(vm))
     }
@@ -232,9 +247,12 @@ impl Scripts {
 
     /// Does what is due beside requests.
     #[inline]
-    pub fn pass(&mut self, now: Now) {
+    pub fn pass(&mut self, connections: &mut Connections<'_>) {
+        let now = connections.now();
         if self.alarm_ms().is_some_and(|at_ms| at_ms <= now.monotonic_ms) {
+            self.pass_client(connections);
             self.work(now);
+            self.flush(connections);
         }
     }
 
@@ -242,12 +260,21 @@ impl Scripts {
     #[inline]
     #[must_use]
     pub fn alarm_ms(&self) -> Option<u64> {
-        self.background.alarm_ms()
+        let client = self.client.used().and_then(|client| client.borrow().alarm_ms());
+        match (client, self.background.alarm_ms()) {
+            (Some(one), Some(other)) => Some(one.min(other)),
+            (one, other) => one.or(other),
+        }
     }
 
     /// Somebody has posted to this worker.
-    pub fn posted(&mut self, message: Message) {
-        self.take_message(message);
+    pub fn posted(&mut self, message: Message, connections: &mut Connections<'_>) {
+        if Self::is_of_client(&message) {
+            self.pass_client(connections);
+        } else {
+            self.take_message(message);
+        }
+        self.flush(connections);
     }
 
     /// Whether requests wait for something.

@@ -2,6 +2,7 @@
 
 use std::collections::HashMap;
 use std::fmt;
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 
 use crate::counters::Counters;
@@ -17,6 +18,18 @@ pub struct Site {
     secret: Arc<OnceLock<[u8; SECRET_BYTES]>>,
     /// What its scripts count, in all workers.
     counters: Arc<Counters>,
+    number: SiteNumber,
+}
+
+/// A number that no other site of this process has.
+#[derive(Clone)]
+struct SiteNumber(u64);
+
+impl Default for SiteNumber {
+    fn default() -> Self {
+        static SITES: AtomicU64 = AtomicU64::new(0);
+        Self(SITES.fetch_add(1, Ordering::Relaxed))
+    }
 }
 
 /// As strong as what is derived from it.
@@ -66,6 +79,11 @@ impl Site {
 }
 
 impl Site {
+    /// The number of the site.
+    pub(crate) fn number(&self) -> u64 {
+        self.number.0
+    }
+
     /// What its scripts count, in all workers.
     pub(crate) fn counters(&self) -> &Counters {
         &self.counters

@@ -50,6 +50,8 @@ pub(crate) struct Task {
     children: Vec<TaskId>,
     /// Its subscriptions, which end with it.
     pub(crate) subscriptions: Vec<u64>,
+    /// It has sent requests to other servers, which end with it.
+    pub(crate) has_fetched: bool,
     /// What begins when it has ended.
     after: Vec<TaskId>,
     /// How much its origin may still begin: it, and all that has come of it. None until something
@@ -226,6 +228,8 @@ pub(crate) struct Ended {
     pub(crate) after: Vec<TaskId>,
     /// They end.
     pub(crate) subscriptions: Vec<u64>,
+    /// Their requests to other servers end.
+    pub(crate) fetchers: Vec<TaskId>,
 }
 
 /// What work beside requests has to do with the task that begins it.
@@ -447,6 +451,9 @@ impl Tasks {
             let _dropped = self.take_coroutine(id);
             let Some(task) = self.get(id) else { continue };
             task.is_live = false;
+            if std::mem::take(&mut task.has_fetched) {
+                ended.fetchers.push(id);
+            }
             // A double counts them exactly for longer than any server runs.
             task.tenant += 1;
             (task.content, task.sending) = (Content::default(), None);

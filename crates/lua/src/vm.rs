@@ -3,6 +3,7 @@
 mod alone;
 mod content;
 mod fault;
+mod fetching;
 mod files;
 mod host;
 mod jobs;
@@ -110,7 +111,7 @@ impl Operation {
     const fn function(&self) -> &'static str {
         match self {
             Self::Sleep(_) => "pinion.sleep",
-            Self::Wake => "pinion.gather or pinion.cached",
+            Self::Wake => "pinion.gather, pinion.cached or pinion.fetch",
             Self::Await(_) => "pinion.wait or subscription:wait",
             Self::Job => "a function of pinion.fs or pinion.password",
             Self::Content | Self::File | Self::Write(_) | Self::Flush(_) => {
@@ -140,6 +141,8 @@ impl Vm {
         host.work.place.replace(place);
         host.work.folders.replace(program.folders().clone());
         host.work.key.replace(program.key().cloned());
+        host.work.fetch_settings.replace(program.fetch_settings().clone());
+        host.work.secrets.replace(program.secrets().clone());
         let steps = StepsLeft::new(DEFAULT_STEPS);
         pattern::install(&lua, &steps).map_err(trouble)?;
         let extras =

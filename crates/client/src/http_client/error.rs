@@ -75,9 +75,9 @@ pub enum HttpClientError {
     /// A redirect asks to send content again that was sent in pieces.
     #[error("the response redirects a request whose body came in pieces; send it as one string")]
     RedirectedPieces,
-    /// The server stops.
-    #[error("the server is stopping")]
-    Stopping,
+    /// The caller has closed the request.
+    #[error("the request was closed")]
+    Closed,
 }
 
 /// Why an attempt to connect to one address has failed.

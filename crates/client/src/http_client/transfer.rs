@@ -185,7 +185,7 @@ impl HttpClient {
     /// A response is complete: its connection can serve another request, or closes.
     fn release(&mut self, on: ConnectionId, persistence: Persistence) {
         let Some(connection) = self.connections.get_mut(&on) else { return };
-        if !connection.is_reusable(persistence) {
+        if self.is_stopping || !connection.is_reusable(persistence) {
             return self.lose(on);
         }
         connection.finish();

@@ -183,6 +183,7 @@ impl Scripts {
     fn cut_off(&mut self, vm: &Rc<Vm>) {
         self.background.old.retain(|of| !std::ptr::eq(of.as_ptr(), Rc::as_ptr(vm)));
         self.background.forget(vm);
+        self.end_fetches(vm);
         vm.end();
         let of_it = self.waiting.iter().filter(|(_, (of, _))| Rc::ptr_eq(of, vm));
         self.background.untold.extend(of_it.map(|(address, _)| *address));
@@ -390,6 +391,7 @@ impl Scripts {
 
     #[cold]
     fn take_news(&mut self, vm: &Rc<Vm>) {
+        self.note_fetches(vm);
         let work = &vm.host().work;
         let ready = work.ready.take().into_iter().filter(|_| !vm.is_ended());
         self.background.ready.extend(ready.map(|id| (Rc::clone(vm), id)));

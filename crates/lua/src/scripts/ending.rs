@@ -11,6 +11,7 @@ impl Scripts {
     /// The server has begun to stop: what is repeated begins no more, and what has begun goes on.
     pub fn stop(&mut self) {
         self.background.is_stopping = true;
+        self.client.stop();
         self.background.timers.retain(|Reverse(timer)| !matches!(timer.what, Due::Schedule(_)));
         let vms = self.background.current.iter().chain(&self.background.old);
         for vm in vms.filter_map(Weak::upgrade).collect::<Vec<_>>() {

@@ -17,8 +17,9 @@ use super::text::{STAMPS, Text};
 use super::waiting::{Ending, Subscriptions};
 use super::work::{self, Work};
 use super::{Operation, RouteLimits, Step};
-use super::{files, jobs, origin, route_limits, waiting};
+use super::{fetching, files, jobs, origin, route_limits, waiting};
 use crate::clock::Clock;
+use crate::fetch::Fetches;
 use crate::limits::{ANSWER_BUFFER_BYTES, COROUTINES_DEPTH_MAX, FEW_PIECES, MANY_PIECES};
 use crate::router::{self, Router};
 use crate::sandbox;
@@ -41,6 +42,8 @@ pub(crate) struct Host {
     /// Why what runs should come to an end.
     pub(super) ending: Cell<Option<Ending>>,
     pub(crate) subscriptions: RefCell<Subscriptions>,
+    /// Its requests to other servers.
+    pub(crate) fetches: RefCell<Fetches>,
     /// What bodies of coroutines are put into, where variables can be closed (Lua 5.4).
     closing: RefCell<Option<Function>>,
     /// What work beside requests is put into.
@@ -101,6 +104,7 @@ impl Host {
             route_limits: RefCell::default(),
             ending: Cell::default(),
             subscriptions: RefCell::default(),
+            fetches: RefCell::default(),
             closing: RefCell::default(),
             beside: RefCell::default(),
             sources: RefCell::default(),
@@ -239,6 +243,7 @@ pub(super) fn install(
     route_limits::install(lua, host, &table)?;
     jobs::install(lua, host, &table)?;
     files::install(lua, host, &table)?;
+    fetching::install(lua, host, &table)?;
     #[cfg(not(feature = "luajit"))]
     {
         let (resume, close) = crate::budget::coroutines(lua)?;

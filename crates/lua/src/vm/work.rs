@@ -7,10 +7,12 @@ use std::rc::Rc;
 use std::sync::Arc;
 
 use mlua::{Function, Lua, LuaString, Result, Table, Value};
+use pinion_client::http_client::RequestId;
 use pinion_engine::address::Address;
 
 use super::Origin;
 use super::host::{Host, Outcome, or_why};
+use crate::fetch::{FetchSettings, WorkerClient};
 use crate::files::Folders;
 use crate::job::Job;
 use crate::letter::Letter;
@@ -21,6 +23,7 @@ use crate::limits::{
 use crate::pages::LinkKey;
 use crate::plain::Plain;
 use crate::schedule::Schedule;
+use crate::secrets::Secrets;
 use crate::site::Place;
 use crate::tally::Tally;
 use crate::task::{Bond, TaskId, Waits, WorkKind};
@@ -54,6 +57,15 @@ pub(crate) struct Work {
     pub(crate) folders: RefCell<Folders>,
     /// The key that others are derived from, where the site has one.
     pub(crate) key: RefCell<Option<LinkKey>>,
+    /// What sends requests to other servers; none where a script is only proven.
+    pub(crate) client: RefCell<Option<Rc<WorkerClient>>>,
+    /// Which servers these may be.
+    pub(crate) fetch_settings: RefCell<FetchSettings>,
+    /// Requests to other servers that have begun, and those that were ended.
+    pub(crate) begun_fetches: RefCell<Vec<RequestId>>,
+    pub(crate) ended_fetches: RefCell<Vec<RequestId>>,
+    /// The secrets of its site.
+    pub(crate) secrets: RefCell<Secrets>,
     /// Whose script it is, and what outlives it.
     pub(crate) place: RefCell<Place>,
 }
@@ -85,6 +97,7 @@ impl Host {
     pub(crate) fn end(&self, id: TaskId) {
         let ended = self.tasks.borrow_mut().end(id);
         self.end_subscriptions(&ended.subscriptions);
+        ended.fetchers.iter().for_each(|task| self.end_fetches_of(*task));
         ended.watchers.into_iter().for_each(|watcher| self.wake(watcher));
         if !ended.after.is_empty() {
             self.work.ready.borrow_mut().extend(ended.after);

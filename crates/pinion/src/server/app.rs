@@ -587,9 +587,13 @@ impl App for SitesApp {
             Event::Head(head) => self.oversized(head, exchange),
             event => self.dynamic.event(&event, &mut self.journal, exchange),
         }
+        self.dynamic.flush(&mut exchange.connections());
     }
 
-    fn raw(&mut self, _event: RawEvent<'_>, stream: &mut RawStream<'_>) {
+    fn raw(&mut self, event: RawEvent<'_>, stream: &mut RawStream<'_>) {
+        if stream.tag().is_some() {
+            return self.dynamic.raw(&event, stream);
+        }
         // No listener of this server speaks anything but HTTP.
         stream.close();
     }
@@ -609,7 +613,7 @@ impl App for SitesApp {
         if self.published.number() != held {
             self.take_turn(now, mappings);
         }
-        self.dynamic.pass(now);
+        self.dynamic.pass(connections);
     }
 
     #[inline]
@@ -628,8 +632,8 @@ impl App for SitesApp {
         self.dynamic.is_busy()
     }
 
-    fn posted(&mut self, message: Message, _: &mut Connections<'_>) {
-        self.dynamic.posted(message);
+    fn posted(&mut self, message: Message, connections: &mut Connections<'_>) {
+        self.dynamic.posted(message, connections);
     }
 
     fn page_fields(&self) -> &[u8] {

@@ -9,9 +9,11 @@ use super::generation::Generation;
 use super::journal::{Journal, Later};
 use pinion_archive::Archive;
 use pinion_engine::address::Address;
-use pinion_engine::app::{Event, Message};
+use pinion_engine::app::{Event, Message, RawEvent};
 use pinion_engine::clock::Now;
+use pinion_engine::connections::Connections;
 use pinion_engine::exchange::Exchange;
+use pinion_engine::raw::RawStream;
 use pinion_http::field::KnownField;
 use pinion_http::method::Method;
 use pinion_http::negotiate::{names_html, prefers_text};
@@ -118,8 +120,20 @@ impl Dynamic {
 
     /// Does what is due beside requests.
     #[inline]
-    pub(crate) fn pass(&mut self, now: Now) {
-        self.scripts.pass(now);
+    pub(crate) fn pass(&mut self, connections: &mut Connections<'_>) {
+        self.scripts.pass(connections);
+    }
+
+    /// Something has happened on a connection that was opened for a script.
+    pub(crate) fn raw(&mut self, event: &RawEvent<'_>, stream: &mut RawStream<'_>) {
+        self.scripts.raw(event, stream);
+        self.scripts.flush(&mut stream.connections());
+    }
+
+    /// Does on connections what scripts have asked for.
+    #[inline]
+    pub(crate) fn flush(&mut self, connections: &mut Connections<'_>) {
+        self.scripts.flush(connections);
     }
 
     /// When something is.
@@ -139,8 +153,8 @@ impl Dynamic {
     }
 
     /// Somebody has posted to this worker.
-    pub(crate) fn posted(&mut self, message: Message) {
-        self.scripts.posted(message);
+    pub(crate) fn posted(&mut self, message: Message, connections: &mut Connections<'_>) {
+        self.scripts.posted(message, connections);
     }
 
     /// What the script of a site has for a request.

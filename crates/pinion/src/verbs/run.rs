@@ -132,15 +132,16 @@ impl App for Alone {
         exchange.abort();
     }
 
-    fn raw(&mut self, _event: RawEvent<'_>, stream: &mut RawStream<'_>) {
-        stream.close();
+    fn raw(&mut self, event: RawEvent<'_>, stream: &mut RawStream<'_>) {
+        self.scripts.raw(&event, stream);
+        self.scripts.flush(&mut stream.connections());
     }
 
     fn pass(&mut self, connections: &mut Connections<'_>) {
         let now = connections.now();
         // With its end told, what is left does not run any more.
         if self.tell.is_some() {
-            self.scripts.pass(now);
+            self.scripts.pass(connections);
             self.look(now);
         }
     }
@@ -158,8 +159,8 @@ impl App for Alone {
         self.tell.is_some()
     }
 
-    fn posted(&mut self, message: Message, _: &mut Connections<'_>) {
-        self.scripts.posted(message);
+    fn posted(&mut self, message: Message, connections: &mut Connections<'_>) {
+        self.scripts.posted(message, connections);
         self.look(Now::read());
     }
 }

@@ -1,0 +1,177 @@
+//! Requests of scripts to other servers: what the operator allows them, and the client of a worker
+//! that sends them.
+//!
+//! A script calls `pinion.fetch` (`fetch.lua`), which begins a request of the worker's
+//! [`HttpClient`] and waits to be woken. [`Scripts::flush`](crate::scripts::Scripts::flush) does
+//! what has to be done on connections, and wakes the tasks whose requests have news.
+
+use std::cell::{Cell, OnceCell, RefCell};
+use std::collections::HashMap;
+use std::sync::{Arc, OnceLock};
+
+use pinion_client::address_policy::AddressPolicy;
+use pinion_client::client_tls::{ClientTls, ClientTlsError, ServerTrust};
+use pinion_client::connection_pool::PoolSettings;
+use pinion_client::http_client::{HttpClient, RequestId};
+use pinion_client::limits::CONNECTIONS_PER_KEY_MAX;
+use pinion_client::resolver::Resolver;
+use pinion_engine::Poster;
+
+use crate::task::TaskId;
+
+/// Which servers the scripts of a site may connect to, and which of them they trust. Copies share
+/// the sessions of TLS.
+#[derive(Clone, Debug)]
+pub struct FetchSettings {
+    policy: Arc<AddressPolicy>,
+    trust: ServerTrust,
+    /// Made with the first request that needs it, since that reads the certificates of the system.
+    tls: Arc<OnceLock<Result<ClientTls, ClientTlsError>>>,
+}
+
+impl FetchSettings {
+    /// Makes settings.
+    #[must_use]
+    pub fn new(policy: AddressPolicy, trust: ServerTrust) -> Self {
+        Self { policy: Arc::new(policy), trust, tls: Arc::default() }
+    }
+
+    pub(crate) fn policy(&self) -> &Arc<AddressPolicy> {
+        &self.policy
+    }
+
+    /// Returns the settings of TLS.
+    ///
+    /// # Errors
+    /// The system has no root certificates.
+    pub(crate) fn tls(&self) -> Result<ClientTls, ClientTlsError> {
+        self.tls.get_or_init(|| ClientTls::new(&self.trust, &[b"http/1.1"])).clone()
+    }
+}
+
+impl Default for FetchSettings {
+    fn default() -> Self {
+        Self::new(AddressPolicy::default(), ServerTrust::SystemRoots)
+    }
+}
+
+impl PartialEq for FetchSettings {
+    fn eq(&self, other: &Self) -> bool {
+        self.policy == other.policy && self.trust == other.trust
+    }
+}
+
+impl Eq for FetchSettings {}
+
+/// The client of a worker, which all VMs of the worker share. It is made when a script sends its
+/// first request.
+pub(crate) struct WorkerClient {
+    resolver: Resolver,
+    poster: Poster,
+    worker: u16,
+    client: OnceCell<RefCell<HttpClient>>,
+    is_stopping: Cell<bool>,
+    /// Bytes of the bodies of all requests that have not ended.
+    pub(crate) body_bytes: Cell<usize>,
+}
+
+impl WorkerClient {
+    pub(crate) fn new(resolver: Resolver, poster: Poster, worker: u16) -> Self {
+        let (client, is_stopping, body_bytes) = (OnceCell::new(), Cell::new(false), Cell::new(0));
+        Self { resolver, poster, worker, client, is_stopping, body_bytes }
+    }
+
+    /// Returns the client, if a script has sent a request.
+    #[inline]
+    pub(crate) fn used(&self) -> Option<&RefCell<HttpClient>> {
+        self.client.get()
+    }
+
+    /// Returns the client.
+    pub(crate) fn get(&self) -> &RefCell<HttpClient> {
+        self.client.get_or_init(|| {
+            let workers = usize::from(self.poster.workers()).max(1);
+            let settings = PoolSettings {
+                // The bound is for all workers together.
+                connections_per_key_max: CONNECTIONS_PER_KEY_MAX.div_ceil(workers),
+                ..PoolSettings::default()
+            };
+            let poster = self.poster.clone();
+            let mut client = HttpClient::new(self.resolver.clone(), settings, poster, self.worker);
+            if self.is_stopping.get() {
+                client.stop();
+            }
+            RefCell::new(client)
+        })
+    }
+
+    /// The server stops.
+    pub(crate) fn stop(&self) {
+        self.is_stopping.set(true);
+        if let Some(client) = self.used() {
+            client.borrow_mut().stop();
+        }
+    }
+}
+
+/// The requests of a VM to other servers.
+#[derive(Debug, Default)]
+pub(crate) struct Fetches {
+    pub(crate) all: HashMap<RequestId, Fetch>,
+    /// The requests that each task owns; they end with it.
+    owned: HashMap<u64, Vec<RequestId>>,
+}
+
+/// One request.
+#[derive(Debug)]
+pub(crate) struct Fetch {
+    owner: TaskId,
+    /// The task that waits for news of it.
+    pub(crate) waiter: TaskId,
+    /// Its server, for messages.
+    pub(crate) origin: Box<str>,
+    /// Bytes of its body that are counted.
+    pub(crate) body_bytes: usize,
+}
+
+impl Fetches {
+    /// Adds a request of a task.
+    pub(crate) fn add(
+        &mut self,
+        id: RequestId,
+        owner: TaskId,
+        origin: Box<str>,
+        body_bytes: usize,
+    ) {
+        self.all.insert(id, Fetch { owner, waiter: owner, origin, body_bytes });
+        self.owned.entry(owner as u64).or_default().push(id);
+    }
+
+    /// Returns how many requests of a task have not ended.
+    pub(crate) fn of_owner(&self, owner: TaskId) -> usize {
+        self.owned.get(&(owner as u64)).map_or(0, Vec::len)
+    }
+
+    /// Removes a request.
+    pub(crate) fn remove(&mut self, id: RequestId) -> Option<Fetch> {
+        let fetch = self.all.remove(&id)?;
+        let owner = fetch.owner as u64;
+        if let Some(owned) = self.owned.get_mut(&owner) {
+            owned.retain(|one| *one != id);
+            if owned.is_empty() {
+                self.owned.remove(&owner);
+            }
+        }
+        Some(fetch)
+    }
+
+    /// Returns the requests that a task owns.
+    pub(crate) fn owned_by(&self, owner: TaskId) -> Vec<RequestId> {
+        self.owned.get(&(owner as u64)).cloned().unwrap_or_default()
+    }
+
+    /// Returns all requests.
+    pub(crate) fn ids(&self) -> Vec<RequestId> {
+        self.all.keys().copied().collect()
+    }
+}

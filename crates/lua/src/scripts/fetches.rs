@@ -1,0 +1,78 @@
+//! Requests of scripts to other servers: what is done on connections, and who hears of it.
+
+use std::rc::Rc;
+
+use pinion_client::http_client::NamesResolved;
+use pinion_engine::app::{Message, RawEvent};
+use pinion_engine::connections::Connections;
+use pinion_engine::raw::RawStream;
+
+use super::Scripts;
+use crate::vm::Vm;
+
+impl Scripts {
+    /// Something has happened on a connection that was opened for a script. Call [`Self::flush`]
+    /// behind it.
+    pub fn raw(&mut self, event: &RawEvent<'_>, stream: &mut RawStream<'_>) {
+        match self.client.used() {
+            Some(client) => client.borrow_mut().raw(event, stream),
+            // A worker that has none has opened no connection.
+            None => stream.abort(),
+        }
+    }
+
+    /// Does on connections what scripts have asked for, and wakes those whose requests have news.
+    /// Call it behind everything that may run a script.
+    #[inline]
+    pub fn flush(&mut self, connections: &mut Connections<'_>) {
+        if self.client.used().is_some_and(|client| client.borrow().has_work()) {
+            self.flush_client(connections);
+        }
+    }
+
+    fn flush_client(&mut self, connections: &mut Connections<'_>) {
+        let client = Rc::clone(&self.client);
+        let Some(client) = client.used() else { return };
+        client.borrow_mut().flush(connections);
+        loop {
+            let news = client.borrow_mut().next_news();
+            let Some(id) = news else { return };
+            let Some(vm) = self.fetches.get(&id).and_then(std::rc::Weak::upgrade) else { continue };
+            let waiter = vm.host().fetches.borrow().all.get(&id).map(|fetch| fetch.waiter);
+            if let Some(waiter) = waiter {
+                vm.host().wake(waiter);
+                self.settle(&vm);
+            }
+        }
+    }
+
+    /// Does what is due for requests to other servers.
+    pub(super) fn pass_client(&mut self, connections: &mut Connections<'_>) {
+        if let Some(client) = self.client.used() {
+            client.borrow_mut().pass(connections);
+        }
+    }
+
+    /// Whether a message says that names were resolved, which the next pass takes.
+    pub(super) fn is_of_client(message: &Message) -> bool {
+        message.is::<NamesResolved>()
+    }
+
+    /// Takes note of requests that a VM has begun and ended.
+    pub(super) fn note_fetches(&mut self, vm: &Rc<Vm>) {
+        let work = &vm.host().work;
+        for id in work.begun_fetches.take() {
+            self.fetches.insert(id, Rc::downgrade(vm));
+        }
+        for id in work.ended_fetches.take() {
+            self.fetches.remove(&id);
+        }
+    }
+
+    /// Ends all requests of a VM.
+    pub(super) fn end_fetches(&mut self, vm: &Rc<Vm>) {
+        let ids = vm.host().fetches.borrow().ids();
+        vm.host().close_fetches(&ids);
+        self.note_fetches(vm);
+    }
+}
