@@ -15,11 +15,11 @@ use crate::address_class::{AddressClass, embedded};
 use crate::ip_network::IpNetwork;
 
 /// The key that allows loopback, private, shared and unique local addresses.
-pub const ALLOW_PRIVATE_KEY: &str = "allow-private";
+pub const ALLOW_PRIVATE_KEY: &str = "fetch-private";
 /// The key that lists allowed networks.
-pub const ALLOWED_NETWORKS_KEY: &str = "allow-networks";
+pub const ALLOWED_NETWORKS_KEY: &str = "fetch-network";
 /// The key that lists allowed Unix sockets.
-pub const ALLOWED_SOCKETS_KEY: &str = "allow-sockets";
+pub const ALLOWED_SOCKETS_KEY: &str = "fetch-socket";
 
 /// Decides which addresses connections may be opened to. The default allows global addresses only.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Hash, PartialOrd, Ord)]
@@ -54,11 +54,7 @@ enum Remedy {
 
 /// A connection that the policy does not allow.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Error)]
-#[error(
-    "connections to {address} are refused ({}{class}){}",
-    inner(*address, *judged),
-    remedy.text(*judged)
-)]
+#[error("connections to {address} are {}", self.reason())]
 pub struct AddressRefused {
     address: IpAddr,
     /// The address itself, or the IPv4 address inside.
@@ -157,6 +153,13 @@ impl AddressRefused {
     #[must_use]
     pub fn address(&self) -> IpAddr {
         self.address
+    }
+
+    /// Returns why the address is refused and what would allow it, to follow its name.
+    #[must_use]
+    pub fn reason(&self) -> String {
+        let Self { address, judged, class, remedy } = *self;
+        format!("refused ({}{class}){}", inner(address, judged), remedy.text(judged))
     }
 
     /// Returns the class of the address, or of the IPv4 address inside it.

@@ -194,7 +194,7 @@ impl HttpClient {
         let outcome = pending.read(max, give);
         if let ReadOutcome::Bytes(_) = outcome {
             if let Err(error) = pending.decode() {
-                pending.error = Some(Arc::new(error));
+                self.fail(id, error);
             }
             self.commands.push_back(Command::Continue(id));
         }

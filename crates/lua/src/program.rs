@@ -1,11 +1,9 @@
 //! The source of a site's scripts and pages, as each worker makes a VM of it.
 
 use crate::allowance::Allowance;
-use crate::fetch::FetchSettings;
 use crate::files::Folders;
 use crate::pages::{self, Files, LinkKey, Page};
 use crate::problem::Problem;
-use crate::secrets::Secrets;
 use crate::source_names::{SourceNames, Sources};
 use pinion_template::name::main_script;
 use std::sync::Arc;
@@ -24,8 +22,6 @@ pub struct Program {
     allowance: Allowance,
     arguments: Option<Arc<[Vec<u8>]>>,
     folders: Folders,
-    fetch_settings: FetchSettings,
-    secrets: Secrets,
 }
 
 /// A byte order mark in UTF-8.
@@ -39,8 +35,7 @@ impl Program {
         let name = name.replace('\0', "").into();
         let main = Some(script_alone(main).into());
         let (code, pages, allowance) = (Arc::default(), Arc::default(), Allowance::default());
-        let (folders, fetch_settings) = (Folders::default(), FetchSettings::default());
-        let secrets = Secrets::default();
+        let folders = Folders::default();
         let (key, arguments, names) = (None, None, SourceNames::default());
         Self {
             name,
@@ -54,8 +49,6 @@ impl Program {
             allowance,
             arguments,
             folders,
-            fetch_settings,
-            secrets,
         }
         .with_sources()
     }
@@ -93,8 +86,7 @@ impl Program {
             main.map_or((name.to_owned(), None), |(name, main)| (name, Some(main.into())));
         let name = name.replace('\0', "").into();
         let (code, pages, allowance) = (Arc::new(files), pages.into(), Allowance::default());
-        let (folders, fetch_settings) = (Folders::default(), FetchSettings::default());
-        let secrets = Secrets::default();
+        let folders = Folders::default();
         let (key, arguments) = (None, None);
         let program = Self {
             name,
@@ -108,8 +100,6 @@ impl Program {
             allowance,
             arguments,
             folders,
-            fetch_settings,
-            secrets,
         };
         Ok(program.with_sources())
     }
@@ -149,18 +139,6 @@ impl Program {
     #[must_use]
     pub fn with_folders(self, folders: Folders) -> Self {
         Self { folders, ..self }
-    }
-
-    /// With the servers that its scripts may send requests to.
-    #[must_use]
-    pub fn with_fetch_settings(self, fetch_settings: FetchSettings) -> Self {
-        Self { fetch_settings, ..self }
-    }
-
-    /// With secrets that its scripts may read.
-    #[must_use]
-    pub fn with_secrets(self, secrets: Secrets) -> Self {
-        Self { secrets, ..self }
     }
 
     /// Whether there is nothing in it that could answer: neither a main script nor a page.
@@ -229,14 +207,6 @@ impl Program {
 
     pub(crate) fn folders(&self) -> &Folders {
         &self.folders
-    }
-
-    pub(crate) fn fetch_settings(&self) -> &FetchSettings {
-        &self.fetch_settings
-    }
-
-    pub(crate) fn secrets(&self) -> &Secrets {
-        &self.secrets
     }
 
     pub(crate) fn key(&self) -> Option<&LinkKey> {

@@ -5,30 +5,45 @@ use std::fmt;
 use std::sync::Arc;
 
 /// Secrets by name. Copies share them, and their values are shown nowhere.
+///
+/// The default knows of none: a script that is run without its server, such as by `pinion check`,
+/// gets a stand-in for each.
 #[derive(Clone, Default, PartialEq, Eq)]
-pub struct Secrets(Arc<BTreeMap<String, Vec<u8>>>);
+pub struct Secrets(Option<Arc<BTreeMap<String, Vec<u8>>>>);
+
+/// What a script gets for a secret where it is run without its server.
+const STAND_IN: &[u8] = b"(a secret that only the server knows)";
 
 impl Secrets {
     /// Returns the value of a secret.
-    pub(crate) fn get(&self, name: &[u8]) -> Option<&[u8]> {
-        self.0.get(std::str::from_utf8(name).ok()?).map(Vec::as_slice)
-    }
-
-    /// Returns the names of all secrets, for messages.
-    pub(crate) fn names(&self) -> String {
-        self.0.keys().map(String::as_str).collect::<Vec<_>>().join(", ")
+    ///
+    /// # Errors
+    /// There is none of this name; the message says what there is, and what to do.
+    pub(crate) fn get(&self, name: &str) -> Result<&[u8], String> {
+        let Some(secrets) = &self.0 else { return Ok(STAND_IN) };
+        secrets.get(name).map(Vec::as_slice).ok_or_else(|| {
+            let names: Vec<&str> = secrets.keys().map(String::as_str).collect();
+            let has = match names.is_empty() {
+                true => "none".to_owned(),
+                false => names.join(", "),
+            };
+            format!(
+                "there is no secret {name:?} (there is {has}); start Pinion with --secret \
+                 {name}=FILE, or add it to `secret` of the site"
+            )
+        })
     }
 }
 
 impl FromIterator<(String, Vec<u8>)> for Secrets {
     fn from_iter<I: IntoIterator<Item = (String, Vec<u8>)>>(secrets: I) -> Self {
-        Self(Arc::new(secrets.into_iter().collect()))
+        Self(Some(Arc::new(secrets.into_iter().collect())))
     }
 }
 
 impl fmt::Debug for Secrets {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_set().entries(self.0.keys()).finish()
+        f.debug_set().entries(self.0.iter().flat_map(|secrets| secrets.keys())).finish()
     }
 }
 
@@ -39,8 +54,10 @@ mod tests {
     #[test]
     fn values_are_not_shown() {
         let secrets: Secrets = [("token".to_owned(), b"hunter2".to_vec())].into_iter().collect();
-        assert_eq!(secrets.get(b"token"), Some(&b"hunter2"[..]));
-        assert_eq!(secrets.get(b"other"), None);
-        assert_eq!(format!("{secrets:?} {}", secrets.names()), "{\"token\"} token");
+        assert_eq!(secrets.get("token"), Ok(&b"hunter2"[..]));
+        let why = secrets.get("other").expect_err("there is none");
+        assert!(why.contains("token") && why.contains("--secret other=FILE"), "{why}");
+        assert_eq!(format!("{secrets:?}"), "{\"token\"}");
+        assert_eq!(Secrets::default().get("other"), Ok(STAND_IN));
     }
 }

@@ -6,7 +6,9 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 
 use crate::counters::Counters;
+use crate::fetch::FetchSettings;
 use crate::kept::Kept;
+use crate::secrets::Secrets;
 
 /// A site, whichever script answers for it. Each call of [`Default`] makes another one, and copies
 /// are the same one.
@@ -19,6 +21,9 @@ pub struct Site {
     /// What its scripts count, in all workers.
     counters: Arc<Counters>,
     number: SiteNumber,
+    /// Which servers its scripts may send requests to.
+    fetch_settings: FetchSettings,
+    secrets: Secrets,
 }
 
 /// A number that no other site of this process has.
@@ -79,6 +84,20 @@ impl Site {
 }
 
 impl Site {
+    /// The same site, whose scripts may send requests to these servers and get these secrets.
+    #[must_use]
+    pub fn with_access(&self, fetch_settings: FetchSettings, secrets: Secrets) -> Self {
+        Self { fetch_settings, secrets, ..self.clone() }
+    }
+
+    pub(crate) fn fetch_settings(&self) -> &FetchSettings {
+        &self.fetch_settings
+    }
+
+    pub(crate) fn secrets(&self) -> &Secrets {
+        &self.secrets
+    }
+
     /// The number of the site.
     pub(crate) fn number(&self) -> u64 {
         self.number.0

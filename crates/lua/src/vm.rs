@@ -141,8 +141,6 @@ impl Vm {
         host.work.place.replace(place);
         host.work.folders.replace(program.folders().clone());
         host.work.key.replace(program.key().cloned());
-        host.work.fetch_settings.replace(program.fetch_settings().clone());
-        host.work.secrets.replace(program.secrets().clone());
         let steps = StepsLeft::new(DEFAULT_STEPS);
         pattern::install(&lua, &steps).map_err(trouble)?;
         let extras =

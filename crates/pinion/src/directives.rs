@@ -10,6 +10,7 @@
 
 pub(crate) mod archive;
 pub(crate) mod build;
+mod fetch;
 pub(crate) mod file;
 pub(crate) mod lua;
 #[cfg(test)]
@@ -95,6 +96,12 @@ pub(crate) enum Kind {
     Host,
     /// How long browsers are to remember something, or `off` (RFC 6797).
     Hsts,
+    /// A network of IP addresses.
+    IpNetwork,
+    /// The hash of a certificate or of a public key.
+    CertificatePin,
+    /// A name for scripts and the file with its value: `token=/etc/pinion/token`.
+    Secret,
     /// A name for scripts and the folder it stands for: `data=/srv/data:ro`.
     LuaFolder,
     /// A network of IP addresses, or `unix`.
@@ -144,7 +151,8 @@ pub(crate) enum Change {
 
 /// Every row, in the order of the help.
 pub(crate) fn all() -> impl Iterator<Item = &'static Directive> {
-    let served = site::ROWS.iter().chain(serve::ROWS).chain(lua::ROWS).chain(tls::ROWS);
+    let served =
+        site::ROWS.iter().chain(serve::ROWS).chain(lua::ROWS).chain(fetch::ROWS).chain(tls::ROWS);
     served.chain(build::ROWS).chain(archive::ROWS)
 }
 
@@ -171,8 +179,10 @@ impl Kind {
             Self::GlobCodings => "GLOB=LIST",
             Self::CanonicalHost | Self::Host => "HOST",
             Self::Hsts => "AGE",
+            Self::CertificatePin => "PIN",
             Self::LuaFolder => "NAME=PATH",
-            Self::Network => "NETWORK",
+            Self::Secret => "NAME=FILE",
+            Self::IpNetwork | Self::Network => "NETWORK",
             Self::Number { unit: "", .. } => "N",
             Self::Number { unit: "bytes", .. } => "BYTES",
             Self::Number { unit: "milliseconds", .. } => "MS",
@@ -199,7 +209,10 @@ impl Kind {
             Self::GlobCodings => format!("{GLOB}; = {CODINGS}"),
             Self::Host => "example.org, *.example.org, 192.0.2.1, [::1]".to_owned(),
             Self::Hsts => "off, 3600s, 180d, 1y; 1y,subdomains; 1y,subdomains,preload".to_owned(),
+            Self::CertificatePin => "AB:CD:…, sha256//BASE64".to_owned(),
+            Self::IpNetwork => "10.0.0.0/8, 2001:db8::/32, 192.0.2.1".to_owned(),
             Self::LuaFolder => "data=/srv/data, data=/srv/data:ro".to_owned(),
+            Self::Secret => "token=/etc/pinion/token".to_owned(),
             Self::Network => "10.0.0.0/8, 2001:db8::/32, 192.0.2.1, unix".to_owned(),
             Self::Number { min, max, unit: "" } => format!("{min} to {max}"),
             Self::Number { min, max, unit } => format!("{min} to {max} {unit}"),

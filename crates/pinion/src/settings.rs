@@ -4,6 +4,7 @@ mod archives;
 mod build;
 mod lua;
 mod releases;
+mod script_access;
 mod serve;
 mod tls;
 
@@ -20,6 +21,7 @@ pub(crate) use archives::{Diff, Extract, Import};
 pub(crate) use build::{Build, CONTENT_FLAGS, Content};
 pub(crate) use lua::{LuaSettings, Run};
 pub(crate) use releases::{Publish, Releases, Rollback};
+pub(crate) use script_access::{ScriptAccess, SecretFile};
 pub(crate) use serve::{Dummy, HealthCheck, Io, LogFormat, LogTarget, Memory, Serve, SiteSettings};
 pub(crate) use tls::{
     AltSvc, CanonicalHost, CertificateFiles, Certificates, LISTEN_KINDS, Listen, ListenKind,

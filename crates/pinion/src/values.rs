@@ -4,8 +4,11 @@
 use crate::address::Address;
 use crate::directives::Kind;
 use crate::network::Network;
+use crate::settings::SecretFile;
 use crate::settings::{AltSvc, CanonicalHost, Spoken};
 use pinion_build::{CodingsFor, Level, NamedCoding};
+use pinion_client::certificate_pin::{CertificatePin, PinError};
+use pinion_client::ip_network::{IpNetwork, IpNetworkError};
 use pinion_engine::settings::Protocols;
 use pinion_http::host;
 use pinion_lua::files::FolderAt;
@@ -146,18 +149,24 @@ pub(crate) fn hsts(text: &str) -> Result<Option<String>, String> {
     Ok(Some(value))
 }
 
-/// Most bytes of the name of a folder: scripts write it again and again.
-const FOLDER_NAME_MAX_BYTES: usize = 64;
+/// Most bytes of the name of a folder or a secret: scripts write it again and again.
+const NAME_MAX_BYTES: usize = 64;
+
+/// Checks a name that scripts have for something.
+fn check_name(name: &str) -> Result<(), String> {
+    let is_fine = |byte: u8| byte.is_ascii_alphanumeric() || matches!(byte, b'-' | b'_');
+    if name.is_empty() || name.len() > NAME_MAX_BYTES || !name.bytes().all(is_fine) {
+        return Err(format!("{name:?} is not a valid name: letters, digits, - and _, at most 64"));
+    }
+    Ok(())
+}
 
 /// `data=/srv/data`, or `data=/srv/data:ro` for one that is only read.
 pub(crate) fn lua_folder(text: &str) -> Result<FolderAt, String> {
     let Some((name, path)) = text.split_once('=') else {
         return Err(format!("{text:?} has no =: {}", Kind::LuaFolder.bounds()));
     };
-    let is_fine = |byte: u8| byte.is_ascii_alphanumeric() || matches!(byte, b'-' | b'_');
-    if name.is_empty() || name.len() > FOLDER_NAME_MAX_BYTES || !name.bytes().all(is_fine) {
-        return Err(format!("{name:?} is not a valid name: letters, digits, - and _, at most 64"));
-    }
+    check_name(name)?;
     let (path, is_read_only) = match path.strip_suffix(":ro") {
         Some(path) => (path, true),
         None => (path, false),
@@ -166,6 +175,28 @@ pub(crate) fn lua_folder(text: &str) -> Result<FolderAt, String> {
         return Err(format!("{text:?} names no folder: {}", Kind::LuaFolder.bounds()));
     }
     Ok(FolderAt { name: name.to_owned(), path: path.into(), is_read_only })
+}
+
+/// `token=/etc/pinion/token`.
+pub(crate) fn secret(text: &str) -> Result<SecretFile, String> {
+    let Some((name, path)) = text.split_once('=') else {
+        return Err(format!("{text:?} has no =: {}", Kind::Secret.bounds()));
+    };
+    check_name(name)?;
+    if path.is_empty() || path.contains('\0') {
+        return Err(format!("{text:?} names no file: {}", Kind::Secret.bounds()));
+    }
+    Ok(SecretFile { name: name.to_owned(), path: path.into() })
+}
+
+/// `10.0.0.0/8`, or one address.
+pub(crate) fn ip_network(text: &str) -> Result<IpNetwork, String> {
+    text.parse().map_err(|error: IpNetworkError| error.to_string())
+}
+
+/// The hash of a certificate or of a public key.
+pub(crate) fn certificate_pin(text: &str) -> Result<CertificatePin, String> {
+    text.parse().map_err(|error: PinError| error.to_string())
 }
 
 /// How long something takes, between `min` and `max`.
@@ -214,7 +245,10 @@ pub(crate) fn check(kind: &Kind, text: &str) -> Result<(), String> {
         Kind::Hsts => hsts(text).map(drop),
         Kind::Protocols => protocols(text).map(drop),
         Kind::UrlPath => url_path(text).map(drop),
+        Kind::CertificatePin => certificate_pin(text).map(drop),
+        Kind::IpNetwork => ip_network(text).map(drop),
         Kind::LuaFolder => lua_folder(text).map(drop),
+        Kind::Secret => secret(text).map(drop),
         Kind::Network => Network::parse(text).map(drop),
         Kind::Number { .. } => number(kind, text).map(drop),
         Kind::Glob if text.is_empty() => Err("the pattern is empty; give one".to_owned()),

@@ -104,23 +104,23 @@ fn errors_name_the_address_its_class_and_the_setting() {
     for (address, message) in [
         (
             "10.0.0.5",
-            "connections to 10.0.0.5 are refused (private network); set allow-private, or add a \
-             network such as 10.0.0.5/32 to allow-networks",
+            "connections to 10.0.0.5 are refused (private network); set fetch-private, or add a \
+             network such as 10.0.0.5/32 to fetch-network",
         ),
         (
             "::ffff:127.0.0.1",
             "connections to ::ffff:127.0.0.1 are refused (IPv4 address 127.0.0.1 inside: \
-             loopback); set allow-private, or add a network such as 127.0.0.1/32 to allow-networks",
+             loopback); set fetch-private, or add a network such as 127.0.0.1/32 to fetch-network",
         ),
         (
             "169.254.169.254",
             "connections to 169.254.169.254 are refused (cloud metadata service); to allow it, \
-             add 169.254.169.254/32 to allow-networks",
+             add 169.254.169.254/32 to fetch-network",
         ),
         (
             "fe80::1",
             "connections to fe80::1 are refused (link-local); to allow it, add fe80::1/128 to \
-             allow-networks",
+             fetch-network",
         ),
         ("0.0.0.0", "connections to 0.0.0.0 are refused (unspecified); no setting allows it"),
     ] {
@@ -148,7 +148,7 @@ fn unix_sockets_are_allowed_by_their_paths() {
     for path in ["/run/docker.sock", "/run/../run/app.sock", "/run//app.sock", "/run/./app.sock"] {
         let error = policy.check_socket(Path::new(path)).expect_err(path);
         let message =
-            format!("connections to unix:{path} are refused; add the path to allow-sockets");
+            format!("connections to unix:{path} are refused; add the path to fetch-socket");
         assert_eq!(error.to_string(), message);
     }
 }

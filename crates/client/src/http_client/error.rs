@@ -84,7 +84,7 @@ pub enum HttpClientError {
 #[derive(Clone, Debug, PartialEq, Error)]
 pub enum AttemptError {
     /// The address is not allowed.
-    #[error(transparent)]
+    #[error("{}", .0.reason())]
     Refused(#[from] AddressRefused),
     /// The name has no addresses.
     #[error(transparent)]

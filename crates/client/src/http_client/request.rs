@@ -260,11 +260,14 @@ impl PendingRequest {
 
     /// Decodes as much as there is room for.
     pub(super) fn decode(&mut self) -> Result<(), HttpClientError> {
-        let Some(decoder) = &mut self.decoder else { return Ok(()) };
+        let Some(decoder) = self.decoder.as_mut().filter(|_| self.error.is_none()) else {
+            return Ok(());
+        };
         let unread = self.content.len() - self.read_bytes;
         let room = CONTENT_BUFFER_BYTES.saturating_sub(unread);
         let before = self.content.len();
-        let used = decoder.decode(&self.encoded, &mut self.content, room)?;
+        let used = decoder.decode(&self.encoded, &mut self.content, room);
+        let used = used.inspect_err(|_| self.content.truncate(before))?;
         self.encoded.drain(..used);
         let has_room = self.content.len() - before < room;
         if self.is_complete && has_room {

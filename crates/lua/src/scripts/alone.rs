@@ -44,8 +44,8 @@ impl Scripts {
     ///
     /// # Errors
     /// What is wrong with the script, or that there is no thread to watch it.
-    pub fn run_alone(&mut self, program: &Program, now: Now) -> Result<(), Problem> {
-        let Script(vm) = self.start(program, &Site::default(), now)?;
+    pub fn run_alone(&mut self, program: &Program, site: &Site, now: Now) -> Result<(), Problem> {
+        let Script(vm) = self.start(program, site, now)?;
         let main = vm.begin_main(program)?;
         self.settle(&vm);
         let (schedules, quiet) = (0, Quiet::Unknown);

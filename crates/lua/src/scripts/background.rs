@@ -129,7 +129,9 @@ impl Scripts {
     /// Whether work beside requests has not come to its end.
     #[must_use]
     pub fn is_busy(&self) -> bool {
-        self.background.pieces() > 0
+        // Unused connections to other servers have to be closed.
+        let has_work = self.client.used().is_some_and(|client| client.borrow().has_work());
+        has_work || self.background.pieces() > 0
     }
 
     /// A VM answers from now on: its schedules begin.

@@ -86,7 +86,7 @@ impl Host {
             let path = socket.to_str().map_err(|_| "the socket's path is not UTF-8".to_owned())?;
             url = url.over_socket(Path::new(&*path)).map_err(|error| error.to_string())?;
         }
-        let settings = self.work.fetch_settings.borrow().clone();
+        let settings = self.work.place.borrow().site.fetch_settings().clone();
         let tls = match url.target().is_tls() {
             true => Some(settings.tls().map_err(|error| format!("{}: {error}", url.target()))?),
             false => None,
@@ -298,16 +298,11 @@ pub(super) fn install(lua: &Lua, host: &Rc<Host>, table: &Table) -> Result<()> {
     table.raw_set("fetch_close", lua.create_function(close)?)?;
     let of = Rc::clone(host);
     let secret = move |lua: &Lua, name: LuaString| {
-        let secrets = of.work.secrets.borrow();
-        match secrets.get(&name.as_bytes()) {
-            Some(value) => Ok((Some(lua.create_string(value)?), None)),
-            None => Ok((None, Some(no_secret(&name.to_string_lossy(), &secrets.names())))),
+        let place = of.work.place.borrow();
+        match place.site.secrets().get(&name.to_string_lossy()) {
+            Ok(value) => Ok((Some(lua.create_string(value)?), None)),
+            Err(why) => Ok((None, Some(why))),
         }
     };
     table.raw_set("secret", lua.create_function(secret)?)
-}
-
-fn no_secret(name: &str, names: &str) -> String {
-    let has = if names.is_empty() { "none".to_owned() } else { names.to_owned() };
-    format!("the site has no secret {name:?} (it has {has}); add `secret = [\"{name}=FILE\"]`")
 }

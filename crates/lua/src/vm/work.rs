@@ -12,7 +12,7 @@ use pinion_engine::address::Address;
 
 use super::Origin;
 use super::host::{Host, Outcome, or_why};
-use crate::fetch::{FetchSettings, WorkerClient};
+use crate::fetch::WorkerClient;
 use crate::files::Folders;
 use crate::job::Job;
 use crate::letter::Letter;
@@ -23,7 +23,6 @@ use crate::limits::{
 use crate::pages::LinkKey;
 use crate::plain::Plain;
 use crate::schedule::Schedule;
-use crate::secrets::Secrets;
 use crate::site::Place;
 use crate::tally::Tally;
 use crate::task::{Bond, TaskId, Waits, WorkKind};
@@ -59,13 +58,9 @@ pub(crate) struct Work {
     pub(crate) key: RefCell<Option<LinkKey>>,
     /// What sends requests to other servers; none where a script is only proven.
     pub(crate) client: RefCell<Option<Rc<WorkerClient>>>,
-    /// Which servers these may be.
-    pub(crate) fetch_settings: RefCell<FetchSettings>,
     /// Requests to other servers that have begun, and those that were ended.
     pub(crate) begun_fetches: RefCell<Vec<RequestId>>,
     pub(crate) ended_fetches: RefCell<Vec<RequestId>>,
-    /// The secrets of its site.
-    pub(crate) secrets: RefCell<Secrets>,
     /// Whose script it is, and what outlives it.
     pub(crate) place: RefCell<Place>,
 }

@@ -263,6 +263,15 @@ fn examine_site(
             add(place, reason(failure));
         }
     }
+    let access = &planned.settings.script_access;
+    for (secret, place) in access.secrets().iter().zip(section.places_of("secret")) {
+        if let Err(failure) = secret.read() {
+            add(place, reason(failure));
+        }
+    }
+    if let Err(failure) = access.trust() {
+        add(section.place_of("fetch-ca"), reason(failure));
+    }
     let folder = match &planned.source {
         Source::Archive(_) | Source::Releases(_) => {
             let archive = planned.source.file().unwrap_or_default();

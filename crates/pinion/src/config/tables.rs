@@ -216,7 +216,7 @@ impl Reader<'_> {
         let is_stdout = matches!(row.name, "access-log" | "site-access-log") && text == "-";
         match (row.kind, text.strip_prefix("unix:")) {
             (Kind::Path, _) if !is_stdout => self.folder.join(text).into(),
-            (Kind::LuaFolder, _) => match text.split_once('=') {
+            (Kind::LuaFolder | Kind::Secret, _) => match text.split_once('=') {
                 Some((name, path)) => {
                     let mut folder = OsString::from(format!("{name}="));
                     folder.push(self.folder.join(path));
@@ -419,7 +419,10 @@ mod tests {
             Kind::AltSvc => "off",
             Kind::Hsts => "1y,subdomains",
             Kind::Protocols => "h1,h2",
+            Kind::CertificatePin => "sha256//AAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAA=",
+            Kind::IpNetwork => "10.0.0.0/8",
             Kind::LuaFolder => "data=a/b:ro",
+            Kind::Secret => "token=a/b",
             Kind::Network => "10.0.0.0/8",
             Kind::Number { max, .. } => return (max.to_string(), max.to_string()),
             Kind::Path => "a/b",

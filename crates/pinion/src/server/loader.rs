@@ -15,7 +15,7 @@ use crate::notes;
 use crate::releases::folder::{CURRENT, becomes_release_folder, is_release_folder};
 use crate::releases::served;
 use crate::script_file::{self, Proven};
-use crate::settings::{Content, LuaSettings, Memory, SiteSettings};
+use crate::settings::{Content, LuaSettings, Memory, ScriptAccess, SiteSettings};
 use crate::source::Source;
 use anyhow::{Context as _, anyhow};
 use pinion_archive::Archive;
@@ -40,6 +40,7 @@ pub(crate) struct Loader {
     content: Content,
     lua: LuaSettings,
     folders: Vec<FolderAt>,
+    access: ScriptAccess,
     /// What its scripts have in common, one load after the other.
     site: Site,
     /// Its log, if it has one of its own.
@@ -78,6 +79,7 @@ impl Loader {
     pub(crate) fn new(source: Source, settings: &SiteSettings, watch: Option<WalkTeller>) -> Self {
         let (content, folders) = (settings.content.clone(), settings.lua_folders.clone());
         let (memory, lua, site) = (settings.memory, settings.lua, Site::default());
+        let access = settings.script_access.clone();
         let (walls, notes, content_count) = (Cell::default(), RefCell::default(), Cell::default());
         let (warnings, is_again) = (RefCell::default(), Cell::default());
         Self {
@@ -86,6 +88,7 @@ impl Loader {
             content,
             lua,
             folders,
+            access,
             site,
             log: None,
             watch,
@@ -130,6 +133,7 @@ impl Loader {
     pub(crate) fn load(&self) -> Result<Generation, Failure> {
         let (mut held, mut program, mut walls) = (None, None, None);
         let folders = script_file::folders(&self.folders)?;
+        let site = self.access.give_to(&self.site)?;
         let mapping = match &self.source {
             Source::Archive(path) => self.map_archive(archive_file::open(path)?, path)?,
             // Somebody has published to a folder that was empty when it was first served: what a
@@ -149,7 +153,7 @@ impl Loader {
             }
             Source::Releases(folder) => self.map_current(folder, &mut held)?,
             Source::Script(path) => {
-                let proven = script_file::proven(path, self.lua.allowance, &self.site)?;
+                let proven = script_file::proven(path, self.lua.allowance, &site)?;
                 program = Some(self.warned(proven));
                 self.map_nothing()?
             }
@@ -162,7 +166,7 @@ impl Loader {
         if program.is_none() {
             let (archive, path) = (generation.archive(), self.source.path());
             let allowance = self.lua.allowance;
-            let proven = script_file::of_archive(&archive, path, allowance, &self.site)?;
+            let proven = script_file::of_archive(&archive, path, allowance, &site)?;
             program = proven.map(|proven| self.warned(proven));
         }
         let program = program.map(|program| program.with_folders(folders));
@@ -171,7 +175,7 @@ impl Loader {
         held.iter().for_each(served::hold);
         self.walls.set(walls);
         self.content_count.set(ContentCount::of(&generation.archive()));
-        let generation = generation.holding(held).running(program, &self.site);
+        let generation = generation.holding(held).running(program, &site);
         let generation = generation.logging(self.log.clone());
         Ok(generation.showing_errors(self.lua.shows_errors))
     }

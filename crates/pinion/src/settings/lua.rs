@@ -1,8 +1,9 @@
 //! How the Lua scripts of a site are run, as meant.
 
-use super::{number, operand};
+use super::{ScriptAccess, number, operand};
 use crate::failure::Failure;
 use crate::written::Low;
+use pinion_client::address_policy::PrivateAddresses;
 use pinion_lua::allowance::Allowance;
 use std::ffi::OsString;
 use std::path::PathBuf;
@@ -37,6 +38,8 @@ pub(crate) struct Run {
     pub(crate) arguments: Vec<OsString>,
     /// What it may take.
     pub(crate) allowance: Allowance,
+    /// What it may reach.
+    pub(crate) access: ScriptAccess,
     /// How long it may go on once it is to end.
     pub(crate) grace: Duration,
 }
@@ -47,6 +50,8 @@ pub(super) fn run(low: &Low) -> Result<Run, Failure> {
         script: operand(low, "SCRIPT")?,
         arguments: low.values("ARGS").map(OsString::from).collect(),
         allowance: allowance(low, Allowance::endless())?,
+        // Who starts it can reach the same servers without it.
+        access: ScriptAccess::from_low(low, PrivateAddresses::Allowed)?,
         grace: Duration::from_secs(number(low, "grace")?.unwrap_or_default()),
     })
 }

@@ -2,13 +2,14 @@
 
 use super::build::content;
 use super::{
-    CONTENT_FLAGS, Content, Listen, ListenKind, LuaSettings, TlsSettings, choice, field_value,
-    number, optional, path_or_stdout, read, row, single, tls,
+    CONTENT_FLAGS, Content, Listen, ListenKind, LuaSettings, ScriptAccess, TlsSettings, choice,
+    field_value, number, optional, path_or_stdout, read, row, single, tls,
 };
 use crate::failure::Failure;
 use crate::network::Network;
 use crate::values;
 use crate::written::Low;
+use pinion_client::address_policy::PrivateAddresses;
 use pinion_lua::files::FolderAt;
 use pinion_site::hosts::HostPattern;
 use std::fmt;
@@ -92,6 +93,8 @@ pub(crate) struct SiteSettings {
     pub(crate) lua: LuaSettings,
     /// Where scripts have files.
     pub(crate) lua_folders: Vec<FolderAt>,
+    /// What scripts may reach outside of the site.
+    pub(crate) script_access: ScriptAccess,
 }
 
 /// `--io`.
@@ -301,6 +304,7 @@ impl SiteSettings {
             access_log: site_log(low)?,
             lua: LuaSettings::from_low(low)?,
             lua_folders: lua_folders(low)?,
+            script_access: ScriptAccess::from_low(low, private_addresses(low))?,
         })
     }
 
@@ -320,6 +324,10 @@ impl SiteSettings {
     pub(crate) fn loads_like(&self, other: &Self) -> bool {
         self.low.differences(&other.low).all(|name| name == "hosts")
     }
+}
+
+fn private_addresses(low: &Low) -> PrivateAddresses {
+    if low.given("fetch-private") { PrivateAddresses::Allowed } else { PrivateAddresses::Refused }
 }
 
 fn lua_folders(low: &Low) -> Result<Vec<FolderAt>, Failure> {
@@ -357,8 +365,20 @@ fn dummy(low: &Low) -> Result<Option<Dummy>, Failure> {
 }
 
 /// Those about scripts.
-const LUA_FLAGS: &[&str] =
-    &["dev", "lua-cpu", "lua-memory", "lua-vm-memory", "lua-time", "lua-unsafe"];
+const LUA_FLAGS: &[&str] = &[
+    "secret",
+    "fetch-private",
+    "fetch-network",
+    "fetch-socket",
+    "fetch-ca",
+    "fetch-pin",
+    "dev",
+    "lua-cpu",
+    "lua-memory",
+    "lua-vm-memory",
+    "lua-time",
+    "lua-unsafe",
+];
 
 /// Flags that would be taken in silence and do nothing.
 fn refuse_beside_dummy(low: &Low) -> Result<(), Failure> {
@@ -479,6 +499,8 @@ mod tests {
              --trusted-proxy unix --trusted-proxy 10.0.0.0/8 \
              --listen unix:/a --workers 3 --io epoll --memory copy \
              --access-log - --log-format json --watch --lua-folder a=/b=c:ro --grace 5 \
+             --secret a=/b --fetch-private --fetch-network 10.0.0.0/8 --fetch-socket /a \
+             --fetch-pin sha256//AAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAA= \
              --max-connections 9 --max-connections-per-client 8 --keep-alive-timeout 600 \
              --header-timeout 20 --body-timeout 40 --upload-space 2 \
              --max-requests-per-connection 7 --memory-budget 64 \

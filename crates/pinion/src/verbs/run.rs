@@ -18,6 +18,7 @@ use pinion_engine::signals::{self, Signals};
 use pinion_engine::stderr;
 use pinion_lua::program::Program;
 use pinion_lua::scripts::{Scripts, Shared};
+use pinion_lua::site::Site;
 use pinion_lua::upload_quota::UploadQuota;
 use std::os::unix::ffi::OsStringExt;
 use std::process;
@@ -31,6 +32,7 @@ pub(crate) fn run(run: Run) -> Result<(), Failure> {
     let program = script_file::alone(&run.script, run.allowance)?;
     let arguments = run.arguments.into_iter().map(OsStringExt::into_vec);
     let program = program.with_arguments(arguments.collect());
+    let site = run.access.give_to(&Site::default())?;
     if run.allowance.is_unsafe {
         let shown = run.script.display();
         stderr::line(format_args!("pinion: {shown} runs with --lua-unsafe"));
@@ -47,7 +49,7 @@ pub(crate) fn run(run: Run) -> Result<(), Failure> {
     let shared = Shared::new(1, UploadQuota::default());
     let (tell, ended) = mpsc::channel();
     // A worker that dies is started again; the script is not.
-    let once = Mutex::new(Some((program, tell)));
+    let once = Mutex::new(Some((program, site, tell)));
     let make_app = move |worker, poster| {
         let taken = once.lock().unwrap_or_else(PoisonError::into_inner).take();
         let scripts = Scripts::new(&shared, worker, poster);
@@ -103,9 +105,9 @@ struct Alone {
 }
 
 impl Alone {
-    fn start(mut scripts: Scripts, taken: Option<(Program, Sender<Ending>)>) -> Self {
-        let Some((program, tell)) = taken else { return Self { scripts, tell: None } };
-        let begun = scripts.run_alone(&program, Now::read());
+    fn start(mut scripts: Scripts, taken: Option<(Program, Site, Sender<Ending>)>) -> Self {
+        let Some((program, site, tell)) = taken else { return Self { scripts, tell: None } };
+        let begun = scripts.run_alone(&program, &site, Now::read());
         let mut this = Self { scripts, tell: Some(tell) };
         if let Err(problem) = begun {
             this.end(Err(problem.to_string()));

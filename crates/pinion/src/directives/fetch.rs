@@ -1,0 +1,99 @@
+//! The flags about servers that Lua scripts send requests to, and about secrets.
+
+use super::file::Table;
+use super::lua::SERVE_AND_RUN;
+use super::verbs::Verb;
+use super::{Change, Default, Directive, Kind, Level};
+
+/// In the order of the help.
+pub(crate) const ROWS: &[Directive] = &[
+    Directive {
+        name: "fetch-private",
+        short: None,
+        verbs: &[Verb::Serve],
+        file: Some(Table::Site.key("fetch-private")),
+        level: Level::Site,
+        kind: Kind::Switch,
+        repeatable: false,
+        default: Default::Off,
+        change: Change::Live,
+        brief: "Let Lua scripts connect to this machine and to private networks",
+        long: "Without it, `pinion.fetch` connects to public addresses only: a visitor who can \
+               choose a URL cannot reach your other services with it (server-side request \
+               forgery). It allows loopback, private, shared and unique local addresses, but not \
+               link-local ones and those of cloud metadata services.",
+    },
+    Directive {
+        name: "fetch-network",
+        short: None,
+        verbs: SERVE_AND_RUN,
+        file: Some(Table::Site.key("fetch-network")),
+        level: Level::Site,
+        kind: Kind::IpNetwork,
+        repeatable: true,
+        default: Default::Off,
+        change: Change::Live,
+        brief: "A network that Lua scripts may connect to although it is not public",
+        long: "Names a service of your own without opening all private networks, such as \
+               10.1.2.3. The address of a cloud metadata service is allowed only if it is given \
+               by itself.",
+    },
+    Directive {
+        name: "fetch-socket",
+        short: None,
+        verbs: SERVE_AND_RUN,
+        file: Some(Table::Site.key("fetch-socket")),
+        level: Level::Site,
+        kind: Kind::Path,
+        repeatable: true,
+        default: Default::Off,
+        change: Change::Live,
+        brief: "A Unix socket that Lua scripts may connect to",
+        long: "A script names it with the option `socket` of `pinion.fetch`, by the same absolute \
+               path.",
+    },
+    Directive {
+        name: "fetch-ca",
+        short: None,
+        verbs: SERVE_AND_RUN,
+        file: Some(Table::Site.key("fetch-ca")),
+        level: Level::Site,
+        kind: Kind::Path,
+        repeatable: false,
+        default: Default::Auto("the root certificates of the system"),
+        change: Change::Live,
+        brief: "A file with the certificate authorities that Lua scripts trust, as PEM",
+        long: "For servers whose certificates come from an authority of your own. The root \
+               certificates of the system are not trusted then.",
+    },
+    Directive {
+        name: "fetch-pin",
+        short: None,
+        verbs: SERVE_AND_RUN,
+        file: Some(Table::Site.key("fetch-pin")),
+        level: Level::Site,
+        kind: Kind::CertificatePin,
+        repeatable: true,
+        default: Default::Off,
+        change: Change::Live,
+        brief: "The fingerprint of a server that Lua scripts trust, and of no other",
+        long: "The SHA-256 hash of its certificate, as `openssl x509 -fingerprint -sha256` prints \
+               it, or sha256// and the Base64 hash of its public key, as curl has it. The name \
+               and the dates of the certificate do not count.",
+    },
+    Directive {
+        name: "secret",
+        short: None,
+        verbs: SERVE_AND_RUN,
+        file: Some(Table::Site.key("secret")),
+        level: Level::Site,
+        kind: Kind::Secret,
+        repeatable: true,
+        default: Default::Off,
+        change: Change::Live,
+        brief: "A file with a password or key that scripts get by `pinion.secret`",
+        long: "`pinion.secret(\"NAME\")` returns what the file contains, without the end of its \
+               last line. The file is read at each reload and can lie outside of the site, such as \
+               in the credentials folder of systemd.",
+    },
+];

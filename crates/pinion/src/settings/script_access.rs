@@ -1,0 +1,136 @@
+//! What the Lua scripts of a site may reach outside of it: other servers, and secrets.
+
+use super::{read, row};
+use crate::failure::Failure;
+use crate::regular_file;
+use crate::values;
+use crate::written::Low;
+use pinion_client::address_policy::{AddressPolicy, PrivateAddresses};
+use pinion_client::certificate_pin::CertificatePin;
+use pinion_client::client_tls::{ServerAuthorities, ServerTrust};
+use pinion_client::ip_network::IpNetwork;
+use pinion_lua::fetch::FetchSettings;
+use pinion_lua::secrets::Secrets;
+use pinion_lua::site::Site;
+use std::path::PathBuf;
+
+/// Most of a file with certificates: all roots of a system have a quarter of that.
+const AUTHORITIES_MAX_MIB: u64 = 1;
+
+/// Most of a file with a secret.
+const SECRET_MAX_MIB: u64 = 1;
+
+/// Which servers the scripts of a site may connect to, and which secrets they get.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct ScriptAccess {
+    private: PrivateAddresses,
+    networks: Vec<IpNetwork>,
+    sockets: Vec<PathBuf>,
+    authorities: Option<PathBuf>,
+    pins: Vec<CertificatePin>,
+    secrets: Vec<SecretFile>,
+}
+
+/// A secret and the file that it is in.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct SecretFile {
+    /// What scripts call it.
+    pub(crate) name: String,
+    /// Where it is.
+    pub(crate) path: PathBuf,
+}
+
+impl ScriptAccess {
+    /// Reads what was written about a site.
+    ///
+    /// # Errors
+    /// [`Failure::Usage`] that names the flag and its bounds.
+    pub(crate) fn from_low(low: &Low, private: PrivateAddresses) -> Result<Self, Failure> {
+        let all = |name: &'static str| low.values(name);
+        let mut access = Self { private, ..Self::default() };
+        for text in all("fetch-network") {
+            access.networks.push(read(row("fetch-network"), text, values::ip_network)?);
+        }
+        for text in all("fetch-pin") {
+            access.pins.push(read(row("fetch-pin"), text, values::certificate_pin)?);
+        }
+        access.sockets = all("fetch-socket").map(PathBuf::from).collect();
+        access.authorities = all("fetch-ca").map(PathBuf::from).next();
+        if access.authorities.is_some() && !access.pins.is_empty() {
+            return Err(Failure::usage(
+                "--fetch-ca has no effect with --fetch-pin; leave out one of them".to_owned(),
+            ));
+        }
+        for text in all("secret") {
+            let secret = read(row("secret"), text, values::secret)?;
+            if access.secrets.iter().any(|other| other.name == secret.name) {
+                let name = secret.name;
+                return Err(Failure::usage(format!("--secret: {name:?} is given twice")));
+            }
+            access.secrets.push(secret);
+        }
+        Ok(access)
+    }
+
+    /// The secrets and their files, in the order in which they are given.
+    pub(crate) fn secrets(&self) -> &[SecretFile] {
+        &self.secrets
+    }
+
+    /// Reads the files, and returns the site with what is in them.
+    ///
+    /// # Errors
+    /// [`Failure::Usage`]: one line with the file that cannot be read.
+    pub(crate) fn give_to(&self, site: &Site) -> Result<Site, Failure> {
+        let policy = AddressPolicy::new(
+            self.private,
+            self.networks.iter().copied(),
+            self.sockets.iter().cloned(),
+        );
+        let secrets = self.secrets.iter().map(|secret| Ok((secret.name.clone(), secret.read()?)));
+        let secrets = secrets.collect::<Result<Secrets, Failure>>()?;
+        Ok(site.with_access(FetchSettings::new(policy, self.trust()?), secrets))
+    }
+
+    /// Which servers are trusted.
+    ///
+    /// # Errors
+    /// [`Failure::Usage`]: the file of authorities and what is wrong with it.
+    pub(crate) fn trust(&self) -> Result<ServerTrust, Failure> {
+        let Some(path) = &self.authorities else {
+            return Ok(match self.pins.is_empty() {
+                true => ServerTrust::SystemRoots,
+                false => ServerTrust::Pins(self.pins.clone()),
+            });
+        };
+        let wrong = |why: &dyn std::fmt::Display| {
+            Failure::usage(format!("--fetch-ca: {} {why}", path.display()))
+        };
+        let text = regular_file::read(path, AUTHORITIES_MAX_MIB).map_err(|why| wrong(&why))?;
+        let authorities = ServerAuthorities::from_pem(&text).map_err(|error| wrong(&error))?;
+        Ok(ServerTrust::Authorities(authorities))
+    }
+}
+
+impl SecretFile {
+    /// Reads it, without the end of its last line.
+    ///
+    /// # Errors
+    /// [`Failure::Usage`]: the file and what is wrong with it.
+    pub(crate) fn read(&self) -> Result<Vec<u8>, Failure> {
+        let wrong = |why: &str| {
+            let (name, path) = (&self.name, self.path.display());
+            Failure::usage(format!("--secret {name}: {path} {why}"))
+        };
+        let mut bytes =
+            regular_file::read(&self.path, SECRET_MAX_MIB).map_err(|why| wrong(&why))?;
+        if bytes.last() == Some(&b'\n') {
+            bytes.pop();
+            bytes.pop_if(|byte| *byte == b'\r');
+        }
+        if bytes.is_empty() {
+            return Err(wrong("is empty; write the secret into it"));
+        }
+        Ok(bytes)
+    }
+}
