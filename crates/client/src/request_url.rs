@@ -2,6 +2,7 @@
 
 use std::fmt;
 use std::path::Path;
+use std::sync::Arc;
 
 use thiserror::Error;
 use url::{ParseError, Position, Url};
@@ -9,9 +10,12 @@ use url::{ParseError, Position, Url};
 use crate::limits::URL_MAX_BYTES;
 use crate::target::{ConnectTarget, UrlError};
 
-/// The URL of a request, whole and in its parts. It has no fragment.
+/// The URL of a request, whole and in its parts. It has no fragment. Copies share it.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct RequestUrl {
+pub struct RequestUrl(Arc<UrlParts>);
+
+#[derive(Debug, PartialEq, Eq)]
+struct UrlParts {
     url: Url,
     target: ConnectTarget,
 }
@@ -52,19 +56,24 @@ impl RequestUrl {
     /// As [`Self::parse`].
     pub fn redirected(&self, location: &str) -> Result<Self, RequestUrlError> {
         check_text(location)?;
-        let redirected = Self::of(self.url.join(location))?;
+        let redirected = Self::of(self.0.url.join(location))?;
         // What was asked for over a socket is asked for there as long as the host is the same.
-        let is_same = redirected.url.origin() == self.url.origin();
-        let target = if is_same { self.target.clone() } else { redirected.target };
-        Ok(Self { target, ..redirected })
+        if redirected.0.url.origin() != self.0.url.origin() {
+            return Ok(redirected);
+        }
+        Ok(Self::with(redirected.0.url.clone(), self.0.target.clone()))
     }
 
     /// Has the request sent over a Unix socket, whatever the host of the URL is.
     ///
     /// # Errors
     /// The path is not that of a socket.
-    pub fn over_socket(self, path: &Path) -> Result<Self, RequestUrlError> {
-        Ok(Self { target: ConnectTarget::unix(path)?, ..self })
+    pub fn over_socket(&self, path: &Path) -> Result<Self, RequestUrlError> {
+        Ok(Self::with(self.0.url.clone(), ConnectTarget::unix(path)?))
+    }
+
+    fn with(url: Url, target: ConnectTarget) -> Self {
+        Self(Arc::new(UrlParts { url, target }))
     }
 
     fn of(url: Result<Url, ParseError>) -> Result<Self, RequestUrlError> {
@@ -74,38 +83,44 @@ impl RequestUrl {
         if url.as_str().len() > URL_MAX_BYTES {
             return Err(RequestUrlError::TooLong);
         }
-        Ok(Self { url, target })
+        Ok(Self::with(url, target))
+    }
+
+    /// Returns the URL as text.
+    #[must_use]
+    pub fn as_str(&self) -> &str {
+        self.0.url.as_str()
     }
 
     /// Returns what a connection is opened to.
     #[must_use]
     pub fn target(&self) -> &ConnectTarget {
-        &self.target
+        &self.0.target
     }
 
     /// Returns the path and the query, as a request has them (RFC 9112 §3.2.1).
     #[must_use]
     pub fn path_and_query(&self) -> &str {
-        &self.url[Position::BeforePath..]
+        &self.0.url[Position::BeforePath..]
     }
 
     /// Returns the value of `Host` (RFC 9110 §7.2).
     #[must_use]
     pub fn authority(&self) -> &str {
-        &self.url[Position::BeforeHost..Position::AfterPort]
+        &self.0.url[Position::BeforeHost..Position::AfterPort]
     }
 
     /// Whether the other URL has the same scheme, host and port, and is asked for in the same way
     /// (RFC 6454 §5).
     #[must_use]
     pub fn has_origin_of(&self, other: &Self) -> bool {
-        self.url.origin() == other.url.origin() && self.target == other.target
+        self.0.url.origin() == other.0.url.origin() && self.0.target == other.0.target
     }
 }
 
 impl fmt::Display for RequestUrl {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        self.url.fmt(f)
+        self.0.url.fmt(f)
     }
 }
 
@@ -179,7 +194,7 @@ mod tests {
             assert!(url.redirected(location).is_err(), "{location}");
         }
         let other = url.redirected("http://a.example/").expect("a URL");
-        let local = url.clone().over_socket(Path::new("/run/a.sock")).expect("a path");
+        let local = url.over_socket(Path::new("/run/a.sock")).expect("a path");
         let target = |location| local.redirected(location).expect("a URL").target().to_string();
         assert_eq!((&*target("/x"), &*target("//b/x")), ("unix:/run/a.sock", "https://b"));
         assert!(url.has_origin_of(&url.redirected("x").expect("a URL")));

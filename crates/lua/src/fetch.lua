@@ -9,7 +9,17 @@ local concat, error, getmetatable, lower, pairs, pcall, setmetatable, sort, tost
 local bad_argument, check_object = host.bad_argument, host.check_object
 
 local response_methods = {}
-local Response = { __index = response_methods, __name = "response" }
+local Response = { __name = "response" }
+
+-- The fields become a table when somebody looks at them.
+function Response.__index(response, key)
+    if key == "fields" then
+        local fields = host.fetch_fields(response[3])
+        response.fields = fields
+        return fields
+    end
+    return response_methods[key]
+end
 
 -- The type that each option has.
 local OPTIONS = {
@@ -119,13 +129,13 @@ function pinion.fetch(url, options)
         end
     end
     while true do
-        local status, whole_url, own_fields = host.fetch_head(id)
+        local status, other_url, lines = host.fetch_head(id)
         if status then
-            return setmetatable({
-                id, status = status, url = whole_url, fields = own_fields,
-            }, Response)
-        elseif whole_url then
-            return nil, whole_url
+            return setmetatable({ id, nil, lines, status = status, url = other_url or url },
+                Response)
+        elseif other_url then
+            -- There is none, and this is why.
+            return nil, other_url
         end
         wait("wake")
     end

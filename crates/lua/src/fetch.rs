@@ -14,6 +14,7 @@ use pinion_client::client_tls::{ClientTls, ClientTlsError, ServerTrust};
 use pinion_client::connection_pool::PoolSettings;
 use pinion_client::http_client::{HttpClient, RequestId};
 use pinion_client::limits::CONNECTIONS_PER_KEY_MAX;
+use pinion_client::request_url::RequestUrl;
 use pinion_client::resolver::Resolver;
 use pinion_engine::Poster;
 
@@ -71,14 +72,34 @@ pub(crate) struct WorkerClient {
     worker: u16,
     client: OnceCell<RefCell<HttpClient>>,
     is_stopping: Cell<bool>,
+    /// The URL that was requested last, as it was written: most scripts have few.
+    last_url: RefCell<Option<(Box<[u8]>, RequestUrl)>>,
     /// Bytes of the bodies of all requests that have not ended.
     pub(crate) body_bytes: Cell<usize>,
 }
 
 impl WorkerClient {
     pub(crate) fn new(resolver: Resolver, poster: Poster, worker: u16) -> Self {
-        let (client, is_stopping, body_bytes) = (OnceCell::new(), Cell::new(false), Cell::new(0));
-        Self { resolver, poster, worker, client, is_stopping, body_bytes }
+        let (is_stopping, body_bytes) = (Cell::new(false), Cell::new(0));
+        let (client, last_url) = (OnceCell::new(), RefCell::default());
+        Self { resolver, poster, worker, client, is_stopping, last_url, body_bytes }
+    }
+
+    /// Reads a URL.
+    ///
+    /// # Errors
+    /// Why it is none.
+    pub(crate) fn url(&self, text: &[u8]) -> Result<RequestUrl, String> {
+        if let Some((last, url)) = &*self.last_url.borrow()
+            && **last == *text
+        {
+            return Ok(url.clone());
+        }
+        let url = std::str::from_utf8(text);
+        let url = url.map_err(|_| "the URL is not UTF-8; percent-encode it".to_owned())?;
+        let url = RequestUrl::parse(url).map_err(|error| error.to_string())?;
+        self.last_url.replace(Some((text.into(), url.clone())));
+        Ok(url)
     }
 
     /// Returns the client, if a script has sent a request.
@@ -128,22 +149,16 @@ pub(crate) struct Fetch {
     owner: TaskId,
     /// The task that waits for news of it.
     pub(crate) waiter: TaskId,
-    /// Its server, for messages.
-    pub(crate) origin: Box<str>,
+    /// Its URL, for messages.
+    pub(crate) url: RequestUrl,
     /// Bytes of its body that are counted.
     pub(crate) body_bytes: usize,
 }
 
 impl Fetches {
     /// Adds a request of a task.
-    pub(crate) fn add(
-        &mut self,
-        id: RequestId,
-        owner: TaskId,
-        origin: Box<str>,
-        body_bytes: usize,
-    ) {
-        self.all.insert(id, Fetch { owner, waiter: owner, origin, body_bytes });
+    pub(crate) fn add(&mut self, id: RequestId, owner: TaskId, url: RequestUrl, body_bytes: usize) {
+        self.all.insert(id, Fetch { owner, waiter: owner, url, body_bytes });
         self.owned.entry(owner as u64).or_default().push(id);
     }
 

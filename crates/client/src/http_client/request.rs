@@ -90,6 +90,28 @@ impl OwnedFields {
         self.iter().find(is_it).map(|field| field.value)
     }
 
+    /// Returns all field lines, each with its name, a colon, its value and a line feed: neither part
+    /// has a line feed in it.
+    #[must_use]
+    pub fn lines(&self) -> Vec<u8> {
+        let mut lines = Vec::with_capacity(self.text.len() + 2 * self.ends.len());
+        for field in self.iter() {
+            for part in [field.name, b":", field.value, b"\n"] {
+                lines.extend_from_slice(part);
+            }
+        }
+        lines
+    }
+
+    /// Returns the names and values of [`Self::lines`].
+    pub fn parts_of(lines: &[u8]) -> impl Iterator<Item = (&[u8], &[u8])> {
+        lines.split(|byte| *byte == b'\n').filter_map(|line| {
+            let colon = line.iter().position(|byte| *byte == b':')?;
+            let (name, value) = line.split_at(colon);
+            Some((name, value.get(1..)?))
+        })
+    }
+
     /// Removes all lines of these names.
     pub fn remove(&mut self, names: &[&str]) {
         let is_removed =

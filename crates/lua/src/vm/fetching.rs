@@ -5,14 +5,14 @@ use std::rc::Rc;
 
 use mlua::{Lua, LuaString, Result, Table, Value};
 use pinion_client::http_client::RequestId;
-use pinion_client::http_client::error::HttpClientError;
 use pinion_client::http_client::request::{
     ClientRequest, OwnedFields, ReadOutcome, RequestBody, ResponseStart,
 };
 use pinion_client::limits::{REDIRECTS_MAX, REQUEST_TIMEOUT_MS, RESPONSE_MAX_BYTES};
 use pinion_client::request_url::RequestUrl;
 
-use super::host::{Host, Outcome, or_why};
+use super::host::{Host, Outcome, or_why, relaxed};
+use crate::fetch::WorkerClient;
 use crate::limits::{FETCH_BODIES_MAX_BYTES, FETCH_PIECE_BYTES, FETCHES_PER_TASK_MAX};
 use crate::task::TaskId;
 
@@ -48,13 +48,13 @@ impl Host {
                  end; read them, or call response:close()"
             ));
         }
-        let request = self.client_request(&arguments)?;
+        let client = self.work.client.borrow().clone();
+        let Some(client) = client else { return Err("there is no client here".to_owned()) };
+        let request = self.client_request(&client, &arguments)?;
         let body_bytes = match &request.content {
             RequestBody::Whole(content) => content.len(),
             RequestBody::Pieces { .. } => 0,
         };
-        let client = self.work.client.borrow().clone();
-        let Some(client) = client else { return Err("there is no client here".to_owned()) };
         let all_bytes = client.body_bytes.get() + body_bytes;
         if all_bytes > FETCH_BODIES_MAX_BYTES {
             return Err(format!(
@@ -63,11 +63,11 @@ impl Host {
                 FETCH_BODIES_MAX_BYTES >> 20
             ));
         }
-        let origin = request.url.target().to_string();
+        let url = request.url.clone();
         let started = client.get().borrow_mut().start(request, self.clock.now().monotonic_ms);
-        let id = started.map_err(|error| format!("{origin}: {error}"))?;
+        let id = started.map_err(|error| format!("{}: {error}", url.target()))?;
         client.body_bytes.set(all_bytes);
-        self.fetches.borrow_mut().add(id, owner, origin.into(), body_bytes);
+        self.fetches.borrow_mut().add(id, owner, url, body_bytes);
         if let Some(task) = self.tasks.borrow_mut().get(owner) {
             task.has_fetched = true;
         }
@@ -76,12 +76,15 @@ impl Host {
         Ok(id.number())
     }
 
-    fn client_request(&self, arguments: &Arguments) -> std::result::Result<ClientRequest, String> {
+    fn client_request(
+        &self,
+        client: &WorkerClient,
+        arguments: &Arguments,
+    ) -> std::result::Result<ClientRequest, String> {
         let (method, url, fields, body, is_pieces, length, timeout, redirects, max_bytes, socket) =
             arguments;
         let method = method.to_str().map_err(|_| "the method is no token".to_owned())?;
-        let url = url.to_str().map_err(|_| "the URL is not UTF-8; encode it".to_owned())?;
-        let mut url = RequestUrl::parse(&url).map_err(|error| error.to_string())?;
+        let mut url = client.url(&url.as_bytes())?;
         if let Some(socket) = socket {
             let path = socket.to_str().map_err(|_| "the socket's path is not UTF-8".to_owned())?;
             url = url.over_socket(Path::new(&*path)).map_err(|error| error.to_string())?;
@@ -112,12 +115,12 @@ impl Host {
         })
     }
 
-    /// The task that runs waits for news of a request. Returns the name of its server.
-    fn wait_for_fetch(&self, id: RequestId) -> Option<Box<str>> {
+    /// The task that runs waits for news of a request. Returns its URL.
+    fn wait_for_fetch(&self, id: RequestId) -> Option<RequestUrl> {
         let mut fetches = self.fetches.borrow_mut();
         let fetch = fetches.all.get_mut(&id)?;
         fetch.waiter = self.work.current.get();
-        Some(fetch.origin.clone())
+        Some(fetch.url.clone())
     }
 
     /// Ends requests.
@@ -161,26 +164,28 @@ impl Host {
         }
     }
 
-    /// Returns the status, the URL and the fields of a response; `None` and the reason if there is
-    /// none, without a reason if it has not come yet.
-    fn fetch_head(&self, lua: &Lua, id: RequestId) -> Result<(Option<u16>, Value, Option<Table>)> {
+    /// Returns the status, the URL and the text of the fields of a response; `None` and the reason
+    /// if there is none, without a reason if it has not come yet.
+    fn fetch_head(&self, lua: &Lua, id: RequestId) -> Result<FetchedHead> {
         let client = self.work.client.borrow().clone();
-        let (Some(client), Some(origin)) = (client, self.wait_for_fetch(id)) else {
-            return Ok((None, Value::String(lua.create_string(CLOSED)?), None));
+        let (Some(client), Some(asked)) = (client, self.wait_for_fetch(id)) else {
+            return Ok((None, Some(lua.create_string(CLOSED)?), None));
         };
         let mut borrowed = client.get().borrow_mut();
         let failed = match borrowed.response(id) {
-            Ok(None) => return Ok((None, Value::Nil, None)),
+            Ok(None) => return Ok((None, None, None)),
             Ok(Some(ResponseStart { status, fields, url })) => {
-                let url = lua.create_string(url.to_string())?;
-                return Ok((Some(*status), Value::String(url), Some(table_of(lua, fields)?)));
+                let is_redirected = *url != asked;
+                let url = is_redirected.then(|| lua.create_string(url.as_str())).transpose()?;
+                let fields = lua.create_string(fields.lines())?;
+                return Ok((Some(*status), url, Some(fields)));
             }
             Err(error) => error,
         };
         drop(borrowed);
         self.close_fetches(&[id]);
-        let why = format!("{origin}: {failed}");
-        Ok((None, Value::String(lua.create_string(why)?), None))
+        let why = format!("{}: {failed}", asked.target());
+        Ok((None, Some(lua.create_string(why)?), None))
     }
 
     /// Returns the next piece of a response; else whether there is none any more, and why.
@@ -191,7 +196,7 @@ impl Host {
         max: usize,
     ) -> Result<(Option<LuaString>, bool, Option<String>)> {
         let client = self.work.client.borrow().clone();
-        let (Some(client), Some(origin)) = (client, self.wait_for_fetch(id)) else {
+        let (Some(client), Some(url)) = (client, self.wait_for_fetch(id)) else {
             return Ok((None, true, None));
         };
         let mut piece = None;
@@ -204,14 +209,16 @@ impl Host {
                 self.close_fetches(&[id]);
                 Ok((None, true, None))
             }
-            ReadOutcome::Failed(error) => Ok((None, true, Some(self.failed(&origin, &error)))),
+            ReadOutcome::Failed(error) => {
+                Ok((None, true, Some(format!("{}: {error}", url.target()))))
+            }
         }
     }
-
-    fn failed(&self, origin: &str, error: &HttpClientError) -> String {
-        format!("{origin}: {error}")
-    }
 }
+
+/// The status of a response, its URL if that is another one than was asked for, or why there is none,
+/// and its field lines.
+type FetchedHead = (Option<u16>, Option<LuaString>, Option<LuaString>);
 
 /// What is said of a response that was closed.
 const CLOSED: &str = "the request was closed";
@@ -247,15 +254,13 @@ fn owned_fields(table: &Table) -> std::result::Result<OwnedFields, String> {
 
 /// The fields of a response under their names in lower case; those of several lines are joined (RFC
 /// 9110 §5.3).
-fn table_of(lua: &Lua, fields: &OwnedFields) -> Result<Table> {
+fn table_of(lua: &Lua, lines: &[u8]) -> Result<Table> {
     let table = lua.create_table()?;
-    for field in fields.iter() {
-        let name = lua.create_string(field.name.to_ascii_lowercase())?;
+    for (name, value) in OwnedFields::parts_of(lines) {
+        let name = lua.create_string(name.to_ascii_lowercase())?;
         let value = match table.raw_get::<Option<LuaString>>(&name)? {
-            Some(before) => {
-                lua.create_string([&*before.as_bytes(), field.value].join(&b", "[..]))?
-            }
-            None => lua.create_string(field.value)?,
+            Some(before) => lua.create_string([&*before.as_bytes(), value].join(&b", "[..]))?,
+            None => lua.create_string(value)?,
         };
         table.raw_set(name, value)?;
     }
@@ -282,12 +287,16 @@ pub(super) fn install(lua: &Lua, host: &Rc<Host>, table: &Table) -> Result<()> {
     };
     table.raw_set("fetch_write", lua.create_function(write)?)?;
     let of = Rc::clone(host);
-    let head = move |lua: &Lua, id: u64| of.fetch_head(lua, RequestId::of_number(id));
+    let head =
+        move |lua: &Lua, id: u64| relaxed(lua, || of.fetch_head(lua, RequestId::of_number(id)));
     table.raw_set("fetch_head", lua.create_function(head)?)?;
+    let fields = |lua: &Lua, lines: LuaString| relaxed(lua, || table_of(lua, &lines.as_bytes()));
+    table.raw_set("fetch_fields", lua.create_function(fields)?)?;
     let of = Rc::clone(host);
     let read = move |lua: &Lua, (id, bytes): (u64, Option<f64>)| {
         let max = bytes.map_or(FETCH_PIECE_BYTES, |bytes| bytes as usize);
-        of.fetch_read(lua, RequestId::of_number(id), max.clamp(1, FETCH_PIECE_BYTES))
+        let max = max.clamp(1, FETCH_PIECE_BYTES);
+        relaxed(lua, || of.fetch_read(lua, RequestId::of_number(id), max))
     };
     table.raw_set("fetch_read", lua.create_function(read)?)?;
     let of = Rc::clone(host);
