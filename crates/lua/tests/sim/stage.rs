@@ -110,9 +110,13 @@ impl App for Site {
                 complete(&outcome, exchange);
             }
         }
+        self.scripts.flush(&mut exchange.connections());
     }
 
-    fn raw(&mut self, _: RawEvent<'_>, _: &mut RawStream<'_>) {}
+    fn raw(&mut self, event: RawEvent<'_>, stream: &mut RawStream<'_>) {
+        self.scripts.raw(&event, stream);
+        self.scripts.flush(&mut stream.connections());
+    }
 
     fn pass(&mut self, connections: &mut Connections<'_>) {
         let now = connections.now();
@@ -123,15 +127,15 @@ impl App for Site {
             }
             self.version += 1;
         }
-        self.scripts.pass(now);
+        self.scripts.pass(connections);
     }
 
     fn alarm_ms(&self) -> Option<u64> {
         self.scripts.alarm_ms()
     }
 
-    fn posted(&mut self, message: Message, _: &mut Connections<'_>) {
-        self.scripts.posted(message);
+    fn posted(&mut self, message: Message, connections: &mut Connections<'_>) {
+        self.scripts.posted(message, connections);
     }
 }
 

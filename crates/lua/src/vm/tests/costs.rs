@@ -174,6 +174,11 @@ fn own_cost(name: &str) -> Option<Cost> {
             Constant
         }
         "password.hash" | "password.verify" => Constant,
+        "fetch" => UpTo(
+            "a request, of which the body is copied",
+            "pcall(pinion.fetch, 'http://192.0.2.1/', { body = text, fields = { a = text } })",
+        ),
+        "secret" => UpTo("a message with the name", "pcall(pinion.secret, text)"),
         // Functions of the script do what these begin.
         "cached" | "cron" | "every" | "gather" | "spawn" => Constant,
         "count" | "ending" | "exit" | "sleep" | "subscribe" | "wait" => Constant,
@@ -204,6 +209,10 @@ pub(super) fn method_cost(name: &str) -> Option<Cost> {
             UpTo("a value of 1 MiB", "subscription:wait(9) subscription:wait(9)")
         }
         "subscription.close" => Constant,
+        // What they give comes from other servers, in pieces of at most 64 KiB that a task waits
+        // for, and `json` decodes it as that of a request.
+        "response.body" | "response.json" | "response.pieces" | "response.read" => Constant,
+        "response.close" | "response.field" => Constant,
         "res.write" => Once("res:write(text) res:write(text, text, text, text)"),
         "res.flush" => Once("res:write(text) res:flush()"),
         "res.stream" => Once(
@@ -293,13 +302,14 @@ impl Body {
 }
 
 /// Where methods are written, and what their objects are called there.
-const METHODS: [(&str, &str, &str); 6] = [
+const METHODS: [(&str, &str, &str); 7] = [
     (include_str!("../../prelude.lua"), "request_methods", "req"),
     (include_str!("../../content.lua"), "methods", "req"),
     (include_str!("../../content.lua"), "file_methods", "file"),
     (include_str!("../../waiting.lua"), "subscription_methods", "subscription"),
     (include_str!("../../answers.lua"), "response_methods", "res"),
     (include_str!("../../files.lua"), "methods", "res"),
+    (include_str!("../../fetch.lua"), "response_methods", "response"),
 ];
 
 /// The names of all methods, with those of their objects.

@@ -156,7 +156,8 @@ fn a_main_script_that_waits_is_told_where_and_by_what() {
     for (code, place, function) in [
         ("\npinion.sleep(1)", "site.lua:2", "pinion.sleep"),
         ("local function f()\npinion.wait(1) end\nf()", "site.lua:2", "pinion.wait or"),
-        ("\n\nlocal x = pinion.gather(function() end)", "site.lua:3", "pinion.gather or"),
+        ("\n\nlocal x = pinion.gather(function() end)", "site.lua:3", "pinion.gather, "),
+        ("\nlocal x = pinion.fetch('http://example.org/')", "site.lua:2", "or pinion.fetch"),
         ("\nlocal x = pinion.fs.read('a/b')", "site.lua:2", "a function of pinion.fs or"),
     ] {
         let mut budget = Guard::new(1).budget(0).expect("watched");
