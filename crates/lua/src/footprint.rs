@@ -1,10 +1,14 @@
 //! What scripts take at most, beside the engine: their VMs, and what stands outside of them.
 
+use pinion_jobs::limits::{
+    FILE_READ_MAX_BYTES, JOB_RESULTS_MAX_BYTES, JOB_THREADS_MAX, JOBS_MAX_BYTES,
+    PASSWORD_THREADS_MAX,
+};
+
 use crate::allowance::Allowance;
 use crate::library::passwords;
 use crate::limits::{
-    CONTENT_MEMORY_MAX_BYTES, CONTENT_TEXT_MAX_BYTES, FILE_READ_MAX_BYTES, JOB_RESULTS_MAX_BYTES,
-    JOB_THREADS_MAX, JOBS_MAX_BYTES, KEPT_MAX_BYTES, MESSAGES_MAX_BYTES, PASSWORD_THREADS_MAX,
+    CONTENT_MEMORY_MAX_BYTES, CONTENT_TEXT_MAX_BYTES, KEPT_MAX_BYTES, MESSAGES_MAX_BYTES,
 };
 
 /// Bytes of the scripts of these sites in so many workers, as long as none of them is replaced. 0

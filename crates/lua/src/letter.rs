@@ -1,7 +1,8 @@
 //! Messages between workers.
 
+use pinion_jobs::byte_quota::ByteReservation;
+
 use crate::plain::Plain;
-use crate::tally::Counted;
 
 /// A value on its way to what listens to a channel. It is counted until the last listener of the
 /// last worker has begun with it.
@@ -9,5 +10,5 @@ use crate::tally::Counted;
 pub(crate) struct Letter {
     pub(crate) channel: Box<str>,
     pub(crate) value: Plain,
-    pub(crate) _counted: Counted,
+    pub(crate) _reservation: ByteReservation,
 }

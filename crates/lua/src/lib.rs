@@ -10,17 +10,16 @@
 //! | `task` | requests that are being answered, and work beside them |
 //! | `clock` | the time, as the functions of a VM have it |
 //! | `schedule` | when work that is repeated is due |
-//! | [`job`] | threads for what blocks |
+//! | `lua_job` | work that blocks, on the threads of `pinion-jobs` |
 //! | [`site`] | what the scripts of a site that follow each other have in common |
 //! | `plain`, `kept` | values that leave their VM, and those that outlive it |
-//! | `letter`, `tally` | messages between workers, and the bytes that stand outside of the VMs |
+//! | `letter` | messages between workers |
 //! | `request`, `form` | a request as a script sees it |
-//! | `content`, `upload`, `spool`, `file_name` | its content as it comes, and files of forms |
-//! | `upload_quota` | what uploads may take of the folder for temporary files |
+//! | `content`, `upload` | its content as it comes, and files of forms |
 //! | `pieces`, `stock` | what of content is in memory, and how much it is in all |
-//! | [`files`] | folders in which scripts read and write, and files that are sent |
 //! | [`fetch`] | requests of scripts to other servers |
 //! | [`secrets`] | values that scripts need and that do not stand in their code |
+//! | `sent_file` | files that are sent |
 //! | `answer`, `cookie` | an answer as a script makes it |
 //! | [`library`] | what scripts get as `pinion.json`, `pinion.codec` and `pinion.crypto` |
 //! | `grown` | texts that the host makes of others, which have a bound |
@@ -54,16 +53,14 @@ mod content;
 mod cookie;
 mod counters;
 pub mod fetch;
-mod file_name;
-pub mod files;
 pub mod footprint;
 mod form;
 mod grown;
-pub mod job;
 mod kept;
 mod letter;
 pub mod library;
 pub mod limits;
+mod lua_job;
 mod machine_code;
 mod pages;
 pub mod pattern;
@@ -78,14 +75,12 @@ pub mod sandbox;
 mod schedule;
 pub mod scripts;
 pub mod secrets;
+mod sent_file;
 pub mod site;
 pub mod source_names;
-mod spool;
 mod stack;
 mod stock;
-mod tally;
 mod task;
 mod unconfined;
 mod upload;
-pub mod upload_quota;
 mod vm;

@@ -151,30 +151,6 @@ pub const OLD_VMS_MAX: usize = 4;
 /// Most bytes of all values that a script keeps across reloads in one worker.
 pub const KEPT_MAX_BYTES: usize = 64 * 1024 * 1024;
 
-/// Most jobs with files that wait for a thread, of all workers: at a millisecond each they take
-/// seconds.
-pub const JOBS_MAX: usize = 4096;
-
-/// Most bytes that wait with these jobs, of all workers, such as the content of files to be
-/// written: the texts are copies outside of the memory of their VMs. One that is larger by itself
-/// has room while no other waits.
-pub const JOBS_MAX_BYTES: usize = 64 * 1024 * 1024;
-
-/// With so many bytes of results that no script has taken, of all workers, no further job is begun
-/// until one has. Each thread may be at one result more, of [`FILE_READ_MAX_BYTES`] at most.
-pub const JOB_RESULTS_MAX_BYTES: usize = 64 * 1024 * 1024;
-
-/// Most threads for files: enough for a disk that is asked several things at once.
-pub const JOB_THREADS_MAX: usize = 4;
-
-/// Most passwords that wait for a thread, of all workers: at some thirty milliseconds each they
-/// take half of the time of a request.
-pub const PASSWORDS_MAX: usize = 1000;
-
-/// Most threads for passwords: each takes a core and 19 MiB while it hashes, and workers that
-/// answer are to have some cores too.
-pub const PASSWORD_THREADS_MAX: usize = 2;
-
 /// Tasks without a request that run in one pass: requests of the same worker wait meanwhile.
 pub const TASKS_PER_PASS: usize = 64;
 
@@ -253,40 +229,17 @@ pub const FORM_FILES_MAX: usize = 100;
 /// any may have.
 pub const FORM_FIELDS_MAX_BYTES: usize = 1024 * 1024;
 
-/// Most bytes of the files of a form that stay in memory; with more, all of them go to a file.
-pub const SPOOL_MEMORY_MAX_BYTES: usize = 64 * 1024;
-
-/// One byte, and one open file, in so many of what the server allows all uploads is for those that
-/// make progress: when more than the rest is taken, uploads whose clients have stalled are given
-/// up.
-pub(crate) const UPLOAD_RESERVE_DIVISOR: u64 = 4;
-
 /// Milliseconds between two searches of a worker for uploads that have stalled: each looks at all
 /// requests that wait, and content may come in many small pieces.
 pub(crate) const UPLOAD_RELIEF_PAUSE_MS: u64 = 100;
-
-/// Bytes that the uploads of all workers may take in temporary files, unless the operator says
-/// otherwise: thirty-two of the largest forms at once.
-pub const UPLOADS_MAX_BYTES: u64 = 1024 * 1024 * 1024;
-
-/// Most bytes of the name of an uploaded file: file systems take 255, and scripts put something in
-/// front of it.
-pub const FILE_NAME_MAX_BYTES: usize = 200;
 
 /// Most bytes of a string that is made under no limit of memory, which is met by what comes next:
 /// little beside the memory of a request.
 pub const RELAXED_MAX_BYTES: usize = 16 * 1024;
 
-/// Most bytes of a file that are read as one string: half of the memory of a request, because they
-/// are there twice for a moment.
-pub const FILE_READ_MAX_BYTES: u64 = 16 * 1024 * 1024;
-
 /// What is read at once of a file that is sent, in bytes: a few writes of a socket, and little
 /// enough to have for many requests at once.
 pub const FILE_PIECE_BYTES: u64 = 64 * 1024;
-
-/// Most names of a folder that a script has at once: it holds them all, and sorts them.
-pub const FILES_LISTED_MAX: usize = 10_000;
 
 /// Most counters of a site: they are for totals, and what has a number for each visitor belongs
 /// into a store.
@@ -297,12 +250,6 @@ pub const COUNTER_NAME_MAX_BYTES: usize = 256;
 
 /// The largest number of a counter: from there on Lua's numbers leave some out.
 pub const COUNTER_MAX: i64 = 1 << 53;
-
-/// Most bytes of the name by which a script calls a file, folders and all.
-pub const FILE_PATH_MAX_BYTES: usize = 1024;
-
-/// Most bytes of one segment of such a name: file systems take no more.
-pub const FILE_SEGMENT_MAX_BYTES: usize = 255;
 
 /// Timers that a worker keeps before it looks for those of tasks that are over; with more it looks
 /// whenever their number has doubled.
@@ -339,7 +286,8 @@ pub(crate) const STREAM_REGAIN_MS: u64 = 20_000;
 pub const ROUTE_TIME_MAX_S: u64 = 3600;
 
 /// Most bytes of content that a route may allow itself: from there on Lua's numbers leave some out.
-/// Content is read in pieces, and files of forms have [`UPLOADS_MAX_BYTES`] in all.
+/// Content is read in pieces, and files of forms have
+/// [`UPLOADS_MAX_BYTES`](pinion_jobs::limits::UPLOADS_MAX_BYTES) in all.
 pub const ROUTE_BODY_MAX_BYTES: u64 = 1 << 53;
 
 /// Most messages that wait in one subscription: a burst that its handler takes in one turn. Those

@@ -1,10 +1,10 @@
 //! The source of a site's scripts and pages, as each worker makes a VM of it.
 
 use crate::allowance::Allowance;
-use crate::files::Folders;
 use crate::pages::{self, Files, LinkKey, Page};
 use crate::problem::Problem;
 use crate::source_names::{SourceNames, Sources};
+use pinion_jobs::folders::Folders;
 use pinion_template::name::main_script;
 use std::sync::Arc;
 

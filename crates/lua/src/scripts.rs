@@ -28,10 +28,12 @@ use pinion_engine::clock::Now;
 use pinion_engine::connections::Connections;
 use pinion_engine::exchange::Exchange;
 use pinion_http::request::RequestHead;
+use pinion_jobs::byte_quota::ByteQuota;
+use pinion_jobs::job_queue::JobQueues;
+use pinion_jobs::upload_quota::UploadQuota;
 
 use crate::budget::{Budget, Guard};
 use crate::fetch::WorkerClient;
-use crate::job::Jobs;
 use crate::problem::Problem;
 use crate::program::Program;
 use crate::request;
@@ -40,9 +42,7 @@ use crate::router::{Found, Match};
 use crate::sandbox;
 use crate::site::Site;
 use crate::stock::Stock;
-use crate::tally::Tally;
 use crate::task::TaskId;
-use crate::upload_quota::UploadQuota;
 use crate::vm::{Fault, Handler, Step, Vm, harmless};
 use alone::Alone;
 use background::Background;
@@ -54,10 +54,10 @@ pub use holdings::Holdings;
 pub struct Shared {
     /// Watches what they take.
     pub guard: Arc<Guard>,
-    /// Does what blocks.
-    pub jobs: Arc<Jobs>,
+    /// Run work that blocks.
+    pub jobs: Arc<JobQueues>,
     /// Of the messages that wait.
-    messages: Arc<Tally>,
+    messages: Arc<ByteQuota>,
     /// What uploads take in files.
     uploads: Arc<UploadQuota>,
     /// Resolves the names of servers that scripts send requests to.
@@ -81,8 +81,8 @@ impl Shared {
 /// The scripts of one worker.
 pub struct Scripts {
     guard: Arc<Guard>,
-    jobs: Arc<Jobs>,
-    messages: Arc<Tally>,
+    jobs: Arc<JobQueues>,
+    messages: Arc<ByteQuota>,
     worker: u16,
     poster: Poster,
     /// From the first script on.

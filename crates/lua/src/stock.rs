@@ -6,11 +6,11 @@ use std::rc::Rc;
 use std::sync::Arc;
 
 use pinion_engine::residency;
+use pinion_jobs::upload_quota::UploadQuota;
 
 use crate::limits::{
     CONTENT_MEMORY_MAX_BYTES, CONTENT_PIECE_MAX_BYTES, CONTENT_RESERVE_BYTES, CONTENT_TRIM_BYTES,
 };
-use crate::upload_quota::UploadQuota;
 
 /// What the requests of one worker keep, together.
 #[derive(Debug, Default)]

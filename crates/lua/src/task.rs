@@ -6,15 +6,16 @@ mod left;
 use crate::allowance::Allowance;
 use crate::answer::Answer;
 use crate::content::Content;
-use crate::files::sending::Sending;
-use crate::job::{JobResult, Wanted};
 use crate::letter::Letter;
 use crate::limits::{BACKGROUND_MAX, ROOM_WAIT_MAX_MS, ROOM_WAIT_ONCE_MS, TASKS_MAX};
+use crate::lua_job::LuaJobResult;
 use crate::request::Request;
+use crate::sent_file::Sending;
 use crate::vm::Origin;
 use mlua::{Result, Table, Thread as Coroutine};
 use pinion_engine::address::Address;
 use pinion_http::coding::Coding;
+use pinion_jobs::job_queue::CancelOnDrop;
 use std::cell::Cell;
 use std::rc::Rc;
 use std::sync::Arc;
@@ -63,10 +64,10 @@ pub(crate) struct Task {
     pub(crate) awaited: Option<(Awaited, Option<Origin>)>,
     /// Somebody has woken it, perhaps before it began to wait for that.
     pub(crate) is_woken: bool,
-    /// The job that it waits for is wanted as long as this is here.
-    pub(crate) wanted: Option<Wanted>,
+    /// Cancels the job that it waits for.
+    pub(crate) job_guard: Option<CancelOnDrop>,
     /// What it has waited for.
-    pub(crate) result: Option<JobResult>,
+    pub(crate) result: Option<LuaJobResult>,
     /// The message that it begins with.
     pub(crate) letter: Option<Arc<Letter>>,
     pub(crate) request: Request,
@@ -457,7 +458,7 @@ impl Tasks {
             // A double counts them exactly for longer than any server runs.
             task.tenant += 1;
             (task.content, task.sending) = (Content::default(), None);
-            (task.wanted, task.result) = (None, None);
+            (task.job_guard, task.result) = (None, None);
             (task.letter, task.origin, task.spawns_left) = (None, None, None);
             (task.failure, task.awaited) = (None, None);
             ending.append(&mut task.children);

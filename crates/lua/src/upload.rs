@@ -2,12 +2,12 @@
 
 use pinion_http::limits::PART_HEAD_MAX_BYTES;
 use pinion_http::multipart::{Event, Part, Reader};
+use pinion_jobs::upload_name;
+use pinion_jobs::upload_quota::UploadQuota;
+use pinion_jobs::upload_spool::{StoreError, UploadSpool};
 
 use crate::content::Refusal;
-use crate::file_name;
 use crate::limits::{FORM_FIELDS_MAX_BYTES, FORM_FILES_MAX};
-use crate::spool::{Spool, StoreError};
-use crate::upload_quota::UploadQuota;
 use std::io;
 use std::sync::Arc;
 
@@ -23,7 +23,7 @@ pub(crate) struct Upload {
 #[derive(Debug, Default)]
 struct Form {
     entries: Vec<Entry>,
-    spool: Spool,
+    spool: UploadSpool,
     files: usize,
     /// Bytes of names and of values that are no files.
     fields_bytes: usize,
@@ -159,7 +159,7 @@ impl Form {
                         "the form has more than {FORM_FILES_MAX} files, which no flag raises"
                     )));
                 }
-                let name = file_name::safe(&sent);
+                let name = upload_name::safe(&sent);
                 let at = self.spool.bytes();
                 Value::File(Stored { name, kind: content_type, at, bytes: 0 })
             }

@@ -11,7 +11,7 @@ use pinion_client::certificate_pin::{CertificatePin, PinError};
 use pinion_client::ip_network::{IpNetwork, IpNetworkError};
 use pinion_engine::settings::Protocols;
 use pinion_http::host;
-use pinion_lua::files::FolderAt;
+use pinion_jobs::folders::FolderAt;
 use pinion_site::hosts::HostPattern;
 use std::time::Duration;
 

@@ -206,14 +206,14 @@ fn however_many_passwords_are_hashed_the_threads_for_it_are_few() {
     let (_folder, script, data) = site();
     let server = served(&script, &data, Io::Epoll);
     assert_eq!(server.get("/passwords").status, 500);
-    server.wait_for_thread("lua passwords");
+    server.wait_for_thread("job passwords");
     assert_eq!(server.get("/passwords-in-turn").status, 503);
     for _ in 0..10 {
         assert_eq!(server.get("/waits").text(), "waited");
         let threads = format!("/proc/{}/task", server.id());
         let threads = fs::read_dir(threads).expect("its threads").flatten();
         let names = threads.filter_map(|one| fs::read_to_string(one.path().join("comm")).ok());
-        assert!(names.filter(|name| name.trim_end() == "lua passwords").count() <= 2);
+        assert!(names.filter(|name| name.trim_end() == "job passwords").count() <= 2);
     }
     server.stop();
 }

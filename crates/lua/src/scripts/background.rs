@@ -8,11 +8,12 @@ use std::sync::Arc;
 use mlua::{IntoLuaMulti, Lua, MultiValue, Thread as Coroutine, Value};
 use pinion_engine::address::Address;
 use pinion_engine::clock::Now;
+use pinion_jobs::job_queue::{CancelOnDrop, JobOwner};
 
 use super::{Scripts, tell};
-use crate::job::{Done, Job, JobResult, Wanted};
 use crate::letter::Letter;
 use crate::limits::{OLD_VMS_MAX, TASKS_PER_PASS, TASKS_PER_PASS_MAX_MS, TIMERS_MIN};
+use crate::lua_job::{LuaJob, LuaJobDone, LuaJobResult};
 use crate::task::{TaskId, Waits, WorkKind};
 use crate::vm::{self, Ending, Fault, Operation, Step, Vm};
 
@@ -346,13 +347,14 @@ impl Scripts {
     /// Hands on the job that a task has made.
     pub(super) fn job(&mut self, vm: &Rc<Vm>, id: TaskId) -> Result<Waits, String> {
         let job = vm.host().work.job.borrow_mut().take();
-        let job: Job = job.ok_or_else(|| "there is no job".to_owned())?;
+        let job: LuaJob = job.ok_or_else(|| "there is no job".to_owned())?;
         self.background.job_number += 1;
         let number = self.background.job_number;
-        let wanted = Wanted::default();
-        self.jobs.submit(job, &wanted, number, self.worker, self.poster.clone())?;
+        let guard = CancelOnDrop::default();
+        let owner = JobOwner { number, worker: self.worker, poster: self.poster.clone() };
+        self.jobs.submit(job, &guard, owner)?;
         if let Some(task) = vm.tasks().get(id) {
-            task.wanted = Some(wanted);
+            task.job_guard = Some(guard);
         }
         self.background.jobs.insert(number, (Rc::clone(vm), id));
         Ok(Waits::Job)
@@ -415,11 +417,11 @@ impl Scripts {
         self.background.untold.retain(is_full);
     }
 
-    pub(super) fn job_is_done(&mut self, done: Done) {
+    pub(super) fn job_is_done(&mut self, done: LuaJobDone) {
         let Some((vm, id)) = self.background.jobs.remove(&done.number) else { return };
         let mut tasks = vm.tasks();
         let Some(task) = tasks.get(id) else { return };
-        (task.wanted, task.result) = (None, Some(done.result));
+        (task.job_guard, task.result) = (None, Some(done.result));
         match task.address {
             Some(address) => self.background.untold.push(address),
             None => {
@@ -438,7 +440,7 @@ const ONLY_HANDLER: &str = "only the handler of a request can read its body and 
 /// What a coroutine gets when it goes on: its arguments, or what it has waited for. It becomes one
 /// of Lua's values in the coroutine's own turn, which pays for the memory.
 pub(super) struct Resumed {
-    pub(super) result: Option<JobResult>,
+    pub(super) result: Option<LuaJobResult>,
     pub(super) letter: Option<Arc<Letter>>,
     pub(super) is_new: bool,
 }
@@ -451,10 +453,10 @@ impl IntoLuaMulti for Resumed {
         match self.result {
             None if self.is_new => Ok(MultiValue::new()),
             None => true.into_lua_multi(lua),
-            Some(JobResult { finished: Ok(value), .. }) => {
+            Some(LuaJobResult { outcome: Ok(value), .. }) => {
                 (true, value.to_lua(lua)?).into_lua_multi(lua)
             }
-            Some(JobResult { finished: Err(why), .. }) => {
+            Some(LuaJobResult { outcome: Err(why), .. }) => {
                 (true, Value::Nil, why).into_lua_multi(lua)
             }
         }

@@ -8,8 +8,8 @@ use pinion_engine::exchange::{Room, Slice};
 
 use super::requests::{head, wait};
 use super::{Outcome, Outlet, Scripts};
-use crate::files::sending::Sending;
 use crate::plain::Plain;
+use crate::sent_file::Sending;
 use crate::task::{TaskId, Waits};
 use crate::vm::{Fault, Vm};
 
@@ -48,7 +48,7 @@ impl Scripts {
         outlet: &mut Outlet<'_, '_>,
     ) -> Outcome {
         let result = vm.tasks().get(id).and_then(|task| task.result.take());
-        let piece = match result.map(|result| result.finished) {
+        let piece = match result.map(|result| result.outcome) {
             Some(Ok(Plain::Bytes(piece))) if !piece.is_empty() => piece,
             Some(Err(why)) => return self.fail(vm, id, &Fault::Error(why), outlet),
             _ => {

@@ -7,8 +7,8 @@ use pinion_engine::app::Message;
 
 use super::Scripts;
 use super::alone::NothingBefore;
-use crate::job::Done;
 use crate::letter::Letter;
+use crate::lua_job::LuaJobDone;
 use crate::site::Site;
 use crate::task::WorkKind;
 use crate::vm::Vm;
@@ -40,7 +40,7 @@ impl Scripts {
 
     /// Somebody has posted to this worker.
     pub(super) fn take_message(&mut self, message: Message) {
-        let message = match message.downcast::<Done>() {
+        let message = match message.downcast::<LuaJobDone>() {
             Ok(done) => return self.job_is_done(*done),
             Err(other) => other,
         };

@@ -5,34 +5,36 @@ use std::rc::Rc;
 
 use mlua::{Lua, LuaString, Result, Table};
 use pinion_engine::clock::Now;
+use pinion_jobs::folders::{FileError, FileErrorKind, Folders};
+use pinion_jobs::job_queue::{Job, JobOutcome};
 
 use super::host::{Host, OVER, Outcome, or_why};
 use super::jobs::job;
-use crate::files::sending::{Said, Sending, Sent};
-use crate::files::{Folders, NO_FOLDERS};
-use crate::job::{Finished, Job};
+use crate::lua_job::{file_error_kind, file_outcome};
+use crate::plain::Plain;
+use crate::sent_file::{Said, Sending, Sent};
 use crate::task::TaskId;
 
 /// Puts these functions into the table that `files.lua` gets, and itself as `files`.
 pub(super) fn install(lua: &Lua, host: &Rc<Host>, table: &Table) -> Result<()> {
     let chunk = lua.load(include_str!("../files.lua")).set_name("=pinion");
     table.raw_set("files", chunk.into_function()?)?;
-    type Alone = fn(&Folders, &[u8]) -> Finished;
+    type Alone = fn(&Folders, &[u8]) -> JobOutcome<Plain>;
     let alone: [(&str, Alone); 4] = [
-        ("list_files", Folders::list),
-        ("stat_file", Folders::stat),
-        ("remove_file", Folders::remove),
-        ("make_folder", Folders::make_folder),
+        ("list_files", |folders, path| file_outcome(folders.list(path))),
+        ("stat_file", |folders, path| file_outcome(folders.stat(path))),
+        ("remove_file", |folders, path| file_outcome(folders.remove(path))),
+        ("make_folder", |folders, path| file_outcome(folders.make_folder(path))),
     ];
     for (name, operation) in alone {
         let folders = host.work.folders.borrow().clone();
         let make = move |path: LuaString| {
             let (folders, path) = (folders.clone(), path.as_bytes().to_vec());
-            Job::of(path.len(), move || operation(&folders, &path))
+            Job::files(path.len(), move || operation(&folders, &path))
         };
         table.raw_set(name, job(lua, host, make)?)?;
     }
-    type Pair = fn(&Folders, &[u8], &[u8]) -> Finished;
+    type Pair = fn(&Folders, &[u8], &[u8]) -> std::result::Result<(), FileError>;
     let pairs: [(&str, Pair); 4] = [
         ("create_file", Folders::create),
         ("write_file", Folders::write),
@@ -44,7 +46,8 @@ pub(super) fn install(lua: &Lua, host: &Rc<Host>, table: &Table) -> Result<()> {
         let make = move |(path, other): (LuaString, LuaString)| {
             let (path, other) = (path.as_bytes().to_vec(), other.as_bytes().to_vec());
             let folders = folders.clone();
-            Job::of(path.len() + other.len(), move || operation(&folders, &path, &other))
+            let bytes = path.len() + other.len();
+            Job::files(bytes, move || file_outcome(operation(&folders, &path, &other)))
         };
         table.raw_set(name, job(lua, host, make)?)?;
     }
@@ -52,7 +55,9 @@ pub(super) fn install(lua: &Lua, host: &Rc<Host>, table: &Table) -> Result<()> {
     let read = move |(path, from, bytes): (LuaString, Option<f64>, Option<f64>)| {
         let (folders, path) = (folders.clone(), path.as_bytes().to_vec());
         let whole = |number: f64| number as u64;
-        Job::of(path.len(), move || folders.read(&path, from.map(whole), bytes.map(whole)))
+        Job::files(path.len(), move || {
+            file_outcome(folders.read(&path, from.map(whole), bytes.map(whole)))
+        })
     };
     table.raw_set("read_stored", job(lua, host, read)?)?;
     sending(lua, host, table)
@@ -60,13 +65,13 @@ pub(super) fn install(lua: &Lua, host: &Rc<Host>, table: &Table) -> Result<()> {
 
 fn sending(lua: &Lua, host: &Rc<Host>, table: &Table) -> Result<()> {
     let of = Rc::clone(host);
-    let open = move |_: &Lua, (id, path): (TaskId, LuaString)| -> Result<Option<&str>> {
+    let open = move |_: &Lua, (id, path): (TaskId, LuaString)| -> Result<Option<String>> {
         let mut tasks = of.tasks.borrow_mut();
-        let Some(task) = tasks.get(id) else { return Ok(Some(OVER)) };
+        let Some(task) = tasks.get(id) else { return Ok(Some(OVER.to_owned())) };
         let folders = of.work.folders.borrow();
         // Nobody's request can help that: it is no file that is not there.
         if folders.is_empty() {
-            return Ok(Some(NO_FOLDERS));
+            return Ok(Some(file_error_kind(&FileErrorKind::NoFolders)));
         }
         let sending = Sending::default();
         let opening = sending.opening(&folders, path.as_bytes().to_vec());

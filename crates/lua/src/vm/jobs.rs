@@ -4,17 +4,18 @@
 use std::rc::Rc;
 
 use mlua::{Function, Lua, LuaString, Result, Table};
+use pinion_jobs::job_queue::Job;
 
 use super::host::Host;
-use crate::job::Job;
 use crate::library::passwords::{hash_password, verify_password};
+use crate::lua_job::LuaJob;
 use crate::plain::Plain;
 
 /// Puts these functions into the table that the prelude gets.
 pub(super) fn install(lua: &Lua, host: &Rc<Host>, table: &Table) -> Result<()> {
     let hash = |password: LuaString| {
         let password = password.as_bytes().to_vec();
-        Job::password(password.len(), move || match hash_password(&password) {
+        Job::passwords(password.len(), move || match hash_password(&password) {
             Ok(stored) => Ok(Plain::Bytes(stored.into_bytes())),
             Err(error) => Err(error.to_string()),
         })
@@ -23,7 +24,7 @@ pub(super) fn install(lua: &Lua, host: &Rc<Host>, table: &Table) -> Result<()> {
     let verify = |(password, stored): (LuaString, LuaString)| {
         let (password, stored) = (password.as_bytes().to_vec(), stored.to_string_lossy());
         let bytes = password.len() + stored.len();
-        Job::password(bytes, move || match verify_password(&password, &stored) {
+        Job::passwords(bytes, move || match verify_password(&password, &stored) {
             Ok(is_it) => Ok(Plain::Boolean(is_it)),
             Err(error) => Err(error.to_string()),
         })
@@ -35,7 +36,7 @@ pub(super) fn install(lua: &Lua, host: &Rc<Host>, table: &Table) -> Result<()> {
 pub(super) fn job<A: mlua::FromLuaMulti>(
     lua: &Lua,
     host: &Rc<Host>,
-    make: impl Fn(A) -> Job + 'static,
+    make: impl Fn(A) -> LuaJob + 'static,
 ) -> Result<Function> {
     let of = Rc::clone(host);
     lua.create_function(move |_, arguments: A| {

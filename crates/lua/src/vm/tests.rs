@@ -193,7 +193,7 @@ fn an_error_shows_the_stack_of_the_script_and_nothing_else() {
 fn messages_that_nobody_has_heard_have_a_bound() {
     let mut room = Room::new();
     let code = "for n = 1, 3 do pinion.send('news', ('x'):rep(2^20)) end";
-    let tally = Arc::clone(&room.vm.host.work.messages.borrow());
+    let quota = Arc::clone(&room.vm.host.work.messages.borrow());
     let mut waiting = Vec::new();
     let why = loop {
         match room.ends_some_time(code) {
@@ -201,11 +201,11 @@ fn messages_that_nobody_has_heard_have_a_bound() {
             Err(Fault::Error(why)) => break why,
             Err(other) => panic!("{other:?}"),
         }
-        assert!(tally.bytes() <= MESSAGES_MAX_BYTES, "{}", tally.bytes());
+        assert!(quota.bytes() <= MESSAGES_MAX_BYTES, "{}", quota.bytes());
     };
     assert!(why.contains("code:1: more than 64 MiB of messages wait"), "{why}");
-    assert!(tally.bytes() > MESSAGES_MAX_BYTES - SENT_MAX_BYTES, "{}", tally.bytes());
+    assert!(quota.bytes() > MESSAGES_MAX_BYTES - SENT_MAX_BYTES, "{}", quota.bytes());
     drop((room.vm.host.work.sent.take(), waiting));
-    assert_eq!(tally.bytes(), 0);
+    assert_eq!(quota.bytes(), 0);
     room.ends_some_time(code).expect("room again");
 }

@@ -212,12 +212,12 @@ pub(super) fn install(lua: &Lua, host: &Rc<Host>, table: &Table) -> Result<()> {
 mod tests {
     use super::*;
     use crate::plain::Plain;
-    use crate::tally::Tally;
+    use pinion_jobs::byte_quota::ByteQuota;
 
     fn letter(channel: &str, bytes: usize) -> Arc<Letter> {
-        let counted = Arc::new(Tally::default()).count(bytes);
+        let reservation = Arc::new(ByteQuota::default()).reserve(bytes);
         let value = Plain::Bytes(vec![b'x'; bytes]);
-        Arc::new(Letter { channel: channel.into(), value, _counted: counted })
+        Arc::new(Letter { channel: channel.into(), value, _reservation: reservation })
     }
 
     /// Whatever comes, a queue is within its bounds, or one message, and none goes uncounted.

@@ -9,22 +9,22 @@ use std::sync::Arc;
 use mlua::{Function, Lua, LuaString, Result, Table, Value};
 use pinion_client::http_client::RequestId;
 use pinion_engine::address::Address;
+use pinion_jobs::byte_quota::ByteQuota;
+use pinion_jobs::folders::Folders;
 
 use super::Origin;
 use super::host::{Host, Outcome, or_why};
 use crate::fetch::WorkerClient;
-use crate::files::Folders;
-use crate::job::Job;
 use crate::letter::Letter;
 use crate::limits::{
     BACKGROUND_MAX, CACHED_MAX, CHANNELS_MAX, MESSAGES_MAX_BYTES, SCHEDULES_MAX, SENT_MAX,
     SENT_MAX_BYTES, SPAWNED_MAX,
 };
+use crate::lua_job::LuaJob;
 use crate::pages::LinkKey;
 use crate::plain::Plain;
 use crate::schedule::Schedule;
 use crate::site::Place;
-use crate::tally::Tally;
 use crate::task::{Bond, TaskId, Waits, WorkKind};
 
 /// What a script has asked for and the owner of the VM has to do.
@@ -43,7 +43,7 @@ pub(crate) struct Work {
     /// Bytes of these, while there are any.
     sent_bytes: Cell<usize>,
     /// Of all messages that wait, in whichever worker.
-    pub(crate) messages: RefCell<Arc<Tally>>,
+    pub(crate) messages: RefCell<Arc<ByteQuota>>,
     /// Makes `cached` forget what it has.
     forget_cached: RefCell<Option<Function>>,
     /// What is repeated.
@@ -51,7 +51,7 @@ pub(crate) struct Work {
     /// What hears messages, by channel.
     pub(crate) channels: RefCell<HashMap<String, Function>>,
     /// What the next operation does outside of the worker.
-    pub(crate) job: RefCell<Option<Job>>,
+    pub(crate) job: RefCell<Option<LuaJob>>,
     /// Where its files are.
     pub(crate) folders: RefCell<Folders>,
     /// The key that others are derived from, where the site has one.
@@ -230,8 +230,8 @@ fn messages(lua: &Lua, host: &Rc<Host>, table: &Table) -> Result<()> {
                  pinion.sleep(0) in between"
             )));
         }
-        let counted = of.work.messages.borrow().count_up_to(MESSAGES_MAX_BYTES, bytes);
-        let Some(counted) = counted else {
+        let reservation = of.work.messages.borrow().try_reserve(MESSAGES_MAX_BYTES, bytes);
+        let Some(reservation) = reservation else {
             return Ok(Some(format!(
                 "more than {} MiB of messages wait for their listeners; send less, or try again \
                  later",
@@ -239,7 +239,7 @@ fn messages(lua: &Lua, host: &Rc<Host>, table: &Table) -> Result<()> {
             )));
         };
         of.work.sent_bytes.set(before + bytes);
-        sent.push(Letter { channel: channel.into(), value, _counted: counted });
+        sent.push(Letter { channel: channel.into(), value, _reservation: reservation });
         of.work.has_news.set(true);
         Ok(None)
     };

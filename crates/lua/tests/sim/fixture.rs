@@ -3,7 +3,7 @@
 use std::fs;
 use std::path::Path;
 
-use pinion_lua::files::FolderAt;
+use pinion_jobs::folders::FolderAt;
 
 /// A folder that scripts know as `files`, with one file in it. Tests that run at the same time may
 /// share it: the file appears as a whole, and always with the same content.

@@ -5,8 +5,8 @@ use std::fs;
 
 use pinion_engine::backend::sim::Faults;
 use pinion_engine::stepped::Holdings as EngineHoldings;
+use pinion_jobs::folders::Folders;
 use pinion_lua::allowance::Allowance;
-use pinion_lua::files::Folders;
 use pinion_lua::limits::BACKGROUND_WALL_MAX_MS;
 use pinion_lua::program::Program;
 use pinion_lua::scripts::Holdings;
@@ -181,7 +181,7 @@ fn ask_all(stage: &mut Stage<true>, mut numbers: std::ops::Range<u32>) {
             talk.send(usize::MAX);
             true
         });
-        while stage.jobs.do_one() {}
+        while stage.jobs.run_one() {}
         let soon_ms = stage.now_ms() + 1;
         stage.pass(soon_ms);
     }

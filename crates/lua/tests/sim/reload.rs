@@ -16,7 +16,7 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 
 use pinion_engine::backend::sim::{Faults, Random};
 use pinion_engine::stepped::Holdings as EngineHoldings;
-use pinion_lua::files::Folders;
+use pinion_jobs::folders::Folders;
 use pinion_lua::limits::OLD_VMS_MAX;
 use pinion_lua::program::Program;
 use pinion_lua::scripts::Holdings;
@@ -343,7 +343,7 @@ impl<const READINESS: bool> Run<READINESS> {
             let now_ms = self.stage.now_ms();
             assert!(now_ms < until_ms, "{} guests wait for ever", guests.len());
             let mut next_ms = self.replace().unwrap_or(until_ms);
-            if self.random.chance(700) && self.stage.jobs.do_one() {
+            if self.random.chance(700) && self.stage.jobs.run_one() {
                 next_ms = now_ms;
             }
             for guest in &guests {

@@ -16,11 +16,11 @@ use pinion_engine::settings::{ListenerSettings, Protocol, Protocols, Settings};
 use pinion_engine::stepped::Stepped;
 use pinion_http::prepared::{Prepared, PreparedBody};
 use pinion_http::request::RequestHead;
-use pinion_lua::job::Jobs;
+use pinion_jobs::job_queue::JobQueues;
+use pinion_jobs::upload_quota::UploadQuota;
 use pinion_lua::program::Program;
 use pinion_lua::scripts::{self, Offer, Outcome, Outlet, Script, Scripts, Shared};
 use pinion_lua::site::Site as LuaSite;
-use pinion_lua::upload_quota::UploadQuota;
 
 /// Descriptors and memory are counted for the whole process: one stage stands at a time.
 static ALONE: Mutex<()> = Mutex::new(());
@@ -46,7 +46,7 @@ pub(crate) struct Site {
 pub(crate) struct Stage<const READINESS: bool> {
     pub(crate) network: Network,
     pub(crate) worker: Stepped<READINESS, Site>,
-    pub(crate) jobs: Arc<Jobs>,
+    pub(crate) jobs: Arc<JobQueues>,
     _alone: MutexGuard<'static, ()>,
 }
 
@@ -147,7 +147,7 @@ impl<const READINESS: bool> Stage<READINESS> {
         let listeners = vec![ListenerSettings::plain(protocol)];
         let settings = Settings { listeners, ..Settings::default() };
         let network = Network::new(seed, faults, settings.listeners.len());
-        let jobs = Arc::new(Jobs::by_hand());
+        let jobs = Arc::new(JobQueues::without_threads());
         let mut shared = Shared::new(1, UploadQuota::default());
         shared.jobs = Arc::clone(&jobs);
         let make_app = |poster| Site::new(&shared, poster);
@@ -181,7 +181,7 @@ impl<const READINESS: bool> Stage<READINESS> {
     pub(crate) fn rest(&mut self, ms: u64) {
         let until_ms = self.now_ms() + ms;
         while self.now_ms() < until_ms {
-            let has_done = self.jobs.do_one();
+            let has_done = self.jobs.run_one();
             self.pass(if has_done { self.now_ms() } else { until_ms });
         }
         self.settle();

@@ -2,8 +2,8 @@
 //! to take the answer, which has an end too.
 
 use pinion_engine::backend::sim::Faults;
+use pinion_jobs::folders::Folders;
 use pinion_lua::allowance::Allowance;
-use pinion_lua::files::Folders;
 use pinion_lua::limits::{ROOM_WAIT_MAX_MS, WALL_MAX_MS};
 use pinion_lua::program::Program;
 

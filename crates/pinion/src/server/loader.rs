@@ -21,7 +21,7 @@ use anyhow::{Context as _, anyhow};
 use pinion_archive::Archive;
 use pinion_build::{Options, Progress, Summary, Walked, Walls, Warning};
 use pinion_engine::mapping::Mapping;
-use pinion_lua::files::FolderAt;
+use pinion_jobs::folders::FolderAt;
 use pinion_lua::program::Program;
 use pinion_lua::site::Site;
 use pinion_site::{Work, has_file};

@@ -5,7 +5,7 @@ use crate::build_options;
 use crate::failure::Failure;
 use crate::settings::Content;
 use pinion_build::{Names, Shape};
-use pinion_lua::files::FolderAt;
+use pinion_jobs::folders::FolderAt;
 use std::path::{Path, PathBuf};
 
 /// Refuses folders that scripts may write to and that a build of `site` reads; the site has these

@@ -10,7 +10,7 @@ use crate::network::Network;
 use crate::values;
 use crate::written::Low;
 use pinion_client::address_policy::PrivateAddresses;
-use pinion_lua::files::FolderAt;
+use pinion_jobs::folders::FolderAt;
 use pinion_site::hosts::HostPattern;
 use std::fmt;
 use std::path::PathBuf;
@@ -423,7 +423,7 @@ mod tests {
     };
     use pinion_build::{CodingLevel, Method};
     use pinion_engine::limits::{BODY_TIMEOUT_MS, HEAD_TIMEOUT_MS, IDLE_TIMEOUT_MS};
-    use pinion_lua::limits::UPLOADS_MAX_BYTES;
+    use pinion_jobs::limits::UPLOADS_MAX_BYTES;
     use std::ffi::OsString;
     use std::num::NonZeroUsize;
 

@@ -1,15 +1,16 @@
-//! The name of a file that a client sends, made one that does no harm as the name of a file.
+//! Names of uploaded files, made safe as names of files.
 
 use crate::limits::FILE_NAME_MAX_BYTES;
 
-/// What stands for a name of which nothing is left.
+/// The result for a name of which nothing is left.
 const UNNAMED: &str = "unnamed";
 
-/// The last component of what may be a path, without what has a meaning to systems or hides what
-/// it is: control characters, marks that turn the direction of text, dots at the front (hidden
-/// files, `.` and `..`), spaces at either end. UTF-8, never empty, at most
-/// [`FILE_NAME_MAX_BYTES`].
-pub(crate) fn safe(sent: &[u8]) -> String {
+/// Returns the last component of a name that may be a path, without characters that have a meaning
+/// to systems or hide the type of the file: control characters, marks that turn the direction of
+/// text, dots at the front (hidden files, `.` and `..`), spaces at either end. It is UTF-8, never
+/// empty, and has at most [`FILE_NAME_MAX_BYTES`].
+#[must_use]
+pub fn safe(sent: &[u8]) -> String {
     let text = String::from_utf8_lossy(sent);
     let last = text.rsplit(['/', '\\']).next().unwrap_or_default();
     let clean: String = last.chars().filter(|&c| !c.is_control() && !turns(c)).collect();
@@ -24,7 +25,7 @@ pub(crate) fn safe(sent: &[u8]) -> String {
     }
 }
 
-/// Whether a character turns the direction of text, so that `exe.txt` is read for `txt.exe`.
+/// Returns whether a character turns the direction of text, so that `exe.txt` reads as `txt.exe`.
 fn turns(c: char) -> bool {
     matches!(c, '\u{61c}' | '\u{200e}' | '\u{200f}' | '\u{202a}'..='\u{202e}'
         | '\u{2066}'..='\u{2069}')

@@ -1,12 +1,12 @@
-//! Where the files of a form lie until its request is over: little in memory, more in a file that
-//! has no name, so that whatever happens nothing of it is left behind. Where the system has no
+//! Where the files of an upload lie until its request is over: little in memory, more in a file
+//! without a name, so that nothing of it is left behind whatever happens. Where the system has no
 //! folder for temporary files, as in a container that was made from scratch, the file is one in
 //! memory, and counts as such.
 //!
-//! It is written by the worker itself, which waits for it. That is a copy into the page cache (or
-//! into memory, where the folder is a tmpfs) and takes about as long as reading from the socket
-//! did; a kernel that must write back first can hold it up for longer. What bounds this is the
-//! limit of the form, and for all uploads together their quota (`upload_quota.rs`).
+//! The worker writes the file itself, and waits for it. That is a copy into the page cache (or into
+//! memory, where the folder is a tmpfs) and takes about as long as reading from the socket did; a
+//! kernel that must write back first can hold it up for longer. The limit of the form bounds this,
+//! and for all uploads together their quota ([`crate::upload_quota`]).
 
 use std::fs::{self, File, OpenOptions};
 use std::hash::{BuildHasher, RandomState};
@@ -23,21 +23,21 @@ use crate::upload_quota::{UploadQuota, UploadShare};
 
 /// Bytes that are added at the end and read anywhere.
 #[derive(Debug, Default)]
-pub(crate) struct Spool {
-    /// What stands in the file.
+pub struct UploadSpool {
+    /// The bytes in the file.
     stored_bytes: u64,
     file: Option<File>,
     /// The file is a memfd.
     is_in_memory: bool,
-    /// What comes behind it.
+    /// The bytes after those of the file.
     memory: Vec<u8>,
-    /// What it takes of what all uploads may.
+    /// Its share of the quota of all uploads.
     share: UploadShare,
 }
 
 /// Why bytes of an upload cannot be kept.
 #[derive(Debug)]
-pub(crate) enum StoreError {
+pub enum StoreError {
     /// All uploads together have taken what they may, or the system has no room or no descriptor
     /// at the moment: later there may be room again.
     Full(String),
@@ -55,30 +55,36 @@ impl From<io::Error> for StoreError {
     }
 }
 
-impl Spool {
-    /// How much there is.
-    pub(crate) fn bytes(&self) -> u64 {
+impl UploadSpool {
+    /// Returns how many bytes it has.
+    #[must_use]
+    pub fn bytes(&self) -> u64 {
         self.stored_bytes + self.memory.len() as u64
     }
 
-    /// How much memory it takes.
-    pub(crate) fn held_bytes(&self) -> usize {
+    /// Returns how much memory it takes, in bytes.
+    #[must_use]
+    pub fn held_bytes(&self) -> usize {
         let stored_bytes = if self.is_in_memory { self.stored_bytes as usize } else { 0 };
         self.memory.capacity() + stored_bytes
     }
 
     /// Takes from this quota from now on.
-    pub(crate) fn belong_to(&mut self, quota: &Arc<UploadQuota>) {
+    pub fn belong_to(&mut self, quota: &Arc<UploadQuota>) {
         self.share.belong_to(quota);
     }
 
     /// Returns whether it takes some of the quota of all uploads.
-    pub(crate) fn is_stored(&self) -> bool {
+    #[must_use]
+    pub fn is_stored(&self) -> bool {
         self.share.is_holding()
     }
 
-    /// Adds some.
-    pub(crate) fn append(&mut self, bytes: &[u8]) -> Result<(), StoreError> {
+    /// Appends bytes.
+    ///
+    /// # Errors
+    /// Why they cannot be kept.
+    pub fn append(&mut self, bytes: &[u8]) -> Result<(), StoreError> {
         self.memory.extend_from_slice(bytes);
         if self.memory.len() <= SPOOL_MEMORY_MAX_BYTES {
             return Ok(());
@@ -86,8 +92,11 @@ impl Spool {
         self.store()
     }
 
-    /// Nothing more will be added.
-    pub(crate) fn finish(&mut self) -> Result<(), StoreError> {
+    /// Ends the upload: nothing is appended any more.
+    ///
+    /// # Errors
+    /// Why its bytes cannot be kept.
+    pub fn finish(&mut self) -> Result<(), StoreError> {
         if self.file.is_some() {
             self.store()?;
             self.memory = Vec::new();
@@ -95,8 +104,11 @@ impl Spool {
         Ok(())
     }
 
-    /// Bytes of a finished one. They have to be there.
-    pub(crate) fn read(&self, at: u64, bytes: u64) -> io::Result<Vec<u8>> {
+    /// Reads so many bytes at a position of a finished upload.
+    ///
+    /// # Errors
+    /// They are not all there, or cannot be read.
+    pub fn read(&self, at: u64, bytes: u64) -> io::Result<Vec<u8>> {
         let short = || io::Error::from(io::ErrorKind::UnexpectedEof);
         let end = at.checked_add(bytes).filter(|&end| end <= self.bytes()).ok_or_else(short)?;
         match &self.file {
@@ -196,7 +208,7 @@ mod tests {
     fn without_a_folder_it_is_memory_and_counts() {
         let (file, is_in_memory) = temporary(Path::new("/no/such/folder")).expect("memory");
         assert!(is_in_memory);
-        let mut spool = Spool { file: Some(file), is_in_memory, ..Spool::default() };
+        let mut spool = UploadSpool { file: Some(file), is_in_memory, ..UploadSpool::default() };
         let content = vec![b'x'; SPOOL_MEMORY_MAX_BYTES + 1];
         spool.append(&content).expect("added");
         spool.finish().expect("finished");
@@ -207,7 +219,7 @@ mod tests {
     #[test]
     fn what_was_added_is_read_wherever_it_lies() {
         for count in [1, 10, 100, 1000] {
-            let mut spool = Spool::default();
+            let mut spool = UploadSpool::default();
             let mut expected = Vec::new();
             for number in 0..count {
                 let piece = [number as u8; 1013];

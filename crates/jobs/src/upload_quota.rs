@@ -31,7 +31,8 @@ impl UploadQuota {
     }
 
     /// Returns whether so much is taken that uploads which have stalled should be given up.
-    pub(crate) fn is_short(&self) -> bool {
+    #[must_use]
+    pub fn is_short(&self) -> bool {
         let is_above = |used: &AtomicU64, max| used.load(Ordering::Relaxed) > without_reserve(max);
         is_above(&self.bytes, self.max_bytes) || is_above(&self.files, self.max_files)
     }
@@ -44,7 +45,7 @@ fn without_reserve(max: u64) -> u64 {
 
 /// What one upload has taken. It goes back when this is dropped.
 #[derive(Debug, Default)]
-pub(crate) struct UploadShare {
+pub struct UploadShare {
     quota: Option<Arc<UploadQuota>>,
     bytes: u64,
     has_file: bool,
@@ -52,14 +53,15 @@ pub(crate) struct UploadShare {
 
 impl UploadShare {
     /// Takes from this quota from now on, unless it has one.
-    pub(crate) fn belong_to(&mut self, quota: &Arc<UploadQuota>) {
+    pub fn belong_to(&mut self, quota: &Arc<UploadQuota>) {
         if self.quota.is_none() {
             self.quota = Some(Arc::clone(quota));
         }
     }
 
     /// Takes one open file. Returns false when there are none left.
-    pub(crate) fn take_file(&mut self) -> bool {
+    #[must_use]
+    pub fn take_file(&mut self) -> bool {
         debug_assert!(!self.has_file, "an upload has one file");
         self.has_file =
             self.quota.as_ref().is_none_or(|quota| take(&quota.files, 1, quota.max_files));
@@ -67,7 +69,8 @@ impl UploadShare {
     }
 
     /// Takes so many bytes more. Returns false, and takes none, when there are not so many left.
-    pub(crate) fn take_bytes(&mut self, bytes: u64) -> bool {
+    #[must_use]
+    pub fn take_bytes(&mut self, bytes: u64) -> bool {
         let is_taken =
             self.quota.as_ref().is_none_or(|quota| take(&quota.bytes, bytes, quota.max_bytes));
         if is_taken {
@@ -77,18 +80,21 @@ impl UploadShare {
     }
 
     /// Returns the most bytes of all uploads together, as people write them.
-    pub(crate) fn space(&self) -> String {
+    #[must_use]
+    pub fn space(&self) -> String {
         let bytes = self.quota.as_ref().map_or(0, |quota| quota.max_bytes);
         if bytes >= 1 << 20 { format!("{} MiB", bytes >> 20) } else { format!("{bytes} bytes") }
     }
 
     /// Returns the most open files of all uploads together.
-    pub(crate) fn files_max(&self) -> u64 {
+    #[must_use]
+    pub fn files_max(&self) -> u64 {
         self.quota.as_ref().map_or(0, |quota| quota.max_files)
     }
 
     /// Returns whether the upload has taken anything.
-    pub(crate) fn is_holding(&self) -> bool {
+    #[must_use]
+    pub fn is_holding(&self) -> bool {
         self.has_file || self.bytes > 0
     }
 }

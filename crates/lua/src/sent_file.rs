@@ -12,12 +12,14 @@ use pinion_http::date::{self, UnixSeconds};
 use pinion_http::h1::encode;
 use pinion_http::prepared::ContentRange;
 use pinion_http::range::{self, ByteRange, Ranges};
+use pinion_jobs::folders::{FileErrorKind, Folders};
+use pinion_jobs::job_queue::{Job, JobOutcome};
+use pinion_jobs::piecewise_job::{PieceSource, PiecewiseJob};
+use pinion_jobs::upload_name;
 
-use super::{Folders, of};
 use crate::answer::Answer;
-use crate::file_name;
-use crate::job::{Finished, Job};
 use crate::limits::FILE_PIECE_BYTES;
+use crate::lua_job::{LuaJob, file_error};
 use crate::plain::Plain;
 use crate::request::Request;
 
@@ -36,7 +38,17 @@ pub(crate) struct Source {
 pub(crate) struct Sending {
     /// Set by the thread that opens it.
     source: Arc<OnceLock<Source>>,
-    /// What is left to send, in this order.
+    /// Its pieces, once it is described.
+    pieces: Option<PiecewiseJob<FilePieces>>,
+    /// The bytes that are left to send.
+    left_bytes: u64,
+}
+
+/// The source of the pieces of a file.
+#[derive(Debug)]
+struct FilePieces {
+    source: Arc<OnceLock<Source>>,
+    /// What is left to read, in this order.
     parts: VecDeque<Part>,
 }
 
@@ -83,64 +95,44 @@ const UNKNOWN: &str = "application/octet-stream";
 
 impl Sending {
     /// Opens a file for it.
-    pub(crate) fn opening(&self, folders: &Folders, name: Vec<u8>) -> Job {
+    pub(crate) fn opening(&self, folders: &Folders, name: Vec<u8>) -> LuaJob {
         let (source, folders) = (Arc::clone(&self.source), folders.clone());
-        Job::new(move || {
+        Job::files(name.len(), move || {
             let open = || {
-                let file = folders.regular(&name)?;
-                let found = file.metadata().map_err(|error| error.to_string())?;
+                let file = folders.open_file(&name)?;
+                let found = file.metadata()?;
                 let parts = [found.mtime(), found.mtime_nsec(), found.ctime(), found.ctime_nsec()];
                 let times = parts.map(|part| format!("{part:x}")).join("-");
                 let state = format!("{times}-{:x}-{:x}", found.ino(), found.len());
                 Ok(Source { size: found.len(), file, modified: found.mtime(), state })
             };
-            let opened = open().map_err(|why: String| of("send", &name, &why))?;
+            let opened =
+                open().map_err(|kind: FileErrorKind| file_error(&kind.of("send", &name)))?;
             Ok(Plain::Boolean(source.set(opened).is_ok()))
         })
     }
 
     /// Returns the number of bytes that are left to send; none where no file was opened.
     pub(crate) fn bytes(&self) -> Option<u64> {
-        self.source.get().map(|_| self.parts.iter().map(Part::bytes).sum())
+        self.source.get().map(|_| self.left_bytes)
     }
 
     /// Reads the next piece; none when all of it has been sent.
-    pub(crate) fn next(&self) -> Option<Job> {
-        let (mut text, mut range) = (Vec::new(), None);
-        for part in &self.parts {
-            match part {
-                Part::Text(more) => text.extend_from_slice(more),
-                Part::File { at, bytes } => {
-                    range = Some((*at, (*bytes).min(FILE_PIECE_BYTES) as usize));
-                    break;
-                }
-            }
-        }
-        if range.is_none() && text.is_empty() {
-            return None;
-        }
-        let source = Arc::clone(&self.source);
-        Some(Job::new(move || match (source.get(), range) {
-            (Some(source), Some((at, bytes))) => source.piece(text, at, bytes),
-            (Some(_), None) => Ok(Plain::Bytes(text)),
-            (None, _) => Err("the file is not open".to_owned()),
-        }))
+    pub(crate) fn next(&self) -> Option<LuaJob> {
+        let pieces = self.pieces.as_ref().filter(|_| self.left_bytes > 0)?;
+        Some(pieces.next_piece().map(Plain::Bytes))
     }
 
     /// So many bytes more have been sent.
-    pub(crate) fn sent(&mut self, mut sent: u64) {
-        while let Some(part) = self.parts.front_mut() {
-            if part.bytes() <= sent {
-                sent -= part.bytes();
-                self.parts.pop_front();
-                continue;
-            }
-            match part {
-                Part::Text(text) => drop(text.drain(..sent as usize)),
-                Part::File { at, bytes } => (*at, *bytes) = (*at + sent, *bytes - sent),
-            }
-            return;
-        }
+    pub(crate) fn sent(&mut self, sent: u64) {
+        self.left_bytes = self.left_bytes.saturating_sub(sent);
+    }
+
+    /// Sends these parts of the file.
+    fn send(&mut self, parts: VecDeque<Part>) {
+        self.left_bytes = parts.iter().map(Part::bytes).sum();
+        let source = Arc::clone(&self.source);
+        self.pieces = Some(PiecewiseJob::new(FilePieces { source, parts }));
     }
 
     /// Gives a response the fields of the file, and decides what of it is sent: the preconditions
@@ -201,12 +193,12 @@ impl Sending {
             && let Some(parts) = ranges_of(set.as_slice(), kind.as_deref(), total, answer)?
         {
             answer.status = 206;
-            self.parts = parts;
+            self.send(parts);
             return Ok(Sent::Ranges);
         }
         // Of an empty file nothing is read.
         let whole = Some(Part::File { at: 0, bytes: total }).filter(|_| total > 0);
-        self.parts = whole.into_iter().collect();
+        self.send(whole.into_iter().collect());
         Ok(Sent::Whole)
     }
 }
@@ -246,10 +238,7 @@ fn set_type(
     let kind = match said.media_type {
         Some(kind) => kind.to_vec(),
         None if answer.has_type() => return Ok(answer.value(b"content-type")),
-        None => {
-            let known = folders.0.media_type.and_then(|of| of(&String::from_utf8_lossy(name)));
-            known.unwrap_or_else(|| UNKNOWN.to_owned()).into_bytes()
-        }
+        None => folders.media_type(name).unwrap_or_else(|| UNKNOWN.to_owned()).into_bytes(),
     };
     answer.field(b"Content-Type", &kind, true)?;
     Ok(Some(kind))
@@ -301,17 +290,35 @@ fn ranges_of(
 /// As long as an entity tag of a published file, by which its ranges are divided.
 const BOUNDARY_BYTES: usize = 16;
 
-impl Source {
-    /// Reads bytes of it, behind a text. A file that has become shorter has none left.
-    fn piece(&self, text: Vec<u8>, at: u64, bytes: usize) -> Finished {
-        let from = text.len();
-        let mut piece = text;
-        piece.resize(from + bytes, 0);
-        let read = self.file.read_at(&mut piece[from..], at).map_err(|error| error.to_string())?;
-        piece.truncate(from + read);
-        Ok(Plain::Bytes(piece))
-    }
+impl PieceSource for FilePieces {
+    type Piece = Vec<u8>;
 
+    /// Reads bytes of the file, after the text before them.
+    fn next_piece(&mut self) -> JobOutcome<Vec<u8>> {
+        let source = self.source.get().ok_or_else(|| "the file is not open".to_owned())?;
+        let mut piece = Vec::new();
+        while let Some(Part::Text(text)) = self.parts.front_mut() {
+            piece.append(text);
+            self.parts.pop_front();
+        }
+        let Some(Part::File { at, bytes }) = self.parts.front_mut() else { return Ok(piece) };
+        let from = piece.len();
+        piece.resize(from + (*bytes).min(FILE_PIECE_BYTES) as usize, 0);
+        let read =
+            source.file.read_at(&mut piece[from..], *at).map_err(|error| error.to_string())?;
+        if read == 0 {
+            return Err("the file has become shorter while it was sent".to_owned());
+        }
+        piece.truncate(from + read);
+        (*at, *bytes) = (*at + read as u64, *bytes - read as u64);
+        if *bytes == 0 {
+            self.parts.pop_front();
+        }
+        Ok(piece)
+    }
+}
+
+impl Source {
     /// A strong tag, without quotes. A file that has just changed has none: another change within
     /// the same tick of the file system's clock would look alike.
     fn tag(&self, now: UnixSeconds) -> Option<String> {
@@ -325,7 +332,7 @@ const SETTLED_AFTER_SECONDS: i64 = 2;
 
 /// A browser stores the content under this name (RFC 6266). The name is made safe first.
 fn disposition(name: &[u8]) -> Vec<u8> {
-    let name = file_name::safe(name);
+    let name = upload_name::safe(name);
     let plain = |c: char| matches!(c, ' '..='~') && !matches!(c, '"' | '\\' | '%');
     let ascii: String = name.chars().map(|c| if plain(c) { c } else { '_' }).collect();
     let mut text = format!("attachment; filename=\"{ascii}\"");
@@ -347,27 +354,37 @@ fn disposition(name: &[u8]) -> Vec<u8> {
 mod tests {
     use super::*;
 
-    /// However a body is cut into pieces, it is sent once and in order.
+    fn opened(path: &std::path::Path) -> Arc<OnceLock<Source>> {
+        let file = File::open(path).expect("opened");
+        let source = Source { size: 0, file, modified: 0, state: String::new() };
+        Arc::new(OnceLock::from(source))
+    }
+
+    /// However many pieces a body has, it is sent once and in order.
     #[test]
     fn pieces_of_a_multipart_body_follow_each_other() {
-        for step in [1, 2, 3, 5, 7, 100] {
-            let parts = [Part::Text(b"ab".to_vec()), Part::File { at: 3, bytes: 4 }];
-            let end = Part::Text(b"c".to_vec());
-            let parts = parts.into_iter().chain([end]).collect();
-            let mut sending = Sending { parts, ..Sending::default() };
+        let path = std::env::temp_dir().join(format!("pinion-pieces-{}", std::process::id()));
+        let content: Vec<u8> = (0..3 * FILE_PIECE_BYTES).map(|at| (at % 251) as u8).collect();
+        std::fs::write(&path, &content).expect("written");
+        let source = opened(&path);
+        std::fs::remove_file(&path).expect("removed");
+        for bytes in [1, FILE_PIECE_BYTES - 1, FILE_PIECE_BYTES, 2 * FILE_PIECE_BYTES + 7] {
+            let file = Part::File { at: 3, bytes };
+            let text = |text: &str| Part::Text(text.into());
+            let parts = VecDeque::from([text("a"), text("b"), file, text("c")]);
+            let expected = [b"ab", &content[3..][..bytes as usize], b"c"].concat();
+            let mut pieces = FilePieces { source: Arc::clone(&source), parts };
             let mut sent = Vec::new();
-            while let Some(part) = sending.parts.front() {
-                let next = match part {
-                    Part::Text(text) => text.clone(),
-                    Part::File { at, bytes } => (*at..at + bytes).map(|at| at as u8).collect(),
-                };
-                let bytes = next.len().min(step);
-                sent.extend_from_slice(&next[..bytes]);
-                sending.sent(bytes as u64);
+            while sent.len() < expected.len() {
+                let piece = pieces.next_piece().expect("a piece");
+                assert!(!piece.is_empty() && piece.len() <= 3 + FILE_PIECE_BYTES as usize);
+                sent.extend_from_slice(&piece);
             }
-            assert_eq!(sent, b"ab\x03\x04\x05\x06c", "{step}");
-            sending.sent(1);
+            assert!(sent == expected, "{bytes}");
         }
+        let parts = VecDeque::from([Part::File { at: content.len() as u64, bytes: 1 }]);
+        let why = FilePieces { source, parts }.next_piece().expect_err("nothing there");
+        assert!(why.contains("shorter"), "{why}");
     }
 
     #[test]

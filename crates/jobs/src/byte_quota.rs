@@ -1,0 +1,76 @@
+//! Bytes that stand in memory outside of what other limits see, such as the arguments of jobs and
+//! messages between workers: counted as long as they are there.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
+
+/// The number of bytes of one kind, in all workers together.
+#[derive(Debug, Default)]
+pub struct ByteQuota {
+    bytes: AtomicUsize,
+}
+
+/// Some bytes of a [`ByteQuota`]. They are counted until this is dropped.
+#[derive(Debug)]
+pub struct ByteReservation {
+    quota: Arc<ByteQuota>,
+    bytes: usize,
+}
+
+impl ByteQuota {
+    /// Returns how many bytes are reserved.
+    #[must_use]
+    pub fn bytes(&self) -> usize {
+        self.bytes.load(Ordering::Acquire)
+    }
+
+    /// Reserves bytes, however many there are.
+    #[must_use]
+    pub fn reserve(self: &Arc<Self>, bytes: usize) -> ByteReservation {
+        self.bytes.fetch_add(bytes, Ordering::AcqRel);
+        ByteReservation { quota: Arc::clone(self), bytes }
+    }
+
+    /// Reserves bytes unless that makes more than `max_bytes` in all. A reservation that is larger
+    /// than that is made while there is no other.
+    #[must_use]
+    pub fn try_reserve(
+        self: &Arc<Self>,
+        max_bytes: usize,
+        bytes: usize,
+    ) -> Option<ByteReservation> {
+        let sum = |before: usize| {
+            let sum = before.checked_add(bytes)?;
+            (before == 0 || sum <= max_bytes).then_some(sum)
+        };
+        self.bytes.fetch_update(Ordering::AcqRel, Ordering::Acquire, sum).ok()?;
+        Some(ByteReservation { quota: Arc::clone(self), bytes })
+    }
+}
+
+impl Drop for ByteReservation {
+    fn drop(&mut self) {
+        self.quota.bytes.fetch_sub(self.bytes, Ordering::AcqRel);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_reservation_is_counted_until_it_is_dropped() {
+        let quota = Arc::new(ByteQuota::default());
+        let large = quota.try_reserve(10, 11).expect("nothing else is there");
+        assert!(quota.try_reserve(10, 1).is_none());
+        drop(large);
+        let some = quota.try_reserve(10, 7).expect("room");
+        assert!(quota.try_reserve(10, 4).is_none());
+        let rest = quota.try_reserve(10, 3).expect("room");
+        let beyond = quota.reserve(5);
+        assert_eq!(quota.bytes(), 15);
+        drop((some, rest, beyond));
+        assert_eq!(quota.bytes(), 0);
+        assert!(quota.try_reserve(10, usize::MAX).is_some());
+    }
+}

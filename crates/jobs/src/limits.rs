@@ -1,0 +1,54 @@
+//! Every limit of this crate, unit last in the name, the reason beside the value.
+
+/// Most jobs with files that wait for a thread, of all workers: at a millisecond each they take
+/// seconds.
+pub const JOBS_MAX: usize = 4096;
+
+/// Most bytes that wait with these jobs, of all workers, such as the content of files to be
+/// written: the texts are copies outside of the memory of their VMs. One that is larger by itself
+/// has room while no other waits.
+pub const JOBS_MAX_BYTES: usize = 64 * 1024 * 1024;
+
+/// With so many bytes of results that no worker has taken, of all workers, no further job is begun
+/// until one has. Each thread may make one result more, of [`FILE_READ_MAX_BYTES`] at most.
+pub const JOB_RESULTS_MAX_BYTES: usize = 64 * 1024 * 1024;
+
+/// Most threads for files: enough for a disk that is asked several things at once.
+pub const JOB_THREADS_MAX: usize = 4;
+
+/// Most passwords that wait for a thread, of all workers: at some thirty milliseconds each they
+/// take half of the time of a request.
+pub const PASSWORDS_MAX: usize = 1000;
+
+/// Most threads for passwords: each takes a core and 19 MiB while it hashes, and workers that
+/// answer are to have some cores too.
+pub const PASSWORD_THREADS_MAX: usize = 2;
+
+/// Most bytes of the files of a form that stay in memory; with more, all of them go to a file.
+pub const SPOOL_MEMORY_MAX_BYTES: usize = 64 * 1024;
+
+/// One byte, and one open file, in so many of what the server allows all uploads is for those that
+/// make progress: when more than the rest is taken, uploads whose clients have stalled are given
+/// up.
+pub(crate) const UPLOAD_RESERVE_DIVISOR: u64 = 4;
+
+/// Bytes that the uploads of all workers may take in temporary files, unless the operator says
+/// otherwise: thirty-two of the largest forms at once.
+pub const UPLOADS_MAX_BYTES: u64 = 1024 * 1024 * 1024;
+
+/// Most bytes of the name of an uploaded file: file systems take 255, and scripts put something in
+/// front of it.
+pub const FILE_NAME_MAX_BYTES: usize = 200;
+
+/// Most bytes of a file that are read as one string: half of the memory of a request, because they
+/// are there twice for a moment.
+pub const FILE_READ_MAX_BYTES: u64 = 16 * 1024 * 1024;
+
+/// Most names of a folder that a script has at once: it holds them all, and sorts them.
+pub const FILES_LISTED_MAX: usize = 10_000;
+
+/// Most bytes of the name by which a script calls a file, folders and all.
+pub const FILE_PATH_MAX_BYTES: usize = 1024;
+
+/// Most bytes of one segment of such a name: file systems take no more.
+pub const FILE_SEGMENT_MAX_BYTES: usize = 255;
