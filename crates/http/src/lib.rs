@@ -7,6 +7,7 @@
 //! | In | Module | Out |
 //! |---|---|---|
 //! | the bytes of a connection | [`h1::head`] | [`request::RequestHead`] |
+//! | the first bytes of a proxy's connection | [`proxy_protocol`] | the address of its client |
 //! | a request to be sent | [`h1::client`] | its bytes |
 //! | the bytes of a response | [`h1::client`] | its head, content and trailers |
 //! | the bytes of an HTTP/2 connection | [`h2::session`] | [`h2::event`], frames to send |
@@ -56,6 +57,7 @@ pub mod negotiate;
 pub mod page;
 pub mod prepared;
 pub mod priority;
+pub mod proxy_protocol;
 pub mod qpack;
 pub mod range;
 pub mod refusal;

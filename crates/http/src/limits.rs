@@ -22,6 +22,15 @@ pub const METHOD_MAX_BYTES: usize = 32;
 /// one after a POST body, so a second may come from a proxy that adds its own.
 pub const LEADING_EMPTY_LINES_MAX: usize = 2;
 
+/// Most bytes of a header of the PROXY protocol, version 1, CRLF included: the longest that its
+/// specification allows (§2.1, for `UNKNOWN` with two IPv6 addresses).
+pub const PROXY_LINE_MAX_BYTES: usize = 107;
+
+/// Most bytes of a header of the PROXY protocol, version 2, records included. Its addresses need at
+/// most 232; what proxies add (ALPN, host, identity of an endpoint, fields of a certificate) needs
+/// some hundred. It is also the limit of nginx.
+pub const PROXY_HEADER_MAX_BYTES: usize = 4096;
+
 /// Most bytes of content one request may carry: what a form upload of a page needs; static
 /// resources need none.
 pub const BODY_MAX_BYTES: u64 = 1024 * 1024;

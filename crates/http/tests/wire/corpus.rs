@@ -73,3 +73,8 @@ fn qpack() {
 fn multipart() {
     replay("multipart", oracle::multipart::check);
 }
+
+#[test]
+fn proxy_header() {
+    replay("proxy_header", oracle::proxy_header::check);
+}

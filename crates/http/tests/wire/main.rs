@@ -18,6 +18,7 @@ mod hyper_client;
 mod one_limit;
 mod oracle;
 mod properties;
+mod proxy_headers;
 mod qpack;
 mod responses;
 mod smuggling;
