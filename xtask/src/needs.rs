@@ -11,10 +11,12 @@ use anyhow::Result;
 /// Packages of Debian.
 const DEBIAN: &[Need] = &[
     Need { package: "bsdutils", proof: Proof::Program("script") },
+    Need { package: "caddy", proof: Proof::Program("caddy") },
     Need { package: "chromium", proof: Proof::Program("chromium") },
     Need { package: "curl", proof: Proof::Program("curl") },
     Need { package: "fish", proof: Proof::Program("fish") },
     Need { package: "golang-go", proof: Proof::Program("go") },
+    Need { package: "h2o", proof: Proof::Program("h2o") },
     Need { package: "logrotate", proof: Proof::Program("logrotate") },
     Need { package: "man-db", proof: Proof::Program("man") },
     Need { package: "nghttp2-client", proof: Proof::Program("h2load") },

@@ -237,6 +237,11 @@ pub fn handshake_message(error: &rustls::Error) -> String {
             "the certificate of the server, or its part of the handshake, has a wrong signature"
                 .to_owned()
         }
+        CertificateError::Other(other) if other.to_string().contains("CaUsedAsEndEntity") => {
+            "the certificate of the server is self-signed, as that of an authority; to trust this \
+             server alone, give its fingerprint (fetch-pin)"
+                .to_owned()
+        }
         CertificateError::Other(other) => other.to_string(),
         reason => format!("the certificate of the server is refused: {reason}"),
     }

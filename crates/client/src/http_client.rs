@@ -90,6 +90,8 @@ pub struct HttpClient {
     abandoned: HashMap<RequestId, Rc<PoolKey>>,
     /// When requests have to be looked at, in monotonic milliseconds.
     deadlines: BTreeSet<(u64, RequestId)>,
+    /// Connections whose responses are thrown away, and until when, in monotonic milliseconds.
+    draining: BTreeSet<(u64, ConnectionId)>,
     /// What has to be done on connections.
     commands: VecDeque<Command>,
     news: VecDeque<RequestId>,
@@ -132,6 +134,7 @@ impl HttpClient {
             opening: HashMap::new(),
             abandoned: HashMap::new(),
             deadlines: BTreeSet::new(),
+            draining: BTreeSet::new(),
             commands: VecDeque::new(),
             news: VecDeque::new(),
             next_request: 0,
@@ -244,7 +247,8 @@ impl HttpClient {
         }
         let first = self.deadlines.first().map(|(due_ms, _)| *due_ms);
         let pool = self.pool.next_deadline_ms();
-        first.into_iter().chain(pool).min()
+        let draining = self.draining.first().map(|(due_ms, _)| *due_ms);
+        first.into_iter().chain(pool).chain(draining).min()
     }
 
     /// The server stops: connections are not kept any more for other requests.
@@ -266,6 +270,7 @@ impl HttpClient {
             self.resolved(request, family, result);
         }
         self.pool.tick(self.now_ms);
+        self.end_drains();
         while let Some((due_ms, id)) = self.deadlines.first().copied()
             && due_ms <= self.now_ms
         {

@@ -106,6 +106,9 @@ pub const DECODED_RATIO_MAX: u64 = 250;
 /// request. For more of it a new connection is cheaper.
 pub const DISCARDED_MAX_BYTES: usize = 64 * 1024;
 
+/// Longest time that what is left of such a response may take.
+pub const DISCARD_TIMEOUT_MS: u64 = 1000;
+
 /// Longest time without progress by default: until the head of the response is there, and from then
 /// on from one piece of its content to the next.
 pub const REQUEST_TIMEOUT_MS: u64 = 30_000;

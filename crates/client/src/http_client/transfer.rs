@@ -14,7 +14,7 @@ use super::error::HttpClientError;
 use super::request::{ClientRequest, RequestBody, Stage};
 use super::{Command, ConnectionId, HttpClient, RequestId, key_of, response_start, sending};
 use crate::connection_pool::Reuse;
-use crate::limits::READ_BYTES;
+use crate::limits::{DISCARD_TIMEOUT_MS, READ_BYTES};
 use crate::retry::FailedRequest;
 
 impl HttpClient {
@@ -125,15 +125,15 @@ impl HttpClient {
         let Self { connections: open, storage, .. } = self;
         let Some(connection) = open.get_mut(&on).filter(|one| one.user.is_none()) else { return };
         let step = connection.discard(b"", storage);
-        if step == ReadStep::Pending
-            && connection.credit < READ_BYTES / 2
+        if step != ReadStep::Pending {
+            return self.settle(on, step);
+        }
+        if connection.credit < READ_BYTES / 2
             && let Some(mut stream) = connections.stream(connection.address)
         {
             stream.want(READ_BYTES - connection.credit);
             connection.credit = READ_BYTES;
-            return;
         }
-        self.settle(on, step);
     }
 
     /// Looks at how far the response of a connection is.
@@ -164,11 +164,7 @@ impl HttpClient {
             }
             ReadStep::Redirected => {
                 connection.user = None;
-                if connection.is_sent() {
-                    self.commands.push_back(Command::Drain(on));
-                } else {
-                    self.lose(on);
-                }
+                self.begin_drain(on);
                 if let Some(id) = user {
                     self.redirect(id);
                 }
@@ -191,6 +187,30 @@ impl HttpClient {
         connection.finish();
         let key = Rc::clone(&connection.key);
         self.pool.release(&key, on, self.now_ms);
+    }
+
+    /// What is left of a response is thrown away, so that its connection can serve another request,
+    /// unless that is not to be expected soon.
+    fn begin_drain(&mut self, on: ConnectionId) {
+        let Some(connection) = self.connections.get(&on) else { return };
+        if !connection.is_sent() || !connection.has_response_head {
+            return self.lose(on);
+        }
+        self.draining.insert((self.now_ms.saturating_add(DISCARD_TIMEOUT_MS), on));
+        self.commands.push_back(Command::Drain(on));
+    }
+
+    /// Ends the connections whose responses were to be thrown away and have not ended in time.
+    pub(super) fn end_drains(&mut self) {
+        while let Some((due_ms, on)) = self.draining.first().copied()
+            && due_ms <= self.now_ms
+        {
+            self.draining.pop_first();
+            let is_draining = |one: &ClientConnection| one.user.is_none() && one.parser.is_some();
+            if self.connections.get(&on).is_some_and(is_draining) {
+                self.lose(on);
+            }
+        }
     }
 
     /// A connection ends.
@@ -244,6 +264,12 @@ impl HttpClient {
     /// A request has failed for good.
     pub(super) fn fail(&mut self, id: RequestId, error: HttpClientError) {
         let Some(pending) = self.requests.get_mut(&id) else { return };
+        if let Stage::Open(on) = pending.stage {
+            // Nothing good is to be expected of it.
+            pending.stage = Stage::Done;
+            self.lose(on);
+        }
+        let Some(pending) = self.requests.get_mut(&id) else { return };
         let stage = std::mem::replace(&mut pending.stage, Stage::Done);
         pending.error.get_or_insert_with(|| Arc::new(error));
         let request = pending.request.clone();
@@ -268,11 +294,7 @@ impl HttpClient {
             Stage::Open(on) => {
                 let Some(connection) = self.connections.get_mut(&on) else { return };
                 connection.user = None;
-                if connection.is_sent() && connection.has_response_head {
-                    self.commands.push_back(Command::Drain(on));
-                } else {
-                    self.lose(on);
-                }
+                self.begin_drain(on);
             }
         }
     }
