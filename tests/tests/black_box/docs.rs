@@ -32,6 +32,14 @@ use std::path::{Path, PathBuf};
 use std::process::{Child, Command};
 use yaml::is_for_a_service;
 
+/// The server of others that scripts in documents send requests to.
+const OTHER: &str = "https://api.example.org";
+
+/// What takes its place.
+const OTHER_SERVER: &str = "pinion.any('/*path', function(req, res)
+    return res:json({ temperature = 7 })
+end)";
+
 #[test]
 fn every_command_of_the_documents_works() {
     let (mut tried, mut asked, mut compared) = (0, 0, 0);
@@ -180,7 +188,13 @@ impl Reader {
     /// Writes the file, with whatever it names beside it, and has it checked. What it names in the
     /// system's own folders is beside it here.
     fn configures(&self, text: &str) {
-        let text = &text.replace("\"/", &format!("\"{}/", self.folder.path().display()));
+        let own = format!("{}/", self.folder.path().display());
+        let text = &text.replace("\"/", &format!("\"{own}")).replace("=/", &format!("={own}"));
+        for secret in text.lines().filter_map(|line| line.strip_prefix("secret = [\"")) {
+            let file = Path::new(secret.trim_end_matches("\"]").split_once('=').expect("a file").1);
+            fs::create_dir_all(file.parent().expect("a folder")).expect("it is there");
+            fs::write(file, "secret\n").expect("written");
+        }
         let paths = text.lines().filter_map(|line| line.strip_prefix("path = \""));
         for path in paths.map(|rest| rest.trim_end_matches('"')) {
             let target = self.folder.join(path);
@@ -217,7 +231,16 @@ impl Reader {
             folder.write("site/index.dyn.html", "<p>#[[1 + 1]]</p>\n");
             routes.push(("GET".to_owned(), "/".to_owned()));
         }
-        let flags = "--workers 1 --lua-folder data=data --lua-folder shown=shown:ro";
+        // The server of others that documents talk to is one that has an answer to everything.
+        let (_other_folder, other_script) = script(OTHER_SERVER);
+        let other = text.contains(OTHER).then(|| Start::site(&other_script).start());
+        if let Some(other) = &other {
+            let text = text.replace(OTHER, &format!("http://{}", other.address()));
+            fs::write(&site, text).expect("written");
+        }
+        folder.write("token", "token");
+        let flags = "--workers 1 --lua-folder data=data --lua-folder shown=shown:ro \
+                     --fetch-private --secret api-token=token";
         let start = Start::site(&site).working_in(folder.path());
         let server = start.flags(&flags.split(' ').collect::<Vec<_>>()).start();
         // Streams end when the server stops.
