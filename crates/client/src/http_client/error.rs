@@ -46,6 +46,9 @@ pub enum HttpClientError {
     /// All connections to the host were in use for too long.
     #[error("no connection became free within {0} ms; all connections to the host are in use")]
     QueueTimeout(u64),
+    /// No address of the host has answered in time.
+    #[error("cannot connect: no connection within {0} ms")]
+    ConnectTimeout(u64),
     /// The server was silent for too long.
     #[error("no response within {0} ms")]
     HeadTimeout(u64),

@@ -325,6 +325,7 @@ impl HttpClient {
         let timeout_ms = pending.request.timeout_ms;
         let error = match (&pending.stage, &pending.response) {
             (Stage::Waiting, _) => HttpClientError::QueueTimeout(timeout_ms),
+            (Stage::Opening(_), _) => HttpClientError::ConnectTimeout(timeout_ms),
             (_, None) => HttpClientError::HeadTimeout(timeout_ms),
             (_, Some(_)) => HttpClientError::ContentTimeout(timeout_ms),
         };

@@ -1,0 +1,205 @@
+//! The application: starts requests that it is asked for, and notes what becomes of them.
+
+use std::collections::{BTreeMap, HashMap};
+use std::sync::Arc;
+
+use pinion_client::address_policy::{AddressPolicy, PrivateAddresses};
+use pinion_client::connection_pool::PoolSettings;
+use pinion_client::http_client::request::{ClientRequest, OwnedFields, ReadOutcome, RequestBody};
+use pinion_client::http_client::{HttpClient, RequestId};
+use pinion_client::limits::{REDIRECTS_MAX, RESPONSE_MAX_BYTES};
+use pinion_client::request_url::RequestUrl;
+use pinion_client::resolver::{Resolver, ResolverSettings};
+use pinion_engine::Poster;
+use pinion_engine::app::{App, Event, Message, RawEvent};
+use pinion_engine::backend::sim::Random;
+use pinion_engine::connections::Connections;
+use pinion_engine::exchange::Exchange;
+use pinion_engine::raw::RawStream;
+
+use crate::server::Behaviour;
+
+/// Milliseconds without progress after which a request ends.
+pub(crate) const TIMEOUT_MS: u64 = 5_000;
+
+/// A request that is to be sent.
+#[derive(Clone, Debug)]
+pub(crate) struct Asked {
+    pub(crate) number: u64,
+    pub(crate) behaviour: Behaviour,
+    pub(crate) host: u8,
+    pub(crate) method: &'static str,
+    pub(crate) body: Vec<u8>,
+    /// Bytes that are read at once.
+    pub(crate) piece: usize,
+    /// The application loses interest after so many looks.
+    pub(crate) is_closed_early: bool,
+}
+
+impl Asked {
+    pub(crate) fn get(number: u64, behaviour: Behaviour) -> Self {
+        let (method, body, piece) = ("GET", Vec::new(), 5000);
+        Self { number, behaviour, host: 1, method, body, piece, is_closed_early: false }
+    }
+
+    pub(crate) fn draw(number: u64, random: &mut Random) -> Self {
+        let method = *random.pick(&["GET", "GET", "HEAD", "POST", "PUT"]);
+        let body = match method {
+            "POST" | "PUT" => vec![b'b'; random.below(20_000) as usize],
+            _ => Vec::new(),
+        };
+        let behaviour = match *random.pick(&Behaviour::ALL) {
+            // A response to HEAD has no content that could grow.
+            Behaviour::Bomb if method == "HEAD" => Behaviour::Gzip,
+            other => other,
+        };
+        Self {
+            behaviour,
+            method,
+            body,
+            piece: random.between(1, 40_000) as usize,
+            is_closed_early: random.chance(100),
+            ..Self::get(number, Behaviour::Length)
+        }
+    }
+
+    fn request(&self) -> ClientRequest {
+        let port = self.behaviour.port();
+        let url = format!("http://192.0.2.{}:{port}/{}", self.host, self.number);
+        let networks = ["192.0.2.0/24".parse().expect("a network")];
+        let policy = AddressPolicy::new(PrivateAddresses::Refused, networks, []);
+        let mut fields = OwnedFields::default();
+        fields.push(b"Authorization", b"secret");
+        ClientRequest {
+            site: 1,
+            method: self.method.into(),
+            url: RequestUrl::parse(&url).expect("a URL"),
+            fields,
+            content: RequestBody::Whole(self.body.clone().into()),
+            policy: Arc::new(policy),
+            tls: None,
+            timeout_ms: TIMEOUT_MS,
+            redirects_max: REDIRECTS_MAX,
+            content_max_bytes: RESPONSE_MAX_BYTES,
+        }
+    }
+}
+
+/// What became of a request.
+#[derive(Clone, Debug, PartialEq)]
+pub(crate) enum Outcome {
+    Complete { status: u16, content: Vec<u8> },
+    Failed(String),
+    Closed,
+}
+
+struct Reading {
+    asked: Asked,
+    content: Vec<u8>,
+    looks: u32,
+}
+
+/// See the head of the module.
+pub(crate) struct Asker {
+    pub(crate) client: HttpClient,
+    pub(crate) outcomes: BTreeMap<u64, Outcome>,
+    reading: HashMap<RequestId, Reading>,
+    /// When requests ended, in milliseconds.
+    pub(crate) ended_ms: Vec<u64>,
+    now_ms: u64,
+}
+
+impl Asker {
+    pub(crate) fn new(poster: Poster, pool: PoolSettings) -> Self {
+        let resolver = Resolver::new(ResolverSettings::default());
+        let client = HttpClient::new(resolver, pool, poster, 0);
+        let (outcomes, reading) = (BTreeMap::new(), HashMap::new());
+        Self { client, outcomes, reading, ended_ms: Vec::new(), now_ms: 0 }
+    }
+
+    pub(crate) fn left(&self) -> Vec<u64> {
+        self.reading.values().map(|reading| reading.asked.number).collect()
+    }
+
+    /// Looks at all that has news, and does what is to be done on connections.
+    fn look(&mut self, connections: &mut Connections<'_>) {
+        self.now_ms = connections.now().monotonic_ms;
+        loop {
+            self.client.flush(connections);
+            let Some(id) = self.client.next_news() else { break };
+            self.look_at(id);
+        }
+        assert!(!self.client.has_work());
+    }
+
+    fn look_at(&mut self, id: RequestId) {
+        let Some(reading) = self.reading.get_mut(&id) else { return };
+        reading.looks += 1;
+        if reading.asked.is_closed_early && reading.looks > 1 {
+            return self.over(id, Outcome::Closed);
+        }
+        let status = match self.client.response(id) {
+            Ok(None) => return,
+            Ok(Some(response)) => response.status,
+            Err(error) => return self.over(id, Outcome::Failed(error.to_string())),
+        };
+        loop {
+            let content = &mut reading.content;
+            let give = |bytes: &[u8]| content.extend_from_slice(bytes);
+            match self.client.read(id, reading.asked.piece, give) {
+                ReadOutcome::Pending => return,
+                ReadOutcome::Bytes(bytes) => assert!(bytes <= reading.asked.piece),
+                ReadOutcome::End => {
+                    let content = std::mem::take(content);
+                    return self.over(id, Outcome::Complete { status, content });
+                }
+                ReadOutcome::Failed(error) => {
+                    return self.over(id, Outcome::Failed(error.to_string()));
+                }
+            }
+        }
+    }
+
+    fn over(&mut self, id: RequestId, outcome: Outcome) {
+        let reading = self.reading.remove(&id).expect("it is open");
+        let number = reading.asked.number;
+        self.client.close(id);
+        self.ended_ms.push(self.now_ms);
+        assert!(self.outcomes.insert(number, outcome).is_none(), "{number} has ended twice");
+    }
+}
+
+impl App for Asker {
+    fn exchange(&mut self, _: Event<'_>, exchange: &mut Exchange<'_>) {
+        exchange.abort();
+    }
+
+    fn raw(&mut self, event: RawEvent<'_>, stream: &mut RawStream<'_>) {
+        self.client.raw(&event, stream);
+        self.look(&mut stream.connections());
+    }
+
+    fn pass(&mut self, connections: &mut Connections<'_>) {
+        self.client.pass(connections);
+        self.look(connections);
+    }
+
+    fn alarm_ms(&self) -> Option<u64> {
+        self.client.alarm_ms()
+    }
+
+    fn posted(&mut self, message: Message, connections: &mut Connections<'_>) {
+        let asked = *message.downcast::<Asked>().expect("a request");
+        let now_ms = connections.now().monotonic_ms;
+        match self.client.start(asked.request(), now_ms) {
+            Ok(id) => {
+                let reading = Reading { asked, content: Vec::new(), looks: 0 };
+                self.reading.insert(id, reading);
+            }
+            Err(error) => {
+                self.outcomes.insert(asked.number, Outcome::Failed(error.to_string()));
+            }
+        }
+        self.look(connections);
+    }
+}

@@ -1,0 +1,340 @@
+//! Simulated servers of HTTP/1, one state for each connection.
+
+use std::io::Write as _;
+use std::net::SocketAddr;
+use std::sync::OnceLock;
+
+use flate2::Compression;
+use flate2::write::GzEncoder;
+use pinion_engine::backend::sim::{Client, Network, Random, Read};
+use rustix::io::Errno;
+
+/// What a server does.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Behaviour {
+    Length,
+    Chunked,
+    /// Content until it closes.
+    UntilClose,
+    /// Each response closes its connection.
+    Close,
+    Interim,
+    /// Byte by byte.
+    Slow,
+    Gzip,
+    /// Leads to [`Self::Length`].
+    Redirect,
+    /// Responds, and closes at once without having said so.
+    CloseKept,
+    /// Sends more than it has announced.
+    More,
+    Refuse,
+    /// Its system never responds.
+    Hang,
+    /// Accepts, and sends nothing.
+    Silent,
+    /// Stops in the middle.
+    Stall,
+    /// Resets in the middle.
+    Reset,
+    /// Ends in the middle.
+    Short,
+    Garbage,
+    EndlessHead,
+    Loop,
+    /// Leads to an address that is refused.
+    Astray,
+    Bomb,
+}
+
+const BASE_PORT: u16 = 8000;
+
+/// What the others hear while requests wait for a server that takes its time.
+const NONE_FREE: &str = "no connection became free";
+
+impl Behaviour {
+    pub(crate) const ALL: [Self; 21] = [
+        Self::Length,
+        Self::Chunked,
+        Self::UntilClose,
+        Self::Close,
+        Self::Interim,
+        Self::Slow,
+        Self::Gzip,
+        Self::Redirect,
+        Self::CloseKept,
+        Self::More,
+        Self::Refuse,
+        Self::Hang,
+        Self::Silent,
+        Self::Stall,
+        Self::Reset,
+        Self::Short,
+        Self::Garbage,
+        Self::EndlessHead,
+        Self::Loop,
+        Self::Astray,
+        Self::Bomb,
+    ];
+
+    pub(crate) fn port(self) -> u16 {
+        BASE_PORT + self as u16
+    }
+
+    fn of(port: u16) -> Self {
+        Self::ALL[usize::from(port - BASE_PORT)]
+    }
+
+    /// Whether a request to it can have its response.
+    pub(crate) fn can_complete(self) -> bool {
+        (self as u16) < Self::Refuse as u16
+    }
+
+    /// Whether a kept connection may be dead when it is used again.
+    pub(crate) fn closes_kept(self) -> bool {
+        matches!(self, Self::CloseKept | Self::More)
+    }
+
+    /// What the reasons say for which a request to it fails.
+    pub(crate) fn reasons(self) -> &'static [&'static str] {
+        match self {
+            Self::Refuse => &["connection refused"],
+            Self::Hang => &["no response in time", "no connection within", NONE_FREE],
+            Self::Silent => &["no response within", NONE_FREE],
+            Self::Slow => &[NONE_FREE],
+            Self::Stall => &["sent nothing for", "no response within", NONE_FREE],
+            Self::Reset => &["closed with", "connection failed"],
+            Self::Short => &["closed within the response's"],
+            Self::Garbage => &["no HTTP", "status line", "malformed", "not HTTP"],
+            Self::EndlessHead => &["head is longer", "more than 200 fields"],
+            Self::Loop => &["more than 10 redirects"],
+            Self::Astray => &["refused (loopback)"],
+            Self::Bomb => &["grows more than"],
+            _ => &[],
+        }
+    }
+}
+
+/// The content of a response to this request.
+pub(crate) fn content_of(number: u64) -> Vec<u8> {
+    let bytes = [0, 1, 10, 1000, 70_000, 300_000][(number % 6) as usize];
+    (0..bytes).map(|at| (at as u64 * 31 + number) as u8).collect()
+}
+
+fn gzip(content: &[u8]) -> Vec<u8> {
+    let mut encoder = GzEncoder::new(Vec::new(), Compression::best());
+    encoder.write_all(content).expect("into memory");
+    encoder.finish().expect("into memory")
+}
+
+/// One connection of a server.
+#[derive(Debug)]
+pub(crate) struct Server {
+    address: SocketAddr,
+    behaviour: Behaviour,
+    is_accepted: bool,
+    /// What has come and was not looked at.
+    input: Vec<u8>,
+    output: Vec<u8>,
+    sent: usize,
+    /// What it does when all output has left.
+    then: Then,
+    is_over: bool,
+    /// The time at which it may send, for those that are slow.
+    pub(crate) delay_ms: u64,
+    due_ms: u64,
+    /// Credentials that it must not have got.
+    has_credentials: bool,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Then {
+    GoOn,
+    End,
+    Reset,
+    Wait,
+}
+
+impl Server {
+    pub(crate) fn new(address: SocketAddr) -> Self {
+        Self {
+            address,
+            behaviour: Behaviour::of(address.port()),
+            is_accepted: false,
+            input: Vec::new(),
+            output: Vec::new(),
+            sent: 0,
+            then: Then::GoOn,
+            is_over: false,
+            delay_ms: 0,
+            due_ms: 0,
+            has_credentials: false,
+        }
+    }
+
+    pub(crate) fn address(&self) -> SocketAddr {
+        self.address
+    }
+
+    /// What must hold at the end.
+    pub(crate) fn check(&self) {
+        // Another port is another origin.
+        let is_redirected_to = self.address.ip().to_string() == "192.0.2.9";
+        assert!(!(is_redirected_to && self.has_credentials), "{self:?}");
+    }
+
+    /// Does what can be done now.
+    pub(crate) fn act(&mut self, network: &Network, client: Client, random: &mut Random) {
+        if self.is_over {
+            return;
+        }
+        if !self.is_accepted {
+            match self.behaviour {
+                Behaviour::Hang => return self.is_over = true,
+                Behaviour::Refuse => {
+                    network.refuse(client, Errno::CONNREFUSED);
+                    return self.is_over = true;
+                }
+                _ => network.establish(client, random.between(1, 30_000) as usize),
+            }
+            self.is_accepted = true;
+        }
+        let read = network.read(client, random.between(1, 20_000) as usize, &mut self.input);
+        if read == Read::Reset {
+            return self.is_over = true;
+        }
+        let now_ms = network.now().monotonic_ms;
+        if self.sent == self.output.len() && self.then == Then::GoOn {
+            self.respond(now_ms);
+        }
+        if now_ms >= self.due_ms {
+            self.send(network, client);
+        }
+        if read == Read::Ended && self.sent == self.output.len() {
+            network.end(client);
+            self.is_over = true;
+        }
+    }
+
+    fn send(&mut self, network: &Network, client: Client) {
+        let rest = &self.output[self.sent..];
+        let slow = if self.behaviour == Behaviour::Slow { 40 } else { rest.len() };
+        self.sent += network.send(client, &rest[..slow.min(rest.len())]);
+        if self.behaviour == Behaviour::EndlessHead && self.sent == self.output.len() {
+            if !self.output.is_empty() {
+                self.output = b"A: b\r\n".repeat(1000);
+                self.sent = 0;
+            }
+            return;
+        }
+        if self.sent < self.output.len() {
+            return;
+        }
+        match self.then {
+            Then::GoOn | Then::Wait => {}
+            Then::End => {
+                network.leave(client);
+                self.is_over = true;
+            }
+            Then::Reset => {
+                network.reset(client);
+                self.is_over = true;
+            }
+        }
+    }
+
+    /// Takes a whole request from the input, and makes its response.
+    fn respond(&mut self, now_ms: u64) {
+        let Some(end) = self.input.windows(4).position(|bytes| bytes == b"\r\n\r\n") else {
+            return;
+        };
+        let head = String::from_utf8(self.input[..end].to_vec()).expect("text");
+        let length = head.lines().find_map(|line| line.strip_prefix("Content-Length: "));
+        let length: usize = length.map_or(0, |text| text.parse().expect("a number"));
+        if self.input.len() < end + 4 + length {
+            return;
+        }
+        self.input.drain(..end + 4 + length);
+        self.has_credentials |= head.contains("Authorization: ");
+        let mut words = head.split(' ');
+        let (method, path) = (words.next().expect("a method"), words.next().expect("a path"));
+        let number = path.trim_start_matches('/').parse().expect("a number");
+        (self.output, self.then) = self.response(method == "HEAD", number);
+        self.sent = 0;
+        self.due_ms = now_ms + self.delay_ms;
+    }
+
+    fn response(&self, is_head: bool, number: u64) -> (Vec<u8>, Then) {
+        let content = content_of(number);
+        let with = |head: &str, content: &[u8]| {
+            let content = if is_head { &[][..] } else { content };
+            [head.as_bytes(), b"\r\n\r\n", content].concat()
+        };
+        let length = format!("HTTP/1.1 200 OK\r\nContent-Length: {}", content.len());
+        let location = |to: String| {
+            with(&format!("HTTP/1.1 302 Found\r\nContent-Length: 4\r\nLocation: {to}"), b"gone")
+        };
+        match self.behaviour {
+            Behaviour::Chunked => {
+                let mut chunks = Vec::new();
+                for chunk in content.chunks(1 + number as usize * 100) {
+                    chunks.extend_from_slice(format!("{:x}\r\n", chunk.len()).as_bytes());
+                    chunks.extend_from_slice(chunk);
+                    chunks.extend_from_slice(b"\r\n");
+                }
+                chunks.extend_from_slice(b"0\r\n\r\n");
+                let head = "HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked";
+                (with(head, &chunks), Then::GoOn)
+            }
+            Behaviour::UntilClose => (with("HTTP/1.0 200 OK", &content), Then::End),
+            Behaviour::Close => (with(&(length + "\r\nConnection: close"), &content), Then::End),
+            Behaviour::Interim => {
+                let hints = "HTTP/1.1 103 Early Hints\r\nLink: </a>\r\n\r\n".repeat(3);
+                (with(&(hints + &length), &content), Then::GoOn)
+            }
+            Behaviour::Gzip => {
+                let content = gzip(&content);
+                let length = content.len();
+                let head = format!(
+                    "HTTP/1.1 200 OK\r\nContent-Encoding: gzip\r\nContent-Length: {length}"
+                );
+                (with(&head, &content), Then::GoOn)
+            }
+            Behaviour::Redirect => {
+                let port = Behaviour::Length.port();
+                (location(format!("http://192.0.2.9:{port}/{number}")), Then::GoOn)
+            }
+            Behaviour::CloseKept => (with(&length, &content), Then::End),
+            Behaviour::More => {
+                let more = if is_head { Vec::new() } else { b"HTTP/1.1 200 OK\r\n\r\nno".to_vec() };
+                ([with(&length, &content), more].concat(), Then::GoOn)
+            }
+            Behaviour::Silent => (Vec::new(), Then::Wait),
+            Behaviour::Stall | Behaviour::Reset | Behaviour::Short => {
+                let head = "HTTP/1.1 200 OK\r\nContent-Length: 9000";
+                let then = match self.behaviour {
+                    Behaviour::Stall => Then::Wait,
+                    Behaviour::Reset => Then::Reset,
+                    _ => Then::End,
+                };
+                // To a HEAD it is complete, so the head is cut.
+                let cut = if is_head { head.as_bytes().to_vec() } else { with(head, b"some") };
+                (cut, then)
+            }
+            Behaviour::Garbage => (b"\0\xff garbage".to_vec(), Then::End),
+            Behaviour::EndlessHead => (b"HTTP/1.1 200 OK\r\n".to_vec(), Then::GoOn),
+            Behaviour::Loop => (location(format!("/{number}")), Then::GoOn),
+            Behaviour::Astray => (location(format!("http://127.0.0.1:80/{number}")), Then::GoOn),
+            Behaviour::Bomb => {
+                static BOMB: OnceLock<Vec<u8>> = OnceLock::new();
+                let content = BOMB.get_or_init(|| gzip(&vec![0; 12 << 20]));
+                let length = content.len();
+                let head = format!(
+                    "HTTP/1.1 200 OK\r\nContent-Encoding: gzip\r\nContent-Length: {length}"
+                );
+                (with(&head, content), Then::GoOn)
+            }
+            _ => (with(&length, &content), Then::GoOn),
+        }
+    }
+}
