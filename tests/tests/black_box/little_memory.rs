@@ -58,14 +58,14 @@ struct Served {
 }
 
 impl Served {
-    fn start(io: Io, flags: &[&str]) -> Served {
+    fn start(io: Io) -> Served {
         let files = Folder::with("little-memory", [("site/main.lua", SITE)]);
         fs::create_dir(files.join("data")).expect("a folder");
         files.write("data/large", vec![b'x'; 15 << 20]);
         let group = MemoryGroup::new(GROUP_BYTES);
         let data = format!("data={}", files.join("data").display());
         let start = Start::site(&files.join("site")).flags(&["--io", io.as_str()]);
-        let start = start.flags(&["--lua-folder", &data]).flags(flags);
+        let start = start.flags(&["--lua-folder", &data]);
         let server = start.grace(1).under(group.runner()).start();
         Served { server, group, _files: files }
     }
@@ -126,7 +126,7 @@ impl Served {
 #[test]
 fn floods_do_not_have_a_site_with_scripts_killed() {
     for io in Io::BOTH {
-        let served = Served::start(io, &[]);
+        let served = Served::start(io);
         let line = served.server.wait_for_line(0, |line| line.starts_with("memory: "));
         let chosen = "smallest defaults, more than a quarter of the 128 MiB of the control group";
         assert!(line.contains(chosen), "{line}");
@@ -135,6 +135,5 @@ fn floods_do_not_have_a_site_with_scripts_killed() {
         served.flood();
         let own_bytes = served.server.own_memory_bytes();
         assert!(own_bytes <= bound_bytes, "{own_bytes} of {bound_bytes}");
-        served.server.stop();
     }
 }

@@ -506,8 +506,14 @@ mod tests {
             assert!(secured.bound_bytes(1, io) - bound >= sessions);
             let more = Capacity { threads: capacity.threads + 1, ..capacity };
             assert_eq!(more.bound_bytes(1, io) - bound, 64 << 10);
-            let more = Capacity { script_bytes: 8000, ..capacity };
-            assert_eq!(more.bound_bytes(1, io) - bound, 9000);
+            let scripts = Capacity { script_bytes: 800, ..capacity };
+            let more = Capacity { script_bytes: 8800, ..capacity };
+            assert_eq!(more.bound_bytes(1, io) - scripts.bound_bytes(1, io), 9000);
+            let more = Capacity { outgoing: capacity.outgoing + 800, ..scripts };
+            let request = footprint::TLS_OUTGOING_BYTES + REQUEST_BYTES;
+            let of_one = (footprint::connection_bytes(io) + request) as u64;
+            let added = more.bound_bytes(1, io) - scripts.bound_bytes(1, io);
+            assert_eq!(added, 800 * of_one * 9 / 8);
             let worker = capacity.bound_bytes(2, io) - bound;
             assert!(worker >= footprint::worker_bytes(io) as u64);
             let log = Capacity { logs: 1, ..capacity };
