@@ -11,6 +11,7 @@
 //! | [`h3_errors`] | what a client of HTTP/3 must not do, and what has to come of it |
 //! | [`load`] | requests without pause, none of which may fail |
 //! | [`matrix`] | one case in every way a site can be served |
+//! | [`memory_group`] | programs with little memory |
 //! | [`script`] | sites that are one script |
 //! | [`request`] | requests, as bytes |
 //! | [`protocol`] | versions of HTTP, and what carries them |
@@ -45,6 +46,7 @@ pub mod law;
 pub mod load;
 pub mod long_path;
 pub mod matrix;
+pub mod memory_group;
 pub mod peers;
 pub mod protocol;
 pub mod relay;

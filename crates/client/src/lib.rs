@@ -21,6 +21,7 @@
 //! | [`content_decoder`] | gzip and brotli of responses |
 //! | [`http_client`] | all of it together: requests and their responses, over connections of the engine |
 //! | [`retry`] | which requests are repeated when a kept connection was dead |
+//! | [`footprint`] | the memory that open requests take |
 //! | [`limits`] | every limit with its reason |
 #![forbid(unsafe_code)]
 
@@ -31,6 +32,7 @@ pub mod certificate_pin;
 pub mod client_tls;
 pub mod connection_pool;
 pub mod content_decoder;
+pub mod footprint;
 pub mod happy_eyeballs;
 pub mod http_client;
 pub mod ip_network;

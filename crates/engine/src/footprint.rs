@@ -49,6 +49,10 @@ pub const TLS_CONNECTION_BYTES: usize = {
     STATE_BYTES + TLS_RECORD_MAX_BYTES + FLIGHT_BYTES
 };
 
+/// Bytes of one outgoing connection's TLS at most, as [`TLS_CONNECTION_BYTES`]: a client also keeps
+/// the certificates of the server.
+pub const TLS_OUTGOING_BYTES: usize = TLS_CONNECTION_BYTES + HANDSHAKE_MAX_BYTES;
+
 /// Bytes of one connection of QUIC at most, beside what it has to send and what waits unread, which
 /// count as buffers: keys and state of QUIC and HTTP/3.
 pub const QUIC_CONNECTION_BYTES: usize = {

@@ -4,9 +4,10 @@
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
-/// The number of bytes of one kind, in all workers together.
-#[derive(Debug, Default)]
+/// The number of bytes of one kind, in all workers together, and their limit.
+#[derive(Debug)]
 pub struct ByteQuota {
+    max_bytes: usize,
     bytes: AtomicUsize,
 }
 
@@ -17,31 +18,52 @@ pub struct ByteReservation {
     bytes: usize,
 }
 
+impl Default for ByteQuota {
+    /// Makes a quota without a limit.
+    fn default() -> Self {
+        Self::new(usize::MAX)
+    }
+}
+
 impl ByteQuota {
+    /// Makes a quota of so many bytes.
+    #[must_use]
+    pub const fn new(max_bytes: usize) -> Self {
+        Self { max_bytes, bytes: AtomicUsize::new(0) }
+    }
+
+    /// Returns the limit in bytes.
+    #[must_use]
+    pub const fn max_bytes(&self) -> usize {
+        self.max_bytes
+    }
+
+    /// Returns whether as many bytes are reserved as the limit allows.
+    #[must_use]
+    pub fn is_full(&self) -> bool {
+        self.bytes() >= self.max_bytes
+    }
+
     /// Returns how many bytes are reserved.
     #[must_use]
     pub fn bytes(&self) -> usize {
         self.bytes.load(Ordering::Acquire)
     }
 
-    /// Reserves bytes, however many there are.
+    /// Reserves bytes, also beyond the limit.
     #[must_use]
     pub fn reserve(self: &Arc<Self>, bytes: usize) -> ByteReservation {
         self.bytes.fetch_add(bytes, Ordering::AcqRel);
         ByteReservation { quota: Arc::clone(self), bytes }
     }
 
-    /// Reserves bytes unless that makes more than `max_bytes` in all. A reservation that is larger
-    /// than that is made while there is no other.
+    /// Reserves bytes unless that makes more than the limit. A reservation that is larger than the
+    /// limit is made while there is no other.
     #[must_use]
-    pub fn try_reserve(
-        self: &Arc<Self>,
-        max_bytes: usize,
-        bytes: usize,
-    ) -> Option<ByteReservation> {
+    pub fn try_reserve(self: &Arc<Self>, bytes: usize) -> Option<ByteReservation> {
         let sum = |before: usize| {
             let sum = before.checked_add(bytes)?;
-            (before == 0 || sum <= max_bytes).then_some(sum)
+            (before == 0 || sum <= self.max_bytes).then_some(sum)
         };
         self.bytes.fetch_update(Ordering::AcqRel, Ordering::Acquire, sum).ok()?;
         Some(ByteReservation { quota: Arc::clone(self), bytes })
@@ -60,17 +82,18 @@ mod tests {
 
     #[test]
     fn a_reservation_is_counted_until_it_is_dropped() {
-        let quota = Arc::new(ByteQuota::default());
-        let large = quota.try_reserve(10, 11).expect("nothing else is there");
-        assert!(quota.try_reserve(10, 1).is_none());
+        let quota = Arc::new(ByteQuota::new(10));
+        let large = quota.try_reserve(11).expect("nothing else is there");
+        assert!(quota.try_reserve(1).is_none());
         drop(large);
-        let some = quota.try_reserve(10, 7).expect("room");
-        assert!(quota.try_reserve(10, 4).is_none());
-        let rest = quota.try_reserve(10, 3).expect("room");
+        let some = quota.try_reserve(7).expect("room");
+        assert!(quota.try_reserve(4).is_none());
+        let rest = quota.try_reserve(3).expect("room");
+        assert!(quota.is_full());
         let beyond = quota.reserve(5);
         assert_eq!(quota.bytes(), 15);
         drop((some, rest, beyond));
         assert_eq!(quota.bytes(), 0);
-        assert!(quota.try_reserve(10, usize::MAX).is_some());
+        assert!(quota.try_reserve(usize::MAX).is_some());
     }
 }

@@ -117,6 +117,31 @@ pub struct JobOwner {
     pub poster: Poster,
 }
 
+/// What the jobs of all workers may take.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct JobLimits {
+    /// Bytes that wait with jobs for a thread.
+    pub waiting_bytes: usize,
+    /// With so many bytes of results that no worker has taken, no further job is begun.
+    pub results_bytes: usize,
+    /// Threads for files, at least 1.
+    pub file_threads: usize,
+    /// Threads for passwords, at least 1.
+    pub password_threads: usize,
+}
+
+impl Default for JobLimits {
+    /// Returns the limits of [`crate::limits`].
+    fn default() -> Self {
+        Self {
+            waiting_bytes: JOBS_MAX_BYTES,
+            results_bytes: JOB_RESULTS_MAX_BYTES,
+            file_threads: JOB_THREADS_MAX,
+            password_threads: PASSWORD_THREADS_MAX,
+        }
+    }
+}
+
 /// The queues of jobs and their threads, for all workers.
 pub struct JobQueues {
     files: Arc<JobQueue>,
@@ -198,15 +223,29 @@ impl fmt::Debug for JobQueues {
 
 impl Default for JobQueues {
     fn default() -> Self {
-        let files = JobQueue::new("files", JOB_THREADS_MAX, JOBS_MAX);
-        let (waiting, results) = (Arc::clone(&files.waiting), Arc::clone(&files.results));
-        let passwords = JobQueue::new("passwords", PASSWORD_THREADS_MAX, PASSWORDS_MAX);
-        let passwords = JobQueue { waiting, results, ..passwords };
-        Self { files: Arc::new(files), passwords: Arc::new(passwords) }
+        Self::new(&JobLimits::default())
     }
 }
 
 impl JobQueues {
+    /// Makes queues with these limits. Threads start when there are jobs for them.
+    #[must_use]
+    pub fn new(limits: &JobLimits) -> Self {
+        let waiting = Arc::new(ByteQuota::new(limits.waiting_bytes));
+        let results = Arc::new(ByteQuota::new(limits.results_bytes));
+        let queue = |name, threads_max, waiting_max| {
+            let (waiting, results) = (Arc::clone(&waiting), Arc::clone(&results));
+            let (state, is_filled) = Default::default();
+            let queue =
+                JobQueue { name, threads_max, waiting_max, state, is_filled, waiting, results };
+            Arc::new(queue)
+        };
+        Self {
+            files: queue("files", limits.file_threads, JOBS_MAX),
+            passwords: queue("passwords", limits.password_threads, PASSWORDS_MAX),
+        }
+    }
+
     /// Queues a job, which runs unless `guard` is dropped before. In any case its owner gets a
     /// [`JobDone`] of this type.
     ///
@@ -222,7 +261,7 @@ impl JobQueues {
             JobKind::Files => &self.files,
             JobKind::Passwords => &self.passwords,
         };
-        let reservation = queue.waiting.try_reserve(JOBS_MAX_BYTES, job.bytes);
+        let reservation = queue.waiting.try_reserve(job.bytes);
         let reservation = reservation.ok_or_else(|| queue.is_full())?;
         queue.submit(QueuedJob::new(job, guard, owner, reservation))
     }
@@ -250,18 +289,13 @@ impl JobQueues {
 }
 
 impl JobQueue {
-    fn new(name: &'static str, threads_max: usize, waiting_max: usize) -> Self {
-        let (state, is_filled, waiting, results) = Default::default();
-        Self { name, threads_max, waiting_max, state, is_filled, waiting, results }
-    }
-
     fn is_full(&self) -> String {
         format!(
             "too many {} wait for a thread (at most {}, and {} MiB with them); wait for earlier \
              ones before you start more",
             self.name,
             self.waiting_max,
-            JOBS_MAX_BYTES >> 20
+            self.waiting.max_bytes() >> 20
         )
     }
 
@@ -294,7 +328,7 @@ impl JobQueue {
         loop {
             let job = self.take();
             // Workers take their results in a moment.
-            while self.results.bytes() >= JOB_RESULTS_MAX_BYTES {
+            while self.results.is_full() {
                 thread::sleep(Duration::from_millis(1));
             }
             job.run(&self.results);

@@ -4,6 +4,7 @@ use crate::limits::{
     CPU_MAX_MS, ENDLESS_MS, MEMORY_MAX_BYTES, SPAWNED_MAX, VM_MEMORY_MAX_BYTES, WALL_MAX_MS,
 };
 use crate::pattern::limits::DEFAULT_STEPS;
+use crate::script_memory::ScriptMemory;
 
 /// What a script may take, and whether it is kept from the machine. The defaults are the limits of
 /// [`crate::limits`].
@@ -13,8 +14,12 @@ pub struct Allowance {
     pub cpu_ms: u64,
     /// Memory of a request, beside what its VM had before.
     pub memory_bytes: usize,
+    /// The operator has set it.
+    pub is_memory_set: bool,
     /// Memory of a VM, for all its requests and what its script keeps.
     pub vm_memory_bytes: usize,
+    /// The operator has set it.
+    pub is_vm_memory_set: bool,
     /// How long a request may take in all, whatever it waits for.
     pub wall_ms: u64,
     /// Steps of searches in strings, of a request.
@@ -30,7 +35,9 @@ impl Default for Allowance {
         Self {
             cpu_ms: CPU_MAX_MS,
             memory_bytes: MEMORY_MAX_BYTES,
+            is_memory_set: false,
             vm_memory_bytes: VM_MEMORY_MAX_BYTES,
+            is_vm_memory_set: false,
             wall_ms: WALL_MAX_MS,
             steps: DEFAULT_STEPS,
             spawned_max: SPAWNED_MAX,
@@ -40,17 +47,57 @@ impl Default for Allowance {
 }
 
 impl Allowance {
+    /// Returns it with the memory that scripts have on this machine, where the operator has set
+    /// none.
+    #[must_use]
+    pub fn fitted(self, memory: &ScriptMemory) -> Self {
+        let vm_memory_bytes = match (self.is_vm_memory_set, self.is_memory_set) {
+            (true, _) => self.vm_memory_bytes,
+            (false, true) => memory.vm_bytes.max(self.memory_bytes),
+            (false, false) => memory.vm_bytes,
+        };
+        let memory_bytes = match self.is_memory_set || self.is_vm_memory_set {
+            true => self.memory_bytes,
+            false => memory.request_bytes.min(self.memory_bytes),
+        };
+        Self { memory_bytes, vm_memory_bytes, ..self }
+    }
+
     /// Of a program at the command line: it holds up nobody but the one who has started it.
     #[must_use]
     pub fn endless() -> Self {
         Self {
             cpu_ms: ENDLESS_MS,
             memory_bytes: usize::MAX / 2,
+            is_memory_set: true,
             vm_memory_bytes: usize::MAX / 2,
+            is_vm_memory_set: true,
             wall_ms: ENDLESS_MS,
             steps: u64::MAX / 2,
             spawned_max: u32::MAX,
             is_unsafe: false,
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn memory_that_is_set_does_not_shrink() {
+        let small = ScriptMemory::scaled(0);
+        let none = Allowance::default().fitted(&small);
+        assert_eq!(none.vm_memory_bytes, small.vm_bytes);
+        assert_eq!(none.memory_bytes, small.request_bytes);
+        let set = Allowance { is_vm_memory_set: true, ..Allowance::default() };
+        assert_eq!(set.fitted(&small), set);
+        let memory = 40 << 20;
+        let set = Allowance { memory_bytes: memory, is_memory_set: true, ..Allowance::default() };
+        let fitted = set.fitted(&small);
+        assert_eq!((fitted.memory_bytes, fitted.vm_memory_bytes), (memory, memory));
+        assert_eq!(set.fitted(&ScriptMemory::default()), set);
+        let endless = Allowance::endless();
+        assert_eq!(endless.fitted(&small), endless);
     }
 }

@@ -5,9 +5,8 @@ use pinion_engine::app::Event;
 use pinion_engine::exchange::Exchange;
 
 use crate::limits::{
-    BODY_MAX_BYTES, CONTENT_EXCESS_MAX_BYTES, CONTENT_MEMORY_MAX_BYTES, CONTENT_PIECE_MAX_BYTES,
-    CONTENT_SLOW_BYTES_PER_MS, CONTENT_STALL_MS, CONTENT_TEXT_MAX_BYTES, CONTENT_WAIT_MAX_MS,
-    UPLOAD_MAX_BYTES,
+    BODY_MAX_BYTES, CONTENT_EXCESS_MAX_BYTES, CONTENT_PIECE_MAX_BYTES, CONTENT_SLOW_BYTES_PER_MS,
+    CONTENT_STALL_MS, CONTENT_TEXT_MAX_BYTES, CONTENT_WAIT_MAX_MS, UPLOAD_MAX_BYTES,
 };
 use crate::pieces::Pieces;
 use crate::stock::{Share, Stock};
@@ -109,11 +108,11 @@ pub(crate) enum Taken<T> {
 }
 
 /// What a script hears, and the log, of a request that had to give up its content.
-fn no_room() -> String {
+fn no_room(max_bytes: usize) -> String {
     format!(
         "the bodies of all requests of this worker fill {} MiB, and there is no room for this one, \
          which no flag raises; read it sooner or in pieces with req:pieces",
-        CONTENT_MEMORY_MAX_BYTES >> 20
+        max_bytes >> 20
     )
 }
 
@@ -353,7 +352,7 @@ impl Content {
 
     /// Gives up what is kept, so that there is room for others.
     pub(crate) fn give_up(&mut self) {
-        self.refusal = Some(Refusal { status: 503, why: no_room() });
+        self.refusal = Some(Refusal { status: 503, why: no_room(self.share.max_bytes()) });
         (self.kept, self.upload) = (Pieces::default(), None);
         self.count();
     }

@@ -1,31 +1,33 @@
 //! What scripts take at most, beside the engine: their VMs, and what stands outside of them.
 
-use pinion_jobs::limits::{
-    FILE_READ_MAX_BYTES, JOB_RESULTS_MAX_BYTES, JOB_THREADS_MAX, JOBS_MAX_BYTES,
-    PASSWORD_THREADS_MAX,
-};
+use pinion_jobs::limits::FILE_READ_MAX_BYTES;
 
 use crate::allowance::Allowance;
 use crate::library::passwords;
-use crate::limits::{
-    CONTENT_MEMORY_MAX_BYTES, CONTENT_TEXT_MAX_BYTES, KEPT_MAX_BYTES, MESSAGES_MAX_BYTES,
-};
+use crate::limits::CONTENT_TEXT_MAX_BYTES;
+use crate::script_memory::ScriptMemory;
 
-/// Bytes of the scripts of these sites in so many workers, as long as none of them is replaced. 0
-/// without scripts.
+/// Returns the bytes of the scripts of these sites in so many workers, as long as none of them is
+/// replaced. 0 without scripts.
 #[must_use]
-pub fn script_bytes<'a>(workers: usize, scripts: impl Iterator<Item = &'a Allowance>) -> u64 {
-    let of_script = |script: &Allowance| (script.vm_memory_bytes + KEPT_MAX_BYTES) as u64;
-    let sum_bytes: u64 = scripts.map(of_script).sum();
-    if sum_bytes == 0 {
+pub fn script_bytes(workers: usize, scripts: &[Allowance], memory: &ScriptMemory) -> u64 {
+    if scripts.is_empty() {
         return 0;
     }
+    let fitted = scripts.iter().map(|script| script.fitted(memory));
+    let (mut vm_bytes, mut read_bytes) = (0, 0);
+    for script in fitted {
+        vm_bytes += (script.vm_memory_bytes + memory.kept_bytes) as u64;
+        read_bytes = read_bytes.max(script.memory_bytes as u64);
+    }
     // A text of content is there twice for a moment.
-    let content_bytes = CONTENT_MEMORY_MAX_BYTES as u64 + CONTENT_TEXT_MAX_BYTES;
-    let passwords_bytes = (PASSWORD_THREADS_MAX * passwords::THREAD_BYTES) as u64;
-    let jobs_bytes = JOB_THREADS_MAX as u64 * FILE_READ_MAX_BYTES + passwords_bytes;
-    let waiting_bytes = (JOBS_MAX_BYTES + JOB_RESULTS_MAX_BYTES + MESSAGES_MAX_BYTES) as u64;
-    workers as u64 * (sum_bytes + content_bytes) + jobs_bytes + waiting_bytes
+    let content_bytes = memory.content_bytes as u64;
+    let content_bytes = content_bytes + content_bytes.min(CONTENT_TEXT_MAX_BYTES);
+    let jobs = &memory.jobs;
+    let passwords_bytes = (jobs.password_threads * passwords::THREAD_BYTES) as u64;
+    let reads_bytes = jobs.file_threads as u64 * read_bytes.min(FILE_READ_MAX_BYTES);
+    let waiting_bytes = (jobs.waiting_bytes + jobs.results_bytes + memory.messages_bytes) as u64;
+    workers as u64 * (vm_bytes + content_bytes) + passwords_bytes + reads_bytes + waiting_bytes
 }
 
 #[cfg(test)]
@@ -34,13 +36,18 @@ mod tests {
 
     #[test]
     fn each_worker_has_a_vm_of_each_script_and_content_of_its_own() {
-        let script = Allowance::default();
-        assert_eq!(script_bytes(2, [].into_iter()), 0);
-        let one = script_bytes(1, [&script].into_iter());
-        let least = script.vm_memory_bytes + CONTENT_MEMORY_MAX_BYTES;
-        assert!(one > least as u64);
-        assert!(script_bytes(2, [&script].into_iter()) >= one + least as u64);
-        let two = script_bytes(1, [&script, &script].into_iter());
-        assert_eq!(two - one, (script.vm_memory_bytes + KEPT_MAX_BYTES) as u64);
+        let (script, memory) = (Allowance::default(), ScriptMemory::default());
+        assert_eq!(script_bytes(2, &[], &memory), 0);
+        let one = script_bytes(1, &[script], &memory);
+        let least = (memory.vm_bytes + memory.content_bytes) as u64;
+        assert!(one > least);
+        assert!(script_bytes(2, &[script], &memory) >= one + least);
+        let two = script_bytes(1, &[script; 2], &memory);
+        assert_eq!(two - one, (memory.vm_bytes + memory.kept_bytes) as u64);
+        let small = ScriptMemory::scaled(0);
+        assert!(script_bytes(1, &[script], &small) < one / 4);
+        let set = Allowance { is_vm_memory_set: true, ..script };
+        let more = script_bytes(1, &[set], &small) - script_bytes(1, &[script], &small);
+        assert!(more >= (script.vm_memory_bytes - small.vm_bytes) as u64);
     }
 }

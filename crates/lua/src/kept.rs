@@ -3,7 +3,7 @@
 use std::collections::HashMap;
 use std::sync::Arc;
 
-use crate::limits::{KEPT_MAX, KEPT_MAX_BYTES};
+use crate::limits::KEPT_MAX;
 use crate::plain::Plain;
 
 /// Values by names. A copy of it shares them.
@@ -23,21 +23,22 @@ impl Kept {
         self.bytes
     }
 
-    /// Keeps a value in place of the one of that name; nothing of it when it is nil.
+    /// Keeps a value in place of the one of that name; nothing of it when it is nil. All values
+    /// together have `max_bytes`.
     ///
     /// # Errors
     /// There is too much already.
-    pub(crate) fn set(&mut self, name: &str, value: Plain) -> Result<(), String> {
+    pub(crate) fn set(&mut self, name: &str, value: Plain, max_bytes: usize) -> Result<(), String> {
         let old = self.values.get(name).map_or(0, |old| name.len() + old.bytes());
         let new = match value {
             Plain::Nil => 0,
             _ => name.len() + value.bytes(),
         };
         let bytes = self.bytes - old + new;
-        if new > old && bytes > KEPT_MAX_BYTES {
+        if new > old && bytes > max_bytes {
             return Err(format!(
                 "pinion.keep holds at most {} MiB in each worker; set what is not needed to nil",
-                KEPT_MAX_BYTES >> 20
+                max_bytes >> 20
             ));
         }
         if new > 0 && old == 0 && self.values.len() >= KEPT_MAX {
@@ -58,29 +59,30 @@ impl Kept {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::limits::KEPT_MAX_BYTES;
 
     #[test]
     fn what_is_kept_has_bounds() {
         let mut kept = Kept::default();
         let large = || Plain::Bytes(vec![0; 1 << 20]);
         let mut count = 0;
-        while kept.set(&format!("n{count}"), large()).is_ok() {
+        while kept.set(&format!("n{count}"), large(), KEPT_MAX_BYTES).is_ok() {
             count += 1;
         }
         let most = KEPT_MAX_BYTES >> 20;
         assert!((most - 1..=most).contains(&count), "{count}");
-        kept.set("n0", Plain::Boolean(true)).expect("smaller");
-        kept.set("more", Plain::Boolean(true)).expect("there is room now");
+        kept.set("n0", Plain::Boolean(true), KEPT_MAX_BYTES).expect("smaller");
+        kept.set("more", Plain::Boolean(true), KEPT_MAX_BYTES).expect("there is room now");
         for at in 0..count {
-            kept.set(&format!("n{at}"), Plain::Nil).expect("less");
+            kept.set(&format!("n{at}"), Plain::Nil, KEPT_MAX_BYTES).expect("less");
         }
-        kept.set("more", Plain::Nil).expect("less");
+        kept.set("more", Plain::Nil, KEPT_MAX_BYTES).expect("less");
         assert_eq!((kept.bytes, kept.values.len()), (0, 0));
         for at in 0..KEPT_MAX {
-            kept.set(&format!("n{at}"), Plain::Number(1.0)).expect("room");
+            kept.set(&format!("n{at}"), Plain::Number(1.0), KEPT_MAX_BYTES).expect("room");
         }
-        assert!(kept.set("more", Plain::Number(1.0)).is_err());
-        kept.set("n1", Plain::Number(2.0)).expect("in its place");
+        assert!(kept.set("more", Plain::Number(1.0), KEPT_MAX_BYTES).is_err());
+        kept.set("n1", Plain::Number(2.0), KEPT_MAX_BYTES).expect("in its place");
         assert_eq!(kept.get("n1"), Some(&Plain::Number(2.0)));
     }
 }

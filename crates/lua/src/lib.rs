@@ -29,6 +29,7 @@
 //! | [`budget`] | how a script that has had its CPU is stopped |
 //! | `stack` | how deep functions of C and of a script may call each other |
 //! | [`router`] | which handler a path gets |
+//! | [`script_memory`] | what all scripts have, on a machine with much memory or little |
 //! | [`allowance`], [`footprint`] | what the operator lets scripts take, and what that comes to |
 //! | [`source_names`] | what errors call the files of a site |
 //! | [`problem`] | what is wrong with a script before it answers anything |
@@ -73,6 +74,7 @@ mod require;
 pub mod router;
 pub mod sandbox;
 mod schedule;
+pub mod script_memory;
 pub mod scripts;
 pub mod secrets;
 mod sent_file;

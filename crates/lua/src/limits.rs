@@ -83,6 +83,28 @@ pub const MESSAGES_MAX_BYTES: usize = 64 * 1024 * 1024;
 /// Memory that one VM may take, for all its requests and what its script keeps.
 pub const VM_MEMORY_MAX_BYTES: usize = 256 * 1024 * 1024;
 
+/// Memory of one VM where there is very little: a site with some pages and requests at once. The
+/// library and the pages of the guestbook take 1.5 MiB of it.
+pub const SMALL_VM_BYTES: usize = 8 * 1024 * 1024;
+
+/// Where a VM has less than [`VM_MEMORY_MAX_BYTES`], a request may take one part in so many of it.
+pub const REQUESTS_PER_VM: usize = 4;
+
+/// Memory that a request may take however small its VM is: a page and the values that it shows.
+pub const REQUEST_MEMORY_MIN_BYTES: usize = 4 * 1024 * 1024;
+
+/// Most bytes that a script keeps across reloads in one worker where memory is very small: one
+/// value of [`PLAIN_MAX_BYTES`].
+pub const SMALL_KEPT_BYTES: usize = PLAIN_MAX_BYTES;
+
+/// Most bytes of content that one worker keeps where memory is very small: a few bodies of
+/// [`BODY_MAX_BYTES`].
+pub const SMALL_CONTENT_BYTES: usize = 2 * BODY_MAX_BYTES as usize;
+
+/// Most bytes that wait with jobs, of their results, and of messages, where memory is very small:
+/// one value of [`PLAIN_MAX_BYTES`].
+pub const SMALL_WAITING_BYTES: usize = PLAIN_MAX_BYTES;
+
 /// How long a request may take in all, whatever it waits for.
 pub const WALL_MAX_MS: u64 = 30_000;
 
@@ -185,9 +207,9 @@ pub const CONTENT_PIECE_MAX_BYTES: usize = 64 * 1024;
 /// largest texts, or a thousand ordinary forms.
 pub const CONTENT_MEMORY_MAX_BYTES: usize = 64 * 1024 * 1024;
 
-/// The part of it that only requests have which keep up to [`CONTENT_PIECE_MAX_BYTES`]: they are
+/// One part in so many of it is for requests that keep up to [`CONTENT_PIECE_MAX_BYTES`]: they are
 /// still answered when others have filled the rest.
-pub const CONTENT_RESERVE_BYTES: usize = CONTENT_MEMORY_MAX_BYTES / 4;
+pub const CONTENT_RESERVE_DIVISOR: usize = 4;
 
 /// When so much of it has gone, and less is left, its memory goes back to the system: that costs
 /// milliseconds, less than it took to receive so much.

@@ -86,7 +86,9 @@ fn hint(kind: &FileErrorKind) -> String {
             );
         }
         FileErrorKind::MissingParent(_) => "; create it with pinion.fs.make_folder",
-        FileErrorKind::TooLarge => "; read the file in parts, with the options `from` and `bytes`",
+        FileErrorKind::TooLarge { .. } => {
+            "; read the file in parts, with the options `from` and `bytes`"
+        }
         FileErrorKind::TooManyNames => {
             ", the most that pinion.fs.list returns; use folders below it"
         }

@@ -40,6 +40,7 @@ use crate::request;
 use crate::require;
 use crate::router::{Found, Match};
 use crate::sandbox;
+use crate::script_memory::ScriptMemory;
 use crate::site::Site;
 use crate::stock::Stock;
 use crate::task::TaskId;
@@ -58,6 +59,8 @@ pub struct Shared {
     pub jobs: Arc<JobQueues>,
     /// Of the messages that wait.
     messages: Arc<ByteQuota>,
+    /// How much memory they may take.
+    memory: ScriptMemory,
     /// What uploads take in files.
     uploads: Arc<UploadQuota>,
     /// Resolves the names of servers that scripts send requests to.
@@ -65,14 +68,15 @@ pub struct Shared {
 }
 
 impl Shared {
-    /// For so many workers, whose uploads take from this quota.
+    /// For so many workers, whose uploads take from this quota, and whose scripts have so much memory.
     #[must_use]
-    pub fn new(workers: usize, uploads: UploadQuota) -> Self {
+    pub fn new(workers: usize, uploads: UploadQuota, memory: ScriptMemory) -> Self {
         Self {
             uploads: Arc::new(uploads),
             guard: Arc::new(Guard::new(workers)),
-            jobs: Arc::default(),
-            messages: Arc::default(),
+            jobs: Arc::new(JobQueues::new(&memory.jobs)),
+            messages: Arc::new(ByteQuota::new(memory.messages_bytes)),
+            memory,
             resolver: Resolver::new(ResolverSettings::default()),
         }
     }
@@ -83,6 +87,7 @@ pub struct Scripts {
     guard: Arc<Guard>,
     jobs: Arc<JobQueues>,
     messages: Arc<ByteQuota>,
+    memory: ScriptMemory,
     worker: u16,
     poster: Poster,
     /// From the first script on.
@@ -207,6 +212,7 @@ impl Scripts {
             guard: Arc::clone(&shared.guard),
             jobs: Arc::clone(&shared.jobs),
             messages: Arc::clone(&shared.messages),
+            memory: shared.memory,
             worker,
             client: Rc::new(WorkerClient::new(shared.resolver.clone(), poster.clone(), worker)),
             fetches: HashMap::new(),
@@ -214,7 +220,7 @@ impl Scripts {
             budget: None,
             background: Background::default(),
             alone: None,
-            stock: Rc::new(Stock::new(&shared.uploads)),
+            stock: Rc::new(Stock::new(shared.memory.content_bytes, &shared.uploads)),
             upload_relief_after_ms: 0,
             waiting: HashMap::new(),
             path: Vec::new(),
@@ -232,7 +238,8 @@ impl Scripts {
             Some(budget) => budget,
             None => self.budget.insert(self.guard.budget(usize::from(self.worker))?),
         };
-        let vm = Rc::new(Vm::start(program, budget, site.in_worker(self.worker), now)?);
+        let vm =
+            Rc::new(Vm::start(program, budget, site.in_worker(self.worker, self.memory), now)?);
         vm.host().work.messages.replace(Arc::clone(&self.messages));
         vm.host().work.client.replace(Some(Rc::clone(&self.client)));
         self.take_up(&vm, now);

@@ -8,6 +8,8 @@ use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 use crate::counters::Counters;
 use crate::fetch::FetchSettings;
 use crate::kept::Kept;
+use crate::plain::Plain;
+use crate::script_memory::ScriptMemory;
 use crate::secrets::Secrets;
 
 /// A site, whichever script answers for it. Each call of [`Default`] makes another one, and copies
@@ -24,6 +26,8 @@ pub struct Site {
     /// Which servers its scripts may send requests to.
     fetch_settings: FetchSettings,
     secrets: Secrets,
+    /// How much memory its scripts may take, once a worker has started one.
+    memory: Arc<OnceLock<ScriptMemory>>,
 }
 
 /// A number that no other site of this process has.
@@ -49,13 +53,16 @@ pub(crate) struct Place {
     pub(crate) site: Site,
     /// Only a proof looks at it from another thread.
     kept: Shared<Kept>,
+    /// How much memory its scripts may take.
+    memory: ScriptMemory,
 }
 
 impl Site {
     /// The site in a worker, with what its scripts have kept there.
-    pub(crate) fn in_worker(&self, worker: u16) -> Place {
+    pub(crate) fn in_worker(&self, worker: u16, memory: ScriptMemory) -> Place {
         let kept = Arc::clone(lock(&self.workers).entry(worker).or_default());
-        Place { site: self.clone(), kept }
+        let _first = self.memory.set(memory);
+        Place { site: self.clone(), kept, memory }
     }
 
     /// As a worker has it, for a proof: with a copy of what is kept where most of it is, and of the
@@ -65,7 +72,8 @@ impl Site {
         let most = workers.values().max_by_key(|kept| lock(kept).bytes());
         let copy = most.map(|kept| lock(kept).clone()).unwrap_or_default();
         let site = Self { counters: Arc::new(self.counters.copy()), ..self.clone() };
-        Place { site, kept: Arc::new(Mutex::new(copy)) }
+        let memory = self.memory.get().copied().unwrap_or_default();
+        Place { site, kept: Arc::new(Mutex::new(copy)), memory }
     }
 }
 
@@ -110,6 +118,19 @@ impl Site {
 }
 
 impl Place {
+    /// How much memory its scripts may take.
+    pub(crate) fn memory(&self) -> &ScriptMemory {
+        &self.memory
+    }
+
+    /// Keeps a value in place of the one of that name.
+    ///
+    /// # Errors
+    /// There is too much already.
+    pub(crate) fn keep(&self, name: &str, value: Plain) -> Result<(), String> {
+        self.kept().set(name, value, self.memory.kept_bytes)
+    }
+
     /// What its scripts keep.
     pub(crate) fn kept(&self) -> MutexGuard<'_, Kept> {
         lock(&self.kept)

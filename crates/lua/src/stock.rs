@@ -8,13 +8,12 @@ use std::sync::Arc;
 use pinion_engine::residency;
 use pinion_jobs::upload_quota::UploadQuota;
 
-use crate::limits::{
-    CONTENT_MEMORY_MAX_BYTES, CONTENT_PIECE_MAX_BYTES, CONTENT_RESERVE_BYTES, CONTENT_TRIM_BYTES,
-};
+use crate::limits::{CONTENT_PIECE_MAX_BYTES, CONTENT_RESERVE_DIVISOR, CONTENT_TRIM_BYTES};
 
 /// What the requests of one worker keep, together.
-#[derive(Debug, Default)]
+#[derive(Debug)]
 pub(crate) struct Stock {
+    max_bytes: usize,
     bytes: Cell<usize>,
     /// The most it was since memory was given back to the system.
     peak_bytes: Cell<usize>,
@@ -39,9 +38,10 @@ pub(crate) struct Relief {
 }
 
 impl Stock {
-    /// Nothing is kept yet; uploads take from this quota.
-    pub(crate) fn new(uploads: &Arc<UploadQuota>) -> Self {
-        Self { uploads: Arc::clone(uploads), ..Self::default() }
+    /// Nothing is kept yet, and at most so many bytes may be; uploads take from this quota.
+    pub(crate) fn new(max_bytes: usize, uploads: &Arc<UploadQuota>) -> Self {
+        let (bytes, peak_bytes) = Default::default();
+        Self { max_bytes, bytes, peak_bytes, uploads: Arc::clone(uploads) }
     }
 
     /// The quota of uploads.
@@ -58,12 +58,13 @@ impl Stock {
     /// that keep little, so that they are answered while others fill all the rest. More is given up
     /// than is missing, so that it is looked for once in a while and not for each piece.
     pub(crate) fn relief(&self, share_bytes: usize) -> Option<Relief> {
-        let for_large = CONTENT_MEMORY_MAX_BYTES - CONTENT_RESERVE_BYTES;
+        let reserve_bytes = self.max_bytes / CONTENT_RESERVE_DIVISOR;
+        let for_large = self.max_bytes - reserve_bytes;
         let (least_bytes, most_bytes) = match share_bytes > CONTENT_PIECE_MAX_BYTES {
             true => (CONTENT_PIECE_MAX_BYTES + 1, for_large),
-            false => (1, CONTENT_MEMORY_MAX_BYTES),
+            false => (1, self.max_bytes),
         };
-        let left_bytes = most_bytes - CONTENT_RESERVE_BYTES / 4;
+        let left_bytes = most_bytes - reserve_bytes / 4;
         (self.bytes() > most_bytes).then_some(Relief { least_bytes, left_bytes })
     }
 
@@ -101,6 +102,11 @@ impl Share {
     pub(crate) fn bytes(&self) -> usize {
         self.bytes
     }
+
+    /// Returns the most that all requests of the worker may keep, in bytes.
+    pub(crate) fn max_bytes(&self) -> usize {
+        self.stock.as_ref().map_or(0, |stock| stock.max_bytes)
+    }
 }
 
 impl Drop for Share {
@@ -113,6 +119,12 @@ impl Drop for Share {
 mod tests {
     use super::*;
 
+    const MAX_BYTES: usize = 1 << 20;
+
+    fn stock() -> Rc<Stock> {
+        Rc::new(Stock::new(MAX_BYTES, &Arc::default()))
+    }
+
     fn share(stock: &Rc<Stock>, bytes: usize) -> Share {
         let mut share = Share::default();
         share.belong_to(stock);
@@ -122,14 +134,14 @@ mod tests {
 
     #[test]
     fn what_is_kept_is_counted_until_it_goes() {
-        let stock = Rc::new(Stock::default());
+        let stock = stock();
         let mut one = share(&stock, 10);
         let two = share(&stock, 5);
         assert_eq!((stock.bytes(), one.bytes()), (15, 10));
         one.set(3);
         assert_eq!(stock.bytes(), 8);
         drop(two);
-        one.belong_to(&Rc::default());
+        one.belong_to(&self::stock());
         assert_eq!(stock.bytes(), 3, "a share stays with its stock");
         drop(one);
         assert_eq!(stock.bytes(), 0);
@@ -140,9 +152,9 @@ mod tests {
 
     #[test]
     fn those_that_keep_little_have_a_reserve() {
-        let stock = Rc::new(Stock::default());
+        let stock = stock();
         let large = CONTENT_PIECE_MAX_BYTES + 1;
-        let for_large = CONTENT_MEMORY_MAX_BYTES - CONTENT_RESERVE_BYTES;
+        let for_large = MAX_BYTES - MAX_BYTES / CONTENT_RESERVE_DIVISOR;
         let mut rest = share(&stock, for_large);
         assert_eq!(stock.relief(large), None);
         rest.set(for_large + 1);
@@ -150,9 +162,9 @@ mod tests {
         assert_eq!(relief.least_bytes, large);
         assert!(relief.left_bytes < for_large);
         assert_eq!(stock.relief(large - 1), None);
-        rest.set(CONTENT_MEMORY_MAX_BYTES);
+        rest.set(MAX_BYTES);
         assert_eq!(stock.relief(large - 1), None);
-        rest.set(CONTENT_MEMORY_MAX_BYTES + 1);
+        rest.set(MAX_BYTES + 1);
         assert_eq!(stock.relief(large - 1).expect("too much").least_bytes, 1);
     }
 }

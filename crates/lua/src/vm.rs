@@ -24,6 +24,7 @@ use std::time::Duration;
 use mlua::chunk::ChunkMode;
 use mlua::{Error, Function, IntoLuaMulti, Lua, Thread as Coroutine};
 use pinion_engine::clock::Now;
+use pinion_jobs::byte_quota::ByteQuota;
 
 use crate::allowance::Allowance;
 use crate::budget::{self, Budget};
@@ -133,11 +134,13 @@ impl Vm {
         now: Now,
     ) -> Result<Self, Problem> {
         let trouble = |error: Error| Problem::new(&error);
-        let allowance = *program.allowance();
+        let allowance = program.allowance().fitted(place.memory());
         let opened = if allowance.is_unsafe { unconfined::open() } else { sandbox::open() };
         let lua = opened.map_err(trouble)?;
         let host = Rc::new(Host::new(now));
         host.tasks.borrow_mut().allowance = allowance;
+        let messages = ByteQuota::new(place.memory().messages_bytes);
+        host.work.messages.replace(Arc::new(messages));
         host.work.place.replace(place);
         host.work.folders.replace(program.folders().clone());
         host.work.key.replace(program.key().cloned());

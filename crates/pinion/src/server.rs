@@ -56,6 +56,7 @@ pub(crate) mod loader;
 pub(crate) mod log_throttle;
 pub(crate) mod look;
 mod lua_folders;
+mod memory_limit;
 pub(crate) mod pending;
 pub(crate) mod published;
 mod quic_keys;

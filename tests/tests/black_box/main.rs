@@ -42,6 +42,7 @@ mod json_reference;
 mod large;
 mod limits;
 mod listing;
+mod little_memory;
 mod log;
 mod log_trouble;
 #[cfg(feature = "long")]

@@ -5,9 +5,7 @@ use std::fmt;
 
 use rustix::io::Errno;
 
-use crate::limits::{
-    FILE_PATH_MAX_BYTES, FILE_READ_MAX_BYTES, FILE_SEGMENT_MAX_BYTES, FILES_LISTED_MAX,
-};
+use crate::limits::{FILE_PATH_MAX_BYTES, FILE_SEGMENT_MAX_BYTES, FILES_LISTED_MAX};
 
 /// A file operation has failed. Its text names the operation, the file and the cause.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -61,8 +59,11 @@ pub enum FileErrorKind {
     #[error("it is neither a file nor a folder")]
     NotRegular,
     /// More was to be read than fits into memory at once.
-    #[error("at most {} MiB are read at once", FILE_READ_MAX_BYTES >> 20)]
-    TooLarge,
+    #[error("at most {} MiB are read at once", .max_bytes >> 20)]
+    TooLarge {
+        /// The limit in bytes.
+        max_bytes: u64,
+    },
     /// The folder has too many names for one list.
     #[error("the folder has more than {FILES_LISTED_MAX} names")]
     TooManyNames,

@@ -43,16 +43,20 @@ pub struct FileStat {
 
 impl Folders {
     /// Reads a file: all of it, or `bytes` from the position `from` on, as far as it has so many.
+    /// It reads up to `max_bytes`, and never more than [`FILE_READ_MAX_BYTES`].
     ///
     /// # Errors
-    /// Why it cannot be read, or that it is larger than [`FILE_READ_MAX_BYTES`].
+    /// Why it cannot be read, or that it is too large for that.
     pub fn read(
         &self,
         path: &[u8],
         from: Option<u64>,
         bytes: Option<u64>,
+        max_bytes: u64,
     ) -> Result<Vec<u8>, FileError> {
-        self.read_part(path, from.unwrap_or(0), bytes).map_err(|kind| kind.of("read", path))
+        let max_bytes = max_bytes.min(FILE_READ_MAX_BYTES);
+        self.read_part(path, from.unwrap_or(0), bytes, max_bytes)
+            .map_err(|kind| kind.of("read", path))
     }
 
     fn read_part(
@@ -60,12 +64,13 @@ impl Folders {
         path: &[u8],
         from: u64,
         bytes: Option<u64>,
+        max_bytes: u64,
     ) -> Result<Vec<u8>, FileErrorKind> {
         let mut file = self.open_file(path)?;
         let size = file.metadata()?.len();
         let wanted = bytes.unwrap_or(u64::MAX).min(size.saturating_sub(from));
-        if wanted > FILE_READ_MAX_BYTES {
-            return Err(FileErrorKind::TooLarge);
+        if wanted > max_bytes {
+            return Err(FileErrorKind::TooLarge { max_bytes });
         }
         let mut content = Vec::with_capacity(wanted as usize);
         if wanted > 0 {

@@ -47,7 +47,8 @@ impl Drop for Place {
 }
 
 fn read(folders: &Folders, name: &str) -> Result<String, String> {
-    let content = folders.read(name.as_bytes(), None, None).map_err(|error| error.to_string())?;
+    let content =
+        folders.read(name.as_bytes(), None, None, u64::MAX).map_err(|error| error.to_string())?;
     Ok(String::from_utf8_lossy(&content).into_owned())
 }
 
@@ -72,7 +73,7 @@ fn files_are_written_read_and_removed() {
     assert_eq!(folders.append(b"data/new", b" two"), Ok(()));
     assert_eq!(folders.append(b"data/log", b"line"), Ok(()));
     assert_eq!(read(&folders, "data/new").as_deref(), Ok("one two"));
-    let part = |from, bytes| folders.read(b"data/new", from, bytes);
+    let part = |from, bytes| folders.read(b"data/new", from, bytes, u64::MAX);
     assert_eq!(part(Some(4), None), Ok(b"two".to_vec()));
     assert_eq!(part(Some(1), Some(2)), Ok(b"ne".to_vec()));
     assert_eq!(part(Some(7), Some(2)), Ok(Vec::new()));
@@ -179,7 +180,7 @@ fn what_is_read_only_stays_as_it_is() {
         assert!(why(outcome).contains("read-only"));
     }
     assert_eq!(names(&place.path("shown")), ["page.html"]);
-    let none = Folders::default().read(b"data/x", None, None).expect_err("no folders");
+    let none = Folders::default().read(b"data/x", None, None, u64::MAX).expect_err("no folders");
     assert_eq!(none.kind, FileErrorKind::NoFolders);
 }
 
@@ -202,8 +203,10 @@ fn what_is_too_much_at_once_is_refused() {
     let large = fs::File::create(place.path("data/large")).expect("a file");
     large.set_len(FILE_READ_MAX_BYTES + 1).expect("a length");
     assert!(read(&folders, "data/large").expect_err("too large").contains("16 MiB"));
-    let end = folders.read(b"data/large", Some(FILE_READ_MAX_BYTES), None);
+    let end = folders.read(b"data/large", Some(FILE_READ_MAX_BYTES), None, u64::MAX);
     assert_eq!(end, Ok(vec![0]));
+    let less = folders.read(b"data/large", None, Some(2 << 20), 1 << 20);
+    assert!(why(less).contains("at most 1 MiB"));
     for number in 0..=FILES_LISTED_MAX {
         fs::write(place.path(&format!("data/sub/{number}")), "").expect("a file");
     }
@@ -232,9 +235,12 @@ fn errors_name_the_action_and_the_file() {
     let folders = place.folders();
     let missing = "the folder \"data/no\" does not exist";
     for (outcome, text) in [
-        (folders.read(b"data/x", None, None).map(drop), "cannot read \"data/x\": no such file"),
         (
-            folders.read(b"/etc/passwd", None, None).map(drop),
+            folders.read(b"data/x", None, None, u64::MAX).map(drop),
+            "cannot read \"data/x\": no such file",
+        ),
+        (
+            folders.read(b"/etc/passwd", None, None, u64::MAX).map(drop),
             "cannot read \"/etc/passwd\": not a valid path",
         ),
         (folders.write(b"data/no/x", b"a"), &*format!("cannot write \"data/no/x\": {missing}")),

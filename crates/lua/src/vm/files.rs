@@ -51,12 +51,14 @@ pub(super) fn install(lua: &Lua, host: &Rc<Host>, table: &Table) -> Result<()> {
         };
         table.raw_set(name, job(lua, host, make)?)?;
     }
-    let folders = host.work.folders.borrow().clone();
+    let (folders, of) = (host.work.folders.borrow().clone(), Rc::clone(host));
     let read = move |(path, from, bytes): (LuaString, Option<f64>, Option<f64>)| {
         let (folders, path) = (folders.clone(), path.as_bytes().to_vec());
         let whole = |number: f64| number as u64;
+        // The result becomes a string of the request.
+        let max_bytes = of.tasks.borrow().allowance.memory_bytes as u64;
         Job::files(path.len(), move || {
-            file_outcome(folders.read(&path, from.map(whole), bytes.map(whole)))
+            file_outcome(folders.read(&path, from.map(whole), bytes.map(whole), max_bytes))
         })
     };
     table.raw_set("read_stored", job(lua, host, read)?)?;

@@ -17,8 +17,7 @@ use super::host::{Host, Outcome, or_why};
 use crate::fetch::WorkerClient;
 use crate::letter::Letter;
 use crate::limits::{
-    BACKGROUND_MAX, CACHED_MAX, CHANNELS_MAX, MESSAGES_MAX_BYTES, SCHEDULES_MAX, SENT_MAX,
-    SENT_MAX_BYTES, SPAWNED_MAX,
+    BACKGROUND_MAX, CACHED_MAX, CHANNELS_MAX, SCHEDULES_MAX, SENT_MAX, SENT_MAX_BYTES, SPAWNED_MAX,
 };
 use crate::lua_job::LuaJob;
 use crate::pages::LinkKey;
@@ -230,12 +229,12 @@ fn messages(lua: &Lua, host: &Rc<Host>, table: &Table) -> Result<()> {
                  pinion.sleep(0) in between"
             )));
         }
-        let reservation = of.work.messages.borrow().try_reserve(MESSAGES_MAX_BYTES, bytes);
+        let reservation = of.work.messages.borrow().try_reserve(bytes);
         let Some(reservation) = reservation else {
             return Ok(Some(format!(
                 "more than {} MiB of messages wait for their listeners; send less, or try again \
                  later",
-                MESSAGES_MAX_BYTES >> 20
+                of.work.messages.borrow().max_bytes() >> 20
             )));
         };
         of.work.sent_bytes.set(before + bytes);
@@ -272,7 +271,7 @@ fn kept(lua: &Lua, host: &Rc<Host>, table: &Table) -> Result<()> {
     let keep = move |_: &Lua, (name, value): (LuaString, Value)| {
         let place = of.work.place.borrow();
         let outcome =
-            Plain::of(&value).and_then(|value| place.kept().set(&name.to_string_lossy(), value));
+            Plain::of(&value).and_then(|value| place.keep(&name.to_string_lossy(), value));
         Ok(outcome.err())
     };
     table.raw_set("keep", lua.create_function(keep)?)?;

@@ -19,6 +19,7 @@ use pinion_http::request::RequestHead;
 use pinion_jobs::job_queue::JobQueues;
 use pinion_jobs::upload_quota::UploadQuota;
 use pinion_lua::program::Program;
+use pinion_lua::script_memory::ScriptMemory;
 use pinion_lua::scripts::{self, Offer, Outcome, Outlet, Script, Scripts, Shared};
 use pinion_lua::site::Site as LuaSite;
 
@@ -148,7 +149,7 @@ impl<const READINESS: bool> Stage<READINESS> {
         let settings = Settings { listeners, ..Settings::default() };
         let network = Network::new(seed, faults, settings.listeners.len());
         let jobs = Arc::new(JobQueues::without_threads());
-        let mut shared = Shared::new(1, UploadQuota::default());
+        let mut shared = Shared::new(1, UploadQuota::default(), ScriptMemory::default());
         shared.jobs = Arc::clone(&jobs);
         let make_app = |poster| Site::new(&shared, poster);
         let mut worker = Stepped::new(network.clone(), settings, make_app);

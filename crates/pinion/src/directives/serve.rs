@@ -32,7 +32,7 @@ pub(crate) const ROWS: &[Directive] = &[
         level: Level::Server,
         kind: Kind::Number { min: 1, max: 1024, unit: "" },
         repeatable: false,
-        default: Default::Auto("one for each core"),
+        default: Default::Auto("one for each core, at most one for each 128 MiB of memory"),
         change: Change::Restart,
         brief: "How many threads answer requests",
         long: "Only cores that this process may use count: CPU affinity and cgroup limits apply.",
@@ -272,7 +272,7 @@ pub(crate) const ROWS: &[Directive] = &[
         level: Level::Server,
         kind: Kind::Number { min: 1, max: 10_000_000, unit: "" },
         repeatable: false,
-        default: Default::Auto("from the limit on open files, at most 65536"),
+        default: Default::Auto("from the limit on open files and the memory, at most 65536"),
         change: Change::Restart,
         brief: "How many connections may be open at once",
         long: "When fewer than a sixteenth of them are free, idle connections are closed, first \
@@ -294,6 +294,20 @@ pub(crate) const ROWS: &[Directive] = &[
         long: "A client is an IPv4 address or a /64 prefix of IPv6. Further connections are closed \
                as soon as they are accepted, which is logged at most every 10 seconds. Behind a \
                proxy all clients have the address of the proxy.",
+    },
+    Directive {
+        name: "max-outgoing",
+        short: None,
+        verbs: SERVE,
+        file: Some(Table::Limits.key("max-outgoing")),
+        level: Level::Server,
+        kind: Kind::Number { min: 1, max: 1_000_000, unit: "" },
+        repeatable: false,
+        default: Default::Auto("from the limit on open files and the memory, at most 1024"),
+        change: Change::Restart,
+        brief: "How many connections to other servers may be open at once",
+        long: "These are the connections of `pinion.fetch`, of all sites together. Each takes a \
+               descriptor, which --max-connections then cannot use.",
     },
     Directive {
         name: "keep-alive-timeout",
@@ -359,7 +373,7 @@ pub(crate) const ROWS: &[Directive] = &[
         level: Level::Server,
         kind: Kind::Number { min: 1, max: 1 << 20, unit: "MiB" },
         repeatable: false,
-        default: Default::Auto("from the number of connections"),
+        default: Default::Auto("from the number of connections and the memory"),
         change: Change::Restart,
         brief: "The most memory for all buffers and queues together",
         long: "The start prints the most memory that the server can use. The archive is not part \

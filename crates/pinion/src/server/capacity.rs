@@ -5,20 +5,44 @@ use crate::access_log::{LOG_BYTES, RING_BYTES, WRITER_BYTES};
 use crate::failure::Failure;
 use crate::settings::{ListenKind, Serve};
 use crate::terminal::counted;
+use pinion_client::footprint::REQUEST_BYTES;
 use pinion_engine::footprint;
 use pinion_engine::limits::RESERVED_DESCRIPTORS;
 use pinion_engine::server::Io;
+use pinion_lua::allowance::Allowance;
+use pinion_lua::footprint::script_bytes;
+use pinion_lua::script_memory::ScriptMemory;
 use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 
 /// Connections when nothing bounds them: as many as the table of one worker may grow to without
 /// surprising anybody (32 MiB of connections, and the buffers below).
 const CONNECTIONS_DEFAULT_MAX: u64 = 65_536;
 
+/// Connections by default where memory is very small: a browser opens six, so some tens of visitors.
+const CONNECTIONS_DEFAULT_MIN: u64 = 256;
+
+/// Connections to other servers may have one descriptor in so many by default: a request that asks
+/// another server takes two.
+const OUTGOING_DIVISOR: u64 = 4;
+/// Connections to other servers at least, among the reserved descriptors if need be.
+const OUTGOING_MIN: u64 = 8;
+/// Connections to other servers at most by default: a site that waits for others longer than it
+/// works itself has some hundreds.
+const OUTGOING_MAX: u64 = 1024;
+
+/// By default a server may take one part in so many of the memory: the rest is for the files that
+/// it serves, which the kernel keeps in memory, and for other programs.
+pub(super) const MEMORY_DIVISOR: u64 = 4;
+/// By default there is no more than one worker for so much memory.
+const WORKER_MEMORY_BYTES: u64 = 128 << 20;
+
 /// Buffer memory for each connection when no budget is given: half a request of common size from
 /// every client at once.
 const BUFFER_PER_CONNECTION_BYTES: u64 = 4 << 10;
 /// A small server still takes some large answers at once.
 const BUFFER_DEFAULT_MIN_BYTES: u64 = 64 << 20;
+/// Where memory is very small: still some answers of the size of a page at once.
+const BUFFER_SMALL_BYTES: u64 = 4 << 20;
 /// With less a worker could not hold what a few clients may fill, let alone a reserve.
 const BUFFER_WORKER_MIN_BYTES: u64 = 1 << 20;
 /// A large one does not take the whole machine unasked.
@@ -53,10 +77,14 @@ const HEAP_SLACK_DIVISOR: u64 = 8;
 pub(crate) struct Capacity {
     /// Open connections, all workers together.
     pub(crate) connections: u64,
+    /// Connections to other servers, all workers together.
+    pub(crate) outgoing: u64,
     /// Bytes of buffers and queues, all workers together.
     pub(crate) buffer_bytes: u64,
     /// The connections that were asked for, when there are fewer descriptors than that.
     pub(crate) asked: Option<u64>,
+    /// The connections to other servers that were asked for, when there are fewer descriptors.
+    pub(crate) asked_outgoing: Option<u64>,
     /// Threads beside the workers.
     pub(crate) threads: u64,
     /// Access logs that are open.
@@ -69,15 +97,32 @@ pub(crate) struct Capacity {
     pub(crate) datagram_sockets: u64,
     /// Bytes of the scripts of the sites, all workers together.
     pub(crate) script_bytes: u64,
+    /// What scripts may take where the operator has set nothing.
+    pub(crate) script_memory: ScriptMemory,
     /// Files that uploads to scripts may have open.
     pub(crate) upload_files: u64,
+    /// Whether defaults are smaller because there is little memory.
+    pub(crate) fit: MemoryFit,
+}
+
+/// How the defaults of a server fit into its part of the memory.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum MemoryFit {
+    /// There is room for all of them, or the operator has set everything.
+    Whole,
+    /// They are smaller, so that they fit.
+    Shrunk,
+    /// They are as small as they can be, and more than that part.
+    Exceeded,
 }
 
 /// What there is at start that the capacity depends on.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Load {
+pub(crate) struct Load<'s> {
     /// Threads that answer.
     pub(crate) workers: usize,
+    /// How they talk to the kernel.
+    pub(crate) io: Io,
     /// Sites.
     pub(crate) sites: usize,
     /// Files outside of the archives that the sites keep open.
@@ -88,38 +133,72 @@ pub(crate) struct Load {
     pub(crate) logs: usize,
     /// Sockets of QUIC: each listener has one for each worker.
     pub(crate) datagram_sockets: usize,
-    /// Bytes of the scripts of the sites, all workers together.
-    pub(crate) script_bytes: u64,
+    /// The limits of each site that has scripts.
+    pub(crate) scripts: &'s [Allowance],
+    /// The memory that this process may use, in bytes.
+    pub(crate) memory_bytes: u64,
+}
+
+/// The scale at which all defaults are whole.
+const WHOLE: u32 = ScriptMemory::WHOLE;
+
+/// Returns a default at a scale: the least at 0, all of it at [`WHOLE`].
+fn part(least: u64, whole: u64, scale: u32) -> u64 {
+    least + whole.saturating_sub(least) * u64::from(scale) / u64::from(WHOLE)
 }
 
 impl Capacity {
-    /// From the settings, the number of files that this process may open, and what there is.
+    /// Works it out from the settings, the number of files that this process may open, and what
+    /// there is. Values that the operator has not set shrink in the same proportion until
+    /// everything fits into a part of the memory ([`MEMORY_DIVISOR`]).
     ///
     /// # Errors
     /// A budget that is too small for so many workers.
-    pub(crate) fn new(serve: &Serve, descriptors: u64, load: Load) -> Result<Self, Failure> {
-        let Load { workers, sites, external_files, configured, script_bytes, .. } = load;
-        let (datagram_sockets, logs) = (load.datagram_sockets, load.logs as u64);
-        // Twice: while a reload is taken up, the old state of a folder is still being served.
-        let of_sites =
-            2 * external_files as u64 + SITE_DESCRIPTORS * sites.saturating_sub(1) as u64;
-        let of_logs = logs.saturating_sub(1);
-        let descriptors = descriptors.saturating_sub(of_sites + of_logs + datagram_sockets as u64);
-        let upload_files =
-            (descriptors / UPLOAD_FILES_DIVISOR).clamp(UPLOAD_FILES_MIN, UPLOAD_FILES_MAX);
-        // Without scripts there are no uploads, unless a reload brings some: then they have a few
-        // of the reserved ones.
-        let has_scripts = script_bytes > 0;
-        let upload_files = if has_scripts { upload_files } else { UPLOAD_FILES_MIN };
-        let descriptors = descriptors.saturating_sub(if has_scripts { upload_files } else { 0 });
-        let possible = descriptors.saturating_sub(RESERVED_DESCRIPTORS).max(1);
-        let wanted = serve.max_connections.unwrap_or(CONNECTIONS_DEFAULT_MAX);
-        let connections = wanted.min(possible);
+    pub(crate) fn new(serve: &Serve, descriptors: u64, load: Load<'_>) -> Result<Self, Failure> {
+        let bound = |capacity: &Self| capacity.bound_bytes(load.workers, load.io);
+        let most_bytes = load.memory_bytes / MEMORY_DIVISOR;
+        let whole = Self::scaled(serve, descriptors, load, WHOLE)?;
+        if bound(&whole) <= most_bytes {
+            return Ok(whole);
+        }
+        let least = Self::scaled(serve, descriptors, load, 0)?;
+        if bound(&least) >= most_bytes {
+            let is_set = bound(&least) == bound(&whole);
+            let fit = if is_set { MemoryFit::Whole } else { MemoryFit::Exceeded };
+            return Ok(Self { fit, ..least });
+        }
+        // The bound grows with the scale.
+        let (mut below, mut above, mut best) = (0, WHOLE, least);
+        while above - below > 1 {
+            let scale = below.midpoint(above);
+            let tried = Self::scaled(serve, descriptors, load, scale)?;
+            if bound(&tried) <= most_bytes {
+                (below, best) = (scale, tried);
+            } else {
+                above = scale;
+            }
+        }
+        Ok(Self { fit: MemoryFit::Shrunk, ..best })
+    }
+
+    /// Works it out for one scale of the defaults.
+    fn scaled(
+        serve: &Serve,
+        descriptors: u64,
+        load: Load<'_>,
+        scale: u32,
+    ) -> Result<Self, Failure> {
+        let Load { workers, sites, configured, .. } = load;
+        let shares = Descriptors::new(serve, descriptors, load, scale);
+        let connections = serve.max_connections.unwrap_or_else(|| {
+            part(CONNECTIONS_DEFAULT_MIN, CONNECTIONS_DEFAULT_MAX.min(shares.possible), scale)
+        });
+        let connections = connections.min(shares.possible);
         let least_bytes = workers as u64 * BUFFER_WORKER_MIN_BYTES;
         let buffer_bytes = serve.memory_budget_bytes.unwrap_or_else(|| {
-            (connections * BUFFER_PER_CONNECTION_BYTES)
-                .clamp(BUFFER_DEFAULT_MIN_BYTES, BUFFER_DEFAULT_MAX_BYTES)
-                .max(least_bytes)
+            let whole_bytes = (connections * BUFFER_PER_CONNECTION_BYTES)
+                .clamp(BUFFER_DEFAULT_MIN_BYTES, BUFFER_DEFAULT_MAX_BYTES);
+            part(BUFFER_SMALL_BYTES, whole_bytes, scale).max(least_bytes)
         });
         if buffer_bytes < least_bytes {
             return Err(Failure::usage(format!(
@@ -130,25 +209,27 @@ impl Capacity {
             )));
         }
         let tls = serve.encrypts();
-        let quic = serve.has(ListenKind::Quic);
-        let asked = serve.max_connections.filter(|asked| *asked > connections);
         let threads = SERVER_THREADS
             + SITE_THREADS * sites as u64
             + u64::from(configured)
             + u64::from(serve.stats.is_some())
             + u64::from(tls);
-        let datagram_sockets = datagram_sockets as u64;
+        let script_memory = ScriptMemory::scaled(scale);
         Ok(Self {
             connections,
+            outgoing: shares.outgoing,
             buffer_bytes,
-            asked,
+            asked: serve.max_connections.filter(|asked| *asked > connections),
+            asked_outgoing: serve.max_outgoing.filter(|asked| *asked > shares.outgoing),
             threads,
-            logs,
+            logs: load.logs as u64,
             tls,
-            quic,
-            datagram_sockets,
-            script_bytes,
-            upload_files,
+            quic: serve.has(ListenKind::Quic),
+            datagram_sockets: load.datagram_sockets as u64,
+            script_bytes: script_bytes(workers, load.scripts, &script_memory),
+            script_memory,
+            upload_files: shares.upload_files,
+            fit: MemoryFit::Whole,
         })
     }
 
@@ -156,6 +237,10 @@ impl Capacity {
     pub(crate) fn bound_bytes(&self, workers: usize, io: Io) -> u64 {
         let places = footprint::table_places(self.connections as usize, workers) as u64;
         let workers = workers as u64;
+        let has_scripts = self.script_bytes > 0;
+        let outgoing = if has_scripts { self.outgoing } else { 0 };
+        // Every worker may once have had all of them, and its table does not shrink.
+        let places = places + workers * outgoing;
         let mut worker = footprint::worker_bytes(io);
         let mut connection = footprint::connection_bytes(io);
         let mut heap_bytes = 0;
@@ -176,10 +261,58 @@ impl Capacity {
             _ => 0,
         };
         heap_bytes += self.connections * secured as u64;
+        let request = footprint::TLS_OUTGOING_BYTES + REQUEST_BYTES;
+        heap_bytes += outgoing * request as u64;
         heap_bytes += self.buffer_bytes + self.script_bytes;
         let stack_bytes = self.threads * CONTROL_THREAD_BYTES;
         PROGRAM_BYTES + stack_bytes + heap_bytes + heap_bytes / HEAP_SLACK_DIVISOR
     }
+}
+
+/// How the descriptors of a server are shared out.
+struct Descriptors {
+    /// Files that uploads to scripts may have open.
+    upload_files: u64,
+    /// Connections to other servers.
+    outgoing: u64,
+    /// Connections of clients at most.
+    possible: u64,
+}
+
+impl Descriptors {
+    fn new(serve: &Serve, descriptors: u64, load: Load<'_>, scale: u32) -> Self {
+        // Twice: while a reload is taken up, the old state of a folder is still being served.
+        let of_sites =
+            2 * load.external_files as u64 + SITE_DESCRIPTORS * load.sites.saturating_sub(1) as u64;
+        let of_logs = (load.logs as u64).saturating_sub(1);
+        let of_datagrams = load.datagram_sockets as u64;
+        let descriptors = descriptors.saturating_sub(of_sites + of_logs + of_datagrams);
+        // Without scripts there are neither uploads nor requests to other servers, unless a reload
+        // brings some: then they have a few of the reserved descriptors.
+        let has_scripts = !load.scripts.is_empty();
+        let (upload_files, outgoing) = if has_scripts {
+            let files = descriptors / UPLOAD_FILES_DIVISOR;
+            let outgoing = (descriptors / OUTGOING_DIVISOR).clamp(OUTGOING_MIN, OUTGOING_MAX);
+            let files = files.clamp(UPLOAD_FILES_MIN, UPLOAD_FILES_MAX);
+            (files, part(OUTGOING_MIN, outgoing, scale))
+        } else {
+            (UPLOAD_FILES_MIN, OUTGOING_MIN)
+        };
+        // Half of all is for clients.
+        let outgoing = match serve.max_outgoing {
+            Some(asked) => asked.min((descriptors / 2).max(1)),
+            None => outgoing,
+        };
+        let taken = if has_scripts { upload_files + outgoing } else { 0 };
+        let possible = descriptors.saturating_sub(taken + RESERVED_DESCRIPTORS).max(1);
+        Self { upload_files, outgoing, possible }
+    }
+}
+
+/// Returns the number of workers by default: one for each core, as far as there is memory for them.
+pub(crate) fn default_workers(cores: usize, memory_bytes: u64) -> usize {
+    let most = (memory_bytes / WORKER_MEMORY_BYTES).max(1);
+    cores.min(usize::try_from(most).unwrap_or(usize::MAX))
 }
 
 /// Raises the limit on open files as far as it may be, and gives what it is now.
@@ -206,14 +339,16 @@ mod tests {
         *serve
     }
 
-    const ONE_SITE: Load = Load {
+    const ONE_SITE: Load<'_> = Load {
         workers: 2,
+        io: Io::Epoll,
         sites: 1,
         external_files: 0,
         configured: false,
         logs: 0,
         datagram_sockets: 0,
-        script_bytes: 0,
+        scripts: &[],
+        memory_bytes: u64::MAX,
     };
 
     fn capacity_of(serve: &Serve, descriptors: u64) -> Capacity {
@@ -255,14 +390,79 @@ mod tests {
     }
 
     #[test]
-    fn files_of_uploads_take_descriptors_from_the_connections() {
-        let serve = serve("pinion serve");
-        let load = Load { script_bytes: 1, ..ONE_SITE };
-        for (descriptors, files) in [(80, 16), (300, 37), (1024, 128), (1 << 20, 1024)] {
-            let Ok(with) = Capacity::new(&serve, descriptors, load) else { panic!("{load:?}") };
-            assert_eq!(with.upload_files, files, "of {descriptors}");
-            let possible = descriptors.saturating_sub(RESERVED_DESCRIPTORS + files).max(1);
+    fn uploads_and_other_servers_take_descriptors_from_the_connections() {
+        let plain = serve("pinion serve");
+        let scripts = [Allowance::default()];
+        let load = Load { scripts: &scripts, ..ONE_SITE };
+        for (descriptors, files, outgoing) in
+            [(80, 16, 20), (300, 37, 75), (1024, 128, 256), (1 << 20, 1024, 1024)]
+        {
+            let Ok(with) = Capacity::new(&plain, descriptors, load) else { panic!("{load:?}") };
+            assert_eq!((with.upload_files, with.outgoing), (files, outgoing), "of {descriptors}");
+            let taken = RESERVED_DESCRIPTORS + files + outgoing;
+            let possible = descriptors.saturating_sub(taken).max(1);
             assert_eq!(with.connections, possible.min(CONNECTIONS_DEFAULT_MAX));
+        }
+        let asking = serve("pinion serve --max-outgoing 600");
+        let of = |descriptors| {
+            let Ok(capacity) = Capacity::new(&asking, descriptors, load) else {
+                panic!("{load:?}")
+            };
+            (capacity.outgoing, capacity.asked_outgoing)
+        };
+        assert_eq!(of(8000), (600, None));
+        assert_eq!(of(1000), (500, Some(600)));
+    }
+
+    #[test]
+    fn defaults_shrink_until_they_fit_into_a_quarter_of_the_memory() {
+        let scripts = [Allowance::default(); 3];
+        for line in ["pinion serve", "pinion serve --tls 127.0.0.1:443 --quic 127.0.0.1:443"] {
+            let serve = serve(line);
+            for scripts in [&scripts[..0], &scripts[..1], &scripts[..]] {
+                let mut before = 0;
+                for mebibytes in [768, 1024, 2048, 4096, 16_384, 1 << 20] {
+                    let memory_bytes = mebibytes << 20;
+                    let load = Load { scripts, memory_bytes, ..ONE_SITE };
+                    let Ok(capacity) = Capacity::new(&serve, 1 << 20, load) else { panic!() };
+                    let bound = capacity.bound_bytes(load.workers, load.io);
+                    assert!(bound <= memory_bytes / 4, "{line}: {bound} of {mebibytes} MiB");
+                    assert_ne!(capacity.fit, MemoryFit::Exceeded);
+                    // What there is, is used: the steps are small.
+                    let is_used = bound >= memory_bytes / 4 / 20 * 19;
+                    assert_eq!(capacity.fit == MemoryFit::Shrunk, capacity.fit != MemoryFit::Whole);
+                    assert!(is_used || capacity.fit == MemoryFit::Whole, "{line}: {bound}");
+                    assert!(bound >= before);
+                    before = bound;
+                }
+            }
+        }
+    }
+
+    #[test]
+    fn settings_of_the_operator_do_not_shrink() {
+        let set = Allowance { is_vm_memory_set: true, ..Allowance::default() };
+        let load = Load { scripts: &[set], memory_bytes: 128 << 20, ..ONE_SITE };
+        let serve =
+            serve("pinion serve --max-connections 2000 --max-outgoing 300 --memory-budget 100");
+        let Ok(capacity) = Capacity::new(&serve, 1 << 20, load) else { panic!("{load:?}") };
+        assert_eq!((capacity.connections, capacity.outgoing), (2000, 300));
+        assert_eq!(capacity.buffer_bytes, 100 << 20);
+        assert_eq!(capacity.fit, MemoryFit::Exceeded);
+        let vms = 2 * set.vm_memory_bytes as u64;
+        assert!(capacity.bound_bytes(2, Io::Epoll) > vms + (100 << 20));
+        // Where everything is set nothing is to be said.
+        let load = Load { scripts: &[], ..load };
+        let Ok(capacity) = Capacity::new(&serve, 1 << 20, load) else { panic!("{load:?}") };
+        assert_eq!(capacity.fit, MemoryFit::Whole);
+    }
+
+    #[test]
+    fn little_memory_has_few_workers() {
+        for (cores, mebibytes, workers) in
+            [(1, 10, 1), (8, 255, 1), (8, 256, 2), (8, 1024, 8), (8, 1 << 20, 8), (200, 8192, 64)]
+        {
+            assert_eq!(default_workers(cores, mebibytes << 20), workers);
         }
     }
 
@@ -306,8 +506,14 @@ mod tests {
             assert!(secured.bound_bytes(1, io) - bound >= sessions);
             let more = Capacity { threads: capacity.threads + 1, ..capacity };
             assert_eq!(more.bound_bytes(1, io) - bound, 64 << 10);
-            let more = Capacity { script_bytes: 8000, ..capacity };
-            assert_eq!(more.bound_bytes(1, io) - bound, 9000);
+            let scripts = Capacity { script_bytes: 800, ..capacity };
+            let more = Capacity { script_bytes: 8800, ..capacity };
+            assert_eq!(more.bound_bytes(1, io) - scripts.bound_bytes(1, io), 9000);
+            let more = Capacity { outgoing: capacity.outgoing + 800, ..scripts };
+            let request = footprint::TLS_OUTGOING_BYTES + REQUEST_BYTES;
+            let of_one = (footprint::connection_bytes(io) + request) as u64;
+            let added = more.bound_bytes(1, io) - scripts.bound_bytes(1, io);
+            assert_eq!(added, 800 * of_one * 9 / 8);
             let worker = capacity.bound_bytes(2, io) - bound;
             assert!(worker >= footprint::worker_bytes(io) as u64);
             let log = Capacity { logs: 1, ..capacity };

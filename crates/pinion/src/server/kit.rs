@@ -2,10 +2,11 @@
 //! system or a privilege. Threads that it needs are gone when it is over. What comes out is values;
 //! [`super::run`] opens nothing by name any more but what a reload needs.
 
-use super::capacity::{Capacity, Load, raise_descriptors};
+use super::capacity::{Capacity, Load, default_workers, raise_descriptors};
 use super::interrupt;
 use super::keys::Keys;
 use super::listeners::{self, Bound, BoundQuic};
+use super::memory_limit::MemoryLimit;
 use super::sites::{LoadedSite, UnloadedSite};
 use super::socket_files::SocketFiles;
 use super::tls::Tls;
@@ -24,8 +25,7 @@ use pinion_engine::residency;
 use pinion_engine::server::Io;
 use pinion_engine::signals::{self, Signals};
 use pinion_engine::tls::tickets::Tickets;
-use pinion_lua::footprint::script_bytes;
-use pinion_lua::program::Program;
+use pinion_lua::allowance::Allowance;
 use std::sync::Arc;
 
 /// Everything a server needs.
@@ -61,6 +61,8 @@ pub(crate) struct Kit {
     pub(crate) workers: usize,
     /// How many connections, how much memory.
     pub(crate) capacity: Capacity,
+    /// How much memory there is.
+    pub(crate) memory: MemoryLimit,
     /// Whether a folder was built, which leaves memory behind that serving does not need.
     pub(crate) has_built: bool,
 }
@@ -81,15 +83,19 @@ pub(crate) fn prepare(plan: Plan) -> Result<Kit, Failure> {
     let files = SocketFiles::default();
     let keys = settings.encrypts().then(|| Keys::of(&settings)).transpose()?;
     let tickets = keys.as_ref().map(|keys| &keys.tickets);
-    let opened = interrupt::endable(&signals, &files, || open(&settings, sites, &files, tickets))?;
+    let memory = MemoryLimit::of_process();
+    let workers = settings.workers.unwrap_or_else(|| default_workers(cores(), memory.bytes));
+    let open = || open(&settings, workers, sites, &files, tickets);
+    let opened = interrupt::endable(&signals, &files, open)?;
     let Opened { io, logs, log, tls, listeners, quic, sites } = opened;
     let what = in_words(&sites, config.as_ref());
-    let workers = settings.workers.unwrap_or_else(cores);
     let programs = sites.iter().filter_map(|site| site.first.program());
-    let script_bytes = script_bytes(workers, programs.map(Program::allowance));
+    let scripts: Vec<Allowance> = programs.map(|program| *program.allowance()).collect();
     let load = Load {
-        script_bytes,
+        scripts: &scripts,
+        memory_bytes: memory.bytes,
         workers,
+        io,
         sites: sites.len(),
         external_files: sites.iter().map(|site| site.first.mapping().external_count()).sum(),
         configured: config.is_some(),
@@ -113,6 +119,7 @@ pub(crate) fn prepare(plan: Plan) -> Result<Kit, Failure> {
         io,
         workers,
         capacity,
+        memory,
         has_built,
     })
 }
@@ -141,6 +148,7 @@ struct Opened {
 
 fn open(
     settings: &Serve,
+    workers: usize,
     sites: Vec<PlannedSite>,
     files: &SocketFiles,
     tickets: Option<&Arc<Tickets>>,
@@ -148,7 +156,6 @@ fn open(
     let unloaded: Result<Vec<_>, _> = sites.into_iter().map(UnloadedSite::new).collect();
     // What is wrong with a pattern shows before anything is touched.
     let unloaded = unloaded?;
-    let workers = settings.workers.unwrap_or_else(cores);
     let io = choose_io(settings.io, workers)?;
     let logs = Arc::new(OpenLogs::default());
     let log = settings.access_log.as_ref().map(|target| {

@@ -30,6 +30,7 @@ use pinion_engine::settings::{ListenerSettings, Protocol, Settings};
 use pinion_engine::signals::{Signal, Signals};
 use pinion_engine::stderr;
 use pinion_jobs::upload_quota::UploadQuota;
+use pinion_lua::script_memory::ScriptMemory;
 use pinion_lua::scripts::{Scripts, Shared};
 use std::path::Path;
 use std::sync::Arc;
@@ -88,7 +89,14 @@ pub(crate) fn run(kit: Kit) -> Result<(), Failure> {
         None => {
             let uploads = UploadQuota::new(settings.upload_space_bytes, capacity.upload_files);
             let sites = (sites, logs);
-            let (server, sites) = start_sites(sites, engine, desks, &settings, uploads, leads)?;
+            let (server, sites) = start_sites(
+                sites,
+                engine,
+                desks,
+                &settings,
+                (uploads, capacity.script_memory),
+                leads,
+            )?;
             let (live, keeper) = (Arc::clone(&live), keeper.clone());
             let started = Started { low: settings.low, listen: settings.listen };
             let renewal = Renewal::start(sites, config, started, live, keeper);
@@ -164,6 +172,7 @@ fn engine_settings(settings: &Serve, capacity: &Capacity) -> Settings {
     Settings {
         connections: capacity.connections as usize,
         connections_per_client: settings.max_connections_per_client,
+        outgoing: capacity.outgoing as usize,
         head_ms: milliseconds(settings.header_timeout),
         body_ms: milliseconds(settings.body_timeout),
         idle_ms: milliseconds(settings.keep_alive_timeout),
@@ -252,12 +261,12 @@ fn start_sites(
     engine: EngineKit,
     desks: Desks,
     settings: &Serve,
-    uploads: UploadQuota,
+    (uploads, memory): (UploadQuota, ScriptMemory),
     leads: Option<Leads>,
 ) -> Result<(Server, Sites), Failure> {
     let (published, starting) = sites::publish(sites);
     let for_workers = Arc::clone(&published);
-    let shared = Shared::new(engine.workers, uploads);
+    let shared = Shared::new(engine.workers, uploads, memory);
     let health = settings.health.clone();
     let trusted_proxies: Arc<[Network]> = settings.trusted_proxies.as_slice().into();
     let webroot: Option<Arc<Path>> = settings.tls.acme_webroot.as_deref().map(Into::into);

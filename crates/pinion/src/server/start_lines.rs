@@ -1,7 +1,9 @@
 //! What a start prints: what is served, where, and a URL that a browser of this machine can open.
 
+use super::capacity::{Capacity, MemoryFit};
 use super::kit::Kit;
 use super::listeners::{Bound, BoundQuic};
+use super::memory_limit::{MemoryLimit, MemorySource};
 use super::sites::LoadedSite;
 use crate::log_lines;
 use crate::terminal::{count, counted, size};
@@ -40,11 +42,19 @@ impl Hosts {
 /// Prints what is served, by how many workers, and what it may take.
 pub(super) fn print_start(kit: &Kit) {
     let Kit { what, settings, config, sites, io, workers, capacity, .. } = kit;
+    let has_scripts = capacity.script_bytes > 0;
     if let Some(asked) = capacity.asked {
         log_lines::warning(format_args!(
             "--max-connections {asked}: the limit on open files allows {0}, using {0}; raise it \
              (ulimit -n) or ask for less",
             capacity.connections
+        ));
+    }
+    if let Some(asked) = capacity.asked_outgoing {
+        log_lines::warning(format_args!(
+            "--max-outgoing {asked}: the limit on open files allows {0}, using {0}; raise it \
+             (ulimit -n) or ask for less",
+            capacity.outgoing
         ));
     }
     let bound_bytes = capacity.bound_bytes(*workers, *io);
@@ -53,14 +63,21 @@ pub(super) fn print_start(kit: &Kit) {
         Io::Uring => "io_uring",
     };
     stderr::line(format_args!(
-        "pinion {}: {what}, {} on {io}, at most {} connections and {} of memory (files of the \
+        "pinion {}: {what}, {} on {io}, at most {} connections{} and {} of memory (files of the \
          site not counted)",
         env!("CARGO_PKG_VERSION"),
         counted(*workers as u64, "worker"),
         count(capacity.connections),
+        match has_scripts {
+            true => format!(", {} to other servers", count(capacity.outgoing)),
+            false => String::new(),
+        },
         size(bound_bytes),
     ));
-    if capacity.script_bytes > 0 {
+    if let Some(line) = memory_line(capacity, &kit.memory) {
+        stderr::line(format_args!("{line}"));
+    }
+    if has_scripts {
         stderr::line(format_args!(
             "uploads take at most {} in {} files of {} (--upload-space)",
             size(settings.upload_space_bytes),
@@ -71,6 +88,30 @@ pub(super) fn print_start(kit: &Kit) {
     if config.is_some() {
         print_sites(sites);
     }
+}
+
+/// Returns what has been chosen because there is little memory, if anything has.
+fn memory_line(capacity: &Capacity, memory: &MemoryLimit) -> Option<String> {
+    let source = match memory.source {
+        MemorySource::Machine => "this machine",
+        MemorySource::Cgroup => "the control group",
+    };
+    let part = format!("a quarter of the {} of {source}", size(memory.bytes));
+    let how = match capacity.fit {
+        MemoryFit::Whole => return None,
+        MemoryFit::Shrunk => format!("smaller defaults, to fit into {part}"),
+        MemoryFit::Exceeded => format!("smallest defaults, more than {part}"),
+    };
+    let mut chosen = format!("buffers {} (--memory-budget)", size(capacity.buffer_bytes));
+    if capacity.script_bytes > 0 {
+        let script = &capacity.script_memory;
+        chosen.push_str(&format!(
+            ", each Lua VM {} (--lua-vm-memory), a request in it {} (--lua-memory)",
+            size(script.vm_bytes as u64),
+            size(script.request_bytes as u64)
+        ));
+    }
+    Some(format!("memory: {how}: {chosen}"))
 }
 
 /// Prints a line for each site of a configuration.

@@ -61,7 +61,8 @@ fn allowance(low: &Low, usual: Allowance) -> Result<Allowance, Failure> {
     let mebibytes = |name| -> Result<Option<usize>, Failure> {
         Ok(number::<usize>(low, name)?.map(|mebibytes| mebibytes << 20))
     };
-    let vm_memory_bytes = mebibytes("lua-vm-memory")?.unwrap_or(usual.vm_memory_bytes);
+    let asked_vm_bytes = mebibytes("lua-vm-memory")?;
+    let vm_memory_bytes = asked_vm_bytes.unwrap_or(usual.vm_memory_bytes);
     let asked_bytes = mebibytes("lua-memory")?;
     let memory_bytes = asked_bytes.unwrap_or(usual.memory_bytes.min(vm_memory_bytes));
     if memory_bytes > vm_memory_bytes {
@@ -75,7 +76,9 @@ fn allowance(low: &Low, usual: Allowance) -> Result<Allowance, Failure> {
     Ok(Allowance {
         cpu_ms: number(low, "lua-cpu")?.unwrap_or(usual.cpu_ms),
         memory_bytes,
+        is_memory_set: asked_bytes.is_some() || usual.is_memory_set,
         vm_memory_bytes,
+        is_vm_memory_set: asked_vm_bytes.is_some() || usual.is_vm_memory_set,
         wall_ms: number::<u64>(low, "lua-time")?.map_or(usual.wall_ms, |seconds| seconds * 1000),
         is_unsafe: low.given("lua-unsafe"),
         ..usual
@@ -118,7 +121,9 @@ mod tests {
         let expected = Allowance {
             cpu_ms: 50,
             memory_bytes: 2 << 20,
+            is_memory_set: true,
             vm_memory_bytes: 3 << 20,
+            is_vm_memory_set: true,
             wall_ms: 4000,
             is_unsafe: true,
             ..Allowance::default()

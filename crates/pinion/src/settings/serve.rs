@@ -58,6 +58,8 @@ pub(crate) struct Serve {
     pub(crate) max_connections: Option<u64>,
     /// None: as many as there are.
     pub(crate) max_connections_per_client: Option<u32>,
+    /// Connections to other servers that may be open at once; as many as fit when not given.
+    pub(crate) max_outgoing: Option<u64>,
     /// How long a connection may be idle between two requests.
     pub(crate) keep_alive_timeout: Duration,
     /// How long the header section of a request may take.
@@ -189,6 +191,7 @@ impl Serve {
             grace: seconds(low, "grace")?,
             max_connections: number(low, "max-connections")?,
             max_connections_per_client: number(low, "max-connections-per-client")?,
+            max_outgoing: number(low, "max-outgoing")?,
             keep_alive_timeout: seconds(low, "keep-alive-timeout")?,
             header_timeout: seconds(low, "header-timeout")?,
             body_timeout: seconds(low, "body-timeout")?,

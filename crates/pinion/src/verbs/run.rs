@@ -18,6 +18,7 @@ use pinion_engine::signals::{self, Signals};
 use pinion_engine::stderr;
 use pinion_jobs::upload_quota::UploadQuota;
 use pinion_lua::program::Program;
+use pinion_lua::script_memory::ScriptMemory;
 use pinion_lua::scripts::{Scripts, Shared};
 use pinion_lua::site::Site;
 use std::os::unix::ffi::OsStringExt;
@@ -46,7 +47,7 @@ pub(crate) fn run(run: Run) -> Result<(), Failure> {
         workers: 1,
         io: if probe_uring(1).is_ok() { Io::Uring } else { Io::Epoll },
     };
-    let shared = Shared::new(1, UploadQuota::default());
+    let shared = Shared::new(1, UploadQuota::default(), ScriptMemory::default());
     let (tell, ended) = mpsc::channel();
     // A worker that dies is started again; the script is not.
     let once = Mutex::new(Some((program, site, tell)));

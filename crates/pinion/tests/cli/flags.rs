@@ -87,6 +87,7 @@ const NUMBERS: [&str; 19] = [
     "--lua-vm-memory",
     "--max-connections",
     "--max-connections-per-client",
+    "--max-outgoing",
     "--keep-alive-timeout",
     "--header-timeout",
     "--body-timeout",

@@ -1,0 +1,94 @@
+//! How much memory scripts may take outside of what a request is allowed, chosen once at the start
+//! of the server: where memory is small, all of it is smaller.
+
+use pinion_jobs::job_queue::JobLimits;
+use pinion_jobs::limits::{
+    JOB_RESULTS_MAX_BYTES, JOB_THREADS_MAX, JOBS_MAX_BYTES, PASSWORD_THREADS_MAX,
+};
+
+use crate::limits::{
+    CONTENT_MEMORY_MAX_BYTES, KEPT_MAX_BYTES, MEMORY_MAX_BYTES, MESSAGES_MAX_BYTES,
+    REQUEST_MEMORY_MIN_BYTES, REQUESTS_PER_VM, SMALL_CONTENT_BYTES, SMALL_KEPT_BYTES,
+    SMALL_VM_BYTES, SMALL_WAITING_BYTES, VM_MEMORY_MAX_BYTES,
+};
+
+/// The memory that scripts may take, for sites that do not set their own limits.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct ScriptMemory {
+    /// Of one VM, in bytes.
+    pub vm_bytes: usize,
+    /// Of one request, in bytes.
+    pub request_bytes: usize,
+    /// Of the values that a site keeps across reloads in one worker, in bytes.
+    pub kept_bytes: usize,
+    /// Of the request bodies of one worker, in bytes.
+    pub content_bytes: usize,
+    /// Of the messages that wait, in all workers, in bytes.
+    pub messages_bytes: usize,
+    /// The limits of jobs, in all workers.
+    pub jobs: JobLimits,
+}
+
+impl Default for ScriptMemory {
+    fn default() -> Self {
+        Self::scaled(Self::WHOLE)
+    }
+}
+
+impl ScriptMemory {
+    /// The scale at which scripts have all that they may have by default.
+    pub const WHOLE: u32 = 1024;
+
+    /// Returns the limits at a scale between 0, with which small sites still work, and
+    /// [`Self::WHOLE`].
+    #[must_use]
+    pub fn scaled(scale: u32) -> Self {
+        debug_assert!(scale <= Self::WHOLE, "a part of the whole");
+        let part = |least: usize, whole: usize| {
+            least + (whole - least) * scale as usize / Self::WHOLE as usize
+        };
+        let vm_bytes = part(SMALL_VM_BYTES, VM_MEMORY_MAX_BYTES);
+        Self {
+            vm_bytes,
+            request_bytes: (vm_bytes / REQUESTS_PER_VM)
+                .clamp(REQUEST_MEMORY_MIN_BYTES, MEMORY_MAX_BYTES),
+            kept_bytes: part(SMALL_KEPT_BYTES, KEPT_MAX_BYTES),
+            content_bytes: part(SMALL_CONTENT_BYTES, CONTENT_MEMORY_MAX_BYTES),
+            messages_bytes: part(SMALL_WAITING_BYTES, MESSAGES_MAX_BYTES),
+            jobs: JobLimits {
+                waiting_bytes: part(SMALL_WAITING_BYTES, JOBS_MAX_BYTES),
+                results_bytes: part(SMALL_WAITING_BYTES, JOB_RESULTS_MAX_BYTES),
+                file_threads: part(1, JOB_THREADS_MAX),
+                password_threads: part(1, PASSWORD_THREADS_MAX),
+            },
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_whole_is_the_limits_and_everything_grows_with_the_scale() {
+        let whole = ScriptMemory::default();
+        assert_eq!(
+            (whole.vm_bytes, whole.request_bytes, whole.kept_bytes),
+            (VM_MEMORY_MAX_BYTES, MEMORY_MAX_BYTES, KEPT_MAX_BYTES)
+        );
+        assert_eq!(
+            (whole.content_bytes, whole.messages_bytes),
+            (CONTENT_MEMORY_MAX_BYTES, MESSAGES_MAX_BYTES)
+        );
+        assert_eq!(whole.jobs, JobLimits::default());
+        for scale in 1..=ScriptMemory::WHOLE {
+            let (less, more) = (ScriptMemory::scaled(scale - 1), ScriptMemory::scaled(scale));
+            assert!(less.vm_bytes < more.vm_bytes && less.request_bytes <= more.request_bytes);
+            assert!(more.request_bytes <= more.vm_bytes);
+            assert!(less.kept_bytes < more.kept_bytes && less.content_bytes < more.content_bytes);
+            assert!(less.messages_bytes < more.messages_bytes);
+            assert!(less.jobs.waiting_bytes < more.jobs.waiting_bytes);
+            assert!(less.jobs.file_threads <= more.jobs.file_threads);
+        }
+    }
+}
