@@ -15,6 +15,7 @@ const DEBIAN: &[Need] = &[
     Need { package: "curl", proof: Proof::Program("curl") },
     Need { package: "fish", proof: Proof::Program("fish") },
     Need { package: "golang-go", proof: Proof::Program("go") },
+    Need { package: "haproxy", proof: Proof::File("/usr/sbin/haproxy") },
     Need { package: "logrotate", proof: Proof::Program("logrotate") },
     Need { package: "man-db", proof: Proof::Program("man") },
     Need { package: "nghttp2-client", proof: Proof::Program("h2load") },

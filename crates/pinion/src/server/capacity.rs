@@ -65,6 +65,8 @@ pub(crate) struct Capacity {
     pub(crate) tls: bool,
     /// … or over QUIC.
     pub(crate) quic: bool,
+    /// Proxies tell the addresses of their clients.
+    pub(crate) proxies: bool,
     /// Sockets of QUIC.
     pub(crate) datagram_sockets: u64,
     /// Bytes of the scripts of the sites, all workers together.
@@ -146,6 +148,7 @@ impl Capacity {
             logs,
             tls,
             quic,
+            proxies: serve.listen.iter().any(|listen| !listen.proxy_protocol.is_empty()),
             datagram_sockets,
             script_bytes,
             upload_files,
@@ -169,6 +172,9 @@ impl Capacity {
         }
         heap_bytes += workers * worker as u64;
         heap_bytes += self.datagram_sockets * footprint::QUIC_SOCKET_BYTES as u64;
+        if self.proxies {
+            connection += footprint::PROXY_ADDRESS_BYTES;
+        }
         heap_bytes += places * connection as u64;
         let secured = match (self.quic, self.tls) {
             (true, _) => footprint::QUIC_CONNECTION_BYTES.max(footprint::TLS_CONNECTION_BYTES),
