@@ -6,7 +6,7 @@ use brotli::enc::StandardAlloc;
 use brotli::{BrotliDecompressStream, BrotliResult, BrotliState};
 
 /// Largest window of a stream that is decoded, in bits: 4 MiB, which is the largest that encoders
-/// use by default. A window of 24 bits is allowed (RFC 7932 §9.1), but takes 16 MiB for each stream.
+/// use by default. A window of 24 bits is allowed (RFC 7932 §9.1), but takes 16 MiB per stream.
 pub const STREAM_WINDOW_MAX_BITS: u8 = 22;
 
 /// What is wrong with a stream.

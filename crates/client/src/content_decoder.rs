@@ -147,8 +147,8 @@ impl ContentDecoder {
         loop {
             let rest = input.get(used..).unwrap_or_default();
             if self.is_at_end {
-                // Several members of gzip count as one (RFC 1952 §2.2). What else follows is padding
-                // for some servers and nonsense in any case.
+                // Several members of gzip count as one (RFC 1952 §2.2). What else follows is
+                // padding of some servers, and nonsense in any case.
                 let Machine::Gzip(machine) = &mut self.machine else { return Ok(input.len()) };
                 if rest.len() < GZIP_MAGIC.len() && GZIP_MAGIC.starts_with(rest) {
                     return Ok(used);

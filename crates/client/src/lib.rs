@@ -19,7 +19,7 @@
 //! | [`connection_pool`] | connections that are kept for further requests |
 //! | [`request_url`] | the URL of a request |
 //! | [`content_decoder`] | gzip and brotli of responses |
-//! | [`http_client`] | all of it together: requests and their responses, over connections of the engine |
+//! | [`http_client`] | requests and their responses, over connections of the engine |
 //! | [`retry`] | which requests are repeated when a kept connection was dead |
 //! | [`footprint`] | the memory that open requests take |
 //! | [`limits`] | every limit with its reason |

@@ -94,8 +94,8 @@ pub const CONTENT_BUFFER_BYTES: usize = 64 * 1024;
 /// KiB it bounds what an open request takes.
 pub const READ_BYTES: u64 = 32 * 1024;
 
-/// Decoded content that a response may have however short it is: a long run of blanks or zeros is no
-/// attack.
+/// Decoded content that a response may have however short it is: a long run of blanks or zeros is
+/// no attack.
 pub const DECODED_FREE_BYTES: u64 = 8 * 1024 * 1024;
 
 /// How many times as long as its encoded form the content of a response may be. Logs and markup

@@ -45,7 +45,7 @@ impl RequestUrl {
     /// The text is no URL, or has a user name, or names no host.
     pub fn parse(text: &str) -> Result<Self, RequestUrlError> {
         check_text(text)?;
-        // The URL Standard reads more as a host than is safe, so the text itself is looked at first.
+        // The URL Standard takes more for a host than is safe, so the text is looked at first.
         ConnectTarget::from_url(text)?;
         Self::of(Url::parse(text))
     }

@@ -27,13 +27,19 @@ pub(crate) struct Conn {
     pub(crate) side: Side,
     /// Exchanges and streams begun on it; from 0 again after 2^32.
     pub(crate) begun: u32,
+    /// The client's address; `None` on a Unix socket, and until the header has told it.
     pub(crate) peer: Option<SocketAddr>,
+    /// The address of the socket, if a header of the PROXY protocol has told that of the client.
+    pub(crate) proxy: Option<Box<Option<SocketAddr>>>,
     pub(crate) link: Link,
     pub(crate) protocol: Protocol,
 }
 
 /// What is spoken on a connection, and how far that has come.
 pub(crate) enum Protocol {
+    /// A header of the PROXY protocol is to come from this address of a socket; see
+    /// `service/proxy_header.rs`.
+    ProxyHeader(Option<SocketAddr>),
     /// A handshake of TLS, or nothing yet on a listener that speaks it.
     Handshake,
     /// Nothing has been decided: see `service/preface.rs`.
@@ -53,6 +59,7 @@ pub(crate) enum Protocol {
 /// How far a connection has come, as far as that decides what its input is for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Phase {
+    ProxyHeader,
     Handshake,
     Preface,
     /// A request head of HTTP/1.
@@ -75,6 +82,7 @@ impl Protocol {
     #[inline]
     pub(crate) fn phase(&self) -> Phase {
         match self {
+            Self::ProxyHeader(_) => Phase::ProxyHeader,
             Self::Handshake => Phase::Handshake,
             Self::Preface => Phase::Preface,
             Self::Http1(Http1::Head { .. }) => Phase::Head,
@@ -158,6 +166,7 @@ impl Conn {
             side: Side::Opened,
             begun: 0,
             peer: None,
+            proxy: None,
             link: Link::new(false),
             protocol: Protocol::Closing,
         }
@@ -273,7 +282,7 @@ impl Conn {
         let Self { link, protocol, .. } = self;
         let has_room = || link.input.len() < INPUT_BUFFER_MAX_BYTES / 2;
         match protocol {
-            Protocol::Handshake => true,
+            Protocol::ProxyHeader(_) | Protocol::Handshake => true,
             Protocol::Preface | Protocol::Multiplexed(Multiplexed::Http2(_)) => has_room(),
             Protocol::Http1(Http1::Head { .. }) => has_room(),
             Protocol::Http1(Http1::Exchange(open)) => open.takes_input(link.input.is_empty()),
@@ -295,7 +304,8 @@ impl Conn {
     pub(crate) fn wanted_watch(&mut self) -> Watch {
         let Self { link, protocol, .. } = self;
         match protocol {
-            Protocol::Handshake => Watch::Handshake,
+            // Both together have the time of one.
+            Protocol::ProxyHeader(_) | Protocol::Handshake => Watch::Handshake,
             Protocol::Connecting(_) => Watch::Connect,
             _ if link.blocked.is_some() || link.sending => Watch::Send,
             Protocol::Preface => Watch::Head,

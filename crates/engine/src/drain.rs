@@ -184,7 +184,10 @@ impl<B: Backend, A: App> Worker<B, A> {
                         self.settle(slot);
                     }
                 }
-                Protocol::Handshake | Protocol::Preface | Protocol::Http1(Http1::Head { .. })
+                Protocol::ProxyHeader(_)
+                | Protocol::Handshake
+                | Protocol::Preface
+                | Protocol::Http1(Http1::Head { .. })
                     if nothing_kept =>
                 {
                     match is_sent {

@@ -69,6 +69,13 @@ impl Exchange<'_> {
         self.core.conns.get(self.slot).peer
     }
 
+    /// The address at the other end of the socket: the client's, or that of the proxy whose header
+    /// has told it; `None` on a Unix socket.
+    pub fn socket_peer(&mut self) -> Option<SocketAddr> {
+        let conn = self.core.conns.get(self.slot);
+        conn.proxy.as_deref().copied().unwrap_or(conn.peer)
+    }
+
     /// Whether the connection is encrypted.
     pub fn is_secured(&mut self) -> bool {
         self.core.listener(self.slot).tls.is_some()

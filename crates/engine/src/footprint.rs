@@ -1,6 +1,8 @@
 //! What the engine takes at most beside mappings and the budget for buffers: the parts that grow
 //! with workers and with connections, each in one place.
 
+use std::net::SocketAddr;
+
 use crate::backend::{epoll, uring};
 use crate::conn;
 use crate::inbox;
@@ -38,6 +40,10 @@ pub const fn connection_bytes(io: Io) -> usize {
     };
     conn::SLOT_BYTES + output::QUEUE_BYTES + wheel::NODE_BYTES + backend
 }
+
+/// Bytes of one connection of a proxy that tells the address of its client, beside those of every
+/// connection: the address of the proxy itself.
+pub const PROXY_ADDRESS_BYTES: usize = size_of::<Option<SocketAddr>>();
 
 /// Bytes of one connection's TLS at most, beside what it has encrypted, which counts as a buffer:
 /// keys and state, a handshake or a record that is not whole, and what answers a handshake. An idle

@@ -7,6 +7,7 @@ pub(crate) mod http3;
 mod input;
 pub(crate) mod outgoing;
 pub(crate) mod preface;
+mod proxy_header;
 pub(crate) mod raw;
 pub(crate) mod requests;
 mod timeouts;
@@ -68,14 +69,20 @@ pub(crate) fn notify_gone<A: App>(app: &mut A, core: &mut Core, slot: Slot, gone
 impl<B: Backend, A: App> Worker<B, A> {
     #[inline]
     pub(crate) fn received(&mut self, slot: Slot, lent: Lent) {
-        let Self { backend, app, core, .. } = self;
+        let Self { backend, app, core, shared, .. } = self;
         let input = backend.input(&lent);
         core.content_bytes = 0;
         let mut has_ended = false;
-        if core.conns.get(slot).opens_input() {
-            has_ended = tls_io::received(app, core, slot, input);
+        let mut rest = input;
+        if let Protocol::ProxyHeader(socket_peer) = core.conns.get(slot).protocol {
+            rest = proxy_header::take_in(app, core, shared, slot, socket_peer, input);
+        }
+        if rest.is_empty() {
+            // All of it was the front of a header.
+        } else if core.conns.get(slot).opens_input() {
+            has_ended = tls_io::received(app, core, slot, rest);
         } else {
-            take_in(app, core, slot, input);
+            take_in(app, core, slot, rest);
         }
         let changed = core.conns.get(slot).link.weigh_input(input.len(), core.content_bytes);
         if let Some(is_content) = changed {
@@ -152,7 +159,7 @@ impl<B: Backend, A: App> Worker<B, A> {
         let conn = self.core.conns.get(slot);
         let unused = !conn.link.input.is_empty();
         match &mut conn.protocol {
-            Protocol::Handshake => self.cut(slot, Gone::Peer),
+            Protocol::ProxyHeader(_) | Protocol::Handshake => self.cut(slot, Gone::Peer),
             Protocol::Connecting(_) => {
                 self.cut(slot, Gone::NotConnected(NotConnected::Failed));
             }
@@ -358,7 +365,8 @@ impl<B: Backend, A: App> Worker<B, A> {
             }
             Protocol::Linger(_) => return self.cut(slot, Gone::Peer),
             Protocol::Http1(Http1::Head { .. } | Http1::Exchange(_) | Http1::Upgraded) => {}
-            Protocol::Handshake
+            Protocol::ProxyHeader(_)
+            | Protocol::Handshake
             | Protocol::Preface
             | Protocol::Multiplexed(_)
             | Protocol::Connecting(_)

@@ -1,5 +1,9 @@
 //! What a server can be told: limits, timeouts, what its listeners speak.
 
+use std::fmt;
+use std::net::SocketAddr;
+use std::sync::Arc;
+
 use pinion_http::limits::Limits;
 
 use crate::limits::{BODY_TIMEOUT_MS, HEAD_TIMEOUT_MS, IDLE_TIMEOUT_MS};
@@ -38,12 +42,40 @@ pub struct ListenerSettings {
     pub fields: Vec<u8>,
     /// TLS, if its connections are encrypted.
     pub tls: Option<TlsConfig>,
+    /// The proxies whose connections begin with a header of the PROXY protocol, if there are any.
+    pub proxy_protocol: Option<ProxySources>,
 }
 
 impl ListenerSettings {
     /// A listener that is not encrypted and adds no fields.
     pub fn plain(protocol: Protocol) -> Self {
-        Self { protocol, fields: Vec::new(), tls: None }
+        Self { protocol, fields: Vec::new(), tls: None, proxy_protocol: None }
+    }
+}
+
+/// The proxies that a listener trusts to tell the addresses of their clients.
+///
+/// A connection from one of them must begin with a header of the PROXY protocol
+/// ([`pinion_http::proxy_protocol`]), else it is cut. A connection from anywhere else has the
+/// address of its socket, and a header on it is no request and no handshake.
+#[derive(Clone)]
+pub struct ProxySources(Arc<dyn Fn(Option<SocketAddr>) -> bool + Send + Sync>);
+
+impl ProxySources {
+    /// Those for whose address `contains` returns true; `None` is a Unix socket.
+    pub fn new(contains: impl Fn(Option<SocketAddr>) -> bool + Send + Sync + 'static) -> Self {
+        Self(Arc::new(contains))
+    }
+
+    /// Whether a proxy connects from there.
+    pub(crate) fn contains(&self, address: Option<SocketAddr>) -> bool {
+        (self.0)(address)
+    }
+}
+
+impl fmt::Debug for ProxySources {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("ProxySources")
     }
 }
 

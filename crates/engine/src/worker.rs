@@ -275,16 +275,7 @@ impl<B: Backend, A: App> Worker<B, A> {
         match completion {
             Completion::Received { slot, lent } => self.received(slot, lent),
             Completion::Accepted { listener, socket, peer } => {
-                if !self.admits(peer) {
-                    return;
-                }
-                if !self.core.make_room() {
-                    self.shared.client_limit.leave(self.core.worker, peer);
-                    return self.accept_failed(Errno::NOMEM);
-                }
-                let side = Side::accepted(listener as u16);
-                let slot = self.core.conns.open(true, side, peer);
-                self.opened(slot, socket);
+                self.accepted(listener as u16, socket, peer);
             }
             Completion::AcceptFailed { error } => self.accept_failed(error),
             Completion::ListenerLost { .. } => self.pause_accepting(),
@@ -302,6 +293,27 @@ impl<B: Backend, A: App> Worker<B, A> {
             // The inbox says what for, behind the other completions.
             Completion::Woken => {}
         }
+    }
+
+    #[inline]
+    fn accepted(&mut self, listener: u16, socket: B::Socket, socket_peer: Option<SocketAddr>) {
+        let settings = &self.core.settings.listeners[usize::from(listener)];
+        let has_header =
+            settings.proxy_protocol.as_ref().is_some_and(|from| from.contains(socket_peer));
+        // The header is to tell whose connection it is, and it is counted then.
+        let peer = if has_header { None } else { socket_peer };
+        if !self.admits(peer) {
+            return;
+        }
+        if !self.core.make_room() {
+            self.shared.client_limit.leave(self.core.worker, peer);
+            return self.accept_failed(Errno::NOMEM);
+        }
+        let slot = self.core.conns.open(true, Side::accepted(listener), peer);
+        if has_header {
+            self.core.conns.get(slot).protocol = Protocol::ProxyHeader(socket_peer);
+        }
+        self.opened(slot, socket);
     }
 
     /// Counts a new connection of a client, unless it holds as many as it may.
@@ -325,6 +337,9 @@ impl<B: Backend, A: App> Worker<B, A> {
         self.gone_before = 0;
         self.shared.permits.fill(self.core.worker);
         self.balance();
+        if let Protocol::ProxyHeader(_) = self.core.conns.get(slot).protocol {
+            return self.core.watch(slot);
+        }
         let Self { app, core, .. } = self;
         if core.listener(slot).tls.is_none() {
             preface::begin(app, core, slot, None);

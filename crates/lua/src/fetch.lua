@@ -68,7 +68,7 @@ local function json_fields(fields)
     return all
 end
 
--- Sends what a function gives, until it gives nil, or until the response says that it is not wanted.
+-- Sends what a function gives, until it gives nil or the response says that it is not wanted.
 local function send_pieces(id, body)
     while true do
         local may_write, is_over = host.fetch_takes(id)

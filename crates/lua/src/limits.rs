@@ -327,8 +327,8 @@ pub const FETCHES_PER_TASK_MAX: usize = 1000;
 /// Most bytes that `response:read` gives at once, as `req:read` does.
 pub const FETCH_PIECE_BYTES: usize = 64 * 1024;
 
-/// Most bytes of the bodies of all requests to other servers of one worker that have not ended: they
-/// stand outside of the memory of the VMs, so that a request can be sent again.
+/// Most bytes of the bodies of all requests to other servers of one worker that have not ended.
+/// They stand outside of the memory of the VMs, so that a request can be sent again.
 pub const FETCH_BODIES_MAX_BYTES: usize = 64 * 1024 * 1024;
 
 /// Most subscriptions of one handler: what a program makes by mistake in a loop is more.

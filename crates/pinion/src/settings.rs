@@ -11,6 +11,7 @@ mod tls;
 use crate::directives::verbs::Verb;
 use crate::directives::{self, Default, Directive};
 use crate::failure::Failure;
+use crate::network::Network;
 use crate::terminal::shown;
 use crate::values;
 use crate::written::Low;
@@ -261,6 +262,10 @@ fn single<T>(
         (None, Default::Value(text)) => read(row, OsStr::new(text), parse).map(Some),
         (None, _) => Ok(None),
     }
+}
+
+fn networks(low: &Low, name: &'static str) -> Result<Vec<Network>, Failure> {
+    low.values(name).map(|text| read(row(name), text, Network::parse)).collect()
 }
 
 fn read<T>(

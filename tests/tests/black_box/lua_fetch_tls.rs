@@ -1,4 +1,4 @@
-//! Scripts that send requests over TLS, to servers of OpenSSL with good and with wrong certificates.
+//! Scripts that send requests over TLS, to servers of OpenSSL with good and wrong certificates.
 
 use super::lua_fetch::{FETCH, Running, fetched};
 use pinion_tests::folder::Folder;

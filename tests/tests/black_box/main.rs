@@ -80,6 +80,7 @@ mod packaging;
 mod permits;
 mod previous;
 mod protocols;
+mod proxy_protocol;
 mod python_docs;
 mod quic_bad_input;
 mod quic_certificates;

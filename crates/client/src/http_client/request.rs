@@ -90,8 +90,8 @@ impl OwnedFields {
         self.iter().find(is_it).map(|field| field.value)
     }
 
-    /// Returns all field lines, each with its name, a colon, its value and a line feed: neither part
-    /// has a line feed in it.
+    /// Returns all field lines, each with its name, a colon, its value and a line feed. Neither
+    /// part has a line feed in it.
     #[must_use]
     pub fn lines(&self) -> Vec<u8> {
         let mut lines = Vec::with_capacity(self.text.len() + 2 * self.ends.len());

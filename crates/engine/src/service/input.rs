@@ -83,7 +83,9 @@ fn drive<A: App>(app: &mut A, core: &mut Core, slot: Slot, input: &[u8]) -> usiz
                 core.drop_input(slot, rest.len());
                 return input.len();
             }
-            Protocol::Handshake | Protocol::Multiplexed(Multiplexed::Http3(_)) => return at,
+            Protocol::ProxyHeader(_)
+            | Protocol::Handshake
+            | Protocol::Multiplexed(Multiplexed::Http3(_)) => return at,
             Protocol::Connecting(_) => unreachable!("no content arrives before it is open"),
             Protocol::Closing => return input.len(),
         };

@@ -13,6 +13,7 @@ mod opening;
 mod outgoing;
 mod outgoing_tls;
 mod plain;
+mod proxy_protocol;
 mod slices;
 mod stopping;
 #[path = "../strict/mod.rs"]

@@ -1,10 +1,11 @@
-//! Handshakes of TLS that their clients do not bring to an end.
+//! Handshakes of TLS that their clients do not bring to an end, with a header of the PROXY protocol
+//! before them and without one.
 
 use std::sync::Arc;
 
 use pinion_engine::backend::sim::{Connect, Faults, Network, Read};
 use pinion_engine::limits::{HANDSHAKE_TIMEOUT_MS, TICK_MS};
-use pinion_engine::settings::{ListenerSettings, Protocol, Protocols, Settings};
+use pinion_engine::settings::{ListenerSettings, Protocol, Protocols, ProxySources, Settings};
 use pinion_engine::stepped::{Holdings, Stepped};
 use pinion_engine::tls::TlsConfig;
 use pinion_engine::tls::certificates::Certificate;
@@ -19,8 +20,12 @@ use crate::run;
 /// Milliseconds between two parts of what a client sends.
 const GAP_MS: u64 = 300;
 
-/// A listener of TLS. A head has more time than a handshake, so that the two are not confused.
-fn settings() -> Settings {
+/// What a proxy sends first.
+const HEADER: &[u8] = b"PROXY TCP4 192.0.2.1 192.0.2.2 5000 443\r\n";
+
+/// A listener of TLS, behind a proxy or not. A head has more time than a handshake, so that the two
+/// are not confused.
+fn settings(is_proxied: bool) -> Settings {
     let made = rcgen::generate_simple_self_signed(["localhost".to_owned()]).expect("a pair");
     let (chain, key) = (made.cert.pem(), made.signing_key.serialize_pem());
     let pair = Certificate::from_pem(chain.as_bytes(), key.as_bytes()).expect("a pair");
@@ -30,7 +35,11 @@ fn settings() -> Settings {
     let plain = ListenerSettings::plain(Protocol::Http(Protocols::ALL));
     Settings {
         head_ms: 3 * HANDSHAKE_TIMEOUT_MS,
-        listeners: vec![ListenerSettings { tls: Some(tls), ..plain }],
+        listeners: vec![ListenerSettings {
+            tls: Some(tls),
+            proxy_protocol: is_proxied.then(|| ProxySources::new(|_| true)),
+            ..plain
+        }],
         ..Settings::default()
     }
 }
@@ -51,11 +60,15 @@ fn hello() -> Vec<u8> {
 
 /// Connects a client that sends this, so many bytes at a time, and nothing else. Gives for how many
 /// milliseconds it was connected, and what came back.
-fn until_closed<const READINESS: bool>(bytes: &[u8], at_a_time: usize) -> (u64, Vec<u8>) {
+fn until_closed<const READINESS: bool>(
+    bytes: &[u8],
+    at_a_time: usize,
+    is_proxied: bool,
+) -> (u64, Vec<u8>) {
     let network = Network::new(1, Faults::default(), 1);
     let (mapping, file) = run::mapping();
     let make_app = |poster| Handlers::new(poster, mapping, file);
-    let mut worker = Stepped::<READINESS, _>::new(network.clone(), settings(), make_app);
+    let mut worker = Stepped::<READINESS, _>::new(network.clone(), settings(is_proxied), make_app);
     let connect = Connect { listener: 0, window_bytes: 64_000, local: false, protected: false };
     let client = network.connect(connect);
     let mut parts = bytes.chunks(at_a_time);
@@ -84,14 +97,23 @@ fn until_closed<const READINESS: bool>(bytes: &[u8], at_a_time: usize) -> (u64, 
 fn ends_in_time<const READINESS: bool>() {
     let hello = hello();
     let half = &hello[..hello.len() / 2];
-    for (bytes, at_a_time, is_answered) in [
-        (&hello[..0], 1, false),
-        (half, half.len(), false),
+    let proxied = [HEADER, &hello].concat();
+    let half_proxied = &proxied[..HEADER.len() + half.len()];
+    for (bytes, at_a_time, is_proxied, is_answered) in [
+        (&hello[..0], 1, false, false),
+        (half, half.len(), false, false),
         // What comes meanwhile gives no more time.
-        (half, 1, false),
-        (&hello[..], hello.len(), true),
+        (half, 1, false, false),
+        (&hello[..], hello.len(), false, true),
+        (b"", 1, true, false),
+        (&HEADER[..HEADER.len() - 1], 2, true, false),
+        (HEADER, HEADER.len(), true, false),
+        // The header and the handshake have the time of one.
+        (half_proxied, 40, true, false),
+        (&proxied, 500, true, true),
+        (&proxied, proxied.len(), true, true),
     ] {
-        let (connected_ms, came) = until_closed::<READINESS>(bytes, at_a_time);
+        let (connected_ms, came) = until_closed::<READINESS>(bytes, at_a_time, is_proxied);
         let case = format!("readiness {READINESS}, {at_a_time} of {} bytes", bytes.len());
         let allowed = HANDSHAKE_TIMEOUT_MS..=HANDSHAKE_TIMEOUT_MS + 2 * TICK_MS;
         assert!(allowed.contains(&connected_ms), "{case}: closed after {connected_ms} ms");

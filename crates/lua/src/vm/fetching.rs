@@ -216,8 +216,8 @@ impl Host {
     }
 }
 
-/// The status of a response, its URL if that is another one than was asked for, or why there is none,
-/// and its field lines.
+/// The status of a response, its URL if that is another one than was asked for, or why there is
+/// none, and its field lines.
 type FetchedHead = (Option<u16>, Option<LuaString>, Option<LuaString>);
 
 /// What is said of a response that was closed.

@@ -104,6 +104,11 @@ fn listener(section: &Section, file: &Path, faults: &mut Vec<Fault>) {
         let place = section.place_of("client-ca");
         faults.push(Fault::at(file, place, "client-ca: has no effect without tls or quic"));
     }
+    if section.is_written("proxy-protocol") && kinds.contains(&ListenKind::Quic) {
+        let place = section.place_of("proxy-protocol");
+        let message = "proxy-protocol: has no effect with quic; leave it out";
+        faults.push(Fault::at(file, place, message));
+    }
     let text = section.low.values("protocols").next().and_then(|text| text.to_str());
     let spoken = text.and_then(|text| values::protocols(text).ok());
     let silent = kinds.iter().find_map(|kind| spoken?.silent_at(*kind));

@@ -247,6 +247,21 @@ fn without_name<'r>(file: &Path, reason: &'r str) -> &'r str {
     rest.map_or(reason, str::trim_start)
 }
 
+/// Adds what is wrong with the files of secrets and of certificate authorities.
+fn examine_access(site: &LoadedSite, add: &mut impl FnMut(Place, String)) {
+    let LoadedSite { planned, section } = site;
+    let access = &planned.settings.script_access;
+    let reason = |failure: Failure| failure.reason().unwrap_or_default();
+    for (secret, place) in access.secrets().iter().zip(section.places_of("secret")) {
+        if let Err(failure) = secret.read() {
+            add(place, reason(failure));
+        }
+    }
+    if let Err(failure) = access.trust() {
+        add(section.place_of("fetch-ca"), reason(failure));
+    }
+}
+
 /// Adds what is wrong with the keys of a site; gives what is wrong with its files, or what is to be
 /// said about them.
 fn examine_site(
@@ -263,15 +278,7 @@ fn examine_site(
             add(place, reason(failure));
         }
     }
-    let access = &planned.settings.script_access;
-    for (secret, place) in access.secrets().iter().zip(section.places_of("secret")) {
-        if let Err(failure) = secret.read() {
-            add(place, reason(failure));
-        }
-    }
-    if let Err(failure) = access.trust() {
-        add(section.place_of("fetch-ca"), reason(failure));
-    }
+    examine_access(site, add);
     let folder = match &planned.source {
         Source::Archive(_) | Source::Releases(_) => {
             let archive = planned.source.file().unwrap_or_default();

@@ -100,9 +100,11 @@ impl Loaded {
             self.faults.push(Fault::at(path, server.place_of("log-format"), message));
         }
         // What stands in a [[listen]] was looked at there: it belongs to that listener alone.
-        let of_listeners = if flags.given("client-ca") { &[][..] } else { &["client-ca"] };
+        let of_listeners = ["client-ca", "proxy-protocol"];
+        let of_listeners: Vec<&str> =
+            of_listeners.into_iter().filter(|name| !flags.given(name)).collect();
         let sections = [&server].into_iter().chain(&listeners).chain(&certificates);
-        self.refuse_without_effect(&low.without(of_listeners), sections, path);
+        self.refuse_without_effect(&low.without(&of_listeners), sections, path);
         self.refuse_replaced(&listeners, flags, path);
         let lows: Vec<Low> = listeners.iter().map(|section| listener(section, flags)).collect();
         let lows: Vec<&Low> = [flags].into_iter().chain(&lows).collect();
@@ -139,15 +141,19 @@ impl Loaded {
     }
 
     /// A flag puts its addresses in the place of those of the file. Whom a listener keeps out must
-    /// not come in by that.
+    /// not come in by that, and the proxies that it trusts must not be shut out.
     fn refuse_replaced(&mut self, listeners: &[Section], flags: &Low, path: &Path) {
-        for section in listeners.iter().filter(|section| section.is_written("client-ca")) {
+        for (section, name) in listeners
+            .iter()
+            .flat_map(|section| ["client-ca", "proxy-protocol"].map(|name| (section, name)))
+            .filter(|(section, name)| section.is_written(name) && !flags.given(name))
+        {
             let rows = LISTEN_KINDS.into_iter().map(ListenKind::row);
             let flag = rows.filter(|row| section.is_written(row)).find(|row| flags.given(row));
-            if let Some(flag) = flag.filter(|_| !flags.given("client-ca")) {
-                let place = section.place_of("client-ca");
-                let why = "takes the place of this listener; give --client-ca beside it";
-                self.faults.push(Fault::at(path, place, format!("client-ca: --{flag} {why}")));
+            if let Some(flag) = flag {
+                let why = format!("takes the place of this listener; give --{name} beside it");
+                let message = format!("{name}: --{flag} {why}");
+                self.faults.push(Fault::at(path, section.place_of(name), message));
             }
         }
     }

@@ -36,7 +36,7 @@ pub(crate) const ROWS: &[Directive] = &[
         brief: "A network that Lua scripts may connect to although it is not public",
         long: "Names a service of your own without opening all private networks, such as \
                10.1.2.3. The address of a cloud metadata service is allowed only if it is given \
-               by itself.",
+               as one address.",
     },
     Directive {
         name: "fetch-socket",

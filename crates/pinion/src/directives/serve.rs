@@ -235,6 +235,25 @@ pub(crate) const ROWS: &[Directive] = &[
                to another server. A page of a site under this path is not served.",
     },
     Directive {
+        name: "proxy-protocol",
+        short: None,
+        verbs: SERVE,
+        file: Some(Table::Listen.key("proxy-protocol")),
+        level: Level::Listener,
+        kind: Kind::Network,
+        repeatable: true,
+        default: Default::Off,
+        change: Change::Restart,
+        brief: "A proxy that sends the address of its client (PROXY protocol)",
+        long: "The address or network of a load balancer or proxy. Its connections must begin with \
+               a header of the PROXY protocol, version 1 or 2, before TLS and HTTP; those that do \
+               not are closed. The address in the header is then that of the client in the access \
+               log, in scripts and for --max-connections-per-client. Connections from elsewhere \
+               are served with their own address, and closed if they send a header. `unix` stands \
+               for all clients of Unix sockets. The flag applies to every listener but those of \
+               QUIC, the key to the listener of its table. Can be given more than once.",
+    },
+    Directive {
         name: "trusted-proxy",
         short: None,
         verbs: SERVE,
@@ -248,8 +267,8 @@ pub(crate) const ROWS: &[Directive] = &[
         long: "The address or network of a proxy that terminates TLS for this server. Requests \
                with the scheme `https` over an unencrypted connection are accepted from it: a \
                proxy that speaks HTTP/2 sends them. From all others they get 421. X-Forwarded-For \
-               is not read. `unix` trusts all clients of Unix sockets. Can be given more than \
-               once.",
+               is not read. `unix` trusts all clients of Unix sockets. With --proxy-protocol this \
+               is about the address of the proxy, not of its client. Can be given more than once.",
     },
     Directive {
         name: "grace",
@@ -293,7 +312,8 @@ pub(crate) const ROWS: &[Directive] = &[
         brief: "How many connections one client may hold at once",
         long: "A client is an IPv4 address or a /64 prefix of IPv6. Further connections are closed \
                as soon as they are accepted, which is logged at most every 10 seconds. Behind a \
-               proxy all clients have the address of the proxy.",
+               proxy all clients have the address of the proxy, unless it sends theirs \
+               (--proxy-protocol).",
     },
     Directive {
         name: "max-outgoing",

@@ -159,7 +159,7 @@ impl Means<'_> {
         let answer = if generation.is_damaged() {
             error_for(500, &archive, head, work)
         } else if is_unsecured {
-            journal.https_refused(exchange.peer());
+            journal.https_refused(exchange.socket_peer());
             unencrypted_https(&archive, head, work)
         } else {
             answer(&archive, asked, now.unix_seconds, work, &mut pieces)
@@ -569,7 +569,7 @@ fn is_unsecured(
 ) -> bool {
     head.target.scheme == Some(Scheme::Https)
         && !exchange.is_secured()
-        && !trusted_proxies.iter().any(|network| network.contains(exchange.peer()))
+        && !trusted_proxies.iter().any(|network| network.contains(exchange.socket_peer()))
 }
 
 /// Whether a request announces no more content than is allowed. The engine refuses one that does

@@ -93,6 +93,8 @@ pub(crate) struct Capacity {
     pub(crate) tls: bool,
     /// … or over QUIC.
     pub(crate) quic: bool,
+    /// Proxies tell the addresses of their clients.
+    pub(crate) proxies: bool,
     /// Sockets of QUIC.
     pub(crate) datagram_sockets: u64,
     /// Bytes of the scripts of the sites, all workers together.
@@ -225,6 +227,7 @@ impl Capacity {
             logs: load.logs as u64,
             tls,
             quic: serve.has(ListenKind::Quic),
+            proxies: serve.listen.iter().any(|listen| !listen.proxy_protocol.is_empty()),
             datagram_sockets: load.datagram_sockets as u64,
             script_bytes: script_bytes(workers, load.scripts, &script_memory),
             script_memory,
@@ -254,6 +257,9 @@ impl Capacity {
         }
         heap_bytes += workers * worker as u64;
         heap_bytes += self.datagram_sockets * footprint::QUIC_SOCKET_BYTES as u64;
+        if self.proxies {
+            connection += footprint::PROXY_ADDRESS_BYTES;
+        }
         heap_bytes += places * connection as u64;
         let secured = match (self.quic, self.tls) {
             (true, _) => footprint::QUIC_CONNECTION_BYTES.max(footprint::TLS_CONNECTION_BYTES),

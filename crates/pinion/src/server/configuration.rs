@@ -171,7 +171,9 @@ fn moved<'l>(started: &'l [Listen], now: &'l [Listen]) -> impl Iterator<Item = &
         started.iter().filter_map(move |one| Some((one, now.iter().find(|two| same(one, two))?)));
     pairs.flat_map(|(one, two)| {
         let client_ca = (one.client_ca != two.client_ca).then_some("client-ca");
-        client_ca.into_iter().chain((one.protocols != two.protocols).then_some("protocols"))
+        let protocols = (one.protocols != two.protocols).then_some("protocols");
+        let proxies = (one.proxy_protocol != two.proxy_protocol).then_some("proxy-protocol");
+        [client_ca, protocols, proxies].into_iter().flatten()
     })
 }
 
@@ -203,6 +205,7 @@ mod tests {
             kind: ListenKind::Tls,
             protocols,
             client_ca: client_ca.map(Into::into),
+            proxy_protocol: Vec::new(),
             position: None,
         };
         let (all, one) = (Spoken::ALL, Spoken { http3: false, ..Spoken::ALL });

@@ -26,7 +26,7 @@ use pinion_engine::Poster;
 use pinion_engine::listener::{Listener, QuicListener, local_address};
 use pinion_engine::quic::config::{QuicConfig, QuicKeys};
 use pinion_engine::server::{Control, Kit as EngineKit, Server};
-use pinion_engine::settings::{ListenerSettings, Protocol, Settings};
+use pinion_engine::settings::{ListenerSettings, Protocol, ProxySources, Settings};
 use pinion_engine::signals::{Signal, Signals};
 use pinion_engine::stderr;
 use pinion_jobs::upload_quota::UploadQuota;
@@ -137,7 +137,11 @@ fn listeners(
             fields.extend_from_slice(format!("Alt-Svc: {value}\r\n").as_bytes());
         }
         let protocol = Protocol::Http(listen.protocols.tcp);
-        let settings = ListenerSettings { protocol, fields, tls };
+        let proxies = listen.proxy_protocol;
+        let proxy_protocol = (!proxies.is_empty()).then(|| {
+            ProxySources::new(move |from| proxies.iter().any(|network| network.contains(from)))
+        });
+        let settings = ListenerSettings { protocol, fields, tls, proxy_protocol };
         Listener { socket: Arc::new(socket), settings }
     };
     bound.into_iter().map(listener).collect()
@@ -161,7 +165,11 @@ fn endpoints(
         let fields = fields(settings, true);
         endpoints.push(QuicListener {
             sockets: sockets.into_iter().map(Arc::new).collect(),
-            settings: ListenerSettings { protocol, fields, tls: Some(tls) },
+            settings: ListenerSettings {
+                fields,
+                tls: Some(tls),
+                ..ListenerSettings::plain(protocol)
+            },
             config,
         });
     }

@@ -3,7 +3,7 @@
 use super::build::content;
 use super::{
     CONTENT_FLAGS, Content, Listen, ListenKind, LuaSettings, ScriptAccess, TlsSettings, choice,
-    field_value, number, optional, path_or_stdout, read, row, single, tls,
+    field_value, networks, number, optional, path_or_stdout, read, row, single, tls,
 };
 use crate::failure::Failure;
 use crate::network::Network;
@@ -262,10 +262,6 @@ fn site_log(low: &Low) -> Result<Option<(LogTarget, LogFormat)>, Failure> {
     Ok(target.map(|target| (target, format)))
 }
 
-fn networks(low: &Low, name: &'static str) -> Result<Vec<Network>, Failure> {
-    low.values(name).map(|text| read(row(name), text, Network::parse)).collect()
-}
-
 /// Reads a number of seconds that has a default.
 fn seconds(low: &Low, name: &'static str) -> Result<Duration, Failure> {
     Ok(Duration::from_secs(number(low, name)?.unwrap_or_default()))
@@ -473,7 +469,10 @@ mod tests {
 
     /// Also where nothing says where to listen.
     #[test]
-    fn what_clients_may_speak_holds_for_the_listener_of_nobody() {
+    fn what_is_said_of_listeners_holds_for_the_one_that_is_not_written() {
+        let serve = served("pinion serve --proxy-protocol 10.0.0.0/8");
+        assert_eq!(serve.listen.len(), 1);
+        assert_eq!(serve.listen[0].proxy_protocol.len(), 1);
         let serve = served("pinion serve --protocols h1");
         assert!(serve.listen.iter().all(|listen| !listen.protocols.tcp.http2), "{serve:?}");
         let refused = settings("pinion serve --protocols h3").err();
@@ -499,6 +498,7 @@ mod tests {
             "pinion serve site -l 80 --tls [::1]:443 --quic [::1]:443 --redirect-http 81 \
              --canonical-host a.org --cert a --key ak --cert b --key bk --client-ca ca \
              --protocols h1,h3 --hsts 1d --alt-svc off \
+             --proxy-protocol unix --proxy-protocol 192.0.2.0/24 \
              --trusted-proxy unix --trusted-proxy 10.0.0.0/8 \
              --listen unix:/a --workers 3 --io epoll --memory copy \
              --access-log - --log-format json --watch --lua-folder a=/b=c:ro --grace 5 \
@@ -528,6 +528,8 @@ mod tests {
         assert_eq!(serve.listen[0].client_ca, None);
         assert_eq!(serve.listen[2].client_ca.as_deref(), Some("ca".as_ref()));
         assert!(serve.listen.iter().all(|listen| !listen.protocols.tcp.http2));
+        let proxies = serve.listen.iter().map(|listen| listen.proxy_protocol.len());
+        assert!(proxies.eq([2, 2, 2, 0, 2]), "not over QUIC: {serve:?}");
         let pair = |cert: &str, key: &str| CertificateFiles { cert: cert.into(), key: key.into() };
         let certificates = Certificates::Files(vec![pair("a", "ak"), pair("b", "bk")]);
         assert_eq!(serve.tls.certificates, certificates);

@@ -1,8 +1,9 @@
 //! Listeners and what encrypts them, as meant.
 
-use super::{choice, path, paths, read, row, single};
+use super::{choice, networks, path, paths, read, row, single};
 use crate::address::Address;
 use crate::failure::Failure;
+use crate::network::Network;
 use crate::values;
 use crate::written::Low;
 use pinion_engine::settings::Protocols;
@@ -19,6 +20,8 @@ pub(crate) struct Listen {
     pub(crate) protocols: Spoken,
     /// Who clients have to have a certificate from.
     pub(crate) client_ca: Option<PathBuf>,
+    /// Proxies whose connections begin with a header of the PROXY protocol.
+    pub(crate) proxy_protocol: Vec<Network>,
     /// The file, line and column where the address is written; `None` if it comes from a flag.
     pub(crate) position: Option<String>,
 }
@@ -125,6 +128,7 @@ impl Listen {
         kind: ListenKind::Http,
         protocols: Spoken::ALL,
         client_ca: None,
+        proxy_protocol: Vec::new(),
         position: None,
     };
 
@@ -210,6 +214,7 @@ impl TlsSettings {
 /// The addresses of one command line, or of one table of a file.
 pub(super) fn listeners(low: &Low) -> Result<Vec<Listen>, Failure> {
     let client_ca = path(low, "client-ca")?;
+    let proxies = networks(low, "proxy-protocol")?;
     let mut listeners = Vec::new();
     for kind in LISTEN_KINDS {
         for text in low.values(kind.row()) {
@@ -219,8 +224,15 @@ pub(super) fn listeners(low: &Low) -> Result<Vec<Listen>, Failure> {
             }
             let client_ca = client_ca.clone().filter(|_| kind.is_secured());
             let protocols = spoken(low, kind)?;
-            let position = None;
-            listeners.push(Listen { address, kind, protocols, client_ca, position });
+            let has_proxies = kind != ListenKind::Quic;
+            listeners.push(Listen {
+                address,
+                kind,
+                protocols,
+                client_ca,
+                proxy_protocol: if has_proxies { proxies.clone() } else { Vec::new() },
+                position: None,
+            });
         }
     }
     Ok(listeners)
@@ -228,7 +240,11 @@ pub(super) fn listeners(low: &Low) -> Result<Vec<Listen>, Failure> {
 
 /// Where a server listens when no listener of any kind is written down.
 pub(super) fn unwritten_listener(low: &Low) -> Result<Listen, Failure> {
-    Ok(Listen { protocols: spoken(low, ListenKind::Http)?, ..Listen::UNCONFIGURED })
+    Ok(Listen {
+        protocols: spoken(low, ListenKind::Http)?,
+        proxy_protocol: networks(low, "proxy-protocol")?,
+        ..Listen::UNCONFIGURED
+    })
 }
 
 /// What clients may speak at a listener of a kind.
@@ -262,6 +278,14 @@ pub(crate) fn without_effect(
             let needed: Vec<String> = needed.iter().map(|needed| named(needed)).collect();
             return Some((given, format!("has no effect without {}; add it", needed.join(" or "))));
         }
+    }
+    let is_given = |kinds: &[&str]| kinds.iter().any(|kind| low.given(kind));
+    if low.given("proxy-protocol")
+        && low.given("quic")
+        && !is_given(&["listen", "tls", "redirect-http"])
+    {
+        let why = format!("has no effect with {} alone; leave it out", named("quic"));
+        return Some(("proxy-protocol", why));
     }
     let both = low.given("tls-self") && low.given("cert");
     let why = || format!("has no effect with {}; leave out one of them", named("cert"));

@@ -1,0 +1,85 @@
+//! The header of the PROXY protocol, with which the connections of a trusted proxy begin, before
+//! TLS and before requests. From then on the client's address is the one in the header.
+
+use std::net::SocketAddr;
+
+use pinion_http::limits::PROXY_HEADER_MAX_BYTES;
+use pinion_http::proxy_protocol::{Client, Parsed, parse};
+
+use super::preface;
+use crate::app::App;
+use crate::backend::Slot;
+use crate::conn::Protocol;
+use crate::core::Core;
+use crate::gone::Gone;
+use crate::worker::Shared;
+
+/// Takes bytes of a proxy that has connected from `socket_peer`. Returns what follows the header;
+/// nothing while it is not whole, and when the connection is to be cut.
+#[cold]
+pub(super) fn take_in<'i, A: App>(
+    app: &mut A,
+    core: &mut Core,
+    shared: &Shared,
+    slot: Slot,
+    socket_peer: Option<SocketAddr>,
+    input: &'i [u8],
+) -> &'i [u8] {
+    let link = &mut core.conns.get(slot).link;
+    let mut kept = std::mem::take(&mut link.input);
+    let kept_bytes = kept.len();
+    // What is a front of a header is shorter than the longest one.
+    let front = &input[..input.len().min(PROXY_HEADER_MAX_BYTES - kept_bytes)];
+    if !kept.keep(&mut core.buffers.pool, front) {
+        link.input = kept;
+        core.overloaded(slot);
+        return &[];
+    }
+    let parsed = parse(kept.unused());
+    if parsed == Ok(Parsed::Partial) {
+        debug_assert!(front.len() == input.len(), "the longest header is whole");
+        core.conns.get(slot).link.input = kept;
+        return &[];
+    }
+    kept.give_back(&mut core.buffers.pool);
+    match parsed {
+        Ok(Parsed::Header { client, bytes }) => {
+            let peer = match client {
+                Client::OfSocket => socket_peer,
+                Client::Address(address) => Some(address),
+                Client::Unix => None,
+            };
+            if begin(app, core, shared, slot, peer, socket_peer) {
+                return &input[bytes - kept_bytes..];
+            }
+        }
+        Ok(Parsed::Partial) | Err(_) => core.give_up(slot, Gone::Refused),
+    }
+    &[]
+}
+
+/// Begins the connection of a client. Returns false when the client holds as many as it may.
+fn begin<A: App>(
+    app: &mut A,
+    core: &mut Core,
+    shared: &Shared,
+    slot: Slot,
+    peer: Option<SocketAddr>,
+    socket_peer: Option<SocketAddr>,
+) -> bool {
+    if !shared.client_limit.admit(core.worker, peer) {
+        if let Some(peer) = peer {
+            app.connection_refused(peer, core.now);
+        }
+        core.give_up(slot, Gone::Overload);
+        return false;
+    }
+    let conn = core.conns.get(slot);
+    conn.peer = peer;
+    conn.proxy = Some(Box::new(socket_peer));
+    conn.protocol = Protocol::Handshake;
+    if core.listener(slot).tls.is_none() {
+        preface::begin(app, core, slot, None);
+    }
+    true
+}
