@@ -88,15 +88,9 @@ pub(crate) fn run(kit: Kit) -> Result<(), Failure> {
         Some(dummy) => (start_dummy(dummy, engine, desks)?, None),
         None => {
             let uploads = UploadQuota::new(settings.upload_space_bytes, capacity.upload_files);
+            let quotas = (uploads, capacity.script_memory);
             let sites = (sites, logs);
-            let (server, sites) = start_sites(
-                sites,
-                engine,
-                desks,
-                &settings,
-                (uploads, capacity.script_memory),
-                leads,
-            )?;
+            let (server, sites) = start_sites(sites, engine, desks, &settings, quotas, leads)?;
             let (live, keeper) = (Arc::clone(&live), keeper.clone());
             let started = Started { low: settings.low, listen: settings.listen };
             let renewal = Renewal::start(sites, config, started, live, keeper);
