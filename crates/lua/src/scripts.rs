@@ -68,8 +68,8 @@ pub struct Shared {
 }
 
 impl Shared {
-    /// For so many workers, whose uploads take from this quota, and whose scripts have so much
-    /// memory.
+    /// Makes it for so many workers, whose uploads take from this quota and whose scripts have so
+    /// much memory.
     #[must_use]
     pub fn new(workers: usize, uploads: UploadQuota, memory: ScriptMemory) -> Self {
         Self {

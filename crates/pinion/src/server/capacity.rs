@@ -18,8 +18,8 @@ use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 /// surprising anybody (32 MiB of connections, and the buffers below).
 const CONNECTIONS_DEFAULT_MAX: u64 = 65_536;
 
-/// Connections by default where memory is very small: a browser opens six, so some tens of
-/// visitors.
+/// Connections by default where memory is very small: a browser opens six, so this is for some tens
+/// of visitors.
 const CONNECTIONS_DEFAULT_MIN: u64 = 256;
 
 /// Connections to other servers may have one descriptor in so many by default: a request that asks

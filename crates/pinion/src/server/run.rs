@@ -30,7 +30,6 @@ use pinion_engine::settings::{ListenerSettings, Protocol, ProxySources, Settings
 use pinion_engine::signals::{Signal, Signals};
 use pinion_engine::stderr;
 use pinion_jobs::upload_quota::UploadQuota;
-use pinion_lua::script_memory::ScriptMemory;
 use pinion_lua::scripts::{Scripts, Shared};
 use std::path::Path;
 use std::sync::Arc;
@@ -88,9 +87,9 @@ pub(crate) fn run(kit: Kit) -> Result<(), Failure> {
         Some(dummy) => (start_dummy(dummy, engine, desks)?, None),
         None => {
             let uploads = UploadQuota::new(settings.upload_space_bytes, capacity.upload_files);
-            let quotas = (uploads, capacity.script_memory);
             let sites = (sites, logs);
-            let (server, sites) = start_sites(sites, engine, desks, &settings, quotas, leads)?;
+            let scripts = Shared::new(engine.workers, uploads, capacity.script_memory);
+            let (server, sites) = start_sites(sites, engine, desks, &settings, scripts, leads)?;
             let (live, keeper) = (Arc::clone(&live), keeper.clone());
             let started = Started { low: settings.low, listen: settings.listen };
             let renewal = Renewal::start(sites, config, started, live, keeper);
@@ -263,19 +262,18 @@ fn start_sites(
     engine: EngineKit,
     desks: Desks,
     settings: &Serve,
-    (uploads, memory): (UploadQuota, ScriptMemory),
+    scripts: Shared,
     leads: Option<Leads>,
 ) -> Result<(Server, Sites), Failure> {
     let (published, starting) = sites::publish(sites);
     let for_workers = Arc::clone(&published);
-    let shared = Shared::new(engine.workers, uploads, memory);
     let health = settings.health.clone();
     let trusted_proxies: Arc<[Network]> = settings.trusted_proxies.as_slice().into();
     let webroot: Option<Arc<Path>> = settings.tls.acme_webroot.as_deref().map(Into::into);
     let make_app = move |worker, poster: Poster| {
         let streams = ReloadStreams::new(poster.clone());
         let redirect = leads.clone().map(Redirect::new);
-        let dynamic = Dynamic::new(Scripts::new(&shared, worker, poster), streams);
+        let dynamic = Dynamic::new(Scripts::new(&scripts, worker, poster), streams);
         let published = Arc::clone(&for_workers);
         let trusted = Arc::clone(&trusted_proxies);
         let challenges = webroot.clone().map(AcmeChallenges::new);

@@ -77,7 +77,7 @@ const WRONG: [(&str, &[&str]); 41] = [
 ];
 
 /// Flags that take a whole number, none of which takes more than 10^9.
-const NUMBERS: [&str; 19] = [
+const NUMBERS: [&str; 20] = [
     "--dummy-bytes",
     "--grace",
     "--jobs",
