@@ -10,26 +10,28 @@
 //! | Module | Task |
 //! |---|---|
 //! | `request` | one request and its response |
+//! | `request_key` | which requests share connections |
 //! | `opening` | the connection that is opened for a request |
 //! | `connection` | an open connection, and the response that is read from it |
 //! | `response_start` | the head of a response, and redirects |
 //! | `sending` | the head and the content of a request |
 //! | `transfer` | what comes on connections, and which request it is for |
+//! | `alarms` | requests that wait for too long |
 //! | `mailbox` | names that were resolved |
 //! | `error` | why a request has failed |
 
+mod alarms;
 mod connection;
 pub mod error;
 mod mailbox;
 mod opening;
 pub mod request;
+mod request_key;
 mod response_start;
 mod sending;
 mod transfer;
 
 use std::collections::{BTreeSet, HashMap, VecDeque};
-use std::net::IpAddr;
-use std::rc::Rc;
 use std::sync::Arc;
 
 use pinion_engine::Poster;
@@ -42,8 +44,7 @@ use pinion_http::h1::client::response_parser::InputEnd;
 use pinion_http::h1::head::HeadStorage;
 
 use crate::client_tls::handshake_message;
-use crate::connection_pool::{ConnectionPool, PoolAction, PoolKey, PoolSettings};
-use crate::happy_eyeballs::AddressFamily;
+use crate::connection_pool::{ConnectionPool, PoolAction, PoolSettings};
 use crate::resolver::Resolver;
 use crate::target::ConnectEndpoint;
 use connection::ClientConnection;
@@ -51,7 +52,8 @@ use error::{AttemptError, HttpClientError};
 pub use mailbox::NamesResolved;
 use mailbox::{Mailbox, ResolvedName};
 use opening::{Opened, Opening, OpeningContext};
-use request::{ClientRequest, PendingRequest, ReadOutcome, ResponseStart, Stage};
+use request::{ClientRequest, PendingRequest, ReadOutcome, RequestBody, ResponseStart, Stage};
+use request_key::{RequestKey, RequestKeys};
 
 /// Names a request, as long as it lives and afterwards.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
@@ -81,14 +83,15 @@ pub struct HttpClient {
     mailbox: Arc<Mailbox>,
     poster: Poster,
     worker: u16,
-    pool: ConnectionPool<Rc<PoolKey>, ConnectionId, RequestId>,
+    pool: ConnectionPool<RequestKey, ConnectionId, RequestId>,
+    keys: RequestKeys,
     requests: HashMap<RequestId, PendingRequest>,
     connections: HashMap<ConnectionId, ClientConnection>,
     /// Connections that are being opened, and for which request.
     opening: HashMap<ConnectionId, RequestId>,
     /// Requests that ended while the pool had an action for them.
-    abandoned: HashMap<RequestId, Rc<PoolKey>>,
-    /// When requests have to be looked at, in monotonic milliseconds.
+    abandoned: HashMap<RequestId, RequestKey>,
+    /// When requests have to be looked at, in monotonic milliseconds: at most one time for each.
     deadlines: BTreeSet<(u64, RequestId)>,
     /// Connections whose responses are thrown away, and until when, in monotonic milliseconds.
     draining: BTreeSet<(u64, ConnectionId)>,
@@ -97,6 +100,7 @@ pub struct HttpClient {
     news: VecDeque<RequestId>,
     next_request: u64,
     next_connection: u64,
+    next_opening: u64,
     /// The time of the last call that had one, in monotonic milliseconds.
     now_ms: u64,
     is_stopping: bool,
@@ -129,6 +133,7 @@ impl HttpClient {
             poster,
             worker,
             pool: ConnectionPool::new(settings),
+            keys: RequestKeys::default(),
             requests: HashMap::new(),
             connections: HashMap::new(),
             opening: HashMap::new(),
@@ -139,6 +144,7 @@ impl HttpClient {
             news: VecDeque::new(),
             next_request: 0,
             next_connection: 0,
+            next_opening: 0,
             now_ms: 0,
             is_stopping: false,
             storage: HeadStorage::new(),
@@ -156,20 +162,19 @@ impl HttpClient {
     ) -> Result<RequestId, HttpClientError> {
         self.now_ms = self.now_ms.max(now_ms);
         let written = sending::write_head(&request)?;
-        if request.url.target().is_tls() {
-            request.tls.as_ref().ok_or(HttpClientError::NoTls)?;
-            request.url.target().tls_server_name().ok_or(HttpClientError::TlsName)?;
-        }
+        request.check_tls()?;
         self.next_request += 1;
         let id = RequestId(self.next_request);
-        let mut pending = PendingRequest::new(request, self.now_ms);
+        let key = self.keys.of(&request);
+        let mut pending = PendingRequest::new(request, key, self.now_ms);
         pending.written = Some(written);
-        self.deadlines.insert((pending.due_ms(), id));
+        let due_ms = pending.due_ms();
         self.requests.insert(id, pending);
         if let Err(error) = self.acquire(id) {
             self.requests.remove(&id);
             return Err(error);
         }
+        self.set_alarm(id, due_ms);
         Ok(id)
     }
 
@@ -199,7 +204,7 @@ impl HttpClient {
             if let Err(error) = pending.decode() {
                 self.fail(id, error);
             }
-            self.commands.push_back(Command::Continue(id));
+            self.go_on_soon(id);
         }
         outcome
     }
@@ -211,20 +216,26 @@ impl HttpClient {
         pending.takes_content()
     }
 
-    /// Adds a piece of the request's content; `None` is its end.
+    /// Adds a piece of the request's content; `None` is its end. What comes when it is not needed
+    /// any more is thrown away: the request has ended, or a redirect has taken its content.
     pub fn write(&mut self, id: RequestId, piece: Option<&[u8]>) {
         let Some(pending) = self.requests.get_mut(&id) else { return };
+        let is_needed = matches!(pending.request.content, RequestBody::Pieces { .. })
+            && !matches!(pending.stage, Stage::Done);
+        if !is_needed {
+            return;
+        }
         match piece {
             Some(bytes) => pending.unsent.extend_from_slice(bytes),
             None => pending.has_all_pieces = true,
         }
-        self.commands.push_back(Command::Continue(id));
+        self.go_on_soon(id);
     }
 
     /// Ends a request that is not wanted any more, whatever it waits for.
     pub fn close(&mut self, id: RequestId) {
-        let Some(pending) = self.requests.remove(&id) else { return };
-        self.leave(&pending.request, pending.stage, id);
+        let Some(pending) = self.remove(id) else { return };
+        self.leave(&pending.key, pending.stage, id);
     }
 
     /// Returns a request that has news.
@@ -266,9 +277,7 @@ impl HttpClient {
     /// Does what is due, and what names that were resolved make possible.
     pub fn pass(&mut self, connections: &mut Connections<'_>) {
         self.now_ms = connections.now().monotonic_ms;
-        for ResolvedName { request, family, result } in self.mailbox.take() {
-            self.resolved(request, family, result);
-        }
+        self.take_names();
         self.pool.tick(self.now_ms);
         self.end_drains();
         while let Some((due_ms, id)) = self.deadlines.first().copied()
@@ -300,7 +309,9 @@ impl HttpClient {
             RawEvent::Writable => {
                 let Some(connection) = self.connections.get_mut(&id) else { return };
                 connection.is_blocked = false;
-                self.commands.extend(connection.user.map(Command::Continue));
+                if let Some(id) = connection.user {
+                    self.go_on_soon(id);
+                }
             }
             RawEvent::Posted(_) | RawEvent::Deadline | RawEvent::Stopping => {}
         }
@@ -332,11 +343,14 @@ impl HttpClient {
         }
     }
 
+    /// Has the pool find a connection for a request that has none.
     fn acquire(&mut self, id: RequestId) -> Result<(), HttpClientError> {
-        let Some(pending) = self.requests.get_mut(&id) else { return Ok(()) };
+        let Self { requests, pool, .. } = self;
+        let Some(pending) = requests.get_mut(&id) else { return Ok(()) };
+        pending.stage = Stage::Done;
+        pool.acquire(&pending.key, id, pending.reuse, pending.due_ms(), self.now_ms)?;
         pending.stage = Stage::Waiting;
-        let (key, due_ms) = (key_of(&pending.request), pending.due_ms());
-        Ok(self.pool.acquire(&key, id, pending.reuse, due_ms, self.now_ms)?)
+        Ok(())
     }
 
     fn perform(
@@ -348,15 +362,22 @@ impl HttpClient {
             PoolAction::Close(connection) => self.close_connection(connection, connections),
             PoolAction::TimedOut(id) => {
                 self.abandoned.remove(&id);
-                let timeout_ms = self.requests.get(&id).map(|pending| pending.request.timeout_ms);
-                self.fail(id, HttpClientError::QueueTimeout(timeout_ms.unwrap_or_default()));
+                let Some(pending) = self.requests.get_mut(&id) else { return };
+                if let Stage::Waiting = pending.stage {
+                    // The pool has nothing for it any more.
+                    pending.stage = Stage::Done;
+                    let timeout_ms = pending.request.timeout_ms;
+                    self.fail(id, HttpClientError::QueueTimeout(timeout_ms));
+                }
             }
             PoolAction::Open(id) => {
                 if let Some(key) = self.abandoned.remove(&id) {
                     return self.pool.not_opened(&key, self.now_ms);
                 }
                 let Some(pending) = self.requests.get_mut(&id) else { return };
-                pending.stage = Stage::Opening(Opening::new(&pending.request, self.now_ms));
+                self.next_opening += 1;
+                let opening = Opening::new(&pending.request, self.next_opening, self.now_ms);
+                pending.stage = Stage::Opening(opening);
                 self.resolve(id);
                 self.go_on_opening(id, connections);
             }
@@ -378,41 +399,40 @@ impl HttpClient {
         let ConnectEndpoint::Name { name, .. } = pending.request.url.target().endpoint() else {
             return;
         };
-        let callback = self.mailbox.callback(id, self.poster.clone(), self.worker);
+        let Stage::Opening(opening) = &pending.stage else { return };
+        let of = (id, opening.number());
+        let callback = self.mailbox.callback(of, self.poster.clone(), self.worker);
         self.resolver.resolve(name, callback);
         // What was known already is here.
-        for ResolvedName { request, family, result } in self.mailbox.take() {
-            self.resolved(request, family, result);
-        }
+        self.take_names();
     }
 
-    fn resolved(
-        &mut self,
-        id: RequestId,
-        family: AddressFamily,
-        result: Result<Vec<IpAddr>, AttemptError>,
-    ) {
-        let Some(pending) = self.requests.get_mut(&id) else { return };
-        if let Stage::Opening(opening) = &mut pending.stage {
-            opening.resolved(family, result, self.now_ms);
-            self.commands.push_back(Command::Open(id));
+    /// Gives names that were resolved to the openings that have asked for them. An opening may be
+    /// over, and its request may be opening a connection to another host: a redirect leads there.
+    fn take_names(&mut self) {
+        for ResolvedName { of: (id, number), family, result } in self.mailbox.take() {
+            let Some(pending) = self.requests.get_mut(&id) else { continue };
+            if let Stage::Opening(opening) = &mut pending.stage
+                && opening.number() == number
+            {
+                opening.resolved(family, result, self.now_ms);
+                self.commands.push_back(Command::Open(id));
+            }
         }
     }
 
     fn go_on_opening(&mut self, id: RequestId, connections: &mut Connections<'_>) {
         let Some(pending) = self.requests.get_mut(&id) else { return };
         let Stage::Opening(opening) = &mut pending.stage else { return };
-        let mut begun = Vec::new();
         let opened = opening.advance(&mut OpeningContext {
             connections,
             request: &pending.request,
+            id,
             next_connection: &mut self.next_connection,
-            begun: &mut begun,
+            opening: &mut self.opening,
         });
-        let wait_ms = opening.wait_ms();
-        self.opening.extend(begun.into_iter().map(|connection| (connection, id)));
-        if let Some(wait_ms) = wait_ms {
-            self.deadlines.insert((wait_ms, id));
+        if let Some(wait_ms) = opening.wait_ms() {
+            self.set_alarm(id, wait_ms);
         }
         self.settle_opening(id, opened, connections);
     }
@@ -430,11 +450,20 @@ impl HttpClient {
             }
         }
         self.opening.remove(&connection);
-        let key = key_of(&pending.request);
+        let key = pending.key.clone();
         pending.is_connection_reused = false;
         self.pool.opened(&key, connection);
         self.connections.insert(connection, ClientConnection::new(address, key));
         self.assign(id, connection, connections);
+    }
+
+    /// Has [`Self::flush`] go on with a request.
+    fn go_on_soon(&mut self, id: RequestId) {
+        if let Some(pending) = self.requests.get_mut(&id)
+            && !std::mem::replace(&mut pending.is_continued, true)
+        {
+            self.commands.push_back(Command::Continue(id));
+        }
     }
 
     fn connected(&mut self, connection: ConnectionId) {
@@ -454,11 +483,4 @@ impl HttpClient {
             _ => self.commands.push_back(Command::Open(id)),
         }
     }
-}
-
-/// Requests with equal keys share connections.
-fn key_of(request: &ClientRequest) -> Rc<PoolKey> {
-    let target = request.url.target().clone();
-    let tls = request.tls.as_ref().filter(|_| target.is_tls()).map(|tls| tls.identity());
-    Rc::new(PoolKey { site: request.site, target, tls, policy: Arc::clone(&request.policy) })
 }

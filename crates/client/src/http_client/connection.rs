@@ -1,7 +1,5 @@
 //! An open connection to a server, and the response that is read from it.
 
-use std::rc::Rc;
-
 use pinion_engine::address::Address;
 use pinion_http::h1::client::content_writer::ContentWriter;
 use pinion_http::h1::client::response_error::ResponseError;
@@ -13,15 +11,15 @@ use pinion_http::h1::head::HeadStorage;
 use super::RequestId;
 use super::error::HttpClientError;
 use super::request::PendingRequest;
+use super::request_key::RequestKey;
 use super::response_start::{is_followed, response_start};
-use crate::connection_pool::PoolKey;
 use crate::limits::DISCARDED_MAX_BYTES;
 
 /// An open connection.
 #[derive(Debug)]
 pub(super) struct ClientConnection {
     pub(super) address: Address,
-    pub(super) key: Rc<PoolKey>,
+    pub(super) key: RequestKey,
     /// The request that it serves; `None` if it is unused, or if what is left of a response is
     /// thrown away.
     pub(super) user: Option<RequestId>,
@@ -35,6 +33,8 @@ pub(super) struct ClientConnection {
     pub(super) credit: u64,
     /// Content that was thrown away.
     discarded_bytes: usize,
+    /// Until when the response may be thrown away, in monotonic milliseconds, if it is.
+    pub(super) drain_due_ms: u64,
     /// There is no room for more output until the connection says so.
     pub(super) is_blocked: bool,
     /// The head of the response was read.
@@ -55,7 +55,7 @@ pub(super) enum ReadStep {
 }
 
 impl ClientConnection {
-    pub(super) fn new(address: Address, key: Rc<PoolKey>) -> Self {
+    pub(super) fn new(address: Address, key: RequestKey) -> Self {
         Self {
             address,
             key,
@@ -66,6 +66,7 @@ impl ClientConnection {
             end: InputEnd::Open,
             credit: 0,
             discarded_bytes: 0,
+            drain_due_ms: 0,
             is_blocked: false,
             has_response_head: false,
         }
@@ -97,16 +98,17 @@ impl ClientConnection {
         request: &mut PendingRequest,
         storage: &mut HeadStorage,
     ) -> ReadStep {
-        let kept = std::mem::take(&mut self.input);
-        let whole;
-        let input = if kept.is_empty() {
-            bytes
+        let mut kept = std::mem::take(&mut self.input);
+        let (used, step);
+        if kept.is_empty() {
+            (used, step) = self.read_from(bytes, request, storage);
+            kept.extend_from_slice(bytes.get(used..).unwrap_or_default());
         } else {
-            whole = [&kept, bytes].concat();
-            &whole
-        };
-        let (used, step) = self.read_from(input, request, storage);
-        self.input.extend_from_slice(input.get(used..).unwrap_or_default());
+            kept.extend_from_slice(bytes);
+            (used, step) = self.read_from(&kept, request, storage);
+            kept.drain(..used);
+        }
+        self.input = kept;
         step
     }
 

@@ -13,7 +13,8 @@ use crate::resolver::ResolveCallback;
 /// The addresses of one family of a request's host, or why there are none.
 #[derive(Debug)]
 pub(super) struct ResolvedName {
-    pub(super) request: RequestId,
+    /// The request, and the number of the opening that has asked.
+    pub(super) of: (RequestId, u64),
     pub(super) family: AddressFamily,
     pub(super) result: Result<Vec<IpAddr>, AttemptError>,
 }
@@ -35,10 +36,10 @@ impl Mailbox {
         std::mem::take(&mut *self.results.lock().unwrap_or_else(PoisonError::into_inner))
     }
 
-    /// Returns what is called with the addresses for a request.
+    /// Returns what is called with the addresses for an opening.
     pub(super) fn callback(
         self: &Arc<Self>,
-        request: RequestId,
+        of: (RequestId, u64),
         poster: Poster,
         worker: u16,
     ) -> ResolveCallback {
@@ -46,7 +47,7 @@ impl Mailbox {
         Box::new(move |family, result| {
             let result = result.map(|resolved| resolved.addresses).map_err(AttemptError::from);
             let mut results = mailbox.results.lock().unwrap_or_else(PoisonError::into_inner);
-            results.push(ResolvedName { request, family, result });
+            results.push(ResolvedName { of, family, result });
             drop(results);
             // A worker whose inbox is full is awake, and looks into the mailbox in its next pass.
             let _full = poster.post_to_app(worker, Box::new(NamesResolved));

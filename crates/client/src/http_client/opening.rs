@@ -1,6 +1,7 @@
 //! A connection that is being opened for a request: to a Unix socket, or to the first address of a
 //! host that answers.
 
+use std::collections::HashMap;
 use std::net::{IpAddr, SocketAddr};
 use std::path::PathBuf;
 
@@ -8,9 +9,9 @@ use pinion_engine::address::Address;
 use pinion_engine::connections::Connections;
 use pinion_engine::remote::{Connect, ConnectError, ConnectTls, RemoteAddress};
 
-use super::ConnectionId;
 use super::error::{AttemptError, HttpClientError};
 use super::request::ClientRequest;
+use super::{ConnectionId, RequestId};
 use crate::happy_eyeballs::{AddressFamily, ConnectAction, ConnectTimes, HappyEyeballs};
 use crate::limits::CONNECT_TIMEOUT_MS;
 use crate::target::ConnectEndpoint;
@@ -19,6 +20,8 @@ use crate::target::ConnectEndpoint;
 #[derive(Debug)]
 pub(super) struct Opening {
     kind: Kind,
+    /// No other opening of the client has it.
+    number: u64,
     /// The connections that are being opened, each with its index in the list of addresses.
     attempts: Vec<Attempt>,
     /// When the next thing is due, in monotonic milliseconds.
@@ -55,13 +58,16 @@ pub(super) struct OpeningContext<'c, 'w> {
     pub(super) request: &'c ClientRequest,
     /// Numbers connections.
     pub(super) next_connection: &'c mut u64,
-    /// The connections that were begun are added here.
-    pub(super) begun: &'c mut Vec<ConnectionId>,
+    /// The request that the connection is for.
+    pub(super) id: RequestId,
+    /// All connections that are being opened, and for which request. Those that this opening
+    /// begins are added, and those that it cuts are removed: they have no event any more.
+    pub(super) opening: &'c mut HashMap<ConnectionId, RequestId>,
 }
 
 impl Opening {
     /// Begins to open a connection for a request.
-    pub(super) fn new(request: &ClientRequest, now_ms: u64) -> Self {
+    pub(super) fn new(request: &ClientRequest, number: u64, now_ms: u64) -> Self {
         let timeout_ms = request.timeout_ms.min(CONNECT_TIMEOUT_MS);
         let times = ConnectTimes { timeout_ms, ..ConnectTimes::default() };
         let tcp = |eyeballs, port| Kind::Tcp { eyeballs: Box::new(eyeballs), port, timeout_ms };
@@ -74,7 +80,12 @@ impl Opening {
                 tcp(HappyEyeballs::with_addresses(times, &[*address], now_ms), *port)
             }
         };
-        Self { kind, attempts: Vec::new(), wait_ms: None }
+        Self { kind, number, attempts: Vec::new(), wait_ms: None }
+    }
+
+    /// Returns what names that were resolved have to say to be for this opening.
+    pub(super) fn number(&self) -> u64 {
+        self.number
     }
 
     /// When [`Self::advance`] has something to do, in monotonic milliseconds.
@@ -170,7 +181,10 @@ impl Opening {
                 }
                 Some(ConnectAction::Cancel(index)) => {
                     let cancelled = self.attempts.extract_if(.., |one| one.index == index);
-                    cancelled.for_each(|attempt| cut(attempt, context.connections));
+                    cancelled.for_each(|attempt| {
+                        context.opening.remove(&attempt.connection);
+                        cut(attempt, context.connections);
+                    });
                 }
                 Some(ConnectAction::Connect(index)) => {
                     let Some(ip) = eyeballs.address(index) else { continue };
@@ -200,9 +214,14 @@ impl Opening {
         context: &mut OpeningContext<'_, '_>,
     ) -> Result<(), AttemptError> {
         let request = context.request;
-        let tls = match (request.url.target().tls_server_name(), &request.tls) {
-            (Some(name), Some(tls)) => Some(ConnectTls { config: tls.config().clone(), name }),
-            _ => None,
+        let tls = if request.url.target().is_tls() {
+            let (Some(name), Some(tls)) = (request.url.target().tls_server_name(), &request.tls)
+            else {
+                return Err(AttemptError::Tls(HttpClientError::NoTls.to_string()));
+            };
+            Some(ConnectTls { config: tls.config().clone(), name })
+        } else {
+            None
         };
         *context.next_connection += 1;
         let connection = ConnectionId(*context.next_connection);
@@ -212,7 +231,7 @@ impl Opening {
             ConnectError::NoMemory => AttemptError::NoMemory,
         })?;
         self.attempts.push(Attempt { connection, address, index });
-        context.begun.push(connection);
+        context.opening.insert(connection, context.id);
         Ok(())
     }
 

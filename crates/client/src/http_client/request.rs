@@ -8,6 +8,7 @@ use pinion_http::method::Method;
 use super::ConnectionId;
 use super::error::HttpClientError;
 use super::opening::Opening;
+use super::request_key::RequestKey;
 use super::sending::WrittenHead;
 use crate::address_policy::AddressPolicy;
 use crate::client_tls::ClientTls;
@@ -36,10 +37,21 @@ pub struct ClientRequest {
     /// Longest time without progress; see
     /// [`REQUEST_TIMEOUT_MS`](crate::limits::REQUEST_TIMEOUT_MS).
     pub timeout_ms: u64,
-    /// How many redirects are followed. Behind the last one its response is the result.
+    /// How many redirects are followed; one more is an error. With 0 a redirect is the response.
     pub redirects_max: u32,
     /// Most bytes of the response's content, decoded.
     pub content_max_bytes: u64,
+}
+
+impl ClientRequest {
+    /// Checks that the connection can be encrypted if the URL says so.
+    pub(super) fn check_tls(&self) -> Result<(), HttpClientError> {
+        if self.url.target().is_tls() {
+            self.tls.as_ref().ok_or(HttpClientError::NoTls)?;
+            self.url.target().tls_server_name().ok_or(HttpClientError::TlsName)?;
+        }
+        Ok(())
+    }
 }
 
 /// The content of a request.
@@ -174,6 +186,8 @@ pub(super) enum Stage {
 #[derive(Debug)]
 pub(super) struct PendingRequest {
     pub(super) request: ClientRequest,
+    /// Which connections may serve it.
+    pub(super) key: RequestKey,
     /// Its head, written and not sent yet.
     pub(super) written: Option<WrittenHead>,
     pub(super) stage: Stage,
@@ -204,14 +218,19 @@ pub(super) struct PendingRequest {
     pub(super) error: Option<Arc<HttpClientError>>,
     /// The caller has been told of the latest news and has not looked.
     pub(super) is_announced: bool,
-    /// When something came last, or the request began.
+    /// A command to go on with it waits.
+    pub(super) is_continued: bool,
+    /// When some of the content came or was sent last, or the request began.
     pub(super) progress_ms: u64,
+    /// When the client looks at it, in monotonic milliseconds.
+    pub(super) alarm_ms: Option<u64>,
 }
 
 impl PendingRequest {
-    pub(super) fn new(request: ClientRequest, now_ms: u64) -> Self {
+    pub(super) fn new(request: ClientRequest, key: RequestKey, now_ms: u64) -> Self {
         Self {
             request,
+            key,
             written: None,
             stage: Stage::Waiting,
             reuse: Reuse::Allowed,
@@ -230,7 +249,9 @@ impl PendingRequest {
             is_complete: false,
             error: None,
             is_announced: false,
+            is_continued: false,
             progress_ms: now_ms,
+            alarm_ms: None,
         }
     }
 
@@ -245,10 +266,14 @@ impl PendingRequest {
 
     /// How much content may come from the connection now.
     pub(super) fn room(&self) -> usize {
-        if !self.encoded.is_empty() {
-            return 0;
-        }
-        CONTENT_BUFFER_BYTES.saturating_sub(self.unread())
+        // A decoder may need more than what waits for it, such as one byte of a gzip header.
+        CONTENT_BUFFER_BYTES.saturating_sub(self.unread() + self.encoded.len())
+    }
+
+    /// Whether more may come from the connection: half of the buffer is free, so that a reader that
+    /// takes little at a time does not have the rest moved each time.
+    pub(super) fn has_room(&self) -> bool {
+        self.room() > CONTENT_BUFFER_BYTES / 2
     }
 
     pub(super) fn unread(&self) -> usize {
@@ -301,7 +326,10 @@ impl PendingRequest {
 
     fn count(&mut self, bytes: usize) -> Result<(), HttpClientError> {
         self.total_bytes += bytes as u64;
-        if self.total_bytes > self.request.content_max_bytes {
+        let excess = self.total_bytes.saturating_sub(self.request.content_max_bytes);
+        if excess > 0 {
+            let kept = self.content.len().saturating_sub(excess as usize);
+            self.content.truncate(kept.max(self.read_bytes));
             return Err(HttpClientError::ContentTooLarge(self.request.content_max_bytes));
         }
         Ok(())

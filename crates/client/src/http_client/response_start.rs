@@ -32,7 +32,10 @@ pub(super) fn response_start(
     let mut fields = OwnedFields::from(head.fields);
     let asked = request.request.fields.get("Accept-Encoding").is_none();
     let has_content = head.framing != ResponseFraming::None;
-    let coding = head.fields.get(b"Content-Encoding").and_then(ContentCoding::of);
+    let name = b"Content-Encoding";
+    let lines = head.fields.iter().filter(|field| field.name.eq_ignore_ascii_case(name)).count();
+    // Several lines are several codings, one over the other (RFC 9110 §5.3, §8.4).
+    let coding = head.fields.get(name).filter(|_| lines == 1).and_then(ContentCoding::of);
     if let Some(coding) = coding.filter(|_| asked && has_content && is_read) {
         request.decoder = Some(ContentDecoder::new(coding));
         fields.remove(&["Content-Encoding", "Content-Length"]);

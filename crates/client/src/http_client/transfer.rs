@@ -1,6 +1,5 @@
 //! What comes on connections, which request it is for, and what becomes of both.
 
-use std::rc::Rc;
 use std::sync::Arc;
 
 use pinion_engine::connections::Connections;
@@ -11,8 +10,9 @@ use pinion_http::h1::client::response_parser::{InputEnd, Persistence, ResponsePa
 
 use super::connection::{ClientConnection, ReadStep};
 use super::error::HttpClientError;
-use super::request::{ClientRequest, RequestBody, Stage};
-use super::{Command, ConnectionId, HttpClient, RequestId, key_of, response_start, sending};
+use super::request::{RequestBody, Stage};
+use super::request_key::RequestKey;
+use super::{Command, ConnectionId, HttpClient, RequestId, response_start, sending};
 use crate::connection_pool::Reuse;
 use crate::limits::{DISCARD_TIMEOUT_MS, READ_BYTES};
 use crate::retry::FailedRequest;
@@ -25,7 +25,10 @@ impl HttpClient {
         on: ConnectionId,
         connections: &mut Connections<'_>,
     ) {
-        let Some(connection) = self.connections.get_mut(&on) else { return };
+        let Some(connection) = self.connections.get_mut(&on) else {
+            // It has ended since the pool has chosen it.
+            return self.acquire_again(id);
+        };
         let Some(pending) = self.requests.get_mut(&id) else { return };
         pending.stage = Stage::Open(on);
         pending.has_response = false;
@@ -53,8 +56,10 @@ impl HttpClient {
         match sent {
             Err(error) => self.settle(on, ReadStep::Failed(error.into())),
             Ok(()) => {
-                self.deadlines.insert((pending.due_ms(), id));
-                if matches!(pending.request.content, RequestBody::Pieces { .. }) {
+                let (due_ms, content) = (pending.due_ms(), &pending.request.content);
+                let is_in_pieces = matches!(content, RequestBody::Pieces { .. });
+                self.set_alarm(id, due_ms);
+                if is_in_pieces {
                     self.announce(id);
                 }
                 self.go_on(id, connections);
@@ -66,9 +71,10 @@ impl HttpClient {
     pub(super) fn go_on(&mut self, id: RequestId, connections: &mut Connections<'_>) {
         let Self { requests, connections: open, storage, .. } = self;
         let Some(pending) = requests.get_mut(&id) else { return };
+        pending.is_continued = false;
         let Stage::Open(on) = pending.stage else { return };
         let Some(connection) = open.get_mut(&on) else { return };
-        if !connection.input.is_empty() && pending.room() > 0 {
+        if !connection.input.is_empty() && pending.has_room() {
             let step = connection.read(b"", pending, storage);
             if step != ReadStep::Pending {
                 return self.settle(on, step);
@@ -77,7 +83,7 @@ impl HttpClient {
         let is_readable = pending.unread() > 0;
         let mut takes_content = false;
         if let Some(mut stream) = connections.stream(connection.address) {
-            if connection.credit < READ_BYTES / 2 && pending.room() > 0 {
+            if connection.credit < READ_BYTES / 2 && pending.has_room() {
                 stream.want(READ_BYTES - connection.credit);
                 connection.credit = READ_BYTES;
             }
@@ -110,8 +116,13 @@ impl HttpClient {
         }
         let step = match connection.user.and_then(|id| requests.get_mut(&id)) {
             Some(pending) => {
-                pending.progress_ms = self.now_ms;
-                connection.read(bytes, pending, storage)
+                let step = connection.read(bytes, pending, storage);
+                // All of the head has to come in time, also from a server that sends it byte by
+                // byte, or one interim response behind the other.
+                if connection.has_response_head {
+                    pending.progress_ms = self.now_ms;
+                }
+                step
             }
             None if connection.parser.is_some() => connection.discard(bytes, storage),
             // Nobody has asked for anything (RFC 9112 §9.2), or the server has closed it.
@@ -145,7 +156,7 @@ impl HttpClient {
                 None => self.commands.push_back(Command::Drain(on)),
                 Some(id) => {
                     if connection.credit < READ_BYTES / 2 {
-                        self.commands.push_back(Command::Continue(id));
+                        self.go_on_soon(id);
                     }
                     let pending = self.requests.get(&id);
                     if pending.is_some_and(|one| one.response.is_some()) {
@@ -184,19 +195,29 @@ impl HttpClient {
         if self.is_stopping || !connection.is_reusable(persistence) {
             return self.lose(on);
         }
+        self.draining.remove(&(connection.drain_due_ms, on));
         connection.finish();
-        let key = Rc::clone(&connection.key);
-        self.pool.release(&key, on, self.now_ms);
+        if connection.credit < READ_BYTES / 2 {
+            // What it brings while it is unused has to be seen, above all its end.
+            self.commands.push_back(Command::Drain(on));
+        }
+        self.pool.release(&connection.key, on, self.now_ms);
     }
 
     /// What is left of a response is thrown away, so that its connection can serve another request,
     /// unless that is not to be expected soon.
     fn begin_drain(&mut self, on: ConnectionId) {
-        let Some(connection) = self.connections.get(&on) else { return };
+        let Some(connection) = self.connections.get_mut(&on) else { return };
         if !connection.is_sent() || !connection.has_response_head {
             return self.lose(on);
         }
-        self.draining.insert((self.now_ms.saturating_add(DISCARD_TIMEOUT_MS), on));
+        // Most of them are here already, so that the next request can have the connection.
+        let step = connection.discard(b"", &mut self.storage);
+        if step != ReadStep::Pending {
+            return self.settle(on, step);
+        }
+        connection.drain_due_ms = self.now_ms.saturating_add(DISCARD_TIMEOUT_MS);
+        self.draining.insert((connection.drain_due_ms, on));
         self.commands.push_back(Command::Drain(on));
     }
 
@@ -206,8 +227,8 @@ impl HttpClient {
             && due_ms <= self.now_ms
         {
             self.draining.pop_first();
-            let is_draining = |one: &ClientConnection| one.user.is_none() && one.parser.is_some();
-            if self.connections.get(&on).is_some_and(is_draining) {
+            let is_due = |one: &ClientConnection| one.user.is_none() && one.drain_due_ms == due_ms;
+            if self.connections.get(&on).is_some_and(is_due) {
                 self.lose(on);
             }
         }
@@ -216,6 +237,7 @@ impl HttpClient {
     /// A connection ends.
     pub(super) fn lose(&mut self, on: ConnectionId) {
         let Some(connection) = self.connections.remove(&on) else { return };
+        self.draining.remove(&(connection.drain_due_ms, on));
         self.pool.closed(&connection.key, on, self.now_ms);
         self.commands.push_back(Command::Cut(connection.address));
     }
@@ -231,10 +253,20 @@ impl HttpClient {
     /// The response has redirected a request.
     fn redirect(&mut self, id: RequestId) {
         let Some(pending) = self.requests.get_mut(&id) else { return };
-        (pending.stage, pending.reuse) = (Stage::Waiting, Reuse::Allowed);
+        (pending.stage, pending.reuse) = (Stage::Done, Reuse::Allowed);
         pending.progress_ms = self.now_ms;
-        let is_changed = response_start::redirect(pending).and_then(|()| self.acquire(id));
-        if let Err(error) = is_changed {
+        let changed = response_start::redirect(pending);
+        // A connection without TLS must never take the place of one with TLS.
+        if let Err(error) = changed.and_then(|()| pending.request.check_tls()) {
+            return self.fail(id, error);
+        }
+        pending.key = self.keys.of(&pending.request);
+        self.acquire_again(id);
+    }
+
+    /// A request needs another connection.
+    fn acquire_again(&mut self, id: RequestId) {
+        if let Err(error) = self.acquire(id) {
             self.fail(id, error);
         }
     }
@@ -256,9 +288,7 @@ impl HttpClient {
             return self.fail(id, error);
         }
         pending.reuse = Reuse::Refused;
-        if let Err(error) = self.acquire(id) {
-            self.fail(id, error);
-        }
+        self.acquire_again(id);
     }
 
     /// A request has failed for good.
@@ -272,23 +302,22 @@ impl HttpClient {
         let Some(pending) = self.requests.get_mut(&id) else { return };
         let stage = std::mem::replace(&mut pending.stage, Stage::Done);
         pending.error.get_or_insert_with(|| Arc::new(error));
-        let request = pending.request.clone();
-        self.leave(&request, stage, id);
+        let key = pending.key.clone();
+        self.leave(&key, stage, id);
         self.announce(id);
     }
 
     /// A request does not need any more what it waits for.
-    pub(super) fn leave(&mut self, request: &ClientRequest, stage: Stage, id: RequestId) {
+    pub(super) fn leave(&mut self, key: &RequestKey, stage: Stage, id: RequestId) {
         match stage {
             Stage::Done => {}
             Stage::Waiting => {
-                let key = key_of(request);
-                if !self.pool.cancel(&key, id) {
-                    self.abandoned.insert(id, key);
+                if !self.pool.cancel(key, id) {
+                    self.abandoned.insert(id, key.clone());
                 }
             }
             Stage::Opening(opening) => {
-                self.pool.not_opened(&key_of(request), self.now_ms);
+                self.pool.not_opened(key, self.now_ms);
                 self.commands.push_back(Command::Abandon(opening));
             }
             Stage::Open(on) => {
@@ -297,39 +326,6 @@ impl HttpClient {
                 self.begin_drain(on);
             }
         }
-    }
-
-    /// The time of a request has come: it has waited for too long, or its connection is tried at
-    /// the next address.
-    pub(super) fn due(&mut self, id: RequestId) {
-        let now_ms = self.now_ms;
-        let Some(pending) = self.requests.get_mut(&id) else { return };
-        if let Stage::Opening(opening) = &pending.stage
-            && opening.wait_ms().is_some_and(|wait_ms| wait_ms <= now_ms)
-        {
-            self.commands.push_back(Command::Open(id));
-        }
-        if matches!(pending.stage, Stage::Done) {
-            return;
-        }
-        // It is the caller that is slow, not the server.
-        let waits_for_caller =
-            pending.unread() > 0 || (pending.takes_content() && pending.unsent.is_empty());
-        if waits_for_caller {
-            pending.progress_ms = now_ms;
-        }
-        if pending.due_ms() > now_ms {
-            self.deadlines.insert((pending.due_ms(), id));
-            return;
-        }
-        let timeout_ms = pending.request.timeout_ms;
-        let error = match (&pending.stage, &pending.response) {
-            (Stage::Waiting, _) => HttpClientError::QueueTimeout(timeout_ms),
-            (Stage::Opening(_), _) => HttpClientError::ConnectTimeout(timeout_ms),
-            (_, None) => HttpClientError::HeadTimeout(timeout_ms),
-            (_, Some(_)) => HttpClientError::ContentTimeout(timeout_ms),
-        };
-        self.fail(id, error);
     }
 
     /// Tells the caller that there is something to look at.
@@ -352,5 +348,7 @@ impl ClientConnection {
     fn finish(&mut self) {
         (self.user, self.parser, self.writer) = (None, None, None);
         self.has_response_head = false;
+        // It may have had to hold a long head.
+        self.input = Vec::new();
     }
 }

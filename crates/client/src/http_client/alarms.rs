@@ -1,0 +1,63 @@
+//! Requests that wait for too long.
+
+use super::error::HttpClientError;
+use super::request::{PendingRequest, Stage};
+use super::{Command, HttpClient, RequestId};
+
+impl HttpClient {
+    /// Has a request looked at not later than at this time, in monotonic milliseconds. A request
+    /// has one alarm; it may come early, and is then set again.
+    pub(super) fn set_alarm(&mut self, id: RequestId, due_ms: u64) {
+        let Some(pending) = self.requests.get_mut(&id) else { return };
+        if pending.alarm_ms.is_some_and(|alarm_ms| alarm_ms <= due_ms) {
+            return;
+        }
+        if let Some(alarm_ms) = pending.alarm_ms.replace(due_ms) {
+            self.deadlines.remove(&(alarm_ms, id));
+        }
+        self.deadlines.insert((due_ms, id));
+    }
+
+    /// Removes a request, with its alarm.
+    pub(super) fn remove(&mut self, id: RequestId) -> Option<PendingRequest> {
+        let pending = self.requests.remove(&id)?;
+        if let Some(alarm_ms) = pending.alarm_ms {
+            self.deadlines.remove(&(alarm_ms, id));
+        }
+        Some(pending)
+    }
+
+    /// The alarm of a request: it has waited for too long, or its connection is tried at the next
+    /// address.
+    pub(super) fn due(&mut self, id: RequestId) {
+        let now_ms = self.now_ms;
+        let Some(pending) = self.requests.get_mut(&id) else { return };
+        pending.alarm_ms = None;
+        if let Stage::Opening(opening) = &pending.stage
+            && opening.wait_ms().is_some_and(|wait_ms| wait_ms <= now_ms)
+        {
+            self.commands.push_back(Command::Open(id));
+        }
+        if matches!(pending.stage, Stage::Done) {
+            return;
+        }
+        // It is the caller that is slow, not the server.
+        let waits_for_caller =
+            pending.unread() > 0 || (pending.takes_content() && pending.unsent.is_empty());
+        if waits_for_caller {
+            pending.progress_ms = now_ms;
+        }
+        let due_ms = pending.due_ms();
+        if due_ms > now_ms {
+            return self.set_alarm(id, due_ms);
+        }
+        let timeout_ms = pending.request.timeout_ms;
+        let error = match (&pending.stage, &pending.response) {
+            (Stage::Waiting, _) => HttpClientError::QueueTimeout(timeout_ms),
+            (Stage::Opening(_), _) => HttpClientError::ConnectTimeout(timeout_ms),
+            (_, None) => HttpClientError::HeadTimeout(timeout_ms),
+            (_, Some(_)) => HttpClientError::ContentTimeout(timeout_ms),
+        };
+        self.fail(id, error);
+    }
+}
