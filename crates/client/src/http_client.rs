@@ -484,3 +484,6 @@ impl HttpClient {
         }
     }
 }
+
+#[cfg(test)]
+mod tests;
