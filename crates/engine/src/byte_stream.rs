@@ -1,6 +1,7 @@
 //! Byte streams: connections of a raw listener, those that were upgraded, and those that the server
 //! has opened.
 
+use crate::deadline::Watch;
 use crate::remote::{ConnectTls, RemoteAddress};
 
 /// What a byte stream is for the application.
@@ -29,6 +30,8 @@ pub(crate) struct ByteStream {
     pub(crate) owes_finish: bool,
     /// … and was asked for.
     pub(crate) finished: bool,
+    /// The first byte of the peer has not come, and its listener has a time for it.
+    pub(crate) awaits_first_byte: bool,
 }
 
 /// A connection that is being opened.
@@ -68,7 +71,14 @@ impl ByteStream {
             tag: None,
             owes_finish: false,
             finished: false,
+            awaits_first_byte: false,
         }
+    }
+
+    /// What its deadline watches.
+    pub(crate) fn watch(&self) -> Watch {
+        let awaits_byte = self.awaits_first_byte && self.wanted > 0;
+        if awaits_byte { Watch::FirstByte } else { Watch::StreamIdle }
     }
 
     /// One of a connection that the server opens, which the application calls `tag`.

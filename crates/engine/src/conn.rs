@@ -313,7 +313,8 @@ impl Conn {
             Protocol::Multiplexed(many) => many.wanted_watch(link.input.is_empty()),
             Protocol::Linger(linger) if linger.is_sending() => Watch::Send,
             Protocol::Linger(_) => Watch::Linger,
-            Protocol::Raw(_) | Protocol::Closing => Watch::Nothing,
+            Protocol::Raw(stream) => stream.watch(),
+            Protocol::Closing => Watch::Nothing,
         }
     }
 
@@ -360,7 +361,14 @@ impl Conn {
     /// reading what is dropped.
     #[inline]
     fn due_ms(&mut self, watch: Watch, now_ms: u64, settings: &Settings) -> Option<u64> {
+        let Self { side, link, .. } = self;
         match (&mut self.protocol, watch) {
+            (Protocol::Raw(_), Watch::FirstByte | Watch::StreamIdle) => {
+                // What was put off goes on where it stood.
+                let is_fresh = link.deadline.at_ms() == u64::MAX;
+                let after_ms = settings.stream_timeout_ms(*side, watch).filter(|_| is_fresh)?;
+                Some(now_ms.saturating_add(after_ms))
+            }
             (Protocol::Linger(linger), Watch::Linger) => Some(linger.due_ms(now_ms)),
             (Protocol::Connecting(connecting), Watch::Connect) => Some(connecting.due_ms),
             (Protocol::Multiplexed(many), Watch::Body) => many.due_ms(settings),
@@ -375,10 +383,12 @@ impl Conn {
     }
 
     /// Begins the byte stream for which the connection was opened or upgraded.
-    pub(crate) fn begin_stream(&mut self) {
+    pub(crate) fn begin_stream(&mut self) -> &mut ByteStream {
         self.begins_one();
         self.link.asked_ms = 0;
         self.protocol = Protocol::Raw(ByteStream::new(self.link.ended));
+        let Protocol::Raw(stream) = &mut self.protocol else { unreachable!("it was just begun") };
+        stream
     }
 }
 

@@ -1,16 +1,20 @@
 //! The connections of a worker, lent to the application outside of their own events: a message or a
 //! timer of the application can write to any stream, end it, or open another one.
 
+use bytes::Bytes;
+
 use crate::address::Address;
 use crate::backend::Slot;
 use crate::byte_stream::{ByteStream, ConnectStep, Connecting};
 use crate::clock::Now;
-use crate::conn::Protocol;
+use crate::conn::{Conn, Protocol};
 use crate::core::Core;
 use crate::ending::Ending;
-use crate::exchange::Exchange;
 use crate::exchange::state::Carrier;
+use crate::exchange::{Exchange, Room, Slice};
+use crate::gone::Gone;
 use crate::http1::Http1;
+use crate::limits::BROADCAST_QUEUE_MAX_BYTES;
 use crate::mapping::Mappings;
 use crate::raw::RawStream;
 use crate::remote::{Connect, ConnectError, RemoteAddress};
@@ -19,6 +23,44 @@ use crate::side::Side;
 /// See the module's head.
 pub struct Connections<'w> {
     pub(crate) core: &'w mut Core,
+}
+
+/// What became of a [broadcast](Connections::broadcast): each stream is counted once.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct Broadcast {
+    /// Streams that have the message in their queue.
+    pub queued: usize,
+    /// Streams that are cut instead, and hear why.
+    pub cut: usize,
+    /// Streams that were over before, or whose side was finished.
+    pub over: usize,
+}
+
+/// What becomes of a message for one stream.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Delivery {
+    Queued,
+    Cut,
+    Over,
+}
+
+impl RawStream<'_> {
+    /// Queues a message, or has the stream cut.
+    fn deliver(&mut self, message: &Bytes) -> Delivery {
+        let Conn { link, protocol, .. } = self.core.conns.get(self.slot);
+        let is_finished = protocol.byte_stream().is_none_or(|stream| stream.finished);
+        if is_finished || link.cut.is_some() {
+            return Delivery::Over;
+        }
+        if self.core.queued_bytes(self.slot) >= BROADCAST_QUEUE_MAX_BYTES {
+            self.core.give_up(self.slot, Gone::SlowReader);
+            return Delivery::Cut;
+        }
+        match self.write(Slice::Shared(message.clone())) {
+            Room::Gone => Delivery::Cut,
+            Room::Free | Room::Full => Delivery::Queued,
+        }
+    }
 }
 
 impl Connections<'_> {
@@ -64,6 +106,34 @@ impl Connections<'_> {
         }
         core.mark_dirty(slot);
         Some(RawStream { core, slot })
+    }
+
+    /// Sends a message to each of these byte streams. All of them share its bytes, which count once
+    /// against the budget for buffers; each is flushed once at the end of the pass, whatever was
+    /// written to it. Costs a look at each stream.
+    ///
+    /// No message is lost in silence: a stream whose peer is
+    /// [too far behind](crate::limits::BROADCAST_QUEUE_MAX_BYTES) is cut, and hears
+    /// [`Gone::SlowReader`]; so is one for which there is no memory ([`Gone::Overload`]).
+    ///
+    /// To reach the streams of all workers, post the message to their applications
+    /// ([`Poster::post_to_apps`](crate::Poster::post_to_apps)), and have each call this.
+    pub fn broadcast(
+        &mut self,
+        streams: impl IntoIterator<Item = Address>,
+        message: &Bytes,
+    ) -> Broadcast {
+        let mut sent = Broadcast::default();
+        for address in streams {
+            let stream = self.stream(address);
+            let delivery = stream.map_or(Delivery::Over, |mut stream| stream.deliver(message));
+            match delivery {
+                Delivery::Queued => sent.queued += 1,
+                Delivery::Cut => sent.cut += 1,
+                Delivery::Over => sent.over += 1,
+            }
+        }
+        sent
     }
 
     /// The exchange with this address; `None` when it is over. What is done with it takes effect at

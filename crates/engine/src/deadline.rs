@@ -36,6 +36,10 @@ pub(crate) enum Watch {
     Linger,
     /// A connection that is being opened.
     Connect,
+    /// The first byte of the client of a byte stream.
+    FirstByte,
+    /// A byte stream on which something is to be sent, by whichever side.
+    StreamIdle,
 }
 
 impl Watch {
@@ -53,8 +57,8 @@ impl Watch {
             Watch::Last => LAST_MS,
             Watch::Quiet => QUIC_PING_MS,
             Watch::Linger => LINGER_MS,
-            // The application has said how long.
-            Watch::Connect => u64::MAX,
+            // The application has said how long, or the listener does.
+            Watch::Connect | Watch::FirstByte | Watch::StreamIdle => u64::MAX,
         }
     }
 
@@ -105,6 +109,10 @@ impl Deadline {
 
     /// How long ago what it watches began, in milliseconds.
     pub(crate) fn stalled_ms(&self, now_ms: u64, settings: &Settings) -> u64 {
+        if matches!(self.watch, Watch::FirstByte | Watch::StreamIdle) {
+            // Who is silent on a byte stream may be meant to be.
+            return 0;
+        }
         now_ms.saturating_add(self.watch.patience_ms(settings)).saturating_sub(self.at_ms)
     }
 

@@ -291,6 +291,19 @@ impl Exchange<'_> {
         }
     }
 
+    /// Turns the connection into a byte stream without a response; the application hears of it by
+    /// `raw` and sends whatever the client expects there, such as the `200` that opens a tunnel for
+    /// CONNECT (RFC 9110 §9.3.6). What the client has sent behind its request comes as bytes of the
+    /// stream, and responses to earlier requests leave before what is written to it. Only over
+    /// HTTP/1, before there is a response and without content; otherwise the exchange is aborted.
+    pub fn take_over(&mut self) {
+        if self.response().is_some_and(|mut response| response.can_be_taken_over()) {
+            protocol::upgraded(&mut self.core.conns.get(self.slot).protocol);
+        } else {
+            self.abort();
+        }
+    }
+
     /// The response, while the exchange is open.
     #[inline]
     fn response(&mut self) -> Option<Response<'_>> {

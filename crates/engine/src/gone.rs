@@ -16,6 +16,12 @@ pub enum Gone {
     ContentTooLarge,
     /// The peer was too slow.
     Stalled,
+    /// Neither side has sent anything on a byte stream for as long as its listener allows
+    /// ([`StreamTimeouts`](crate::settings::StreamTimeouts)).
+    Idle,
+    /// The peer of a byte stream did not read what was broadcast to it
+    /// ([`BROADCAST_QUEUE_MAX_BYTES`](crate::limits::BROADCAST_QUEUE_MAX_BYTES)).
+    SlowReader,
     /// The server is out of buffers, or out of permits for connections.
     Overload,
     /// What went out, or was to, cannot become what was promised: the application wrote more than

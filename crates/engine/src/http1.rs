@@ -170,8 +170,13 @@ impl OpenExchange {
     /// Whether the connection can become a byte stream in response: the client speaks HTTP/1.1, the
     /// request has no content, and there is no response yet.
     pub(crate) fn can_upgrade(&self) -> bool {
-        let Self { state, content, .. } = self;
-        state.stage == Stage::Open && content.is_none() && !state.http10
+        self.can_be_taken_over() && !self.state.http10
+    }
+
+    /// Whether the connection can become a byte stream without a response: the request has no
+    /// content, and there is no response yet.
+    pub(crate) fn can_be_taken_over(&self) -> bool {
+        self.state.stage == Stage::Open && self.content.is_none()
     }
 
     /// Whether the response that is being given must be the last one, because of request content

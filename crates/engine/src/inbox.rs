@@ -172,6 +172,17 @@ impl Poster {
         }
     }
 
+    /// Posts to the application of every worker, one message for each, which `message` makes for
+    /// its number. Returns the numbers of the workers that could not take theirs, and the messages:
+    /// see [`Self::post_to_app`].
+    pub fn post_to_apps(&self, mut message: impl FnMut(u16) -> Message) -> Vec<(u16, Message)> {
+        let post = |worker| {
+            let refused = self.post_to_app(worker, message(worker)).err();
+            refused.map(|message| (worker, message))
+        };
+        (0..self.workers()).filter_map(post).collect()
+    }
+
     /// As [`Self::post`], unless so many messages wait already.
     pub(crate) fn post_up_to(
         &self,

@@ -30,6 +30,11 @@ pub const OUTPUT_HIGH_WATER_BYTES: u64 = 256 * 1024;
 /// Bytes queued for one connection below which its handler is told `Writable` again.
 pub const OUTPUT_LOW_WATER_BYTES: u64 = 64 * 1024;
 
+/// Bytes queued for one stream with which a [broadcast](crate::connections::Connections::broadcast)
+/// cuts it instead of queueing more: a reader that is a whole high water behind will not catch up,
+/// and what it has not read holds the messages of all others in memory.
+pub const BROADCAST_QUEUE_MAX_BYTES: u64 = OUTPUT_HIGH_WATER_BYTES;
+
 /// I/O vectors handed to the kernel in one send: what sixteen pipelined answers with a slice each
 /// need, and far below IOV_MAX (1024).
 pub const SEND_PARTS_MAX: usize = 32;
@@ -109,8 +114,12 @@ pub const STREAM_LOW_WATER_BYTES: u64 = 16 * 1024;
 /// holds a buffer.
 pub const HEAD_TIMEOUT_MS: u64 = 10_000;
 
-/// Milliseconds within which a TLS handshake must be complete, counted from accept: until then the
-/// connection counts without being of use.
+/// Milliseconds that a byte stream is kept on which neither side sends. Proxies of TCP keep one for
+/// minutes, and applications that keep their streams alive send something more often.
+pub const STREAM_IDLE_TIMEOUT_MS: u64 = 600_000;
+
+/// Milliseconds within which a TLS handshake must be complete, counted from accept, with the header
+/// of the PROXY protocol before it: until then the connection counts without being of use.
 pub const HANDSHAKE_TIMEOUT_MS: u64 = 10_000;
 
 /// Bytes that a client may need for its side of a handshake: some kilobytes with the largest key

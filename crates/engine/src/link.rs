@@ -92,6 +92,7 @@ impl Link {
         self.sent_bytes += bytes as u64;
         if bytes > 0 {
             self.deadline.is_over(Watch::Send);
+            self.deadline.is_over(Watch::StreamIdle);
         }
     }
 

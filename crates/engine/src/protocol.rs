@@ -92,8 +92,8 @@ pub(crate) fn set_content_max(protocol: &mut Protocol, carrier: Carrier, bytes: 
     }
 }
 
-/// The response of an exchange was [`Response::upgrade`]: behind this event its connection becomes
-/// a byte stream.
+/// The response of an exchange was [`Response::upgrade`], or it has none and is taken over: behind
+/// this event its connection becomes a byte stream.
 pub(crate) fn upgraded(protocol: &mut Protocol) {
     *protocol = Protocol::Http1(Http1::Upgraded);
 }
@@ -235,6 +235,15 @@ impl<'c> Response<'c> {
             Carried::Http1(open) => http1::response::end(open, sink, trailers),
             Carried::Http2(http2, id) => http2::response::end(http2, *id, trailers),
             Carried::Http3(http3, id) => http3::response::end(http3, *id, sink, trailers),
+        }
+    }
+
+    /// Whether the connection can become a byte stream instead of a response: it speaks HTTP/1, the
+    /// request has no content, and there is no response yet.
+    pub(crate) fn can_be_taken_over(&mut self) -> bool {
+        match &self.carried {
+            Carried::Http1(open) => open.can_be_taken_over(),
+            Carried::Http2(..) | Carried::Http3(..) => false,
         }
     }
 

@@ -358,7 +358,10 @@ impl<B: Backend, A: App> Worker<B, A> {
         link.ended = true;
         link.receiving = false;
         match protocol {
-            Protocol::Raw(stream) => stream.owes_end = true,
+            Protocol::Raw(stream) => {
+                stream.owes_end = true;
+                stream.awaits_first_byte = false;
+            }
             Protocol::Http1(Http1::Discard { .. }) => self.core.end(slot, Remaining::Nothing),
             Protocol::Linger(linger) if linger.is_sending() => {
                 linger.remaining = Remaining::Nothing;

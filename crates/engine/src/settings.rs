@@ -6,7 +6,9 @@ use std::sync::Arc;
 
 use pinion_http::limits::Limits;
 
-use crate::limits::{BODY_TIMEOUT_MS, HEAD_TIMEOUT_MS, IDLE_TIMEOUT_MS};
+use crate::deadline::Watch;
+use crate::limits::{BODY_TIMEOUT_MS, HEAD_TIMEOUT_MS, IDLE_TIMEOUT_MS, STREAM_IDLE_TIMEOUT_MS};
+use crate::side::Side;
 use crate::tls::TlsConfig;
 
 /// What a listener speaks.
@@ -42,6 +44,9 @@ pub struct ListenerSettings {
     pub fields: Vec<u8>,
     /// TLS, if its connections are encrypted.
     pub tls: Option<TlsConfig>,
+    /// How long its byte streams wait: those of a raw listener, and connections that the
+    /// application has upgraded or taken over.
+    pub streams: StreamTimeouts,
     /// The proxies whose connections begin with a header of the PROXY protocol, if there are any.
     pub proxy_protocol: Option<ProxySources>,
 }
@@ -49,7 +54,28 @@ pub struct ListenerSettings {
 impl ListenerSettings {
     /// A listener that is not encrypted and adds no fields.
     pub fn plain(protocol: Protocol) -> Self {
-        Self { protocol, fields: Vec::new(), tls: None, proxy_protocol: None }
+        let streams = StreamTimeouts::default();
+        Self { protocol, fields: Vec::new(), tls: None, streams, proxy_protocol: None }
+    }
+}
+
+/// How long the byte streams of a listener wait. A stream that has waited too long is cut, and its
+/// application hears why. A peer that does not take what was sent to it is cut earlier
+/// ([`SEND_STALL_MS`](crate::limits::SEND_STALL_MS)).
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct StreamTimeouts {
+    /// Milliseconds for the first byte of a client, from when the application wants bytes on a
+    /// stream of a raw listener; [`Gone::Stalled`](crate::app::Gone::Stalled). `None` is for
+    /// protocols in which the server speaks first, or the client need not.
+    pub first_byte_ms: Option<u64>,
+    /// Milliseconds in which neither side sends a byte; [`Gone::Idle`](crate::app::Gone::Idle).
+    /// `None` is for ever.
+    pub idle_ms: Option<u64>,
+}
+
+impl Default for StreamTimeouts {
+    fn default() -> Self {
+        Self { first_byte_ms: None, idle_ms: Some(STREAM_IDLE_TIMEOUT_MS) }
     }
 }
 
@@ -103,6 +129,16 @@ pub struct Settings {
     pub buffer_bytes: usize,
     /// By index of listener.
     pub listeners: Vec<ListenerSettings>,
+}
+
+impl Settings {
+    /// How long the byte stream of a connection waits for what `watch` says, in milliseconds;
+    /// `None` is for ever. What the server has opened is watched by the application.
+    pub(crate) fn stream_timeout_ms(&self, side: Side, watch: Watch) -> Option<u64> {
+        let Side::Accepted(listener) = side else { return None };
+        let timeouts = &self.listeners.get(usize::from(listener.get()))?.streams;
+        if watch == Watch::FirstByte { timeouts.first_byte_ms } else { timeouts.idle_ms }
+    }
 }
 
 impl Default for Settings {

@@ -81,7 +81,7 @@ pub(crate) fn after_event<A: App>(app: &mut A, core: &mut Core, slot: Slot) {
     let open = match &mut conn.protocol {
         Protocol::Http1(Http1::Exchange(open)) => open,
         Protocol::Http1(Http1::Upgraded) => {
-            conn.begin_stream();
+            let _stream = conn.begin_stream();
             return raw::open(app, core, slot);
         }
         _ => return,

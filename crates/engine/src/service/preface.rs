@@ -9,6 +9,7 @@ use crate::app::App;
 use crate::backend::Slot;
 use crate::conn::Protocol;
 use crate::core::Core;
+use crate::deadline::Watch;
 use crate::http1::Http1;
 use crate::settings::{Protocol as Spoken, Protocols};
 use crate::tls::Inside;
@@ -22,7 +23,9 @@ pub(crate) fn begin<A: App>(app: &mut A, core: &mut Core, slot: Slot, inside: Op
         Spoken::Http(Protocols { http1: false, .. }) => core.begin_http2(slot),
         Spoken::Http(_) => conn.protocol = Protocol::Preface,
         Spoken::Raw => {
-            conn.begin_stream();
+            let first_byte_ms = core.settings.stream_timeout_ms(conn.side, Watch::FirstByte);
+            let stream = conn.begin_stream();
+            stream.awaits_first_byte = first_byte_ms.is_some() && !stream.owes_end;
             raw::open(app, core, slot);
         }
     }

@@ -2,8 +2,10 @@
 
 use crate::app::{App, RawEvent};
 use crate::backend::Slot;
-use crate::byte_stream::{ByteStream, StreamState};
+use crate::byte_stream::StreamState;
+use crate::conn::Conn;
 use crate::core::Core;
+use crate::deadline::Watch;
 use crate::linger::Remaining;
 use crate::raw::RawStream;
 
@@ -28,14 +30,18 @@ pub(crate) fn after_event(core: &mut Core, slot: Slot) {
 
 /// Hands bytes to the application, as far as it wants them; returns how many that were.
 pub(crate) fn input<A: App>(app: &mut A, core: &mut Core, slot: Slot, input: &[u8]) -> usize {
-    let Some(ByteStream { wanted, .. }) = core.conns.get(slot).protocol.byte_stream() else {
+    let Conn { link, protocol, .. } = core.conns.get(slot);
+    let Some(stream) = protocol.byte_stream() else {
         unreachable!("input goes to the protocol of its connection")
     };
-    let now = usize::try_from(*wanted).unwrap_or(usize::MAX).min(input.len());
+    let now = usize::try_from(stream.wanted).unwrap_or(usize::MAX).min(input.len());
     if now == 0 {
         return 0;
     }
-    *wanted -= now as u64;
+    stream.wanted -= now as u64;
+    stream.awaits_first_byte = false;
+    link.deadline.is_over(Watch::FirstByte);
+    link.deadline.is_over(Watch::StreamIdle);
     core.content_bytes += now;
     tell(app, core, slot, RawEvent::Bytes(&input[..now]));
     now

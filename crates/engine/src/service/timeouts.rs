@@ -58,9 +58,10 @@ impl<B: Backend, A: App> Worker<B, A> {
             Watch::Connect => {
                 return self.cut(slot, Gone::NotConnected(NotConnected::TimedOut));
             }
-            Watch::Handshake | Watch::Idle | Watch::Linger => {
+            Watch::Handshake | Watch::Idle | Watch::Linger | Watch::FirstByte => {
                 return self.cut(slot, Gone::Stalled);
             }
+            Watch::StreamIdle => return self.cut(slot, Gone::Idle),
             Watch::Head if conn.link.input.is_empty() => return self.cut(slot, Gone::Stalled),
             Watch::Head => self.refuse_late(slot),
             // The client may still want to see the response.

@@ -16,6 +16,7 @@ mod plain;
 mod proxy_protocol;
 mod slices;
 mod stopping;
+mod streams;
 #[path = "../strict/mod.rs"]
 mod strict;
 mod support;

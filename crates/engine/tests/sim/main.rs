@@ -16,6 +16,7 @@ mod reading;
 mod run;
 mod scenario;
 mod stories;
+mod streams;
 #[path = "../strict/mod.rs"]
 mod strict;
 

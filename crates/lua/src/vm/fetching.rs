@@ -90,9 +90,12 @@ impl Host {
             url = url.over_socket(Path::new(&*path)).map_err(|error| error.to_string())?;
         }
         let settings = self.work.place.borrow().site.fetch_settings().clone();
-        let tls = match url.target().is_tls() {
-            true => Some(settings.tls().map_err(|error| format!("{}: {error}", url.target()))?),
-            false => None,
+        let tls = match settings.tls() {
+            Err(error) if url.target().is_tls() => {
+                return Err(format!("{}: {error}", url.target()));
+            }
+            // A redirect may lead to https.
+            tls => tls.ok(),
         };
         let whole = |number: f64| number as u64;
         let content = match body {

@@ -145,9 +145,10 @@ impl Directive {
 
     /// Whether the key takes a list.
     pub(crate) fn is_list(&self) -> bool {
-        // Each listener has a table of its own, and each certificate.
+        // Each listener has a table of its own, and each certificate; a listener has many proxies.
         let once = [Table::Listen, Table::Certificate];
-        let once = self.file.is_some_and(|key| once.contains(&key.table));
+        let once = self.file.is_some_and(|key| once.contains(&key.table))
+            && !matches!(self.kind, Kind::Network);
         (self.repeatable && !once) || matches!(self.kind, Kind::Codings | Kind::Protocols)
     }
 }

@@ -134,7 +134,8 @@ fn listeners(
         let proxy_protocol = (!proxies.is_empty()).then(|| {
             ProxySources::new(move |from| proxies.iter().any(|network| network.contains(from)))
         });
-        let settings = ListenerSettings { protocol, fields, tls, proxy_protocol };
+        let settings =
+            ListenerSettings { fields, tls, proxy_protocol, ..ListenerSettings::plain(protocol) };
         Listener { socket: Arc::new(socket), settings }
     };
     bound.into_iter().map(listener).collect()
