@@ -18,6 +18,10 @@ const DEBIAN: &[Need] = &[
     Need { package: "golang-go", proof: Proof::Program("go") },
     Need { package: "h2o", proof: Proof::Program("h2o") },
     Need { package: "haproxy", proof: Proof::File("/usr/sbin/haproxy") },
+    Need {
+        package: "libnginx-mod-stream",
+        proof: Proof::File("/usr/lib/nginx/modules/ngx_stream_module.so"),
+    },
     Need { package: "logrotate", proof: Proof::Program("logrotate") },
     Need { package: "man-db", proof: Proof::Program("man") },
     Need { package: "nghttp2-client", proof: Proof::Program("h2load") },

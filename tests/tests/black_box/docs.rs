@@ -415,7 +415,15 @@ impl Reader {
         let is_own = |word: &&str| word.split('.').next().is_some_and(|it| self.sites.contains(it));
         if !words.contains(&SCRIPT) && !words.iter().any(is_own) {
             let page = fs::read(self.folder.join("public/index.html")).expect("the first page");
-            assert_eq!(server.get("/").body, page);
+            let response = if words.contains(&"--proxy-protocol") {
+                let header = b"PROXY TCP4 192.0.2.7 192.0.2.1 50000 80\r\n";
+                let mut connection = server.connect();
+                connection.send([header, &*Request::get("/").bytes()].concat());
+                connection.receive()
+            } else {
+                server.get("/")
+            };
+            assert_eq!(response.body, page);
         }
         self.server = Some(server);
     }

@@ -108,7 +108,7 @@ fn what_has_no_effect_is_told_once() {
     }
     let quic = "[[listen]]\nquic = \"127.0.0.1:0\"\nproxy-protocol = [\"10.0.0.0/8\"]\n";
     folder.write("pinion.toml", format!("[[site]]\npath = \"site\"\n{quic}"));
-    let why = "pinion.toml:5:18: proxy-protocol: has no effect with quic; leave it out";
+    let why = "pinion.toml:5:19: proxy-protocol: has no effect with quic; leave it out";
     assert!(run(&folder, "check").text().contains(why), "over QUIC there is none");
     let why = "proxy-protocol has no effect with --quic alone; leave it out";
     run(&folder, "serve site --quic 127.0.0.1:0 --proxy-protocol unix").refused(2, why);
@@ -245,7 +245,7 @@ fn no_flag_lets_those_in_whom_the_file_keeps_out() {
     // A proxy that sends a header would be refused by a listener which does not expect it.
     let listen = "[[listen]]\naddress = \"127.0.0.1:0\"\nproxy-protocol = [\"unix\"]\n";
     folder.write("pinion.toml", format!("[[site]]\npath = \"site\"\n{listen}"));
-    let why = "5:18: proxy-protocol: --listen takes the place of this listener; give \
+    let why = "5:19: proxy-protocol: --listen takes the place of this listener; give \
                --proxy-protocol beside it";
     run(&folder, "serve pinion.toml --listen 127.0.0.1:0").refused(2, why);
 }

@@ -32,7 +32,7 @@ const VERBS: [(&str, &str); 17] = [
 const SCRIPT: &str = "none.lua";
 
 /// Values that flags do not take. Whole numbers: [`NUMBERS`].
-const WRONG: [(&str, &[&str]); 41] = [
+const WRONG: [(&str, &[&str]); 46] = [
     ("--acme-webroot", &[""]),
     ("--access-log", &[""]),
     ("--alt-svc", &["", "on", " a=b", "h3=\n"]),
@@ -46,6 +46,10 @@ const WRONG: [(&str, &[&str]); 41] = [
     ("--compat", &["", "90s", "80S"]),
     ("--dummy-delay", &["", "60", "ms", "0s", "61s", "1.5s", "-1s", "99999999999999999999s"]),
     ("--exclude", &["", "[", "{a"]),
+    ("--fetch-ca", &[""]),
+    ("--fetch-network", &["", "localhost", "10.0.0.0/33", "10.1.0.0/8", "unix", "::ffff:0:0/96"]),
+    ("--fetch-pin", &["", "AB:CD", "sha256//", "sha256//AAAA", "sha1//AAAA"]),
+    ("--fetch-socket", &[""]),
     ("--fields", &[""]),
     ("--health", &["", "healthz", "/a b", "/a?b", "/\u{fc}", "http://h/"]),
     ("--hsts", &["", "1", "y", "1y,preload", "1y;subdomains"]),
@@ -67,6 +71,7 @@ const WRONG: [(&str, &[&str]); 41] = [
     ("--reuse", &[""]),
     ("--single-page", &[""]),
     ("--rules", &[""]),
+    ("--secret", &["", "/srv", "=/srv", "a b=/srv", "a=", "a/b=/srv"]),
     ("--server-name", &["", " a", "a\r\nb", "\u{fc}"]),
     ("--quic", &["", "port", "99999", "host:99999", "::1:80", "[::1]", "a b:80", "unix:/a"]),
     ("--state", &[""]),

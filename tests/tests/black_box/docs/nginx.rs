@@ -17,6 +17,9 @@ const DEFINED: [(&str, &str, &str); 2] = [
     ),
 ];
 
+/// Of the package `libnginx-mod-stream`.
+const STREAM_MODULE: &str = "/usr/lib/nginx/modules/ngx_stream_module.so";
+
 /// Has nginx check a block, and returns what it finds wrong. Files and ports of the system are
 /// those of the folder.
 fn wrong(block: &str) -> Option<String> {
@@ -50,10 +53,13 @@ fn wrong(block: &str) -> Option<String> {
     let temporary = ["client_body", "proxy", "fastcgi", "uwsgi", "scgi"]
         .map(|kind| format!("{kind}_temp_path {path}/{kind};\n"));
     let temporary = temporary.concat();
-    folder.write(
-        "nginx.conf",
-        format!("pid {path}/pid;\nevents {{}}\nhttp {{\n{temporary}{http}}}\n"),
-    );
+    // TCP connections that are passed on are the matter of a module.
+    let text = if http.starts_with("stream ") {
+        format!("load_module {STREAM_MODULE};\npid {path}/pid;\nevents {{}}\n{http}")
+    } else {
+        format!("pid {path}/pid;\nevents {{}}\nhttp {{\n{temporary}{http}}}\n")
+    };
+    folder.write("nginx.conf", text);
     let mut nginx = program("nginx", "nginx-light");
     nginx.args(["-t", "-q", "-e", "stderr", "-p", &path, "-c", "nginx.conf"]);
     let ended = output(&mut nginx);
