@@ -278,7 +278,10 @@ fn habit(wrong: &str) -> Option<&'static str> {
     Some(match wrong {
         "start" => "write `pinion serve public`",
         "stop" | "quit" => "send the server SIGTERM: `kill PID`",
-        "reload" | "restart" => "send the server SIGHUP: `kill -HUP PID`",
+        "restart" => {
+            "stop the server with `kill PID` and start it again, or `systemctl restart pinion`"
+        }
+        "reload" => "send the server SIGHUP: `kill -HUP PID`",
         "test" | "validate" => "write `pinion check`",
         _ => return None,
     })

@@ -251,7 +251,9 @@ impl Directive {
     /// What a user should know about changing the value of a running server.
     pub(crate) fn effect(&self) -> &'static str {
         match (self.level, self.change) {
-            (Level::Listener | Level::Server | Level::Site, Change::Restart) => "Fixed at start.",
+            (Level::Listener | Level::Server | Level::Site, Change::Restart) => {
+                "A change needs a restart; a reload does not apply it."
+            }
             _ => "",
         }
     }

@@ -100,7 +100,7 @@ pub(crate) const ROWS: &[Directive] = &[
         repeatable: false,
         default: Default::Off,
         change: Change::Restart,
-        brief: "Switch without running the code of the archive first",
+        brief: "Do not run the Lua code of the archive before it becomes current",
         long: "Without it the main script of a dynamic site is run once before the switch, in the \
                sandbox and within the usual limits. Use it if the server gives the script more \
                with the --lua- flags, and the script needs that to start.",

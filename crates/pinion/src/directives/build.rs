@@ -219,13 +219,13 @@ pub(crate) const ROWS: &[Directive] = &[
     },
     named_file(
         "rules",
-        "A file with more lines of _redirects",
+        "More redirects and rewrites, in a file like _redirects",
         "Its lines count as if they were at the end of the `_redirects` at the root of the folder. \
          For rules that a site generator would overwrite, and for rules that sites share.",
     ),
     named_file(
         "fields",
-        "A file with more lines of _headers",
+        "More response headers, in a file like _headers",
         "Its lines count as if they were at the end of the `_headers` at the root of the folder. \
          For headers that a site generator would overwrite, and for headers that sites share.",
     ),
@@ -269,7 +269,7 @@ pub(crate) const ROWS: &[Directive] = &[
         repeatable: true,
         default: Default::Off,
         change: Change::Live,
-        brief: "Files whose names change with their content",
+        brief: "Cache matching files for a year; their names must change with content",
         long: "Clients cache matching files for a year without asking again, which you cannot \
                undo. The pattern is written like one of --exclude and adds to the names that are \
                recognised as those of a build tool. --previous keeps such files too.",
@@ -283,8 +283,8 @@ pub(crate) const ROWS: &[Directive] = &[
     switch(
         "no-index",
         Some(Table::Site.key("index")),
-        "Do not answer /folder/ with its index.html",
-        "By default, /folder/ is answered with the index.html in it, or a similar name.",
+        "Do not serve index.html for /folder/",
+        "By default, /folder/ serves the index.html in it, or a similar name.",
     ),
     switch(
         "listing",
@@ -296,13 +296,13 @@ pub(crate) const ROWS: &[Directive] = &[
     switch(
         "no-clean-urls",
         Some(Table::Site.key("clean-urls")),
-        "Do not answer pages without their extension",
-        "By default, /about is answered with /about.html.",
+        "Serve pages only with their extension: /about.html, not /about",
+        "By default, /about serves about.html.",
     ),
     switch(
         "no-slash-redirects",
         Some(Table::Site.key("slash-redirects")),
-        "Do not redirect to the other slash form of a path",
+        "Do not add or remove the slash at the end of a path by a redirect",
         "By default, /folder redirects to /folder/ (308), and /about/ to /about, if only that \
          exists.",
     ),

@@ -76,7 +76,7 @@ pub(crate) const ROWS: &[Directive] = &[
         repeatable: true,
         default: Default::Off,
         change: Change::Live,
-        brief: "The fingerprint of a server that Lua scripts trust, and of no other",
+        brief: "Trust only a server with this certificate or key, in pinion.fetch",
         long: "The SHA-256 hash of its certificate, as `openssl x509 -fingerprint -sha256` prints \
                it, or sha256// and the Base64 hash of its public key, as curl has it. The name \
                and the dates of the certificate do not count.",

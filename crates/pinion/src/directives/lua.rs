@@ -36,9 +36,10 @@ pub(crate) const ROWS: &[Directive] = &[
         repeatable: false,
         default: Default::Auto("200; no limit for `pinion run`"),
         change: Change::Live,
-        brief: "The most processor time that a request may take in Lua",
-        long: "Other requests of its worker wait meanwhile. Background work may take as much, and \
-               at least 1000 ms.",
+        brief: "The CPU time limit of a request in Lua",
+        long: "A request that takes more is stopped with the response 500. While Lua code runs, \
+               other requests of its worker wait. Background work may take as much, and at \
+               least 1000 ms.",
     },
     Directive {
         name: "lua-memory",
@@ -50,7 +51,7 @@ pub(crate) const ROWS: &[Directive] = &[
         repeatable: false,
         default: Default::Auto("32, less with little memory; no limit for `pinion run`"),
         change: Change::Live,
-        brief: "The most memory that a request may take in Lua",
+        brief: "The memory limit of a request in Lua",
         long: "What the script keeps between requests does not count. At most --lua-vm-memory.",
     },
     Directive {
@@ -76,7 +77,7 @@ pub(crate) const ROWS: &[Directive] = &[
         repeatable: false,
         default: Default::Auto("30; no limit for `pinion run`"),
         change: Change::Live,
-        brief: "How long a request may take in Lua, waiting included",
+        brief: "The time limit of a request in Lua, including waiting",
         long: "Not counted are up to ten minutes for the request body, and waits for a client that \
                reads slowly, five minutes at a time and one hour in total. The time starts again \
                with each piece of a streamed response, and a route can set its own. Background \

@@ -34,7 +34,7 @@ pub(crate) const ROWS: &[Directive] = &[
         repeatable: false,
         default: Default::Auto("one for each core, at most one for each 128 MiB of memory"),
         change: Change::Restart,
-        brief: "How many threads answer requests",
+        brief: "How many worker threads serve requests",
         long: "Only cores that this process may use count: CPU affinity and cgroup limits apply.",
     },
     Directive {
@@ -162,7 +162,7 @@ pub(crate) const ROWS: &[Directive] = &[
         repeatable: false,
         default: Default::Off,
         change: Change::Restart,
-        brief: "Answer every request with the same 13 bytes, for measurements",
+        brief: "Send the same 13-byte response to every request, for measurements",
         long: "Shows what the server costs without a site. It cannot be combined with PATH or \
                with the flags of a site.",
     },
@@ -244,14 +244,15 @@ pub(crate) const ROWS: &[Directive] = &[
         repeatable: true,
         default: Default::Off,
         change: Change::Restart,
-        brief: "A proxy that sends the address of its client (PROXY protocol)",
-        long: "The address or network of a load balancer or proxy. Its connections must begin with \
-               a header of the PROXY protocol, version 1 or 2, before TLS and HTTP; those that do \
-               not are closed. The address in the header is then that of the client in the access \
-               log, in scripts and for --max-connections-per-client. Connections from elsewhere \
-               are served with their own address, and closed if they send a header. `unix` stands \
-               for all clients of Unix sockets. The flag applies to every listener but those of \
-               QUIC, the key to the listener of its table. Can be given more than once.",
+        brief: "Accept the PROXY protocol from this load balancer or network",
+        long: "Connections from this address or network must begin with a header of the PROXY \
+               protocol, version 1 or 2, before TLS and HTTP; others from there are closed. The \
+               address of the client in the header is used in the access log, in scripts and \
+               for --max-connections-per-client. Connections from other addresses keep their \
+               own address, and are closed if they send such a header. unix stands for all \
+               clients of Unix sockets. The flag applies to all listeners except QUIC; in \
+               pinion.toml, proxy-protocol is set for each [[listen]]. Can be given more than \
+               once.",
     },
     Directive {
         name: "trusted-proxy",
@@ -263,12 +264,13 @@ pub(crate) const ROWS: &[Directive] = &[
         repeatable: true,
         default: Default::Off,
         change: Change::Restart,
-        brief: "A proxy that may send requests with the scheme https",
-        long: "The address or network of a proxy that terminates TLS for this server. Requests \
-               with the scheme `https` over an unencrypted connection are accepted from it: a \
-               proxy that speaks HTTP/2 sends them. From all others they get 421. X-Forwarded-For \
-               is not read. `unix` trusts all clients of Unix sockets. With --proxy-protocol this \
-               is about the address of the proxy, not of its client. Can be given more than once.",
+        brief: "Accept requests for https from this TLS-terminating proxy, over HTTP",
+        long: "The address or network of a proxy that terminates TLS and connects without TLS, \
+               for example over HTTP/2. Requests with the scheme https from other addresses get \
+               the response 421. This flag does not set the address of the client, and \
+               X-Forwarded-For is not read: use --proxy-protocol for that. It is compared with \
+               the address of the proxy, also with --proxy-protocol. unix trusts all clients of \
+               Unix sockets. Can be given more than once.",
     },
     Directive {
         name: "grace",

@@ -33,8 +33,10 @@ pub(crate) const ROWS: &[Directive] = &[
         default: Default::Off,
         change: Change::Restart,
         brief: "Where to listen for HTTP/3",
-        long: "Uses UDP. Addresses are as for `--listen`, without Unix sockets. Certificates are \
-               the same as for `--tls`, whose clients learn this address automatically (Alt-Svc).",
+        long: "Uses UDP. Use it together with --tls: most browsers first connect with HTTPS \
+               over TCP and learn of HTTP/3 from the Alt-Svc header of the response. Open the \
+               UDP port in the firewall. Addresses are as for --listen, without Unix sockets. \
+               The certificates are those of --tls.",
     },
     Directive {
         name: "cert",
@@ -92,7 +94,7 @@ pub(crate) const ROWS: &[Directive] = &[
         repeatable: false,
         default: Default::Off,
         change: Change::Restart,
-        brief: "Refuse clients without a certificate from these authorities",
+        brief: "Require a client certificate from these authorities (mutual TLS)",
         long: "A PEM file with one or more certificates. The flag applies to every TLS and QUIC \
                listener, the key to the listener of its table.",
     },
@@ -198,7 +200,7 @@ pub(crate) const ROWS: &[Directive] = &[
             "$STATE_DIRECTORY, else $XDG_STATE_HOME/pinion, else ~/.local/state/pinion",
         ),
         change: Change::Restart,
-        brief: "The folder for files that the server makes and keeps",
+        brief: "The folder for certificates and keys that the server creates",
         long: "Self-signed certificates, and the keys of stateless resets, by which clients of \
                HTTP/3 notice a crash at once. The server creates the folder for its own user only; \
                an existing folder keeps its mode.",
