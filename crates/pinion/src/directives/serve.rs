@@ -248,9 +248,9 @@ pub(crate) const ROWS: &[Directive] = &[
         long: "Connections from this address or network must begin with a header of the PROXY \
                protocol, version 1 or 2, before TLS and HTTP; others from there are closed. The \
                address in it is then that of the client: in the access log, in scripts, and for \
-               the limit --max-connections-per-client. Connections from other addresses keep \
-               their own address, and are closed if they send such a header. unix stands for \
-               all clients of Unix sockets. The flag applies to all listeners except QUIC; in \
+               the limit of connections per client. Connections from other addresses keep their \
+               own address, and are closed if they send such a header. unix stands for all \
+               clients of Unix sockets. The flag applies to all listeners except QUIC; in \
                pinion.toml, proxy-protocol is set for each [[listen]]. Can be given more than \
                once.",
     },

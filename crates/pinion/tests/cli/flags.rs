@@ -117,9 +117,14 @@ struct Flag {
     takes_value: bool,
 }
 
+/// Where the descriptions of a help text begin.
+const DESCRIPTION_COLUMN: usize = 10;
+
 /// The lines of a help text that stand for flags: `  -l, --listen <ADDR>`.
 fn flags(help: &str) -> Vec<Flag> {
-    let lines = help.lines().map(str::trim).filter(|line| line.starts_with('-'));
+    // What stands further to the right is a description, whose lines may begin with a flag.
+    let is_flag = |line: &&str| line.len() - line.trim_start().len() < DESCRIPTION_COLUMN;
+    let lines = help.lines().filter(is_flag).map(str::trim).filter(|line| line.starts_with('-'));
     let flag = |line: &str| {
         let words: Vec<&str> = line.split_whitespace().collect();
         let at = words.iter().position(|word| word.starts_with("--")).expect("a long name");
