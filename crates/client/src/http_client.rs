@@ -415,6 +415,7 @@ impl HttpClient {
             if let Stage::Opening(opening) = &mut pending.stage
                 && opening.number() == number
             {
+                let result = result.as_deref().map_err(Clone::clone);
                 opening.resolved(family, result, self.now_ms);
                 self.commands.push_back(Command::Open(id));
             }

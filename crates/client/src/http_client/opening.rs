@@ -97,11 +97,11 @@ impl Opening {
     pub(super) fn resolved(
         &mut self,
         family: AddressFamily,
-        result: Result<Vec<IpAddr>, AttemptError>,
+        result: Result<&[IpAddr], AttemptError>,
         now_ms: u64,
     ) {
         if let Kind::Tcp { eyeballs, .. } = &mut self.kind {
-            eyeballs.resolved(family, result.as_deref().map_err(Clone::clone), now_ms);
+            eyeballs.resolved(family, result, now_ms);
         }
     }
 

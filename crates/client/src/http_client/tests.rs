@@ -220,10 +220,7 @@ fn redirects_that_fail_leave_nothing_behind() {
     let mut run = Run::new(4);
     let ids = ["ftp://a/", "/again"].map(|location| {
         let id = run.start(get(URL));
-        let server = match run.network.next_opened() {
-            Some((server, _)) => server,
-            None => panic!("a connection is opened"),
-        };
+        let Some((server, _)) = run.network.next_opened() else { panic!("a connection is opened") };
         run.network.establish(server, 1 << 20);
         run.passes();
         let mut responses = 0;

@@ -4,6 +4,7 @@ use std::sync::Arc;
 
 use pinion_engine::connections::Connections;
 use pinion_engine::exchange::Room;
+use pinion_http::h1::client::content_writer::ContentWriter;
 use pinion_http::h1::client::limits::ResponseLimits;
 use pinion_http::h1::client::response_error::ResponseError;
 use pinion_http::h1::client::response_parser::{InputEnd, Persistence, ResponseParser};
@@ -341,7 +342,7 @@ impl HttpClient {
 impl ClientConnection {
     /// Whether the whole request was sent.
     fn is_sent(&self) -> bool {
-        self.writer.as_ref().is_none_or(|writer| writer.is_complete())
+        self.writer.as_ref().is_none_or(ContentWriter::is_complete)
     }
 
     /// Its response is complete, and it waits for the next request.

@@ -40,7 +40,7 @@ impl Host {
         account.unwrap_or(current)
     }
 
-    fn fetch_start(&self, arguments: Arguments) -> std::result::Result<u64, String> {
+    fn fetch_start(&self, arguments: &Arguments) -> std::result::Result<u64, String> {
         let owner = self.fetch_owner();
         if self.fetches.borrow().of_owner(owner) >= FETCHES_PER_TASK_MAX {
             return Err(format!(
@@ -50,7 +50,7 @@ impl Host {
         }
         let client = self.work.client.borrow().clone();
         let Some(client) = client else { return Err("there is no client here".to_owned()) };
-        let request = self.client_request(&client, &arguments)?;
+        let request = self.client_request(&client, arguments)?;
         let body_bytes = match &request.content {
             RequestBody::Whole(content) => content.len(),
             RequestBody::Pieces { .. } => 0,
@@ -276,7 +276,7 @@ pub(super) fn install(lua: &Lua, host: &Rc<Host>, table: &Table) -> Result<()> {
     table.raw_set("fetch", chunk.into_function()?)?;
     let of = Rc::clone(host);
     let start = move |_: &Lua, arguments: Arguments| -> Result<Outcome<u64>> {
-        Ok(or_why(of.fetch_start(arguments)))
+        Ok(or_why(of.fetch_start(&arguments)))
     };
     table.raw_set("fetch_start", lua.create_function(start)?)?;
     let of = Rc::clone(host);

@@ -12,6 +12,7 @@ use pinion_client::ip_network::IpNetwork;
 use pinion_lua::fetch::FetchSettings;
 use pinion_lua::secrets::Secrets;
 use pinion_lua::site::Site;
+use std::ffi::OsStr;
 use std::path::PathBuf;
 
 /// Most of a file with certificates: all roots of a system have a quarter of that.
@@ -54,8 +55,8 @@ impl ScriptAccess {
         for text in all("fetch-pin") {
             access.pins.push(read(row("fetch-pin"), text, values::certificate_pin)?);
         }
-        access.sockets = all("fetch-socket").map(PathBuf::from).collect();
-        access.authorities = all("fetch-ca").map(PathBuf::from).next();
+        access.sockets = paths(low, "fetch-socket")?;
+        access.authorities = paths(low, "fetch-ca")?.pop();
         if access.authorities.is_some() && !access.pins.is_empty() {
             return Err(Failure::usage(
                 "--fetch-ca has no effect with --fetch-pin; leave out one of them".to_owned(),
@@ -110,6 +111,18 @@ impl ScriptAccess {
         let authorities = ServerAuthorities::from_pem(&text).map_err(|error| wrong(&error))?;
         Ok(ServerTrust::Authorities(authorities))
     }
+}
+
+/// Returns the paths of a flag.
+///
+/// # Errors
+/// [`Failure::Usage`]: one is empty.
+fn paths(low: &Low, name: &'static str) -> Result<Vec<PathBuf>, Failure> {
+    let path = |text: &OsStr| match text.is_empty() {
+        true => Err(Failure::usage(format!("--{name}: the path is empty; give one"))),
+        false => Ok(PathBuf::from(text)),
+    };
+    low.values(name).map(path).collect()
 }
 
 impl SecretFile {
