@@ -32,7 +32,7 @@ fn peer(behave: impl Fn(TcpStream) + Send + Sync + Clone + 'static) -> SocketAdd
 }
 
 /// A server that responds with this, and then closes its side and waits for the other.
-fn says(response: impl Into<Vec<u8>>) -> SocketAddr {
+pub(crate) fn says(response: impl Into<Vec<u8>>) -> SocketAddr {
     let response = response.into();
     peer(move |mut stream| {
         let _refused = stream.write_all(&response);

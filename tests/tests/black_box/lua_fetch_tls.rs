@@ -1,6 +1,7 @@
 //! Scripts that send requests over TLS, to servers of OpenSSL with good and wrong certificates.
 
 use super::lua_fetch::{FETCH, Running, fetched};
+use super::lua_fetch_faults::says;
 use pinion_tests::folder::Folder;
 use pinion_tests::script::script;
 use pinion_tests::server::Start;
@@ -51,6 +52,10 @@ fn only_the_right_certificate_is_trusted() {
         }
     });
     let url = |host: &str, port: u16| format!("https://{host}:{port}/");
+    let to_https = says(format!(
+        "HTTP/1.1 301 Moved Permanently\r\nLocation: {}\r\nContent-Length: 0\r\n\r\n",
+        url("good.localhost", good_port)
+    ));
     let (_folder, path) = script(FETCH);
     let path_of = |path: &Path| path.display().to_string();
     let ca = path_of(&authority.cert);
@@ -62,6 +67,9 @@ fn only_the_right_certificate_is_trusted() {
             let got = fetch(&url("good.localhost", port));
             assert!(got.starts_with("200 ") && got.contains("s_server"), "{got}");
         }
+        // What begins without TLS is encrypted where a redirect says so.
+        let got = fetch(&format!("http://{to_https}/"));
+        assert!(got.starts_with("200 ") && got.contains("s_server"), "{got}");
         for (url, expected) in [
             (url("wrong.localhost", good_port), "not for wrong.localhost, but for good.localhost"),
             (url("127.0.0.1", good_port), "not for 127.0.0.1"),

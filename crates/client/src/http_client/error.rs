@@ -6,7 +6,6 @@ use pinion_http::h1::client::response_error::ResponseError;
 use thiserror::Error;
 
 use crate::address_policy::{AddressRefused, SocketRefused};
-use crate::client_tls::ClientTlsError;
 use crate::connection_pool::PoolQueueFull;
 use crate::content_decoder::DecodeError;
 use crate::happy_eyeballs::ConnectFailure;
@@ -16,9 +15,6 @@ use crate::resolver::ResolveError;
 /// Why a request has no response, or not all of one.
 #[derive(Clone, Debug, PartialEq, Error)]
 pub enum HttpClientError {
-    /// The URL cannot be requested.
-    #[error(transparent)]
-    Url(#[from] RequestUrlError),
     /// The request cannot be written.
     #[error("the request is refused: {0}")]
     Request(#[from] RequestError),
@@ -31,9 +27,6 @@ pub enum HttpClientError {
     /// The path of the socket is not allowed.
     #[error(transparent)]
     Socket(#[from] SocketRefused),
-    /// TLS cannot be used.
-    #[error(transparent)]
-    Tls(#[from] ClientTlsError),
     /// The URL asks for TLS where there is none.
     #[error("https is not available here")]
     NoTls,

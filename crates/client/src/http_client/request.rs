@@ -198,6 +198,8 @@ pub(super) struct PendingRequest {
     pub(super) is_connection_reused: bool,
     /// Some of a response has come.
     pub(super) has_response: bool,
+    /// Some of it was given to its connection.
+    pub(super) is_sent: bool,
     /// Content that has to be sent: of pieces, those that have come.
     pub(super) unsent: Vec<u8>,
     /// All pieces have come.
@@ -237,6 +239,7 @@ impl PendingRequest {
             redirects: 0,
             is_connection_reused: false,
             has_response: false,
+            is_sent: false,
             unsent: Vec::new(),
             has_all_pieces: false,
             has_sent_pieces: false,

@@ -32,7 +32,7 @@ impl HttpClient {
         };
         let Some(pending) = self.requests.get_mut(&id) else { return };
         pending.stage = Stage::Open(on);
-        pending.has_response = false;
+        (pending.has_response, pending.is_sent) = (false, false);
         let written = match pending.written.take() {
             Some(written) => Ok(written),
             None => sending::write_head(&pending.request),
@@ -41,6 +41,7 @@ impl HttpClient {
         let sent = match (written, connections.stream(connection.address)) {
             (Ok(head), Some(mut stream)) => {
                 let parser = parser(head.sent);
+                pending.is_sent = true;
                 let sent = sending::send_head(head, pending, &mut stream);
                 sent.map(|(writer, room)| {
                     connection.begin(id, parser, writer);
@@ -279,7 +280,7 @@ impl HttpClient {
         let failed = FailedRequest {
             method: pending.method(),
             is_connection_reused: pending.is_connection_reused,
-            is_sent: true,
+            is_sent: pending.is_sent,
             has_response: pending.has_response,
             is_content_kept: !pending.has_sent_pieces,
             is_repeated: pending.reuse == Reuse::Refused,
