@@ -91,9 +91,13 @@ fn a_worker_in_which_a_script_does_not_start_answers_by_the_earlier_one() {
                 pinion.log('one worker keeps a word')
             end
         end)
-        pinion.get('/', function() return 'old' end)",
+        pinion.get('/', function() return 'old' end)
+        pinion.log('started')",
     );
     let server = Start::site(&path).flags(&["--workers", "2"]).start();
+    // The proof, and each worker: one that is late would keep nothing yet.
+    let started = || server.lines().iter().filter(|line| line.contains("lua: started")).count();
+    wait_for("three starts", || (started() == 3).then_some(()));
     server.wait_for_line(0, |line| line.contains("one worker keeps a word"));
     let next = "\nlocal count = (pinion.keep.count or 0) + 1
         pinion.get('/', function() return 'new' end)";

@@ -64,6 +64,7 @@ pub(crate) fn run(shop: &Workshop) -> Result<(String, Value)> {
 fn each(shop: &Workshop, program: Program) -> Result<Option<f64>> {
     let setup = Setup {
         program,
+        is_before: false,
         content: Content::Small,
         workers: 1,
         closes: false,

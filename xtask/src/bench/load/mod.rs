@@ -9,6 +9,7 @@ mod client;
 mod cpu;
 mod crowd;
 mod encrypted;
+mod fetch;
 mod floods;
 mod h2load;
 mod h3;
@@ -32,21 +33,24 @@ use anyhow::{Context, Result, bail};
 use programs::{PEERS, Program, Workshop};
 use scenario::Scenario;
 use serde_json::{Map, Value};
+use std::path::PathBuf;
 
 const USAGE: &str = "\
 usage: cargo xtask bench load [OPTIONS]
-  --only NAME[,NAME]   only these; tls-idle and lua-crowd are some, too
+  --only NAME[,NAME]   only these; tls-idle, lua-crowd and fetch are some, too
   --sweep              the sweep over connection counts instead
   --steps N[,N]        only these connection counts of the sweep
   --rounds N           how often the servers take turns [7; sweep: 3]
   --seconds N          how long each load lasts [2; one more for each 4096 connections]
+  --before FILE        beside an earlier program of Pinion, at FILE
   --name NAME          the run's name [the host's]
   --json               the data on stdout";
 
 /// Measures something that is no load of one kind; the report and the data.
 type Part = fn(&Workshop) -> Result<(String, Value)>;
 
-const PARTS: [(&str, Part); 2] = [(idle::NAME, idle::run), (crowd::NAME, crowd::run)];
+const PARTS: [(&str, Part); 3] =
+    [(idle::NAME, idle::run), (crowd::NAME, crowd::run), (fetch::NAME, fetch::run)];
 
 /// What the command line asks for.
 #[derive(Debug, PartialEq)]
@@ -56,6 +60,7 @@ struct Options {
     steps: Vec<u32>,
     rounds: Option<usize>,
     seconds: u32,
+    before: Option<PathBuf>,
     name: Option<String>,
     json: bool,
 }
@@ -63,12 +68,15 @@ struct Options {
 /// Measures what the options name and records each scenario as a part of today's run.
 pub(crate) fn run(arguments: &[&str]) -> Result<()> {
     let options = Options::parse(arguments)?;
-    let (scenarios, parts) = (options.scenarios()?, options.parts());
+    let (mut scenarios, parts) = (options.scenarios()?, options.parts());
     if std::thread::available_parallelism()?.get() < 2 {
         bail!("a server and its load need a core each, and there is only one");
     }
     let rounds = options.rounds.unwrap_or(if options.sweep { 3 } else { 7 });
-    let shop = Workshop::set_up()?;
+    let shop = Workshop::set_up(options.before.as_deref())?;
+    if options.before.is_some() {
+        scenarios.iter_mut().for_each(Scenario::compare_with_before);
+    }
     let mut run = Run::open(options.name.as_deref())?;
     for program in [Program::PinionEpoll, Program::Caddy].iter().chain(PEERS) {
         let version = shop.version(*program);
@@ -108,6 +116,7 @@ impl Options {
             steps: Vec::new(),
             rounds: None,
             seconds: 2,
+            before: None,
             name: None,
             json: false,
         };
@@ -125,6 +134,7 @@ impl Options {
                 }
                 "--rounds" => options.rounds = Some(number(value()?)? as usize),
                 "--seconds" => options.seconds = number(value()?)?,
+                "--before" => options.before = Some(value()?.into()),
                 "--name" => options.name = Some((*value()?).to_owned()),
                 "--json" => options.json = true,
                 _ => bail!("not an option: {word}\n{USAGE}"),

@@ -90,6 +90,8 @@ impl Program {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) struct Setup {
     pub(crate) program: Program,
+    /// Whether it is the earlier program of Pinion.
+    pub(crate) is_before: bool,
     pub(crate) content: Content,
     /// Threads; only Pinion is asked for more than one.
     pub(crate) workers: u32,
@@ -122,6 +124,8 @@ pub(crate) enum Content {
 pub(crate) struct Workshop {
     state: PathBuf,
     pinion: PathBuf,
+    /// An earlier program of Pinion, which is compared with the present one.
+    before: Option<PathBuf>,
     small: PathBuf,
     many: OnceCell<Many>,
 }
@@ -129,7 +133,7 @@ pub(crate) struct Workshop {
 impl Workshop {
     /// Installs what is missing, builds the release binary, the client of HTTP/3, the attackers
     /// and the bare loops, makes the small site.
-    pub(crate) fn set_up() -> Result<Self> {
+    pub(crate) fn set_up(before: Option<&Path>) -> Result<Self> {
         debian::install(NEEDS)?;
         let state = workspace::target().join("bench");
         fs::create_dir_all(&state)?;
@@ -154,7 +158,8 @@ impl Workshop {
         let small = site::small(&state)?;
         keys::make(&state)?;
         let pinion = workspace::target().join("dist/pinion");
-        let shop = Self { state, pinion, small, many: OnceCell::new() };
+        let before = before.map(fs::canonicalize).transpose()?;
+        let shop = Self { state, pinion, before, small, many: OnceCell::new() };
         shop.archive(&shop.small, &[], "small.pinion")?;
         let rules = site::rules(&shop.state)?;
         shop.archive(&shop.small, &["--rules".as_ref(), rules.as_os_str()], "ruled.pinion")?;
@@ -177,7 +182,8 @@ impl Workshop {
 
     /// Starts a server; `None` if it is not installed.
     pub(crate) fn start(&self, setup: Setup) -> Result<Option<Server>> {
-        let Some(program) = self.find(setup.program) else { return Ok(None) };
+        let before = self.before.clone().filter(|_| setup.is_before);
+        let Some(program) = before.or_else(|| self.find(setup.program)) else { return Ok(None) };
         let folder = self.state.join(setup.program.name().replace(' ', "-"));
         fs::create_dir_all(&folder)?;
         Server::start(&folder.join("log"), |port| self.command(setup, &program, port, &folder))
@@ -203,6 +209,11 @@ impl Workshop {
             .flat_map(|text| text.lines())
             .find(|line| line.bytes().any(|byte| byte.is_ascii_digit()));
         Some(line.unwrap_or("unknown").trim_matches([' ', '*']).to_owned())
+    }
+
+    /// The program of Pinion.
+    pub(crate) fn pinion(&self) -> &Path {
+        &self.pinion
     }
 
     /// The client of HTTP/3.

@@ -338,11 +338,42 @@ pub(crate) fn beside(
     }
 }
 
+/// The CPU time of a request over that of an earlier program of Pinion.
+const BEFORE_RATIO: f64 = 1.02;
+
+impl Scenario {
+    /// Adds an earlier program of Pinion to each of its cases, and compares the two.
+    pub(crate) fn compare_with_before(&mut self) {
+        for case in std::mem::take(&mut self.cases) {
+            let before = case.setup.program.is_pinion().then(|| case.before());
+            if let Some(before) = &before {
+                let (own, with) = (case.label.clone(), before.label.clone());
+                self.comparisons.push(cpu(own, with, BEFORE_RATIO));
+            }
+            self.cases.push(case);
+            self.cases.extend(before);
+        }
+    }
+}
+
 impl Case {
+    /// The same by an earlier program.
+    fn before(&self) -> Self {
+        let setup = Setup { is_before: true, ..self.setup };
+        Self { label: format!("{}, before", self.label), setup, ask: self.ask.clone() }
+    }
+
     pub(crate) fn new(label: String, program: Program, ask: Ask) -> Self {
         let closes = ask.closes && program.is_bare();
-        let setup =
-            Setup { program, content: Content::Small, workers: 1, closes, key: None, quic: false };
+        let setup = Setup {
+            program,
+            is_before: false,
+            content: Content::Small,
+            workers: 1,
+            closes,
+            key: None,
+            quic: false,
+        };
         Self { label, setup, ask }
     }
 }
@@ -371,7 +402,8 @@ mod tests {
     #[test]
     fn comparisons_name_cases_of_their_scenario_and_names_are_unique() {
         let mut seen = std::collections::BTreeSet::new();
-        for scenario in all(1).into_iter().chain(SWEEP.iter().map(|&count| step(count, 1))) {
+        for mut scenario in all(1).into_iter().chain(SWEEP.iter().map(|&count| step(count, 1))) {
+            scenario.compare_with_before();
             let labels: Vec<&String> = scenario.cases.iter().map(|case| &case.label).collect();
             for comparison in &scenario.comparisons {
                 assert!(labels.contains(&&comparison.case), "{}", comparison.case);

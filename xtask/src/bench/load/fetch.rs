@@ -1,0 +1,169 @@
+//! What a request of a script to another server costs, beside what that server takes to answer it,
+//! and how many such requests wait at the same time. Both servers are Pinion, each with one worker
+//! on a core of its own.
+
+use super::programs::{Program, Workshop};
+use super::server::{self, CLIENT_CORE, SERVER_CORE, Server};
+use crate::bench::figures::{self, Figure};
+use crate::bench::statistics::Spread;
+use anyhow::{Context, Result, ensure};
+use serde_json::{Map, Value, json};
+use std::fs;
+use std::io::{Read, Write};
+use std::net::{SocketAddr, TcpStream};
+use std::time::{Duration, Instant};
+
+/// The name of the part.
+pub(crate) const NAME: &str = "fetch";
+
+const ROUNDS: usize = 7;
+/// Requests of a round: enough for a second or so.
+const REQUESTS: u32 = 30_000;
+/// Requests before the first round: connections are open and the script is compiled.
+const WARMING: u32 = 5_000;
+/// How many requests are under way at the same time.
+const CONCURRENT: [u32; 2] = [1, 32];
+/// The fetcher's CPU time for a request over that of the server that answers.
+const GOAL_RATIO: f64 = 2.2;
+/// How long the slow server takes to answer, and within how long a thousand requests are answered.
+const SLOW_SECONDS: u32 = 1;
+const SLOW_REQUESTS: u32 = 1000;
+const GOAL_SLOW_SECONDS: f64 = 1.5;
+/// Longer than any of the loads takes.
+const TIMEOUT: Duration = Duration::from_secs(120);
+
+/// The site of the server that fetches. No server gets more than 256 connections, so that the slow
+/// one is asked under several addresses.
+const FETCHER: &str = r#"
+local function work(total, parts, url)
+    local each = total / parts
+    local works = {}
+    for part = 1, parts do
+        works[part] = function()
+            for _ = 1, each do
+                local res = assert(pinion.fetch(url(part)))
+                assert(#assert(res:body()) == 13)
+            end
+        end
+    end
+    pinion.gather(unpack(works))
+    return "done"
+end
+
+pinion.get("/small", function(req)
+    local url = "http://127.0.0.1:" .. req.query.port .. "/hello.txt"
+    return work(tonumber(req.query.n), tonumber(req.query.c), function() return url end)
+end)
+
+pinion.get("/slow", function(req)
+    local n = tonumber(req.query.n)
+    return work(n, n, function(part)
+        return "http://127.0.0." .. part % 4 + 1 .. ":" .. req.query.port .. "/"
+    end)
+end)
+"#;
+
+/// A server that answers later.
+const SLOW: &str = r#"
+pinion.get("/", function()
+    pinion.sleep(SECONDS)
+    return "hello, world\n"
+end)
+"#;
+
+/// Measures over both backends; the report and the data.
+pub(crate) fn run(shop: &Workshop) -> Result<(String, Value)> {
+    let (mut figures, mut data) = (Vec::new(), Map::new());
+    for (program, io) in [(Program::PinionEpoll, "epoll"), (Program::PinionUring, "uring")] {
+        for concurrent in CONCURRENT {
+            let ratios = ratios(shop, io, concurrent)?;
+            let spread = Spread::of(ratios.iter().copied()).context("at least one round")?;
+            let name = format!("{}, {concurrent} at a time: CPU over serving", program.name());
+            figures.push(Figure::spread(name.clone(), &spread).at_most(GOAL_RATIO));
+            data.insert(name, json!(ratios));
+        }
+        let seconds = slow(shop, io)?;
+        let name = format!("{}, {SLOW_REQUESTS} of a slow server: seconds", program.name());
+        let figure = Figure::of(name.clone(), seconds).at_most(GOAL_SLOW_SECONDS);
+        figures.push(Figure { shown: format!("{seconds:.2}"), ..figure });
+        data.insert(name, json!(seconds));
+    }
+    let report = format!(
+        "CPU time of a server whose script requests a file of 13 bytes over connections that stay \
+         open, over that of the server that answers, {ROUNDS} rounds of {REQUESTS} requests; and \
+         the time of {SLOW_REQUESTS} requests at once to a server that answers after \
+         {SLOW_SECONDS} s.\n\n{}",
+        figures::table(&figures)
+    );
+    Ok((report, data.into()))
+}
+
+/// The fetcher's CPU time over the server's, round by round.
+fn ratios(shop: &Workshop, io: &str, concurrent: u32) -> Result<Vec<f64>> {
+    let files = start(shop, io, SERVER_CORE, "files", "small.pinion", "127.0.0.1")?;
+    let fetcher = fetcher(shop, io)?;
+    let port = files.address().port();
+    let load = |count: u32| {
+        ask(fetcher.address(), &format!("/small?n={count}&c={concurrent}&port={port}"))
+    };
+    load(WARMING)?;
+    (0..ROUNDS)
+        .map(|round| {
+            let (fetched, served) = (fetcher.cpu()?, files.cpu()?);
+            load(REQUESTS)?;
+            let fetched = fetcher.cpu()?.since(&fetched);
+            let served = files.cpu()?.since(&served);
+            let ratio = fetched as f64 / served as f64;
+            eprintln!("  {NAME} {io}, {concurrent} at a time {}/{ROUNDS}: {ratio:.2}", round + 1);
+            Ok(ratio)
+        })
+        .collect()
+}
+
+/// Within how many seconds all requests to the slow server are answered.
+fn slow(shop: &Workshop, io: &str) -> Result<f64> {
+    let script = SLOW.replace("SECONDS", &SLOW_SECONDS.to_string());
+    fs::write(shop.file("slow.lua"), script)?;
+    let slow = start(shop, io, SERVER_CORE, "slow", "slow.lua", "0.0.0.0")?;
+    let fetcher = fetcher(shop, io)?;
+    let began = Instant::now();
+    let port = slow.address().port();
+    ask(fetcher.address(), &format!("/slow?n={SLOW_REQUESTS}&port={port}"))?;
+    Ok(began.elapsed().as_secs_f64())
+}
+
+fn fetcher(shop: &Workshop, io: &str) -> Result<Server> {
+    fs::write(shop.file("fetcher.lua"), FETCHER)?;
+    start(shop, io, CLIENT_CORE, "fetcher", "fetcher.lua", "127.0.0.1")
+}
+
+/// A server with one worker on `core`. Scripts may connect to this machine and take their time.
+fn start(
+    shop: &Workshop,
+    io: &str,
+    core: u32,
+    log: &str,
+    site: &str,
+    address: &str,
+) -> Result<Server> {
+    Server::start(&shop.file(&format!("{NAME}-{log}.log")), |port| {
+        let mut command = server::on_core(core, shop.pinion());
+        command.arg("serve").arg(shop.file(site)).args(["--workers", "1", "--io", io]);
+        command.args(["--listen", &format!("{address}:{port}"), "--fetch-private"]);
+        let seconds = TIMEOUT.as_secs();
+        command.args(["--lua-cpu", &(seconds * 1000).to_string()]);
+        command.args(["--lua-time", &seconds.to_string(), "--lua-memory", "256"]);
+        Ok(command)
+    })
+}
+
+/// Requests `path` and waits until it is answered with success.
+fn ask(address: SocketAddr, path: &str) -> Result<()> {
+    let mut stream = TcpStream::connect(address)?;
+    stream.set_read_timeout(Some(TIMEOUT))?;
+    write!(stream, "GET {path} HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n")?;
+    let mut answer = Vec::new();
+    stream.read_to_end(&mut answer)?;
+    ensure!(answer.starts_with(b"HTTP/1.1 200 "), "{path}: {}", answer.escape_ascii());
+    Ok(())
+}
