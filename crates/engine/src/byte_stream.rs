@@ -2,7 +2,7 @@
 //! has opened.
 
 use crate::deadline::Watch;
-use crate::remote::{ConnectTls, RemoteAddress};
+use crate::remote::{ConnectTls, Origin};
 
 /// What a byte stream is for the application.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -38,8 +38,7 @@ pub(crate) struct ByteStream {
 pub(crate) struct Connecting {
     /// What it will be.
     pub(crate) stream: ByteStream,
-    /// Where to.
-    pub(crate) remote: RemoteAddress,
+    pub(crate) origin: Origin,
     /// How it is encrypted, if it is, until the handshake begins.
     pub(crate) tls: Option<ConnectTls>,
     /// When it must be open, in milliseconds.

@@ -1,9 +1,7 @@
-//! The connections of one worker: a slab whose slots carry a generation, so that a late message or
-//! completion never reaches the next tenant.
+//! One connection: its link, and what is spoken on it.
 
 use std::net::SocketAddr;
 
-use crate::backend::Slot;
 use crate::buffers::Buffers;
 use crate::byte_stream::{ByteStream, ConnectStep, Connecting, StreamState};
 use crate::deadline::Watch;
@@ -14,10 +12,8 @@ use crate::limits::INPUT_BUFFER_MAX_BYTES;
 use crate::linger::{Linger, Remaining};
 use crate::link::Link;
 use crate::multiplexed::Multiplexed;
-use crate::output::NO_OUTPUT;
 use crate::settings::Settings;
 use crate::side::Side;
-use crate::tables::has_places;
 
 /// One connection.
 pub(crate) struct Conn {
@@ -159,7 +155,7 @@ impl Protocol {
 }
 
 impl Conn {
-    fn empty(generation: u64) -> Self {
+    pub(crate) fn empty(generation: u64) -> Self {
         Self {
             generation,
             live: false,
@@ -391,88 +387,6 @@ impl Conn {
         stream
     }
 }
-
-/// All connections of a worker.
-pub(crate) struct Conns {
-    /// The generation before the first of every slot.
-    origin: u64,
-    slots: Vec<Conn>,
-    free: Vec<Slot>,
-    live: usize,
-}
-
-impl Conns {
-    /// No connections. Those to come have other generations than those of another `incarnation` of
-    /// the worker, whose addresses may still be known somewhere.
-    pub(crate) fn new(incarnation: u32) -> Self {
-        Self { origin: u64::from(incarnation) << 32, slots: Vec::new(), free: Vec::new(), live: 0 }
-    }
-
-    /// Makes room for one connection more and says how many places a table needs that has one for
-    /// each; `None` when there is no memory for it.
-    pub(crate) fn make_room(&mut self) -> Option<usize> {
-        let places = if self.free.is_empty() { self.slots.len() + 1 } else { self.slots.len() };
-        // A slot must always find its way back.
-        (has_places(&mut self.slots, places) && has_places(&mut self.free, places))
-            .then_some(places)
-    }
-
-    /// A fresh connection, which is `receiving` on a socket of its own or not;
-    /// [`Self::make_room`] has made room for it.
-    pub(crate) fn open(&mut self, receiving: bool, side: Side, peer: Option<SocketAddr>) -> Slot {
-        let slot = self.free.pop().unwrap_or_else(|| {
-            self.slots.push(Conn::empty(self.origin));
-            (self.slots.len() - 1) as Slot
-        });
-        let conn = &mut self.slots[slot as usize];
-        *conn = Conn {
-            side,
-            peer,
-            live: true,
-            link: Link::new(receiving),
-            protocol: Protocol::Handshake,
-            ..Conn::empty(conn.generation + 1)
-        };
-        self.live += 1;
-        slot
-    }
-
-    /// Gives a slot back for reuse. Its buffers must have been taken out before.
-    pub(crate) fn release(&mut self, slot: Slot) {
-        let conn = &mut self.slots[slot as usize];
-        assert!(conn.live, "a slot is released once");
-        debug_assert!(conn.link.input.held_bytes() == 0 && conn.link.output == NO_OUTPUT);
-        conn.live = false;
-        self.live -= 1;
-        self.free.push(slot);
-    }
-
-    /// The connection in a live slot.
-    #[inline]
-    pub(crate) fn get(&mut self, slot: Slot) -> &mut Conn {
-        &mut self.slots[slot as usize]
-    }
-
-    /// True while `slot` holds a connection with this generation.
-    pub(crate) fn is(&self, slot: Slot, generation: u64) -> bool {
-        self.slots.get(slot as usize).is_some_and(|conn| conn.live && conn.generation == generation)
-    }
-
-    /// How many connections there are.
-    #[inline]
-    pub(crate) fn len(&self) -> usize {
-        self.live
-    }
-
-    /// The first slot in use from `from` on.
-    pub(crate) fn next_live(&self, from: Slot) -> Option<Slot> {
-        let rest = self.slots.get(from as usize..)?;
-        rest.iter().position(|conn| conn.live).map(|at| from + at as Slot)
-    }
-}
-
-/// Bytes of one slot, used or free, with its place in the list of free ones.
-pub(crate) const SLOT_BYTES: usize = size_of::<Conn>() + size_of::<Slot>();
 
 #[cfg(test)]
 mod tests {

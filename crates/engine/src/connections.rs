@@ -1,6 +1,9 @@
 //! The connections of a worker, lent to the application outside of their own events: a message or a
 //! timer of the application can write to any stream, end it, or open another one.
 
+use std::net::SocketAddr;
+use std::os::fd::OwnedFd;
+
 use bytes::Bytes;
 
 use crate::address::Address;
@@ -17,7 +20,7 @@ use crate::http1::Http1;
 use crate::limits::BROADCAST_QUEUE_MAX_BYTES;
 use crate::mapping::Mappings;
 use crate::raw::RawStream;
-use crate::remote::{Connect, ConnectError, RemoteAddress};
+use crate::remote::{Connect, ConnectError, Origin, RemoteAddress};
 use crate::side::Side;
 
 /// See the module's head.
@@ -88,6 +91,16 @@ impl Connections<'_> {
     /// When the server has opened as many as it may, or there is no memory for one more.
     pub fn connect(&mut self, connect: Connect) -> Result<Address, ConnectError> {
         self.core.connect(connect)
+    }
+
+    /// Makes a byte stream of a socket that is connected already, such as one end of a socket pair
+    /// whose other end a program has. What [`Self::connect`] says of events and of what is written
+    /// early applies.
+    ///
+    /// # Errors
+    /// As for [`Self::connect`]; the socket is closed then.
+    pub fn adopt(&mut self, socket: OwnedFd, tag: u64) -> Result<Address, ConnectError> {
+        self.core.adopt(socket, tag)
     }
 
     /// The byte stream with this address; `None` when it is over. What is done with it takes effect
@@ -166,24 +179,45 @@ impl Connections<'_> {
 impl Core {
     /// See [`Connections::connect`].
     fn connect(&mut self, connect: Connect) -> Result<Address, ConnectError> {
-        if !self.make_room() || self.to_connect.try_reserve(1).is_err() {
-            return Err(ConnectError::NoMemory);
-        }
-        if !self.outgoing.take() {
-            return Err(ConnectError::TooMany);
-        }
         let Connect { remote, tls, timeout_ms, tag } = connect;
         let peer = match remote {
             RemoteAddress::Tcp(address) => Some(address),
             RemoteAddress::Unix(_) => None,
         };
         let due_ms = self.now.monotonic_ms.saturating_add(timeout_ms.max(1));
+        let stream = ByteStream::opened(tag);
+        let (origin, step) = (Origin::Remote(remote), ConnectStep::Wanted);
+        self.begin_opening(Connecting { stream, origin, tls, due_ms, step, failure: None }, peer)
+    }
+
+    /// See [`Connections::adopt`].
+    fn adopt(&mut self, socket: OwnedFd, tag: u64) -> Result<Address, ConnectError> {
+        let connecting = Connecting {
+            stream: ByteStream::opened(tag),
+            origin: Origin::Socket(Some(socket)),
+            tls: None,
+            // It is open as soon as the backend has it.
+            due_ms: u64::MAX,
+            step: ConnectStep::Wanted,
+            failure: None,
+        };
+        self.begin_opening(connecting, None)
+    }
+
+    fn begin_opening(
+        &mut self,
+        connecting: Connecting,
+        peer: Option<SocketAddr>,
+    ) -> Result<Address, ConnectError> {
+        if !self.make_room() || self.to_connect.try_reserve(1).is_err() {
+            return Err(ConnectError::NoMemory);
+        }
+        if !self.outgoing.take() {
+            return Err(ConnectError::TooMany);
+        }
         let slot = self.conns.open(true, Side::Opened, peer);
         let conn = self.conns.get(slot);
         conn.begins_one();
-        let stream = ByteStream::opened(tag);
-        let step = ConnectStep::Wanted;
-        let connecting = Connecting { stream, remote, tls, due_ms, step, failure: None };
         conn.protocol = Protocol::Connecting(Box::new(connecting));
         self.to_connect.push(slot);
         Ok(self.address(slot))

@@ -4,7 +4,7 @@
 use std::net::SocketAddr;
 
 use crate::backend::{epoll, uring};
-use crate::conn;
+use crate::conns;
 use crate::inbox;
 use crate::limits::{
     ACCEPT_EXTRA_CONNECTIONS, ACCEPT_SLACK_CONNECTIONS, CHUNK_BYTES, DATAGRAM_BATCH,
@@ -38,7 +38,7 @@ pub const fn connection_bytes(io: Io) -> usize {
         Io::Epoll => epoll::CONNECTION_BYTES,
         Io::Uring => uring::CONNECTION_BYTES,
     };
-    conn::SLOT_BYTES + output::QUEUE_BYTES + wheel::NODE_BYTES + backend
+    conns::SLOT_BYTES + output::QUEUE_BYTES + wheel::NODE_BYTES + backend
 }
 
 /// Bytes of one connection of a proxy that tells the address of its client, beside those of every

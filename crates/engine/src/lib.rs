@@ -54,6 +54,7 @@ pub mod clock;
 mod conn;
 mod connection_permits;
 pub mod connections;
+mod conns;
 mod core;
 mod deadline;
 mod drain;

@@ -2,6 +2,7 @@
 
 use std::fmt;
 use std::net::SocketAddr;
+use std::os::fd::OwnedFd;
 use std::path::PathBuf;
 use std::sync::Arc;
 
@@ -24,6 +25,15 @@ impl fmt::Display for RemoteAddress {
             Self::Unix(path) => path.display().fmt(f),
         }
     }
+}
+
+/// What a connection of the server's own is made of.
+#[derive(Debug)]
+pub(crate) enum Origin {
+    /// It is opened to an address.
+    Remote(RemoteAddress),
+    /// A socket that is connected already; `None` once the backend has it.
+    Socket(Option<OwnedFd>),
 }
 
 /// A connection to be opened.

@@ -92,6 +92,31 @@ fn static_sites_and_scripts_are_served_under_the_directives_of_the_unit() {
     }
 }
 
+/// A script that requests itself, by a name and by an address, and opens no connection in vain
+/// where the unit would forbid one.
+const FETCHING: &str = r#"
+pinion.get("/hello", function() return "hello" end)
+pinion.get("/", function(req)
+    local port = req.query.port
+    local first = assert(pinion.fetch("http://localhost:" .. port .. "/hello"))
+    local second = assert(pinion.fetch("http://127.0.0.1:" .. port .. "/hello"))
+    local refused, why = pinion.fetch("https://localhost:1/")
+    assert(not refused and why:find("connection refused"), why)
+    return assert(first:body()) .. " " .. assert(second:body())
+end)
+"#;
+
+#[test]
+fn scripts_send_requests_under_the_directives_of_the_unit() {
+    for io in Io::BOTH {
+        let (_folder, script) = script(FETCHING);
+        let tmp = Folder::new("private-tmp");
+        let flags = ["--io", io.as_str(), "--fetch-private"];
+        let server = Start::site(&script).flags(&flags).under(confined(None, &tmp)).start();
+        serves(&server, &format!("/?port={}", server.address().port()), "hello hello");
+    }
+}
+
 /// Whether the program under test compiles scripts at run time.
 fn has_jit() -> bool {
     let folder = Folder::with("jit", [("a.lua", "print(_VERSION)")]);

@@ -176,6 +176,14 @@ impl Epoll {
         Some(Completion::Connected { slot, result })
     }
 
+    /// Watches a socket as `slot` until it is connected, which makes it writable.
+    fn await_connected(&mut self, slot: Slot, socket: OwnedFd) -> Result<(), Errno> {
+        let added = self.add(slot, socket, EventFlags::OUT);
+        added.map_err(|error| Errno::from_io_error(&error).unwrap_or(Errno::NOMEM))?;
+        self.sockets[slot as usize].connecting = true;
+        Ok(())
+    }
+
     /// Watches a socket as `slot`, for these events.
     fn add(&mut self, slot: Slot, socket: OwnedFd, flags: EventFlags) -> io::Result<()> {
         let index = slot as usize;
@@ -366,10 +374,12 @@ impl Backend for Epoll {
             Ok(()) | Err(Errno::INPROGRESS | Errno::INTR) => {}
             Err(error) => return Err(error),
         }
-        let added = self.add(slot, socket, EventFlags::OUT);
-        added.map_err(|error| Errno::from_io_error(&error).unwrap_or(Errno::NOMEM))?;
-        self.sockets[slot as usize].connecting = true;
-        Ok(())
+        self.await_connected(slot, socket)
+    }
+
+    fn adopt(&mut self, slot: Slot, socket: OwnedFd) -> Result<(), Errno> {
+        rustix::io::ioctl_fionbio(&socket, true)?;
+        self.await_connected(slot, socket)
     }
 
     fn receive(&mut self, slot: Slot, on: bool) {

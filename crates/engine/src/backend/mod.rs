@@ -192,6 +192,13 @@ pub trait Backend: Sized {
     /// When the system cannot begin; the slot is free then.
     fn connect(&mut self, slot: Slot, remote: &RemoteAddress) -> Result<(), Errno>;
 
+    /// Takes a socket over as `slot` that is connected already. [`Completion::Connected`] follows,
+    /// as for one that is opened.
+    ///
+    /// # Errors
+    /// When the system cannot watch one more socket; the socket is closed and the slot free then.
+    fn adopt(&mut self, slot: Slot, socket: OwnedFd) -> Result<(), Errno>;
+
     /// Turns receiving on or off (back-pressure). A socket that the system cannot watch any more is
     /// told as [`Completion::Failed`]; so it is in [`Self::await_writable`].
     fn receive(&mut self, slot: Slot, on: bool);

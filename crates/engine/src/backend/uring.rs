@@ -367,6 +367,10 @@ impl Backend for Uring {
         self.open_connection(slot, remote)
     }
 
+    fn adopt(&mut self, slot: Slot, socket: OwnedFd) -> Result<(), Errno> {
+        self.adopt_socket(slot, socket)
+    }
+
     fn receive(&mut self, slot: Slot, on: bool) {
         self.steer_receive(slot, on);
     }

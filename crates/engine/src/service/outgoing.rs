@@ -10,7 +10,7 @@ use crate::byte_stream::ConnectStep;
 use crate::conn::Protocol;
 use crate::core::Core;
 use crate::gone::Gone;
-use crate::remote::{ConnectTls, NotConnected};
+use crate::remote::{ConnectTls, NotConnected, Origin};
 use crate::tls::TlsSession;
 use crate::worker::Worker;
 
@@ -49,7 +49,14 @@ impl<B: Backend, A: App> Worker<B, A> {
             if connecting.step != ConnectStep::Wanted {
                 continue;
             }
-            match self.backend.connect(slot, &connecting.remote) {
+            let begun = match &mut connecting.origin {
+                Origin::Remote(remote) => self.backend.connect(slot, remote),
+                Origin::Socket(socket) => {
+                    let socket = socket.take().expect("it is taken once, by the step");
+                    self.backend.adopt(slot, socket)
+                }
+            };
+            match begun {
                 Ok(()) => {
                     connecting.step = ConnectStep::Begun;
                     self.settle(slot);

@@ -4,7 +4,7 @@
 use std::collections::HashMap;
 use std::io::{Read, Write};
 use std::net::{SocketAddr, TcpListener, TcpStream};
-use std::os::unix::net::UnixListener;
+use std::os::unix::net::{UnixListener, UnixStream};
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::thread;
@@ -35,7 +35,8 @@ const EARLY_BYTES: usize = 1000;
 /// Where a relay connects to, and for how long it tries.
 #[derive(Clone)]
 pub(crate) struct Upstream {
-    pub(crate) remote: RemoteAddress,
+    /// `None` for a socket pair, whose other end [echoes](echo).
+    pub(crate) remote: Option<RemoteAddress>,
     pub(crate) tls: Option<ConnectTls>,
     pub(crate) timeout_ms: u64,
 }
@@ -67,9 +68,17 @@ impl App for Relay {
     fn exchange(&mut self, event: Event<'_>, exchange: &mut Exchange<'_>) {
         let Event::Head(_) = event else { return };
         let Upstream { remote, tls, timeout_ms } = self.upstream.clone();
-        let connect = Connect { remote, tls, timeout_ms, tag: 7 };
         let from = exchange.address();
-        match exchange.connections().connect(connect) {
+        let mut connections = exchange.connections();
+        let opened = match remote {
+            Some(remote) => connections.connect(Connect { remote, tls, timeout_ms, tag: 7 }),
+            None => {
+                let (own, other) = UnixStream::pair().expect("a socket pair");
+                thread::spawn(move || echo(other));
+                connections.adopt(own.into(), 7)
+            }
+        };
+        match opened {
             Ok(address) => {
                 let mut connections = exchange.connections();
                 let mut stream = connections.stream(address).expect("it is being opened");
@@ -143,11 +152,11 @@ pub(crate) fn on_both(upstream: &Upstream, expected: &str) {
 }
 
 pub(crate) fn tcp(address: SocketAddr) -> Upstream {
-    Upstream { remote: RemoteAddress::Tcp(address), tls: None, timeout_ms: TIMEOUT_MS }
+    Upstream { remote: Some(RemoteAddress::Tcp(address)), tls: None, timeout_ms: TIMEOUT_MS }
 }
 
 fn unix(path: PathBuf) -> Upstream {
-    Upstream { remote: RemoteAddress::Unix(path), tls: None, timeout_ms: TIMEOUT_MS }
+    Upstream { remote: Some(RemoteAddress::Unix(path)), tls: None, timeout_ms: TIMEOUT_MS }
 }
 
 /// Sends back all that comes, behind its end.
@@ -189,6 +198,16 @@ fn a_unix_socket_is_a_server_like_any_other() {
     on_both(&unix(folder.join("missing")), "no such socket");
     on_both(&unix(folder.join("x".repeat(200))), "the connection failed");
     std::fs::remove_dir_all(&folder).expect("removed");
+}
+
+/// A socket that is connected already is a stream like one that is opened.
+#[test]
+fn a_socket_pair_is_a_stream_like_any_other() {
+    let pair = Upstream { remote: None, tls: None, timeout_ms: TIMEOUT_MS };
+    on_both(&pair, &format!("{REQUEST_BYTES} bytes"));
+    for io in [Io::Epoll, Io::Uring] {
+        assert_eq!(relayed(io, &pair, 0), "too many");
+    }
 }
 
 #[test]

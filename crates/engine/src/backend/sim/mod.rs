@@ -9,7 +9,7 @@
 //! memory it has lent, name a slot that is not attached) panics here.
 
 use std::io::{self, IoSlice};
-use std::os::fd::BorrowedFd;
+use std::os::fd::{BorrowedFd, OwnedFd};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Instant;
@@ -45,6 +45,8 @@ use network::State;
 
 /// Bytes of one lent buffer in the shape of io_uring.
 const BUFFER_BYTES: usize = 4 * 1024;
+/// The address of the peers of adopted sockets.
+const ADOPTED: &str = "adopted";
 /// Bytes one connection may send between two waits: its turn, once when it is ready for output and
 /// once when it has input, each with a last send that goes beyond.
 const SENT_PER_PASS_MAX_BYTES: usize = 4 * TURN_BYTES;
@@ -450,6 +452,12 @@ impl<const READINESS: bool> Backend for Sim<READINESS> {
 
     fn connect(&mut self, slot: Slot, remote: &RemoteAddress) -> Result<(), Errno> {
         self.open_connection(slot, remote)
+    }
+
+    /// A real socket is nothing here: a peer of the simulated network takes its place, behind
+    /// [`ADOPTED`].
+    fn adopt(&mut self, slot: Slot, _socket: OwnedFd) -> Result<(), Errno> {
+        self.open_connection(slot, &RemoteAddress::Unix(ADOPTED.into()))
     }
 
     fn receive(&mut self, slot: Slot, on: bool) {

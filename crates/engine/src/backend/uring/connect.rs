@@ -1,6 +1,6 @@
 //! Connections that are opened.
 
-use std::os::fd::AsRawFd;
+use std::os::fd::{AsRawFd, OwnedFd};
 
 use io_uring::opcode;
 use io_uring::types::Fd;
@@ -41,6 +41,18 @@ impl Uring {
         entry.connecting = true;
         let data = user_data(Op::Connect, entry.generation, slot);
         self.push(&connect.user_data(data));
+        Ok(())
+    }
+
+    /// See [`super::super::Backend::adopt`].
+    pub(super) fn adopt_socket(&mut self, slot: Slot, fd: OwnedFd) -> Result<(), Errno> {
+        if !self.fill(slot, Socket { fd, tells: false }) {
+            return Err(Errno::NOMEM);
+        }
+        let entry = &mut self.entries[slot as usize];
+        entry.connecting = true;
+        let data = user_data(Op::Connect, entry.generation, slot);
+        self.push(&opcode::Nop::new().build().user_data(data));
         Ok(())
     }
 
