@@ -1,12 +1,14 @@
 //! An archive on the disk, open for looking into.
 
 use crate::failure::Failure;
+use crate::source;
 use anyhow::{Context as _, anyhow};
 use pinion_archive::{Archive, Damage, Layout};
 use pinion_engine::mapping::{self, Mapping};
 use rustix::fs::{OFlags, fcntl_setfl};
 use rustix::io::Errno;
 use std::fs::File;
+use std::io;
 use std::os::unix::fs::OpenOptionsExt as _;
 use std::path::{Path, PathBuf};
 
@@ -72,6 +74,12 @@ pub(crate) fn open(path: &Path) -> Result<File, Failure> {
         // What opening a socket comes to.
         Err(error) if error.raw_os_error() == Some(Errno::NXIO.raw_os_error()) => {
             return Err(is_no_file().into());
+        }
+        Err(error) if error.kind() == io::ErrorKind::NotFound => {
+            let remark = source::unexpanded(path);
+            return Err(
+                anyhow!("{shown} does not exist; give the path of an archive{remark}").into()
+            );
         }
         Err(error) => return Err(anyhow!(error).context(format!("cannot open {shown}")).into()),
     };

@@ -1,16 +1,18 @@
 //! The command line, as written: clap is filled from the directive table, and what it finds wrong
 //! becomes one line.
 
-use crate::config::nearest::nearest;
+mod explain;
+mod habits;
+
+use crate::directives::group::grouped;
 use crate::directives::verb_notes::{self, Section};
 use crate::directives::verbs::{self, Verb, VerbRow};
+use crate::directives::wording::{Wording, push_sentences};
 use crate::directives::{self, Default, Directive, Kind};
 use crate::failure::Failure;
-use crate::source;
-use crate::terminal::shown;
 use crate::written::Low;
 use clap::builder::ValueParser;
-use clap::error::{ContextKind, ContextValue, ErrorKind};
+use clap::error::ErrorKind;
 use clap::parser::ValueSource;
 use clap::{Arg, ArgAction, ArgMatches, Command};
 use std::ffi::OsString;
@@ -41,14 +43,14 @@ pub(crate) fn parse(arguments: impl Iterator<Item = OsString>) -> Result<Asked, 
         {
             return Ok(Asked::Help(error));
         }
-        Err(error) => return Err(Failure::usage(explain(&error, &arguments))),
+        Err(error) => return Err(Failure::usage(explain::explain(&error, &arguments))),
     };
     match matches.remove_subcommand() {
         Some((name, matches)) => match Verb::named(&name) {
             Some(verb) => Ok(Asked::Run(low(verb, &matches))),
-            None => Err(Failure::usage(no_verb())),
+            None => Err(Failure::usage(explain::no_verb())),
         },
-        None => Err(Failure::usage(no_verb())),
+        None => Err(Failure::usage(explain::no_verb())),
     }
 }
 
@@ -96,6 +98,11 @@ fn with_one_dash(arguments: &[OsString]) -> Option<&'static str> {
 /// Returns the verb that the arguments name.
 fn verb_of(arguments: &[OsString]) -> Option<Verb> {
     arguments.get(1).and_then(|word| Verb::named(word.to_str()?))
+}
+
+/// Returns whether a verb has a flag of this name.
+fn takes(verb: Verb, name: &str) -> bool {
+    directives::of(verb).any(|row| row.name == name || (name == PORT && row.name == LISTEN))
 }
 
 /// The flag for addresses, and its other name: what many development servers call it. A port is an
@@ -155,7 +162,10 @@ fn verb_command(verb: &VerbRow) -> Command {
         command = command.arg(argument.value_parser(ValueParser::os_string()));
     }
     let command = command.after_long_help(written(verb_notes::sections(verb.verb)));
-    directives::of(verb.verb).fold(command, |command, row| command.arg(flag(row)))
+    let flags = grouped(verb.verb).flat_map(|(group, rows)| {
+        rows.into_iter().map(move |row| flag(row, verb.verb).help_heading(group.title()))
+    });
+    flags.fold(command, Command::arg)
 }
 
 /// Returns sections as the end of a long help.
@@ -172,176 +182,43 @@ fn written(sections: impl IntoIterator<Item = Section>) -> String {
     text
 }
 
-fn flag(row: &'static Directive) -> Arg {
-    let help = short_help(row);
-    let long_help = match [row.long, row.effect()].join(" ").trim() {
+fn flag(row: &'static Directive, verb: Verb) -> Arg {
+    let wording = row.wording(verb);
+    let help = short_help(row, &wording);
+    let mut more = String::new();
+    push_sentences(&mut more, [wording.long, row.repetition(), row.effect()]);
+    let long_help = match more.trim() {
         "" => help.clone(),
         more => format!("{help}\n\n{more}"),
     };
-    let mut flag = Arg::new(row.name).long(row.name).help_heading(row.level.name());
-    flag = flag.help(help).long_help(long_help);
+    let mut flag = Arg::new(row.name).long(row.name).help(help).long_help(long_help);
     if let Some(letter) = row.short {
         flag = flag.short(letter);
     }
     if row.name == LISTEN {
         flag = flag.visible_alias(PORT);
     }
-    if matches!(row.kind, Kind::Switch) {
+    if row.is_switch() {
         return flag.action(ArgAction::SetTrue);
     }
-    flag.value_name(row.kind.placeholder())
+    flag.value_name(wording.placeholder)
         .value_parser(ValueParser::os_string())
         .allow_negative_numbers(true)
         .action(if row.repeatable { ArgAction::Append } else { ArgAction::Set })
 }
 
-fn short_help(row: &Directive) -> String {
-    let mut help = row.brief.to_owned();
+fn short_help(row: &Directive, wording: &Wording) -> String {
+    let mut help = wording.brief.to_owned();
     if let Kind::Choice(_) | Kind::Codings | Kind::Address = row.kind {
         help.push_str(&format!(" [{}]", row.bounds()));
     }
-    match row.default {
-        Default::Value(text) | Default::Auto(text) => help.push_str(&format!(" [default: {text}]")),
+    match wording.default {
+        Default::Auto(text) | Default::Nothing(text) | Default::Value(text) => {
+            help.push_str(&format!(" [default: {text}]"));
+        }
         Default::Off | Default::Required => {}
     }
     help
-}
-
-/// One line for what clap found wrong with the arguments: what, and what to do about it.
-fn explain(error: &clap::Error, arguments: &[OsString]) -> String {
-    let verb = verb_of(arguments);
-    let text = |kind| match error.get(kind) {
-        Some(ContextValue::String(text)) => Some(text.clone()),
-        Some(ContextValue::Strings(texts)) => Some(texts.join(" ")),
-        _ => None,
-    };
-    let argument = text(ContextKind::InvalidArg).unwrap_or_default();
-    let help = format!("`pinion {} --help`", verb.map_or("COMMAND", |verb| verb.row().name));
-    match error.kind() {
-        ErrorKind::InvalidSubcommand => {
-            let wrong = text(ContextKind::InvalidSubcommand).unwrap_or_default();
-            unknown_verb(&wrong, text(ContextKind::SuggestedSubcommand).as_deref())
-        }
-        ErrorKind::MissingRequiredArgument if verb == Some(Verb::Build) => {
-            "give the folder to build: pinion build public -o site.pinion".to_owned()
-        }
-        ErrorKind::MissingRequiredArgument => {
-            format!("missing {argument}; {help} shows how it is written")
-        }
-        ErrorKind::UnknownArgument if verb == Some(Verb::Build) && !argument.starts_with('-') => {
-            format!(
-                "{argument:?} is one argument too many; to name the archive write -o {}",
-                one_line(&argument)
-            )
-        }
-        ErrorKind::UnknownArgument if verb == Some(Verb::Serve) && !argument.starts_with('-') => {
-            format!(
-                "{argument:?} is one argument too many: serve takes one PATH; for several sites \
-                 write a [[site]] for each in pinion.toml, and serve that"
-            )
-        }
-        ErrorKind::UnknownArgument => {
-            let near = text(ContextKind::SuggestedArg);
-            unknown(&argument, near, &help, arguments)
-        }
-        ErrorKind::ArgumentConflict => format!("{argument} is given twice; give it once"),
-        ErrorKind::InvalidValue => format!("{argument} needs a value"),
-        ErrorKind::TooManyValues => format!("{argument} takes no value"),
-        ErrorKind::MissingSubcommand | ErrorKind::DisplayHelpOnMissingArgumentOrSubcommand => {
-            no_verb()
-        }
-        _ => error.to_string().lines().next().unwrap_or_default().replace("error: ", ""),
-    }
-}
-
-/// Returns what is wrong with a word that is neither a verb nor the path of something to serve. It
-/// is a slip of the pen for the verb `near`, or a path where nothing is.
-fn unknown_verb(wrong: &str, near: Option<&str>) -> String {
-    if let Some(hint) = habit(wrong) {
-        return format!("unknown command {wrong}; {hint}");
-    }
-    // A slip in the name of the folder to serve must not lead to a verb that changes a site.
-    let is_path = wrong.contains(['/', '.'])
-        || nearest(wrong, [source::PUBLIC]).is_some()
-        || source::is_output(wrong);
-    match near.and_then(|near| nearest(wrong, [near])).filter(|_| !is_path) {
-        Some(near) => format!("unknown command {wrong}; did you mean {near}?"),
-        None => format!(
-            "unknown command {wrong}, and no file or folder has this name; give the path of what \
-             to serve, or a command: `pinion --help` lists the commands"
-        ),
-    }
-}
-
-/// Returns what to do instead of a verb that other servers have.
-fn habit(wrong: &str) -> Option<&'static str> {
-    Some(match wrong {
-        "start" => "write `pinion serve public`",
-        "stop" | "quit" => "send the server SIGTERM: `kill PID`",
-        "restart" => {
-            "stop the server with `kill PID` and start it again, or `systemctl restart pinion`"
-        }
-        "reload" => "send the server SIGHUP: `kill -HUP PID`",
-        "test" | "validate" => "write `pinion check`",
-        _ => return None,
-    })
-}
-
-fn unknown(argument: &str, near: Option<String>, help: &str, arguments: &[OsString]) -> String {
-    if !argument.starts_with('-') {
-        return format!("{argument:?} is one argument too many; {help} shows how it is written");
-    }
-    let verb = verb_of(arguments);
-    let name = argument.trim_start_matches('-');
-    let row_name = if name == PORT { LISTEN } else { name };
-    if let Some(row) = directives::all().find(|row| row.name == row_name) {
-        let homes: Vec<&str> = row.verbs.iter().map(|verb| verb.row().name).collect();
-        let advice = verb.map_or_else(|| with_command(row, arguments), |_| String::new());
-        return format!("{argument} is a flag of `pinion {}`{advice}", homes.join("`, `pinion "));
-    }
-    if let "config" | "root" | "dir" | "directory" = name {
-        let row = verb.unwrap_or(Verb::Serve).row();
-        let operand = row.operands.first().map_or("PATH", |operand| operand.name);
-        let command = format!("pinion {} {operand}", row.name);
-        return format!("unknown flag {argument}; give the path alone: `{command}`");
-    }
-    let meant = match name {
-        "header" | "headers" => Some("fields"),
-        "redirect" | "redirects" => Some("rules"),
-        _ => None,
-    };
-    let is_of_verb = |meant: &&str| verb.is_some_and(|verb| takes(verb, meant));
-    if let Some(meant) = meant.filter(is_of_verb) {
-        return format!("unknown flag {argument}; did you mean --{meant}?");
-    }
-    match near.filter(|near| nearest(name, [near.trim_start_matches('-')]).is_some()) {
-        Some(near) => format!("unknown flag {argument}; did you mean {near}?"),
-        None => format!("unknown flag {argument}; {help} lists the flags"),
-    }
-}
-
-/// Returns whether a verb has a flag of this name.
-fn takes(verb: Verb, name: &str) -> bool {
-    directives::of(verb).any(|row| row.name == name)
-}
-
-/// Returns what to write instead of a command line that begins with a flag.
-fn with_command(row: &Directive, arguments: &[OsString]) -> String {
-    let serves = row.verbs.contains(&Verb::Serve).then_some(Verb::Serve);
-    let Some(verb) = serves.or_else(|| row.verbs.first().copied()) else { return String::new() };
-    let words = arguments.iter().skip(1).map(|word| word.to_string_lossy());
-    let words = words.collect::<Vec<_>>().join(" ");
-    format!("; write `pinion {} {}`", verb.row().name, one_line(&words))
-}
-
-/// Returns a text whose control characters no terminal obeys.
-fn one_line(text: &str) -> String {
-    shown(text.as_bytes()).to_string()
-}
-
-fn no_verb() -> String {
-    "no command given; start with `pinion serve public`, `pinion --help` lists the commands"
-        .to_owned()
 }
 
 #[cfg(test)]
@@ -381,55 +258,6 @@ mod tests {
         assert_eq!(low.verb, Verb::Serve);
         assert_eq!(low.values("PATH").collect::<Vec<_>>(), ["src"]);
         assert_eq!(low.values("listen").collect::<Vec<_>>(), ["9000", "unix:/a"]);
-    }
-
-    #[test]
-    fn what_is_wrong_is_said_in_one_line_with_a_way_out() {
-        for (line, hint) in [
-            ("pinion", "no command given"),
-            ("pinion serv public", "unknown command serv; did you mean serve?"),
-            ("pinion xyzzy", "`pinion --help` lists the commands"),
-            ("pinion no/such/folder", "`pinion --help` lists the commands"),
-            ("pinion help xyzzy", "unknown command xyzzy"),
-            ("pinion public", "unknown command public, and no file or folder has this name"),
-            ("pinion pub", "give the path of what to serve"),
-            ("pinion start", "write `pinion serve public`"),
-            ("pinion serve --root a", "give the path alone"),
-            ("pinion xyzzy", "unknown command xyzzy, and no file or folder has this name"),
-            ("pinion ./serv", "unknown command ./serv, and no file or folder has this name"),
-            ("pinion serve --wokers 2", "unknown flag --wokers; did you mean --workers?"),
-            ("pinion serve --xyzzy", "`pinion serve --help` lists the flags"),
-            ("pinion --xyzzy", "`pinion COMMAND --help` lists the flags"),
-            ("pinion build a -o b --workers 2", "--workers is a flag of `pinion serve`"),
-            ("pinion build", "give the folder to build: pinion build public -o site.pinion"),
-            ("pinion cat a", "missing <URLPATH>"),
-            ("pinion build a b", "\"b\" is one argument too many; to name the archive write -o b"),
-            ("pinion ls a b", "\"b\" is one argument too many; `pinion ls --help` shows"),
-            ("pinion serve a -listen :80", "unknown flag -listen; did you mean --listen?"),
-            ("pinion serve a -port=80", "unknown flag -port; did you mean --port?"),
-            ("pinion check --config c", "give the path alone: `pinion check PATH`"),
-            (
-                "pinion --port 80 public",
-                "--port is a flag of `pinion serve`; write `pinion serve --port 80 public`",
-            ),
-            ("pinion --watch a", "write `pinion serve --watch a`"),
-            ("pinion --force a", "write `pinion build --force a`"),
-            ("pinion ls a --port 80", "--port is a flag of `pinion serve`"),
-            ("pinion build a --headers b", "unknown flag --headers; did you mean --fields?"),
-            ("pinion serve a --redirects b", "unknown flag --redirects; did you mean --rules?"),
-            ("pinion serve a b", "one PATH; for several sites write a [[site]] for each in"),
-            ("pinion serve --workers", "--workers <N> needs a value"),
-            ("pinion serve --watch=yes", "takes no value"),
-            ("pinion serve --workers 1 --workers 2", "given twice"),
-        ] {
-            match read(line) {
-                Err(Failure::Usage(message)) => {
-                    assert!(message.contains(hint), "{line}: {message}");
-                    assert!(!message.contains('\n'), "{line}: {message}");
-                }
-                other => panic!("{line}: {other:?}"),
-            }
-        }
     }
 
     #[test]

@@ -5,13 +5,15 @@
 //! Rows stand in one file for each side of the program: [`archive`] (how an archive is looked
 //! into), [`build`] (how a folder becomes one), [`serve`] (how it is served), [`lua`] (how its
 //! scripts are run), [`tls`] (how it is encrypted) and [`site`] (which sites a server has). The
-//! tables that keys stand in are those of [`mod@file`]. Examples and the like, which follow the
-//! flags in the help, are in [`verb_notes`].
+//! tables that keys stand in are those of [`mod@file`], the headings above flags those of
+//! [`mod@group`]. What a flag says differently under one verb is in [`wording`]. Examples and the
+//! like, which follow the flags in the help, are in [`verb_notes`].
 
 pub(crate) mod archive;
 pub(crate) mod build;
 mod fetch;
 pub(crate) mod file;
+pub(crate) mod group;
 pub(crate) mod lua;
 #[cfg(test)]
 mod reference;
@@ -20,8 +22,10 @@ pub(crate) mod site;
 pub(crate) mod tls;
 pub(crate) mod verb_notes;
 pub(crate) mod verbs;
+pub(crate) mod wording;
 
 use file::Key;
+use group::Group;
 use verbs::Verb;
 
 /// One flag, or one key of a configuration file, or both.
@@ -35,6 +39,8 @@ pub(crate) struct Directive {
     pub(crate) verbs: &'static [Verb],
     /// Where it stands in a configuration file.
     pub(crate) file: Option<Key>,
+    /// The heading above its flag.
+    pub(crate) group: Group,
     /// What it is a property of.
     pub(crate) level: Level,
     /// What its value may be.
@@ -88,6 +94,8 @@ pub(crate) enum Kind {
     },
     /// A field value: visible ASCII with single spaces or commas between (RFC 9110 §5.5).
     FieldValue,
+    /// A folder of the local file system.
+    Folder,
     /// A pattern for paths.
     Glob,
     /// A pattern for paths and the codings of what it matches: `*.svg=br:11`.
@@ -132,7 +140,9 @@ pub(crate) enum Kind {
 pub(crate) enum Default {
     /// Worked out at start; the phrase says how.
     Auto(&'static str),
-    /// Nothing: the feature is off.
+    /// No value; the phrase names what there is not: `no limit`.
+    Nothing(&'static str),
+    /// A switch that is off.
     Off,
     /// It has to be given.
     Required,
@@ -175,12 +185,13 @@ impl Kind {
             Self::Codings | Self::Protocols => "LIST",
             Self::AltSvc | Self::FieldValue => "VALUE",
             Self::Duration { .. } => "DURATION",
+            Self::Folder => "DIR",
             Self::Glob => "GLOB",
             Self::GlobCodings => "GLOB=LIST",
             Self::CanonicalHost | Self::Host => "HOST",
             Self::Hsts => "AGE",
             Self::CertificatePin => "PIN",
-            Self::LuaFolder => "NAME=PATH",
+            Self::LuaFolder => "NAME=DIR",
             Self::Secret => "NAME=FILE",
             Self::IpNetwork | Self::Network => "NETWORK",
             Self::Number { unit: "", .. } => "N",
@@ -205,6 +216,7 @@ impl Kind {
             Self::Codings => CODINGS.to_owned(),
             Self::Duration { min, max } => format!("{min} to {max}"),
             Self::FieldValue => "visible ASCII".to_owned(),
+            Self::Folder => "the path of a folder".to_owned(),
             Self::Glob => GLOB.to_owned(),
             Self::GlobCodings => format!("{GLOB}; = {CODINGS}"),
             Self::Host => "example.org, *.example.org, 192.0.2.1, [::1]".to_owned(),
@@ -246,6 +258,11 @@ impl Directive {
             Kind::Address if self.name == "quic" => "443, :443, host:port, [v6]:port".to_owned(),
             kind => kind.bounds(),
         }
+    }
+
+    /// Whether its flag may be given again, as a sentence.
+    pub(crate) fn repetition(&self) -> &'static str {
+        if self.repeatable { "Can be given more than once." } else { "" }
     }
 
     /// What a user should know about changing the value of a running server.
@@ -309,6 +326,7 @@ mod tests {
     #[test]
     fn every_default_is_a_value_of_its_own_type() {
         for row in all() {
+            assert_eq!(matches!(row.default, Default::Off), row.is_switch(), "{}", row.name);
             if let Default::Value(text) = row.default {
                 assert!(values::check(&row.kind, text).is_ok(), "{}: {text}", row.name);
             }

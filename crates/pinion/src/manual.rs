@@ -4,9 +4,11 @@
 mod roff;
 
 use crate::directives::file::TABLES;
+use crate::directives::group::grouped;
 use crate::directives::verb_notes::{self, Section};
-use crate::directives::verbs::{self, VerbRow};
-use crate::directives::{self, Default, Directive, Kind, Level};
+use crate::directives::verbs::{self, Verb, VerbRow};
+use crate::directives::wording::push_sentences;
+use crate::directives::{Default, Directive, Kind};
 use roff::Page;
 
 /// The page of the program itself.
@@ -43,8 +45,6 @@ fn of_program() -> String {
     for verb in verbs::ALL {
         page.item(&format!("`{}`", synopsis(verb)), &format!("{}.", verb.brief));
     }
-    page.section("EXIT STATUS");
-    exit_status(&mut page);
     notes(&mut page, verb_notes::program_sections());
     let others = verbs::ALL.iter().map(|verb| (format!("pinion-{}", verb.name), 1));
     page.see_also(others.chain([(FILE.to_owned(), 5)]));
@@ -69,16 +69,12 @@ fn of_verb(verb: &VerbRow) -> String {
         page.item(&format!("_{}_", operand.name), &format!("{}.", operand.brief));
     }
     page.section("OPTIONS");
-    for level in [Level::Listener, Level::Server, Level::Site, Level::Build, Level::Command] {
-        let rows: Vec<_> = directives::of(verb.verb).filter(|row| row.level == level).collect();
-        if !rows.is_empty() {
-            page.subsection(level.name());
-        }
-        rows.into_iter().for_each(|row| page.item(&flag(row), &about(row, true)));
+    for (group, rows) in grouped(verb.verb) {
+        page.subsection(group.title());
+        rows.into_iter()
+            .for_each(|row| page.item(&flag(row, verb.verb), &about_flag(row, verb.verb)));
     }
     page.item("`-h`, `--help`", "Show the flags; `--help` shows more than `-h`.");
-    page.section("EXIT STATUS");
-    exit_status(&mut page);
     notes(&mut page, verb_notes::sections(verb.verb));
     page.see_also([(PROGRAM.to_owned(), 1), (FILE.to_owned(), 5)]);
     page.text()
@@ -97,7 +93,7 @@ fn of_file() -> String {
         page.section(&table.header());
         page.paragraph(&format!("{}.", table.brief()));
         for (row, key) in table.rows() {
-            page.item(&format!("`{key}` = {}", type_of(row)), &about(row, false));
+            page.item(&format!("`{key}` = {}", type_of(row)), &about_key(row));
         }
     }
     page.section("EXAMPLE");
@@ -144,17 +140,11 @@ fn notes(page: &mut Page, sections: impl IntoIterator<Item = Section>) {
     }
 }
 
-fn exit_status(page: &mut Page) {
-    page.item("0", "Done, or stopped by a signal as asked.");
-    page.item("1", "It failed, `verify` found damage, or `diff --exit-code` found differences.");
-    page.item("2", "The command line, the configuration or a rule is wrong.");
-}
-
-fn flag(row: &Directive) -> String {
+fn flag(row: &Directive, verb: Verb) -> String {
     let mut line = row.short.map_or(String::new(), |letter| format!("`-{letter}`, "));
     line.push_str(&format!("`--{}`", row.name));
-    if !matches!(row.kind, Kind::Switch) {
-        line.push_str(&format!(" _{}_", row.kind.placeholder()));
+    if !row.is_switch() {
+        line.push_str(&format!(" _{}_", row.wording(verb).placeholder));
     }
     line
 }
@@ -169,45 +159,60 @@ pub(crate) fn type_of(row: &Directive) -> &'static str {
     }
 }
 
-/// What holds without it, as a phrase.
-pub(crate) fn default_of(row: &Directive, as_flag: bool) -> String {
-    match row.default {
-        Default::Auto(text) => text.to_owned(),
-        Default::Off if !as_flag && row.is_inverted() => "`true`".to_owned(),
-        Default::Off if !as_flag && matches!(row.kind, Kind::Switch) => "`false`".to_owned(),
+/// What holds without a flag, as a phrase.
+pub(crate) fn default_of_flag(default: Default) -> String {
+    match default {
+        Default::Auto(text) | Default::Nothing(text) => text.to_owned(),
         Default::Off => "off".to_owned(),
-        Default::Required => "none, it must be given".to_owned(),
-        Default::Value(text) if as_flag || matches!(row.kind, Kind::Number { .. }) => {
-            format!("`{text}`")
-        }
+        Default::Required => REQUIRED.to_owned(),
+        Default::Value(text) => format!("`{text}`"),
+    }
+}
+
+/// What holds without a key, as a phrase.
+pub(crate) fn default_of_key(row: &Directive) -> String {
+    match row.default {
+        Default::Auto(text) | Default::Nothing(text) => text.to_owned(),
+        Default::Off => format!("`{}`", row.is_inverted()),
+        Default::Required => REQUIRED.to_owned(),
+        Default::Value(text) if matches!(row.kind, Kind::Number { .. }) => format!("`{text}`"),
         Default::Value(text) => format!("`\"{text}\"`"),
     }
 }
 
-/// What a row is for, from the side of its flag or of its key.
-pub(crate) fn about(row: &Directive, as_flag: bool) -> String {
-    let mut text = match !as_flag && row.is_inverted() {
+const REQUIRED: &str = "none, it must be given";
+
+/// What a flag of a verb is for.
+fn about_flag(row: &Directive, verb: Verb) -> String {
+    let wording = row.wording(verb);
+    let mut text = format!("{}.", wording.brief);
+    push_sentences(&mut text, [wording.long, row.repetition(), row.effect()]);
+    push_values(&mut text, row, &default_of_flag(wording.default));
+    if let Some(key) = row.file.filter(|_| verb == Verb::Serve) {
+        text.push_str(&format!(" In pinion.toml: `{}` of {}.", key.name, key.table.header()));
+    }
+    text
+}
+
+/// What a key is for.
+fn about_key(row: &Directive) -> String {
+    let mut text = match row.is_inverted() {
         true => format!("With `false`: {}.", lower_first(row.brief)),
         false => format!("{}.", row.brief),
     };
-    for more in [row.long, row.effect()] {
-        if !more.is_empty() {
-            text.push(' ');
-            text.push_str(more);
-        }
-    }
-    if !matches!(row.kind, Kind::Switch) {
-        text.push_str(&format!(" Allowed: {}.", row.bounds()));
-    }
-    text.push_str(&format!(" Default: {}.", default_of(row, as_flag)));
-    match (as_flag, row.file) {
-        (true, Some(key)) => {
-            text.push_str(&format!(" In pinion.toml: `{}` of {}.", key.name, key.table.header()));
-        }
-        (false, _) if !row.verbs.is_empty() => text.push_str(&format!(" Flag: `--{}`.", row.name)),
-        _ => {}
+    push_sentences(&mut text, [row.long, row.effect()]);
+    push_values(&mut text, row, &default_of_key(row));
+    if !row.verbs.is_empty() {
+        text.push_str(&format!(" Flag: `--{}`.", row.name));
     }
     text
+}
+
+fn push_values(text: &mut String, row: &Directive, default: &str) {
+    if !row.is_switch() {
+        text.push_str(&format!(" Allowed: {}.", row.bounds()));
+    }
+    text.push_str(&format!(" Default: {default}."));
 }
 
 fn lower_first(text: &str) -> String {

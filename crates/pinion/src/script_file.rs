@@ -2,6 +2,7 @@
 
 use crate::failure::Failure;
 use crate::regular_file;
+use crate::source;
 use anyhow::anyhow;
 use base64::Engine as _;
 use base64::prelude::BASE64_STANDARD;
@@ -59,6 +60,10 @@ pub(crate) fn proven(path: &Path, allowance: Allowance, site: &Site) -> Result<P
 /// [`Failure::Failed`]: one line with the file, or with `MASTER_KEY`.
 pub(crate) fn alone(path: &Path, allowance: Allowance) -> Result<Program, Failure> {
     let shown = path.display();
+    if path.try_exists().is_ok_and(|exists| !exists) {
+        let remark = source::unexpanded(path);
+        return Err(anyhow!("{shown} does not exist; give the path of a Lua script{remark}").into());
+    }
     let text = regular_file::read(path, SCRIPT_MAX_MIB);
     let text = text.map_err(|what| anyhow!("{shown} {what}"))?;
     with_key(Program::new(&path.to_string_lossy(), text).allowed(allowance))

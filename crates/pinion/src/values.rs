@@ -17,11 +17,14 @@ use std::time::Duration;
 
 /// A whole number between `min` and `max`.
 pub(crate) fn number(kind: &Kind, text: &str) -> Result<u64, String> {
-    let Kind::Number { min, max, .. } = *kind else {
+    let Kind::Number { min, max, unit } = *kind else {
         return Err("is not counted".to_owned());
     };
     if text.is_empty() || !text.bytes().all(|b| b.is_ascii_digit()) {
-        return Err(format!("{text:?} is not a whole number: {}", kind.bounds()));
+        return Err(match whole_number(unit) {
+            Some(needed) => format!("{text:?} is not valid; write {needed} ({min} to {max})"),
+            None => format!("{text:?} is not a whole number: {}", kind.bounds()),
+        });
     }
     // Digits alone fail to parse only when there are too many of them.
     let value = text.parse().unwrap_or(u64::MAX);
@@ -30,6 +33,11 @@ pub(crate) fn number(kind: &Kind, text: &str) -> Result<u64, String> {
     } else {
         Err(format!("{text} is out of bounds: {}", kind.bounds()))
     }
+}
+
+/// Returns how a number of a unit is written; none for a bare count.
+pub(crate) fn whole_number(unit: &str) -> Option<String> {
+    (!unit.is_empty()).then(|| format!("a whole number of {unit}, without a unit"))
 }
 
 /// One of the words of a choice; gives its position among them.
@@ -252,10 +260,10 @@ pub(crate) fn check(kind: &Kind, text: &str) -> Result<(), String> {
         Kind::Network => Network::parse(text).map(drop),
         Kind::Number { .. } => number(kind, text).map(drop),
         Kind::Glob if text.is_empty() => Err("the pattern is empty; give one".to_owned()),
-        Kind::Path | Kind::SiteFile if text.is_empty() => {
+        Kind::Folder | Kind::Path | Kind::SiteFile if text.is_empty() => {
             Err("the path is empty; give one".to_owned())
         }
-        Kind::Glob | Kind::Path | Kind::SiteFile => Ok(()),
+        Kind::Folder | Kind::Glob | Kind::Path | Kind::SiteFile => Ok(()),
         Kind::Switch => Err("takes no value".to_owned()),
     }
 }

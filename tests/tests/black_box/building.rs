@@ -5,6 +5,8 @@ use pinion_tests::binary::pinion;
 use pinion_tests::folder::Folder;
 use pinion_tests::peers::{output, program};
 use pinion_tests::server::{build, run};
+use pinion_tests::wait_for;
+use rustix::process::{Pid, Signal, kill_process};
 use std::fs::{self, File};
 use std::path::Path;
 use std::process::{Command, Stdio};
@@ -71,6 +73,48 @@ fn a_build_that_is_killed_leaves_the_old_archive_or_the_new_one() {
     build(&folder.join("site"), &archive, &[]);
     assert!(fs::read(&archive).expect("the archive") == new);
     assert_eq!(drafts(&folder.join("site")), 0);
+}
+
+/// Ctrl-C while a large folder is read: the build ends at the next folder, and the archive that was
+/// there stays.
+#[test]
+fn a_signal_ends_a_build_during_its_walk() {
+    const FOLDERS: usize = 2000;
+    /// Two calls read a folder.
+    const CALLS_BEFORE: usize = 20;
+    for signal in [Signal::INT, Signal::TERM] {
+        let folder = Folder::with("interrupted", [("site/index.html", "home")]);
+        build(&folder.join("site"), &folder.join("site.pinion"), &[]);
+        let old = fs::read(folder.join("site.pinion")).expect("the archive");
+        for number in 0..FOLDERS {
+            folder.write(format!("site/d{number}/a.css"), "a {}");
+        }
+        // Each call takes so long that the signal comes during the walk on any machine.
+        let mut strace = program("strace", "strace");
+        strace.args(["-f", "-qq", "-o", "calls", "-e", "trace=getdents64"]);
+        strace.args(["-e", "inject=getdents64:delay_enter=20000", "sh", "-c"]);
+        let line =
+            format!("echo $$ > id; exec '{}' build site -o site.pinion -j 1", pinion().display());
+        let mut building = strace
+            .arg(line)
+            .current_dir(folder.path())
+            .stderr(Stdio::piped())
+            .spawn()
+            .expect("strace starts");
+        let calls = || {
+            let text = fs::read_to_string(folder.join("calls")).unwrap_or_default();
+            text.lines().filter(|line| line.contains("getdents64(")).count()
+        };
+        wait_for("the walk", || (calls() >= CALLS_BEFORE).then_some(()));
+        let id = fs::read_to_string(folder.join("id")).expect("written before");
+        let id = Pid::from_raw(id.trim().parse().expect("a number")).expect("a process");
+        kill_process(id, signal).expect("it builds");
+        let ended = building.wait().expect("an end");
+        assert_eq!(ended.code(), Some(1), "{signal:?}");
+        assert!(calls() < FOLDERS, "{signal:?}: {} calls, it has read everything", calls());
+        assert!(fs::read(folder.join("site.pinion")).expect("the archive") == old);
+        assert_eq!(drafts(folder.path()), 0);
+    }
 }
 
 /// `pinion build` with room for so many bytes in a file. Where the signal is ignored a write

@@ -39,7 +39,7 @@ fn a_start_shows_what_is_served_and_where_to_look_at_it() {
     let files = Folder::with("start", [("site/index.html", "home"), ("site/a.css", "a {}")]);
     let site = files.join("site");
     let name = site.display();
-    for (flag, state) in [("--no-watch", "snapshot"), ("--watch", "live")] {
+    for (flag, state) in [("--no-watch", "snapshot until SIGHUP)"), ("--watch", "live")] {
         let line = first_line(Start::site(&site).flags(&[flag]), "pinion ");
         assert!(line.contains(&format!("{name} (")) && line.contains(state), "{line}");
         assert!(line.contains(" (2 files, "), "{line}");
@@ -66,7 +66,8 @@ fn the_url_to_open_has_a_host_of_a_site() {
         server.wait_for_line(0, |line| line == "ready");
         let lines = server.lines();
         let is_of_site = |line: &String| {
-            line.starts_with("site ") && line.contains(" (1 file, snapshot) for a.test")
+            line.starts_with("site ")
+                && line.contains(" (1 file, snapshot until SIGHUP) for a.test")
         };
         assert!(lines.iter().any(is_of_site), "{lines:?}");
         let url = format!("open http://localhost:{}/", server.address().port());

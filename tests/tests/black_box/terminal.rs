@@ -1,14 +1,18 @@
 //! `pinion build` on a terminal: the bar while it works, one line when it is done. `script` gives
-//! the terminal, and an emulator tells what a person would see there.
+//! the terminal, and an emulator tells what a person would see there. `pinion serve` follows changes
+//! there.
 
 use pinion_tests::binary::pinion;
 use pinion_tests::folder::Folder;
-use pinion_tests::peers::{output, program};
+use pinion_tests::peers::{output, program, stdout};
 use pinion_tests::server::run;
+use pinion_tests::wait_for;
+use rustix::process::{Pid, Signal, kill_process};
 use serde_json::Value;
 use std::fs;
 use std::num::NonZero;
 use std::os::unix::fs::symlink;
+use std::process::Stdio;
 use vt100::Parser;
 
 const ROWS: u16 = 24;
@@ -150,6 +154,37 @@ fn a_build_that_fails_leaves_its_reasons_alone_on_the_screen() {
          with --exclude or --keep-going",
     ];
     assert_eq!(lines(&screen, 160), expected);
+}
+
+/// Who works at a terminal sees what has changed; that is not asked for.
+#[test]
+fn a_server_on_a_terminal_follows_changes() {
+    let folder = Folder::with("terminal-serve", [("site/index.html", "before")]);
+    let command =
+        format!("echo $$ > id; exec '{}' serve site --listen 127.0.0.1:0", pinion().display());
+    let mut script = program("script", "bsdutils");
+    script.args(["--quiet", "--flush", "--command", &command, "screen"]);
+    script.current_dir(folder.path()).env("SHELL", "/bin/sh");
+    let mut script = script.stdin(Stdio::null()).stdout(Stdio::null()).spawn().expect("script");
+    let shown = || fs::read_to_string(folder.join("screen")).unwrap_or_default();
+    let address = wait_for("a start", || {
+        let text = shown();
+        let url = text.lines().find_map(|line| line.strip_prefix("listening http://"))?;
+        text.lines().any(|line| line == "ready").then(|| url.trim().to_owned())
+    });
+    let get = || {
+        let mut curl = program("curl", "curl");
+        let page = stdout(curl.args(["--silent", &format!("http://{address}/")]));
+        String::from_utf8(page).expect("text")
+    };
+    assert_eq!(get(), "before");
+    assert!(shown().lines().any(|line| line.contains("site (1 file, live)")), "{}", shown());
+    folder.write("site/index.html", "after");
+    wait_for("the new page", || (get() == "after").then_some(()));
+    let id = fs::read_to_string(folder.join("id")).expect("written before");
+    let id = Pid::from_raw(id.trim().parse().expect("a number")).expect("a process");
+    kill_process(id, Signal::TERM).expect("it runs");
+    assert!(script.wait().expect("an end").success());
 }
 
 #[test]

@@ -286,6 +286,16 @@ mod tests {
     }
 
     #[test]
+    fn no_member_of_a_list_comes_twice() {
+        check(
+            "/*\n Vary: Origin\n Access-Control-Allow-Origin: *\n/a/*\n Vary: Accept-Encoding\n \
+             Access-Control-Allow-Origin: *\n/a/b\n Vary: Origin, Accept\n",
+            "Cache-Control: no-cache\nVary: Accept-Encoding, Origin, Accept\nX-A: a\n\
+             Access-Control-Allow-Origin: *",
+        );
+    }
+
+    #[test]
     fn a_304_renews_what_was_given() {
         let list = with("/*\n CSP: x\n Content-Language: de\n Content-Type: a/b", |changes| {
             changes.of_path(b"/")

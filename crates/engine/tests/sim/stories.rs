@@ -286,44 +286,106 @@ fn lingering_leaves_turns_to_others() {
     dropped_in_a_pass::<false>();
 }
 
-/// Connections that linger are closed before any that a client could still use.
-#[test]
-fn lingering_connections_are_closed_first_when_permits_run_short() {
+/// A worker with few permits, and its clients.
+struct Crowd<const READINESS: bool> {
+    network: Network,
+    worker: Stepped<READINESS, Handlers>,
+}
+
+impl<const READINESS: bool> Crowd<READINESS> {
     const PERMITS: usize = 64;
-    const LINGERING: usize = 12;
-    const IDLE: usize = 44;
-    fn closed_for_others<const READINESS: bool>() {
+
+    fn new() -> Self {
         let network = Network::new(1, Faults::default(), 2);
         let (mapping, file) = run::mapping();
         let make_app = |poster| Handlers::new(poster, mapping, file);
-        let settings = Settings { connections: PERMITS, ..settings_of_listeners() };
-        let mut worker = Stepped::<READINESS, _>::new(network.clone(), settings, make_app);
+        let settings = Settings { connections: Self::PERMITS, ..settings_of_listeners() };
+        let worker = Stepped::new(network.clone(), settings, make_app);
+        Self { network, worker }
+    }
+
+    fn connect(&mut self, kind: Kind, content: usize) -> Client {
         let connect = Connect { listener: 0, window_bytes: 9000, local: false, protected: true };
-        let mut ask = |kind, content| {
-            let client = network.connect(connect);
-            // Of the content nothing comes.
-            let (head, _) = request(kind, 10, content).wire();
-            assert_eq!(network.send(client, &head), head.len());
-            let mut response = Vec::new();
-            for _ in 0..50 {
-                network.act_at(Some(network.now().monotonic_ms));
-                worker.pass().expect("a pass");
-                network.read(client, usize::MAX, &mut response);
-            }
-            assert!(response.starts_with(b"HTTP/1.1 200 "), "{}", response.escape_ascii());
-            client
-        };
-        let lingering = [(); LINGERING].map(|()| ask(Kind::Unread, 2 << 20));
-        let idle = [(); IDLE].map(|()| ask(Kind::Small, 0));
+        let client = self.network.connect(connect);
+        self.ask(client, kind, content);
+        client
+    }
+
+    /// Has a client send a request and read the response. Of the content nothing comes.
+    fn ask(&mut self, client: Client, kind: Kind, content: usize) {
+        let (head, _) = request(kind, 10, content).wire();
+        assert_eq!(self.network.send(client, &head), head.len());
+        let mut response = Vec::new();
+        for _ in 0..50 {
+            self.network.act_at(Some(self.network.now().monotonic_ms));
+            self.worker.pass().expect("a pass");
+            self.network.read(client, usize::MAX, &mut response);
+        }
+        assert!(response.starts_with(b"HTTP/1.1 200 "), "{}", response.escape_ascii());
+    }
+
+    fn is_closed(&self, client: Client) -> bool {
+        self.network.facts(client).closed_at_ms.is_some()
+    }
+}
+
+/// Connections that linger are closed before any that a client could still use.
+#[test]
+fn lingering_connections_are_closed_first_when_permits_run_short() {
+    const LINGERING: usize = 12;
+    const IDLE: usize = 44;
+    fn closed_for_others<const READINESS: bool>() {
+        let mut crowd = Crowd::<READINESS>::new();
+        let lingering = [(); LINGERING].map(|()| crowd.connect(Kind::Unread, 2 << 20));
+        let idle = [(); IDLE].map(|()| crowd.connect(Kind::Small, 0));
         // Until then they may still read what was sent.
-        network.hold_up(2 * RELIEF_STALL_MS);
-        let _new = [(); PERMITS - LINGERING - IDLE].map(|()| ask(Kind::Small, 0));
-        let is_closed = |client: &&Client| network.facts(**client).closed_at_ms.is_some();
-        assert!(lingering.iter().filter(is_closed).count() > 0, "permits are short");
-        assert_eq!(idle.iter().filter(is_closed).count(), 0);
+        crowd.network.hold_up(2 * RELIEF_STALL_MS);
+        for _ in LINGERING + IDLE..Crowd::<READINESS>::PERMITS {
+            crowd.connect(Kind::Small, 0);
+        }
+        let closed = lingering.into_iter().filter(|&client| crowd.is_closed(client)).count();
+        assert!(closed > 0, "permits are short");
+        assert_eq!(idle.into_iter().filter(|&client| crowd.is_closed(client)).count(), 0);
     }
     closed_for_others::<true>();
     closed_for_others::<false>();
+}
+
+/// Idle connections are closed in the order in which they have become idle, whenever they were
+/// opened.
+#[test]
+fn connections_that_are_idle_longest_are_closed_first() {
+    const USED_AGAIN: usize = 20;
+    fn closed_in_order<const READINESS: bool>() {
+        let mut crowd = Crowd::<READINESS>::new();
+        // One permit in 16 is kept for newcomers, and nobody has had to give way for the others.
+        let idle: Vec<Client> = (0..Crowd::<READINESS>::PERMITS - 4)
+            .map(|_| {
+                crowd.network.hold_up(50);
+                crowd.connect(Kind::Small, 0)
+            })
+            .collect();
+        assert!(!idle.iter().any(|&client| crowd.is_closed(client)));
+        let (used_again, others) = idle.split_at(USED_AGAIN);
+        for &client in used_again {
+            crowd.network.hold_up(50);
+            crowd.ask(client, Kind::Small, 0);
+        }
+        let in_order: Vec<Client> = others.iter().chain(used_again).copied().collect();
+        let mut closed = 0;
+        for _ in 0..others.len() {
+            crowd.network.hold_up(50);
+            crowd.connect(Kind::Small, 0);
+            let now = in_order.iter().take_while(|&&client| crowd.is_closed(client)).count();
+            let all = in_order.iter().filter(|&&client| crowd.is_closed(client)).count();
+            assert_eq!(all, now, "one was closed before another that has been idle longer");
+            closed = now;
+        }
+        assert!((10..=others.len()).contains(&closed), "{closed} were closed");
+        assert!(!used_again.iter().any(|&client| crowd.is_closed(client)));
+    }
+    closed_in_order::<true>();
+    closed_in_order::<false>();
 }
 
 /// A byte just before each end of the patience, for five minutes.

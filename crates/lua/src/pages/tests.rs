@@ -85,6 +85,10 @@ fn every_form_of_the_language() {
         ("<?lu local a, b = await(function() return 1, 2 end) ?>#[[a]]#[[b]]", "12"),
         ("#[[select('#', await(function(done) done() end))]]", "0"),
         ("#[[type(fd)]]", "table"),
+        (
+            "#[[1700000000123456]]<a href='/#[[2^53]]'>",
+            "1700000000123456<a href='/9007199254740992'>",
+        ),
         ("<?lu locals.x = 1 session.y = 2 ?>#[[locals.x + session.y]]", "3"),
         ("#[[endpoint]] #[[headers['x-sign']]] #[[body]]", "/ &lt;x&gt; "),
         ("<?lu done() do return end ?>x", ""),
@@ -108,6 +112,10 @@ fn writing_with_arguments_escapes_them() {
         ("write('100%') write(5) write('<', '') write(0.5)", "100%5<0.5"),
         ("write('%s|%.3f|%d|%s', '<b>', 1/3, 7, nil)", "&lt;b&gt;|0.333|7|"),
         ("write('%s', '%d <')", "%d &lt;"),
+        (
+            "write(1700000000123456) write('|', -1700000000123456)",
+            "1700000000123456|-1700000000123456",
+        ),
         ("write({ a = '<' })", "{\"a\":\"<\"}"),
         ("write(escape('<') .. escape(nil) .. escape(1))", "&lt;1"),
     ] {

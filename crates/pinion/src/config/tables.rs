@@ -215,7 +215,7 @@ impl Reader<'_> {
     fn resolved(&self, row: &Directive, text: &str) -> OsString {
         let is_stdout = matches!(row.name, "access-log" | "site-access-log") && text == "-";
         match (row.kind, text.strip_prefix("unix:")) {
-            (Kind::Path, _) if !is_stdout => self.folder.join(text).into(),
+            (Kind::Folder | Kind::Path, _) if !is_stdout => self.folder.join(text).into(),
             (Kind::LuaFolder | Kind::Secret, _) => match text.split_once('=') {
                 Some((name, path)) => {
                     let mut folder = OsString::from(format!("{name}="));
@@ -309,7 +309,10 @@ fn text(row: &Directive, value: &DeValue<'_>) -> Result<String, String> {
         DeValue::Table(_) => "a table",
     };
     let needed = match row.kind {
-        Kind::Number { .. } => format!("a whole number ({})", row.bounds()),
+        Kind::Number { min, max, unit } => match values::whole_number(unit) {
+            Some(number) => format!("{number} ({min} to {max})"),
+            None => format!("a whole number ({})", row.bounds()),
+        },
         Kind::Switch => "true or false".to_owned(),
         Kind::Address => format!("a string ({})", row.bounds()),
         _ if row.is_list() => format!("a string ({}) or a list of them", row.bounds()),
@@ -425,7 +428,7 @@ mod tests {
             Kind::Secret => "token=a/b",
             Kind::Network => "10.0.0.0/8",
             Kind::Number { max, .. } => return (max.to_string(), max.to_string()),
-            Kind::Path => "a/b",
+            Kind::Folder | Kind::Path => "a/b",
             Kind::SiteFile => "index.html",
             Kind::Switch => return (String::new(), "true".to_owned()),
         };

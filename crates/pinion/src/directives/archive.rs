@@ -1,7 +1,7 @@
 //! The flags of the verbs that look into an archive, or into the program.
 
 use super::verbs::Verb;
-use super::{Change, Default, Directive, Kind, Level};
+use super::{Change, Default, Directive, Group, Kind, Level};
 
 /// Verbs that have something to tell.
 const JSON: &[Verb] = &[
@@ -27,6 +27,7 @@ pub(crate) const ROWS: &[Directive] = &[
         short: None,
         verbs: &[Verb::Cat],
         file: None,
+        group: Group::Output,
         level: Level::Command,
         kind: Kind::Choice(&["identity", "gzip", "br", "zstd"]),
         repeatable: false,
@@ -40,6 +41,7 @@ pub(crate) const ROWS: &[Directive] = &[
         short: None,
         verbs: &[Verb::Diff],
         file: None,
+        group: Group::Output,
         level: Level::Command,
         kind: Kind::Switch,
         repeatable: false,
@@ -53,6 +55,7 @@ pub(crate) const ROWS: &[Directive] = &[
         short: None,
         verbs: &[Verb::Publish],
         file: None,
+        group: Group::Releases,
         level: Level::Command,
         kind: Kind::Number { min: 1, max: 1000, unit: "" },
         repeatable: false,
@@ -67,6 +70,7 @@ pub(crate) const ROWS: &[Directive] = &[
         short: None,
         verbs: &[Verb::Publish, Verb::Releases, Verb::Rollback],
         file: None,
+        group: Group::Releases,
         level: Level::Command,
         kind: Kind::Path,
         repeatable: false,
@@ -80,6 +84,7 @@ pub(crate) const ROWS: &[Directive] = &[
         short: None,
         verbs: &[Verb::Version],
         file: None,
+        group: Group::Output,
         level: Level::Command,
         kind: Kind::Switch,
         repeatable: false,
@@ -95,6 +100,7 @@ pub(crate) const ROWS: &[Directive] = &[
         short: None,
         verbs: &[Verb::Publish],
         file: None,
+        group: Group::Lua,
         level: Level::Command,
         kind: Kind::Switch,
         repeatable: false,
@@ -110,6 +116,7 @@ pub(crate) const ROWS: &[Directive] = &[
         short: None,
         verbs: JSON,
         file: None,
+        group: Group::Output,
         level: Level::Command,
         kind: Kind::Switch,
         repeatable: false,

@@ -2,7 +2,7 @@
 
 use super::file::{Key, Table};
 use super::verbs::Verb;
-use super::{Change, Default, Directive, Kind, Level};
+use super::{Change, Default, Directive, Group, Kind, Level};
 
 const BUILD_AND_SERVE: &[Verb] = &[Verb::Build, Verb::Serve];
 const BUILD_CHECK_AND_SERVE: &[Verb] = &[Verb::Build, Verb::Check, Verb::Serve];
@@ -18,21 +18,23 @@ pub(crate) const ROWS: &[Directive] = &[
         short: Some('o'),
         verbs: WRITE,
         file: None,
+        group: Group::Output,
         level: Level::Build,
         kind: Kind::Path,
         repeatable: false,
         default: Default::Required,
         change: Change::Restart,
-        brief: "The archive to write, or the folder of `pinion extract`",
+        brief: "The archive to write",
         long: "It is written under another name in the same folder, synced to the disk and then \
-               renamed, so that the name always leads to a complete archive or folder. A symbolic \
-               link to an archive stays, and its target is replaced.",
+               renamed, so that the name always leads to a complete archive. A symbolic link to an \
+               archive stays, and its target is replaced.",
     },
     Directive {
         name: "force",
         short: None,
         verbs: WRITE,
         file: None,
+        group: Group::Output,
         level: Level::Build,
         kind: Kind::Switch,
         repeatable: false,
@@ -40,18 +42,18 @@ pub(crate) const ROWS: &[Directive] = &[
         change: Change::Restart,
         brief: "Replace the output even if it is not an archive",
         long: "Without it only an archive or an empty file is replaced. A folder, a pipe, a \
-               socket or a device is never replaced. `pinion extract` writes into a folder that \
-               is not empty only with it: files of the same names are replaced, all others stay.",
+               socket or a device is never replaced.",
     },
     Directive {
         name: "report",
         short: None,
         verbs: &[Verb::Build],
         file: None,
+        group: Group::Output,
         level: Level::Build,
         kind: Kind::Path,
         repeatable: false,
-        default: Default::Off,
+        default: Default::Nothing("no report"),
         change: Change::Restart,
         brief: "Write an HTML page about the sizes of the site",
         long: "One HTML file that needs no network: a map of the folders, bytes by type, what each \
@@ -63,14 +65,15 @@ pub(crate) const ROWS: &[Directive] = &[
         short: None,
         verbs: MAKE_AND_SERVE,
         file: Some(Table::Site.key("codings")),
+        group: Group::Compression,
         level: Level::Build,
         kind: Kind::Codings,
         repeatable: false,
-        default: Default::Auto("gzip,br; faster levels when a folder is served"),
+        default: Default::Auto("gzip,br"),
         change: Change::Live,
-        brief: "The compressed encodings to store with each file",
+        brief: "The content codings to store with each file, such as gzip and br",
         long: "A level may follow each name (gzip:12,br:11,zstd:19); without one, --level applies. \
-               `zopfli` makes the smallest gzip, slowly. An encoding is stored only if it saves \
+               `zopfli` makes the smallest gzip, slowly. A coding is stored only if it saves \
                enough to be worth its space. `identity` stores the files without compression.",
     },
     Directive {
@@ -78,14 +81,15 @@ pub(crate) const ROWS: &[Directive] = &[
         short: None,
         verbs: MAKE_AND_SERVE,
         file: Some(Table::Site.key("level")),
+        group: Group::Compression,
         level: Level::Build,
         kind: Kind::Choice(&["fast", "best", "max"]),
         repeatable: false,
-        default: Default::Auto("best; fast when a folder is served"),
+        default: Default::Auto("best"),
         change: Change::Live,
         brief: "The level of compression",
         long: "fast is gzip:1,br:4; best is gzip:6,br:6; max is gzip:12,br:11 and takes about \
-               forty times as long as best. It applies to the encodings of --codings that have no \
+               forty times as long as best. It applies to the codings of --codings that have no \
                level.",
     },
     Directive {
@@ -93,21 +97,23 @@ pub(crate) const ROWS: &[Directive] = &[
         short: None,
         verbs: MAKE_AND_SERVE,
         file: Some(Table::Site.key("codings-for")),
+        group: Group::Compression,
         level: Level::Build,
         kind: Kind::GlobCodings,
         repeatable: true,
-        default: Default::Off,
+        default: Default::Nothing("no exceptions"),
         change: Change::Live,
-        brief: "Other encodings for files that match",
+        brief: "Other content codings for files that match",
         long: "The pattern is written like one of --exclude, the list like that of --codings: \
                '*.svg=zopfli,br:11', 'downloads/**=identity'. If several match, the last one \
-               applies. The encodings are tried even for types that are compressed already.",
+               applies. The codings are tried even for types that are compressed already.",
     },
     Directive {
         name: "reuse",
         short: None,
         verbs: &[Verb::Build],
         file: None,
+        group: Group::Earlier,
         level: Level::Build,
         kind: Kind::Path,
         repeatable: true,
@@ -123,10 +129,11 @@ pub(crate) const ROWS: &[Directive] = &[
         short: None,
         verbs: &[Verb::Build],
         file: None,
+        group: Group::Earlier,
         level: Level::Build,
         kind: Kind::Path,
         repeatable: true,
-        default: Default::Off,
+        default: Default::Nothing("no archive"),
         change: Change::Restart,
         brief: "Keep the assets of this archive that the folder no longer has",
         long: "Files whose names change with their content (main.min.0f3c5a7b9d1e2f40.js) stay \
@@ -138,6 +145,7 @@ pub(crate) const ROWS: &[Directive] = &[
         short: None,
         verbs: &[Verb::Build],
         file: None,
+        group: Group::Earlier,
         level: Level::Build,
         kind: Kind::Number { min: 1, max: 1000, unit: "" },
         repeatable: false,
@@ -151,10 +159,11 @@ pub(crate) const ROWS: &[Directive] = &[
         short: None,
         verbs: &[Verb::Build],
         file: None,
+        group: Group::Earlier,
         level: Level::Build,
         kind: Kind::Glob,
         repeatable: true,
-        default: Default::Off,
+        default: Default::Nothing("no other files"),
         change: Change::Restart,
         brief: "Also keep matching files of earlier archives",
         long: "The pattern is written like one of --exclude: '*.woff2', 'fonts/**'. It adds to the \
@@ -165,6 +174,7 @@ pub(crate) const ROWS: &[Directive] = &[
         short: None,
         verbs: &[Verb::Build],
         file: None,
+        group: Group::Earlier,
         level: Level::Build,
         kind: Kind::Switch,
         repeatable: false,
@@ -178,10 +188,11 @@ pub(crate) const ROWS: &[Directive] = &[
         short: None,
         verbs: BUILD_AND_SERVE,
         file: Some(Table::Site.key("exclude")),
+        group: Group::Site,
         level: Level::Build,
         kind: Kind::Glob,
         repeatable: true,
-        default: Default::Off,
+        default: Default::Nothing("nothing is left out"),
         change: Change::Live,
         brief: "Leave out paths that match",
         long: "A pattern without a slash is compared with names at any depth (*.psd), one with a \
@@ -192,10 +203,11 @@ pub(crate) const ROWS: &[Directive] = &[
         short: None,
         verbs: BUILD_AND_SERVE,
         file: Some(Table::Site.key("include")),
+        group: Group::Site,
         level: Level::Build,
         kind: Kind::Glob,
         repeatable: true,
-        default: Default::Off,
+        default: Default::Nothing("nothing is added"),
         change: Change::Live,
         brief: "Publish matching paths that are left out by default",
         long: "Hidden files (.htaccess) and leftovers (*.log, *~) are left out because of their \
@@ -208,6 +220,7 @@ pub(crate) const ROWS: &[Directive] = &[
         short: None,
         verbs: BUILD_AND_SERVE,
         file: Some(Table::Site.key("compat")),
+        group: Group::Site,
         level: Level::Site,
         kind: Kind::Choice(&["80s"]),
         repeatable: false,
@@ -234,6 +247,7 @@ pub(crate) const ROWS: &[Directive] = &[
         short: None,
         verbs: BUILD_CHECK_AND_SERVE,
         file: Some(Table::Site.key("lax-rules")),
+        group: Group::Responses,
         level: Level::Site,
         kind: Kind::Switch,
         repeatable: false,
@@ -249,6 +263,7 @@ pub(crate) const ROWS: &[Directive] = &[
         short: None,
         verbs: BUILD_AND_SERVE,
         file: Some(Table::Site.key("cache-control")),
+        group: Group::Responses,
         level: Level::Site,
         kind: Kind::FieldValue,
         repeatable: false,
@@ -256,18 +271,19 @@ pub(crate) const ROWS: &[Directive] = &[
         change: Change::Live,
         brief: "The Cache-Control header of files without a fingerprint",
         long: "A name with a fingerprint of its content (main.min.0f3c5a7b9d1e2f40.js) is cached \
-               for a year whatever you set here, and a not-found page is never stored. `pinion \
-               build` and `pinion check` print which names have a fingerprint.",
+               for a year whatever you set here, and a not-found page is never stored. A build \
+               prints which names have a fingerprint.",
     },
     Directive {
         name: "immutable",
         short: None,
         verbs: BUILD_AND_SERVE,
         file: Some(Table::Site.key("immutable")),
+        group: Group::Responses,
         level: Level::Site,
         kind: Kind::Glob,
         repeatable: true,
-        default: Default::Off,
+        default: Default::Nothing("no other files"),
         change: Change::Live,
         brief: "Cache matching files for a year; their names must change with content",
         long: "Clients cache matching files for a year without asking again, which you cannot \
@@ -317,10 +333,11 @@ pub(crate) const ROWS: &[Directive] = &[
         short: None,
         verbs: BUILD_AND_SERVE,
         file: Some(Table::Site.key("single-page")),
+        group: Group::Site,
         level: Level::Site,
         kind: Kind::SiteFile,
         repeatable: false,
-        default: Default::Off,
+        default: Default::Nothing("404 for what does not exist"),
         change: Change::Live,
         brief: "The page of a single-page app, for URLs that do not exist",
         long: "A path below the folder, such as index.html. Only navigations in a browser get it \
@@ -332,6 +349,7 @@ pub(crate) const ROWS: &[Directive] = &[
         short: None,
         verbs: MAKE_AND_SERVE,
         file: Some(Table::Site.key("security-headers")),
+        group: Group::Responses,
         level: Level::Site,
         kind: Kind::Switch,
         repeatable: false,
@@ -346,12 +364,13 @@ pub(crate) const ROWS: &[Directive] = &[
         short: None,
         verbs: &[Verb::Build, Verb::Extract, Verb::Serve],
         file: Some(Table::Site.key("keep-going")),
+        group: Group::Site,
         level: Level::Build,
         kind: Kind::Switch,
         repeatable: false,
         default: Default::Off,
         change: Change::Live,
-        brief: "Skip files that cannot be read, or written by an extraction",
+        brief: "Skip files that cannot be read",
         long: "Without it every such file is reported, and nothing is written.",
     },
     Directive {
@@ -359,6 +378,7 @@ pub(crate) const ROWS: &[Directive] = &[
         short: Some('j'),
         verbs: MAKE_AND_SERVE,
         file: Some(Table::Site.key("jobs")),
+        group: Group::Compression,
         level: Level::Build,
         kind: Kind::Number { min: 1, max: 1024, unit: "" },
         repeatable: false,
@@ -376,10 +396,11 @@ const fn named_file(name: &'static str, brief: &'static str, long: &'static str)
         short: None,
         verbs: BUILD_CHECK_AND_SERVE,
         file: Some(Table::Site.key(name)),
+        group: Group::Responses,
         level: Level::Site,
         kind: Kind::Path,
         repeatable: true,
-        default: Default::Off,
+        default: Default::Nothing("no file"),
         change: Change::Live,
         brief,
         long,
@@ -398,6 +419,7 @@ const fn switch(
         short: None,
         verbs: BUILD_AND_SERVE,
         file,
+        group: Group::Responses,
         level: Level::Site,
         kind: Kind::Switch,
         repeatable: false,

@@ -3,7 +3,7 @@
 use super::file::Table;
 use super::lua::SERVE_AND_RUN;
 use super::verbs::Verb;
-use super::{Change, Default, Directive, Kind, Level};
+use super::{Change, Default, Directive, Group, Kind, Level};
 
 /// In the order of the help.
 pub(crate) const ROWS: &[Directive] = &[
@@ -12,6 +12,7 @@ pub(crate) const ROWS: &[Directive] = &[
         short: None,
         verbs: &[Verb::Serve],
         file: Some(Table::Site.key("fetch-private")),
+        group: Group::Lua,
         level: Level::Site,
         kind: Kind::Switch,
         repeatable: false,
@@ -28,10 +29,11 @@ pub(crate) const ROWS: &[Directive] = &[
         short: None,
         verbs: SERVE_AND_RUN,
         file: Some(Table::Site.key("fetch-network")),
+        group: Group::Lua,
         level: Level::Site,
         kind: Kind::IpNetwork,
         repeatable: true,
-        default: Default::Off,
+        default: Default::Nothing("no network"),
         change: Change::Live,
         brief: "A network that Lua scripts may connect to although it is not public",
         long: "Names a service of your own without opening all private networks, such as \
@@ -43,10 +45,11 @@ pub(crate) const ROWS: &[Directive] = &[
         short: None,
         verbs: SERVE_AND_RUN,
         file: Some(Table::Site.key("fetch-socket")),
+        group: Group::Lua,
         level: Level::Site,
         kind: Kind::Path,
         repeatable: true,
-        default: Default::Off,
+        default: Default::Nothing("no socket"),
         change: Change::Live,
         brief: "A Unix socket that Lua scripts may connect to",
         long: "A script names it with the option `socket` of `pinion.fetch`, by the same absolute \
@@ -57,6 +60,7 @@ pub(crate) const ROWS: &[Directive] = &[
         short: None,
         verbs: SERVE_AND_RUN,
         file: Some(Table::Site.key("fetch-ca")),
+        group: Group::Lua,
         level: Level::Site,
         kind: Kind::Path,
         repeatable: false,
@@ -71,10 +75,11 @@ pub(crate) const ROWS: &[Directive] = &[
         short: None,
         verbs: SERVE_AND_RUN,
         file: Some(Table::Site.key("fetch-pin")),
+        group: Group::Lua,
         level: Level::Site,
         kind: Kind::CertificatePin,
         repeatable: true,
-        default: Default::Off,
+        default: Default::Nothing("no pins"),
         change: Change::Live,
         brief: "Trust only a server with this certificate or key, in pinion.fetch",
         long: "The SHA-256 hash of its certificate, as `openssl x509 -fingerprint -sha256` prints \
@@ -86,10 +91,11 @@ pub(crate) const ROWS: &[Directive] = &[
         short: None,
         verbs: SERVE_AND_RUN,
         file: Some(Table::Site.key("secret")),
+        group: Group::Lua,
         level: Level::Site,
         kind: Kind::Secret,
         repeatable: true,
-        default: Default::Off,
+        default: Default::Nothing("no secrets"),
         change: Change::Live,
         brief: "A file with a password or key that scripts get by `pinion.secret`",
         long: "`pinion.secret(\"NAME\")` returns what the file contains, without the end of its \

@@ -2,7 +2,7 @@
 
 use super::file::Table;
 use super::verbs::Verb;
-use super::{Change, Default, Directive, Kind, Level};
+use super::{Change, Default, Directive, Group, Kind, Level};
 
 const SERVE: &[Verb] = &[Verb::Serve];
 pub(super) const SERVE_AND_RUN: &[Verb] = &[Verb::Serve, Verb::Run];
@@ -14,6 +14,7 @@ pub(crate) const ROWS: &[Directive] = &[
         short: None,
         verbs: SERVE,
         file: Some(Table::Site.key("dev")),
+        group: Group::Site,
         level: Level::Site,
         kind: Kind::Switch,
         repeatable: false,
@@ -31,10 +32,11 @@ pub(crate) const ROWS: &[Directive] = &[
         short: None,
         verbs: SERVE_AND_RUN,
         file: Some(Table::Site.key("lua-cpu")),
+        group: Group::Lua,
         level: Level::Site,
         kind: Kind::Number { min: 1, max: 600_000, unit: "milliseconds" },
         repeatable: false,
-        default: Default::Auto("200; no limit for `pinion run`"),
+        default: Default::Auto("200"),
         change: Change::Live,
         brief: "The CPU time limit of a request in Lua",
         long: "A request that takes more is stopped with the response 500. While Lua code runs, \
@@ -46,39 +48,47 @@ pub(crate) const ROWS: &[Directive] = &[
         short: None,
         verbs: SERVE_AND_RUN,
         file: Some(Table::Site.key("lua-memory")),
+        group: Group::Lua,
         level: Level::Site,
         kind: Kind::Number { min: 1, max: 1 << 16, unit: "MiB" },
         repeatable: false,
-        default: Default::Auto("32, less with little memory; no limit for `pinion run`"),
+        default: Default::Auto("32, less with little memory"),
         change: Change::Live,
         brief: "The memory limit of a request in Lua",
-        long: "What the script keeps between requests does not count. At most --lua-vm-memory.",
+        long: "A request that needs more is stopped with the response 500; if its response has \
+               begun, the connection is closed. What the script keeps between requests does not \
+               count. At most --lua-vm-memory.",
     },
     Directive {
         name: "lua-vm-memory",
         short: None,
         verbs: SERVE_AND_RUN,
         file: Some(Table::Site.key("lua-vm-memory")),
+        group: Group::Lua,
         level: Level::Site,
         kind: Kind::Number { min: 1, max: 1 << 16, unit: "MiB" },
         repeatable: false,
-        default: Default::Auto("256, less with little memory; no limit for `pinion run`"),
+        default: Default::Auto("256, less with little memory"),
         change: Change::Live,
         brief: "The most memory that Lua may take in each worker",
-        long: "It covers all requests of a site and what its script keeps.",
+        long: "It covers all requests of a site and what its script keeps. A request that needs \
+               more is stopped with the response 500.",
     },
     Directive {
         name: "lua-time",
         short: None,
         verbs: SERVE_AND_RUN,
         file: Some(Table::Site.key("lua-time")),
+        group: Group::Lua,
         level: Level::Site,
         kind: Kind::Number { min: 1, max: 86_400, unit: "seconds" },
         repeatable: false,
-        default: Default::Auto("30; no limit for `pinion run`"),
+        default: Default::Auto("30"),
         change: Change::Live,
         brief: "The time limit of a request in Lua, including waiting",
-        long: "Not counted are up to ten minutes for the request body, and waits for a client that \
+        long: "A request that takes longer is stopped with the response 503; if its response has \
+               begun, the connection is closed. \
+               Not counted are up to ten minutes for the request body, and waits for a client that \
                reads slowly, five minutes at a time and one hour in total. The time starts again \
                with each piece of a streamed response, and a route can set its own. Background \
                work may take as long, and at least 600 seconds.",
@@ -88,6 +98,7 @@ pub(crate) const ROWS: &[Directive] = &[
         short: None,
         verbs: SERVE_AND_RUN,
         file: Some(Table::Site.key("lua-unsafe")),
+        group: Group::Lua,
         level: Level::Site,
         kind: Kind::Switch,
         repeatable: false,

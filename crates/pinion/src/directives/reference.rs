@@ -2,9 +2,11 @@
 //! stale. To write them anew: `cargo xtask gen`.
 
 use super::file::TABLES;
-use super::verbs::{self, VerbRow};
-use super::{Directive, Kind, of};
-use crate::manual::{default_of, type_of};
+use super::group::grouped;
+use super::verbs::{self, Verb, VerbRow};
+use super::wording::push_sentences;
+use super::{Directive, Kind};
+use crate::manual::{default_of_flag, default_of_key, type_of};
 use std::fmt::Write as _;
 use std::path::Path;
 
@@ -38,29 +40,29 @@ fn section(page: &mut String, verb: &VerbRow) -> std::fmt::Result {
     if !verb.operands.is_empty() {
         page.push('\n');
     }
-    of(verb.verb).try_for_each(|row| entry(page, row))
+    for (group, rows) in grouped(verb.verb) {
+        write!(page, "\n### {}\n", group.title())?;
+        rows.into_iter().try_for_each(|row| entry(page, row, verb.verb))?;
+    }
+    Ok(())
 }
 
-fn entry(page: &mut String, row: &Directive) -> std::fmt::Result {
-    write!(page, "\n### `")?;
+fn entry(page: &mut String, row: &Directive, verb: Verb) -> std::fmt::Result {
+    let wording = row.wording(verb);
+    write!(page, "\n#### `")?;
     if let Some(letter) = row.short {
         write!(page, "-{letter}, ")?;
     }
     write!(page, "--{}", row.name)?;
-    if !matches!(row.kind, Kind::Switch) {
-        write!(page, " {}", row.kind.placeholder())?;
+    if !row.is_switch() {
+        write!(page, " {}", wording.placeholder)?;
     }
-    write!(page, "`\n\n{}.", row.brief)?;
-    if !row.long.is_empty() {
-        write!(page, " {}", row.long)?;
-    }
-    if !row.effect().is_empty() {
-        write!(page, " {}", row.effect())?;
-    }
-    let often = if row.repeatable { "; may be repeated" } else { "" };
-    let (level, bounds, default) = (row.level.name(), row.bounds(), default_of(row, true));
-    write!(page, "\n\n*{level}* · {bounds}{often} · default: {default}")?;
-    if let Some(key) = row.file.filter(|_| row.verbs.contains(&verbs::Verb::Serve)) {
+    write!(page, "`\n\n{}.", wording.brief)?;
+    push_sentences(page, [wording.long, row.repetition(), row.effect()]);
+    let (level, bounds) = (row.level.name(), row.bounds());
+    let default = default_of_flag(wording.default);
+    write!(page, "\n\n*{level}* · {bounds} · default: {default}")?;
+    if let Some(key) = row.file.filter(|_| verb == Verb::Serve) {
         write!(page, " · in a file: `{}` `{}`", key.table.header(), key.name)?;
     }
     page.push('\n');
@@ -89,17 +91,12 @@ fn key(page: &mut String, row: &Directive, key: &str) -> std::fmt::Result {
         true => write!(page, "`false`: {}.", row.brief)?,
         false => write!(page, "{}.", row.brief)?,
     }
-    if !row.long.is_empty() {
-        write!(page, " {}", row.long)?;
-    }
-    if !row.effect().is_empty() {
-        write!(page, " {}", row.effect())?;
-    }
+    push_sentences(page, [row.long, row.effect()]);
     write!(page, "\n\n*{}*", type_of(row))?;
     if !matches!(row.kind, Kind::Switch) {
         write!(page, " · {}", row.bounds())?;
     }
-    write!(page, " · default: {}", default_of(row, false))?;
+    write!(page, " · default: {}", default_of_key(row))?;
     match row.verbs.is_empty() {
         true => writeln!(page),
         false => writeln!(page, " · flag: `--{}`", row.name),

@@ -2,7 +2,7 @@
 //! its path is an operand.
 
 use super::file::Table;
-use super::{Change, Default, Directive, Kind, Level};
+use super::{Change, Default, Directive, Group, Kind, Level};
 use crate::settings::LogFormat;
 
 /// In the order of the reference.
@@ -12,6 +12,7 @@ pub(crate) const ROWS: &[Directive] = &[
         short: None,
         verbs: &[],
         file: Some(Table::Site.key("hosts")),
+        group: Group::Site,
         level: Level::Site,
         kind: Kind::Host,
         repeatable: true,
@@ -28,6 +29,7 @@ pub(crate) const ROWS: &[Directive] = &[
         short: None,
         verbs: &[],
         file: Some(Table::Site.key("path")),
+        group: Group::Site,
         level: Level::Site,
         kind: Kind::Path,
         repeatable: false,
@@ -41,6 +43,7 @@ pub(crate) const ROWS: &[Directive] = &[
         short: None,
         verbs: &[],
         file: Some(Table::Site.key("access-log")),
+        group: Group::Logging,
         level: Level::Site,
         kind: Kind::Path,
         repeatable: false,
@@ -56,6 +59,7 @@ pub(crate) const ROWS: &[Directive] = &[
         short: None,
         verbs: &[],
         file: Some(Table::Site.key("log-format")),
+        group: Group::Logging,
         level: Level::Site,
         kind: Kind::Choice(LogFormat::NAMES),
         repeatable: false,

@@ -2,7 +2,7 @@
 
 use super::file::Table;
 use super::verbs::Verb;
-use super::{Change, Default, Directive, Kind, Level};
+use super::{Change, Default, Directive, Group, Kind, Level};
 
 const SERVE: &[Verb] = &[Verb::Serve];
 
@@ -13,10 +13,11 @@ pub(crate) const ROWS: &[Directive] = &[
         short: None,
         verbs: SERVE,
         file: Some(Table::Listen.key("tls")),
+        group: Group::Tls,
         level: Level::Listener,
         kind: Kind::Address,
         repeatable: true,
-        default: Default::Off,
+        default: Default::Nothing("no HTTPS"),
         change: Change::Restart,
         brief: "Where to listen for HTTPS",
         long: "TLS 1.2 and 1.3. An address is written as for `--listen`, and each listener is \
@@ -27,10 +28,11 @@ pub(crate) const ROWS: &[Directive] = &[
         short: None,
         verbs: SERVE,
         file: Some(Table::Listen.key("quic")),
+        group: Group::Tls,
         level: Level::Listener,
         kind: Kind::Address,
         repeatable: true,
-        default: Default::Off,
+        default: Default::Nothing("no HTTP/3"),
         change: Change::Restart,
         brief: "Where to listen for HTTP/3",
         long: "Uses UDP. Use it together with --tls: most browsers first connect with HTTPS \
@@ -43,10 +45,11 @@ pub(crate) const ROWS: &[Directive] = &[
         short: None,
         verbs: SERVE,
         file: Some(Table::Certificate.key("cert")),
+        group: Group::Tls,
         level: Level::Server,
         kind: Kind::Path,
         repeatable: true,
-        default: Default::Off,
+        default: Default::Auto("a self-signed certificate"),
         change: Change::Live,
         brief: "A certificate with its chain, as a PEM file",
         long: "The file begins with the certificate of the server; the certificates of the \
@@ -60,6 +63,7 @@ pub(crate) const ROWS: &[Directive] = &[
         short: None,
         verbs: SERVE,
         file: Some(Table::Certificate.key("key")),
+        group: Group::Tls,
         level: Level::Server,
         kind: Kind::Path,
         repeatable: true,
@@ -74,6 +78,7 @@ pub(crate) const ROWS: &[Directive] = &[
         short: None,
         verbs: SERVE,
         file: Some(Table::Tls.key("self-signed")),
+        group: Group::Tls,
         level: Level::Server,
         kind: Kind::Choice(&["p256", "ed25519", "rsa2048"]),
         repeatable: false,
@@ -89,10 +94,11 @@ pub(crate) const ROWS: &[Directive] = &[
         short: None,
         verbs: SERVE,
         file: Some(Table::Listen.key("client-ca")),
+        group: Group::Tls,
         level: Level::Listener,
         kind: Kind::Path,
         repeatable: false,
-        default: Default::Off,
+        default: Default::Nothing("no client certificates"),
         change: Change::Restart,
         brief: "Require a client certificate from these authorities (mutual TLS)",
         long: "A PEM file with one or more certificates. The flag applies to every TLS and QUIC \
@@ -103,6 +109,7 @@ pub(crate) const ROWS: &[Directive] = &[
         short: None,
         verbs: SERVE,
         file: Some(Table::Listen.key("protocols")),
+        group: Group::Network,
         level: Level::Listener,
         kind: Kind::Protocols,
         repeatable: false,
@@ -119,6 +126,7 @@ pub(crate) const ROWS: &[Directive] = &[
         short: None,
         verbs: SERVE,
         file: Some(Table::Tls.key("hsts")),
+        group: Group::Tls,
         level: Level::Server,
         kind: Kind::Hsts,
         repeatable: false,
@@ -135,6 +143,7 @@ pub(crate) const ROWS: &[Directive] = &[
         short: None,
         verbs: SERVE,
         file: Some(Table::Tls.key("alt-svc")),
+        group: Group::Tls,
         level: Level::Server,
         kind: Kind::AltSvc,
         repeatable: false,
@@ -150,10 +159,11 @@ pub(crate) const ROWS: &[Directive] = &[
         short: None,
         verbs: SERVE,
         file: Some(Table::Listen.key("redirect-http")),
+        group: Group::Tls,
         level: Level::Listener,
         kind: Kind::Address,
         repeatable: true,
-        default: Default::Off,
+        default: Default::Nothing("no redirects to HTTPS"),
         change: Change::Restart,
         brief: "Where to listen for HTTP and redirect all requests to HTTPS",
         long: "Every request gets the status 308, with the same path and query on the host of \
@@ -164,10 +174,11 @@ pub(crate) const ROWS: &[Directive] = &[
         short: None,
         verbs: SERVE,
         file: Some(Table::Tls.key("acme-webroot")),
+        group: Group::Tls,
         level: Level::Server,
-        kind: Kind::Path,
+        kind: Kind::Folder,
         repeatable: false,
-        default: Default::Off,
+        default: Default::Nothing("no webroot"),
         change: Change::Restart,
         brief: "The webroot for the challenges of Let's Encrypt (ACME)",
         long: "certbot calls this folder --webroot-path. A request for a file directly below \
@@ -179,6 +190,7 @@ pub(crate) const ROWS: &[Directive] = &[
         short: None,
         verbs: SERVE,
         file: Some(Table::Tls.key("canonical-host")),
+        group: Group::Tls,
         level: Level::Server,
         kind: Kind::CanonicalHost,
         repeatable: false,
@@ -193,8 +205,9 @@ pub(crate) const ROWS: &[Directive] = &[
         short: None,
         verbs: SERVE,
         file: Some(Table::Server.key("state")),
+        group: Group::Process,
         level: Level::Server,
-        kind: Kind::Path,
+        kind: Kind::Folder,
         repeatable: false,
         default: Default::Auto(
             "$STATE_DIRECTORY, else $XDG_STATE_HOME/pinion, else ~/.local/state/pinion",

@@ -1,5 +1,5 @@
 //! The end of the help and of the manual page of a verb, and of the program: examples, signals,
-//! files, environment.
+//! files, environment, exit status.
 
 use super::verbs::Verb;
 
@@ -30,22 +30,68 @@ pub(crate) fn sections(verb: Verb) -> Vec<Section> {
         _ => &[],
     };
     sections.extend(more.iter().map(|&(title, entries)| Section { title, entries }));
+    sections.push(Section { title: EXIT_STATUS, entries: exit_status(verb) });
     sections
 }
 
+fn exit_status(verb: Verb) -> Entries {
+    match verb {
+        Verb::Check => &[NO_ERRORS, FAILURE, (WRONG, "There are errors, a line for each.")],
+        Verb::Diff => {
+            &[DONE, (FAILED, "It failed, or --exit-code was given and they differ."), USED]
+        }
+        Verb::Run => &[
+            DONE,
+            (FAILED, "The script has failed, or could not be read."),
+            USED,
+            ("others", "What the script has given to `pinion.exit`."),
+        ],
+        Verb::Serve => &[
+            (SUCCESS, "Stopped by SIGTERM or SIGINT."),
+            (FAILED, "It could not start: a site, an address or a file."),
+            (WRONG, "The command line, the configuration or a rule is wrong."),
+        ],
+        Verb::Build | Verb::Import => {
+            &[DONE, FAILURE, (WRONG, "The command line or a rule is wrong.")]
+        }
+        Verb::Verify => {
+            &[(SUCCESS, "Nothing is damaged."), (FAILED, "Something is damaged."), USED]
+        }
+        _ => &[DONE, FAILURE, USED],
+    }
+}
+
 /// The sections of the program itself.
-pub(crate) fn program_sections() -> [Section; 4] {
+pub(crate) fn program_sections() -> [Section; 5] {
     [
         Section { title: EXAMPLES, entries: PROGRAM_EXAMPLES },
         Section { title: SIGNALS, entries: SERVE_SIGNALS },
         Section { title: FILES, entries: SERVE_FILES },
         Section { title: ENVIRONMENT, entries: SERVED },
+        Section { title: EXIT_STATUS, entries: PROGRAM_EXIT_STATUS },
     ]
 }
 
 const SIGNALS: &str = "SIGNALS";
 const FILES: &str = "FILES";
 const ENVIRONMENT: &str = "ENVIRONMENT";
+const EXIT_STATUS: &str = "EXIT STATUS";
+
+const SUCCESS: &str = "0";
+const FAILED: &str = "1";
+const WRONG: &str = "2";
+
+const DONE: (&str, &str) = (SUCCESS, "Done.");
+const NO_ERRORS: (&str, &str) = (SUCCESS, "No errors; there may be warnings.");
+const FAILURE: (&str, &str) = (FAILED, "It failed; stderr says why.");
+const USED: (&str, &str) = (WRONG, "The command line is wrong.");
+
+/// Of all verbs together.
+const PROGRAM_EXIT_STATUS: Entries = &[
+    (SUCCESS, "Done, or stopped by a signal as asked."),
+    (FAILED, "It failed, `verify` found damage, or `diff --exit-code` found differences."),
+    (WRONG, "The command line, the configuration or a rule is wrong."),
+];
 
 /// They work in the folder of [`examples`], in this order.
 const PROGRAM_EXAMPLES: Entries = &[
@@ -59,7 +105,10 @@ const PROGRAM_EXAMPLES: Entries = &[
 const SERVE_SIGNALS: Entries = &[
     ("SIGHUP", "Read the configuration again, load changed sites and reopen the logs."),
     ("SIGUSR1", "Reopen the logs, for logrotate."),
-    ("SIGUSR2", "No effect."),
+    (
+        "SIGUSR2",
+        "Ignored. nginx replaces its program on it; here, restart the service to run a new one.",
+    ),
     (
         "SIGTERM, SIGINT",
         "Finish open requests, for at most --grace seconds, and stop. A second signal closes the \
@@ -116,8 +165,9 @@ const RELEASE_FILES: Entries = &[
 
 const MASTER_KEY: (&str, &str) = (
     "MASTER_KEY",
-    "The secret for encrypted links and `pinion.crypto.key`, so that both stay valid after a \
-     restart: at least 16 bytes, or base64 after `b64:`.",
+    "The secret for encrypted links and `pinion.crypto.key`: at least 16 bytes, or base64 after \
+     `b64:`. Without it every start makes a new one, and earlier links and tokens become \
+     invalid. For a service, set it in an EnvironmentFile that only root can read.",
 );
 const SOURCE_DATE_EPOCH: (&str, &str) = (
     "SOURCE_DATE_EPOCH",
@@ -157,7 +207,7 @@ const SWITCHED: Entries = &[USERS, SSH_CONNECTION, NO_COLOR];
 
 /// Commands that work in a folder with a site `public`, another version of it in `next`, a script
 /// and what the examples of verbs before this one have made.
-fn examples(verb: Verb) -> Entries {
+pub(crate) fn examples(verb: Verb) -> Entries {
     match verb {
         Verb::Build => &[
             ("pinion build public -o site.pinion", "Compile a folder into an archive."),

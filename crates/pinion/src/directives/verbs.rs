@@ -78,15 +78,6 @@ pub(crate) const REST: &str = "ARGS";
 /// Every verb, in the order of the help.
 pub(crate) const ALL: &[VerbRow] = &[
     VerbRow {
-        verb: Verb::Build,
-        name: "build",
-        operands: &[Operand { name: "SRC", required: true, brief: "The folder to build" }],
-        brief: "Build an archive from a folder",
-        long: "Reads the folder SRC and writes one immutable archive for `pinion serve`. The \
-               archive appears under its name complete or not at all. The same input gives the \
-               same bytes.",
-    },
-    VerbRow {
         verb: Verb::Serve,
         name: "serve",
         operands: &[Operand {
@@ -100,6 +91,32 @@ pub(crate) const ALL: &[VerbRow] = &[
                first built into an archive in memory. Flags override the configuration file. \
                SIGHUP reads the file again, loads new archives, rebuilds folders and reopens the \
                access logs; SIGTERM and SIGINT finish open requests and stop.",
+    },
+    VerbRow {
+        verb: Verb::Build,
+        name: "build",
+        operands: &[Operand { name: "SRC", required: true, brief: "The folder to build" }],
+        brief: "Build an archive from a folder",
+        long: "Reads the folder SRC and writes one immutable archive for `pinion serve`. The \
+               archive appears under its name complete or not at all. The same input gives the \
+               same bytes.",
+    },
+    VerbRow {
+        verb: Verb::Check,
+        name: "check",
+        operands: &[Operand {
+            name: "PATH",
+            required: false,
+            brief: "A configuration file, a folder, an archive or a Lua script; default: \
+                    ./pinion.toml",
+        }],
+        brief: "Check a configuration or a folder for errors",
+        long: "Checks the keys and values of a configuration file, and what they name: folders and \
+               their files can be read, their rules are correct, archives open, addresses are \
+               valid. Of a folder the files and rules are checked. Scripts are run once, and no \
+               server is started. Every error is a line with file, line and column on stdout, and \
+               the exit code is 2; warnings, such as those about rules without effect, are on \
+               stderr.",
     },
     VerbRow {
         verb: Verb::Run,
@@ -159,23 +176,6 @@ pub(crate) const ALL: &[VerbRow] = &[
         long: "Goes back to the release that was current before, or further; `pinion releases` \
                shows how far each one is. Nothing is removed: to go forward again, give the digest \
                of a release in place of N.",
-    },
-    VerbRow {
-        verb: Verb::Check,
-        name: "check",
-        operands: &[Operand {
-            name: "PATH",
-            required: false,
-            brief: "A configuration file, a folder, an archive or a Lua script; default: \
-                    ./pinion.toml",
-        }],
-        brief: "Check a configuration or a folder for errors",
-        long: "Checks the keys and values of a configuration file, and what they name: folders and \
-               their files can be read, their rules are correct, archives open, addresses are \
-               valid. Of a folder the files and rules are checked. Scripts are run once, and no \
-               server is started. Every error is a line with file, line and column on stdout, and \
-               the exit code is 2; warnings, such as those about rules without effect, are on \
-               stderr.",
     },
     VerbRow {
         verb: Verb::Inspect,

@@ -37,7 +37,7 @@ impl LoadedSite {
     pub(crate) fn in_words(&self) -> String {
         let source = self.loader.source();
         let shown = source.path().display();
-        let state = if self.watch.is_some() { "live" } else { "snapshot" };
+        let state = if self.watch.is_some() { "live" } else { "snapshot until SIGHUP" };
         match source {
             Source::Script(_) => format!("{shown} ({state})"),
             _ => {

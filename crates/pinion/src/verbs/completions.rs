@@ -58,6 +58,7 @@ fn command() -> Command {
 fn with_values(command: Command, row: &'static Directive) -> Command {
     command.mut_arg(row.name, |flag| match row.kind {
         Kind::Choice(words) => flag.value_parser(words.to_vec()),
+        Kind::Folder => flag.value_hint(ValueHint::DirPath),
         Kind::Path => flag.value_hint(ValueHint::FilePath),
         _ => flag,
     })

@@ -26,7 +26,7 @@ fn a_wrong_command_line_is_exit_2_and_one_line() {
         ("serve --dummy --watch", "--watch has no effect with --dummy"),
         ("serve --log-format json", "--log-format has no effect without --access-log"),
         ("serve --dummy --log-format json", "--log-format has no effect without --access-log"),
-        ("man xyzzy", "no page \"xyzzy\"; there are pinion, build, serve"),
+        ("man xyzzy", "no page \"xyzzy\"; there are pinion, serve, build"),
         ("completions csh", "\"csh\" is none of: bash, zsh, fish"),
     ] {
         run(&folder, arguments).refused(2, hint);

@@ -513,7 +513,7 @@ fn flags_stand_above_the_file() {
     assert!(start.contains("conf/pinion.toml with 1 site, 2 workers"), "{start}");
     let of_site = server.start.iter().find(|line| line.starts_with("site conf/../site ("));
     let of_site = of_site.unwrap_or_else(|| panic!("no line of the site: {start}"));
-    assert!(of_site.ends_with(" files, snapshot) for every host"), "{of_site}");
+    assert!(of_site.ends_with(" files, snapshot until SIGHUP) for every host"), "{of_site}");
     assert_eq!(server.stop().0, Some(0));
     // A path of the file is below its folder, a flag's below the current one.
     let server = Server::start_with(&folder, "conf/pinion.toml --server-name flag", 1);

@@ -10,6 +10,7 @@ mod examples;
 mod extract;
 mod flags;
 mod folder;
+mod help;
 mod import;
 mod json;
 mod program;

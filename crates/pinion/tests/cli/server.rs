@@ -30,7 +30,12 @@ impl Server {
 
     /// Starts it with listeners of the test's choice.
     pub(crate) fn start_with(folder: &Folder, arguments: &str, listeners: usize) -> Self {
-        let mut child = command(folder, &format!("serve --workers 2 {arguments}"))
+        Self::start_as(folder, &format!("serve --workers 2 {arguments}"), listeners)
+    }
+
+    /// Starts it with a whole command line.
+    pub(crate) fn start_as(folder: &Folder, arguments: &str, listeners: usize) -> Self {
+        let mut child = command(folder, arguments)
             .stdout(Stdio::piped())
             .stderr(Stdio::piped())
             .spawn()

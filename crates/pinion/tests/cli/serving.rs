@@ -40,6 +40,21 @@ fn public_is_served_when_nothing_is_named() {
 }
 
 #[test]
+fn a_path_alone_is_served_whatever_it_is() {
+    let folder = Folder::with_site();
+    build_site(&folder);
+    folder.write("site.lua", "pinion.get('/', function() return 'of a script' end)");
+    let home = folder.read("site/index.html");
+    for (path, body) in
+        [("site", &home[..]), ("site.pinion", &home), ("site.lua", b"of a script".as_slice())]
+    {
+        let server = Server::start_as(&folder, &format!("{path} --listen 127.0.0.1:0"), 1);
+        assert_eq!(server.get("/").body, body, "{path}");
+        assert_eq!(server.stop().0, Some(0), "{path}");
+    }
+}
+
+#[test]
 fn every_way_to_hold_the_archive_answers_alike() {
     let folder = Folder::with_site();
     build_site(&folder);

@@ -1,0 +1,184 @@
+//! What a flag is called and what it says under one verb, where that differs from its row: an
+//! `--output` is an archive for `pinion build` and a folder for `pinion extract`.
+
+use super::verbs::Verb;
+use super::{Default, Directive};
+
+/// The texts of a flag under one verb.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Wording {
+    /// The word that stands for the value.
+    pub(crate) placeholder: &'static str,
+    /// One line, no full stop.
+    pub(crate) brief: &'static str,
+    /// Whole sentences, or nothing.
+    pub(crate) long: &'static str,
+    /// What holds when it is not given.
+    pub(crate) default: Default,
+}
+
+impl Directive {
+    /// Returns what its flag says under a verb.
+    pub(crate) fn wording(&self, verb: Verb) -> Wording {
+        let own = EXCEPTIONS.iter().find(|own| own.verb == verb && own.name == self.name);
+        Wording {
+            placeholder: own
+                .and_then(|own| own.placeholder)
+                .unwrap_or_else(|| self.kind.placeholder()),
+            brief: own.and_then(|own| own.brief).unwrap_or(self.brief),
+            long: own.and_then(|own| own.long).unwrap_or(self.long),
+            default: own.and_then(|own| own.default).unwrap_or(self.default),
+        }
+    }
+}
+
+/// Appends the sentences that are not empty.
+pub(crate) fn push_sentences<const N: usize>(text: &mut String, sentences: [&str; N]) {
+    for more in sentences.into_iter().filter(|more| !more.is_empty()) {
+        text.push(' ');
+        text.push_str(more);
+    }
+}
+
+/// What is different under one verb.
+struct Exception {
+    verb: Verb,
+    name: &'static str,
+    placeholder: Option<&'static str>,
+    brief: Option<&'static str>,
+    long: Option<&'static str>,
+    default: Option<Default>,
+}
+
+/// A flag of a verb of which everything is as in its row.
+const fn same(verb: Verb, name: &'static str) -> Exception {
+    Exception { verb, name, placeholder: None, brief: None, long: None, default: None }
+}
+
+/// A limit of `pinion run`.
+const fn run_limit(name: &'static str, brief: &'static str, long: &'static str) -> Exception {
+    Exception {
+        brief: Some(brief),
+        long: Some(long),
+        default: Some(Default::Nothing("no limit")),
+        ..same(Verb::Run, name)
+    }
+}
+
+const EXCEPTIONS: &[Exception] = &[
+    Exception {
+        placeholder: Some("DIR"),
+        brief: Some("The folder to write"),
+        long: Some(
+            "It has to be new or empty. It is written under another name beside it and then \
+             renamed, so that the name always leads to a complete folder.",
+        ),
+        ..same(Verb::Extract, "output")
+    },
+    Exception {
+        brief: Some("Write into a folder that is not empty"),
+        long: Some("Files of the same names are replaced, all others stay."),
+        ..same(Verb::Extract, "force")
+    },
+    Exception {
+        brief: Some("Skip paths that cannot be written as files"),
+        long: Some("Without it every such path is reported, and nothing is written."),
+        ..same(Verb::Extract, "keep-going")
+    },
+    Exception {
+        long: Some("Without it every such file is reported, and the site is not loaded."),
+        ..same(Verb::Serve, "keep-going")
+    },
+    Exception { default: Some(Default::Auto("fast")), ..same(Verb::Serve, "level") },
+    run_limit(
+        "lua-cpu",
+        "The CPU time limit of the script",
+        "A script that takes more ends with an error. Less than 1000 ms counts as 1000 ms.",
+    ),
+    run_limit(
+        "lua-memory",
+        "The memory limit of the script",
+        "A script that needs more ends with an error. At most --lua-vm-memory.",
+    ),
+    run_limit(
+        "lua-vm-memory",
+        "The most memory that Lua may take",
+        "It covers the script and all its background work.",
+    ),
+    run_limit(
+        "lua-time",
+        "The time limit of the script, including waiting",
+        "A script that takes longer ends with an error. Less than 600 seconds count as 600 \
+         seconds.",
+    ),
+    Exception {
+        long: Some(
+            "Opens all of os, io, debug and package, bytecode, and in LuaJIT ffi; `require` finds \
+             modules of the system too. A script can then do whatever you can, and crash the \
+             program; a malicious script can get around the limits above.",
+        ),
+        ..same(Verb::Run, "lua-unsafe")
+    },
+    Exception {
+        brief: Some("How long the script may go on after SIGTERM"),
+        long: Some("Then it is ended."),
+        ..same(Verb::Run, "grace")
+    },
+    Exception {
+        long: Some(
+            "`pinion.secret(\"NAME\")` returns what the file contains, without the end of its last \
+             line.",
+        ),
+        ..same(Verb::Run, "secret")
+    },
+];
+
+#[cfg(test)]
+mod tests {
+    use super::super::{of, verbs};
+    use super::*;
+
+    #[test]
+    fn every_exception_is_a_flag_of_its_verb() {
+        for (at, own) in EXCEPTIONS.iter().enumerate() {
+            assert!(of(own.verb).any(|row| row.name == own.name), "{}", own.name);
+            let again = EXCEPTIONS[at + 1..].iter();
+            let mut again = again.filter(|other| (other.verb, other.name) == (own.verb, own.name));
+            assert!(again.next().is_none(), "{} has two", own.name);
+        }
+    }
+
+    /// Who reads the help of a command is not helped by what its flags do elsewhere.
+    #[test]
+    fn no_flag_speaks_of_another_verb() {
+        for verb in verbs::ALL {
+            for row in of(verb.verb) {
+                let Wording { brief, long, default, .. } = row.wording(verb.verb);
+                let default = match default {
+                    Default::Auto(text) | Default::Nothing(text) => text,
+                    _ => "",
+                };
+                for text in [brief, long, default] {
+                    let named = text.split("`pinion ").skip(1).map(|rest| {
+                        let end = rest.find([' ', '`']).unwrap_or(rest.len());
+                        &rest[..end]
+                    });
+                    let others: Vec<&str> = named.filter(|named| *named != verb.name).collect();
+                    assert_eq!(others, [""; 0], "--{} of {}: {text}", row.name, verb.name);
+                }
+            }
+        }
+    }
+
+    #[test]
+    fn every_wording_is_in_our_manner() {
+        for verb in verbs::ALL {
+            for row in of(verb.verb) {
+                let Wording { brief, long, .. } = row.wording(verb.verb);
+                assert!(!brief.is_empty() && !brief.ends_with('.'), "{}", row.name);
+                assert!(brief.len() <= 72, "{}: {brief}", row.name);
+                assert!(long.is_empty() || long.ends_with('.'), "{}", row.name);
+            }
+        }
+    }
+}

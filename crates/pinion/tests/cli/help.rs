@@ -1,0 +1,183 @@
+//! The help of the program and of its verbs: what stands where, and what it says about defaults.
+
+use crate::folder::Folder;
+use crate::program::{build_site, run, verbs};
+use std::path::Path;
+
+/// The text of `pinion VERB --help`.
+fn help(folder: &Folder, verb: &str) -> String {
+    run(folder, &format!("{verb} --help")).text().to_owned()
+}
+
+/// The description of a flag in a help text, in one line.
+#[track_caller]
+fn about(help: &str, flag: &str) -> String {
+    let is_own = |line: &&str| {
+        let mut words = line.split([' ', ',']).filter(|word| !word.is_empty());
+        line.trim_start().starts_with('-') && words.any(|word| word == flag)
+    };
+    let lines = help.lines().skip_while(|line| !is_own(line)).skip(1);
+    let text = lines.take_while(|line| line.is_empty() || line.starts_with("          "));
+    let words: Vec<&str> = text.flat_map(str::split_whitespace).collect();
+    assert!(!words.is_empty(), "{flag} in {help}");
+    words.join(" ")
+}
+
+#[test]
+fn the_commands_that_a_site_needs_come_first() {
+    let folder = Folder::new();
+    assert_eq!(verbs(&folder)[..4], ["serve", "build", "check", "run"]);
+}
+
+#[test]
+fn flags_stand_in_groups_whose_order_is_that_of_the_reference() {
+    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs/reference/flags.md");
+    let reference = std::fs::read_to_string(path).expect("the reference");
+    let folder = Folder::new();
+    for verb in verbs(&folder) {
+        let section = reference.split("\n## pinion ").skip(1);
+        let mut section = section.filter(|text| text.split([' ', '\n']).next() == Some(&verb));
+        let section = section.next().unwrap_or_else(|| panic!("{verb} is not in the reference"));
+        let expected: Vec<String> = section
+            .lines()
+            .filter_map(|line| match line.strip_prefix("### ") {
+                Some(group) => Some(format!("{group}:")),
+                None => {
+                    let flag = line.strip_prefix("#### `")?;
+                    let name = flag.split([' ', '`']).find(|word| word.starts_with("--"));
+                    Some(name.expect("a flag").to_owned())
+                }
+            })
+            .collect();
+        let help = help(&folder, &verb);
+        let is_group = |line: &str| line.ends_with(':') && !line.starts_with([' ', '-']);
+        let lines = help.lines().skip_while(|line| *line != "Options:").skip(1);
+        let lines = lines.take_while(|line| *line != "Examples:");
+        let found: Vec<String> = lines
+            .filter_map(|line| match line.trim_start() {
+                line if is_group(line) => Some(line.to_owned()),
+                flag if flag.starts_with('-') && line.len() - flag.len() < 10 => {
+                    let name = flag.split([' ', '\n']).find(|word| word.starts_with("--"));
+                    name.filter(|name| *name != "--help").map(str::to_owned)
+                }
+                _ => None,
+            })
+            .collect();
+        assert_eq!(found, expected, "{verb}");
+    }
+    let serve = help(&folder, "serve");
+    for group in ["Network", "TLS", "Lua", "Logging", "Limits"] {
+        assert!(serve.contains(&format!("\n{group}:\n")), "{group}: {serve}");
+    }
+}
+
+/// Nothing is given by default: that is said in words, and neither by silence nor by a number.
+#[test]
+fn a_default_that_is_nothing_is_said_in_words() {
+    let folder = Folder::new();
+    let serve = help(&folder, "serve");
+    for (flag, default) in [
+        ("--access-log", "no access log"),
+        ("--max-connections-per-client", "no limit"),
+        ("--max-requests-per-connection", "no limit"),
+        ("--server-name", "no Server header"),
+        ("--stats", "no statistics"),
+        ("--lua-cpu", "200"),
+        ("--level", "fast"),
+    ] {
+        let text = about(&serve, flag);
+        assert!(text.contains(&format!("[default: {default}]")), "{flag}: {text}");
+    }
+    let script = help(&folder, "run");
+    for flag in ["--lua-cpu", "--lua-memory", "--lua-vm-memory", "--lua-time"] {
+        let text = about(&script, flag);
+        assert!(text.contains("[default: no limit]"), "{flag}: {text}");
+    }
+    assert!(about(&help(&folder, "build"), "--level").contains("[default: best]"));
+}
+
+#[test]
+fn flags_that_may_be_repeated_say_so() {
+    let folder = Folder::new();
+    let (serve, build) = (help(&folder, "serve"), help(&folder, "build"));
+    for (help, flag, may) in [
+        (&serve, "--listen", true),
+        (&serve, "--trusted-proxy", true),
+        (&serve, "--secret", true),
+        (&serve, "--workers", false),
+        (&build, "--exclude", true),
+        (&build, "--output", false),
+    ] {
+        let text = about(help, flag);
+        assert_eq!(text.matches("Can be given more than once.").count(), may.into(), "{text}");
+    }
+}
+
+/// The help says what a limit of scripts means for a client; crates/lua and
+/// tests/tests/black_box/lua_bounds.rs show that it is so.
+#[test]
+fn limits_of_scripts_say_what_clients_get() {
+    let folder = Folder::new();
+    let serve = help(&folder, "serve");
+    for (flag, status) in [("--lua-cpu", "500"), ("--lua-memory", "500"), ("--lua-time", "503")] {
+        let text = about(&serve, flag);
+        assert!(text.contains(&format!("the response {status}")), "{flag}: {text}");
+    }
+}
+
+#[test]
+fn folders_are_called_so() {
+    let folder = Folder::new();
+    let (serve, extract) = (help(&folder, "serve"), help(&folder, "extract"));
+    for (help, flag) in
+        [(&serve, "--state <DIR>"), (&serve, "--acme-webroot <DIR>"), (&extract, "--output <DIR>")]
+    {
+        assert!(help.contains(flag), "{flag}: {help}");
+    }
+    assert!(serve.contains("--lua-folder <NAME=DIR>") && serve.contains("--cert <FILE>"));
+}
+
+/// What is not there is named, with what to give.
+#[test]
+fn a_path_that_leads_nowhere_is_named_with_what_to_give() {
+    let folder = Folder::with_site();
+    build_site(&folder);
+    for (line, code, expected) in [
+        ("inspect none", 1, "none does not exist; give the path of an archive"),
+        ("ls ~/none", 1, "~/none does not exist; give the path of an archive; ~ and $HOME are not"),
+        ("cat none /", 1, "none does not exist; give the path of an archive"),
+        ("diff site.pinion none", 1, "none does not exist; give the path of an archive"),
+        ("publish none live", 1, "none does not exist; give the path of an archive"),
+        ("run none.lua", 1, "none.lua does not exist; give the path of a Lua script"),
+        ("build none -o out", 1, "none does not exist; give a folder"),
+        ("serve none", 2, "none does not exist; give a folder, an archive, a script or"),
+        ("check none", 2, "none does not exist"),
+    ] {
+        run(&folder, line).refused(code, expected);
+    }
+    assert_eq!(folder.names(), ["site", "site.pinion"]);
+}
+
+#[test]
+fn a_number_with_a_unit_says_how_it_is_written() {
+    let folder = Folder::with_site();
+    for (line, expected) in [
+        (
+            "serve site --grace 30s",
+            "--grace: \"30s\" is not valid; write a whole number of seconds, without a unit (0 to \
+             86400)",
+        ),
+        (
+            "serve site --upload-space 1G",
+            "write a whole number of MiB, without a unit (1 to 16777216)",
+        ),
+        ("serve site --lua-cpu 0.2s", "write a whole number of milliseconds, without a unit"),
+    ] {
+        run(&folder, line).refused(2, expected);
+    }
+    folder.write("pinion.toml", "[[site]]\npath = \"site\"\n[server]\ngrace = \"30s\"\n");
+    let checked = run(&folder, "check");
+    let expected = "pinion.toml:4:9: grace: a whole number of seconds, without a unit (0 to 86400) \
+                    is needed, not a string";
+    assert!(checked.text().contains(expected), "{}", checked.text());
+}
