@@ -28,7 +28,7 @@ pub fn program(name: &str, package: &str) -> Command {
 /// When it is not there; the message says how to get it.
 #[track_caller]
 pub fn python_program(name: &str) -> Command {
-    below_target(&format!("python/bin/{name}"))
+    below_target(&format!("python/bin/{name}"), "needs")
 }
 
 /// A program that the test command builds from `tests/go.mod`.
@@ -37,7 +37,26 @@ pub fn python_program(name: &str) -> Command {
 /// When it is not there; the message says how to get it.
 #[track_caller]
 pub fn go_program(name: &str) -> Command {
-    below_target(&format!("go/bin/{name}"))
+    below_target(&format!("go/bin/{name}"), "needs")
+}
+
+/// A program of ACME that `cargo xtask test --only recipes` builds from `tests/acme/go.mod`.
+///
+/// # Panics
+/// When it is not there; the message says how to get it.
+#[track_caller]
+pub fn acme_program(name: &str) -> Command {
+    below_target(&format!("acme/bin/{name}"), "recipes")
+}
+
+/// A program of a static site generator, by its path below the folder in which
+/// `cargo xtask test --only recipes` installs them.
+///
+/// # Panics
+/// When it is not there; the message says how to get it.
+#[track_caller]
+pub fn generator_program(path: &str) -> Command {
+    below_target(&format!("fingerprints/{path}"), "recipes")
 }
 
 /// A program that the test command installs from crates.io.
@@ -46,15 +65,16 @@ pub fn go_program(name: &str) -> Command {
 /// When it is not there; the message says how to get it.
 #[track_caller]
 pub fn crate_program(name: &str) -> Command {
-    below_target(&format!("tools/bin/{name}"))
+    below_target(&format!("tools/bin/{name}"), "needs")
 }
 
+/// `step` is the one of the test command that brings it.
 #[track_caller]
-fn below_target(path: &str) -> Command {
+fn below_target(path: &str, step: &str) -> Command {
     let target = profile_folder();
     let target = target.parent().expect("a profile's folder lies in the target folder");
     let path = target.join(path);
-    assert!(path.is_file(), "{} is missing; cargo xtask test --only needs", path.display());
+    assert!(path.is_file(), "{} is missing; cargo xtask test --only {step}", path.display());
     Command::new(path)
 }
 

@@ -29,10 +29,17 @@ fn lists() -> PathBuf {
 }
 
 fn make(out: &Path) -> Result<()> {
+    let (node_folder, environment) = install()?;
+    let mut command = Command::new(environment.join("bin/python"));
+    process::run(command.arg(lists().join("make.py")).arg(node_folder).arg(out))
+}
+
+/// Sees to it that the tools are there: the packages of the Node world in the first folder, those of
+/// the Python world in the second one. The black-box tests of generators run them too.
+pub(crate) fn install() -> Result<(PathBuf, PathBuf)> {
     let (lists, tools) = (lists(), workspace::target().join("fingerprints"));
     let (node_folder, environment) = (tools.join("node"), tools.join("python"));
     node::install_to(&lists, &node_folder)?;
     python::install_to(&lists.join("requirements.txt"), &environment, &[])?;
-    let mut command = Command::new(environment.join("bin/python"));
-    process::run(command.arg(lists.join("make.py")).arg(node_folder).arg(out))
+    Ok((node_folder, environment))
 }

@@ -1,7 +1,7 @@
-//! Programs of the Go world that the tests run, built into a folder of their own below `target/`.
+//! Programs of the Go world that the tests run, built into folders of their own below `target/`.
 //!
-//! `tests/go.mod` and `tests/go.sum` name every module with its version and its hash. The folder is
-//! made anew when what is wanted differs from the note that lies in it since it was made.
+//! A `go.mod` and a `go.sum` name every module with its version and its hash. A folder is made anew
+//! when what is wanted differs from the note that lies in it since it was made.
 
 use crate::{process, workspace};
 use anyhow::{Context, Result};
@@ -14,25 +14,30 @@ const PROGRAMS: &[&str] = &["github.com/summerwind/h2spec/cmd/h2spec"];
 
 /// Sees to it that the programs are there, in `target/go/bin`.
 pub(crate) fn install() -> Result<()> {
-    let tests = workspace::root().join("tests");
+    install_to(&workspace::root().join("tests"), PROGRAMS, &workspace::target().join("go"))
+}
+
+/// Sees to it that the packages `programs`, whose modules are named in the folder `named`, are there
+/// as programs, in `bin` below `folder`.
+pub(crate) fn install_to(named: &Path, programs: &[&str], folder: &Path) -> Result<()> {
     // Go takes no relative path for where it installs.
-    let folder = std::path::absolute(workspace::target().join("go"))?;
-    let wanted = wanted(&tests, PROGRAMS)?;
+    let folder = std::path::absolute(folder)?;
+    let wanted = wanted(named, programs)?;
     // Written last, so half an installation has none.
     let stamp = folder.join("installed.txt");
     if fs::read_to_string(&stamp).is_ok_and(|installed| installed == wanted) {
         return Ok(());
     }
-    println!("  installing {} into {}", PROGRAMS.join(" "), folder.display());
+    println!("  installing {} into {}", programs.join(" "), folder.display());
     if folder.exists() {
         fs::remove_dir_all(&folder).with_context(|| folder.display().to_string())?;
     }
     fs::create_dir_all(&folder).with_context(|| folder.display().to_string())?;
     for name in ["go.mod", "go.sum"] {
-        fs::copy(tests.join(name), folder.join(name)).with_context(|| name.to_owned())?;
+        fs::copy(named.join(name), folder.join(name)).with_context(|| name.to_owned())?;
     }
     let work = folder.join("work");
-    process::output(&mut build(&folder, &work))?;
+    process::output(&mut build(programs, &folder, &work))?;
     // Sources and caches are many times as large as the programs.
     fs::remove_dir_all(&work).with_context(|| work.display().to_string())?;
     fs::write(&stamp, wanted).context("the mark of a whole installation")?;
@@ -41,9 +46,9 @@ pub(crate) fn install() -> Result<()> {
 
 /// Builds in `folder` what is wanted and leaves everything else that Go writes in `work`, so that
 /// the home folder stays as it is.
-fn build(folder: &Path, work: &Path) -> Command {
+fn build(programs: &[&str], folder: &Path, work: &Path) -> Command {
     let mut command = Command::new("go");
-    command.arg("install").args(PROGRAMS).current_dir(folder);
+    command.arg("install").args(programs).current_dir(folder);
     command.env("GOBIN", folder.join("bin"));
     command.env("GOPATH", work).env("GOCACHE", work.join("cache"));
     // Go protects the sources of modules from writing; without this they could not be removed.
@@ -54,10 +59,10 @@ fn build(folder: &Path, work: &Path) -> Command {
 }
 
 /// All that decides what is installed, as one text.
-fn wanted(tests: &Path, programs: &[&str]) -> Result<String> {
+fn wanted(named: &Path, programs: &[&str]) -> Result<String> {
     let mut text = programs.join("\n");
     for name in ["go.mod", "go.sum"] {
-        let path = tests.join(name);
+        let path = named.join(name);
         text.push('\n');
         text += &fs::read_to_string(&path).with_context(|| path.display().to_string())?;
     }

@@ -237,8 +237,9 @@ impl Kind {
     }
 }
 
+#[cfg(test)]
 impl Level {
-    /// The word for headings.
+    /// The word for the reference.
     pub(crate) fn name(self) -> &'static str {
         match self {
             Self::Build => "Build",

@@ -169,9 +169,9 @@ pub(crate) fn default_of_flag(default: Default) -> String {
     }
 }
 
-/// What holds without a key, as a phrase.
+/// What holds without a key, as a phrase. Keys are about `pinion serve`.
 pub(crate) fn default_of_key(row: &Directive) -> String {
-    match row.default {
+    match row.wording(Verb::Serve).default {
         Default::Auto(text) | Default::Nothing(text) => text.to_owned(),
         Default::Off => format!("`{}`", row.is_inverted()),
         Default::Required => REQUIRED.to_owned(),
@@ -196,11 +196,12 @@ fn about_flag(row: &Directive, verb: Verb) -> String {
 
 /// What a key is for.
 fn about_key(row: &Directive) -> String {
+    let wording = row.wording(Verb::Serve);
     let mut text = match row.is_inverted() {
-        true => format!("With `false`: {}.", lower_first(row.brief)),
-        false => format!("{}.", row.brief),
+        true => format!("With `false`: {}.", lower_first(wording.brief)),
+        false => format!("{}.", wording.brief),
     };
-    push_sentences(&mut text, [row.long, row.effect()]);
+    push_sentences(&mut text, [wording.long, row.effect()]);
     push_values(&mut text, row, &default_of_key(row));
     if !row.verbs.is_empty() {
         text.push_str(&format!(" Flag: `--{}`.", row.name));

@@ -8,6 +8,8 @@
 mod alt_svc;
 mod bad_input;
 mod building;
+#[cfg(feature = "long")]
+mod certbot;
 mod changing;
 mod check_cost;
 mod chromium;
@@ -28,6 +30,8 @@ mod escaping;
 mod fields;
 mod fingerprints;
 mod floods;
+#[cfg(feature = "long")]
+mod generators;
 mod guestbook;
 mod h2_peers;
 mod h2_priorities;

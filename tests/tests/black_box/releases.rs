@@ -284,7 +284,7 @@ fn what_is_not_whole_is_not_published() {
         ("text.pinion", "not a Pinion archive"),
         ("flipped.pinion", "is damaged: "),
         ("site", "is a folder"),
-        ("none", "cannot open none"),
+        ("none", "none does not exist; give the path of an archive"),
         ("/dev/null", "is not a regular file"),
     ] {
         fails(&folder, &["publish", file, "live"], 1, hint);

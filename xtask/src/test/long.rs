@@ -3,7 +3,7 @@
 use super::{Step, black_box_modules, lua54};
 use crate::debian::{self, Need, Proof};
 use crate::nextest::{self, LONG, Selection};
-use crate::{dist, fingerprints, fuzz, h3i, process};
+use crate::{dist, fingerprints, fuzz, go, h3i, process, workspace};
 use anyhow::{Result, ensure};
 
 pub(super) const STEPS: &[Step] = &[
@@ -14,6 +14,7 @@ pub(super) const STEPS: &[Step] = &[
     Step { name: "ways", run: every_way },
     Step { name: "h3i", run: h3i::test },
     Step { name: "fingerprints", run: fingerprints::test },
+    Step { name: "recipes", run: recipes },
     Step { name: "packages", run: packages },
     Step { name: "fuzz", run: || fuzz::all(FUZZ_SECONDS) },
 ];
@@ -98,6 +99,25 @@ fn every_way_of(
 fn matrix_modules() -> Result<Vec<String>> {
     const MARKS: [&str; 3] = ["Matrix::of(", "every_way(", "ways("];
     black_box_modules(|name, text| name != "large" && MARKS.iter().any(|mark| text.contains(mark)))
+}
+
+/// What documents have their readers install, which is too large for every run.
+const RECIPE_NEEDS: &[Need] = &[Need { package: "certbot", proof: Proof::Program("certbot") }];
+/// An authority for ACME, and a server for the names that it looks up.
+const ACME_PROGRAMS: &[&str] = &[
+    "github.com/letsencrypt/pebble/v2/cmd/pebble",
+    "github.com/letsencrypt/pebble/v2/cmd/pebble-challtestsrv",
+];
+
+/// Runs the commands of documents with certbot and with the generators of static sites.
+fn recipes() -> Result<()> {
+    debian::install(RECIPE_NEEDS)?;
+    let named = workspace::root().join("tests/acme");
+    go::install_to(&named, ACME_PROGRAMS, &workspace::target().join("acme"))?;
+    fingerprints::install()?;
+    let cargo = ["--features", LONG];
+    let filter = nextest::black_box(&["certbot", "generators"]);
+    nextest::run(Selection { cargo: &cargo, filter: Some(&filter), profile: PROFILE })
 }
 
 /// Makes both packages and tests them; then everything else that there is to install, with the

@@ -119,7 +119,8 @@ fn near_letter(argument: &str, verb: Verb) -> Option<String> {
     const SHOWN_MAX: usize = 3;
     let letter = argument.strip_prefix('-').filter(|letter| letter.len() == 1)?;
     let names = directives::of(verb).map(|row| row.name).filter(|name| name.starts_with(letter));
-    let names: Vec<String> = names.map(|name| format!("--{name}")).collect();
+    let mut names: Vec<String> = names.map(|name| format!("--{name}")).collect();
+    names.sort_unstable();
     let (last, others) = names.split_last().filter(|_| names.len() <= SHOWN_MAX)?;
     Some(match others {
         [] => last.clone(),

@@ -33,7 +33,7 @@ pub(crate) const ROWS: &[Directive] = &[
         repeatable: false,
         default: Default::Value("identity"),
         change: Change::Restart,
-        brief: "The coding in which to write the body",
+        brief: "The content coding in which to write the body",
         long: "",
     },
     Directive {

@@ -101,7 +101,7 @@ pub(crate) const ROWS: &[Directive] = &[
         level: Level::Build,
         kind: Kind::GlobCodings,
         repeatable: true,
-        default: Default::Nothing("no exceptions"),
+        default: Default::Nothing("no pattern"),
         change: Change::Live,
         brief: "Other content codings for files that match",
         long: "The pattern is written like one of --exclude, the list like that of --codings: \
@@ -163,7 +163,7 @@ pub(crate) const ROWS: &[Directive] = &[
         level: Level::Build,
         kind: Kind::Glob,
         repeatable: true,
-        default: Default::Nothing("no other files"),
+        default: Default::Nothing("no pattern"),
         change: Change::Restart,
         brief: "Also keep matching files of earlier archives",
         long: "The pattern is written like one of --exclude: '*.woff2', 'fonts/**'. It adds to the \
@@ -192,7 +192,7 @@ pub(crate) const ROWS: &[Directive] = &[
         level: Level::Build,
         kind: Kind::Glob,
         repeatable: true,
-        default: Default::Nothing("nothing is left out"),
+        default: Default::Nothing("no pattern"),
         change: Change::Live,
         brief: "Leave out paths that match",
         long: "A pattern without a slash is compared with names at any depth (*.psd), one with a \
@@ -207,7 +207,7 @@ pub(crate) const ROWS: &[Directive] = &[
         level: Level::Build,
         kind: Kind::Glob,
         repeatable: true,
-        default: Default::Nothing("nothing is added"),
+        default: Default::Nothing("no pattern"),
         change: Change::Live,
         brief: "Publish matching paths that are left out by default",
         long: "Hidden files (.htaccess) and leftovers (*.log, *~) are left out because of their \
@@ -283,7 +283,7 @@ pub(crate) const ROWS: &[Directive] = &[
         level: Level::Site,
         kind: Kind::Glob,
         repeatable: true,
-        default: Default::Nothing("no other files"),
+        default: Default::Nothing("no pattern"),
         change: Change::Live,
         brief: "Cache matching files for a year; their names must change with content",
         long: "Clients cache matching files for a year without asking again, which you cannot \

@@ -87,11 +87,12 @@ fn key(page: &mut String, row: &Directive, key: &str) -> std::fmt::Result {
     // A key with two rows has two entries.
     let off = if row.is_switch() && row.twin().is_some() { " = false" } else { "" };
     write!(page, "\n### `{}.{key}{off}`\n\n", row.file.map_or("", |key| key.table.name()))?;
+    let wording = row.wording(Verb::Serve);
     match row.is_inverted() {
-        true => write!(page, "`false`: {}.", row.brief)?,
-        false => write!(page, "{}.", row.brief)?,
+        true => write!(page, "`false`: {}.", wording.brief)?,
+        false => write!(page, "{}.", wording.brief)?,
     }
-    push_sentences(page, [row.long, row.effect()]);
+    push_sentences(page, [wording.long, row.effect()]);
     write!(page, "\n\n*{}*", type_of(row))?;
     if !matches!(row.kind, Kind::Switch) {
         write!(page, " · {}", row.bounds())?;

@@ -158,7 +158,7 @@ fn what_is_no_archive_is_exit_1_and_named() {
     folder.write("text", "text");
     for verb in ["inspect", "ls", "verify"] {
         let on = |file: &str| -> Run { run(&folder, &format!("{verb} {file}")) };
-        on("none").refused(1, "cannot open none");
+        on("none").refused(1, "none does not exist; give the path of an archive");
         on("empty").refused(1, "the file is empty");
         on("text").refused(1, "text: not a Pinion archive");
         on("site").refused(1, "`pinion build`");

@@ -132,7 +132,8 @@ fn what_is_damaged_is_named_with_its_file() {
     bytes[offset] ^= 1;
     folder.write("b.pinion", &bytes);
     run(&folder, "diff a.pinion b.pinion").refused(1, "b.pinion is damaged: digests section");
-    run(&folder, "diff none b.pinion").refused(1, "cannot open none");
+    run(&folder, "diff none b.pinion")
+        .refused(1, "none does not exist; give the path of an archive");
     let document = run(&folder, "diff a.pinion b.pinion --json").json();
     assert_eq!(members(&document), ["after", "before", "changes", "error"]);
 }

@@ -55,7 +55,7 @@ fn flags_stand_in_groups_whose_order_is_that_of_the_reference() {
         let lines = lines.take_while(|line| *line != "Examples:");
         let found: Vec<String> = lines
             .filter_map(|line| match line.trim_start() {
-                line if is_group(line) => Some(line.to_owned()),
+                _ if is_group(line) => Some(line.to_owned()),
                 flag if flag.starts_with('-') && line.len() - flag.len() < 10 => {
                     let name = flag.split([' ', '\n']).find(|word| word.starts_with("--"));
                     name.filter(|name| *name != "--help").map(str::to_owned)
@@ -109,7 +109,11 @@ fn flags_that_may_be_repeated_say_so() {
         (&build, "--output", false),
     ] {
         let text = about(help, flag);
-        assert_eq!(text.matches("Can be given more than once.").count(), may.into(), "{text}");
+        assert_eq!(
+            text.matches("Can be given more than once.").count(),
+            usize::from(may),
+            "{text}"
+        );
     }
 }
 

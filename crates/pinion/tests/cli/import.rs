@@ -51,7 +51,7 @@ fn what_is_no_archive_of_kawipiko_is_named() {
     run("site.pinion").refused(1, "site.pinion: cdb table 0 lies outside of the file");
     run("site/style.css").refused(1, "site/style.css: cdb table 0 lies outside of the file");
     run("site/404.html").refused(1, "not a cdb file: shorter than 2048 bytes");
-    run("none").refused(1, "cannot open none");
+    run("none").refused(1, "none does not exist; give the path of an archive");
     let mut cut = std::fs::read(archive("site-gzip.cdb")).expect("a file");
     cut.truncate(cut.len() - 1);
     folder.write("cut.cdb", &cut);

@@ -61,7 +61,7 @@ fn a_wrong_command_line_is_a_document() {
         failed(&run(&folder, arguments), 2, &["error"]);
     }
     // Behind two dashes it is the name of a file.
-    run(&folder, "ls -- --json").refused(1, "cannot open --json");
+    run(&folder, "ls -- --json").refused(1, "--json does not exist; give the path of an archive");
 }
 
 /// One bit flipped anywhere in an archive: damage shows early, late or not at all.

@@ -1,0 +1,162 @@
+//! Commands of documents that are not run where they stand, why, and what is looked up instead. A
+//! command that is not in this table is run, or the test of all commands fails.
+
+use super::Reader;
+use super::known::{
+    PROFILED, are_built, builds_an_image, has_flags, is_build, is_chore, is_for_the_unit,
+    is_install, is_package_of_ours, is_packaged, measures, runs_an_image,
+};
+use super::yaml::is_for_a_service;
+use std::collections::BTreeSet;
+
+/// Commands for which there is one reason.
+struct NotRun {
+    /// How they are called when no document has them any more.
+    what: &'static str,
+    /// Whether a command is one of them, by its words.
+    is: fn(&[&str]) -> bool,
+    why: &'static str,
+    /// Looks up what such a command names.
+    look_up: fn(&mut Reader, &[&str]),
+}
+
+const TOO_LARGE: &str = "its packages are large; generators.rs runs it under --long";
+
+const TABLE: &[NotRun] = &[
+    NotRun {
+        what: "a folder on another machine",
+        is: |words| words[0] == "pinion" && words.iter().any(|word| word.starts_with("ssh://")),
+        why: "another machine is not at hand; ssh.rs has one",
+        look_up: |reader, words| has_flags(&reader.document, words[1], &words[2..]),
+    },
+    NotRun {
+        what: "a chore of the project",
+        is: |words| words.starts_with(&["cargo", "xtask"]),
+        why: "it runs this very test, or takes as long",
+        look_up: |reader, words| is_chore(&reader.document, &words[2..]),
+    },
+    NotRun {
+        what: "a build of the project",
+        is: |words| words[0] == "cargo" && ["build", "test"].contains(&words[1]),
+        why: "the program under test was built in the same way, and a profile takes minutes",
+        look_up: |reader, words| is_build(&reader.document, &words[2..]),
+    },
+    NotRun {
+        what: "an installation from the sources",
+        is: |words| words.starts_with(&["cargo", "install"]),
+        why: "it builds the program once more, and changes the home folder",
+        look_up: |reader, words| is_install(&reader.document, &words[2..]),
+    },
+    NotRun {
+        what: "a measurement",
+        is: |words| measures(words[0]),
+        why: "it takes minutes, and not every machine allows it",
+        look_up: |reader, words| are_built(&reader.document, &words[1..]),
+    },
+    NotRun {
+        what: "a program that was built to be measured",
+        is: |words| words[0].starts_with(PROFILED),
+        why: "building it takes minutes",
+        look_up: |reader, words| are_built(&reader.document, words),
+    },
+    NotRun {
+        what: "a package of the project",
+        is: |words| words[0] == "tar",
+        why: "making it takes minutes; packages.rs unpacks it under --long",
+        look_up: |reader, words| is_package_of_ours(&reader.document, &words[1..]),
+    },
+    NotRun {
+        what: "a file for /etc",
+        is: |words| words[0] == "cp" && words.last().is_some_and(|to| to.starts_with("/etc/")),
+        why: "it changes the machine",
+        look_up: |reader, words| is_packaged(&reader.document, words[1]),
+    },
+    NotRun {
+        what: "certbot",
+        is: |words| words[0] == "certbot",
+        why: "it needs an authority for certificates; certbot.rs has one under --long",
+        look_up: |reader, words| {
+            assert!(
+                ["certonly", "renew"].contains(&words[1]),
+                "{}: {words:?}",
+                reader.document.display()
+            );
+        },
+    },
+    NotRun {
+        what: "a group that may read the keys of certbot",
+        is: |words| ["groupadd", "chgrp", "chmod"].contains(&words[0]),
+        why: "it changes users and files of the machine; certbot.rs runs all but groupadd",
+        look_up: |_, _| {},
+    },
+    NotRun {
+        what: "a service of systemd",
+        is: |words| words[0] == "systemctl",
+        why: "no systemd runs services here; packaging.rs runs what the unit says",
+        look_up: |reader, words| match words[1..] {
+            ["edit", "pinion"] | ["disable", "--now", "nginx"] => {}
+            [verb, ref rest @ ..] => is_for_the_unit(&reader.document, verb, rest),
+            [] => panic!("{}: systemctl", reader.document.display()),
+        },
+    },
+    NotRun {
+        what: "Docker Compose",
+        is: |words| words.starts_with(&["docker", "compose"]),
+        why: "it needs the service of Docker; the YAML is held against the schema",
+        look_up: |reader, words| is_for_a_service(&reader.document, &words[2..]),
+    },
+    NotRun {
+        what: "an image that is built",
+        is: |words| words.starts_with(&["podman", "build"]),
+        why: "the image below it comes from a registry; packaging.rs does what the file says",
+        look_up: |reader, words| builds_an_image(&reader.document, &words[2..]),
+    },
+    NotRun {
+        what: "an image that is run",
+        is: |words| words.starts_with(&["podman", "run"]),
+        why: "it needs the image; packaging.rs serves its content as its user",
+        look_up: |reader, words| runs_an_image(&reader.document, &words[2..]),
+    },
+    NotRun {
+        what: "Hugo",
+        is: |words| words[0] == "hugo",
+        why: TOO_LARGE,
+        look_up: |reader, _| reader.generates("public"),
+    },
+    NotRun {
+        what: "Eleventy",
+        is: |words| words.starts_with(&["npx", "@11ty/eleventy"]),
+        why: TOO_LARGE,
+        look_up: |reader, _| reader.generates("_site"),
+    },
+    NotRun {
+        what: "Astro",
+        is: |words| words.starts_with(&["npx", "astro", "build"]),
+        why: TOO_LARGE,
+        look_up: |reader, _| reader.generates("dist"),
+    },
+    NotRun {
+        what: "MkDocs",
+        is: |words| words.starts_with(&["mkdocs", "build"]),
+        why: TOO_LARGE,
+        look_up: |reader, _| reader.generates("site"),
+    },
+];
+
+impl Reader {
+    /// Looks up what a command names that is not run; false if it is one to run.
+    pub(super) fn leaves_out(&mut self, words: &[&str]) -> bool {
+        let Some(at) = TABLE.iter().position(|row| (row.is)(words)) else { return false };
+        eprintln!("  not run: {}", TABLE[at].why);
+        self.not_run.insert(at);
+        (TABLE[at].look_up)(self, words);
+        true
+    }
+}
+
+/// Every row is one that some document needs; `used` has the places of those.
+pub(super) fn is_needed(used: &BTreeSet<usize>) {
+    for (at, NotRun { what, .. }) in TABLE.iter().enumerate() {
+        assert!(used.contains(&at), "no document has a command for {what}");
+    }
+}
