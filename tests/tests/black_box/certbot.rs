@@ -4,7 +4,8 @@
 
 use pinion_tests::binary::source_root;
 use pinion_tests::blocks::{fenced_commands, marked, words};
-use pinion_tests::client::{Client, Peer};
+use pinion_tests::client::Client;
+use pinion_tests::client::wire::Peer;
 use pinion_tests::folder::Folder;
 use pinion_tests::peers::{acme_program, output, program, stdout};
 use pinion_tests::request::Request;
