@@ -156,6 +156,15 @@ fn a_build_that_fails_leaves_its_reasons_alone_on_the_screen() {
     assert_eq!(lines(&screen, 160), expected);
 }
 
+/// A process that is told to end when the test does.
+struct EndsWithTest(Option<Pid>);
+
+impl Drop for EndsWithTest {
+    fn drop(&mut self) {
+        let _has_ended_already = self.0.map(|id| kill_process(id, Signal::TERM));
+    }
+}
+
 /// Who works at a terminal sees what has changed; that is not asked for.
 #[test]
 fn a_server_on_a_terminal_follows_changes() {
@@ -170,8 +179,11 @@ fn a_server_on_a_terminal_follows_changes() {
     let address = wait_for("a start", || {
         let text = shown();
         let url = text.lines().find_map(|line| line.strip_prefix("listening http://"))?;
-        text.lines().any(|line| line == "ready").then(|| url.trim().to_owned())
+        let is_ready = text.lines().any(|line| line == "ready");
+        is_ready.then(|| url.trim_end_matches(['/', '\r']).to_owned())
     });
+    let id = fs::read_to_string(folder.join("id")).expect("written before");
+    let server = EndsWithTest(Pid::from_raw(id.trim().parse().expect("a number")));
     let get = || {
         let mut curl = program("curl", "curl");
         let page = stdout(curl.args(["--silent", &format!("http://{address}/")]));
@@ -181,9 +193,7 @@ fn a_server_on_a_terminal_follows_changes() {
     assert!(shown().lines().any(|line| line.contains("site (1 file, live)")), "{}", shown());
     folder.write("site/index.html", "after");
     wait_for("the new page", || (get() == "after").then_some(()));
-    let id = fs::read_to_string(folder.join("id")).expect("written before");
-    let id = Pid::from_raw(id.trim().parse().expect("a number")).expect("a process");
-    kill_process(id, Signal::TERM).expect("it runs");
+    drop(server);
     assert!(script.wait().expect("an end").success());
 }
 
