@@ -34,8 +34,8 @@ fn make(out: &Path) -> Result<()> {
     process::run(command.arg(lists().join("make.py")).arg(node_folder).arg(out))
 }
 
-/// Sees to it that the tools are there: the packages of the Node world in the first folder, those of
-/// the Python world in the second one. The black-box tests of generators run them too.
+/// Sees to it that the tools are there: the packages of the Node world in the first folder, those
+/// of the Python world in the second one. The black-box tests of generators run them too.
 pub(crate) fn install() -> Result<(PathBuf, PathBuf)> {
     let (lists, tools) = (lists(), workspace::target().join("fingerprints"));
     let (node_folder, environment) = (tools.join("node"), tools.join("python"));

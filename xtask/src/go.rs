@@ -17,8 +17,8 @@ pub(crate) fn install() -> Result<()> {
     install_to(&workspace::root().join("tests"), PROGRAMS, &workspace::target().join("go"))
 }
 
-/// Sees to it that the packages `programs`, whose modules are named in the folder `named`, are there
-/// as programs, in `bin` below `folder`.
+/// Sees to it that the packages `programs`, whose modules are named in the folder `named`, are
+/// there as programs, in `bin` below `folder`.
 pub(crate) fn install_to(named: &Path, programs: &[&str], folder: &Path) -> Result<()> {
     // Go takes no relative path for where it installs.
     let folder = std::path::absolute(folder)?;

@@ -1,6 +1,6 @@
 //! The commands of docs/recipes/static-site-generators.md, with the generators themselves: each one
-//! writes a small site, and Pinion checks, builds and serves it, with the rules and headers that the
-//! page has readers put into the project.
+//! writes a small site, and Pinion builds and serves it, with the rules and headers that the page
+//! has readers put into the project.
 
 use pinion_tests::binary::{pinion, source_root};
 use pinion_tests::blocks::{fenced_commands, marked, words};

@@ -1,6 +1,6 @@
 //! `pinion build` on a terminal: the bar while it works, one line when it is done. `script` gives
-//! the terminal, and an emulator tells what a person would see there. `pinion serve` follows changes
-//! there.
+//! the terminal, and an emulator tells what a person would see there. `pinion serve` follows
+//! changes there.
 
 use pinion_tests::binary::pinion;
 use pinion_tests::folder::Folder;
