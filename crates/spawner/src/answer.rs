@@ -1,0 +1,332 @@
+//! Answers of the spawner as bytes. All have the same size, so a worker may read them as a stream of
+//! bytes without framing.
+//!
+//! | Offset | Bytes | Field |
+//! |---|---|---|
+//! | 0 | 8 | `id`, which the worker has chosen for the program, little-endian |
+//! | 8 | 1 | kind: 1 started, 2 failed, 3 exited, 4 ended by a signal, 5 rejected |
+//! | 9 | 1 | stage of a failed start, reason of a rejected request; 0 otherwise |
+//! | 10 | 2 | zero |
+//! | 12 | 4 | value: process ID, error number, exit status or signal, little-endian |
+
+use std::fmt;
+
+/// Size of each answer in bytes.
+pub const ANSWER_BYTES: usize = 16;
+
+/// An answer of the spawner. Every accepted `Start` gets either one `Failed`, or one `Started`
+/// and later one `Exited` or `Signaled`; any other `Start` gets one `Rejected`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Answer {
+    /// The program was executed.
+    Started {
+        /// The number that the worker has chosen.
+        id: u64,
+        /// The process ID.
+        pid: u32,
+    },
+    /// The program could not be executed. Nothing of it is left.
+    Failed {
+        /// The number that the worker has chosen.
+        id: u64,
+        /// The step that failed.
+        stage: Stage,
+        /// The error number of this step (errno(3)).
+        errno: i32,
+    },
+    /// The program has exited. Its descendants were sent SIGKILL.
+    Exited {
+        /// The number that the worker has chosen.
+        id: u64,
+        /// The exit status, 0 to 255.
+        status: u8,
+    },
+    /// The program was ended by a signal. Its descendants were sent SIGKILL.
+    Signaled {
+        /// The number that the worker has chosen.
+        id: u64,
+        /// The number of the signal.
+        signal: u8,
+    },
+    /// The spawner did nothing.
+    Rejected {
+        /// The number that the worker has chosen.
+        id: u64,
+        /// Why.
+        reason: Reason,
+    },
+}
+
+/// A step of a start, in the order in which they are done.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[repr(u8)]
+pub enum Stage {
+    /// Pipes for standard error and for the result (pipe2(2)).
+    Pipes = 1,
+    /// The new process (fork(2), clone3(2)).
+    Fork = 2,
+    /// Its own session and process group (setsid(2)).
+    Session = 3,
+    /// Standard input, output and error (dup2(2)).
+    Descriptors = 4,
+    /// Resource limits (setrlimit(2)).
+    ResourceLimits = 5,
+    /// Nice value (setpriority(2)).
+    Nice = 6,
+    /// Root directory (chroot(2)).
+    Chroot = 7,
+    /// Supplementary groups (setgroups(2)).
+    Groups = 8,
+    /// Group (setresgid(2)).
+    Group = 9,
+    /// User (setresuid(2)).
+    User = 10,
+    /// Capabilities that would survive the execution (capabilities(7)).
+    Capabilities = 11,
+    /// Working directory (chdir(2)).
+    WorkingDirectory = 12,
+    /// `PR_SET_NO_NEW_PRIVS` (prctl(2)).
+    NoNewPrivileges = 13,
+    /// `PR_SET_PDEATHSIG` (prctl(2)), or the spawner has ended.
+    ParentDeathSignal = 14,
+    /// The program itself (execve(2)).
+    Exec = 15,
+}
+
+/// Why a request was rejected.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[repr(u8)]
+pub enum Reason {
+    /// The table has no row with this number.
+    UnknownStart = 1,
+    /// The table of this generation was replaced twice.
+    StaleTable = 2,
+    /// The row does not allow arguments of a worker.
+    Arguments = 3,
+    /// There was no descriptor, or one that is not a socket, or more than two.
+    Descriptors = 4,
+    /// The worker has a program with this ID already.
+    DuplicateId = 5,
+    /// As many programs run as may.
+    TooManyRunning = 6,
+    /// The spawner is about to end.
+    Stopping = 7,
+    /// The worker has no program with this ID: it has ended, or was never started.
+    NotRunning = 8,
+}
+
+impl Stage {
+    const ALL: [Stage; 15] = [
+        Stage::Pipes,
+        Stage::Fork,
+        Stage::Session,
+        Stage::Descriptors,
+        Stage::ResourceLimits,
+        Stage::Nice,
+        Stage::Chroot,
+        Stage::Groups,
+        Stage::Group,
+        Stage::User,
+        Stage::Capabilities,
+        Stage::WorkingDirectory,
+        Stage::NoNewPrivileges,
+        Stage::ParentDeathSignal,
+        Stage::Exec,
+    ];
+
+    pub(crate) fn from_byte(byte: u8) -> Option<Self> {
+        Self::ALL.into_iter().find(|stage| *stage as u8 == byte)
+    }
+}
+
+impl fmt::Display for Stage {
+    /// Writes what the spawner tried to do, as in "cannot set the user".
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Stage::Pipes => "open pipes",
+            Stage::Fork => "create a process",
+            Stage::Session => "create a session",
+            Stage::Descriptors => "connect standard input and output",
+            Stage::ResourceLimits => "set resource limits",
+            Stage::Nice => "set the nice value",
+            Stage::Chroot => "change the root directory",
+            Stage::Groups => "set supplementary groups",
+            Stage::Group => "set the group",
+            Stage::User => "set the user",
+            Stage::Capabilities => "drop capabilities",
+            Stage::WorkingDirectory => "enter the working directory",
+            Stage::NoNewPrivileges => "set no_new_privs",
+            Stage::ParentDeathSignal => "set the parent-death signal",
+            Stage::Exec => "execute the program",
+        })
+    }
+}
+
+impl Reason {
+    const ALL: [Reason; 8] = [
+        Reason::UnknownStart,
+        Reason::StaleTable,
+        Reason::Arguments,
+        Reason::Descriptors,
+        Reason::DuplicateId,
+        Reason::TooManyRunning,
+        Reason::Stopping,
+        Reason::NotRunning,
+    ];
+
+    fn from_byte(byte: u8) -> Option<Self> {
+        Self::ALL.into_iter().find(|reason| *reason as u8 == byte)
+    }
+}
+
+impl fmt::Display for Reason {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Reason::UnknownStart => "the table has no such program",
+            Reason::StaleTable => "the table was replaced",
+            Reason::Arguments => "the program takes no arguments",
+            Reason::Descriptors => "the request has no sockets, or wrong ones",
+            Reason::DuplicateId => "a program with this ID is running",
+            Reason::TooManyRunning => "too many programs are running",
+            Reason::Stopping => "the server is stopping",
+            Reason::NotRunning => "the program is not running",
+        })
+    }
+}
+
+impl Answer {
+    /// Returns the number that the worker has chosen for the program.
+    pub fn id(&self) -> u64 {
+        match *self {
+            Answer::Started { id, .. }
+            | Answer::Failed { id, .. }
+            | Answer::Exited { id, .. }
+            | Answer::Signaled { id, .. }
+            | Answer::Rejected { id, .. } => id,
+        }
+    }
+
+    /// Encodes the answer.
+    pub fn encode(&self) -> [u8; ANSWER_BYTES] {
+        let (kind, detail, value) = match *self {
+            Answer::Started { pid, .. } => (1, 0, pid),
+            Answer::Failed { stage, errno, .. } => (2, stage as u8, errno.cast_unsigned()),
+            Answer::Exited { status, .. } => (3, 0, u32::from(status)),
+            Answer::Signaled { signal, .. } => (4, 0, u32::from(signal)),
+            Answer::Rejected { reason, .. } => (5, reason as u8, 0),
+        };
+        let mut bytes = [0; ANSWER_BYTES];
+        bytes[..8].copy_from_slice(&self.id().to_le_bytes());
+        bytes[8] = kind;
+        bytes[9] = detail;
+        bytes[12..].copy_from_slice(&value.to_le_bytes());
+        bytes
+    }
+
+    /// Decodes an answer. Returns `None` if the bytes are none; only another version of the spawner
+    /// would send them.
+    pub fn decode(bytes: &[u8; ANSWER_BYTES]) -> Option<Self> {
+        let [id @ .., kind, detail, zero, other_zero, v0, v1, v2, v3] = *bytes;
+        let (id, value) = (u64::from_le_bytes(id), u32::from_le_bytes([v0, v1, v2, v3]));
+        if (zero, other_zero) != (0, 0) {
+            return None;
+        }
+        match (kind, detail) {
+            (1, 0) => Some(Answer::Started { id, pid: value }),
+            (2, stage) => {
+                let stage = Stage::from_byte(stage)?;
+                Some(Answer::Failed { id, stage, errno: value.cast_signed() })
+            }
+            (3, 0) => Some(Answer::Exited { id, status: u8::try_from(value).ok()? }),
+            (4, 0) => Some(Answer::Signaled { id, signal: u8::try_from(value).ok()? }),
+            (5, reason) if value == 0 => {
+                Some(Answer::Rejected { id, reason: Reason::from_byte(reason)? })
+            }
+            _ => None,
+        }
+    }
+}
+
+/// Splits a stream of bytes into answers.
+#[derive(Debug, Default)]
+pub struct AnswerReader {
+    /// The beginning of an answer whose other bytes have not come yet.
+    begun: [u8; ANSWER_BYTES],
+    begun_bytes: usize,
+}
+
+impl AnswerReader {
+    /// Takes the next bytes of the stream and calls `found` with each complete answer, `None` for
+    /// one that cannot be decoded. The cost grows with the number of bytes.
+    pub fn feed(&mut self, mut bytes: &[u8], mut found: impl FnMut(Option<Answer>)) {
+        while !bytes.is_empty() {
+            let missing = &mut self.begun[self.begun_bytes..];
+            let taken = missing.len().min(bytes.len());
+            let (now, later) = bytes.split_at(taken);
+            missing[..taken].copy_from_slice(now);
+            self.begun_bytes += taken;
+            bytes = later;
+            if self.begun_bytes == ANSWER_BYTES {
+                self.begun_bytes = 0;
+                found(Answer::decode(&self.begun));
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    fn answers() -> impl Strategy<Value = Answer> {
+        let stage = prop::sample::select(Stage::ALL.to_vec());
+        let reason = prop::sample::select(Reason::ALL.to_vec());
+        prop_oneof![
+            (any::<u64>(), any::<u32>()).prop_map(|(id, pid)| Answer::Started { id, pid }),
+            (any::<u64>(), stage, any::<i32>()).prop_map(|(id, stage, errno)| Answer::Failed {
+                id,
+                stage,
+                errno
+            }),
+            (any::<u64>(), any::<u8>()).prop_map(|(id, status)| Answer::Exited { id, status }),
+            (any::<u64>(), any::<u8>()).prop_map(|(id, signal)| Answer::Signaled { id, signal }),
+            (any::<u64>(), reason).prop_map(|(id, reason)| Answer::Rejected { id, reason }),
+        ]
+    }
+
+    proptest! {
+        #[test]
+        fn answers_survive_any_split_of_their_bytes(
+            sent in prop::collection::vec(answers(), 0..20),
+            pieces in prop::collection::vec(1usize..40, 1..20),
+        ) {
+            let bytes: Vec<u8> = sent.iter().flat_map(|answer| answer.encode()).collect();
+            let (mut reader, mut read, mut rest) = (AnswerReader::default(), Vec::new(), &bytes[..]);
+            for size in pieces.iter().cycle() {
+                if rest.is_empty() {
+                    break;
+                }
+                let (piece, later) = rest.split_at((*size).min(rest.len()));
+                reader.feed(piece, |answer| read.push(answer));
+                rest = later;
+            }
+            let sent: Vec<Option<Answer>> = sent.into_iter().map(Some).collect();
+            prop_assert_eq!(read, sent);
+        }
+
+        #[test]
+        fn bytes_that_are_an_answer_are_its_encoding(bytes in any::<[u8; ANSWER_BYTES]>()) {
+            if let Some(answer) = Answer::decode(&bytes) {
+                prop_assert_eq!(answer.encode(), bytes);
+            }
+        }
+    }
+
+    #[test]
+    fn an_answer_has_the_documented_layout() {
+        let answer = Answer::Failed { id: 0x0102_0304_0506_0708, stage: Stage::Exec, errno: 2 };
+        let bytes = [8, 7, 6, 5, 4, 3, 2, 1, 2, 15, 0, 0, 2, 0, 0, 0];
+        assert_eq!(answer.encode(), bytes);
+    }
+}

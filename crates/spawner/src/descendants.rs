@@ -1,0 +1,156 @@
+//! Processes that a program has left. The spawner is a child subreaper
+//! (`PR_SET_CHILD_SUBREAPER`, prctl(2)): a process whose parent has ended becomes its child, however
+//! it was started. So all that a program leaves is, sooner or later, a child of the spawner.
+
+use std::fs::File;
+use std::io::{self, Read};
+use std::os::unix::fs::FileExt;
+
+use rustix::process::{Pid, getpgid, getpid, getsid};
+
+use crate::exec_plan::marker_variable;
+use crate::limits::ENVIRONMENT_READ_MAX_BYTES;
+
+/// The list of the children of this process, which has one thread.
+#[derive(Debug)]
+pub(crate) struct ChildrenList {
+    file: File,
+}
+
+impl ChildrenList {
+    /// Opens the list.
+    ///
+    /// # Errors
+    /// `/proc` is not mounted, or the kernel was built without `CONFIG_PROC_CHILDREN`.
+    pub(crate) fn open() -> io::Result<Self> {
+        let pid = getpid().as_raw_nonzero();
+        let list = Self { file: File::open(format!("/proc/self/task/{pid}/children"))? };
+        list.read()?;
+        Ok(list)
+    }
+
+    /// Returns all children, also those that have ended and were not reaped. Those that come or go
+    /// meanwhile may be missing.
+    ///
+    /// # Errors
+    /// The list cannot be read.
+    pub(crate) fn read(&self) -> io::Result<Vec<Pid>> {
+        let (mut children, mut offset, mut number) = (Vec::new(), 0, 0);
+        let mut buffer = [0; 512];
+        loop {
+            let bytes = self.file.read_at(&mut buffer, offset)?;
+            if bytes == 0 {
+                return Ok(children);
+            }
+            offset += bytes as u64;
+            add_numbers(&buffer[..bytes], &mut number, &mut children);
+        }
+    }
+}
+
+/// Adds the process IDs of a part of a list, each of which ends with a space. `number` is the
+/// beginning of one that goes on in the next part.
+fn add_numbers(text: &[u8], number: &mut i32, children: &mut Vec<Pid>) {
+    for byte in text {
+        if byte.is_ascii_digit() {
+            *number = number.saturating_mul(10).saturating_add(i32::from(byte - b'0'));
+        } else {
+            children.extend(Pid::from_raw(std::mem::take(number)));
+        }
+    }
+}
+
+/// Returns the children of all threads of this process.
+///
+/// # Errors
+/// `/proc` is not mounted, or the kernel was built without `CONFIG_PROC_CHILDREN`.
+pub(crate) fn children_of_all_threads() -> io::Result<Vec<Pid>> {
+    let mut children = Vec::new();
+    for thread in std::fs::read_dir("/proc/self/task")? {
+        match std::fs::read(thread?.path().join("children")) {
+            Ok(list) => add_numbers(&list, &mut 0, &mut children),
+            // The thread has ended meanwhile.
+            Err(error) if error.kind() == io::ErrorKind::NotFound => {}
+            Err(error) => return Err(error),
+        }
+    }
+    Ok(children)
+}
+
+/// What is known of the origin of a process.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Origin {
+    /// It belongs to a program that runs.
+    Claimed,
+    /// It belongs to none.
+    Unclaimed,
+    /// It has no environment: it removed it, or is being executed at this moment.
+    Unknown,
+}
+
+/// Finds out whether one of the running programs, each with its process ID and its marker, has
+/// started a process: it is in the session or the process group of the program, or has its marker
+/// in the environment with which it was executed.
+pub(crate) fn origin(process: Pid, running: &[(Pid, u64)]) -> Origin {
+    let is_running = |pid: Pid| running.iter().any(|(main, _)| *main == pid);
+    if getsid(Some(process)).is_ok_and(is_running) || getpgid(Some(process)).is_ok_and(is_running) {
+        return Origin::Claimed;
+    }
+    let environment = read_environment(process);
+    if environment.is_empty() {
+        return Origin::Unknown;
+    }
+    let markers: Vec<String> = running.iter().map(|(_, marker)| marker_variable(*marker)).collect();
+    let is_marker = |variable: &[u8]| markers.iter().any(|marker| marker.as_bytes() == variable);
+    let is_claimed = environment.split(|byte| *byte == 0).any(is_marker);
+    if is_claimed { Origin::Claimed } else { Origin::Unclaimed }
+}
+
+/// Returns the environment with which a process was executed, or nothing if it cannot be read.
+fn read_environment(process: Pid) -> Vec<u8> {
+    let mut environment = Vec::new();
+    let path = format!("/proc/{}/environ", process.as_raw_nonzero());
+    if let Ok(file) = File::open(path) {
+        // What was read until an error may have the marker.
+        let _ = file.take(ENVIRONMENT_READ_MAX_BYTES).read_to_end(&mut environment);
+    }
+    environment
+}
+
+/// Returns whether a process has ended and was not reaped.
+pub(crate) fn is_zombie(process: Pid) -> bool {
+    let stat = std::fs::read(format!("/proc/{}/stat", process.as_raw_nonzero()));
+    let state = stat.ok().and_then(|stat| {
+        let name_end = stat.iter().rposition(|byte| *byte == b')')?;
+        stat.get(name_end + 2).copied()
+    });
+    state.is_none_or(|state| b"ZX".contains(&state))
+}
+
+/// Returns the name of a process for the log.
+pub(crate) fn process_name(process: Pid) -> String {
+    let name = std::fs::read(format!("/proc/{}/comm", process.as_raw_nonzero()));
+    String::from_utf8_lossy(name.unwrap_or_default().trim_ascii_end()).into_owned()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    proptest! {
+        #[test]
+        fn a_list_is_read_in_any_pieces(
+            pids in prop::collection::vec(1..i32::MAX, 0..50),
+            size in 1usize..30,
+        ) {
+            let text: String = pids.iter().map(|pid| format!("{pid} ")).collect();
+            let (mut number, mut children) = (0, Vec::new());
+            for piece in text.as_bytes().chunks(size) {
+                add_numbers(piece, &mut number, &mut children);
+            }
+            let read: Vec<i32> = children.iter().map(|pid| pid.as_raw_nonzero().get()).collect();
+            prop_assert_eq!(read, pids);
+        }
+    }
+}

@@ -1,0 +1,150 @@
+//! What the end of a process does: a program that has ended is reported, and all that is left of it
+//! is killed.
+
+use rustix::process::{Pid, Signal, WaitId, WaitIdOptions, WaitIdStatus, kill_process, waitid};
+
+use crate::answer::Answer;
+use crate::descendants::{Origin, is_zombie, origin, process_name};
+use crate::event_loop::EventLoop;
+use crate::limits::{ORPHAN_LOOK_MS, STDERR_READ_BYTES, STDERR_TURN_BYTES};
+use crate::process_state::ended_child;
+use crate::program::{Program, ProgramState};
+
+impl EventLoop {
+    /// Reaps all children that have ended. If one was a program, or an orphan that was killed, its
+    /// own children are children of the spawner now, so orphans are looked for.
+    pub(crate) fn reap(&mut self) {
+        let mut has_ended = false;
+        while let Some(pid) = ended_child() {
+            let serial = self.programs.iter().find(|(_, program)| program.pid == pid);
+            match serial.map(|(serial, _)| *serial) {
+                Some(serial) => {
+                    self.end_program(serial);
+                    has_ended = true;
+                }
+                None => drop(reap_one(pid)),
+            }
+        }
+        if has_ended || self.has_killed_orphans {
+            self.kill_orphans();
+        }
+    }
+
+    /// Ends a program whose main process is a zombie. Its processes are killed before the zombie is
+    /// reaped: until then the number of its process group is not used again.
+    fn end_program(&mut self, serial: u64) {
+        self.on_execution(serial);
+        let Some(mut program) = self.programs.remove(&serial) else { return };
+        program.kill_processes();
+        let status = reap_one(program.pid);
+        self.finish_stderr(&mut program);
+        if let (Some(cgroup), Some(cgroups)) = (program.cgroup.take(), &mut self.cgroups) {
+            cgroups.put_back(cgroup);
+        }
+        let (id, exit_status) = (program.id, status.as_ref().and_then(WaitIdStatus::exit_status));
+        let signal = status.as_ref().and_then(WaitIdStatus::terminating_signal);
+        if program.state == ProgramState::Failed {
+            return;
+        }
+        let answer = match (exit_status, signal) {
+            (Some(status), _) => Answer::Exited { id, status: low_byte(status) },
+            (None, Some(signal)) => {
+                self.log_signal(&program, signal);
+                Answer::Signaled { id, signal: low_byte(signal) }
+            }
+            // The zombie was seen and is a child, so its status can be read.
+            (None, None) => Answer::Signaled { id, signal: low_byte(Signal::KILL.as_raw()) },
+        };
+        if let Some(worker) = program.worker {
+            self.answer(worker, answer);
+        }
+    }
+
+    fn log_signal(&mut self, program: &Program, signal: i32) {
+        if !program.is_stopping() {
+            let now_ms = self.now_ms();
+            let (name, pid) = (&program.name, program.pid.as_raw_nonzero());
+            let signal = signal_name(signal);
+            self.log.notice(now_ms, &format!("{name}[{pid}]: ended by {signal}"));
+        }
+    }
+
+    /// Writes what a program has left in the pipe of standard error: as much as a pipe holds, even
+    /// if a process that is being killed still writes.
+    fn finish_stderr(&mut self, program: &mut Program) {
+        let now_ms = self.now_ms();
+        let log = &mut self.log;
+        for _ in 0..STDERR_TURN_BYTES / STDERR_READ_BYTES {
+            if program.stderr.is_none() {
+                break;
+            }
+            program.read_stderr(now_ms, &mut |line| log.write_line(line));
+        }
+        program.lines.finish(now_ms, &mut |line| log.write_line(line));
+    }
+
+    /// Kills the children of the spawner that belong to no program that runs. Their children
+    /// become children of the spawner, and are looked at when they were reaped.
+    pub(crate) fn kill_orphans(&mut self) {
+        self.has_killed_orphans = false;
+        // Opened at the start; it fails only without memory, and is read again at the next end.
+        let Ok(children) = self.children.read() else { return };
+        let running: Vec<(Pid, u64)> =
+            self.programs.values().map(|program| (program.pid, program.marker)).collect();
+        let suspects = std::mem::take(&mut self.suspects);
+        for child in children {
+            if running.iter().any(|(main, _)| *main == child) {
+                continue;
+            }
+            let origin =
+                if running.is_empty() { Origin::Unclaimed } else { origin(child, &running) };
+            let is_unclaimed = origin == Origin::Unclaimed || suspects.contains(&child);
+            if is_unclaimed && origin != Origin::Claimed {
+                self.kill_orphan(child);
+            } else if origin == Origin::Unknown && !is_zombie(child) {
+                self.suspects.push(child);
+                self.look_at_ms = Some(self.now_ms() + ORPHAN_LOOK_MS);
+            }
+        }
+    }
+
+    fn kill_orphan(&mut self, orphan: Pid) {
+        // A zombie is reaped soon, and then nothing is to be done.
+        if is_zombie(orphan) {
+            self.has_killed_orphans = true;
+            return;
+        }
+        let name = process_name(orphan);
+        if kill_process(orphan, Signal::KILL).is_ok() {
+            self.has_killed_orphans = true;
+            let now_ms = self.now_ms();
+            let pid = orphan.as_raw_nonzero();
+            let text = format!("spawner: killed {name}[{pid}], which a program has left");
+            self.log.notice(now_ms, &text);
+        }
+    }
+}
+
+/// Reaps a child that has ended.
+fn reap_one(pid: Pid) -> Option<WaitIdStatus> {
+    waitid(WaitId::Pid(pid), WaitIdOptions::EXITED | WaitIdOptions::NOHANG).ok().flatten()
+}
+
+/// Exit statuses and signals have eight bits.
+fn low_byte(number: i32) -> u8 {
+    number.to_le_bytes()[0]
+}
+
+/// Returns the name of a signal as people know it.
+fn signal_name(signal: i32) -> String {
+    const NAMES: [&str; 31] = [
+        "HUP", "INT", "QUIT", "ILL", "TRAP", "ABRT", "BUS", "FPE", "KILL", "USR1", "SEGV", "USR2",
+        "PIPE", "ALRM", "TERM", "STKFLT", "CHLD", "CONT", "STOP", "TSTP", "TTIN", "TTOU", "URG",
+        "XCPU", "XFSZ", "VTALRM", "PROF", "WINCH", "IO", "PWR", "SYS",
+    ];
+    let number = usize::try_from(signal).unwrap_or(0);
+    match number.checked_sub(1).and_then(|at| NAMES.get(at)) {
+        Some(name) => format!("SIG{name}"),
+        None => format!("signal {signal}"),
+    }
+}

@@ -1,0 +1,541 @@
+//! The loop of the spawner: it waits for the server, workers, signals and pipes, and does what they
+//! ask for. It has one thread and never waits for anything else.
+
+use std::collections::{BTreeMap, VecDeque};
+use std::convert::Infallible;
+use std::fs::File;
+use std::io;
+use std::os::fd::{AsFd, OwnedFd};
+use std::rc::Rc;
+use std::time::Instant;
+
+use rustix::event::{PollFd, PollFlags, Timespec, poll};
+use rustix::io::Errno;
+use rustix::net::{SendFlags, send};
+use rustix::process::{
+    Pid, Signal, chdir, getpid, getppid, set_child_subreaper, set_parent_process_death_signal,
+    setsid,
+};
+
+use crate::answer::{Answer, Reason};
+use crate::cgroups::Cgroups;
+use crate::control::{ControlAnswer, ControlRequest};
+use crate::descendants::ChildrenList;
+use crate::exec_plan::PreparedStart;
+use crate::fork_exec::exit;
+use crate::limits::{KILL_WAIT_MS, RECORD_MAX_BYTES, REQUESTS_PER_TURN, WORKERS_MAX};
+use crate::log_output::LogOutput;
+use crate::process_state::{drain_signals, keep_only, open_random, set_title, take_signals};
+use crate::program::{Program, ProgramState};
+use crate::records::{Received, receive_record};
+use crate::request::Request;
+use crate::spawner::CgroupUse;
+use crate::start_table::{ProgramStart, StartTable};
+use crate::table_codec::decode_start;
+
+/// The spawner.
+pub(crate) struct EventLoop {
+    pub(crate) began: Instant,
+    pub(crate) pid: Pid,
+    pub(crate) server: Pid,
+    /// `None` when the server has closed it.
+    control: Option<OwnedFd>,
+    signals: OwnedFd,
+    pub(crate) random: File,
+    pub(crate) children: ChildrenList,
+    pub(crate) cgroups: Option<Cgroups>,
+    pub(crate) log: LogOutput,
+    pub(crate) table: LiveTable,
+    /// The table before, for requests that were sent before the new one was known.
+    pub(crate) previous: Option<LiveTable>,
+    /// A table of which not all rows have come yet.
+    coming: Option<ComingTable>,
+    workers: BTreeMap<u64, Worker>,
+    pub(crate) programs: BTreeMap<u64, Program>,
+    pub(crate) next_serial: u64,
+    /// Orphans that had no environment when they were last looked at.
+    pub(crate) suspects: Vec<Pid>,
+    /// When the orphans are looked at again.
+    pub(crate) look_at_ms: Option<u64>,
+    /// Whether orphans were killed that are not reaped yet.
+    pub(crate) has_killed_orphans: bool,
+    pub(crate) end: End,
+}
+
+/// A table that is in use.
+#[derive(Debug)]
+pub(crate) struct LiveTable {
+    pub(crate) generation: u32,
+    pub(crate) starts: Vec<Rc<LiveStart>>,
+}
+
+/// A row of such a table.
+#[derive(Debug)]
+pub(crate) struct LiveStart {
+    pub(crate) name: Rc<str>,
+    pub(crate) allows_arguments: bool,
+    pub(crate) stop_signal: Signal,
+    pub(crate) grace_ms: u32,
+    pub(crate) prepared: PreparedStart,
+}
+
+#[derive(Debug)]
+struct ComingTable {
+    generation: u32,
+    missing: u16,
+    starts: Vec<ProgramStart>,
+}
+
+/// The connection of a worker.
+#[derive(Debug)]
+struct Worker {
+    socket: OwnedFd,
+    /// Answers for which the socket had no space. No request is read as long as there are any, so
+    /// there are at most two for each program that runs, and those of one turn.
+    answers: VecDeque<Answer>,
+}
+
+/// Whether the spawner is about to end.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum End {
+    No,
+    /// All programs were asked to stop.
+    Stopping,
+    /// All processes were sent SIGKILL. At this time the spawner ends, whatever is left.
+    Killing {
+        until_ms: u64,
+    },
+}
+
+#[derive(Clone, Copy, Debug)]
+enum Source {
+    Control,
+    Signals,
+    Worker(u64),
+    Failure(u64),
+    Stderr(u64),
+}
+
+/// A record that breaks the protocol of a connection.
+struct Malformed(&'static str);
+
+/// Runs the spawner in a process that was just forked.
+pub(crate) fn run(
+    table: &StartTable,
+    control: OwnedFd,
+    server: Pid,
+    cgroups: CgroupUse,
+) -> Infallible {
+    match EventLoop::new(table, control, server, cgroups) {
+        Ok(mut event_loop) => event_loop.run(),
+        Err(error) => {
+            LogOutput::open().notice(0, &format!("spawner: cannot start: {error}"));
+            exit(1)
+        }
+    }
+}
+
+impl EventLoop {
+    fn new(
+        table: &StartTable,
+        control: OwnedFd,
+        server: Pid,
+        cgroups: CgroupUse,
+    ) -> io::Result<Self> {
+        // A session of its own keeps the interrupt key of the terminal from the spawner: it ends
+        // with the server, and not before.
+        setsid()?;
+        let signals = take_signals(&[libc::SIGCHLD, libc::SIGTERM])?;
+        set_parent_process_death_signal(Some(Signal::TERM))?;
+        set_child_subreaper(Some(getpid()))?;
+        let control = keep_only(control)?;
+        set_title();
+        chdir("/")?;
+        let mut event_loop = Self {
+            began: Instant::now(),
+            pid: getpid(),
+            server,
+            control: Some(control),
+            signals,
+            random: open_random()?,
+            children: ChildrenList::open()?,
+            cgroups: match cgroups {
+                CgroupUse::IfDelegated => Cgroups::create(),
+                CgroupUse::Never => None,
+            },
+            log: LogOutput::open(),
+            table: LiveTable::of(1, &table.starts)?,
+            previous: None,
+            coming: None,
+            workers: BTreeMap::new(),
+            programs: BTreeMap::new(),
+            next_serial: 1,
+            suspects: Vec::new(),
+            look_at_ms: None,
+            has_killed_orphans: false,
+            end: End::No,
+        };
+        event_loop.notice_end_of_server();
+        Ok(event_loop)
+    }
+
+    fn run(&mut self) -> ! {
+        let mut ready = Vec::new();
+        while !self.is_done() {
+            self.wait(&mut ready);
+            for source in ready.drain(..) {
+                match source {
+                    Source::Control => self.read_control(),
+                    Source::Signals => self.on_signals(),
+                    Source::Worker(serial) => self.on_worker(serial),
+                    Source::Failure(serial) => self.on_execution(serial),
+                    Source::Stderr(serial) => self.on_stderr(serial),
+                }
+            }
+            self.expire();
+        }
+        if let Some(cgroups) = &mut self.cgroups {
+            cgroups.remove();
+        }
+        exit(0)
+    }
+
+    /// Returns the time since the start of the spawner in milliseconds.
+    pub(crate) fn now_ms(&self) -> u64 {
+        u64::try_from(self.began.elapsed().as_millis()).unwrap_or(u64::MAX)
+    }
+
+    fn wait(&self, ready: &mut Vec<Source>) {
+        let mut polled = Vec::new();
+        let mut sources = Vec::new();
+        let mut add = |source, socket, flags| {
+            sources.push(source);
+            polled.push(PollFd::from_borrowed_fd(socket, flags));
+        };
+        if let Some(control) = &self.control {
+            add(Source::Control, control.as_fd(), PollFlags::IN);
+        }
+        for (serial, program) in &self.programs {
+            if let Some(pipe) = &program.failure {
+                add(Source::Failure(*serial), pipe.as_fd(), PollFlags::IN);
+            }
+            if let Some(pipe) = &program.stderr {
+                add(Source::Stderr(*serial), pipe.as_fd(), PollFlags::IN);
+            }
+        }
+        // Behind the pipes, so that what a program has written before its end is known before it.
+        add(Source::Signals, self.signals.as_fd(), PollFlags::IN);
+        for (serial, worker) in &self.workers {
+            let flags = if worker.answers.is_empty() { PollFlags::IN } else { PollFlags::OUT };
+            add(Source::Worker(*serial), worker.socket.as_fd(), flags);
+        }
+        let timeout = self.timeout_ms().map(timespec);
+        // An error is an interruption, which does not occur with all signals blocked, or a lack of
+        // memory, which may have ended at the next attempt.
+        if poll(&mut polled, timeout.as_ref()).is_ok() {
+            let is_ready = |polled: &PollFd<'_>| !polled.revents().is_empty();
+            let found = polled.iter().zip(sources).filter(|(polled, _)| is_ready(polled));
+            ready.extend(found.map(|(_, source)| source));
+        }
+    }
+
+    fn timeout_ms(&self) -> Option<u64> {
+        let of_program = |program: &Program| match program.state {
+            ProgramState::Stopping { kill_at_ms } => Some(kill_at_ms),
+            _ => None,
+        };
+        let now_ms = self.now_ms();
+        let of_end = match self.end {
+            End::Killing { until_ms } => Some(until_ms),
+            _ => None,
+        };
+        let deadlines = self.programs.values().filter_map(of_program);
+        let deadlines = deadlines.chain(self.look_at_ms).chain(of_end);
+        // A program that has stopped to flood gets its line about lines left out within a second.
+        let has_left_out = self.programs.values().any(|program| program.lines.has_left_out());
+        let report = has_left_out.then_some(now_ms + 1000);
+        deadlines.chain(report).min().map(|at_ms| at_ms.saturating_sub(now_ms))
+    }
+
+    /// Does what is due: kills programs after their grace period, looks at orphans again, reports
+    /// lines that were left out.
+    fn expire(&mut self) {
+        let now_ms = self.now_ms();
+        let log = &mut self.log;
+        for program in self.programs.values_mut() {
+            if let ProgramState::Stopping { kill_at_ms } = program.state
+                && kill_at_ms <= now_ms
+            {
+                program.kill();
+                let (name, pid) = (&program.name, program.pid.as_raw_nonzero());
+                let grace_ms = program.grace_ms;
+                log.notice(
+                    now_ms,
+                    &format!("{name}[{pid}]: killed, it has not stopped in {grace_ms} ms"),
+                );
+            }
+            if program.lines.has_left_out() && program.lines.is_quiet(now_ms) {
+                program.lines.report_left_out(&mut |line| log.write_line(line));
+            }
+        }
+        if self.look_at_ms.is_some_and(|at_ms| at_ms <= now_ms) {
+            self.look_at_ms = None;
+            self.kill_orphans();
+        }
+        if self.end == End::Stopping && self.programs.is_empty() {
+            self.kill_everything();
+        }
+    }
+
+    fn is_done(&mut self) -> bool {
+        let End::Killing { until_ms } = self.end else { return false };
+        let has_children = !self.children.read().unwrap_or_default().is_empty();
+        !has_children || until_ms <= self.now_ms()
+    }
+
+    fn on_signals(&mut self) {
+        drain_signals(&self.signals);
+        self.notice_end_of_server();
+        self.reap();
+    }
+
+    /// Ends everything at once if the server is gone. The kernel sends SIGTERM then; sent by a
+    /// person it does nothing, because the spawner ends with the server.
+    fn notice_end_of_server(&mut self) {
+        if getppid() != Some(self.server) && !matches!(self.end, End::Killing { .. }) {
+            self.control = None;
+            self.workers.clear();
+            self.kill_everything();
+        }
+    }
+
+    /// Sends SIGKILL to all processes, and lets the spawner end when they are gone.
+    fn kill_everything(&mut self) {
+        self.end = End::Killing { until_ms: self.now_ms() + KILL_WAIT_MS };
+        for program in self.programs.values_mut() {
+            program.kill();
+        }
+        self.kill_orphans();
+    }
+
+    /// Asks all programs to stop, and lets the spawner end when they are gone.
+    fn stop_everything(&mut self) {
+        if self.end == End::No {
+            self.end = End::Stopping;
+            let now_ms = self.now_ms();
+            self.programs.values_mut().for_each(|program| program.stop(now_ms));
+        }
+    }
+
+    fn read_control(&mut self) {
+        let mut buffer = vec![0; RECORD_MAX_BYTES];
+        let Some(control) = &self.control else { return };
+        let malformed = match receive_record(control, &mut buffer) {
+            Err(Errno::AGAIN | Errno::INTR) => return,
+            Ok(Received::Record(record)) => {
+                let descriptors = record.descriptors;
+                match ControlRequest::decode(record.bytes) {
+                    Some(request) => match self.on_control(request, descriptors) {
+                        Ok(()) => return,
+                        Err(Malformed(what)) => what,
+                    },
+                    None => "a malformed request",
+                }
+            }
+            Ok(Received::TooLong) => "a request that is too long",
+            Ok(Received::End) | Err(_) => "",
+        };
+        // Without the server's requests nothing more can be asked of the spawner.
+        self.control = None;
+        self.notice_end_of_server();
+        if !malformed.is_empty() {
+            let now_ms = self.now_ms();
+            self.log.notice(now_ms, &format!("spawner: the server has sent {malformed}, stopping"));
+        }
+        self.stop_everything();
+    }
+
+    fn on_control(
+        &mut self,
+        request: ControlRequest<'_>,
+        descriptors: Vec<OwnedFd>,
+    ) -> Result<(), Malformed> {
+        match request {
+            ControlRequest::Connect => {
+                let [socket] = <[OwnedFd; 1]>::try_from(descriptors)
+                    .map_err(|_| Malformed("a connection without a socket"))?;
+                // A worker that is one too many finds its connection closed.
+                if self.workers.len() < WORKERS_MAX {
+                    let serial = self.serial();
+                    self.workers.insert(serial, Worker { socket, answers: VecDeque::new() });
+                }
+            }
+            ControlRequest::BeginTable { generation, starts } => {
+                self.coming = Some(ComingTable { generation, missing: starts, starts: Vec::new() });
+            }
+            ControlRequest::AddStart { start } => {
+                let coming = self.coming.as_mut().filter(|coming| coming.missing > 0);
+                let coming = coming.ok_or(Malformed("a program without a table"))?;
+                let start = decode_start(start).ok_or(Malformed("a malformed program"))?;
+                coming.starts.push(start);
+                coming.missing -= 1;
+            }
+            ControlRequest::UseTable => {
+                let coming = self.coming.take().filter(|coming| coming.missing == 0);
+                let coming = coming.ok_or(Malformed("an incomplete table"))?;
+                self.use_table(coming);
+            }
+            ControlRequest::Stop => self.stop_everything(),
+        }
+        Ok(())
+    }
+
+    fn use_table(&mut self, coming: ComingTable) {
+        let table = StartTable { starts: coming.starts };
+        let checked = match table.check() {
+            Ok(()) => LiveTable::of(coming.generation, &table.starts).map_err(|e| e.to_string()),
+            Err(error) => Err(error.to_string()),
+        };
+        let answer = match checked {
+            Ok(table) => {
+                self.previous = Some(std::mem::replace(&mut self.table, table));
+                ControlAnswer::TableInUse
+            }
+            Err(error) => {
+                let now_ms = self.now_ms();
+                let text = format!("spawner: new programs refused, keeping the others: {error}");
+                self.log.notice(now_ms, &text);
+                ControlAnswer::TableRefused
+            }
+        };
+        if let Some(control) = &self.control {
+            // The server waits for this answer. If it is gone, the next read says so.
+            let _ = send(control, &[answer as u8], SendFlags::DONTWAIT | SendFlags::NOSIGNAL);
+        }
+    }
+
+    fn on_worker(&mut self, serial: u64) {
+        self.send_answers(serial);
+        let mut buffer = vec![0; RECORD_MAX_BYTES];
+        for _ in 0..REQUESTS_PER_TURN {
+            let Some(worker) = self.workers.get(&serial) else { return };
+            if !worker.answers.is_empty() {
+                return;
+            }
+            let malformed = match receive_record(&worker.socket, &mut buffer) {
+                Err(Errno::AGAIN | Errno::INTR) => return,
+                Ok(Received::Record(record)) => match Request::decode(record.bytes) {
+                    Some(Request::Start(request)) => {
+                        let descriptors = (record.descriptors, record.lost_descriptors);
+                        self.start(serial, &request, descriptors);
+                        continue;
+                    }
+                    Some(_) if !record.descriptors.is_empty() || record.lost_descriptors => {
+                        Some("descriptors with a request that has none")
+                    }
+                    Some(request) => {
+                        self.on_request(serial, &request);
+                        continue;
+                    }
+                    None => Some("a malformed request"),
+                },
+                Ok(Received::TooLong) => Some("a request that is too long"),
+                Ok(Received::End) | Err(_) => None,
+            };
+            self.close_worker(serial, malformed);
+        }
+    }
+
+    fn on_request(&mut self, worker: u64, request: &Request<'_>) {
+        let now_ms = self.now_ms();
+        let (Request::Signal { id, .. } | Request::Stop { id }) = *request else { return };
+        let is_meant = |program: &&mut Program| (program.worker, program.id) == (Some(worker), id);
+        let Some(program) = self.programs.values_mut().find(is_meant) else {
+            self.answer(worker, Answer::Rejected { id, reason: Reason::NotRunning });
+            return;
+        };
+        match *request {
+            Request::Signal { signal, .. } => {
+                if let Some(signal) = Signal::from_named_raw(i32::from(signal)) {
+                    program.signal(signal);
+                }
+            }
+            _ => program.stop(now_ms),
+        }
+    }
+
+    /// Closes a connection and stops the programs that it has started.
+    fn close_worker(&mut self, serial: u64, malformed: Option<&str>) {
+        let now_ms = self.now_ms();
+        if let Some(what) = malformed {
+            let text = format!("spawner: closed the connection of a worker, which has sent {what}");
+            self.log.notice(now_ms, &text);
+        }
+        self.workers.remove(&serial);
+        for program in self.programs.values_mut().filter(|p| p.worker == Some(serial)) {
+            program.worker = None;
+            program.stop(now_ms);
+        }
+    }
+
+    /// Sends an answer to a worker, or queues it. A worker that is gone gets none.
+    pub(crate) fn answer(&mut self, worker: u64, answer: Answer) {
+        if let Some(worker) = self.workers.get_mut(&worker) {
+            worker.answers.push_back(answer);
+        }
+        self.send_answers(worker);
+    }
+
+    fn send_answers(&mut self, serial: u64) {
+        let Some(worker) = self.workers.get_mut(&serial) else { return };
+        while let Some(answer) = worker.answers.front() {
+            let flags = SendFlags::DONTWAIT | SendFlags::NOSIGNAL;
+            match send(&worker.socket, &answer.encode(), flags) {
+                Ok(_) => drop(worker.answers.pop_front()),
+                Err(Errno::AGAIN | Errno::INTR | Errno::NOBUFS) => return,
+                // The next read finds the connection closed.
+                Err(_) => worker.answers.clear(),
+            }
+        }
+    }
+
+    fn on_stderr(&mut self, serial: u64) {
+        let now_ms = self.now_ms();
+        let log = &mut self.log;
+        if let Some(program) = self.programs.get_mut(&serial) {
+            program.read_stderr(now_ms, &mut |line| log.write_line(line));
+        }
+    }
+
+    pub(crate) fn serial(&mut self) -> u64 {
+        let serial = self.next_serial;
+        self.next_serial += 1;
+        serial
+    }
+}
+
+impl LiveTable {
+    fn of(generation: u32, starts: &[ProgramStart]) -> io::Result<Self> {
+        let live = |start: &ProgramStart| {
+            Some(Rc::new(LiveStart {
+                name: Rc::from(&*start.name),
+                allows_arguments: start.allows_arguments,
+                stop_signal: start.stop_signal,
+                grace_ms: start.grace_ms,
+                prepared: PreparedStart::of(start)?,
+            }))
+        };
+        let starts: Option<Vec<_>> = starts.iter().map(live).collect();
+        let starts = starts.ok_or_else(|| io::Error::other("a program has a NUL byte"))?;
+        Ok(Self { generation, starts })
+    }
+}
+
+fn timespec(ms: u64) -> Timespec {
+    let nanoseconds = ms % 1000 * 1_000_000;
+    Timespec {
+        tv_sec: i64::try_from(ms / 1000).unwrap_or(i64::MAX),
+        // Below 10^9, which fits on every machine.
+        tv_nsec: nanoseconds.try_into().unwrap_or(0),
+    }
+}

@@ -1,0 +1,90 @@
+//! Every limit of the spawner, unit last in the name, the reason in the comment.
+
+/// Most rows of a table. A server has a few kinds of programs; more are a mistake of a generator.
+pub const STARTS_MAX: usize = 64;
+
+/// Most bytes of a table as it is sent to the spawner. The spawner keeps two tables, and may have
+/// 1 MiB of memory in all.
+pub const TABLE_MAX_BYTES: usize = 128 * 1024;
+
+/// Longest name of a program, in bytes: it begins each line of the log.
+pub const NAME_MAX_BYTES: usize = 32;
+
+/// Longest path, in bytes: `PATH_MAX` of the kernel without the final zero.
+pub const PATH_MAX_BYTES: usize = 4095;
+
+/// Most arguments of a row of the table, and most that a worker may add: command lines that people
+/// write are shorter, and a list of files belongs on standard input.
+pub const ARGUMENTS_MAX: usize = 64;
+
+/// Most bytes of the arguments that a worker may add, of all together. It bounds a request; the
+/// kernel allows a single argument of 128 KiB.
+pub const ARGUMENTS_MAX_BYTES: usize = 16 * 1024;
+
+/// Most variables of the environment of a program, the spawner's own not counted.
+pub const ENVIRONMENT_MAX: usize = 128;
+
+/// Most bytes of one row of a table as it is sent: a record of the control connection.
+pub const START_MAX_BYTES: usize = 32 * 1024;
+
+/// Most supplementary groups of a program. The kernel allows 65536, NFS with AUTH_SYS uses 16.
+pub const GROUPS_MAX: usize = 64;
+
+/// Longest grace period in milliseconds: a program that needs longer to stop delays the end of the
+/// server. `TimeoutStopSec` of systemd is 90 s by default.
+pub const GRACE_MAX_MS: u32 = 600_000;
+
+/// Most programs that run at the same time, of all workers. Each has up to three descriptors in the
+/// spawner, and a process has 1024 by default.
+pub const RUNNING_MAX: usize = 256;
+
+/// Most connections of workers. More workers than cores bring nothing, and the descriptors of all
+/// programs and connections together have to stay below 1024.
+pub const WORKERS_MAX: usize = 192;
+
+/// Most descriptors of a request: a socket for standard input and one for standard output.
+pub const DESCRIPTORS_MAX: usize = 2;
+
+/// Most bytes of a record that the spawner reads, from a worker or from the server: the longest is a
+/// row of a table with its header.
+pub const RECORD_MAX_BYTES: usize = START_MAX_BYTES + 64;
+
+/// Most requests of one connection that are read before the others have their turn.
+pub const REQUESTS_PER_TURN: usize = 16;
+
+/// Most bytes of a line of a program that are logged; the rest of a longer line is left out.
+pub const LINE_MAX_BYTES: usize = 1024;
+
+/// Most bytes of a whole line of the log. With all bytes escaped a line would be longer, and a pipe
+/// takes 4096 bytes in one piece (`PIPE_BUF`).
+pub const LOG_LINE_MAX_BYTES: usize = 4096;
+
+/// Lines that a program may log in a second on average. Text that people read has fewer.
+pub const LINES_PER_SECOND: u64 = 50;
+
+/// Lines that a program may log at once: the stack trace of a large application.
+pub const LINES_BURST: u64 = 500;
+
+/// Bytes that are read from standard error of a program before the others have their turn: as much
+/// as a pipe holds by default.
+pub const STDERR_TURN_BYTES: usize = 64 * 1024;
+
+/// Bytes that are read from standard error in one call.
+pub const STDERR_READ_BYTES: usize = 8 * 1024;
+
+/// Time between the first look at an orphan whose environment cannot be read and the second, in
+/// milliseconds. A process that is being executed has no environment for a moment; it takes less.
+pub const ORPHAN_LOOK_MS: u64 = 20;
+
+/// Longest time for which the server waits for an answer on the control connection, in
+/// milliseconds. The spawner looks at the programs of a table meanwhile, which may be on a slow
+/// file system.
+pub const CONTROL_TIMEOUT_MS: u64 = 10_000;
+
+/// How long the end waits for processes after SIGKILL, in milliseconds. Only a process that waits
+/// for a device (state D) needs longer, and nothing can end it.
+pub const KILL_WAIT_MS: u64 = 5_000;
+
+/// Most bytes of the environment of a process that are searched for the marker: twice what a row of
+/// a table can set.
+pub const ENVIRONMENT_READ_MAX_BYTES: u64 = 2 * START_MAX_BYTES as u64;

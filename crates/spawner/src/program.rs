@@ -1,0 +1,142 @@
+//! A program that runs.
+
+use std::os::fd::OwnedFd;
+use std::rc::Rc;
+
+use rustix::io::{Errno, read};
+use rustix::process::{Pid, Signal, kill_process, kill_process_group};
+
+use crate::answer::Stage;
+use crate::cgroups::ProgramCgroup;
+use crate::fork_exec::{FAILURE_BYTES, decode_failure};
+use crate::limits::{STDERR_READ_BYTES, STDERR_TURN_BYTES};
+use crate::stderr_lines::{LineOutput, StderrLines};
+
+/// A program from its fork until its main process was reaped.
+#[derive(Debug)]
+pub(crate) struct Program {
+    /// The connection that has started it; `None` once the connection is closed.
+    pub(crate) worker: Option<u64>,
+    /// The number that the worker has chosen.
+    pub(crate) id: u64,
+    pub(crate) name: Rc<str>,
+    /// Its main process, not reaped yet. The number of a process that was not reaped is not used
+    /// again, so a signal always reaches the right process.
+    pub(crate) pid: Pid,
+    /// The number by which its descendants are recognised.
+    pub(crate) marker: u64,
+    pub(crate) state: ProgramState,
+    /// The pipe on which the new process reports a failure, until it has executed the program.
+    pub(crate) failure: Option<OwnedFd>,
+    /// The pipe of standard error, until its end.
+    pub(crate) stderr: Option<OwnedFd>,
+    pub(crate) lines: StderrLines,
+    pub(crate) cgroup: Option<ProgramCgroup>,
+    pub(crate) stop_signal: Signal,
+    pub(crate) grace_ms: u32,
+}
+
+/// What is asked of a program.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum ProgramState {
+    Running,
+    /// It was sent its stop signal and will be sent SIGKILL at this time.
+    Stopping {
+        kill_at_ms: u64,
+    },
+    /// It was sent SIGKILL.
+    Killed,
+    /// It could not be executed, and its process exits.
+    Failed,
+}
+
+/// How the execution of a program has ended.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Execution {
+    Pending,
+    Executed,
+    Failed(Stage, i32),
+}
+
+impl Program {
+    /// Reads the pipe on which the new process reports a failure.
+    pub(crate) fn read_execution(&mut self) -> Execution {
+        let Some(pipe) = &self.failure else { return Execution::Pending };
+        let mut report = [0; FAILURE_BYTES];
+        match read(pipe, &mut report) {
+            Err(Errno::AGAIN | Errno::INTR) => return Execution::Pending,
+            Ok(bytes) if bytes > 0 => {
+                self.failure = None;
+                // The report is shorter than `PIPE_BUF`, so it comes whole.
+                if let Some((stage, errno)) = decode_failure(&report[..bytes]) {
+                    return Execution::Failed(stage, errno);
+                }
+            }
+            _ => self.failure = None,
+        }
+        Execution::Executed
+    }
+
+    /// Reads what the program has written to standard error, up to the limit of a turn, and closes
+    /// the pipe at its end.
+    pub(crate) fn read_stderr(&mut self, now_ms: u64, output: LineOutput<'_>) {
+        let mut buffer = [0; STDERR_READ_BYTES];
+        let mut turn_bytes = 0;
+        while turn_bytes < STDERR_TURN_BYTES {
+            let Some(pipe) = &self.stderr else { return };
+            match read(pipe, &mut buffer) {
+                Ok(bytes) if bytes > 0 => {
+                    self.lines.feed(&buffer[..bytes], now_ms, output);
+                    turn_bytes += bytes;
+                    // A short read has emptied the pipe.
+                    if bytes < buffer.len() {
+                        return;
+                    }
+                }
+                Err(Errno::AGAIN | Errno::INTR) => return,
+                _ => self.stderr = None,
+            }
+        }
+    }
+
+    /// Sends the stop signal to the main process, which stops its own processes as it needs to.
+    pub(crate) fn stop(&mut self, now_ms: u64) {
+        if self.state == ProgramState::Running {
+            self.signal(self.stop_signal);
+            let kill_at_ms = now_ms.saturating_add(u64::from(self.grace_ms));
+            self.state = ProgramState::Stopping { kill_at_ms };
+        }
+    }
+
+    /// Sends a signal to the main process.
+    pub(crate) fn signal(&self, signal: Signal) {
+        // The process is not reaped, so it exists. It fails for a program of another user without
+        // CAP_KILL, which the check of the table excludes.
+        let _ = kill_process(self.pid, signal);
+    }
+
+    /// Sends SIGKILL to all processes of the program that can be reached at once: its cgroup, or
+    /// else its process group. Other descendants become children of the spawner when their
+    /// parents end.
+    pub(crate) fn kill(&mut self) {
+        self.kill_processes();
+        if self.state != ProgramState::Failed {
+            self.state = ProgramState::Killed;
+        }
+    }
+
+    /// Sends SIGKILL as [`Self::kill`], also when the main process has ended.
+    pub(crate) fn kill_processes(&self) {
+        let is_killed = self.cgroup.as_ref().is_some_and(|cgroup| cgroup.kill().is_ok());
+        if !is_killed {
+            // There is no such group if the process has not created its session yet.
+            let _ = kill_process_group(self.pid, Signal::KILL);
+            self.signal(Signal::KILL);
+        }
+    }
+
+    /// Returns whether the end of the program was asked for.
+    pub(crate) fn is_stopping(&self) -> bool {
+        matches!(self.state, ProgramState::Stopping { .. } | ProgramState::Killed)
+    }
+}

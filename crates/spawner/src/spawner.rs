@@ -1,0 +1,306 @@
+//! The server's side: it forks the spawner, connects workers to it, replaces the table, and cleans
+//! up when the spawner has died.
+//!
+//! # When the spawner dies
+//!
+//! The control connection is at its end then, and so are those of the workers. The spawner cannot
+//! be forked again: the server has threads. It goes on without programs: static sites are served,
+//! and requests that need a program get the status 503 until the server is restarted. It calls
+//! [`Spawner::kill_descendants`] so that no program is left, and reports the state to the service
+//! manager.
+//!
+//! # When the server dies
+//!
+//! The spawner kills all programs with their descendants, and ends. If both are killed at the same
+//! moment, the kernel kills the main process of each program (`PR_SET_PDEATHSIG`). Processes that
+//! have detached themselves are left then to the service manager, which kills the cgroup of the
+//! service.
+
+use std::fmt;
+use std::io;
+use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
+use std::time::{Duration, Instant};
+
+use rustix::event::{PollFd, PollFlags, Timespec, poll};
+use rustix::io::Errno;
+use rustix::net::{RecvFlags, recv};
+use rustix::process::{
+    Pid, PidfdFlags, Signal, WaitOptions, getpid, kill_process, pidfd_open, set_child_subreaper,
+    waitpid,
+};
+
+use crate::connection::SpawnerConnection;
+use crate::control::{ControlAnswer, ControlRequest};
+use crate::descendants::children_of_all_threads;
+use crate::event_loop;
+use crate::fork_exec::fork_main;
+use crate::limits::{CONTROL_TIMEOUT_MS, KILL_WAIT_MS};
+use crate::records::{record_sockets, send_record};
+use crate::start_table::StartTable;
+use crate::table_check::TableError;
+use crate::table_codec::encode_start;
+
+/// A spawner that was forked from this process.
+#[derive(Debug)]
+pub struct Spawner {
+    pid: Pid,
+    control: OwnedFd,
+    generation: u32,
+    is_reaped: bool,
+}
+
+/// Whether programs get cgroups of their own.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum CgroupUse {
+    /// Where a part of the tree was delegated to the server.
+    IfDelegated,
+    /// Never.
+    Never,
+}
+
+/// Why the spawner could not be forked.
+#[derive(Debug, thiserror::Error)]
+pub enum ForkError {
+    /// The table is wrong.
+    #[error(transparent)]
+    Table(#[from] TableError),
+    /// The system refuses something.
+    #[error("cannot start the process that starts programs: cannot {what}: {error}")]
+    System {
+        /// What was tried.
+        what: &'static str,
+        /// What the system says.
+        error: io::Error,
+    },
+}
+
+/// Why a request to the spawner has failed.
+#[derive(Debug, thiserror::Error)]
+pub enum ControlError {
+    /// The table is wrong.
+    #[error(transparent)]
+    Table(#[from] TableError),
+    /// The spawner does not accept the table. It has logged the reason.
+    #[error("the spawner has refused the programs; the line before says why")]
+    Refused,
+    /// The spawner has not answered in time.
+    #[error("the spawner has not answered in {CONTROL_TIMEOUT_MS} ms")]
+    Timeout,
+    /// The spawner has ended.
+    #[error("the spawner has ended: restart the server")]
+    Gone,
+    /// There are too many descriptors.
+    #[error("cannot open a socket: {0}")]
+    Socket(io::Error),
+}
+
+impl Spawner {
+    /// Forks the spawner. This process must have no other thread, and the thread that calls this
+    /// must live as long as the process: the spawner ends with it. The table is checked first.
+    ///
+    /// What this process has in memory stays in the memory of the spawner, so it is forked before
+    /// keys and sites are loaded. This process becomes a child subreaper, for
+    /// [`Self::kill_descendants`]; it must have no other children.
+    ///
+    /// # Errors
+    /// The table is wrong, or the system allows no further process.
+    pub fn fork(table: &StartTable, cgroups: CgroupUse) -> Result<Self, ForkError> {
+        table.check()?;
+        let system = |what| move |error| ForkError::System { what, error };
+        let list = "read the list of its children";
+        children_of_all_threads().map_err(system(list))?;
+        let (control, spawner_control) =
+            record_sockets().map_err(|error| system("open sockets")(error.into()))?;
+        let server = getpid();
+        set_child_subreaper(Some(server))
+            .map_err(|error| system("become a subreaper")(error.into()))?;
+        let mut spawner_control = Some(spawner_control);
+        let pid = fork_main(|| match spawner_control.take() {
+            Some(control) => event_loop::run(table, control, server, cgroups),
+            None => unreachable!("the new process runs this once"),
+        });
+        let pid = pid.map_err(system("create a process"))?;
+        Ok(Self { pid, control, generation: 1, is_reaped: false })
+    }
+
+    /// Returns the process ID of the spawner.
+    pub fn pid(&self) -> Pid {
+        self.pid
+    }
+
+    /// Returns the generation of the table, which requests for starts name.
+    pub fn generation(&self) -> u32 {
+        self.generation
+    }
+
+    /// Returns a new connection for a worker.
+    ///
+    /// # Errors
+    /// The spawner has ended, or there are too many descriptors.
+    pub fn connect(&self) -> Result<SpawnerConnection, ControlError> {
+        let socket = |error: Errno| ControlError::Socket(error.into());
+        let (worker, spawner) = record_sockets().map_err(socket)?;
+        let connection = SpawnerConnection::new(worker).map_err(ControlError::Socket)?;
+        self.send(ControlRequest::Connect, &[spawner.as_fd()])?;
+        Ok(connection)
+    }
+
+    /// Replaces the table and returns the generation of the new one. Programs that run go on.
+    /// Requests with the previous generation are still served, older ones are not. Blocks for
+    /// [`CONTROL_TIMEOUT_MS`] at most.
+    ///
+    /// # Errors
+    /// The table is wrong; the previous one stays in use. Or the spawner has ended.
+    pub fn replace_table(&mut self, table: &StartTable) -> Result<u32, ControlError> {
+        table.check()?;
+        // A request that has timed out may still be answered.
+        while self.receive_answer(Duration::ZERO).is_ok() {}
+        let generation = self.generation.wrapping_add(1);
+        let starts = u16::try_from(table.starts.len()).unwrap_or(u16::MAX);
+        self.send(ControlRequest::BeginTable { generation, starts }, &[])?;
+        for start in &table.starts {
+            // A table that was checked can be encoded.
+            let start = encode_start(start).unwrap_or_default();
+            self.send(ControlRequest::AddStart { start: &start }, &[])?;
+        }
+        self.send(ControlRequest::UseTable, &[])?;
+        match self.receive_answer(Duration::from_millis(CONTROL_TIMEOUT_MS))? {
+            ControlAnswer::TableInUse => {
+                self.generation = generation;
+                Ok(generation)
+            }
+            ControlAnswer::TableRefused => Err(ControlError::Refused),
+        }
+    }
+
+    /// Returns whether the spawner has ended. To be notified, poll its descriptor
+    /// ([`AsFd::as_fd`]) for `POLLHUP`.
+    pub fn has_ended(&mut self) -> bool {
+        if !self.is_reaped {
+            self.is_reaped = !matches!(waitpid(Some(self.pid), WaitOptions::NOHANG), Ok(None));
+        }
+        self.is_reaped
+    }
+
+    /// Stops all programs, each with its stop signal and its grace period, and waits until the
+    /// spawner has ended, for `timeout` at most. Then it is killed, and all that is left.
+    ///
+    /// # Errors
+    /// Processes are left that cannot be killed.
+    pub fn stop(mut self, timeout: Duration) -> Result<(), Survivors> {
+        // If the spawner is gone, there is only to clean up.
+        let _ = self.send(ControlRequest::Stop, &[]);
+        let until = Instant::now() + timeout;
+        while !self.has_ended() {
+            let left = until.saturating_duration_since(Instant::now());
+            if left.is_zero() {
+                break;
+            }
+            wait_for_process(self.pid, left);
+        }
+        self.kill_descendants()
+    }
+
+    /// Kills the spawner, if it has not ended, and all processes that it has left. They are
+    /// children of this process, which is a child subreaper. It waits for [`KILL_WAIT_MS`] at most.
+    ///
+    /// # Errors
+    /// Processes are left that cannot be killed, because they wait for a device, or because they
+    /// belong to another user and this process has dropped its privileges.
+    pub fn kill_descendants(mut self) -> Result<(), Survivors> {
+        let until = Instant::now() + Duration::from_millis(KILL_WAIT_MS);
+        if !self.has_ended() {
+            let _ = kill_process(self.pid, Signal::KILL);
+        }
+        loop {
+            while matches!(waitpid(None, WaitOptions::NOHANG), Ok(Some(_))) {}
+            let children = children_of_all_threads().unwrap_or_default();
+            if children.is_empty() {
+                return Ok(());
+            }
+            if Instant::now() >= until {
+                return Err(Survivors(children));
+            }
+            for child in &children {
+                let _ = kill_process(*child, Signal::KILL);
+            }
+            wait_for_process(children[0], until.saturating_duration_since(Instant::now()));
+        }
+    }
+
+    fn send(
+        &self,
+        request: ControlRequest<'_>,
+        sockets: &[BorrowedFd<'_>],
+    ) -> Result<(), ControlError> {
+        let until = Instant::now() + Duration::from_millis(CONTROL_TIMEOUT_MS);
+        let bytes = request.encode();
+        loop {
+            match send_record(&self.control, &bytes, sockets) {
+                Ok(()) => return Ok(()),
+                Err(Errno::AGAIN | Errno::INTR | Errno::NOBUFS) => {}
+                Err(_) => return Err(ControlError::Gone),
+            }
+            let left = until.saturating_duration_since(Instant::now());
+            if left.is_zero() {
+                return Err(ControlError::Timeout);
+            }
+            let mut polled = [PollFd::new(&self.control, PollFlags::OUT)];
+            let _ = poll(&mut polled, Some(&timespec(left)));
+        }
+    }
+
+    fn receive_answer(&self, timeout: Duration) -> Result<ControlAnswer, ControlError> {
+        let mut polled = [PollFd::new(&self.control, PollFlags::IN)];
+        match poll(&mut polled, Some(&timespec(timeout))) {
+            Ok(0) | Err(_) => return Err(ControlError::Timeout),
+            Ok(_) => {}
+        }
+        let mut byte = [0; 1];
+        match recv(&self.control, &mut byte, RecvFlags::DONTWAIT) {
+            Ok((_, 1)) => ControlAnswer::decode(byte[0]).ok_or(ControlError::Gone),
+            _ => Err(ControlError::Gone),
+        }
+    }
+}
+
+impl AsFd for Spawner {
+    /// Returns the control connection, for polling only. It is at its end when the spawner ends.
+    fn as_fd(&self) -> BorrowedFd<'_> {
+        self.control.as_fd()
+    }
+}
+
+/// Processes that could not be killed.
+#[derive(Debug)]
+pub struct Survivors(pub Vec<Pid>);
+
+impl fmt::Display for Survivors {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("these processes of programs could not be killed:")?;
+        self.0.iter().try_for_each(|pid| write!(f, " {}", pid.as_raw_nonzero()))
+    }
+}
+
+impl std::error::Error for Survivors {}
+
+/// Waits until a child of this process has ended, for `timeout` at most. Other threads may handle
+/// the signals of this process, so it does not wait for SIGCHLD.
+fn wait_for_process(pid: Pid, timeout: Duration) {
+    match pidfd_open(pid, PidfdFlags::empty()) {
+        Ok(process) => {
+            let mut polled = [PollFd::new(&process, PollFlags::IN)];
+            // After an error the caller looks at the process again.
+            let _ = poll(&mut polled, Some(&timespec(timeout)));
+        }
+        // Filters of system calls may refuse it.
+        Err(_) => std::thread::sleep(timeout.min(Duration::from_millis(1))),
+    }
+}
+
+fn timespec(time: Duration) -> Timespec {
+    Timespec {
+        tv_sec: i64::try_from(time.as_secs()).unwrap_or(i64::MAX),
+        tv_nsec: time.subsec_nanos().into(),
+    }
+}

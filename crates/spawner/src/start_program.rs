@@ -1,0 +1,212 @@
+//! What a request for a start does: it is checked, and the program gets pipes, a process and a
+//! cgroup.
+
+use std::io;
+use std::os::fd::{AsFd, OwnedFd};
+use std::rc::Rc;
+
+use rustix::fs::{FileType, OFlags, fcntl_setfl, fstat};
+use rustix::io::Errno;
+use rustix::pipe::{PipeFlags, pipe_with};
+use rustix::process::Pid;
+
+use crate::answer::{Answer, Reason, Stage};
+use crate::cgroups::{Cgroups, ProgramCgroup};
+use crate::event_loop::{End, EventLoop, LiveStart, LiveTable};
+use crate::exec_plan::{ExecPlan, ExecVectors};
+use crate::fork_exec::spawn;
+use crate::limits::RUNNING_MAX;
+use crate::process_state::random_number;
+use crate::program::{Execution, Program, ProgramState};
+use crate::request::StartRequest;
+use crate::stderr_lines::StderrLines;
+
+/// The pipes of a program. Those of the spawner never wait.
+struct Pipes {
+    stderr: OwnedFd,
+    program_stderr: OwnedFd,
+    failure: OwnedFd,
+    program_failure: OwnedFd,
+}
+
+impl EventLoop {
+    /// Starts a program for a worker. `descriptors` came with the request; the flag says whether
+    /// there were more.
+    pub(crate) fn start(
+        &mut self,
+        worker: u64,
+        request: &StartRequest<'_>,
+        descriptors: (Vec<OwnedFd>, bool),
+    ) {
+        let id = request.id;
+        let (descriptors, has_lost) = descriptors;
+        let started = match self.rejection(worker, request, &descriptors, has_lost) {
+            Some(reason) => Err(Answer::Rejected { id, reason }),
+            None => self.spawn_program(worker, request, &descriptors).map_err(|(stage, error)| {
+                Answer::Failed { id, stage, errno: error.raw_os_error() }
+            }),
+        };
+        let answer = match started {
+            Ok(()) => return,
+            Err(answer) => answer,
+        };
+        if let Answer::Failed { stage, errno, .. } = answer {
+            let name = self.live_start(request).map(|start| Rc::clone(&start.name));
+            self.log_failure(&name.unwrap_or_default(), stage, errno);
+        }
+        self.answer(worker, answer);
+    }
+
+    /// Handles the end of an execution: the program runs, or a step has failed.
+    pub(crate) fn on_execution(&mut self, serial: u64) {
+        let Some(program) = self.programs.get_mut(&serial) else { return };
+        let (id, name) = (program.id, Rc::clone(&program.name));
+        let answer = match program.read_execution() {
+            Execution::Pending => return,
+            Execution::Executed => {
+                Answer::Started { id, pid: program.pid.as_raw_nonzero().get().unsigned_abs() }
+            }
+            Execution::Failed(stage, errno) => {
+                program.state = ProgramState::Failed;
+                Answer::Failed { id, stage, errno }
+            }
+        };
+        let worker = program.worker;
+        if let Answer::Failed { stage, errno, .. } = answer {
+            self.log_failure(&name, stage, errno);
+        }
+        if let Some(worker) = worker {
+            self.answer(worker, answer);
+        }
+    }
+
+    fn rejection(
+        &self,
+        worker: u64,
+        request: &StartRequest<'_>,
+        descriptors: &[OwnedFd],
+        has_lost: bool,
+    ) -> Option<Reason> {
+        if self.end != End::No {
+            return Some(Reason::Stopping);
+        }
+        if self.live_table(request.generation).is_none() {
+            return Some(Reason::StaleTable);
+        }
+        let Some(start) = self.live_start(request) else { return Some(Reason::UnknownStart) };
+        if !start.allows_arguments && !request.arguments.is_empty() {
+            return Some(Reason::Arguments);
+        }
+        let is_socket = |descriptor: &OwnedFd| {
+            fstat(descriptor)
+                .is_ok_and(|stat| FileType::from_raw_mode(stat.st_mode) == FileType::Socket)
+        };
+        let has_sockets = matches!(descriptors.len(), 1 | 2) && descriptors.iter().all(is_socket);
+        if has_lost || !has_sockets {
+            return Some(Reason::Descriptors);
+        }
+        let has_id = |program: &Program| (program.worker, program.id) == (Some(worker), request.id);
+        if self.programs.values().any(has_id) {
+            return Some(Reason::DuplicateId);
+        }
+        (self.programs.len() >= RUNNING_MAX).then_some(Reason::TooManyRunning)
+    }
+
+    fn live_table(&self, generation: u32) -> Option<&LiveTable> {
+        let tables = [Some(&self.table), self.previous.as_ref()].into_iter().flatten();
+        tables.into_iter().find(|table| table.generation == generation)
+    }
+
+    fn live_start(&self, request: &StartRequest<'_>) -> Option<Rc<LiveStart>> {
+        self.live_table(request.generation)?.starts.get(usize::from(request.start)).cloned()
+    }
+
+    /// Creates the process of a program. The request was checked.
+    fn spawn_program(
+        &mut self,
+        worker: u64,
+        request: &StartRequest<'_>,
+        descriptors: &[OwnedFd],
+    ) -> Result<(), (Stage, Errno)> {
+        let before = |error: Errno| (Stage::Pipes, error);
+        let start = self.live_start(request).ok_or(before(Errno::INVAL))?;
+        let marker = random_number(&self.random).map_err(|_| before(Errno::IO))?;
+        let pipes = Pipes::open().map_err(before)?;
+        let vectors = ExecVectors::new(&start.prepared, &request.arguments, marker);
+        let vectors = vectors.ok_or(before(Errno::INVAL))?;
+        let (Some(stdin), Some(stdout)) = (descriptors.first(), descriptors.last()) else {
+            return Err(before(Errno::BADF));
+        };
+        let plan = ExecPlan {
+            start: &start.prepared,
+            vectors: &vectors,
+            stdin: stdin.as_fd(),
+            stdout: stdout.as_fd(),
+            stderr: pipes.program_stderr.as_fd(),
+            failure: pipes.program_failure.as_fd(),
+            spawner: self.pid,
+        };
+        let (pid, cgroup) = self.spawn_in_cgroup(&plan).map_err(|error| (Stage::Fork, error))?;
+        let serial = self.serial();
+        let program = Program {
+            worker: Some(worker),
+            id: request.id,
+            name: Rc::clone(&start.name),
+            pid,
+            marker,
+            state: ProgramState::Running,
+            failure: Some(pipes.failure),
+            stderr: Some(pipes.stderr),
+            lines: StderrLines::new(&start.name, pid.as_raw_nonzero().get()),
+            cgroup,
+            stop_signal: start.stop_signal,
+            grace_ms: start.grace_ms,
+        };
+        self.programs.insert(serial, program);
+        Ok(())
+    }
+
+    /// Creates a process in a cgroup, or without one if the system does not allow that.
+    fn spawn_in_cgroup(
+        &mut self,
+        plan: &ExecPlan<'_>,
+    ) -> Result<(Pid, Option<ProgramCgroup>), Errno> {
+        let Some(cgroup) = self.cgroups.as_mut().and_then(Cgroups::take) else {
+            return Ok((spawn(plan, None)?, None));
+        };
+        let error = match spawn(plan, Some(cgroup.as_fd())) {
+            Ok(pid) => return Ok((pid, Some(cgroup))),
+            Err(error) => error,
+        };
+        if let Some(cgroups) = &mut self.cgroups {
+            cgroups.put_back(cgroup);
+        }
+        // These have other causes than the cgroup.
+        if matches!(error, Errno::AGAIN | Errno::NOMEM) {
+            return Err(error);
+        }
+        let pid = spawn(plan, None)?;
+        if let Some(cgroups) = &mut self.cgroups {
+            cgroups.stop_using();
+        }
+        let now_ms = self.now_ms();
+        self.log.notice(now_ms, &format!("spawner: cannot start programs in cgroups: {error}"));
+        Ok((pid, None))
+    }
+
+    fn log_failure(&mut self, name: &str, stage: Stage, errno: i32) {
+        let now_ms = self.now_ms();
+        let error = io::Error::from_raw_os_error(errno);
+        self.log.notice(now_ms, &format!("{name}: cannot {stage}: {error}"));
+    }
+}
+
+impl Pipes {
+    fn open() -> Result<Self, Errno> {
+        let (stderr, program_stderr) = pipe_with(PipeFlags::CLOEXEC)?;
+        // The program's end waits as programs expect it; the flag belongs to one end.
+        fcntl_setfl(&stderr, OFlags::NONBLOCK)?;
+        let (failure, program_failure) = pipe_with(PipeFlags::CLOEXEC | PipeFlags::NONBLOCK)?;
+        Ok(Self { stderr, program_stderr, failure, program_failure })
+    }
+}

@@ -1,0 +1,94 @@
+use super::*;
+use rustix::process::Resource;
+use std::ffi::OsString;
+use std::os::unix::ffi::OsStringExt;
+
+/// Returns what is wrong with a table of one program that was changed.
+fn error(change: impl FnOnce(&mut ProgramStart)) -> String {
+    let mut start = ProgramStart::new("sh", "/bin/sh");
+    change(&mut start);
+    match (StartTable { starts: vec![start] }).check() {
+        Ok(()) => String::new(),
+        Err(error) => error.to_string(),
+    }
+}
+
+#[test]
+fn a_plain_program_is_right() {
+    assert_eq!(error(|_| ()), "");
+    assert!(StartTable::default().check().is_ok());
+}
+
+#[test]
+fn programs_must_be_absolute_existing_executable_files() {
+    let of = |path: &str| error(|start| start.program = path.into());
+    assert!(of("bin/sh").contains("bin/sh is not an absolute path"), "{}", of("bin/sh"));
+    assert!(of("/no/such").contains("program `sh`: cannot open /no/such: No such file"));
+    assert!(of("/bin").contains("/bin is not a file"));
+    assert!(of("/etc/passwd").contains("/etc/passwd is not executable: run `chmod +x`"));
+    assert!(of("/dev/null").contains("/dev/null is not a file"));
+    assert!(of(&format!("/{}", "x".repeat(PATH_MAX_BYTES))).contains("is no path"));
+    let directory = |path: &str| error(|start| start.working_directory = path.into());
+    assert!(directory("/etc/passwd").contains("/etc/passwd is not a directory"));
+    assert!(directory("tmp").contains("tmp is not an absolute path"));
+}
+
+#[test]
+fn names_arguments_and_environment_are_bounded() {
+    let name = |name: &str| error(|start| start.name = name.into());
+    for wrong in ["", "a b", "ä", "a\n", &"x".repeat(NAME_MAX_BYTES + 1)] {
+        assert!(name(wrong).contains("a name has 1 to 32"), "{wrong}");
+    }
+    let arguments = |texts: Vec<&[u8]>| {
+        let texts = texts.into_iter().map(|text| OsString::from_vec(text.to_vec())).collect();
+        error(|start| start.arguments = texts)
+    };
+    assert!(arguments(vec![b"a", b"b\0"]).contains("argument 2 has a NUL byte"));
+    assert!(arguments(vec![b""; ARGUMENTS_MAX + 1]).contains("65 arguments are too many"));
+    assert!(arguments(vec![&[b'x'; START_MAX_BYTES]]).contains("bytes, at most 32768"));
+    let environment = |variables: &[(&str, &str)]| {
+        let variables = variables.iter().map(|(name, value)| (name.into(), value.into()));
+        error(|start| start.environment = variables.collect())
+    };
+    assert!(environment(&[("", "x")]).contains("cannot be set: \"\""));
+    assert!(environment(&[("A=B", "x")]).contains("cannot be set: \"A=B\""));
+    assert!(environment(&[("A", "x\0")]).contains("cannot be set: \"A\""));
+    assert!(environment(&[("A", "1"), ("A", "2")]).contains("has `A` twice"));
+    assert!(environment(&[(MARKER, "1")]).contains("which the server sets"));
+}
+
+#[test]
+fn settings_of_the_process_are_bounded() {
+    assert!(error(|start| start.nice = Some(20)).contains("-20 to 19"));
+    assert!(error(|start| start.grace_ms = GRACE_MAX_MS + 1).contains("is too long"));
+    assert!(error(|start| start.stop_signal = Signal::CONT).contains("does not stop a program"));
+    let limit = |soft, hard| ResourceLimit { resource: Resource::Core, soft, hard };
+    let limits = |limits: Vec<ResourceLimit>| error(|start| start.resource_limits = limits);
+    assert!(limits(vec![limit(None, Some(1))]).contains("above the hard limit"));
+    assert!(limits(vec![limit(Some(0), Some(0)); 2]).contains("is set twice"));
+    assert_eq!(limits(vec![limit(Some(0), Some(0))]), "");
+}
+
+#[test]
+fn tables_are_bounded() {
+    let starts = |count: usize, size: usize| {
+        let start = |number: usize| ProgramStart {
+            arguments: vec![OsString::from_vec(vec![b'x'; size])],
+            ..ProgramStart::new(&format!("p{number}"), "/bin/sh")
+        };
+        StartTable { starts: (0..count).map(start).collect() }.check()
+    };
+    assert!(starts(STARTS_MAX, 0).is_ok());
+    assert!(matches!(starts(STARTS_MAX + 1, 0), Err(TableError::TooManyStarts(_))));
+    assert!(matches!(starts(5, 30_000), Err(TableError::TooLarge(_))));
+    let twice = StartTable { starts: vec![ProgramStart::new("a", "/bin/sh"); 2] };
+    assert!(matches!(twice.check(), Err(TableError::DuplicateName(_))));
+}
+
+#[test]
+fn wrong_numbers_of_users_are_refused() {
+    let identity = |groups: Vec<u32>, uid| Identity { uid, gid: 1, groups };
+    let of = |identity| error(|start| start.identity = Some(identity));
+    assert!(of(identity(vec![], u32::MAX)).contains("is no user or group"));
+    assert!(of(identity(vec![1; GROUPS_MAX + 1], 1)).contains("supplementary groups are too many"));
+}
