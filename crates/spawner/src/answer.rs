@@ -301,7 +301,7 @@ mod tests {
             sent in prop::collection::vec(answers(), 0..20),
             pieces in prop::collection::vec(1usize..40, 1..20),
         ) {
-            let bytes: Vec<u8> = sent.iter().flat_map(|answer| answer.encode()).collect();
+            let bytes: Vec<u8> = sent.iter().flat_map(Answer::encode).collect();
             let (mut reader, mut read, mut rest) = (AnswerReader::default(), Vec::new(), &bytes[..]);
             for size in pieces.iter().cycle() {
                 if rest.is_empty() {

@@ -3,8 +3,12 @@
 //!
 //! Cgroups are used where a part of the tree was delegated to this process, as systemd does with
 //! `Delegate=yes`. Elsewhere the tree belongs to the service manager, and the spawner leaves it
-//! alone. A cgroup that is empty again is used for the next program, because to make and remove one
-//! costs more than to start a program.
+//! alone.
+//!
+//! A cgroup that is empty at the end of its program is used for the next one, because to make and
+//! remove one costs more than to start a program. One that was killed is removed instead: since
+//! Linux 6.14 some kernels kill a process that is cloned into a cgroup whose `cgroup.kill` was ever
+//! written, because they compare its count of kills with that of the parent's cgroup.
 
 use std::fs;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
@@ -19,9 +23,11 @@ use rustix::process::{geteuid, getpid};
 pub(crate) struct Cgroups {
     path: PathBuf,
     directory: OwnedFd,
-    /// Cgroups whose program has ended. Some may have processes that were killed and still end.
+    /// Cgroups without a process, for the next programs.
     free: Vec<ProgramCgroup>,
-    made: u32,
+    /// The numbers of cgroups that were killed, and are removed when their processes have ended.
+    killed: Vec<u64>,
+    next_number: u64,
     is_usable: bool,
 }
 
@@ -29,6 +35,8 @@ pub(crate) struct Cgroups {
 #[derive(Debug)]
 pub(crate) struct ProgramCgroup {
     directory: OwnedFd,
+    number: u64,
+    is_killed: bool,
 }
 
 impl Cgroups {
@@ -40,18 +48,18 @@ impl Cgroups {
         fs::create_dir(&path).ok()?;
         let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC;
         let directory = rustix::fs::open(&path, flags, Mode::empty()).ok()?;
-        let mut cgroups = Self { path, directory, free: Vec::new(), made: 0, is_usable: true };
+        let (free, killed) = (Vec::new(), Vec::new());
+        let mut cgroups = Self { path, directory, free, killed, next_number: 0, is_usable: true };
         // The first one shows whether programs can have one.
-        match cgroups.make() {
-            Ok(first) if first.open("cgroup.kill", OFlags::WRONLY).is_ok() => {
-                cgroups.free.push(first);
-                Some(cgroups)
-            }
-            _ => {
-                cgroups.remove();
-                None
+        if let Ok(first) = cgroups.make() {
+            let has_kill = first.open("cgroup.kill", OFlags::WRONLY).is_ok();
+            cgroups.free.push(first);
+            if has_kill {
+                return Some(cgroups);
             }
         }
+        cgroups.remove();
+        None
     }
 
     /// Returns an empty cgroup for a program, or `None` if none can be made.
@@ -59,10 +67,8 @@ impl Cgroups {
         if !self.is_usable {
             return None;
         }
-        match self.free.iter().position(ProgramCgroup::is_empty) {
-            Some(number) => Some(self.free.swap_remove(number)),
-            None => self.make().ok(),
-        }
+        self.remove_killed();
+        self.free.pop().or_else(|| self.make().ok())
     }
 
     /// Makes [`Self::take`] return nothing from now on.
@@ -70,28 +76,43 @@ impl Cgroups {
         self.is_usable = false;
     }
 
-    /// Takes the cgroup of a program that has ended, after [`ProgramCgroup::kill`].
-    pub(crate) fn put_back(&mut self, cgroup: ProgramCgroup) {
-        self.free.push(cgroup);
+    /// Takes the cgroup of a program whose main process was reaped, and kills what is left in it.
+    pub(crate) fn put_back(&mut self, mut cgroup: ProgramCgroup) {
+        if !cgroup.is_killed && cgroup.is_empty() {
+            self.free.push(cgroup);
+            return;
+        }
+        // If it cannot be opened, the orphans are found as without cgroups.
+        let _ = cgroup.kill();
+        self.killed.push(cgroup.number);
     }
 
     /// Removes all cgroups. One that still has a process stays.
     pub(crate) fn remove(&mut self) {
-        self.free.clear();
-        for number in 0..self.made {
-            // It may have a process that cannot be killed; there is nothing else to do.
-            let _ = unlinkat(&self.directory, number.to_string(), AtFlags::REMOVEDIR);
-        }
+        self.killed.extend(self.free.drain(..).map(|cgroup| cgroup.number));
+        self.remove_killed();
         let _ = fs::remove_dir(&self.path);
     }
 
+    fn remove_killed(&mut self) {
+        let directory = &self.directory;
+        let remove = |number: u64| unlinkat(directory, number.to_string(), AtFlags::REMOVEDIR);
+        self.killed.retain(|number| remove(*number).is_err());
+    }
+
     fn make(&mut self) -> Result<ProgramCgroup, Errno> {
-        let name = self.made.to_string();
+        let number = self.next_number;
+        let name = number.to_string();
         mkdirat(&self.directory, &name, Mode::from_raw_mode(0o755))?;
-        self.made += 1;
+        self.next_number += 1;
         let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC;
-        let directory = openat(&self.directory, &name, flags, Mode::empty())?;
-        Ok(ProgramCgroup { directory })
+        match openat(&self.directory, &name, flags, Mode::empty()) {
+            Ok(directory) => Ok(ProgramCgroup { directory, number, is_killed: false }),
+            Err(error) => {
+                self.killed.push(number);
+                Err(error)
+            }
+        }
     }
 }
 
@@ -100,12 +121,14 @@ impl ProgramCgroup {
     ///
     /// # Errors
     /// The file cannot be opened because too many files are open.
-    pub(crate) fn kill(&self) -> Result<(), Errno> {
-        rustix::io::write(self.open("cgroup.kill", OFlags::WRONLY)?, b"1").map(drop)
+    pub(crate) fn kill(&mut self) -> Result<(), Errno> {
+        let file = self.open("cgroup.kill", OFlags::WRONLY)?;
+        self.is_killed = true;
+        rustix::io::write(file, b"1").map(drop)
     }
 
-    /// Returns whether the cgroup has no process.
-    pub(crate) fn is_empty(&self) -> bool {
+    /// Returns whether the cgroup has no process. Zombies do not count.
+    fn is_empty(&self) -> bool {
         let mut text = [0; 128];
         let Ok(events) = self.open("cgroup.events", OFlags::RDONLY) else { return false };
         let bytes = rustix::io::read(events, &mut text).unwrap_or(0);

@@ -21,12 +21,14 @@ pub(crate) enum ControlRequest<'b> {
     Stop,
 }
 
-/// The answer to [`ControlRequest::UseTable`], one byte.
+/// A message of the spawner to the server, one byte: at its start, and after
+/// [`ControlRequest::UseTable`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[repr(u8)]
 pub(crate) enum ControlAnswer {
-    TableInUse = 1,
-    TableRefused = 2,
+    Ready = 1,
+    TableInUse = 2,
+    TableRefused = 3,
 }
 
 const CONNECT: u8 = 1;
@@ -79,7 +81,8 @@ impl<'b> ControlRequest<'b> {
 
 impl ControlAnswer {
     pub(crate) fn decode(byte: u8) -> Option<Self> {
-        [Self::TableInUse, Self::TableRefused].into_iter().find(|answer| *answer as u8 == byte)
+        let all = [Self::Ready, Self::TableInUse, Self::TableRefused];
+        all.into_iter().find(|answer| *answer as u8 == byte)
     }
 }
 
@@ -105,7 +108,8 @@ mod tests {
                 let bytes = request.encode();
                 prop_assert_eq!(ControlRequest::decode(&bytes), Some(request));
                 prop_assert_eq!(ControlRequest::decode(&bytes[..bytes.len() - 1]), None);
-                prop_assert_eq!(ControlRequest::decode(&[&bytes[..], &[0]].concat()), None);
+                let longer = [&bytes[..], &[0]].concat();
+                prop_assert_eq!(ControlRequest::decode(&longer), None);
             }
         }
     }

@@ -14,7 +14,7 @@ impl EventLoop {
     /// Reaps all children that have ended. If one was a program, or an orphan that was killed, its
     /// own children are children of the spawner now, so orphans are looked for.
     pub(crate) fn reap(&mut self) {
-        let mut has_ended = false;
+        let (mut has_ended, mut has_reaped_killed) = (false, false);
         while let Some(pid) = ended_child() {
             let serial = self.programs.iter().find(|(_, program)| program.pid == pid);
             match serial.map(|(serial, _)| *serial) {
@@ -22,10 +22,14 @@ impl EventLoop {
                     self.end_program(serial);
                     has_ended = true;
                 }
-                None => drop(reap_one(pid)),
+                None => {
+                    reap_one(pid);
+                    has_reaped_killed |= self.killed_orphans.contains(&pid);
+                    self.killed_orphans.retain(|killed| *killed != pid);
+                }
             }
         }
-        if has_ended || self.has_killed_orphans {
+        if has_ended || has_reaped_killed {
             self.kill_orphans();
         }
     }
@@ -35,7 +39,7 @@ impl EventLoop {
     fn end_program(&mut self, serial: u64) {
         self.on_execution(serial);
         let Some(mut program) = self.programs.remove(&serial) else { return };
-        program.kill_processes();
+        program.kill_group();
         let status = reap_one(program.pid);
         self.finish_stderr(&mut program);
         if let (Some(cgroup), Some(cgroups)) = (program.cgroup.take(), &mut self.cgroups) {
@@ -86,7 +90,6 @@ impl EventLoop {
     /// Kills the children of the spawner that belong to no program that runs. Their children
     /// become children of the spawner, and are looked at when they were reaped.
     pub(crate) fn kill_orphans(&mut self) {
-        self.has_killed_orphans = false;
         // Opened at the start; it fails only without memory, and is read again at the next end.
         let Ok(children) = self.children.read() else { return };
         let running: Vec<(Pid, u64)> =
@@ -109,14 +112,16 @@ impl EventLoop {
     }
 
     fn kill_orphan(&mut self, orphan: Pid) {
-        // A zombie is reaped soon, and then nothing is to be done.
-        if is_zombie(orphan) {
-            self.has_killed_orphans = true;
+        if self.killed_orphans.contains(&orphan) {
             return;
         }
-        let name = process_name(orphan);
-        if kill_process(orphan, Signal::KILL).is_ok() {
-            self.has_killed_orphans = true;
+        let (name, has_ended) = (process_name(orphan), is_zombie(orphan));
+        if kill_process(orphan, Signal::KILL).is_err() {
+            return;
+        }
+        // It is remembered until it is reaped: its children are looked at then.
+        self.killed_orphans.push(orphan);
+        if !has_ended {
             let now_ms = self.now_ms();
             let pid = orphan.as_raw_nonzero();
             let text = format!("spawner: killed {name}[{pid}], which a program has left");

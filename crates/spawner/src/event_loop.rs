@@ -57,8 +57,8 @@ pub(crate) struct EventLoop {
     pub(crate) suspects: Vec<Pid>,
     /// When the orphans are looked at again.
     pub(crate) look_at_ms: Option<u64>,
-    /// Whether orphans were killed that are not reaped yet.
-    pub(crate) has_killed_orphans: bool,
+    /// Orphans that were killed and are not reaped yet.
+    pub(crate) killed_orphans: Vec<Pid>,
     pub(crate) end: End,
 }
 
@@ -172,9 +172,10 @@ impl EventLoop {
             next_serial: 1,
             suspects: Vec::new(),
             look_at_ms: None,
-            has_killed_orphans: false,
+            killed_orphans: Vec::new(),
             end: End::No,
         };
+        event_loop.answer_control(ControlAnswer::Ready);
         event_loop.notice_end_of_server();
         Ok(event_loop)
     }
@@ -408,8 +409,12 @@ impl EventLoop {
                 ControlAnswer::TableRefused
             }
         };
+        self.answer_control(answer);
+    }
+
+    fn answer_control(&self, answer: ControlAnswer) {
         if let Some(control) = &self.control {
-            // The server waits for this answer. If it is gone, the next read says so.
+            // The server waits for it. If it is gone, the next read says so.
             let _ = send(control, &[answer as u8], SendFlags::DONTWAIT | SendFlags::NOSIGNAL);
         }
     }

@@ -115,7 +115,7 @@ pub(crate) fn set_title() {
     let mut name = [0; 16];
     name[..TITLE.len()].copy_from_slice(TITLE.as_bytes());
     if let Ok(name) = std::ffi::CStr::from_bytes_until_nul(&name) {
-        drop(rustix::thread::set_name(name));
+        let _ = rustix::thread::set_name(name);
     }
     let Some((start, end)) = argument_area() else { return };
     let title = TITLE.bytes().chain(std::iter::repeat(0));

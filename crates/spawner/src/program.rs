@@ -119,20 +119,20 @@ impl Program {
     /// else its process group. Other descendants become children of the spawner when their
     /// parents end.
     pub(crate) fn kill(&mut self) {
-        self.kill_processes();
+        let is_killed = self.cgroup.as_mut().is_some_and(|cgroup| cgroup.kill().is_ok());
+        if !is_killed {
+            self.kill_group();
+            self.signal(Signal::KILL);
+        }
         if self.state != ProgramState::Failed {
             self.state = ProgramState::Killed;
         }
     }
 
-    /// Sends SIGKILL as [`Self::kill`], also when the main process has ended.
-    pub(crate) fn kill_processes(&self) {
-        let is_killed = self.cgroup.as_ref().is_some_and(|cgroup| cgroup.kill().is_ok());
-        if !is_killed {
-            // There is no such group if the process has not created its session yet.
-            let _ = kill_process_group(self.pid, Signal::KILL);
-            self.signal(Signal::KILL);
-        }
+    /// Sends SIGKILL to the process group, also when the main process has ended and was not reaped.
+    pub(crate) fn kill_group(&self) {
+        // There is no such group if the process has not created its session yet.
+        let _ = kill_process_group(self.pid, Signal::KILL);
     }
 
     /// Returns whether the end of the program was asked for.

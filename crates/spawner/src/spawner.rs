@@ -64,6 +64,9 @@ pub enum ForkError {
     /// The table is wrong.
     #[error(transparent)]
     Table(#[from] TableError),
+    /// The spawner has ended at once. It has logged the reason.
+    #[error("the process that starts programs has ended; the line before says why")]
+    NotReady,
     /// The system refuses something.
     #[error("cannot start the process that starts programs: cannot {what}: {error}")]
     System {
@@ -120,7 +123,17 @@ impl Spawner {
             None => unreachable!("the new process runs this once"),
         });
         let pid = pid.map_err(system("create a process"))?;
-        Ok(Self { pid, control, generation: 1, is_reaped: false })
+        // The end of the control connection is known here once no end of the spawner is left.
+        drop(spawner_control);
+        let spawner = Self { pid, control, generation: 1, is_reaped: false };
+        match spawner.receive_answer(Duration::from_millis(CONTROL_TIMEOUT_MS)) {
+            Ok(ControlAnswer::Ready) => Ok(spawner),
+            _ => {
+                // It was started by nothing yet, so nothing can be left.
+                let _ = spawner.kill_descendants();
+                Err(ForkError::NotReady)
+            }
+        }
     }
 
     /// Returns the process ID of the spawner.
@@ -170,6 +183,7 @@ impl Spawner {
                 Ok(generation)
             }
             ControlAnswer::TableRefused => Err(ControlError::Refused),
+            ControlAnswer::Ready => Err(ControlError::Gone),
         }
     }
 

@@ -4,6 +4,7 @@ use std::ffi::OsString;
 use std::path::PathBuf;
 
 use rustix::process::{Resource, Signal, getegid, geteuid, getgroups};
+use rustix::thread::Gid;
 
 /// The programs that may be started. A worker names a row by its number.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -97,7 +98,7 @@ impl Identity {
             groups.dedup();
         };
         let Ok(own) = getgroups() else { return false };
-        let mut own: Vec<u32> = own.into_iter().map(|group| group.as_raw()).collect();
+        let mut own: Vec<u32> = own.into_iter().map(Gid::as_raw).collect();
         let mut groups = self.groups.clone();
         sorted(&mut own);
         sorted(&mut groups);

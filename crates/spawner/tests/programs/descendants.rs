@@ -1,0 +1,88 @@
+//! Processes that programs leave: with the programs they end, in a cgroup or without one.
+
+use pinion_spawner::answer::Answer;
+use pinion_spawner::spawner::CgroupUse;
+
+use crate::ends::wait_for_line;
+use crate::server::{MOMENT, Server, shell, survivors};
+use crate::watch::{children, is_alive, wait_until};
+
+/// Starts a spawner in each way to find descendants.
+fn in_both_ways(test: fn(&mut Server)) {
+    for cgroups in [CgroupUse::Never, CgroupUse::IfDelegated] {
+        let mut server = Server::in_cgroups(vec![shell()], cgroups);
+        test(&mut server);
+        assert_eq!(children(server.pid()), []);
+        server.assert_works();
+        server.spawner.stop(std::time::Duration::from_secs(60)).expect("nothing is left");
+    }
+}
+
+#[track_caller]
+fn nothing_is_left(server: &Server) {
+    wait_until("no process is left", || survivors().is_empty());
+    wait_until("nothing is to be reaped", || children(server.pid()).is_empty());
+}
+
+pub(crate) fn children_end_with_their_program() {
+    in_both_ways(|server| {
+        let _stream = server.shell(1, "sleep 1000 & sleep 1000 & (sleep 1000; :) & exit 3");
+        server.worker.started(1);
+        assert_eq!(server.worker.answer(), Answer::Exited { id: 1, status: 3 });
+        nothing_is_left(server);
+    });
+}
+
+/// A daemon has a session of its own and a parent that has ended.
+const DAEMON: &str = "setsid sh -c 'setsid sleep 1000 & exit' & wait";
+
+pub(crate) fn daemons_end_with_their_program() {
+    in_both_ways(|server| {
+        let mut stream = server.shell(1, &format!("{DAEMON}; echo; read line"));
+        server.worker.started(1);
+        wait_for_line(&mut stream);
+        // The daemon is a child of the spawner now, and lives as long as its program.
+        wait_until("the daemon runs", || children(server.pid()).len() == 2);
+        std::thread::sleep(MOMENT);
+        assert_eq!(children(server.pid()).len(), 2);
+        drop(stream);
+        server.worker.ends(1);
+        nothing_is_left(server);
+    });
+}
+
+pub(crate) fn daemons_without_an_environment_end() {
+    in_both_ways(|server| {
+        let script = "setsid env -i /bin/sh -c 'setsid /bin/sleep 1000 & echo $!' & wait; exit 0";
+        let pid: i32 = server.output(1, "sh", &[script]).trim().parse().expect("a process");
+        wait_until("it is gone", || !is_alive(pid));
+        nothing_is_left(server);
+    });
+}
+
+pub(crate) fn daemons_of_other_programs_stay() {
+    in_both_ways(|server| {
+        let mut stream = server.shell(1, &format!("{DAEMON}; echo; read line"));
+        server.worker.started(1);
+        wait_for_line(&mut stream);
+        wait_until("the daemon runs", || children(server.pid()).len() == 2);
+        let before = children(server.pid());
+        for id in 2..22 {
+            assert_eq!(server.output(id, "sh", &[&format!("{DAEMON}; echo end")]), "end\n");
+        }
+        wait_until("the others are gone", || children(server.pid()) == before);
+        drop(stream);
+        server.worker.ends(1);
+        nothing_is_left(server);
+    });
+}
+
+pub(crate) fn programs_that_fork_without_end_end() {
+    in_both_ways(|server| {
+        // Each process starts another one in a session of its own, and ends.
+        let chain = "setsid sh -c \"$0\" \"$0\" & exit 0";
+        let _stream = server.start(1, "sh", &[chain, chain]);
+        server.worker.ends(1);
+        nothing_is_left(server);
+    });
+}

@@ -1,0 +1,209 @@
+//! What the system refuses: each failure is reported with its stage, and the spawner goes on.
+
+use std::os::unix::fs::PermissionsExt;
+use std::process::Command;
+use std::{env, fs};
+
+use pinion_spawner::answer::{Answer, Reason, Stage};
+use pinion_spawner::spawner::{CgroupUse, ControlError, Spawner};
+use pinion_spawner::start_table::{Identity, ProgramStart, StartTable};
+use rustix::process::{Resource, Rlimit, getrlimit, prlimit};
+use rustix::thread::{Gid, Uid, set_thread_groups, set_thread_res_gid, set_thread_res_uid};
+
+use crate::server::{Folder, Server, is_root, row, shell, wait_for_log};
+use crate::watch::{children, descriptors};
+
+pub(crate) fn failures_name_their_stage() {
+    let folder = Folder::new("stages");
+    let path = |name: &str| folder.0.join(name).to_str().expect("text").to_owned();
+    for name in ["gone", "text"] {
+        fs::write(path(name), "no program").expect("a file");
+        let executable = fs::Permissions::from_mode(0o755);
+        fs::set_permissions(path(name), executable).expect("permissions");
+    }
+    fs::create_dir(path("folder")).expect("a folder");
+    let mut lost = row("lost", "/bin/true");
+    lost.working_directory = path("folder").into();
+    let mut rows = vec![shell(), row("gone", &path("gone")), row("text", &path("text")), lost];
+    if is_root() {
+        let mut rootless = row("rootless", "/program");
+        rootless.chroot = Some(path("root").into());
+        fs::create_dir(path("root")).expect("a folder");
+        fs::copy("/bin/true", path("root/program")).expect("a copy");
+        rows.push(rootless);
+    }
+    let count = rows.len();
+    let mut server = Server::with(rows);
+    let mut failed = |id: u64, name: &str, stage: Stage, errno: i32| {
+        let _stream = server.start(id, name, &[]);
+        assert_eq!(server.worker.answer(), Answer::Failed { id, stage, errno }, "{name}");
+        server.assert_works();
+    };
+    failed(1, "text", Stage::Exec, libc::ENOEXEC);
+    if count == 5 {
+        // Its interpreter is not inside.
+        failed(2, "rootless", Stage::Exec, libc::ENOENT);
+    }
+    drop(folder);
+    failed(3, "gone", Stage::Exec, libc::ENOENT);
+    failed(4, "lost", Stage::WorkingDirectory, libc::ENOENT);
+    if count == 5 {
+        failed(5, "rootless", Stage::Chroot, libc::ENOENT);
+    }
+    wait_for_log("pinion: text: cannot execute the program: Exec format error");
+    wait_for_log("pinion: lost: cannot enter the working directory: No such file");
+    assert_eq!(children(server.pid()), []);
+}
+
+pub(crate) fn a_lack_of_descriptors_is_reported() {
+    let mut server = Server::with(vec![row("true", "/bin/true"), shell()]);
+    server.assert_works();
+    let pid = server.pid();
+    let spawner = pid.as_raw_nonzero().get();
+    let open = descriptors(spawner);
+    let before = getrlimit(Resource::Nofile);
+    let limit = |descriptors: Option<u64>| {
+        let new = Rlimit { current: descriptors, ..before };
+        prlimit(Some(pid), Resource::Nofile, new).expect("a limit");
+    };
+    let first = open.len() as u64;
+    let mut reports = Vec::new();
+    for (id, allowed) in (0..).zip(first..first + 20) {
+        limit(Some(allowed));
+        let _stream = server.worker.start(server.request(id, "true", &[]));
+        let answer = server.worker.answer();
+        if let Answer::Started { .. } = answer {
+            assert_eq!(server.worker.answer(), Answer::Exited { id, status: 0 });
+        }
+        reports.push(answer);
+        let table = StartTable { starts: vec![row("true", "/bin/true")] };
+        if allowed == first {
+            let refused = server.spawner.replace_table(&table).expect_err("no descriptors");
+            assert!(matches!(refused, ControlError::Refused), "{refused}");
+        }
+        assert_eq!(descriptors(spawner), open, "{allowed}");
+    }
+    limit(before.current);
+    let lost = Answer::Rejected { id: 0, reason: Reason::Descriptors };
+    assert_eq!(reports[0], lost);
+    let is_expected = |answer: &Answer| match answer {
+        Answer::Rejected { reason, .. } => *reason == Reason::Descriptors,
+        Answer::Failed { stage, errno, .. } => (*stage, *errno) == (Stage::Pipes, libc::EMFILE),
+        Answer::Started { .. } => true,
+        _ => false,
+    };
+    assert!(reports.iter().all(is_expected), "{reports:?}");
+    assert!(reports.iter().any(|answer| matches!(answer, Answer::Failed { .. })), "{reports:?}");
+    assert!(matches!(reports.last(), Some(Answer::Started { .. })), "{reports:?}");
+    wait_for_log("spawner: new programs refused, keeping the others: program `true`: cannot open");
+    wait_for_log("pinion: true: cannot open pipes: Too many open files");
+    server.assert_works();
+}
+
+pub(crate) fn a_lack_of_processes_is_reported() {
+    if is_root() {
+        // Root is free of the limit. This process has one thread, so it becomes another user.
+        let (uid, gid) = (Uid::from_raw(65534), Gid::from_raw(65534));
+        set_thread_groups(&[]).expect("groups");
+        set_thread_res_gid(gid, gid, gid).expect("a group");
+        set_thread_res_uid(uid, uid, uid).expect("a user");
+    }
+    let mut server = Server::new();
+    server.assert_works();
+    let pid = server.pid();
+    let before = getrlimit(Resource::Nproc);
+    let limit = |processes: Option<u64>| {
+        let new = Rlimit { current: processes, ..before };
+        prlimit(Some(pid), Resource::Nproc, new).expect("a limit");
+    };
+    limit(Some(0));
+    let _stream = server.shell(1, "true");
+    let failed = Answer::Failed { id: 1, stage: Stage::Fork, errno: libc::EAGAIN };
+    assert_eq!(server.worker.answer(), failed);
+    limit(before.current);
+    server.assert_works();
+    wait_for_log("pinion: sh: cannot create a process: Resource temporarily unavailable");
+}
+
+/// The text of a program that is shared with the black-box tests.
+const REFUSE_CALLS: &str = include_str!("../../../../tests/src/refuse_calls.py");
+
+/// Runs a scenario to which the kernel refuses some calls, and returns what it prints.
+fn refused(calls: &[libc::c_long], errno: i32, scenario: &str) -> String {
+    let calls: Vec<String> = calls.iter().map(ToString::to_string).collect();
+    let mut command = Command::new("python3");
+    command.args(["-c", REFUSE_CALLS, &errno.to_string(), &calls.join(",")]);
+    command.arg(env::current_exe().expect("a path")).args(["scenario", scenario]);
+    let output = command.output().expect("python3");
+    let text = String::from_utf8(output.stdout).expect("text");
+    let error = String::from_utf8_lossy(&output.stderr);
+    assert!(output.status.success(), "{calls:?}: {text}{error}");
+    text
+}
+
+/// Starts a program with all settings that need system calls, and prints the answer.
+pub(crate) fn try_start(_: &[String]) {
+    let mut server = Server::with(vec![with_settings()]);
+    let _stream = server.start(1, "sh", &["true"]);
+    println!("{:?}", server.worker.ends(1)[&1]);
+    crate::server::remove_log();
+}
+
+fn with_settings() -> ProgramStart {
+    let mut start = shell();
+    start.nice = Some(1);
+    if is_root() {
+        start.identity = Some(Identity { uid: 65534, gid: 65534, groups: vec![65534] });
+        start.chroot = Some("/".into());
+    }
+    start
+}
+
+pub(crate) fn refused_calls_are_reported() {
+    let failed = |call, stage: Stage| {
+        let expected = Answer::Failed { id: 1, stage, errno: libc::EPERM };
+        assert_eq!(refused(&[call], libc::EPERM, "start"), format!("{expected:?}\n"));
+    };
+    failed(libc::SYS_pipe2, Stage::Pipes);
+    failed(libc::SYS_setpriority, Stage::Nice);
+    if is_root() {
+        failed(libc::SYS_chroot, Stage::Chroot);
+        failed(libc::SYS_setgroups, Stage::Groups);
+        failed(libc::SYS_setresgid, Stage::Group);
+        failed(libc::SYS_setresuid, Stage::User);
+    }
+    // Without these the spawner does its work in another way.
+    let optional = [libc::SYS_clone3, libc::SYS_mkdirat, libc::SYS_pidfd_open];
+    let exited = Answer::Exited { id: 1, status: 0 };
+    for call in optional {
+        assert_eq!(refused(&[call], libc::ENOSYS, "start"), format!("{exited:?}\n"), "{call}");
+    }
+}
+
+/// Forks a spawner and prints what comes of it.
+pub(crate) fn try_fork(_: &[String]) {
+    let table = StartTable { starts: vec![shell()] };
+    match Spawner::fork(&table, CgroupUse::IfDelegated) {
+        Ok(_) => println!("forked"),
+        Err(error) => println!("{error}"),
+    }
+}
+
+pub(crate) fn a_server_without_calls_is_refused() {
+    let cannot = "cannot start the process that starts programs: cannot";
+    let cases: [(&[libc::c_long], &str); 4] = [
+        (&[libc::SYS_socketpair], "open sockets"),
+        (&[libc::SYS_prctl], "become a subreaper"),
+        (&[libc::SYS_clone, libc::SYS_clone3], "create a process"),
+        (&[1_000_000], ""),
+    ];
+    for (calls, what) in cases {
+        let text = refused(calls, libc::EPERM, "fork");
+        let error = format!("{cannot} {what}: Operation not permitted (os error 1)\n");
+        assert_eq!(text, if what.is_empty() { "forked\n" } else { &error });
+    }
+    for call in [libc::SYS_signalfd4, libc::SYS_close_range, libc::SYS_setsid] {
+        let text = refused(&[call], libc::EPERM, "fork");
+        assert!(text.starts_with("the process that starts programs has ended"), "{text}");
+    }
+}

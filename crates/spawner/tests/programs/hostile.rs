@@ -1,0 +1,166 @@
+//! Workers that have been taken over: nothing that they send harms others.
+
+use std::os::fd::{AsFd, BorrowedFd};
+
+use pinion_spawner::answer::{Answer, Reason};
+use pinion_spawner::connection::{RequestError, stream_sockets};
+use pinion_spawner::limits::{ARGUMENTS_MAX, ARGUMENTS_MAX_BYTES, RECORD_MAX_BYTES, RUNNING_MAX};
+use pinion_spawner::request::{Request, StartRequest};
+use rustix::net::{SendAncillaryBuffer, SendAncillaryMessage, SendFlags, send, sendmsg};
+
+use crate::server::{MOMENT, Server, Worker, log, row, shell, survivors};
+use crate::watch::{descriptors, wait_until};
+
+/// Sends a record with any number of descriptors.
+fn send_raw(worker: &Worker, bytes: &[u8], descriptors: &[BorrowedFd<'_>]) {
+    let mut space = vec![std::mem::MaybeUninit::uninit(); 16 + 16 + 4 * descriptors.len() + 16];
+    let mut ancillary = SendAncillaryBuffer::new(&mut space);
+    if !descriptors.is_empty() {
+        assert!(ancillary.push(SendAncillaryMessage::ScmRights(descriptors)));
+    }
+    let bytes = [std::io::IoSlice::new(bytes)];
+    let sent = sendmsg(&worker.connection, &bytes, &mut ancillary, SendFlags::NOSIGNAL);
+    sent.expect("sent");
+}
+
+pub(crate) fn malformed_requests_close_one_connection() {
+    let mut server = Server::new();
+    let mut other = Worker::connect(&server.spawner);
+    let _stream = other.start(server.request(1, "sh", &["exec sleep 1000"]));
+    other.started(1);
+    let start = Request::Start(server.request(1, "sh", &["x"])).encode().expect("bytes");
+    let stop = Request::Stop { id: 1 }.encode().expect("bytes");
+    let mut records: Vec<Vec<u8>> = (1..start.len()).map(|at| start[..at].to_vec()).collect();
+    records.extend((0..start.len()).map(|at| {
+        let mut changed = start.clone();
+        changed[at] ^= 0x80;
+        changed
+    }));
+    records.push([&start[..], b"x"].concat());
+    records.push([&stop[..], b"x"].concat());
+    records.push(vec![0; RECORD_MAX_BYTES]);
+    records.push(vec![1; RECORD_MAX_BYTES + 1]);
+    let spawner = server.pid().as_raw_nonzero().get();
+    let open = descriptors(spawner);
+    let mut closed = 0;
+    for record in records {
+        let mut worker = Worker::connect(&server.spawner);
+        let (_own, program) = stream_sockets().expect("sockets");
+        send_raw(&worker, &record, &[program.as_fd()]);
+        // What is still a request has an answer, the rest closes the connection.
+        let is_closed = worker.try_answer().is_none();
+        let expected = Request::decode(&record).is_none() || record.len() > RECORD_MAX_BYTES;
+        assert_eq!(is_closed, expected, "{record:?}");
+        closed += u32::from(is_closed);
+    }
+    assert!(closed > 20);
+    assert!(log().contains("closed the connection of a worker, which has sent a malformed"));
+    assert!(log().contains("closed the connection of a worker, which has sent a request that is"));
+    // A stop with a descriptor is none.
+    let mut worker = Worker::connect(&server.spawner);
+    let (_own, program) = stream_sockets().expect("sockets");
+    send_raw(&worker, &stop, &[program.as_fd()]);
+    assert_eq!(worker.try_answer(), None);
+    drop(worker);
+    wait_until("all descriptors are closed", || descriptors(spawner) == open);
+    server.assert_works();
+    other.connection.stop(1).expect("sent");
+    assert_eq!(other.answer(), Answer::Signaled { id: 1, signal: 15 });
+}
+
+pub(crate) fn wrong_requests_are_rejected() {
+    let mut server = Server::with(vec![shell(), row("true", "/bin/true")]);
+    let rejected = |server: &mut Server, id, reason| {
+        assert_eq!(server.worker.answer(), Answer::Rejected { id, reason });
+    };
+    let mut request = server.request(1, "sh", &["true"]);
+    request.start = 2;
+    server.worker.start(request);
+    rejected(&mut server, 1, Reason::UnknownStart);
+    let mut request = server.request(2, "sh", &["true"]);
+    request.generation = 77;
+    server.worker.start(request);
+    rejected(&mut server, 2, Reason::StaleTable);
+    server.start(3, "true", &["argument"]);
+    rejected(&mut server, 3, Reason::Arguments);
+    server.worker.connection.stop(4).expect("sent");
+    rejected(&mut server, 4, Reason::NotRunning);
+    server.worker.connection.signal(5, 9).expect("sent");
+    rejected(&mut server, 5, Reason::NotRunning);
+    let _stream = server.shell(6, "exec sleep 1000");
+    server.worker.started(6);
+    server.shell(6, "exec sleep 1000");
+    rejected(&mut server, 6, Reason::DuplicateId);
+    // The program of another worker is out of reach.
+    let mut other = Worker::connect(&server.spawner);
+    other.connection.signal(6, 9).expect("sent");
+    assert_eq!(other.answer(), Answer::Rejected { id: 6, reason: Reason::NotRunning });
+    // The client refuses what the spawner would not accept.
+    let (_own, program) = stream_sockets().expect("sockets");
+    let long = "x".repeat(ARGUMENTS_MAX_BYTES + 1);
+    let many = vec!["x"; ARGUMENTS_MAX + 1];
+    for arguments in [&["nul\0"][..], &[&long], &many] {
+        let request: StartRequest<'_> = server.request(7, "sh", arguments);
+        let sent = server.worker.connection.start(request, program.as_fd(), None);
+        assert_eq!(sent, Err(RequestError::Invalid));
+    }
+    assert_eq!(server.worker.connection.signal(6, 32), Err(RequestError::Invalid));
+    server.assert_works();
+}
+
+pub(crate) fn surplus_descriptors_are_closed() {
+    let mut server = Server::new();
+    server.assert_works();
+    let spawner = server.pid().as_raw_nonzero().get();
+    let open = descriptors(spawner);
+    let file = std::fs::File::open("/dev/null").expect("a file");
+    let (_own, socket) = stream_sockets().expect("sockets");
+    let (socket, file) = (socket.as_fd(), file.as_fd());
+    let sets: [&[BorrowedFd<'_>]; 6] =
+        [&[], &[file], &[socket, file], &[socket; 3], &[socket; 4], &[socket; 253]];
+    for (id, descriptors) in (1..).zip(sets) {
+        let request = Request::Start(server.request(id, "sh", &["true"])).encode().expect("bytes");
+        send_raw(&server.worker, &request, descriptors);
+        let rejected = Answer::Rejected { id, reason: Reason::Descriptors };
+        assert_eq!(server.worker.answer(), rejected, "{}", descriptors.len());
+    }
+    assert_eq!(descriptors(spawner), open);
+    server.assert_works();
+}
+
+pub(crate) fn a_worker_that_does_not_read_blocks_no_other() {
+    let mut server = Server::new();
+    let silent = Worker::connect(&server.spawner);
+    let stop = Request::Stop { id: 1 }.encode().expect("bytes");
+    // Each request has an answer. At some time neither the answers nor the requests have space.
+    let mut sent = 0_u64;
+    wait_until("the spawner reads no more of its requests", || {
+        while send(&silent.connection, &stop, SendFlags::DONTWAIT).is_ok() {
+            sent += 1;
+        }
+        server.assert_works();
+        send(&silent.connection, &stop, SendFlags::DONTWAIT).is_err()
+    });
+    server.assert_works();
+    // It gets all answers when it reads.
+    let mut silent = silent;
+    for number in 0..sent {
+        let rejected = Answer::Rejected { id: 1, reason: Reason::NotRunning };
+        assert_eq!(silent.answer(), rejected, "{number} of {sent}");
+    }
+}
+
+pub(crate) fn running_programs_are_bounded() {
+    let mut server = Server::with(vec![row("cat", "/bin/cat"), shell()]);
+    let max = RUNNING_MAX as u64;
+    let streams: Vec<_> = (0..max).map(|id| server.start(id, "cat", &[])).collect();
+    server.worker.all_started(RUNNING_MAX);
+    let _stream = server.start(max, "cat", &[]);
+    let rejected = Answer::Rejected { id: max, reason: Reason::TooManyRunning };
+    assert_eq!(server.worker.answer(), rejected);
+    assert_eq!(survivors().len(), RUNNING_MAX);
+    drop(streams);
+    assert_eq!(server.worker.ends(RUNNING_MAX).len(), RUNNING_MAX);
+    std::thread::sleep(MOMENT);
+    server.assert_works();
+}

@@ -1,0 +1,197 @@
+//! How a program begins: its sockets, its process, its environment, and the settings of its row.
+
+use std::io::{Read, Write};
+use std::net::Shutdown;
+use std::os::fd::AsFd;
+use std::os::unix::net::UnixStream;
+
+use pinion_spawner::answer::{Answer, Reason};
+use pinion_spawner::connection::stream_sockets;
+use pinion_spawner::spawner::ControlError;
+use pinion_spawner::start_table::{Identity, MARKER, ResourceLimit, StartTable};
+use rustix::process::{Resource, getpgid, getsid};
+
+use crate::server::{Server, Worker, is_root, row, shell, wait_for_log};
+use crate::watch::{self, anonymous_kib, descriptors, status, wait_until};
+
+pub(crate) fn programs_talk_over_their_sockets() {
+    let mut server = Server::with(vec![row("cat", "/bin/cat"), shell()]);
+    let mut stream = server.start(1, "cat", &[]);
+    server.worker.started(1);
+    stream.write_all(b"over and back").expect("written");
+    stream.shutdown(Shutdown::Write).expect("an end");
+    let mut output = String::new();
+    stream.read_to_string(&mut output).expect("text");
+    assert_eq!(output, "over and back");
+    assert_eq!(server.worker.answer(), Answer::Exited { id: 1, status: 0 });
+
+    // Standard input and output may be two sockets.
+    let (input, program_input) = stream_sockets().expect("sockets");
+    let (output, program_output) = stream_sockets().expect("sockets");
+    let request = server.request(2, "cat", &[]);
+    let sent = server.worker.connection.start(
+        request,
+        program_input.as_fd(),
+        Some(program_output.as_fd()),
+    );
+    sent.expect("sent");
+    drop((program_input, program_output));
+    let (mut input, mut output) = (UnixStream::from(input), UnixStream::from(output));
+    output.set_nonblocking(false).expect("a socket");
+    input.write_all(b"in one, out of the other").expect("written");
+    drop(input);
+    let mut text = String::new();
+    output.read_to_string(&mut text).expect("text");
+    assert_eq!(text, "in one, out of the other");
+}
+
+pub(crate) fn a_process_begins_clean() {
+    let mut server = Server::with(vec![row("cat", "/bin/cat"), shell()]);
+    // Many descriptors and blocked signals in the server and in the spawner reach no program.
+    let _held: Vec<UnixStream> = (10..20).map(|id| server.start(id, "cat", &[])).collect();
+    server.worker.all_started(10);
+    let _stream = server.start(1, "cat", &[]);
+    let pid = server.worker.started(1);
+    assert_eq!(descriptors(pid), [0, 1, 2]);
+    for field in ["SigBlk", "SigIgn", "SigCgt"] {
+        assert_eq!(status(pid, field), "0000000000000000", "{field}");
+    }
+    assert_eq!(status(pid, "NoNewPrivs"), "1");
+    assert_eq!(status(pid, "PPid"), server.pid().as_raw_nonzero().to_string());
+    let process = rustix::process::Pid::from_raw(pid);
+    assert_eq!(getsid(process).ok(), process);
+    assert_eq!(getpgid(process).ok(), process);
+    assert_eq!(
+        std::fs::read_link(format!("/proc/{pid}/cwd")).expect("a link"),
+        std::path::Path::new("/")
+    );
+}
+
+pub(crate) fn the_environment_is_complete() {
+    let mut env = row("env", "/usr/bin/env");
+    env.environment = vec![("ONE".into(), "1".into()), ("EMPTY".into(), "".into())];
+    let mut server = Server::with(vec![env]);
+    let output = server.output(1, "env", &[]);
+    let lines: Vec<&str> = output.lines().collect();
+    let [one, empty, marker] = lines[..] else { panic!("{output}") };
+    assert_eq!((one, empty), ("ONE=1", "EMPTY="));
+    let marker = marker.strip_prefix(MARKER).expect("the marker");
+    let other = server.output(2, "env", &[]);
+    assert!(!other.contains(marker), "each start has a marker of its own");
+}
+
+pub(crate) fn settings_of_the_row_hold() {
+    let mut start = shell();
+    start.nice = Some(7);
+    start.working_directory = "/usr/bin".into();
+    start.arguments = vec!["-c".into()];
+    start.resource_limits = vec![
+        ResourceLimit { resource: Resource::Core, soft: Some(0), hard: Some(0) },
+        ResourceLimit { resource: Resource::Nofile, soft: Some(77), hard: Some(99) },
+    ];
+    let mut server = Server::with(vec![start]);
+    let script = "pwd; nice; ulimit -c; ulimit -n; ulimit -Hn; echo $0-$1-$#";
+    let output = server.output(1, "sh", &[script, "name", "an argument"]);
+    assert_eq!(output, "/usr/bin\n7\n0\n77\n99\nname-an argument-1\n");
+}
+
+pub(crate) fn another_user_has_no_way_back() {
+    let mut start = shell();
+    start.identity = Some(Identity { uid: 65534, gid: 65533, groups: vec![65532, 65533] });
+    if !is_root() {
+        let error = StartTable { starts: vec![start] }.check().expect_err("privileges").to_string();
+        assert!(error.contains("needs CAP_SETGID"), "{error}");
+        return;
+    }
+    let mut server = Server::with(vec![start]);
+    let mut stream = server.shell(1, "read line");
+    let pid = server.worker.started(1);
+    assert_eq!(status(pid, "Uid"), "65534\t65534\t65534\t65534");
+    assert_eq!(status(pid, "Gid"), "65533\t65533\t65533\t65533");
+    assert_eq!(status(pid, "Groups"), "65532 65533");
+    for field in ["CapInh", "CapPrm", "CapEff", "CapAmb"] {
+        assert_eq!(status(pid, field), "0000000000000000", "{field}");
+    }
+    // The signal that ends it with the spawner is not lost with the change of the user.
+    stream.write_all(b"line\n").expect("written");
+    assert_eq!(server.worker.answer(), Answer::Exited { id: 1, status: 0 });
+    let _stream = server.shell(2, "exec sleep 1000");
+    let pid = server.worker.started(2);
+    rustix::process::kill_process(server.pid(), rustix::process::Signal::KILL).expect("killed");
+    wait_until("the program is gone", || !watch::is_alive(pid));
+}
+
+pub(crate) fn a_root_directory_is_a_root() {
+    // On a system with merged folders /usr holds all that a shell needs.
+    let mut start = shell();
+    start.chroot = Some("/usr".into());
+    start.working_directory = "/share".into();
+    if !is_root() {
+        let error = StartTable { starts: vec![start] }.check().expect_err("privileges").to_string();
+        assert!(error.contains("needs CAP_SYS_CHROOT"), "{error}");
+        return;
+    }
+    let mut server = Server::with(vec![start]);
+    let output = server.output(1, "sh", &["pwd; test -e /usr || echo inside; cd ..; pwd; pwd -P"]);
+    assert_eq!(output, "/share\ninside\n/\n/\n");
+}
+
+pub(crate) fn the_spawner_is_small_and_visible() {
+    let mut server = Server::new();
+    server.assert_works();
+    let pid = server.pid().as_raw_nonzero().get();
+    let read = |file: &str| std::fs::read(format!("/proc/{pid}/{file}")).expect("a process");
+    assert_eq!(read("comm"), b"pinion: spawner\n");
+    assert!(read("cmdline").starts_with(b"pinion: spawner\0"));
+    assert_eq!(status(pid, "Threads"), "1");
+    let kib = anonymous_kib(server.pid());
+    println!("anonymous memory of the spawner: {kib} KiB");
+    assert!(kib <= 1024, "{kib} KiB");
+}
+
+pub(crate) fn tables_are_replaced() {
+    let mut server = Server::new();
+    let first = server.request(1, "sh", &["echo first"]);
+    let mut other = shell();
+    other.name = "other".into();
+    server.replace(vec![row("true", "/bin/true"), other.clone()]);
+    assert_eq!(server.output(2, "other", &["echo second"]), "second\n");
+    // A request that was made for the table before still means what it meant.
+    let mut stream = server.worker.start(first.clone());
+    let mut output = String::new();
+    stream.read_to_string(&mut output).expect("text");
+    assert_eq!(output, "first\n");
+    server.worker.ends(1);
+    // Running programs are not touched.
+    let mut stream = server.start(3, "other", &["read line; echo $line"]);
+    server.worker.started(3);
+    server.replace(vec![shell()]);
+    stream.write_all(b"still there\n").expect("written");
+    output.clear();
+    stream.read_to_string(&mut output).expect("text");
+    assert_eq!(output, "still there\n");
+    server.worker.ends(1);
+    let _stream = server.worker.start(first);
+    let rejected = Answer::Rejected { id: 1, reason: Reason::StaleTable };
+    assert_eq!(server.worker.answer(), rejected);
+
+    // A wrong table changes nothing.
+    let wrong = StartTable { starts: vec![row("wrong", "/no/such")] };
+    let refused = server.spawner.replace_table(&wrong).expect_err("a wrong table");
+    assert!(matches!(refused, ControlError::Table(_)), "{refused}");
+    server.assert_works();
+    // One that is right for the server may be wrong for the spawner.
+    let folder = crate::server::Folder::new("table");
+    let program = folder.0.join("program");
+    std::fs::copy("/bin/true", &program).expect("a copy");
+    let table = StartTable { starts: vec![row("gone", program.to_str().expect("text"))] };
+    server.spawner.replace_table(&table).expect("a right table");
+    let mut worker = Worker::connect(&server.spawner);
+    drop(folder);
+    let mut request = server.request(9, "sh", &[]);
+    request.generation = server.spawner.generation();
+    let _stream = worker.start(request);
+    let answer = worker.answer();
+    assert!(matches!(answer, Answer::Failed { id: 9, errno: libc::ENOENT, .. }), "{answer:?}");
+    wait_for_log("pinion: gone: cannot execute the program: No such file or directory");
+}
