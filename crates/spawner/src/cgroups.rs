@@ -18,7 +18,16 @@ use rustix::fs::{AtFlags, Mode, OFlags, mkdirat, openat, unlinkat};
 use rustix::io::Errno;
 use rustix::process::{geteuid, getpid};
 
-/// The cgroups of a spawner: one that has no process, and below it one for each program.
+/// The cgroup of a spawner, which has no process, and all that are below it. The server makes it
+/// before it forks the spawner, and kills what is in it if the spawner has died.
+#[derive(Debug)]
+pub(crate) struct CgroupTree {
+    path: PathBuf,
+    /// `cgroup.kill`, opened with the privileges that the server had at its start.
+    kill: OwnedFd,
+}
+
+/// The cgroups of the programs of a spawner.
 #[derive(Debug)]
 pub(crate) struct Cgroups {
     path: PathBuf,
@@ -39,27 +48,65 @@ pub(crate) struct ProgramCgroup {
     is_killed: bool,
 }
 
-impl Cgroups {
-    /// Makes the cgroup of this spawner, or returns `None` if nothing is delegated to it or the
-    /// kernel has no `cgroup.kill`.
+/// How many spawners of one server may have a cgroup, one after the other, if those of the earlier
+/// ones could not be removed.
+const TREES_MAX: u32 = 16;
+
+impl CgroupTree {
+    /// Makes the cgroup of a spawner, or returns `None` if nothing is delegated to this process or
+    /// the kernel has no `cgroup.kill`.
     pub(crate) fn create() -> Option<Self> {
         let own = delegated_cgroup()?;
-        let path = own.join(format!("pinion-spawner-{}", getpid().as_raw_nonzero()));
-        fs::create_dir(&path).ok()?;
-        let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC;
-        let directory = rustix::fs::open(&path, flags, Mode::empty()).ok()?;
-        let (free, killed) = (Vec::new(), Vec::new());
-        let mut cgroups = Self { path, directory, free, killed, next_number: 0, is_usable: true };
-        // The first one shows whether programs can have one.
-        if let Ok(first) = cgroups.make() {
-            let has_kill = first.open("cgroup.kill", OFlags::WRONLY).is_ok();
-            cgroups.free.push(first);
-            if has_kill {
-                return Some(cgroups);
+        let pid = getpid().as_raw_nonzero();
+        let path = |number| own.join(format!("pinion-programs-{pid}-{number}"));
+        let path = (0..TREES_MAX).map(path).find(|path| fs::create_dir(path).is_ok())?;
+        let flags = OFlags::WRONLY | OFlags::CLOEXEC;
+        match rustix::fs::open(path.join("cgroup.kill"), flags, Mode::empty()) {
+            Ok(kill) => Some(Self { path, kill }),
+            Err(_) => {
+                let _ = fs::remove_dir(path);
+                None
             }
         }
-        cgroups.remove();
-        None
+    }
+
+    /// Returns the directory of the cgroup.
+    pub(crate) fn path(&self) -> &Path {
+        &self.path
+    }
+
+    /// Sends SIGKILL to all processes of programs.
+    pub(crate) fn kill(&self) {
+        // The cgroup exists, so the kernel accepts it.
+        let _ = rustix::io::write(&self.kill, b"1");
+    }
+
+    /// Removes all cgroups. One that still has a process stays, and so do all if this process has
+    /// dropped the privileges with which it made them.
+    pub(crate) fn remove(&self) {
+        for program in fs::read_dir(&self.path).into_iter().flatten().flatten() {
+            // The files of a cgroup are no directories, and stay.
+            let _ = fs::remove_dir(program.path());
+        }
+        let _ = fs::remove_dir(&self.path);
+    }
+}
+
+impl Cgroups {
+    /// Opens the cgroup that the server has made for this spawner.
+    ///
+    /// # Errors
+    /// It is gone, or too many files are open.
+    pub(crate) fn open(path: &Path) -> Result<Self, Errno> {
+        let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC;
+        Ok(Self {
+            path: path.to_owned(),
+            directory: rustix::fs::open(path, flags, Mode::empty())?,
+            free: Vec::new(),
+            killed: Vec::new(),
+            next_number: 0,
+            is_usable: true,
+        })
     }
 
     /// Returns an empty cgroup for a program, or `None` if none can be made.

@@ -18,7 +18,7 @@ use rustix::process::{
 };
 
 use crate::answer::{Answer, Reason};
-use crate::cgroups::Cgroups;
+use crate::cgroups::{CgroupTree, Cgroups};
 use crate::control::{ControlAnswer, ControlRequest};
 use crate::descendants::ChildrenList;
 use crate::exec_plan::PreparedStart;
@@ -29,7 +29,6 @@ use crate::process_state::{drain_signals, keep_only, open_random, set_title, tak
 use crate::program::{Program, ProgramState};
 use crate::records::{Received, receive_record};
 use crate::request::Request;
-use crate::spawner::CgroupUse;
 use crate::start_table::{ProgramStart, StartTable};
 use crate::table_codec::decode_start;
 
@@ -124,7 +123,7 @@ pub(crate) fn run(
     table: &StartTable,
     control: OwnedFd,
     server: Pid,
-    cgroups: CgroupUse,
+    cgroups: Option<&CgroupTree>,
 ) -> Infallible {
     match EventLoop::new(table, control, server, cgroups) {
         Ok(mut event_loop) => event_loop.run(),
@@ -140,7 +139,7 @@ impl EventLoop {
         table: &StartTable,
         control: OwnedFd,
         server: Pid,
-        cgroups: CgroupUse,
+        cgroups: Option<&CgroupTree>,
     ) -> io::Result<Self> {
         // A session of its own keeps the interrupt key of the terminal from the spawner: it ends
         // with the server, and not before.
@@ -159,10 +158,7 @@ impl EventLoop {
             signals,
             random: open_random()?,
             children: ChildrenList::open()?,
-            cgroups: match cgroups {
-                CgroupUse::IfDelegated => Cgroups::create(),
-                CgroupUse::Never => None,
-            },
+            cgroups: cgroups.and_then(|tree| Cgroups::open(tree.path()).ok()),
             log: LogOutput::open(),
             table: LiveTable::of(1, &table.starts)?,
             previous: None,

@@ -26,9 +26,10 @@ use rustix::io::Errno;
 use rustix::net::{RecvFlags, recv};
 use rustix::process::{
     Pid, PidfdFlags, Signal, WaitOptions, getpid, kill_process, pidfd_open, set_child_subreaper,
-    waitpid,
+    wait, waitpid,
 };
 
+use crate::cgroups::CgroupTree;
 use crate::connection::SpawnerConnection;
 use crate::control::{ControlAnswer, ControlRequest};
 use crate::descendants::children_of_all_threads;
@@ -47,6 +48,7 @@ pub struct Spawner {
     control: OwnedFd,
     generation: u32,
     is_reaped: bool,
+    cgroups: Option<CgroupTree>,
 }
 
 /// Whether programs get cgroups of their own.
@@ -117,15 +119,25 @@ impl Spawner {
         let server = getpid();
         set_child_subreaper(Some(server))
             .map_err(|error| system("become a subreaper")(error.into()))?;
+        let tree = match cgroups {
+            CgroupUse::IfDelegated => CgroupTree::create(),
+            CgroupUse::Never => None,
+        };
         let mut spawner_control = Some(spawner_control);
         let pid = fork_main(|| match spawner_control.take() {
-            Some(control) => event_loop::run(table, control, server, cgroups),
+            Some(control) => event_loop::run(table, control, server, tree.as_ref()),
             None => unreachable!("the new process runs this once"),
         });
-        let pid = pid.map_err(system("create a process"))?;
+        let pid = match pid {
+            Ok(pid) => pid,
+            Err(error) => {
+                tree.iter().for_each(CgroupTree::remove);
+                return Err(system("create a process")(error));
+            }
+        };
         // The end of the control connection is known here once no end of the spawner is left.
         drop(spawner_control);
-        let spawner = Self { pid, control, generation: 1, is_reaped: false };
+        let spawner = Self { pid, control, generation: 1, is_reaped: false, cgroups: tree };
         match spawner.receive_answer(Duration::from_millis(CONTROL_TIMEOUT_MS)) {
             Ok(ControlAnswer::Ready) => Ok(spawner),
             _ => {
@@ -227,9 +239,11 @@ impl Spawner {
             let _ = kill_process(self.pid, Signal::KILL);
         }
         loop {
-            while matches!(waitpid(None, WaitOptions::NOHANG), Ok(Some(_))) {}
+            while matches!(wait(WaitOptions::NOHANG), Ok(Some(_))) {}
             let children = children_of_all_threads().unwrap_or_default();
+            self.cgroups.iter().for_each(CgroupTree::kill);
             if children.is_empty() {
+                self.cgroups.iter().for_each(CgroupTree::remove);
                 return Ok(());
             }
             if Instant::now() >= until {

@@ -46,6 +46,8 @@ impl EventLoop {
                 Answer::Failed { id, stage, errno: error.raw_os_error() }
             }),
         };
+        // The new process has copies. A worker that has an answer may rely on it.
+        drop(descriptors);
         let answer = match started {
             Ok(()) => return,
             Err(answer) => answer,

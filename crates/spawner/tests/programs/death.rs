@@ -84,7 +84,7 @@ pub(crate) fn killed_spawners_leave_nothing() {
         let sent = server.worker.connection.start(request, program.as_fd(), None);
         assert_eq!(sent, Err(RequestError::Gone));
         assert!(matches!(server.spawner.connect(), Err(ControlError::Gone)));
-        assert!(server.spawner.has_ended());
+        wait_until("it can be reaped", || server.spawner.has_ended());
         server.spawner.kill_descendants().expect("nothing is left");
         assert_eq!(survivors(), []);
         drop(streams);

@@ -56,7 +56,8 @@ pub(crate) fn failures_name_their_stage() {
 }
 
 pub(crate) fn a_lack_of_descriptors_is_reported() {
-    let mut server = Server::with(vec![row("true", "/bin/true"), shell()]);
+    let rows = vec![row("true", "/bin/true"), shell()];
+    let mut server = Server::in_cgroups(rows, CgroupUse::Never);
     server.assert_works();
     let pid = server.pid();
     let spawner = pid.as_raw_nonzero().get();

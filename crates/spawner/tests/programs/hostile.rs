@@ -6,6 +6,7 @@ use pinion_spawner::answer::{Answer, Reason};
 use pinion_spawner::connection::{RequestError, stream_sockets};
 use pinion_spawner::limits::{ARGUMENTS_MAX, ARGUMENTS_MAX_BYTES, RECORD_MAX_BYTES, RUNNING_MAX};
 use pinion_spawner::request::{Request, StartRequest};
+use pinion_spawner::spawner::CgroupUse;
 use rustix::net::{SendAncillaryBuffer, SendAncillaryMessage, SendFlags, send, sendmsg};
 
 use crate::server::{MOMENT, Server, Worker, log, row, shell, survivors};
@@ -24,7 +25,8 @@ fn send_raw(worker: &Worker, bytes: &[u8], descriptors: &[BorrowedFd<'_>]) {
 }
 
 pub(crate) fn malformed_requests_close_one_connection() {
-    let mut server = Server::new();
+    // A cgroup for the next program would be a descriptor more.
+    let mut server = Server::in_cgroups(vec![shell()], CgroupUse::Never);
     let mut other = Worker::connect(&server.spawner);
     let _stream = other.start(server.request(1, "sh", &["exec sleep 1000"]));
     other.started(1);
