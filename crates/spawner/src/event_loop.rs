@@ -144,10 +144,11 @@ impl EventLoop {
         // A session of its own keeps the interrupt key of the terminal from the spawner: it ends
         // with the server, and not before.
         setsid()?;
+        // Before anything is opened that is kept.
+        let control = keep_only(control)?;
         let signals = take_signals(&[libc::SIGCHLD, libc::SIGTERM])?;
         set_parent_process_death_signal(Some(Signal::TERM))?;
         set_child_subreaper(Some(getpid()))?;
-        let control = keep_only(control)?;
         set_title();
         chdir("/")?;
         let mut event_loop = Self {

@@ -11,7 +11,7 @@ use pinion_spawner::spawner::ControlError;
 use pinion_spawner::start_table::{Identity, MARKER, ResourceLimit, StartTable};
 use rustix::process::{Resource, getpgid, getsid};
 
-use crate::server::{Server, Worker, is_root, row, shell, wait_for_log};
+use crate::server::{MOMENT, Server, Worker, is_root, row, shell, wait_for_log};
 use crate::watch::{self, anonymous_kib, descriptors, status, wait_until};
 
 pub(crate) fn programs_talk_over_their_sockets() {
@@ -144,6 +144,17 @@ pub(crate) fn the_spawner_is_small_and_visible() {
     assert_eq!(read("comm"), b"pinion: spawner\n");
     assert!(read("cmdline").starts_with(b"pinion: spawner\0"));
     assert_eq!(status(pid, "Threads"), "1");
+    // It sleeps as long as nothing happens, also beside a program.
+    let _stream = server.shell(1, "exec sleep 1000");
+    server.worker.started(1);
+    let switches = || {
+        let count = |field| status(pid, field).parse::<u64>().expect("a number");
+        count("voluntary_ctxt_switches") + count("nonvoluntary_ctxt_switches")
+    };
+    wait_until("it sleeps", || status(pid, "State").starts_with('S'));
+    let before = switches();
+    std::thread::sleep(MOMENT);
+    assert_eq!(switches(), before);
     let kib = anonymous_kib(server.pid());
     println!("anonymous memory of the spawner: {kib} KiB");
     assert!(kib <= 1024, "{kib} KiB");

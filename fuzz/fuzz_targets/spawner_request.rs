@@ -1,0 +1,7 @@
+//! Requests of workers to the spawner: what is decoded is encoded to the same bytes.
+#![no_main]
+
+#[path = "../../crates/spawner/tests/records/record_law.rs"]
+mod law;
+
+libfuzzer_sys::fuzz_target!(|data: &[u8]| law::check(data));
