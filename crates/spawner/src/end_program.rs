@@ -6,7 +6,7 @@ use rustix::process::{Pid, Signal, WaitId, WaitIdOptions, WaitIdStatus, kill_pro
 use crate::answer::Answer;
 use crate::descendants::{Origin, is_zombie, origin, process_name};
 use crate::event_loop::EventLoop;
-use crate::limits::{ORPHAN_LOOK_MS, STDERR_READ_BYTES, STDERR_TURN_BYTES};
+use crate::limits::ORPHAN_LOOK_MS;
 use crate::process_state::ended_child;
 use crate::program::{Program, ProgramState};
 
@@ -77,13 +77,8 @@ impl EventLoop {
     /// if a process that is being killed still writes.
     fn finish_stderr(&mut self, program: &mut Program) {
         let now_ms = self.now_ms();
-        let log = &mut self.log;
-        for _ in 0..STDERR_TURN_BYTES / STDERR_READ_BYTES {
-            if program.stderr.is_none() {
-                break;
-            }
-            program.read_stderr(now_ms, &mut |line| log.write_line(line));
-        }
+        let (log, buffer) = (&mut self.log, &mut self.buffer);
+        program.read_stderr(now_ms, buffer, &mut |line| log.write_line(line));
         program.lines.finish(now_ms, &mut |line| log.write_line(line));
     }
 

@@ -22,7 +22,7 @@ use crate::cgroups::{CgroupTree, Cgroups};
 use crate::control::{ControlAnswer, ControlRequest};
 use crate::descendants::ChildrenList;
 use crate::exec_plan::PreparedStart;
-use crate::fork_exec::exit;
+use crate::fork_exec::{SharedStack, exit};
 use crate::limits::{KILL_WAIT_MS, RECORD_MAX_BYTES, REQUESTS_PER_TURN, WORKERS_MAX};
 use crate::log_output::LogOutput;
 use crate::process_state::{drain_signals, keep_only, open_random, set_title, take_signals};
@@ -59,6 +59,10 @@ pub(crate) struct EventLoop {
     /// Orphans that were killed and are not reaped yet.
     pub(crate) killed_orphans: Vec<Pid>,
     pub(crate) end: End,
+    /// Records are received into it, and standard error of programs is read into it. It is made
+    /// once: memory that is written after a fork is copied by the kernel.
+    pub(crate) buffer: Vec<u8>,
+    pub(crate) stack: SharedStack,
 }
 
 /// A table that is in use.
@@ -171,6 +175,8 @@ impl EventLoop {
             look_at_ms: None,
             killed_orphans: Vec::new(),
             end: End::No,
+            buffer: vec![0; RECORD_MAX_BYTES],
+            stack: SharedStack::new(),
         };
         event_loop.answer_control(ControlAnswer::Ready);
         event_loop.notice_end_of_server();
@@ -326,9 +332,14 @@ impl EventLoop {
     }
 
     fn read_control(&mut self) {
-        let mut buffer = vec![0; RECORD_MAX_BYTES];
+        let mut buffer = std::mem::take(&mut self.buffer);
+        self.receive_control(&mut buffer);
+        self.buffer = buffer;
+    }
+
+    fn receive_control(&mut self, buffer: &mut [u8]) {
         let Some(control) = &self.control else { return };
-        let malformed = match receive_record(control, &mut buffer) {
+        let malformed = match receive_record(control, buffer) {
             Err(Errno::AGAIN | Errno::INTR) => return,
             Ok(Received::Record(record)) => {
                 let descriptors = record.descriptors;
@@ -418,13 +429,18 @@ impl EventLoop {
 
     fn on_worker(&mut self, serial: u64) {
         self.send_answers(serial);
-        let mut buffer = vec![0; RECORD_MAX_BYTES];
+        let mut buffer = std::mem::take(&mut self.buffer);
+        self.receive_requests(serial, &mut buffer);
+        self.buffer = buffer;
+    }
+
+    fn receive_requests(&mut self, serial: u64, buffer: &mut [u8]) {
         for _ in 0..REQUESTS_PER_TURN {
             let Some(worker) = self.workers.get(&serial) else { return };
             if !worker.answers.is_empty() {
                 return;
             }
-            let malformed = match receive_record(&worker.socket, &mut buffer) {
+            let malformed = match receive_record(&worker.socket, buffer) {
                 Err(Errno::AGAIN | Errno::INTR) => return,
                 Ok(Received::Record(record)) => match Request::decode(record.bytes) {
                     Some(Request::Start(request)) => {
@@ -503,9 +519,9 @@ impl EventLoop {
 
     fn on_stderr(&mut self, serial: u64) {
         let now_ms = self.now_ms();
-        let log = &mut self.log;
+        let (log, buffer) = (&mut self.log, &mut self.buffer);
         if let Some(program) = self.programs.get_mut(&serial) {
-            program.read_stderr(now_ms, &mut |line| log.write_line(line));
+            program.read_stderr(now_ms, buffer, &mut |line| log.write_line(line));
         }
     }
 

@@ -70,43 +70,154 @@ pub(crate) fn exit(status: i32) -> ! {
     unsafe { libc::_exit(status) }
 }
 
-/// Creates a process that executes a program, in a cgroup if one is given. Returns its process ID. If a step fails, the new
-/// process writes the failure to the pipe of the plan and exits.
+/// The stack on which a new process runs that shares the memory of the spawner.
+#[derive(Debug)]
+pub(crate) struct SharedStack(Vec<u128>);
+
+impl SharedStack {
+    /// Far more than the calls of [`execute`] need, also without optimisation.
+    const BYTES: usize = 64 * 1024;
+
+    pub(crate) fn new() -> Self {
+        Self(vec![0; Self::BYTES / size_of::<u128>()])
+    }
+}
+
+/// Creates a process that executes a program, in a cgroup if one is given. Returns its process ID.
+/// If a step fails, the new process writes the failure to the pipe of the plan and exits.
+///
+/// A process that keeps its user shares the memory of the spawner until it executes the program,
+/// and the spawner waits for that, as in posix_spawn(3): a copy of the memory would cost a quarter
+/// of a run of a small program (`examples/spawn_cost.rs`). A process that changes its user must not
+/// share it: other processes of that user could stop it, and the spawner with it.
 ///
 /// # Errors
 /// The system allows no further process, or does not allow it in the cgroup.
-pub(crate) fn spawn(plan: &ExecPlan<'_>, cgroup: Option<BorrowedFd<'_>>) -> Result<Pid, Errno> {
+pub(crate) fn spawn(
+    plan: &ExecPlan<'_>,
+    cgroup: Option<BorrowedFd<'_>>,
+    stack: &mut SharedStack,
+) -> Result<Pid, Errno> {
+    let is_sharing = plan.start.identity.is_none();
     let pid = match cgroup {
+        Some(cgroup) if is_sharing && cfg!(target_arch = "x86_64") => {
+            clone_sharing_into(cgroup, plan, stack)
+        }
         Some(cgroup) => clone_into(cgroup),
+        None if is_sharing => clone_sharing(plan, stack),
         // SAFETY: the new process only executes the plan below, which calls the system and
         // nothing else.
-        None => i64::from(unsafe { libc::fork() }),
+        None => result(i64::from(unsafe { libc::fork() })),
     };
-    match pid {
-        -1 => Err(last_error()),
-        0 => {
-            let failure = match execute(plan) {
-                Ok(never) => match never {},
-                Err(failure) => failure,
-            };
-            report_failure(plan.failure, failure)
-        }
+    match pid? {
+        0 => execute_or_exit(plan),
         pid => i32::try_from(pid).ok().and_then(Pid::from_raw).ok_or(Errno::INVAL),
     }
 }
 
-/// Creates a process in a cgroup (`CLONE_INTO_CGROUP`, since Linux 5.7), otherwise as fork(2).
-/// Returns 0 in the new process, and -1 on failure with the error in `errno`.
-fn clone_into(cgroup: BorrowedFd<'_>) -> i64 {
+/// Creates a process that shares the memory of this one and runs on another stack. This process
+/// waits until it executes the plan or exits (`CLONE_VFORK`).
+fn clone_sharing(plan: &ExecPlan<'_>, stack: &mut SharedStack) -> Result<i64, Errno> {
+    let flags = libc::CLONE_VM | libc::CLONE_VFORK | libc::SIGCHLD;
+    let top = stack.0.as_mut_ptr_range().end;
+    let plan = (&raw const *plan).cast_mut().cast();
+    // SAFETY: the stack is aligned to 16 bytes, grows down from its end, and is used by one process
+    // at a time, because this one waits. The plan lives longer than that. The new process only
+    // reads it, and writes to its stack and to `errno`; all signals are blocked, so that no handler
+    // of this process runs there.
+    result(i64::from(unsafe { libc::clone(execute_sharing, top.cast(), flags, plan) }))
+}
+
+/// Creates a process as [`clone_sharing`], in a cgroup. The C library has no function for it.
+#[cfg(target_arch = "x86_64")]
+fn clone_sharing_into(
+    cgroup: BorrowedFd<'_>,
+    plan: &ExecPlan<'_>,
+    stack: &mut SharedStack,
+) -> Result<i64, Errno> {
+    let mut arguments = clone_arguments(cgroup);
+    arguments.flags |= (libc::CLONE_VM | libc::CLONE_VFORK) as u64;
+    arguments.stack = stack.0.as_mut_ptr().expose_provenance() as u64;
+    arguments.stack_size = SharedStack::BYTES as u64;
+    let pid: i64;
+    // SAFETY: as in `clone_sharing`. The new process begins behind the system call with the end of
+    // its stack, which is aligned to 16 bytes, as stack pointer; it calls `execute_sharing`, which
+    // does not return. This process goes on at the label with all its registers but those that a
+    // system call changes.
+    unsafe {
+        std::arch::asm!(
+            "syscall",
+            "test rax, rax",
+            "jnz 2f",
+            "xor ebp, ebp",
+            "mov rdi, r12",
+            "call r13",
+            "ud2",
+            "2:",
+            inlateout("rax") libc::SYS_clone3 => pid,
+            in("rdi") &raw const arguments,
+            in("rsi") size_of_val(&arguments),
+            in("r12") &raw const *plan,
+            in("r13") execute_sharing as extern "C" fn(*mut libc::c_void) -> libc::c_int,
+            lateout("rcx") _,
+            lateout("r11") _,
+        );
+    }
+    if pid > 0 {
+        return Ok(pid);
+    }
+    Err(Errno::from_raw_os_error(i32::try_from(-pid).unwrap_or(libc::EINVAL)))
+}
+
+/// Creates a process in a cgroup; see [`clone_into`].
+#[cfg(not(target_arch = "x86_64"))]
+fn clone_sharing_into(
+    cgroup: BorrowedFd<'_>,
+    _: &ExecPlan<'_>,
+    _: &mut SharedStack,
+) -> Result<i64, Errno> {
+    clone_into(cgroup)
+}
+
+/// Executes the plan that `clone_sharing` has passed.
+extern "C" fn execute_sharing(plan: *mut libc::c_void) -> libc::c_int {
+    // SAFETY: the pointer is to the plan of `clone_sharing`, which waits for this process.
+    execute_or_exit(unsafe { &*plan.cast::<ExecPlan<'_>>() })
+}
+
+/// Creates a process in a cgroup, otherwise as fork(2). Returns 0 in the new process.
+fn clone_into(cgroup: BorrowedFd<'_>) -> Result<i64, Errno> {
+    let arguments = clone_arguments(cgroup);
+    // SAFETY: without `CLONE_VM` and with no stack the new process is a copy of this one, as after
+    // fork(2). The C library does not know of it, which matters to nothing that it calls: it
+    // executes its plan with system calls only.
+    result(unsafe {
+        libc::syscall(libc::SYS_clone3, &raw const arguments, size_of_val(&arguments))
+    })
+}
+
+/// Returns the arguments of clone3(2) for a child in a cgroup (`CLONE_INTO_CGROUP`, since Linux
+/// 5.7).
+fn clone_arguments(cgroup: BorrowedFd<'_>) -> libc::clone_args {
     // SAFETY: `clone_args` consists of numbers, for which zero means that they are not used.
     let mut arguments: libc::clone_args = unsafe { std::mem::zeroed() };
     arguments.flags = CLONE_INTO_CGROUP;
     arguments.exit_signal = libc::SIGCHLD as u64;
     arguments.cgroup = u64::from(cgroup.as_raw_fd().unsigned_abs());
-    // SAFETY: without `CLONE_VM` and with no stack the new process is a copy of this one, as after
-    // fork(2). The C library does not know of it, which matters to nothing that it calls: it
-    // executes its plan with system calls only.
-    unsafe { libc::syscall(libc::SYS_clone3, &raw const arguments, size_of_val(&arguments)) }
+    arguments
+}
+
+/// Returns the error of a call of the C library that has returned -1.
+fn result(returned: i64) -> Result<i64, Errno> {
+    if returned == -1 { Err(last_error()) } else { Ok(returned) }
+}
+
+/// Executes the plan in the new process, or reports why it cannot, and ends it.
+fn execute_or_exit(plan: &ExecPlan<'_>) -> ! {
+    match execute(plan) {
+        Ok(never) => match never {},
+        Err(failure) => report_failure(plan.failure, failure),
+    }
 }
 
 /// Executes the plan in the new process. The order matters: limits, nice value and root directory

@@ -69,9 +69,6 @@ pub const LINES_BURST: u64 = 500;
 /// as a pipe holds by default.
 pub const STDERR_TURN_BYTES: usize = 64 * 1024;
 
-/// Bytes that are read from standard error in one call.
-pub const STDERR_READ_BYTES: usize = 8 * 1024;
-
 /// Time between the first look at an orphan whose environment cannot be read and the second, in
 /// milliseconds. A process that is being executed has no environment for a moment; it takes less.
 pub const ORPHAN_LOOK_MS: u64 = 20;

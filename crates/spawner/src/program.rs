@@ -9,7 +9,7 @@ use rustix::process::{Pid, Signal, kill_process, kill_process_group};
 use crate::answer::Stage;
 use crate::cgroups::ProgramCgroup;
 use crate::fork_exec::{FAILURE_BYTES, decode_failure};
-use crate::limits::{STDERR_READ_BYTES, STDERR_TURN_BYTES};
+use crate::limits::STDERR_TURN_BYTES;
 use crate::stderr_lines::{LineOutput, StderrLines};
 
 /// A program from its fork until its main process was reaped.
@@ -78,13 +78,12 @@ impl Program {
     }
 
     /// Reads what the program has written to standard error, up to the limit of a turn, and closes
-    /// the pipe at its end.
-    pub(crate) fn read_stderr(&mut self, now_ms: u64, output: LineOutput<'_>) {
-        let mut buffer = [0; STDERR_READ_BYTES];
+    /// the pipe at its end. `buffer` has any content.
+    pub(crate) fn read_stderr(&mut self, now_ms: u64, buffer: &mut [u8], output: LineOutput<'_>) {
         let mut turn_bytes = 0;
         while turn_bytes < STDERR_TURN_BYTES {
             let Some(pipe) = &self.stderr else { return };
-            match read(pipe, &mut buffer) {
+            match read(pipe, &mut *buffer) {
                 Ok(bytes) if bytes > 0 => {
                     self.lines.feed(&buffer[..bytes], now_ms, output);
                     turn_bytes += bytes;

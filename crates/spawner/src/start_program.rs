@@ -165,6 +165,8 @@ impl EventLoop {
             grace_ms: start.grace_ms,
         };
         self.programs.insert(serial, program);
+        // The new process may be done with it already.
+        self.on_execution(serial);
         Ok(())
     }
 
@@ -174,9 +176,9 @@ impl EventLoop {
         plan: &ExecPlan<'_>,
     ) -> Result<(Pid, Option<ProgramCgroup>), Errno> {
         let Some(cgroup) = self.cgroups.as_mut().and_then(Cgroups::take) else {
-            return Ok((spawn(plan, None)?, None));
+            return Ok((spawn(plan, None, &mut self.stack)?, None));
         };
-        let error = match spawn(plan, Some(cgroup.as_fd())) {
+        let error = match spawn(plan, Some(cgroup.as_fd()), &mut self.stack) {
             Ok(pid) => return Ok((pid, Some(cgroup))),
             Err(error) => error,
         };
@@ -187,7 +189,7 @@ impl EventLoop {
         if matches!(error, Errno::AGAIN | Errno::NOMEM) {
             return Err(error);
         }
-        let pid = spawn(plan, None)?;
+        let pid = spawn(plan, None, &mut self.stack)?;
         if let Some(cgroups) = &mut self.cgroups {
             cgroups.stop_using();
         }
