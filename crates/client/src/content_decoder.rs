@@ -12,6 +12,10 @@ use crate::limits::{DECODED_FREE_BYTES, DECODED_RATIO_MAX};
 /// The value of `Accept-Encoding` for what is decoded here.
 pub const ACCEPTED_CODINGS: &[u8] = b"gzip, br";
 
+/// The same when no more brotli can be decoded
+/// ([`BROTLI_DECODERS_MAX`](crate::limits::BROTLI_DECODERS_MAX)).
+pub const ACCEPTED_WITHOUT_BROTLI: &[u8] = b"gzip";
+
 /// A content coding that is decoded.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ContentCoding {
@@ -74,6 +78,8 @@ pub struct ContentDecoder {
     /// Content that has come of them.
     decoded_bytes: u64,
     is_at_end: bool,
+    /// What was wrong. The machine is not asked again then: its state means nothing any more.
+    failed: Option<DecodeError>,
 }
 
 enum Machine {
@@ -129,15 +135,29 @@ impl ContentDecoder {
             ContentCoding::Gzip => Machine::Gzip(Box::new(Decompress::new_gzip(WINDOW_BITS))),
             ContentCoding::Brotli => Machine::Brotli(Box::default()),
         };
-        Self { machine, used_bytes: 0, decoded_bytes: 0, is_at_end: false }
+        Self { machine, used_bytes: 0, decoded_bytes: 0, is_at_end: false, failed: None }
     }
 
     /// Appends at most `room` bytes of content to `out`. Returns how many bytes at the front of
     /// `input` were used; the others have to be given again.
     ///
     /// # Errors
-    /// The data is malformed, or becomes too much.
+    /// The data is malformed, or becomes too much. The error is the same each time from then on.
     pub fn decode(
+        &mut self,
+        input: &[u8],
+        out: &mut Vec<u8>,
+        room: usize,
+    ) -> Result<usize, DecodeError> {
+        if let Some(error) = self.failed {
+            return Err(error);
+        }
+        let decoded = self.decode_on(input, out, room);
+        self.failed = decoded.err();
+        decoded
+    }
+
+    fn decode_on(
         &mut self,
         input: &[u8],
         out: &mut Vec<u8>,
@@ -190,6 +210,9 @@ impl ContentDecoder {
     /// # Errors
     /// More of it was to come. Nothing at all counts as empty content.
     pub fn end(&self) -> Result<(), DecodeError> {
+        if let Some(error) = self.failed {
+            return Err(error);
+        }
         if self.is_at_end || self.used_bytes == 0 {
             return Ok(());
         }
