@@ -78,6 +78,8 @@ pub struct ContentDecoder {
     /// Content that has come of them.
     decoded_bytes: u64,
     is_at_end: bool,
+    /// Something else has followed the end, and so does whatever comes.
+    is_over: bool,
     /// What was wrong. The machine is not asked again then: its state means nothing any more.
     failed: Option<DecodeError>,
 }
@@ -135,7 +137,14 @@ impl ContentDecoder {
             ContentCoding::Gzip => Machine::Gzip(Box::new(Decompress::new_gzip(WINDOW_BITS))),
             ContentCoding::Brotli => Machine::Brotli(Box::default()),
         };
-        Self { machine, used_bytes: 0, decoded_bytes: 0, is_at_end: false, failed: None }
+        Self {
+            machine,
+            used_bytes: 0,
+            decoded_bytes: 0,
+            is_at_end: false,
+            is_over: false,
+            failed: None,
+        }
     }
 
     /// Appends at most `room` bytes of content to `out`. Returns how many bytes at the front of
@@ -170,10 +179,14 @@ impl ContentDecoder {
                 // Several members of gzip count as one (RFC 1952 §2.2). What else follows is
                 // padding of some servers, and nonsense in any case.
                 let Machine::Gzip(machine) = &mut self.machine else { return Ok(input.len()) };
+                if self.is_over {
+                    return Ok(input.len());
+                }
                 if rest.len() < GZIP_MAGIC.len() && GZIP_MAGIC.starts_with(rest) {
                     return Ok(used);
                 }
                 if !rest.starts_with(GZIP_MAGIC) {
+                    self.is_over = true;
                     return Ok(input.len());
                 }
                 **machine = Decompress::new_gzip(WINDOW_BITS);

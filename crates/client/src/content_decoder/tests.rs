@@ -80,6 +80,20 @@ fn what_ends_early_is_incomplete() {
     assert_eq!(decode(ContentCoding::Gzip, b"", (1, 1)), Ok(Vec::new()));
 }
 
+/// What follows the last member is ignored as a whole, wherever it is cut: a part of it that looks
+/// like another member is none.
+#[test]
+fn what_follows_the_last_member_is_ignored() {
+    let first = gzip(b"content");
+    for padding in [&b"\0"[..], b"\0\0\0\0\0", b"\x1f", b"\x1f\x1f", b"text"] {
+        let data = [&first, padding, &gzip(b"no content")].concat();
+        for piece in 1..data.len() + 1 {
+            let content = decode(ContentCoding::Gzip, &data, (piece, 50));
+            assert_eq!(content.as_deref(), Ok(&b"content"[..]), "{padding:?} in {piece}");
+        }
+    }
+}
+
 #[test]
 fn bombs_are_refused() {
     let bomb = gzip(&vec![0; 64 << 20]);
