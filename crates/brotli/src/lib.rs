@@ -21,4 +21,6 @@ mod tests;
 pub use decoder::Decoder;
 pub use encoder::{Encoder, Operation, Step};
 pub use memory::Memory;
-pub use stream_decoder::{STREAM_WINDOW_MAX_BITS, StreamDecoder, StreamError, StreamStep};
+pub use stream_decoder::{
+    STREAM_DECODER_MAX_BYTES, STREAM_WINDOW_MAX_BITS, StreamDecoder, StreamError, StreamStep,
+};

@@ -37,6 +37,14 @@ impl Memory {
 /// An array of the encoder.
 pub struct Cells<T>(Vec<T>);
 
+#[cfg(test)]
+impl<T: Clone + Default> Cells<T> {
+    /// An array of so many places.
+    pub(crate) fn of_length(len: usize) -> Cells<T> {
+        Cells(vec![T::default(); len])
+    }
+}
+
 impl<T> Default for Cells<T> {
     fn default() -> Cells<T> {
         Cells(Vec::new())

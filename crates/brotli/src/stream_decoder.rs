@@ -3,11 +3,26 @@
 use std::fmt;
 
 use brotli::enc::StandardAlloc;
-use brotli::{BrotliDecompressStream, BrotliResult, BrotliState};
+use brotli::{Allocator, BrotliDecompressStream, BrotliResult, BrotliState, HuffmanCode};
 
 /// Largest window of a stream that is decoded, in bits: 4 MiB, which is the largest that encoders
 /// use by default. A window of 24 bits is allowed (RFC 7932 §9.1), but takes 16 MiB per stream.
 pub const STREAM_WINDOW_MAX_BITS: u8 = 22;
+
+/// Most bytes that a [`StreamDecoder`] takes, whatever its stream is: the window, which has half of
+/// its length beside it for a moment when it grows to its full length, and the prefix codes of a
+/// metablock. Pages take far less: the window is as long as the content, and an encoder needs few
+/// prefix codes.
+pub const STREAM_DECODER_MAX_BYTES: usize = {
+    const WINDOW_BYTES: usize = 1 << STREAM_WINDOW_MAX_BITS;
+    // RFC 7932 §9.2: up to 256 prefix codes of literals, of commands and of distances. The decoder
+    // has room for the longest table in each.
+    const TABLE_PLACES: usize = 1080;
+    const CODES_BYTES: usize = 3 * 256 * TABLE_PLACES * size_of::<HuffmanCode>();
+    // Context maps, codes of block types and counts, and the state itself.
+    const STATE_BYTES: usize = 64 * 1024;
+    WINDOW_BYTES + WINDOW_BYTES / 2 + CODES_BYTES + STATE_BYTES
+};
 
 /// What is wrong with a stream.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -29,21 +44,28 @@ pub struct StreamStep {
     pub is_at_end: bool,
 }
 
-/// Decodes one stream of brotli.
-pub struct StreamDecoder {
-    state: BrotliState<StandardAlloc, StandardAlloc, StandardAlloc>,
+/// Decodes one stream of brotli, in at most [`STREAM_DECODER_MAX_BYTES`] of memory.
+pub struct StreamDecoder<M = StandardAlloc>
+where
+    M: Allocator<u8> + Allocator<u32> + Allocator<HuffmanCode>,
+{
+    state: BrotliState<M, M, M>,
     /// The first byte has come, which says how large the window is.
     has_begun: bool,
 }
 
 impl Default for StreamDecoder {
     fn default() -> Self {
-        let alloc = StandardAlloc::default;
-        Self { state: BrotliState::new(alloc(), alloc(), alloc()), has_begun: false }
+        Self::with_memory(StandardAlloc::default)
     }
 }
 
-impl StreamDecoder {
+impl<M: Allocator<u8> + Allocator<u32> + Allocator<HuffmanCode>> StreamDecoder<M> {
+    /// Makes a decoder whose memory is allocated here.
+    pub(crate) fn with_memory(memory: impl Fn() -> M) -> Self {
+        Self { state: BrotliState::new(memory(), memory(), memory()), has_begun: false }
+    }
+
     /// Decodes bytes at the front of `input` to the front of `output`. Without progress it needs
     /// more input, or more room.
     ///
@@ -80,7 +102,7 @@ impl StreamDecoder {
     }
 }
 
-impl fmt::Debug for StreamDecoder {
+impl<M: Allocator<u8> + Allocator<u32> + Allocator<HuffmanCode>> fmt::Debug for StreamDecoder<M> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("StreamDecoder").finish_non_exhaustive()
     }

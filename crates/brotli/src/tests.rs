@@ -1,4 +1,12 @@
-use crate::{Decoder, Encoder, Memory, Operation};
+mod greedy_stream;
+
+use std::cell::Cell;
+use std::rc::Rc;
+
+use brotli::{Allocator, SliceWrapper as _};
+
+use crate::memory::Cells;
+use crate::{Decoder, Encoder, Memory, Operation, STREAM_DECODER_MAX_BYTES, StreamDecoder};
 use std::io::Read as _;
 
 fn content(bytes: usize) -> Vec<u8> {
@@ -46,4 +54,56 @@ fn bytes_that_are_not_brotli_are_refused() {
     for bytes in [&stored[..stored.len() - 1], b"\xff\xff\xff\xff", b""] {
         assert!(Decoder::new(bytes).read_to_end(&mut Vec::new()).is_err(), "{bytes:x?}");
     }
+}
+
+/// Counts what is allocated and not freed yet, and the most of it.
+#[derive(Clone, Default)]
+struct CountedMemory(Rc<(Cell<usize>, Cell<usize>)>);
+
+impl<T: Clone + Default> Allocator<T> for CountedMemory {
+    type AllocatedMemory = Cells<T>;
+
+    fn alloc_cell(&mut self, len: usize) -> Cells<T> {
+        let (held, most) = &*self.0;
+        held.set(held.get() + len * size_of::<T>());
+        most.set(most.get().max(held.get()));
+        Cells::of_length(len)
+    }
+
+    fn free_cell(&mut self, cells: Cells<T>) {
+        let held = &self.0.0;
+        held.set(held.get() - cells.slice().len() * size_of::<T>());
+    }
+}
+
+/// Decodes a stream that begins as one of the greediest kind, and returns the most bytes that were
+/// allocated at once.
+fn allocated_for(stream: &[u8]) -> usize {
+    let memory = CountedMemory::default();
+    let mut decoder = StreamDecoder::with_memory(|| memory.clone());
+    let (mut output, mut rest, mut written) = (vec![0; 1 << 16], stream, 0);
+    loop {
+        let step = decoder.step(rest, &mut output).expect("a valid stream");
+        (rest, written) = (&rest[step.used..], written + step.written);
+        if step.used + step.written == 0 {
+            break;
+        }
+    }
+    assert!(rest.is_empty() && written > 0, "{written} bytes");
+    drop(decoder);
+    let (held, most) = &*memory.0;
+    assert_eq!(held.get(), 0, "all of it is freed");
+    most.get()
+}
+
+#[test]
+fn a_decoder_takes_no_more_memory_than_its_bound() {
+    let state_bytes = size_of::<StreamDecoder>();
+    let most_bytes = state_bytes + allocated_for(&greedy_stream::stream());
+    assert!(most_bytes <= STREAM_DECODER_MAX_BYTES, "{most_bytes} bytes");
+    // It is the greediest there is, so the bound is no guess.
+    assert!(most_bytes > STREAM_DECODER_MAX_BYTES / 100 * 99, "{most_bytes} bytes");
+    let page = encoded(&Memory::new(5), 5, &content(50_000), 4096);
+    let page_bytes = allocated_for(&page);
+    assert!(page_bytes < STREAM_DECODER_MAX_BYTES / 10, "{page_bytes} bytes");
 }
