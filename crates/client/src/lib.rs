@@ -14,6 +14,7 @@
 //! | `address_order` | the order of addresses (RFC 6724) |
 //! | [`resolver`] | host names become addresses, on a thread of its own |
 //! | [`client_tls`] | TLS settings: which servers are trusted |
+//! | [`lazy_client_tls`] | TLS settings that are made when they are needed |
 //! | [`certificate_pin`] | servers that are trusted by their certificate or key |
 //! | [`system_roots`] | root certificates of the system |
 //! | [`connection_pool`] | connections that are kept for further requests |
@@ -36,6 +37,7 @@ pub mod footprint;
 pub mod happy_eyeballs;
 pub mod http_client;
 pub mod ip_network;
+pub mod lazy_client_tls;
 pub mod limits;
 pub mod request_url;
 pub mod resolver;

@@ -7,12 +7,13 @@
 
 use std::cell::{Cell, OnceCell, RefCell};
 use std::collections::HashMap;
-use std::sync::{Arc, OnceLock};
+use std::sync::Arc;
 
 use pinion_client::address_policy::AddressPolicy;
-use pinion_client::client_tls::{ClientTls, ClientTlsError, ServerTrust};
+use pinion_client::client_tls::ServerTrust;
 use pinion_client::connection_pool::PoolSettings;
 use pinion_client::http_client::{HttpClient, RequestId};
+use pinion_client::lazy_client_tls::LazyClientTls;
 use pinion_client::limits::CONNECTIONS_PER_KEY_MAX;
 use pinion_client::request_url::RequestUrl;
 use pinion_client::resolver::Resolver;
@@ -25,28 +26,23 @@ use crate::task::TaskId;
 #[derive(Clone, Debug)]
 pub struct FetchSettings {
     policy: Arc<AddressPolicy>,
-    trust: ServerTrust,
-    /// Made with the first request that needs it, since that reads the certificates of the system.
-    tls: Arc<OnceLock<Result<ClientTls, ClientTlsError>>>,
+    tls: Arc<LazyClientTls>,
 }
 
 impl FetchSettings {
     /// Makes settings.
     #[must_use]
     pub fn new(policy: AddressPolicy, trust: ServerTrust) -> Self {
-        Self { policy: Arc::new(policy), trust, tls: Arc::default() }
+        let tls = LazyClientTls::new(trust, &[b"http/1.1"]);
+        Self { policy: Arc::new(policy), tls: Arc::new(tls) }
     }
 
     pub(crate) fn policy(&self) -> &Arc<AddressPolicy> {
         &self.policy
     }
 
-    /// Returns the settings of TLS.
-    ///
-    /// # Errors
-    /// The system has no root certificates.
-    pub(crate) fn tls(&self) -> Result<ClientTls, ClientTlsError> {
-        self.tls.get_or_init(|| ClientTls::new(&self.trust, &[b"http/1.1"])).clone()
+    pub(crate) fn tls(&self) -> &Arc<LazyClientTls> {
+        &self.tls
     }
 }
 
@@ -58,7 +54,7 @@ impl Default for FetchSettings {
 
 impl PartialEq for FetchSettings {
     fn eq(&self, other: &Self) -> bool {
-        self.policy == other.policy && self.trust == other.trust
+        self.policy == other.policy && self.tls.trust() == other.tls.trust()
     }
 }
 

@@ -6,6 +6,7 @@ use pinion_http::h1::client::response_error::ResponseError;
 use thiserror::Error;
 
 use crate::address_policy::{AddressRefused, SocketRefused};
+use crate::client_tls::ClientTlsError;
 use crate::connection_pool::PoolQueueFull;
 use crate::content_decoder::DecodeError;
 use crate::happy_eyeballs::ConnectFailure;
@@ -30,6 +31,9 @@ pub enum HttpClientError {
     /// The URL asks for TLS where there is none.
     #[error("https is not available here")]
     NoTls,
+    /// There are no TLS settings.
+    #[error(transparent)]
+    Tls(#[from] ClientTlsError),
     /// The name of the host cannot be in a certificate.
     #[error("the host name cannot be that of a certificate")]
     TlsName,

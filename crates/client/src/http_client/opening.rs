@@ -215,8 +215,8 @@ impl Opening {
     ) -> Result<(), AttemptError> {
         let request = context.request;
         let tls = if request.url.target().is_tls() {
-            let (Some(name), Some(tls)) = (request.url.target().tls_server_name(), &request.tls)
-            else {
+            let tls = request.tls.as_ref().and_then(|tls| tls.get().ok());
+            let (Some(name), Some(tls)) = (request.url.target().tls_server_name(), tls) else {
                 return Err(AttemptError::Tls(HttpClientError::NoTls.to_string()));
             };
             Some(ConnectTls { config: tls.config().clone(), name })

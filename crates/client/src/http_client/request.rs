@@ -11,9 +11,9 @@ use super::opening::Opening;
 use super::request_key::RequestKey;
 use super::sending::WrittenHead;
 use crate::address_policy::AddressPolicy;
-use crate::client_tls::ClientTls;
 use crate::connection_pool::Reuse;
 use crate::content_decoder::ContentDecoder;
+use crate::lazy_client_tls::LazyClientTls;
 use crate::limits::{CONTENT_BUFFER_BYTES, REQUEST_BUFFER_BYTES};
 use crate::request_url::RequestUrl;
 
@@ -32,8 +32,9 @@ pub struct ClientRequest {
     pub content: RequestBody,
     /// Which addresses may be connected to, also after redirects.
     pub policy: Arc<AddressPolicy>,
-    /// Which servers are trusted; `None` if the connection cannot be encrypted.
-    pub tls: Option<ClientTls>,
+    /// Which servers are trusted; `None` if the connection cannot be encrypted. Without https, also
+    /// in redirects, the settings are not made.
+    pub tls: Option<Arc<LazyClientTls>>,
     /// Longest time without progress; see
     /// [`REQUEST_TIMEOUT_MS`](crate::limits::REQUEST_TIMEOUT_MS).
     pub timeout_ms: u64,
@@ -44,10 +45,11 @@ pub struct ClientRequest {
 }
 
 impl ClientRequest {
-    /// Checks that the connection can be encrypted if the URL says so.
+    /// Checks that the connection can be encrypted if the URL says so, and makes the settings for
+    /// that if there are none yet.
     pub(super) fn check_tls(&self) -> Result<(), HttpClientError> {
         if self.url.target().is_tls() {
-            self.tls.as_ref().ok_or(HttpClientError::NoTls)?;
+            self.tls.as_ref().ok_or(HttpClientError::NoTls)?.get()?;
             self.url.target().tls_server_name().ok_or(HttpClientError::TlsName)?;
         }
         Ok(())

@@ -5,7 +5,7 @@ use std::rc::Rc;
 use std::sync::Arc;
 
 use super::request::ClientRequest;
-use crate::client_tls::{ClientTls, TlsIdentity};
+use crate::client_tls::TlsIdentity;
 use crate::connection_pool::PoolKey;
 
 /// A [`PoolKey`] with its hash. The pool looks a key up several times for each request, and a key
@@ -45,7 +45,9 @@ impl RequestKeys {
     /// Returns the key of a request: requests with equal keys share connections.
     pub(super) fn of(&mut self, request: &ClientRequest) -> RequestKey {
         let target = request.url.target();
-        let tls = request.tls.as_ref().filter(|_| target.is_tls()).map(ClientTls::identity);
+        // Without TLS the settings are not made; whether they can be was checked before.
+        let tls = request.tls.as_ref().filter(|_| target.is_tls());
+        let tls = tls.and_then(|tls| Some(tls.get().ok()?.identity()));
         if let Some(last) = self.last.as_ref().filter(|last| last.is_of(request, tls)) {
             return last.clone();
         }

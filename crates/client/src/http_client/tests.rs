@@ -1,6 +1,8 @@
 //! Single cases over simulated connections, one for each thing that a client must not get wrong.
 //! The laws for all kinds of servers are in `tests/sim`.
 
+mod tls_settings;
+
 use std::io::Write as _;
 
 use flate2::Compression;

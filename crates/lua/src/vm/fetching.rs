@@ -2,6 +2,7 @@
 
 use std::path::Path;
 use std::rc::Rc;
+use std::sync::Arc;
 
 use mlua::{Lua, LuaString, Result, Table, Value};
 use pinion_client::http_client::RequestId;
@@ -90,13 +91,6 @@ impl Host {
             url = url.over_socket(Path::new(&*path)).map_err(|error| error.to_string())?;
         }
         let settings = self.work.place.borrow().site.fetch_settings().clone();
-        let tls = match settings.tls() {
-            Err(error) if url.target().is_tls() => {
-                return Err(format!("{}: {error}", url.target()));
-            }
-            // A redirect may lead to https.
-            tls => tls.ok(),
-        };
         let whole = |number: f64| number as u64;
         let content = match body {
             None if *is_pieces => RequestBody::Pieces { length: length.map(whole) },
@@ -111,7 +105,7 @@ impl Host {
             fields: fields.as_ref().map_or(Ok(OwnedFields::default()), owned_fields)?,
             content,
             policy: settings.policy().clone(),
-            tls,
+            tls: Some(Arc::clone(settings.tls())),
             timeout_ms,
             redirects_max: redirects.map_or(REDIRECTS_MAX, |count| count as u32),
             content_max_bytes: max_bytes.map_or(RESPONSE_MAX_BYTES, whole),
