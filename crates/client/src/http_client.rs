@@ -313,7 +313,8 @@ impl HttpClient {
                     self.go_on_soon(id);
                 }
             }
-            RawEvent::Posted(_) | RawEvent::Deadline | RawEvent::Stopping => {}
+            RawEvent::Deadline => self.look_at_upload(id, stream),
+            RawEvent::Posted(_) | RawEvent::Stopping => {}
         }
         self.flush(&mut stream.connections());
     }

@@ -113,6 +113,11 @@ pub const DISCARD_TIMEOUT_MS: u64 = 1000;
 /// on from one piece of its content to the next.
 pub const REQUEST_TIMEOUT_MS: u64 = 30_000;
 
+/// How many times within its time without progress a client looks whether the server has taken more
+/// of the request's content. So it notices at most an eighth of that time later, and a look costs
+/// one system call.
+pub const SEND_LOOKS: u64 = 8;
+
 /// Most redirects that are followed by default. The Fetch Standard follows 20, curl 50 and Go 10; a
 /// chain that has an end is shorter.
 pub const REDIRECTS_MAX: u32 = 10;
@@ -122,6 +127,9 @@ pub const URL_MAX_BYTES: usize = 16 * 1024;
 
 /// Most content of a response by default, decoded. A script may ask for more.
 pub const RESPONSE_MAX_BYTES: u64 = 16 * 1024 * 1024;
+
+/// Content of a request up to which it is put behind its head, to be written at once.
+pub const COPIED_CONTENT_MAX_BYTES: usize = 16 * 1024;
 
 /// Content of a request, given in pieces, that waits to be sent.
 pub const REQUEST_BUFFER_BYTES: usize = 64 * 1024;

@@ -26,6 +26,8 @@ pub(crate) struct ByteStream {
     pub(crate) wanted: u64,
     /// What the application calls it, if the server has opened it.
     pub(crate) tag: Option<u64>,
+    /// The lower half of the backend's progress at the last deadline of the application.
+    pub(crate) progress: u32,
     /// The application sends no more: the end of our side goes out behind what is queued.
     pub(crate) owes_finish: bool,
     /// … and was asked for.
@@ -68,6 +70,7 @@ impl ByteStream {
             owes_end: ended,
             wanted: 0,
             tag: None,
+            progress: 0,
             owes_finish: false,
             finished: false,
             awaits_first_byte: false,

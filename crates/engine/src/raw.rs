@@ -103,6 +103,14 @@ impl RawStream<'_> {
         self.core.conns.get(self.slot).link.asked_ms = at_ms;
     }
 
+    /// Returns a number that changes when the peer acknowledges bytes, as it was at the last
+    /// `Deadline` event; 0 before the first one, or if the system does not tell. It also counts
+    /// what the kernel had taken long before, so an upload over a slow path is seen to go on until
+    /// its end.
+    pub fn acknowledged(&mut self) -> u32 {
+        self.stream().map_or(0, |stream| stream.progress)
+    }
+
     /// Closes the connection once everything written has left. The stream is over for the
     /// application. One that is not open yet is cut.
     pub fn close(&mut self) {

@@ -1,8 +1,10 @@
 //! Requests that wait for too long.
 
+use pinion_engine::raw::RawStream;
+
 use super::error::HttpClientError;
 use super::request::{PendingRequest, Stage};
-use super::{Command, HttpClient, RequestId};
+use super::{Command, ConnectionId, HttpClient, RequestId};
 
 impl HttpClient {
     /// Has a request looked at not later than at this time, in monotonic milliseconds. A request
@@ -25,6 +27,20 @@ impl HttpClient {
             self.deadlines.remove(&(alarm_ms, id));
         }
         Some(pending)
+    }
+
+    /// Looks whether the server has taken more of a request's content, which is progress.
+    pub(super) fn look_at_upload(&mut self, on: ConnectionId, stream: &mut RawStream<'_>) {
+        let user = self.connections.get(&on).and_then(|connection| connection.user);
+        let Some(pending) = user.and_then(|id| self.requests.get_mut(&id)) else { return };
+        if !pending.has_content() {
+            return;
+        }
+        let acknowledged = stream.acknowledged();
+        if std::mem::replace(&mut pending.acknowledged, acknowledged) != acknowledged {
+            pending.progress_ms = self.now_ms;
+        }
+        stream.wait(Some(pending.look_ms()));
     }
 
     /// The alarm of a request: it has waited for too long, or its connection is tried at the next
@@ -52,7 +68,9 @@ impl HttpClient {
             return self.set_alarm(id, due_ms);
         }
         let timeout_ms = pending.request.timeout_ms;
+        let is_blocked = |on| self.connections.get(on).is_some_and(|one| one.is_blocked);
         let error = match (&pending.stage, &pending.response) {
+            (Stage::Open(on), None) if is_blocked(on) => HttpClientError::SendTimeout(timeout_ms),
             (Stage::Waiting, _) => HttpClientError::QueueTimeout(timeout_ms),
             (Stage::Opening(_), _) => HttpClientError::ConnectTimeout(timeout_ms),
             (_, None) => HttpClientError::HeadTimeout(timeout_ms),

@@ -49,7 +49,10 @@ pub enum HttpClientError {
     /// The server was silent for too long.
     #[error("no response within {0} ms")]
     HeadTimeout(u64),
-    /// The server has stopped to send the content of its response, or to take that of the request.
+    /// The server has stopped to take the content of the request.
+    #[error("the server took nothing of the request's body for {0} ms")]
+    SendTimeout(u64),
+    /// The server has stopped to send the content of its response.
     #[error("the server sent nothing for {0} ms in the middle of its response")]
     ContentTimeout(u64),
     /// The response is malformed, or the connection ended before the response.

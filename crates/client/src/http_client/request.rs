@@ -14,7 +14,7 @@ use crate::address_policy::AddressPolicy;
 use crate::connection_pool::Reuse;
 use crate::content_decoder::ContentDecoder;
 use crate::lazy_client_tls::LazyClientTls;
-use crate::limits::{CONTENT_BUFFER_BYTES, REQUEST_BUFFER_BYTES};
+use crate::limits::{CONTENT_BUFFER_BYTES, REQUEST_BUFFER_BYTES, SEND_LOOKS};
 use crate::request_url::RequestUrl;
 
 /// A request that is to be sent.
@@ -228,6 +228,9 @@ pub(super) struct PendingRequest {
     pub(super) progress_ms: u64,
     /// When the client looks at it, in monotonic milliseconds.
     pub(super) alarm_ms: Option<u64>,
+    /// What the server had acknowledged of the connection at the last look
+    /// ([`RawStream::acknowledged`](pinion_engine::raw::RawStream::acknowledged)).
+    pub(super) acknowledged: u32,
 }
 
 impl PendingRequest {
@@ -257,6 +260,7 @@ impl PendingRequest {
             is_continued: false,
             progress_ms: now_ms,
             alarm_ms: None,
+            acknowledged: 0,
         }
     }
 
@@ -267,6 +271,11 @@ impl PendingRequest {
     /// When the request has waited for too long, in monotonic milliseconds.
     pub(super) fn due_ms(&self) -> u64 {
         self.progress_ms.saturating_add(self.request.timeout_ms)
+    }
+
+    /// How long after one look at its content on the way the next one is.
+    pub(super) fn look_ms(&self) -> u64 {
+        (self.request.timeout_ms / SEND_LOOKS).max(1)
     }
 
     /// How much content may come from the connection now.
@@ -327,6 +336,14 @@ impl PendingRequest {
             self.decoder = None;
         }
         self.count(self.content.len() - before)
+    }
+
+    /// Whether its content has to be sent, or is.
+    pub(super) fn has_content(&self) -> bool {
+        match &self.request.content {
+            RequestBody::Whole(content) => !content.is_empty(),
+            RequestBody::Pieces { .. } => true,
+        }
     }
 
     fn count(&mut self, bytes: usize) -> Result<(), HttpClientError> {

@@ -11,6 +11,7 @@ use pinion_http::h1::client::request_writer::{
 
 use super::request::{ClientRequest, PendingRequest, RequestBody};
 use crate::content_decoder::ACCEPTED_CODINGS;
+use crate::limits::COPIED_CONTENT_MAX_BYTES;
 
 /// A head as it is sent, and what belongs to it.
 #[derive(Debug)]
@@ -61,12 +62,19 @@ pub(super) fn send_head(
     pending: &mut PendingRequest,
     stream: &mut RawStream<'_>,
 ) -> Result<(ContentWriter, Room), RequestError> {
-    if let RequestBody::Whole(content) = &pending.request.content
-        && !content.is_empty()
-    {
+    let content = match &pending.request.content {
+        RequestBody::Whole(content) => &content[..],
+        RequestBody::Pieces { .. } => &[],
+    };
+    if content.len() <= COPIED_CONTENT_MAX_BYTES {
         head.writer.write(&mut head.bytes, content)?;
+        return Ok((head.writer, stream.write(Slice::Copied(&head.bytes))));
     }
-    let room = stream.write(Slice::Copied(&head.bytes));
+    let end = head.writer.frame(&mut head.bytes, content.len() as u64)?;
+    let mut room = Room::Free;
+    for part in [&head.bytes, content, end].into_iter().filter(|part| !part.is_empty()) {
+        room = stream.write(Slice::Copied(part));
+    }
     Ok((head.writer, room))
 }
 

@@ -2,6 +2,7 @@
 //! The laws for all kinds of servers are in `tests/sim`.
 
 mod tls_settings;
+mod uploads;
 
 use std::io::Write as _;
 

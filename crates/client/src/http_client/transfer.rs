@@ -43,6 +43,9 @@ impl HttpClient {
                 let parser = parser(head.sent);
                 pending.is_sent = true;
                 let sent = sending::send_head(head, pending, &mut stream);
+                if pending.has_content() {
+                    stream.wait(Some(pending.look_ms()));
+                }
                 sent.map(|(writer, room)| {
                     connection.begin(id, parser, writer);
                     connection.is_blocked = room != Room::Free;

@@ -82,6 +82,9 @@ impl<B: Backend, A: App> Worker<B, A> {
     fn asked_deadline(&mut self, slot: Slot) {
         let conn = self.core.conns.get(slot);
         conn.link.asked_ms = 0;
+        if let Protocol::Raw(stream) = &mut conn.protocol {
+            stream.progress = self.backend.progress(slot).unwrap_or(0) as u32;
+        }
         if conn.link.deadline.at_ms() < u64::MAX {
             self.core.wheel.arm(slot, conn.link.deadline.at_ms());
         }
