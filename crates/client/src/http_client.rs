@@ -17,18 +17,26 @@
 //! | `sending` | the head and the content of a request |
 //! | `transfer` | what comes on connections, and which request it is for |
 //! | `alarms` | requests that wait for too long |
+//! | `request_memory` | how much memory requests take that no connection bounds |
+//! | `brotli_permit` | how many responses may be in brotli |
+//! | `settings` | the bounds of a client |
+//! | `holdings` | what a client holds, for tests |
 //! | `mailbox` | names that were resolved |
 //! | `error` | why a request has failed |
 
 mod alarms;
+mod brotli_permit;
 mod connection;
 pub mod error;
+mod holdings;
 mod mailbox;
 mod opening;
 pub mod request;
 mod request_key;
+mod request_memory;
 mod response_start;
 mod sending;
+mod settings;
 mod transfer;
 
 use std::collections::{BTreeSet, HashMap, VecDeque};
@@ -44,16 +52,19 @@ use pinion_http::h1::client::response_parser::InputEnd;
 use pinion_http::h1::head::HeadStorage;
 
 use crate::client_tls::handshake_message;
-use crate::connection_pool::{ConnectionPool, PoolAction, PoolSettings};
+use crate::connection_pool::{ConnectionPool, PoolAction};
+use crate::content_decoder::ACCEPTED_CODINGS;
 use crate::resolver::Resolver;
-use crate::target::ConnectEndpoint;
+use brotli_permit::BrotliPermits;
 use connection::ClientConnection;
 use error::{AttemptError, HttpClientError};
+use mailbox::Mailbox;
 pub use mailbox::NamesResolved;
-use mailbox::{Mailbox, ResolvedName};
 use opening::{Opened, Opening, OpeningContext};
 use request::{ClientRequest, PendingRequest, ReadOutcome, RequestBody, ResponseStart, Stage};
 use request_key::{RequestKey, RequestKeys};
+use request_memory::RequestMemory;
+pub use settings::HttpClientSettings;
 
 /// Names a request, as long as it lives and afterwards.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
@@ -85,6 +96,8 @@ pub struct HttpClient {
     worker: u16,
     pool: ConnectionPool<RequestKey, ConnectionId, RequestId>,
     keys: RequestKeys,
+    memory: RequestMemory,
+    brotli: BrotliPermits,
     requests: HashMap<RequestId, PendingRequest>,
     connections: HashMap<ConnectionId, ClientConnection>,
     /// Connections that are being opened, and for which request.
@@ -126,14 +139,21 @@ enum Command {
 impl HttpClient {
     /// Makes a client for a worker. Names are resolved by `resolver`, which all workers share.
     #[must_use]
-    pub fn new(resolver: Resolver, settings: PoolSettings, poster: Poster, worker: u16) -> Self {
+    pub fn new(
+        resolver: Resolver,
+        settings: HttpClientSettings,
+        poster: Poster,
+        worker: u16,
+    ) -> Self {
         Self {
             resolver,
             mailbox: Arc::default(),
             poster,
             worker,
-            pool: ConnectionPool::new(settings),
+            pool: ConnectionPool::new(settings.pool),
             keys: RequestKeys::default(),
+            memory: RequestMemory::new(settings.request_memory_bytes),
+            brotli: BrotliPermits::new(settings.brotli_decoders_max),
             requests: HashMap::new(),
             connections: HashMap::new(),
             opening: HashMap::new(),
@@ -154,24 +174,27 @@ impl HttpClient {
     /// Begins a request. Its first news are the head of the response, or an error.
     ///
     /// # Errors
-    /// The request cannot be sent at all.
+    /// The request cannot be sent at all, or too many wait.
     pub fn start(
         &mut self,
         request: ClientRequest,
         now_ms: u64,
     ) -> Result<RequestId, HttpClientError> {
         self.now_ms = self.now_ms.max(now_ms);
-        let written = sending::write_head(&request)?;
+        let written = sending::write_head(&request, ACCEPTED_CODINGS)?;
         request.check_tls()?;
         self.next_request += 1;
         let id = RequestId(self.next_request);
         let key = self.keys.of(&request);
         let mut pending = PendingRequest::new(request, key, self.now_ms);
         pending.written = Some(written);
+        let bytes = pending.held_bytes();
+        self.memory.admit(pending.request.site, bytes)?;
+        pending.counted_bytes = bytes;
         let due_ms = pending.due_ms();
         self.requests.insert(id, pending);
         if let Err(error) = self.acquire(id) {
-            self.requests.remove(&id);
+            self.remove(id);
             return Err(error);
         }
         self.set_alarm(id, due_ms);
@@ -266,12 +289,6 @@ impl HttpClient {
     pub fn stop(&mut self) {
         self.is_stopping = true;
         self.pool.close_idle();
-    }
-
-    /// Returns the number of requests that have not ended, and of connections.
-    #[must_use]
-    pub fn holdings(&self) -> (usize, usize) {
-        (self.requests.len(), self.connections.len() + self.opening.len())
     }
 
     /// Does what is due, and what names that were resolved make possible.
@@ -390,35 +407,6 @@ impl HttpClient {
                     pending.is_connection_reused = true;
                 }
                 self.assign(waiter, connection, connections);
-            }
-        }
-    }
-
-    /// Has the name of a request's host resolved, if it has one.
-    fn resolve(&mut self, id: RequestId) {
-        let Some(pending) = self.requests.get(&id) else { return };
-        let ConnectEndpoint::Name { name, .. } = pending.request.url.target().endpoint() else {
-            return;
-        };
-        let Stage::Opening(opening) = &pending.stage else { return };
-        let of = (id, opening.number());
-        let callback = self.mailbox.callback(of, self.poster.clone(), self.worker);
-        self.resolver.resolve(name, callback);
-        // What was known already is here.
-        self.take_names();
-    }
-
-    /// Gives names that were resolved to the openings that have asked for them. An opening may be
-    /// over, and its request may be opening a connection to another host: a redirect leads there.
-    fn take_names(&mut self) {
-        for ResolvedName { of: (id, number), family, result } in self.mailbox.take() {
-            let Some(pending) = self.requests.get_mut(&id) else { continue };
-            if let Stage::Opening(opening) = &mut pending.stage
-                && opening.number() == number
-            {
-                let result = result.as_deref().map_err(Clone::clone);
-                opening.resolved(family, result, self.now_ms);
-                self.commands.push_back(Command::Open(id));
             }
         }
     }

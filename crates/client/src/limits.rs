@@ -82,6 +82,23 @@ pub const CONNECTIONS_PER_KEY_MAX: usize = 256;
 /// is too slow for that, more requests are refused at once instead of after their time.
 pub const POOL_WAITERS_PER_KEY_MAX: usize = 16 * CONNECTIONS_PER_KEY_MAX;
 
+/// Most memory of the requests of one worker that have not ended, in bytes, beside the connections
+/// and the bodies that they send: fields and URLs of those that wait, and responses that have come
+/// and were not read. A usual request takes 2 KiB, so that some thousands may wait.
+pub const REQUEST_MEMORY_MAX_BYTES: usize = 16 * 1024 * 1024;
+
+/// The same where memory is small: for some hundreds.
+pub const REQUEST_MEMORY_SMALL_BYTES: usize = 512 * 1024;
+
+/// One site may have one part in so many of this memory, so that a site whose servers are slow
+/// leaves some to the others.
+pub const REQUEST_MEMORY_SITE_DIVISOR: usize = 2;
+
+/// Most responses of one worker that are in brotli at the same time. The decoder of one takes up to
+/// 9.3 MiB ([`STREAM_DECODER_MAX_BYTES`](pinion_brotli::STREAM_DECODER_MAX_BYTES)), that of gzip
+/// less than 0.1 MiB; the content of the others is asked for in gzip, which is hardly longer.
+pub const BROTLI_DECODERS_MAX: usize = 4;
+
 /// How long an unused connection is kept. Servers close theirs after 60 s (Pinion) or 75 s (nginx)
 /// by default, some after 5 s (Node.js, Apache httpd); then a request may need a second attempt.
 pub const POOL_IDLE_TIMEOUT_MS: u64 = 30_000;

@@ -12,13 +12,14 @@ use std::sync::Arc;
 use pinion_client::address_policy::AddressPolicy;
 use pinion_client::client_tls::ServerTrust;
 use pinion_client::connection_pool::PoolSettings;
-use pinion_client::http_client::{HttpClient, RequestId};
+use pinion_client::http_client::{HttpClient, HttpClientSettings, RequestId};
 use pinion_client::lazy_client_tls::LazyClientTls;
 use pinion_client::limits::CONNECTIONS_PER_KEY_MAX;
 use pinion_client::request_url::RequestUrl;
 use pinion_client::resolver::Resolver;
 use pinion_engine::Poster;
 
+use crate::script_memory::ScriptMemory;
 use crate::task::TaskId;
 
 /// Which servers the scripts of a site may connect to, and which of them they trust. Copies share
@@ -66,6 +67,7 @@ pub(crate) struct WorkerClient {
     resolver: Resolver,
     poster: Poster,
     worker: u16,
+    memory: ScriptMemory,
     client: OnceCell<RefCell<HttpClient>>,
     is_stopping: Cell<bool>,
     /// The URL that was requested last, as it was written: most scripts have few.
@@ -75,10 +77,20 @@ pub(crate) struct WorkerClient {
 }
 
 impl WorkerClient {
-    pub(crate) fn new(resolver: Resolver, poster: Poster, worker: u16) -> Self {
+    pub(crate) fn new(
+        resolver: Resolver,
+        poster: Poster,
+        worker: u16,
+        memory: ScriptMemory,
+    ) -> Self {
         let (is_stopping, body_bytes) = (Cell::new(false), Cell::new(0));
         let (client, last_url) = (OnceCell::new(), RefCell::default());
-        Self { resolver, poster, worker, client, is_stopping, last_url, body_bytes }
+        Self { resolver, poster, worker, memory, client, is_stopping, last_url, body_bytes }
+    }
+
+    /// Returns the most bytes that the bodies of all requests may have.
+    pub(crate) fn body_max_bytes(&self) -> usize {
+        self.memory.fetch_bodies_bytes
     }
 
     /// Reads a URL.
@@ -108,10 +120,15 @@ impl WorkerClient {
     pub(crate) fn get(&self) -> &RefCell<HttpClient> {
         self.client.get_or_init(|| {
             let workers = usize::from(self.poster.workers()).max(1);
-            let settings = PoolSettings {
+            let pool = PoolSettings {
                 // The bound is for all workers together.
                 connections_per_key_max: CONNECTIONS_PER_KEY_MAX.div_ceil(workers),
                 ..PoolSettings::default()
+            };
+            let settings = HttpClientSettings {
+                pool,
+                brotli_decoders_max: self.memory.brotli_decoders,
+                request_memory_bytes: self.memory.fetch_bytes,
             };
             let poster = self.poster.clone();
             let mut client = HttpClient::new(self.resolver.clone(), settings, poster, self.worker);

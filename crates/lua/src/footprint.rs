@@ -1,5 +1,6 @@
 //! What scripts take at most, beside the engine: their VMs, and what stands outside of them.
 
+use pinion_client::footprint::BROTLI_DECODER_BYTES;
 use pinion_jobs::limits::FILE_READ_MAX_BYTES;
 
 use crate::allowance::Allowance;
@@ -27,7 +28,11 @@ pub fn script_bytes(workers: usize, scripts: &[Allowance], memory: &ScriptMemory
     let passwords_bytes = (jobs.password_threads * passwords::THREAD_BYTES) as u64;
     let reads_bytes = jobs.file_threads as u64 * read_bytes.min(FILE_READ_MAX_BYTES);
     let waiting_bytes = (jobs.waiting_bytes + jobs.results_bytes + memory.messages_bytes) as u64;
-    workers as u64 * (vm_bytes + content_bytes) + passwords_bytes + reads_bytes + waiting_bytes
+    // Requests to other servers, beside those that have a connection.
+    let brotli_bytes = memory.brotli_decoders * BROTLI_DECODER_BYTES;
+    let fetch_bytes = (memory.fetch_bytes + memory.fetch_bodies_bytes + brotli_bytes) as u64;
+    let worker_bytes = vm_bytes + content_bytes + fetch_bytes;
+    workers as u64 * worker_bytes + passwords_bytes + reads_bytes + waiting_bytes
 }
 
 #[cfg(test)]
@@ -46,6 +51,13 @@ mod tests {
         assert_eq!(two - one, (memory.vm_bytes + memory.kept_bytes) as u64);
         let small = ScriptMemory::scaled(0);
         assert!(script_bytes(1, &[script], &small) < one / 4);
+        let without = ScriptMemory { brotli_decoders: memory.brotli_decoders - 1, ..memory };
+        let more = script_bytes(2, &[script], &memory) - script_bytes(2, &[script], &without);
+        assert_eq!(more, 2 * BROTLI_DECODER_BYTES as u64);
+        let without = ScriptMemory { fetch_bytes: memory.fetch_bytes - 100, ..memory };
+        let without = ScriptMemory { fetch_bodies_bytes: 0, ..without };
+        let more = script_bytes(2, &[script], &memory) - script_bytes(2, &[script], &without);
+        assert_eq!(more, 2 * (memory.fetch_bodies_bytes + 100) as u64);
         let set = Allowance { is_vm_memory_set: true, ..script };
         let more = script_bytes(1, &[set], &small) - script_bytes(1, &[script], &small);
         assert!(more >= (script.vm_memory_bytes - small.vm_bytes) as u64);

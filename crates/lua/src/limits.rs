@@ -331,5 +331,8 @@ pub const FETCH_PIECE_BYTES: usize = 64 * 1024;
 /// They stand outside of the memory of the VMs, so that a request can be sent again.
 pub const FETCH_BODIES_MAX_BYTES: usize = 64 * 1024 * 1024;
 
+/// The same where memory is small.
+pub const SMALL_FETCH_BODIES_BYTES: usize = 1024 * 1024;
+
 /// Most subscriptions of one handler: what a program makes by mistake in a loop is more.
 pub const SUBSCRIPTIONS_PER_TASK_MAX: usize = 16;

@@ -1,15 +1,19 @@
 //! How much memory scripts may take outside of what a request is allowed, chosen once at the start
 //! of the server: where memory is small, all of it is smaller.
 
+use pinion_client::limits::{
+    BROTLI_DECODERS_MAX, REQUEST_MEMORY_MAX_BYTES, REQUEST_MEMORY_SMALL_BYTES,
+};
 use pinion_jobs::job_queue::JobLimits;
 use pinion_jobs::limits::{
     JOB_RESULTS_MAX_BYTES, JOB_THREADS_MAX, JOBS_MAX_BYTES, PASSWORD_THREADS_MAX,
 };
 
 use crate::limits::{
-    CONTENT_MEMORY_MAX_BYTES, KEPT_MAX_BYTES, MEMORY_MAX_BYTES, MESSAGES_MAX_BYTES,
-    REQUEST_MEMORY_MIN_BYTES, REQUESTS_PER_VM, SMALL_CONTENT_BYTES, SMALL_KEPT_BYTES,
-    SMALL_VM_BYTES, SMALL_WAITING_BYTES, VM_MEMORY_MAX_BYTES,
+    CONTENT_MEMORY_MAX_BYTES, FETCH_BODIES_MAX_BYTES, KEPT_MAX_BYTES, MEMORY_MAX_BYTES,
+    MESSAGES_MAX_BYTES, REQUEST_MEMORY_MIN_BYTES, REQUESTS_PER_VM, SMALL_CONTENT_BYTES,
+    SMALL_FETCH_BODIES_BYTES, SMALL_KEPT_BYTES, SMALL_VM_BYTES, SMALL_WAITING_BYTES,
+    VM_MEMORY_MAX_BYTES,
 };
 
 /// The memory that scripts may take, for sites that do not set their own limits.
@@ -27,6 +31,13 @@ pub struct ScriptMemory {
     pub messages_bytes: usize,
     /// The limits of jobs, in all workers.
     pub jobs: JobLimits,
+    /// Of the requests of one worker to other servers, in bytes
+    /// ([`REQUEST_MEMORY_MAX_BYTES`]).
+    pub fetch_bytes: usize,
+    /// Of the bodies of these requests, in bytes.
+    pub fetch_bodies_bytes: usize,
+    /// Responses of other servers to one worker that may be in brotli at the same time.
+    pub brotli_decoders: usize,
 }
 
 impl Default for ScriptMemory {
@@ -61,6 +72,9 @@ impl ScriptMemory {
                 file_threads: part(1, JOB_THREADS_MAX),
                 password_threads: part(1, PASSWORD_THREADS_MAX),
             },
+            fetch_bytes: part(REQUEST_MEMORY_SMALL_BYTES, REQUEST_MEMORY_MAX_BYTES),
+            fetch_bodies_bytes: part(SMALL_FETCH_BODIES_BYTES, FETCH_BODIES_MAX_BYTES),
+            brotli_decoders: part(0, BROTLI_DECODERS_MAX),
         }
     }
 }
@@ -81,6 +95,10 @@ mod tests {
             (CONTENT_MEMORY_MAX_BYTES, MESSAGES_MAX_BYTES)
         );
         assert_eq!(whole.jobs, JobLimits::default());
+        assert_eq!(
+            (whole.fetch_bytes, whole.fetch_bodies_bytes, whole.brotli_decoders),
+            (REQUEST_MEMORY_MAX_BYTES, FETCH_BODIES_MAX_BYTES, BROTLI_DECODERS_MAX)
+        );
         for scale in 1..=ScriptMemory::WHOLE {
             let (less, more) = (ScriptMemory::scaled(scale - 1), ScriptMemory::scaled(scale));
             assert!(less.vm_bytes < more.vm_bytes && less.request_bytes <= more.request_bytes);
@@ -89,6 +107,9 @@ mod tests {
             assert!(less.messages_bytes < more.messages_bytes);
             assert!(less.jobs.waiting_bytes < more.jobs.waiting_bytes);
             assert!(less.jobs.file_threads <= more.jobs.file_threads);
+            assert!(less.fetch_bytes < more.fetch_bytes);
+            assert!(less.fetch_bodies_bytes < more.fetch_bodies_bytes);
+            assert!(less.brotli_decoders <= more.brotli_decoders);
         }
     }
 }

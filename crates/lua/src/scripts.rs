@@ -215,7 +215,12 @@ impl Scripts {
             messages: Arc::clone(&shared.messages),
             memory: shared.memory,
             worker,
-            client: Rc::new(WorkerClient::new(shared.resolver.clone(), poster.clone(), worker)),
+            client: Rc::new(WorkerClient::new(
+                shared.resolver.clone(),
+                poster.clone(),
+                worker,
+                shared.memory,
+            )),
             fetches: HashMap::new(),
             poster,
             budget: None,

@@ -26,7 +26,16 @@ impl HttpClient {
         if let Some(alarm_ms) = pending.alarm_ms {
             self.deadlines.remove(&(alarm_ms, id));
         }
+        self.memory.change(pending.request.site, pending.counted_bytes, 0);
         Some(pending)
+    }
+
+    /// Counts the memory of a request again, when it has changed for long.
+    pub(super) fn count_memory(&mut self, id: RequestId) {
+        let Some(pending) = self.requests.get_mut(&id) else { return };
+        let bytes = pending.held_bytes();
+        let before_bytes = std::mem::replace(&mut pending.counted_bytes, bytes);
+        self.memory.change(pending.request.site, before_bytes, bytes);
     }
 
     /// Looks whether the server has taken more of a request's content, which is progress.

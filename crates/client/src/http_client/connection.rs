@@ -136,12 +136,13 @@ impl ClientConnection {
                 ResponseEvent::Head(head) => {
                     request.has_response = true;
                     self.has_response_head = true;
-                    if is_followed(&head, request) {
-                        request.response = Some(response_start(&head, request, false));
+                    let is_redirect = is_followed(&head, request);
+                    let start = response_start(&head, request, !is_redirect);
+                    let start = start.map(|start| request.response = Some(start));
+                    if is_redirect && start.is_ok() {
                         return (used, ReadStep::Redirected);
                     }
-                    request.response = Some(response_start(&head, request, true));
-                    Ok(())
+                    start
                 }
                 ResponseEvent::Content(content) => request.take_content(content),
                 ResponseEvent::End { persistence, .. } => {

@@ -40,6 +40,9 @@ pub enum HttpClientError {
     /// Too many requests wait for a connection.
     #[error(transparent)]
     Queue(#[from] PoolQueueFull),
+    /// Too many requests have not ended.
+    #[error(transparent)]
+    Memory(#[from] RequestMemoryFull),
     /// All connections to the host were in use for too long.
     #[error("no connection became free within {0} ms; all connections to the host are in use")]
     QueueTimeout(u64),
@@ -61,6 +64,12 @@ pub enum HttpClientError {
     /// The content cannot be decoded.
     #[error(transparent)]
     Decode(#[from] DecodeError),
+    /// The content is in brotli although the request has not asked for that.
+    #[error(
+        "the response's content is in brotli, which was not asked for: this server decodes as many \
+         responses in brotli as it may; try again later, or send Accept-Encoding: identity"
+    )]
+    BrotliNotAccepted,
     /// The content is longer than the caller wants.
     #[error("the response's content is longer than {0} bytes; raise max_bytes to allow more")]
     ContentTooLarge(u64),
@@ -104,4 +113,21 @@ pub enum AttemptError {
     /// There is no memory for one more.
     #[error("no memory for another connection")]
     NoMemory,
+}
+
+/// There is no memory for another request.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Error)]
+pub enum RequestMemoryFull {
+    /// The requests of one site take as much as they may.
+    #[error(
+        "too many requests of this site wait for other servers, or have responses that are not \
+         read (at most {0} bytes); read or close them, or try again later"
+    )]
+    Site(usize),
+    /// The requests of all sites take as much as they may.
+    #[error(
+        "too many requests of all sites wait for other servers, or have responses that are not \
+         read (at most {0} bytes); try again later"
+    )]
+    All(usize),
 }

@@ -5,10 +5,12 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 use pinion_engine::Poster;
 
-use super::RequestId;
 use super::error::AttemptError;
+use super::request::Stage;
+use super::{Command, HttpClient, RequestId};
 use crate::happy_eyeballs::AddressFamily;
 use crate::resolver::ResolveCallback;
+use crate::target::ConnectEndpoint;
 
 /// The addresses of one family of a request's host, or why there are none.
 #[derive(Debug)]
@@ -52,5 +54,36 @@ impl Mailbox {
             // A worker whose inbox is full is awake, and looks into the mailbox in its next pass.
             let _full = poster.post_to_app(worker, Box::new(NamesResolved));
         })
+    }
+}
+
+impl HttpClient {
+    /// Has the name of a request's host resolved, if it has one.
+    pub(super) fn resolve(&mut self, id: RequestId) {
+        let Some(pending) = self.requests.get(&id) else { return };
+        let ConnectEndpoint::Name { name, .. } = pending.request.url.target().endpoint() else {
+            return;
+        };
+        let Stage::Opening(opening) = &pending.stage else { return };
+        let of = (id, opening.number());
+        let callback = self.mailbox.callback(of, self.poster.clone(), self.worker);
+        self.resolver.resolve(name, callback);
+        // What was known already is here.
+        self.take_names();
+    }
+
+    /// Gives names that were resolved to the openings that have asked for them. An opening may be
+    /// over, and its request may be opening a connection to another host: a redirect leads there.
+    pub(super) fn take_names(&mut self) {
+        for ResolvedName { of: (id, number), family, result } in self.mailbox.take() {
+            let Some(pending) = self.requests.get_mut(&id) else { continue };
+            if let Stage::Opening(opening) = &mut pending.stage
+                && opening.number() == number
+            {
+                let result = result.as_deref().map_err(Clone::clone);
+                opening.resolved(family, result, self.now_ms);
+                self.commands.push_back(Command::Open(id));
+            }
+        }
     }
 }

@@ -6,6 +6,7 @@ use pinion_http::field::{Field, Fields};
 use pinion_http::method::Method;
 
 use super::ConnectionId;
+use super::brotli_permit::BrotliPermit;
 use super::error::HttpClientError;
 use super::opening::Opening;
 use super::request_key::RequestKey;
@@ -83,6 +84,11 @@ impl OwnedFields {
         let name_end = self.text.len() as u32;
         self.text.extend_from_slice(value);
         self.ends.push((name_end, self.text.len() as u32));
+    }
+
+    /// Returns the bytes of memory that the fields take.
+    pub(super) fn bytes(&self) -> usize {
+        self.text.capacity() + self.ends.capacity() * size_of::<(u32, u32)>()
     }
 
     /// Returns all field lines in their order.
@@ -171,6 +177,10 @@ pub enum ReadOutcome {
     Failed(Arc<HttpClientError>),
 }
 
+/// Bytes of a request itself, and of what the client and its caller note of it: entries of tables
+/// and queues, and the addresses of a host while a connection is opened.
+const REQUEST_OWN_BYTES: usize = size_of::<PendingRequest>() + 2048;
+
 /// How far a request is.
 #[derive(Debug)]
 pub(super) enum Stage {
@@ -210,6 +220,8 @@ pub(super) struct PendingRequest {
     pub(super) has_sent_pieces: bool,
     pub(super) response: Option<ResponseStart>,
     pub(super) decoder: Option<ContentDecoder>,
+    /// Allows the response to be in brotli.
+    pub(super) brotli: Option<BrotliPermit>,
     /// Content in its coding, which waits to be decoded.
     pub(super) encoded: Vec<u8>,
     /// Content that waits for its reader, behind the part that was read.
@@ -231,6 +243,8 @@ pub(super) struct PendingRequest {
     /// What the server had acknowledged of the connection at the last look
     /// ([`RawStream::acknowledged`](pinion_engine::raw::RawStream::acknowledged)).
     pub(super) acknowledged: u32,
+    /// Bytes that [`RequestMemory`](super::request_memory::RequestMemory) has counted for it.
+    pub(super) counted_bytes: usize,
 }
 
 impl PendingRequest {
@@ -250,6 +264,7 @@ impl PendingRequest {
             has_sent_pieces: false,
             response: None,
             decoder: None,
+            brotli: None,
             encoded: Vec::new(),
             content: Vec::new(),
             read_bytes: 0,
@@ -261,6 +276,7 @@ impl PendingRequest {
             progress_ms: now_ms,
             alarm_ms: None,
             acknowledged: 0,
+            counted_bytes: 0,
         }
     }
 
@@ -333,9 +349,14 @@ impl PendingRequest {
         let has_room = self.content.len() - before < room;
         if self.is_complete && has_room {
             decoder.end()?;
-            self.decoder = None;
+            self.end_decoding();
         }
         self.count(self.content.len() - before)
+    }
+
+    /// The content is decoded, or will not be: the memory for that is free.
+    pub(super) fn end_decoding(&mut self) {
+        (self.decoder, self.brotli) = (None, None);
     }
 
     /// Whether its content has to be sent, or is.
@@ -344,6 +365,23 @@ impl PendingRequest {
             RequestBody::Whole(content) => !content.is_empty(),
             RequestBody::Pieces { .. } => true,
         }
+    }
+
+    /// Returns the bytes of memory that it takes beside its connection and its own content: its
+    /// head, and when its response is complete, what was not read of that.
+    pub(super) fn held_bytes(&self) -> usize {
+        let request = &self.request;
+        let head = request.url.as_str().len() + request.fields.bytes() + request.method.len();
+        let written = self.written.as_ref().map_or(0, |written| written.bytes.capacity());
+        let response = match (&self.stage, &self.response) {
+            (Stage::Done, Some(response)) => response.fields.bytes() + response.url.as_str().len(),
+            _ => 0,
+        };
+        let content = match self.stage {
+            Stage::Done => self.content.capacity() + self.encoded.capacity(),
+            _ => 0,
+        };
+        REQUEST_OWN_BYTES + head + written + response + content
     }
 
     fn count(&mut self, bytes: usize) -> Result<(), HttpClientError> {

@@ -24,11 +24,14 @@ pub(super) fn is_followed(head: &ResponseHead<'_>, request: &PendingRequest) -> 
 }
 
 /// Makes the value for a head, and the decoder of its content if the client has asked for codings.
+///
+/// # Errors
+/// The content is in a coding that was not asked for.
 pub(super) fn response_start(
     head: &ResponseHead<'_>,
     request: &mut PendingRequest,
     is_read: bool,
-) -> ResponseStart {
+) -> Result<ResponseStart, HttpClientError> {
     let mut fields = OwnedFields::from(head.fields);
     let asked = request.request.fields.get("Accept-Encoding").is_none();
     let has_content = head.framing != ResponseFraming::None;
@@ -37,10 +40,16 @@ pub(super) fn response_start(
     // Several lines are several codings, one over the other (RFC 9110 §5.3, §8.4).
     let coding = head.fields.get(name).filter(|_| lines == 1).and_then(ContentCoding::of);
     if let Some(coding) = coding.filter(|_| asked && has_content && is_read) {
+        if coding == ContentCoding::Brotli && request.brotli.is_none() {
+            return Err(HttpClientError::BrotliNotAccepted);
+        }
         request.decoder = Some(ContentDecoder::new(coding));
         fields.remove(&["Content-Encoding", "Content-Length"]);
     }
-    ResponseStart { status: head.status, fields, url: request.request.url.clone() }
+    if coding != Some(ContentCoding::Brotli) || request.decoder.is_none() {
+        request.brotli = None;
+    }
+    Ok(ResponseStart { status: head.status, fields, url: request.request.url.clone() })
 }
 
 /// Changes a request to what its response redirects it to.

@@ -10,7 +10,6 @@ use pinion_http::h1::client::request_writer::{
 };
 
 use super::request::{ClientRequest, PendingRequest, RequestBody};
-use crate::content_decoder::ACCEPTED_CODINGS;
 use crate::limits::COPIED_CONTENT_MAX_BYTES;
 
 /// A head as it is sent, and what belongs to it.
@@ -21,18 +20,27 @@ pub(super) struct WrittenHead {
     pub(super) writer: ContentWriter,
 }
 
-/// Fields that every request has, unless the caller has given others.
-const DEFAULT_FIELDS: [Field<'static>; 3] = [
-    Field { name: b"Accept", value: b"*/*" },
-    Field { name: b"Accept-Encoding", value: ACCEPTED_CODINGS },
-    Field { name: b"User-Agent", value: concat!("Pinion/", env!("CARGO_PKG_VERSION")).as_bytes() },
-];
+/// The field that lists the codings that are decoded.
+pub(super) const ACCEPT_ENCODING: &str = "Accept-Encoding";
 
-/// Writes the head of a request.
+/// Returns the fields that every request has, unless the caller has given others.
+fn default_fields(codings: &'static [u8]) -> [Field<'static>; 3] {
+    let agent = concat!("Pinion/", env!("CARGO_PKG_VERSION")).as_bytes();
+    [
+        Field { name: b"Accept", value: b"*/*" },
+        Field { name: ACCEPT_ENCODING.as_bytes(), value: codings },
+        Field { name: b"User-Agent", value: agent },
+    ]
+}
+
+/// Writes the head of a request, whose response may be in these codings.
 ///
 /// # Errors
 /// A part of it is malformed, or has to be left to the client.
-pub(super) fn write_head(request: &ClientRequest) -> Result<WrittenHead, RequestError> {
+pub(super) fn write_head(
+    request: &ClientRequest,
+    codings: &'static [u8],
+) -> Result<WrittenHead, RequestError> {
     let authority = request.url.authority().as_bytes();
     let target = request.url.path_and_query().as_bytes();
     let content = match &request.content {
@@ -47,7 +55,7 @@ pub(super) fn write_head(request: &ClientRequest) -> Result<WrittenHead, Request
     };
     let fields = &request.fields;
     let is_given = |name: &[u8]| fields.iter().any(|own| own.name.eq_ignore_ascii_case(name));
-    let defaults = DEFAULT_FIELDS.into_iter().filter(|field| !is_given(field.name));
+    let defaults = default_fields(codings).into_iter().filter(|field| !is_given(field.name));
     let mut bytes = Vec::new();
     let written = write_request(&mut bytes, &outgoing, fields.iter().chain(defaults))?;
     Ok(WrittenHead { bytes, sent: written.request, writer: written.content })

@@ -1,6 +1,7 @@
 //! Single cases over simulated connections, one for each thing that a client must not get wrong.
 //! The laws for all kinds of servers are in `tests/sim`.
 
+mod bounds;
 mod tls_settings;
 mod uploads;
 
@@ -18,6 +19,7 @@ use pinion_engine::stepped::Stepped;
 use super::request::OwnedFields;
 use super::*;
 use crate::address_policy::{AddressPolicy, PrivateAddresses};
+use crate::connection_pool::PoolSettings;
 use crate::happy_eyeballs::AddressFamily;
 use crate::limits::{CONTENT_BUFFER_BYTES, POOL_IDLE_TIMEOUT_MS, READ_BYTES};
 use crate::request_url::RequestUrl;
@@ -71,14 +73,19 @@ struct Run {
 
 impl Run {
     fn new(connections_per_key_max: usize) -> Self {
+        let pool = PoolSettings { connections_per_key_max, ..PoolSettings::default() };
+        Self::with(HttpClientSettings { pool, ..HttpClientSettings::default() })
+    }
+
+    fn with(bounds: HttpClientSettings) -> Self {
         let settings = Settings { outgoing: 64, ..Settings::default() };
         let network = Network::new(1, Faults::default(), settings.listeners.len());
         let worker = Stepped::new(network.clone(), settings, |poster| {
             // No name server is asked: nothing listens there.
             let name_servers = vec![([127, 0, 0, 1], 1).into()];
             let resolver = Resolver::new(ResolverSettings { name_servers, ..Default::default() });
-            let pool = PoolSettings { connections_per_key_max, ..PoolSettings::default() };
-            Caller { client: HttpClient::new(resolver, pool, poster, 0), news: Vec::new() }
+            let client = HttpClient::new(resolver, bounds, poster, 0);
+            Caller { client, news: Vec::new() }
         });
         Self { network, worker }
     }
@@ -158,6 +165,7 @@ impl Run {
         assert_eq!((client.opening.len(), client.abandoned.len()), (0, 0));
         assert_eq!((client.deadlines.len(), client.draining.len()), (0, 0));
         assert_eq!((client.pool.connections(), client.pool.waiting()), (0, 0));
+        assert_eq!(client.memory.bytes(), 0);
         assert!(!client.has_work());
         assert_eq!(client.alarm_ms(), None);
         assert_eq!(self.worker.holdings().connections, 0);

@@ -15,6 +15,7 @@ use super::request::{RequestBody, Stage};
 use super::request_key::RequestKey;
 use super::{Command, ConnectionId, HttpClient, RequestId, response_start, sending};
 use crate::connection_pool::Reuse;
+use crate::content_decoder::{ACCEPTED_CODINGS, ACCEPTED_WITHOUT_BROTLI};
 use crate::limits::{DISCARD_TIMEOUT_MS, READ_BYTES};
 use crate::retry::FailedRequest;
 
@@ -33,9 +34,15 @@ impl HttpClient {
         let Some(pending) = self.requests.get_mut(&id) else { return };
         pending.stage = Stage::Open(on);
         (pending.has_response, pending.is_sent) = (false, false);
+        // Brotli is asked for only if it can be decoded.
+        let decodes = pending.request.fields.get(sending::ACCEPT_ENCODING).is_none();
+        pending.brotli = if decodes { self.brotli.take() } else { None };
         let written = match pending.written.take() {
-            Some(written) => Ok(written),
-            None => sending::write_head(&pending.request),
+            Some(written) if !decodes || pending.brotli.is_some() => Ok(written),
+            _ if pending.brotli.is_some() => {
+                sending::write_head(&pending.request, ACCEPTED_CODINGS)
+            }
+            _ => sending::write_head(&pending.request, ACCEPTED_WITHOUT_BROTLI),
         };
         let parser = |sent| ResponseParser::new(sent, &ResponseLimits::default());
         let sent = match (written, connections.stream(connection.address)) {
@@ -175,6 +182,7 @@ impl HttpClient {
                     if let Some(pending) = self.requests.get_mut(&id) {
                         pending.stage = Stage::Done;
                     }
+                    self.count_memory(id);
                     self.announce(id);
                 }
             }
@@ -266,6 +274,7 @@ impl HttpClient {
             return self.fail(id, error);
         }
         pending.key = self.keys.of(&pending.request);
+        self.count_memory(id);
         self.acquire_again(id);
     }
 
@@ -280,6 +289,7 @@ impl HttpClient {
     fn failed(&mut self, id: RequestId, error: HttpClientError) {
         let Some(pending) = self.requests.get_mut(&id) else { return };
         pending.stage = Stage::Done;
+        pending.end_decoding();
         let failed = FailedRequest {
             method: pending.method(),
             is_connection_reused: pending.is_connection_reused,
@@ -307,7 +317,9 @@ impl HttpClient {
         let Some(pending) = self.requests.get_mut(&id) else { return };
         let stage = std::mem::replace(&mut pending.stage, Stage::Done);
         pending.error.get_or_insert_with(|| Arc::new(error));
+        pending.end_decoding();
         let key = pending.key.clone();
+        self.count_memory(id);
         self.leave(&key, stage, id);
         self.announce(id);
     }

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use pinion_client::address_policy::{AddressPolicy, PrivateAddresses};
 use pinion_client::connection_pool::PoolSettings;
 use pinion_client::http_client::request::{ClientRequest, OwnedFields, ReadOutcome, RequestBody};
-use pinion_client::http_client::{HttpClient, RequestId};
+use pinion_client::http_client::{HttpClient, HttpClientSettings, RequestId};
 use pinion_client::limits::{REDIRECTS_MAX, RESPONSE_MAX_BYTES};
 use pinion_client::request_url::RequestUrl;
 use pinion_client::resolver::{Resolver, ResolverSettings};
@@ -112,7 +112,8 @@ pub(crate) struct Asker {
 impl Asker {
     pub(crate) fn new(poster: Poster, pool: PoolSettings) -> Self {
         let resolver = Resolver::new(ResolverSettings::default());
-        let client = HttpClient::new(resolver, pool, poster, 0);
+        let settings = HttpClientSettings { pool, ..HttpClientSettings::default() };
+        let client = HttpClient::new(resolver, settings, poster, 0);
         let (outcomes, reading) = (BTreeMap::new(), HashMap::new());
         Self { client, outcomes, reading, ended_ms: Vec::new(), now_ms: 0 }
     }

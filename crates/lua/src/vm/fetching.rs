@@ -14,7 +14,7 @@ use pinion_client::request_url::RequestUrl;
 
 use super::host::{Host, Outcome, or_why, relaxed};
 use crate::fetch::WorkerClient;
-use crate::limits::{FETCH_BODIES_MAX_BYTES, FETCH_PIECE_BYTES, FETCHES_PER_TASK_MAX};
+use crate::limits::{FETCH_PIECE_BYTES, FETCHES_PER_TASK_MAX};
 use crate::task::TaskId;
 
 /// What `pinion.fetch` was given: method, URL, fields, body, whether the body comes in pieces, its
@@ -57,11 +57,11 @@ impl Host {
             RequestBody::Pieces { .. } => 0,
         };
         let all_bytes = client.body_bytes.get() + body_bytes;
-        if all_bytes > FETCH_BODIES_MAX_BYTES {
+        if all_bytes > client.body_max_bytes() {
             return Err(format!(
                 "the bodies of all requests that are being sent are more than {} MiB; send a long \
                  one in pieces, with a function as `body`",
-                FETCH_BODIES_MAX_BYTES >> 20
+                client.body_max_bytes() >> 20
             ));
         }
         let url = request.url.clone();
