@@ -32,6 +32,8 @@ const URL: &str = "http://192.0.2.1/";
 struct Caller {
     client: HttpClient,
     news: Vec<RequestId>,
+    /// A connection that ends at the beginning of the next pass, which the client does not hear.
+    lost: Option<Address>,
 }
 
 impl Caller {
@@ -54,6 +56,9 @@ impl App for Caller {
     }
 
     fn pass(&mut self, connections: &mut Connections<'_>) {
+        if let Some(address) = self.lost.take() {
+            connections.stream(address).expect("an open connection").abort();
+        }
         self.client.pass(connections);
         self.flush(connections);
     }
@@ -85,7 +90,7 @@ impl Run {
             let name_servers = vec![([127, 0, 0, 1], 1).into()];
             let resolver = Resolver::new(ResolverSettings { name_servers, ..Default::default() });
             let client = HttpClient::new(resolver, bounds, poster, 0);
-            Caller { client, news: Vec::new() }
+            Caller { client, news: Vec::new(), lost: None }
         });
         Self { network, worker }
     }
@@ -420,6 +425,60 @@ fn a_connection_that_ends_before_its_request_is_replaced() {
         assert!(run.requested(other).starts_with(method));
         run.respond(other, OK);
         assert_eq!(run.read_all(id), (b"ok".to_vec(), ReadOutcome::End), "{method}");
+        run.end(&[id]);
+    }
+}
+
+/// The connection ends in the pass in which a request would be sent on it: nothing of the request
+/// has left, so it is sent again, whatever its method is.
+#[test]
+fn a_request_that_was_never_sent_is_repeated() {
+    let pieces = RequestBody::Pieces { length: None };
+    for content in [RequestBody::Whole(b"once"[..].into()), pieces] {
+        let mut run = Run::new(4);
+        let first = run.start(get(URL));
+        let (server, _) = run.accept();
+        run.requested(server);
+        run.respond(server, OK);
+        run.client().close(first);
+        let kept = run.client().connections.values().next().expect("a kept connection").address;
+        let now_ms = run.now_ms();
+        let request = ClientRequest { method: "POST".into(), content, ..get(URL) };
+        let id = run.client().start(request, now_ms).expect("a request");
+        run.worker.app().lost = Some(kept);
+        run.passes();
+        assert_eq!(run.requested(server), "", "nothing was sent on it");
+        let (other, _) = run.accept();
+        if run.client().takes_content(id) {
+            run.client().write(id, Some(b"once"));
+            run.client().write(id, None);
+            run.passes();
+        }
+        let request = run.requested(other);
+        assert!(request.starts_with("POST / "), "{request}");
+        assert_eq!(request.matches("once").count(), 1, "{request}");
+        run.respond(other, OK);
+        assert_eq!(run.read_all(id), (b"ok".to_vec(), ReadOutcome::End));
+        run.end(&[id]);
+    }
+}
+
+/// The server may have acted on a request that was sent, so a POST is not sent twice.
+#[test]
+fn a_request_that_was_sent_is_repeated_only_if_that_is_harmless() {
+    for (method, is_repeated) in [("GET", true), ("PUT", true), ("POST", false), ("PATCH", false)] {
+        let mut run = Run::new(4);
+        let first = run.start(get(URL));
+        let (server, _) = run.accept();
+        run.requested(server);
+        run.respond(server, OK);
+        run.client().close(first);
+        let id = run.start(ClientRequest { method: method.into(), ..get(URL) });
+        assert!(run.requested(server).starts_with(method), "it is sent on the kept connection");
+        run.network.leave(server);
+        run.passes();
+        assert_eq!(run.network.next_opened().is_some(), is_repeated, "{method}");
+        assert_eq!(run.error(id).is_none(), is_repeated, "{method}");
         run.end(&[id]);
     }
 }
