@@ -2,6 +2,8 @@
 //! The laws for all kinds of servers are in `tests/sim`.
 
 mod bounds;
+#[path = "../../tests/sim/sim_worker.rs"]
+mod sim_worker;
 mod tls_settings;
 mod uploads;
 
@@ -13,8 +15,8 @@ use pinion_engine::app::{App, Event, Message};
 use pinion_engine::backend::sim::{Client, Faults, Network};
 use pinion_engine::exchange::Exchange;
 use pinion_engine::remote::RemoteAddress;
-use pinion_engine::settings::Settings;
 use pinion_engine::stepped::Stepped;
+use sim_worker::sim_worker;
 
 use super::request::OwnedFields;
 use super::*;
@@ -83,9 +85,7 @@ impl Run {
     }
 
     fn with(bounds: HttpClientSettings) -> Self {
-        let settings = Settings { outgoing: 64, ..Settings::default() };
-        let network = Network::new(1, Faults::default(), settings.listeners.len());
-        let worker = Stepped::new(network.clone(), settings, |poster| {
+        let (network, worker) = sim_worker(1, Faults::default(), |poster| {
             // No name server is asked: nothing listens there.
             let name_servers = vec![([127, 0, 0, 1], 1).into()];
             let resolver = Resolver::new(ResolverSettings { name_servers, ..Default::default() });
@@ -104,8 +104,7 @@ impl Run {
     }
 
     fn pass(&mut self, ms: u64) {
-        self.network.act_at(Some(self.now_ms() + ms));
-        self.worker.pass().expect("a pass");
+        sim_worker::pass(&self.network, &mut self.worker, ms);
     }
 
     fn passes(&mut self) {

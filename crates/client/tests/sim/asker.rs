@@ -19,6 +19,9 @@ use pinion_engine::raw::RawStream;
 
 use crate::server::Behaviour;
 
+/// Responses that are decoded from brotli at the same time: fewer than there are.
+const BROTLI_DECODERS_MAX: usize = 2;
+
 /// Milliseconds without progress after which a request ends.
 pub(crate) const TIMEOUT_MS: u64 = 5_000;
 
@@ -30,6 +33,8 @@ pub(crate) struct Asked {
     pub(crate) host: u8,
     pub(crate) method: &'static str,
     pub(crate) body: Vec<u8>,
+    /// The body is given in pieces.
+    pub(crate) is_in_pieces: bool,
     /// Bytes that are read at once.
     pub(crate) piece: usize,
     /// The application loses interest after so many looks.
@@ -39,7 +44,8 @@ pub(crate) struct Asked {
 impl Asked {
     pub(crate) fn get(number: u64, behaviour: Behaviour) -> Self {
         let (method, body, piece) = ("GET", Vec::new(), 5000);
-        Self { number, behaviour, host: 1, method, body, piece, is_closed_early: false }
+        let (is_in_pieces, is_closed_early) = (false, false);
+        Self { number, behaviour, host: 1, method, body, is_in_pieces, piece, is_closed_early }
     }
 
     pub(crate) fn draw(number: u64, random: &mut Random) -> Self {
@@ -57,6 +63,8 @@ impl Asked {
             behaviour,
             method,
             body,
+            // What was given in pieces cannot be sent again.
+            is_in_pieces: method == "POST" && random.chance(500),
             piece: random.between(1, 40_000) as usize,
             is_closed_early: random.chance(100),
             ..Self::get(number, Behaviour::Length)
@@ -70,12 +78,18 @@ impl Asked {
         let policy = AddressPolicy::new(PrivateAddresses::Refused, networks, []);
         let mut fields = OwnedFields::default();
         fields.push(b"Authorization", b"secret");
+        fields.push(b"Body-Bytes", self.body.len().to_string().as_bytes());
+        let length = (self.number % 2 == 0).then_some(self.body.len() as u64);
+        let content = match self.is_in_pieces {
+            true => RequestBody::Pieces { length },
+            false => RequestBody::Whole(self.body.clone().into()),
+        };
         ClientRequest {
             site: 1,
             method: self.method.into(),
             url: RequestUrl::parse(&url).expect("a URL"),
             fields,
-            content: RequestBody::Whole(self.body.clone().into()),
+            content,
             policy: Arc::new(policy),
             tls: None,
             timeout_ms: TIMEOUT_MS,
@@ -95,6 +109,8 @@ pub(crate) enum Outcome {
 
 struct Reading {
     asked: Asked,
+    /// How much of the body was given; `None` when all of it was.
+    given_bytes: Option<usize>,
     content: Vec<u8>,
     looks: u32,
 }
@@ -107,19 +123,34 @@ pub(crate) struct Asker {
     /// When requests ended, in milliseconds.
     pub(crate) ended_ms: Vec<u64>,
     now_ms: u64,
+    connections_max: usize,
 }
 
 impl Asker {
     pub(crate) fn new(poster: Poster, pool: PoolSettings) -> Self {
         let resolver = Resolver::new(ResolverSettings::default());
-        let settings = HttpClientSettings { pool, ..HttpClientSettings::default() };
+        let connections_max = pool.connections_per_key_max;
+        let settings = HttpClientSettings {
+            pool,
+            brotli_decoders_max: BROTLI_DECODERS_MAX,
+            ..HttpClientSettings::default()
+        };
         let client = HttpClient::new(resolver, settings, poster, 0);
         let (outcomes, reading) = (BTreeMap::new(), HashMap::new());
-        Self { client, outcomes, reading, ended_ms: Vec::new(), now_ms: 0 }
+        let ended_ms = Vec::new();
+        Self { client, outcomes, reading, ended_ms, now_ms: 0, connections_max }
     }
 
     pub(crate) fn left(&self) -> Vec<u64> {
         self.reading.values().map(|reading| reading.asked.number).collect()
+    }
+
+    /// Ends all requests, and keeps no connection for others.
+    pub(crate) fn end(&mut self) {
+        let mut ids: Vec<_> = self.reading.keys().copied().collect();
+        ids.sort();
+        ids.into_iter().for_each(|id| self.over(id, Outcome::Closed));
+        self.client.stop();
     }
 
     /// Looks at all that has news, and does what is to be done on connections.
@@ -131,6 +162,8 @@ impl Asker {
             self.look_at(id);
         }
         assert!(!self.client.has_work());
+        let most = self.client.most_connections();
+        assert!(most <= self.connections_max, "{most} connections to one server");
     }
 
     fn look_at(&mut self, id: RequestId) {
@@ -138,6 +171,14 @@ impl Asker {
         reading.looks += 1;
         if reading.asked.is_closed_early && reading.looks > 1 {
             return self.over(id, Outcome::Closed);
+        }
+        while let Some(given_bytes) = reading.given_bytes
+            && self.client.takes_content(id)
+        {
+            let rest = &reading.asked.body[given_bytes..];
+            let piece = &rest[..rest.len().min(reading.asked.piece)];
+            reading.given_bytes = Some(given_bytes + piece.len()).filter(|_| !piece.is_empty());
+            self.client.write(id, Some(piece).filter(|piece| !piece.is_empty()));
         }
         let status = match self.client.response(id) {
             Ok(None) => return,
@@ -194,7 +235,8 @@ impl App for Asker {
         let now_ms = connections.now().monotonic_ms;
         match self.client.start(asked.request(), now_ms) {
             Ok(id) => {
-                let reading = Reading { asked, content: Vec::new(), looks: 0 };
+                let given_bytes = asked.is_in_pieces.then_some(0);
+                let reading = Reading { asked, given_bytes, content: Vec::new(), looks: 0 };
                 self.reading.insert(id, reading);
             }
             Err(error) => {

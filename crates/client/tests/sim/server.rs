@@ -6,6 +6,7 @@ use std::sync::OnceLock;
 
 use flate2::Compression;
 use flate2::write::GzEncoder;
+use pinion_brotli::{Encoder, Memory, Operation};
 use pinion_engine::backend::sim::{Client, Network, Random, Read};
 use rustix::io::Errno;
 
@@ -21,7 +22,11 @@ pub(crate) enum Behaviour {
     Interim,
     /// Byte by byte.
     Slow,
+    /// A few bytes at a time, or many.
+    Pieces,
     Gzip,
+    /// If it was asked for, else gzip.
+    Brotli,
     /// Leads to [`Self::Length`].
     Redirect,
     /// Responds, and closes at once without having said so.
@@ -53,14 +58,16 @@ const BASE_PORT: u16 = 8000;
 const NONE_FREE: &str = "no connection became free";
 
 impl Behaviour {
-    pub(crate) const ALL: [Self; 21] = [
+    pub(crate) const ALL: [Self; 23] = [
         Self::Length,
         Self::Chunked,
         Self::UntilClose,
         Self::Close,
         Self::Interim,
         Self::Slow,
+        Self::Pieces,
         Self::Gzip,
+        Self::Brotli,
         Self::Redirect,
         Self::CloseKept,
         Self::More,
@@ -101,7 +108,7 @@ impl Behaviour {
             Self::Refuse => &["connection refused"],
             Self::Hang => &["no response in time", "no connection within", NONE_FREE],
             Self::Silent => &["no response within", NONE_FREE],
-            Self::Slow => &[NONE_FREE],
+            Self::Slow | Self::Pieces => &[NONE_FREE],
             Self::Stall => &["sent nothing for", "no response within", NONE_FREE],
             Self::Reset => &["closed with", "connection failed"],
             Self::Short => &["closed within the response's"],
@@ -125,6 +132,15 @@ fn gzip(content: &[u8]) -> Vec<u8> {
     let mut encoder = GzEncoder::new(Vec::new(), Compression::best());
     encoder.write_all(content).expect("into memory");
     encoder.finish().expect("into memory")
+}
+
+fn brotli(content: &[u8]) -> Vec<u8> {
+    let mut encoder = Encoder::new(&Memory::new(3), 3, 18, content.len());
+    let mut data = vec![0; content.len() + 1000];
+    let step = encoder.step(Operation::Finish, content, &mut data).expect("an encoder");
+    assert!(step.is_done);
+    data.truncate(step.written);
+    data
 }
 
 /// One connection of a server.
@@ -208,7 +224,7 @@ impl Server {
             self.respond(now_ms);
         }
         if now_ms >= self.due_ms {
-            self.send(network, client);
+            self.send(network, client, random);
         }
         if read == Read::Ended && self.sent == self.output.len() {
             network.end(client);
@@ -216,10 +232,17 @@ impl Server {
         }
     }
 
-    fn send(&mut self, network: &Network, client: Client) {
+    fn send(&mut self, network: &Network, client: Client, random: &mut Random) {
         let rest = &self.output[self.sent..];
-        let slow = if self.behaviour == Behaviour::Slow { 40 } else { rest.len() };
-        self.sent += network.send(client, &rest[..slow.min(rest.len())]);
+        let bytes = match self.behaviour {
+            Behaviour::Slow => 40,
+            Behaviour::Pieces => {
+                let most = *random.pick(&[100, 3000, 30_000]);
+                random.between(1, most) as usize
+            }
+            _ => rest.len(),
+        };
+        self.sent += network.send(client, &rest[..bytes.min(rest.len())]);
         if self.behaviour == Behaviour::EndlessHead && self.sent == self.output.len() {
             if !self.output.is_empty() {
                 self.output = b"A: b\r\n".repeat(1000);
@@ -249,22 +272,34 @@ impl Server {
             return;
         };
         let head = String::from_utf8(self.input[..end].to_vec()).expect("text");
-        let length = head.lines().find_map(|line| line.strip_prefix("Content-Length: "));
-        let length: usize = length.map_or(0, |text| text.parse().expect("a number"));
-        if self.input.len() < end + 4 + length {
-            return;
+        let field = |name: &str| {
+            let value = head.lines().find_map(|line| line.strip_prefix(name));
+            value.map_or(0, |text| text.parse::<usize>().expect("a number"))
+        };
+        let rest = &self.input[end + 4..];
+        let content = if head.contains("\r\nTransfer-Encoding: chunked") {
+            chunked(rest)
+        } else {
+            let length = field("Content-Length: ");
+            rest.get(..length).map(|content| (content.to_vec(), length))
+        };
+        let Some((content, used)) = content else { return };
+        self.input.drain(..end + 4 + used);
+        // A redirect has made it a GET.
+        if !head.starts_with("GET ") {
+            assert_eq!(content.len(), field("Body-Bytes: "), "{head}");
         }
-        self.input.drain(..end + 4 + length);
+        assert!(content.iter().all(|byte| *byte == b'b'), "{head}");
         self.has_credentials |= head.contains("Authorization: ");
         let mut words = head.split(' ');
         let (method, path) = (words.next().expect("a method"), words.next().expect("a path"));
         let number = path.trim_start_matches('/').parse().expect("a number");
-        (self.output, self.then) = self.response(method == "HEAD", number);
+        (self.output, self.then) = self.response(&head, method == "HEAD", number);
         self.sent = 0;
         self.due_ms = now_ms + self.delay_ms;
     }
 
-    fn response(&self, is_head: bool, number: u64) -> (Vec<u8>, Then) {
+    fn response(&self, request: &str, is_head: bool, number: u64) -> (Vec<u8>, Then) {
         let content = content_of(number);
         let with = |head: &str, content: &[u8]| {
             let content = if is_head { &[][..] } else { content };
@@ -292,11 +327,13 @@ impl Server {
                 let hints = "HTTP/1.1 103 Early Hints\r\nLink: </a>\r\n\r\n".repeat(3);
                 (with(&(hints + &length), &content), Then::GoOn)
             }
-            Behaviour::Gzip => {
-                let content = gzip(&content);
-                let length = content.len();
+            Behaviour::Gzip | Behaviour::Brotli => {
+                let accepts = request.contains("\r\nAccept-Encoding: gzip, br");
+                let is_brotli = accepts && self.behaviour == Behaviour::Brotli;
+                let content = if is_brotli { brotli(&content) } else { gzip(&content) };
+                let (length, coding) = (content.len(), if is_brotli { "br" } else { "gzip" });
                 let head = format!(
-                    "HTTP/1.1 200 OK\r\nContent-Encoding: gzip\r\nContent-Length: {length}"
+                    "HTTP/1.1 200 OK\r\nContent-Encoding: {coding}\r\nContent-Length: {length}"
                 );
                 (with(&head, &content), Then::GoOn)
             }
@@ -335,6 +372,23 @@ impl Server {
                 (with(&head, content), Then::GoOn)
             }
             _ => (with(&length, &content), Then::GoOn),
+        }
+    }
+}
+
+/// The content of a chunked body, and how long it is with its framing; `None` if it is not whole.
+fn chunked(body: &[u8]) -> Option<(Vec<u8>, usize)> {
+    let (mut content, mut used) = (Vec::new(), 0);
+    loop {
+        let rest = &body[used..];
+        let line = rest.windows(2).position(|bytes| bytes == b"\r\n")?;
+        let text = std::str::from_utf8(&rest[..line]).expect("a length");
+        let length = usize::from_str_radix(text, 16).expect("a length");
+        let end = line + 2 + length + 2;
+        content.extend_from_slice(rest.get(line + 2..end)?.strip_suffix(b"\r\n").expect("an end"));
+        used += end;
+        if length == 0 {
+            return Some((content, used));
         }
     }
 }

@@ -1,0 +1,30 @@
+//! A worker with a client on a simulated network: what the laws here and the single cases in
+//! `src/http_client/tests.rs` have in common. Servers are played by the tests.
+
+use pinion_engine::Poster;
+use pinion_engine::app::App;
+use pinion_engine::backend::sim::{Faults, Network};
+use pinion_engine::settings::Settings;
+use pinion_engine::stepped::Stepped;
+
+/// Makes a worker that may open connections, with its network.
+pub(crate) fn sim_worker<const READINESS: bool, A: App>(
+    seed: u64,
+    faults: Faults,
+    make_app: impl FnOnce(Poster) -> A,
+) -> (Network, Stepped<READINESS, A>) {
+    let settings = Settings { outgoing: 4096, ..Settings::default() };
+    let network = Network::new(seed, faults, settings.listeners.len());
+    let worker = Stepped::new(network.clone(), settings, make_app);
+    (network, worker)
+}
+
+/// Lets the worker do what is due; the time goes on by at most so many milliseconds.
+pub(crate) fn pass<const READINESS: bool, A: App>(
+    network: &Network,
+    worker: &mut Stepped<READINESS, A>,
+    most_ms: u64,
+) {
+    network.act_at(Some(network.now().monotonic_ms + most_ms));
+    worker.pass().expect("a pass");
+}
