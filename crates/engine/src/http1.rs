@@ -155,6 +155,11 @@ impl OpenExchange {
         }
     }
 
+    /// Whether the application has the whole request, and has not responded to it yet.
+    pub(crate) fn has_whole_request(&self) -> bool {
+        self.content.is_none() && self.state.stage.is_open() && self.state.waiting
+    }
+
     /// Whether the content that the request announces is within its limit.
     #[inline]
     pub(crate) fn fits(&self) -> bool {

@@ -367,6 +367,10 @@ impl<B: Backend, A: App> Worker<B, A> {
                 linger.remaining = Remaining::Nothing;
             }
             Protocol::Linger(_) => return self.cut(slot, Gone::Peer),
+            Protocol::Http1(Http1::Exchange(open)) if open.has_whole_request() => {
+                let Self { app, core, .. } = self;
+                http1::tell(app, core, slot, Event::InputEnd);
+            }
             Protocol::Http1(Http1::Head { .. } | Http1::Exchange(_) | Http1::Upgraded) => {}
             Protocol::ProxyHeader(_)
             | Protocol::Handshake

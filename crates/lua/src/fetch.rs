@@ -6,13 +6,12 @@
 //! what has to be done on connections, and wakes the tasks whose requests have news.
 
 use std::cell::{Cell, OnceCell, RefCell};
-use std::collections::HashMap;
 use std::sync::Arc;
 
 use pinion_client::address_policy::AddressPolicy;
 use pinion_client::client_tls::ServerTrust;
 use pinion_client::connection_pool::PoolSettings;
-use pinion_client::http_client::{HttpClient, HttpClientSettings, RequestId};
+use pinion_client::http_client::{HttpClient, HttpClientSettings};
 use pinion_client::lazy_client_tls::LazyClientTls;
 use pinion_client::limits::CONNECTIONS_PER_KEY_MAX;
 use pinion_client::request_url::RequestUrl;
@@ -20,7 +19,6 @@ use pinion_client::resolver::Resolver;
 use pinion_engine::Poster;
 
 use crate::script_memory::ScriptMemory;
-use crate::task::TaskId;
 
 /// Which servers the scripts of a site may connect to, and which of them they trust. Copies share
 /// the sessions of TLS.
@@ -148,58 +146,11 @@ impl WorkerClient {
     }
 }
 
-/// The requests of a VM to other servers.
-#[derive(Debug, Default)]
-pub(crate) struct Fetches {
-    pub(crate) all: HashMap<RequestId, Fetch>,
-    /// The requests that each task owns; they end with it.
-    owned: HashMap<u64, Vec<RequestId>>,
-}
-
-/// One request.
+/// One request of a script.
 #[derive(Debug)]
 pub(crate) struct Fetch {
-    owner: TaskId,
-    /// The task that waits for news of it.
-    pub(crate) waiter: TaskId,
     /// Its URL, for messages.
     pub(crate) url: RequestUrl,
     /// Bytes of its body that are counted.
     pub(crate) body_bytes: usize,
-}
-
-impl Fetches {
-    /// Adds a request of a task.
-    pub(crate) fn add(&mut self, id: RequestId, owner: TaskId, url: RequestUrl, body_bytes: usize) {
-        self.all.insert(id, Fetch { owner, waiter: owner, url, body_bytes });
-        self.owned.entry(owner as u64).or_default().push(id);
-    }
-
-    /// Returns how many requests of a task have not ended.
-    pub(crate) fn of_owner(&self, owner: TaskId) -> usize {
-        self.owned.get(&(owner as u64)).map_or(0, Vec::len)
-    }
-
-    /// Removes a request.
-    pub(crate) fn remove(&mut self, id: RequestId) -> Option<Fetch> {
-        let fetch = self.all.remove(&id)?;
-        let owner = fetch.owner as u64;
-        if let Some(owned) = self.owned.get_mut(&owner) {
-            owned.retain(|one| *one != id);
-            if owned.is_empty() {
-                self.owned.remove(&owner);
-            }
-        }
-        Some(fetch)
-    }
-
-    /// Returns the requests that a task owns.
-    pub(crate) fn owned_by(&self, owner: TaskId) -> Vec<RequestId> {
-        self.owned.get(&(owner as u64)).cloned().unwrap_or_default()
-    }
-
-    /// Returns all requests.
-    pub(crate) fn ids(&self) -> Vec<RequestId> {
-        self.all.keys().copied().collect()
-    }
 }

@@ -324,6 +324,10 @@ pub const SUBSCRIPTION_QUEUE_MAX_BYTES: usize = 256 * 1024;
 /// waits for, has not read to their end. Each may hold a connection.
 pub const FETCHES_PER_TASK_MAX: usize = 1000;
 
+/// Most programs that a handler, with the functions of `pinion.gather` that it waits for, runs at
+/// the same time: a quarter of what a worker runs for all.
+pub const PROGRAMS_PER_TASK_MAX: usize = 16;
+
 /// Most bytes that `response:read` gives at once, as `req:read` does.
 pub const FETCH_PIECE_BYTES: usize = 64 * 1024;
 

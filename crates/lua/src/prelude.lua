@@ -454,6 +454,7 @@ end
 
 local spawned = host.work(host, pinion, wait)
 local subscription_methods = host.waiting(host, pinion, wait)
+local process_methods = host.process(host, pinion, wait)
 local fetched_methods = host.fetch(host, pinion, wait, json_encode, json_decode)
 
 local function sayer(write)
@@ -582,6 +583,7 @@ return strand, {
         req = request_methods,
         res = response_methods,
         file = file_methods,
+        process = process_methods,
         response = fetched_methods,
         subscription = subscription_methods,
     },

@@ -10,6 +10,7 @@ mod files;
 #[cfg(feature = "sim")]
 mod holdings;
 mod messages;
+mod processes;
 mod requests;
 mod room;
 
@@ -31,11 +32,14 @@ use pinion_http::request::RequestHead;
 use pinion_jobs::byte_quota::ByteQuota;
 use pinion_jobs::job_queue::JobQueues;
 use pinion_jobs::upload_quota::UploadQuota;
+use pinion_programs::program_run::RunId;
+use pinion_programs::spawner_access::SpawnerAccess;
 
 use crate::budget::{Budget, Guard};
 use crate::fetch::WorkerClient;
 use crate::problem::Problem;
 use crate::program::Program;
+use crate::programs::WorkerPrograms;
 use crate::request;
 use crate::require;
 use crate::router::{Found, Match};
@@ -65,6 +69,8 @@ pub struct Shared {
     uploads: Arc<UploadQuota>,
     /// Resolves the names of servers that scripts send requests to.
     resolver: Resolver,
+    /// Starts programs for scripts.
+    spawner: SpawnerAccess,
 }
 
 impl Shared {
@@ -79,7 +85,14 @@ impl Shared {
             messages: Arc::new(ByteQuota::new(memory.messages_bytes)),
             memory,
             resolver: Resolver::new(ResolverSettings::default()),
+            spawner: SpawnerAccess::default(),
         }
+    }
+
+    /// The same with a process that starts programs.
+    #[must_use]
+    pub fn with_spawner(self, spawner: SpawnerAccess) -> Self {
+        Self { spawner, ..self }
     }
 }
 
@@ -98,6 +111,10 @@ pub struct Scripts {
     client: Rc<WorkerClient>,
     /// The VMs of these requests.
     fetches: HashMap<RequestId, Weak<Vm>>,
+    /// What runs programs.
+    programs: Rc<WorkerPrograms>,
+    /// The VMs of these programs.
+    runs: HashMap<RunId, Weak<Vm>>,
     /// The program that runs here without requests.
     alone: Option<Alone>,
     /// What of the content of requests is kept here.
@@ -222,6 +239,8 @@ impl Scripts {
                 shared.memory,
             )),
             fetches: HashMap::new(),
+            programs: Rc::new(WorkerPrograms::new(shared.spawner.clone())),
+            runs: HashMap::new(),
             poster,
             budget: None,
             background: Background::default(),
@@ -248,6 +267,7 @@ impl Scripts {
             Rc::new(Vm::start(program, budget, site.in_worker(self.worker, self.memory), now)?);
         vm.host().work.messages.replace(Arc::clone(&self.messages));
         vm.host().work.client.replace(Some(Rc::clone(&self.client)));
+        vm.host().work.programs.replace(Some(Rc::clone(&self.programs)));
         self.take_up(&vm, now);
         Ok(Script(vm))
     }
@@ -264,6 +284,7 @@ impl Scripts {
         let now = connections.now();
         if self.alarm_ms().is_some_and(|at_ms| at_ms <= now.monotonic_ms) {
             self.pass_client(connections);
+            self.pass_programs(connections);
             self.work(now);
             self.flush(connections);
         }
@@ -274,10 +295,8 @@ impl Scripts {
     #[must_use]
     pub fn alarm_ms(&self) -> Option<u64> {
         let client = self.client.used().and_then(|client| client.borrow().alarm_ms());
-        match (client, self.background.alarm_ms()) {
-            (Some(one), Some(other)) => Some(one.min(other)),
-            (one, other) => one.or(other),
-        }
+        let programs = self.programs.used().and_then(|runner| runner.borrow().alarm_ms());
+        client.into_iter().chain(programs).chain(self.background.alarm_ms()).min()
     }
 
     /// Somebody has posted to this worker.

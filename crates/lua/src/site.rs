@@ -9,6 +9,7 @@ use crate::counters::Counters;
 use crate::fetch::FetchSettings;
 use crate::kept::Kept;
 use crate::plain::Plain;
+use crate::programs::Programs;
 use crate::script_memory::ScriptMemory;
 use crate::secrets::Secrets;
 
@@ -26,6 +27,8 @@ pub struct Site {
     /// Which servers its scripts may send requests to.
     fetch_settings: FetchSettings,
     secrets: Secrets,
+    /// Which programs its scripts may run.
+    programs: Programs,
     /// How much memory its scripts may take, once a worker has started one.
     memory: Arc<OnceLock<ScriptMemory>>,
 }
@@ -96,6 +99,16 @@ impl Site {
     #[must_use]
     pub fn with_access(&self, fetch_settings: FetchSettings, secrets: Secrets) -> Self {
         Self { fetch_settings, secrets, ..self.clone() }
+    }
+
+    /// The same site, whose scripts may run these programs.
+    #[must_use]
+    pub fn with_programs(&self, programs: Programs) -> Self {
+        Self { programs, ..self.clone() }
+    }
+
+    pub(crate) fn programs(&self) -> &Programs {
+        &self.programs
     }
 
     pub(crate) fn fetch_settings(&self) -> &FetchSettings {

@@ -51,8 +51,8 @@ pub(crate) struct Task {
     children: Vec<TaskId>,
     /// Its subscriptions, which end with it.
     pub(crate) subscriptions: Vec<u64>,
-    /// It has sent requests to other servers, which end with it.
-    pub(crate) has_fetched: bool,
+    /// It has sent requests to other servers or run programs, which end with it.
+    pub(crate) is_owner: bool,
     /// What begins when it has ended.
     after: Vec<TaskId>,
     /// How much its origin may still begin: it, and all that has come of it. None until something
@@ -230,7 +230,7 @@ pub(crate) struct Ended {
     /// They end.
     pub(crate) subscriptions: Vec<u64>,
     /// Their requests to other servers end.
-    pub(crate) fetchers: Vec<TaskId>,
+    pub(crate) owners: Vec<TaskId>,
 }
 
 /// What work beside requests has to do with the task that begins it.
@@ -452,8 +452,8 @@ impl Tasks {
             let _dropped = self.take_coroutine(id);
             let Some(task) = self.get(id) else { continue };
             task.is_live = false;
-            if std::mem::take(&mut task.has_fetched) {
-                ended.fetchers.push(id);
+            if std::mem::take(&mut task.is_owner) {
+                ended.owners.push(id);
             }
             // A double counts them exactly for longer than any server runs.
             task.tenant += 1;

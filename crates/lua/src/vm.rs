@@ -10,6 +10,7 @@ mod jobs;
 mod origin;
 mod over_limit;
 mod pace;
+mod processes;
 mod route_limits;
 mod text;
 mod thrown;

@@ -110,6 +110,8 @@ pub(crate) enum Kind {
     CertificatePin,
     /// A name for scripts and the file with its value: `token=/etc/pinion/token`.
     Secret,
+    /// A name for scripts and the program it stands for: `convert=/usr/bin/convert`.
+    Program,
     /// A name for scripts and the folder it stands for: `data=/srv/data:ro`.
     LuaFolder,
     /// A network of IP addresses, or `unix`.
@@ -192,6 +194,7 @@ impl Kind {
             Self::Hsts => "AGE",
             Self::CertificatePin => "PIN",
             Self::LuaFolder => "NAME=DIR",
+            Self::Program => "NAME=PATH",
             Self::Secret => "NAME=FILE",
             Self::IpNetwork | Self::Network => "NETWORK",
             Self::Number { unit: "", .. } => "N",
@@ -224,6 +227,7 @@ impl Kind {
             Self::CertificatePin => "AB:CD:…, sha256//BASE64".to_owned(),
             Self::IpNetwork => "10.0.0.0/8, 2001:db8::/32, 192.0.2.1".to_owned(),
             Self::LuaFolder => "data=/srv/data, data=/srv/data:ro".to_owned(),
+            Self::Program => "convert=/usr/bin/convert".to_owned(),
             Self::Secret => "token=/etc/pinion/token".to_owned(),
             Self::Network => "10.0.0.0/8, 2001:db8::/32, 192.0.2.1, unix".to_owned(),
             Self::Number { min, max, unit: "" } => format!("{min} to {max}"),

@@ -23,6 +23,7 @@
 //! | [`log_throttle`] | how often a message is logged that clients can cause |
 //! | [`journal`] | what of a request goes into the access log |
 //! | [`stats`] | what the server does and costs, in figures |
+//! | [`program_table`] | the programs of all sites, and the process that starts them |
 //! | [`pending`] | records of answers that have not left yet |
 //! | [`loader`] | folder, archive or script → generation |
 //! | [`reload`] | the thread that loads the next generation |
@@ -58,6 +59,7 @@ pub(crate) mod look;
 mod lua_folders;
 mod memory_limit;
 pub(crate) mod pending;
+pub(crate) mod program_table;
 pub(crate) mod published;
 mod quic_keys;
 pub(crate) mod redirect;

@@ -22,7 +22,7 @@ pub(crate) use archives::{Diff, Extract, Import};
 pub(crate) use build::{Build, CONTENT_FLAGS, Content};
 pub(crate) use lua::{LuaSettings, Run};
 pub(crate) use releases::{Publish, Releases, Rollback};
-pub(crate) use script_access::{ScriptAccess, SecretFile};
+pub(crate) use script_access::{ProgramFile, ScriptAccess, SecretFile};
 pub(crate) use serve::{Dummy, HealthCheck, Io, LogFormat, LogTarget, Memory, Serve, SiteSettings};
 pub(crate) use tls::{
     AltSvc, CanonicalHost, CertificateFiles, Certificates, LISTEN_KINDS, Listen, ListenKind,

@@ -4,8 +4,8 @@
 use crate::address::Address;
 use crate::directives::Kind;
 use crate::network::Network;
-use crate::settings::SecretFile;
 use crate::settings::{AltSvc, CanonicalHost, Spoken};
+use crate::settings::{ProgramFile, SecretFile};
 use pinion_build::{CodingsFor, Level, NamedCoding};
 use pinion_client::certificate_pin::{CertificatePin, PinError};
 use pinion_client::ip_network::{IpNetwork, IpNetworkError};
@@ -197,6 +197,18 @@ pub(crate) fn secret(text: &str) -> Result<SecretFile, String> {
     Ok(SecretFile { name: name.to_owned(), path: path.into() })
 }
 
+/// `convert=/usr/bin/convert`: what scripts call a program, and where it is.
+pub(crate) fn lua_program(text: &str) -> Result<ProgramFile, String> {
+    let Some((name, path)) = text.split_once('=') else {
+        return Err(format!("{text:?} has no =: {}", Kind::Program.bounds()));
+    };
+    check_name(name)?;
+    if !path.starts_with('/') || path.contains('\0') {
+        return Err(format!("{path:?} is not an absolute path: {}", Kind::Program.bounds()));
+    }
+    Ok(ProgramFile { name: name.to_owned(), path: path.into() })
+}
+
 /// `10.0.0.0/8`, or one address.
 pub(crate) fn ip_network(text: &str) -> Result<IpNetwork, String> {
     text.parse().map_err(|error: IpNetworkError| error.to_string())
@@ -257,6 +269,7 @@ pub(crate) fn check(kind: &Kind, text: &str) -> Result<(), String> {
         Kind::IpNetwork => ip_network(text).map(drop),
         Kind::LuaFolder => lua_folder(text).map(drop),
         Kind::Secret => secret(text).map(drop),
+        Kind::Program => lua_program(text).map(drop),
         Kind::Network => Network::parse(text).map(drop),
         Kind::Number { .. } => number(kind, text).map(drop),
         Kind::Glob if text.is_empty() => Err("the pattern is empty; give one".to_owned()),

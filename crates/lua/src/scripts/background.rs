@@ -132,7 +132,8 @@ impl Scripts {
     pub fn is_busy(&self) -> bool {
         // Unused connections to other servers have to be closed.
         let has_work = self.client.used().is_some_and(|client| client.borrow().has_work());
-        has_work || self.background.pieces() > 0
+        let runs = self.programs.used().is_some_and(|runner| runner.borrow().has_work());
+        has_work || runs || self.background.pieces() > 0
     }
 
     /// A VM answers from now on: its schedules begin.
@@ -187,6 +188,7 @@ impl Scripts {
         self.background.old.retain(|of| !std::ptr::eq(of.as_ptr(), Rc::as_ptr(vm)));
         self.background.forget(vm);
         self.end_fetches(vm);
+        self.end_runs(vm);
         vm.end();
         let of_it = self.waiting.iter().filter(|(_, (of, _))| Rc::ptr_eq(of, vm));
         self.background.untold.extend(of_it.map(|(address, _)| *address));
@@ -396,6 +398,7 @@ impl Scripts {
     #[cold]
     fn take_news(&mut self, vm: &Rc<Vm>) {
         self.note_fetches(vm);
+        self.note_runs(vm);
         let work = &vm.host().work;
         let ready = work.ready.take().into_iter().filter(|_| !vm.is_ended());
         self.background.ready.extend(ready.map(|id| (Rc::clone(vm), id)));

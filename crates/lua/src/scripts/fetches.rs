@@ -6,6 +6,7 @@ use pinion_client::http_client::NamesResolved;
 use pinion_engine::app::{Message, RawEvent};
 use pinion_engine::connections::Connections;
 use pinion_engine::raw::RawStream;
+use pinion_programs::program_runner::PROGRAM_TAG;
 
 use super::Scripts;
 use crate::vm::Vm;
@@ -14,6 +15,9 @@ impl Scripts {
     /// Something has happened on a connection that was opened for a script. Call [`Self::flush`]
     /// behind it.
     pub fn raw(&mut self, event: &RawEvent<'_>, stream: &mut RawStream<'_>) {
+        if stream.tag().is_some_and(|tag| tag & PROGRAM_TAG != 0) {
+            return self.raw_of_program(event, stream);
+        }
         match self.client.used() {
             Some(client) => client.borrow_mut().raw(event, stream),
             // A worker that has none has opened no connection.
@@ -28,6 +32,9 @@ impl Scripts {
         if self.client.used().is_some_and(|client| client.borrow().has_work()) {
             self.flush_client(connections);
         }
+        if self.programs.used().is_some_and(|runner| runner.borrow().has_work()) {
+            self.flush_programs(connections);
+        }
     }
 
     fn flush_client(&mut self, connections: &mut Connections<'_>) {
@@ -38,7 +45,7 @@ impl Scripts {
             let news = client.borrow_mut().next_news();
             let Some(id) = news else { return };
             let Some(vm) = self.fetches.get(&id).and_then(std::rc::Weak::upgrade) else { continue };
-            let waiter = vm.host().fetches.borrow().all.get(&id).map(|fetch| fetch.waiter);
+            let waiter = vm.host().fetches.borrow().get(id).map(|fetch| fetch.waiter);
             if let Some(waiter) = waiter {
                 vm.host().wake(waiter);
                 self.settle(&vm);
@@ -71,7 +78,7 @@ impl Scripts {
 
     /// Ends all requests of a VM.
     pub(super) fn end_fetches(&mut self, vm: &Rc<Vm>) {
-        let ids = vm.host().fetches.borrow().ids();
+        let ids = vm.host().fetches.borrow().keys();
         vm.host().close_fetches(&ids);
         self.note_fetches(vm);
     }

@@ -116,6 +116,13 @@ impl Scripts {
             Event::Posted(_) if waits == Waits::File && is_done => {
                 return self.send_piece(&vm, id, outlet);
             }
+            // Nobody reads what a program would still write. A handler without one may respond.
+            Event::InputEnd if vm.host().processes.borrow().count_of(id) > 0 => {
+                self.waiting.remove(&address);
+                self.end_of(&vm, id);
+                outlet.exchange.abort();
+                return Outcome::Gone;
+            }
             Event::Deadline if now_ms >= ends_ms => {
                 let fault = over_time(&vm, id, waits);
                 return self.fail(&vm, id, &fault, outlet);

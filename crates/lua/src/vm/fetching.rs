@@ -13,7 +13,7 @@ use pinion_client::limits::{REDIRECTS_MAX, REQUEST_TIMEOUT_MS, RESPONSE_MAX_BYTE
 use pinion_client::request_url::RequestUrl;
 
 use super::host::{Host, Outcome, or_why, relaxed};
-use crate::fetch::WorkerClient;
+use crate::fetch::{Fetch, WorkerClient};
 use crate::limits::{FETCH_PIECE_BYTES, FETCHES_PER_TASK_MAX};
 use crate::task::TaskId;
 
@@ -33,17 +33,24 @@ type Arguments = (
 );
 
 impl Host {
-    /// The task whose end is that of the requests that the current one begins: a function of
-    /// `pinion.gather` may return a response to whoever waits for it.
-    fn fetch_owner(&self) -> TaskId {
+    /// The task whose end is that of the requests and programs that the current one begins: a
+    /// function of `pinion.gather` may return a response to the function that waits for it.
+    pub(super) fn outgoing_owner(&self) -> TaskId {
         let current = self.work.current.get();
         let account = self.tasks.borrow_mut().get(current).and_then(|task| task.account);
         account.unwrap_or(current)
     }
 
+    /// A task owns something that ends with it.
+    pub(super) fn mark_owner(&self, owner: TaskId) {
+        if let Some(task) = self.tasks.borrow_mut().get(owner) {
+            task.is_owner = true;
+        }
+    }
+
     fn fetch_start(&self, arguments: &Arguments) -> std::result::Result<u64, String> {
-        let owner = self.fetch_owner();
-        if self.fetches.borrow().of_owner(owner) >= FETCHES_PER_TASK_MAX {
+        let owner = self.outgoing_owner();
+        if self.fetches.borrow().count_of(owner) >= FETCHES_PER_TASK_MAX {
             return Err(format!(
                 "a handler has at most {FETCHES_PER_TASK_MAX} responses that are not read to their \
                  end; read them, or call response:close()"
@@ -68,10 +75,8 @@ impl Host {
         let started = client.get().borrow_mut().start(request, self.clock.now().monotonic_ms);
         let id = started.map_err(|error| format!("{}: {error}", url.target()))?;
         client.body_bytes.set(all_bytes);
-        self.fetches.borrow_mut().add(id, owner, url, body_bytes);
-        if let Some(task) = self.tasks.borrow_mut().get(owner) {
-            task.has_fetched = true;
-        }
+        self.fetches.borrow_mut().add(id, owner, Fetch { url, body_bytes });
+        self.mark_owner(owner);
         self.work.begun_fetches.borrow_mut().push(id);
         self.work.has_news.set(true);
         Ok(id.number())
@@ -115,9 +120,9 @@ impl Host {
     /// The task that runs waits for news of a request. Returns its URL.
     fn wait_for_fetch(&self, id: RequestId) -> Option<RequestUrl> {
         let mut fetches = self.fetches.borrow_mut();
-        let fetch = fetches.all.get_mut(&id)?;
+        let fetch = fetches.get_mut(id)?;
         fetch.waiter = self.work.current.get();
-        Some(fetch.url.clone())
+        Some(fetch.value.url.clone())
     }
 
     /// Ends requests.
@@ -134,7 +139,7 @@ impl Host {
 
     /// Ends the requests of a task that has ended.
     pub(crate) fn end_fetches_of(&self, task: TaskId) {
-        if !self.fetches.borrow().all.is_empty() {
+        if !self.fetches.borrow().is_empty() {
             let owned = self.fetches.borrow().owned_by(task);
             self.close_fetches(&owned);
         }

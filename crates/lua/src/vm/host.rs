@@ -11,20 +11,23 @@ use mlua::{
     Function, LightUserData, Lua, LuaString, MultiValue, Result, Table, Thread as Coroutine, Value,
 };
 
+use pinion_client::http_client::RequestId;
 use pinion_engine::clock::Now;
+use pinion_programs::program_run::RunId;
 
 use super::text::{STAMPS, Text};
 use super::waiting::{Ending, Subscriptions};
 use super::work::{self, Work};
 use super::{Operation, RouteLimits, Step};
-use super::{fetching, files, jobs, origin, route_limits, waiting};
+use super::{fetching, files, jobs, origin, processes, route_limits, waiting};
 use crate::clock::Clock;
-use crate::fetch::Fetches;
+use crate::fetch::Fetch;
 use crate::limits::{ANSWER_BUFFER_BYTES, COROUTINES_DEPTH_MAX, FEW_PIECES, MANY_PIECES};
 use crate::router::{self, Router};
 use crate::sandbox;
 use crate::source_names::Sources;
 use crate::task::{TaskId, Tasks};
+use crate::task_owned::TaskOwned;
 use crate::{cookie, form, library};
 
 /// What the functions of a VM and its owner share.
@@ -43,7 +46,9 @@ pub(crate) struct Host {
     pub(super) ending: Cell<Option<Ending>>,
     pub(crate) subscriptions: RefCell<Subscriptions>,
     /// Its requests to other servers.
-    pub(crate) fetches: RefCell<Fetches>,
+    pub(crate) fetches: RefCell<TaskOwned<RequestId, Fetch>>,
+    /// Programs that its scripts run.
+    pub(crate) processes: RefCell<TaskOwned<RunId, Rc<str>>>,
     /// What bodies of coroutines are put into, where variables can be closed (Lua 5.4).
     closing: RefCell<Option<Function>>,
     /// What work beside requests is put into.
@@ -105,6 +110,7 @@ impl Host {
             ending: Cell::default(),
             subscriptions: RefCell::default(),
             fetches: RefCell::default(),
+            processes: RefCell::default(),
             closing: RefCell::default(),
             beside: RefCell::default(),
             sources: RefCell::default(),
@@ -244,6 +250,7 @@ pub(super) fn install(
     jobs::install(lua, host, &table)?;
     files::install(lua, host, &table)?;
     fetching::install(lua, host, &table)?;
+    processes::install(lua, host, &table)?;
     #[cfg(not(feature = "luajit"))]
     {
         let (resume, close) = crate::budget::coroutines(lua)?;

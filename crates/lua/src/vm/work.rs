@@ -11,6 +11,7 @@ use pinion_client::http_client::RequestId;
 use pinion_engine::address::Address;
 use pinion_jobs::byte_quota::ByteQuota;
 use pinion_jobs::folders::Folders;
+use pinion_programs::program_run::RunId;
 
 use super::Origin;
 use super::host::{Host, Outcome, or_why};
@@ -22,6 +23,7 @@ use crate::limits::{
 use crate::lua_job::LuaJob;
 use crate::pages::LinkKey;
 use crate::plain::Plain;
+use crate::programs::WorkerPrograms;
 use crate::schedule::Schedule;
 use crate::site::Place;
 use crate::task::{Bond, TaskId, Waits, WorkKind};
@@ -60,6 +62,11 @@ pub(crate) struct Work {
     /// Requests to other servers that have begun, and those that were ended.
     pub(crate) begun_fetches: RefCell<Vec<RequestId>>,
     pub(crate) ended_fetches: RefCell<Vec<RequestId>>,
+    /// What runs programs; none where a script is only proven.
+    pub(crate) programs: RefCell<Option<Rc<WorkerPrograms>>>,
+    /// Programs that have begun, and those that were ended.
+    pub(crate) begun_runs: RefCell<Vec<RunId>>,
+    pub(crate) ended_runs: RefCell<Vec<RunId>>,
     /// Whose script it is, and what outlives it.
     pub(crate) place: RefCell<Place>,
 }
@@ -91,7 +98,10 @@ impl Host {
     pub(crate) fn end(&self, id: TaskId) {
         let ended = self.tasks.borrow_mut().end(id);
         self.end_subscriptions(&ended.subscriptions);
-        ended.fetchers.iter().for_each(|task| self.end_fetches_of(*task));
+        for task in &ended.owners {
+            self.end_fetches_of(*task);
+            self.end_processes_of(*task);
+        }
         ended.watchers.into_iter().for_each(|watcher| self.wake(watcher));
         if !ended.after.is_empty() {
             self.work.ready.borrow_mut().extend(ended.after);

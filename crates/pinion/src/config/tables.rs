@@ -426,6 +426,7 @@ mod tests {
             Kind::IpNetwork => "10.0.0.0/8",
             Kind::LuaFolder => "data=a/b:ro",
             Kind::Secret => "token=a/b",
+            Kind::Program => "convert=/usr/bin/convert",
             Kind::Network => "10.0.0.0/8",
             Kind::Number { max, .. } => return (max.to_string(), max.to_string()),
             Kind::Folder | Kind::Path => "a/b",

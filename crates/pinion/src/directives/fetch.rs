@@ -1,4 +1,4 @@
-//! The flags about servers that Lua scripts send requests to, and about secrets.
+//! The flags about servers that Lua scripts send requests to, programs that they run, and secrets.
 
 use super::file::Table;
 use super::lua::SERVE_AND_RUN;
@@ -85,6 +85,23 @@ pub(crate) const ROWS: &[Directive] = &[
         long: "The SHA-256 hash of its certificate, as `openssl x509 -fingerprint -sha256` prints \
                it, or sha256// and the Base64 hash of its public key, as curl has it. The name \
                and the dates of the certificate do not count.",
+    },
+    Directive {
+        name: "lua-program",
+        short: None,
+        verbs: SERVE_AND_RUN,
+        file: Some(Table::Site.key("lua-program")),
+        level: Level::Site,
+        kind: Kind::Program,
+        repeatable: true,
+        default: Default::Off,
+        change: Change::Live,
+        brief: "A program that Lua scripts may run with `pinion.process.run`",
+        long: "NAME is what scripts call it, PATH is absolute. It runs as the user of the server \
+               with an environment of PATH, LANG and TMPDIR, in a process group of its own, and \
+               is stopped when its request ends. Programs are started by a small process of \
+               their own, so a server that was started without any has to be restarted for its \
+               first.",
     },
     Directive {
         name: "secret",

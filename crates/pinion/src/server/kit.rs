@@ -7,6 +7,7 @@ use super::interrupt;
 use super::keys::Keys;
 use super::listeners::{self, Bound, BoundQuic};
 use super::memory_limit::MemoryLimit;
+use super::program_table::ProgramTable;
 use super::sites::{LoadedSite, UnloadedSite};
 use super::socket_files::SocketFiles;
 use super::tls::Tls;
@@ -55,6 +56,8 @@ pub(crate) struct Kit {
     pub(crate) log: Option<Arc<LogHandle>>,
     /// What is served first, and how to load it again; none for the dummy.
     pub(crate) sites: Vec<LoadedSite>,
+    /// The programs of the sites.
+    pub(crate) programs: ProgramTable,
     /// How to talk to the kernel.
     pub(crate) io: Io,
     /// How many workers.
@@ -78,6 +81,9 @@ pub(crate) fn prepare(plan: Plan) -> Result<Kit, Failure> {
     listeners::check(&settings.listen)?;
     // Before every thread, so that it inherits it, those that build a folder too.
     let signals = signals::block().context("cannot block signals")?;
+    // While nothing is in memory that programs should not see, such as keys.
+    let named = sites.iter().flat_map(|site| site.settings.script_access.programs());
+    let programs = ProgramTable::fork(named)?;
     mapping::guard_lost_pages().context("cannot watch over mapped files")?;
     let descriptors = raise_descriptors();
     let files = SocketFiles::default();
@@ -85,12 +91,12 @@ pub(crate) fn prepare(plan: Plan) -> Result<Kit, Failure> {
     let tickets = keys.as_ref().map(|keys| &keys.tickets);
     let memory = MemoryLimit::of_process();
     let workers = settings.workers.unwrap_or_else(|| default_workers(cores(), memory.bytes));
-    let open = || open(&settings, workers, sites, &files, tickets);
+    let open = || open(&settings, workers, sites, &programs, &files, tickets);
     let opened = interrupt::endable(&signals, &files, open)?;
     let Opened { io, logs, log, tls, listeners, quic, sites } = opened;
     let what = in_words(&sites, config.as_ref());
-    let programs = sites.iter().filter_map(|site| site.first.program());
-    let scripts: Vec<Allowance> = programs.map(|program| *program.allowance()).collect();
+    let scripts = sites.iter().filter_map(|site| site.first.program());
+    let scripts: Vec<Allowance> = scripts.map(|program| *program.allowance()).collect();
     let load = Load {
         scripts: &scripts,
         memory_bytes: memory.bytes,
@@ -116,6 +122,7 @@ pub(crate) fn prepare(plan: Plan) -> Result<Kit, Failure> {
         logs,
         log,
         sites,
+        programs,
         io,
         workers,
         capacity,
@@ -150,10 +157,12 @@ fn open(
     settings: &Serve,
     workers: usize,
     sites: Vec<PlannedSite>,
+    programs: &ProgramTable,
     files: &SocketFiles,
     tickets: Option<&Arc<Tickets>>,
 ) -> Result<Opened, Failure> {
-    let unloaded: Result<Vec<_>, _> = sites.into_iter().map(UnloadedSite::new).collect();
+    let unloaded: Result<Vec<_>, _> =
+        sites.into_iter().map(|site| UnloadedSite::new(site, programs)).collect();
     // What is wrong with a pattern shows before anything is touched.
     let unloaded = unloaded?;
     let io = choose_io(settings.io, workers)?;

@@ -15,6 +15,7 @@ use crate::notes;
 use crate::releases::folder::{CURRENT, becomes_release_folder, is_release_folder};
 use crate::releases::served;
 use crate::script_file::{self, Proven};
+use crate::server::program_table::ProgramTable;
 use crate::settings::{Content, LuaSettings, Memory, ScriptAccess, SiteSettings};
 use crate::source::Source;
 use anyhow::{Context as _, anyhow};
@@ -41,6 +42,7 @@ pub(crate) struct Loader {
     lua: LuaSettings,
     folders: Vec<FolderAt>,
     access: ScriptAccess,
+    programs: ProgramTable,
     /// What its scripts have in common, one load after the other.
     site: Site,
     /// Its log, if it has one of its own.
@@ -76,7 +78,12 @@ impl Progress for Walk<'_> {
 impl Loader {
     /// For a source and the settings it is served with. What the walk of a build meets is told to
     /// `watch`.
-    pub(crate) fn new(source: Source, settings: &SiteSettings, watch: Option<WalkTeller>) -> Self {
+    pub(crate) fn new(
+        source: Source,
+        settings: &SiteSettings,
+        programs: ProgramTable,
+        watch: Option<WalkTeller>,
+    ) -> Self {
         let (content, folders) = (settings.content.clone(), settings.lua_folders.clone());
         let (memory, lua, site) = (settings.memory, settings.lua, Site::default());
         let access = settings.script_access.clone();
@@ -89,6 +96,7 @@ impl Loader {
             lua,
             folders,
             access,
+            programs,
             site,
             log: None,
             watch,
@@ -133,7 +141,7 @@ impl Loader {
     pub(crate) fn load(&self) -> Result<Generation, Failure> {
         let (mut held, mut program, mut walls) = (None, None, None);
         let folders = script_file::folders(&self.folders)?;
-        let site = self.access.give_to(&self.site)?;
+        let site = self.access.give_to(&self.site, &self.programs)?;
         let mapping = match &self.source {
             Source::Archive(path) => self.map_archive(archive_file::open(path)?, path)?,
             // Somebody has published to a folder that was empty when it was first served: what a

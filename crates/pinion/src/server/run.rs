@@ -10,6 +10,7 @@ use super::dynamic::Dynamic;
 use super::journal::{ClientRefusals, Journal};
 use super::kit::Kit;
 use super::listeners::{Bound, BoundQuic};
+use super::program_table::ProgramTable;
 use super::redirect::{Leads, Redirect};
 use super::sites::{self, LoadedSite, Sites};
 use super::start_lines::{Hosts, print_ready, print_start, urls};
@@ -40,6 +41,10 @@ use std::time::Duration;
 /// when nothing is said (RFC 7838 §3.1).
 const ALT_SVC_SECONDS: u32 = 86_400;
 
+/// How long programs have at the end: their requests are over, so that they have been told to stop
+/// already. As long as a program has between its stop signal and SIGKILL.
+const PROGRAMS_GRACE: Duration = Duration::from_secs(10);
+
 /// Serves until SIGTERM or SIGINT, and returns when everything has ended.
 ///
 /// # Errors
@@ -59,6 +64,7 @@ pub(crate) fn run(kit: Kit) -> Result<(), Failure> {
         logs,
         log,
         sites,
+        programs,
         io,
         workers,
         capacity,
@@ -87,8 +93,9 @@ pub(crate) fn run(kit: Kit) -> Result<(), Failure> {
         Some(dummy) => (start_dummy(dummy, engine, desks)?, None),
         None => {
             let uploads = UploadQuota::new(settings.upload_space_bytes, capacity.upload_files);
-            let sites = (sites, logs);
+            let sites = (sites, logs, programs.clone());
             let scripts = Shared::new(engine.workers, uploads, capacity.script_memory);
+            let scripts = scripts.with_spawner(programs.access());
             let (server, sites) = start_sites(sites, engine, desks, &settings, scripts, leads)?;
             let (live, keeper) = (Arc::clone(&live), keeper.clone());
             let started = Started { low: settings.low, listen: settings.listen };
@@ -104,6 +111,9 @@ pub(crate) fn run(kit: Kit) -> Result<(), Failure> {
     Ears { signals, control, renewal, keeper, log: log.clone(), live }.start()?;
     print_ready(&urls, &hosts, has_built);
     server.join();
+    if let Some(left) = programs.stop(PROGRAMS_GRACE) {
+        stderr::line(format_args!("pinion: {left}"));
+    }
     drop(files);
     if let Some(stats) = stats {
         stats.finish();
@@ -259,7 +269,7 @@ fn start_logs(
 }
 
 fn start_sites(
-    (sites, logs): (Vec<LoadedSite>, Arc<OpenLogs>),
+    (sites, logs, programs): (Vec<LoadedSite>, Arc<OpenLogs>, ProgramTable),
     engine: EngineKit,
     desks: Desks,
     settings: &Serve,
@@ -282,7 +292,7 @@ fn start_sites(
         SitesApp::new(published, journal, health, redirect, trusted, challenges, dynamic)
     };
     let server = Server::start(engine, make_app).context("cannot start the workers")?;
-    let sites = Sites::start(starting, published, logs, server.control())?;
+    let sites = Sites::start(starting, published, logs, programs, server.control())?;
     Ok((server, sites))
 }
 

@@ -3,6 +3,7 @@
 
 use super::generation::Generation;
 use super::loader::Loader;
+use super::program_table::ProgramTable;
 use super::published::{Entry, Published, SiteId};
 use super::reload::{ReloadRound, Reloader, report_not_served};
 use super::watch::{Cause, Watch, Watching};
@@ -66,13 +67,18 @@ impl UnloadedSite {
     ///
     /// # Errors
     /// A pattern of what is left out is none.
-    pub(crate) fn new(planned: PlannedSite) -> Result<Self, Failure> {
+    pub(crate) fn new(planned: PlannedSite, programs: &ProgramTable) -> Result<Self, Failure> {
         let PlannedSite { source, settings } = planned;
         tell_trust(&source, &settings);
         let watched = settings.watch || source.is_watched();
         let watch = watched.then(|| Watch::new(&source, &settings.content));
         let watch = watch.transpose()?;
-        let loader = Loader::new(source, &settings, watch.as_ref().map(Watch::walk_teller));
+        let loader = Loader::new(
+            source,
+            &settings,
+            programs.clone(),
+            watch.as_ref().map(Watch::walk_teller),
+        );
         Ok(Self { settings, loader, watch })
     }
 
@@ -166,6 +172,7 @@ struct Starting {
 pub(crate) struct Sites {
     published: Arc<Published>,
     logs: Arc<OpenLogs>,
+    programs: ProgramTable,
     control: Control,
     /// In the order of the roster.
     sites: Vec<Site>,
@@ -200,10 +207,11 @@ impl Sites {
         starting: StartingSites,
         published: Arc<Published>,
         logs: Arc<OpenLogs>,
+        programs: ProgramTable,
         control: Control,
     ) -> Result<Self, Failure> {
         let next = starting.0.len() as u64;
-        let mut this = Self { published, logs, control, sites: Vec::new(), next };
+        let mut this = Self { published, logs, programs, control, sites: Vec::new(), next };
         for site in starting.0 {
             let (mut site, watch) = this.started(site)?;
             site.watch(watch)?;
@@ -240,7 +248,7 @@ impl Sites {
             arranged.push(match kept {
                 Some(at) => Next::Kept(at, site.settings.into()),
                 None => {
-                    let loaded = UnloadedSite::new(site)?.load(&self.logs);
+                    let loaded = UnloadedSite::new(site, &self.programs)?.load(&self.logs);
                     residency::release_heap();
                     let loaded = loaded?;
                     let (starting, first) = loaded.named(SiteId(self.next));

@@ -3,6 +3,7 @@
 use super::{read, row};
 use crate::failure::Failure;
 use crate::regular_file;
+use crate::server::program_table::ProgramTable;
 use crate::values;
 use crate::written::Low;
 use pinion_client::address_policy::{AddressPolicy, PrivateAddresses};
@@ -30,6 +31,7 @@ pub(crate) struct ScriptAccess {
     authorities: Option<PathBuf>,
     pins: Vec<CertificatePin>,
     secrets: Vec<SecretFile>,
+    programs: Vec<ProgramFile>,
 }
 
 /// A secret and the file that it is in.
@@ -38,6 +40,15 @@ pub(crate) struct SecretFile {
     /// What scripts call it.
     pub(crate) name: String,
     /// Where it is.
+    pub(crate) path: PathBuf,
+}
+
+/// A program that scripts may run.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct ProgramFile {
+    /// What scripts call it.
+    pub(crate) name: String,
+    /// Where it is: an absolute path.
     pub(crate) path: PathBuf,
 }
 
@@ -70,6 +81,14 @@ impl ScriptAccess {
             }
             access.secrets.push(secret);
         }
+        for text in all("lua-program") {
+            let program = read(row("lua-program"), text, values::lua_program)?;
+            if access.programs.iter().any(|other| other.name == program.name) {
+                let name = program.name;
+                return Err(Failure::usage(format!("--lua-program: {name:?} is given twice")));
+            }
+            access.programs.push(program);
+        }
         Ok(access)
     }
 
@@ -78,11 +97,16 @@ impl ScriptAccess {
         &self.secrets
     }
 
-    /// Reads the files, and returns the site with what is in them.
+    /// The programs, in the order in which they are given.
+    pub(crate) fn programs(&self) -> &[ProgramFile] {
+        &self.programs
+    }
+
+    /// Reads the files, and returns the site with what is in them, and with programs of the table.
     ///
     /// # Errors
     /// [`Failure::Usage`]: one line with the file that cannot be read.
-    pub(crate) fn give_to(&self, site: &Site) -> Result<Site, Failure> {
+    pub(crate) fn give_to(&self, site: &Site, table: &ProgramTable) -> Result<Site, Failure> {
         let policy = AddressPolicy::new(
             self.private,
             self.networks.iter().copied(),
@@ -90,7 +114,8 @@ impl ScriptAccess {
         );
         let secrets = self.secrets.iter().map(|secret| Ok((secret.name.clone(), secret.read()?)));
         let secrets = secrets.collect::<Result<Secrets, Failure>>()?;
-        Ok(site.with_access(FetchSettings::new(policy, self.trust()?), secrets))
+        let site = site.with_access(FetchSettings::new(policy, self.trust()?), secrets);
+        Ok(site.with_programs(table.programs(&self.programs)?))
     }
 
     /// Which servers are trusted.

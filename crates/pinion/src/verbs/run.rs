@@ -4,6 +4,7 @@
 
 use crate::failure::Failure;
 use crate::script_file;
+use crate::server::program_table::ProgramTable;
 use crate::settings::Run;
 use anyhow::{Context as _, anyhow};
 use pinion_engine::app::{App, Event, Message, RawEvent};
@@ -33,7 +34,9 @@ pub(crate) fn run(run: Run) -> Result<(), Failure> {
     let program = script_file::alone(&run.script, run.allowance)?;
     let arguments = run.arguments.into_iter().map(OsStringExt::into_vec);
     let program = program.with_arguments(arguments.collect());
-    let site = run.access.give_to(&Site::default())?;
+    // Before the first thread.
+    let programs = ProgramTable::fork(run.access.programs().iter())?;
+    let site = run.access.give_to(&Site::default(), &programs)?;
     if run.allowance.is_unsafe {
         let shown = run.script.display();
         stderr::line(format_args!("pinion: {shown} runs with --lua-unsafe"));
@@ -48,6 +51,7 @@ pub(crate) fn run(run: Run) -> Result<(), Failure> {
         io: if probe_uring(1).is_ok() { Io::Uring } else { Io::Epoll },
     };
     let shared = Shared::new(1, UploadQuota::default(), ScriptMemory::default());
+    let shared = shared.with_spawner(programs.access());
     let (tell, ended) = mpsc::channel();
     // A worker that dies is started again; the script is not.
     let once = Mutex::new(Some((program, site, tell)));
@@ -64,6 +68,9 @@ pub(crate) fn run(run: Run) -> Result<(), Failure> {
     let ending = ended.recv();
     server.control().stop();
     server.join();
+    if let Some(left) = programs.stop(run.grace) {
+        stderr::line(format_args!("pinion: {left}"));
+    }
     match ending {
         Ok(Ok(true)) => Ok(()),
         Ok(Ok(false)) => Err(Failure::Told),

@@ -1,0 +1,84 @@
+//! Programs that scripts run: which ones a site has, and the runner of a worker.
+//!
+//! A script calls `pinion.process.run` (`process.lua`), which starts a program by the worker's
+//! [`ProgramRunner`] and waits to be woken. [`Scripts::flush`](crate::scripts::Scripts::flush) does
+//! what has to be done on its streams, and wakes the tasks whose programs have news.
+
+use std::cell::{OnceCell, RefCell};
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use pinion_programs::program_runner::ProgramRunner;
+use pinion_programs::spawner_access::SpawnerAccess;
+
+/// The programs that the scripts of a site may run, by the names that scripts call them: rows of
+/// the spawner's table. Copies share them. The default has none.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Programs(Arc<BTreeMap<String, u16>>);
+
+impl Programs {
+    /// Returns the row of a program.
+    ///
+    /// # Errors
+    /// There is none of this name; the message says what there is, and what to do.
+    pub(crate) fn get(&self, name: &str) -> Result<u16, String> {
+        self.0.get(name).copied().ok_or_else(|| {
+            let names: Vec<&str> = self.0.keys().map(String::as_str).collect();
+            let has = match names.is_empty() {
+                true => "none".to_owned(),
+                false => names.join(", "),
+            };
+            format!(
+                "there is no program {name:?} (there is {has}); start Pinion with --lua-program \
+                 {name}=PATH, or add it to `lua-program` of the site"
+            )
+        })
+    }
+}
+
+impl FromIterator<(String, u16)> for Programs {
+    fn from_iter<I: IntoIterator<Item = (String, u16)>>(rows: I) -> Self {
+        Self(Arc::new(rows.into_iter().collect()))
+    }
+}
+
+/// The runner of a worker, which all VMs of the worker share. It is made when a script runs its
+/// first program.
+#[derive(Debug)]
+pub(crate) struct WorkerPrograms {
+    access: SpawnerAccess,
+    runner: OnceCell<RefCell<ProgramRunner>>,
+}
+
+impl WorkerPrograms {
+    pub(crate) fn new(access: SpawnerAccess) -> Self {
+        Self { access, runner: OnceCell::new() }
+    }
+
+    /// Returns the runner, if a script has run a program.
+    #[inline]
+    pub(crate) fn used(&self) -> Option<&RefCell<ProgramRunner>> {
+        self.runner.get()
+    }
+
+    /// Returns the runner; `None` where the server has no spawner.
+    pub(crate) fn get(&self) -> Option<&RefCell<ProgramRunner>> {
+        let make = || RefCell::new(ProgramRunner::new(self.access.clone()));
+        self.access.is_there().then(|| self.runner.get_or_init(make))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_program_is_found_by_its_name_and_what_is_missing_is_said() {
+        let programs = [("convert".to_owned(), 5)].into_iter().collect::<Programs>();
+        assert_eq!(programs.get("convert"), Ok(5));
+        let why = programs.get("sh").expect_err("there is none");
+        assert!(why.contains("there is convert") && why.contains("--lua-program sh=PATH"), "{why}");
+        let why = Programs::default().get("sh").expect_err("there is none");
+        assert!(why.contains("there is none"), "{why}");
+    }
+}

@@ -1,0 +1,96 @@
+//! What tasks own outside of Lua, such as requests to other servers: it ends with them.
+
+use std::collections::HashMap;
+use std::hash::Hash;
+
+use crate::task::TaskId;
+
+/// What the tasks of a VM own, by the key of each.
+#[derive(Debug)]
+pub(crate) struct TaskOwned<K, V> {
+    all: HashMap<K, Owned<V>>,
+    by_owner: HashMap<u64, Vec<K>>,
+}
+
+/// One thing and its owner.
+#[derive(Debug)]
+pub(crate) struct Owned<V> {
+    owner: TaskId,
+    /// The task that waits for news of it.
+    pub(crate) waiter: TaskId,
+    pub(crate) value: V,
+}
+
+impl<K, V> Default for TaskOwned<K, V> {
+    fn default() -> Self {
+        Self { all: HashMap::new(), by_owner: HashMap::new() }
+    }
+}
+
+impl<K: Copy + Eq + Hash, V> TaskOwned<K, V> {
+    /// Adds what a task owns.
+    pub(crate) fn add(&mut self, key: K, owner: TaskId, value: V) {
+        self.all.insert(key, Owned { owner, waiter: owner, value });
+        self.by_owner.entry(owner as u64).or_default().push(key);
+    }
+
+    pub(crate) fn get(&self, key: K) -> Option<&Owned<V>> {
+        self.all.get(&key)
+    }
+
+    pub(crate) fn get_mut(&mut self, key: K) -> Option<&mut Owned<V>> {
+        self.all.get_mut(&key)
+    }
+
+    /// Returns how much a task owns.
+    pub(crate) fn count_of(&self, owner: TaskId) -> usize {
+        self.by_owner.get(&(owner as u64)).map_or(0, Vec::len)
+    }
+
+    /// Removes one and returns its value.
+    pub(crate) fn remove(&mut self, key: K) -> Option<V> {
+        let owned = self.all.remove(&key)?;
+        let owner = owned.owner as u64;
+        if let Some(keys) = self.by_owner.get_mut(&owner) {
+            keys.retain(|one| *one != key);
+            if keys.is_empty() {
+                self.by_owner.remove(&owner);
+            }
+        }
+        Some(owned.value)
+    }
+
+    /// Returns the keys of what a task owns.
+    pub(crate) fn owned_by(&self, owner: TaskId) -> Vec<K> {
+        self.by_owner.get(&(owner as u64)).cloned().unwrap_or_default()
+    }
+
+    /// Returns all keys.
+    pub(crate) fn keys(&self) -> Vec<K> {
+        self.all.keys().copied().collect()
+    }
+
+    pub(crate) fn is_empty(&self) -> bool {
+        self.all.is_empty()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_a_task_owns_ends_with_it() {
+        let mut owned = TaskOwned::default();
+        for (key, owner) in [(1, 7.0), (2, 7.0), (3, 8.0)] {
+            owned.add(key, owner, "value");
+        }
+        assert_eq!((owned.owned_by(7.0), owned.count_of(8.0)), (vec![1, 2], 1));
+        for key in owned.owned_by(7.0) {
+            assert_eq!(owned.remove(key), Some("value"));
+        }
+        assert_eq!((owned.count_of(7.0), owned.keys()), (0, vec![3]));
+        assert_eq!(owned.remove(3), Some("value"));
+        assert!(owned.is_empty() && owned.by_owner.is_empty() && owned.get(3).is_none());
+    }
+}

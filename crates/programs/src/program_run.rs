@@ -1,0 +1,150 @@
+//! One program that runs, from the caller's side.
+
+use std::collections::VecDeque;
+use std::os::fd::OwnedFd;
+use std::sync::Arc;
+
+use pinion_engine::address::Address;
+
+use crate::limits::INPUT_BUFFER_BYTES;
+use crate::run_error::RunError;
+
+/// Names a run, as long as it lives and afterwards.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub struct RunId(pub(crate) u64);
+
+impl RunId {
+    /// Returns the number of the run; no other run of its worker has it.
+    #[must_use]
+    pub fn number(self) -> u64 {
+        self.0
+    }
+
+    /// Returns the run with a number.
+    #[must_use]
+    pub fn of_number(number: u64) -> Self {
+        Self(number)
+    }
+}
+
+/// A program that is to be run.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct RunRequest {
+    /// The row of the spawner's table.
+    pub start: u16,
+    /// Arguments behind those of the row.
+    pub arguments: Vec<Vec<u8>>,
+    /// Whether input follows ([`write`](crate::program_runner::ProgramRunner::write)); otherwise
+    /// the program finds its end at once.
+    pub has_input: bool,
+    /// Within how many milliseconds the program has to end.
+    pub timeout_ms: u64,
+}
+
+/// How a program has ended.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Exit {
+    /// With this status, 0 to 255.
+    Status(u8),
+    /// By the signal with this number.
+    Signal(u8),
+}
+
+/// What there is to read of the output.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum OutputRead {
+    /// Nothing now. There are news when there is more, or when the program has ended.
+    Pending,
+    /// So many bytes, which were given to the caller.
+    Bytes(usize),
+    /// All was read, and the program has ended.
+    End,
+    /// There will be no more, for this reason.
+    Failed(Arc<RunError>),
+}
+
+/// How far a start has come.
+#[derive(Debug)]
+pub(crate) enum RunStage {
+    /// It is to be sent to the spawner, with the program's end of its stream.
+    Wanted {
+        program_end: OwnedFd,
+        /// How often the spawner had no room.
+        tries: u32,
+    },
+    /// The spawner has it.
+    Asked,
+    /// It runs.
+    Running,
+    /// It has ended.
+    Ended(Exit),
+    /// It was never executed.
+    NotStarted,
+}
+
+/// One run.
+#[derive(Debug)]
+pub(crate) struct ProgramRun {
+    pub(crate) request: RunRequest,
+    pub(crate) stage: RunStage,
+    /// Our end of its stream, until the engine has it.
+    pub(crate) own_end: Option<OwnedFd>,
+    /// The stream, from when it is open with the engine until it is over.
+    pub(crate) stream: Option<Address>,
+    /// Its process ID, from when it runs.
+    pub(crate) pid: Option<u32>,
+    /// Output that was not read yet.
+    pub(crate) output: VecDeque<u8>,
+    /// Bytes that the engine may still deliver.
+    pub(crate) credit: u64,
+    /// The program will write no more.
+    pub(crate) is_output_over: bool,
+    /// Input that the engine has not taken yet.
+    pub(crate) unsent: Vec<u8>,
+    /// No more input will come.
+    pub(crate) has_all_input: bool,
+    /// The engine knows that.
+    pub(crate) is_input_finished: bool,
+    /// The engine has told that its queue is full.
+    pub(crate) is_blocked: bool,
+    pub(crate) error: Option<Arc<RunError>>,
+    pub(crate) is_announced: bool,
+    /// When it must have ended, in monotonic milliseconds.
+    pub(crate) due_ms: u64,
+}
+
+impl ProgramRun {
+    /// Whether another piece of input may be written now.
+    pub(crate) fn takes_input(&self) -> bool {
+        !self.has_all_input && !self.is_input_refused() && self.unsent.len() < INPUT_BUFFER_BYTES
+    }
+
+    /// Whether nothing reads input any more.
+    pub(crate) fn is_input_refused(&self) -> bool {
+        self.error.is_some()
+            || matches!(self.stage, RunStage::Ended(_))
+            || self.own_end.is_none() && self.stream.is_none()
+    }
+
+    /// Gives the next output, at most `max` bytes of it.
+    pub(crate) fn read(&mut self, max: usize, give: impl FnOnce(&[u8])) -> OutputRead {
+        self.is_announced = false;
+        if !self.output.is_empty() {
+            let (first, _) = self.output.as_slices();
+            let count = first.len().min(max);
+            give(&first[..count]);
+            self.output.drain(..count);
+            return OutputRead::Bytes(count);
+        }
+        match &self.error {
+            Some(error) => OutputRead::Failed(Arc::clone(error)),
+            None if self.is_over() => OutputRead::End,
+            None => OutputRead::Pending,
+        }
+    }
+
+    /// Whether the program has ended and its output as well.
+    pub(crate) fn is_over(&self) -> bool {
+        self.is_output_over && matches!(self.stage, RunStage::Ended(_))
+    }
+}

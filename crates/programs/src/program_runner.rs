@@ -1,0 +1,507 @@
+//! The programs that one worker runs.
+//!
+//! The caller starts a program with [`ProgramRunner::start`] and asks how far it is with
+//! [`ProgramRunner::started`], [`ProgramRunner::read`] and [`ProgramRunner::exit`], whenever
+//! [`ProgramRunner::next_news`] names it. None of these touches a connection: that is done by
+//! [`ProgramRunner::flush`], which the caller calls behind them, and at the end of each event of a
+//! stream ([`ProgramRunner::raw`]).
+//!
+//! A program has one socket for input and output. The spawner closes its own copies, so the end of
+//! the output is the end of all processes that have it.
+
+use std::collections::{BTreeSet, HashMap, VecDeque};
+use std::os::fd::AsFd;
+use std::sync::Arc;
+
+use pinion_engine::address::Address;
+use pinion_engine::app::RawEvent;
+use pinion_engine::connections::Connections;
+use pinion_engine::exchange::{Room, Slice};
+use pinion_engine::raw::RawStream;
+use pinion_engine::remote::ConnectError;
+use pinion_spawner::answer::{Answer, AnswerReader};
+use pinion_spawner::connection::{RequestError, SpawnerConnection, stream_sockets};
+use pinion_spawner::request::StartRequest;
+
+use crate::limits::{BUSY_RETRIES_MAX, BUSY_RETRY_MS, OUTPUT_BUFFER_BYTES, RUNS_PER_WORKER_MAX};
+use crate::program_run::{Exit, OutputRead, ProgramRun, RunId, RunRequest, RunStage};
+use crate::run_error::{ReasonText, RunError, StageText};
+use crate::spawner_access::SpawnerAccess;
+
+/// This bit is set in the tags of the streams of programs, and in no other tags of the worker.
+pub const PROGRAM_TAG: u64 = 1 << 63;
+
+/// The tag of the stream of answers; runs have numbers from 1 on.
+const ANSWERS_TAG: u64 = PROGRAM_TAG;
+
+/// See the head of the module.
+#[derive(Debug)]
+pub struct ProgramRunner {
+    access: SpawnerAccess,
+    link: Link,
+    answers: AnswerReader,
+    runs: HashMap<RunId, ProgramRun>,
+    /// When runs must have ended, in monotonic milliseconds: one time for each.
+    deadlines: BTreeSet<(u64, RunId)>,
+    /// Runs on whose streams something is to be done.
+    to_do: VecDeque<RunId>,
+    /// Streams that are not wanted any more.
+    to_cut: Vec<Address>,
+    /// Programs whose end the spawner has to hear of.
+    to_stop: VecDeque<RunId>,
+    news: VecDeque<RunId>,
+    last_id: u64,
+    /// The time of the last call that had one, in monotonic milliseconds.
+    now_ms: u64,
+    /// When requests are sent again that the spawner had no room for, in monotonic milliseconds.
+    retry_at_ms: Option<u64>,
+}
+
+/// The connection to the spawner.
+#[derive(Debug)]
+enum Link {
+    /// No program was started yet.
+    Unused,
+    /// It is open, and answers are read.
+    Open(SpawnerConnection),
+    /// The spawner has ended.
+    Gone,
+}
+
+impl ProgramRunner {
+    /// Makes a runner. It connects to the spawner with the first program.
+    #[must_use]
+    pub fn new(access: SpawnerAccess) -> Self {
+        Self {
+            access,
+            link: Link::Unused,
+            answers: AnswerReader::default(),
+            runs: HashMap::new(),
+            deadlines: BTreeSet::new(),
+            to_do: VecDeque::new(),
+            to_cut: Vec::new(),
+            to_stop: VecDeque::new(),
+            news: VecDeque::new(),
+            last_id: 0,
+            now_ms: 0,
+            retry_at_ms: None,
+        }
+    }
+
+    /// Starts a program. Its first news are that it runs, or why it does not.
+    ///
+    /// # Errors
+    /// It cannot be started at all.
+    pub fn start(&mut self, request: RunRequest, now_ms: u64) -> Result<RunId, RunError> {
+        self.now_ms = self.now_ms.max(now_ms);
+        if self.runs.len() >= RUNS_PER_WORKER_MAX {
+            return Err(RunError::TooMany);
+        }
+        if let Link::Gone = self.link {
+            return Err(RunError::SpawnerGone);
+        }
+        let sockets = stream_sockets();
+        let (own_end, program_end) =
+            sockets.map_err(|error| RunError::NoResources(error.to_string()))?;
+        self.last_id += 1;
+        let id = RunId(self.last_id);
+        let due_ms = self.now_ms.saturating_add(request.timeout_ms.max(1));
+        let has_all_input = !request.has_input;
+        let run = ProgramRun {
+            request,
+            stage: RunStage::Wanted { program_end, tries: 0 },
+            own_end: Some(own_end),
+            stream: None,
+            pid: None,
+            output: VecDeque::new(),
+            credit: 0,
+            is_output_over: false,
+            unsent: Vec::new(),
+            has_all_input,
+            is_input_finished: false,
+            is_blocked: false,
+            error: None,
+            is_announced: false,
+            due_ms,
+        };
+        self.runs.insert(id, run);
+        self.deadlines.insert((due_ms, id));
+        self.to_do.push_back(id);
+        Ok(id)
+    }
+
+    /// Returns the process ID of a program once it runs; `None` before.
+    ///
+    /// # Errors
+    /// It was not started.
+    pub fn started(&mut self, id: RunId) -> Result<Option<u32>, Arc<RunError>> {
+        let Some(run) = self.runs.get_mut(&id) else { return Err(Arc::new(RunError::Stopped)) };
+        run.is_announced = false;
+        match (&run.error, &run.stage) {
+            (Some(error), _) => Err(Arc::clone(error)),
+            // The process that had it may be gone already.
+            (None, RunStage::Running | RunStage::Ended(_)) => Ok(run.pid),
+            (None, _) => Ok(None),
+        }
+    }
+
+    /// Returns how a program has ended once it has; `None` before.
+    ///
+    /// # Errors
+    /// It was not started, or was stopped.
+    pub fn exit(&mut self, id: RunId) -> Result<Option<Exit>, Arc<RunError>> {
+        let Some(run) = self.runs.get_mut(&id) else { return Err(Arc::new(RunError::Stopped)) };
+        run.is_announced = false;
+        match (&run.stage, &run.error) {
+            (_, Some(error)) => Err(Arc::clone(error)),
+            (RunStage::Ended(exit), None) => Ok(Some(*exit)),
+            _ => Ok(None),
+        }
+    }
+
+    /// Gives the next output of a program, at most `max` bytes.
+    pub fn read(&mut self, id: RunId, max: usize, give: impl FnOnce(&[u8])) -> OutputRead {
+        let Some(run) = self.runs.get_mut(&id) else { return OutputRead::End };
+        let outcome = run.read(max, give);
+        if let OutputRead::Bytes(_) = outcome {
+            self.to_do.push_back(id);
+        }
+        outcome
+    }
+
+    /// Whether [`Self::write`] may be called now; if not, there are news when it may. The second
+    /// value is whether nothing reads input any more.
+    pub fn takes_input(&mut self, id: RunId) -> (bool, bool) {
+        let Some(run) = self.runs.get_mut(&id) else { return (false, true) };
+        run.is_announced = false;
+        (run.takes_input(), run.is_input_refused())
+    }
+
+    /// Adds a piece of input; `None` is its end. What a program does not read is dropped.
+    pub fn write(&mut self, id: RunId, piece: Option<&[u8]>) {
+        let Some(run) = self.runs.get_mut(&id) else { return };
+        match piece {
+            _ if run.has_all_input => {}
+            Some(bytes) if !run.is_input_refused() => run.unsent.extend_from_slice(bytes),
+            Some(_) => {}
+            None => run.has_all_input = true,
+        }
+        self.to_do.push_back(id);
+    }
+
+    /// Ends a run that is not wanted any more: a program that has not ended is stopped.
+    pub fn close(&mut self, id: RunId) {
+        let Some(run) = self.runs.remove(&id) else { return };
+        self.deadlines.remove(&(run.due_ms, id));
+        self.let_go(id, &run);
+    }
+
+    /// Returns a run that has news.
+    pub fn next_news(&mut self) -> Option<RunId> {
+        self.news.pop_front()
+    }
+
+    /// Whether [`Self::flush`] or [`Self::next_news`] has something to do.
+    #[inline]
+    #[must_use]
+    pub fn has_work(&self) -> bool {
+        let has_commands =
+            !self.to_do.is_empty() || !self.to_cut.is_empty() || !self.to_stop.is_empty();
+        has_commands && self.retry_at_ms.is_none() || !self.news.is_empty()
+    }
+
+    /// When [`Self::pass`] has something to do, in monotonic milliseconds.
+    #[must_use]
+    pub fn alarm_ms(&self) -> Option<u64> {
+        if self.has_work() {
+            return Some(0);
+        }
+        let first = self.deadlines.first().map(|(due_ms, _)| *due_ms);
+        first.into_iter().chain(self.retry_at_ms).min()
+    }
+
+    /// Returns the number of runs that have not been closed.
+    #[must_use]
+    pub fn runs(&self) -> usize {
+        self.runs.len()
+    }
+
+    /// Does what is due.
+    pub fn pass(&mut self, connections: &mut Connections<'_>) {
+        self.now_ms = connections.now().monotonic_ms;
+        while let Some((due_ms, id)) = self.deadlines.first().copied()
+            && due_ms <= self.now_ms
+        {
+            self.deadlines.pop_first();
+            let timeout_ms = self.runs.get(&id).map_or(0, |run| run.request.timeout_ms);
+            self.fail(id, RunError::TimedOut(timeout_ms));
+        }
+        if self.retry_at_ms.is_some_and(|at_ms| at_ms <= self.now_ms) {
+            self.retry_at_ms = None;
+        }
+        self.flush(connections);
+    }
+
+    /// Something has happened on a stream whose tag has [`PROGRAM_TAG`].
+    pub fn raw(&mut self, event: &RawEvent<'_>, stream: &mut RawStream<'_>) {
+        let Some(tag) = stream.tag() else { return };
+        self.now_ms = stream.now().monotonic_ms;
+        match tag == ANSWERS_TAG {
+            true => self.answers_event(event, stream),
+            false => self.run_event(RunId(tag & !PROGRAM_TAG), event, stream),
+        }
+        self.flush(&mut stream.connections());
+    }
+
+    /// Does on connections what is to be done.
+    pub fn flush(&mut self, connections: &mut Connections<'_>) {
+        for address in std::mem::take(&mut self.to_cut) {
+            if let Some(mut stream) = connections.stream(address) {
+                stream.abort();
+            }
+        }
+        if self.retry_at_ms.is_some() {
+            return;
+        }
+        while let Some(id) = self.to_stop.pop_front() {
+            if !self.send_stop(id) {
+                return self.retry_later();
+            }
+        }
+        for _ in 0..self.to_do.len() {
+            let Some(id) = self.to_do.pop_front() else { return };
+            if !self.go_on(id, connections) {
+                self.to_do.push_back(id);
+                return self.retry_later();
+            }
+        }
+    }
+
+    fn retry_later(&mut self) {
+        self.retry_at_ms = Some(self.now_ms + BUSY_RETRY_MS);
+    }
+
+    /// Asks the spawner to stop a program; false if it has no room for the request.
+    fn send_stop(&mut self, id: RunId) -> bool {
+        let Link::Open(connection) = &self.link else { return true };
+        match connection.stop(id.0) {
+            Err(RequestError::Busy) => {
+                self.to_stop.push_front(id);
+                false
+            }
+            // The stream of answers says it if the spawner is gone.
+            Ok(()) | Err(RequestError::Gone | RequestError::Invalid) => true,
+        }
+    }
+
+    /// Moves a run on as far as it goes; false if the spawner has no room for its start.
+    fn go_on(&mut self, id: RunId, connections: &mut Connections<'_>) -> bool {
+        let is_wanted = |run: &ProgramRun| matches!(run.stage, RunStage::Wanted { .. });
+        if self.runs.get(&id).is_some_and(|run| is_wanted(run) && run.error.is_none()) {
+            match self.send_start(id, connections) {
+                Ok(true) => {}
+                Ok(false) => return false,
+                Err(error) => self.fail(id, error),
+            }
+        }
+        let Some(run) = self.runs.get_mut(&id) else { return true };
+        let Some(mut stream) = run.stream.and_then(|address| connections.stream(address)) else {
+            return true;
+        };
+        if !run.is_blocked && !run.unsent.is_empty() {
+            run.is_blocked = stream.write(Slice::Copied(&run.unsent)) != Room::Free;
+            run.unsent.clear();
+        }
+        if run.has_all_input && run.unsent.is_empty() && !run.is_input_finished {
+            run.is_input_finished = true;
+            stream.finish();
+        }
+        let room = OUTPUT_BUFFER_BYTES - (run.output.len() as u64).min(OUTPUT_BUFFER_BYTES);
+        if run.credit < OUTPUT_BUFFER_BYTES / 2 && room > run.credit {
+            stream.want(room - run.credit);
+            run.credit = room;
+        }
+        if run.takes_input() && !run.is_blocked && run.request.has_input {
+            self.announce(id);
+        }
+        true
+    }
+
+    /// Sends a start to the spawner, and makes a stream of our end; false if the spawner has no
+    /// room for it.
+    fn send_start(
+        &mut self,
+        id: RunId,
+        connections: &mut Connections<'_>,
+    ) -> Result<bool, RunError> {
+        self.connect(connections)?;
+        let Link::Open(connection) = &self.link else { return Err(RunError::SpawnerGone) };
+        let Some(run) = self.runs.get_mut(&id) else { return Ok(true) };
+        let RunStage::Wanted { program_end, tries } = &mut run.stage else { return Ok(true) };
+        let arguments = run.request.arguments.iter().map(Vec::as_slice).collect();
+        let (start, generation) = (run.request.start, self.access.generation());
+        let request = StartRequest { id: id.0, start, generation, arguments };
+        match connection.start(request, program_end.as_fd(), None) {
+            Ok(()) => {}
+            Err(RequestError::Busy) if *tries < BUSY_RETRIES_MAX => {
+                *tries += 1;
+                return Ok(false);
+            }
+            Err(RequestError::Busy) => return Err(RunError::SpawnerBusy),
+            Err(RequestError::Invalid) => return Err(RunError::Arguments),
+            Err(RequestError::Gone) => return Err(RunError::SpawnerGone),
+        }
+        run.stage = RunStage::Asked;
+        if let Some(own_end) = run.own_end.take() {
+            let address = connections.adopt(own_end, PROGRAM_TAG | id.0);
+            run.stream = Some(address.map_err(no_stream)?);
+        }
+        Ok(true)
+    }
+
+    /// Connects to the spawner, if that was not done yet.
+    fn connect(&mut self, connections: &mut Connections<'_>) -> Result<(), RunError> {
+        let Link::Unused = self.link else { return Ok(()) };
+        let connection = self.access.connect();
+        let connection = connection.map_err(|error| RunError::NoResources(error.to_string()))?;
+        let reader = connection.reader();
+        let reader = reader.map_err(|error| RunError::NoResources(error.to_string()))?;
+        connections.adopt(reader, ANSWERS_TAG).map_err(no_stream)?;
+        self.link = Link::Open(connection);
+        Ok(())
+    }
+
+    fn answers_event(&mut self, event: &RawEvent<'_>, stream: &mut RawStream<'_>) {
+        match event {
+            RawEvent::Open => stream.want(u64::MAX),
+            RawEvent::Bytes(bytes) => {
+                let mut found = Vec::new();
+                let mut is_garbled = false;
+                self.answers.feed(bytes, |answer| match answer {
+                    Some(answer) => found.push(answer),
+                    None => is_garbled = true,
+                });
+                for answer in found {
+                    self.answered(answer);
+                }
+                if is_garbled {
+                    stream.abort();
+                    self.spawner_is_gone();
+                }
+            }
+            RawEvent::End => {
+                stream.close();
+                self.spawner_is_gone();
+            }
+            RawEvent::Gone(_) => self.spawner_is_gone(),
+            _ => {}
+        }
+    }
+
+    fn answered(&mut self, answer: Answer) {
+        let id = RunId(answer.id());
+        let Some(run) = self.runs.get_mut(&id) else { return };
+        match answer {
+            Answer::Started { pid, .. } => {
+                (run.stage, run.pid) = (RunStage::Running, Some(pid));
+            }
+            Answer::Exited { status, .. } => run.stage = RunStage::Ended(Exit::Status(status)),
+            Answer::Signaled { signal, .. } => run.stage = RunStage::Ended(Exit::Signal(signal)),
+            Answer::Failed { stage, errno, .. } => {
+                run.stage = RunStage::NotStarted;
+                let stage = StageText(stage);
+                return self.fail(id, RunError::NotStarted { stage, errno });
+            }
+            Answer::Rejected { reason, .. } => match run.stage {
+                // A stop or a signal came too late.
+                RunStage::Running | RunStage::Ended(_) => return,
+                _ => {
+                    run.stage = RunStage::NotStarted;
+                    return self.fail(id, RunError::Rejected(ReasonText(reason)));
+                }
+            },
+        }
+        self.went_on(id);
+    }
+
+    /// Something has become of a run.
+    fn went_on(&mut self, id: RunId) {
+        if let Some(run) = self.runs.get(&id).filter(|run| run.is_over()) {
+            self.deadlines.remove(&(run.due_ms, id));
+        }
+        self.announce(id);
+    }
+
+    fn spawner_is_gone(&mut self) {
+        self.link = Link::Gone;
+        self.to_stop.clear();
+        let ids: Vec<RunId> = self.runs.keys().copied().collect();
+        for id in ids {
+            if !matches!(self.runs.get(&id), Some(run) if matches!(run.stage, RunStage::Ended(_))) {
+                self.fail(id, RunError::SpawnerGone);
+            }
+        }
+    }
+
+    fn run_event(&mut self, id: RunId, event: &RawEvent<'_>, stream: &mut RawStream<'_>) {
+        let Some(run) = self.runs.get_mut(&id) else { return stream.abort() };
+        match event {
+            RawEvent::Open => {}
+            RawEvent::Bytes(bytes) => {
+                run.credit = run.credit.saturating_sub(bytes.len() as u64);
+                run.output.extend(*bytes);
+                self.announce(id);
+            }
+            RawEvent::End => {
+                // Nothing has the other end any more, so that nothing reads input either.
+                stream.close();
+                (run.is_output_over, run.stream) = (true, None);
+                self.went_on(id);
+            }
+            RawEvent::Gone(_) => {
+                (run.is_output_over, run.stream) = (true, None);
+                self.went_on(id);
+            }
+            RawEvent::Writable => run.is_blocked = false,
+            RawEvent::Posted(_) | RawEvent::Deadline | RawEvent::Stopping => {}
+        }
+        self.to_do.push_back(id);
+    }
+
+    /// A run has failed; its program is stopped.
+    fn fail(&mut self, id: RunId, error: RunError) {
+        let Some(mut run) = self.runs.remove(&id) else { return };
+        self.deadlines.remove(&(run.due_ms, id));
+        self.let_go(id, &run);
+        (run.stream, run.own_end) = (None, None);
+        run.unsent = Vec::new();
+        if run.error.is_none() {
+            run.error = Some(Arc::new(error));
+        }
+        self.runs.insert(id, run);
+        self.announce(id);
+    }
+
+    /// Cuts the stream of a run, and has its program stopped.
+    fn let_go(&mut self, id: RunId, run: &ProgramRun) {
+        self.to_cut.extend(run.stream);
+        if run.error.is_none() && matches!(run.stage, RunStage::Asked | RunStage::Running) {
+            self.to_stop.push_back(id);
+        }
+    }
+
+    fn announce(&mut self, id: RunId) {
+        if let Some(run) = self.runs.get_mut(&id)
+            && !std::mem::replace(&mut run.is_announced, true)
+        {
+            self.news.push_back(id);
+        }
+    }
+}
+
+fn no_stream(error: ConnectError) -> RunError {
+    RunError::NoResources(match error {
+        ConnectError::TooMany => "too many connections (--max-outgoing)".to_owned(),
+        ConnectError::NoMemory => "out of memory".to_owned(),
+    })
+}

@@ -1,0 +1,91 @@
+//! Why a program was not run, or not to its end.
+
+use std::fmt;
+use std::io;
+
+use pinion_spawner::answer::{Reason, Stage};
+
+use crate::limits::RUNS_PER_WORKER_MAX;
+
+/// Why a program was not run, or not to its end.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum RunError {
+    /// The worker runs as many as it may.
+    #[error(
+        "{RUNS_PER_WORKER_MAX} programs run in this worker already; try again when one has ended"
+    )]
+    TooMany,
+    /// The arguments exceed a limit of the spawner, or one has a NUL byte.
+    #[error("the arguments are too many, too long or contain a NUL byte; send long data as input")]
+    Arguments,
+    /// The worker has no memory or descriptor for the streams of the program.
+    #[error("no resources for one more program: {0}")]
+    NoResources(String),
+    /// The process that starts programs is gone.
+    #[error("the process that starts programs has ended; restart the server")]
+    SpawnerGone,
+    /// The process that starts programs does not read requests.
+    #[error("the process that starts programs is busy; try again later")]
+    SpawnerBusy,
+    /// The spawner did nothing.
+    #[error("cannot start the program: {0}")]
+    Rejected(ReasonText),
+    /// A step of the start has failed.
+    #[error("cannot {stage}: {error}", error = io::Error::from_raw_os_error(*.errno))]
+    NotStarted {
+        /// The step.
+        stage: StageText,
+        /// What the system says (errno(3)).
+        errno: i32,
+    },
+    /// It ran for longer than it may.
+    #[error("the program has not ended within {} s and was stopped", seconds(*.0))]
+    TimedOut(u64),
+    /// The caller has ended it, or the server stops.
+    #[error("the program was stopped")]
+    Stopped,
+}
+
+/// [`Reason`] as it is shown.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct ReasonText(pub Reason);
+
+/// [`Stage`] as it is shown.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct StageText(pub Stage);
+
+impl fmt::Display for ReasonText {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.0.fmt(f)
+    }
+}
+
+impl fmt::Display for StageText {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.0.fmt(f)
+    }
+}
+
+/// Milliseconds as seconds, with decimals only where there are any.
+fn seconds(ms: u64) -> String {
+    match ms % 1000 {
+        0 => (ms / 1000).to_string(),
+        _ => format!("{:.1}", ms as f64 / 1000.0),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_error_says_what_failed_and_why() {
+        let stage = StageText(Stage::Exec);
+        let error = RunError::NotStarted { stage, errno: 2 };
+        let text = "cannot execute the program: No such file or directory (os error 2)";
+        assert_eq!(error.to_string(), text);
+        let text = "the program has not ended within 1.5 s and was stopped";
+        assert_eq!(RunError::TimedOut(1500).to_string(), text);
+        assert_eq!(seconds(2000), "2");
+    }
+}
