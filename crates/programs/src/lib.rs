@@ -15,3 +15,5 @@ pub mod program_run;
 pub mod program_runner;
 pub mod run_error;
 pub mod spawner_access;
+
+pub use pinion_spawner::answer::signal_name;

@@ -194,6 +194,21 @@ impl fmt::Display for Reason {
     }
 }
 
+/// Returns the name of a signal, such as `SIGSEGV` (signal(7)).
+#[must_use]
+pub fn signal_name(signal: i32) -> String {
+    const NAMES: [&str; 31] = [
+        "HUP", "INT", "QUIT", "ILL", "TRAP", "ABRT", "BUS", "FPE", "KILL", "USR1", "SEGV", "USR2",
+        "PIPE", "ALRM", "TERM", "STKFLT", "CHLD", "CONT", "STOP", "TSTP", "TTIN", "TTOU", "URG",
+        "XCPU", "XFSZ", "VTALRM", "PROF", "WINCH", "IO", "PWR", "SYS",
+    ];
+    let number = usize::try_from(signal).unwrap_or(0);
+    match number.checked_sub(1).and_then(|at| NAMES.get(at)) {
+        Some(name) => format!("SIG{name}"),
+        None => format!("signal {signal}"),
+    }
+}
+
 impl Answer {
     /// Returns the number that the worker has chosen for the program.
     pub fn id(&self) -> u64 {

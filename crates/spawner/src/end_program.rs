@@ -3,7 +3,7 @@
 
 use rustix::process::{Pid, Signal, WaitId, WaitIdOptions, WaitIdStatus, kill_process, waitid};
 
-use crate::answer::Answer;
+use crate::answer::{Answer, signal_name};
 use crate::descendants::{Origin, is_zombie, origin, process_name};
 use crate::event_loop::EventLoop;
 use crate::limits::ORPHAN_LOOK_MS;
@@ -133,18 +133,4 @@ fn reap_one(pid: Pid) -> Option<WaitIdStatus> {
 /// Exit statuses and signals have eight bits.
 fn low_byte(number: i32) -> u8 {
     number.to_le_bytes()[0]
-}
-
-/// Returns the name of a signal as people know it.
-fn signal_name(signal: i32) -> String {
-    const NAMES: [&str; 31] = [
-        "HUP", "INT", "QUIT", "ILL", "TRAP", "ABRT", "BUS", "FPE", "KILL", "USR1", "SEGV", "USR2",
-        "PIPE", "ALRM", "TERM", "STKFLT", "CHLD", "CONT", "STOP", "TSTP", "TTIN", "TTOU", "URG",
-        "XCPU", "XFSZ", "VTALRM", "PROF", "WINCH", "IO", "PWR", "SYS",
-    ];
-    let number = usize::try_from(signal).unwrap_or(0);
-    match number.checked_sub(1).and_then(|at| NAMES.get(at)) {
-        Some(name) => format!("SIG{name}"),
-        None => format!("signal {signal}"),
-    }
 }

@@ -243,7 +243,8 @@ impl Reader {
         }
         folder.write("token", "token");
         let flags = "--workers 1 --lua-folder data=data --lua-folder shown=shown:ro \
-                     --fetch-private --secret api-token=token";
+                     --fetch-private --secret api-token=token \
+                     --lua-program sort=/usr/bin/sort";
         let start = Start::site(&site).working_in(folder.path());
         let server = start.flags(&flags.split(' ').collect::<Vec<_>>()).start();
         // Streams end when the server stops.

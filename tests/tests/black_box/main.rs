@@ -63,6 +63,7 @@ mod lua_large_input;
 mod lua_modes;
 mod lua_pages;
 mod lua_passwords;
+mod lua_programs;
 mod lua_ranges;
 mod lua_reload;
 mod lua_requests;

@@ -7,6 +7,7 @@ use mlua::{Lua, LuaString, Result, Table};
 use pinion_programs::limits::RUN_TIMEOUT_MS;
 use pinion_programs::program_run::{Exit, OutputRead, RunId, RunRequest};
 use pinion_programs::run_error::RunError;
+use pinion_programs::signal_name;
 
 use super::host::{Host, relaxed};
 use crate::limits::{FETCH_PIECE_BYTES, PROGRAMS_PER_TASK_MAX};
@@ -146,7 +147,7 @@ impl Host {
         let exit = runner.borrow_mut().exit(id);
         match exit {
             Ok(Some(Exit::Status(status))) => (Some(status), None),
-            Ok(Some(Exit::Signal(signal))) => (None, Some(signal_name(signal))),
+            Ok(Some(Exit::Signal(signal))) => (None, Some(signal_name(signal.into()))),
             Ok(None) | Err(_) => (None, None),
         }
     }
@@ -155,18 +156,6 @@ impl Host {
 /// What an error of a program says in Lua.
 fn text(name: &str, error: &Arc<RunError>) -> String {
     format!("{name}: {error}")
-}
-
-/// The name of a signal, such as `SIGSEGV` (signal(7)).
-fn signal_name(number: u8) -> String {
-    let named = rustix::process::Signal::from_named_raw(i32::from(number));
-    match named {
-        Some(signal) => {
-            let name = format!("{signal:?}");
-            format!("SIG{}", name.trim_start_matches("Signal::").to_uppercase())
-        }
-        None => format!("signal {number}"),
-    }
 }
 
 /// Puts these functions into the table that `process.lua` gets, and itself as `process`.

@@ -365,6 +365,7 @@ fn dummy(low: &Low) -> Result<Option<Dummy>, Failure> {
 
 /// Those about scripts.
 const LUA_FLAGS: &[&str] = &[
+    "lua-program",
     "secret",
     "fetch-private",
     "fetch-network",

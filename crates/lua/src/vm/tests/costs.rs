@@ -178,6 +178,7 @@ fn own_cost(name: &str) -> Option<Cost> {
             "a request, of which the body is copied",
             "pcall(pinion.fetch, 'http://192.0.2.1/', { body = text, fields = { a = text } })",
         ),
+        "process.run" => UpTo("a message with the name", "pcall(pinion.process.run, text)"),
         "secret" => UpTo("a message with the name", "pcall(pinion.secret, text)"),
         // Functions of the script do what these begin.
         "cached" | "cron" | "every" | "gather" | "spawn" => Constant,
@@ -213,6 +214,8 @@ pub(super) fn method_cost(name: &str) -> Option<Cost> {
         // for, and `json` decodes it as that of a request.
         "response.body" | "response.json" | "response.pieces" | "response.read" => Constant,
         "response.close" | "response.field" => Constant,
+        "process.output" | "process.pieces" | "process.read" => Constant,
+        "process.close" | "process.wait" => Constant,
         "res.write" => Once("res:write(text) res:write(text, text, text, text)"),
         "res.flush" => Once("res:write(text) res:flush()"),
         "res.stream" => Once(
@@ -302,7 +305,7 @@ impl Body {
 }
 
 /// Where methods are written, and what their objects are called there.
-const METHODS: [(&str, &str, &str); 7] = [
+const METHODS: [(&str, &str, &str); 8] = [
     (include_str!("../../prelude.lua"), "request_methods", "req"),
     (include_str!("../../content.lua"), "methods", "req"),
     (include_str!("../../content.lua"), "file_methods", "file"),
@@ -310,6 +313,7 @@ const METHODS: [(&str, &str, &str); 7] = [
     (include_str!("../../answers.lua"), "response_methods", "res"),
     (include_str!("../../files.lua"), "methods", "res"),
     (include_str!("../../fetch.lua"), "response_methods", "response"),
+    (include_str!("../../process.lua"), "process_methods", "process"),
 ];
 
 /// The names of all methods, with those of their objects.
