@@ -91,10 +91,11 @@ pub(crate) const ROWS: &[Directive] = &[
         short: None,
         verbs: SERVE_AND_RUN,
         file: Some(Table::Site.key("lua-program")),
+        group: Group::Lua,
         level: Level::Site,
         kind: Kind::Program,
         repeatable: true,
-        default: Default::Off,
+        default: Default::Nothing("no programs"),
         change: Change::Live,
         brief: "A program that Lua scripts may run with `pinion.process.run`",
         long: "NAME is what scripts call it, PATH is absolute. It runs as the user of the server \
