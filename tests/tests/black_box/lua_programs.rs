@@ -111,7 +111,7 @@ fn input_and_output_flow_at_the_same_time() {
             return tostring(cat:output() == text)
         end)"#;
         let (_folder, server) = served(text, &["--io", io.as_str(), "--lua-memory", "64"]);
-        let response = server.exchange(&Request::post("/cat", &content));
+        let response = server.exchange(&Request::new("POST", "/cat").body(&content));
         assert!(response.body == content, "{io:?}: {} bytes", response.body.len());
         assert_eq!(server.get("/string").text(), "true");
     }
@@ -232,7 +232,7 @@ fn a_program_that_cannot_be_run_stops_the_start() {
     ] {
         let script = script.to_str().expect("text");
         let ended = run(&["serve", script, "--listen", "127.0.0.1:0", "--lua-program", &program]);
-        assert_eq!(ended.status.code(), Some(2), "{program}: {}", ended.stderr);
+        assert_eq!(ended.code, Some(2), "{program}: {}", ended.stderr);
         assert!(ended.stderr.contains(why), "{program}: {}", ended.stderr);
     }
 }

@@ -360,6 +360,22 @@ fn an_upgraded_connection_and_a_raw_listener_are_byte_streams() {
     });
 }
 
+/// A request that waits hears that its client sends no more, and can still respond (RFC 9112 §9.6).
+#[test]
+fn an_exchange_hears_that_its_client_sends_no_more() {
+    on_both(|server| {
+        for request in [
+            "GET /until-input-end HTTP/1.1\r\nHost: a\r\n\r\n",
+            "GET /until-input-end HTTP/1.0\r\n\r\n",
+        ] {
+            let mut stream = server.connect();
+            stream.write_all(request.as_bytes()).unwrap();
+            stream.shutdown(std::net::Shutdown::Write).unwrap();
+            assert_eq!(read_response(&mut stream).1, b"no more\n");
+        }
+    });
+}
+
 #[test]
 fn a_byte_stream_hears_of_threads_and_the_clock_and_can_be_cut() {
     on_both(|server| {

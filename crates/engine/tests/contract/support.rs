@@ -68,6 +68,8 @@ enum Job {
     },
     /// Writes a line from time to time, and a last one when the server stops.
     Endless,
+    /// Responds once the client sends no more.
+    UntilInputEnd,
 }
 
 /// Handlers for tests; what each does is kept by the address of its exchange.
@@ -136,6 +138,10 @@ impl Handlers {
                 exchange.write(Slice::Copied(b"tick\n"));
                 exchange.wait(Some(10));
                 let _ = self.waiting.send(exchange.address());
+            }
+            b"/until-input-end" => {
+                *self.job(exchange) = Job::UntilInputEnd;
+                exchange.wait(None);
             }
             b"/forever" => exchange.wait(None),
             b"/panic" => {
@@ -315,6 +321,10 @@ impl App for Handlers {
             Event::Head(head) => self.begin(head.target.path, head.framing, exchange),
             Event::Body(bytes) => self.body(bytes, exchange),
             Event::BodyEnd(trailers) => self.body_end(&trailers, exchange),
+            Event::InputEnd => match self.job(exchange) {
+                Job::UntilInputEnd => exchange.prepared(&answer(b"no more\n"), None),
+                _ => {}
+            },
             Event::Writable => self.fill(exchange),
             Event::Posted(message) => {
                 let text = message.downcast::<&'static str>().expect("what the test posted");

@@ -94,6 +94,8 @@ pub(crate) struct Handlers {
     jobs: BTreeMap<Key, Job>,
     /// Those of them that know that the server stops.
     told: BTreeSet<Key>,
+    /// Those that know that their clients send no more.
+    left: BTreeSet<Key>,
     /// Messages delivered to exchanges in this pass.
     heard_in_pass: usize,
     /// Exchanges and streams begun.
@@ -115,6 +117,7 @@ impl Handlers {
             mapping_id: None,
             jobs: BTreeMap::new(),
             told: BTreeSet::new(),
+            left: BTreeSet::new(),
             heard_in_pass: 0,
             begun: 0,
             ended: 0,
@@ -432,6 +435,7 @@ impl App for Handlers {
             Event::Head(_) => {}
             Event::Body(bytes) => self.body(key, bytes, exchange),
             Event::BodyEnd(trailers) => self.body_end(key, &trailers, exchange),
+            Event::InputEnd => assert!(self.left.insert(key), "{key:?} hears of its end twice"),
             Event::Writable => self.fill(key, exchange),
             Event::Posted(message) => {
                 check_message(&message, exchange.address());
