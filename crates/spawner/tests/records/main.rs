@@ -2,6 +2,9 @@
 
 mod record_law;
 
+use std::fs;
+use std::path::Path;
+
 use pinion_spawner::limits::{ARGUMENTS_MAX, ARGUMENTS_MAX_BYTES};
 use pinion_spawner::request::{Request, StartRequest};
 use proptest::prelude::*;
@@ -73,6 +76,19 @@ proptest! {
     fn any_bytes_are_a_request_or_none(bytes in prop::collection::vec(any::<u8>(), 0..200)) {
         record_law::check(&bytes);
     }
+}
+
+#[test]
+fn the_corpus_of_spawner_request() {
+    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../fuzz/corpus/spawner_request");
+    let (mut files, mut requests) = (0, 0);
+    for entry in fs::read_dir(folder).expect("the corpus") {
+        let data = fs::read(entry.expect("an entry").path()).expect("a file");
+        record_law::check(&data);
+        requests += usize::from(Request::decode(&data).is_some());
+        files += 1;
+    }
+    assert!(requests >= 4 && files > requests, "{requests} of {files}");
 }
 
 #[test]
