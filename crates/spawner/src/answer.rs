@@ -1,5 +1,5 @@
-//! Answers of the spawner as bytes. All have the same size, so a worker may read them as a stream of
-//! bytes without framing.
+//! Answers of the spawner as bytes. All have the same size, so a worker may read them as a stream
+//! of bytes without framing.
 //!
 //! | Offset | Bytes | Field |
 //! |---|---|---|
@@ -317,7 +317,8 @@ mod tests {
             pieces in prop::collection::vec(1usize..40, 1..20),
         ) {
             let bytes: Vec<u8> = sent.iter().flat_map(Answer::encode).collect();
-            let (mut reader, mut read, mut rest) = (AnswerReader::default(), Vec::new(), &bytes[..]);
+            let (mut reader, mut read) = (AnswerReader::default(), Vec::new());
+            let mut rest = &bytes[..];
             for size in pieces.iter().cycle() {
                 if rest.is_empty() {
                     break;

@@ -1,9 +1,9 @@
 //! A worker's side of its connection to the spawner.
 //!
-//! Requests are sent at once and never wait. Answers are read as a stream of bytes: the engine reads
-//! the descriptor that [`SpawnerConnection::reader`] returns, and [`AnswerReader`] makes answers of
-//! the bytes. When all descriptors of the connection are closed, the spawner stops the programs that
-//! it has started.
+//! Requests are sent at once and never wait. Answers are read as a stream of bytes: the engine
+//! reads the descriptor that [`SpawnerConnection::reader`] returns, and [`AnswerReader`] makes
+//! answers of the bytes. When all descriptors of the connection are closed, the spawner stops the
+//! programs that it has started.
 
 use std::io;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};

@@ -1,6 +1,7 @@
 //! Processes that a program has left. The spawner is a child subreaper
-//! (`PR_SET_CHILD_SUBREAPER`, prctl(2)): a process whose parent has ended becomes its child, however
-//! it was started. So all that a program leaves is, sooner or later, a child of the spawner.
+//! (`PR_SET_CHILD_SUBREAPER`, prctl(2)): a process whose parent has ended becomes its child,
+//! however it was started. So all that a program leaves is, sooner or later, a child of the
+//! spawner.
 
 use std::fs::File;
 use std::io::{self, Read};

@@ -1,7 +1,7 @@
 //! The loop of the spawner: it waits for the server, workers, signals and pipes, and does what they
 //! ask for. It has one thread and never waits for anything else.
 
-use std::collections::{BTreeMap, VecDeque};
+use std::collections::BTreeMap;
 use std::convert::Infallible;
 use std::fs::File;
 use std::io;
@@ -10,27 +10,23 @@ use std::rc::Rc;
 use std::time::Instant;
 
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
-use rustix::io::Errno;
-use rustix::net::{SendFlags, send};
 use rustix::process::{
     Pid, Signal, chdir, getpid, getppid, set_child_subreaper, set_parent_process_death_signal,
     setsid,
 };
 
-use crate::answer::{Answer, Reason};
 use crate::cgroups::{CgroupTree, Cgroups};
-use crate::control::{ControlAnswer, ControlRequest};
+use crate::control::ControlAnswer;
 use crate::descendants::ChildrenList;
 use crate::exec_plan::PreparedStart;
 use crate::fork_exec::{SharedStack, exit};
-use crate::limits::{KILL_WAIT_MS, RECORD_MAX_BYTES, REQUESTS_PER_TURN, WORKERS_MAX};
+use crate::limits::{KILL_WAIT_MS, RECORD_MAX_BYTES};
 use crate::log_output::LogOutput;
 use crate::process_state::{drain_signals, keep_only, open_random, set_title, take_signals};
 use crate::program::{Program, ProgramState};
-use crate::records::{Received, receive_record};
-use crate::request::Request;
+use crate::server_requests::ComingTable;
 use crate::start_table::{ProgramStart, StartTable};
-use crate::table_codec::decode_start;
+use crate::worker_requests::Worker;
 
 /// The spawner.
 pub(crate) struct EventLoop {
@@ -38,7 +34,7 @@ pub(crate) struct EventLoop {
     pub(crate) pid: Pid,
     pub(crate) server: Pid,
     /// `None` when the server has closed it.
-    control: Option<OwnedFd>,
+    pub(crate) control: Option<OwnedFd>,
     signals: OwnedFd,
     pub(crate) random: File,
     pub(crate) children: ChildrenList,
@@ -48,8 +44,8 @@ pub(crate) struct EventLoop {
     /// The table before, for requests that were sent before the new one was known.
     pub(crate) previous: Option<LiveTable>,
     /// A table of which not all rows have come yet.
-    coming: Option<ComingTable>,
-    workers: BTreeMap<u64, Worker>,
+    pub(crate) coming: Option<ComingTable>,
+    pub(crate) workers: BTreeMap<u64, Worker>,
     pub(crate) programs: BTreeMap<u64, Program>,
     pub(crate) next_serial: u64,
     /// Orphans that had no environment when they were last looked at.
@@ -82,22 +78,6 @@ pub(crate) struct LiveStart {
     pub(crate) prepared: PreparedStart,
 }
 
-#[derive(Debug)]
-struct ComingTable {
-    generation: u32,
-    missing: u16,
-    starts: Vec<ProgramStart>,
-}
-
-/// The connection of a worker.
-#[derive(Debug)]
-struct Worker {
-    socket: OwnedFd,
-    /// Answers for which the socket had no space. No request is read as long as there are any, so
-    /// there are at most two for each program that runs, and those of one turn.
-    answers: VecDeque<Answer>,
-}
-
 /// Whether the spawner is about to end.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum End {
@@ -118,9 +98,6 @@ enum Source {
     Failure(u64),
     Stderr(u64),
 }
-
-/// A record that breaks the protocol of a connection.
-struct Malformed(&'static str);
 
 /// Runs the spawner in a process that was just forked.
 pub(crate) fn run(
@@ -230,8 +207,8 @@ impl EventLoop {
         // Behind the pipes, so that what a program has written before its end is known before it.
         add(Source::Signals, self.signals.as_fd(), PollFlags::IN);
         for (serial, worker) in &self.workers {
-            let flags = if worker.answers.is_empty() { PollFlags::IN } else { PollFlags::OUT };
-            add(Source::Worker(*serial), worker.socket.as_fd(), flags);
+            let (socket, flags) = worker.awaited();
+            add(Source::Worker(*serial), socket, flags);
         }
         let timeout = self.timeout_ms().map(timespec);
         // An error is an interruption, which does not occur with all signals blocked, or a lack of
@@ -305,7 +282,7 @@ impl EventLoop {
 
     /// Ends everything at once if the server is gone. The kernel sends SIGTERM then; sent by a
     /// person it does nothing, because the spawner ends with the server.
-    fn notice_end_of_server(&mut self) {
+    pub(crate) fn notice_end_of_server(&mut self) {
         if getppid() != Some(self.server) && !matches!(self.end, End::Killing { .. }) {
             self.control = None;
             self.workers.clear();
@@ -323,197 +300,11 @@ impl EventLoop {
     }
 
     /// Asks all programs to stop, and lets the spawner end when they are gone.
-    fn stop_everything(&mut self) {
+    pub(crate) fn stop_everything(&mut self) {
         if self.end == End::No {
             self.end = End::Stopping;
             let now_ms = self.now_ms();
             self.programs.values_mut().for_each(|program| program.stop(now_ms));
-        }
-    }
-
-    fn read_control(&mut self) {
-        let mut buffer = std::mem::take(&mut self.buffer);
-        self.receive_control(&mut buffer);
-        self.buffer = buffer;
-    }
-
-    fn receive_control(&mut self, buffer: &mut [u8]) {
-        let Some(control) = &self.control else { return };
-        let malformed = match receive_record(control, buffer) {
-            Err(Errno::AGAIN | Errno::INTR) => return,
-            Ok(Received::Record(record)) => {
-                let descriptors = record.descriptors;
-                match ControlRequest::decode(record.bytes) {
-                    Some(request) => match self.on_control(request, descriptors) {
-                        Ok(()) => return,
-                        Err(Malformed(what)) => what,
-                    },
-                    None => "a malformed request",
-                }
-            }
-            Ok(Received::TooLong) => "a request that is too long",
-            Ok(Received::End) | Err(_) => "",
-        };
-        // Without the server's requests nothing more can be asked of the spawner.
-        self.control = None;
-        self.notice_end_of_server();
-        if !malformed.is_empty() {
-            let now_ms = self.now_ms();
-            self.log.notice(now_ms, &format!("spawner: the server has sent {malformed}, stopping"));
-        }
-        self.stop_everything();
-    }
-
-    fn on_control(
-        &mut self,
-        request: ControlRequest<'_>,
-        descriptors: Vec<OwnedFd>,
-    ) -> Result<(), Malformed> {
-        match request {
-            ControlRequest::Connect => {
-                let [socket] = <[OwnedFd; 1]>::try_from(descriptors)
-                    .map_err(|_| Malformed("a connection without a socket"))?;
-                // A worker that is one too many finds its connection closed.
-                if self.workers.len() < WORKERS_MAX {
-                    let serial = self.serial();
-                    self.workers.insert(serial, Worker { socket, answers: VecDeque::new() });
-                }
-            }
-            ControlRequest::BeginTable { generation, starts } => {
-                self.coming = Some(ComingTable { generation, missing: starts, starts: Vec::new() });
-            }
-            ControlRequest::AddStart { start } => {
-                let coming = self.coming.as_mut().filter(|coming| coming.missing > 0);
-                let coming = coming.ok_or(Malformed("a program without a table"))?;
-                let start = decode_start(start).ok_or(Malformed("a malformed program"))?;
-                coming.starts.push(start);
-                coming.missing -= 1;
-            }
-            ControlRequest::UseTable => {
-                let coming = self.coming.take().filter(|coming| coming.missing == 0);
-                let coming = coming.ok_or(Malformed("an incomplete table"))?;
-                self.use_table(coming);
-            }
-            ControlRequest::Stop => self.stop_everything(),
-        }
-        Ok(())
-    }
-
-    fn use_table(&mut self, coming: ComingTable) {
-        let table = StartTable { starts: coming.starts };
-        let checked = match table.check() {
-            Ok(()) => LiveTable::of(coming.generation, &table.starts).map_err(|e| e.to_string()),
-            Err(error) => Err(error.to_string()),
-        };
-        let answer = match checked {
-            Ok(table) => {
-                self.previous = Some(std::mem::replace(&mut self.table, table));
-                ControlAnswer::TableInUse
-            }
-            Err(error) => {
-                let now_ms = self.now_ms();
-                let text = format!("spawner: new programs refused, keeping the others: {error}");
-                self.log.notice(now_ms, &text);
-                ControlAnswer::TableRefused
-            }
-        };
-        self.answer_control(answer);
-    }
-
-    fn answer_control(&self, answer: ControlAnswer) {
-        if let Some(control) = &self.control {
-            // The server waits for it. If it is gone, the next read says so.
-            let _ = send(control, &[answer as u8], SendFlags::DONTWAIT | SendFlags::NOSIGNAL);
-        }
-    }
-
-    fn on_worker(&mut self, serial: u64) {
-        self.send_answers(serial);
-        let mut buffer = std::mem::take(&mut self.buffer);
-        self.receive_requests(serial, &mut buffer);
-        self.buffer = buffer;
-    }
-
-    fn receive_requests(&mut self, serial: u64, buffer: &mut [u8]) {
-        for _ in 0..REQUESTS_PER_TURN {
-            let Some(worker) = self.workers.get(&serial) else { return };
-            if !worker.answers.is_empty() {
-                return;
-            }
-            let malformed = match receive_record(&worker.socket, buffer) {
-                Err(Errno::AGAIN | Errno::INTR) => return,
-                Ok(Received::Record(record)) => match Request::decode(record.bytes) {
-                    Some(Request::Start(request)) => {
-                        let descriptors = (record.descriptors, record.lost_descriptors);
-                        self.start(serial, &request, descriptors);
-                        continue;
-                    }
-                    Some(_) if !record.descriptors.is_empty() || record.lost_descriptors => {
-                        Some("descriptors with a request that has none")
-                    }
-                    Some(request) => {
-                        self.on_request(serial, &request);
-                        continue;
-                    }
-                    None => Some("a malformed request"),
-                },
-                Ok(Received::TooLong) => Some("a request that is too long"),
-                Ok(Received::End) | Err(_) => None,
-            };
-            self.close_worker(serial, malformed);
-        }
-    }
-
-    fn on_request(&mut self, worker: u64, request: &Request<'_>) {
-        let now_ms = self.now_ms();
-        let (Request::Signal { id, .. } | Request::Stop { id }) = *request else { return };
-        let is_meant = |program: &&mut Program| (program.worker, program.id) == (Some(worker), id);
-        let Some(program) = self.programs.values_mut().find(is_meant) else {
-            self.answer(worker, Answer::Rejected { id, reason: Reason::NotRunning });
-            return;
-        };
-        match *request {
-            Request::Signal { signal, .. } => {
-                if let Some(signal) = Signal::from_named_raw(i32::from(signal)) {
-                    program.signal(signal);
-                }
-            }
-            _ => program.stop(now_ms),
-        }
-    }
-
-    /// Closes a connection and stops the programs that it has started.
-    fn close_worker(&mut self, serial: u64, malformed: Option<&str>) {
-        let now_ms = self.now_ms();
-        if let Some(what) = malformed {
-            let text = format!("spawner: closed the connection of a worker, which has sent {what}");
-            self.log.notice(now_ms, &text);
-        }
-        self.workers.remove(&serial);
-        for program in self.programs.values_mut().filter(|p| p.worker == Some(serial)) {
-            program.worker = None;
-            program.stop(now_ms);
-        }
-    }
-
-    /// Sends an answer to a worker, or queues it. A worker that is gone gets none.
-    pub(crate) fn answer(&mut self, worker: u64, answer: Answer) {
-        if let Some(worker) = self.workers.get_mut(&worker) {
-            worker.answers.push_back(answer);
-        }
-        self.send_answers(worker);
-    }
-
-    fn send_answers(&mut self, serial: u64) {
-        let Some(worker) = self.workers.get_mut(&serial) else { return };
-        while let Some(answer) = worker.answers.front() {
-            let flags = SendFlags::DONTWAIT | SendFlags::NOSIGNAL;
-            match send(&worker.socket, &answer.encode(), flags) {
-                Ok(_) => drop(worker.answers.pop_front()),
-                Err(Errno::AGAIN | Errno::INTR | Errno::NOBUFS) => return,
-                // The next read finds the connection closed.
-                Err(_) => worker.answers.clear(),
-            }
         }
     }
 
@@ -533,7 +324,7 @@ impl EventLoop {
 }
 
 impl LiveTable {
-    fn of(generation: u32, starts: &[ProgramStart]) -> io::Result<Self> {
+    pub(crate) fn of(generation: u32, starts: &[ProgramStart]) -> io::Result<Self> {
         let live = |start: &ProgramStart| {
             Some(Rc::new(LiveStart {
                 name: Rc::from(&*start.name),

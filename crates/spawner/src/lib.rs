@@ -1,14 +1,15 @@
 //! The spawner: a process that starts the programs of a server.
 //!
 //! A server that starts programs forks the spawner before it has any thread ([`spawner`]). The
-//! spawner starts the programs of a fixed table ([`start_table`]), reads what they write to standard
-//! error, and kills all that is left of a program when it ends. A worker of the server has a
-//! connection to the spawner ([`connection`]); it sends the number of a row of the table, arguments
-//! if the row allows them, and sockets that become standard input and output. Paths, users and
-//! environment never come from a worker, so the spawner may have more privileges than the workers.
+//! spawner starts the programs of a fixed table ([`start_table`]), reads what they write to
+//! standard error, and kills all that is left of a program when it ends. A worker of the server has
+//! a connection to the spawner ([`connection`]); it sends the number of a row of the table,
+//! arguments if the row allows them, and sockets that become standard input and output. Paths,
+//! users and environment never come from a worker, so the spawner may have more privileges than
+//! the workers.
 //!
-//! The crate knows neither HTTP nor the engine. Apart from the two files with `unsafe` code it calls
-//! the system by way of `rustix`.
+//! The crate knows neither HTTP nor the engine. Apart from the two files with `unsafe` code it
+//! calls the system by way of `rustix`.
 //!
 //! | Module | Task |
 //! |---|---|
@@ -23,7 +24,9 @@
 //! | `table_codec` | a row of the table as bytes |
 //! | `byte_codec` | numbers and texts as bytes |
 //! | `records` | records with descriptors over a socket |
-//! | `event_loop` | the loop of the spawner: waits, reads requests, expires deadlines |
+//! | `event_loop` | the loop of the spawner: waits, expires deadlines, ends |
+//! | `server_requests` | what requests of the server do: connections, tables |
+//! | `worker_requests` | requests of workers are read, answers are sent |
 //! | `start_program` | what a request for a start does |
 //! | `end_program` | what the end of a process does, and how programs are stopped |
 //! | `program` | a program that runs |
@@ -54,9 +57,11 @@ mod process_state;
 mod program;
 mod records;
 pub mod request;
+mod server_requests;
 pub mod spawner;
 mod start_program;
 pub mod start_table;
 mod stderr_lines;
 pub mod table_check;
 mod table_codec;
+mod worker_requests;

@@ -45,8 +45,8 @@ pub const WORKERS_MAX: usize = 192;
 /// Most descriptors of a request: a socket for standard input and one for standard output.
 pub const DESCRIPTORS_MAX: usize = 2;
 
-/// Most bytes of a record that the spawner reads, from a worker or from the server: the longest is a
-/// row of a table with its header.
+/// Most bytes of a record that the spawner reads, from a worker or from the server: the longest is
+/// a row of a table with its header.
 pub const RECORD_MAX_BYTES: usize = START_MAX_BYTES + 64;
 
 /// Most requests of one connection that are read before the others have their turn.

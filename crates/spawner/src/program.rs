@@ -80,6 +80,7 @@ impl Program {
     /// Reads what the program has written to standard error, up to the limit of a turn, and closes
     /// the pipe at its end. `buffer` has any content.
     pub(crate) fn read_stderr(&mut self, now_ms: u64, buffer: &mut [u8], output: LineOutput<'_>) {
+        debug_assert!(!buffer.is_empty(), "a read of nothing looks like the end");
         let mut turn_bytes = 0;
         while turn_bytes < STDERR_TURN_BYTES {
             let Some(pipe) = &self.stderr else { return };

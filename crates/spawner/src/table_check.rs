@@ -48,7 +48,7 @@ pub enum StartError {
     #[error("a name has 1 to {NAME_MAX_BYTES} letters, digits, `-`, `_` or `.`")]
     Name,
     /// A path does not begin with a slash.
-    #[error("{} is not an absolute path: write it from the root, such as /usr/bin/env", .0.display())]
+    #[error("{} is not an absolute path: begin it with /, such as /usr/bin/env", .0.display())]
     NotAbsolute(PathBuf),
     /// A path is too long or has a NUL byte.
     #[error("{} is no path: it has a NUL byte or more than {PATH_MAX_BYTES} bytes", .0.display())]

@@ -10,7 +10,7 @@ use pinion_spawner::start_table::{Identity, ProgramStart, StartTable};
 use rustix::process::{Resource, Rlimit, getrlimit, prlimit};
 use rustix::thread::{Gid, Uid, set_thread_groups, set_thread_res_gid, set_thread_res_uid};
 
-use crate::server::{Folder, Server, is_root, row, shell, wait_for_log};
+use crate::server::{Folder, Server, Worker, is_root, row, shell, wait_for_log};
 use crate::watch::{children, descriptors};
 
 pub(crate) fn failures_name_their_stage() {
@@ -81,6 +81,7 @@ pub(crate) fn a_lack_of_descriptors_is_reported() {
         if allowed == first {
             let refused = server.spawner.replace_table(&table).expect_err("no descriptors");
             assert!(matches!(refused, ControlError::Refused), "{refused}");
+            assert_eq!(Worker::connect(&server.spawner).try_answer(), None);
         }
         assert_eq!(descriptors(spawner), open, "{allowed}");
     }
@@ -97,6 +98,7 @@ pub(crate) fn a_lack_of_descriptors_is_reported() {
     assert!(reports.iter().any(|answer| matches!(answer, Answer::Failed { .. })), "{reports:?}");
     assert!(matches!(reports.last(), Some(Answer::Started { .. })), "{reports:?}");
     wait_for_log("spawner: new programs refused, keeping the others: program `true`: cannot open");
+    wait_for_log("spawner: closed the connection of a worker: too many open files");
     wait_for_log("pinion: true: cannot open pipes: Too many open files");
     server.assert_works();
 }

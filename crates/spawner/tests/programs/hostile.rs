@@ -4,7 +4,9 @@ use std::os::fd::{AsFd, BorrowedFd};
 
 use pinion_spawner::answer::{Answer, Reason};
 use pinion_spawner::connection::{RequestError, stream_sockets};
-use pinion_spawner::limits::{ARGUMENTS_MAX, ARGUMENTS_MAX_BYTES, RECORD_MAX_BYTES, RUNNING_MAX};
+use pinion_spawner::limits::{
+    ARGUMENTS_MAX, ARGUMENTS_MAX_BYTES, RECORD_MAX_BYTES, RUNNING_MAX, WORKERS_MAX,
+};
 use pinion_spawner::request::{Request, StartRequest};
 use pinion_spawner::spawner::CgroupUse;
 use rustix::net::{SendAncillaryBuffer, SendAncillaryMessage, SendFlags, send, sendmsg};
@@ -150,6 +152,22 @@ pub(crate) fn a_worker_that_does_not_read_blocks_no_other() {
         let rejected = Answer::Rejected { id: 1, reason: Reason::NotRunning };
         assert_eq!(silent.answer(), rejected, "{number} of {sent}");
     }
+}
+
+pub(crate) fn connections_are_bounded() {
+    let mut server = Server::new();
+    let mut workers: Vec<Worker> =
+        (1..WORKERS_MAX).map(|_| Worker::connect(&server.spawner)).collect();
+    assert_eq!(Worker::connect(&server.spawner).try_answer(), None, "one too many");
+    let last = workers.last_mut().expect("a worker");
+    let _stream = last.start(server.request(1, "sh", &["exit 0"]));
+    last.started(1);
+    assert_eq!(last.answer(), Answer::Exited { id: 1, status: 0 });
+    drop(workers);
+    server.assert_works();
+    let mut worker = Worker::connect(&server.spawner);
+    worker.connection.stop(1).expect("sent");
+    assert_eq!(worker.answer(), Answer::Rejected { id: 1, reason: Reason::NotRunning });
 }
 
 pub(crate) fn running_programs_are_bounded() {

@@ -44,7 +44,7 @@ const TESTS: &[Test] = tests! {
         a_pipe_that_is_not_read_blocks_nothing, a_socket_that_is_not_read_blocks_nothing;
     hostile: malformed_requests_close_one_connection, wrong_requests_are_rejected,
         surplus_descriptors_are_closed, a_worker_that_does_not_read_blocks_no_other,
-        running_programs_are_bounded;
+        running_programs_are_bounded, connections_are_bounded;
     faults: failures_name_their_stage, a_lack_of_descriptors_is_reported,
         a_lack_of_processes_is_reported, refused_calls_are_reported,
         a_server_without_calls_is_refused;

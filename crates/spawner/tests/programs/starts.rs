@@ -119,6 +119,7 @@ pub(crate) fn another_user_has_no_way_back() {
     let pid = server.worker.started(2);
     rustix::process::kill_process(server.pid(), rustix::process::Signal::KILL).expect("killed");
     wait_until("the program is gone", || !watch::is_alive(pid));
+    server.spawner.kill_descendants().expect("nothing is left");
 }
 
 pub(crate) fn a_root_directory_is_a_root() {

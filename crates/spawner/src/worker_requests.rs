@@ -1,0 +1,130 @@
+//! Requests of workers are read and carried out, and answers are sent.
+
+use std::collections::VecDeque;
+use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
+
+use rustix::event::PollFlags;
+use rustix::io::Errno;
+use rustix::net::{SendFlags, send};
+use rustix::process::Signal;
+
+use crate::answer::{Answer, Reason};
+use crate::event_loop::EventLoop;
+use crate::limits::REQUESTS_PER_TURN;
+use crate::program::Program;
+use crate::records::{Received, receive_record};
+use crate::request::Request;
+
+/// The connection of a worker.
+#[derive(Debug)]
+pub(crate) struct Worker {
+    socket: OwnedFd,
+    /// Answers for which the socket had no space. No request is read as long as there are any, so
+    /// there are at most two for each program that runs, and those of one turn.
+    answers: VecDeque<Answer>,
+}
+
+impl Worker {
+    pub(crate) fn new(socket: OwnedFd) -> Self {
+        Self { socket, answers: VecDeque::new() }
+    }
+
+    /// Returns what the loop waits for on the connection: space for answers, or else requests.
+    pub(crate) fn awaited(&self) -> (BorrowedFd<'_>, PollFlags) {
+        let flags = if self.answers.is_empty() { PollFlags::IN } else { PollFlags::OUT };
+        (self.socket.as_fd(), flags)
+    }
+}
+
+impl EventLoop {
+    /// Handles a connection that is readable, or that has space for answers.
+    pub(crate) fn on_worker(&mut self, serial: u64) {
+        self.send_answers(serial);
+        let mut buffer = std::mem::take(&mut self.buffer);
+        self.receive_requests(serial, &mut buffer);
+        self.buffer = buffer;
+    }
+
+    fn receive_requests(&mut self, serial: u64, buffer: &mut [u8]) {
+        for _ in 0..REQUESTS_PER_TURN {
+            let Some(worker) = self.workers.get(&serial) else { return };
+            if !worker.answers.is_empty() {
+                return;
+            }
+            let malformed = match receive_record(&worker.socket, buffer) {
+                Err(Errno::AGAIN | Errno::INTR) => return,
+                Ok(Received::Record(record)) => match Request::decode(record.bytes) {
+                    Some(Request::Start(request)) => {
+                        let descriptors = (record.descriptors, record.lost_descriptors);
+                        self.start(serial, &request, descriptors);
+                        continue;
+                    }
+                    Some(_) if !record.descriptors.is_empty() || record.lost_descriptors => {
+                        Some("descriptors with a request that has none")
+                    }
+                    Some(request) => {
+                        self.on_request(serial, &request);
+                        continue;
+                    }
+                    None => Some("a malformed request"),
+                },
+                Ok(Received::TooLong) => Some("a request that is too long"),
+                Ok(Received::End) | Err(_) => None,
+            };
+            self.close_worker(serial, malformed);
+        }
+    }
+
+    fn on_request(&mut self, worker: u64, request: &Request<'_>) {
+        let now_ms = self.now_ms();
+        let (Request::Signal { id, .. } | Request::Stop { id }) = *request else { return };
+        let is_meant = |program: &&mut Program| (program.worker, program.id) == (Some(worker), id);
+        let Some(program) = self.programs.values_mut().find(is_meant) else {
+            self.answer(worker, Answer::Rejected { id, reason: Reason::NotRunning });
+            return;
+        };
+        match *request {
+            Request::Signal { signal, .. } => {
+                if let Some(signal) = Signal::from_named_raw(i32::from(signal)) {
+                    program.signal(signal);
+                }
+            }
+            _ => program.stop(now_ms),
+        }
+    }
+
+    /// Closes a connection and stops the programs that it has started.
+    fn close_worker(&mut self, serial: u64, malformed: Option<&str>) {
+        let now_ms = self.now_ms();
+        if let Some(what) = malformed {
+            let text = format!("spawner: closed the connection of a worker, which has sent {what}");
+            self.log.notice(now_ms, &text);
+        }
+        self.workers.remove(&serial);
+        for program in self.programs.values_mut().filter(|p| p.worker == Some(serial)) {
+            program.worker = None;
+            program.stop(now_ms);
+        }
+    }
+
+    /// Sends an answer to a worker, or queues it. A worker that is gone gets none.
+    pub(crate) fn answer(&mut self, worker: u64, answer: Answer) {
+        if let Some(worker) = self.workers.get_mut(&worker) {
+            worker.answers.push_back(answer);
+        }
+        self.send_answers(worker);
+    }
+
+    fn send_answers(&mut self, serial: u64) {
+        let Some(worker) = self.workers.get_mut(&serial) else { return };
+        while let Some(answer) = worker.answers.front() {
+            let flags = SendFlags::DONTWAIT | SendFlags::NOSIGNAL;
+            match send(&worker.socket, &answer.encode(), flags) {
+                Ok(_) => drop(worker.answers.pop_front()),
+                Err(Errno::AGAIN | Errno::INTR | Errno::NOBUFS) => return,
+                // The next read finds the connection closed.
+                Err(_) => worker.answers.clear(),
+            }
+        }
+    }
+}
