@@ -32,9 +32,16 @@ const CONTROL: RawFd = 3;
 /// There are too many descriptors.
 pub(crate) fn take_signals(signals: &[libc::c_int]) -> io::Result<OwnedFd> {
     for signal in 1..=SIGNAL_MAX {
-        // SAFETY: SIG_DFL is a valid disposition, and the old one is not asked for. The call fails
-        // for SIGKILL, SIGSTOP and the signals that the C library keeps for itself.
-        unsafe { libc::signal(signal, libc::SIG_DFL) };
+        // The C library refuses to reset the signals that it keeps for itself, so this asks the
+        // kernel. It refuses SIGKILL and SIGSTOP, which always have their default action.
+        let default = [0_u64; 5];
+        // SAFETY: the structure of the kernel is not larger, and all zeros are the default action
+        // (`SIG_DFL`) without flags and with an empty mask. The old one is not asked for.
+        unsafe {
+            let none = ptr::null::<libc::c_void>();
+            let (action, mask_bytes) = (default.as_ptr(), size_of::<u64>());
+            libc::syscall(libc::SYS_rt_sigaction, signal, action, none, mask_bytes)
+        };
     }
     let mut all = MaybeUninit::uninit();
     let mut read = MaybeUninit::uninit();
