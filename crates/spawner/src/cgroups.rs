@@ -5,8 +5,8 @@
 //! `Delegate=yes`. Elsewhere the tree belongs to the service manager, and the spawner leaves it
 //! alone.
 //!
-//! A cgroup that is empty at the end of its program is used for the next one, because to make and
-//! remove one costs more than to start a program. One that was killed is removed instead: since
+//! A cgroup that is empty at the end of its program is used for the next one, so that most starts
+//! make and remove none. One that was killed is removed instead: since
 //! Linux 6.14 some kernels kill a process that is cloned into a cgroup whose `cgroup.kill` was ever
 //! written, because they compare its count of kills with that of the parent's cgroup.
 

@@ -87,9 +87,9 @@ impl SharedStack {
 /// If a step fails, the new process writes the failure to the pipe of the plan and exits.
 ///
 /// A process that keeps its user shares the memory of the spawner until it executes the program,
-/// and the spawner waits for that, as in posix_spawn(3): a copy of the memory would cost a quarter
-/// of a run of a small program (`examples/spawn_cost.rs`). A process that changes its user must not
-/// share it: other processes of that user could stop it, and the spawner with it.
+/// and the spawner waits for that, as in posix_spawn(3): that costs less than a copy of the memory
+/// (`examples/spawn_cost.rs` measures a run). A process that changes its user must not share it:
+/// other processes of that user could stop it, and the spawner with it.
 ///
 /// # Errors
 /// The system allows no further process, or does not allow it in the cgroup.

@@ -5,7 +5,7 @@ pub const STARTS_MAX: usize = 64;
 
 /// Most bytes of a table as it is sent to the spawner. The spawner keeps two tables, and may have
 /// 1 MiB of memory in all.
-pub const TABLE_MAX_BYTES: usize = 128 * 1024;
+pub const TABLE_MAX_BYTES: usize = 64 * 1024;
 
 /// Longest name of a program, in bytes: it begins each line of the log.
 pub const NAME_MAX_BYTES: usize = 32;

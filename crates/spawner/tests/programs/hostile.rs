@@ -5,14 +5,14 @@ use std::os::fd::{AsFd, BorrowedFd};
 use pinion_spawner::answer::{Answer, Reason};
 use pinion_spawner::connection::{RequestError, stream_sockets};
 use pinion_spawner::limits::{
-    ARGUMENTS_MAX, ARGUMENTS_MAX_BYTES, RECORD_MAX_BYTES, RUNNING_MAX, WORKERS_MAX,
+    ARGUMENTS_MAX, ARGUMENTS_MAX_BYTES, RECORD_MAX_BYTES, RUNNING_MAX, TABLE_MAX_BYTES, WORKERS_MAX,
 };
 use pinion_spawner::request::{Request, StartRequest};
 use pinion_spawner::spawner::CgroupUse;
 use rustix::net::{SendAncillaryBuffer, SendAncillaryMessage, SendFlags, send, sendmsg};
 
 use crate::server::{MOMENT, Server, Worker, log, row, shell, survivors};
-use crate::watch::{descriptors, wait_until};
+use crate::watch::{anonymous_kib, descriptors, wait_until};
 
 /// Sends a record with any number of descriptors.
 fn send_raw(worker: &Worker, bytes: &[u8], descriptors: &[BorrowedFd<'_>]) {
@@ -171,7 +171,16 @@ pub(crate) fn connections_are_bounded() {
 }
 
 pub(crate) fn running_programs_are_bounded() {
-    let mut server = Server::with(vec![row("cat", "/bin/cat"), shell()]);
+    // As many programs as may run, and the largest tables.
+    let mut table = vec![row("cat", "/bin/cat"), shell()];
+    table.extend((0..4).map(|number| {
+        let mut large = row(&format!("large{number}"), "/bin/true");
+        large.arguments = vec!["x".repeat(TABLE_MAX_BYTES / 4 - 1024).into()];
+        large
+    }));
+    let mut server = Server::with(table.clone());
+    server.replace(table.clone());
+    server.replace(table);
     let max = RUNNING_MAX as u64;
     let streams: Vec<_> = (0..max).map(|id| server.start(id, "cat", &[])).collect();
     server.worker.all_started(RUNNING_MAX);
@@ -179,6 +188,9 @@ pub(crate) fn running_programs_are_bounded() {
     let rejected = Answer::Rejected { id: max, reason: Reason::TooManyRunning };
     assert_eq!(server.worker.answer(), rejected);
     assert_eq!(survivors().len(), RUNNING_MAX);
+    let kib = anonymous_kib(server.pid());
+    println!("anonymous memory of the spawner: {kib} KiB");
+    assert!(kib <= 1024, "{kib} KiB");
     drop(streams);
     assert_eq!(server.worker.ends(RUNNING_MAX).len(), RUNNING_MAX);
     std::thread::sleep(MOMENT);
