@@ -6,9 +6,11 @@
 //! alone.
 //!
 //! A cgroup that is empty at the end of its program is used for the next one, so that most starts
-//! make and remove none. One that was killed is removed instead: since
-//! Linux 6.14 some kernels kill a process that is cloned into a cgroup whose `cgroup.kill` was ever
-//! written, because they compare its count of kills with that of the parent's cgroup.
+//! make and remove none. One that was killed is removed instead: kernels such as 6.18 kill a process
+//! that is cloned into a cgroup (`CLONE_INTO_CGROUP`) which was killed at any time before. They
+//! compare how often the cgroups of the parent and of the child were killed (`kill_seq` in
+//! `cgroup_css_set_fork` and `cgroup_post_fork`). For the same reason no cgroup is used if the
+//! spawner is in one that was killed, which a trial at its start shows.
 
 use std::fs;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
@@ -107,6 +109,21 @@ impl Cgroups {
             next_number: 0,
             is_usable: true,
         })
+    }
+
+    /// Runs a trial in a new cgroup and returns these cgroups if it succeeds.
+    pub(crate) fn after_trial(
+        mut self,
+        trial: impl FnOnce(BorrowedFd<'_>) -> Result<(), Errno>,
+    ) -> Result<Self, Errno> {
+        let cgroup = self.make()?;
+        let result = trial(cgroup.as_fd());
+        self.free.push(cgroup);
+        if let Err(error) = result {
+            self.remove();
+            return Err(error);
+        }
+        Ok(self)
     }
 
     /// Returns an empty cgroup for a program, or `None` if none can be made.

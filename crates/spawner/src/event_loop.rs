@@ -19,7 +19,7 @@ use crate::cgroups::{CgroupTree, Cgroups};
 use crate::control::ControlAnswer;
 use crate::descendants::ChildrenList;
 use crate::exec_plan::PreparedStart;
-use crate::fork_exec::{SharedStack, exit};
+use crate::fork_exec::{SharedStack, exit, try_clone_into};
 use crate::limits::{KILL_WAIT_MS, RECORD_MAX_BYTES};
 use crate::log_output::LogOutput;
 use crate::process_state::{drain_signals, keep_only, open_random, set_title, take_signals};
@@ -140,7 +140,7 @@ impl EventLoop {
             signals,
             random: open_random()?,
             children: ChildrenList::open()?,
-            cgroups: cgroups.and_then(|tree| Cgroups::open(tree.path()).ok()),
+            cgroups: None,
             log: LogOutput::open(),
             table: LiveTable::of(1, &table.starts)?,
             previous: None,
@@ -155,9 +155,24 @@ impl EventLoop {
             buffer: vec![0; RECORD_MAX_BYTES],
             stack: SharedStack::new(),
         };
+        if let Some(tree) = cgroups {
+            event_loop.use_cgroups(tree);
+        }
         event_loop.answer_control(ControlAnswer::Ready);
         event_loop.notice_end_of_server();
         Ok(event_loop)
+    }
+
+    fn use_cgroups(&mut self, tree: &CgroupTree) {
+        let opened = Cgroups::open(tree.path());
+        match opened.and_then(|cgroups| cgroups.after_trial(try_clone_into)) {
+            Ok(cgroups) => self.cgroups = Some(cgroups),
+            Err(error) => {
+                let now_ms = self.now_ms();
+                let text = format!("spawner: cannot start programs in cgroups: {error}");
+                self.log.notice(now_ms, &text);
+            }
+        }
     }
 
     fn run(&mut self) -> ! {

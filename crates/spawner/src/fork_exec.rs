@@ -13,8 +13,8 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 
 use rustix::io::Errno;
 use rustix::process::{
-    Pid, Signal, chdir, chroot, getppid, set_parent_process_death_signal, setpriority_process,
-    setrlimit, setsid,
+    Pid, Signal, WaitId, WaitIdOptions, chdir, chroot, getppid, set_parent_process_death_signal,
+    setpriority_process, setrlimit, setsid, waitid,
 };
 use rustix::thread::{
     clear_ambient_capability_set, set_no_new_privs, set_thread_groups, set_thread_res_gid,
@@ -194,6 +194,20 @@ fn clone_into(cgroup: BorrowedFd<'_>) -> Result<i64, Errno> {
     result(unsafe {
         libc::syscall(libc::SYS_clone3, &raw const arguments, size_of_val(&arguments))
     })
+}
+
+/// Creates a process in a cgroup that exits at once, to find out whether the kernel lets it live.
+///
+/// # Errors
+/// The system does not allow it, or has killed the process (`ECANCELED`).
+pub(crate) fn try_clone_into(cgroup: BorrowedFd<'_>) -> Result<(), Errno> {
+    let pid = match clone_into(cgroup)? {
+        0 => exit(0),
+        pid => i32::try_from(pid).ok().and_then(Pid::from_raw).ok_or(Errno::INVAL)?,
+    };
+    let status = waitid(WaitId::Pid(pid), WaitIdOptions::EXITED)?;
+    let has_exited = status.is_some_and(|status| status.exit_status() == Some(0));
+    if has_exited { Ok(()) } else { Err(Errno::CANCELED) }
 }
 
 /// Returns the arguments of clone3(2) for a child in a cgroup (`CLONE_INTO_CGROUP`, since Linux

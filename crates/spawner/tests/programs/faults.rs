@@ -1,16 +1,19 @@
 //! What the system refuses: each failure is reported with its stage, and the spawner goes on.
 
 use std::os::unix::fs::PermissionsExt;
+use std::path::Path;
 use std::process::Command;
+use std::time::Duration;
 use std::{env, fs};
 
 use pinion_spawner::answer::{Answer, Reason, Stage};
 use pinion_spawner::spawner::{CgroupUse, ControlError, Spawner};
 use pinion_spawner::start_table::{Identity, ProgramStart, StartTable};
+use rustix::fs::XattrFlags;
 use rustix::process::{Resource, Rlimit, getrlimit, prlimit};
 use rustix::thread::{Gid, Uid, set_thread_groups, set_thread_res_gid, set_thread_res_uid};
 
-use crate::server::{Folder, Server, Worker, is_root, row, shell, wait_for_log};
+use crate::server::{Folder, Server, Worker, is_root, log, row, shell, wait_for_log};
 use crate::watch::{children, descriptors};
 
 pub(crate) fn failures_name_their_stage() {
@@ -126,6 +129,34 @@ pub(crate) fn a_lack_of_processes_is_reported() {
     limit(before.current);
     server.assert_works();
     wait_for_log("pinion: sh: cannot create a process: Resource temporarily unavailable");
+}
+
+/// A kernel may kill each process that is cloned into a cgroup if that of its parent was killed
+/// before, even while it was empty.
+pub(crate) fn cgroups_that_kill_are_not_used() {
+    let path = Path::new("/sys/fs/cgroup/unified");
+    let path = if path.exists() { path } else { Path::new("/sys/fs/cgroup") };
+    let path = path.join(format!("pinion-test-{}", std::process::id()));
+    // Where this process may not make cgroups, the spawner uses none.
+    let is_delegated = fs::create_dir(&path).is_ok()
+        && rustix::fs::setxattr(&path, "user.delegate", b"1", XattrFlags::empty()).is_ok()
+        && fs::write(path.join("cgroup.kill"), "1").is_ok()
+        && fs::write(path.join("cgroup.procs"), std::process::id().to_string()).is_ok();
+    let mut server = Server::new();
+    server.assert_works();
+    let refused = log().contains("spawner: cannot start programs in cgroups: Operation canceled");
+    if !is_delegated {
+        assert!(!refused, "no cgroup was tried");
+    }
+    server.spawner.stop(Duration::from_secs(60)).expect("nothing is left");
+    if is_delegated {
+        let names = fs::read_dir(&path).expect("a cgroup").map(|entry| entry.expect("an entry"));
+        let left = names.filter(|entry| entry.file_type().is_ok_and(|kind| kind.is_dir()));
+        assert_eq!(left.count(), 0, "the spawner has removed its cgroups");
+        let parent = path.parent().expect("a folder").join("cgroup.procs");
+        fs::write(parent, std::process::id().to_string()).expect("the way back");
+        fs::remove_dir(&path).expect("an empty cgroup");
+    }
 }
 
 /// The text of a program that is shared with the black-box tests.

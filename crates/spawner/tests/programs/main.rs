@@ -46,7 +46,7 @@ const TESTS: &[Test] = tests! {
         surplus_descriptors_are_closed, a_worker_that_does_not_read_blocks_no_other,
         running_programs_are_bounded, connections_are_bounded;
     faults: failures_name_their_stage, a_lack_of_descriptors_is_reported,
-        a_lack_of_processes_is_reported, refused_calls_are_reported,
+        a_lack_of_processes_is_reported, cgroups_that_kill_are_not_used, refused_calls_are_reported,
         a_server_without_calls_is_refused;
     death: killed_servers_leave_nothing, killed_spawners_leave_nothing, signals_do_not_end_it;
 };
