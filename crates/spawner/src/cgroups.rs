@@ -6,9 +6,9 @@
 //! alone.
 //!
 //! A cgroup that is empty at the end of its program is used for the next one, so that most starts
-//! make and remove none. One that was killed is removed instead: kernels such as 6.18 kill a process
-//! that is cloned into a cgroup (`CLONE_INTO_CGROUP`) which was killed at any time before. They
-//! compare how often the cgroups of the parent and of the child were killed (`kill_seq` in
+//! make and remove none. One that was killed is removed instead: kernels such as 6.18 kill a
+//! process that is cloned into a cgroup (`CLONE_INTO_CGROUP`) which was killed at any time before.
+//! They compare how often the cgroups of the parent and of the child were killed (`kill_seq` in
 //! `cgroup_css_set_fork` and `cgroup_post_fork`). For the same reason no cgroup is used if the
 //! spawner is in one that was killed, which a trial at its start shows.
 
@@ -116,10 +116,12 @@ impl Cgroups {
         mut self,
         trial: impl FnOnce(BorrowedFd<'_>) -> Result<(), Errno>,
     ) -> Result<Self, Errno> {
-        let cgroup = self.make()?;
-        let result = trial(cgroup.as_fd());
-        self.free.push(cgroup);
-        if let Err(error) = result {
+        let tried = self.make().and_then(|cgroup| {
+            let result = trial(cgroup.as_fd());
+            self.free.push(cgroup);
+            result
+        });
+        if let Err(error) = tried {
             self.remove();
             return Err(error);
         }
