@@ -1,5 +1,6 @@
 //! What the system refuses: each failure is reported with its stage, and the spawner goes on.
 
+use std::os::fd::AsFd;
 use std::os::unix::fs::PermissionsExt;
 use std::path::Path;
 use std::process::Command;
@@ -7,6 +8,7 @@ use std::time::Duration;
 use std::{env, fs};
 
 use pinion_spawner::answer::{Answer, Reason, Stage};
+use pinion_spawner::connection::stream_sockets;
 use pinion_spawner::spawner::{CgroupUse, ControlError, Spawner};
 use pinion_spawner::start_table::{Identity, ProgramStart, StartTable};
 use rustix::fs::XattrFlags;
@@ -88,6 +90,15 @@ pub(crate) fn a_lack_of_descriptors_is_reported() {
         }
         assert_eq!(descriptors(spawner), open, "{allowed}");
     }
+    // Of two sockets only the first one has a number left: it is not taken for both.
+    limit(Some(first + 1));
+    let (_input, program_input) = stream_sockets().expect("sockets");
+    let (_output, program_output) = stream_sockets().expect("sockets");
+    let request = server.request(100, "true", &[]);
+    let (input, output) = (program_input.as_fd(), Some(program_output.as_fd()));
+    server.worker.connection.start(request, input, output).expect("sent");
+    let rejected = Answer::Rejected { id: 100, reason: Reason::Descriptors };
+    assert_eq!(server.worker.answer(), rejected);
     limit(before.current);
     let lost = Answer::Rejected { id: 0, reason: Reason::Descriptors };
     assert_eq!(reports[0], lost);
