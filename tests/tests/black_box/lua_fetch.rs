@@ -99,7 +99,10 @@ fn nginx(folder: &Folder) -> Running {
          server {{ listen unix:{path}/socket; root {path}/www; }}\n",
         temporary.concat()
     );
-    let text = format!("daemon off;\npid {path}/pid;\nevents {{}}\nhttp {{\n{http}}}\n");
+    // In one process: a worker would go on when its master is killed.
+    let text = format!(
+        "daemon off;\nmaster_process off;\npid {path}/pid;\nevents {{}}\nhttp {{\n{http}}}\n"
+    );
     folder.write("nginx.conf", text);
     let mut nginx = program("nginx", "nginx-light");
     nginx.args(["-e", "stderr", "-p", &path, "-c", "nginx.conf"]);
