@@ -84,7 +84,7 @@ pub const POOL_WAITERS_PER_KEY_MAX: usize = 16 * CONNECTIONS_PER_KEY_MAX;
 
 /// Most memory of the requests of one worker that have not ended, in bytes, beside the connections
 /// and the bodies that they send: fields and URLs of those that wait, and responses that have come
-/// and were not read. A usual request takes 2 KiB, so that some thousands may wait.
+/// and were not read. A usual request takes 3 KiB, so that some thousands may wait.
 pub const REQUEST_MEMORY_MAX_BYTES: usize = 16 * 1024 * 1024;
 
 /// The same where memory is small: for some hundreds.
