@@ -72,7 +72,7 @@ impl<T: Clone + Default> Allocator<T> for CountedMemory {
 
     fn free_cell(&mut self, cells: Cells<T>) {
         let held = &self.0.0;
-        held.set(held.get() - cells.slice().len() * size_of::<T>());
+        held.set(held.get() - size_of_val(cells.slice()));
     }
 }
 

@@ -79,10 +79,11 @@ impl Asked {
         let mut fields = OwnedFields::default();
         fields.push(b"Authorization", b"secret");
         fields.push(b"Body-Bytes", self.body.len().to_string().as_bytes());
-        let length = (self.number % 2 == 0).then_some(self.body.len() as u64);
-        let content = match self.is_in_pieces {
-            true => RequestBody::Pieces { length },
-            false => RequestBody::Whole(self.body.clone().into()),
+        let length = self.number.is_multiple_of(2).then_some(self.body.len() as u64);
+        let content = if self.is_in_pieces {
+            RequestBody::Pieces { length }
+        } else {
+            RequestBody::Whole(self.body.clone().into())
         };
         ClientRequest {
             site: 1,
