@@ -4,7 +4,7 @@
 //! [`ProgramRunner`] and waits to be woken. [`Scripts::flush`](crate::scripts::Scripts::flush) does
 //! what has to be done on its streams, and wakes the tasks whose programs have news.
 
-use std::cell::{OnceCell, RefCell};
+use std::cell::{Cell, OnceCell, RefCell};
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
@@ -48,11 +48,12 @@ impl FromIterator<(String, u16)> for Programs {
 pub(crate) struct WorkerPrograms {
     access: SpawnerAccess,
     runner: OnceCell<RefCell<ProgramRunner>>,
+    is_stopping: Cell<bool>,
 }
 
 impl WorkerPrograms {
     pub(crate) fn new(access: SpawnerAccess) -> Self {
-        Self { access, runner: OnceCell::new() }
+        Self { access, runner: OnceCell::new(), is_stopping: Cell::new(false) }
     }
 
     /// Returns the runner, if a script has run a program.
@@ -61,9 +62,23 @@ impl WorkerPrograms {
         self.runner.get()
     }
 
+    /// The server stops.
+    pub(crate) fn stop(&self) {
+        self.is_stopping.set(true);
+        if let Some(runner) = self.used() {
+            runner.borrow_mut().stop();
+        }
+    }
+
     /// Returns the runner; `None` where the server has no spawner.
     pub(crate) fn get(&self) -> Option<&RefCell<ProgramRunner>> {
-        let make = || RefCell::new(ProgramRunner::new(self.access.clone()));
+        let make = || {
+            let mut runner = ProgramRunner::new(self.access.clone());
+            if self.is_stopping.get() {
+                runner.stop();
+            }
+            RefCell::new(runner)
+        };
         self.access.is_there().then(|| self.runner.get_or_init(make))
     }
 }

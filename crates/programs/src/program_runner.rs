@@ -53,6 +53,7 @@ pub struct ProgramRunner {
     last_id: u64,
     /// The time of the last call that had one, in monotonic milliseconds.
     now_ms: u64,
+    is_stopping: bool,
     /// When requests are sent again that the spawner had no room for, in monotonic milliseconds.
     retry_at_ms: Option<u64>,
 }
@@ -62,8 +63,8 @@ pub struct ProgramRunner {
 enum Link {
     /// No program was started yet.
     Unused,
-    /// It is open, and answers are read.
-    Open(SpawnerConnection),
+    /// It is open; the stream of answers has this address.
+    Open(SpawnerConnection, Address),
     /// The spawner has ended.
     Gone,
 }
@@ -84,6 +85,7 @@ impl ProgramRunner {
             news: VecDeque::new(),
             last_id: 0,
             now_ms: 0,
+            is_stopping: false,
             retry_at_ms: None,
         }
     }
@@ -207,7 +209,8 @@ impl ProgramRunner {
     pub fn has_work(&self) -> bool {
         let has_commands =
             !self.to_do.is_empty() || !self.to_cut.is_empty() || !self.to_stop.is_empty();
-        has_commands && self.retry_at_ms.is_none() || !self.news.is_empty()
+        let has_commands = has_commands && self.retry_at_ms.is_none();
+        has_commands || !self.news.is_empty() || self.is_done()
     }
 
     /// When [`Self::pass`] has something to do, in monotonic milliseconds.
@@ -220,10 +223,16 @@ impl ProgramRunner {
         first.into_iter().chain(self.retry_at_ms).min()
     }
 
-    /// Returns the number of runs that have not been closed.
-    #[must_use]
-    pub fn runs(&self) -> usize {
-        self.runs.len()
+    /// The server stops: the connection to the spawner ends with the last run. Call
+    /// [`Self::flush`] behind it.
+    pub fn stop(&mut self) {
+        self.is_stopping = true;
+    }
+
+    /// Whether the connection to the spawner is not needed any more.
+    fn is_done(&self) -> bool {
+        let is_open = matches!(self.link, Link::Open(..));
+        self.is_stopping && is_open && self.runs.is_empty() && self.to_stop.is_empty()
     }
 
     /// Does what is due.
@@ -275,6 +284,12 @@ impl ProgramRunner {
                 return self.retry_later();
             }
         }
+        if self.is_done()
+            && let Link::Open(_, answers) = std::mem::replace(&mut self.link, Link::Unused)
+            && let Some(mut stream) = connections.stream(answers)
+        {
+            stream.abort();
+        }
     }
 
     fn retry_later(&mut self) {
@@ -283,7 +298,7 @@ impl ProgramRunner {
 
     /// Asks the spawner to stop a program; false if it has no room for the request.
     fn send_stop(&mut self, id: RunId) -> bool {
-        let Link::Open(connection) = &self.link else { return true };
+        let Link::Open(connection, _) = &self.link else { return true };
         match connection.stop(id.0) {
             Err(RequestError::Busy) => {
                 self.to_stop.push_front(id);
@@ -335,7 +350,7 @@ impl ProgramRunner {
         connections: &mut Connections<'_>,
     ) -> Result<bool, RunError> {
         self.connect(connections)?;
-        let Link::Open(connection) = &self.link else { return Err(RunError::SpawnerGone) };
+        let Link::Open(connection, _) = &self.link else { return Err(RunError::SpawnerGone) };
         let Some(run) = self.runs.get_mut(&id) else { return Ok(true) };
         let RunStage::Wanted { program_end, tries } = &mut run.stage else { return Ok(true) };
         let arguments = run.request.arguments.iter().map(Vec::as_slice).collect();
@@ -366,8 +381,8 @@ impl ProgramRunner {
         let connection = connection.map_err(|error| RunError::NoResources(error.to_string()))?;
         let reader = connection.reader();
         let reader = reader.map_err(|error| RunError::NoResources(error.to_string()))?;
-        connections.adopt(reader, ANSWERS_TAG).map_err(no_stream)?;
-        self.link = Link::Open(connection);
+        let answers = connections.adopt(reader, ANSWERS_TAG).map_err(no_stream)?;
+        self.link = Link::Open(connection, answers);
         Ok(())
     }
 

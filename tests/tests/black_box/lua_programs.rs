@@ -3,7 +3,7 @@
 
 use pinion_tests::folder::Folder;
 use pinion_tests::matrix::Io;
-use pinion_tests::request::Request;
+use pinion_tests::peers::stdout;
 use pinion_tests::script::script;
 use pinion_tests::server::{Server, Start, run};
 use pinion_tests::wait_for;
@@ -110,9 +110,13 @@ fn input_and_output_flow_at_the_same_time() {
             local cat = assert(pinion.process.run("cat", {}, { input = text }))
             return tostring(cat:output() == text)
         end)"#;
-        let (_folder, server) = served(text, &["--io", io.as_str(), "--lua-memory", "64"]);
-        let response = server.exchange(&Request::new("POST", "/cat").body(&content));
-        assert!(response.body == content, "{io:?}: {} bytes", response.body.len());
+        let (folder, server) = served(text, &["--io", io.as_str(), "--lua-memory", "64"]);
+        fs::write(folder.join("content"), &content).expect("written");
+        let mut curl = server.curl();
+        curl.args(["--silent", "--show-error", "--data-binary"]);
+        let sent = format!("@{}", folder.join("content").display());
+        let came = stdout(curl.arg(sent).arg(server.url("/cat")));
+        assert!(came == content, "{io:?}: {} bytes", came.len());
         assert_eq!(server.get("/string").text(), "true");
     }
 }
@@ -265,7 +269,7 @@ fn a_reload_changes_programs() {
     configured("lua-program = [\"it=/bin/sh\"]");
     let server = Start::configured(&folder.join("pinion.toml")).start();
     assert_eq!(server.get("/").text(), "it\n");
-    configured("lua-program = [\"it=/bin/bash\", \"cat=/bin/cat\"]");
+    configured("lua-program = [\"it=/bin/dash\", \"cat=/bin/cat\"]");
     server.signal(Signal::HUP);
     server.wait_for_line(0, |line| line.starts_with("reloaded"));
     for _ in 0..4 {

@@ -12,6 +12,7 @@ impl Scripts {
     pub fn stop(&mut self) {
         self.background.is_stopping = true;
         self.client.stop();
+        self.programs.stop();
         self.background.timers.retain(|Reverse(timer)| !matches!(timer.what, Due::Schedule(_)));
         let vms = self.background.current.iter().chain(&self.background.old);
         for vm in vms.filter_map(Weak::upgrade).collect::<Vec<_>>() {
