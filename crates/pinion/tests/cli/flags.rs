@@ -32,7 +32,7 @@ const VERBS: [(&str, &str); 17] = [
 const SCRIPT: &str = "none.lua";
 
 /// Values that flags do not take. Whole numbers: [`NUMBERS`].
-const WRONG: [(&str, &[&str]); 46] = [
+const WRONG: [(&str, &[&str]); 47] = [
     ("--acme-webroot", &[""]),
     ("--access-log", &[""]),
     ("--alt-svc", &["", "on", " a=b", "h3=\n"]),
@@ -61,6 +61,7 @@ const WRONG: [(&str, &[&str]); 46] = [
     ("--listen", &["", "port", "99999", "host:99999", "::1:80", "[::1]", "unix:", "a b:80"]),
     ("--log-format", &["", "common"]),
     ("--lua-folder", &["", "/srv", "=/srv", "a b=/srv", "a=", "a=:ro", "a/b=/srv", "\u{fc}=/srv"]),
+    ("--lua-program", &["", "sh", "=/bin/sh", "a b=/bin/sh", "sh=sh", "sh=./sh"]),
     ("--memory", &["", "mmap"]),
     ("--previous", &[""]),
     ("--previous-for", &["", "[", "{a"]),
