@@ -321,10 +321,11 @@ impl App for Handlers {
             Event::Head(head) => self.begin(head.target.path, head.framing, exchange),
             Event::Body(bytes) => self.body(bytes, exchange),
             Event::BodyEnd(trailers) => self.body_end(&trailers, exchange),
-            Event::InputEnd => match self.job(exchange) {
-                Job::UntilInputEnd => exchange.prepared(&answer(b"no more\n"), None),
-                _ => {}
-            },
+            Event::InputEnd => {
+                if let Job::UntilInputEnd = self.job(exchange) {
+                    exchange.prepared(&answer(b"no more\n"), None);
+                }
+            }
             Event::Writable => self.fill(exchange),
             Event::Posted(message) => {
                 let text = message.downcast::<&'static str>().expect("what the test posted");

@@ -13,6 +13,7 @@ use super::listeners::{Bound, BoundQuic};
 use super::program_table::ProgramTable;
 use super::redirect::{Leads, Redirect};
 use super::sites::{self, LoadedSite, Sites};
+use super::socket_files::SocketFiles;
 use super::start_lines::{Hosts, print_ready, print_start, urls};
 use super::stats::{Stats, Tally};
 use super::tls::{Keeper, Tls, Wish};
@@ -94,8 +95,8 @@ pub(crate) fn run(kit: Kit) -> Result<(), Failure> {
         None => {
             let uploads = UploadQuota::new(settings.upload_space_bytes, capacity.upload_files);
             let sites = (sites, logs, programs.clone());
-            let scripts = Shared::new(engine.workers, uploads, capacity.script_memory);
-            let scripts = scripts.with_spawner(programs.access());
+            let scripts = Shared::new(engine.workers, uploads, capacity.script_memory)
+                .with_spawner(programs.access());
             let (server, sites) = start_sites(sites, engine, desks, &settings, scripts, leads)?;
             let (live, keeper) = (Arc::clone(&live), keeper.clone());
             let started = Started { low: settings.low, listen: settings.listen };
@@ -111,6 +112,17 @@ pub(crate) fn run(kit: Kit) -> Result<(), Failure> {
     Ears { signals, control, renewal, keeper, log: log.clone(), live }.start()?;
     print_ready(&urls, &hosts, has_built);
     server.join();
+    end(&programs, files, stats, log);
+    Ok(())
+}
+
+/// Ends what outlasts the workers: programs, files of sockets, the threads of figures and logs.
+fn end(
+    programs: &ProgramTable,
+    files: SocketFiles,
+    stats: Option<Stats>,
+    log: Option<Arc<AccessLog>>,
+) {
     if let Some(left) = programs.stop(PROGRAMS_GRACE) {
         stderr::line(format_args!("pinion: {left}"));
     }
@@ -121,7 +133,6 @@ pub(crate) fn run(kit: Kit) -> Result<(), Failure> {
     if let Some(log) = log {
         log.finish();
     }
-    Ok(())
 }
 
 /// Those of TCP and of Unix sockets.
