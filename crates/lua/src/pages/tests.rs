@@ -86,7 +86,7 @@ fn every_form_of_the_language() {
         ("#[[select('#', await(function(done) done() end))]]", "0"),
         ("#[[type(fd)]]", "table"),
         (
-            "#[[1700000000123456]]<a href='/#[[2^53]]'>",
+            "#[[1700000000123456]]<a href='/#[[9007199254740992]]'>",
             "1700000000123456<a href='/9007199254740992'>",
         ),
         ("<?lu locals.x = 1 session.y = 2 ?>#[[locals.x + session.y]]", "3"),
