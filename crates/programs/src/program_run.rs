@@ -66,9 +66,9 @@ pub enum OutputRead {
 /// How far a start has come.
 #[derive(Debug)]
 pub(crate) enum RunStage {
-    /// It is to be sent to the spawner, with the program's end of its stream.
+    /// It is to be sent to the spawner, with the program's ends of its sockets.
     Wanted {
-        program_end: OwnedFd,
+        sockets: ProgramSockets,
         /// How often the spawner had no room.
         tries: u32,
     },
@@ -82,30 +82,73 @@ pub(crate) enum RunStage {
     NotStarted,
 }
 
+/// The program's ends of its sockets.
+#[derive(Debug)]
+pub(crate) struct ProgramSockets {
+    /// For standard output, and without input also for standard input, whose end it finds there.
+    pub(crate) output: OwnedFd,
+    pub(crate) input: Option<OwnedFd>,
+}
+
+/// One side of the connection with a program: its output, or its input. Each is a socket of its
+/// own, so that a program which does not read all of its input loses none of its output.
+#[derive(Debug)]
+pub(crate) enum RunStream {
+    /// Our end, until the engine has it.
+    Socket(OwnedFd),
+    /// The stream of the engine.
+    Open(Address),
+    /// It is over, or there is none.
+    Over,
+}
+
+impl RunStream {
+    /// Returns the stream, if the engine has it.
+    pub(crate) fn address(&self) -> Option<Address> {
+        match self {
+            Self::Open(address) => Some(*address),
+            Self::Socket(_) | Self::Over => None,
+        }
+    }
+
+    /// Returns our end, if the engine does not have it yet.
+    pub(crate) fn take_socket(&mut self) -> Option<OwnedFd> {
+        match std::mem::replace(self, Self::Over) {
+            Self::Socket(socket) => Some(socket),
+            other => {
+                *self = other;
+                None
+            }
+        }
+    }
+
+    pub(crate) fn is_over(&self) -> bool {
+        matches!(self, Self::Over)
+    }
+}
+
 /// One run.
 #[derive(Debug)]
 pub(crate) struct ProgramRun {
     pub(crate) request: RunRequest,
     pub(crate) stage: RunStage,
-    /// Our end of its stream, until the engine has it.
-    pub(crate) own_end: Option<OwnedFd>,
-    /// The stream, from when it is open with the engine until it is over.
-    pub(crate) stream: Option<Address>,
+    /// From where its output comes.
+    pub(crate) output_stream: RunStream,
+    /// Where its input goes.
+    pub(crate) input_stream: RunStream,
     /// Its process ID, from when it runs.
     pub(crate) pid: Option<u32>,
     /// Output that was not read yet.
     pub(crate) output: VecDeque<u8>,
     /// Bytes that the engine may still deliver.
     pub(crate) credit: u64,
-    /// The program will write no more.
-    pub(crate) is_output_over: bool,
     /// Input that the engine has not taken yet.
     pub(crate) unsent: Vec<u8>,
     /// No more input will come.
     pub(crate) has_all_input: bool,
     /// The engine knows that.
     pub(crate) is_input_finished: bool,
-    /// The engine has told that its queue is full.
+    /// The engine has told that its queue of input is full.
     pub(crate) is_blocked: bool,
     pub(crate) error: Option<Arc<RunError>>,
     pub(crate) is_announced: bool,
@@ -123,7 +166,7 @@ impl ProgramRun {
     pub(crate) fn is_input_refused(&self) -> bool {
         self.error.is_some()
             || matches!(self.stage, RunStage::Ended(_))
-            || self.own_end.is_none() && self.stream.is_none()
+            || self.input_stream.is_over()
     }
 
     /// Gives the next output, at most `max` bytes of it.
@@ -145,6 +188,6 @@ impl ProgramRun {
 
     /// Whether the program has ended and its output as well.
     pub(crate) fn is_over(&self) -> bool {
-        self.is_output_over && matches!(self.stage, RunStage::Ended(_))
+        self.output_stream.is_over() && matches!(self.stage, RunStage::Ended(_))
     }
 }

@@ -6,15 +6,15 @@
 //! [`ProgramRunner::flush`], which the caller calls behind them, and at the end of each event of a
 //! stream ([`ProgramRunner::raw`]).
 //!
-//! A program has one socket for input and output. The spawner closes its own copies, so the end of
-//! the output is the end of all processes that have it.
+//! A program has a socket for its output, and one for its input if it gets any. The spawner closes
+//! its own copies, so the end of the output is the end of all processes that have it.
 
 use std::collections::{BTreeSet, HashMap, VecDeque};
 use std::os::fd::AsFd;
 use std::sync::Arc;
 
 use pinion_engine::address::Address;
-use pinion_engine::app::RawEvent;
+use pinion_engine::app::{Gone, RawEvent};
 use pinion_engine::connections::Connections;
 use pinion_engine::exchange::{Room, Slice};
 use pinion_engine::raw::RawStream;
@@ -24,7 +24,9 @@ use pinion_spawner::connection::{RequestError, SpawnerConnection, stream_sockets
 use pinion_spawner::request::StartRequest;
 
 use crate::limits::{BUSY_RETRIES_MAX, BUSY_RETRY_MS, OUTPUT_BUFFER_BYTES, RUNS_PER_WORKER_MAX};
-use crate::program_run::{Exit, OutputRead, ProgramRun, RunId, RunRequest, RunStage};
+use crate::program_run::{
+    Exit, OutputRead, ProgramRun, ProgramSockets, RunId, RunRequest, RunStage, RunStream,
+};
 use crate::run_error::{ReasonText, RunError, StageText};
 use crate::spawner_access::SpawnerAccess;
 
@@ -33,6 +35,9 @@ pub const PROGRAM_TAG: u64 = 1 << 63;
 
 /// The tag of the stream of answers; runs have numbers from 1 on.
 const ANSWERS_TAG: u64 = PROGRAM_TAG;
+
+/// This bit is set in the tags of streams of input, beside [`PROGRAM_TAG`].
+const INPUT_TAG: u64 = 1 << 62;
 
 /// See the head of the module.
 #[derive(Debug)]
@@ -102,22 +107,22 @@ impl ProgramRunner {
         if let Link::Gone = self.link {
             return Err(RunError::SpawnerGone);
         }
-        let sockets = stream_sockets();
-        let (own_end, program_end) =
-            sockets.map_err(|error| RunError::NoResources(error.to_string()))?;
+        let sockets = || stream_sockets().map_err(|error| RunError::NoResources(error.to_string()));
+        let (own_output, output) = sockets()?;
+        let (own_input, input) = request.has_input.then(sockets).transpose()?.unzip();
+        let sockets = ProgramSockets { output, input };
         self.last_id += 1;
         let id = RunId(self.last_id);
         let due_ms = self.now_ms.saturating_add(request.timeout_ms.max(1));
         let has_all_input = !request.has_input;
         let run = ProgramRun {
             request,
-            stage: RunStage::Wanted { program_end, tries: 0 },
-            own_end: Some(own_end),
-            stream: None,
+            stage: RunStage::Wanted { sockets, tries: 0 },
+            output_stream: RunStream::Socket(own_output),
+            input_stream: own_input.map_or(RunStream::Over, RunStream::Socket),
             pid: None,
             output: VecDeque::new(),
             credit: 0,
-            is_output_over: false,
             unsent: Vec::new(),
             has_all_input,
             is_input_finished: false,
@@ -255,9 +260,11 @@ impl ProgramRunner {
     pub fn raw(&mut self, event: &RawEvent<'_>, stream: &mut RawStream<'_>) {
         let Some(tag) = stream.tag() else { return };
         self.now_ms = stream.now().monotonic_ms;
-        match tag == ANSWERS_TAG {
-            true => self.answers_event(event, stream),
-            false => self.run_event(RunId(tag & !PROGRAM_TAG), event, stream),
+        let id = RunId(tag & !PROGRAM_TAG & !INPUT_TAG);
+        match tag {
+            ANSWERS_TAG => self.answers_event(event, stream),
+            tag if tag & INPUT_TAG != 0 => self.input_event(id, event, stream),
+            _ => self.output_event(id, event, stream),
         }
         self.flush(&mut stream.connections());
     }
@@ -320,23 +327,30 @@ impl ProgramRunner {
             }
         }
         let Some(run) = self.runs.get_mut(&id) else { return true };
-        let Some(mut stream) = run.stream.and_then(|address| connections.stream(address)) else {
-            return true;
-        };
-        if !run.is_blocked && !run.unsent.is_empty() {
-            run.is_blocked = stream.write(Slice::Copied(&run.unsent)) != Room::Free;
-            run.unsent.clear();
+        let open = |stream: &RunStream| stream.address();
+        if let Some(mut stream) =
+            open(&run.input_stream).and_then(|address| connections.stream(address))
+        {
+            if !run.is_blocked && !run.unsent.is_empty() {
+                run.is_blocked = stream.write(Slice::Copied(&run.unsent)) != Room::Free;
+                run.unsent.clear();
+            }
+            // It stays open behind its end: whether the program takes all of it shows later.
+            if run.has_all_input && run.unsent.is_empty() && !run.is_input_finished {
+                run.is_input_finished = true;
+                stream.finish();
+            }
         }
-        if run.has_all_input && run.unsent.is_empty() && !run.is_input_finished {
-            run.is_input_finished = true;
-            stream.finish();
+        if let Some(mut stream) =
+            open(&run.output_stream).and_then(|address| connections.stream(address))
+        {
+            let room = OUTPUT_BUFFER_BYTES - (run.output.len() as u64).min(OUTPUT_BUFFER_BYTES);
+            if run.credit < OUTPUT_BUFFER_BYTES / 2 && room > run.credit {
+                stream.want(room - run.credit);
+                run.credit = room;
+            }
         }
-        let room = OUTPUT_BUFFER_BYTES - (run.output.len() as u64).min(OUTPUT_BUFFER_BYTES);
-        if run.credit < OUTPUT_BUFFER_BYTES / 2 && room > run.credit {
-            stream.want(room - run.credit);
-            run.credit = room;
-        }
-        if run.takes_input() && !run.is_blocked && run.request.has_input {
+        if run.takes_input() && !run.is_blocked {
             self.announce(id);
         }
         true
@@ -352,11 +366,16 @@ impl ProgramRunner {
         self.connect(connections)?;
         let Link::Open(connection, _) = &self.link else { return Err(RunError::SpawnerGone) };
         let Some(run) = self.runs.get_mut(&id) else { return Ok(true) };
-        let RunStage::Wanted { program_end, tries } = &mut run.stage else { return Ok(true) };
+        let RunStage::Wanted { sockets, tries } = &mut run.stage else { return Ok(true) };
         let arguments = run.request.arguments.iter().map(Vec::as_slice).collect();
         let (start, generation) = (run.request.start, self.access.generation());
         let request = StartRequest { id: id.0, start, generation, arguments };
-        match connection.start(request, program_end.as_fd(), None) {
+        let output = sockets.output.as_fd();
+        let (stdin, stdout) = match &sockets.input {
+            Some(input) => (input.as_fd(), Some(output)),
+            None => (output, None),
+        };
+        match connection.start(request, stdin, stdout) {
             Ok(()) => {}
             Err(RequestError::Busy) if *tries < BUSY_RETRIES_MAX => {
                 *tries += 1;
@@ -367,9 +386,24 @@ impl ProgramRunner {
             Err(RequestError::Gone) => return Err(RunError::SpawnerGone),
         }
         run.stage = RunStage::Asked;
-        if let Some(own_end) = run.own_end.take() {
-            let address = connections.adopt(own_end, PROGRAM_TAG | id.0);
-            run.stream = Some(address.map_err(no_stream)?);
+        if let Some(socket) = run.output_stream.take_socket() {
+            let address = connections.adopt(socket, PROGRAM_TAG | id.0).map_err(no_stream)?;
+            run.output_stream = RunStream::Open(address);
+            // Without input the program finds its end.
+            if !run.request.has_input
+                && let Some(mut stream) = connections.stream(address)
+            {
+                stream.finish();
+            }
+        }
+        if let Some(socket) = run.input_stream.take_socket() {
+            let tag = PROGRAM_TAG | INPUT_TAG | id.0;
+            let address = connections.adopt(socket, tag).map_err(no_stream)?;
+            run.input_stream = RunStream::Open(address);
+            // Nothing comes but the end, when the program reads no more.
+            if let Some(mut stream) = connections.stream(address) {
+                stream.want(1);
+            }
         }
         Ok(true)
     }
@@ -458,7 +492,7 @@ impl ProgramRunner {
         }
     }
 
-    fn run_event(&mut self, id: RunId, event: &RawEvent<'_>, stream: &mut RawStream<'_>) {
+    fn output_event(&mut self, id: RunId, event: &RawEvent<'_>, stream: &mut RawStream<'_>) {
         let Some(run) = self.runs.get_mut(&id) else { return stream.abort() };
         match event {
             RawEvent::Open => {}
@@ -468,17 +502,43 @@ impl ProgramRunner {
                 self.announce(id);
             }
             RawEvent::End => {
-                // Nothing has the other end any more, so that nothing reads input either.
                 stream.close();
-                (run.is_output_over, run.stream) = (true, None);
+                run.output_stream = RunStream::Over;
                 self.went_on(id);
             }
+            RawEvent::Gone(Gone::Peer) => {
+                run.output_stream = RunStream::Over;
+                self.went_on(id);
+            }
+            // What is missing of the output is not known.
             RawEvent::Gone(_) => {
-                (run.is_output_over, run.stream) = (true, None);
-                self.went_on(id);
+                run.output_stream = RunStream::Over;
+                return self.fail(id, RunError::OutputLost);
             }
+            _ => {}
+        }
+        self.to_do.push_back(id);
+    }
+
+    fn input_event(&mut self, id: RunId, event: &RawEvent<'_>, stream: &mut RawStream<'_>) {
+        let Some(run) = self.runs.get_mut(&id) else { return stream.abort() };
+        match event {
             RawEvent::Writable => run.is_blocked = false,
-            RawEvent::Posted(_) | RawEvent::Deadline | RawEvent::Stopping => {}
+            RawEvent::Gone(Gone::Stalled) => {
+                run.input_stream = RunStream::Over;
+                return self.fail(id, RunError::InputStalled);
+            }
+            // The program reads no more of it, as `head` does.
+            RawEvent::Gone(_) => {
+                run.input_stream = RunStream::Over;
+                self.announce(id);
+            }
+            RawEvent::End => {
+                stream.abort();
+                run.input_stream = RunStream::Over;
+                self.announce(id);
+            }
+            _ => {}
         }
         self.to_do.push_back(id);
     }
@@ -488,7 +548,7 @@ impl ProgramRunner {
         let Some(mut run) = self.runs.remove(&id) else { return };
         self.deadlines.remove(&(run.due_ms, id));
         self.let_go(id, &run);
-        (run.stream, run.own_end) = (None, None);
+        (run.output_stream, run.input_stream) = (RunStream::Over, RunStream::Over);
         run.unsent = Vec::new();
         if run.error.is_none() {
             run.error = Some(Arc::new(error));
@@ -497,9 +557,10 @@ impl ProgramRunner {
         self.announce(id);
     }
 
-    /// Cuts the stream of a run, and has its program stopped.
+    /// Cuts the streams of a run, and has its program stopped.
     fn let_go(&mut self, id: RunId, run: &ProgramRun) {
-        self.to_cut.extend(run.stream);
+        self.to_cut.extend(run.output_stream.address());
+        self.to_cut.extend(run.input_stream.address());
         if run.error.is_none() && matches!(run.stage, RunStage::Asked | RunStage::Running) {
             self.to_stop.push_back(id);
         }

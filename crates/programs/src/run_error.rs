@@ -3,6 +3,7 @@
 use std::fmt;
 use std::io;
 
+use pinion_engine::limits::SEND_STALL_MS;
 use pinion_spawner::answer::{Reason, Stage};
 
 use crate::limits::RUNS_PER_WORKER_MAX;
@@ -41,6 +42,13 @@ pub enum RunError {
     /// It ran for longer than it may.
     #[error("the program has not ended within {} s and was stopped", seconds(*.0))]
     TimedOut(u64),
+    /// It has not read its input for as long as the engine waits for that
+    /// ([`SEND_STALL_MS`]).
+    #[error("the program has not read its input for {} s and was stopped", SEND_STALL_MS / 1000)]
+    InputStalled,
+    /// The stream of its output has ended for want of memory, or with the server.
+    #[error("the output of the program was cut off")]
+    OutputLost,
     /// The caller has ended it, or the server stops.
     #[error("the program was stopped")]
     Stopped,

@@ -121,6 +121,27 @@ fn input_and_output_flow_at_the_same_time() {
     }
 }
 
+/// A program that leaves its input unread, or closes it, loses none of its output.
+#[test]
+fn input_that_is_not_read_costs_no_output() {
+    let text = r#"pinion.get("/:bytes", function(req)
+        local input = ("x"):rep(tonumber(req.params.bytes))
+        local code = "head -c 5; exec 0<&-; seq 1 20000"
+        local program = assert(pinion.process.run("sh", { "-c", code }, { input = input }))
+        local output = assert(program:output())
+        return #output .. output:sub(1, 5) .. output:sub(-6) .. program:wait()
+    end)"#;
+    for io in Io::BOTH {
+        let (_folder, server) = served(text, &["--io", io.as_str(), "--lua-memory", "64"]);
+        for bytes in ["10", "100000", "10000000"] {
+            for _ in 0..5 {
+                let text = server.get(&format!("/{bytes}")).text().to_owned();
+                assert_eq!(text, "108899xxxxx20000\n0", "{bytes} bytes over {io:?}");
+            }
+        }
+    }
+}
+
 /// The script reads slowly: the program waits, and memory does not grow.
 #[test]
 fn a_program_waits_for_its_reader() {
