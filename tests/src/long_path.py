@@ -28,7 +28,7 @@ import time
 # linux/sched.h, linux/if_tun.h, linux/sockios.h, linux/if.h
 CLONE_NEWNET = 0x40000000
 TUNSETIFF, IFF_TUN, IFF_NO_PI = 0x400454CA, 0x0001, 0x1000
-SIOCSIFADDR, SIOCSIFNETMASK, SIOCSIFFLAGS = 0x8916, 0x891C, 0x8914
+SIOCSIFADDR, SIOCSIFNETMASK, SIOCSIFFLAGS, SIOCSIFTXQLEN = 0x8916, 0x891C, 0x8914, 0x8943
 IFF_UP, IFF_RUNNING = 0x1, 0x40
 
 SERVER, CLIENT, MASK = "10.9.0.1", "10.9.0.2", "255.255.255.0"
@@ -53,6 +53,9 @@ def up(control, name, address=None):
         for call, text in ((SIOCSIFADDR, address), (SIOCSIFNETMASK, MASK)):
             value = struct.pack("=HH4s", socket.AF_INET, 0, socket.inet_aton(text))
             fcntl.ioctl(control, call, request(name, value))
+    # The queue between the kernel and this program holds 500 packets by default; a window that opens
+    # at once is longer, and its end would be lost.
+    fcntl.ioctl(control, SIOCSIFTXQLEN, request(name, struct.pack("=i", QUEUE_MAX_PACKETS)))
     fcntl.ioctl(control, SIOCSIFFLAGS, request(name, struct.pack("=h", IFF_UP | IFF_RUNNING)))
 
 
