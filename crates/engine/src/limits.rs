@@ -322,9 +322,9 @@ pub(crate) const QUIC_REQUESTS_MAX: u32 = u32::MAX / 2;
 /// §6.2), and some of kinds that nobody knows.
 pub(crate) const QUIC_UNI_STREAMS: u32 = 8;
 
-/// Bytes of a request's content on its way or not read yet, at most: what 320 Mbit/s carry in a
+/// Bytes of a request's content on its way or not read yet, at most: what 480 Mbit/s carry in a
 /// round trip of 100 ms. QUIC has one size for all streams, from the handshake on.
-pub(crate) const QUIC_STREAM_WINDOW_BYTES: u32 = 4 * 1024 * 1024;
+pub(crate) const QUIC_STREAM_WINDOW_BYTES: u32 = 6 * 1024 * 1024;
 
 const _: () = assert!(QUIC_STREAM_WINDOW_BYTES as usize >= INPUT_MAX_BYTES);
 
