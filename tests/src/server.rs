@@ -327,15 +327,31 @@ impl Server {
     /// What it has in memory beside the archive: everything, its own code too, but the pages of the
     /// archive's mapping.
     pub fn own_memory_bytes(&self) -> u64 {
+        let is_archive = |path: &str| path.ends_with(".pinion") || path.contains("pinion-site");
+        self.mapped_bytes("Rss:", |path| !is_archive(path))
+    }
+
+    /// What it has in memory that no file backs, without what its program file was relocated to.
+    /// Relocations are a fact of the program: one with assertions has three times those of a
+    /// release.
+    pub fn unbacked_bytes(&self) -> u64 {
+        let program = fs::read_link(format!("/proc/{}/exe", self.child.id()));
+        let program = program.expect("its program").display().to_string();
+        self.mapped_bytes("Anonymous:", |path| path != program)
+    }
+
+    /// The sum of a figure of `/proc/PID/smaps` over the mappings with a path that is wanted; an
+    /// empty one for memory without a file.
+    fn mapped_bytes(&self, figure: &str, is_wanted: impl Fn(&str) -> bool) -> u64 {
         let maps = fs::read_to_string(format!("/proc/{}/smaps", self.child.id()));
-        let (mut sum_kib, mut is_archive) = (0, false);
+        let (mut sum_kib, mut is_counted) = (0, false);
         for line in maps.expect("its mappings").lines() {
-            match line.strip_prefix("Rss:").and_then(|rest| rest.trim().strip_suffix(" kB")) {
-                Some(kib) if !is_archive => sum_kib += kib.parse::<u64>().expect("a number"),
+            match line.strip_prefix(figure).and_then(|rest| rest.trim().strip_suffix(" kB")) {
+                Some(kib) if is_counted => sum_kib += kib.parse::<u64>().expect("a number"),
                 Some(_) => {}
-                // The first line of a mapping: addresses, rights, …, path.
+                // The first line of a mapping: addresses, rights, offset, device, inode and path.
                 None if line.split(' ').next().is_some_and(|word| word.contains('-')) => {
-                    is_archive = line.ends_with(".pinion") || line.contains("pinion-site");
+                    is_counted = is_wanted(line.splitn(6, ' ').nth(5).unwrap_or("").trim_start());
                 }
                 None => {}
             }
