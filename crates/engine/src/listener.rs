@@ -58,15 +58,35 @@ pub fn bind_tcp(address: SocketAddr) -> io::Result<OwnedFd> {
 /// # Errors
 /// What the system reports; `AddrInUse` when somebody listens there or the file is no socket.
 pub fn bind_unix(path: &Path) -> io::Result<OwnedFd> {
+    bind_unix_with(path, bind_for_all)
+}
+
+/// Binds a Unix socket as [`bind_unix`] does, for this user and root alone: its file has mode 0600.
+///
+/// # Errors
+/// Those of [`bind_unix`].
+pub fn bind_unix_private(path: &Path) -> io::Result<OwnedFd> {
+    bind_unix_with(path, |socket, address| {
+        // The file gets the mode that the socket has (unix_bind in net/unix/af_unix.c of Linux), so
+        // that it is never open to others.
+        rustix::fs::fchmod(socket, Mode::RUSR | Mode::WUSR)?;
+        net::bind(socket, address)
+    })
+}
+
+fn bind_unix_with(
+    path: &Path,
+    bind: impl Fn(&OwnedFd, &SocketAddrUnix) -> rustix::io::Result<()>,
+) -> io::Result<OwnedFd> {
     let address = SocketAddrUnix::new(path)?;
     let flags = SocketFlags::CLOEXEC | SocketFlags::NONBLOCK;
     let socket = net::socket_with(AddressFamily::UNIX, SocketType::STREAM, flags, None)?;
-    if let Err(error) = bind_for_all(&socket, &address) {
+    if let Err(error) = bind(&socket, &address) {
         if error != Errno::ADDRINUSE || !is_abandoned(path, &address) {
             return Err(error.into());
         }
         std::fs::remove_file(path)?;
-        bind_for_all(&socket, &address)?;
+        bind(&socket, &address)?;
     }
     net::listen(&socket, BACKLOG_CONNECTIONS)?;
     Ok(socket)

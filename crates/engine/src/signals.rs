@@ -1,7 +1,7 @@
 //! Signals as values: blocked in every thread, taken by one that waits for them.
 
 use std::io;
-use std::os::fd::{BorrowedFd, FromRawFd, OwnedFd};
+use std::os::fd::{AsFd, BorrowedFd, FromRawFd, OwnedFd};
 
 use rustix::event::{PollFd, PollFlags, poll};
 use rustix::io::Errno;
@@ -78,16 +78,20 @@ impl Signals {
             let mut signal = 0;
             // SAFETY: waits on a valid set and writes to a local.
             let outcome = unsafe { libc::sigwait(&raw const self.set, &raw mut signal) };
-            match signal {
-                _ if outcome != 0 => {}
-                libc::SIGHUP => return Signal::Reload,
-                libc::SIGUSR1 => return Signal::ReopenLogs,
-                libc::SIGTERM => return Signal::Terminate,
-                libc::SIGINT => return Signal::Interrupt,
-                _ => {}
+            if let Some(signal) = Signal::of_number(signal).filter(|_| outcome == 0) {
+                return signal;
             }
         }
     }
+
+    /// Returns the signals as a descriptor that can be polled with others.
+    ///
+    /// # Errors
+    /// No descriptor is left.
+    pub fn queue(&self) -> io::Result<SignalQueue> {
+        signal_descriptor(&self.set, libc::SFD_NONBLOCK).map(SignalQueue)
+    }
+
     /// Waits until SIGTERM or SIGINT has come, or the writing end of the pipe `over` is closed;
     /// true for a signal. It takes no signal: the next [`Signals::wait`] returns it.
     ///
@@ -95,13 +99,7 @@ impl Signals {
     /// No descriptor is left.
     pub fn wait_for_end(&self, over: BorrowedFd<'_>) -> io::Result<bool> {
         let set = set_of([libc::SIGTERM, libc::SIGINT]);
-        // SAFETY: reads a valid set and makes a descriptor.
-        let descriptor = unsafe { libc::signalfd(-1, &raw const set, libc::SFD_CLOEXEC) };
-        if descriptor < 0 {
-            return Err(io::Error::last_os_error());
-        }
-        // SAFETY: it was made just now, and nobody else knows it.
-        let pending = unsafe { OwnedFd::from_raw_fd(descriptor) };
+        let pending = signal_descriptor(&set, 0)?;
         let mut either = [
             PollFd::new(&pending, PollFlags::IN),
             // A closed end is told without being asked for.
@@ -115,6 +113,59 @@ impl Signals {
             }
         }
     }
+}
+
+/// Signals that are readable: the descriptor is for polling, [`SignalQueue::next`] takes one.
+pub struct SignalQueue(OwnedFd);
+
+impl SignalQueue {
+    /// Takes the next signal, if one has come. It never waits.
+    pub fn next(&self) -> Option<Signal> {
+        let mut record = [0; size_of::<libc::signalfd_siginfo>()];
+        loop {
+            match rustix::io::read(&self.0, &mut record) {
+                // The number comes first, in the byte order of the machine (signalfd(2)).
+                Ok(bytes) if bytes == record.len() => {
+                    let number = record.first_chunk().map(|first| u32::from_ne_bytes(*first));
+                    let number = number.and_then(|number| number.try_into().ok());
+                    if let Some(signal) = number.and_then(Signal::of_number) {
+                        return Some(signal);
+                    }
+                }
+                Err(Errno::INTR) => {}
+                _ => return None,
+            }
+        }
+    }
+}
+
+impl AsFd for SignalQueue {
+    fn as_fd(&self) -> BorrowedFd<'_> {
+        self.0.as_fd()
+    }
+}
+
+impl Signal {
+    fn of_number(number: libc::c_int) -> Option<Self> {
+        Some(match number {
+            libc::SIGHUP => Self::Reload,
+            libc::SIGUSR1 => Self::ReopenLogs,
+            libc::SIGTERM => Self::Terminate,
+            libc::SIGINT => Self::Interrupt,
+            _ => return None,
+        })
+    }
+}
+
+/// Returns a descriptor that is readable while one of the signals is pending.
+fn signal_descriptor(set: &libc::sigset_t, flags: libc::c_int) -> io::Result<OwnedFd> {
+    // SAFETY: reads a valid set and makes a descriptor.
+    let descriptor = unsafe { libc::signalfd(-1, set, libc::SFD_CLOEXEC | flags) };
+    if descriptor < 0 {
+        return Err(io::Error::last_os_error());
+    }
+    // SAFETY: it was made just now, and nobody else knows it.
+    Ok(unsafe { OwnedFd::from_raw_fd(descriptor) })
 }
 
 fn set_of<const COUNT: usize>(signals: [libc::c_int; COUNT]) -> libc::sigset_t {

@@ -1,6 +1,7 @@
 //! What `--json` promises: stdout is exactly one JSON document, whatever happens. A verb that
 //! succeeds writes its own; this is the one of a run that failed.
 
+use crate::control::protocol::Command;
 use crate::failure::Failure;
 use crate::settings::Settings;
 use crate::source::CONFIGURATION;
@@ -25,6 +26,10 @@ impl Known {
                 let config = check.path.as_deref().unwrap_or(Path::new(CONFIGURATION));
                 json!({"config": text(config), "faults": []})
             }
+            Settings::Control(control) if control.json => match control.command {
+                Command::Status => json!({"servers": []}),
+                _ => json!({"messages": []}),
+            },
             Settings::Diff(diff) if diff.json => {
                 json!({"before": text(&diff.before), "after": text(&diff.after)})
             }

@@ -12,6 +12,7 @@ mod calendar;
 mod certificate_files;
 mod command_line;
 mod config;
+mod control;
 mod directives;
 mod document;
 mod failure;

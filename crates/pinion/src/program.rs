@@ -37,6 +37,7 @@ fn try_run(arguments: &[OsString], known: &mut Option<Known>) -> Result<(), Fail
         Settings::Cat(cat) => verbs::cat::run(&cat),
         Settings::Check(check) => verbs::check::run(&check),
         Settings::Completions { shell } => verbs::completions::run(&shell),
+        Settings::Control(control) => verbs::control::run(&control),
         Settings::Diff(diff) => verbs::diff::run(&diff),
         Settings::Extract(extract) => verbs::extract::run(&extract),
         Settings::Import(import) => verbs::import::run(&import),

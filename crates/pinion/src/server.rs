@@ -17,16 +17,21 @@
 //! | [`generation`] | one state of a site |
 //! | [`published`] | the current state of every site, and how workers take up the next |
 //! | [`sites`] | the sites beside the workers: which there are, who loads and watches each |
+//! | [`control_thread`] | signals and commands for the server |
+//! | [`control_clients`] | clients of the control socket |
+//! | [`status`] | what the server tells about itself |
 //! | [`configuration`] | the configuration file, read again |
 //! | `start_lines` | what a start prints |
 //! | [`damage`] | why answers were 500, told on stderr |
 //! | [`log_throttle`] | how often a message is logged that clients can cause |
 //! | [`journal`] | what of a request goes into the access log |
+//! | [`latency`] | how long requests take |
 //! | [`stats`] | what the server does and costs, in figures |
 //! | [`program_table`] | the programs of all sites, and the process that starts them |
 //! | [`pending`] | records of answers that have not left yet |
 //! | [`loader`] | folder, archive or script → generation |
 //! | [`reload`] | the thread that loads the next generation |
+//! | [`reload_report`] | what comes of a reload, for whoever waits for it |
 //! | [`watch`] | folder, archive or script changed → reload |
 //! | [`listeners`] | addresses → sockets |
 //! | [`look`] | what tells one state of a path from another |
@@ -43,6 +48,8 @@ pub(crate) mod app;
 pub(crate) mod capacity;
 pub(crate) mod configuration;
 mod content_count;
+pub(crate) mod control_clients;
+mod control_thread;
 pub(crate) mod damage;
 pub(crate) mod dev;
 pub(crate) mod dummy;
@@ -52,6 +59,7 @@ pub(crate) mod interrupt;
 pub(crate) mod journal;
 pub(crate) mod keys;
 pub(crate) mod kit;
+mod latency;
 pub(crate) mod listeners;
 pub(crate) mod loader;
 pub(crate) mod log_throttle;
@@ -64,10 +72,12 @@ pub(crate) mod published;
 mod quic_keys;
 pub(crate) mod redirect;
 pub(crate) mod reload;
+mod reload_report;
 pub(crate) mod run;
 pub(crate) mod sites;
 pub(crate) mod socket_files;
 mod start_lines;
 pub(crate) mod stats;
+mod status;
 pub(crate) mod tls;
 pub(crate) mod watch;

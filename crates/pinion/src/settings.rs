@@ -8,6 +8,7 @@ mod script_access;
 mod serve;
 mod tls;
 
+use crate::control::protocol::Command;
 use crate::directives::verbs::Verb;
 use crate::directives::{self, Default, Directive};
 use crate::failure::Failure;
@@ -23,7 +24,9 @@ pub(crate) use build::{Build, CONTENT_FLAGS, Content};
 pub(crate) use lua::{LuaSettings, Run};
 pub(crate) use releases::{Publish, Releases, Rollback};
 pub(crate) use script_access::{ProgramFile, ScriptAccess, SecretFile};
-pub(crate) use serve::{Dummy, HealthCheck, Io, LogFormat, LogTarget, Memory, Serve, SiteSettings};
+pub(crate) use serve::{
+    ControlSetting, Dummy, HealthCheck, Io, LogFormat, LogTarget, Memory, Serve, SiteSettings,
+};
 pub(crate) use tls::{
     AltSvc, CanonicalHost, CertificateFiles, Certificates, LISTEN_KINDS, Listen, ListenKind,
     SelfSignedKey, Spoken, TlsSettings, without_effect,
@@ -43,6 +46,8 @@ pub(crate) enum Settings {
         /// The word for it, as written.
         shell: String,
     },
+    /// A command for a running server.
+    Control(ControlCommand),
     /// `pinion diff`
     Diff(Diff),
     /// `pinion extract`
@@ -127,6 +132,22 @@ pub(crate) struct Cat {
     pub(crate) json: bool,
 }
 
+/// `pinion status`, `pinion reload` and the like.
+#[derive(Debug)]
+pub(crate) struct ControlCommand {
+    pub(crate) command: Command,
+    /// The socket of the server; None: the only one that is found.
+    pub(crate) socket: Option<PathBuf>,
+    /// `--json`
+    pub(crate) json: bool,
+}
+
+impl ControlCommand {
+    fn from_low(low: &Low, command: Command) -> Result<Self, Failure> {
+        Ok(Self { command, socket: path(low, "socket")?, json: low.given("json") })
+    }
+}
+
 impl Settings {
     /// Reads what was written.
     ///
@@ -139,6 +160,7 @@ impl Settings {
             Verb::Check => Self::Check(check(low)?),
             Verb::Completions => Self::Completions { shell: word(&operand(low, "SHELL")?) },
             Verb::Diff => Self::Diff(archives::diff(low)?),
+            Verb::Drain => Self::Control(ControlCommand::from_low(low, Command::Drain)?),
             Verb::Extract => Self::Extract(archives::extract(low)?),
             Verb::Import => Self::Import(archives::import(low)?),
             Verb::Inspect => Self::Inspect(look(low)?),
@@ -146,9 +168,13 @@ impl Settings {
             Verb::Man => Self::Man { page: optional(low, "PAGE")?.as_deref().map(word) },
             Verb::Publish => Self::Publish(releases::publish(low)?),
             Verb::Releases => Self::Releases(releases::releases(low)?),
+            Verb::Reload => Self::Control(ControlCommand::from_low(low, Command::Reload)?),
+            Verb::ReopenLogs => Self::Control(ControlCommand::from_low(low, Command::ReopenLogs)?),
             Verb::Rollback => Self::Rollback(releases::rollback(low)?),
             Verb::Run => Self::Run(lua::run(low)?),
             Verb::Serve => Self::Serve(Box::new(serve::serve(low)?)),
+            Verb::Status => Self::Control(ControlCommand::from_low(low, Command::Status)?),
+            Verb::Stop => Self::Control(ControlCommand::from_low(low, Command::Stop)?),
             Verb::Verify => Self::Verify(look(low)?),
             Verb::Version => Self::Version { sbom: low.given("sbom"), json: low.given("json") },
         })

@@ -4,6 +4,8 @@ use std::fmt;
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
+use rustix::process::Pid;
+
 use pinion_spawner::connection::SpawnerConnection;
 use pinion_spawner::spawner::{ControlError, Spawner};
 use pinion_spawner::start_table::StartTable;
@@ -30,6 +32,14 @@ impl SpawnerAccess {
     #[must_use]
     pub fn is_there(&self) -> bool {
         self.spawner.is_some()
+    }
+
+    /// Returns the process ID of the spawner; `None` once it has ended.
+    #[must_use]
+    pub fn pid(&self) -> Option<Pid> {
+        let mut spawner = self.lock()?;
+        let spawner = spawner.as_mut()?;
+        (!spawner.has_ended()).then(|| spawner.pid())
     }
 
     /// Returns the generation of the table that is in use.

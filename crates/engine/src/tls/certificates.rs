@@ -1,5 +1,6 @@
 //! PEM (RFC 7468) → a certificate with its key. What is wrong is found here, before a client comes.
 
+use std::fmt;
 use std::net::IpAddr;
 use std::sync::Arc;
 
@@ -32,6 +33,15 @@ pub enum Name {
     Dns(String),
     /// An address.
     Ip(IpAddr),
+}
+
+impl fmt::Display for Name {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Dns(name) => f.write_str(name),
+            Self::Ip(address) => address.fmt(f),
+        }
+    }
 }
 
 /// Why there is no certificate. The chain and the key may stand in two files; each reason is a

@@ -9,20 +9,19 @@ pub(super) fn of_command(wrong: &str) -> Option<&'static str> {
     Some(match wrong {
         "file-server" | "file_server" => "write `pinion serve FOLDER`",
         "start" => "write `pinion serve public`",
-        "stop" | "quit" => STOP,
+        "quit" => STOP,
         "restart" => {
-            "stop the server with `kill PID` and start it again, or `systemctl restart pinion`"
+            "stop the server with `pinion stop` and start it again, or `systemctl restart pinion`"
         }
-        "reload" => RELOAD,
         "reopen" => REOPEN,
         "test" | "validate" => "write `pinion check`",
         _ => return None,
     })
 }
 
-const STOP: &str = "send the server SIGTERM: `kill PID`";
-const RELOAD: &str = "send the server SIGHUP: `kill -HUP PID`";
-const REOPEN: &str = "send the server SIGUSR1: `kill -USR1 PID`";
+const STOP: &str = "write `pinion stop`";
+const RELOAD: &str = "write `pinion reload`";
+const REOPEN: &str = "write `pinion reopen-logs`";
 
 /// Returns what to do instead of a flag that other servers have; `name` is without dashes.
 pub(super) fn of_flag(name: &str, verb: Option<Verb>, arguments: &[OsString]) -> Option<String> {
@@ -68,6 +67,6 @@ fn of_signal(name: &str, arguments: &[OsString]) -> &'static str {
         Some("stop" | "quit") => STOP,
         Some("reopen") => REOPEN,
         Some("reload") => RELOAD,
-        _ => "send the server a signal: `kill -HUP PID` to reload, `kill PID` to stop",
+        _ => "write `pinion reload` or `pinion stop`",
     }
 }

@@ -213,9 +213,13 @@ impl Reader<'_> {
 
     /// A relative path is below the folder of the file.
     fn resolved(&self, row: &Directive, text: &str) -> OsString {
-        let is_stdout = matches!(row.name, "access-log" | "site-access-log") && text == "-";
+        let is_word = match row.name {
+            "access-log" | "site-access-log" => text == "-",
+            "control" => text == "off",
+            _ => false,
+        };
         match (row.kind, text.strip_prefix("unix:")) {
-            (Kind::Folder | Kind::Path, _) if !is_stdout => self.folder.join(text).into(),
+            (Kind::Folder | Kind::Path, _) if !is_word => self.folder.join(text).into(),
             (Kind::LuaFolder | Kind::Secret, _) => match text.split_once('=') {
                 Some((name, path)) => {
                     let mut folder = OsString::from(format!("{name}="));

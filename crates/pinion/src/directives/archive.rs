@@ -3,19 +3,27 @@
 use super::verbs::Verb;
 use super::{Change, Default, Directive, Group, Kind, Level};
 
+/// Commands for a running server.
+const CONTROL: &[Verb] = &[Verb::Status, Verb::Reload, Verb::Stop, Verb::Drain, Verb::ReopenLogs];
+
 /// Verbs that have something to tell.
 const JSON: &[Verb] = &[
     Verb::Build,
     Verb::Cat,
     Verb::Check,
     Verb::Diff,
+    Verb::Drain,
     Verb::Extract,
     Verb::Import,
     Verb::Inspect,
     Verb::Ls,
     Verb::Publish,
     Verb::Releases,
+    Verb::Reload,
+    Verb::ReopenLogs,
     Verb::Rollback,
+    Verb::Status,
+    Verb::Stop,
     Verb::Verify,
     Verb::Version,
 ];
@@ -110,6 +118,20 @@ pub(crate) const ROWS: &[Directive] = &[
         long: "Without it the main script of a dynamic site is run once before the switch, in the \
                sandbox and within the usual limits. Use it if the server gives the script more \
                with the --lua- flags, and the script needs that to start.",
+    },
+    Directive {
+        name: "socket",
+        short: None,
+        verbs: CONTROL,
+        file: None,
+        group: Group::Process,
+        level: Level::Command,
+        kind: Kind::Path,
+        repeatable: false,
+        default: Default::Auto("the only server that is found"),
+        change: Change::Restart,
+        brief: "The control socket of the server",
+        long: "The value of its --control. `pinion status` shows that of every server.",
     },
     Directive {
         name: "json",

@@ -304,6 +304,26 @@ pub(crate) const ROWS: &[Directive] = &[
         long: "Then they are cut off.",
     },
     Directive {
+        name: "control",
+        short: None,
+        verbs: SERVE,
+        file: Some(Table::Server.key("control")),
+        group: Group::Process,
+        level: Level::Server,
+        kind: Kind::Path,
+        repeatable: false,
+        default: Default::Auto(
+            "pinion.sock in $RUNTIME_DIRECTORY/control or \
+                                $XDG_RUNTIME_DIR/pinion",
+        ),
+        change: Change::Restart,
+        brief: "Take commands such as `pinion status` on this Unix socket",
+        long: "Root and the user of the server may use it. Its folder is created if it does not \
+               exist, and must have mode 0700. Without such a variable there is none. If another \
+               server has the default socket, this one has pinion-PID.sock beside it. `off` for \
+               none.",
+    },
+    Directive {
         name: "max-connections",
         short: None,
         verbs: SERVE,

@@ -27,6 +27,9 @@ pub(crate) fn sections(verb: Verb) -> Vec<Section> {
         Verb::Publish => &[(FILES, RELEASE_FILES), (ENVIRONMENT, PUBLISHED)],
         Verb::Rollback => &[(FILES, RELEASE_FILES), (ENVIRONMENT, SWITCHED)],
         Verb::Releases => &[(FILES, RELEASE_FILES), (ENVIRONMENT, &[NO_COLOR])],
+        Verb::Status | Verb::Reload | Verb::Stop | Verb::Drain | Verb::ReopenLogs => {
+            &[(FILES, CONTROL_FILES), (ENVIRONMENT, CONTROLLED)]
+        }
         _ => &[],
     };
     sections.extend(more.iter().map(|&(title, entries)| Section { title, entries }));
@@ -47,7 +50,7 @@ fn exit_status(verb: Verb) -> Entries {
             ("others", "What the script has given to `pinion.exit`."),
         ],
         Verb::Serve => &[
-            (SUCCESS, "Stopped by SIGTERM or SIGINT."),
+            (SUCCESS, "Stopped by SIGTERM, SIGINT or `pinion stop`."),
             (FAILED, "It could not start: a site, an address or a file."),
             (WRONG, "The command line, the configuration or a rule is wrong."),
         ],
@@ -163,6 +166,12 @@ const RELEASE_FILES: Entries = &[
     ("DIR/.lock", "Locked during a switch."),
 ];
 
+const CONTROL_FILES: Entries = &[(
+    "$RUNTIME_DIRECTORY/control/, $XDG_RUNTIME_DIR/pinion/, /run/pinion/control/, \
+         /run/pinion-apps/control/",
+    "Where servers are looked for: pinion.sock, and pinion-PID.sock for each further one.",
+)];
+
 const MASTER_KEY: (&str, &str) = (
     "MASTER_KEY",
     "The secret for encrypted links and `pinion.crypto.key`: at least 16 bytes, or base64 after \
@@ -188,10 +197,18 @@ const SERVED: Entries = &[
     MASTER_KEY,
     ("RELOAD", "`true` is the same as --watch."),
     ("STATE_DIRECTORY, XDG_STATE_HOME", "Where the state folder is; systemd sets the first."),
+    (
+        "RUNTIME_DIRECTORY, XDG_RUNTIME_DIR",
+        "Where the control socket is; systemd sets both, the first for a service.",
+    ),
     ("TMPDIR", "Where large uploads are stored while they arrive; /tmp if it is not set."),
     SOURCE_DATE_EPOCH,
     NO_COLOR,
 ];
+
+/// Of commands for a running server.
+const CONTROLLED: Entries =
+    &[("RUNTIME_DIRECTORY, XDG_RUNTIME_DIR", "Where the control socket is."), NO_COLOR];
 
 /// Of `pinion build`.
 const BUILT: Entries = &[SOURCE_DATE_EPOCH, NO_COLOR];
@@ -254,6 +271,14 @@ pub(crate) fn examples(verb: Verb) -> Entries {
         Verb::Releases => &[("pinion releases live", "List the releases, the current one marked.")],
         Verb::Rollback => &[("pinion rollback live", "Go back to the release before.")],
         Verb::Run => &[("pinion run script.lua", "Run a script.")],
+        Verb::Status => &[
+            ("pinion status", "Show all servers of this user."),
+            ("pinion status --json", "Show them for a program."),
+        ],
+        Verb::Reload => &[("pinion reload", "Load changes, and see their errors.")],
+        Verb::Stop => &[("pinion stop", "Stop the server, and wait until it has ended.")],
+        Verb::Drain => &[("pinion drain", "Let open downloads finish, and wait for that.")],
+        Verb::ReopenLogs => &[("pinion reopen-logs", "Write to new log files after a rotation.")],
         Verb::Man => &[("pinion man serve", "Write the manual page of `pinion serve`.")],
         Verb::Completions => &[("pinion completions bash", "Write the completions for bash.")],
         Verb::Version => &[("pinion version --json", "Show the build, for a program.")],

@@ -13,6 +13,8 @@ pub(crate) enum Verb {
     Completions,
     /// What two archives answer differently.
     Diff,
+    /// A running server ends with its last connection.
+    Drain,
     /// An archive becomes a folder again.
     Extract,
     /// An archive of another server becomes one of ours.
@@ -27,12 +29,20 @@ pub(crate) enum Verb {
     Publish,
     /// What can be served, and what is.
     Releases,
+    /// A running server loads everything again.
+    Reload,
+    /// A running server opens its log files again.
+    ReopenLogs,
     /// An earlier archive becomes the one that is served.
     Rollback,
     /// A script runs to its end.
     Run,
     /// Answer requests.
     Serve,
+    /// What running servers tell about themselves.
+    Status,
+    /// A running server ends.
+    Stop,
     /// Check every hash of an archive.
     Verify,
     /// Which build of the program this is.
@@ -117,6 +127,47 @@ pub(crate) const ALL: &[VerbRow] = &[
                server is started. Every error is a line with file, line and column on stdout, and \
                the exit code is 2; warnings, such as those about rules without effect, are on \
                stderr.",
+    },
+    VerbRow {
+        verb: Verb::Status,
+        name: "status",
+        operands: &[],
+        brief: "Show what running servers serve and how much they use",
+        long: "Shows every server whose control socket this user can reach, or that of --socket: \
+               its listeners, sites, connections, requests and their latency, memory, child \
+               processes and certificates.",
+    },
+    VerbRow {
+        verb: Verb::Reload,
+        name: "reload",
+        operands: &[],
+        brief: "Load the configuration and the sites of a running server again",
+        long: "Does what SIGHUP does, waits until it is done, and shows what was loaded. Every \
+               error is a line on stderr as `pinion check` shows it; what cannot be loaded stays \
+               as it was, and the exit code is 1.",
+    },
+    VerbRow {
+        verb: Verb::Stop,
+        name: "stop",
+        operands: &[],
+        brief: "Stop a running server",
+        long: "Does what SIGTERM does, and waits until the server has ended: it takes no new \
+               connections, and open requests have the time of its --grace to finish.",
+    },
+    VerbRow {
+        verb: Verb::Drain,
+        name: "drain",
+        operands: &[],
+        brief: "Stop a running server after its last request",
+        long: "Is like `pinion stop`, but open requests may take as long as they need. `pinion \
+               stop` sets the limit later.",
+    },
+    VerbRow {
+        verb: Verb::ReopenLogs,
+        name: "reopen-logs",
+        operands: &[],
+        brief: "Let a running server open its log files again",
+        long: "Does what SIGUSR1 does: call it after the files were renamed.",
     },
     VerbRow {
         verb: Verb::Run,

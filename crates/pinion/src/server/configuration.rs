@@ -2,21 +2,22 @@
 //! runs changes; of the rest one line says that it needs a start. A file that is wrong changes
 //! nothing.
 
+use super::reload::report_failure;
+use super::reload_report::Reports;
 use super::sites::Sites;
 use super::tls::{Keeper, Wish};
+use crate::control::protocol::Message;
 use crate::directives::{self, Change, Directive, Level};
 use crate::failure::Failure;
-use crate::log_lines;
 use crate::plan::{ConfigFile, Plan};
 use crate::settings::{Certificates, Listen, Serve};
 use crate::written::Low;
 use anyhow::anyhow;
-use pinion_engine::stderr;
 use std::io;
 use std::panic::{AssertUnwindSafe, catch_unwind};
-use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::mpsc::{Receiver, SyncSender, TrySendError, sync_channel};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::thread;
 use std::time::Duration;
 
@@ -47,7 +48,14 @@ pub(crate) enum Renewal {
     /// There is no file: the only site loads again.
     Site(Sites),
     /// The file is read again, and every site of it loads again.
-    File(SyncSender<()>),
+    File(ConfigFileReload),
+}
+
+/// Asks for the file to be read again.
+pub(crate) struct ConfigFileReload {
+    asked: SyncSender<()>,
+    /// Where it is told what comes of the reload that was asked for and has not begun.
+    pending: Arc<Mutex<Reports>>,
 }
 
 impl Renewal {
@@ -65,24 +73,41 @@ impl Renewal {
         let Some(config) = config else { return Ok(Self::Site(sites)) };
         // Room for one: what was asked for and has not begun answers every later wish too.
         let (asked, wishes) = sync_channel(1);
+        let pending = Arc::new(Mutex::new(Reports::default()));
+        let waiting = Arc::clone(&pending);
         let mut renewer = Renewer { sites, config, started, live, certificates };
-        let run = move || renewer.run(&wishes);
+        let run = move || renewer.run(&wishes, &waiting);
         thread::Builder::new().name("configuration".to_owned()).spawn(run)?;
-        Ok(Self::File(asked))
+        Ok(Self::File(ConfigFileReload { asked, pending }))
     }
 
-    /// Asks.
-    pub(crate) fn ask(&self) {
+    /// Asks, and wants to be told what came of it.
+    pub(crate) fn ask(&self, reports: Reports) {
         match self {
-            Self::Site(sites) => sites.reload(),
-            Self::File(asked) => match asked.try_send(()) {
-                Ok(()) | Err(TrySendError::Full(())) => {}
-                Err(TrySendError::Disconnected(())) => {
-                    stderr::line(format_args!("pinion: reloading has ended"));
-                }
-            },
+            Self::Site(sites) => sites.reload(&reports),
+            Self::File(file) => file.ask(reports),
         }
     }
+}
+
+impl ConfigFileReload {
+    fn ask(&self, reports: Reports) {
+        lock(&self.pending).add(reports);
+        match self.asked.try_send(()) {
+            Ok(()) | Err(TrySendError::Full(())) => {}
+            Err(TrySendError::Disconnected(())) => {
+                take(&self.pending).tell(&Message::error("reloading has ended"));
+            }
+        }
+    }
+}
+
+fn lock(pending: &Mutex<Reports>) -> MutexGuard<'_, Reports> {
+    pending.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+fn take(pending: &Mutex<Reports>) -> Reports {
+    std::mem::take(&mut *lock(pending))
 }
 
 /// What the server was started with: of what needs a start, this holds.
@@ -104,40 +129,42 @@ struct Renewer {
 }
 
 impl Renewer {
-    fn run(&mut self, wishes: &Receiver<()>) {
+    fn run(&mut self, wishes: &Receiver<()>, pending: &Mutex<Reports>) {
         while wishes.recv().is_ok() {
+            let reports = take(pending);
             // A mistake of ours in one file must not be the end of all later ones.
-            let taken = catch_unwind(AssertUnwindSafe(|| self.take_up()));
+            let taken = catch_unwind(AssertUnwindSafe(|| self.take_up(&reports)));
             let taken = taken.unwrap_or_else(|_| Err(anyhow!("loading panicked").into()));
             if let Err(failure) = taken {
                 let what = self.config.path.display();
-                stderr::line(format_args!(
-                    "pinion: cannot reload {what}, keeping the previous version"
-                ));
-                failure.report();
+                reports.tell(&Message::error(format!(
+                    "cannot reload {what}, keeping the previous version"
+                )));
+                report_failure(failure, &reports);
             }
         }
     }
 
-    fn take_up(&mut self) -> Result<(), Failure> {
+    fn take_up(&mut self, reports: &Reports) -> Result<(), Failure> {
         let Plan { serve, sites, .. } = self.config.plan()?;
-        self.sites.arrange(sites, &self.config.path)?;
+        self.sites.arrange(sites, &self.config.path, reports)?;
         self.live.take_up(&serve);
         if let Some(certificates) = &self.certificates {
-            certificates.ask(match &serve.tls.certificates {
+            let wish = match &serve.tls.certificates {
                 Certificates::Files(files) => Wish::Files(files.clone()),
                 // Without encrypted listeners it is these that need a start.
                 Certificates::SelfSigned { .. } if !serve.encrypts() => Wish::Reload,
                 Certificates::SelfSigned { .. } => Wish::NoFiles,
-            });
+            };
+            certificates.ask(wish, reports.clone());
         }
         let waiting = self.started.waiting(&serve.low, &serve.listen);
         if !waiting.is_empty() {
-            log_lines::warning(format_args!(
+            reports.tell(&Message::warning(format!(
                 "{}: a restart is needed for {}",
                 self.config.path.display(),
                 waiting.join(", ")
-            ));
+            )));
         }
         Ok(())
     }

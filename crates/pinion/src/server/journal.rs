@@ -1,6 +1,7 @@
 //! One worker's side of the access log and of its figures: what of a request and its answer is
 //! written down, and counted.
 
+use super::latency::Sampling;
 use super::log_throttle::LogThrottle;
 use super::pending::Pending;
 use super::stats::Counts;
@@ -26,6 +27,9 @@ use std::time::{Instant, SystemTime, UNIX_EPOCH};
 pub(crate) struct Journal {
     log: Option<Log>,
     counts: Option<Arc<Counts>>,
+    sampling: Sampling,
+    /// When this pass over the events began; of no use where nothing is written down or counted.
+    pass_began: Instant,
     refusals: Arc<ClientRefusals>,
 }
 
@@ -45,7 +49,6 @@ struct Log {
     /// That of the server, if it has one.
     server: Option<LogId>,
     pending: Pending,
-    pass_began: Instant,
     pass_unix_micros: i64,
 }
 
@@ -68,6 +71,13 @@ impl Beginning {
 
 /// What is known of a request whose answer may come later.
 pub(crate) struct Later {
+    began: Instant,
+    /// None where nothing is written down.
+    noted: Option<Noted>,
+}
+
+/// What is written down of it.
+struct Noted {
     began: Beginning,
     peer: Peer,
     version: Version,
@@ -82,20 +92,22 @@ impl Journal {
         counts: Option<Arc<Counts>>,
         refusals: Arc<ClientRefusals>,
     ) -> Self {
-        let (pass_began, pass_unix_micros) = (Instant::now(), unix_micros());
-        let pending = Pending::default();
         let log = logger.map(|logger| {
-            let server = logger.server();
-            Log { logger, server, pending, pass_began, pass_unix_micros }
+            let (server, pending) = (logger.server(), Pending::default());
+            Log { logger, server, pending, pass_unix_micros: unix_micros() }
         });
-        Self { log, counts, refusals }
+        let (sampling, pass_began) = (Sampling::default(), Instant::now());
+        Self { log, counts, sampling, pass_began, refusals }
     }
 
     /// A pass begins.
     #[inline]
     pub(crate) fn pass(&mut self) {
+        if self.counts.is_some() || self.log.is_some() {
+            self.pass_began = Instant::now();
+            self.sampling.pass();
+        }
         if let Some(log) = &mut self.log {
-            log.pass_began = Instant::now();
             log.pass_unix_micros = unix_micros();
         }
     }
@@ -118,14 +130,17 @@ impl Journal {
     ) {
         if let Some(counts) = &self.counts {
             counts.add(answer.status, content_bytes(head, answer));
+            if let Some(weight) = self.sampling.weight() {
+                counts.add_time(self.pass_began.elapsed(), weight);
+            }
         }
         if let (Some(log), Some(began)) = (&mut self.log, began) {
-            log.answered(began, head, answer, exchange);
+            log.answered(began, self.pass_began, head, answer, exchange);
         }
     }
 
     /// Takes down what is known of a request of a site, which may have a log of its own; `None` if
-    /// nothing is written down.
+    /// nothing is written down or counted.
     #[inline]
     pub(crate) fn note(
         &self,
@@ -133,6 +148,20 @@ impl Journal {
         log: Option<LogId>,
         exchange: &mut Exchange<'_>,
     ) -> Option<Later> {
+        let noted = self.noted(head, log, exchange);
+        if noted.is_none() && self.counts.is_none() {
+            return None;
+        }
+        let began = noted.as_ref().map_or_else(Instant::now, |noted| noted.began.at);
+        Some(Later { began, noted })
+    }
+
+    fn noted(
+        &self,
+        head: &RequestHead<'_>,
+        log: Option<LogId>,
+        exchange: &mut Exchange<'_>,
+    ) -> Option<Noted> {
         let began = self.begin(exchange)?.of_site(log);
         began.log?;
         let field = |field| head.value(field).unwrap_or_default();
@@ -144,7 +173,7 @@ impl Journal {
             field(KnownField::UserAgent),
         ];
         let peer = exchange.peer().map_or(Peer::Unix, Peer::Ip);
-        Some(Later { began, peer, version: head.version, texts: texts.map(<[u8]>::to_vec) })
+        Some(Noted { began, peer, version: head.version, texts: texts.map(<[u8]>::to_vec) })
     }
 
     /// The answer of a request that was noted stands in the queue, or what is left of it.
@@ -157,8 +186,12 @@ impl Journal {
         exchange: &mut Exchange<'_>,
     ) {
         self.counted(status, body_bytes);
-        if let (Some(log), Some(later)) = (&mut self.log, later) {
-            log.answered_later(&later, status, body_bytes, exchange);
+        let Some(Later { began, noted }) = later else { return };
+        if let Some(counts) = &self.counts {
+            counts.add_time(began.elapsed(), 1);
+        }
+        if let (Some(log), Some(noted)) = (&mut self.log, noted) {
+            log.answered_later(&noted, self.pass_began, status, body_bytes, exchange);
         }
     }
 
@@ -207,7 +240,7 @@ impl Journal {
     pub(crate) fn engine_answered(&mut self, connection: Address, answer: OwnAnswer) {
         self.counted(answer.status, answer.body_bytes);
         if let Some(log) = &mut self.log {
-            log.engine_answered(connection, answer);
+            log.engine_answered(connection, answer, self.pass_began);
         }
     }
 
@@ -232,6 +265,7 @@ impl Log {
     fn answered(
         &mut self,
         began: Beginning,
+        pass_began: Instant,
         head: &RequestHead<'_>,
         answer: &Prepared<'_>,
         exchange: &mut Exchange<'_>,
@@ -241,7 +275,7 @@ impl Log {
         let field = |field| Text::from(head.value(field).unwrap_or_default());
         let record = Record {
             log: to,
-            unix_micros: self.unix_micros(began.at),
+            unix_micros: self.unix_micros(began.at, pass_began),
             peer: exchange.peer().map_or(Peer::Unix, Peer::Ip),
             version: Some(head.version),
             status: answer.status,
@@ -260,7 +294,8 @@ impl Log {
 
     fn answered_later(
         &mut self,
-        later: &Later,
+        later: &Noted,
+        pass_began: Instant,
         status: u16,
         body_bytes: u64,
         exchange: &mut Exchange<'_>,
@@ -269,7 +304,7 @@ impl Log {
         let [method, target, host, referer, user_agent] = &later.texts;
         let record = Record {
             log: to,
-            unix_micros: self.unix_micros(later.began.at),
+            unix_micros: self.unix_micros(later.began.at, pass_began),
             peer: later.peer,
             version: Some(later.version),
             status,
@@ -287,13 +322,13 @@ impl Log {
         self.pending.add(&mut self.logger, exchange.address(), (later.began.at, bytes), &record);
     }
 
-    fn engine_answered(&mut self, connection: Address, answer: OwnAnswer) {
+    fn engine_answered(&mut self, connection: Address, answer: OwnAnswer, pass_began: Instant) {
         let Some(to) = self.server else { return };
         let at = Instant::now();
         let nothing = Text::from(&b""[..]);
         let record = Record {
             log: to,
-            unix_micros: self.unix_micros(at),
+            unix_micros: self.unix_micros(at, pass_began),
             peer: answer.peer.map_or(Peer::Unix, Peer::Ip),
             version: None,
             status: answer.status,
@@ -309,8 +344,8 @@ impl Log {
         self.pending.add(&mut self.logger, connection, (at, answer.bytes), &record);
     }
 
-    fn unix_micros(&self, at: Instant) -> i64 {
-        let since_pass = at.saturating_duration_since(self.pass_began).as_micros();
+    fn unix_micros(&self, at: Instant, pass_began: Instant) -> i64 {
+        let since_pass = at.saturating_duration_since(pass_began).as_micros();
         self.pass_unix_micros.saturating_add(since_pass as i64)
     }
 }

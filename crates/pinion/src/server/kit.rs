@@ -12,6 +12,7 @@ use super::sites::{LoadedSite, UnloadedSite};
 use super::socket_files::SocketFiles;
 use super::tls::Tls;
 use crate::access_log::{LogHandle, OpenLogs};
+use crate::control::place;
 use crate::failure::{Failure, without_number};
 use crate::log_lines;
 use crate::path_warnings;
@@ -27,6 +28,7 @@ use pinion_engine::server::Io;
 use pinion_engine::signals::{self, Signals};
 use pinion_engine::tls::tickets::Tickets;
 use pinion_lua::allowance::Allowance;
+use std::os::fd::OwnedFd;
 use std::sync::Arc;
 
 /// Everything a server needs.
@@ -45,6 +47,8 @@ pub(crate) struct Kit {
     pub(crate) quic: Vec<BoundQuic>,
     /// The files of those that are Unix sockets.
     pub(crate) files: SocketFiles,
+    /// Where it takes commands, if it does.
+    pub(crate) control: Option<OwnedFd>,
     /// What encrypts; none without listeners that do.
     pub(crate) tls: Option<Tls>,
     /// The keys of sessions and connections that clients come back with; none where nothing is
@@ -93,7 +97,7 @@ pub(crate) fn prepare(plan: Plan) -> Result<Kit, Failure> {
     let workers = settings.workers.unwrap_or_else(|| default_workers(cores(), memory.bytes));
     let open = || open(&settings, workers, sites, &programs, &files, tickets);
     let opened = interrupt::endable(&signals, &files, open)?;
-    let Opened { io, logs, log, tls, listeners, quic, sites } = opened;
+    let Opened { io, logs, log, tls, listeners, quic, control, sites } = opened;
     let what = in_words(&sites, config.as_ref());
     let scripts = sites.iter().filter_map(|site| site.first.program());
     let scripts: Vec<Allowance> = scripts.map(|program| *program.allowance()).collect();
@@ -117,6 +121,7 @@ pub(crate) fn prepare(plan: Plan) -> Result<Kit, Failure> {
         listeners,
         quic,
         files,
+        control,
         tls,
         keys,
         logs,
@@ -150,6 +155,7 @@ struct Opened {
     tls: Option<Tls>,
     listeners: Vec<Bound>,
     quic: Vec<BoundQuic>,
+    control: Option<OwnedFd>,
     sites: Vec<LoadedSite>,
 }
 
@@ -180,7 +186,9 @@ fn open(
     let sites = load_all(unloaded, &logs)?;
     // Before the workers have memory of their own in it.
     residency::release_heap();
-    Ok(Opened { io, logs, log, tls, listeners, quic, sites })
+    // Last, since nobody answers there before everything runs.
+    let control = place::bind(&settings.control, files)?;
+    Ok(Opened { io, logs, log, tls, listeners, quic, control, sites })
 }
 
 /// Loads every site, so that the failures of all of them are known at once.

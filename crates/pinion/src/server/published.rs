@@ -5,7 +5,11 @@
 
 use super::dev::load_failure::{LoadFailure, Meanwhile};
 use super::generation::Generation;
+use crate::control::status;
+use crate::document;
+use pinion_lua::program::Program;
 use pinion_site::hosts::{HostPattern, Hosts};
+use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, TryLockError};
 
@@ -26,6 +30,8 @@ pub(crate) struct Published {
     /// Counts publications; a worker compares it with the number it has, once a pass.
     number: AtomicU64,
     current: Mutex<Arc<Roster>>,
+    /// What is told about the sites, in the same order.
+    about: Mutex<Vec<AboutSite>>,
     /// Held by the worker that takes it up.
     turn: Mutex<()>,
 }
@@ -36,16 +42,47 @@ pub(crate) struct Entry<'p> {
     pub(crate) id: SiteId,
     /// Its hosts.
     pub(crate) hosts: &'p [HostPattern],
+    /// Where its content comes from.
+    pub(crate) source: &'p Path,
+    /// Whether changes are served without being asked for.
+    pub(crate) is_live: bool,
     /// What it serves first; none for a site that goes on as it is.
     pub(crate) first: Option<Generation>,
+}
+
+/// What is told about a site.
+#[derive(Clone, Debug)]
+struct AboutSite {
+    id: SiteId,
+    hosts: Vec<String>,
+    source: PathBuf,
+    is_live: bool,
+    /// How many versions it has had.
+    generation: u64,
+    /// Why the last reload failed.
+    error: Option<String>,
+}
+
+impl AboutSite {
+    fn new(entry: &Entry<'_>) -> Self {
+        Self {
+            id: entry.id,
+            hosts: entry.hosts.iter().map(HostPattern::to_string).collect(),
+            source: entry.source.to_owned(),
+            is_live: entry.is_live,
+            generation: 1,
+            error: None,
+        }
+    }
 }
 
 impl Published {
     /// Publishes the first roster.
     pub(crate) fn new(entries: Vec<Entry<'_>>) -> Self {
+        let about = Mutex::new(entries.iter().map(AboutSite::new).collect());
         let nothing = Roster { hosts: Arc::new(Hosts::new([])), sites: Vec::new() };
         let current = Mutex::new(Arc::new(nothing.followed_by(entries)));
-        Self { number: AtomicU64::new(1), current, turn: Mutex::new(()) }
+        Self { number: AtomicU64::new(1), current, about, turn: Mutex::new(()) }
     }
 
     /// The number of the current roster; never 0.
@@ -83,7 +120,42 @@ impl Published {
             });
             Roster { hosts: Arc::clone(&roster.hosts), sites: sites.collect() }
         });
+        self.change_about(id, |about| {
+            (about.generation, about.error) = (about.generation + 1, None)
+        });
         next.is_none()
+    }
+
+    /// Takes note of why the last reload of a site failed.
+    pub(crate) fn set_error(&self, id: SiteId, error: Option<String>) {
+        self.change_about(id, |about| about.error = error);
+    }
+
+    fn change_about(&self, id: SiteId, change: impl FnOnce(&mut AboutSite)) {
+        if let Some(about) = lock(&self.about).iter_mut().find(|about| about.id == id) {
+            change(about);
+        }
+    }
+
+    /// Returns what is told about the sites.
+    pub(crate) fn status(&self) -> Vec<status::Site> {
+        let (_, roster) = self.current();
+        let about = lock(&self.about).clone();
+        let site = |about: AboutSite| {
+            let (_, generation) = roster.sites.iter().find(|(id, _)| *id == about.id)?;
+            let archive = generation.archive();
+            Some(status::Site {
+                hosts: about.hosts,
+                source: document::text(&about.source),
+                live: about.is_live,
+                digest: archive.layout().digest().to_string(),
+                generation: about.generation,
+                paths: archive.layout().entry_count(),
+                code_files: generation.program().map_or(0, Program::file_count),
+                error: about.error,
+            })
+        };
+        about.into_iter().filter_map(site).collect()
     }
 
     /// Takes note that the next generation of a site could not be loaded, so that workers tell
@@ -110,6 +182,15 @@ impl Published {
 
     /// Makes these the sites.
     pub(crate) fn arrange(&self, entries: Vec<Entry<'_>>) {
+        let mut about = lock(&self.about);
+        let next = entries.iter().map(|entry| {
+            let known = about.iter().find(|known| known.id == entry.id);
+            let AboutSite { generation, error, .. } =
+                known.cloned().unwrap_or(AboutSite::new(entry));
+            AboutSite { generation, error, ..AboutSite::new(entry) }
+        });
+        *about = next.collect();
+        drop(about);
         self.change(|roster| roster.followed_by(entries));
     }
 
@@ -118,6 +199,10 @@ impl Published {
         *current = Arc::new(next(&current));
         self.number.fetch_add(1, Ordering::Release);
     }
+}
+
+fn lock(about: &Mutex<Vec<AboutSite>>) -> MutexGuard<'_, Vec<AboutSite>> {
+    about.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 impl Roster {

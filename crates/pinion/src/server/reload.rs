@@ -7,13 +7,13 @@ use super::dev::load_failure::Meanwhile;
 use super::generation::Generation;
 use super::loader::Loader;
 use super::published::{Published, SiteId};
+use super::reload_report::Reports;
+use crate::control::protocol::Message;
 use crate::failure::Failure;
-use crate::log_lines;
 use anyhow::anyhow;
 use pinion_archive::Digest;
 use pinion_engine::residency;
 use pinion_engine::server::Control;
-use pinion_engine::stderr;
 use pinion_lua::program::Program;
 use std::fmt;
 use std::io;
@@ -57,6 +57,8 @@ struct Pending {
     is_reported: bool,
     /// Reloads of the configuration that it is a part of.
     rounds: Vec<Arc<ReloadRound>>,
+    /// Where it is told what came of it, beside the log.
+    reports: Reports,
 }
 
 impl Pending {
@@ -70,6 +72,7 @@ impl Pending {
     fn add(&mut self, other: Self) {
         self.is_reported |= other.is_reported;
         self.rounds.extend(other.rounds);
+        self.reports.add(other.reports);
     }
 }
 
@@ -78,12 +81,14 @@ impl Pending {
 pub(crate) struct ReloadRound {
     line: String,
     failed: AtomicU64,
+    /// Where the line is told.
+    reports: Reports,
 }
 
 impl ReloadRound {
     /// Returns a reload that is reported by this line.
-    pub(crate) fn new(line: String) -> Arc<Self> {
-        Arc::new(Self { line, failed: AtomicU64::new(0) })
+    pub(crate) fn new(line: String, reports: Reports) -> Arc<Self> {
+        Arc::new(Self { line, failed: AtomicU64::new(0), reports })
     }
 
     fn report(&self) -> String {
@@ -97,7 +102,7 @@ impl ReloadRound {
 
 impl Drop for ReloadRound {
     fn drop(&mut self) {
-        stderr::line(format_args!("{}", self.report()));
+        self.reports.tell(&Message::info(self.report()));
     }
 }
 
@@ -139,14 +144,15 @@ impl Reloader {
         self.last_change.set();
     }
 
-    /// Asks.
-    pub(crate) fn ask(&self) {
-        self.ask_for(Pending { is_reported: true, rounds: Vec::new() });
+    /// Asks, and wants to be told what came of it.
+    pub(crate) fn ask(&self, reports: Reports) {
+        self.ask_for(Pending { is_reported: true, rounds: Vec::new(), reports });
     }
 
     /// Asks as a part of a reload of the configuration.
     pub(crate) fn ask_in(&self, round: &Arc<ReloadRound>) {
-        self.ask_for(Pending { is_reported: true, rounds: vec![Arc::clone(round)] });
+        let (rounds, reports) = (vec![Arc::clone(round)], round.reports.clone());
+        self.ask_for(Pending { is_reported: true, rounds, reports });
     }
 
     /// Asks for the same load once more: it is not reported unless something else comes of it.
@@ -160,8 +166,8 @@ impl Reloader {
             // Full: the load that waits will see what we saw.
             Ok(()) | Err(TrySendError::Full(())) => {}
             Err(TrySendError::Disconnected(())) => {
-                *lock(&self.pending) = Pending::default();
-                stderr::line(format_args!("pinion: reloading has ended"));
+                let pending = std::mem::take(&mut *lock(&self.pending));
+                pending.reports.tell(&Message::error("reloading has ended"));
             }
         }
     }
@@ -336,7 +342,7 @@ impl ReloadedSite {
         self.control.wake_all();
         if self.is_reported(Outcome::Served(digest), wish) {
             let what = self.loader.source().path().display();
-            report_reloaded(&what, content, self.served, code);
+            report_reloaded(&what, content, self.served, code, &wish.reports);
         }
         (self.served, self.device) = (content, device);
     }
@@ -345,10 +351,12 @@ impl ReloadedSite {
         wish.count_failure();
         if self.is_reported(Outcome::Unmounted, wish) {
             let what = self.loader.source().path().display();
-            log_lines::warning(format_args!(
+            let error = format!(
                 "{what} is empty and on another file system than before, so keeping the previous \
                  version; mount its file system again"
-            ));
+            );
+            self.published.set_error(self.id, Some(error.clone()));
+            wish.reports.tell(&Message::warning(error));
         }
     }
 
@@ -359,35 +367,48 @@ impl ReloadedSite {
             self.published.fail(self.id, shown);
             self.control.wake_all();
         }
+        self.published.set_error(self.id, failure.messages().first().cloned());
         if self.is_reported(Outcome::Failed(failure.messages()), wish) {
             let what = self.loader.source().path().display();
-            match meanwhile {
-                Meanwhile::Previous => stderr::line(format_args!(
-                    "pinion: cannot reload {what}, keeping the previous version"
-                )),
-                Meanwhile::Nothing => report_not_served(&what),
-            }
-            self.loader.of_site(failure).report();
+            wish.reports.tell(&match meanwhile {
+                Meanwhile::Previous => {
+                    Message::error(format!("cannot reload {what}, keeping the previous version"))
+                }
+                Meanwhile::Nothing => not_served(&what),
+            });
+            report_failure(self.loader.of_site(failure), &wish.reports);
         }
     }
 }
 
-/// Logs that a site has nothing to serve, because its first load has failed.
-pub(super) fn report_not_served(what: &dyn fmt::Display) {
-    stderr::line(format_args!(
-        "pinion: {what} is not served until the error is corrected; requests of this machine get \
-         the error, others status 503 (--dev)"
-    ));
+/// Returns that a site has nothing to serve, because its first load has failed.
+pub(super) fn not_served(what: &dyn fmt::Display) -> Message {
+    Message::error(format!(
+        "{what} is not served until the error is corrected; requests of this machine get the \
+         error, others status 503 (--dev)"
+    ))
 }
 
-fn report_reloaded(what: &dyn fmt::Display, now: ContentCount, before: ContentCount, code: u64) {
-    stderr::line(format_args!("reloaded {what}: {}", now.in_words_with_code(code)));
+/// Logs why something could not be loaded, and adds it to all reports.
+pub(super) fn report_failure(failure: Failure, reports: &Reports) {
+    failure.messages().into_iter().for_each(|line| reports.note(&Message::error(line)));
+    failure.report();
+}
+
+fn report_reloaded(
+    what: &dyn fmt::Display,
+    now: ContentCount,
+    before: ContentCount,
+    code: u64,
+    reports: &Reports,
+) {
+    reports.tell(&Message::info(format!("reloaded {what}: {}", now.in_words_with_code(code))));
     if has_shrunk(now.paths, before.paths) {
-        log_lines::warning(format_args!(
+        reports.tell(&Message::warning(format!(
             "{what} had {} before this reload; if that is not what you wanted, \
              bring the files back and they are served again",
             before.in_words()
-        ));
+        )));
     }
 }
 
@@ -413,8 +434,9 @@ mod tests {
 
     #[test]
     fn a_reload_of_the_configuration_says_how_many_sites_failed() {
-        let round = ReloadRound::new("reloaded a.toml: 3 sites".to_owned());
-        let wish = Pending { is_reported: true, rounds: vec![Arc::clone(&round)] };
+        let round = ReloadRound::new("reloaded a.toml: 3 sites".to_owned(), Reports::default());
+        let rounds = vec![Arc::clone(&round)];
+        let wish = Pending { is_reported: true, rounds, ..Pending::default() };
         assert_eq!(round.report(), "reloaded a.toml: 3 sites");
         wish.count_failure();
         assert_eq!(round.report(), "reloaded a.toml: 3 sites; 1 site keeps its previous version");

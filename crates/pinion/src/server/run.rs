@@ -4,6 +4,7 @@ use super::acme::AcmeChallenges;
 use super::app::SitesApp;
 use super::capacity::Capacity;
 use super::configuration::{LiveSettings, Renewal, Started};
+use super::control_thread::Controlled;
 use super::dev::reload_streams::ReloadStreams;
 use super::dummy::DummyApp;
 use super::dynamic::Dynamic;
@@ -16,27 +17,24 @@ use super::sites::{self, LoadedSite, Sites};
 use super::socket_files::SocketFiles;
 use super::start_lines::{Hosts, print_ready, print_start, urls};
 use super::stats::{Stats, Tally};
-use super::tls::{Keeper, Tls, Wish};
+use super::status::StatusSource;
+use super::tls::{Keeper, Tls};
 use crate::access_log::{AccessLog, LogHandle, OpenLogs};
 use crate::failure::Failure;
 use crate::network::Network;
-use crate::panics;
 use crate::settings::{AltSvc, Dummy, ListenKind, Serve};
-use crate::terminal::counted;
 use anyhow::Context as _;
 use pinion_engine::Poster;
 use pinion_engine::listener::{Listener, QuicListener, local_address};
 use pinion_engine::quic::config::{QuicConfig, QuicKeys};
-use pinion_engine::server::{Control, Kit as EngineKit, Server};
+use pinion_engine::server::{Kit as EngineKit, Server};
 use pinion_engine::settings::{ListenerSettings, Protocol, ProxySources, Settings};
-use pinion_engine::signals::{Signal, Signals};
 use pinion_engine::stderr;
 use pinion_jobs::upload_quota::UploadQuota;
 use pinion_lua::scripts::{Scripts, Shared};
 use std::path::Path;
 use std::sync::Arc;
-use std::thread;
-use std::time::Duration;
+use std::time::{Duration, Instant, SystemTime};
 
 /// How long clients remember that there is HTTP/3, in seconds: a day, which is also what they take
 /// when nothing is said (RFC 7838 §3.1).
@@ -51,6 +49,7 @@ const PROGRAMS_GRACE: Duration = Duration::from_secs(10);
 /// # Errors
 /// Something could not be started. Once the first request is served nothing fails any more.
 pub(crate) fn run(kit: Kit) -> Result<(), Failure> {
+    let started = (Instant::now(), SystemTime::now());
     print_start(&kit);
     let hosts = Hosts::of(&kit.sites);
     let Kit {
@@ -60,6 +59,7 @@ pub(crate) fn run(kit: Kit) -> Result<(), Failure> {
         listeners,
         quic,
         files,
+        control: socket,
         tls,
         keys,
         logs,
@@ -86,30 +86,46 @@ pub(crate) fn run(kit: Kit) -> Result<(), Failure> {
     let keeper = tls.map(Keeper::start).transpose();
     let keeper = keeper.context("cannot start the thread for certificates")?;
     let live = Arc::new(LiveSettings::new(&settings));
-    let tally = settings.stats.map(|_| Arc::new(Tally::default()));
+    let is_counted = settings.stats.is_some() || socket.is_some();
+    let tally = is_counted.then(|| Arc::new(Tally::default()));
+    let configuration = config.as_ref().map(|config| config.path.clone());
     let max = settings.max_connections_per_client.unwrap_or_default();
     let refusals = Arc::new(ClientRefusals { max, ..ClientRefusals::default() });
     let desks = Desks { log: log.clone(), tally: tally.clone(), refusals };
-    let (server, renewal) = match &settings.dummy {
-        Some(dummy) => (start_dummy(dummy, engine, desks)?, None),
+    let (server, published, renewal) = match &settings.dummy {
+        Some(dummy) => (start_dummy(dummy, engine, desks)?, None, None),
         None => {
             let uploads = UploadQuota::new(settings.upload_space_bytes, capacity.upload_files);
             let sites = (sites, logs, programs.clone());
             let scripts = Shared::new(engine.workers, uploads, capacity.script_memory)
                 .with_spawner(programs.access());
             let (server, sites) = start_sites(sites, engine, desks, &settings, scripts, leads)?;
+            let published = sites.published();
             let (live, keeper) = (Arc::clone(&live), keeper.clone());
             let started = Started { low: settings.low, listen: settings.listen };
             let renewal = Renewal::start(sites, config, started, live, keeper);
             let renewal = renewal.context("cannot start the thread for the configuration")?;
-            (server, Some(renewal))
+            (server, Some(published), Some(renewal))
         }
     };
-    let stats = settings.stats.zip(tally);
+    let stats = settings.stats.zip(tally.clone());
     let stats = stats.map(|(every, tally)| Stats::start(every, tally, server.control()));
     let stats = stats.transpose().context("cannot start the thread for the figures")?;
-    let control = server.control();
-    Ears { signals, control, renewal, keeper, log: log.clone(), live }.start()?;
+    let status = StatusSource {
+        started,
+        configuration,
+        listeners: urls.clone(),
+        workers,
+        io,
+        capacity,
+        published,
+        programs: programs.clone(),
+        certificates: keeper.as_ref().map(Keeper::served),
+        tally,
+    };
+    let (control, log_writer) = (server.control(), log.clone());
+    Controlled { signals, socket, control, renewal, keeper, log: log_writer, live, status }
+        .start()?;
     print_ready(&urls, &hosts, has_built);
     server.join();
     end(&programs, files, stats, log);
@@ -311,81 +327,4 @@ fn start_dummy(dummy: &Dummy, engine: EngineKit, desks: Desks) -> Result<Server,
     let dummy = *dummy;
     let make_app = move |_worker, _poster| DummyApp::new(&dummy, desks.journal());
     Ok(Server::start(engine, make_app).context("cannot start the workers")?)
-}
-
-/// The thread that hears signals.
-struct Ears {
-    signals: Signals,
-    control: Control,
-    /// None for the dummy.
-    renewal: Option<Renewal>,
-    /// None without TLS.
-    keeper: Option<Keeper>,
-    log: Option<Arc<AccessLog>>,
-    live: Arc<LiveSettings>,
-}
-
-impl Ears {
-    /// Starts the thread.
-    fn start(self) -> Result<(), Failure> {
-        let thread = thread::Builder::new().name("signals".to_owned()).spawn(move || self.run());
-        thread.context("cannot start the thread for signals")?;
-        Ok(())
-    }
-
-    /// Runs until the process ends.
-    fn run(self) {
-        let mut draining = false;
-        loop {
-            let signal = self.signals.wait();
-            // A server that hears no signal any more could not be stopped.
-            panics::survive(|| self.act(signal, &mut draining));
-        }
-    }
-
-    fn act(&self, signal: Signal, draining: &mut bool) {
-        match signal {
-            Signal::ReopenLogs => self.reopen_logs(),
-            Signal::Reload => {
-                self.reopen_logs();
-                match (&self.renewal, &self.keeper) {
-                    // The file says which certificates there are.
-                    (Some(renewal @ Renewal::File(_)), _) => renewal.ask(),
-                    (renewal, keeper) => {
-                        renewal.iter().for_each(Renewal::ask);
-                        keeper.iter().for_each(|keeper| keeper.ask(Wish::Reload));
-                    }
-                }
-            }
-            Signal::Terminate | Signal::Interrupt if *draining => self.control.stop(),
-            Signal::Terminate | Signal::Interrupt => {
-                *draining = true;
-                self.drain();
-            }
-        }
-    }
-
-    fn reopen_logs(&self) {
-        if let Some(log) = &self.log {
-            log.reopen();
-        }
-    }
-
-    /// Ends idle connections now, the others with their answers, and what is left when the grace
-    /// is over.
-    fn drain(&self) {
-        let open = counted(self.control.connections() as u64, "connection");
-        let grace = self.live.grace();
-        stderr::line(format_args!("stopping; {open} open, at most {} seconds", grace.as_secs()));
-        self.control.drain();
-        let control = self.control.clone();
-        let timer = thread::Builder::new().name("grace".to_owned()).spawn(move || {
-            thread::sleep(grace);
-            control.stop();
-        });
-        if timer.is_err() {
-            // Without a clock nobody would end a client that never ends.
-            self.control.stop();
-        }
-    }
 }

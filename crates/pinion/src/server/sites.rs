@@ -5,7 +5,8 @@ use super::generation::Generation;
 use super::loader::Loader;
 use super::program_table::ProgramTable;
 use super::published::{Entry, Published, SiteId};
-use super::reload::{ReloadRound, Reloader, report_not_served};
+use super::reload::{ReloadRound, Reloader, not_served, report_failure};
+use super::reload_report::Reports;
 use super::watch::{Cause, Watch, Watching};
 use crate::access_log::OpenLogs;
 use crate::failure::Failure;
@@ -122,7 +123,7 @@ impl UnloadedSite {
 /// Prints why a site begins without content.
 fn report_failed_start(loader: &Loader, failure: Failure) {
     failure.report();
-    report_not_served(&loader.source().path().display());
+    not_served(&loader.source().path().display()).log();
 }
 
 /// What nobody should have to find out: what a site is served with that the public must not have.
@@ -155,6 +156,8 @@ pub(crate) fn publish(sites: Vec<LoadedSite>) -> (Arc<Published>, StartingSites)
     let entries = starting.iter().zip(firsts).map(|(site, first)| Entry {
         id: site.id,
         hosts: &site.settings.hosts,
+        source: site.loader.source().path(),
+        is_live: site.watch.is_some(),
         first: Some(first),
     });
     (Arc::new(Published::new(entries.collect())), StartingSites(starting))
@@ -185,6 +188,8 @@ struct Site {
     id: SiteId,
     source: Source,
     settings: SiteSettings,
+    /// Whether changes are served without being asked for.
+    is_live: bool,
     reloader: Reloader,
     /// Dropped with the site, which ends the watch.
     watching: Option<Watching>,
@@ -220,9 +225,14 @@ impl Sites {
         Ok(this)
     }
 
-    /// Asks every site to load again.
-    pub(crate) fn reload(&self) {
-        self.sites.iter().for_each(|site| site.reloader.ask());
+    /// Returns what is published of them, now and later.
+    pub(crate) fn published(&self) -> Arc<Published> {
+        Arc::clone(&self.published)
+    }
+
+    /// Asks every site to load again, and wants to be told what came of it.
+    pub(crate) fn reload(&self, reports: &Reports) {
+        self.sites.iter().for_each(|site| site.reloader.ask(reports.clone()));
     }
 
     /// Makes these the sites: all of them, or nothing changes. One that is served already just as
@@ -235,6 +245,7 @@ impl Sites {
         &mut self,
         planned: Vec<PlannedSite>,
         file: &Path,
+        reports: &Reports,
     ) -> Result<(), Failure> {
         let mut is_free = vec![true; self.sites.len()];
         let mut arranged = Vec::new();
@@ -258,12 +269,12 @@ impl Sites {
                 }
             });
         }
-        self.switch(arranged, file);
+        self.switch(arranged, file, reports);
         Ok(())
     }
 
     /// Nothing can fail any more but a watch.
-    fn switch(&mut self, arranged: Vec<Next>, file: &Path) {
+    fn switch(&mut self, arranged: Vec<Next>, file: &Path, reports: &Reports) {
         let mut old: Vec<Option<Site>> = self.sites.drain(..).map(Some).collect();
         let (mut firsts, mut watches) = (Vec::new(), Vec::new());
         for next in arranged {
@@ -288,6 +299,8 @@ impl Sites {
         let entries = self.sites.iter().zip(firsts).map(|(site, first)| Entry {
             id: site.id,
             hosts: &site.settings.hosts,
+            source: site.source.path(),
+            is_live: site.is_live,
             first,
         });
         self.published.arrange(entries.collect());
@@ -295,12 +308,12 @@ impl Sites {
         let sites = counted(self.sites.len() as u64, "site");
         let file = file.display();
         let line = format!("reloaded {file}: {sites}, {brought} new, {gone} removed");
-        let round = ReloadRound::new(line);
+        let round = ReloadRound::new(line, reports.clone());
         for ((site, watch), is_kept) in self.sites.iter_mut().zip(watches).zip(kept) {
             if is_kept {
                 site.reloader.ask_in(&round);
             } else if let Err(failure) = site.watch(watch) {
-                failure.report();
+                report_failure(failure, reports);
             }
         }
     }
@@ -312,7 +325,8 @@ impl Sites {
         let (published, control) = (Arc::clone(&self.published), self.control.clone());
         let reloader = Reloader::start(id, loader, published, control);
         let reloader = reloader.context("cannot start the thread for reloads")?;
-        Ok((Site { id, source, settings, reloader, watching: None }, watch))
+        let is_live = watch.is_some();
+        Ok((Site { id, source, settings, is_live, reloader, watching: None }, watch))
     }
 }
 
@@ -330,7 +344,7 @@ impl Site {
         let ask = self.reloader.clone();
         let started = watch.start(move |cause| match cause {
             Cause::Changing => ask.note_change(),
-            Cause::Change => ask.ask(),
+            Cause::Change => ask.ask(Reports::default()),
             Cause::MoreWatched => ask.ask_again(),
         });
         let shown = self.source.path().display();

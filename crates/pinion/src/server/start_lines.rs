@@ -5,10 +5,10 @@ use super::kit::Kit;
 use super::listeners::{Bound, BoundQuic};
 use super::memory_limit::{MemoryLimit, MemorySource};
 use super::sites::LoadedSite;
+use super::status::io_name;
 use crate::log_lines;
 use crate::terminal::{count, counted, size};
 use pinion_engine::residency;
-use pinion_engine::server::Io;
 use pinion_engine::stderr;
 use pinion_site::hosts::HostPattern;
 use std::net::{IpAddr, SocketAddr};
@@ -58,10 +58,7 @@ pub(super) fn print_start(kit: &Kit) {
         ));
     }
     let bound_bytes = capacity.bound_bytes(*workers, *io);
-    let io = match io {
-        Io::Epoll => "epoll",
-        Io::Uring => "io_uring",
-    };
+    let io = io_name(*io);
     stderr::line(format_args!(
         "pinion {}: {what}, {} on {io}, at most {} connections{} and {} of memory (files of the \
          site not counted)",

@@ -6,6 +6,8 @@
 
 mod usage;
 
+use super::latency::{self, Times};
+use crate::control::status;
 use crate::terminal::{count, counted, size};
 use pinion_engine::server::Control;
 use pinion_engine::stderr;
@@ -27,6 +29,7 @@ pub(crate) struct Counts {
     content_bytes: AtomicU64,
     /// Connections that were ended for the work without end that their clients made.
     floods: AtomicU64,
+    times: Times,
 }
 
 /// With one writer there is nothing to lose between the two halves.
@@ -44,6 +47,12 @@ impl Counts {
             raise(answers, 1);
         }
         raise(&self.content_bytes, content_bytes);
+    }
+
+    /// A request took so long, and stands for so many.
+    #[inline]
+    pub(crate) fn add_time(&self, time: Duration, weight: u64) {
+        self.times.add(time, weight);
     }
 
     /// A flood was ended.
@@ -65,6 +74,23 @@ impl Tally {
         counts
     }
 
+    /// Returns what is told of all requests, and how long they took.
+    pub(crate) fn status(&self) -> (status::Requests, Option<status::Latency>) {
+        let Sum { answers, content_bytes, .. } = self.sum();
+        let [status_2xx, status_3xx, status_4xx, status_5xx] = answers;
+        let total = answers.iter().sum();
+        let requests = status::Requests {
+            total,
+            status_2xx,
+            status_3xx,
+            status_4xx,
+            status_5xx,
+            content_bytes,
+        };
+        let all = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        (requests, latency::percentiles(all.iter().map(|counts| &counts.times)))
+    }
+
     fn sum(&self) -> Sum {
         let mut sum = Sum::default();
         for counts in self.0.lock().unwrap_or_else(PoisonError::into_inner).iter() {
@@ -84,6 +110,11 @@ struct Sum {
     answers: [u64; 4],
     content_bytes: u64,
     floods: u64,
+}
+
+/// Returns the memory of this process in bytes, shared pages included.
+pub(super) fn memory_bytes() -> u64 {
+    Usage::now().memory_bytes
 }
 
 /// Everything at one time.

@@ -10,7 +10,6 @@ use crate::self_signed;
 use crate::settings::{
     CanonicalHost, CertificateFiles, Certificates, Listen, ListenKind, SelfSignedKey, Serve,
 };
-use pinion_engine::stderr;
 use pinion_engine::tls::TlsConfig;
 use pinion_engine::tls::certificates::Certificate;
 use pinion_engine::tls::resolver::CertificateStore;
@@ -19,9 +18,11 @@ use std::path::PathBuf;
 use std::sync::Arc;
 
 use super::look::Look;
+use super::reload_report::Reports;
+use crate::control::protocol::Message;
 use keeper::look_at;
 
-pub(crate) use keeper::{Keeper, Wish};
+pub(crate) use keeper::{Keeper, ServedCertificates, Wish};
 
 /// What encrypts the connections of a server.
 pub(crate) struct Tls {
@@ -59,7 +60,7 @@ impl Tls {
             // The sites may take minutes: what changes meanwhile is read again.
             looks.push(look_at(&files));
             let certificate = files.load()?;
-            tell(&files, &certificate, own.is_some());
+            tell(&files, &certificate, own.is_some(), &Reports::default());
             loaded.push((files, certificate));
         }
         let first = loaded.first().map(|(_, first)| first).filter(|_| own.is_none());
@@ -145,14 +146,16 @@ fn warn_of_unnamed<'c>(
 }
 
 /// What is to be known about a certificate that is served from now on.
-fn tell(files: &CertificateFiles, certificate: &Certificate, is_own: bool) {
-    files.warnings(certificate).into_iter().for_each(log_lines::warning);
+fn tell(files: &CertificateFiles, certificate: &Certificate, is_own: bool, reports: &Reports) {
+    for warning in files.warnings(certificate) {
+        reports.tell(&Message::warning(warning));
+    }
     if is_own {
-        stderr::line(format_args!(
+        reports.tell(&Message::info(format!(
             "self-signed certificate {}, SHA-256 {}",
             self_signed::for_clients(&files.cert).display(),
             shown(certificate.fingerprint())
-        ));
+        )));
     }
 }
 

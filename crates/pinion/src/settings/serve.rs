@@ -3,7 +3,7 @@
 use super::build::content;
 use super::{
     CONTENT_FLAGS, Content, Listen, ListenKind, LuaSettings, ScriptAccess, TlsSettings, choice,
-    field_value, networks, number, optional, path_or_stdout, read, row, single, tls,
+    field_value, networks, number, optional, path, path_or_stdout, read, row, single, tls,
 };
 use crate::failure::Failure;
 use crate::network::Network;
@@ -13,7 +13,7 @@ use pinion_client::address_policy::PrivateAddresses;
 use pinion_jobs::folders::FolderAt;
 use pinion_site::hosts::HostPattern;
 use std::fmt;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 /// What answers health checks.
@@ -74,6 +74,19 @@ pub(crate) struct Serve {
     pub(crate) upload_space_bytes: u64,
     /// Value of the `Server` field.
     pub(crate) server_name: Option<String>,
+    /// Where it takes commands.
+    pub(crate) control: ControlSetting,
+}
+
+/// `--control`.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) enum ControlSetting {
+    /// In the folder that the service manager or the session has, if there is one.
+    Found,
+    /// Nowhere.
+    Off,
+    /// At this path.
+    At(PathBuf),
 }
 
 /// How one site is served.
@@ -200,6 +213,11 @@ impl Serve {
                 .map(|mebibytes| mebibytes << 20),
             upload_space_bytes: number::<u64>(low, "upload-space")?.unwrap_or_default() << 20,
             server_name: field_value(low, "server-name")?,
+            control: match path(low, "control")? {
+                None => ControlSetting::Found,
+                Some(path) if path == Path::new("off") => ControlSetting::Off,
+                Some(path) => ControlSetting::At(path),
+            },
         })
     }
 

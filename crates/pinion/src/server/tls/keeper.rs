@@ -7,18 +7,19 @@
 use super::{Tls, tell};
 use crate::calendar;
 use crate::certificate_files::BadFile;
-use crate::log_lines;
+use crate::control::protocol::Message;
 use crate::self_signed;
 use crate::server::look::{Look, look};
+use crate::server::reload::report_failure;
+use crate::server::reload_report::Reports;
 use crate::settings::{CanonicalHost, CertificateFiles, SelfSignedKey};
-use pinion_engine::stderr;
 use pinion_engine::tls::certificates::Certificate;
 use pinion_engine::tls::resolver::CertificateStore;
 use std::io;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::path::PathBuf;
-use std::sync::Arc;
-use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, channel};
+use std::sync::mpsc::{Receiver, RecvTimeoutError, SendError, Sender, channel};
+use std::sync::{Arc, Mutex, PoisonError};
 use std::thread;
 use std::time::{Duration, Instant};
 
@@ -31,7 +32,23 @@ const OWN_LOOK: Duration = Duration::from_secs(86_400);
 /// Asks the thread, from any other one. It ends when nobody is left who could ask.
 #[derive(Clone)]
 pub(crate) struct Keeper {
-    wishes: Sender<Wish>,
+    wishes: Sender<(Wish, Reports)>,
+    served: Arc<ServedCertificates>,
+}
+
+/// The certificates that are served, with the files that they came from.
+#[derive(Debug, Default)]
+pub(crate) struct ServedCertificates(Mutex<Vec<(CertificateFiles, Certificate)>>);
+
+impl ServedCertificates {
+    /// Returns all of them.
+    pub(crate) fn all(&self) -> Vec<(CertificateFiles, Certificate)> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner).clone()
+    }
+
+    fn set(&self, all: &[(CertificateFiles, Certificate)]) {
+        *self.0.lock().unwrap_or_else(PoisonError::into_inner) = all.to_vec();
+    }
 }
 
 /// What is asked for.
@@ -52,15 +69,21 @@ impl Keeper {
     pub(crate) fn start(tls: Tls) -> io::Result<Self> {
         let (wishes, asked) = channel();
         let mut kept = Kept::new(tls);
+        let served = Arc::clone(&kept.served);
         thread::Builder::new().name("certificates".to_owned()).spawn(move || kept.run(&asked))?;
-        Ok(Self { wishes })
+        Ok(Self { wishes, served })
     }
 
-    /// Asks.
-    pub(crate) fn ask(&self, wish: Wish) {
-        if self.wishes.send(wish).is_err() {
-            stderr::line(format_args!("pinion: reloading certificates has ended"));
+    /// Asks, and wants to be told what came of it.
+    pub(crate) fn ask(&self, wish: Wish, reports: Reports) {
+        if let Err(SendError((_, reports))) = self.wishes.send((wish, reports)) {
+            reports.tell(&Message::error("reloading certificates has ended"));
         }
+    }
+
+    /// Returns the certificates that are served, now and later.
+    pub(crate) fn served(&self) -> Arc<ServedCertificates> {
+        Arc::clone(&self.served)
     }
 }
 
@@ -74,6 +97,7 @@ struct Kept {
     /// Whether the last load of each failed.
     failed: Vec<bool>,
     store: Arc<CertificateStore>,
+    served: Arc<ServedCertificates>,
     /// Where redirects lead until the next start.
     leads_to: Option<CanonicalHost>,
     /// Whether a certificate names that host.
@@ -85,49 +109,55 @@ impl Kept {
         let Tls { loaded, looks, own, store, leads_to, .. } = tls;
         let own_look = Instant::now();
         let failed = vec![false; loaded.len()];
-        let names_host = false;
-        let mut kept = Self { loaded, looks, own, own_look, failed, store, leads_to, names_host };
+        let (names_host, served) = (false, Arc::new(ServedCertificates::default()));
+        served.set(&loaded);
+        let mut kept =
+            Self { loaded, looks, own, own_look, failed, store, served, leads_to, names_host };
         kept.names_host = kept.is_host_named();
         kept
     }
 
-    fn run(&mut self, asked: &Receiver<Wish>) {
+    fn run(&mut self, asked: &Receiver<(Wish, Reports)>) {
         loop {
-            let wish = match asked.recv_timeout(LOOK) {
-                Ok(wish) => Some(wish),
-                Err(RecvTimeoutError::Timeout) => None,
+            let (wish, reports) = match asked.recv_timeout(LOOK) {
+                Ok((wish, reports)) => (Some(wish), reports),
+                Err(RecvTimeoutError::Timeout) => (None, Reports::default()),
                 Err(RecvTimeoutError::Disconnected) => return,
             };
             // A mistake of ours with one file must not be the end of all later ones.
-            let done = catch_unwind(AssertUnwindSafe(|| match wish {
-                Some(Wish::Reload) => {
-                    self.renew_own();
-                    self.take_up(|_| true);
-                }
-                Some(Wish::Files(files)) => self.arrange(files),
-                Some(Wish::NoFiles) => {
-                    if self.own.is_none() {
-                        log_lines::warning(
-                            "no certificate is configured any more, keeping the previous ones; a \
-                             restart is needed for a self-signed one",
-                        );
-                    }
-                    self.renew_own();
-                    self.take_up(|_| true);
-                }
-                None => self.follow(),
-            }));
+            let done = catch_unwind(AssertUnwindSafe(|| self.turn(wish, &reports)));
             if done.is_err() {
-                stderr::line(format_args!("pinion: reloading certificates panicked"));
+                reports.tell(&Message::error("reloading certificates panicked"));
             }
+        }
+    }
+
+    fn turn(&mut self, wish: Option<Wish>, reports: &Reports) {
+        match wish {
+            Some(Wish::Reload) => {
+                self.renew_own(reports);
+                self.take_up(|_| true, reports);
+            }
+            Some(Wish::Files(files)) => self.arrange(files, reports),
+            Some(Wish::NoFiles) => {
+                if self.own.is_none() {
+                    reports.tell(&Message::warning(
+                        "no certificate is configured any more, keeping the previous ones; a \
+                         restart is needed for a self-signed one",
+                    ));
+                }
+                self.renew_own(reports);
+                self.take_up(|_| true, reports);
+            }
+            None => self.follow(reports),
         }
     }
 
     /// Takes up what has changed, once it has come to rest: certificate and key are two files, and
     /// each may be written in pieces.
-    fn follow(&mut self) {
+    fn follow(&mut self, reports: &Reports) {
         if self.own_look.elapsed() >= OWN_LOOK {
-            self.renew_own();
+            self.renew_own(reports);
         }
         let now = looks(&self.loaded);
         if now == self.looks {
@@ -142,24 +172,24 @@ impl Kept {
             .map(|((now, later), seen)| now == later && now != seen)
             .collect();
         if changed.contains(&true) {
-            self.take_up(|at| changed.get(at) == Some(&true));
+            self.take_up(|at| changed.get(at) == Some(&true), reports);
         }
     }
 
     /// Makes the certificate anew that is ours, if its end is near. It is taken up as any changed
     /// one is.
-    fn renew_own(&mut self) {
+    fn renew_own(&mut self, reports: &Reports) {
         self.own_look = Instant::now();
         if let Some((key, state)) = &self.own
             && let Err(failure) = self_signed::files(*key, state.as_deref())
         {
-            failure.report();
+            report_failure(failure, reports);
         }
     }
 
     /// Reads those that are asked for. Each that can be used takes the place of what was there, and
     /// is told when new connections have it.
-    fn take_up(&mut self, is_asked: impl Fn(usize) -> bool) {
+    fn take_up(&mut self, is_asked: impl Fn(usize) -> bool, reports: &Reports) {
         let mut taken = Vec::new();
         for (at, (files, certificate)) in self.loaded.iter_mut().enumerate() {
             if !is_asked(at) {
@@ -178,14 +208,14 @@ impl Kept {
             match result {
                 Ok(next) if next.is_same(certificate) => {
                     if failed_before {
-                        log_restored(files, certificate);
+                        reports.tell(&restored(files, certificate));
                     }
                 }
                 Ok(next) => {
                     *certificate = next;
                     taken.push(at);
                 }
-                Err(bad) => tell_kept(files, &bad),
+                Err(bad) => reports.tell(&kept_previous(files, &bad)),
             }
         }
         if taken.is_empty() {
@@ -193,53 +223,54 @@ impl Kept {
         }
         self.publish();
         for (files, certificate) in taken.iter().filter_map(|at| self.loaded.get(*at)) {
-            tell(files, certificate, self.own.is_some());
-            tell_taken(files, certificate);
+            tell(files, certificate, self.own.is_some(), reports);
+            reports.tell(&taken_up(files, certificate));
         }
-        self.tell_unnamed_host();
+        self.tell_unnamed_host(reports);
     }
 
     /// Makes these the files: all of them can be used, or nothing changes.
-    fn arrange(&mut self, files: Vec<CertificateFiles>) {
+    fn arrange(&mut self, files: Vec<CertificateFiles>, reports: &Reports) {
         if files.iter().eq(self.loaded.iter().map(|(files, _)| files)) {
-            return self.take_up(|_| true);
+            return self.take_up(|_| true, reports);
         }
         let (mut loaded, mut looks) = (Vec::new(), Vec::new());
         for files in files {
             looks.push(look_at(&files));
             match files.load() {
                 Ok(certificate) => loaded.push((files, certificate)),
-                Err(bad) => return tell_kept(&files, &bad),
+                Err(bad) => return reports.tell(&kept_previous(&files, &bad)),
             }
         }
         self.failed = vec![false; loaded.len()];
         (self.loaded, self.looks, self.own) = (loaded, looks, None);
         self.publish();
         for (files, certificate) in &self.loaded {
-            tell(files, certificate, false);
-            tell_taken(files, certificate);
+            tell(files, certificate, false, reports);
+            reports.tell(&taken_up(files, certificate));
         }
-        self.tell_unnamed_host();
+        self.tell_unnamed_host(reports);
     }
 
     fn publish(&mut self) {
         let certificates: Vec<Certificate> =
             self.loaded.iter().map(|(_, certificate)| certificate.clone()).collect();
         self.store.replace(&certificates);
+        self.served.set(&self.loaded);
     }
 
     /// Tells when no certificate names the host any more that redirects lead to.
-    fn tell_unnamed_host(&mut self) {
+    fn tell_unnamed_host(&mut self, reports: &Reports) {
         let names_host = self.is_host_named();
         let was_named = std::mem::replace(&mut self.names_host, names_host);
         if let Some(CanonicalHost { host, .. }) = &self.leads_to
             && was_named
             && !names_host
         {
-            log_lines::warning(format_args!(
+            reports.tell(&Message::warning(format!(
                 "redirects lead to {host}, which no certificate names any more: restart, or set \
                  --canonical-host"
-            ));
+            )));
         }
     }
 
@@ -251,28 +282,24 @@ impl Kept {
     }
 }
 
-fn tell_taken(files: &CertificateFiles, certificate: &Certificate) {
+fn taken_up(files: &CertificateFiles, certificate: &Certificate) -> Message {
     let until = calendar::rfc3339(certificate.not_after());
-    stderr::line(format_args!(
-        "reloaded certificate {}: valid until {until}",
-        files.cert.display()
-    ));
-}
-
-/// Logs that the files of a certificate can be read again, and hold what is served.
-fn log_restored(files: &CertificateFiles, certificate: &Certificate) {
-    let until = calendar::rfc3339(certificate.not_after());
-    stderr::line(format_args!(
-        "certificate {} can be loaded again and is unchanged: valid until {until}",
-        files.cert.display()
-    ));
-}
-
-fn tell_kept(files: &CertificateFiles, why: &BadFile) {
     let file = files.cert.display();
-    stderr::line(format_args!(
-        "pinion: cannot reload certificate {file}, keeping the previous one: {why}"
-    ));
+    Message::info(format!("reloaded certificate {file}: valid until {until}"))
+}
+
+/// Returns that the files of a certificate can be read again, and hold what is served.
+fn restored(files: &CertificateFiles, certificate: &Certificate) -> Message {
+    let until = calendar::rfc3339(certificate.not_after());
+    let file = files.cert.display();
+    Message::info(format!(
+        "certificate {file} can be loaded again and is unchanged: valid until {until}"
+    ))
+}
+
+fn kept_previous(files: &CertificateFiles, why: &BadFile) -> Message {
+    let file = files.cert.display();
+    Message::error(format!("cannot reload certificate {file}, keeping the previous one: {why}"))
 }
 
 fn looks(loaded: &[(CertificateFiles, Certificate)]) -> Vec<[Look; 2]> {
@@ -324,7 +351,7 @@ mod tests {
         renew(&file);
         let mut kept = Kept::new(tls);
         let (files, first) = kept.loaded[0].clone();
-        kept.follow();
+        kept.follow(&Reports::default());
         let now = files.load().expect("a certificate").fingerprint();
         fs::remove_dir_all(&folder).expect("removed");
         assert_ne!(first.fingerprint(), now);

@@ -1,0 +1,16 @@
+//! The control socket: how commands such as `pinion status` reach a running server, and what the
+//! two say to each other. The server's side is [`crate::server::control_thread`].
+//!
+//! | Module | Holds |
+//! |---|---|
+//! | [`protocol`] | requests and responses, one JSON object in each line |
+//! | [`conversation`] | one client of the socket, as bytes |
+//! | [`place`] | where sockets are, and how one is bound |
+//! | [`client`] | the side of a command |
+//! | [`status`] | what a server tells about itself |
+
+pub(crate) mod client;
+pub(crate) mod conversation;
+pub(crate) mod place;
+pub(crate) mod protocol;
+pub(crate) mod status;

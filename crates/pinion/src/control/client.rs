@@ -1,0 +1,149 @@
+//! The side of a command: it finds a server, asks, and reads the response.
+
+use super::place;
+use super::protocol::{Command, Request, Response, VERSION};
+use crate::failure::{Failure, without_number};
+use anyhow::{Context as _, anyhow};
+use std::io::{self, BufRead as _, BufReader, Read as _, Write as _};
+use std::os::unix::net::UnixStream;
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+/// How long a server has for what it can answer at once; it is busy with one command at a time.
+const RESPONSE_TIMEOUT: Duration = Duration::from_secs(10);
+
+/// Bytes of a response: the status of a hundred thousand sites has less.
+const RESPONSE_MAX_BYTES: u64 = 64 << 20;
+
+/// A server that a command is connected to.
+pub(crate) struct Server {
+    pub(crate) socket: PathBuf,
+    stream: BufReader<UnixStream>,
+}
+
+/// Connects to all servers that this user can reach, or to that of one socket.
+///
+/// # Errors
+/// [`Failure::Failed`]: there is none, and what to do.
+pub(crate) fn servers(socket: Option<&Path>) -> Result<Vec<Server>, Failure> {
+    if let Some(path) = socket {
+        let server = Server::connect(path);
+        let shown = path.display();
+        return match server {
+            Ok(server) => Ok(vec![server]),
+            Err(error) => Err(match error.kind() {
+                io::ErrorKind::NotFound | io::ErrorKind::ConnectionRefused => {
+                    anyhow!("no server listens on {shown}; `pinion status` lists those that run")
+                }
+                io::ErrorKind::PermissionDenied => {
+                    anyhow!("{shown} is for the user of the server and root; use sudo")
+                }
+                _ => anyhow!("cannot connect to {shown}: {}", without_number(&error.to_string())),
+            }
+            .into()),
+        };
+    }
+    let (mut servers, mut denied) = (Vec::new(), None);
+    let folders = place::folders();
+    for folder in &folders {
+        match place::sockets(folder) {
+            // One that nobody listens on was left behind by a server that was killed.
+            Ok(sockets) => servers.extend(sockets.iter().filter_map(|s| Server::connect(s).ok())),
+            Err(error) if error.kind() == io::ErrorKind::PermissionDenied => denied = Some(folder),
+            Err(error) => {
+                return Err(anyhow!(error)
+                    .context(format!("cannot read {}", folder.display()))
+                    .into());
+            }
+        }
+    }
+    match (servers.is_empty(), denied) {
+        (false, _) => Ok(servers),
+        (true, Some(folder)) => {
+            Err(anyhow!("{} is for the user of the server and root; use sudo", folder.display())
+                .into())
+        }
+        (true, None) => {
+            let folders: Vec<String> = folders.iter().map(|f| f.display().to_string()).collect();
+            Err(anyhow!(
+                "no running server found in {}; for one with --control PATH, give --socket PATH",
+                folders.join(", ")
+            )
+            .into())
+        }
+    }
+}
+
+/// Connects to the only server, or to that of a socket.
+///
+/// # Errors
+/// [`Failure::Failed`]: there is none; [`Failure::Usage`]: there are several.
+pub(crate) fn server(socket: Option<&Path>) -> Result<Server, Failure> {
+    let mut servers = servers(socket)?;
+    match servers.pop() {
+        Some(server) if servers.is_empty() => Ok(server),
+        last => {
+            let all = servers.iter().chain(&last);
+            let sockets: Vec<_> = all.map(|server| server.socket.display().to_string()).collect();
+            Err(Failure::usage(format!(
+                "{} servers run; choose one with --socket: {}",
+                sockets.len(),
+                sockets.join(", ")
+            )))
+        }
+    }
+}
+
+impl Server {
+    fn connect(path: &Path) -> io::Result<Self> {
+        let stream = BufReader::new(UnixStream::connect(path)?);
+        Ok(Self { socket: path.to_owned(), stream })
+    }
+
+    /// Asks, and waits for the response: as long as it takes for a command that may take long.
+    ///
+    /// # Errors
+    /// The server does not answer.
+    pub(crate) fn ask(&mut self, command: Command) -> anyhow::Result<Response> {
+        let shown = self.socket.display().to_string();
+        self.try_ask(command).with_context(|| format!("the server at {shown}"))
+    }
+
+    fn try_ask(&mut self, command: Command) -> anyhow::Result<Response> {
+        let timeout = (command != Command::Reload).then_some(RESPONSE_TIMEOUT);
+        self.stream.get_ref().set_read_timeout(timeout)?;
+        let mut line = serde_json::to_vec(&Request::new(command))?;
+        line.push(b'\n');
+        // One that refuses all clients has closed the connection and left its reason in it.
+        let written = self.stream.get_mut().write_all(&line);
+        let mut answer = Vec::new();
+        let read = self.stream.by_ref().take(RESPONSE_MAX_BYTES).read_until(b'\n', &mut answer);
+        match read {
+            Err(error) if error.kind() == io::ErrorKind::WouldBlock => {
+                return Err(anyhow!("did not answer within {} s", RESPONSE_TIMEOUT.as_secs()));
+            }
+            read => read?,
+        };
+        if answer.is_empty() {
+            written?;
+            return Err(anyhow!("closed the connection without a response"));
+        }
+        let response: Response =
+            serde_json::from_slice(&answer).context("gave a response that cannot be read")?;
+        if response.version != VERSION && response.error.is_none() {
+            return Err(anyhow!("has version {} of the control protocol", response.version));
+        }
+        Ok(response)
+    }
+
+    /// Waits until the server has ended.
+    ///
+    /// # Errors
+    /// What the system reports.
+    pub(crate) fn wait_for_end(&mut self) -> io::Result<()> {
+        self.stream.get_ref().set_read_timeout(None)?;
+        let mut end = [0; 64];
+        while self.stream.read(&mut end)? > 0 {}
+        Ok(())
+    }
+}

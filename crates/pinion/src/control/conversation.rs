@@ -1,0 +1,209 @@
+//! One client of the control socket, as bytes in and bytes out. It has one request at a time: the
+//! next one is not read before the response to the one before is there.
+
+use super::protocol::{Request, Response};
+
+/// Bytes of one request with its end of line; real ones have less than a hundred.
+pub(crate) const REQUEST_MAX_BYTES: usize = 64 * 1024;
+
+/// What was received and not handled, and what is to be sent.
+#[derive(Debug, Default)]
+pub(crate) struct Conversation {
+    input: Vec<u8>,
+    output: Vec<u8>,
+    /// Bytes of the output that have left.
+    sent: usize,
+    stage: Stage,
+}
+
+/// What a client waits for.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+enum Stage {
+    /// Its request is not whole.
+    #[default]
+    Request,
+    /// Its request is carried out.
+    Response,
+    /// Nothing more; what is left of the output is sent.
+    End,
+}
+
+impl Conversation {
+    /// Returns how many bytes it takes now; 0 while a request is carried out.
+    pub(crate) fn wanted_bytes(&self) -> usize {
+        match self.stage {
+            Stage::Request => REQUEST_MAX_BYTES - self.input.len().min(REQUEST_MAX_BYTES),
+            Stage::Response | Stage::End => 0,
+        }
+    }
+
+    /// Takes what was received, no more than [`Self::wanted_bytes`].
+    pub(crate) fn receive(&mut self, bytes: &[u8]) {
+        self.input.extend_from_slice(bytes);
+    }
+
+    /// Returns the next request if it is whole. It is answered with [`Self::respond`]; what is no
+    /// request is answered here.
+    pub(crate) fn request(&mut self) -> Option<Request> {
+        while self.stage == Stage::Request {
+            let Some(end) = self.input.iter().position(|byte| *byte == b'\n') else {
+                if self.input.len() >= REQUEST_MAX_BYTES {
+                    self.end_with(&Response::refused(format!(
+                        "the request is longer than {REQUEST_MAX_BYTES} bytes"
+                    )));
+                }
+                return None;
+            };
+            let line: Vec<u8> = self.input.drain(..=end).collect();
+            match Request::parse(&line[..end]) {
+                Ok(request) => {
+                    self.stage = Stage::Response;
+                    return Some(request);
+                }
+                Err(error) => self.queue(&Response::refused(error)),
+            }
+        }
+        None
+    }
+
+    /// Answers the request that is carried out.
+    pub(crate) fn respond(&mut self, response: &Response) {
+        self.queue(response);
+        if self.stage == Stage::Response {
+            self.stage = Stage::Request;
+        }
+    }
+
+    /// Answers the request that is carried out, and keeps the client until the process ends.
+    pub(crate) fn announce(&mut self, response: &Response) {
+        self.queue(response);
+    }
+
+    /// Sends this and ends.
+    pub(crate) fn end_with(&mut self, response: &Response) {
+        self.queue(response);
+        self.end();
+    }
+
+    /// Takes nothing more: the client has said all.
+    pub(crate) fn end(&mut self) {
+        self.input = Vec::new();
+        self.stage = Stage::End;
+    }
+
+    /// Returns what is to be sent.
+    pub(crate) fn output(&self) -> &[u8] {
+        self.output.get(self.sent..).unwrap_or_default()
+    }
+
+    /// So many bytes of the output were sent.
+    pub(crate) fn sent(&mut self, bytes: usize) {
+        self.sent += bytes;
+        if self.sent >= self.output.len() {
+            (self.output, self.sent) = (Vec::new(), 0);
+        }
+    }
+
+    /// Returns whether a request of it is carried out.
+    pub(crate) fn waits(&self) -> bool {
+        self.stage == Stage::Response
+    }
+
+    /// Returns whether it is over and everything was sent.
+    pub(crate) fn is_over(&self) -> bool {
+        self.stage == Stage::End && self.output().is_empty()
+    }
+
+    fn queue(&mut self, response: &Response) {
+        // A response has only strings and numbers; if it could not be written, the client would
+        // see the end of the connection.
+        if let Ok(line) = serde_json::to_vec(response) {
+            self.output.extend_from_slice(&line);
+            self.output.push(b'\n');
+        } else {
+            self.stage = Stage::End;
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::control::protocol::{Command, Message};
+    use proptest::collection::vec;
+    use proptest::prelude::*;
+
+    /// Requests of a client that sends these pieces, each carried out at once, and the responses.
+    fn talk(pieces: &[Vec<u8>]) -> (Vec<Request>, Vec<Response>, Conversation) {
+        let (mut conversation, mut requests, mut output) =
+            (Conversation::default(), vec![], vec![]);
+        for piece in pieces {
+            let mut rest = &piece[..];
+            while !rest.is_empty() && conversation.wanted_bytes() > 0 {
+                let (now, later) = rest.split_at(rest.len().min(conversation.wanted_bytes()));
+                conversation.receive(now);
+                rest = later;
+                while let Some(request) = conversation.request() {
+                    assert_eq!(conversation.wanted_bytes(), 0, "one request at a time");
+                    requests.push(request);
+                    conversation.respond(&Response::done(vec![Message::info("done")]));
+                }
+                output.extend_from_slice(conversation.output());
+                conversation.sent(conversation.output().len());
+            }
+        }
+        let lines = output.split_inclusive(|byte| *byte == b'\n');
+        let responses = lines.map(|line| serde_json::from_slice(line).expect("a response"));
+        (requests, responses.collect(), conversation)
+    }
+
+    fn request() -> impl Strategy<Value = Request> {
+        prop_oneof![Just(Command::Status), Just(Command::Reload), Just(Command::Stop)]
+            .prop_map(Request::new)
+    }
+
+    proptest! {
+        #[test]
+        fn requests_come_as_they_were_sent_however_they_are_cut(
+            sent in vec(request(), 0..8),
+            cuts in vec(1_usize..40, 0..40),
+        ) {
+            let mut bytes = Vec::new();
+            for request in &sent {
+                serde_json::to_writer(&mut bytes, request).expect("written");
+                bytes.push(b'\n');
+            }
+            let mut pieces = Vec::new();
+            for cut in cuts {
+                pieces.push(bytes.drain(..cut.min(bytes.len())).collect());
+            }
+            pieces.push(bytes);
+            let (requests, responses, _) = talk(&pieces);
+            prop_assert_eq!(&requests, &sent);
+            prop_assert_eq!(responses.len(), sent.len());
+        }
+
+        #[test]
+        fn every_line_has_one_response_whatever_it_is(lines in vec("[^\n]{0,200}", 0..20)) {
+            let bytes: String = lines.iter().map(|line| format!("{line}\n")).collect();
+            let (_, responses, _) = talk(&[bytes.into_bytes()]);
+            prop_assert_eq!(responses.len(), lines.len());
+        }
+    }
+
+    #[test]
+    fn a_request_that_is_too_long_ends_the_conversation() {
+        let longest = |bytes: usize| {
+            let mut line = serde_json::to_vec(&Request::new(Command::Status)).expect("written");
+            line.resize(bytes - 1, b' ');
+            line.push(b'\n');
+            line
+        };
+        let (requests, responses, talked) = talk(&[longest(REQUEST_MAX_BYTES)]);
+        assert_eq!((requests.len(), responses.len(), talked.is_over()), (1, 1, false));
+        let (requests, responses, talked) = talk(&[longest(REQUEST_MAX_BYTES + 1)]);
+        assert_eq!((requests.len(), responses.len(), talked.is_over()), (0, 1, true));
+        let error = responses[0].error.as_deref().expect("refused");
+        assert!(error.contains("longer than 65536 bytes"), "{error}");
+    }
+}

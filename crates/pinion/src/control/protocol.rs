@@ -1,0 +1,165 @@
+//! What a command and a server say to each other: one JSON object in each line, each with the
+//! version of the protocol. The server answers every request with one line
+//! (docs/reference/control.md).
+
+use super::status::Status;
+use crate::log_lines;
+use pinion_engine::stderr;
+use serde::{Deserialize, Serialize};
+
+/// The version of the protocol. A server refuses others; members that it does not know it ignores.
+pub(crate) const VERSION: u32 = 1;
+
+/// What a server is asked to do.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub(crate) enum Command {
+    /// Tell about itself.
+    Status,
+    /// Load the configuration, the sites and the certificates again, as on SIGHUP. The response
+    /// comes when all of that is done.
+    Reload,
+    /// Take no new connections, finish the requests of the others, however long that takes, and
+    /// end.
+    Drain,
+    /// The same within the time of `--grace`, as on SIGTERM.
+    Stop,
+    /// Open the log files again, as on SIGUSR1.
+    ReopenLogs,
+}
+
+/// One request.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub(crate) struct Request {
+    pub(crate) version: u32,
+    pub(crate) command: Command,
+}
+
+/// One response.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub(crate) struct Response {
+    pub(crate) version: u32,
+    /// Why the request was refused; null when it was carried out.
+    pub(crate) error: Option<String>,
+    /// What the server has to say about it, in order.
+    #[serde(default)]
+    pub(crate) messages: Vec<Message>,
+    /// What was asked for with [`Command::Status`].
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(crate) status: Option<Box<Status>>,
+}
+
+/// One line for people.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub(crate) struct Message {
+    pub(crate) level: Level,
+    pub(crate) text: String,
+}
+
+/// How much a message matters.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub(crate) enum Level {
+    /// What was done.
+    Info,
+    /// What an operator should look at.
+    Warning,
+    /// What was not done.
+    Error,
+}
+
+impl Request {
+    /// Returns the request for a command.
+    pub(crate) fn new(command: Command) -> Self {
+        Self { version: VERSION, command }
+    }
+
+    /// Reads a line.
+    ///
+    /// # Errors
+    /// It is no request of this version; what is wrong, and what to do.
+    pub(crate) fn parse(line: &[u8]) -> Result<Self, String> {
+        #[derive(Deserialize)]
+        struct Versioned {
+            version: u32,
+        }
+        let versioned: Versioned = serde_json::from_slice(line).map_err(|error| {
+            format!("this is no request, a JSON object with version and command: {error}")
+        })?;
+        if versioned.version != VERSION {
+            return Err(format!(
+                "version {} of the control protocol was asked for, and this server has version \
+                 {VERSION}; use a pinion of the same version as the server",
+                versioned.version
+            ));
+        }
+        serde_json::from_slice(line).map_err(|error| format!("this is no known request: {error}"))
+    }
+}
+
+impl Response {
+    /// Returns that a request was refused.
+    pub(crate) fn refused(error: impl Into<String>) -> Self {
+        Self { version: VERSION, error: Some(error.into()), ..Self::default() }
+    }
+
+    /// Returns that a request was carried out.
+    pub(crate) fn done(messages: Vec<Message>) -> Self {
+        Self { version: VERSION, messages, ..Self::default() }
+    }
+
+    /// Returns whether everything that was asked for was done.
+    pub(crate) fn is_success(&self) -> bool {
+        self.error.is_none() && self.messages.iter().all(|message| message.level != Level::Error)
+    }
+}
+
+impl Message {
+    /// Returns what was done.
+    pub(crate) fn info(text: impl Into<String>) -> Self {
+        Self { level: Level::Info, text: text.into() }
+    }
+
+    /// Returns what an operator should look at.
+    pub(crate) fn warning(text: impl Into<String>) -> Self {
+        Self { level: Level::Warning, text: text.into() }
+    }
+
+    /// Returns what was not done.
+    pub(crate) fn error(text: impl Into<String>) -> Self {
+        Self { level: Level::Error, text: text.into() }
+    }
+
+    /// Writes it to stderr, as a server logs it.
+    pub(crate) fn log(&self) {
+        match self.level {
+            Level::Info => stderr::line(format_args!("{}", self.text)),
+            Level::Warning => log_lines::warning(&self.text),
+            Level::Error => stderr::line(format_args!("pinion: {}", self.text)),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_request_says_what_is_wrong_with_it() {
+        let good = br#"{"version":1,"command":"reopen-logs","later":[1]}"#;
+        assert_eq!(Request::parse(good), Ok(Request::new(Command::ReopenLogs)));
+        for (line, expected) in [
+            ("", "this is no request"),
+            ("status", "this is no request"),
+            ("[]", "this is no request"),
+            (r#"{"command":"status"}"#, "missing field `version`"),
+            (r#"{"version":2,"command":"fly"}"#, "version 2 of the control protocol"),
+            (r#"{"version":-1,"command":"status"}"#, "this is no request"),
+            (r#"{"version":1}"#, "missing field `command`"),
+            (r#"{"version":1,"command":"fly"}"#, "expected one of `status`, `reload`, `drain`"),
+        ] {
+            let error = Request::parse(line.as_bytes()).expect_err(line);
+            assert!(error.contains(expected), "{line}: {error}");
+        }
+    }
+}

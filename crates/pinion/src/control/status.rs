@@ -1,0 +1,152 @@
+//! What a server tells about itself: the document of `pinion status --json`, whose members are a
+//! promise (docs/reference/json.md).
+
+use serde::{Deserialize, Serialize};
+
+/// A server at one time.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[serde(default)]
+pub(crate) struct Status {
+    /// The process.
+    pub(crate) pid: u32,
+    /// Of the program.
+    pub(crate) version: String,
+    pub(crate) state: State,
+    /// When it started, RFC 3339, UTC.
+    pub(crate) started: String,
+    pub(crate) uptime_seconds: u64,
+    /// The configuration file; null for a server that has only flags.
+    pub(crate) configuration: Option<String>,
+    /// As they are printed at the start.
+    pub(crate) listeners: Vec<String>,
+    pub(crate) workers: Workers,
+    pub(crate) connections: Connections,
+    pub(crate) requests: Requests,
+    /// Null before the first request.
+    pub(crate) latency: Option<Latency>,
+    pub(crate) memory: Memory,
+    /// In the order of the configuration.
+    pub(crate) sites: Vec<Site>,
+    /// Null for a server that starts no programs.
+    pub(crate) programs: Option<Programs>,
+    /// Those that are served.
+    pub(crate) certificates: Vec<Certificate>,
+}
+
+/// What a server does.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub(crate) enum State {
+    #[default]
+    Serving,
+    /// It takes no new connections, and ends with the last one, however long that takes.
+    Draining,
+    /// The same, within the time of `--grace`.
+    Stopping,
+}
+
+/// The threads that serve requests.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default)]
+pub(crate) struct Workers {
+    pub(crate) count: u64,
+    /// `epoll` or `io_uring`.
+    pub(crate) io: String,
+}
+
+/// Those of clients.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default)]
+pub(crate) struct Connections {
+    pub(crate) open: u64,
+    pub(crate) max: u64,
+}
+
+/// Since the start, by the class of the status of their responses.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default)]
+pub(crate) struct Requests {
+    pub(crate) total: u64,
+    pub(crate) status_2xx: u64,
+    pub(crate) status_3xx: u64,
+    pub(crate) status_4xx: u64,
+    pub(crate) status_5xx: u64,
+    /// Bytes of the content of all responses.
+    pub(crate) content_bytes: u64,
+}
+
+/// Microseconds from the moment when a worker turns to a connection until the response to its
+/// request is complete, at most an eighth more than it was. Of many requests at the same time a
+/// part is measured.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default)]
+pub(crate) struct Latency {
+    pub(crate) p50_micros: u64,
+    pub(crate) p90_micros: u64,
+    pub(crate) p99_micros: u64,
+    pub(crate) max_micros: u64,
+}
+
+/// What the process has in memory.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default)]
+pub(crate) struct Memory {
+    /// Now, with the pages of archives that are in memory.
+    pub(crate) resident_bytes: u64,
+    /// The most that it takes beside the files of the sites.
+    pub(crate) bound_bytes: u64,
+}
+
+/// A site.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default)]
+pub(crate) struct Site {
+    /// Empty for every host that no other site names.
+    pub(crate) hosts: Vec<String>,
+    /// The folder, archive, release folder or script.
+    pub(crate) source: String,
+    /// Whether changes are served without a reload.
+    pub(crate) live: bool,
+    /// Of the archive that is served.
+    pub(crate) digest: String,
+    /// How many versions it has had: 1 until the first reload that succeeds.
+    pub(crate) generation: u64,
+    /// Its URL paths.
+    pub(crate) paths: u64,
+    /// Its files of code.
+    pub(crate) code_files: u64,
+    /// Why the last reload failed, after which the previous version is served; null if it did not.
+    pub(crate) error: Option<String>,
+}
+
+/// Child processes.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default)]
+pub(crate) struct Programs {
+    /// The process that starts programs; null when it has ended, after which no program starts.
+    pub(crate) spawner_pid: Option<u32>,
+    /// Those that run now.
+    pub(crate) children: Vec<Child>,
+}
+
+/// One child process.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default)]
+pub(crate) struct Child {
+    pub(crate) pid: u32,
+    /// Of its program, as the kernel has it.
+    pub(crate) name: String,
+}
+
+/// A certificate.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default)]
+pub(crate) struct Certificate {
+    pub(crate) file: String,
+    /// Hosts that it is for.
+    pub(crate) names: Vec<String>,
+    /// RFC 3339, UTC.
+    pub(crate) not_after: String,
+    /// Whole days until then; negative when it has expired.
+    pub(crate) days_left: i64,
+}

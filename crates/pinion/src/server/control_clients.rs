@@ -1,0 +1,208 @@
+//! The clients of the control socket. None of them can keep the thread waiting: what they send and
+//! take is done in pieces as they are ready, and one that does neither is disconnected.
+
+use crate::control::conversation::Conversation;
+use crate::control::protocol::{Request, Response};
+use rustix::event::{PollFd, PollFlags};
+use rustix::io::Errno;
+use rustix::net::sockopt::socket_peercred;
+use rustix::net::{SendFlags, SocketFlags, accept_with, send};
+use rustix::process::geteuid;
+use std::os::fd::{AsFd as _, OwnedFd};
+use std::time::{Duration, Instant};
+
+/// Clients at a time: people at terminals, and what watches over the server. More are refused.
+pub(crate) const CLIENTS_MAX: usize = 8;
+
+/// How long a client may take for a piece of its request, or of a response. One whose request is
+/// carried out has no limit.
+const IDLE_TIMEOUT: Duration = Duration::from_secs(5);
+
+/// How long no client is accepted when the process has no descriptor left.
+const ACCEPT_PAUSE: Duration = Duration::from_secs(1);
+
+/// Bytes that are read at a time.
+const READ_BYTES: usize = 4096;
+
+/// Names a client for as long as the server runs.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct ClientId(u64);
+
+/// The socket and its clients.
+pub(super) struct ControlClients {
+    /// None for a server without one.
+    socket: Option<OwnedFd>,
+    clients: Vec<Client>,
+    next: u64,
+    /// Nobody is accepted before.
+    accepts_from: Option<Instant>,
+}
+
+struct Client {
+    id: ClientId,
+    socket: OwnedFd,
+    conversation: Conversation,
+    /// When it is disconnected unless it sends or takes something.
+    deadline: Instant,
+    is_gone: bool,
+}
+
+impl ControlClients {
+    pub(super) fn new(socket: Option<OwnedFd>) -> Self {
+        Self { socket, clients: Vec::new(), next: 0, accepts_from: None }
+    }
+
+    /// Returns when there is something to do for want of anything else.
+    pub(super) fn deadline(&self) -> Option<Instant> {
+        let idle = self.clients.iter().filter(|client| !client.conversation.waits());
+        idle.map(|client| client.deadline).chain(self.accepts_from).min()
+    }
+
+    /// Returns what is to be polled; [`Self::turn`] takes the results in the same order.
+    pub(super) fn polled(&mut self, now: Instant) -> Vec<PollFd<'_>> {
+        self.accepts_from.take_if(|from| now >= *from);
+        let accepts = self.accepts_from.is_none();
+        let listens = if accepts { PollFlags::IN } else { PollFlags::empty() };
+        let socket = self.socket.iter().map(|socket| PollFd::new(socket, listens));
+        let clients = self.clients.iter().map(|client| {
+            let mut wanted = PollFlags::empty();
+            wanted.set(PollFlags::IN, client.conversation.wanted_bytes() > 0);
+            wanted.set(PollFlags::OUT, !client.conversation.output().is_empty());
+            PollFd::new(&client.socket, wanted)
+        });
+        socket.chain(clients).collect()
+    }
+
+    /// Sends and receives what is ready, and disconnects whose time is over.
+    pub(super) fn turn(&mut self, ready: &[PollFlags], now: Instant) {
+        let of_clients = if self.socket.is_some() { 1 } else { 0 };
+        for (client, flags) in self.clients.iter_mut().zip(ready.iter().skip(of_clients)) {
+            client.turn(*flags, now);
+        }
+        self.clients.retain(|client| !client.is_gone);
+        let is_ready = ready.first().is_some_and(|flags| flags.contains(PollFlags::IN));
+        if self.socket.is_some() && is_ready {
+            self.accept(now);
+        }
+    }
+
+    /// Returns the next request that is whole. It is answered with [`Self::respond`].
+    pub(super) fn request(&mut self, now: Instant) -> Option<(ClientId, Request)> {
+        let found = self
+            .clients
+            .iter_mut()
+            .find_map(|client| Some((client.id, client.conversation.request()?)));
+        // What was answered without being a request leaves at once too.
+        self.clients.iter_mut().for_each(|client| client.send(now));
+        self.clients.retain(|client| !client.is_gone);
+        found
+    }
+
+    /// Answers a request, unless its client has gone.
+    pub(super) fn respond(&mut self, id: ClientId, response: &Response) {
+        self.send(id, |conversation| conversation.respond(response));
+    }
+
+    /// Answers a request that is carried out with the end of the process, which its client waits
+    /// for.
+    pub(super) fn announce(&mut self, id: ClientId, response: &Response) {
+        self.send(id, |conversation| conversation.announce(response));
+    }
+
+    fn send(&mut self, id: ClientId, queue: impl FnOnce(&mut Conversation)) {
+        let now = Instant::now();
+        if let Some(client) = self.clients.iter_mut().find(|client| client.id == id) {
+            queue(&mut client.conversation);
+            client.deadline = now + IDLE_TIMEOUT;
+            client.send(now);
+        }
+    }
+
+    fn accept(&mut self, now: Instant) {
+        while let Some(listening) = &self.socket {
+            let flags = SocketFlags::CLOEXEC | SocketFlags::NONBLOCK;
+            let socket = match accept_with(listening, flags) {
+                Ok(socket) => socket,
+                Err(Errno::INTR | Errno::CONNABORTED) => continue,
+                Err(Errno::AGAIN) => return,
+                Err(_) => {
+                    self.accepts_from = Some(now + ACCEPT_PAUSE);
+                    return;
+                }
+            };
+            let mut client = Client::new(ClientId(self.next), socket, now);
+            self.next += 1;
+            if let Some(reason) = self.reason_to_refuse(&client) {
+                client.conversation.end_with(&Response::refused(reason));
+                client.send(now);
+            } else {
+                self.clients.push(client);
+            }
+        }
+    }
+
+    fn reason_to_refuse(&self, client: &Client) -> Option<String> {
+        let user = socket_peercred(&client.socket).ok().map(|peer| peer.uid);
+        if !user.is_some_and(|user| user.is_root() || user == geteuid()) {
+            return Some("only root and the user of the server may use this socket".to_owned());
+        }
+        (self.clients.len() >= CLIENTS_MAX)
+            .then(|| format!("{CLIENTS_MAX} clients use this socket already, the most that may"))
+    }
+}
+
+impl Client {
+    fn new(id: ClientId, socket: OwnedFd, now: Instant) -> Self {
+        let deadline = now + IDLE_TIMEOUT;
+        Self { id, socket, conversation: Conversation::default(), deadline, is_gone: false }
+    }
+
+    fn turn(&mut self, ready: PollFlags, now: Instant) {
+        if ready.intersects(PollFlags::ERR | PollFlags::HUP) && self.conversation.waits() {
+            self.is_gone = true;
+            return;
+        }
+        if ready.intersects(PollFlags::IN | PollFlags::HUP | PollFlags::ERR) {
+            self.receive(now);
+        }
+        self.send(now);
+        self.is_gone |= !self.conversation.waits() && now >= self.deadline;
+    }
+
+    fn receive(&mut self, now: Instant) {
+        let mut buffer = [0; READ_BYTES];
+        let wanted = self.conversation.wanted_bytes().min(READ_BYTES);
+        let Some(buffer) = buffer.get_mut(..wanted).filter(|buffer| !buffer.is_empty()) else {
+            return;
+        };
+        match rustix::io::read(self.socket.as_fd(), &mut *buffer) {
+            // It may have closed its side for sending alone, and wait for the response.
+            Ok(0) => self.conversation.end(),
+            Ok(bytes) => {
+                self.conversation.receive(buffer.get(..bytes).unwrap_or_default());
+                self.deadline = now + IDLE_TIMEOUT;
+            }
+            Err(Errno::AGAIN | Errno::INTR) => {}
+            Err(_) => self.is_gone = true,
+        }
+    }
+
+    fn send(&mut self, now: Instant) {
+        while !self.conversation.output().is_empty() {
+            let flags = SendFlags::NOSIGNAL | SendFlags::DONTWAIT;
+            match send(&self.socket, self.conversation.output(), flags) {
+                Ok(bytes) => {
+                    self.conversation.sent(bytes);
+                    self.deadline = now + IDLE_TIMEOUT;
+                }
+                Err(Errno::AGAIN) => break,
+                Err(Errno::INTR) => {}
+                Err(_) => {
+                    self.is_gone = true;
+                    return;
+                }
+            }
+        }
+        self.is_gone |= self.conversation.is_over();
+    }
+}

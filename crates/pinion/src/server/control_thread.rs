@@ -1,0 +1,261 @@
+//! The thread that a running server is controlled by: it takes signals and the commands of the
+//! control socket, one at a time. It has no work of its own that could take long: reloads run on
+//! other threads, which wake it when they are over.
+
+use super::configuration::{LiveSettings, Renewal};
+use super::control_clients::{ClientId, ControlClients};
+use super::reload_report::{ReloadReport, Reports};
+use super::status::StatusSource;
+use super::tls::{Keeper, Wish};
+use crate::access_log::AccessLog;
+use crate::control::protocol::{Command, Message, Request, Response};
+use crate::control::status::State;
+use crate::failure::Failure;
+use crate::panics;
+use crate::terminal::counted;
+use anyhow::Context as _;
+use pinion_engine::server::Control;
+use pinion_engine::signals::{Signal, SignalQueue, Signals};
+use pinion_engine::stderr;
+use rustix::event::{EventfdFlags, PollFd, PollFlags, Timespec, eventfd, poll};
+use std::os::fd::{AsFd as _, OwnedFd};
+use std::sync::Arc;
+use std::sync::mpsc::{Receiver, Sender, channel};
+use std::thread;
+use std::time::{Duration, Instant};
+
+/// What the thread works with.
+pub(super) struct Controlled {
+    pub(super) signals: Signals,
+    /// None for a server without a control socket.
+    pub(super) socket: Option<OwnedFd>,
+    pub(super) control: Control,
+    /// None for the dummy.
+    pub(super) renewal: Option<Renewal>,
+    /// None without TLS.
+    pub(super) keeper: Option<Keeper>,
+    pub(super) log: Option<Arc<AccessLog>>,
+    pub(super) live: Arc<LiveSettings>,
+    pub(super) status: StatusSource,
+}
+
+impl Controlled {
+    /// Starts the thread. It runs until the process ends.
+    ///
+    /// # Errors
+    /// No descriptor or no thread is left.
+    pub(super) fn start(self) -> Result<(), Failure> {
+        let queue = self.signals.queue().context("cannot receive signals")?;
+        let flags = EventfdFlags::CLOEXEC | EventfdFlags::NONBLOCK;
+        let over = eventfd(0, flags).context("cannot make an event descriptor")?;
+        let (sender, results) = channel();
+        let Self { socket, control, renewal, keeper, log, live, status, .. } = self;
+        let results = Results { over: Arc::new(over), sender, results };
+        let clients = ControlClients::new(socket);
+        let ending = Ending { state: State::Serving, until: None };
+        let commands = Commands { control, renewal, keeper, log, live, status, ending };
+        let mut thread = ControlThread { queue, results, clients, commands };
+        let run = move || {
+            loop {
+                // A server that hears nothing any more could not be stopped.
+                panics::survive(|| thread.turn());
+            }
+        };
+        // It has had this name from the time when it heard signals alone.
+        thread::Builder::new()
+            .name("signals".to_owned())
+            .spawn(run)
+            .context("cannot start the thread for signals")?;
+        Ok(())
+    }
+}
+
+struct ControlThread {
+    queue: SignalQueue,
+    results: Results,
+    clients: ControlClients,
+    commands: Commands,
+}
+
+/// What comes of commands that run on other threads.
+struct Results {
+    /// Readable when there is a result.
+    over: Arc<OwnedFd>,
+    sender: Sender<(ClientId, Vec<Message>)>,
+    results: Receiver<(ClientId, Vec<Message>)>,
+}
+
+impl Results {
+    /// Returns a report that comes back as a result for a client.
+    fn report(&self, client: ClientId) -> Arc<ReloadReport> {
+        let (over, sender) = (Arc::clone(&self.over), self.sender.clone());
+        ReloadReport::new(move |messages| {
+            if sender.send((client, messages)).is_ok() {
+                // It fails only if it is readable for 2^64 results already.
+                let _woken = rustix::io::write(&over, &1_u64.to_ne_bytes());
+            }
+        })
+    }
+
+    fn take(&self) -> impl Iterator<Item = (ClientId, Vec<Message>)> {
+        let _count = rustix::io::read(&self.over, &mut [0; 8]);
+        self.results.try_iter()
+    }
+}
+
+impl ControlThread {
+    /// Waits for something to do, and does it.
+    fn turn(&mut self) {
+        let now = Instant::now();
+        let deadline = [self.clients.deadline(), self.commands.ending.until].into_iter().flatten();
+        let left = deadline.min().map(|deadline| deadline.saturating_duration_since(now));
+        let ready = {
+            let mut polled = vec![
+                PollFd::new(&self.queue, PollFlags::IN),
+                PollFd::from_borrowed_fd(self.results.over.as_fd(), PollFlags::IN),
+            ];
+            polled.extend(self.clients.polled(now));
+            // Rounded up, so that it is not too early to do what is due.
+            let left = left.map(|left| left + Duration::from_millis(1));
+            let timeout = left.and_then(|left| Timespec::try_from(left).ok());
+            // An interruption, the only error that can happen, is as good as nothing to do.
+            let _number = poll(&mut polled, timeout.as_ref());
+            polled.iter().skip(2).map(PollFd::revents).collect::<Vec<_>>()
+        };
+        while let Some(signal) = self.queue.next() {
+            self.commands.signal(signal);
+        }
+        for (client, messages) in self.results.take() {
+            self.clients.respond(client, &Response::done(messages));
+        }
+        let now = Instant::now();
+        self.commands.end_in_time(now);
+        self.clients.turn(&ready, now);
+        while let Some((client, request)) = self.clients.request(now) {
+            let commands = &mut self.commands;
+            let report = || self.results.report(client);
+            match commands.execute(request, report) {
+                Answer::Now(response) => self.clients.respond(client, &response),
+                Answer::BeforeEnd(response) => self.clients.announce(client, &response),
+                Answer::Later => {}
+            }
+        }
+    }
+}
+
+/// What can be done with a server.
+struct Commands {
+    control: Control,
+    renewal: Option<Renewal>,
+    keeper: Option<Keeper>,
+    log: Option<Arc<AccessLog>>,
+    live: Arc<LiveSettings>,
+    status: StatusSource,
+    ending: Ending,
+}
+
+/// The response to a request.
+enum Answer {
+    Now(Response),
+    /// Now; after that, the client waits for the end of the process.
+    BeforeEnd(Response),
+    /// It comes as a result.
+    Later,
+}
+
+/// How far the server is on its way to the end.
+struct Ending {
+    state: State,
+    /// When what is left of it is given up.
+    until: Option<Instant>,
+}
+
+impl Commands {
+    fn signal(&mut self, signal: Signal) {
+        match signal {
+            Signal::ReopenLogs => self.reopen_logs(),
+            Signal::Reload => self.reload(&Reports::default()),
+            Signal::Terminate | Signal::Interrupt if self.ending.state == State::Stopping => {
+                self.control.stop();
+            }
+            Signal::Terminate | Signal::Interrupt => {
+                self.stop();
+            }
+        }
+    }
+
+    fn execute(&mut self, request: Request, report: impl FnOnce() -> Arc<ReloadReport>) -> Answer {
+        let done = |text: String| Response::done(vec![Message::info(text)]);
+        match request.command {
+            Command::Status => {
+                let status = Some(Box::new(self.status.now(&self.control, self.ending.state)));
+                Answer::Now(Response { status, ..Response::done(Vec::new()) })
+            }
+            Command::Reload => {
+                self.reload(&Reports::of(report()));
+                Answer::Later
+            }
+            Command::ReopenLogs => {
+                self.reopen_logs();
+                let text = match self.log {
+                    Some(_) => "reopening the access logs",
+                    None => "there is no access log",
+                };
+                Answer::Now(done(text.to_owned()))
+            }
+            Command::Drain => Answer::BeforeEnd(done(self.drain())),
+            Command::Stop => Answer::BeforeEnd(done(self.stop())),
+        }
+    }
+
+    fn reload(&self, reports: &Reports) {
+        self.reopen_logs();
+        match (&self.renewal, &self.keeper) {
+            // The file says which certificates there are.
+            (Some(renewal @ Renewal::File(_)), _) => renewal.ask(reports.clone()),
+            (renewal, keeper) => {
+                renewal.iter().for_each(|renewal| renewal.ask(reports.clone()));
+                keeper.iter().for_each(|keeper| keeper.ask(Wish::Reload, reports.clone()));
+            }
+        }
+    }
+
+    fn reopen_logs(&self) {
+        if let Some(log) = &self.log {
+            log.reopen();
+        }
+    }
+
+    /// Ends idle connections now, and the others with their responses. Returns a line about it.
+    fn drain(&mut self) -> String {
+        let open = counted(self.control.connections() as u64, "connection");
+        if self.ending.state != State::Serving {
+            return format!("already stopping; {open} open");
+        }
+        self.ending.state = State::Draining;
+        let line = format!("draining; {open} open, without a time limit");
+        stderr::line(format_args!("{line}"));
+        self.control.drain();
+        line
+    }
+
+    /// The same, and ends what is left when the grace period is over.
+    fn stop(&mut self) -> String {
+        let open = counted(self.control.connections() as u64, "connection");
+        if self.ending.state == State::Stopping {
+            return format!("already stopping; {open} open");
+        }
+        let grace = self.live.grace();
+        self.ending = Ending { state: State::Stopping, until: Instant::now().checked_add(grace) };
+        let line = format!("stopping; {open} open, at most {} seconds", grace.as_secs());
+        stderr::line(format_args!("{line}"));
+        self.control.drain();
+        line
+    }
+
+    fn end_in_time(&mut self, now: Instant) {
+        if self.ending.until.take_if(|until| now >= *until).is_some() {
+            self.control.stop();
+        }
+    }
+}

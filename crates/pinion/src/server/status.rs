@@ -1,0 +1,114 @@
+//! What the server tells about itself on the control socket, from wherever it is known.
+
+use super::capacity::Capacity;
+use super::program_table::ProgramTable;
+use super::published::Published;
+use super::stats::{self, Tally};
+use super::tls::ServedCertificates;
+use crate::control::status::{
+    Certificate, Child, Connections, Memory, Programs, State, Status, Workers,
+};
+use crate::{calendar, document};
+use pinion_engine::server::{Control, Io};
+use rustix::process::Pid;
+use std::fs;
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::time::{Instant, SystemTime};
+
+const SECONDS_PER_DAY: i64 = 86_400;
+
+/// Where everything is known.
+pub(super) struct StatusSource {
+    pub(super) started: (Instant, SystemTime),
+    pub(super) configuration: Option<PathBuf>,
+    pub(super) listeners: Vec<String>,
+    pub(super) workers: usize,
+    pub(super) io: Io,
+    pub(super) capacity: Capacity,
+    /// None for the dummy.
+    pub(super) published: Option<Arc<Published>>,
+    pub(super) programs: ProgramTable,
+    /// None without TLS.
+    pub(super) certificates: Option<Arc<ServedCertificates>>,
+    pub(super) tally: Option<Arc<Tally>>,
+}
+
+impl StatusSource {
+    /// Returns what there is to tell now.
+    pub(super) fn now(&self, control: &Control, state: State) -> Status {
+        let (started, started_at) = self.started;
+        let (requests, latency) =
+            self.tally.as_ref().map(|tally| tally.status()).unwrap_or_default();
+        Status {
+            pid: std::process::id(),
+            version: env!("CARGO_PKG_VERSION").to_owned(),
+            state,
+            started: calendar::rfc3339(calendar::unix_seconds(started_at)),
+            uptime_seconds: started.elapsed().as_secs(),
+            configuration: self.configuration.as_deref().map(document::text),
+            listeners: self.listeners.clone(),
+            workers: Workers { count: self.workers as u64, io: io_name(self.io).to_owned() },
+            connections: Connections {
+                open: control.connections() as u64,
+                max: self.capacity.connections,
+            },
+            requests,
+            latency,
+            memory: Memory {
+                resident_bytes: stats::memory_bytes(),
+                bound_bytes: self.capacity.bound_bytes(self.workers, self.io),
+            },
+            sites: self.published.as_ref().map(|published| published.status()).unwrap_or_default(),
+            programs: self.programs(),
+            certificates: self.certificates(),
+        }
+    }
+
+    fn programs(&self) -> Option<Programs> {
+        let access = self.programs.access();
+        access.is_there().then(|| {
+            let spawner = access.pid();
+            let children = spawner.map(children).unwrap_or_default();
+            let spawner_pid = spawner.map(|pid| pid.as_raw_nonzero().get().cast_unsigned());
+            Programs { spawner_pid, children }
+        })
+    }
+
+    fn certificates(&self) -> Vec<Certificate> {
+        let now = calendar::unix_seconds(SystemTime::now());
+        let served = self.certificates.as_ref().map(|served| served.all()).unwrap_or_default();
+        let certificate = |(files, certificate): (
+            crate::settings::CertificateFiles,
+            pinion_engine::tls::certificates::Certificate,
+        )| {
+            Certificate {
+                file: document::text(&files.cert),
+                names: certificate.names().iter().map(ToString::to_string).collect(),
+                not_after: calendar::rfc3339(certificate.not_after()),
+                days_left: (certificate.not_after() - now).div_euclid(SECONDS_PER_DAY),
+            }
+        };
+        served.into_iter().map(certificate).collect()
+    }
+}
+
+/// Returns the name of an interface, as the line of the start has it.
+pub(super) fn io_name(io: Io) -> &'static str {
+    match io {
+        Io::Epoll => "epoll",
+        Io::Uring => "io_uring",
+    }
+}
+
+/// Returns the children of a process: all threads of it that have some (proc_pid_task_children(5)).
+/// Where the kernel does not tell, none.
+fn children(of: Pid) -> Vec<Child> {
+    let of = of.as_raw_nonzero();
+    let text = fs::read_to_string(format!("/proc/{of}/task/{of}/children")).unwrap_or_default();
+    let child = |pid: u32| {
+        let name = fs::read_to_string(format!("/proc/{pid}/comm")).ok()?;
+        Some(Child { pid, name: name.trim_end().to_owned() })
+    };
+    text.split_ascii_whitespace().filter_map(|pid| child(pid.parse().ok()?)).collect()
+}

@@ -1,0 +1,50 @@
+//! `pinion status`, `reload`, `stop`, `drain` and `reopen-logs`: commands for a running server,
+//! over its control socket.
+
+use super::status;
+use crate::control::client;
+use crate::control::protocol::{Command, Level, Message};
+use crate::failure::Failure;
+use crate::settings::ControlCommand;
+use anyhow::anyhow;
+use pinion_engine::stderr;
+use serde_json::json;
+use std::io::{self, Write as _};
+
+/// Asks, and shows the response.
+pub(crate) fn run(control: &ControlCommand) -> Result<(), Failure> {
+    match control.command {
+        Command::Status => status::run(control),
+        command => {
+            let mut server = client::server(control.socket.as_deref())?;
+            let response = server.ask(command)?;
+            if let Some(error) = response.error {
+                return Err(anyhow!("the server at {}: {error}", server.socket.display()).into());
+            }
+            if !control.json {
+                show(&response.messages)?;
+            }
+            if matches!(command, Command::Stop | Command::Drain) {
+                server.wait_for_end()?;
+            }
+            let is_success = response.is_success();
+            if control.json {
+                let document = json!({"messages": response.messages});
+                writeln!(io::stdout().lock(), "{document}")?;
+            }
+            if is_success { Ok(()) } else { Err(Failure::Told) }
+        }
+    }
+}
+
+/// Writes what was done to stdout, and the rest to stderr as the server logs it.
+fn show(messages: &[Message]) -> io::Result<()> {
+    for message in messages {
+        match message.level {
+            Level::Info => writeln!(io::stdout().lock(), "{}", message.text)?,
+            Level::Warning => stderr::line(format_args!("pinion: warning: {}", message.text)),
+            Level::Error => stderr::line(format_args!("pinion: {}", message.text)),
+        }
+    }
+    Ok(())
+}
