@@ -143,6 +143,8 @@ impl Start {
                 runner
             }
         };
+        // A server of a session, with a socket in its folder, is a matter of tests about that.
+        command.env_remove("RUNTIME_DIRECTORY").env_remove("XDG_RUNTIME_DIR");
         command.args(["serve", "--grace", &self.grace_seconds.to_string()]);
         let listener = match self.protocol {
             Protocol::Http1 | Protocol::Http2Clear => "--listen",

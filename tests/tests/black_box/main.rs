@@ -18,6 +18,7 @@ mod completions;
 mod conditional;
 mod confinement;
 mod connection;
+mod control;
 mod curl;
 mod damage;
 mod dev;

@@ -11,6 +11,9 @@ use std::path::Path;
 const OLD: &str =
     concat!(env!("CARGO_MANIFEST_DIR"), "/../kawipiko/tests/archives/made/site-bare.cdb");
 
+/// Verbs that need a running server.
+const CONTROL: [&str; 5] = ["status", "reload", "stop", "drain", "reopen-logs"];
+
 /// Makes what the examples name and do not make themselves.
 fn folder() -> Folder {
     let folder = Folder::new();
@@ -46,8 +49,11 @@ fn serves(folder: &Folder, arguments: &str) {
 fn succeeds(folder: &Folder, example: &str) {
     // There is no other machine; tests/tests/black_box/ssh.rs has one.
     let example = example.replace("ssh://deploy@www.example.org/srv/live", "live");
+    let verb = example.split(' ').next().unwrap_or_default();
+    let server = CONTROL.contains(&verb).then(|| Server::start(folder, "public"));
     let ended = run(folder, &example);
     assert_eq!(ended.code, 0, "{example}: {}", ended.stderr);
+    drop(server);
 }
 
 #[test]

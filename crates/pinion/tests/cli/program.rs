@@ -9,6 +9,7 @@ pub(crate) fn command(folder: &Folder, arguments: &str) -> Command {
     command.args(arguments.split_whitespace());
     command.current_dir(folder.path()).stdin(Stdio::null());
     command.env_remove("SOURCE_DATE_EPOCH").env_remove("NO_COLOR");
+    command.env_remove("RUNTIME_DIRECTORY").env("XDG_RUNTIME_DIR", folder.path());
     command
 }
 
