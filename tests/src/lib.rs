@@ -19,6 +19,7 @@
 //! | [`response`] | answers, read with no mercy |
 //! | [`law`] | what every answer must obey, checked on every answer of every test |
 //! | [`body`] | bodies that take work: noise, content codings, `multipart/byteranges` |
+//! | [`notify_socket`] | what a server reports to its service manager |
 //! | [`peers`] | programs of other people, run to their end |
 //! | [`seccomp`] | programs to which the kernel refuses system calls |
 //! | [`relay`] | a way to a server that can be closed |
@@ -47,6 +48,7 @@ pub mod load;
 pub mod long_path;
 pub mod matrix;
 pub mod memory_group;
+pub mod notify_socket;
 pub mod peers;
 pub mod protocol;
 pub mod relay;

@@ -34,12 +34,14 @@ const ASLEEP: u8 = 1;
 const MESSAGES: u8 = 2;
 /// Something that the workers share has changed: the worker makes one more pass.
 const CHANGES: u8 = 4;
+/// Somebody asks whether the worker still makes passes: the next one clears it.
+const PROBE: u8 = 8;
 
 /// One worker's inbox.
 #[derive(Default)]
 pub(crate) struct Inbox {
     inner: Mutex<Inner>,
-    /// `ASLEEP`, `MESSAGES` and `CHANGES`. Whoever sets the first bit beside `ASLEEP` wakes the
+    /// `ASLEEP`, `MESSAGES`, `CHANGES` and `PROBE`. Whoever sets the first bit beside `ASLEEP` wakes the
     /// worker, so a busy worker is never woken, and a sleeping one once.
     state: AtomicU8,
 }
@@ -83,7 +85,7 @@ impl Inbox {
 
     /// Marks the worker as awake. Returns whether shared state has changed.
     pub(crate) fn awake(&self) -> bool {
-        self.state.fetch_and(!(ASLEEP | CHANGES), Ordering::AcqRel) & CHANGES != 0
+        self.state.fetch_and(!(ASLEEP | CHANGES | PROBE), Ordering::AcqRel) & CHANGES != 0
     }
 
     /// Clears the flag that says that there are messages. Returns whether it was set.
@@ -117,6 +119,16 @@ impl Inbox {
     /// Has the worker make one more pass.
     pub(crate) fn wake(&self) {
         self.notify(CHANGES);
+    }
+
+    /// Asks whether the worker still makes passes: it is probed until it has made one.
+    pub(crate) fn probe(&self) {
+        self.notify(PROBE);
+    }
+
+    /// Returns whether the worker has made no pass since it was asked.
+    pub(crate) fn is_probed(&self) -> bool {
+        self.state.load(Ordering::Acquire) & PROBE != 0
     }
 
     /// Has the worker take messages that it has left for its next pass.
@@ -243,6 +255,24 @@ mod tests {
         assert!(inbox.fall_asleep());
         inbox.wake();
         assert_eq!(wakes.load(Ordering::Relaxed), 2);
+    }
+
+    #[test]
+    fn a_probe_is_answered_by_a_pass_and_changes_nothing_else() {
+        let (inbox, wakes) = attached();
+        assert!(inbox.awake() && inbox.take_message_flag() && !inbox.is_probed());
+        assert!(inbox.fall_asleep());
+        inbox.probe();
+        inbox.probe();
+        assert_eq!(wakes.load(Ordering::Relaxed), 1, "a worker that sleeps is woken");
+        assert!(inbox.is_probed());
+        assert!(!inbox.awake(), "nothing has changed");
+        assert!(!inbox.is_probed());
+        inbox.probe();
+        assert!(!inbox.fall_asleep(), "it makes a pass first");
+        // A worker that takes the place of one that has ended has answered too.
+        inbox.attach(Waker(Arc::new(|| {})));
+        assert!(!inbox.is_probed());
     }
 
     /// Messages of another thread arrive however they fall between the looks of the worker: a

@@ -38,10 +38,11 @@
 //! | [`settings`] | settings of a server |
 //! | `socket_options` | options of sockets that rustix does not know |
 //! | [`listener`], [`signals`] | sockets and signals, made before any thread starts |
+//! | [`service_manager`] | sockets and variables that a service manager passes |
 //! | [`limits`] | every limit with its reason |
 //!
 //! This crate has `unsafe` code in `backend`, `mapping`, `residency`, `signals`, `listener`,
-//! `executable_memory`, and where a worker lends memory to its backend (`send`).
+//! `service_manager`, `executable_memory`, and where a worker lends memory to its backend (`send`).
 
 pub mod address;
 pub mod app;
@@ -91,6 +92,7 @@ mod restart_pause;
 mod send;
 pub mod server;
 mod service;
+pub mod service_manager;
 pub mod settings;
 mod side;
 pub mod signals;

@@ -12,7 +12,7 @@ use crate::app::App;
 use crate::backend::Backend;
 use crate::backend::epoll::Epoll;
 use crate::backend::uring::Uring;
-use crate::inbox::Poster;
+use crate::inbox::{Inbox, Poster};
 use crate::limits::{ACCEPT_PAUSE_MS, WORKER_STACK_BYTES};
 use crate::listener::{Listener, QuicListener};
 use crate::quic::table::EndpointPlan;
@@ -75,6 +75,21 @@ impl Control {
         for inbox in self.shared.inboxes.iter() {
             inbox.wake();
         }
+    }
+
+    /// Asks every worker whether it still makes passes; see [`Self::silent_workers`].
+    pub fn probe_workers(&self) {
+        self.shared.inboxes.iter().for_each(Inbox::probe);
+    }
+
+    /// Returns the numbers of the workers that have made no pass since they were asked. A server
+    /// that drains has none: its workers end one after the other.
+    pub fn silent_workers(&self) -> Vec<u16> {
+        if self.shared.draining.load(Ordering::Acquire) {
+            return Vec::new();
+        }
+        let silent = |(number, inbox): (u16, &Inbox)| inbox.is_probed().then_some(number);
+        (0..).zip(self.shared.inboxes.iter()).filter_map(silent).collect()
     }
 
     /// Connections open at the moment.

@@ -22,6 +22,8 @@
 //! | [`status`] | what the server tells about itself |
 //! | [`configuration`] | the configuration file, read again |
 //! | `start_lines` | what a start prints |
+//! | [`service_manager`] | what systemd has passed to the process |
+//! | `notifier`, `watchdog` | what is reported to it: ready, reloading, stopping, alive |
 //! | [`damage`] | why answers were 500, told on stderr |
 //! | [`log_throttle`] | how often a message is logged that clients can cause |
 //! | [`journal`] | what of a request goes into the access log |
@@ -66,6 +68,7 @@ pub(crate) mod log_throttle;
 pub(crate) mod look;
 mod lua_folders;
 mod memory_limit;
+mod notifier;
 pub(crate) mod pending;
 pub(crate) mod program_table;
 pub(crate) mod published;
@@ -74,6 +77,7 @@ pub(crate) mod redirect;
 pub(crate) mod reload;
 mod reload_report;
 pub(crate) mod run;
+pub(crate) mod service_manager;
 pub(crate) mod sites;
 pub(crate) mod socket_files;
 mod start_lines;
@@ -81,3 +85,4 @@ pub(crate) mod stats;
 mod status;
 pub(crate) mod tls;
 pub(crate) mod watch;
+mod watchdog;

@@ -99,6 +99,7 @@ mod report;
 mod resolve;
 mod rules;
 mod sbom;
+mod service_manager;
 mod site_logs;
 mod sites;
 mod slow_clients;

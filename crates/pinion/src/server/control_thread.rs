@@ -4,11 +4,12 @@
 
 use super::configuration::{LiveSettings, Renewal};
 use super::control_clients::{ClientId, ControlClients};
+use super::notifier::Notifier;
 use super::reload_report::{ReloadReport, Reports};
 use super::status::StatusSource;
 use super::tls::{Keeper, Wish};
 use crate::access_log::AccessLog;
-use crate::control::protocol::{Command, Message, Request, Response};
+use crate::control::protocol::{Command, Level, Message, Request, Response};
 use crate::control::status::State;
 use crate::failure::Failure;
 use crate::panics;
@@ -30,6 +31,7 @@ pub(super) struct Controlled {
     /// None for a server without a control socket.
     pub(super) socket: Option<OwnedFd>,
     pub(super) control: Control,
+    pub(super) notifier: Notifier,
     /// None for the dummy.
     pub(super) renewal: Option<Renewal>,
     /// None without TLS.
@@ -49,11 +51,11 @@ impl Controlled {
         let flags = EventfdFlags::CLOEXEC | EventfdFlags::NONBLOCK;
         let over = eventfd(0, flags).context("cannot make an event descriptor")?;
         let (sender, results) = channel();
-        let Self { socket, control, renewal, keeper, log, live, status, .. } = self;
+        let Self { socket, control, notifier, renewal, keeper, log, live, status, .. } = self;
         let results = Results { over: Arc::new(over), sender, results };
         let clients = ControlClients::new(socket);
         let ending = Ending { state: State::Serving, until: None };
-        let commands = Commands { control, renewal, keeper, log, live, status, ending };
+        let commands = Commands { control, notifier, renewal, keeper, log, live, status, ending };
         let mut thread = ControlThread { queue, results, clients, commands };
         let run = move || {
             loop {
@@ -86,15 +88,15 @@ struct Results {
 }
 
 impl Results {
-    /// Returns a report that comes back as a result for a client.
-    fn report(&self, client: ClientId) -> Arc<ReloadReport> {
+    /// Returns what makes the messages of a reload a result for a client.
+    fn returning(&self, client: ClientId) -> impl FnOnce(Vec<Message>) + Send + 'static {
         let (over, sender) = (Arc::clone(&self.over), self.sender.clone());
-        ReloadReport::new(move |messages| {
+        move |messages| {
             if sender.send((client, messages)).is_ok() {
                 // It fails only if it is readable for 2^64 results already.
                 let _woken = rustix::io::write(&over, &1_u64.to_ne_bytes());
             }
-        })
+        }
     }
 
     fn take(&self) -> impl Iterator<Item = (ClientId, Vec<Message>)> {
@@ -133,8 +135,7 @@ impl ControlThread {
         self.clients.turn(&ready, now);
         while let Some((client, request)) = self.clients.request(now) {
             let commands = &mut self.commands;
-            let report = || self.results.report(client);
-            match commands.execute(request, report) {
+            match commands.execute(request, self.results.returning(client)) {
                 Answer::Now(response) => self.clients.respond(client, &response),
                 Answer::BeforeEnd(response) => self.clients.announce(client, &response),
                 Answer::Later => {}
@@ -146,6 +147,7 @@ impl ControlThread {
 /// What can be done with a server.
 struct Commands {
     control: Control,
+    notifier: Notifier,
     renewal: Option<Renewal>,
     keeper: Option<Keeper>,
     log: Option<Arc<AccessLog>>,
@@ -174,7 +176,7 @@ impl Commands {
     fn signal(&mut self, signal: Signal) {
         match signal {
             Signal::ReopenLogs => self.reopen_logs(),
-            Signal::Reload => self.reload(&Reports::default()),
+            Signal::Reload => self.reload(|_| ()),
             Signal::Terminate | Signal::Interrupt if self.ending.state == State::Stopping => {
                 self.control.stop();
             }
@@ -192,7 +194,7 @@ impl Commands {
                 Answer::Now(Response { status, ..Response::done(Vec::new()) })
             }
             Command::Reload => {
-                self.reload(&Reports::of(report()));
+                self.reload(later);
                 Answer::Later
             }
             Command::ReopenLogs => {
@@ -208,7 +210,16 @@ impl Commands {
         }
     }
 
-    fn reload(&self, reports: &Reports) {
+    /// Begins a reload; `done` gets its messages when it is over.
+    fn reload(&self, done: impl FnOnce(Vec<Message>) + Send + 'static) {
+        let notice = self.notifier.reloading();
+        let reports = Reports::of(ReloadReport::new(move |messages| {
+            if messages.iter().any(|message| message.level == Level::Error) {
+                notice.fail();
+            }
+            drop(notice);
+            done(messages);
+        }));
         self.reopen_logs();
         match (&self.renewal, &self.keeper) {
             // The file says which certificates there are.
@@ -234,6 +245,7 @@ impl Commands {
         }
         self.ending.state = State::Draining;
         let line = format!("draining; {open} open, without a time limit");
+        self.notifier.draining(&line);
         stderr::line(format_args!("{line}"));
         self.control.drain();
         line
@@ -248,6 +260,7 @@ impl Commands {
         let grace = self.live.grace();
         self.ending = Ending { state: State::Stopping, until: Instant::now().checked_add(grace) };
         let line = format!("stopping; {open} open, at most {} seconds", grace.as_secs());
+        self.notifier.stopping(&line);
         stderr::line(format_args!("{line}"));
         self.control.drain();
         line

@@ -8,6 +8,7 @@ use super::keys::Keys;
 use super::listeners::{self, Bound, BoundQuic};
 use super::memory_limit::MemoryLimit;
 use super::program_table::ProgramTable;
+use super::service_manager::ServiceManager;
 use super::sites::{LoadedSite, UnloadedSite};
 use super::socket_files::SocketFiles;
 use super::tls::Tls;
@@ -41,6 +42,8 @@ pub(crate) struct Kit {
     pub(crate) what: String,
     /// Blocked; the proof that it happened before any other thread.
     pub(crate) signals: Signals,
+    /// What has started the server, and hears of it.
+    pub(crate) manager: ServiceManager,
     /// Those of TCP and Unix sockets; none where QUIC is alone.
     pub(crate) listeners: Vec<Bound>,
     /// Those of QUIC.
@@ -78,7 +81,7 @@ pub(crate) struct Kit {
 ///
 /// # Errors
 /// One line that names what is in the way.
-pub(crate) fn prepare(plan: Plan) -> Result<Kit, Failure> {
+pub(crate) fn prepare(plan: Plan, manager: ServiceManager) -> Result<Kit, Failure> {
     let Plan { serve: settings, sites, config } = plan;
     let has_built = sites.iter().any(|site| matches!(site.source, Source::Folder(_)));
     // Before anything is made for the listeners, such as a certificate.
@@ -118,6 +121,7 @@ pub(crate) fn prepare(plan: Plan) -> Result<Kit, Failure> {
         config,
         what,
         signals,
+        manager,
         listeners,
         quic,
         files,

@@ -56,6 +56,7 @@ pub(crate) fn run(kit: Kit) -> Result<(), Failure> {
         settings,
         config,
         signals,
+        manager,
         listeners,
         quic,
         files,
@@ -108,9 +109,7 @@ pub(crate) fn run(kit: Kit) -> Result<(), Failure> {
             (server, Some(published), Some(renewal))
         }
     };
-    let stats = settings.stats.zip(tally.clone());
-    let stats = stats.map(|(every, tally)| Stats::start(every, tally, server.control()));
-    let stats = stats.transpose().context("cannot start the thread for the figures")?;
+    let stats = start_stats(settings.stats.zip(tally.clone()), &server)?;
     let status = StatusSource {
         started,
         configuration,
@@ -118,7 +117,7 @@ pub(crate) fn run(kit: Kit) -> Result<(), Failure> {
         workers,
         io,
         capacity,
-        published,
+        published: published.clone(),
         programs: programs.clone(),
         certificates: keeper.as_ref().map(Keeper::served),
         tally,
@@ -130,6 +129,15 @@ pub(crate) fn run(kit: Kit) -> Result<(), Failure> {
     server.join();
     end(&programs, files, stats, log);
     Ok(())
+}
+
+/// Starts the thread of the figures, if it was asked for: how often, and of what.
+fn start_stats(
+    asked: Option<(Duration, Arc<Tally>)>,
+    server: &Server,
+) -> Result<Option<Stats>, Failure> {
+    let stats = asked.map(|(every, tally)| Stats::start(every, tally, server.control()));
+    Ok(stats.transpose().context("cannot start the thread for the figures")?)
 }
 
 /// Ends what outlasts the workers: programs, files of sockets, the threads of figures and logs.

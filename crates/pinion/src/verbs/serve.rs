@@ -2,12 +2,14 @@
 
 use crate::failure::Failure;
 use crate::plan::Plan;
+use crate::server::service_manager::ServiceManager;
 use crate::server::{kit, run};
 use crate::settings::Serve;
 
 /// Serves until it is told to stop.
 pub(crate) fn run(settings: Serve) -> Result<(), Failure> {
+    let manager = ServiceManager::take();
     let plan = Plan::make(settings).map_err(Failure::at_start)?;
-    let kit = kit::prepare(plan).map_err(Failure::at_start)?;
+    let kit = kit::prepare(plan, manager).map_err(Failure::at_start)?;
     run::run(kit).map_err(Failure::at_start)
 }

@@ -1,0 +1,42 @@
+//! What a service manager such as systemd has passed to this process.
+
+use super::notifier::Notifier;
+use super::watchdog;
+use crate::failure::Failure;
+use anyhow::Context as _;
+use pinion_engine::server::Control;
+use pinion_engine::service_manager::take_variables;
+use std::time::Duration;
+
+/// The service manager, as this process sees it; without one, nothing.
+pub(crate) struct ServiceManager {
+    /// Sends messages to it.
+    pub(crate) notifier: Notifier,
+    /// The time after which it restarts a server that has not said that it lives.
+    pub(crate) watchdog: Option<Duration>,
+}
+
+impl ServiceManager {
+    /// Takes what was passed out of the environment, so that it is not passed on to children. Call
+    /// it before the first thread.
+    pub(crate) fn take() -> Self {
+        let [notify_socket, watchdog_usec, watchdog_pid] =
+            take_variables(["NOTIFY_SOCKET", "WATCHDOG_USEC", "WATCHDOG_PID"]);
+        Self {
+            notifier: Notifier::new(notify_socket),
+            watchdog: watchdog::limit(watchdog_usec, watchdog_pid),
+        }
+    }
+
+    /// Starts the thread that says that the server lives, if the manager asks for it.
+    ///
+    /// # Errors
+    /// There is no thread.
+    pub(crate) fn start_watchdog(&self, control: Control) -> Result<(), Failure> {
+        let Some(limit) = self.watchdog.filter(|_| self.notifier.has_manager()) else {
+            return Ok(());
+        };
+        let started = watchdog::start(limit, control, self.notifier.clone());
+        Ok(started.context("cannot start the thread for the watchdog")?)
+    }
+}
