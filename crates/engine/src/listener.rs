@@ -1,10 +1,13 @@
-//! Listening sockets. Bound once, on the main thread, before any worker starts; workers share them.
+//! Listening sockets. Bound once, on the main thread, before any worker starts, or passed by a
+//! service manager; workers share them.
 
+use std::ffi::OsString;
 use std::io;
 use std::net::SocketAddr;
 use std::os::fd::OwnedFd;
+use std::os::unix::ffi::OsStringExt as _;
 use std::os::unix::fs::FileTypeExt;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, PoisonError};
 
 use rustix::fs::Mode;
@@ -94,7 +97,8 @@ fn bind_unix_with(
 
 /// A listening address of QUIC.
 pub struct QuicListener {
-    /// A socket for each worker: bound, non-blocking.
+    /// A socket for each worker, or for fewer: bound, non-blocking. A worker without a socket gets no
+    /// new connections.
     pub sockets: Vec<Arc<OwnedFd>>,
     /// What its connections have in common.
     pub settings: ListenerSettings,
@@ -131,6 +135,64 @@ fn udp_socket(address: SocketAddr, shared: bool) -> io::Result<OwnedFd> {
 /// The address a TCP listener got, useful when its port was 0.
 pub fn local_address(socket: &OwnedFd) -> Option<SocketAddr> {
     net::getsockname(socket).ok().and_then(|address| SocketAddr::try_from(address).ok())
+}
+
+/// What a descriptor is that was passed to this process.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum PassedSocket {
+    /// A TCP socket that listens, at this address.
+    Tcp(SocketAddr),
+    /// A Unix socket that listens, at this path, or with `@` and an abstract name.
+    Unix(PathBuf),
+    /// A UDP socket, at this address.
+    Udp(SocketAddr),
+    /// A stream socket that does not listen, such as a connection.
+    NotListening,
+    /// Something else.
+    Other,
+}
+
+impl PassedSocket {
+    /// Looks at a descriptor.
+    pub fn of(socket: &OwnedFd) -> Self {
+        let Ok(kind) = sockopt::socket_type(socket) else { return Self::Other };
+        let Ok(address) = net::getsockname(socket) else { return Self::Other };
+        let is_listening = sockopt::socket_acceptconn(socket).unwrap_or(false);
+        let ip = SocketAddr::try_from(address.clone()).ok();
+        match (kind, ip) {
+            (SocketType::DGRAM, Some(ip)) => Self::Udp(ip),
+            (SocketType::STREAM, _) if !is_listening => Self::NotListening,
+            (SocketType::STREAM, Some(ip)) => Self::Tcp(ip),
+            (SocketType::STREAM, None) => SocketAddrUnix::try_from(address)
+                .map_or(Self::Other, |unix| Self::Unix(name(&unix))),
+            _ => Self::Other,
+        }
+    }
+}
+
+/// The path of a Unix socket, or `@` and its abstract name.
+fn name(address: &SocketAddrUnix) -> PathBuf {
+    let path = address.path_bytes().unwrap_or_default();
+    let name = match address.abstract_name() {
+        Some(name) => [b"@", name].concat(),
+        None => path.to_vec(),
+    };
+    OsString::from_vec(name).into()
+}
+
+/// Sets the options of [`bind_tcp`] for a socket that another process has bound. Without them
+/// everything works, with more delay and memory.
+pub fn prepare_passed_tcp(socket: &OwnedFd) {
+    let _best_effort = sockopt::set_tcp_nodelay(socket, true);
+    let _best_effort = limit_unsent(socket);
+}
+
+/// Makes a UDP socket that another process has bound non-blocking, as those of [`bind_udp`] are.
+///
+/// # Errors
+/// What the system reports.
+pub fn prepare_passed_udp(socket: &OwnedFd) -> io::Result<()> {
+    Ok(rustix::io::ioctl_fionbio(socket, true)?)
 }
 
 /// Binds; the new file has mode 0777 less the umask (unix(7)).

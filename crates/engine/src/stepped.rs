@@ -70,7 +70,7 @@ impl<const READINESS: bool, A: App> Stepped<READINESS, A> {
     pub fn listen_quic(&mut self, network: &Network, quic: &SimulatedQuic) {
         let socket = SimulatedSocket::open(network, quic.segments_max);
         let endpoint = ListenerEndpoint::new(Box::new(socket), &quic.config, 0, quic.listener);
-        let watched = self.worker.watch_endpoints(Quic::with_endpoints(vec![endpoint]));
+        let watched = self.worker.watch_endpoints(Quic::with_endpoints(vec![endpoint]), |_| true);
         watched.expect("a simulated socket can be watched");
     }
 

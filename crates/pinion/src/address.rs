@@ -31,7 +31,8 @@ pub(crate) enum Address {
     },
     /// `unix:/run/pinion.sock`.
     Unix(PathBuf),
-    /// `fd:web`: a socket handed over by a service manager under this name.
+    /// `fd:web`: the sockets that a service manager has passed with this name, or `fd:3`: the
+    /// descriptor with this number.
     Inherited(String),
 }
 
@@ -87,11 +88,6 @@ impl Address {
     /// Whether it may be listened on twice: the kernel chooses another port each time.
     pub(crate) fn may_repeat(&self) -> bool {
         self.port() == Some(0)
-    }
-
-    /// Whether it is a socket of a service manager.
-    pub(crate) fn is_inherited(&self) -> bool {
-        matches!(self, Self::Inherited(_))
     }
 
     /// Returns whether a socket of this address gets the connections to the other one too, which

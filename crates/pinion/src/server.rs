@@ -23,6 +23,7 @@
 //! | [`configuration`] | the configuration file, read again |
 //! | `start_lines` | what a start prints |
 //! | [`service_manager`] | what systemd has passed to the process |
+//! | `passed_sockets` | sockets from it: `fd:NAME` |
 //! | `notifier`, `watchdog` | what is reported to it: ready, reloading, stopping, alive |
 //! | [`damage`] | why answers were 500, told on stderr |
 //! | [`log_throttle`] | how often a message is logged that clients can cause |
@@ -69,6 +70,7 @@ pub(crate) mod look;
 mod lua_folders;
 mod memory_limit;
 mod notifier;
+mod passed_sockets;
 pub(crate) mod pending;
 pub(crate) mod program_table;
 pub(crate) mod published;

@@ -5,6 +5,7 @@ use pinion_tests::binary::{pinion, source_root};
 use pinion_tests::empty_root::EmptyRoot;
 use pinion_tests::folder::Folder;
 use pinion_tests::matrix::Io;
+use pinion_tests::notify_socket::NotifySocket;
 use pinion_tests::peers::{program, stdout};
 use pinion_tests::seccomp::refusing;
 use pinion_tests::server::{Start, run};
@@ -22,6 +23,9 @@ const CONFIGURATION: &str = "/etc/pinion/pinion.toml";
 /// In tenths, from 0 (nothing can be reached) to 100. What is left is what a server needs: to
 /// listen, on ports below 1024 too.
 const EXPOSURE_MAX: u32 = 20;
+
+/// Microseconds within which a server that is watched reports that it lives.
+const WATCHDOG_US: u32 = 1_000_000;
 
 fn read(path: &str) -> String {
     fs::read_to_string(source_root().join(path)).unwrap_or_else(|error| panic!("{path}: {error}"))
@@ -72,6 +76,8 @@ fn systemd_takes_the_unit_as_it_is_and_finds_it_well_locked() {
     folder.write("pinion.service", own);
     // After a crash it starts again, and not so often that systemd gives up.
     assert_eq!(settings(&unit, "RestartSec"), ["1"]);
+    // A worker that hangs counts as one (systemd.service(5), the table of Restart=).
+    assert_eq!(settings(&unit, "Restart"), ["on-failure"]);
     assert_eq!(complaints(&folder), "");
     let mut security = analyze();
     security.args(["security", "--offline=true", "--no-pager"]);
@@ -98,15 +104,25 @@ fn the_server_does_without_the_calls_that_the_unit_refuses() {
     let refused = refused_calls(&settings(&unit, "SystemCallFilter"));
     assert!(refused.len() > 50, "only {} calls are refused", refused.len());
     assert_eq!(settings(&unit, "SystemCallErrorNumber"), ["EPERM"]);
+    assert_eq!(
+        (settings(&unit, "Type"), settings(&unit, "WatchdogSec")),
+        (vec!["notify"], vec!["60"])
+    );
     for io in Io::BOTH {
         let folder = configured();
         let start = words(settings(&unit, "ExecStart")[0], &folder);
         let (verb, rest) = start.split_first().expect("a verb");
         assert_eq!(verb, "serve");
         let flags = ["--io", io.as_str(), "--stats", "1"];
-        let start = Start::serve(rest).flags(&flags).under(refusing(Errno::PERM, &refused));
-        let mut server = start.start();
+        // As the unit asks for: Type=notify, and WatchdogSec= with less patience.
+        let manager = NotifySocket::at_path();
+        let mut runner = manager.runner_with_watchdog(WATCHDOG_US);
+        let refusing = refusing(Errno::PERM, &refused);
+        runner.arg(refusing.get_program()).args(refusing.get_args());
+        let mut server = Start::serve(rest).flags(&flags).under(runner).start();
         assert_eq!(server.get("/").text(), "home");
+        assert_eq!(manager.message()[0], "READY=1");
+        manager.wait_for(|line| line == "WATCHDOG=1");
         // A watched folder is taken up by itself, and on the signal that the unit sends.
         folder.write("public/index.html", "again");
         server.wait_for_line(0, |line| line.starts_with("reloaded "));
@@ -118,7 +134,10 @@ fn the_server_does_without_the_calls_that_the_unit_refuses() {
         server.signal(Signal::HUP);
         server.wait_for_line(lines, |line| line.starts_with("reloaded "));
         server.wait_for_line(lines, |line| line.starts_with("stats after "));
+        manager.wait_for(|line| line == "RELOADING=1");
+        manager.wait_for(|line| line == "READY=1");
         server.signal(Signal::TERM);
+        manager.wait_for(|line| line == "STOPPING=1");
         assert!(server.wait().success());
         let wrong = server.lines().into_iter().find(|line| line.contains("not permitted"));
         assert_eq!(wrong, None, "{io:?}");

@@ -43,18 +43,25 @@ impl<B: Backend, A: App> Worker<B, A> {
     /// # Errors
     /// When the system cannot use or watch a socket.
     pub(crate) fn open_endpoints(&mut self) -> io::Result<()> {
-        let quic = Quic::new(&self.shared.endpoints, self.core.worker)?;
-        self.watch_endpoints(quic)
+        let (plans, worker) = (&self.shared.endpoints, self.core.worker);
+        let quic = Quic::new(plans, worker)?;
+        let is_read: Vec<bool> = plans.iter().map(|plan| plan.is_read_by(worker)).collect();
+        self.watch_endpoints(quic, |number| is_read.get(number) == Some(&true))
     }
 
-    /// Begins to watch the sockets of these endpoints.
+    /// Begins to watch the sockets of these endpoints, as far as they are read by this worker.
     ///
     /// # Errors
     /// When the system cannot watch one.
-    pub(crate) fn watch_endpoints(&mut self, quic: Option<Box<Quic>>) -> io::Result<()> {
+    pub(crate) fn watch_endpoints(
+        &mut self,
+        quic: Option<Box<Quic>>,
+        is_read: impl Fn(usize) -> bool,
+    ) -> io::Result<()> {
         self.core.quic = quic;
         let Some(quic) = &self.core.quic else { return Ok(()) };
-        for (number, endpoint) in quic.endpoints.iter().enumerate() {
+        let endpoints = quic.endpoints.iter().enumerate().filter(|(number, _)| is_read(*number));
+        for (number, endpoint) in endpoints {
             self.backend.await_datagrams(endpoint.fd(), number as u32)?;
         }
         Ok(())

@@ -13,10 +13,26 @@ use std::time::Instant;
 
 /// What the endpoints of a listener are made of, one for each worker.
 pub(crate) struct EndpointPlan {
+    /// At least one, and at most one for each worker.
     pub(crate) sockets: Vec<Arc<OwnedFd>>,
     pub(crate) config: QuicConfig,
     /// Index of its settings.
     pub(crate) listener: u16,
+}
+
+impl EndpointPlan {
+    /// Returns the socket of a worker, and whether the worker reads it. A worker without one has
+    /// the first, for an endpoint in the same place as that of the others: it never gets a
+    /// connection, so it never sends.
+    fn socket(&self, worker: u16) -> (Option<&Arc<OwnedFd>>, bool) {
+        let own = self.sockets.get(usize::from(worker));
+        (own.or(self.sockets.first()), own.is_some())
+    }
+
+    /// Returns whether a worker reads a socket of this listener.
+    pub(crate) fn is_read_by(&self, worker: u16) -> bool {
+        self.socket(worker).1
+    }
 }
 
 /// Nanoseconds of a millisecond.
@@ -65,7 +81,9 @@ impl Quic {
     /// When a socket cannot be used.
     pub(crate) fn new(plans: &[EndpointPlan], worker: u16) -> io::Result<Option<Box<Self>>> {
         let endpoint = |plan: &EndpointPlan| {
-            let socket = UdpSocket::new(plan.sockets[usize::from(worker)].clone())?;
+            let (socket, _) = plan.socket(worker);
+            let socket = socket.ok_or_else(|| io::Error::other("a QUIC listener has no socket"))?;
+            let socket = UdpSocket::new(Arc::clone(socket))?;
             Ok(ListenerEndpoint::new(Box::new(socket), &plan.config, worker, plan.listener))
         };
         Ok(Self::with_endpoints(plans.iter().map(endpoint).collect::<io::Result<_>>()?))

@@ -127,10 +127,6 @@ pub(crate) fn address_of(section: &Section) -> Option<(&'static str, Address, Pl
 
 fn listeners_twice(listeners: &[Section], file: &Path, faults: &mut Vec<Fault>) {
     let known: Vec<_> = listeners.iter().filter_map(address_of).collect();
-    for (key, _, place) in known.iter().filter(|(_, address, _)| address.is_inherited()) {
-        let message = format!("{key}: sockets from a service manager are not supported yet");
-        faults.push(Fault::at(file, *place, message));
-    }
     let is_datagram = |key: &str| key == ListenKind::Quic.key();
     let addresses = known.iter().map(|(key, address, _)| (address, is_datagram(key)));
     for Overlap { earlier, later, what } in address::overlaps(addresses) {

@@ -7,6 +7,7 @@ use super::interrupt;
 use super::keys::Keys;
 use super::listeners::{self, Bound, BoundQuic};
 use super::memory_limit::MemoryLimit;
+use super::passed_sockets::PassedSockets;
 use super::program_table::ProgramTable;
 use super::service_manager::ServiceManager;
 use super::sites::{LoadedSite, UnloadedSite};
@@ -81,7 +82,7 @@ pub(crate) struct Kit {
 ///
 /// # Errors
 /// One line that names what is in the way.
-pub(crate) fn prepare(plan: Plan, manager: ServiceManager) -> Result<Kit, Failure> {
+pub(crate) fn prepare(plan: Plan, mut manager: ServiceManager) -> Result<Kit, Failure> {
     let Plan { serve: settings, sites, config } = plan;
     let has_built = sites.iter().any(|site| matches!(site.source, Source::Folder(_)));
     // Before anything is made for the listeners, such as a certificate.
@@ -98,7 +99,8 @@ pub(crate) fn prepare(plan: Plan, manager: ServiceManager) -> Result<Kit, Failur
     let tickets = keys.as_ref().map(|keys| &keys.tickets);
     let memory = MemoryLimit::of_process();
     let workers = settings.workers.unwrap_or_else(|| default_workers(cores(), memory.bytes));
-    let open = || open(&settings, workers, sites, &programs, &files, tickets);
+    let passed = std::mem::take(&mut manager.sockets);
+    let open = || open(&settings, workers, sites, &programs, (&files, passed), tickets);
     let opened = interrupt::endable(&signals, &files, open)?;
     let Opened { io, logs, log, tls, listeners, quic, control, sites } = opened;
     let what = in_words(&sites, config.as_ref());
@@ -168,7 +170,7 @@ fn open(
     workers: usize,
     sites: Vec<PlannedSite>,
     programs: &ProgramTable,
-    files: &SocketFiles,
+    (files, mut passed): (&SocketFiles, PassedSockets),
     tickets: Option<&Arc<Tickets>>,
 ) -> Result<Opened, Failure> {
     let unloaded: Result<Vec<_>, _> =
@@ -184,8 +186,9 @@ fn open(
     let log = log.transpose()?;
     let tls = tickets.map(|tickets| Tls::open(settings, tickets)).transpose()?;
     // Before folders are built: an address in use need not wait for that.
-    let listeners = listeners::bind_all(&settings.listen, files)?;
-    let quic = listeners::bind_quic(&settings.listen, workers)?;
+    let listeners = listeners::bind_all(&settings.listen, files, &mut passed)?;
+    let quic = listeners::bind_quic(&settings.listen, workers, &mut passed)?;
+    passed.report_unused();
     warn_of_paths(settings, &unloaded);
     let sites = load_all(unloaded, &logs)?;
     // Before the workers have memory of their own in it.

@@ -1,11 +1,16 @@
 //! Addresses become listening sockets, before any thread starts.
 
+use super::passed_sockets::PassedSockets;
 use super::socket_files::SocketFiles;
 use crate::address::{self, Address, Overlap};
 use crate::failure::{Failure, without_number};
 use crate::settings::{Listen, ListenKind};
+use crate::terminal::counted;
 use anyhow::anyhow;
-use pinion_engine::listener::{bind_tcp, bind_udp, bind_unix, local_address};
+use pinion_engine::listener::{
+    PassedSocket, bind_tcp, bind_udp, bind_unix, local_address, prepare_passed_tcp,
+    prepare_passed_udp,
+};
 use std::io;
 use std::net::{Ipv4Addr, Ipv6Addr, SocketAddr, ToSocketAddrs};
 use std::os::fd::OwnedFd;
@@ -23,34 +28,38 @@ pub(crate) struct Bound {
     pub(crate) listen: Listen,
 }
 
+/// How the name of a Unix socket begins.
+const UNIX: &str = "unix:";
+
 /// A socket, and the part of its URL behind the scheme; for a Unix socket all of it.
 type Socket = (OwnedFd, String);
 
 /// Checks what can be known about addresses before anything is bound.
 ///
 /// # Errors
-/// [`Failure::Usage`] for an address that is given twice or of a kind that is not supported yet.
+/// [`Failure::Usage`] for an address that is given twice.
 pub(crate) fn check(listeners: &[Listen]) -> Result<(), Failure> {
-    if let Some(failure) = overlapping(listeners) {
-        return Err(failure);
-    }
-    let is_inherited = |listen: &&Listen| listen.address.is_inherited();
-    listeners.iter().find(is_inherited).map_or(Ok(()), |listen| Err(inherited(listen)))
+    overlapping(listeners).map_or(Ok(()), Err)
 }
 
-/// Binds addresses that [`check`] finds no fault with. The files of Unix sockets are added to
-/// `files`.
+/// Binds addresses that [`check`] finds no fault with, or takes their sockets out of `passed`. The
+/// files of Unix sockets that are bound here are added to `files`.
 ///
 /// # Errors
-/// [`Failure::Failed`] that says what is in the way.
-pub(crate) fn bind_all(listeners: &[Listen], files: &SocketFiles) -> Result<Vec<Bound>, Failure> {
+/// [`Failure::Failed`] that says what is in the way, and [`Failure::Usage`] if no socket was passed
+/// that a listener can use.
+pub(crate) fn bind_all(
+    listeners: &[Listen],
+    files: &SocketFiles,
+    passed: &mut PassedSockets,
+) -> Result<Vec<Bound>, Failure> {
     let mut bound = Vec::new();
     for listen in listeners.iter().filter(|listen| listen.kind != ListenKind::Quic) {
-        for (socket, authority) in bind(listen, files)? {
-            let url = match (&listen.address, listen.kind) {
-                (Address::Unix(_), _) => authority,
-                (_, ListenKind::Tls | ListenKind::Quic) => format!("https://{authority}/"),
-                (_, ListenKind::Http | ListenKind::Redirect) => format!("http://{authority}/"),
+        for (socket, authority) in bind(listen, files, passed)? {
+            let url = match listen.kind {
+                _ if authority.starts_with(UNIX) => authority,
+                ListenKind::Tls | ListenKind::Quic => format!("https://{authority}/"),
+                ListenKind::Http | ListenKind::Redirect => format!("http://{authority}/"),
             };
             bound.push(Bound { socket, url, listen: listen.clone() });
         }
@@ -72,10 +81,10 @@ fn overlapping(listeners: &[Listen]) -> Option<Failure> {
     }))
 }
 
-/// A listening address of QUIC, with a socket for each worker.
+/// A listening address of QUIC.
 #[derive(Debug)]
 pub(crate) struct BoundQuic {
-    /// The sockets.
+    /// The sockets: one for each worker, or those that were passed.
     pub(crate) sockets: Vec<OwnedFd>,
     /// What a client asks for, and how.
     pub(crate) url: String,
@@ -83,14 +92,22 @@ pub(crate) struct BoundQuic {
     pub(crate) listen: Listen,
 }
 
-/// Binds the addresses of QUIC.
+/// Binds the addresses of QUIC, or takes their sockets out of `passed`.
 ///
 /// # Errors
 /// As [`bind_all`].
-pub(crate) fn bind_quic(listeners: &[Listen], workers: usize) -> Result<Vec<BoundQuic>, Failure> {
+pub(crate) fn bind_quic(
+    listeners: &[Listen],
+    workers: usize,
+    passed: &mut PassedSockets,
+) -> Result<Vec<BoundQuic>, Failure> {
     let mut bound = Vec::new();
     for listen in listeners.iter().filter(|listen| listen.kind == ListenKind::Quic) {
-        for (sockets, authority) in bind_ip(listen, |address| udp(address, workers))? {
+        let sockets = match &listen.address {
+            Address::Inherited(name) => passed_udp(listen, name, workers, passed)?,
+            _ => bind_ip(listen, |address| udp(address, workers))?,
+        };
+        for (sockets, authority) in sockets {
             let url = format!("https://{authority}/ (HTTP/3)");
             bound.push(BoundQuic { sockets, url, listen: listen.clone() });
         }
@@ -98,9 +115,17 @@ pub(crate) fn bind_quic(listeners: &[Listen], workers: usize) -> Result<Vec<Boun
     Ok(bound)
 }
 
-/// Binds one address of TCP; a host name may have several.
-fn bind(listen: &Listen, files: &SocketFiles) -> Result<Vec<Socket>, Failure> {
+/// Binds one address of TCP; a host name may have several, and so may a name of passed sockets.
+fn bind(
+    listen: &Listen,
+    files: &SocketFiles,
+    passed: &mut PassedSockets,
+) -> Result<Vec<Socket>, Failure> {
     match &listen.address {
+        Address::Inherited(name) => {
+            let sockets = passed.take_for(listen, name)?.into_iter();
+            Ok(sockets.map(|(socket, kind)| passed_stream(socket, &kind)).collect())
+        }
         Address::Unix(path) => {
             let bound = unix(path, files).map_err(|error| cannot_listen(listen, &error))?;
             Ok(vec![bound])
@@ -118,18 +143,57 @@ fn bind_ip<S>(
         Address::Any { port } => bind_any(*port, bind),
         Address::Ip(ip) => bind(*ip),
         Address::Name { host, port } => return bind_name(listen, host, *port, bind),
-        // Those of QUIC were refused where they were read.
-        Address::Unix(_) | Address::Inherited(_) => return Err(inherited(listen)),
+        // Both have ways of their own, and a Unix socket of QUIC was refused where it was read.
+        Address::Unix(_) | Address::Inherited(_) => Err(io::ErrorKind::Unsupported.into()),
     };
     Ok(vec![bound.map_err(|error| cannot_listen(listen, &error))?])
 }
 
-fn inherited(listen: &Listen) -> Failure {
-    let (origin, address) = (listen.origin(), &listen.address);
-    Failure::usage(format!(
-        "{origin} {address}: sockets from a service manager are not supported yet in this \
-         version; give an address to bind, like 8080 or unix:/run/pinion.sock"
-    ))
+/// Prepares a passed socket that listens, as those that are bound here are.
+fn passed_stream(socket: OwnedFd, kind: &PassedSocket) -> Socket {
+    let authority = match kind {
+        PassedSocket::Unix(path) => format!("{UNIX}{}", path.display()),
+        PassedSocket::Tcp(address) => {
+            prepare_passed_tcp(&socket);
+            address.to_string()
+        }
+        PassedSocket::Udp(_) | PassedSocket::NotListening | PassedSocket::Other => {
+            unreachable!("no listener of streams takes {kind:?}")
+        }
+    };
+    (socket, authority)
+}
+
+/// Takes the passed UDP sockets of a name: for each of their addresses one listener, with as many
+/// sockets as were passed. Each socket is read by one worker, because the kernel delivers all
+/// datagrams of a client to the same socket, and its connection must stay with one worker.
+fn passed_udp(
+    listen: &Listen,
+    name: &str,
+    workers: usize,
+    passed: &mut PassedSockets,
+) -> Result<Vec<(Vec<OwnedFd>, String)>, Failure> {
+    let mut listeners: Vec<(Vec<OwnedFd>, String)> = Vec::new();
+    for (socket, _) in passed.take_for(listen, name)? {
+        prepare_passed_udp(&socket).map_err(|error| cannot_listen(listen, &error))?;
+        let authority = local_address(&socket).map(|address| address.to_string());
+        let authority = authority.unwrap_or_default();
+        match listeners.iter_mut().find(|(_, known)| *known == authority) {
+            Some((sockets, _)) => sockets.push(socket),
+            None => listeners.push((vec![socket], authority)),
+        }
+    }
+    let most = listeners.iter().map(|(sockets, _)| sockets.len()).max().unwrap_or_default();
+    if most > workers {
+        return Err(Failure::usage(format!(
+            "{} {}: the service manager has passed {most} UDP sockets for one address, and there \
+             are {}, each of which reads one; pass fewer sockets or raise --workers",
+            listen.origin(),
+            listen.address,
+            counted(workers as u64, "worker"),
+        )));
+    }
+    Ok(listeners)
 }
 
 /// Every address of the machine: one IPv6 socket that takes IPv4 too, or IPv4 alone where the
@@ -189,7 +253,7 @@ fn udp(address: SocketAddr, workers: usize) -> io::Result<(Vec<OwnedFd>, String)
 fn unix(path: &Path, files: &SocketFiles) -> io::Result<Socket> {
     let socket = bind_unix(path)?;
     files.add(path)?;
-    Ok((socket, format!("unix:{}", path.display())))
+    Ok((socket, format!("{UNIX}{}", path.display())))
 }
 
 fn no_such_family(error: &io::Error) -> bool {
@@ -280,7 +344,7 @@ mod tests {
     /// URLs of a listener of QUIC, or why there is none.
     fn quic(text: &str) -> Result<Vec<String>, String> {
         let listen = Listen { kind: ListenKind::Quic, ..http(text) };
-        match bind_quic(&[listen], 2) {
+        match bind_quic(&[listen], 2, &mut PassedSockets::default()) {
             Ok(bound) => Ok(bound.into_iter().map(|bound| bound.url).collect()),
             Err(Failure::Failed(error)) => Err(error.to_string()),
             Err(other) => panic!("{text}: {other:?}"),
@@ -288,7 +352,7 @@ mod tests {
     }
 
     fn bound(text: &str) -> Result<Vec<Bound>, Failure> {
-        bind_all(&[http(text)], &SocketFiles::default())
+        bind_all(&[http(text)], &SocketFiles::default(), &mut PassedSockets::default())
     }
 
     fn refusal(text: &str) -> String {
@@ -352,7 +416,6 @@ mod tests {
         assert!(refusal("no-such-host.invalid:80").contains("no such host"));
         let unknown = quic("no-such-host.invalid:80").expect_err("no such host");
         assert!(unknown.contains("--quic") && unknown.contains("no such host"), "{unknown}");
-        assert!(matches!(bound("fd:web"), Err(Failure::Usage(_))));
         let denied = io::Error::from(ErrorKind::PermissionDenied);
         let low = cannot_listen(&http("80"), &denied);
         assert!(matches!(low, Failure::Failed(error) if error.to_string().contains("1024")));
@@ -420,6 +483,8 @@ mod tests {
         }
         let any_port = ["127.0.0.1:0", "127.0.0.1:0"].map(http);
         assert!(check(&any_port).is_ok());
-        assert_eq!(bind_all(&any_port, &SocketFiles::default()).expect("two ports").len(), 2);
+        let passed = &mut PassedSockets::default();
+        let bound = bind_all(&any_port, &SocketFiles::default(), passed).expect("two ports");
+        assert_eq!(bound.len(), 2);
     }
 }

@@ -1,6 +1,7 @@
 //! What a service manager such as systemd has passed to this process.
 
 use super::notifier::Notifier;
+use super::passed_sockets::PassedSockets;
 use super::watchdog;
 use crate::failure::Failure;
 use anyhow::Context as _;
@@ -10,6 +11,8 @@ use std::time::Duration;
 
 /// The service manager, as this process sees it; without one, nothing.
 pub(crate) struct ServiceManager {
+    /// The sockets that it has passed.
+    pub(crate) sockets: PassedSockets,
     /// Sends messages to it.
     pub(crate) notifier: Notifier,
     /// The time after which it restarts a server that has not said that it lives.
@@ -18,11 +21,14 @@ pub(crate) struct ServiceManager {
 
 impl ServiceManager {
     /// Takes what was passed out of the environment, so that it is not passed on to children. Call
-    /// it before the first thread.
+    /// it before the first thread, and before anything else opens a file.
     pub(crate) fn take() -> Self {
         let [notify_socket, watchdog_usec, watchdog_pid] =
             take_variables(["NOTIFY_SOCKET", "WATCHDOG_USEC", "WATCHDOG_PID"]);
+        let [pid, count, names, _] =
+            take_variables(["LISTEN_PID", "LISTEN_FDS", "LISTEN_FDNAMES", "LISTEN_PIDFDID"]);
         Self {
+            sockets: PassedSockets::take([pid, count, names]),
             notifier: Notifier::new(notify_socket),
             watchdog: watchdog::limit(watchdog_usec, watchdog_pid),
         }

@@ -45,14 +45,15 @@ fn what_serve_cannot_serve_is_exit_2_with_a_way_out() {
         ("serve other.toml", "does not exist"),
         ("serve s3://bucket/site", "addresses are not supported yet"),
         ("serve --dummy notes.txt", "leave out PATH or --dummy"),
-        ("serve --dummy --listen fd:web", "service manager"),
+        ("serve --dummy --listen fd:web", "no socket from a service manager"),
     ] {
         run(&folder, arguments).refused(2, hint);
     }
     // Nothing is left behind of the address before it.
     folder.write("public/index.html", "x");
-    let told = "--listen fd:web: sockets from a service manager are not supported yet in this \
-                version; give an address to bind, like 8080";
+    let told = "--listen fd:web: there is no socket from a service manager (LISTEN_PID and \
+                LISTEN_FDS are not set); start the server by a socket unit or give an address to \
+                bind, like 8080";
     run(&folder, "serve public --listen unix:a.sock --listen fd:web").refused(2, told);
     assert!(!folder.join("a.sock").exists());
     // And no certificate is made for listeners of which one cannot listen.

@@ -1,0 +1,63 @@
+"""Runs a program, in this process, with sockets as a service manager passes them (sd_listen_fds(3)).
+
+Arguments: one for each socket, `NAME=KIND`, then `--` and the program with its arguments. Kinds:
+tcp, tls-like others bind a port of 127.0.0.1 that the kernel chooses; see `make` for all.
+"""
+
+import fcntl
+import os
+import socket
+import sys
+
+FIRST = 3
+
+
+def bound(kind, address):
+    family = socket.AF_UNIX if isinstance(address, str) else socket.AF_INET
+    made = socket.socket(family, kind)
+    made.bind(address)
+    return made
+
+
+def make(kind):
+    """Returns the number of a descriptor."""
+    port = ("127.0.0.1", 0)
+    name, _, path = kind.partition(":")
+    if name == "stdin":
+        return os.dup(0)
+    if name == "file":
+        return os.open("/dev/null", os.O_RDWR)
+    if name == "udp":
+        return bound(socket.SOCK_DGRAM, port).detach()
+    if name == "reuseport":
+        # Several of one address: the path is their port.
+        made = socket.socket(socket.AF_INET, socket.SOCK_DGRAM)
+        made.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEPORT, 1)
+        made.bind(("127.0.0.1", int(path)))
+        return made.detach()
+    if name == "seqpacket":
+        made = bound(socket.SOCK_SEQPACKET, path)
+    else:
+        made = bound(socket.SOCK_STREAM, path if name == "unix" else port)
+    if name != "silent":
+        made.listen(128)
+    return made.detach()
+
+
+def main():
+    end = sys.argv.index("--")
+    names, made = [], []
+    for argument in sys.argv[1:end]:
+        name, _, kind = argument.partition("=")
+        names.append(name)
+        # Far above those that they get in the end.
+        made.append(fcntl.fcntl(make(kind), fcntl.F_DUPFD_CLOEXEC, 100))
+    for number, descriptor in enumerate(made, FIRST):
+        os.dup2(descriptor, number, inheritable=True)
+    os.environ["LISTEN_PID"] = str(os.getpid())
+    os.environ["LISTEN_FDS"] = str(len(made))
+    os.environ["LISTEN_FDNAMES"] = ":".join(names)
+    os.execvp(sys.argv[end + 1], sys.argv[end + 1 :])
+
+
+main()
