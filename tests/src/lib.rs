@@ -20,6 +20,7 @@
 //! | [`law`] | what every answer must obey, checked on every answer of every test |
 //! | [`body`] | bodies that take work: noise, content codings, `multipart/byteranges` |
 //! | [`notify_socket`] | what a server reports to its service manager |
+//! | [`passed_sockets`] | sockets that a service manager passes |
 //! | [`peers`] | programs of other people, run to their end |
 //! | [`seccomp`] | programs to which the kernel refuses system calls |
 //! | [`relay`] | a way to a server that can be closed |
@@ -49,6 +50,7 @@ pub mod long_path;
 pub mod matrix;
 pub mod memory_group;
 pub mod notify_socket;
+pub mod passed_sockets;
 pub mod peers;
 pub mod protocol;
 pub mod relay;

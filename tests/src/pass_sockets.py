@@ -1,7 +1,7 @@
 """Runs a program, in this process, with sockets as a service manager passes them (sd_listen_fds(3)).
 
-Arguments: one for each socket, `NAME=KIND`, then `--` and the program with its arguments. Kinds:
-tcp, tls-like others bind a port of 127.0.0.1 that the kernel chooses; see `make` for all.
+Arguments: one for each socket, `NAME=KIND`, then `--` and the program with its arguments. Sockets
+are blocking, as those of `systemd-socket-activate` are; systemd makes them non-blocking.
 """
 
 import fcntl
@@ -10,6 +10,9 @@ import socket
 import sys
 
 FIRST = 3
+
+# The address of the sockets that share one.
+SHARED = ["127.0.0.1", 0]
 
 
 def bound(kind, address):
@@ -20,7 +23,15 @@ def bound(kind, address):
 
 
 def make(kind):
-    """Returns the number of a descriptor."""
+    """Returns the number of a descriptor of a kind:
+
+    tcp, udp: a port of 127.0.0.1 that the kernel chooses
+    silent: as tcp, without listen(2)
+    reuseport: UDP, with others of the same port
+    unix:PATH, seqpacket:PATH: a Unix socket
+    stdin: what standard input is
+    file: no socket
+    """
     port = ("127.0.0.1", 0)
     name, _, path = kind.partition(":")
     if name == "stdin":
@@ -30,15 +41,18 @@ def make(kind):
     if name == "udp":
         return bound(socket.SOCK_DGRAM, port).detach()
     if name == "reuseport":
-        # Several of one address: the path is their port.
         made = socket.socket(socket.AF_INET, socket.SOCK_DGRAM)
         made.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEPORT, 1)
-        made.bind(("127.0.0.1", int(path)))
+        made.bind(tuple(SHARED))
+        SHARED[:] = made.getsockname()
         return made.detach()
     if name == "seqpacket":
         made = bound(socket.SOCK_SEQPACKET, path)
+    elif name == "unix":
+        made = bound(socket.SOCK_STREAM, path)
     else:
-        made = bound(socket.SOCK_STREAM, path if name == "unix" else port)
+        assert name in ("tcp", "silent"), kind
+        made = bound(socket.SOCK_STREAM, port)
     if name != "silent":
         made.listen(128)
     return made.detach()

@@ -16,6 +16,7 @@ use std::ffi::{OsStr, OsString};
 use std::fs;
 use std::io::{BufRead, BufReader};
 use std::net::SocketAddr;
+use std::os::fd::OwnedFd;
 use std::path::{Path, PathBuf};
 use std::process::{Child, ChildStderr, Command, ExitStatus, Output, Stdio};
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -31,8 +32,10 @@ pub struct Start {
     runner: Option<Command>,
     program: PathBuf,
     protocol: Protocol,
-    /// Whether it gets a listener beside those of its configuration.
-    has_own_listener: bool,
+    /// The address of the listener that it gets beside those of its configuration, if it does.
+    listener: Option<String>,
+    /// What standard input is, instead of nothing.
+    stdin: Option<OwnedFd>,
 }
 
 /// Far longer than any test waits, so that a server which does not drain by itself is noticed.
@@ -54,13 +57,14 @@ impl Start {
             runner: None,
             program: pinion().to_owned(),
             protocol: Protocol::Http1,
-            has_own_listener: true,
+            listener: Some("127.0.0.1:0".to_owned()),
+            stdin: None,
         }
     }
 
     /// `pinion serve CONFIGURATION`, on the listeners of the file alone.
     pub fn configured(file: &Path) -> Start {
-        Start { has_own_listener: false, ..Start::site(file) }
+        Start { listener: None, ..Start::site(file) }
     }
 
     /// On a listener that speaks what the way says, and with clients that do; what is served is
@@ -69,6 +73,20 @@ impl Start {
     pub fn in_way(mut self, way: Way) -> Start {
         self.protocol = way.protocol;
         self.flags(&["--io", way.io.as_str()])
+    }
+
+    /// At this address instead of a port of the kernel's choice.
+    #[must_use]
+    pub fn listening_at(mut self, address: &str) -> Start {
+        self.listener = Some(address.to_owned());
+        self
+    }
+
+    /// With this as standard input, for a runner that does something with it.
+    #[must_use]
+    pub fn stdin(mut self, stdin: OwnedFd) -> Start {
+        self.stdin = Some(stdin);
+        self
     }
 
     /// With more flags.
@@ -151,8 +169,8 @@ impl Start {
             Protocol::Http1Tls | Protocol::Http2 => "--tls",
             Protocol::Http3 => "--quic",
         };
-        if self.has_own_listener {
-            command.args([listener, "127.0.0.1:0"]);
+        if let Some(address) = &self.listener {
+            command.args([listener, address]);
         }
         let state = self.protocol.is_encrypted().then(|| Folder::new("state"));
         if let Some(state) = &state {
@@ -162,7 +180,7 @@ impl Start {
         if let Some(folder) = self.folder {
             command.current_dir(folder);
         }
-        command.stdin(Stdio::null()).stdout(Stdio::null());
+        command.stdin(self.stdin.map_or_else(Stdio::null, Stdio::from)).stdout(Stdio::null());
         let mut child = command.stderr(Stdio::piped()).spawn().expect("pinion starts");
         let stderr = Lines::of(child.stderr.take().expect("piped"));
         Server { child, stderr, protocol: self.protocol, state, peer: None }

@@ -105,6 +105,7 @@ mod sites;
 mod slow_clients;
 mod slow_readers;
 mod smuggling;
+mod socket_activation;
 mod ssh;
 #[cfg(feature = "long")]
 mod stalls;

@@ -5,7 +5,6 @@ use super::socket_files::SocketFiles;
 use crate::address::{self, Address, Overlap};
 use crate::failure::{Failure, without_number};
 use crate::settings::{Listen, ListenKind};
-use crate::terminal::counted;
 use anyhow::anyhow;
 use pinion_engine::listener::{
     PassedSocket, bind_tcp, bind_udp, bind_unix, local_address, prepare_passed_tcp,
@@ -186,11 +185,10 @@ fn passed_udp(
     let most = listeners.iter().map(|(sockets, _)| sockets.len()).max().unwrap_or_default();
     if most > workers {
         return Err(Failure::usage(format!(
-            "{} {}: the service manager has passed {most} UDP sockets for one address, and there \
-             are {}, each of which reads one; pass fewer sockets or raise --workers",
+            "{} {}: the service manager has passed {most} UDP sockets for one address, but there \
+             can be only one for each worker, so at most {workers}; pass fewer or raise --workers",
             listen.origin(),
             listen.address,
-            counted(workers as u64, "worker"),
         )));
     }
     Ok(listeners)

@@ -257,12 +257,14 @@ mod tests {
         (socket, Notifier::new(Some(format!("@{name}").into())))
     }
 
-    /// The messages that have come, without the values of clocks.
+    /// The messages that have come.
     fn messages(manager: &UnixDatagram) -> Vec<String> {
         let mut buffer = [0; 1024];
-        let receive = || Some(buffer[..manager.recv(&mut buffer).ok()?].to_vec());
-        let text = |bytes: Vec<u8>| String::from_utf8(bytes).expect("text");
-        std::iter::from_fn(receive).map(text).collect()
+        let receive = || {
+            let bytes = manager.recv(&mut buffer).ok()?;
+            Some(String::from_utf8(buffer[..bytes].to_vec()).expect("text"))
+        };
+        std::iter::from_fn(receive).collect()
     }
 
     fn first_lines(manager: &UnixDatagram) -> Vec<String> {
