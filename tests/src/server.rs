@@ -36,6 +36,8 @@ pub struct Start {
     listener: Option<String>,
     /// What standard input is, instead of nothing.
     stdin: Option<OwnedFd>,
+    /// Where its session has sockets.
+    session: Option<PathBuf>,
 }
 
 /// Far longer than any test waits, so that a server which does not drain by itself is noticed.
@@ -58,6 +60,7 @@ impl Start {
             program: pinion().to_owned(),
             protocol: Protocol::Http1,
             listener: Some("127.0.0.1:0".to_owned()),
+            session: None,
             stdin: None,
         }
     }
@@ -86,6 +89,13 @@ impl Start {
     #[must_use]
     pub fn stdin(mut self, stdin: OwnedFd) -> Start {
         self.stdin = Some(stdin);
+        self
+    }
+
+    /// In a session whose sockets are in this folder (`XDG_RUNTIME_DIR`); without it, in none.
+    #[must_use]
+    pub fn session(mut self, folder: &Path) -> Start {
+        self.session = Some(folder.to_owned());
         self
     }
 
@@ -161,8 +171,8 @@ impl Start {
                 runner
             }
         };
-        // A server of a session, with a socket in its folder, is a matter of tests about that.
         command.env_remove("RUNTIME_DIRECTORY").env_remove("XDG_RUNTIME_DIR");
+        command.envs(self.session.map(|folder| ("XDG_RUNTIME_DIR", folder)));
         command.args(["serve", "--grace", &self.grace_seconds.to_string()]);
         let listener = match self.protocol {
             Protocol::Http1 | Protocol::Http2Clear => "--listen",

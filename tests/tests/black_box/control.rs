@@ -33,7 +33,7 @@ fn session(folder: &Folder) -> Command {
 }
 
 fn serve(folder: &Folder) -> Start {
-    Start::site(&folder.join("public")).under(session(folder))
+    Start::site(&folder.join("public")).session(&folder.join("run"))
 }
 
 /// Runs a command for the servers of a session.
@@ -71,7 +71,7 @@ fn status_tells_what_a_server_has_and_does() {
     );
     folder.write("main.lua", "pinion.get('/slow', function() pinion.sleep(0.05) return 'x' end)");
     let config = folder.join("pinion.toml");
-    let server = Start::configured(&config).under(session(&folder)).start();
+    let server = Start::configured(&config).session(&folder.join("run")).start();
     for (path, host, expected) in [
         ("/", "a.test", 200),
         ("/none", "a.test", 404),
@@ -135,7 +135,7 @@ fn reload_waits_for_the_reload_and_tells_what_came_of_it() {
     let folder = site();
     folder.write("pinion.toml", "[[site]]\npath = \"public\"\nhosts = [\"a.test\"]\n");
     let config = folder.join("pinion.toml");
-    let server = Start::site(&config).under(session(&folder)).start();
+    let server = Start::site(&config).session(&folder.join("run")).start();
     let page = || server.exchange(&Request::get("/").host("a.test")).text().to_owned();
     for version in ["one", "two", "three"] {
         folder.write("public/index.html", version);
@@ -222,7 +222,7 @@ fn busy(folder: &Folder, grace: u32) -> (Server, UnixStream) {
     let start = Start::site(&folder.join("main.lua")).working_in(folder.path());
     let listen = format!("unix:{}", socket.display());
     let flags = ["--listen", &listen, "--lua-unsafe", "--lua-time", "600"];
-    let server = start.flags(&flags).grace(grace).under(session(folder)).start();
+    let server = start.flags(&flags).grace(grace).session(&folder.join("run")).start();
     let mut client = UnixStream::connect(&socket).expect("connected");
     client.write_all(b"GET / HTTP/1.1\r\nHost: a\r\n\r\n").expect("sent");
     let mut line = String::new();
@@ -375,7 +375,7 @@ fn a_server_without_a_place_for_it_has_no_control_socket() {
     let folder = site();
     for flags in [&[][..], &["--control", "off"]] {
         let start = Start::site(&folder.join("public")).flags(flags);
-        let start = if flags.is_empty() { start } else { start.under(session(&folder)) };
+        let start = if flags.is_empty() { start } else { start.session(&folder.join("run")) };
         let server = start.start();
         // That of its only listener.
         assert_eq!(server.sockets(), 1, "{flags:?}");

@@ -126,6 +126,9 @@ fn collect(folder: &Path, found: &mut Vec<PathBuf>) {
     }
 }
 
+/// Commands for a running server.
+const CONTROL: [&str; 5] = ["status", "reload", "stop", "drain", "reopen-logs"];
+
 /// The status of a page that is behind a password; the documents show by curl that it opens.
 const ASKS_FOR_PASSWORD: u16 = 401;
 
@@ -330,6 +333,7 @@ impl Reader {
             ["pinion", "serve", rest @ ..]
             | ["cargo", "run", "--release", "--", "serve", rest @ ..] => self.serves(rest),
             ["pinion", site] if self.folder.join(site).is_dir() => self.serves(&[site]),
+            ["pinion", verb, ..] if CONTROL.contains(verb) => self.controls(&own[1..]),
             ["pinion", rest @ ..] | ["cargo", "run", "--release", "--", rest @ ..] => {
                 stdout(Command::new(pinion()).args(rest).current_dir(self.folder.path()));
             }
@@ -390,7 +394,8 @@ impl Reader {
             // Workers take up a change in turns, and readers are slower than that.
             kept.extend(["--workers", "1"]);
         }
-        let server = Start::serve(&kept).working_in(self.folder.path()).start();
+        let start = Start::serve(&kept).working_in(self.folder.path());
+        let server = start.session(self.folder.path()).start();
         // The folder itself, or the archive of it.
         let is_own = |word: &&str| word.split('.').next().is_some_and(|it| self.sites.contains(it));
         if !words.contains(&SCRIPT) && !words.iter().any(is_own) {
@@ -406,6 +411,17 @@ impl Reader {
             assert_eq!(response.body, page);
         }
         self.server = Some(server);
+    }
+
+    /// Runs a command for the running server.
+    fn controls(&mut self, arguments: &[&str]) {
+        let mut command = Command::new(pinion());
+        command.args(arguments).current_dir(self.folder.path());
+        stdout(command.env("XDG_RUNTIME_DIR", self.folder.path()).env_remove("RUNTIME_DIRECTORY"));
+        if ["stop", "drain"].contains(&arguments[0]) {
+            let mut server = self.server.take().expect("a document starts the server it stops");
+            assert!(server.wait().success());
+        }
     }
 
     fn asks(&mut self, arguments: &[&str]) {

@@ -3,11 +3,15 @@
 
 use pinion_tests::binary::source_root;
 use pinion_tests::folder::Folder;
-use pinion_tests::server::run;
+use pinion_tests::matrix::{Form, Io, Way};
+use pinion_tests::protocol::Protocol;
+use pinion_tests::server::{Start, run, run_under};
+use pinion_tests::wait_for;
 use serde_json::Value;
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
 use std::os::unix::fs::symlink;
+use std::process::Command;
 
 /// The type of one member, as its row has it.
 #[derive(Clone, Debug)]
@@ -124,6 +128,36 @@ fn folder() -> Folder {
     folder
 }
 
+/// What commands for a running server write, with their tables.
+fn of_a_server(folder: &Folder) -> [(&'static str, Value); 2] {
+    folder.write(
+        "served/main.lua",
+        "pinion.get('/', function(req, res)
+            pinion.spawn(function() pinion.process.run('sleep', {'600'}) end)
+        end)",
+    );
+    let start = Start::site(&folder.join("served")).session(folder.path()).in_way(Way {
+        protocol: Protocol::Http1Tls,
+        io: Io::Epoll,
+        form: Form::Folder,
+    });
+    let server = start.flags(&["--lua-program", "sleep=/bin/sleep"]).start();
+    assert_eq!(server.get("/").status, 200);
+    let ask = |command: &str| -> Value {
+        let mut env = Command::new("env");
+        env.arg(format!("XDG_RUNTIME_DIR={}", folder.path().display()));
+        serde_json::from_str(&run_under(env, &[command, "--json"]).stdout).expect("a document")
+    };
+    let status = wait_for("a program", || {
+        let status = ask("status");
+        let children = status["servers"][0]["programs"]["children"].as_array().cloned();
+        children.is_some_and(|children| !children.is_empty()).then_some(status)
+    });
+    let documents = [("status", status), ("reload", ask("reload"))];
+    server.stop();
+    documents
+}
+
 #[test]
 fn every_member_is_in_the_reference() {
     let (reference, folder) = (Reference::read(), folder());
@@ -188,6 +222,9 @@ fn every_member_is_in_the_reference() {
             continue;
         }
         reference.check(arguments[0], "", &document, &mut seen);
+    }
+    for (table, document) in of_a_server(&folder) {
+        reference.check(table, "", &document, &mut seen);
     }
     let rows = reference.0.iter().flat_map(|(table, rows)| {
         rows.keys().map(move |path| format!("{table} {path}")).collect::<Vec<_>>()

@@ -1,6 +1,6 @@
 //! What a command and a server say to each other: one JSON object in each line, each with the
 //! version of the protocol. The server answers every request with one line
-//! (docs/reference/control.md).
+//! (docs/control.md, "Protocol").
 
 use super::status::Status;
 use crate::log_lines;

@@ -63,11 +63,8 @@ impl Controlled {
                 panics::survive(|| thread.turn());
             }
         };
-        // It has had this name from the time when it heard signals alone.
-        thread::Builder::new()
-            .name("signals".to_owned())
-            .spawn(run)
-            .context("cannot start the thread for signals")?;
+        let spawned = thread::Builder::new().name("control".to_owned()).spawn(run);
+        spawned.context("cannot start the thread for signals and commands")?;
         Ok(())
     }
 }
@@ -186,7 +183,11 @@ impl Commands {
         }
     }
 
-    fn execute(&mut self, request: Request, report: impl FnOnce() -> Arc<ReloadReport>) -> Answer {
+    fn execute(
+        &mut self,
+        request: Request,
+        later: impl FnOnce(Vec<Message>) + Send + 'static,
+    ) -> Answer {
         let done = |text: String| Response::done(vec![Message::info(text)]);
         match request.command {
             Command::Status => {

@@ -9,9 +9,11 @@ use super::dev::reload_streams::ReloadStreams;
 use super::dummy::DummyApp;
 use super::dynamic::Dynamic;
 use super::journal::{ClientRefusals, Journal};
+use super::keys::Keys;
 use super::kit::Kit;
 use super::listeners::{Bound, BoundQuic};
 use super::program_table::ProgramTable;
+use super::published::Published;
 use super::redirect::{Leads, Redirect};
 use super::sites::{self, LoadedSite, Sites};
 use super::socket_files::SocketFiles;
@@ -22,6 +24,7 @@ use super::tls::{Keeper, Tls};
 use crate::access_log::{AccessLog, LogHandle, OpenLogs};
 use crate::failure::Failure;
 use crate::network::Network;
+use crate::plan::ConfigFile;
 use crate::settings::{AltSvc, Dummy, ListenKind, Serve};
 use anyhow::Context as _;
 use pinion_engine::Poster;
@@ -76,40 +79,19 @@ pub(crate) fn run(kit: Kit) -> Result<(), Failure> {
     let log = start_logs(&logs, log)?;
     let urls = urls(&listeners, &quic);
     let leads = leads(tls.as_ref(), &listeners);
-    let alt_svc = alt_svc(&settings, &quic);
-    let engine = EngineKit {
-        listeners: self::listeners(&settings, listeners, tls.as_ref(), alt_svc.as_deref()),
-        quic: endpoints(&settings, quic, tls.as_ref(), keys.map(|keys| keys.quic).as_ref())?,
-        settings: engine_settings(&settings, &capacity),
-        workers,
-        io,
-    };
-    let keeper = tls.map(Keeper::start).transpose();
-    let keeper = keeper.context("cannot start the thread for certificates")?;
+    let (listeners, quic) = of_engine(&settings, (listeners, quic), tls.as_ref(), keys)?;
+    let engine_settings = engine_settings(&settings, &capacity);
+    let engine = EngineKit { listeners, quic, settings: engine_settings, workers, io };
+    let keeper = start_keeper(tls)?;
     let live = Arc::new(LiveSettings::new(&settings));
-    let is_counted = settings.stats.is_some() || socket.is_some();
-    let tally = is_counted.then(|| Arc::new(Tally::default()));
+    let tally = (settings.stats.is_some() || socket.is_some()).then(Arc::<Tally>::default);
     let configuration = config.as_ref().map(|config| config.path.clone());
-    let max = settings.max_connections_per_client.unwrap_or_default();
-    let refusals = Arc::new(ClientRefusals { max, ..ClientRefusals::default() });
-    let desks = Desks { log: log.clone(), tally: tally.clone(), refusals };
-    let (server, published, renewal) = match &settings.dummy {
-        Some(dummy) => (start_dummy(dummy, engine, desks)?, None, None),
-        None => {
-            let uploads = UploadQuota::new(settings.upload_space_bytes, capacity.upload_files);
-            let sites = (sites, logs, programs.clone());
-            let scripts = Shared::new(engine.workers, uploads, capacity.script_memory)
-                .with_spawner(programs.access());
-            let (server, sites) = start_sites(sites, engine, desks, &settings, scripts, leads)?;
-            let published = sites.published();
-            let (live, keeper) = (Arc::clone(&live), keeper.clone());
-            let started = Started { low: settings.low, listen: settings.listen };
-            let renewal = Renewal::start(sites, config, started, live, keeper);
-            let renewal = renewal.context("cannot start the thread for the configuration")?;
-            (server, Some(published), Some(renewal))
-        }
-    };
-    let stats = start_stats(settings.stats.zip(tally.clone()), &server)?;
+    let desks = Desks::new(log.clone(), tally.clone(), &settings);
+    let starting = Starting { config, sites, logs, programs: programs.clone(), capacity, leads };
+    let every = settings.stats;
+    let Serving { server, published, renewal } =
+        starting.serve(settings, engine, desks, (Arc::clone(&live), keeper.clone()))?;
+    let stats = start_stats(every.zip(tally.clone()), &server)?;
     let status = StatusSource {
         started,
         configuration,
@@ -122,13 +104,73 @@ pub(crate) fn run(kit: Kit) -> Result<(), Failure> {
         certificates: keeper.as_ref().map(Keeper::served),
         tally,
     };
-    let (control, log_writer) = (server.control(), log.clone());
-    Controlled { signals, socket, control, renewal, keeper, log: log_writer, live, status }
-        .start()?;
+    let controlled = Controlled {
+        signals,
+        socket,
+        control: server.control(),
+        notifier: manager.notifier.clone(),
+        renewal,
+        keeper,
+        log: log.clone(),
+        live,
+        status,
+    };
+    controlled.start()?;
+    manager.start_watchdog(server.control())?;
     print_ready(&urls, &hosts, has_built);
+    manager.notifier.ready(published, server.control());
     server.join();
     end(&programs, files, stats, log);
     Ok(())
+}
+
+/// What is served, and what that takes.
+struct Starting {
+    config: Option<ConfigFile>,
+    sites: Vec<LoadedSite>,
+    logs: Arc<OpenLogs>,
+    programs: ProgramTable,
+    capacity: Capacity,
+    leads: Option<Leads>,
+}
+
+/// The workers, and how what they serve is found and taken up anew; the dummy has nothing to serve.
+struct Serving {
+    server: Server,
+    published: Option<Arc<Published>>,
+    renewal: Option<Renewal>,
+}
+
+impl Starting {
+    /// Starts the workers, and what goes on beside them for the sites.
+    fn serve(
+        self,
+        settings: Serve,
+        engine: EngineKit,
+        desks: Desks,
+        (live, keeper): (Arc<LiveSettings>, Option<Keeper>),
+    ) -> Result<Serving, Failure> {
+        if let Some(dummy) = &settings.dummy {
+            let server = start_dummy(dummy, engine, desks)?;
+            return Ok(Serving { server, published: None, renewal: None });
+        }
+        let Self { config, sites, logs, programs, capacity, leads } = self;
+        let uploads = UploadQuota::new(settings.upload_space_bytes, capacity.upload_files);
+        let scripts = Shared::new(engine.workers, uploads, capacity.script_memory)
+            .with_spawner(programs.access());
+        let sites = (sites, logs, programs);
+        let (server, sites) = start_sites(sites, engine, desks, &settings, scripts, leads)?;
+        let published = Some(sites.published());
+        let started = Started { low: settings.low, listen: settings.listen };
+        let renewal = Renewal::start(sites, config, started, live, keeper);
+        let renewal = Some(renewal.context("cannot start the thread for the configuration")?);
+        Ok(Serving { server, published, renewal })
+    }
+}
+
+/// Starts the thread that takes up changed certificates, if there are any.
+fn start_keeper(tls: Option<Tls>) -> Result<Option<Keeper>, Failure> {
+    Ok(tls.map(Keeper::start).transpose().context("cannot start the thread for certificates")?)
 }
 
 /// Starts the thread of the figures, if it was asked for: how often, and of what.
@@ -157,6 +199,19 @@ fn end(
     if let Some(log) = log {
         log.finish();
     }
+}
+
+/// The listeners as the engine has them: those of TCP and of Unix sockets, and those of QUIC.
+fn of_engine(
+    settings: &Serve,
+    (listeners, quic): (Vec<Bound>, Vec<BoundQuic>),
+    tls: Option<&Tls>,
+    keys: Option<Keys>,
+) -> Result<(Vec<Listener>, Vec<QuicListener>), Failure> {
+    let alt_svc = alt_svc(settings, &quic);
+    let listeners = self::listeners(settings, listeners, tls, alt_svc.as_deref());
+    let quic = endpoints(settings, quic, tls, keys.map(|keys| keys.quic).as_ref())?;
+    Ok((listeners, quic))
 }
 
 /// Those of TCP and of Unix sockets.
@@ -282,6 +337,12 @@ struct Desks {
 }
 
 impl Desks {
+    fn new(log: Option<Arc<AccessLog>>, tally: Option<Arc<Tally>>, settings: &Serve) -> Self {
+        let max = settings.max_connections_per_client.unwrap_or_default();
+        let refusals = Arc::new(ClientRefusals { max, ..ClientRefusals::default() });
+        Self { log, tally, refusals }
+    }
+
     /// For one more worker.
     fn journal(&self) -> Journal {
         let logger = self.log.as_deref().map(AccessLog::logger);
