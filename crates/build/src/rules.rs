@@ -9,6 +9,7 @@
 //! | `matching`, `loops` | which paths a redirect is about, and whether it ever ends |
 //! | `compile` | redirects and the paths of a site → entries, marks, rules to be walked |
 //! | [`headers`], [`glob`] | `_headers` → [`headers::FieldRule`]s |
+//! | [`kept`] | the files that an archive keeps → the lines that its rules come from |
 //! | `changes` | field rules and a path → the fields of its answer |
 //!
 //! What the lines mean is in docs/rules.md. Two parsers of others are the measure of ours; tests
@@ -22,6 +23,7 @@ mod foreign;
 pub mod glob;
 pub mod headers;
 mod host_names;
+pub mod kept;
 mod loops;
 mod matching;
 mod pattern;

@@ -29,6 +29,7 @@
 //! | [`budget`] | how a script that has had its CPU is stopped |
 //! | `stack` | how deep functions of C and of a script may call each other |
 //! | [`router`] | which handler a path gets |
+//! | [`routes`] | the same of a program that handles no requests, and where handlers are written |
 //! | [`script_memory`] | what all scripts have, on a machine with much memory or little |
 //! | [`allowance`], [`footprint`] | what the operator lets scripts take, and what that comes to |
 //! | [`source_names`] | what errors call the files of a site |
@@ -73,6 +74,7 @@ pub mod programs;
 mod request;
 mod require;
 pub mod router;
+pub mod routes;
 pub mod sandbox;
 mod schedule;
 pub mod script_memory;

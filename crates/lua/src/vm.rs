@@ -46,8 +46,8 @@ use crate::unconfined;
 pub(crate) use fault::Fault;
 use fault::{OURS, TRACE, place};
 pub(crate) use host::{Handler, Host, harmless, relaxed};
-pub(crate) use origin::Origin;
-use origin::{Begun, Origins};
+use origin::Origins;
+pub(crate) use origin::{Begun, Origin};
 pub(crate) use over_limit::{Wait, background_time, background_wall_ms, replaced, time};
 use pace::Pace;
 use route_limits::RouteLimits;
@@ -277,6 +277,13 @@ impl Vm {
 
     pub(crate) fn tasks(&self) -> std::cell::RefMut<'_, Tasks> {
         self.host.tasks.borrow_mut()
+    }
+
+    /// Returns `FILE:LINE` where a handler begins; `None` for one that no script has written.
+    pub(crate) fn handler_place(&self, begun: Begun) -> Option<String> {
+        let handlers = self.host.handlers.borrow();
+        let origin = handlers.get(&begun)?.first()?.clone();
+        Some(origin.explained(&self.sources).place())
     }
 
     /// Whether the script has a handler of that name.

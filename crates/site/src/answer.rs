@@ -10,8 +10,9 @@ use pinion_http::target::Form;
 use crate::fields::{FieldSort, SentPage};
 use crate::generated;
 use crate::location;
-use crate::resolve::{Outcome, resolve};
+use crate::resolve::resolve;
 use crate::resource;
+use crate::trace::{Outcome, Step, Trace, Untraced};
 use crate::work::{Pieces, ResponseBuffers, Work};
 
 /// What every step needs to know.
@@ -35,6 +36,20 @@ pub fn answer<'x>(
     work: &'x mut Work,
     pieces: &'x mut Pieces<'x>,
 ) -> Prepared<'x> {
+    answer_traced(archive, head, now, work, pieces, Untraced)
+}
+
+/// Gives the response of [`answer`], and the steps of the look-up to `trace`: none for CONNECT and
+/// for the target `*`, whose paths are not looked up.
+#[inline(always)]
+pub fn answer_traced<'x>(
+    archive: &Archive<'x>,
+    head: &RequestHead<'x>,
+    now: UnixSeconds,
+    work: &'x mut Work,
+    pieces: &'x mut Pieces<'x>,
+    trace: impl Trace,
+) -> Prepared<'x> {
     work.damage = None;
     let question = Question { archive: *archive, head, now };
     // RFC 9110 §9.3.6: a server without tunnels answers 501, whatever the target.
@@ -44,7 +59,11 @@ pub fn answer<'x>(
     if head.target.form == Form::Asterisk {
         return generated::server_options(archive);
     }
-    let outcome = resolve(archive, head, work);
+    let outcome = resolve(archive, head, work, trace);
+    if let Ok(outcome) = outcome {
+        let key = work.scratch.entry().map(|entry| entry.path());
+        trace.step(Step::End { outcome, key });
+    }
     let Work { scratch, text, damage, path, target, fields, .. } = work;
     let buffers = ResponseBuffers { text, decoded: path, target, fields };
     let is_read = matches!(head.method, Method::Get | Method::Head);

@@ -18,6 +18,7 @@
 //! | `location` | where a redirect leads |
 //! | `generated` | the answers without an entry: error pages, OPTIONS |
 //! | [`hosts`] | which of several sites a request is for |
+//! | [`trace`] | the steps of a look-up, for a caller that explains a response |
 //! | `work` | [`Work`] and [`Pieces`], the room to work in |
 #![forbid(unsafe_code)]
 
@@ -32,9 +33,10 @@ mod resolve;
 mod resource;
 mod rules;
 mod template;
+pub mod trace;
 mod work;
 
-pub use answer::answer;
+pub use answer::{answer, answer_traced};
 pub use generated::{
     error_for, error_page, error_page_at, field_rules_path, generated_fields, options_for,
     pathless_script_fields, refused_page, script_fields,

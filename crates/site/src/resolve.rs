@@ -23,50 +23,46 @@ use pinion_http::target::PathError;
 use crate::location;
 use crate::rules::{self, Asked, Captures};
 use crate::template;
+use crate::trace::{Outcome, SinglePage, Sought, Step, Trace};
 use crate::work::Work;
 
-/// What was found, and where it is in the [`Work`].
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Outcome {
-    /// A resource under its own path; its entry is in `scratch`.
-    Resource,
-    /// A resource that stands for the path: by a rewrite, whose target is in the work's `target`,
-    /// or for what is missing. Its entry is in `scratch`.
-    StandIn,
-    /// The content of a resource as a page with this status; its entry is in `scratch`.
-    Page(u16),
-    /// A redirect; its entry is in `scratch`.
-    Redirect,
-    /// Only the other slash form answers; its location is in `text`, without the query.
-    SlashRedirect,
-    /// A rule redirects with this status; the whole location is in `text`.
-    RuleRedirect(u16),
-    /// A built-in page.
-    Error(u16),
-}
-
 /// Looks the path of a request up.
+///
+/// The entry of the outcome, if it has one, is in the `scratch` of `work`. The path that a rewrite
+/// leads to is in `target`, which is empty without one. The location of a redirect by a rule is in
+/// `text`, and so is that of a redirect to the other slash form, which lacks the query.
 #[inline]
 pub(crate) fn resolve<'x>(
     archive: &Archive<'x>,
     head: &RequestHead<'x>,
     work: &mut Work,
+    trace: impl Trace,
 ) -> Result<Outcome, Damage> {
     let Work { path: buffer, key, target, scratch, text, .. } = work;
     target.clear();
     let path = match head.target.decoded_path(buffer) {
         Ok(path) => path,
         Err(PathError::NeverMatches) => {
-            return Search { archive, head, key, target, scratch, text }.never_matching(buffer);
+            trace.step(Step::NoPath(PathError::NeverMatches));
+            let mut search = Search { archive, head, key, target, scratch, text, trace };
+            return search.never_matching(buffer);
         }
-        Err(error) => return Ok(Outcome::Error(error.status())),
+        Err(error) => {
+            trace.step(Step::NoPath(error));
+            return Ok(Outcome::Error(error.status()));
+        }
     };
+    trace.step(Step::Path(path));
     let found = archive.load(path, scratch)?;
     if found && is_alone(scratch) {
+        trace.step(Step::entry(Sought::Path, path, scratch));
         return Ok(Outcome::Resource);
     }
-    let mut search = Search { archive, head, key, target, scratch, text };
-    if found { search.found(path) } else { search.missing(path) }
+    if found {
+        return Search { archive, head, key, target, scratch, text, trace }.found(path);
+    }
+    trace.step(Step::entry(Sought::Path, path, scratch));
+    Search { archive, head, key, target, scratch, text, trace }.missing(path)
 }
 
 /// Whether a file of this path, which is decoded, answers for it: with no rule or variant that may
@@ -83,8 +79,16 @@ fn is_alone(scratch: &Scratch) -> bool {
         .is_some_and(|entry| entry.kind() == EntryKind::Resource && !entry.is_conditional())
 }
 
+impl<'t> Step<'t> {
+    /// The step of a look-up that has left its entry, or none, in `scratch`.
+    #[inline(always)]
+    fn entry(sought: Sought, path: &'t [u8], scratch: &Scratch) -> Step<'t> {
+        Step::Entry { sought, path, found: scratch.entry().map(|entry| entry.kind()) }
+    }
+}
+
 /// A look-up that is not over with the first entry.
-struct Search<'w, 'q, 'x> {
+struct Search<'w, 'q, 'x, T> {
     archive: &'q Archive<'x>,
     head: &'q RequestHead<'x>,
     key: &'w mut Vec<u8>,
@@ -92,19 +96,24 @@ struct Search<'w, 'q, 'x> {
     target: &'w mut Vec<u8>,
     scratch: &'w mut Scratch,
     text: &'w mut Vec<u8>,
+    trace: T,
 }
 
-impl<'x> Search<'_, '_, 'x> {
+impl<'x, T: Trace> Search<'_, '_, 'x, T> {
     /// The path has an entry, which is in `scratch`.
     fn found(&mut self, path: &[u8]) -> Result<Outcome, Damage> {
         let Some(entry) = self.scratch.entry() else { return Ok(Outcome::Error(500)) };
         if entry.rules_first() {
             let mut captures = Captures::NONE;
             let rule = self.first_rule(path, &mut captures);
-            if let Some(rule) = rule.filter(Rule::is_forced) {
-                return self.apply(&rule, &captures, path);
+            if let Some(rule) = rule {
+                if rule.is_forced() {
+                    return self.apply(&rule, &captures, path);
+                }
+                self.trace.step(Step::NotForced { number: rule.number() });
             }
         }
+        self.trace.step(Step::entry(Sought::Path, path, self.scratch));
         let Some(entry) = self.scratch.entry() else { return Ok(Outcome::Error(500)) };
         match entry.kind() {
             EntryKind::Resource => self.variant(),
@@ -119,7 +128,7 @@ impl<'x> Search<'_, '_, 'x> {
         }
     }
 
-    /// The path has no entry.
+    /// The path has no entry, or one that is private.
     fn missing(&mut self, path: &[u8]) -> Result<Outcome, Damage> {
         if self.archive.rules().is_empty() {
             return if self.other_slash_form(path)? {
@@ -131,6 +140,9 @@ impl<'x> Search<'_, '_, 'x> {
         let mut captures = Captures::NONE;
         let rule = self.first_rule(path, &mut captures);
         if !rule.is_some_and(|rule| rule.is_forced()) && self.other_slash_form(path)? {
+            if let Some(rule) = rule {
+                self.trace.step(Step::NotForced { number: rule.number() });
+            }
             return Ok(Outcome::SlashRedirect);
         }
         match rule {
@@ -148,9 +160,14 @@ impl<'x> Search<'_, '_, 'x> {
         let has_nul = self.head.target.path.windows(3).any(|escape| escape == b"%00");
         let captures_nothing =
             |rule: &Rule<'_>| rule.target().all(|part| matches!(part, TargetPart::Literal(_)));
-        match rule.filter(|rule| !has_nul || captures_nothing(rule)) {
-            Some(rule) => self.apply(&rule, &captures, path),
-            None => self.fallback(path),
+        match rule {
+            Some(rule) if !has_nul || captures_nothing(&rule) => self.apply(&rule, &captures, path),
+            other => {
+                if let Some(rule) = other {
+                    self.trace.step(Step::NulInPath { number: rule.number() });
+                }
+                self.fallback(path)
+            }
         }
     }
 
@@ -158,7 +175,8 @@ impl<'x> Search<'_, '_, 'x> {
     where
         'x: 'p,
     {
-        rules::first(self.archive.rules(), &Asked::new(path, self.head), captures)
+        let asked = Asked::new(path, self.head);
+        rules::first(self.archive.rules(), &asked, captures, self.trace)
     }
 
     /// What a rule gives; the fallbacks when it leads to nothing.
@@ -168,18 +186,20 @@ impl<'x> Search<'_, '_, 'x> {
         captures: &Captures<'_>,
         path: &[u8],
     ) -> Result<Outcome, Damage> {
+        self.trace.step(Step::Applied { number: rule.number() });
         if rule.is_redirect() {
             let fits = template::location(rule, captures, self.head.target.query, self.text);
             // RFC 9110 §15.5.15: longer than the server is willing to interpret.
-            return Ok(if fits {
-                Outcome::RuleRedirect(rule.status())
-            } else {
-                Outcome::Error(414)
-            });
+            if !fits {
+                self.trace.step(Step::TooLong);
+                return Ok(Outcome::Error(414));
+            }
+            return Ok(Outcome::RuleRedirect(rule.status()));
         }
         if template::key(rule, captures, self.target) {
             self.rewritten(rule.status())
         } else {
+            self.trace.step(Step::TooLong);
             self.target.clear();
             self.fallback(path)
         }
@@ -195,7 +215,8 @@ impl<'x> Search<'_, '_, 'x> {
     }
 
     fn target_outcome(&mut self, status: u16, target: &[u8]) -> Result<Outcome, Damage> {
-        if self.load_resource(target)? || self.load_other_form(target)? {
+        self.trace.step(Step::Rewritten(target));
+        if self.load_resource(Sought::Target, target)? || self.load_other_form(target)? {
             return match status {
                 200 => self.variant().map(standing_in),
                 _ => Ok(Outcome::Page(status)),
@@ -207,8 +228,9 @@ impl<'x> Search<'_, '_, 'x> {
         self.nearest_page(target)
     }
 
-    fn load_resource(&mut self, key: &[u8]) -> Result<bool, Damage> {
+    fn load_resource(&mut self, sought: Sought, key: &[u8]) -> Result<bool, Damage> {
         let found = self.archive.load(key, self.scratch)?;
+        self.trace.step(Step::entry(sought, key, self.scratch));
         let kind = self.scratch.entry().map(|entry| entry.kind());
         Ok(found && kind == Some(EntryKind::Resource))
     }
@@ -221,7 +243,7 @@ impl<'x> Search<'_, '_, 'x> {
         let key = core::mem::take(self.key);
         let mut buffer = key;
         let found = match other_form(path, &mut buffer) {
-            Some(other) => self.load_resource(other),
+            Some(other) => self.load_resource(Sought::TargetOtherSlashForm, other),
             None => Ok(false),
         };
         *self.key = buffer;
@@ -234,6 +256,7 @@ impl<'x> Search<'_, '_, 'x> {
         if !entry.has_variant() || !negotiate::prefers_json(self.head.values(KnownField::Accept)) {
             return Ok(Outcome::Resource);
         }
+        self.trace.step(Step::Variant);
         self.key.clear();
         self.key.extend_from_slice(VARIANT_PREFIX);
         self.key.extend_from_slice(entry.path());
@@ -246,10 +269,12 @@ impl<'x> Search<'_, '_, 'x> {
     /// Whether the path exists with a slash more or less at its end; then `text` has its location.
     fn other_slash_form(&mut self, path: &[u8]) -> Result<bool, Damage> {
         if !self.archive.redirects_slashes() {
+            self.trace.step(Step::NoSlashRedirects);
             return Ok(false);
         }
         let Some(other) = other_form(path, self.key) else { return Ok(false) };
         let found = self.archive.load(other, self.scratch)?;
+        self.trace.step(Step::entry(Sought::OtherSlashForm, other, self.scratch));
         let kind = self.scratch.entry().map(|entry| entry.kind());
         Ok(found && kind != Some(EntryKind::Private) && location::write_path(self.text, other))
     }
@@ -262,7 +287,9 @@ impl<'x> Search<'_, '_, 'x> {
         }
         let found = self.archive.load_fallback_of(path, self.scratch)?;
         let status = self.scratch.entry().map(|entry| entry.status());
-        Ok(found && status == Some(200))
+        let found = found && status == Some(200);
+        self.trace.step(Step::PageOfFolder { path, found });
+        Ok(found)
     }
 
     /// What answers when nothing else does.
@@ -279,13 +306,16 @@ impl<'x> Search<'_, '_, 'x> {
     fn nearest_page(&mut self, path: &[u8]) -> Result<Outcome, Damage> {
         let found = self.archive.load_fallback(path, self.scratch)?;
         let status = self.scratch.entry().map_or(404, |entry| entry.status());
+        self.trace.step(Step::Fallback { path, found: found.then_some(status) });
         if found && status == 200 {
             return Ok(Outcome::StandIn);
         }
-        if self.archive.has_single_page()
-            && is_navigation(self.head, path)
-            && self.archive.load(SINGLE_PAGE_KEY, self.scratch)?
-        {
+        if !self.archive.has_single_page() {
+            self.trace.step(Step::SinglePage(SinglePage::None));
+        } else if !is_navigation(self.head, path) {
+            self.trace.step(Step::SinglePage(SinglePage::NoNavigation));
+        } else if self.archive.load(SINGLE_PAGE_KEY, self.scratch)? {
+            self.trace.step(Step::SinglePage(SinglePage::Sent));
             return Ok(Outcome::StandIn);
         }
         Ok(if found { Outcome::Page(status) } else { Outcome::Error(404) })

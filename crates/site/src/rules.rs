@@ -7,6 +7,7 @@ use pinion_http::host;
 use pinion_http::request::RequestHead;
 
 use crate::form;
+use crate::trace::{RuleMatch, Step, Trace};
 
 /// What rules look at.
 #[derive(Clone, Copy)]
@@ -64,8 +65,9 @@ pub(crate) fn first<'r, 'a>(
     rules: &'r Rules,
     asked: &Asked<'a>,
     captures: &mut Captures<'a>,
+    trace: impl Trace,
 ) -> Option<Rule<'r>> {
-    let mut applies = |rule: &Rule<'_>| matches(rule, asked, captures);
+    let mut applies = |rule: &Rule<'_>| matches(rule, asked, captures, trace);
     let exact = rules.exact(asked.path).find(&mut applies);
     let end = exact.map_or(u32::MAX, |rule| rule.number());
     if let Some(pattern) = rules.patterns(asked.path, end).find(&mut applies) {
@@ -75,11 +77,26 @@ pub(crate) fn first<'r, 'a>(
     exact.filter(applies)
 }
 
-fn matches<'a>(rule: &Rule<'_>, asked: &Asked<'a>, captures: &mut Captures<'a>) -> bool {
+fn matches<'a>(
+    rule: &Rule<'_>,
+    asked: &Asked<'a>,
+    captures: &mut Captures<'a>,
+    trace: impl Trace,
+) -> bool {
     captures.count = 0;
-    path_matches(rule.path(), asked.path, &mut |text| captures.push(Captured::Path(text)))
-        && rule.host().is_none_or(|pattern| host_matches(pattern, asked.host))
-        && rule.query().all(|(key, value)| query_matches(asked.query, key, value, captures))
+    if !path_matches(rule.path(), asked.path, &mut |text| captures.push(Captured::Path(text))) {
+        return false;
+    }
+    let mut is_missing = |&(key, value): &(_, _)| !query_matches(asked.query, key, value, captures);
+    let matched = if rule.host().is_some_and(|pattern| !host_matches(pattern, asked.host)) {
+        RuleMatch::OtherHost
+    } else if let Some((key, _)) = rule.query().find(&mut is_missing) {
+        RuleMatch::Query(key)
+    } else {
+        RuleMatch::Yes
+    };
+    trace.step(Step::Rule { number: rule.number(), matched });
+    matched == RuleMatch::Yes
 }
 
 /// `*.example.org` is every name below `example.org`, and not that one.

@@ -38,10 +38,10 @@ pub(super) struct Collector<'s> {
 
 /// A folder, before all that are less deep.
 #[derive(PartialEq, Eq, PartialOrd, Ord)]
-struct Deepest(Reverse<usize>, Box<[u8]>);
+pub(super) struct Deepest(Reverse<usize>, Box<[u8]>);
 
 impl Deepest {
-    fn of(folder: &[u8]) -> Deepest {
+    pub(super) fn of(folder: &[u8]) -> Deepest {
         Deepest(Reverse(folder.iter().filter(|&&byte| byte == b'/').count()), folder.into())
     }
 }
@@ -252,7 +252,7 @@ fn whole(file: &Path, expected: &str) -> RuleError {
 }
 
 /// A key cut behind its last slash.
-fn folder_and_name(key: &[u8]) -> (&[u8], &[u8]) {
+pub(super) fn folder_and_name(key: &[u8]) -> (&[u8], &[u8]) {
     key.split_at(key.iter().rposition(|&byte| byte == b'/').map_or(0, |slash| slash + 1))
 }
 

@@ -23,6 +23,8 @@ pub struct FieldRule {
     pub pattern: Glob,
     /// What it says, in the order of the file.
     pub changes: Vec<Change>,
+    /// The line of each change, from 1.
+    pub change_lines: Vec<usize>,
 }
 
 /// What a line says about the fields of an answer.
@@ -153,7 +155,7 @@ impl Below {
         match said {
             Line::Path(pattern) => self.begin(found, number, Some(pattern)),
             Line::Host => self.begin(found, number, None),
-            Line::Change(change) => return self.take(found, line, change),
+            Line::Change(change) => return self.take(found, (number, line), change),
         }
         Ok(())
     }
@@ -161,7 +163,12 @@ impl Below {
     fn begin(&mut self, found: &mut FieldRules, line: usize, pattern: Option<Glob>) {
         match pattern {
             Some(pattern) => {
-                found.rules.push(FieldRule { line, pattern, changes: Vec::new() });
+                found.rules.push(FieldRule {
+                    line,
+                    pattern,
+                    changes: Vec::new(),
+                    change_lines: Vec::new(),
+                });
                 *self = Below::Rule;
             }
             None => {
@@ -171,9 +178,17 @@ impl Below {
         }
     }
 
-    fn take(&self, found: &mut FieldRules, line: Word<'_>, change: Change) -> Result<(), Fault> {
+    fn take(
+        &self,
+        found: &mut FieldRules,
+        (number, line): (usize, Word<'_>),
+        change: Change,
+    ) -> Result<(), Fault> {
         match (self, found.rules.last_mut()) {
-            (Below::Rule, Some(rule)) => rule.changes.push(change),
+            (Below::Rule, Some(rule)) => {
+                rule.changes.push(change);
+                rule.change_lines.push(number);
+            }
             (Below::LeftOut, _) => {}
             _ => return Err(Fault::new(line.column, "a path before the headers").advise(FIRST)),
         }

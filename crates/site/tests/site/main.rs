@@ -19,3 +19,4 @@ mod ranges;
 mod redirects;
 mod rules;
 mod site;
+mod trace;

@@ -17,6 +17,7 @@ use pinion_http::prepared::{Piece, PreparedBody};
 use pinion_site::{Pieces, Work, answer};
 
 use crate::forms_law::check_answer;
+use crate::trace::check_trace;
 
 /// Sun, 06 Nov 1994 08:49:37 GMT.
 pub(crate) const MODIFIED: UnixSeconds = 784_111_777;
@@ -306,6 +307,7 @@ pub(crate) fn ask_host(layout: &Layout, bytes: &[u8], request: &str, host: &str)
         let mut out = Vec::new();
         encode::prepared(&mut out, &prepared, ConnectionFields::Stay, b"\r\n");
         check_answer(&prepared);
+        check_trace(&archive, &head, &prepared);
         let h1 = prepared.shared.h1;
         let has_field_rules = !archive.field_rules().is_empty();
         let made = (prepared.status >= 400 || has_field_rules) && !is_brought(&archive, h1);

@@ -1,0 +1,69 @@
+//! The routes of a program, without requests: which handler would answer, and where it is written.
+
+use pinion_engine::clock::Now;
+use pinion_http::request::RequestHead;
+
+use crate::budget::Guard;
+use crate::problem::Problem;
+use crate::program::Program;
+use crate::request;
+use crate::router::Found;
+use crate::site::Site;
+use crate::vm::{Begun, Handler, Vm};
+
+/// The routes that the main script of a program has registered, and those of its pages.
+pub struct Routes(Vm);
+
+/// What a program has for a request.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum RouteFound {
+    /// A handler.
+    Handler {
+        /// The pattern of its route; `None` for the handler of missing paths.
+        pattern: Option<String>,
+        /// `FILE:LINE` where it begins, with the name that errors have for the file; `None` if it
+        /// is no function of a script.
+        place: Option<String>,
+    },
+    /// Handlers for other methods only: these.
+    Methods(Vec<String>),
+    /// No handler.
+    Nothing,
+}
+
+impl Routes {
+    /// Runs the main script once, as every worker does at its start. No handler is called.
+    ///
+    /// # Errors
+    /// What is wrong with the program.
+    pub fn start(program: &Program, site: &Site, now: Now) -> Result<Self, Problem> {
+        let guard = Guard::new(1);
+        Vm::start(program, &mut guard.budget(0)?, site.as_in_a_worker(), now).map(Self)
+    }
+
+    /// Finds the route of a request.
+    #[must_use]
+    pub fn find(&self, head: &RequestHead<'_>) -> RouteFound {
+        let mut scratch = Vec::new();
+        let Some(path) = request::path(head, &mut scratch) else { return RouteFound::Nothing };
+        let router = self.0.router();
+        match router.find(head.method_token, path) {
+            Found::Route(found) => RouteFound::Handler {
+                pattern: router.pattern(found.route).map(str::to_owned),
+                place: self.0.handler_place(Begun::Route(found.route)),
+            },
+            Found::Methods(methods) => RouteFound::Methods(methods),
+            Found::Nothing => RouteFound::Nothing,
+        }
+    }
+
+    /// Returns the handler for paths that neither a route nor the site has.
+    #[must_use]
+    pub fn not_found(&self) -> RouteFound {
+        if !self.0.has(Handler::NotFound) {
+            return RouteFound::Nothing;
+        }
+        let place = self.0.handler_place(Begun::Special(Handler::NotFound));
+        RouteFound::Handler { pattern: None, place }
+    }
+}
