@@ -151,6 +151,8 @@ const FIRST_STEP: &str =
 
 fn verb_command(verb: &VerbRow) -> Command {
     let mut command = Command::new(verb.name).about(verb.brief);
+    // `pinion why` may lack the first of its operands.
+    command = command.allow_missing_positional(verb.verb == Verb::Why);
     if !verb.long.is_empty() {
         command = command.long_about(format!("{}.\n\n{}", verb.brief, verb.long));
     }

@@ -22,6 +22,7 @@ pub(crate) mod site;
 pub(crate) mod tls;
 pub(crate) mod verb_notes;
 pub(crate) mod verbs;
+pub(crate) mod why;
 pub(crate) mod wording;
 
 use file::Key;
@@ -94,6 +95,10 @@ pub(crate) enum Kind {
     },
     /// A field value: visible ASCII with single spaces or commas between (RFC 9110 §5.5).
     FieldValue,
+    /// A header of a request: `Accept: text/html`.
+    Header,
+    /// A method of HTTP (RFC 9110 §9.1).
+    Method,
     /// A folder of the local file system.
     Folder,
     /// A pattern for paths.
@@ -165,7 +170,7 @@ pub(crate) enum Change {
 pub(crate) fn all() -> impl Iterator<Item = &'static Directive> {
     let served =
         site::ROWS.iter().chain(serve::ROWS).chain(lua::ROWS).chain(fetch::ROWS).chain(tls::ROWS);
-    served.chain(build::ROWS).chain(archive::ROWS)
+    served.chain(build::ROWS).chain(archive::ROWS).chain(why::ROWS)
 }
 
 /// The rows of one verb.
@@ -191,8 +196,10 @@ impl Kind {
             Self::Glob => "GLOB",
             Self::GlobCodings => "GLOB=LIST",
             Self::CanonicalHost | Self::Host => "HOST",
+            Self::Header => "HEADER",
             Self::Hsts => "AGE",
             Self::CertificatePin => "PIN",
+            Self::Method => "METHOD",
             Self::LuaFolder => "NAME=DIR",
             Self::Program => "NAME=PATH",
             Self::Secret => "NAME=FILE",
@@ -222,6 +229,8 @@ impl Kind {
             Self::Folder => "the path of a folder".to_owned(),
             Self::Glob => GLOB.to_owned(),
             Self::GlobCodings => format!("{GLOB}; = {CODINGS}"),
+            Self::Header => "Name: value".to_owned(),
+            Self::Method => "GET, HEAD, OPTIONS, POST or another token".to_owned(),
             Self::Host => "example.org, *.example.org, 192.0.2.1, [::1]".to_owned(),
             Self::Hsts => "off, 3600s, 180d, 1y; 1y,subdomains; 1y,subdomains,preload".to_owned(),
             Self::CertificatePin => "AB:CD:…, sha256//BASE64".to_owned(),

@@ -57,5 +57,6 @@ fn try_run(arguments: &[OsString], known: &mut Option<Known>) -> Result<(), Fail
         }
         Settings::Verify(look) => verbs::verify::run(&look),
         Settings::Version { sbom, json } => verbs::version::run(sbom, json),
+        Settings::Why(why) => verbs::why::run(why),
     }
 }

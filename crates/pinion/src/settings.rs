@@ -7,6 +7,7 @@ mod releases;
 mod script_access;
 mod serve;
 mod tls;
+mod why;
 
 use crate::control::protocol::Command;
 use crate::directives::verbs::Verb;
@@ -31,6 +32,7 @@ pub(crate) use tls::{
     AltSvc, CanonicalHost, CertificateFiles, Certificates, LISTEN_KINDS, Listen, ListenKind,
     SelfSignedKey, Spoken, TlsSettings, without_effect,
 };
+pub(crate) use why::Why;
 
 /// A verb with everything it needs.
 #[derive(Debug)]
@@ -82,6 +84,8 @@ pub(crate) enum Settings {
         /// `--json`
         json: bool,
     },
+    /// `pinion why`
+    Why(Why),
 }
 
 /// `pinion check`.
@@ -176,6 +180,7 @@ impl Settings {
             Verb::Status => Self::Control(ControlCommand::from_low(low, Command::Status)?),
             Verb::Stop => Self::Control(ControlCommand::from_low(low, Command::Stop)?),
             Verb::Verify => Self::Verify(look(low)?),
+            Verb::Why => Self::Why(why::why(low)?),
             Verb::Version => Self::Version { sbom: low.given("sbom"), json: low.given("json") },
         })
     }

@@ -10,6 +10,7 @@ use pinion_build::{CodingsFor, Level, NamedCoding};
 use pinion_client::certificate_pin::{CertificatePin, PinError};
 use pinion_client::ip_network::{IpNetwork, IpNetworkError};
 use pinion_engine::settings::Protocols;
+use pinion_http::grammar::{is_token, is_value_byte};
 use pinion_http::host;
 use pinion_jobs::folders::FolderAt;
 use pinion_site::hosts::HostPattern;
@@ -250,6 +251,35 @@ fn parse_duration(text: &str) -> Option<Duration> {
     count.checked_mul(seconds).map(Duration::from_secs)
 }
 
+/// Splits a header of a request into name and value.
+///
+/// # Errors
+/// A phrase that says what is wrong.
+pub(crate) fn header(text: &str) -> Result<(&str, &str), String> {
+    let (name, value) = text
+        .split_once(':')
+        .ok_or_else(|| format!("{text:?} has no colon: write 'Accept-Encoding: br'"))?;
+    let value = value.trim_matches([' ', '\t']);
+    if !is_token(name.as_bytes()) {
+        return Err(format!("{name:?} is not a valid name of a header"));
+    }
+    match value.bytes().all(is_value_byte) {
+        true => Ok((name, value)),
+        false => Err(format!("{value:?} is not a valid value of a header")),
+    }
+}
+
+/// Checks that `text` is a method.
+///
+/// # Errors
+/// A phrase that says what is wrong.
+fn method(text: &str) -> Result<(), String> {
+    match is_token(text.as_bytes()) {
+        true => Ok(()),
+        false => Err(format!("{text:?} is not a method: {}", Kind::Method.bounds())),
+    }
+}
+
 /// Whether `text` is a value of this kind.
 pub(crate) fn check(kind: &Kind, text: &str) -> Result<(), String> {
     match kind {
@@ -260,6 +290,8 @@ pub(crate) fn check(kind: &Kind, text: &str) -> Result<(), String> {
         Kind::GlobCodings => codings_for(text, Level::Best).map(drop),
         Kind::Duration { .. } => duration(kind, text).map(drop),
         Kind::FieldValue => field_value(text).map(drop),
+        Kind::Header => header(text).map(drop),
+        Kind::Method => method(text),
         Kind::Host => host(text).map(drop),
         Kind::AltSvc => alt_svc(text).map(drop),
         Kind::Hsts => hsts(text).map(drop),

@@ -19,3 +19,4 @@ pub(crate) mod serve;
 mod status;
 pub(crate) mod verify;
 pub(crate) mod version;
+pub(crate) mod why;

@@ -422,6 +422,8 @@ mod tests {
             Kind::UrlPath => "/a",
             Kind::Glob => "*.psd",
             Kind::GlobCodings => "*.svg=br:11",
+            Kind::Header => "A: b",
+            Kind::Method => "POST",
             Kind::Host => "*.a.org",
             Kind::AltSvc => "off",
             Kind::Hsts => "1y,subdomains",

@@ -26,6 +26,7 @@ const JSON: &[Verb] = &[
     Verb::Stop,
     Verb::Verify,
     Verb::Version,
+    Verb::Why,
 ];
 
 /// In the order of the help.

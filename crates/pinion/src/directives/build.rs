@@ -4,10 +4,10 @@ use super::file::{Key, Table};
 use super::verbs::Verb;
 use super::{Change, Default, Directive, Group, Kind, Level};
 
-const BUILD_AND_SERVE: &[Verb] = &[Verb::Build, Verb::Serve];
-const BUILD_CHECK_AND_SERVE: &[Verb] = &[Verb::Build, Verb::Check, Verb::Serve];
+const BUILD_AND_SERVE: &[Verb] = &[Verb::Build, Verb::Serve, Verb::Why];
+const BUILD_CHECK_AND_SERVE: &[Verb] = &[Verb::Build, Verb::Check, Verb::Serve, Verb::Why];
 /// What makes an archive.
-const MAKE_AND_SERVE: &[Verb] = &[Verb::Build, Verb::Import, Verb::Serve];
+const MAKE_AND_SERVE: &[Verb] = &[Verb::Build, Verb::Import, Verb::Serve, Verb::Why];
 /// What goes through all contents of an archive.
 const WRITE: &[Verb] = &[Verb::Build, Verb::Extract, Verb::Import];
 
@@ -362,7 +362,7 @@ pub(crate) const ROWS: &[Directive] = &[
     Directive {
         name: "keep-going",
         short: None,
-        verbs: &[Verb::Build, Verb::Extract, Verb::Serve],
+        verbs: &[Verb::Build, Verb::Extract, Verb::Serve, Verb::Why],
         file: Some(Table::Site.key("keep-going")),
         group: Group::Site,
         level: Level::Build,

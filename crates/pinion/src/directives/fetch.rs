@@ -1,7 +1,7 @@
 //! The flags about servers that Lua scripts send requests to, programs that they run, and secrets.
 
 use super::file::Table;
-use super::lua::SERVE_AND_RUN;
+use super::lua::{SERVE_AND_RUN, SERVE_RUN_AND_WHY};
 use super::verbs::Verb;
 use super::{Change, Default, Directive, Group, Kind, Level};
 
@@ -89,7 +89,7 @@ pub(crate) const ROWS: &[Directive] = &[
     Directive {
         name: "lua-program",
         short: None,
-        verbs: SERVE_AND_RUN,
+        verbs: SERVE_RUN_AND_WHY,
         file: Some(Table::Site.key("lua-program")),
         group: Group::Lua,
         level: Level::Site,
@@ -107,7 +107,7 @@ pub(crate) const ROWS: &[Directive] = &[
     Directive {
         name: "secret",
         short: None,
-        verbs: SERVE_AND_RUN,
+        verbs: SERVE_RUN_AND_WHY,
         file: Some(Table::Site.key("secret")),
         group: Group::Lua,
         level: Level::Site,

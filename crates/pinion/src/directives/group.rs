@@ -30,15 +30,18 @@ pub(crate) enum Group {
     Releases,
     /// What a command writes.
     Output,
+    /// The request that a command looks at.
+    Request,
     /// A server without a site.
     Measurement,
 }
 
 impl Group {
     /// Every group, in the order of the help.
-    pub(crate) const ALL: [Self; 13] = [
+    pub(crate) const ALL: [Self; 14] = [
         Self::Network,
         Self::Tls,
+        Self::Request,
         Self::Output,
         Self::Site,
         Self::Responses,
@@ -67,6 +70,7 @@ impl Group {
             Self::Process => "Process",
             Self::Releases => "Releases",
             Self::Output => "Output",
+            Self::Request => "Request",
             Self::Measurement => "Measurement",
         }
     }

@@ -6,6 +6,7 @@ use super::{Change, Default, Directive, Group, Kind, Level};
 
 const SERVE: &[Verb] = &[Verb::Serve];
 pub(super) const SERVE_AND_RUN: &[Verb] = &[Verb::Serve, Verb::Run];
+pub(super) const SERVE_RUN_AND_WHY: &[Verb] = &[Verb::Serve, Verb::Run, Verb::Why];
 
 /// In the order of the help.
 pub(crate) const ROWS: &[Directive] = &[
@@ -96,7 +97,7 @@ pub(crate) const ROWS: &[Directive] = &[
     Directive {
         name: "lua-unsafe",
         short: None,
-        verbs: SERVE_AND_RUN,
+        verbs: SERVE_RUN_AND_WHY,
         file: Some(Table::Site.key("lua-unsafe")),
         group: Group::Lua,
         level: Level::Site,

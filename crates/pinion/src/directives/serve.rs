@@ -150,7 +150,7 @@ pub(crate) const ROWS: &[Directive] = &[
     Directive {
         name: "lua-folder",
         short: None,
-        verbs: SERVE,
+        verbs: &[Verb::Serve, Verb::Why],
         file: Some(Table::Site.key("lua-folder")),
         group: Group::Lua,
         level: Level::Site,

@@ -22,7 +22,7 @@ pub(crate) fn sections(verb: Verb) -> Vec<Section> {
     let more: &[(&str, Entries)] = match verb {
         Verb::Serve => &[(SIGNALS, SERVE_SIGNALS), (FILES, SERVE_FILES), (ENVIRONMENT, SERVED)],
         Verb::Build => &[(SIGNALS, BUILD_SIGNALS), (FILES, BUILD_FILES), (ENVIRONMENT, BUILT)],
-        Verb::Check => &[(FILES, CHECK_FILES), (ENVIRONMENT, CHECKED)],
+        Verb::Check | Verb::Why => &[(FILES, CHECK_FILES), (ENVIRONMENT, CHECKED)],
         Verb::Run => &[(SIGNALS, RUN_SIGNALS), (ENVIRONMENT, &[MASTER_KEY])],
         Verb::Publish => &[(FILES, RELEASE_FILES), (ENVIRONMENT, PUBLISHED)],
         Verb::Rollback => &[(FILES, RELEASE_FILES), (ENVIRONMENT, SWITCHED)],
@@ -57,6 +57,11 @@ fn exit_status(verb: Verb) -> Entries {
         Verb::Build | Verb::Import => {
             &[DONE, FAILURE, (WRONG, "The command line or a rule is wrong.")]
         }
+        Verb::Why => &[
+            (SUCCESS, "There is a response, whatever its status."),
+            (FAILED, "The source cannot be loaded; stderr says why."),
+            (WRONG, "The command line, the URL, the configuration or a rule is wrong."),
+        ],
         Verb::Verify => {
             &[(SUCCESS, "Nothing is damaged."), (FAILED, "Something is damaged."), USED]
         }
@@ -281,6 +286,13 @@ pub(crate) fn examples(verb: Verb) -> Entries {
         Verb::ReopenLogs => &[("pinion reopen-logs", "Write to new log files after a rotation.")],
         Verb::Man => &[("pinion man serve", "Write the manual page of `pinion serve`.")],
         Verb::Completions => &[("pinion completions bash", "Write the completions for bash.")],
+        Verb::Why => &[
+            ("pinion why public /about", "Explain the response of a folder to a path."),
+            (
+                "pinion why pinion.toml http://example.org/ -H 'Accept-Encoding: br'",
+                "Explain that of the site of a host, to a client that accepts Brotli.",
+            ),
+        ],
         Verb::Version => &[("pinion version --json", "Show the build, for a program.")],
     }
 }

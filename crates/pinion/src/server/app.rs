@@ -505,7 +505,7 @@ fn tell_damage(
 /// them here looks for another one. Load balancers ask with OPTIONS too, HAProxy unless it is told
 /// otherwise.
 #[cold]
-fn health(head: &RequestHead<'_>, is_stopping: bool) -> Prepared<'static> {
+pub(crate) fn health(head: &RequestHead<'_>, is_stopping: bool) -> Prepared<'static> {
     let allow = Some(&b"GET, HEAD, OPTIONS"[..]);
     let is_options = head.method == Method::Options;
     if !is_options && !matches!(head.method, Method::Get | Method::Head) {
@@ -537,7 +537,7 @@ fn has_proof(
 
 /// No site answers for the host (RFC 9110 §15.5.20).
 #[cold]
-fn misdirected(head: &RequestHead<'_>) -> Prepared<'static> {
+pub(crate) fn misdirected(head: &RequestHead<'_>) -> Prepared<'static> {
     let text = prefers_text(head.values(KnownField::Accept));
     page::answer(421, text, page::BUILT_IN_FIELDS)
 }

@@ -290,7 +290,7 @@ fn milliseconds(time: Duration) -> u64 {
 
 /// Field lines for every answer of a listener. What browsers are to remember about HTTPS is worth
 /// nothing where anybody could have written it (RFC 6797 §7.2).
-fn fields(settings: &Serve, is_tls: bool) -> Vec<u8> {
+pub(crate) fn fields(settings: &Serve, is_tls: bool) -> Vec<u8> {
     let mut fields = Vec::new();
     if let Some(name) = &settings.server_name {
         fields.extend_from_slice(format!("Server: {name}\r\n").as_bytes());
@@ -303,13 +303,17 @@ fn fields(settings: &Serve, is_tls: bool) -> Vec<u8> {
 
 /// What clients of TLS are told about HTTP/3.
 fn alt_svc(settings: &Serve, quic: &[BoundQuic]) -> Option<String> {
-    match &settings.tls.alt_svc {
+    let sockets = quic.iter().filter_map(|bound| bound.sockets.first());
+    let ports = sockets.filter_map(|socket| Some(local_address(socket)?.port()));
+    alt_svc_of(&settings.tls.alt_svc, ports.collect())
+}
+
+/// Returns the value of `Alt-Svc` if HTTP/3 is at these ports.
+pub(crate) fn alt_svc_of(alt_svc: &AltSvc, mut ports: Vec<u16>) -> Option<String> {
+    match alt_svc {
         AltSvc::Off => None,
         AltSvc::Value(value) => Some(value.clone()),
         AltSvc::Found => {
-            let sockets = quic.iter().filter_map(|bound| bound.sockets.first());
-            let mut ports: Vec<u16> =
-                sockets.filter_map(|socket| Some(local_address(socket)?.port())).collect();
             ports.sort_unstable();
             ports.dedup();
             let services = ports.iter().map(|port| format!("h3=\":{port}\"; ma={ALT_SVC_SECONDS}"));

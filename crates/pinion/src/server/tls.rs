@@ -105,6 +105,25 @@ fn redirects_to(
         .map_err(|why| Failure::usage(format!("--redirect-http {why}; add --canonical-host HOST")))
 }
 
+/// Returns the origin that redirects to HTTPS lead to, without a server; `None` where no listener
+/// redirects. Of the certificates only the first is read, and none if the host is given.
+///
+/// # Errors
+/// As [`Tls::open`].
+pub(crate) fn redirect_origin(settings: &Serve) -> Result<Option<String>, Failure> {
+    let first = match &settings.tls.certificates {
+        Certificates::Files(files) if settings.has(ListenKind::Redirect) => {
+            let is_needed = settings.tls.canonical.is_none();
+            files.first().filter(|_| is_needed).map(CertificateFiles::load).transpose()?
+        }
+        Certificates::Files(_) | Certificates::SelfSigned { .. } => None,
+    };
+    let host = redirects_to(settings, first.as_ref())?;
+    let listener = settings.listen.iter().find(|listen| listen.kind == ListenKind::Tls);
+    let port = listener.and_then(|listen| listen.address.port());
+    Ok(host.map(|host| origin(&host, port)))
+}
+
 fn origin(CanonicalHost { host, port: given }: &CanonicalHost, port: Option<u16>) -> String {
     match given.or(port) {
         Some(443) | None => format!("https://{host}"),

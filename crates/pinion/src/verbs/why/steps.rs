@@ -1,0 +1,325 @@
+//! What a look-up has said → the steps of docs/resolution.md, in words.
+
+use super::explanation::{RuleShown, Step, StepName};
+use super::recorder::{Compared, Heard};
+use super::rule_lines::RuleLines;
+use crate::terminal::shown;
+use pinion_archive::layout::{FALLBACK_PREFIX, VARIANT_PREFIX};
+use pinion_archive::{Archive, EntryKind, Scratch};
+use pinion_http::method::Method;
+use pinion_http::request::RequestHead;
+use pinion_http::target::PathError;
+use pinion_site::trace::{Outcome, SinglePage};
+
+/// A look-up and what it was about.
+pub(super) struct Lookup<'a> {
+    /// The archive of the site.
+    pub(super) archive: Archive<'a>,
+    /// The request.
+    pub(super) head: &'a RequestHead<'a>,
+    /// Its path, decoded as far as it can be.
+    pub(super) path: &'a [u8],
+    /// What the look-up has said.
+    pub(super) heard: &'a Heard,
+    /// The rules of the site.
+    pub(super) rules: &'a RuleLines,
+}
+
+/// The step that gives the response.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+enum Last {
+    ForcedRule,
+    File,
+    SlashForm,
+    Rule,
+    FallbackPage,
+    SinglePage,
+    NotFoundPage,
+    BuiltInPage,
+}
+
+/// A rule that gives the response, or that a fallback page stands in for.
+struct AppliedRule {
+    shown: Option<RuleShown>,
+    is_forced: bool,
+}
+
+impl Lookup<'_> {
+    /// Returns the steps, the one that gives the response last.
+    pub(super) fn steps(&self) -> Vec<Step> {
+        let heard = self.heard;
+        if let Some(error @ (PathError::Malformed | PathError::AboveRoot)) = heard.path_error {
+            let reason = match error {
+                PathError::AboveRoot => "the path leads above the root",
+                _ => "the path has a % without two hexadecimal digits",
+            };
+            return vec![Step::responds(None, StepName::Path, reason.to_owned())];
+        }
+        let Some(outcome) = heard.outcome else {
+            return vec![Step::responds(None, StepName::Method, self.without_path())];
+        };
+        let applied = self.applied(outcome);
+        let last = self.last(outcome, applied.as_ref());
+        let mut steps = Vec::new();
+        if self.rules.has_redirects(&self.archive) {
+            self.forced_rule(applied.as_ref(), last, &mut steps);
+        }
+        let is_forced = applied.as_ref().is_some_and(|rule| rule.is_forced);
+        if !is_forced {
+            self.file_and_slash_form(last, &mut steps);
+            if last >= Last::Rule && self.rules.has_redirects(&self.archive) {
+                self.rule(applied.as_ref(), last, &mut steps);
+            }
+        }
+        self.fallbacks(last, &mut steps);
+        steps
+    }
+
+    /// Why a request whose path is not looked up gets its response.
+    fn without_path(&self) -> String {
+        match self.head.method {
+            Method::Connect => "Pinion opens no tunnels".to_owned(),
+            _ => "the archive is damaged".to_owned(),
+        }
+    }
+
+    /// Returns the rule that is applied, which may be stored as the entry of the path.
+    fn applied(&self, outcome: Outcome) -> Option<AppliedRule> {
+        if let Some(number) = self.heard.applied {
+            let rule = self.archive.rules().get(number);
+            let is_forced = rule.is_some_and(|rule| rule.is_forced());
+            return Some(AppliedRule { shown: self.rules.rule(&self.archive, number), is_forced });
+        }
+        let is_entry = outcome == Outcome::Redirect || self.heard.target.is_some();
+        is_entry.then(|| self.rule_of_entry()).flatten()
+    }
+
+    fn rule_of_entry(&self) -> Option<AppliedRule> {
+        let mut scratch = Scratch::new();
+        let entry = self.archive.find(self.path, &mut scratch).ok()??;
+        let said = (entry.kind(), entry.status(), entry.target()?);
+        let found = self.rules.rule_of_entry(self.path, said);
+        let (shown, is_forced) = found.map_or((None, false), |(rule, forced)| (Some(rule), forced));
+        Some(AppliedRule { shown, is_forced })
+    }
+
+    fn last(&self, outcome: Outcome, applied: Option<&AppliedRule>) -> Last {
+        let heard = self.heard;
+        let by_rule = match applied {
+            Some(rule) if rule.is_forced => Last::ForcedRule,
+            Some(rule) if rule.shown.is_some() || heard.applied.is_some() => Last::Rule,
+            // An imported archive has redirects without lines.
+            _ => Last::File,
+        };
+        match outcome {
+            Outcome::Resource => Last::File,
+            Outcome::Redirect | Outcome::RuleRedirect(_) => by_rule,
+            Outcome::SlashRedirect if heard.has_page_of_folder => Last::FallbackPage,
+            Outcome::SlashRedirect => Last::SlashForm,
+            Outcome::StandIn if heard.single_page == Some(SinglePage::Sent) => Last::SinglePage,
+            Outcome::StandIn if heard.has_page_of_folder || heard.fallback.is_some() => {
+                Last::FallbackPage
+            }
+            Outcome::StandIn => by_rule,
+            Outcome::Page(_) if heard.fallback.is_some() => Last::NotFoundPage,
+            Outcome::Page(_) => by_rule,
+            Outcome::Error(414) if heard.is_too_long => by_rule,
+            Outcome::Error(404) => Last::BuiltInPage,
+            Outcome::Error(_) => Last::File,
+        }
+    }
+
+    fn forced_rule(&self, applied: Option<&AppliedRule>, last: Last, steps: &mut Vec<Step>) {
+        let (number, name) = (1, StepName::ForcedRule);
+        if let Some(rule) = applied.filter(|rule| rule.is_forced) {
+            let reason = self.effect();
+            let step = match last {
+                Last::ForcedRule => Step::responds(number, name, reason),
+                _ => Step::passed(number, name, reason),
+            };
+            steps.push(step.with_rule(rule.shown.clone()));
+            return;
+        }
+        steps.extend(self.unmatched(number, name, true));
+        let reason = "no forced rule matches".to_owned();
+        match self.heard.not_forced {
+            Some(rule) if last <= Last::SlashForm => {
+                let reason = "it matches, but it is not forced with !".to_owned();
+                let rule = self.rules.rule(&self.archive, rule);
+                steps.push(Step::passed(number, name, reason).with_rule(rule));
+            }
+            _ => steps.push(Step::passed(number, name, reason)),
+        }
+    }
+
+    /// The rules whose path matches and whose host or query does not.
+    fn unmatched(&self, number: u8, name: StepName, forced: bool) -> impl Iterator<Item = Step> {
+        let is_forced =
+            |number: u32| self.archive.rules().get(number).is_some_and(|rule| rule.is_forced());
+        let rules = self.heard.rules.iter().filter(move |(rule, _)| is_forced(*rule) == forced);
+        rules.filter_map(move |(rule, compared)| {
+            let reason = match compared {
+                Compared::Matches => return None,
+                Compared::OtherHost => "it is for another host".to_owned(),
+                Compared::Query(key) => {
+                    format!("the query does not have {} as required", shown(key))
+                }
+            };
+            let rule = self.rules.rule(&self.archive, *rule);
+            Some(Step::passed(number, name, reason).with_rule(rule))
+        })
+    }
+
+    fn file_and_slash_form(&self, last: Last, steps: &mut Vec<Step>) {
+        let heard = self.heard;
+        if last == Last::File {
+            return steps.push(Step::responds(2, StepName::File, self.file()));
+        }
+        let path = shown(self.path);
+        let reason = match heard.entry {
+            _ if heard.path_error.is_some() => "no file has %2F or %00 in its path".to_owned(),
+            Some(Some(EntryKind::Private)) => "the file is private".to_owned(),
+            _ => format!("there is no {path}"),
+        };
+        steps.push(Step::passed(2, StepName::File, reason));
+        match &heard.slash_form {
+            Some((other, _)) if last == Last::SlashForm => {
+                let reason = format!("redirect to {}", shown(other));
+                steps.push(Step::responds(3, StepName::SlashForm, reason));
+            }
+            Some((other, _)) => {
+                let reason = format!("there is no {}", shown(other));
+                steps.push(Step::passed(3, StepName::SlashForm, reason));
+            }
+            None if heard.has_no_slash_redirects => {
+                let reason = "the site is built with --no-slash-redirects".to_owned();
+                steps.push(Step::passed(3, StepName::SlashForm, reason));
+            }
+            None => {}
+        }
+    }
+
+    fn rule(&self, applied: Option<&AppliedRule>, last: Last, steps: &mut Vec<Step>) {
+        let (number, name) = (4, StepName::Rule);
+        steps.extend(self.unmatched(number, name, false));
+        if let Some(nul) = self.heard.nul {
+            let reason = "a rule with captures does not apply to a path with %00".to_owned();
+            let rule = self.rules.rule(&self.archive, nul);
+            return steps.push(Step::passed(number, name, reason).with_rule(rule));
+        }
+        let Some(rule) = applied else {
+            let reason = "no rule matches".to_owned();
+            return steps.push(Step::passed(number, name, reason));
+        };
+        let step = match last {
+            Last::Rule => Step::responds(number, name, self.effect()),
+            _ => Step::passed(number, name, self.effect()),
+        };
+        steps.push(step.with_rule(rule.shown.clone()));
+    }
+
+    /// What a rule that is applied does.
+    fn effect(&self) -> String {
+        let heard = self.heard;
+        let is_missing = heard.fallback.is_some() || heard.has_page_of_folder;
+        match &heard.target {
+            _ if heard.is_too_long => "it leads to a path that is too long".to_owned(),
+            None => "redirect".to_owned(),
+            Some(target) if is_missing => {
+                format!("rewrite to {}, which does not exist", shown(target))
+            }
+            Some(target) => match heard.other_target.as_ref().filter(|_| !self.sends(target)) {
+                Some(other) => format!("rewrite to {}, as {}", shown(target), shown(other)),
+                None => format!("rewrite to {}", shown(target)),
+            },
+        }
+    }
+
+    /// Whether the entry that is sent is that of a path.
+    fn sends(&self, path: &[u8]) -> bool {
+        self.heard.key.as_deref() == Some(path)
+    }
+
+    fn fallbacks(&self, last: Last, steps: &mut Vec<Step>) {
+        let heard = self.heard;
+        let name = StepName::FallbackPage;
+        if last < Last::FallbackPage {
+            return;
+        }
+        if last == Last::FallbackPage {
+            let reason = match heard.outcome {
+                Some(Outcome::SlashRedirect) => {
+                    format!("redirect to {}/, which has a fallback page", shown(self.path))
+                }
+                _ => format!("that of {}, with status 200", self.fallback_folder()),
+            };
+            return steps.push(Step::responds(5, name, reason));
+        }
+        let nearest = heard.fallback.flatten();
+        let reason = match nearest {
+            Some(status) => format!("the nearest has status {status}"),
+            None => "there is none".to_owned(),
+        };
+        steps.push(Step::passed(5, name, reason));
+        let name = StepName::SinglePage;
+        let reason = match heard.single_page {
+            Some(SinglePage::Sent) => "the request is a navigation".to_owned(),
+            Some(SinglePage::NoNavigation) => self.no_navigation(),
+            Some(SinglePage::None) | None => "the site is built without --single-page".to_owned(),
+        };
+        if last == Last::SinglePage {
+            return steps.push(Step::responds(6, name, reason));
+        }
+        steps.push(Step::passed(6, name, reason));
+        if last == Last::NotFoundPage {
+            let reason = format!("that of {}", self.fallback_folder());
+            return steps.push(Step::responds(7, StepName::NotFoundPage, reason));
+        }
+        steps.push(Step::passed(7, StepName::NotFoundPage, "there is none".to_owned()));
+        let reason = "the page of Pinion for 404".to_owned();
+        steps.push(Step::responds(8, StepName::BuiltInPage, reason));
+    }
+
+    /// The folder of the fallback page that is sent.
+    fn fallback_folder(&self) -> String {
+        let key = self.heard.key.as_deref().and_then(|key| key.strip_prefix(FALLBACK_PREFIX));
+        shown(key.unwrap_or(b"/"))
+    }
+
+    /// Why a request is no navigation (docs/resolution.md).
+    fn no_navigation(&self) -> String {
+        let path = self.heard.target.as_deref().unwrap_or(self.path);
+        let name = path.rsplit(|&byte| byte == b'/').next().unwrap_or_default();
+        let extension = name.iter().rposition(|&byte| byte == b'.').and_then(|at| name.get(at..));
+        let method = self.head.method;
+        match extension.filter(|extension| !extension.eq_ignore_ascii_case(b".html")) {
+            _ if !matches!(method, Method::Get | Method::Head) => {
+                "a navigation is a GET or HEAD".to_owned()
+            }
+            Some(extension) => format!("a path with {} is no navigation", shown(extension)),
+            None => "no navigation: no Sec-Fetch-Mode: navigate, no text/html in Accept".to_owned(),
+        }
+    }
+
+    /// The file that is sent, or what the entry of the path is.
+    fn file(&self) -> String {
+        let heard = self.heard;
+        let path = shown(self.path);
+        let mut scratch = Scratch::new();
+        let key = heard.key.as_deref().unwrap_or(self.path);
+        let is_listing = heard.is_variant || key.starts_with(VARIANT_PREFIX);
+        let entry = self.archive.find(key, &mut scratch).ok().flatten();
+        let Some(entry) = entry else { return "the archive is damaged".to_owned() };
+        match (entry.kind(), entry.target()) {
+            _ if is_listing => "the directory listing, as JSON".to_owned(),
+            (EntryKind::Resource, _) if entry.has_variant() => "the directory listing".to_owned(),
+            (EntryKind::Resource, Some(file)) => format!("the file {}", shown(file)),
+            (EntryKind::Resource, None) => format!("the file {path}"),
+            (EntryKind::Redirect, _) => "a redirect that the archive has for the path".to_owned(),
+            (EntryKind::Rewrite, Some(target)) => {
+                format!("the archive sends {} for the path", shown(target))
+            }
+            _ => "the archive has an entry that this version does not know".to_owned(),
+        }
+    }
+}

@@ -1,0 +1,176 @@
+//! An explanation for a person at a terminal.
+
+use super::explanation::{Explanation, HeaderShown, HeaderSource, RuleShown, Step, StepName};
+use crate::terminal::{Align, Columns, Style, shown, size};
+use pinion_http::status::reason;
+use std::io::{self, Write};
+
+/// How many columns a terminal has at least.
+const WIDTH: usize = 80;
+
+/// The widest column of headers that leaves room for their sources on the same line.
+const HEADER_WIDTH_MAX: usize = 46;
+
+/// Writes the explanation.
+pub(super) fn write(all: &Explanation, out: &mut impl Write, style: Style) -> io::Result<()> {
+    let Explanation { method, url, .. } = all;
+    writeln!(out, "{}", style.bold(format_args!("{} {}", shown(method.as_bytes()), url)))?;
+    for line in about_server(all) {
+        writeln!(out, "{line}")?;
+    }
+    writeln!(out)?;
+    steps(&all.steps, out, style)?;
+    writeln!(out)?;
+    match all.status {
+        Some(status) => {
+            let line = format!("{status} {}", reason(status));
+            let painted = match status {
+                400.. => style.red(line),
+                300..400 => style.yellow(line),
+                _ => style.green(line),
+            };
+            writeln!(out, "{painted}")?;
+        }
+        None => writeln!(out, "{}", style.bold("Headers, unless the handler sets them"))?,
+    }
+    headers(all, out, style)?;
+    codings(all, out, style)?;
+    for note in &all.notes {
+        writeln!(out, "\n{}: {}", style.yellow("note"), shown(note.as_bytes()))?;
+    }
+    Ok(())
+}
+
+/// The listener and the site.
+fn about_server(all: &Explanation) -> Vec<String> {
+    let mut rows = Vec::new();
+    if let Some(listener) = &all.listener {
+        let kind = match listener.kind {
+            "redirect" => "redirects to HTTPS",
+            "tls" => "TLS",
+            _ => "HTTP",
+        };
+        rows.push(["listener".to_owned(), format!("{} ({kind})", listener.address)]);
+    }
+    if let Some(site) = &all.site {
+        let path = shown(site.path.as_bytes());
+        let host = match &site.host {
+            Some(host) => format!("for {host}"),
+            None => "for every other host".to_owned(),
+        };
+        let host = if all.listener.is_some() { format!(", {host}") } else { String::new() };
+        let kind = if site.kind == "releases" { "release folder" } else { site.kind };
+        rows.push(["site".to_owned(), format!("{path} ({kind}{host})")]);
+    }
+    Columns::new([Align::Left, Align::Left]).lines(&rows)
+}
+
+fn steps(steps: &[Step], out: &mut impl Write, style: Style) -> io::Result<()> {
+    let widest = steps.iter().map(|step| in_words(step.name).len()).max().unwrap_or_default();
+    for step in steps {
+        let number = step.number.map_or(" ".to_owned(), |number| number.to_string());
+        let name = in_words(step.name);
+        let (mark, reason) = match step.responds {
+            true => (style.green(">"), style.bold(shown(step.reason.as_bytes()))),
+            false => (" ".to_owned(), shown(step.reason.as_bytes())),
+        };
+        writeln!(out, "{mark} {number} {name:widest$}  {reason}")?;
+        if let Some(rule) = &step.rule {
+            for line in about_rule(rule, WIDTH - widest - 6) {
+                writeln!(out, "{:indent$}{}", "", style.dim(line), indent = widest + 6)?;
+            }
+        }
+    }
+    Ok(())
+}
+
+/// Where a rule is written, and the rule: on one line if that fits.
+fn about_rule(rule: &RuleShown, width: usize) -> Vec<String> {
+    let text = shown(rule.text.as_bytes());
+    let place = match (&rule.file, rule.line) {
+        (Some(file), Some(line)) => format!("{}:{line}", shown(file.as_bytes())),
+        _ => return vec![text],
+    };
+    match place.chars().count() + 2 + text.chars().count() <= width {
+        true => vec![format!("{place}  {text}")],
+        false => vec![place, text],
+    }
+}
+
+/// The name of a step as a person reads it.
+fn in_words(name: StepName) -> &'static str {
+    match name {
+        StepName::AcmeChallenge => "ACME challenge",
+        StepName::BuiltInPage => "built-in page",
+        StepName::Condition => "condition",
+        StepName::FallbackPage => "fallback page",
+        StepName::File => "file",
+        StepName::ForcedRule => "forced rule",
+        StepName::HealthCheck => "health check",
+        StepName::Host => "host",
+        StepName::Method => "method",
+        StepName::NotFoundHandler => "not_found handler",
+        StepName::NotFoundPage => "404 page",
+        StepName::Path => "path",
+        StepName::RedirectToHttps => "redirect to HTTPS",
+        StepName::Request => "request",
+        StepName::Route => "route",
+        StepName::Rule => "rule",
+        StepName::SinglePage => "single page",
+        StepName::SlashForm => "other slash form",
+    }
+}
+
+fn headers(all: &Explanation, out: &mut impl Write, style: Style) -> io::Result<()> {
+    let line = |header: &HeaderShown| {
+        format!("  {}: {}", shown(header.name.as_bytes()), shown(header.value.as_bytes()))
+    };
+    let rows: Vec<(String, String)> =
+        all.headers.iter().map(|header| (line(header), source(header))).collect();
+    let removed = all.removed.iter().map(|removed| {
+        let line = format!("  {}: removed", shown(removed.name.as_bytes()));
+        (line, shown(removed.line.to_string().as_bytes()))
+    });
+    let rows: Vec<(String, String)> = rows.into_iter().chain(removed).collect();
+    let widths = rows.iter().map(|(line, _)| line.chars().count());
+    let widest = widths.filter(|width| *width <= HEADER_WIDTH_MAX).max().unwrap_or_default();
+    for (line, source) in rows {
+        let fits = line.chars().count() <= widest && widest + 2 + source.chars().count() <= WIDTH;
+        match fits {
+            true => writeln!(out, "{line:widest$}  {}", style.dim(source))?,
+            false => writeln!(out, "{line}\n      {}", style.dim(source))?,
+        }
+    }
+    Ok(())
+}
+
+/// Where a header comes from, on one line.
+fn source(header: &HeaderShown) -> String {
+    let places: Vec<String> =
+        header.lines.iter().map(|line| shown(line.to_string().as_bytes())).collect();
+    match header.source {
+        HeaderSource::Rule if !places.is_empty() => places.join(", "),
+        _ => header.reason.clone(),
+    }
+}
+
+fn codings(all: &Explanation, out: &mut impl Write, style: Style) -> io::Result<()> {
+    if all.codings.is_empty() {
+        return Ok(());
+    }
+    writeln!(out, "\n{}", style.bold("Codings"))?;
+    let rows: Vec<_> = all
+        .codings
+        .iter()
+        .map(|coding| {
+            let remark = match (coding.sent, coding.smallest) {
+                (true, _) => "sent",
+                (false, true) => "the smallest: browsers get it",
+                (false, false) => "",
+            };
+            [coding.coding.to_owned(), size(coding.bytes), remark.to_owned()]
+        })
+        .collect();
+    let lines = Columns::new([Align::Left, Align::Right, Align::Left]).lines(&rows);
+    lines.iter().try_for_each(|line| writeln!(out, "  {line}"))
+}
