@@ -23,6 +23,7 @@ pub mod wire;
 use crate::protocol::Protocol;
 use crate::request::Request;
 use crate::response::Response;
+use crate::why::assert_explained;
 pub use http1::{Connection, ask_unix};
 use http2::Http2;
 use http3::Http3;
@@ -107,7 +108,13 @@ impl Client {
     #[track_caller]
     pub fn exchange(&mut self, request: &Request) -> Response {
         match self {
-            Client::Http1(connection) => connection.exchange(request),
+            Client::Http1(connection) => {
+                let response = connection.exchange(request);
+                if let Some(served) = connection.served() {
+                    assert_explained(served, request, &response);
+                }
+                response
+            }
             other => match other.try_exchange(request) {
                 Ok(response) => response,
                 Err(broken) => panic!("{broken:?} instead of an answer to {request:?}"),

@@ -26,6 +26,7 @@
 //! | [`relay`] | a way to a server that can be closed |
 //! | [`long_path`] | a path to a server on which round trips are counted |
 //! | [`tls`] | certificates made by openssl, and its client |
+//! | [`why`] | `pinion why` beside a running server |
 //! | [`units`] | what a unit of systemd says |
 //! | [`browser`] | Chromium, and what it complains about |
 //! | [`blocks`] | what documents have their readers do |
@@ -61,6 +62,7 @@ pub mod seccomp;
 pub mod server;
 pub mod tls;
 pub mod units;
+pub mod why;
 
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};

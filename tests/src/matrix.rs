@@ -9,6 +9,7 @@
 use crate::folder::Folder;
 use crate::protocol::Protocol;
 use crate::server::{Server, Start, build};
+use crate::why::Served;
 use std::path::Path;
 
 /// Says which ways are tried.
@@ -73,6 +74,7 @@ pub struct Matrix<'a> {
     forms: &'a [Form],
     speaks: fn(Protocol) -> bool,
     is_full: bool,
+    is_explained: bool,
 }
 
 impl<'a> Matrix<'a> {
@@ -85,6 +87,7 @@ impl<'a> Matrix<'a> {
             forms: &[Form::Folder, Form::Archive],
             speaks: |_| true,
             is_full: false,
+            is_explained: false,
         }
     }
 
@@ -136,6 +139,13 @@ impl<'a> Matrix<'a> {
     #[must_use]
     pub fn full(self) -> Matrix<'a> {
         Matrix { is_full: true, ..self }
+    }
+
+    /// Compares each response over plain HTTP/1 with what `pinion why` says, for a folder and for
+    /// an archive.
+    #[must_use]
+    pub fn explained(self) -> Matrix<'a> {
+        Matrix { is_explained: true, ..self }
     }
 
     /// The ways of a case. Which corner a protocol has is decided by the name of the test, and so
@@ -194,12 +204,19 @@ impl<'a> Matrix<'a> {
         for way in ways {
             // Shown when the case fails: cargo captures what passes.
             eprintln!("{way:?}");
-            let start = match way.form {
-                Form::Folder => Start::site(self.site).flags(self.build),
-                Form::Archive => Start::site(&archive),
+            let (source, flags) = match way.form {
+                Form::Folder => (self.site, self.build),
+                Form::Archive => (&*archive, &[][..]),
             };
-            let start = start.flags(self.serve);
-            case(start.in_way(way).start());
+            let start = Start::site(source).flags(flags).flags(self.serve);
+            // How the server talks to the kernel makes no difference.
+            let is_explained =
+                self.is_explained && way.protocol == Protocol::Http1 && way.io == Io::Epoll;
+            let served = is_explained.then(|| Served {
+                source: source.to_owned(),
+                flags: flags.iter().map(|&flag| flag.to_owned()).collect(),
+            });
+            case(start.explained(served).in_way(way).start());
         }
     }
 }
@@ -215,6 +232,12 @@ pub fn ways(speaks: fn(Protocol) -> bool) -> Vec<Way> {
 #[track_caller]
 pub fn every_way(site: &Folder, case: impl Fn(&Server)) {
     Matrix::of(site.path()).run(case);
+}
+
+/// Runs a case over a folder in every way, without flags, beside `pinion why`.
+#[track_caller]
+pub fn explained_ways(site: &Folder, case: impl Fn(&Server)) {
+    Matrix::of(site.path()).explained().run(case);
 }
 
 #[cfg(test)]

@@ -35,6 +35,13 @@ impl Request {
         Request::new("HEAD", target)
     }
 
+    /// The same with another method.
+    #[must_use]
+    pub fn method(mut self, method: &str) -> Request {
+        method.clone_into(&mut self.method);
+        self
+    }
+
     /// The same with one more field.
     #[must_use]
     pub fn field(mut self, name: &str, value: impl AsRef<str>) -> Request {

@@ -11,6 +11,7 @@ use crate::request::Request;
 use crate::response::Response;
 use crate::tls::Pair;
 use crate::wait_for;
+use crate::why::Served;
 use rustix::process::{Pid, Signal, kill_process};
 use std::ffi::{OsStr, OsString};
 use std::fs;
@@ -38,6 +39,8 @@ pub struct Start {
     stdin: Option<OwnedFd>,
     /// Where its session has sockets.
     session: Option<PathBuf>,
+    /// What `pinion why` explains of it.
+    served: Option<Served>,
 }
 
 /// Far longer than any test waits, so that a server which does not drain by itself is noticed.
@@ -62,6 +65,7 @@ impl Start {
             listener: Some("127.0.0.1:0".to_owned()),
             session: None,
             stdin: None,
+            served: None,
         }
     }
 
@@ -97,6 +101,12 @@ impl Start {
     pub fn session(mut self, folder: &Path) -> Start {
         self.session = Some(folder.to_owned());
         self
+    }
+
+    /// Compares each exchange over plain HTTP/1 with what `pinion why` says of the same source.
+    #[must_use]
+    pub fn explained(self, served: Option<Served>) -> Start {
+        Start { served, ..self }
     }
 
     /// With more flags.
@@ -153,11 +163,13 @@ impl Start {
     /// # Panics
     /// When it ends instead; with what it says.
     #[track_caller]
-    pub fn start(self) -> Server {
+    pub fn start(mut self) -> Server {
+        let served = self.served.take().map(Arc::new);
         let mut server = self.begin();
         let address = server.wait_until_it_listens();
         let certificate = server.certificate();
-        server.peer = Some(Peer::new(address, server.protocol, certificate.as_deref()));
+        let peer = Peer::new(address, server.protocol, certificate.as_deref());
+        server.peer = Some(peer.explained(served));
         server
     }
 

@@ -7,10 +7,12 @@ use crate::law;
 use crate::protocol::Protocol;
 use crate::request::Request;
 use crate::response::{Framing, Response, parse_chunk, parse_head};
+use crate::why::Served;
 use std::io::{self, ErrorKind, Read, Write};
 use std::net::{SocketAddr, TcpStream};
 use std::os::unix::net::UnixStream;
 use std::path::Path;
+use std::sync::Arc;
 
 /// A connection, and what has come in on it and is not read yet.
 #[derive(Debug)]
@@ -18,6 +20,7 @@ pub struct Connection {
     wire: Wire,
     held: Vec<u8>,
     protocol: Protocol,
+    served: Option<Arc<Served>>,
 }
 
 /// What has come of an answer that is taken piece by piece; nothing yet.
@@ -57,7 +60,13 @@ impl Connection {
     pub fn try_to(peer: &Peer) -> io::Result<Connection> {
         let protocol = peer.protocol();
         assert!(protocol.is_http1(), "a case about bytes of HTTP/1 has to say `http1_only`");
-        Ok(Connection { wire: Wire::open(peer)?, held: Vec::new(), protocol })
+        let served = peer.served().cloned();
+        Ok(Connection { wire: Wire::open(peer)?, held: Vec::new(), protocol, served })
+    }
+
+    /// What `pinion why` explains of the server.
+    pub(super) fn served(&self) -> Option<&Served> {
+        self.served.as_deref()
     }
 
     /// The socket, for tests that treat it badly.

@@ -4,6 +4,7 @@ use super::quic;
 use crate::PATIENCE;
 use crate::protocol::Protocol;
 use crate::tls::Pair;
+use crate::why::Served;
 use rustix::net::{AddressFamily, SocketFlags, SocketType};
 use rustls::client::WantsClientCert;
 use rustls::crypto::aws_lc_rs::default_provider;
@@ -35,12 +36,16 @@ pub struct Peer {
     quic: Option<quinn::ClientConfig>,
     /// The address that clients connect from; `None` leaves it to the system.
     source: Option<IpAddr>,
+    /// What `pinion why` explains of it: each exchange over HTTP/1.
+    served: Option<Arc<Served>>,
 }
 
 impl Peer {
     /// One that speaks HTTP/1 over TCP.
     pub fn plain(address: SocketAddr) -> Peer {
-        Peer { address, protocol: Protocol::Http1, host: HOST, tls: None, quic: None, source: None }
+        let protocol = Protocol::Http1;
+        let (tls, quic, source, served) = (None, None, None, None);
+        Peer { address, protocol, host: HOST, tls, quic, source, served }
     }
 
     /// One that speaks this protocol; `certificate` is a PEM file with the certificate it has, for
@@ -69,6 +74,17 @@ impl Peer {
         let tls = trusting(certificate, ALL_VERSIONS).with_client_auth_cert(vec![own], key);
         let tls = Some(tls.expect("a certificate and its key"));
         Peer { protocol, ..Peer::plain(address) }.encrypted(tls)
+    }
+
+    /// The same, whose responses are compared with what `pinion why` says.
+    #[must_use]
+    pub fn explained(self, served: Option<Arc<Served>>) -> Peer {
+        Peer { served, ..self }
+    }
+
+    /// What `pinion why` explains of it.
+    pub fn served(&self) -> Option<&Arc<Served>> {
+        self.served.as_ref()
     }
 
     fn encrypted(self, tls: Option<ClientConfig>) -> Peer {

@@ -44,7 +44,7 @@ fn accepting(server: &Server, target: &str, accept_encoding: &str) -> Response {
 #[test]
 fn every_coding_decodes_to_the_file() {
     let site = site();
-    Matrix::of(site.path()).build(ALL).run(|server| {
+    Matrix::of(site.path()).explained().build(ALL).run(|server| {
         for entry in fs::read_dir(site.path()).expect("the site") {
             let path = entry.expect("a file").path();
             let target = format!("/{}", path.file_name().and_then(|n| n.to_str()).expect("a name"));
@@ -60,7 +60,7 @@ fn every_coding_decodes_to_the_file() {
 #[test]
 fn each_coding_is_there_and_has_a_tag_of_its_own() {
     let site = site();
-    Matrix::of(site.path()).build(ALL).run(|server| {
+    Matrix::of(site.path()).explained().build(ALL).run(|server| {
         let mut tags = HashSet::new();
         for coding in ["identity", "gzip", "br", "zstd"] {
             let response = accepting(server, "/page.html", coding);
@@ -76,7 +76,7 @@ fn each_coding_is_there_and_has_a_tag_of_its_own() {
 #[test]
 fn what_has_one_form_does_not_vary() {
     let site = site();
-    Matrix::of(site.path()).build(ALL).run(|server| {
+    Matrix::of(site.path()).explained().build(ALL).run(|server| {
         for target in ["/small.txt", "/noise.txt", "/photo.png"] {
             let response = accepting(server, target, "gzip, br, zstd");
             assert_eq!(response.field("Content-Encoding"), None, "{target}: {response}");
@@ -88,7 +88,7 @@ fn what_has_one_form_does_not_vary() {
 #[test]
 fn the_highest_quality_wins_then_the_smallest_form() {
     let site = site();
-    Matrix::of(site.path()).build(ALL).run(|server| {
+    Matrix::of(site.path()).explained().build(ALL).run(|server| {
         let mut sizes: Vec<(usize, &str)> = ["gzip", "br", "zstd"]
             .map(|coding| (accepting(server, "/page.html", coding).body.len(), coding))
             .to_vec();
@@ -120,7 +120,7 @@ fn the_highest_quality_wins_then_the_smallest_form() {
 fn identity_is_the_fallback_and_406_never_comes() {
     // RFC 9110 §12.5.3 leaves the choice; docs/resolution.md states it.
     let site = site();
-    Matrix::of(site.path()).build(ALL).run(|server| {
+    Matrix::of(site.path()).explained().build(ALL).run(|server| {
         let without = server.get("/page.html");
         assert_eq!((without.status, without.field("Content-Encoding")), (200, None));
         for accept in [
@@ -153,7 +153,7 @@ fn identity_is_the_fallback_and_406_never_comes() {
 fn an_error_page_of_the_site_is_negotiated_like_a_page() {
     let site = site();
     site.write("404.html", text());
-    Matrix::of(site.path()).build(ALL).run(|server| {
+    Matrix::of(site.path()).explained().build(ALL).run(|server| {
         let response = accepting(server, "/nothing", "gzip");
         assert_eq!((response.status, response.field("Content-Encoding")), (404, Some("gzip")));
         assert_eq!(decoded(&response), text().as_bytes());
@@ -163,11 +163,11 @@ fn an_error_page_of_the_site_is_negotiated_like_a_page() {
 #[test]
 fn codings_are_chosen_at_the_build() {
     let site = site();
-    Matrix::of(site.path()).build(&["--codings", "identity"]).run(|server| {
+    Matrix::of(site.path()).explained().build(&["--codings", "identity"]).run(|server| {
         let response = accepting(server, "/page.html", "gzip, br, zstd");
         assert_eq!((response.field("Content-Encoding"), response.field("Vary")), (None, None));
     });
-    Matrix::of(site.path()).build(&["--codings", "br:11"]).run(|server| {
+    Matrix::of(site.path()).explained().build(&["--codings", "br:11"]).run(|server| {
         let response = accepting(server, "/page.html", "gzip, br, zstd");
         assert_eq!(response.field("Content-Encoding"), Some("br"));
         assert_eq!(accepting(server, "/page.html", "gzip").field("Content-Encoding"), None);

@@ -1,7 +1,7 @@
 //! Preconditions (RFC 9110 §13).
 
 use pinion_tests::folder::Folder;
-use pinion_tests::matrix::every_way;
+use pinion_tests::matrix::explained_ways;
 use pinion_tests::request::Request;
 use pinion_tests::server::Server;
 use std::fs::File;
@@ -51,7 +51,7 @@ fn gives(server: &Server, status: u16, fields: &[(&str, &str)]) {
 #[test]
 fn if_none_match_is_a_weak_comparison_with_every_member() {
     // §13.1.2, §8.8.3.2.
-    every_way(&site(), |server| {
+    explained_ways(&site(), |server| {
         let tag = &tag(server);
         for value in [tag, "*", &format!("W/{tag}"), &format!("\"x\", W/\"y\" ,,{tag}")] {
             gives(server, 304, &[("If-None-Match", value)]);
@@ -66,7 +66,7 @@ fn if_none_match_is_a_weak_comparison_with_every_member() {
 #[test]
 fn if_match_is_a_strong_comparison() {
     // §13.1.1.
-    every_way(&site(), |server| {
+    explained_ways(&site(), |server| {
         let tag = &tag(server);
         for value in [tag, "*", &format!("\"x\", {tag}")] {
             gives(server, 200, &[("If-Match", value)]);
@@ -80,7 +80,7 @@ fn if_match_is_a_strong_comparison() {
 #[test]
 fn if_modified_since_takes_every_form_of_date() {
     // §13.1.3, §5.6.7.
-    every_way(&site(), |server| {
+    explained_ways(&site(), |server| {
         assert_eq!(server.get("/page").field("Last-Modified"), Some(MODIFIED[0]));
         for date in MODIFIED.into_iter().chain([LATER]) {
             gives(server, 304, &[("If-Modified-Since", date)]);
@@ -94,7 +94,7 @@ fn if_modified_since_takes_every_form_of_date() {
 #[test]
 fn if_unmodified_since_fails_when_it_was_modified() {
     // §13.1.4.
-    every_way(&site(), |server| {
+    explained_ways(&site(), |server| {
         for date in MODIFIED.into_iter().chain([LATER, "yesterday"]) {
             gives(server, 200, &[("If-Unmodified-Since", date)]);
         }
@@ -106,7 +106,7 @@ fn if_unmodified_since_fails_when_it_was_modified() {
 fn preconditions_have_an_order() {
     // §13.2.2: If-Match before If-Unmodified-Since, If-None-Match before If-Modified-Since, and
     // what fails first decides.
-    every_way(&site(), |server| {
+    explained_ways(&site(), |server| {
         let tag = &tag(server);
         gives(server, 200, &[("If-Match", tag), ("If-Unmodified-Since", EARLIER)]);
         gives(server, 200, &[("If-None-Match", "\"x\""), ("If-Modified-Since", LATER)]);
@@ -120,7 +120,7 @@ fn preconditions_have_an_order() {
 #[test]
 fn not_modified_carries_what_a_cache_needs() {
     // §15.4.5: Content-Location, Date, ETag, Vary, Cache-Control as in the 200, and no content.
-    every_way(&site(), |server| {
+    explained_ways(&site(), |server| {
         for coding in ["identity", "gzip", "br"] {
             let request = Request::get("/page").field("Accept-Encoding", coding);
             let full = server.exchange(&request);
@@ -141,7 +141,7 @@ fn not_modified_carries_what_a_cache_needs() {
 #[test]
 fn a_tag_stands_for_one_coding_alone() {
     // §8.8.3.3: representations with different codings need different tags.
-    every_way(&site(), |server| {
+    explained_ways(&site(), |server| {
         let of = |coding| {
             let response = server.exchange(&Request::get("/page").field("Accept-Encoding", coding));
             response.field("ETag").expect("an entity tag").to_owned()
@@ -156,7 +156,7 @@ fn a_tag_stands_for_one_coding_alone() {
 #[test]
 fn preconditions_are_for_what_would_succeed() {
     // §13.2.1: a server ignores them when the answer without them would be neither 2xx nor 412.
-    every_way(&site(), |server| {
+    explained_ways(&site(), |server| {
         for (method, target, status) in
             [("GET", "/nothing", 404), ("DELETE", "/page", 405), ("GET", "/page/", 308)]
         {
@@ -173,7 +173,7 @@ fn a_file_from_the_future_has_no_last_modified() {
     // §8.8.2.1: no date later than that of the message.
     let site = site();
     set_modified(&site, "page.html", SystemTime::now() + seconds(86_400));
-    every_way(&site, |server| {
+    explained_ways(&site, |server| {
         assert_eq!(server.get("/page").field("Last-Modified"), None);
         gives(server, 200, &[("If-Modified-Since", "Fri, 31 Dec 9999 23:59:59 GMT")]);
         let tag = &tag(server);

@@ -1,7 +1,7 @@
 //! Pages of a site in place of the built-in ones: `_400.html` and its like at the root.
 
 use pinion_tests::folder::Folder;
-use pinion_tests::matrix::{Matrix, every_way};
+use pinion_tests::matrix::{Matrix, explained_ways};
 use pinion_tests::request::Request;
 use pinion_tests::response::Response;
 use pinion_tests::server::{Server, Start, build, run};
@@ -42,7 +42,7 @@ fn is_page(response: &Response, status: u16, page: &str) {
 
 #[test]
 fn the_page_of_a_status_answers_wherever_that_status_does() {
-    every_way(&site(), |server| {
+    explained_ways(&site(), |server| {
         let asked = |request: Request| server.exchange(&request);
         let refused = asked(Request::new("POST", "/index.html").body(b"x"));
         is_page(&refused, 405, "_405.txt");
@@ -84,7 +84,7 @@ fn the_page_answers_what_cannot_be_read_and_the_connection_ends() {
 
 #[test]
 fn head_has_the_length_and_no_content() {
-    every_way(&site(), |server| {
+    explained_ways(&site(), |server| {
         let head = server.exchange(&Request::head("/index.html").field("If-Match", "\"x\""));
         assert_eq!((head.status, head.field("Content-Length")), (412, Some("9")), "{head}");
     });
@@ -92,7 +92,7 @@ fn head_has_the_length_and_no_content() {
 
 #[test]
 fn they_have_no_address_of_their_own_but_at_the_root_alone() {
-    every_way(&site(), |server| {
+    explained_ways(&site(), |server| {
         for target in ["/_400.html", "/_400", "/_405.txt", "/_500.html"] {
             assert_eq!(server.get(target).status, 404, "{target}");
         }

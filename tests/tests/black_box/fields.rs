@@ -2,7 +2,7 @@
 
 use pinion_tests::client::Client;
 use pinion_tests::folder::Folder;
-use pinion_tests::matrix::{Matrix, Way, every_way, ways};
+use pinion_tests::matrix::{Matrix, Way, explained_ways, ways};
 use pinion_tests::peers::{program, stdout};
 use pinion_tests::request::Request;
 use pinion_tests::server::Start;
@@ -21,7 +21,7 @@ fn site() -> Folder {
 
 #[test]
 fn the_security_fields_are_on_every_answer() {
-    every_way(&site(), |server| {
+    explained_ways(&site(), |server| {
         for (request, status) in [
             (Request::get("/"), 200),
             (Request::get("/").field("Range", "bytes=0-1"), 206),
@@ -45,7 +45,7 @@ fn the_security_fields_are_on_every_answer() {
 #[test]
 fn the_security_fields_can_be_left_out() {
     let site = site();
-    Matrix::of(site.path()).build(&["--no-security-headers"]).run(|server| {
+    Matrix::of(site.path()).explained().build(&["--no-security-headers"]).run(|server| {
         for target in ["/", "/docs", "/nothing"] {
             let response = server.get(target);
             for (name, _) in SECURITY {
@@ -57,7 +57,7 @@ fn the_security_fields_can_be_left_out() {
 
 #[test]
 fn fields_that_need_asking_for_are_not_sent() {
-    every_way(&site(), |server| {
+    explained_ways(&site(), |server| {
         let response = server.get("/");
         for name in ["Server", "X-Powered-By", "X-XSS-Protection", "Content-Security-Policy"] {
             assert_eq!(response.field(name), None, "{response}");
@@ -102,7 +102,7 @@ fn fingerprinted_names_are_cached_for_a_year_and_the_rest_is_revalidated() {
         "team-John2023.jpg",
     ];
     let site = Folder::with("cache", kept.into_iter().chain(others).map(|name| (name, name)));
-    every_way(&site, |server| {
+    explained_ways(&site, |server| {
         let cached = |target: &str| server.get(target).field("Cache-Control").map(str::to_owned);
         let year = Some("public, max-age=31536000, immutable".to_owned());
         let revalidated = Some("max-age=0, must-revalidate".to_owned());
@@ -119,20 +119,22 @@ fn fingerprinted_names_are_cached_for_a_year_and_the_rest_is_revalidated() {
 fn cache_control_can_be_set() {
     let site = site();
     site.write("app.3f2a9c1b57a0d79d.js", "x");
-    Matrix::of(site.path()).build(&["--cache-control", "private, max-age=60"]).run(|server| {
-        assert_eq!(server.get("/").field("Cache-Control"), Some("private, max-age=60"));
-        let fingerprinted = server.get("/app.3f2a9c1b57a0d79d.js");
-        assert_eq!(
-            fingerprinted.field("Cache-Control"),
-            Some("public, max-age=31536000, immutable")
-        );
-    });
+    Matrix::of(site.path()).explained().build(&["--cache-control", "private, max-age=60"]).run(
+        |server| {
+            assert_eq!(server.get("/").field("Cache-Control"), Some("private, max-age=60"));
+            let fingerprinted = server.get("/app.3f2a9c1b57a0d79d.js");
+            assert_eq!(
+                fingerprinted.field("Cache-Control"),
+                Some("public, max-age=31536000, immutable")
+            );
+        },
+    );
 }
 
 #[test]
 fn head_is_get_without_the_content() {
     // RFC 9110 §9.3.2: the same fields as in the answer to GET.
-    every_way(&site(), |server| {
+    explained_ways(&site(), |server| {
         for target in ["/", "/docs/", "/docs", "/a.css", "/nothing"] {
             let (get, head) = (server.get(target), server.exchange(&Request::head(target)));
             let without_date = |fields: &[(String, String)]| -> Vec<(String, String)> {

@@ -62,7 +62,7 @@ fn entries(response: &Response) -> Vec<Value> {
 #[test]
 fn a_folder_answers_with_a_page_or_with_json() {
     let site = site();
-    Matrix::of(site.path()).build(LISTING).run(|server| {
+    Matrix::of(site.path()).explained().build(LISTING).run(|server| {
         let page = asked(server, "/files/", BROWSER);
         assert_eq!((page.status, page.field("Content-Location")), (200, None));
         assert_eq!(page.field("Content-Type"), Some("text/html; charset=utf-8"));
@@ -88,7 +88,7 @@ fn a_folder_answers_with_a_page_or_with_json() {
 #[test]
 fn without_the_flag_folders_say_nothing() {
     let site = site();
-    Matrix::of(site.path()).run(|server| {
+    Matrix::of(site.path()).explained().run(|server| {
         assert_eq!(asked(server, "/files/", JSON).text(), "missing file");
         assert_eq!(server.get("/files").status, 404);
     });
@@ -98,7 +98,7 @@ fn without_the_flag_folders_say_nothing() {
 #[test]
 fn every_address_leads_to_its_file() {
     let site = site();
-    Matrix::of(site.path()).build(LISTING).run(|server| {
+    Matrix::of(site.path()).explained().build(LISTING).run(|server| {
         let (mut folders, mut files) = (vec!["/".to_owned()], Vec::new());
         while let Some(folder) = folders.pop() {
             let response = asked(server, &folder, JSON);
@@ -132,7 +132,7 @@ fn every_address_leads_to_its_file() {
 #[test]
 fn listings_are_resources_like_any_other() {
     let site = site();
-    Matrix::of(site.path()).build(LISTING).run(|server| {
+    Matrix::of(site.path()).explained().build(LISTING).run(|server| {
         for accept in [BROWSER, JSON] {
             let whole = asked(server, "/files/", accept);
             let head = server.exchange(&Request::head("/files/").field("Accept", accept));

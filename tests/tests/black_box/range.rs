@@ -2,7 +2,7 @@
 
 use pinion_tests::body::{decoded, parts};
 use pinion_tests::folder::Folder;
-use pinion_tests::matrix::every_way;
+use pinion_tests::matrix::explained_ways;
 use pinion_tests::request::Request;
 use pinion_tests::response::Response;
 use pinion_tests::server::Server;
@@ -46,7 +46,7 @@ fn gives(server: &Server, target: &str, total: usize, range: &str, expected: Ran
 #[test]
 fn a_single_range_gives_just_its_bytes() {
     // §14.1.2: positions count from 0, both ends are included, a suffix counts from the end.
-    every_way(&site(), |server| {
+    explained_ways(&site(), |server| {
         for (range, expected) in [
             ("bytes=0-0", 0..1),
             ("bytes=0-499", 0..500),
@@ -68,7 +68,7 @@ fn a_single_range_gives_just_its_bytes() {
 
 #[test]
 fn a_range_of_a_large_file_gives_just_its_bytes() {
-    every_way(&site(), |server| {
+    explained_ways(&site(), |server| {
         for (range, expected) in [
             ("bytes=0-9", 0..10),
             ("bytes=4090-4105", 4090..4106),
@@ -84,7 +84,7 @@ fn a_range_of_a_large_file_gives_just_its_bytes() {
 #[test]
 fn several_ranges_come_as_parts_in_the_order_asked_for() {
     // §15.3.7.2: each part has its own Content-Range, the whole has none.
-    every_way(&site(), |server| {
+    explained_ways(&site(), |server| {
         for (target, total) in [("/page.txt", PAGE_BYTES), ("/large.bin", LARGE_BYTES)] {
             let response = ranged(server, target, "bytes=900-909, 0-1,-3,500-500");
             assert_eq!(response.status, 206, "{response}");
@@ -105,7 +105,7 @@ fn several_ranges_come_as_parts_in_the_order_asked_for() {
 #[test]
 fn ranges_that_overlap_or_touch_are_merged() {
     // §15.3.7.2: a server may coalesce them.
-    every_way(&site(), |server| {
+    explained_ways(&site(), |server| {
         gives(server, "/page.txt", PAGE_BYTES, "bytes=0-9,5-19", 0..20);
         gives(server, "/page.txt", PAGE_BYTES, "bytes=0-9,10-19", 0..20);
         gives(server, "/page.txt", PAGE_BYTES, "bytes=5-,-5,0-4", 0..1000);
@@ -120,7 +120,7 @@ fn ranges_that_overlap_or_touch_are_merged() {
 fn sixteen_ranges_are_served_and_seventeen_are_not() {
     // §14.2: a server may ignore a Range with many small ranges. The limit is in docs/serving.md,
     // "Limits".
-    every_way(&site(), |server| {
+    explained_ways(&site(), |server| {
         let ranges = |count: usize| {
             let each: Vec<String> = (0..count).map(|i| format!("{0}-{0}", 10 * i)).collect();
             format!("bytes={}", each.join(","))
@@ -134,7 +134,7 @@ fn sixteen_ranges_are_served_and_seventeen_are_not() {
 #[test]
 fn a_range_behind_the_end_is_unsatisfiable() {
     // §15.5.17, §14.4.
-    every_way(&site(), |server| {
+    explained_ways(&site(), |server| {
         for range in ["bytes=1000-", "bytes=1000-1001", "bytes=-0", "bytes=5000-6000,2000-"] {
             let response = ranged(server, "/page.txt", range);
             assert_eq!(response.status, 416, "{range}: {response}");
@@ -151,7 +151,7 @@ fn a_range_behind_the_end_is_unsatisfiable() {
 #[test]
 fn a_range_that_makes_no_sense_is_ignored() {
     // §14.2: an invalid ranges-specifier, or a unit that is not understood.
-    every_way(&site(), |server| {
+    explained_ways(&site(), |server| {
         for range in [
             "bytes",
             "bytes=",
@@ -179,7 +179,7 @@ fn a_range_that_makes_no_sense_is_ignored() {
 #[test]
 fn a_range_is_for_get_alone() {
     // §14.2: Range is defined for GET.
-    every_way(&site(), |server| {
+    explained_ways(&site(), |server| {
         let head = server.exchange(&Request::head("/page.txt").field("Range", "bytes=0-1"));
         assert_eq!((head.status, head.field("Content-Length")), (200, Some("1000")));
         let post = Request::new("POST", "/page.txt").field("Range", "bytes=0-1").body(b"x");
@@ -190,7 +190,7 @@ fn a_range_is_for_get_alone() {
 #[test]
 fn if_range_wants_a_strong_match() {
     // §13.1.5.
-    every_way(&site(), |server| {
+    explained_ways(&site(), |server| {
         let full = server.get("/page.txt");
         let tag = full.field("ETag").expect("a tag").to_owned();
         let modified = full.field("Last-Modified").expect("a date").to_owned();
@@ -214,7 +214,7 @@ fn if_range_wants_a_strong_match() {
 #[test]
 fn a_range_of_a_coding_is_a_range_of_its_stored_bytes() {
     // §14: ranges are of the selected representation, after its content coding.
-    every_way(&site(), |server| {
+    explained_ways(&site(), |server| {
         for coding in ["gzip", "br"] {
             let request = Request::get("/page.txt").field("Accept-Encoding", coding);
             let mut full = server.exchange(&request);
@@ -236,7 +236,7 @@ fn a_range_of_a_coding_is_a_range_of_its_stored_bytes() {
 #[test]
 fn ranges_are_offered() {
     // §14.3.
-    every_way(&site(), |server| {
+    explained_ways(&site(), |server| {
         for target in ["/page.txt", "/large.bin"] {
             assert_eq!(server.get(target).field("Accept-Ranges"), Some("bytes"));
         }

@@ -2,7 +2,7 @@
 //! here contains its own name, so the body of a response shows which file was served.
 
 use pinion_tests::folder::Folder;
-use pinion_tests::matrix::every_way;
+use pinion_tests::matrix::explained_ways;
 use pinion_tests::request::Request;
 use pinion_tests::response::Response;
 use pinion_tests::server::Server;
@@ -64,7 +64,7 @@ fn the_order_is_exact_file_then_index_then_clean_url() {
         "news/index.html",
         "style.css",
     ];
-    every_way(&site(&files), |server| {
+    explained_ways(&site(&files), |server| {
         answers(
             server,
             &[
@@ -100,7 +100,7 @@ fn the_order_is_exact_file_then_index_then_clean_url() {
 fn the_other_slash_form_gets_308_with_its_query() {
     // RFC 9110 §15.4.9: 308 keeps the method, and the target is a URI reference.
     let site = site(&["index.html", "docs/index.html", "about.html", "ü/index.html", "x.css"]);
-    every_way(&site, |server| {
+    explained_ways(&site, |server| {
         redirects(
             server,
             &[
@@ -123,7 +123,7 @@ fn the_other_slash_form_gets_308_with_its_query() {
 #[test]
 fn a_redirect_never_leads_to_another_host() {
     // RFC 3986 §4.2: a reference that begins with two slashes names an authority.
-    every_way(&site(&["index.html", "evil.example/index.html"]), |server| {
+    explained_ways(&site(&["index.html", "evil.example/index.html"]), |server| {
         has_status(server, 404, &["//evil.example", "//evil.example/", "/%2Fevil.example"]);
         redirects(server, &[("/.//../evil.example", "/evil.example/")]);
     });
@@ -132,7 +132,7 @@ fn a_redirect_never_leads_to_another_host() {
 #[test]
 fn the_nearest_not_found_page_answers_with_404() {
     let files = ["index.html", "404.html", "docs/index.html", "docs/404.html", "docs/a/b.html"];
-    every_way(&site(&files), |server| {
+    explained_ways(&site(&files), |server| {
         for (target, page) in [
             ("/nothing", "404.html"),
             ("/nothing/at/all", "404.html"),
@@ -162,7 +162,7 @@ fn the_nearest_not_found_page_answers_with_404() {
 
 #[test]
 fn the_built_in_not_found_page_is_html_or_text_as_the_client_prefers() {
-    every_way(&site(&["index.html"]), |server| {
+    explained_ways(&site(&["index.html"]), |server| {
         for (accept, content_type) in [
             ("*/*", "text/html; charset=utf-8"),
             ("text/html,application/xhtml+xml,*/*;q=0.8", "text/html; charset=utf-8"),
@@ -179,10 +179,10 @@ fn the_built_in_not_found_page_is_html_or_text_as_the_client_prefers() {
 
 #[test]
 fn an_encoded_slash_or_nul_never_matches() {
-    every_way(&site(&["index.html", "docs/index.html", "a.txt"]), |server| {
+    explained_ways(&site(&["index.html", "docs/index.html", "a.txt"]), |server| {
         has_status(server, 404, &["/docs%2Findex.html", "/docs%2f", "/%2F", "/a.txt%00", "/%00"]);
     });
-    every_way(&site(&["404.html", "docs/404.html"]), |server| {
+    explained_ways(&site(&["404.html", "docs/404.html"]), |server| {
         for (target, page) in [("/x%2F", "404.html"), ("/docs/x%00", "docs/404.html")] {
             let response = server.get(target);
             assert_eq!((response.status, response.text()), (404, page), "GET {target}");
@@ -192,7 +192,7 @@ fn an_encoded_slash_or_nul_never_matches() {
 
 #[test]
 fn what_browsers_leave_unescaped_is_understood() {
-    every_way(&site(&["index.html", "a|b^c", "docs/index.html"]), |server| {
+    explained_ways(&site(&["index.html", "a|b^c", "docs/index.html"]), |server| {
         answers(
             server,
             &[
@@ -209,31 +209,40 @@ fn what_browsers_leave_unescaped_is_understood() {
 #[test]
 fn dot_segments_are_removed_once_and_never_lead_above_the_root() {
     // RFC 3986 §5.2.4; the percent-encoded dot is the same dot (§6.2.2.2).
-    every_way(&site(&["index.html", "about.html", "docs/index.html", "docs/x..y"]), |server| {
-        answers(
-            server,
-            &[
-                ("/docs/../about", "about.html", Some("/about.html")),
-                ("/docs/%2e%2E/about", "about.html", Some("/about.html")),
-                ("/./docs/./index.html", "docs/index.html", None),
-                ("/docs/.", "docs/index.html", Some("/docs/index.html")),
-                ("/docs/none/..", "docs/index.html", Some("/docs/index.html")),
-                ("/docs/x..y", "docs/x..y", None),
-            ],
-        );
-        has_status(
-            server,
-            400,
-            &["/..", "/../about", "/%2e%2e/about", "/docs/../../about", "/.%2E/.%2e/etc/passwd"],
-        );
-        // Decoded once: what is left is a name that nobody has.
-        has_status(server, 404, &["/%252e%252e/about", "/.../about"]);
-    });
+    explained_ways(
+        &site(&["index.html", "about.html", "docs/index.html", "docs/x..y"]),
+        |server| {
+            answers(
+                server,
+                &[
+                    ("/docs/../about", "about.html", Some("/about.html")),
+                    ("/docs/%2e%2E/about", "about.html", Some("/about.html")),
+                    ("/./docs/./index.html", "docs/index.html", None),
+                    ("/docs/.", "docs/index.html", Some("/docs/index.html")),
+                    ("/docs/none/..", "docs/index.html", Some("/docs/index.html")),
+                    ("/docs/x..y", "docs/x..y", None),
+                ],
+            );
+            has_status(
+                server,
+                400,
+                &[
+                    "/..",
+                    "/../about",
+                    "/%2e%2e/about",
+                    "/docs/../../about",
+                    "/.%2E/.%2e/etc/passwd",
+                ],
+            );
+            // Decoded once: what is left is a name that nobody has.
+            has_status(server, 404, &["/%252e%252e/about", "/.../about"]);
+        },
+    );
 }
 
 #[test]
 fn empty_segments_stay() {
-    every_way(&site(&["index.html", "about.html", "docs/index.html"]), |server| {
+    explained_ways(&site(&["index.html", "about.html", "docs/index.html"]), |server| {
         has_status(server, 404, &["//", "//about", "/docs//", "/docs//index.html", "/about//"]);
     });
 }
@@ -250,7 +259,7 @@ fn names_of_any_bytes_are_found_by_their_escapes() {
         "[1].txt",
     ]);
     folder.write(OsStr::from_bytes(b"caf\xe9.txt"), "caf\\xe9.txt");
-    every_way(&folder, |server| {
+    explained_ways(&folder, |server| {
         answers(
             server,
             &[
@@ -276,7 +285,7 @@ fn equal_bytes_keep_the_fields_of_their_own_name() {
     let text = "the same text in each of them, and a bit of it: ".repeat(40);
     let names = ["same.txt", "same.css", "same.html", "same.bin", "404.html", "docs/same.js"];
     let folder = Folder::with("same", names.iter().map(|name| (*name, text.as_str())));
-    every_way(&folder, |server| {
+    explained_ways(&folder, |server| {
         let mut seen: Vec<Response> = Vec::new();
         for (target, status, content_type) in [
             ("/same.txt", 200, "text/plain; charset=utf-8"),
@@ -297,27 +306,30 @@ fn equal_bytes_keep_the_fields_of_their_own_name() {
 
 #[test]
 fn files_named_like_a_status_are_ordinary_files() {
-    every_way(&site(&["200.png", "404.png", "500.html", "404.txt", "404/index.html"]), |server| {
-        answers(
-            server,
-            &[
-                ("/200.png", "200.png", None),
-                ("/404.png", "404.png", None),
-                ("/500", "500.html", Some("/500.html")),
-                ("/404", "404.txt", Some("/404.txt")),
-                ("/404/", "404/index.html", Some("/404/index.html")),
-            ],
-        );
-        assert_eq!(server.get("/200.png").field("Content-Type"), Some("image/png"));
-        assert!(server.get("/nothing").text().contains("<!doctype html>"), "the built-in page");
-    });
+    explained_ways(
+        &site(&["200.png", "404.png", "500.html", "404.txt", "404/index.html"]),
+        |server| {
+            answers(
+                server,
+                &[
+                    ("/200.png", "200.png", None),
+                    ("/404.png", "404.png", None),
+                    ("/500", "500.html", Some("/500.html")),
+                    ("/404", "404.txt", Some("/404.txt")),
+                    ("/404/", "404/index.html", Some("/404/index.html")),
+                ],
+            );
+            assert_eq!(server.get("/200.png").field("Content-Type"), Some("image/png"));
+            assert!(server.get("/nothing").text().contains("<!doctype html>"), "the built-in page");
+        },
+    );
 }
 
 #[test]
 fn well_known_is_served_and_other_hidden_names_are_not() {
     // RFC 8615 §3.
     let files = [".well-known/security.txt", ".well-known/.x", ".env", ".git/config", "index.html"];
-    every_way(&site(&files), |server| {
+    explained_ways(&site(&files), |server| {
         answers(server, &[("/.well-known/security.txt", files[0], None)]);
         has_status(server, 404, &["/.env", "/.git/config", "/.git/", "/.well-known/.x"]);
     });
@@ -346,7 +358,7 @@ fn private_files_are_never_served() {
     for module in ["app.lua", "sub/app.lua"] {
         site.write(module, "-- nothing");
     }
-    every_way(&site, |server| {
+    explained_ways(&site, |server| {
         for file in &files[1..] {
             has_status(server, 404, &[&format!("/{file}")]);
         }
@@ -360,14 +372,14 @@ fn private_files_are_never_served() {
 
 #[test]
 fn a_browser_that_asks_for_an_icon_gets_the_one_there_is() {
-    every_way(&site(&["favicon.svg", "favicon.png", "a/favicon.svg"]), |server| {
+    explained_ways(&site(&["favicon.svg", "favicon.png", "a/favicon.svg"]), |server| {
         answers(server, &[("/favicon.ico", "favicon.svg", Some("/favicon.svg"))]);
         let icon = server.get("/favicon.ico");
         assert_eq!(icon.field("Content-Type"), Some("image/svg+xml"));
         has_status(server, 404, &["/a/favicon.ico"]);
     });
-    every_way(&site(&["favicon.ico", "favicon.svg"]), |server| {
+    explained_ways(&site(&["favicon.ico", "favicon.svg"]), |server| {
         answers(server, &[("/favicon.ico", "favicon.ico", None)]);
     });
-    every_way(&site(&["index.html"]), |server| has_status(server, 404, &["/favicon.ico"]));
+    explained_ways(&site(&["index.html"]), |server| has_status(server, 404, &["/favicon.ico"]));
 }

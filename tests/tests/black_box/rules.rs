@@ -6,6 +6,7 @@ use pinion_tests::folder::Folder;
 use pinion_tests::matrix::Matrix;
 use pinion_tests::peers::output;
 use pinion_tests::protocol::Protocol;
+use pinion_tests::request::Request;
 use pinion_tests::server::{Server, Start};
 use pinion_tests::wait_for;
 use serde_json::Value;
@@ -19,7 +20,7 @@ fn site(files: &[&str], rules: &[(&str, &str)]) -> Folder {
 /// Runs a case over a folder in every way that curl knows.
 #[track_caller]
 fn every_way(site: &Folder, case: impl Fn(&Server)) {
-    Matrix::of(site.path()).over(Protocol::is_known_to_curl, "curl").run(case);
+    Matrix::of(site.path()).explained().over(Protocol::is_known_to_curl, "curl").run(case);
 }
 
 /// What curl gets: status, fields (names in lower case), body.
@@ -41,6 +42,10 @@ fn curl(server: &Server, arguments: &[&str], target: &str) -> Got {
     let mut curl = server.curl();
     curl.args(["--silent", "--globoff", "--path-as-is", "--max-time", "50"]);
     curl.args(["--write-out", "%{stderr}%{http_code}\n%{header_json}"]);
+    if server.peer().served().is_some() {
+        // This client compares the response with that of `pinion why`.
+        server.exchange(&request(arguments, target));
+    }
     let got = output(curl.args(arguments).arg(server.url(target)));
     let told = String::from_utf8(got.stderr).expect("text");
     let (status, fields) = told.split_once('\n').expect("a status and fields");
@@ -49,6 +54,27 @@ fn curl(server: &Server, arguments: &[&str], target: &str) -> Got {
         fields: serde_json::from_str(fields).expect("JSON"),
         body: String::from_utf8(got.stdout).expect("text"),
     }
+}
+
+/// The request that curl sends.
+fn request(arguments: &[&str], target: &str) -> Request {
+    let mut request = Request::get(target);
+    let mut words = arguments.iter();
+    while let Some(&word) = words.next() {
+        if word == "-I" {
+            request = request.method("HEAD");
+            continue;
+        }
+        let value = words.next().expect("a value");
+        request = match (word, value.split_once(": ")) {
+            ("-X", _) => request.method(value),
+            ("-r", _) => request.field("Range", format!("bytes={value}")),
+            ("-H", Some(("Host", host))) => request.host(host),
+            ("-H", Some((name, value))) => request.field(name, value),
+            _ => panic!("{arguments:?}"),
+        };
+    }
+    request
 }
 
 /// What a target should give.
@@ -299,30 +325,32 @@ https://*.shop.example/cart /cart.html 200
 fn a_single_page_answers_navigations_alone() {
     let site = site(&["index.html", "app.js", "docs/index.html", "docs/404.html"], &[]);
     let flags = ["--single-page", "index.html"];
-    Matrix::of(site.path()).over(Protocol::is_known_to_curl, "curl").build(&flags).run(|server| {
-        let navigates = ["-H", "Sec-Fetch-Mode: navigate"];
-        gives_with(server, &navigates, "/any/route", &File(200, "index.html"));
-        gives_with(server, &navigates, "/any/route.html", &File(200, "index.html"));
-        gives_with(
-            server,
-            &["-H", "Accept: text/html,*/*;q=0.8"],
-            "/any",
-            &File(200, "index.html"),
-        );
-        gives_with(server, &navigates, "/docs/none", &File(200, "index.html"));
-        gives_with(server, &navigates, "/missing.css", &Nothing);
-        gives_with(server, &[], "/any/route", &Nothing);
-        gives_with(server, &[], "/docs/none", &File(404, "docs/404.html"));
-        gives_with(server, &["-H", "Accept: text/html", "-X", "POST"], "/any", &Nothing);
-        let head = curl(server, &["-I", "-H", "Accept: text/html"], "/any");
-        assert_eq!(head.status, 200);
-        // RFC 9110 §12.5.5: a cache must not show it to who would have got a 404. Under its own
-        // name it is for everybody.
-        let names = head.fields["vary"].to_string();
-        assert!(names.contains("Accept,") && names.contains("Sec-Fetch-Mode"), "{names}");
-        let own = curl(server, &["-I", "-H", "Accept: text/html"], "/");
-        assert!(!own.fields["vary"].to_string().contains("Sec-Fetch-Mode"), "{}", own.fields);
-    });
+    Matrix::of(site.path()).explained().over(Protocol::is_known_to_curl, "curl").build(&flags).run(
+        |server| {
+            let navigates = ["-H", "Sec-Fetch-Mode: navigate"];
+            gives_with(server, &navigates, "/any/route", &File(200, "index.html"));
+            gives_with(server, &navigates, "/any/route.html", &File(200, "index.html"));
+            gives_with(
+                server,
+                &["-H", "Accept: text/html,*/*;q=0.8"],
+                "/any",
+                &File(200, "index.html"),
+            );
+            gives_with(server, &navigates, "/docs/none", &File(200, "index.html"));
+            gives_with(server, &navigates, "/missing.css", &Nothing);
+            gives_with(server, &[], "/any/route", &Nothing);
+            gives_with(server, &[], "/docs/none", &File(404, "docs/404.html"));
+            gives_with(server, &["-H", "Accept: text/html", "-X", "POST"], "/any", &Nothing);
+            let head = curl(server, &["-I", "-H", "Accept: text/html"], "/any");
+            assert_eq!(head.status, 200);
+            // RFC 9110 §12.5.5: a cache must not show it to who would have got a 404. Under its own
+            // name it is for everybody.
+            let names = head.fields["vary"].to_string();
+            assert!(names.contains("Accept,") && names.contains("Sec-Fetch-Mode"), "{names}");
+            let own = curl(server, &["-I", "-H", "Accept: text/html"], "/");
+            assert!(!own.fields["vary"].to_string().contains("Sec-Fetch-Mode"), "{}", own.fields);
+        },
+    );
 }
 
 #[test]

@@ -58,6 +58,8 @@ pub(crate) struct Loader {
     warnings: RefCell<Vec<String>>,
     /// Whether nothing is printed that the last build has printed.
     is_again: Cell<bool>,
+    /// Whether no warnings and notes are printed.
+    is_silent: bool,
 }
 
 /// Hears what the walk of a build has met.
@@ -105,7 +107,13 @@ impl Loader {
             notes,
             warnings,
             is_again,
+            is_silent: false,
         }
+    }
+
+    /// Without warnings and notes, for a caller that only looks at the site.
+    pub(crate) fn silent(self) -> Self {
+        Self { is_silent: true, ..self }
     }
 
     /// With a log of the site.
@@ -231,7 +239,7 @@ impl Loader {
 
     /// Logs the warnings about a program, unless the last load has logged them.
     fn warned(&self, Proven { program, warnings }: Proven) -> Program {
-        if !self.is_again.get() {
+        if !self.is_again.get() && !self.is_silent {
             warnings.iter().for_each(log_lines::warning);
         }
         program
@@ -326,7 +334,8 @@ impl Loader {
             |warning: &Warning| warning.of_rule(source).unwrap_or_else(|| warning.to_string());
         let lines: Vec<String> = problems.chain(warnings.map(shown)).collect();
         let before = self.warnings.replace(lines);
-        let is_new = |line: &&String| !self.is_again.get() || !before.contains(line);
+        let is_new =
+            |line: &&String| !self.is_silent && (!self.is_again.get() || !before.contains(line));
         for line in self.warnings.borrow().iter().filter(is_new) {
             match self.host() {
                 Some(host) => log_lines::warning(format_args!("site {host}: {line}")),
@@ -338,7 +347,8 @@ impl Loader {
     /// Prints the notes about a build that the one before did not have.
     fn print_notes(&self, notes: Vec<String>) {
         let before = self.notes.replace(notes);
-        for note in self.notes.borrow().iter().filter(|note| !before.contains(note)) {
+        let is_new = |note: &&String| !self.is_silent && !before.contains(note);
+        for note in self.notes.borrow().iter().filter(is_new) {
             match self.host() {
                 Some(host) => log_lines::note(format_args!("site {host}: {note}")),
                 None => log_lines::note(note),

@@ -101,8 +101,8 @@ impl Origins<'_> {
                 "public, max-age=31536000, immutable" => (File, "the fingerprint in the name"),
                 _ => (Archive, "the archive"),
             },
-            "connection" => (Server, "the connection ends after this response"),
-            "content-encoding" => (File, "the stored coding that the client prefers"),
+            "connection" => (Server, "the connection is closed"),
+            "content-encoding" => (File, "the coding that is sent"),
             "content-length" => (File, "the size of what is sent"),
             "content-location" => (File, "the path of the file"),
             "content-range" => (Server, "the Range of the request"),
@@ -112,7 +112,7 @@ impl Origins<'_> {
             },
             "date" => (Server, "the time of the response"),
             "etag" => (File, "the digest of the content"),
-            "last-modified" => (File, "the modification time of the file"),
+            "last-modified" => (File, "the modification time"),
             "location" => match &self.location {
                 Some((reason, lines)) if lines.is_empty() => return (Server, reason.clone()),
                 Some((reason, _)) => return (Rule, reason.clone()),
@@ -121,7 +121,7 @@ impl Origins<'_> {
             "server" => (Flag, "--server-name"),
             "strict-transport-security" => (Flag, "--hsts"),
             "alt-svc" => (Flag, "the HTTP/3 listeners, or --alt-svc"),
-            "vary" => (File, "the stored forms of the file"),
+            "vary" => (File, "the stored codings"),
             _ => (Archive, "the archive"),
         };
         (source, reason.to_owned())

@@ -130,11 +130,26 @@ impl RuleLines {
         FileLine { file: self.on_disk(file).display().to_string(), line }
     }
 
+    /// Returns the name of the first file in a folder of the site that begins with one of these
+    /// texts, in their order; none of an archive.
+    pub(super) fn file_in(&self, folder: &[u8], beginnings: &[&str]) -> Option<Vec<u8>> {
+        self.folder.as_ref()?;
+        let below = folder.strip_prefix(b"/").unwrap_or(folder);
+        let on_disk = self.on_disk(Path::new(OsStr::from_bytes(below)));
+        let entries = fs::read_dir(on_disk).ok()?.flatten();
+        let names: Vec<Vec<u8>> =
+            entries.map(|entry| entry.file_name().as_bytes().to_vec()).collect();
+        let named = |beginning: &&str| {
+            names.iter().find(|name| name.starts_with(beginning.as_bytes())).cloned()
+        };
+        beginnings.iter().find_map(named)
+    }
+
     /// Returns a file of the folder as it lies on the disk; one of an archive has only its name.
     fn on_disk(&self, file: &Path) -> PathBuf {
         let Some(folder) = &self.folder else { return file.to_owned() };
         let below = folder.join(CONTENT_FOLDER).join(file);
-        if below.is_file() { below } else { folder.join(file) }
+        if below.exists() { below } else { folder.join(file) }
     }
 }
 

@@ -396,7 +396,7 @@ fn file_of(archive: &Archive<'_>, key: Option<&[u8]>) -> Option<String> {
     let path = entry.target().unwrap_or(key);
     match path.starts_with(b"/") {
         true => Some(crate::terminal::shown(path)),
-        false => Some("the page".to_owned()),
+        false => Some("the fallback page".to_owned()),
     }
 }
 

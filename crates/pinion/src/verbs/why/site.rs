@@ -35,7 +35,7 @@ impl LoadedSite {
         let programs = ProgramTable::fork(settings.script_access.programs().iter())?;
         mapping::guard_lost_pages().context("cannot watch over mapped files")?;
         let shown = source.path().display().to_string();
-        let loader = Loader::new(source.clone(), &settings, programs, None);
+        let loader = Loader::new(source.clone(), &settings, programs, None).silent();
         let generation = loader.load().map_err(|failure| loader.of_site(failure))?;
         let rules = RuleLines::of(&generation.archive(), &source, &settings.content);
         let rules = rules.map_err(|damage| anyhow!("{shown} is damaged: {damage}"))?;

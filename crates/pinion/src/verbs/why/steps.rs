@@ -5,7 +5,7 @@ use super::recorder::{Compared, Heard};
 use super::rule_lines::RuleLines;
 use crate::terminal::shown;
 use pinion_archive::layout::{FALLBACK_PREFIX, VARIANT_PREFIX};
-use pinion_archive::{Archive, EntryKind, Scratch};
+use pinion_archive::{Archive, Entry, EntryKind, Scratch};
 use pinion_http::method::Method;
 use pinion_http::request::RequestHead;
 use pinion_http::target::PathError;
@@ -251,7 +251,7 @@ impl Lookup<'_> {
                 Some(Outcome::SlashRedirect) => {
                     format!("redirect to {}/, which has a fallback page", shown(self.path))
                 }
-                _ => format!("that of {}, with status 200", self.fallback_folder()),
+                _ => format!("{}, with status 200", self.fallback_page()),
             };
             return steps.push(Step::responds(5, name, reason));
         }
@@ -272,7 +272,7 @@ impl Lookup<'_> {
         }
         steps.push(Step::passed(6, name, reason));
         if last == Last::NotFoundPage {
-            let reason = format!("that of {}", self.fallback_folder());
+            let reason = self.fallback_page();
             return steps.push(Step::responds(7, StepName::NotFoundPage, reason));
         }
         steps.push(Step::passed(7, StepName::NotFoundPage, "there is none".to_owned()));
@@ -280,10 +280,22 @@ impl Lookup<'_> {
         steps.push(Step::responds(8, StepName::BuiltInPage, reason));
     }
 
-    /// The folder of the fallback page that is sent.
-    fn fallback_folder(&self) -> String {
-        let key = self.heard.key.as_deref().and_then(|key| key.strip_prefix(FALLBACK_PREFIX));
-        shown(key.unwrap_or(b"/"))
+    /// The fallback page that is sent, by the name of its file as far as that is known.
+    fn fallback_page(&self) -> String {
+        let key = self.heard.key.as_deref().unwrap_or_default();
+        let folder = key.strip_prefix(FALLBACK_PREFIX).unwrap_or(b"/");
+        let (mut one, mut other) = (Scratch::new(), Scratch::new());
+        let page = [folder, b"404.html"].concat();
+        let found = self.archive.find(&page, &mut one).ok().flatten();
+        let sent = self.archive.find(key, &mut other).ok().flatten();
+        let first = |entry: Entry<'_>| entry.representations().next().map(|form| *form.etag());
+        if found.is_some() && found.and_then(first) == sent.and_then(first) {
+            return format!("the file {}", shown(&page));
+        }
+        match self.rules.file_in(folder, &["_wildcard.", "_200.", "_404."]) {
+            Some(name) => format!("the file {}{}", shown(folder), shown(&name)),
+            None => format!("the page of {}", shown(folder)),
+        }
     }
 
     /// Why a request is no navigation (docs/resolution.md).

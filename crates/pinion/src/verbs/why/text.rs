@@ -9,7 +9,7 @@ use std::io::{self, Write};
 const WIDTH: usize = 80;
 
 /// The widest column of headers that leaves room for their sources on the same line.
-const HEADER_WIDTH_MAX: usize = 46;
+const HEADER_WIDTH_MAX: usize = 50;
 
 /// Writes the explanation.
 pub(super) fn write(all: &Explanation, out: &mut impl Write, style: Style) -> io::Result<()> {
@@ -67,9 +67,13 @@ fn about_server(all: &Explanation) -> Vec<String> {
 
 fn steps(steps: &[Step], out: &mut impl Write, style: Style) -> io::Result<()> {
     let widest = steps.iter().map(|step| in_words(step.name).len()).max().unwrap_or_default();
+    let mut last = None;
     for step in steps {
-        let number = step.number.map_or(" ".to_owned(), |number| number.to_string());
-        let name = in_words(step.name);
+        // Several rules may have been tried at one step.
+        let is_same = last.replace(step.name) == Some(step.name);
+        let number = step.number.filter(|_| !is_same);
+        let number = number.map_or(" ".to_owned(), |number| number.to_string());
+        let name = if is_same { "" } else { in_words(step.name) };
         let (mark, reason) = match step.responds {
             true => (style.green(">"), style.bold(shown(step.reason.as_bytes()))),
             false => (" ".to_owned(), shown(step.reason.as_bytes())),
@@ -135,7 +139,8 @@ fn headers(all: &Explanation, out: &mut impl Write, style: Style) -> io::Result<
     let widths = rows.iter().map(|(line, _)| line.chars().count());
     let widest = widths.filter(|width| *width <= HEADER_WIDTH_MAX).max().unwrap_or_default();
     for (line, source) in rows {
-        let fits = line.chars().count() <= widest && widest + 2 + source.chars().count() <= WIDTH;
+        let width = line.chars().count().max(widest);
+        let fits = width + 2 + source.chars().count() <= WIDTH;
         match fits {
             true => writeln!(out, "{line:widest$}  {}", style.dim(source))?,
             false => writeln!(out, "{line}\n      {}", style.dim(source))?,
@@ -165,7 +170,7 @@ fn codings(all: &Explanation, out: &mut impl Write, style: Style) -> io::Result<
         .map(|coding| {
             let remark = match (coding.sent, coding.smallest) {
                 (true, _) => "sent",
-                (false, true) => "the smallest: browsers get it",
+                (false, true) => "the smallest, for clients that accept it",
                 (false, false) => "",
             };
             [coding.coding.to_owned(), size(coding.bytes), remark.to_owned()]

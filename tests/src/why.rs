@@ -1,0 +1,90 @@
+//! `pinion why` beside a running server: it says the status and the headers that the server sends.
+
+use crate::request::Request;
+use crate::response::Response;
+use crate::server::run;
+use serde_json::Value;
+use std::path::PathBuf;
+
+/// Headers that differ from one second to the next.
+const OF_THE_MOMENT: &str = "Date";
+
+/// What a server serves, in the words that `pinion why` takes too.
+#[derive(Debug)]
+pub struct Served {
+    /// The folder or the archive.
+    pub source: PathBuf,
+    /// The flags that a folder is built with.
+    pub flags: Vec<String>,
+}
+
+/// Asserts that `pinion why`, given what a server is given, says what the server has sent.
+///
+/// Requests that no URL and no flag of `why` can say are passed over: with a body, in HTTP/1.0,
+/// without exactly one `Host`, and with a target that is no path or has a `#`.
+///
+/// # Panics
+/// When it says anything else.
+#[track_caller]
+pub fn assert_explained(served: &Served, request: &Request, response: &Response) {
+    let Some(words) = words(request) else { return };
+    let mut arguments = vec!["why", served.source.to_str().expect("a path in UTF-8")];
+    arguments.extend(words.iter().chain(&served.flags).map(String::as_str));
+    arguments.push("--json");
+    let ended = run(&arguments);
+    assert_eq!(ended.code, Some(0), "{arguments:?}: {}", ended.stderr);
+    let told: Value = serde_json::from_str(&ended.stdout).expect("a document");
+    let mut headers: Vec<(String, String)> = Vec::new();
+    for header in told["headers"].as_array().expect("headers") {
+        let text = |member: &str| header[member].as_str().expect("a text").to_owned();
+        headers.push((text("name"), text("value")));
+    }
+    headers.retain(|(name, _)| name != OF_THE_MOMENT);
+    let sent = response.fields.iter().filter(|(name, _)| name != OF_THE_MOMENT);
+    let sent: Vec<(String, String)> = sent.cloned().collect();
+    assert_eq!(
+        (told["status"].as_u64(), headers),
+        (Some(response.status.into()), sent),
+        "{arguments:?}"
+    );
+    assert_told_in_full(&told, &arguments);
+}
+
+/// Each explanation ends with a step that responds, and each header has a source.
+#[track_caller]
+fn assert_told_in_full(told: &Value, arguments: &[&str]) {
+    let steps = told["steps"].as_array().expect("steps");
+    let last = steps.last().unwrap_or_else(|| panic!("{arguments:?}: no steps"));
+    assert_eq!(last["responds"], true, "{arguments:?}: {steps:?}");
+    for header in told["headers"].as_array().expect("headers") {
+        let is_by_rule = header["source"] == "rule";
+        let has_lines = header["lines"].as_array().is_some_and(|lines| !lines.is_empty());
+        assert_eq!(is_by_rule, has_lines, "{arguments:?}: {header}");
+    }
+}
+
+/// The words of a command line for a request.
+fn words(request: &Request) -> Option<Vec<String>> {
+    let is_plain = request.content().is_empty() && request.body_bytes().is_empty();
+    let head = String::from_utf8(request.head_bytes()).ok()?;
+    let mut lines = head.split("\r\n");
+    let request_line = lines.next()?;
+    let mut parts = request_line.split(' ');
+    let (method, target, version) = (parts.next()?, parts.next()?, parts.next()?);
+    let is_of_url = target.starts_with('/') && !target.contains('#');
+    if !is_plain || version != "HTTP/1.1" || !is_of_url || parts.next().is_some() {
+        return None;
+    }
+    let fields: Vec<&str> = lines.filter(|line| !line.is_empty()).collect();
+    let is_host = |line: &&&str| line.starts_with("Host: ");
+    let host = fields.iter().find(is_host)?.strip_prefix("Host: ")?;
+    if fields.iter().filter(is_host).count() != 1 {
+        return None;
+    }
+    let mut words =
+        vec![format!("http://{host}{target}"), "--method".to_owned(), method.to_owned()];
+    for line in fields.iter().filter(|line| !line.starts_with("Host: ")) {
+        words.extend(["--header".to_owned(), (*line).to_owned()]);
+    }
+    Some(words)
+}
