@@ -55,6 +55,7 @@ impl Known {
                 json!({"archive": text(&look.file), "sound": false})
             }
             Settings::Version { json: true, .. } => json!({}),
+            Settings::Why(why) if why.json => json!({"version": 1, "method": why.method}),
             _ => return None,
         };
         match members {

@@ -115,12 +115,20 @@ fn folder() -> Folder {
         folder.write(format!("{site}/404.html"), "nothing");
         folder.write(format!("{site}/.hidden"), "");
         folder.write(format!("{site}/_redirects"), format!("/old /new\n/x/* /{site}/:splat 302\n"));
-        folder.write(format!("{site}/_headers"), format!("/*\n  X-Site: {site}\n"));
+        folder.write(
+            format!("{site}/_headers"),
+            format!("/*\n  X-Site: {site}\n  ! X-Frame-Options\n"),
+        );
     }
     folder.write("site/app.3f2a9c1b57a0d79d.js", "1");
     folder.write("site/pixel.bin", [0xff, 0xfe, 0]);
     folder.write("site/page.html", page);
     folder.write("site/page", "it has the URL that page.html could have");
+    let listener = "[[listen]]\naddress = \":8080\"\n";
+    folder.write(
+        "why.toml",
+        format!("[[site]]\nhosts = [\"localhost\"]\npath = \"site\"\n{listener}"),
+    );
     folder.write("wrong.toml", "[server]\nwokers = 1\n");
     folder.write("code/main.lua", "pinion.get('/', function() return 'one' end)");
     folder.write("code/public_html/page.html", page);
@@ -193,6 +201,9 @@ fn every_member_is_in_the_reference() {
         format!("releases {}", at("live")),
         format!("rollback {}", at("live")),
         "version".to_owned(),
+        format!("why {} http://localhost/x/a", at("why.toml")),
+        format!("why {site} /a.txt"),
+        format!("why {code} /"),
     ]
     .iter()
     .map(|line| line.split(' ').map(str::to_owned).collect())

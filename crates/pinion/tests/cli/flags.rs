@@ -8,7 +8,7 @@ use std::collections::BTreeSet;
 use std::os::unix::fs::symlink;
 
 /// The verbs with operands that are right: every verb needs a row.
-const VERBS: [(&str, &str); 17] = [
+const VERBS: [(&str, &str); 18] = [
     ("build", "site -o out"),
     ("serve", "site --listen 127.0.0.1:0"),
     ("check", "none.toml"),
@@ -26,13 +26,14 @@ const VERBS: [(&str, &str); 17] = [
     ("rollback", "live"),
     ("run", SCRIPT),
     ("version", ""),
+    ("why", "site /"),
 ];
 
 /// What `run` runs: words behind it are the script's own.
 const SCRIPT: &str = "none.lua";
 
 /// Values that flags do not take. Whole numbers: [`NUMBERS`].
-const WRONG: [(&str, &[&str]); 47] = [
+const WRONG: [(&str, &[&str]); 49] = [
     ("--acme-webroot", &[""]),
     ("--access-log", &[""]),
     ("--alt-svc", &["", "on", " a=b", "h3=\n"]),
@@ -51,6 +52,7 @@ const WRONG: [(&str, &[&str]); 47] = [
     ("--fetch-pin", &["", "AB:CD", "sha256//", "sha256//AAAA", "sha1//AAAA"]),
     ("--fetch-socket", &[""]),
     ("--fields", &[""]),
+    ("--header", &["", "Accept", ": a", "A b: c", "A: b\nC: d", "A: \u{1}"]),
     ("--health", &["", "healthz", "/a b", "/a?b", "/\u{fc}", "http://h/"]),
     ("--hsts", &["", "1", "y", "1y,preload", "1y;subdomains"]),
     ("--immutable", &["", "[", "{a"]),
@@ -63,6 +65,7 @@ const WRONG: [(&str, &[&str]); 47] = [
     ("--lua-folder", &["", "/srv", "=/srv", "a b=/srv", "a=", "a=:ro", "a/b=/srv", "\u{fc}=/srv"]),
     ("--lua-program", &["", "sh", "=/bin/sh", "a b=/bin/sh", "sh=sh", "sh=./sh"]),
     ("--memory", &["", "mmap"]),
+    ("--method", &["", "GE T", "GET/", "\u{fc}"]),
     ("--previous", &[""]),
     ("--previous-for", &["", "[", "{a"]),
     ("--protocols", &["", "h4", "h1,", "http/1.1", "h1,h1"]),
