@@ -126,3 +126,4 @@ mod tls_sessions;
 mod unchanged;
 mod unix_socket;
 mod watch;
+mod why;

@@ -94,6 +94,25 @@ impl KeptRules {
         })
     }
 
+    /// Returns the lines of `_headers` about every path, in the order in which they apply: those of
+    /// a response to a request whose path is not known.
+    #[must_use]
+    pub fn fields_everywhere(&self) -> Vec<FieldLine> {
+        let is_everywhere = |rule: &&FieldRule| rule.pattern.covers_folder(b"/");
+        let lines = self.fields.iter().filter(is_everywhere).flat_map(|rule| {
+            rule.changes.iter().zip(&rule.change_lines).filter_map(|(change, &line)| {
+                let value = match change {
+                    // What a placeholder stands for is not known either.
+                    Change::Give { value, .. } if rule.pattern.is_used_in(value) => return None,
+                    Change::Give { value, .. } => Some(value.clone()),
+                    Change::Take { .. } => None,
+                };
+                Some(FieldLine { line, name: change.name().to_owned(), value })
+            })
+        });
+        lines.collect()
+    }
+
     /// Returns the lines of `_headers` about a path, which is decoded, in the order in which they
     /// apply. `sent` is the path that a rewrite leads to, whose lines apply as well.
     #[must_use]
@@ -178,5 +197,8 @@ mod tests {
         };
         assert_eq!(shown("/a/x", None), "2 X-A 1, 4 X-B -, 6 X-C x");
         assert_eq!(shown("/z", Some("/b")), "2 X-A 1, 4 X-B -, 8 X-D 1");
+        let everywhere: Vec<usize> =
+            kept.fields_everywhere().iter().map(|line| line.line).collect();
+        assert_eq!(everywhere, [2, 4]);
     }
 }

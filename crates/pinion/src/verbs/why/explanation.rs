@@ -29,7 +29,7 @@ pub(super) struct Explanation {
     pub(super) removed: Vec<RemovedHeader>,
     /// The stored codings of the file that is sent.
     pub(super) codings: Vec<CodingShown>,
-    /// What else is worth knowing.
+    /// What else is worth knowing. Safe to be shown at a terminal.
     pub(super) notes: Vec<String>,
 }
 
@@ -62,7 +62,7 @@ pub(super) struct Step {
     pub(super) name: StepName,
     /// Whether it gives the response.
     pub(super) responds: bool,
-    /// What it sends, or why it does not.
+    /// What it sends, or why it does not. Safe to be shown at a terminal.
     pub(super) reason: String,
     /// The rule that it is about.
     pub(super) rule: Option<RuleShown>,

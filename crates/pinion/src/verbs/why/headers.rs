@@ -32,10 +32,8 @@ impl Origins<'_> {
         let text = String::from_utf8_lossy(lines);
         let pairs = text.lines().filter_map(|line| line.split_once(": "));
         let pairs: Vec<(&str, &str)> = pairs.collect();
-        let about = match (self.rules, self.path) {
-            (Some(rules), Some(path)) => rules.fields_about(path, self.sent),
-            _ => Vec::new(),
-        };
+        let about = self.rules.map(|rules| rules.fields_about(self.path, self.sent));
+        let about = about.unwrap_or_default();
         let headers = pairs.iter().map(|(name, value)| self.header(name, value, &about)).collect();
         (headers, self.removed(&pairs, &about))
     }
@@ -96,8 +94,7 @@ impl Origins<'_> {
             "allow" => (Server, "the methods that there are"),
             "cache-control" => match value {
                 _ if self.cache_control == Some(value) => (Flag, "--cache-control"),
-                "no-store" => (BuiltIn, "built in, for errors"),
-                "max-age=0, must-revalidate" => (BuiltIn, "built in"),
+                "no-store" | "max-age=0, must-revalidate" => (BuiltIn, "built in"),
                 "public, max-age=31536000, immutable" => (File, "the fingerprint in the name"),
                 _ => (Archive, "the archive"),
             },
@@ -111,7 +108,7 @@ impl Origins<'_> {
                 None => (BuiltIn, "built in"),
             },
             "date" => (Server, "the time of the response"),
-            "etag" => (File, "the digest of the content"),
+            "etag" => (File, "content, type and coding"),
             "last-modified" => (File, "the modification time"),
             "location" => match &self.location {
                 Some((reason, lines)) if lines.is_empty() => return (Server, reason.clone()),

@@ -84,9 +84,13 @@ impl RuleLines {
         !archive.rules().is_empty() || !self.kept.has_no_redirects()
     }
 
-    /// Returns the lines of `_headers` about a path, in the order in which they apply.
-    pub(super) fn fields_about(&self, path: &[u8], sent: Option<&[u8]>) -> Vec<FieldLine> {
-        self.kept.fields_about(path, sent)
+    /// Returns the lines of `_headers` about a path, or about every path if it is not known, in the
+    /// order in which they apply.
+    pub(super) fn fields_about(&self, path: Option<&[u8]>, sent: Option<&[u8]>) -> Vec<FieldLine> {
+        match path {
+            Some(path) => self.kept.fields_about(path, sent),
+            None => self.kept.fields_everywhere(),
+        }
     }
 
     /// Returns where a line of the `_headers` at the root is written.

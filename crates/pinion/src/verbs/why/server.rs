@@ -19,6 +19,7 @@ use crate::server::redirect::{Leads, Redirect};
 use crate::server::tls::redirect_origin;
 use crate::settings::Serve;
 use crate::source::Source;
+use crate::terminal::shown;
 use pinion_archive::{Archive, Scratch};
 use pinion_engine::clock::Now;
 use pinion_http::h1::encode::{self, ConnectionFields};
@@ -121,7 +122,10 @@ impl<'s> Draft<'s> {
         let Some(webroot) = &self.serve.tls.acme_webroot else { return false };
         let mut challenges = AcmeChallenges::new(webroot.as_path().into());
         let Some(response) = challenges.respond(head) else { return false };
-        let reason = format!("a file below {}, on every host", webroot.display());
+        let reason = {
+            let webroot = shown(webroot.as_os_str().as_encoded_bytes());
+            format!("a file below {webroot}, on every host")
+        };
         self.step(Step::responds(None, StepName::AcmeChallenge, reason));
         self.finish(&response, &Origins::default());
         true
@@ -238,9 +242,15 @@ impl<'s> Draft<'s> {
         let file = file.filter(|_| !is_error || heard.key.is_some());
         let origins =
             Origins { path: path.as_deref(), sent, is_error, location, file, ..site.origins() };
+        let has_file = !matches!(response.status, 300..=399 | 405 | 501);
         self.finish(&response, &origins);
-        if matches!(response.status, 200..=299 | 304 | 404..=599) {
+        if has_file {
             self.codings(&archive, heard.key.as_deref());
+        }
+        if let Some(damage) = work.damage() {
+            let note =
+                format!("the archive is damaged: {damage}; `pinion verify` lists all damage");
+            self.explanation.notes.push(note);
         }
         Ok(())
     }
@@ -255,7 +265,8 @@ impl<'s> Draft<'s> {
     ) {
         let pattern = pattern.map_or(String::new(), |pattern| format!("{pattern}, "));
         let place = place.unwrap_or("a handler");
-        self.step(Step::responds(None, name, format!("{pattern}{place}")));
+        let reason = shown(format!("{pattern}{place}").as_bytes());
+        self.step(Step::responds(None, name, reason));
         let fields = site.script_fields(head);
         let mut scratch = Vec::new();
         let path = decode_path(head.target.path, &mut scratch).ok();
@@ -395,7 +406,7 @@ fn file_of(archive: &Archive<'_>, key: Option<&[u8]>) -> Option<String> {
     }
     let path = entry.target().unwrap_or(key);
     match path.starts_with(b"/") {
-        true => Some(crate::terminal::shown(path)),
+        true => Some(shown(path)),
         false => Some("the fallback page".to_owned()),
     }
 }

@@ -56,7 +56,7 @@ impl Lookup<'_> {
             return vec![Step::responds(None, StepName::Path, reason.to_owned())];
         }
         let Some(outcome) = heard.outcome else {
-            return vec![Step::responds(None, StepName::Method, self.without_path())];
+            return vec![self.without_outcome()];
         };
         let applied = self.applied(outcome);
         let last = self.last(outcome, applied.as_ref());
@@ -75,11 +75,14 @@ impl Lookup<'_> {
         steps
     }
 
-    /// Why a request whose path is not looked up gets its response.
-    fn without_path(&self) -> String {
+    /// The step of a request whose look-up has no result.
+    fn without_outcome(&self) -> Step {
         match self.head.method {
-            Method::Connect => "Pinion opens no tunnels".to_owned(),
-            _ => "the archive is damaged".to_owned(),
+            Method::Connect => {
+                let reason = "Pinion opens no tunnels".to_owned();
+                Step::responds(None, StepName::Method, reason)
+            }
+            _ => Step::responds(None, StepName::File, "the archive is damaged".to_owned()),
         }
     }
 
@@ -144,7 +147,7 @@ impl Lookup<'_> {
         let reason = "no forced rule matches".to_owned();
         match self.heard.not_forced {
             Some(rule) if last <= Last::SlashForm => {
-                let reason = "it matches, but it is not forced with !".to_owned();
+                let reason = "a rule matches, but is not forced with !".to_owned();
                 let rule = self.rules.rule(&self.archive, rule);
                 steps.push(Step::passed(number, name, reason).with_rule(rule));
             }
@@ -160,9 +163,9 @@ impl Lookup<'_> {
         rules.filter_map(move |(rule, compared)| {
             let reason = match compared {
                 Compared::Matches => return None,
-                Compared::OtherHost => "it is for another host".to_owned(),
+                Compared::OtherHost => "a rule for another host".to_owned(),
                 Compared::Query(key) => {
-                    format!("the query does not have {} as required", shown(key))
+                    format!("a rule that needs {} in the query, or another value", shown(key))
                 }
             };
             let rule = self.rules.rule(&self.archive, *rule);
@@ -223,7 +226,7 @@ impl Lookup<'_> {
         let heard = self.heard;
         let is_missing = heard.fallback.is_some() || heard.has_page_of_folder;
         match &heard.target {
-            _ if heard.is_too_long => "it leads to a path that is too long".to_owned(),
+            _ if heard.is_too_long => "a rule leads to a path that is too long".to_owned(),
             None => "redirect".to_owned(),
             Some(target) if is_missing => {
                 format!("rewrite to {}, which does not exist", shown(target))

@@ -36,7 +36,7 @@ pub(super) fn write(all: &Explanation, out: &mut impl Write, style: Style) -> io
     headers(all, out, style)?;
     codings(all, out, style)?;
     for note in &all.notes {
-        writeln!(out, "\n{}: {}", style.yellow("note"), shown(note.as_bytes()))?;
+        writeln!(out, "\n{}: {}", style.yellow("note"), note)?;
     }
     Ok(())
 }
@@ -75,8 +75,8 @@ fn steps(steps: &[Step], out: &mut impl Write, style: Style) -> io::Result<()> {
         let number = number.map_or(" ".to_owned(), |number| number.to_string());
         let name = if is_same { "" } else { in_words(step.name) };
         let (mark, reason) = match step.responds {
-            true => (style.green(">"), style.bold(shown(step.reason.as_bytes()))),
-            false => (" ".to_owned(), shown(step.reason.as_bytes())),
+            true => (style.green(">"), style.bold(&step.reason)),
+            false => (" ".to_owned(), step.reason.clone()),
         };
         writeln!(out, "{mark} {number} {name:widest$}  {reason}")?;
         if let Some(rule) = &step.rule {
