@@ -289,7 +289,7 @@ pub(crate) fn examples(verb: Verb) -> Entries {
         Verb::Why => &[
             ("pinion why public /about", "Explain the response of a folder to a path."),
             (
-                "pinion why pinion.toml http://example.org/ -H 'Accept-Encoding: br'",
+                "pinion why pinion.toml http://example.org/ -H Accept-Encoding:br",
                 "Explain that of the site of a host, to a client that accepts Brotli.",
             ),
         ],

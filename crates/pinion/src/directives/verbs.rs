@@ -307,9 +307,9 @@ pub(crate) const ALL: &[VerbRow] = &[
             },
         ],
         brief: "Explain the response that a URL gets",
-        long: "Prints which site, file, rule or route responds to a request for URL, what was tried \
-               before it and why that did not respond, and where the status and each header come \
-               from. No server is needed, and none is started: a folder is built in memory as \
+        long: "Prints which site, file, rule or route responds to a request for URL, what was \
+               tried before it and why that did not respond, and where the status and each header \
+               come from. No server is needed, and none is started: a folder is built in memory as \
                `pinion serve` builds it. Handlers of scripts are found and not called. For a \
                configuration, scheme and port of the URL select the listener, and its host the \
                site.",
