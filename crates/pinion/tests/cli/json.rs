@@ -36,6 +36,8 @@ fn a_failure_is_a_document() {
     let on = |arguments: &str| run(&folder, &format!("{arguments} --json"));
     failed(&on("cat site.pinion /none"), 1, &["archive", "error"]);
     failed(&on("cat site.pinion / --coding zstd"), 1, &["archive", "error"]);
+    failed(&on("why cut.pinion /"), 1, &["error", "method", "version"]);
+    failed(&on("why site about"), 2, &["error", "method", "version"]);
     let build = ["archive", "error", "problems"];
     failed(&on("build none -o out"), 1, &build);
     failed(&on("build site -o site/index.html"), 1, &build);

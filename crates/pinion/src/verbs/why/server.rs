@@ -398,9 +398,7 @@ fn file_of(archive: &Archive<'_>, key: Option<&[u8]>) -> Option<String> {
     let mut scratch = Scratch::new();
     let key = key?;
     let entry = archive.find(key, &mut scratch).ok()??;
-    if entry.representations().next().is_none() {
-        return None;
-    }
+    entry.representations().next()?;
     if entry.has_variant() {
         return Some("the directory listing".to_owned());
     }
