@@ -118,7 +118,7 @@ impl Origins<'_> {
             "server" => (Flag, "--server-name"),
             "strict-transport-security" => (Flag, "--hsts"),
             "alt-svc" => (Flag, "the HTTP/3 listeners, or --alt-svc"),
-            "vary" => (File, "the stored codings"),
+            "vary" => (File, "the stored forms"),
             _ => (Archive, "the archive"),
         };
         (source, reason.to_owned())

@@ -20,6 +20,7 @@ use crate::server::tls::redirect_origin;
 use crate::settings::Serve;
 use crate::source::Source;
 use crate::terminal::shown;
+use pinion_archive::layout::VARIANT_PREFIX;
 use pinion_archive::{Archive, Scratch};
 use pinion_engine::clock::Now;
 use pinion_http::h1::encode::{self, ConnectionFields};
@@ -399,7 +400,7 @@ fn file_of(archive: &Archive<'_>, key: Option<&[u8]>) -> Option<String> {
     let key = key?;
     let entry = archive.find(key, &mut scratch).ok()??;
     entry.representations().next()?;
-    if entry.has_variant() {
+    if entry.has_variant() || key.starts_with(VARIANT_PREFIX) {
         return Some("the directory listing".to_owned());
     }
     let path = entry.target().unwrap_or(key);

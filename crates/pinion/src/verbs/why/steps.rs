@@ -182,6 +182,7 @@ impl Lookup<'_> {
         let reason = match heard.entry {
             _ if heard.path_error.is_some() => "no file has %2F or %00 in its path".to_owned(),
             Some(Some(EntryKind::Private)) => "the file is private".to_owned(),
+            _ if path.ends_with('/') => format!("there is no index file in {path}"),
             _ => format!("there is no {path}"),
         };
         steps.push(Step::passed(2, StepName::File, reason));
