@@ -77,18 +77,16 @@ pub(crate) fn run(kit: Kit) -> Result<(), Failure> {
         ..
     } = kit;
     let log = start_logs(&logs, log)?;
-    let urls = urls(&listeners, &quic);
-    let leads = leads(tls.as_ref(), &listeners);
+    let (urls, leads) = (urls(&listeners, &quic), leads(tls.as_ref(), &listeners));
     let (listeners, quic) = of_engine(&settings, (listeners, quic), tls.as_ref(), keys)?;
-    let engine_settings = engine_settings(&settings, &capacity);
-    let engine = EngineKit { listeners, quic, settings: engine_settings, workers, io };
+    let limits = engine_settings(&settings, &capacity);
+    let engine = EngineKit { listeners, quic, settings: limits, workers, io };
     let keeper = start_keeper(tls)?;
-    let live = Arc::new(LiveSettings::new(&settings));
+    let (every, live) = (settings.stats, Arc::new(LiveSettings::new(&settings)));
     let tally = (settings.stats.is_some() || socket.is_some()).then(Arc::<Tally>::default);
     let configuration = config.as_ref().map(|config| config.path.clone());
     let desks = Desks::new(log.clone(), tally.clone(), &settings);
     let starting = Starting { config, sites, logs, programs: programs.clone(), capacity, leads };
-    let every = settings.stats;
     let Serving { server, published, renewal } =
         starting.serve(settings, engine, desks, (Arc::clone(&live), keeper.clone()))?;
     let stats = start_stats(every.zip(tally.clone()), &server)?;
