@@ -1,4 +1,4 @@
-"""Runs a program, in this process, with sockets as a service manager passes them (sd_listen_fds(3)).
+"""Runs a program, in this process, with sockets as a service manager passes them.
 
 Arguments: one for each socket, `NAME=KIND`, then `--` and the program with its arguments. Sockets
 are blocking, as those of `systemd-socket-activate` are; systemd makes them non-blocking.

@@ -41,8 +41,8 @@ const PROBE: u8 = 8;
 #[derive(Default)]
 pub(crate) struct Inbox {
     inner: Mutex<Inner>,
-    /// `ASLEEP`, `MESSAGES`, `CHANGES` and `PROBE`. Whoever sets the first bit beside `ASLEEP` wakes the
-    /// worker, so a busy worker is never woken, and a sleeping one once.
+    /// `ASLEEP`, `MESSAGES`, `CHANGES` and `PROBE`. The thread that sets the first bit beside
+    /// `ASLEEP` wakes the worker, so a busy worker is never woken, and a sleeping one once.
     state: AtomicU8,
 }
 

@@ -97,8 +97,8 @@ fn bind_unix_with(
 
 /// A listening address of QUIC.
 pub struct QuicListener {
-    /// A socket for each worker, or for fewer: bound, non-blocking. A worker without a socket gets no
-    /// new connections.
+    /// A socket for each worker, or for fewer: bound, non-blocking. A worker without a socket gets
+    /// no connections.
     pub sockets: Vec<Arc<OwnedFd>>,
     /// What its connections have in common.
     pub settings: ListenerSettings,

@@ -1,4 +1,4 @@
-//! A server that the kernel confines, by what `packaging/pinion.service` has and by what an
+//! A server that the kernel confines, by what the units in `packaging/` have and by what an
 //! operator may add: it serves static sites and scripts alike, and says in one line what it does
 //! without.
 
@@ -6,7 +6,7 @@ use pinion_tests::binary::source_root;
 use pinion_tests::client::Connection;
 use pinion_tests::folder::Folder;
 use pinion_tests::matrix::Io;
-use pinion_tests::peers::{program, stdout};
+use pinion_tests::peers::{output, program, stdout};
 use pinion_tests::request::Request;
 use pinion_tests::script::script;
 use pinion_tests::seccomp::{Denial, refusing};
@@ -36,12 +36,20 @@ pinion.get("/", function(req)
 end)
 "#;
 
-/// Runs what its further arguments say as the unit has it: without most system calls and new
-/// privileges, and with a folder for temporary files that nobody else sees. On top of that, without
-/// executable memory.
+/// Runs what its further arguments say as the unit has it: without most system calls, capabilities
+/// and new privileges, and with a folder for temporary files that nobody else sees. On top of that,
+/// without executable memory.
 fn confined(denial: Option<Denial>, tmp: &Folder) -> Command {
-    let unit = fs::read_to_string(source_root().join("packaging/pinion.service")).expect("a unit");
-    let refused = refused_calls(&settings(&unit, "SystemCallFilter"));
+    confined_by(&unit("pinion.service"), denial, tmp)
+}
+
+fn unit(name: &str) -> String {
+    fs::read_to_string(source_root().join("packaging").join(name)).expect("a unit")
+}
+
+/// As [`confined`], for this unit.
+fn confined_by(unit: &str, denial: Option<Denial>, tmp: &Folder) -> Command {
+    let refused = refused_calls(&settings(unit, "SystemCallFilter"));
     let mut command = program("setpriv", "util-linux");
     command.args(["--no-new-privs", "unshare"]);
     if !rustix::process::geteuid().is_root() {
@@ -49,6 +57,8 @@ fn confined(denial: Option<Denial>, tmp: &Folder) -> Command {
     }
     let private_tmp = "mount -t tmpfs tmpfs \"$0\" && TMPDIR=\"$0\" exec \"$@\"";
     command.args(["--mount", "sh", "-c", private_tmp]).arg(tmp.path());
+    // Before system calls are refused, among which is capset(2).
+    command.args(capabilities(unit));
     let refusing = refusing(Errno::PERM, &refused);
     command.arg(refusing.get_program()).args(refusing.get_args());
     if let Some(denial) = denial {
@@ -90,6 +100,87 @@ fn static_sites_and_scripts_are_served_under_the_directives_of_the_unit() {
             assert_eq!(logged, usize::from(is_expected), "{denial:?}: {said:#?}");
         }
     }
+}
+
+/// The words of a command that leaves only the capabilities of a unit. Root has all of them, as a
+/// user with ambient capabilities does.
+fn capabilities(unit: &str) -> [String; 2] {
+    let [bounding] = settings(unit, "CapabilityBoundingSet")[..] else { panic!("one set") };
+    assert_eq!(settings(unit, "AmbientCapabilities"), [bounding]);
+    let names = bounding.split(' ').map(|name| name.strip_prefix("CAP_").expect("a capability"));
+    let kept: String = names.map(|name| format!(",+{}", name.to_lowercase())).collect();
+    ["setpriv".to_owned(), format!("--bounding-set=-all{kept}")]
+}
+
+/// A script that starts a program, which says who it is and may not become anybody else.
+const STARTING: &str = r#"
+pinion.get("/", function()
+    local process = assert(pinion.process.run("sh", { "-c", "echo program $(id -u)" }))
+    return assert(process:output())
+end)
+"#;
+
+#[test]
+fn programs_are_started_under_the_directives_of_both_units() {
+    for name in ["pinion.service", "pinion-apps.service"] {
+        let unit = unit(name);
+        for io in Io::BOTH {
+            let (_folder, script) = script(STARTING);
+            let tmp = Folder::new("private-tmp");
+            let runner = confined_by(&unit, None, &tmp);
+            let flags = ["--io", io.as_str(), "--lua-program", "sh=/bin/sh"];
+            let server = Start::site(&script).flags(&flags).under(runner).start();
+            assert_eq!(server.get("/").text(), "program 0\n", "{name}");
+            server.stop();
+        }
+    }
+}
+
+/// What the spawner does with a program of another user (`crates/spawner/src/fork_exec.rs`), in its
+/// order, and then a signal to it. The pipe ends when the program is executed. Without root there
+/// is no other user to become.
+const AS_ANOTHER_USER: &str = r#"
+import os, resource, signal
+user = 65534 if os.environ["IS_ROOT"] == "1" else 0
+ended, until_ended = os.pipe()
+child = os.fork()
+if child == 0:
+    os.close(ended)
+    os.setsid()
+    resource.setrlimit(resource.RLIMIT_NOFILE, (64, 64))
+    os.setpriority(os.PRIO_PROCESS, 0, 5)
+    os.chroot("/")
+    os.chdir("/")
+    if user:
+        os.setgroups([])
+    os.setresgid(user, user, user)
+    os.setresuid(user, user, user)
+    os.execv("/bin/sleep", ["sleep", "1000000"])
+os.close(until_ended)
+os.read(ended, 1)
+found = os.stat("/proc/%d" % child).st_uid
+os.kill(child, signal.SIGKILL)
+print(os.WTERMSIG(os.waitpid(child, 0)[1]), found == user)
+"#;
+
+#[test]
+fn the_unit_for_apps_can_start_and_stop_programs_of_other_users_and_the_other_one_cannot() {
+    let is_root = rustix::process::geteuid().is_root();
+    let started = |name: &str| {
+        let unit = unit(name);
+        let tmp = Folder::new("private-tmp");
+        let mut command = confined_by(&unit, None, &tmp);
+        command
+            .args(["python3", "-c", AS_ANOTHER_USER])
+            .env("IS_ROOT", u8::from(is_root).to_string());
+        output(&mut command)
+    };
+    let apps = started("pinion-apps.service");
+    let said = String::from_utf8_lossy(&apps.stderr);
+    assert_eq!(apps.stdout, b"9 True\n", "{said}");
+    let plain = started("pinion.service");
+    let said = String::from_utf8_lossy(&plain.stderr);
+    assert!(plain.stdout != apps.stdout && said.contains("Operation not permitted"), "{said}");
 }
 
 /// A script that requests itself, by a name and by an address, and opens no connection in vain

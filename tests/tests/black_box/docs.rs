@@ -346,6 +346,9 @@ impl Reader {
             ["mkdir", folders @ ..] => folders.iter().for_each(|folder| {
                 fs::create_dir(self.folder.join(folder)).expect("a new folder");
             }),
+            ["systemd-socket-activate", "--listen", "8080", "--fdname", name, rest @ ..] => {
+                self.serves_passed(name, rest);
+            }
             ["sudo", ..] => self.tries(command.trim_start_matches("sudo ")),
             ["journalctl", rest @ ..] => self.reads_the_journal(rest),
             ["logrotate", "--debug", configuration] => self.rotates(configuration),

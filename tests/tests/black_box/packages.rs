@@ -9,9 +9,11 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 
 /// What is in every package.
-const FILES: [&str; 17] = [
+const FILES: [&str; 19] = [
     "bin/pinion",
+    "lib/systemd/system/pinion-apps.service",
     "lib/systemd/system/pinion.service",
+    "lib/systemd/system/pinion.socket",
     "share/bash-completion/completions/pinion",
     "share/doc/pinion/CHANGELOG.md",
     "share/doc/pinion/Containerfile",

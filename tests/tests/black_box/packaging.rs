@@ -6,6 +6,7 @@ use pinion_tests::empty_root::EmptyRoot;
 use pinion_tests::folder::Folder;
 use pinion_tests::matrix::Io;
 use pinion_tests::notify_socket::NotifySocket;
+use pinion_tests::passed_sockets::passing;
 use pinion_tests::peers::{program, stdout};
 use pinion_tests::seccomp::refusing;
 use pinion_tests::server::{Start, run};
@@ -24,6 +25,9 @@ const CONFIGURATION: &str = "/etc/pinion/pinion.toml";
 /// listen, on ports below 1024 too.
 const EXPOSURE_MAX: u32 = 20;
 
+/// The same of the unit for apps, which can change users, and lets programs use namespaces.
+const APPS_EXPOSURE_MAX: u32 = 40;
+
 /// Microseconds within which a server that is watched reports that it lives.
 const WATCHDOG_US: u32 = 1_000_000;
 
@@ -35,13 +39,13 @@ fn analyze() -> Command {
     program("systemd-analyze", "systemd")
 }
 
-/// Has systemd read the unit in a folder, with what is added to it there. Returns what it finds
+/// Has systemd read units in a folder, with what is added to them there. Returns what it finds
 /// wrong, which is told on stderr and not always a failure.
 #[track_caller]
-fn complaints(folder: &Folder) -> String {
+fn complaints(folder: &Folder, units: &[&str]) -> String {
     let mut verify = analyze();
     // The manual is not installed here.
-    verify.args(["verify", "--man=no", "pinion.service"]).current_dir(folder.path());
+    verify.args(["verify", "--man=no"]).args(units).current_dir(folder.path());
     let verified = pinion_tests::peers::output(&mut verify);
     let told = String::from_utf8_lossy(&verified.stderr).into_owned();
     assert!(verified.status.success(), "{told}");
@@ -60,10 +64,11 @@ fn systemd_takes_the_unit_with_either_way_to_the_keys() {
         folder.write("pinion.service", unit.replace(INSTALLED, &pinion().display().to_string()));
         let override_conf = "pinion.service.d/override.conf";
         folder.write(override_conf, format!("[Service]\n{line}\n"));
-        assert_eq!(complaints(&folder), "", "{line}");
+        assert_eq!(complaints(&folder, &["pinion.service"]), "", "{line}");
         // It reads what is added, and knows what it knows.
         folder.write(override_conf, format!("[Service]\nOther{line}\n"));
-        assert!(complaints(&folder).contains(&format!("Other{setting}")), "{line}");
+        let told = complaints(&folder, &["pinion.service"]);
+        assert!(told.contains(&format!("Other{setting}")), "{line}");
     }
 }
 
@@ -78,11 +83,108 @@ fn systemd_takes_the_unit_as_it_is_and_finds_it_well_locked() {
     assert_eq!(settings(&unit, "RestartSec"), ["1"]);
     // A worker that hangs counts as one (systemd.service(5), the table of Restart=).
     assert_eq!(settings(&unit, "Restart"), ["on-failure"]);
-    assert_eq!(complaints(&folder), "");
+    assert_eq!(complaints(&folder, &["pinion.service"]), "");
+    is_locked(&folder, "pinion.service", EXPOSURE_MAX);
+}
+
+#[track_caller]
+fn is_locked(folder: &Folder, unit: &str, exposure_max: u32) {
     let mut security = analyze();
     security.args(["security", "--offline=true", "--no-pager"]);
-    security.arg(format!("--threshold={EXPOSURE_MAX}")).arg("pinion.service");
+    security.arg(format!("--threshold={exposure_max}")).arg(unit);
     stdout(security.current_dir(folder.path()));
+}
+
+#[test]
+fn systemd_takes_the_unit_for_apps() {
+    let unit = read("packaging/pinion-apps.service");
+    let folder = Folder::new("unit-apps");
+    folder.write("pinion-apps.service", unit.replace(INSTALLED, &pinion().display().to_string()));
+    assert_eq!(complaints(&folder, &["pinion-apps.service"]), "");
+    is_locked(&folder, "pinion-apps.service", APPS_EXPOSURE_MAX);
+    // It runs and reloads as the other unit does.
+    let other = read("packaging/pinion.service");
+    for name in ["Type", "WatchdogSec", "TimeoutStartSec", "TimeoutStopSec", "KillMode", "Restart"]
+    {
+        assert_eq!(settings(&unit, name), settings(&other, name), "{name}");
+    }
+    // What would take rights from programs that they have elsewhere, or cgroups from the server.
+    let absent = [
+        "MemoryDenyWriteExecute",
+        "ProtectControlGroups",
+        "RestrictNamespaces",
+        "ProtectProc",
+        "ProcSubset",
+        "DynamicUser",
+    ];
+    for name in absent {
+        assert!(!unit.contains(&format!("\n{name}=")), "{name}");
+    }
+}
+
+/// The units in docs/installing.md: the blocks that begin with a comment of their path.
+fn documented_units(folder: &Folder) -> Vec<String> {
+    let document = read("docs/installing.md");
+    let blocks = document.split("```ini\n# /etc/systemd/system/").skip(1);
+    let unit = |block: &str| {
+        let (path, rest) = block.split_once('\n').expect("a path");
+        let (content, _) = rest.split_once("```").expect("an end");
+        folder.write(path, content);
+        path.to_owned()
+    };
+    blocks.map(unit).collect()
+}
+
+/// docs/installing.md, with the socket of the package, and with those of HTTPS in their place.
+#[test]
+fn systemd_takes_the_socket_units() {
+    let folder = Folder::new("unit-sockets");
+    let unit = read("packaging/pinion.service");
+    folder.write("pinion.service", unit.replace(INSTALLED, &pinion().display().to_string()));
+    folder.write("pinion.socket", read("packaging/pinion.socket"));
+    assert_eq!(complaints(&folder, &["pinion.service", "pinion.socket"]), "");
+    let written = documented_units(&folder);
+    assert_eq!(written, ["pinion-https.socket", "pinion.service.d/sockets.conf"]);
+    let all = ["pinion.service", "pinion.socket", "pinion-https.socket"];
+    assert_eq!(complaints(&folder, &all), "");
+    // It reads them.
+    folder.write("pinion.service.d/more.conf", "[Service]\nSocket=pinion.socket\n");
+    assert!(complaints(&folder, &all).contains("Socket"));
+}
+
+/// The configuration that docs/installing.md has for its socket units, with sockets as these say.
+#[test]
+fn the_server_takes_the_sockets_of_the_units() {
+    let document = read("docs/installing.md");
+    let blocks = document.split("```toml\n").skip(1).filter_map(|block| block.split("```").next());
+    let configuration = blocks.into_iter().find(|block| block.contains("\"fd:https\""));
+    let configuration = configuration.expect("a configuration with sockets");
+    let folder = Folder::with("units", [("public/index.html", "home")]);
+    let site = folder.join("public").display().to_string();
+    folder.write("pinion.toml", configuration.replace("/srv/www/example", &site));
+    let named = |unit: &str| {
+        let name = settings(unit, "FileDescriptorName")[0];
+        let kinds = [("ListenStream", "tcp"), ("ListenDatagram", "udp")];
+        let kinds =
+            kinds.into_iter().filter(|(setting, _)| unit.contains(&format!("\n{setting}=")));
+        kinds.map(|(_, kind)| format!("{name}={kind}")).collect::<Vec<_>>()
+    };
+    let units = Folder::new("unit-sockets");
+    documented_units(&units);
+    let https = fs::read_to_string(units.join("pinion-https.socket")).expect("a unit");
+    let sockets = [named(&read("packaging/pinion.socket")), named(&https)].concat();
+    assert_eq!(sockets, ["http=tcp", "https=tcp", "https=udp"]);
+    let state = folder.join("state").display().to_string();
+    let server = Start::configured(&folder.join("pinion.toml"))
+        .flags(&["--state", &state])
+        .under(passing(&sockets))
+        .start();
+    let lines = server.lines();
+    let listening = lines.iter().filter(|line| line.starts_with("listening "));
+    assert_eq!(listening.count(), 3, "{lines:#?}");
+    assert!(!lines.iter().any(|line| line.contains("warning:")), "{lines:#?}");
+    assert_eq!(server.get("/").text(), "home");
+    server.stop();
 }
 
 /// A configuration as the unit has one, in a folder of its own.

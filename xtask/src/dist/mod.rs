@@ -25,8 +25,10 @@ const PROGRAM: &str = "bin/pinion";
 const DOCUMENTS: &str = "share/doc/pinion";
 
 /// Files of the tree that are in every package, and where.
-const FILES: [(&str, &str); 8] = [
+const FILES: [(&str, &str); 10] = [
     ("packaging/pinion.service", "lib/systemd/system"),
+    ("packaging/pinion.socket", "lib/systemd/system"),
+    ("packaging/pinion-apps.service", "lib/systemd/system"),
     ("packaging/pinion.logrotate", DOCUMENTS),
     ("packaging/Containerfile", DOCUMENTS),
     ("CHANGELOG.md", DOCUMENTS),

@@ -22,7 +22,8 @@ pub(crate) const ROWS: &[Directive] = &[
         default: Default::Auto("127.0.0.1:8080 when there is no listener of any kind"),
         change: Change::Restart,
         brief: "Where to listen for HTTP",
-        long: "A port alone listens on every address of the machine, IPv4 and IPv6. Each \
+        long: "A port alone listens on every address of the machine, IPv4 and IPv6. `fd:NAME` \
+               is a socket from the service manager, by the name that its unit gives it. Each \
                listener is printed on stderr as one line, `listening URL`.",
     },
     Directive {

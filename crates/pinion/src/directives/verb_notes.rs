@@ -201,6 +201,8 @@ const SERVED: Entries = &[
     ("PUBLIC_HTML", "The site to serve, if no PATH is given."),
     MASTER_KEY,
     ("RELOAD", "`true` is the same as --watch."),
+    ("LISTEN_FDS, LISTEN_FDNAMES", "Sockets from the service manager, for fd:NAME."),
+    ("NOTIFY_SOCKET, WATCHDOG_USEC", "Where and how often the service manager gets notices."),
     ("STATE_DIRECTORY, XDG_STATE_HOME", "Where the state folder is; systemd sets the first."),
     (
         "RUNTIME_DIRECTORY, XDG_RUNTIME_DIR",

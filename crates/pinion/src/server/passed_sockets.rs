@@ -131,9 +131,10 @@ fn suits(kind: ListenKind, socket: &PassedSocket) -> Result<(), &'static str> {
         (false, PassedSocket::NotListening) => {
             Err("this socket does not listen; the socket unit needs Accept=no")
         }
-        (false, _) => Err(
-            "this is neither a TCP socket nor a Unix stream socket (ListenStream= in the socket unit)",
-        ),
+        (false, _) => {
+            Err("this is neither a TCP socket nor a Unix stream socket (ListenStream= in \
+                           the socket unit)")
+        }
     }
 }
 

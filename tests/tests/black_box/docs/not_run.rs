@@ -84,9 +84,9 @@ const TABLE: &[NotRun] = &[
         },
     },
     NotRun {
-        what: "a group that may read the keys of certbot",
-        is: |words| ["groupadd", "chgrp", "chmod"].contains(&words[0]),
-        why: "it changes users and files of the machine; certbot.rs runs all but groupadd",
+        what: "a group that may read the keys of certbot, and the user of a unit",
+        is: |words| ["groupadd", "useradd", "chgrp", "chmod"].contains(&words[0]),
+        why: "it changes users and files of the machine; certbot.rs runs chgrp and chmod",
         look_up: |_, _| {},
     },
     NotRun {
@@ -94,7 +94,7 @@ const TABLE: &[NotRun] = &[
         is: |words| words[0] == "systemctl",
         why: "no systemd runs services here; packaging.rs runs what the unit says",
         look_up: |reader, words| match words[1..] {
-            ["edit", "pinion"] | ["disable", "--now", "nginx"] => {}
+            ["edit", "pinion"] | ["disable", "--now", "nginx"] | ["daemon-reload"] => {}
             [verb, ref rest @ ..] => is_for_the_unit(&reader.document, verb, rest),
             [] => panic!("{}: systemctl", reader.document.display()),
         },

@@ -2,7 +2,9 @@
 
 use super::Reader;
 use pinion_tests::binary::source_root;
+use pinion_tests::passed_sockets::passing;
 use pinion_tests::peers::{output, program, stdout};
+use pinion_tests::server::Start;
 use pinion_tests::tls::openssl;
 use pinion_tests::wait_for;
 use std::fs;
@@ -70,6 +72,20 @@ impl Reader {
             let block = format!("\n```text\n{}\n```\n", text.trim_end());
             assert!(document.contains(&block), "{}: not shown: {block}", self.document.display());
         }
+    }
+
+    /// Serves on a socket with a name, as the tool of systemd would pass it for the first client on
+    /// a port of this machine. tests/tests/black_box/socket_activation.rs runs the tool.
+    pub(super) fn serves_passed(&mut self, name: &str, command: &[&str]) {
+        self.leaves();
+        let ["pinion", "serve", site, "--listen", address] = command else {
+            panic!("{}: {command:?}", self.document.display());
+        };
+        let start = Start::serve(&[site]).working_in(self.folder.path()).listening_at(address);
+        let server = start.under(passing(&[format!("{name}=tcp")])).start();
+        let page = fs::read(self.folder.join("public/index.html")).expect("the first page");
+        assert_eq!(server.get("/").body, page);
+        self.server = Some(server);
     }
 
     /// Runs journalctl on a folder without a journal: this machine may have none.
