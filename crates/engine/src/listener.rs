@@ -216,3 +216,34 @@ fn is_abandoned(path: &Path, address: &SocketAddrUnix) -> bool {
     net::socket_with(AddressFamily::UNIX, SocketType::STREAM, flags, None)
         .is_ok_and(|probe| net::connect(&probe, address) == Err(Errno::CONNREFUSED))
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::net::{TcpListener, UdpSocket};
+    use std::os::linux::net::SocketAddrExt as _;
+    use std::os::unix::net::{SocketAddr as UnixAddress, UnixDatagram, UnixListener, UnixStream};
+
+    #[test]
+    fn passed_descriptors_are_known_by_what_they_are() {
+        let tcp = TcpListener::bind("127.0.0.1:0").expect("bound");
+        let udp = UdpSocket::bind("[::1]:0").expect("bound");
+        let (tcp_address, udp_address) = (tcp.local_addr(), udp.local_addr());
+        let name = format!("pinion-listener-{}", std::process::id());
+        let address = UnixAddress::from_abstract_name(name.as_bytes()).expect("a name");
+        let unix = UnixListener::bind_addr(&address).expect("bound");
+        let (connection, _other) = UnixStream::pair().expect("a pair");
+        let datagrams = UnixDatagram::unbound().expect("a socket");
+        let pipe = io::pipe().expect("a pipe").0;
+        for (socket, expected) in [
+            (tcp.into(), PassedSocket::Tcp(tcp_address.expect("an address"))),
+            (udp.into(), PassedSocket::Udp(udp_address.expect("an address"))),
+            (unix.into(), PassedSocket::Unix(format!("@{name}").into())),
+            (connection.into(), PassedSocket::NotListening),
+            (datagrams.into(), PassedSocket::Other),
+            (pipe.into(), PassedSocket::Other),
+        ] {
+            assert_eq!(PassedSocket::of(&socket), expected);
+        }
+    }
+}

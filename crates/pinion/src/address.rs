@@ -140,6 +140,7 @@ pub(crate) fn overlaps<'a>(addresses: impl Iterator<Item = (&'a Address, bool)>)
         if let Some(&earlier) = known.get(&(address, is_udp)) {
             let what = match address {
                 Address::Unix(_) => "name the same socket; give one of them another path",
+                Address::Inherited(_) => "name the same sockets; give one of them another name",
                 _ => "name the same address; give one of them another port",
             };
             overlaps.push(Overlap { earlier, later, what });
@@ -313,7 +314,10 @@ mod tests {
             ("8080", ":8080", Some(same)),
             ("127.0.0.1:80", "127.0.0.1:80", Some(same)),
             ("localhost:80", "localhost:80", Some(same)),
-            ("unix:/a", "unix:/a", Some("name the same socket")),
+            ("unix:/a", "unix:/a", Some("name the same socket;")),
+            ("fd:web", "fd:web", Some("name the same sockets;")),
+            ("fd:web", "fd:other", None),
+            ("fd:80", "80", None),
             ("80", "127.0.0.1:80", Some(wildcard)),
             ("80", "[::1]:80", Some(wildcard)),
             ("80", "localhost:80", Some(wildcard)),

@@ -165,7 +165,29 @@ fn ms_until(at: Instant, now: Instant) -> u64 {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::listener::bind_udp;
+    use crate::quic::config::QuicKeys;
+    use crate::quic::made_settings;
+    use std::net::Ipv4Addr;
     use std::time::Duration;
+
+    /// A service manager may pass fewer sockets than there are workers.
+    #[test]
+    fn a_worker_without_a_socket_reads_none_and_has_the_endpoints_of_the_others() {
+        let (tls, _) = made_settings();
+        let plan = |count: usize| {
+            let sockets = bind_udp((Ipv4Addr::LOCALHOST, 0).into(), count).expect("bound");
+            let sockets = sockets.into_iter().map(Arc::new).collect();
+            let config = QuicConfig::new(&tls, QuicKeys::random(), 1000).expect("a cipher suite");
+            EndpointPlan { sockets, config, listener: 0 }
+        };
+        let plans = [plan(2), plan(1)];
+        for (worker, expected) in [(0, [true, true]), (1, [true, false]), (2, [false, false])] {
+            assert_eq!([0, 1].map(|at: usize| plans[at].is_read_by(worker)), expected);
+            let quic = Quic::new(&plans, worker).expect("sockets").expect("endpoints");
+            assert_eq!(quic.endpoints.len(), 2, "worker {worker}");
+        }
+    }
 
     #[test]
     fn a_time_that_has_not_come_is_waited_for() {
