@@ -215,7 +215,7 @@ fn programs_of_scripts_get_neither_sockets_nor_variables() {
     let lines: Vec<&str> = response.text().lines().collect();
     assert!(lines.contains(&"PATH"), "{lines:?}");
     let is_passed = |line: &&str| line.starts_with("LISTEN_") || line.starts_with("socket:");
-    assert!(!lines.iter().any(|line| is_passed(&line)), "{lines:?}");
+    assert!(!lines.iter().any(is_passed), "{lines:?}");
     server.stop();
 }
 
