@@ -148,7 +148,7 @@ if child == 0:
     os.close(ended)
     os.setsid()
     resource.setrlimit(resource.RLIMIT_NOFILE, (64, 64))
-    os.setpriority(os.PRIO_PROCESS, 0, 5)
+    os.setpriority(os.PRIO_PROCESS, 0, 19)
     os.chroot("/")
     os.chdir("/")
     if user:
