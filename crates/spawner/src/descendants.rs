@@ -85,7 +85,10 @@ pub(crate) enum Origin {
     Claimed,
     /// It belongs to none.
     Unclaimed,
-    /// It has no environment: it removed it, or is being executed at this moment.
+    /// A program is being executed in it at this moment. It has no environment until that is done,
+    /// which takes as long as the system is busy with others.
+    Executing,
+    /// It has no environment, or one that this process may not read.
     Unknown,
 }
 
@@ -97,7 +100,14 @@ pub(crate) fn origin(process: Pid, running: &[(Pid, u64)]) -> Origin {
     if getsid(Some(process)).is_ok_and(is_running) || getpgid(Some(process)).is_ok_and(is_running) {
         return Origin::Claimed;
     }
-    let environment = read_environment(process);
+    let mut environment = read_environment(process);
+    if environment.is_empty() {
+        if is_executing(process) {
+            return Origin::Executing;
+        }
+        // The execution may have ended between the two.
+        environment = read_environment(process);
+    }
     if environment.is_empty() {
         return Origin::Unknown;
     }
@@ -120,12 +130,27 @@ fn read_environment(process: Pid) -> Vec<u8> {
 
 /// Returns whether a process has ended and was not reaped.
 pub(crate) fn is_zombie(process: Pid) -> bool {
+    let state = read_stat(process);
+    state.first().and_then(|state| state.bytes().next()).is_none_or(|state| b"ZX".contains(&state))
+}
+
+/// Returns whether a program is being executed in a process. It has new memory then in which the
+/// kernel has not put anything yet: `start_code` of `/proc/PID/stat` is 0. For a process that this
+/// one may not look into it is 1.
+fn is_executing(process: Pid) -> bool {
+    /// The position of `start_code` behind the name of the program (proc_pid_stat(5)).
+    const START_CODE: usize = 23;
+    read_stat(process).get(START_CODE).is_some_and(|address| address == "0")
+}
+
+/// Returns the fields of `/proc/PID/stat` behind the name of the program, which may have spaces;
+/// none if there is no such process.
+fn read_stat(process: Pid) -> Vec<String> {
     let stat = std::fs::read(format!("/proc/{}/stat", process.as_raw_nonzero()));
-    let state = stat.ok().and_then(|stat| {
-        let name_end = stat.iter().rposition(|byte| *byte == b')')?;
-        stat.get(name_end + 2).copied()
-    });
-    state.is_none_or(|state| b"ZX".contains(&state))
+    let stat = stat.unwrap_or_default();
+    let Some(name_end) = stat.iter().rposition(|byte| *byte == b')') else { return Vec::new() };
+    let fields = String::from_utf8_lossy(&stat[name_end + 1..]);
+    fields.split_ascii_whitespace().map(str::to_owned).collect()
 }
 
 /// Returns the name of a process for the log.

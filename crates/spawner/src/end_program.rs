@@ -96,12 +96,20 @@ impl EventLoop {
             }
             let origin =
                 if running.is_empty() { Origin::Unclaimed } else { origin(child, &running) };
-            let is_unclaimed = origin == Origin::Unclaimed || suspects.contains(&child);
-            if is_unclaimed && origin != Origin::Claimed {
-                self.kill_orphan(child);
-            } else if origin == Origin::Unknown && !is_zombie(child) {
-                self.suspects.push(child);
-                self.look_at_ms = Some(self.now_ms() + ORPHAN_LOOK_MS);
+            match origin {
+                Origin::Claimed => {}
+                Origin::Unclaimed => self.kill_orphan(child),
+                Origin::Unknown if suspects.contains(&child) => self.kill_orphan(child),
+                // It ended after the list was read, so its children are not in the list.
+                Origin::Executing | Origin::Unknown if is_zombie(child) => {
+                    self.killed_orphans.push(child);
+                }
+                Origin::Executing | Origin::Unknown => {
+                    if origin == Origin::Unknown {
+                        self.suspects.push(child);
+                    }
+                    self.look_at_ms = Some(self.now_ms() + ORPHAN_LOOK_MS);
+                }
             }
         }
     }

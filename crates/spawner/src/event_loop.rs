@@ -52,7 +52,8 @@ pub(crate) struct EventLoop {
     pub(crate) suspects: Vec<Pid>,
     /// When the orphans are looked at again.
     pub(crate) look_at_ms: Option<u64>,
-    /// Orphans that were killed and are not reaped yet.
+    /// Orphans that were killed, or have ended by themselves, and are not reaped yet. When they are,
+    /// their children are looked at.
     pub(crate) killed_orphans: Vec<Pid>,
     pub(crate) end: End,
     /// Records are received into it, and standard error of programs is read into it. It is made

@@ -70,7 +70,8 @@ pub const LINES_BURST: u64 = 500;
 pub const STDERR_TURN_BYTES: usize = 64 * 1024;
 
 /// Time between the first look at an orphan whose environment cannot be read and the second, in
-/// milliseconds. A process that is being executed has no environment for a moment; it takes less.
+/// milliseconds. A process that is being executed has no environment for a moment, and is looked at
+/// until it has one.
 pub const ORPHAN_LOOK_MS: u64 = 20;
 
 /// Longest time for which the server waits for an answer on the control connection, in

@@ -77,6 +77,45 @@ pub(crate) fn daemons_of_other_programs_stay() {
     });
 }
 
+/// While a program is being executed, its process has no environment by which it is recognised.
+pub(crate) fn daemons_that_are_being_executed_stay() {
+    // Without cgroups, which know to what a process belongs.
+    let mut server = Server::in_cgroups(vec![shell()], CgroupUse::Never);
+    // Each execution begins the next one.
+    let script = "again='exec /bin/sh -c \"$0\" \"$0\"'
+        setsid sh -c 'setsid sh -c \"$0\" \"$0\" & exit' \"$again\" & wait; echo; read line";
+    let mut stream = server.shell(1, script);
+    server.worker.started(1);
+    wait_for_line(&mut stream);
+    wait_until("the daemon runs", || children(server.pid()).len() == 2);
+    let before = children(server.pid());
+    for id in 2..500 {
+        let _streams = [server.shell(id, "exit 0"), server.shell(1000 + id, "exit 0")];
+        server.worker.ends(2);
+        assert!(is_alive(before[1]), "killed by the end of {id}:\n{}", crate::server::log());
+    }
+    drop(stream);
+    server.worker.ends(1);
+    nothing_is_left(&server);
+}
+
+/// A process that ends while it is looked at leaves another one, which is found all the same.
+pub(crate) fn nothing_is_left_beside_other_programs() {
+    let mut server = Server::in_cgroups(vec![shell()], CgroupUse::Never);
+    let stream = server.shell(1, "read line");
+    server.worker.started(1);
+    let before = children(server.pid());
+    let chain = "setsid sh -c \"$0\" \"$0\" & exit 0";
+    for id in 2..100 {
+        let _stream = server.start(id, "sh", &[chain, chain]);
+        server.worker.ends(1);
+        wait_until("the others are gone", || children(server.pid()) == before);
+    }
+    drop(stream);
+    server.worker.ends(1);
+    nothing_is_left(&server);
+}
+
 pub(crate) fn programs_that_fork_without_end_end() {
     in_both_ways(|server| {
         // Each process starts another one in a session of its own, and ends.

@@ -39,7 +39,8 @@ const TESTS: &[Test] = tests! {
         programs_of_a_closed_connection_are_stopped, stopping_ends_all, many_runs_leave_nothing;
     descendants: children_end_with_their_program, daemons_end_with_their_program,
         daemons_without_an_environment_end, daemons_of_other_programs_stay,
-        programs_that_fork_without_end_end;
+        daemons_that_are_being_executed_stay, programs_that_fork_without_end_end,
+        nothing_is_left_beside_other_programs;
     standard_error: lines_have_name_and_process, a_flood_is_bounded_and_blocks_nothing,
         a_pipe_that_is_not_read_blocks_nothing, a_socket_that_is_not_read_blocks_nothing;
     hostile: malformed_requests_close_one_connection, wrong_requests_are_rejected,
