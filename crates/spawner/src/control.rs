@@ -1,7 +1,9 @@
 //! Requests of the server on the control connection as bytes, and the answers to them.
 //!
 //! A table is sent in several records: its generation and the number of its rows, then each row,
-//! then the request to use it. Until then the spawner keeps the previous table.
+//! then the request to use it. Until then the spawner keeps the previous table. A row that the
+//! previous table has as well is not sent again but named, and not checked again: its program may
+//! have been removed since, and is perhaps wanted by nothing any more.
 
 use crate::byte_codec::{ByteReader, ByteWriter};
 use crate::limits::STARTS_MAX;
@@ -11,31 +13,41 @@ use crate::limits::STARTS_MAX;
 pub(crate) enum ControlRequest<'b> {
     /// A worker has this connection; its socket comes with the record.
     Connect,
-    /// A new table begins.
-    BeginTable { generation: u32, starts: u16 },
+    /// A new table begins. The server uses the table with the generation `previous` until then.
+    BeginTable { generation: u32, previous: u32, starts: u16 },
     /// The next row of the new table (`table_codec`).
     AddStart { start: &'b [u8] },
+    /// The next row of the new table is this row of the previous one.
+    KeepStart { number: u16 },
     /// The new table is complete and is to be used.
     UseTable,
     /// All programs are to be stopped, and the spawner ends.
     Stop,
 }
 
-/// A message of the spawner to the server, one byte: at its start, and after
-/// [`ControlRequest::UseTable`].
+/// A message of the spawner to the server: at its start, and after [`ControlRequest::UseTable`]
+/// with the generation of that table. An answer may be late, and is not the one to a later table
+/// then. It is encoded as its kind in one byte, and the generation, little-endian.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-#[repr(u8)]
 pub(crate) enum ControlAnswer {
-    Ready = 1,
-    TableInUse = 2,
-    TableRefused = 3,
+    Ready,
+    TableInUse { generation: u32 },
+    TableRefused { generation: u32 },
 }
+
+/// Size of each answer in bytes.
+pub(crate) const CONTROL_ANSWER_BYTES: usize = 5;
+
+const READY: u8 = 1;
+const TABLE_IN_USE: u8 = 2;
+const TABLE_REFUSED: u8 = 3;
 
 const CONNECT: u8 = 1;
 const BEGIN_TABLE: u8 = 2;
 const ADD_START: u8 = 3;
 const USE_TABLE: u8 = 4;
 const STOP: u8 = 5;
+const KEEP_START: u8 = 6;
 
 impl<'b> ControlRequest<'b> {
     /// Encodes the request. A row is at most `START_MAX_BYTES` long, as `StartTable::check` says.
@@ -43,15 +55,20 @@ impl<'b> ControlRequest<'b> {
         let mut bytes = ByteWriter::default();
         match *self {
             ControlRequest::Connect => bytes.u8(CONNECT),
-            ControlRequest::BeginTable { generation, starts } => {
+            ControlRequest::BeginTable { generation, previous, starts } => {
                 bytes.u8(BEGIN_TABLE);
                 bytes.u32(generation);
+                bytes.u32(previous);
                 bytes.u16(starts);
             }
             ControlRequest::AddStart { start } => {
                 bytes.u8(ADD_START);
                 let text = bytes.text(start);
                 debug_assert!(text.is_some(), "a checked row is shorter than 64 KiB");
+            }
+            ControlRequest::KeepStart { number } => {
+                bytes.u8(KEEP_START);
+                bytes.u16(number);
             }
             ControlRequest::UseTable => bytes.u8(USE_TABLE),
             ControlRequest::Stop => bytes.u8(STOP),
@@ -65,11 +82,12 @@ impl<'b> ControlRequest<'b> {
         let request = match reader.u8()? {
             CONNECT => ControlRequest::Connect,
             BEGIN_TABLE => {
-                let generation = reader.u32()?;
+                let (generation, previous) = (reader.u32()?, reader.u32()?);
                 let starts = u16::try_from(reader.count(STARTS_MAX)?).ok()?;
-                ControlRequest::BeginTable { generation, starts }
+                ControlRequest::BeginTable { generation, previous, starts }
             }
             ADD_START => ControlRequest::AddStart { start: reader.text()? },
+            KEEP_START => ControlRequest::KeepStart { number: reader.u16()? },
             USE_TABLE => ControlRequest::UseTable,
             STOP => ControlRequest::Stop,
             _ => return None,
@@ -80,9 +98,25 @@ impl<'b> ControlRequest<'b> {
 }
 
 impl ControlAnswer {
-    pub(crate) fn decode(byte: u8) -> Option<Self> {
-        let all = [Self::Ready, Self::TableInUse, Self::TableRefused];
-        all.into_iter().find(|answer| *answer as u8 == byte)
+    pub(crate) fn encode(self) -> [u8; CONTROL_ANSWER_BYTES] {
+        let (kind, generation) = match self {
+            Self::Ready => (READY, 0),
+            Self::TableInUse { generation } => (TABLE_IN_USE, generation),
+            Self::TableRefused { generation } => (TABLE_REFUSED, generation),
+        };
+        let [g0, g1, g2, g3] = u32::to_le_bytes(generation);
+        [kind, g0, g1, g2, g3]
+    }
+
+    /// Decodes an answer. Returns `None` if the bytes are none.
+    pub(crate) fn decode(bytes: [u8; CONTROL_ANSWER_BYTES]) -> Option<Self> {
+        let [kind, generation @ ..] = bytes;
+        match (kind, u32::from_le_bytes(generation)) {
+            (READY, 0) => Some(Self::Ready),
+            (TABLE_IN_USE, generation) => Some(Self::TableInUse { generation }),
+            (TABLE_REFUSED, generation) => Some(Self::TableRefused { generation }),
+            _ => None,
+        }
     }
 }
 
@@ -95,13 +129,14 @@ mod tests {
         #[test]
         fn requests_are_decoded_as_they_were_encoded(
             row in prop::collection::vec(any::<u8>(), 0..100),
-            generation in any::<u32>(),
+            (generation, previous, number) in any::<(u32, u32, u16)>(),
             starts in 0..=u16::try_from(STARTS_MAX).expect("fits"),
         ) {
             for request in [
                 ControlRequest::Connect,
-                ControlRequest::BeginTable { generation, starts },
+                ControlRequest::BeginTable { generation, previous, starts },
                 ControlRequest::AddStart { start: &row },
+                ControlRequest::KeepStart { number },
                 ControlRequest::UseTable,
                 ControlRequest::Stop,
             ] {
@@ -110,6 +145,18 @@ mod tests {
                 prop_assert_eq!(ControlRequest::decode(&bytes[..bytes.len() - 1]), None);
                 let longer = [&bytes[..], &[0]].concat();
                 prop_assert_eq!(ControlRequest::decode(&longer), None);
+            }
+        }
+
+        #[test]
+        fn bytes_that_are_an_answer_are_its_encoding(
+            kind in 0_u8..5,
+            generation in any::<[u8; 4]>(),
+        ) {
+            let [g0, g1, g2, g3] = generation;
+            let bytes = [kind, g0, g1, g2, g3];
+            if let Some(answer) = ControlAnswer::decode(bytes) {
+                prop_assert_eq!(answer.encode(), bytes);
             }
         }
     }

@@ -26,6 +26,7 @@ use crate::process_state::{drain_signals, keep_only, open_random, set_title, tak
 use crate::program::{Program, ProgramState};
 use crate::server_requests::ComingTable;
 use crate::start_table::{ProgramStart, StartTable};
+use crate::table_check::encoded_bytes;
 use crate::worker_requests::Worker;
 
 /// The spawner.
@@ -41,7 +42,8 @@ pub(crate) struct EventLoop {
     pub(crate) cgroups: Option<Cgroups>,
     pub(crate) log: LogOutput,
     pub(crate) table: LiveTable,
-    /// The table before, for requests that were sent before the new one was known.
+    /// The table that the server used before, for requests that were sent before the new one was
+    /// known.
     pub(crate) previous: Option<LiveTable>,
     /// A table of which not all rows have come yet.
     pub(crate) coming: Option<ComingTable>,
@@ -73,6 +75,8 @@ pub(crate) struct LiveTable {
 #[derive(Debug)]
 pub(crate) struct LiveStart {
     pub(crate) name: Rc<str>,
+    /// Its size as it was sent.
+    pub(crate) encoded_bytes: usize,
     pub(crate) allows_arguments: bool,
     pub(crate) stop_signal: Signal,
     pub(crate) grace_ms: u32,
@@ -340,19 +344,24 @@ impl EventLoop {
 }
 
 impl LiveTable {
-    pub(crate) fn of(generation: u32, starts: &[ProgramStart]) -> io::Result<Self> {
-        let live = |start: &ProgramStart| {
-            Some(Rc::new(LiveStart {
-                name: Rc::from(&*start.name),
-                allows_arguments: start.allows_arguments,
-                stop_signal: start.stop_signal,
-                grace_ms: start.grace_ms,
-                prepared: PreparedStart::of(start)?,
-            }))
-        };
-        let starts: Option<Vec<_>> = starts.iter().map(live).collect();
+    fn of(generation: u32, starts: &[ProgramStart]) -> io::Result<Self> {
+        let starts: Option<Vec<_>> = starts.iter().map(LiveStart::of).collect();
         let starts = starts.ok_or_else(|| io::Error::other("a program has a NUL byte"))?;
         Ok(Self { generation, starts })
+    }
+}
+
+impl LiveStart {
+    /// Prepares a row. Returns `None` if a text has a NUL byte, which the check of the row excludes.
+    pub(crate) fn of(start: &ProgramStart) -> Option<Rc<Self>> {
+        Some(Rc::new(Self {
+            name: Rc::from(&*start.name),
+            encoded_bytes: encoded_bytes(start),
+            allows_arguments: start.allows_arguments,
+            stop_signal: start.stop_signal,
+            grace_ms: start.grace_ms,
+            prepared: PreparedStart::of(start)?,
+        }))
     }
 }
 

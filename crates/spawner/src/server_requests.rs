@@ -1,15 +1,17 @@
 //! Requests of the server on the control connection: connections of workers, tables, the end.
 
 use std::os::fd::OwnedFd;
+use std::rc::Rc;
 
 use rustix::io::Errno;
 use rustix::net::{SendFlags, send};
 
 use crate::control::{ControlAnswer, ControlRequest};
-use crate::event_loop::{EventLoop, LiveTable};
+use crate::event_loop::{EventLoop, LiveStart, LiveTable};
 use crate::limits::WORKERS_MAX;
 use crate::records::{Received, receive_record};
-use crate::start_table::{ProgramStart, StartTable};
+use crate::start_table::ProgramStart;
+use crate::table_check::{check_row, check_together};
 use crate::table_codec::decode_start;
 use crate::worker_requests::Worker;
 
@@ -17,8 +19,18 @@ use crate::worker_requests::Worker;
 #[derive(Debug)]
 pub(crate) struct ComingTable {
     generation: u32,
+    /// The generation of the table that the server uses.
+    previous: u32,
     missing: u16,
-    starts: Vec<ProgramStart>,
+    starts: Vec<ComingStart>,
+}
+
+/// A row of such a table.
+#[derive(Debug)]
+enum ComingStart {
+    New(ProgramStart),
+    /// It is this row of the table that the server uses.
+    Kept(u16),
 }
 
 /// A record that breaks the protocol of a connection.
@@ -65,16 +77,15 @@ impl EventLoop {
     ) -> Result<(), Malformed> {
         match request {
             ControlRequest::Connect => self.connect(descriptors),
-            ControlRequest::BeginTable { generation, starts } => {
-                self.coming = Some(ComingTable { generation, missing: starts, starts: Vec::new() });
+            ControlRequest::BeginTable { generation, previous, starts } => {
+                let (missing, starts) = (starts, Vec::new());
+                self.coming = Some(ComingTable { generation, previous, missing, starts });
             }
             ControlRequest::AddStart { start } => {
-                let coming = self.coming.as_mut().filter(|coming| coming.missing > 0);
-                let coming = coming.ok_or(Malformed("a program without a table"))?;
                 let start = decode_start(start).ok_or(Malformed("a malformed program"))?;
-                coming.starts.push(start);
-                coming.missing -= 1;
+                self.add_start(ComingStart::New(start))?;
             }
+            ControlRequest::KeepStart { number } => self.add_start(ComingStart::Kept(number))?,
             ControlRequest::UseTable => {
                 let coming = self.coming.take().filter(|coming| coming.missing == 0);
                 let coming = coming.ok_or(Malformed("an incomplete table"))?;
@@ -102,31 +113,60 @@ impl EventLoop {
         }
     }
 
+    fn add_start(&mut self, start: ComingStart) -> Result<(), Malformed> {
+        let coming = self.coming.as_mut().filter(|coming| coming.missing > 0);
+        let coming = coming.ok_or(Malformed("a program without a table"))?;
+        coming.starts.push(start);
+        coming.missing -= 1;
+        Ok(())
+    }
+
     fn use_table(&mut self, coming: ComingTable) {
-        let table = StartTable { starts: coming.starts };
-        let checked = match table.check() {
-            Ok(()) => LiveTable::of(coming.generation, &table.starts).map_err(|e| e.to_string()),
-            Err(error) => Err(error.to_string()),
-        };
-        let answer = match checked {
+        let (generation, previous) = (coming.generation, coming.previous);
+        let answer = match self.checked_table(coming) {
             Ok(table) => {
-                self.previous = Some(std::mem::replace(&mut self.table, table));
-                ControlAnswer::TableInUse
+                let replaced = std::mem::replace(&mut self.table, table);
+                // The server has given up to wait for a table that it does not use, so no request
+                // names that one, and requests for the one before may still come.
+                if replaced.generation == previous {
+                    self.previous = Some(replaced);
+                }
+                ControlAnswer::TableInUse { generation }
             }
             Err(error) => {
                 let now_ms = self.now_ms();
                 let text = format!("spawner: new programs refused, keeping the others: {error}");
                 self.log.notice(now_ms, &text);
-                ControlAnswer::TableRefused
+                ControlAnswer::TableRefused { generation }
             }
         };
         self.answer_control(answer);
     }
 
+    /// Checks a table of which all rows have come, and prepares its new rows.
+    fn checked_table(&self, coming: ComingTable) -> Result<LiveTable, String> {
+        let in_use = self.live_table(coming.previous);
+        let kept = |number: u16| in_use?.starts.get(usize::from(number)).map(Rc::clone);
+        let prepared = |start: ComingStart| match start {
+            ComingStart::New(start) => match check_row(&start) {
+                Ok(_) => LiveStart::of(&start).ok_or_else(|| "a program has a NUL byte".to_owned()),
+                Err(error) => Err(error.to_string()),
+            },
+            ComingStart::Kept(number) => {
+                kept(number).ok_or_else(|| "a program is kept that is not there".to_owned())
+            }
+        };
+        let starts: Vec<_> = coming.starts.into_iter().map(prepared).collect::<Result<_, _>>()?;
+        let rows = starts.iter().map(|start| (&*start.name, start.encoded_bytes));
+        check_together(starts.len(), rows).map_err(|error| error.to_string())?;
+        Ok(LiveTable { generation: coming.generation, starts })
+    }
+
     pub(crate) fn answer_control(&self, answer: ControlAnswer) {
         if let Some(control) = &self.control {
             // The server waits for it. If it is gone, the next read says so.
-            let _ = send(control, &[answer as u8], SendFlags::DONTWAIT | SendFlags::NOSIGNAL);
+            let flags = SendFlags::DONTWAIT | SendFlags::NOSIGNAL;
+            let _ = send(control, &answer.encode(), flags);
         }
     }
 }

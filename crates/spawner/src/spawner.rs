@@ -19,6 +19,7 @@
 use std::fmt;
 use std::io;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
+use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
@@ -31,7 +32,7 @@ use rustix::process::{
 
 use crate::cgroups::CgroupTree;
 use crate::connection::SpawnerConnection;
-use crate::control::{ControlAnswer, ControlRequest};
+use crate::control::{CONTROL_ANSWER_BYTES, ControlAnswer, ControlRequest};
 use crate::descendants::children_of_all_threads;
 use crate::event_loop;
 use crate::fork_exec::fork_main;
@@ -45,10 +46,23 @@ use crate::table_codec::encode_start;
 #[derive(Debug)]
 pub struct Spawner {
     pid: Pid,
-    control: OwnedFd,
+    control: Arc<OwnedFd>,
+    /// The table that is in use, and its generation.
+    table: StartTable,
     generation: u32,
+    /// The generation of the table that was sent last. The spawner may use it although its answer
+    /// has not come in time.
+    sent_generation: u32,
     is_reaped: bool,
+    /// The signal that has ended it.
+    signal: Option<i32>,
     cgroups: Option<CgroupTree>,
+}
+
+/// Connects workers to a spawner. Copies share the control connection.
+#[derive(Clone, Debug)]
+pub struct WorkerConnector {
+    control: Arc<OwnedFd>,
 }
 
 /// Whether programs get cgroups of their own.
@@ -91,6 +105,9 @@ pub enum ControlError {
     /// The spawner has not answered in time.
     #[error("the spawner has not answered in {CONTROL_TIMEOUT_MS} ms")]
     Timeout,
+    /// The spawner has not read earlier requests yet. Try again later.
+    #[error("the spawner is busy")]
+    Busy,
     /// The spawner has ended.
     #[error("the spawner has ended: restart the server")]
     Gone,
@@ -137,7 +154,16 @@ impl Spawner {
         };
         // The end of the control connection is known here once no end of the spawner is left.
         drop(spawner_control);
-        let spawner = Self { pid, control, generation: 1, is_reaped: false, cgroups: tree };
+        let spawner = Self {
+            pid,
+            control: Arc::new(control),
+            table: table.clone(),
+            generation: 1,
+            sent_generation: 1,
+            is_reaped: false,
+            signal: None,
+            cgroups: tree,
+        };
         match spawner.receive_answer(Duration::from_millis(CONTROL_TIMEOUT_MS)) {
             Ok(ControlAnswer::Ready) => Ok(spawner),
             _ => {
@@ -158,44 +184,57 @@ impl Spawner {
         self.generation
     }
 
-    /// Returns a new connection for a worker.
+    /// Returns what connects workers.
+    pub fn connector(&self) -> WorkerConnector {
+        WorkerConnector { control: Arc::clone(&self.control) }
+    }
+
+    /// Returns a new connection for a worker, as [`WorkerConnector::connect`] does.
     ///
     /// # Errors
-    /// The spawner has ended, or there are too many descriptors.
+    /// As there.
     pub fn connect(&self) -> Result<SpawnerConnection, ControlError> {
-        let socket = |error: Errno| ControlError::Socket(error.into());
-        let (worker, spawner) = record_sockets().map_err(socket)?;
-        let connection = SpawnerConnection::new(worker).map_err(ControlError::Socket)?;
-        self.send(ControlRequest::Connect, &[spawner.as_fd()])?;
-        Ok(connection)
+        self.connector().connect()
     }
 
     /// Replaces the table and returns the generation of the new one. Programs that run go on.
-    /// Requests with the previous generation are still served, older ones are not. Blocks for
-    /// [`CONTROL_TIMEOUT_MS`] at most.
+    /// Requests with the previous generation are still served, older ones are not. A row that the
+    /// table in use has with the same number is not checked again: its program may be gone. Blocks
+    /// for [`CONTROL_TIMEOUT_MS`] at most.
     ///
     /// # Errors
     /// The table is wrong; the previous one stays in use. Or the spawner has ended.
     pub fn replace_table(&mut self, table: &StartTable) -> Result<u32, ControlError> {
-        table.check()?;
-        // A request that has timed out may still be answered.
-        while self.receive_answer(Duration::ZERO).is_ok() {}
-        let generation = self.generation.wrapping_add(1);
+        table.check_changes(&self.table)?;
+        self.sent_generation = self.sent_generation.wrapping_add(1);
+        let (generation, previous) = (self.sent_generation, self.generation);
         let starts = u16::try_from(table.starts.len()).unwrap_or(u16::MAX);
-        self.send(ControlRequest::BeginTable { generation, starts }, &[])?;
-        for start in &table.starts {
-            // A table that was checked can be encoded.
-            let start = encode_start(start).unwrap_or_default();
-            self.send(ControlRequest::AddStart { start: &start }, &[])?;
+        self.send(ControlRequest::BeginTable { generation, previous, starts }, &[])?;
+        for (number, start) in (0..).zip(&table.starts) {
+            if self.table.starts.get(usize::from(number)) == Some(start) {
+                self.send(ControlRequest::KeepStart { number }, &[])?;
+            } else {
+                // A table that was checked can be encoded.
+                let start = encode_start(start).unwrap_or_default();
+                self.send(ControlRequest::AddStart { start: &start }, &[])?;
+            }
         }
         self.send(ControlRequest::UseTable, &[])?;
-        match self.receive_answer(Duration::from_millis(CONTROL_TIMEOUT_MS))? {
-            ControlAnswer::TableInUse => {
-                self.generation = generation;
-                Ok(generation)
+        let until = Instant::now() + Duration::from_millis(CONTROL_TIMEOUT_MS);
+        loop {
+            let left = until.saturating_duration_since(Instant::now());
+            match self.receive_answer(left)? {
+                ControlAnswer::TableInUse { generation: of } if of == generation => {
+                    (self.table, self.generation) = (table.clone(), generation);
+                    return Ok(generation);
+                }
+                ControlAnswer::TableRefused { generation: of } if of == generation => {
+                    return Err(ControlError::Refused);
+                }
+                // To a table whose answer has not come in time.
+                ControlAnswer::TableInUse { .. } | ControlAnswer::TableRefused { .. } => {}
+                ControlAnswer::Ready => return Err(ControlError::Gone),
             }
-            ControlAnswer::TableRefused => Err(ControlError::Refused),
-            ControlAnswer::Ready => Err(ControlError::Gone),
         }
     }
 
@@ -203,9 +242,25 @@ impl Spawner {
     /// ([`AsFd::as_fd`]) for `POLLHUP`.
     pub fn has_ended(&mut self) -> bool {
         if !self.is_reaped {
-            self.is_reaped = !matches!(waitpid(Some(self.pid), WaitOptions::NOHANG), Ok(None));
+            match waitpid(Some(self.pid), WaitOptions::NOHANG) {
+                Ok(None) => return false,
+                Ok(Some((_, status))) => self.signal = status.terminating_signal(),
+                // Something else has reaped it.
+                Err(_) => {}
+            }
+            self.is_reaped = true;
         }
-        self.is_reaped
+        true
+    }
+
+    /// Waits until a spawner that has closed its control connection has ended, for
+    /// [`KILL_WAIT_MS`] at most. Returns the number of the signal that has ended it, if one has.
+    pub fn ending_signal(&mut self) -> Option<i32> {
+        if !self.has_ended() {
+            wait_for_process(self.pid, Duration::from_millis(KILL_WAIT_MS));
+            self.has_ended();
+        }
+        self.signal
     }
 
     /// Stops all programs, each with its stop signal and its grace period, and waits until the
@@ -264,10 +319,9 @@ impl Spawner {
         let until = Instant::now() + Duration::from_millis(CONTROL_TIMEOUT_MS);
         let bytes = request.encode();
         loop {
-            match send_record(&self.control, &bytes, sockets) {
-                Ok(()) => return Ok(()),
-                Err(Errno::AGAIN | Errno::INTR | Errno::NOBUFS) => {}
-                Err(_) => return Err(ControlError::Gone),
+            match send_once(&self.control, &bytes, sockets) {
+                Err(ControlError::Busy) => {}
+                sent => return sent,
             }
             let left = until.saturating_duration_since(Instant::now());
             if left.is_zero() {
@@ -284,11 +338,57 @@ impl Spawner {
             Ok(0) | Err(_) => return Err(ControlError::Timeout),
             Ok(_) => {}
         }
-        let mut byte = [0; 1];
-        match recv(&self.control, &mut byte, RecvFlags::DONTWAIT) {
-            Ok((_, 1)) => ControlAnswer::decode(byte[0]).ok_or(ControlError::Gone),
+        let mut bytes = [0; CONTROL_ANSWER_BYTES];
+        match recv(&self.control, &mut bytes, RecvFlags::DONTWAIT) {
+            Ok((_, CONTROL_ANSWER_BYTES)) => ControlAnswer::decode(bytes).ok_or(ControlError::Gone),
             _ => Err(ControlError::Gone),
         }
+    }
+}
+
+impl WorkerConnector {
+    /// Returns a new connection for a worker. It never waits, also while a table is being replaced
+    /// or the spawner hangs.
+    ///
+    /// # Errors
+    /// The spawner has ended or is busy, or there are too many descriptors.
+    pub fn connect(&self) -> Result<SpawnerConnection, ControlError> {
+        let socket = |error: Errno| ControlError::Socket(error.into());
+        let (worker, spawner) = record_sockets().map_err(socket)?;
+        let connection = SpawnerConnection::new(worker).map_err(ControlError::Socket)?;
+        send_once(&self.control, &ControlRequest::Connect.encode(), &[spawner.as_fd()])?;
+        Ok(connection)
+    }
+
+    /// Returns whether the spawner has ended. It never waits.
+    pub fn has_ended(&self) -> bool {
+        self.is_closed(Some(&timespec(Duration::ZERO)))
+    }
+
+    /// Waits until the spawner has ended.
+    pub fn wait_for_end(&self) {
+        while !self.is_closed(None) {}
+    }
+
+    fn is_closed(&self, timeout: Option<&Timespec>) -> bool {
+        let mut polled = [PollFd::new(&self.control, PollFlags::empty())];
+        poll(&mut polled, timeout).is_ok() && polled[0].revents().contains(PollFlags::HUP)
+    }
+}
+
+/// Sends a record on the control connection if there is room for it now.
+fn send_once(
+    control: &OwnedFd,
+    bytes: &[u8],
+    sockets: &[BorrowedFd<'_>],
+) -> Result<(), ControlError> {
+    match send_record(control, bytes, sockets) {
+        Ok(()) => Ok(()),
+        // ETOOMANYREFS: too many descriptors are on their way (unix(7)).
+        Err(Errno::AGAIN | Errno::INTR | Errno::NOBUFS | Errno::NOMEM | Errno::TOOMANYREFS) => {
+            Err(ControlError::Busy)
+        }
+        Err(_) => Err(ControlError::Gone),
     }
 }
 

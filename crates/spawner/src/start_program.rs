@@ -114,7 +114,8 @@ impl EventLoop {
         (self.programs.len() >= RUNNING_MAX).then_some(Reason::TooManyRunning)
     }
 
-    fn live_table(&self, generation: u32) -> Option<&LiveTable> {
+    /// Returns the table with this generation, if it is in use or was before.
+    pub(crate) fn live_table(&self, generation: u32) -> Option<&LiveTable> {
         let tables = [Some(&self.table), self.previous.as_ref()].into_iter().flatten();
         tables.into_iter().find(|table| table.generation == generation)
     }

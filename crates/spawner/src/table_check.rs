@@ -131,30 +131,69 @@ impl StartTable {
     /// # Errors
     /// The first thing that is wrong.
     pub fn check(&self) -> Result<(), TableError> {
-        if self.starts.len() > STARTS_MAX {
-            return Err(TableError::TooManyStarts(self.starts.len()));
+        self.check_changes(&StartTable::default())
+    }
+
+    /// Checks the table as [`Self::check`] does, but not the rows that the table in use has with the
+    /// same number: they were checked when they were new, and their programs may be gone since.
+    ///
+    /// # Errors
+    /// The first thing that is wrong.
+    pub(crate) fn check_changes(&self, in_use: &StartTable) -> Result<(), TableError> {
+        let mut rows = Vec::new();
+        for (number, start) in self.starts.iter().enumerate().take(STARTS_MAX) {
+            let is_kept = in_use.starts.get(number) == Some(start);
+            let bytes = if is_kept { encoded_bytes(start) } else { check_row(start)? };
+            rows.push((&*start.name, bytes));
         }
-        let mut bytes = 0;
-        for (number, start) in self.starts.iter().enumerate() {
-            let of_start = |error| TableError::Start { name: start.name.clone(), error };
-            bytes += check_start(start).map_err(of_start)?;
-            if self.starts[..number].iter().any(|other| other.name == start.name) {
-                return Err(TableError::DuplicateName(start.name.clone()));
-            }
-        }
-        if bytes > TABLE_MAX_BYTES {
-            return Err(TableError::TooLarge(bytes));
-        }
-        Ok(())
+        check_together(self.starts.len(), rows.into_iter())
     }
 }
 
+/// Checks what concerns all rows of a table: how many there are, and of each its name and its size
+/// in bytes.
+///
+/// # Errors
+/// There are too many, they are too large together, or two have one name.
+pub(crate) fn check_together<'r>(
+    count: usize,
+    rows: impl Iterator<Item = (&'r str, usize)>,
+) -> Result<(), TableError> {
+    if count > STARTS_MAX {
+        return Err(TableError::TooManyStarts(count));
+    }
+    let (mut names, mut bytes) = (Vec::new(), 0_usize);
+    for (name, row_bytes) in rows {
+        if names.contains(&name) {
+            return Err(TableError::DuplicateName(name.to_owned()));
+        }
+        names.push(name);
+        bytes = bytes.saturating_add(row_bytes);
+    }
+    if bytes > TABLE_MAX_BYTES {
+        return Err(TableError::TooLarge(bytes));
+    }
+    Ok(())
+}
+
 /// Checks a row and returns its size in bytes.
+///
+/// # Errors
+/// The first thing that is wrong.
+pub(crate) fn check_row(start: &ProgramStart) -> Result<usize, TableError> {
+    check_start(start).map_err(|error| TableError::Start { name: start.name.clone(), error })
+}
+
+/// Returns the size of a row in bytes.
+pub(crate) fn encoded_bytes(start: &ProgramStart) -> usize {
+    encode_start(start).map_or(usize::MAX, |bytes| bytes.len())
+}
+
 fn check_start(start: &ProgramStart) -> Result<usize, StartError> {
     check_name(&start.name)?;
     check_arguments(start)?;
     check_environment(start)?;
-    let bytes = encode_start(start).map_or(usize::MAX, |bytes| bytes.len());
+    let bytes = encoded_bytes(start);
     if bytes > START_MAX_BYTES {
         return Err(StartError::TooLarge(bytes));
     }

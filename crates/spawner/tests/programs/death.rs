@@ -102,3 +102,27 @@ pub(crate) fn signals_do_not_end_it() {
     assert!(!server.spawner.has_ended());
     assert_eq!(rustix::process::getpgid(Some(pid)), Ok(pid), "the terminal does not reach it");
 }
+
+/// A server whose spawner hangs is told that it is busy, and never waits for it.
+pub(crate) fn a_spawner_that_hangs_blocks_no_connection() {
+    let mut server = Server::new();
+    let connector = server.spawner.connector();
+    kill_process(server.pid(), Signal::STOP).expect("sent");
+    let mut connections = Vec::new();
+    let error = loop {
+        match connector.connect() {
+            Ok(connection) => connections.push(connection),
+            Err(error) => break error,
+        }
+    };
+    assert!(matches!(error, ControlError::Busy), "{error}");
+    assert!(!connector.has_ended());
+    drop(connections);
+    kill_process(server.pid(), Signal::CONT).expect("sent");
+    server.assert_works();
+    kill_process(server.pid(), Signal::KILL).expect("sent");
+    connector.wait_for_end();
+    assert!(connector.has_ended());
+    assert_eq!(server.spawner.ending_signal(), Some(libc::SIGKILL));
+    assert!(matches!(connector.connect(), Err(ControlError::Gone)));
+}

@@ -82,7 +82,7 @@ pub(crate) fn a_lack_of_descriptors_is_reported() {
             assert_eq!(server.worker.answer(), Answer::Exited { id, status: 0 });
         }
         reports.push(answer);
-        let table = StartTable { starts: vec![row("true", "/bin/true")] };
+        let table = StartTable { starts: vec![row("other", "/bin/true")] };
         if allowed == first {
             let refused = server.spawner.replace_table(&table).expect_err("no descriptors");
             assert!(matches!(refused, ControlError::Refused), "{refused}");
@@ -111,7 +111,7 @@ pub(crate) fn a_lack_of_descriptors_is_reported() {
     assert!(reports.iter().all(is_expected), "{reports:?}");
     assert!(reports.iter().any(|answer| matches!(answer, Answer::Failed { .. })), "{reports:?}");
     assert!(matches!(reports.last(), Some(Answer::Started { .. })), "{reports:?}");
-    wait_for_log("spawner: new programs refused, keeping the others: program `true`: cannot open");
+    wait_for_log("spawner: new programs refused, keeping the others: program `other`: cannot open");
     wait_for_log("spawner: closed the connection of a worker: too many open files");
     wait_for_log("pinion: true: cannot open pipes: Too many open files");
     server.assert_works();

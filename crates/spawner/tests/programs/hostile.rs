@@ -179,8 +179,11 @@ pub(crate) fn running_programs_are_bounded() {
         large
     }));
     let mut server = Server::with(table.clone());
-    server.replace(table.clone());
-    server.replace(table);
+    // A row that stays as it was is kept once for both tables.
+    for number in 1..3 {
+        table.iter_mut().for_each(|start| start.grace_ms += number);
+        server.replace(table.clone());
+    }
     let max = RUNNING_MAX as u64;
     let streams: Vec<_> = (0..max).map(|id| server.start(id, "cat", &[])).collect();
     server.worker.all_started(RUNNING_MAX);

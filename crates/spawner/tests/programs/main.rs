@@ -33,7 +33,8 @@ macro_rules! tests {
 const TESTS: &[Test] = tests! {
     starts: programs_talk_over_their_sockets, a_process_begins_clean, the_environment_is_complete,
         settings_of_the_row_hold, another_user_has_no_way_back, a_root_directory_is_a_root,
-        the_spawner_is_small_and_visible, tables_are_replaced;
+        the_spawner_is_small_and_visible, tables_are_replaced, kept_rows_are_not_checked_again,
+        a_late_answer_is_not_that_of_a_later_table;
     ends: every_end_is_reported, a_program_that_ignores_sigterm_is_killed,
         a_program_that_obeys_is_not_killed, signals_reach_the_main_process,
         programs_of_a_closed_connection_are_stopped, stopping_ends_all, many_runs_leave_nothing;
@@ -49,7 +50,8 @@ const TESTS: &[Test] = tests! {
     faults: failures_name_their_stage, a_lack_of_descriptors_is_reported,
         a_lack_of_processes_is_reported, cgroups_that_kill_are_not_used, refused_calls_are_reported,
         a_server_without_calls_is_refused;
-    death: killed_servers_leave_nothing, killed_spawners_leave_nothing, signals_do_not_end_it;
+    death: killed_servers_leave_nothing, killed_spawners_leave_nothing, signals_do_not_end_it,
+        a_spawner_that_hangs_blocks_no_connection;
 };
 
 /// Programs that tests run in processes of their own: servers that are killed, or that lack system

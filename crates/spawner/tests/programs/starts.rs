@@ -9,7 +9,7 @@ use pinion_spawner::answer::{Answer, Reason};
 use pinion_spawner::connection::stream_sockets;
 use pinion_spawner::spawner::ControlError;
 use pinion_spawner::start_table::{Identity, MARKER, ResourceLimit, StartTable};
-use rustix::process::{Resource, getpgid, getsid};
+use rustix::process::{Resource, Signal, getpgid, getsid, kill_process};
 
 use crate::server::{MOMENT, Server, Worker, is_root, row, shell, wait_for_log};
 use crate::watch::{self, anonymous_kib, descriptors, status, wait_until};
@@ -117,7 +117,7 @@ pub(crate) fn another_user_has_no_way_back() {
     assert_eq!(server.worker.answer(), Answer::Exited { id: 1, status: 0 });
     let _stream = server.shell(2, "exec sleep 1000");
     let pid = server.worker.started(2);
-    rustix::process::kill_process(server.pid(), rustix::process::Signal::KILL).expect("killed");
+    kill_process(server.pid(), Signal::KILL).expect("killed");
     wait_until("the program is gone", || !watch::is_alive(pid));
     server.spawner.kill_descendants().expect("nothing is left");
 }
@@ -206,4 +206,61 @@ pub(crate) fn tables_are_replaced() {
     let answer = worker.answer();
     assert!(matches!(answer, Answer::Failed { id: 9, errno: libc::ENOENT, .. }), "{answer:?}");
     wait_for_log("pinion: gone: cannot execute the program: No such file or directory");
+}
+
+/// A row that stays as it was stays although its program is gone; others are checked.
+pub(crate) fn kept_rows_are_not_checked_again() {
+    let folder = crate::server::Folder::new("kept");
+    let program = folder.0.join("program");
+    std::fs::copy("/bin/true", &program).expect("a copy");
+    let kept = row("kept", program.to_str().expect("text"));
+    let mut server = Server::with(vec![shell(), kept.clone()]);
+    drop(folder);
+    server.replace(vec![shell(), kept.clone(), row("true", "/bin/true")]);
+    let _stream = server.start(1, "true", &[]);
+    assert_eq!(server.worker.ends(1)[&1], Answer::Exited { id: 1, status: 0 });
+    let _stream = server.start(2, "kept", &[]);
+    let answer = server.worker.answer();
+    assert!(matches!(answer, Answer::Failed { id: 2, errno: libc::ENOENT, .. }), "{answer:?}");
+    server.assert_works();
+    // The same row with another number, and one that differs, are new.
+    let mut other = kept.clone();
+    other.arguments = vec!["other".into()];
+    for starts in [vec![kept.clone(), shell()], vec![shell(), other]] {
+        let refused = server.spawner.replace_table(&StartTable { starts }).expect_err("a new row");
+        assert!(matches!(refused, ControlError::Table(_)), "{refused}");
+    }
+    // What concerns all rows is checked for those that are kept, too.
+    let mut twice = row("sh", "/bin/true");
+    twice.arguments = vec!["x".into()];
+    let starts = vec![shell(), kept, row("true", "/bin/true"), twice];
+    let refused = server.spawner.replace_table(&StartTable { starts }).expect_err("one name");
+    assert!(refused.to_string().contains("two programs with the name `sh`"), "{refused}");
+    server.assert_works();
+}
+
+/// The server gives up to wait for a table. The spawner uses that all the same, and neither its
+/// answer nor its rows are taken for those of the next one.
+pub(crate) fn a_late_answer_is_not_that_of_a_later_table() {
+    let mut server = Server::new();
+    let first = server.request(1, "sh", &["echo first"]);
+    let named = |name: &str, text: &str| {
+        let mut start = row(name, "/bin/echo");
+        start.arguments = vec![text.into()];
+        start
+    };
+    kill_process(server.pid(), Signal::STOP).expect("sent");
+    let lost = StartTable { starts: vec![shell(), named("lost", "lost")] };
+    let error = server.spawner.replace_table(&lost).expect_err("it is stopped");
+    assert!(matches!(error, ControlError::Timeout), "{error}");
+    kill_process(server.pid(), Signal::CONT).expect("sent");
+    let refused = StartTable { starts: vec![shell(), row("wrong", "/no/such")] };
+    server.spawner.replace_table(&refused).expect_err("a wrong table");
+    server.replace(vec![shell(), named("next", "next")]);
+    assert_eq!(server.output(2, "next", &[]), "next\n");
+    let mut stream = server.worker.start(first);
+    let mut output = String::new();
+    stream.read_to_string(&mut output).expect("text");
+    assert_eq!(output, "first\n", "of the table that was in use before");
+    server.worker.ends(1);
 }
