@@ -43,10 +43,11 @@ pub enum Event<'a> {
     /// Unless it does, [`Event::Gone`] follows and the engine answers. Either way no content comes
     /// any more, and a connection of HTTP/1 ends.
     Refused(Refusal),
-    /// The client of a connection of HTTP/1 will send no more, and all of its request is there.
-    /// Most clients that do this have left, but it is also how a client says that no other
-    /// request follows (RFC 9112 §9.6). Comes at most once, and not while a pipelined request
-    /// waits.
+    /// The client of a connection of HTTP/1 or HTTP/2 will send no more, and all of its request is
+    /// there. Most clients that do this have left, but over HTTP/1 it is also how a client says
+    /// that no other request follows (RFC 9112 §9.6). Comes at most once for each exchange that
+    /// [waits](Exchange::wait), also if it has begun behind the end, and not while a pipelined
+    /// request waits.
     InputEnd,
     /// What was written has mostly left; there is room for more.
     Writable,

@@ -155,9 +155,10 @@ impl OpenExchange {
         }
     }
 
-    /// Whether the application has the whole request, and has not responded to it yet.
-    pub(crate) fn has_whole_request(&self) -> bool {
-        self.content.is_none() && self.state.stage.is_open() && self.state.waiting
+    /// Whether the application has the whole request, has not responded to it yet, and does not know
+    /// that the client sends no more.
+    pub(crate) fn owes_input_end(&self) -> bool {
+        self.content.is_none() && self.state.awaits_input_end()
     }
 
     /// Whether the content that the request announces is within its limit.

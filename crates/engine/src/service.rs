@@ -168,9 +168,10 @@ impl<B: Backend, A: App> Worker<B, A> {
                 self.cut(slot, Gone::Peer);
             }
             Protocol::Multiplexed(_) => {
-                let ends =
-                    framed == 0 && requests::content_ends(&mut self.app, &mut self.core, slot);
-                if !ends {
+                let Self { app, core, .. } = self;
+                let is_told = requests::tell_input_end(app, core, slot);
+                let ends = framed == 0 && requests::content_ends(app, core, slot);
+                if !is_told && !ends {
                     return false;
                 }
                 self.settle(slot);
@@ -181,6 +182,12 @@ impl<B: Backend, A: App> Worker<B, A> {
             Protocol::Raw(stream) if stream.owes_end && !unused => {
                 stream.owes_end = false;
                 raw::tell(&mut self.app, &mut self.core, slot, RawEvent::End);
+                self.settle(slot);
+            }
+            Protocol::Http1(Http1::Exchange(open)) if open.owes_input_end() && !unused => {
+                open.state.told_input_end = true;
+                let Self { app, core, .. } = self;
+                http1::tell(app, core, slot, Event::InputEnd);
                 self.settle(slot);
             }
             // The request can never be complete, unless the application has yet to want the rest.
@@ -367,10 +374,6 @@ impl<B: Backend, A: App> Worker<B, A> {
                 linger.remaining = Remaining::Nothing;
             }
             Protocol::Linger(_) => return self.cut(slot, Gone::Peer),
-            Protocol::Http1(Http1::Exchange(open)) if open.has_whole_request() => {
-                let Self { app, core, .. } = self;
-                http1::tell(app, core, slot, Event::InputEnd);
-            }
             Protocol::Http1(Http1::Head { .. } | Http1::Exchange(_) | Http1::Upgraded) => {}
             Protocol::ProxyHeader(_)
             | Protocol::Handshake

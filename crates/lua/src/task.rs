@@ -53,6 +53,8 @@ pub(crate) struct Task {
     pub(crate) subscriptions: Vec<u64>,
     /// It has sent requests to other servers or run programs, which end with it.
     pub(crate) is_owner: bool,
+    /// Its client sends no more, and has most likely left.
+    pub(crate) is_input_over: bool,
     /// What begins when it has ended.
     after: Vec<TaskId>,
     /// How much its origin may still begin: it, and all that has come of it. None until something
@@ -331,6 +333,7 @@ impl Tasks {
         (task.address, task.account) = (None, None);
         task.begin_time(0, 0);
         (task.is_woken, task.result, task.letter) = (false, None, None);
+        task.is_input_over = false;
         task.spawns_left = None;
         (task.is_compressed, task.coding) = (true, None);
         (task.has_begun, task.is_failing, task.sent_bytes) = (false, false, 0);

@@ -42,6 +42,11 @@ impl<K: Copy + Eq + Hash, V> TaskOwned<K, V> {
         self.all.get_mut(&key)
     }
 
+    /// Returns the task that owns one.
+    pub(crate) fn owner_of(&self, key: K) -> Option<TaskId> {
+        self.all.get(&key).map(|owned| owned.owner)
+    }
+
     /// Returns how much a task owns.
     pub(crate) fn count_of(&self, owner: TaskId) -> usize {
         self.by_owner.get(&(owner as u64)).map_or(0, Vec::len)
@@ -86,6 +91,7 @@ mod tests {
             owned.add(key, owner, "value");
         }
         assert_eq!((owned.owned_by(7.0), owned.count_of(8.0)), (vec![1, 2], 1));
+        assert_eq!((owned.owner_of(2), owned.owner_of(4)), (Some(7.0), None));
         for key in owned.owned_by(7.0) {
             assert_eq!(owned.remove(key), Some("value"));
         }

@@ -82,6 +82,8 @@ pub(crate) struct ExchangeState {
     pub(crate) expects_continue: bool,
     /// The application asked for events (`wait`).
     pub(crate) waiting: bool,
+    /// The application has heard that the client sends no more.
+    pub(crate) told_input_end: bool,
     /// The queue went over its high water; `Writable` is owed.
     pub(crate) owes_writable: bool,
     /// The answer may be compressed, in this coding if the client is to have one.
@@ -96,6 +98,12 @@ pub(crate) struct ExchangeState {
 }
 
 impl ExchangeState {
+    /// Whether the application waits for something and has yet to hear that the client sends no
+    /// more.
+    pub(crate) fn awaits_input_end(&self) -> bool {
+        self.stage.is_unanswered() && self.waiting && !self.told_input_end
+    }
+
     /// What is left of the request for an error page: how the client can read it.
     pub(crate) fn refused_request(&self) -> RefusedRequest<'static> {
         let (head_only, text) = (self.head_only, self.text_page);

@@ -297,6 +297,25 @@ pub(crate) fn give_up_unread<A: App>(app: &mut A, core: &mut Core, slot: Slot, i
     answer_page(app, core, slot, id, 503, &request);
 }
 
+/// The peer sends no more: tells the application of each exchange whose request has come as a
+/// whole, once. True when there were any.
+#[cold]
+pub(crate) fn tell_input_end<A: App>(app: &mut A, core: &mut Core, slot: Slot) -> bool {
+    let owes = |stream: &Stream| stream.ended && stream.state.awaits_input_end();
+    let waiting = core.multiplexed(slot).0.all(owes);
+    for &id in &waiting {
+        // It may have ended with the event of another one.
+        let Some(stream) = find_stream(core, slot, id).filter(|stream| owes(stream)) else {
+            continue;
+        };
+        stream.state.told_input_end = true;
+        let exchange = &mut Exchange { core, slot, carrier: Carrier::Stream(id) };
+        app.exchange(Event::InputEnd, exchange);
+        after_event(app, core, slot, id);
+    }
+    !waiting.is_empty()
+}
+
 /// The peer sends no more: requests that are waited for can never be complete, others go on. True
 /// when there were any.
 #[cold]

@@ -367,10 +367,16 @@ fn an_exchange_hears_that_its_client_sends_no_more() {
         for request in [
             "GET /until-input-end HTTP/1.1\r\nHost: a\r\n\r\n",
             "GET /until-input-end HTTP/1.0\r\n\r\n",
+            // It begins when the end of what its client sends is known.
+            "GET /posted HTTP/1.1\r\nHost: a\r\n\r\n\
+             GET /until-input-end HTTP/1.1\r\nHost: a\r\n\r\n",
         ] {
             let mut stream = server.connect();
             stream.write_all(request.as_bytes()).unwrap();
             stream.shutdown(std::net::Shutdown::Write).unwrap();
+            if request.contains("/posted") {
+                assert_eq!(read_response(&mut stream).1, b"from a thread\n");
+            }
             assert_eq!(read_response(&mut stream).1, b"no more\n");
         }
     });

@@ -7,6 +7,7 @@ use pinion_engine::connections::Connections;
 use pinion_engine::raw::RawStream;
 
 use super::Scripts;
+use crate::task::TaskId;
 use crate::vm::Vm;
 
 impl Scripts {
@@ -43,11 +44,16 @@ impl Scripts {
         }
     }
 
-    /// Takes note of programs that a VM has begun and ended.
+    /// Takes note of programs that a VM has begun and ended. A request whose client has left before
+    /// it began one is told, which ends it.
     pub(super) fn note_runs(&mut self, vm: &Rc<Vm>) {
         let work = &vm.host().work;
         for id in work.begun_runs.take() {
             self.runs.insert(id, Rc::downgrade(vm));
+            let owner = vm.host().processes.borrow().owner_of(id);
+            let left = owner
+                .and_then(|owner| vm.tasks().get(owner).filter(|task| task.is_input_over)?.address);
+            left.into_iter().for_each(|address| self.wake_later(address));
         }
         for id in work.ended_runs.take() {
             self.runs.remove(&id);
@@ -60,4 +66,11 @@ impl Scripts {
         vm.host().close_processes(&ids);
         self.note_runs(vm);
     }
+}
+
+/// Returns whether the client of a request sends no more while programs of the request run: nobody
+/// reads what they would still write. A handler without a program may respond.
+pub(super) fn is_left_with_programs(vm: &Vm, id: TaskId) -> bool {
+    vm.tasks().get(id).is_some_and(|task| task.is_input_over)
+        && vm.host().processes.borrow().count_of(id) > 0
 }

@@ -13,6 +13,7 @@ use pinion_http::refusal::Refusal;
 use pinion_http::request::RequestHead;
 
 use super::background::Resumed;
+use super::processes::is_left_with_programs;
 use super::room::is_body_too_large;
 use super::{Failure, Outcome, Outlet, Script, Scripts, fields, tell};
 use crate::content::{self, LimitSetter};
@@ -74,7 +75,10 @@ impl Scripts {
         let Some((vm, id)) = self.waiting.get(&address).cloned() else { return Outcome::NotOurs };
         let now_ms = outlet.exchange.now().monotonic_ms;
         let (waits, ends_ms, is_woken, is_done) = match vm.tasks().get(id) {
-            Some(task) => (task.waits, task.ends_ms(), task.is_woken, task.result.is_some()),
+            Some(task) => {
+                task.is_input_over |= matches!(event, Event::InputEnd);
+                (task.waits, task.ends_ms(), task.is_woken, task.result.is_some())
+            }
             None => return Outcome::NotOurs,
         };
         match event {
@@ -98,6 +102,12 @@ impl Scripts {
                 let why = vm::replaced("the request");
                 return self.fail(&vm, id, &Fault::OverTime(why), outlet);
             }
+            Event::InputEnd | Event::Posted(_) if is_left_with_programs(&vm, id) => {
+                self.waiting.remove(&address);
+                self.end_of(&vm, id);
+                outlet.exchange.abort();
+                return Outcome::Gone;
+            }
             Event::Posted(_) if waits == Waits::Content && is_refused(&vm, id) => {
                 return self.go_on(&vm, id, true, outlet);
             }
@@ -115,13 +125,6 @@ impl Scripts {
             }
             Event::Posted(_) if waits == Waits::File && is_done => {
                 return self.send_piece(&vm, id, outlet);
-            }
-            // Nobody reads what a program would still write. A handler without one may respond.
-            Event::InputEnd if vm.host().processes.borrow().count_of(id) > 0 => {
-                self.waiting.remove(&address);
-                self.end_of(&vm, id);
-                outlet.exchange.abort();
-                return Outcome::Gone;
             }
             Event::Deadline if now_ms >= ends_ms => {
                 let fault = over_time(&vm, id, waits);

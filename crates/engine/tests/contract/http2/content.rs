@@ -258,6 +258,25 @@ fn a_client_that_leaves_is_reported_to_the_handler() {
     });
 }
 
+/// All requests that wait hear that their client sends no more, each once, and can still respond.
+#[test]
+fn exchanges_hear_that_their_client_sends_no_more() {
+    on_both(|server| {
+        let mut http2 = Http2::connect(&server);
+        let ids =
+            ["/until-input-end", "/waits", "/until-input-end"].map(|path| http2.client.get(path));
+        http2.flush();
+        let waiting = server.next_waiting();
+        http2.socket.shutdown(Shutdown::Write).unwrap();
+        for id in [ids[0], ids[2]] {
+            assert_eq!(http2.content_of(id), "no more\n");
+        }
+        server.post(waiting, "another");
+        assert_eq!(http2.content_of(ids[1]), "another");
+        http2.closed();
+    });
+}
+
 #[test]
 fn content_of_another_length_ends_its_stream() {
     on_both(|server| {
