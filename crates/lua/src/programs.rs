@@ -6,7 +6,7 @@
 
 use std::cell::{Cell, OnceCell, RefCell};
 use std::collections::BTreeMap;
-use std::sync::Arc;
+use std::sync::{Arc, Weak};
 
 use pinion_programs::program_runner::ProgramRunner;
 use pinion_programs::spawner_access::SpawnerAccess;
@@ -33,6 +33,26 @@ impl Programs {
                  {name}=PATH, or add it to `lua-program` of the site"
             )
         })
+    }
+}
+
+/// Tells whether a site of which programs were handed out still has them. It does not keep them.
+#[derive(Clone, Debug)]
+pub struct ProgramsUse(Weak<BTreeMap<String, u16>>);
+
+impl ProgramsUse {
+    /// Returns whether neither the site nor any of its scripts is left.
+    #[must_use]
+    pub fn has_ended(&self) -> bool {
+        self.0.strong_count() == 0
+    }
+}
+
+impl Programs {
+    /// Returns what tells whether these programs are still in use.
+    #[must_use]
+    pub fn usage(&self) -> ProgramsUse {
+        ProgramsUse(Arc::downgrade(&self.0))
     }
 }
 
@@ -93,6 +113,12 @@ mod tests {
         assert_eq!(programs.get("convert"), Ok(5));
         let why = programs.get("sh").expect_err("there is none");
         assert!(why.contains("there is convert") && why.contains("--lua-program sh=PATH"), "{why}");
+        let usage = programs.usage();
+        let copy = programs.clone();
+        drop(programs);
+        assert!(!usage.has_ended(), "a copy is left");
+        drop(copy);
+        assert!(usage.has_ended());
         let why = Programs::default().get("sh").expect_err("there is none");
         assert!(why.contains("there is none"), "{why}");
     }

@@ -16,9 +16,13 @@ pub const INPUT_BUFFER_BYTES: usize = 64 * 1024;
 pub const RUNS_PER_WORKER_MAX: usize = 64;
 
 /// Time until a request is sent again that the spawner had no room for, in milliseconds: it reads
-/// a whole socket buffer of requests in less.
+/// a whole socket buffer of requests in less. Each further attempt waits for twice as long.
 pub const BUSY_RETRY_MS: u64 = 5;
 
-/// How often a request is sent that the spawner has no room for. After this many it hangs, and the
-/// caller hears of it: after 5 s.
-pub const BUSY_RETRIES_MAX: u32 = 1000;
+/// Longest time between two attempts, in milliseconds. A spawner that hangs does not keep a worker
+/// busy, and one that goes on is noticed soon enough.
+pub const BUSY_RETRY_MAX_MS: u64 = 320;
+
+/// How long a start waits for a spawner that has no room for it, in milliseconds. After that it
+/// hangs, and the caller hears of it.
+pub const BUSY_TIMEOUT_MS: u64 = 5_000;

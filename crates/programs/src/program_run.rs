@@ -69,8 +69,8 @@ pub(crate) enum RunStage {
     /// It is to be sent to the spawner, with the program's ends of its sockets.
     Wanted {
         sockets: ProgramSockets,
-        /// How often the spawner had no room.
-        tries: u32,
+        /// Since when, in monotonic milliseconds.
+        since_ms: u64,
     },
     /// The spawner has it.
     Asked,
@@ -78,7 +78,7 @@ pub(crate) enum RunStage {
     Running,
     /// It has ended.
     Ended(Exit),
-    /// It was never executed.
+    /// It was never executed, or the connection over which the spawner tells of it was lost.
     NotStarted,
 }
 
@@ -184,6 +184,11 @@ impl ProgramRun {
             None if self.is_over() => OutputRead::End,
             None => OutputRead::Pending,
         }
+    }
+
+    /// Whether the spawner was asked for the program and has not said that it has ended.
+    pub(crate) fn may_run(&self) -> bool {
+        matches!(self.stage, RunStage::Asked | RunStage::Running)
     }
 
     /// Whether the program has ended and its output as well.

@@ -9,7 +9,7 @@
 //! A program has a socket for its output, and one for its input if it gets any. The spawner closes
 //! its own copies, so the end of the output is the end of all processes that have it.
 
-use std::collections::{BTreeSet, HashMap, VecDeque};
+use std::collections::{BTreeSet, HashMap, HashSet, VecDeque};
 use std::os::fd::AsFd;
 use std::sync::Arc;
 
@@ -22,8 +22,11 @@ use pinion_engine::remote::ConnectError;
 use pinion_spawner::answer::{Answer, AnswerReader};
 use pinion_spawner::connection::{RequestError, SpawnerConnection, stream_sockets};
 use pinion_spawner::request::StartRequest;
+use pinion_spawner::spawner::ControlError;
 
-use crate::limits::{BUSY_RETRIES_MAX, BUSY_RETRY_MS, OUTPUT_BUFFER_BYTES, RUNS_PER_WORKER_MAX};
+use crate::limits::{
+    BUSY_RETRY_MAX_MS, BUSY_RETRY_MS, BUSY_TIMEOUT_MS, OUTPUT_BUFFER_BYTES, RUNS_PER_WORKER_MAX,
+};
 use crate::program_run::{
     Exit, OutputRead, ProgramRun, ProgramSockets, RunId, RunRequest, RunStage, RunStream,
 };
@@ -46,14 +49,18 @@ pub struct ProgramRunner {
     link: Link,
     answers: AnswerReader,
     runs: HashMap<RunId, ProgramRun>,
+    /// Runs that were closed while their programs ran. They count as running until the spawner says
+    /// that they have ended: a program may take its time to stop.
+    ending: HashSet<RunId>,
     /// When runs must have ended, in monotonic milliseconds: one time for each.
     deadlines: BTreeSet<(u64, RunId)>,
     /// Runs on whose streams something is to be done.
     to_do: VecDeque<RunId>,
     /// Streams that are not wanted any more.
     to_cut: Vec<Address>,
-    /// Programs whose end the spawner has to hear of.
+    /// Programs that the spawner has to stop, and those that it has to start.
     to_stop: VecDeque<RunId>,
+    to_start: VecDeque<RunId>,
     news: VecDeque<RunId>,
     last_id: u64,
     /// The time of the last call that had one, in monotonic milliseconds.
@@ -61,17 +68,17 @@ pub struct ProgramRunner {
     is_stopping: bool,
     /// When requests are sent again that the spawner had no room for, in monotonic milliseconds.
     retry_at_ms: Option<u64>,
+    /// How long the next attempt waits, in milliseconds.
+    retry_after_ms: u64,
 }
 
 /// The connection to the spawner.
 #[derive(Debug)]
 enum Link {
-    /// No program was started yet.
+    /// No program was started yet, or the connection has ended. The next program opens it.
     Unused,
     /// It is open; the stream of answers has this address.
     Open(SpawnerConnection, Address),
-    /// The spawner has ended.
-    Gone,
 }
 
 impl ProgramRunner {
@@ -83,15 +90,18 @@ impl ProgramRunner {
             link: Link::Unused,
             answers: AnswerReader::default(),
             runs: HashMap::new(),
+            ending: HashSet::new(),
             deadlines: BTreeSet::new(),
             to_do: VecDeque::new(),
             to_cut: Vec::new(),
             to_stop: VecDeque::new(),
+            to_start: VecDeque::new(),
             news: VecDeque::new(),
             last_id: 0,
             now_ms: 0,
             is_stopping: false,
             retry_at_ms: None,
+            retry_after_ms: BUSY_RETRY_MS,
         }
     }
 
@@ -101,10 +111,10 @@ impl ProgramRunner {
     /// It cannot be started at all.
     pub fn start(&mut self, request: RunRequest, now_ms: u64) -> Result<RunId, RunError> {
         self.now_ms = self.now_ms.max(now_ms);
-        if self.runs.len() >= RUNS_PER_WORKER_MAX {
+        if self.runs.len() + self.ending.len() >= RUNS_PER_WORKER_MAX {
             return Err(RunError::TooMany);
         }
-        if let Link::Gone = self.link {
+        if self.access.has_ended() {
             return Err(RunError::SpawnerGone);
         }
         let sockets = || stream_sockets().map_err(|error| RunError::NoResources(error.to_string()));
@@ -117,7 +127,7 @@ impl ProgramRunner {
         let has_all_input = !request.has_input;
         let run = ProgramRun {
             request,
-            stage: RunStage::Wanted { sockets, tries: 0 },
+            stage: RunStage::Wanted { sockets, since_ms: self.now_ms },
             output_stream: RunStream::Socket(own_output),
             input_stream: own_input.map_or(RunStream::Over, RunStream::Socket),
             pid: None,
@@ -133,7 +143,7 @@ impl ProgramRunner {
         };
         self.runs.insert(id, run);
         self.deadlines.insert((due_ms, id));
-        self.to_do.push_back(id);
+        self.to_start.push_back(id);
         Ok(id)
     }
 
@@ -201,6 +211,9 @@ impl ProgramRunner {
         let Some(run) = self.runs.remove(&id) else { return };
         self.deadlines.remove(&(run.due_ms, id));
         self.let_go(id, &run);
+        if run.may_run() {
+            self.ending.insert(id);
+        }
     }
 
     /// Returns a run that has news.
@@ -212,10 +225,10 @@ impl ProgramRunner {
     #[inline]
     #[must_use]
     pub fn has_work(&self) -> bool {
-        let has_commands =
-            !self.to_do.is_empty() || !self.to_cut.is_empty() || !self.to_stop.is_empty();
-        let has_commands = has_commands && self.retry_at_ms.is_none();
-        has_commands || !self.news.is_empty() || self.is_done()
+        let has_requests = !self.to_stop.is_empty() || !self.to_start.is_empty();
+        let has_requests = has_requests && self.retry_at_ms.is_none();
+        let has_commands = !self.to_do.is_empty() || !self.to_cut.is_empty();
+        has_requests || has_commands || !self.news.is_empty() || self.is_done()
     }
 
     /// When [`Self::pass`] has something to do, in monotonic milliseconds.
@@ -276,57 +289,78 @@ impl ProgramRunner {
                 stream.abort();
             }
         }
-        if self.retry_at_ms.is_some() {
-            return;
-        }
-        while let Some(id) = self.to_stop.pop_front() {
-            if !self.send_stop(id) {
-                return self.retry_later();
-            }
-        }
+        self.send_requests(connections);
         for _ in 0..self.to_do.len() {
             let Some(id) = self.to_do.pop_front() else { return };
-            if !self.go_on(id, connections) {
-                self.to_do.push_back(id);
-                return self.retry_later();
-            }
+            self.go_on(id, connections);
         }
         if self.is_done()
             && let Link::Open(_, answers) = std::mem::replace(&mut self.link, Link::Unused)
-            && let Some(mut stream) = connections.stream(answers)
         {
-            stream.abort();
-        }
-    }
-
-    fn retry_later(&mut self) {
-        self.retry_at_ms = Some(self.now_ms + BUSY_RETRY_MS);
-    }
-
-    /// Asks the spawner to stop a program; false if it has no room for the request.
-    fn send_stop(&mut self, id: RunId) -> bool {
-        let Link::Open(connection, _) = &self.link else { return true };
-        match connection.stop(id.0) {
-            Err(RequestError::Busy) => {
-                self.to_stop.push_front(id);
-                false
+            self.ending.clear();
+            if let Some(mut stream) = connections.stream(answers) {
+                stream.abort();
             }
-            // The stream of answers says it if the spawner is gone.
-            Ok(()) | Err(RequestError::Gone | RequestError::Invalid) => true,
         }
     }
 
-    /// Moves a run on as far as it goes; false if the spawner has no room for its start.
-    fn go_on(&mut self, id: RunId, connections: &mut Connections<'_>) -> bool {
-        let is_wanted = |run: &ProgramRun| matches!(run.stage, RunStage::Wanted { .. });
-        if self.runs.get(&id).is_some_and(|run| is_wanted(run) && run.error.is_none()) {
+    /// Sends the spawner what it has to stop and to start, as far as it has room for that. Input
+    /// and output of programs that run do not wait for it.
+    fn send_requests(&mut self, connections: &mut Connections<'_>) {
+        if self.retry_at_ms.is_some() {
+            return;
+        }
+        if self.send_stops() && self.send_starts(connections) {
+            self.retry_after_ms = BUSY_RETRY_MS;
+            return;
+        }
+        self.retry_at_ms = Some(self.now_ms + self.retry_after_ms);
+        self.retry_after_ms = (self.retry_after_ms * 2).min(BUSY_RETRY_MAX_MS);
+        // Those that have waited for too long; the first one has waited for the longest time.
+        while let Some(id) = self.to_start.front().copied() {
+            match self.runs.get(&id).map(|run| &run.stage) {
+                Some(RunStage::Wanted { since_ms, .. })
+                    if self.now_ms < since_ms + BUSY_TIMEOUT_MS =>
+                {
+                    return;
+                }
+                _ => self.fail(id, RunError::SpawnerBusy),
+            }
+            self.to_start.pop_front();
+        }
+    }
+
+    /// Asks the spawner to stop programs; false if it has no room for all requests.
+    fn send_stops(&mut self) -> bool {
+        while let Some(id) = self.to_stop.front() {
+            // Without a connection the spawner stops them by itself. The stream of answers says it
+            // if the spawner is gone.
+            if let Link::Open(connection, _) = &self.link
+                && connection.stop(id.0) == Err(RequestError::Busy)
+            {
+                return false;
+            }
+            self.to_stop.pop_front();
+        }
+        true
+    }
+
+    /// Asks the spawner to start programs; false if it has no room for all requests.
+    fn send_starts(&mut self, connections: &mut Connections<'_>) -> bool {
+        while let Some(id) = self.to_start.front().copied() {
             match self.send_start(id, connections) {
                 Ok(true) => {}
                 Ok(false) => return false,
                 Err(error) => self.fail(id, error),
             }
+            self.to_start.pop_front();
         }
-        let Some(run) = self.runs.get_mut(&id) else { return true };
+        true
+    }
+
+    /// Moves input and output of a run on as far as they go.
+    fn go_on(&mut self, id: RunId, connections: &mut Connections<'_>) {
+        let Some(run) = self.runs.get_mut(&id) else { return };
         let open = |stream: &RunStream| stream.address();
         if let Some(mut stream) =
             open(&run.input_stream).and_then(|address| connections.stream(address))
@@ -353,20 +387,24 @@ impl ProgramRunner {
         if run.takes_input() && !run.is_blocked {
             self.announce(id);
         }
-        true
     }
 
-    /// Sends a start to the spawner, and makes a stream of our end; false if the spawner has no
-    /// room for it.
+    /// Sends a start to the spawner, and makes streams of our ends; false if the spawner has no
+    /// room for it. A run that is over by now is not started.
     fn send_start(
         &mut self,
         id: RunId,
         connections: &mut Connections<'_>,
     ) -> Result<bool, RunError> {
-        self.connect(connections)?;
+        if !self.runs.get(&id).is_some_and(|run| run.error.is_none()) {
+            return Ok(true);
+        }
+        if !self.connect(connections)? {
+            return Ok(false);
+        }
         let Link::Open(connection, _) = &self.link else { return Err(RunError::SpawnerGone) };
         let Some(run) = self.runs.get_mut(&id) else { return Ok(true) };
-        let RunStage::Wanted { sockets, tries } = &mut run.stage else { return Ok(true) };
+        let RunStage::Wanted { sockets, .. } = &run.stage else { return Ok(true) };
         let arguments = run.request.arguments.iter().map(Vec::as_slice).collect();
         let (start, generation) = (run.request.start, self.access.generation());
         let request = StartRequest { id: id.0, start, generation, arguments };
@@ -377,15 +415,12 @@ impl ProgramRunner {
         };
         match connection.start(request, stdin, stdout) {
             Ok(()) => {}
-            Err(RequestError::Busy) if *tries < BUSY_RETRIES_MAX => {
-                *tries += 1;
-                return Ok(false);
-            }
-            Err(RequestError::Busy) => return Err(RunError::SpawnerBusy),
+            Err(RequestError::Busy) => return Ok(false),
             Err(RequestError::Invalid) => return Err(RunError::Arguments),
-            Err(RequestError::Gone) => return Err(RunError::SpawnerGone),
+            Err(RequestError::Gone) => return Err(self.why_lost()),
         }
         run.stage = RunStage::Asked;
+        self.to_do.push_back(id);
         if let Some(socket) = run.output_stream.take_socket() {
             let address = connections.adopt(socket, PROGRAM_TAG | id.0).map_err(no_stream)?;
             run.output_stream = RunStream::Open(address);
@@ -408,16 +443,21 @@ impl ProgramRunner {
         Ok(true)
     }
 
-    /// Connects to the spawner, if that was not done yet.
-    fn connect(&mut self, connections: &mut Connections<'_>) -> Result<(), RunError> {
-        let Link::Unused = self.link else { return Ok(()) };
-        let connection = self.access.connect();
-        let connection = connection.map_err(|error| RunError::NoResources(error.to_string()))?;
+    /// Connects to the spawner, if there is no connection; false if the spawner has no room for the
+    /// request.
+    fn connect(&mut self, connections: &mut Connections<'_>) -> Result<bool, RunError> {
+        let Link::Unused = self.link else { return Ok(true) };
+        let connection = match self.access.connect() {
+            Ok(connection) => connection,
+            Err(ControlError::Busy) => return Ok(false),
+            Err(ControlError::Gone) => return Err(RunError::SpawnerGone),
+            Err(error) => return Err(RunError::NoResources(error.to_string())),
+        };
         let reader = connection.reader();
         let reader = reader.map_err(|error| RunError::NoResources(error.to_string()))?;
         let answers = connections.adopt(reader, ANSWERS_TAG).map_err(no_stream)?;
         self.link = Link::Open(connection, answers);
-        Ok(())
+        Ok(true)
     }
 
     fn answers_event(&mut self, event: &RawEvent<'_>, stream: &mut RawStream<'_>) {
@@ -435,20 +475,23 @@ impl ProgramRunner {
                 }
                 if is_garbled {
                     stream.abort();
-                    self.spawner_is_gone();
+                    self.connection_is_lost();
                 }
             }
             RawEvent::End => {
                 stream.close();
-                self.spawner_is_gone();
+                self.connection_is_lost();
             }
-            RawEvent::Gone(_) => self.spawner_is_gone(),
+            RawEvent::Gone(_) => self.connection_is_lost(),
             _ => {}
         }
     }
 
     fn answered(&mut self, answer: Answer) {
         let id = RunId(answer.id());
+        if !matches!(answer, Answer::Started { .. }) {
+            self.ending.remove(&id);
+        }
         let Some(run) = self.runs.get_mut(&id) else { return };
         match answer {
             Answer::Started { pid, .. } => {
@@ -481,15 +524,25 @@ impl ProgramRunner {
         self.announce(id);
     }
 
-    fn spawner_is_gone(&mut self) {
-        self.link = Link::Gone;
-        self.to_stop.clear();
-        let ids: Vec<RunId> = self.runs.keys().copied().collect();
-        for id in ids {
-            if !matches!(self.runs.get(&id), Some(run) if matches!(run.stage, RunStage::Ended(_))) {
-                self.fail(id, RunError::SpawnerGone);
+    /// The connection to the spawner has ended, and the spawner stops the programs that were
+    /// started over it. The next program opens another one.
+    fn connection_is_lost(&mut self) {
+        self.link = Link::Unused;
+        self.answers = AnswerReader::default();
+        self.ending.clear();
+        let lost = self.runs.iter().filter(|(_, run)| run.may_run());
+        let lost: Vec<RunId> = lost.map(|(id, _)| *id).collect();
+        for id in lost {
+            self.fail(id, self.why_lost());
+            if let Some(run) = self.runs.get_mut(&id) {
+                run.stage = RunStage::NotStarted;
             }
         }
+        self.to_stop.clear();
+    }
+
+    fn why_lost(&self) -> RunError {
+        if self.access.has_ended() { RunError::SpawnerGone } else { RunError::Disconnected }
     }
 
     fn output_event(&mut self, id: RunId, event: &RawEvent<'_>, stream: &mut RawStream<'_>) {
@@ -561,7 +614,7 @@ impl ProgramRunner {
     fn let_go(&mut self, id: RunId, run: &ProgramRun) {
         self.to_cut.extend(run.output_stream.address());
         self.to_cut.extend(run.input_stream.address());
-        if run.error.is_none() && matches!(run.stage, RunStage::Asked | RunStage::Running) {
+        if run.error.is_none() && run.may_run() {
             self.to_stop.push_back(id);
         }
     }

@@ -25,6 +25,9 @@ pub enum RunError {
     /// The process that starts programs is gone.
     #[error("the process that starts programs has ended; restart the server")]
     SpawnerGone,
+    /// The process that starts programs has closed the connection of this worker, and goes on.
+    #[error("the connection to the process that starts programs was closed; try again later")]
+    Disconnected,
     /// The process that starts programs does not read requests.
     #[error("the process that starts programs is busy; try again later")]
     SpawnerBusy,

@@ -64,6 +64,7 @@ mod lua_large_input;
 mod lua_modes;
 mod lua_pages;
 mod lua_passwords;
+mod lua_program_faults;
 mod lua_programs;
 mod lua_ranges;
 mod lua_reload;

@@ -153,6 +153,7 @@ impl Starting {
             return Ok(Serving { server, published: None, renewal: None });
         }
         let Self { config, sites, logs, programs, capacity, leads } = self;
+        programs.watch().context("cannot start the thread for the end of programs")?;
         let uploads = UploadQuota::new(settings.upload_space_bytes, capacity.upload_files);
         let scripts = Shared::new(engine.workers, uploads, capacity.script_memory)
             .with_spawner(programs.access());

@@ -50,6 +50,7 @@ pub(crate) fn run(run: Run) -> Result<(), Failure> {
         workers: 1,
         io: if probe_uring(1).is_ok() { Io::Uring } else { Io::Epoll },
     };
+    programs.watch().context("cannot start the thread for the end of programs")?;
     let shared = Shared::new(1, UploadQuota::default(), ScriptMemory::default());
     let shared = shared.with_spawner(programs.access());
     let (tell, ended) = mpsc::channel();

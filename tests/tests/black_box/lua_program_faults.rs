@@ -1,0 +1,343 @@
+//! Programs of scripts when something goes wrong around them: clients that leave at any time, the
+//! process that starts programs hangs or is killed, programs that are gone at a reload.
+
+use pinion_tests::folder::Folder;
+use pinion_tests::matrix::Io;
+use pinion_tests::script::script;
+use pinion_tests::server::{Server, Start};
+use pinion_tests::{PATIENCE, wait_for};
+use rustix::process::{Pid, Signal, kill_process};
+use std::fs;
+use std::io::{ErrorKind, Read, Write};
+use std::net::{Shutdown, TcpStream};
+use std::os::unix::fs::PermissionsExt;
+use std::path::Path;
+
+/// Routes that run a program named by the request, each at another time.
+const ROUTES: &str = r#"
+local function run(req)
+    local process, why = pinion.process.run("sh", { "-c", req.query.code },
+        { timeout = tonumber(req.query.timeout) })
+    if not process then
+        return "not started: " .. why
+    end
+    local output, wrong = process:output()
+    return tostring(output or wrong)
+end
+pinion.get("/run", run)
+pinion.get("/later", function(req)
+    pinion.sleep(0.1)
+    return run(req)
+end)
+pinion.get("/gathered", function(req)
+    pinion.sleep(0.1)
+    return pinion.gather(function() return run(req) end)
+end)
+pinion.post("/read", function(req)
+    req:body()
+    return run(req)
+end)
+pinion.get("/hello", function() return "hello" end)
+"#;
+
+/// A shell as the program of all tests.
+const SHELL: [&str; 2] = ["--lua-program", "sh=/bin/sh"];
+
+fn encoded(text: &str) -> String {
+    text.bytes().map(|byte| format!("%{byte:02x}")).collect()
+}
+
+fn served(flags: &[&str]) -> (Folder, Server) {
+    let (folder, path) = script(ROUTES);
+    let start = Start::site(&path).flags(&SHELL).flags(flags);
+    (folder, start.start())
+}
+
+/// The processes that have this text in their command lines and have not ended.
+fn processes_with(text: &str) -> Vec<u32> {
+    let processes = fs::read_dir("/proc").expect("a list").flatten();
+    let numbers = processes.filter_map(|entry| entry.file_name().to_str()?.parse::<u32>().ok());
+    let has_it = |process: &u32| {
+        let line = fs::read(format!("/proc/{process}/cmdline")).unwrap_or_default();
+        !is_zombie(*process) && line.windows(text.len()).any(|part| part == text.as_bytes())
+    };
+    numbers.filter(|process| *process != std::process::id()).filter(has_it).collect()
+}
+
+fn is_zombie(process: u32) -> bool {
+    let state = fs::read_to_string(format!("/proc/{process}/stat")).unwrap_or_default();
+    state.rsplit_once(") ").is_some_and(|(_, rest)| rest.starts_with('Z'))
+}
+
+/// A text that no command line of another test has.
+fn unique(number: u32) -> String {
+    format!("{}.{number}", 2_000_000 + std::process::id())
+}
+
+/// All children of a process, also zombies.
+fn children(process: u32) -> Vec<u32> {
+    let tasks = fs::read_dir(format!("/proc/{process}/task")).expect("a process").flatten();
+    let lists = tasks.filter_map(|task| fs::read_to_string(task.path().join("children")).ok());
+    let numbers = lists.flat_map(|list| {
+        list.split_whitespace().map(|pid| pid.parse().expect("a number")).collect::<Vec<u32>>()
+    });
+    numbers.collect()
+}
+
+/// The process that starts the programs of a server: its only child.
+fn spawner(server: &Server) -> u32 {
+    match children(server.id())[..] {
+        [spawner] => spawner,
+        ref others => panic!("the spawner is the only child: {others:?}"),
+    }
+}
+
+fn send(process: u32, signal: Signal) {
+    let pid = Pid::from_raw(process.cast_signed()).expect("a process");
+    kill_process(pid, signal).expect("sent");
+}
+
+/// Stops a process, and lets it go on when the test ends, however that is.
+struct Stopped(u32);
+
+impl Stopped {
+    fn new(process: u32) -> Self {
+        send(process, Signal::STOP);
+        Self(process)
+    }
+}
+
+impl Drop for Stopped {
+    fn drop(&mut self) {
+        send(self.0, Signal::CONT);
+    }
+}
+
+fn connect(server: &Server) -> TcpStream {
+    TcpStream::connect(server.address()).expect("connected")
+}
+
+fn ask(client: &mut TcpStream, target: &str) {
+    write!(client, "GET {target} HTTP/1.1\r\nHost: a\r\n\r\n").expect("sent");
+}
+
+/// A client of HTTP/1 that sends no more before its handler runs a program, however it does so.
+#[test]
+fn a_program_does_not_run_for_a_client_that_has_left_before() {
+    for io in Io::BOTH {
+        let (_folder, server) = served(&["--io", io.as_str(), "--lua-time", "600"]);
+        let sleep = unique(1);
+        let code = encoded(&format!("exec sleep {sleep}"));
+        let get =
+            |path: &str| format!("GET {path}?timeout=600&code={code} HTTP/1.1\r\nHost: a\r\n\r\n");
+        for request in [
+            get("/run"),
+            get("/later"),
+            get("/gathered"),
+            // The second request begins behind the end of what its client sends.
+            format!("GET /hello HTTP/1.1\r\nHost: a\r\n\r\n{}", get("/run")),
+            format!(
+                "POST /read?timeout=600&code={code} HTTP/1.1\r\nHost: a\r\nContent-Length: 4\r\n\r\nbody"
+            ),
+        ] {
+            let mut client = connect(&server);
+            client.write_all(request.as_bytes()).expect("sent");
+            client.shutdown(Shutdown::Write).expect("open");
+            client.set_read_timeout(Some(PATIENCE)).expect("a socket");
+            let mut answers = Vec::new();
+            // The connection ends without a response to the last request, perhaps with a reset.
+            let end = client.read_to_end(&mut answers).map_err(|error| error.kind());
+            assert_ne!(end, Err(ErrorKind::WouldBlock), "{io:?} {request:?}");
+            let expected = request.matches("GET /hello").count();
+            let answers = String::from_utf8_lossy(&answers);
+            assert_eq!(answers.matches("HTTP/1.1 ").count(), expected, "{io:?}: {answers}");
+            wait_for("the end of the program", || processes_with(&sleep).is_empty().then_some(()));
+        }
+        assert_eq!(server.get("/hello").text(), "hello");
+    }
+}
+
+/// A client of HTTP/2 that is killed closes its connection and resets no stream.
+#[test]
+fn a_program_ends_with_a_client_that_is_killed() {
+    for io in Io::BOTH {
+        let (_folder, server) = served(&["--io", io.as_str(), "--lua-time", "600"]);
+        for (number, version) in (2..).zip(["--http1.1", "--http2-prior-knowledge"]) {
+            let sleep = unique(number);
+            let target = format!("/run?timeout=600&code={}", encoded(&format!("sleep {sleep}")));
+            let mut curl = server.curl();
+            let curl = curl.args([version, "--silent"]).arg(server.url(&target));
+            let mut client = curl.spawn().expect("curl runs");
+            wait_for("the program", || (!processes_with(&sleep).is_empty()).then_some(()));
+            client.kill().expect("killed");
+            client.wait().expect("it has ended");
+            wait_for("the end of the program", || processes_with(&sleep).is_empty().then_some(()));
+        }
+        assert_eq!(server.get("/hello").text(), "hello");
+    }
+}
+
+/// Programs that take their time to stop count as running, so that clients which come and leave do
+/// not take the programs of all workers.
+#[test]
+fn programs_that_stop_slowly_count_as_running() {
+    const MAX: usize = 64;
+    let (_folder, server) = served(&["--workers", "1"]);
+    let sleep = unique(4);
+    let code = format!("trap '' TERM; while :; do sleep {sleep}; done");
+    let target = format!("/run?timeout=600&code={}", encoded(&code));
+    let mut clients: Vec<TcpStream> = (0..MAX).map(|_| connect(&server)).collect();
+    clients.iter_mut().for_each(|client| ask(client, &target));
+    // Each shell has a child.
+    wait_for("the programs", || (processes_with(&sleep).len() == 2 * MAX).then_some(()));
+    drop(clients);
+    let echo = format!("/run?code={}", encoded("echo a"));
+    let full = "64 programs run in this worker already; try again when one has ended";
+    assert_eq!(server.get(&echo).text(), format!("not started: sh: {full}"));
+    wait_for("the end of the programs", || processes_with(&sleep).is_empty().then_some(()));
+    wait_for("a program", || (server.get(&echo).text() == "a\n").then_some(()));
+}
+
+/// The process that starts programs is killed: what runs ends with a reason and nothing of it is
+/// left, the log says so once, and everything else goes on.
+#[test]
+fn a_killed_spawner_leaves_nothing_and_is_logged_once() {
+    for io in Io::BOTH {
+        let (_folder, server) = served(&["--io", io.as_str(), "--workers", "2"]);
+        let sleep = unique(5);
+        // One that detaches itself does not end with its parent.
+        let code = format!("setsid sh -c 'setsid sleep {sleep} & exit' & sleep {sleep}");
+        let mut client = connect(&server);
+        ask(&mut client, &format!("/run?timeout=600&code={}", encoded(&code)));
+        wait_for("the program", || {
+            (processes_with(&format!("sleep\0{sleep}")).len() == 2).then_some(())
+        });
+        send(spawner(&server), Signal::KILL);
+        let line = server.wait_for_line(0, |line| line.contains("has ended by SIGKILL"));
+        let text = "pinion: the process that starts programs has ended by SIGKILL; scripts run no \
+                    programs until you restart the server, everything else goes on";
+        assert_eq!(line, text);
+        wait_for("the end of the programs", || processes_with(&sleep).is_empty().then_some(()));
+        wait_for("no zombie", || children(server.id()).is_empty().then_some(()));
+        let gone = "the process that starts programs has ended; restart the server";
+        let mut answer = [0; 4096];
+        let bytes = client.read(&mut answer).expect("an answer");
+        let answer = String::from_utf8_lossy(&answer[..bytes]);
+        // It may hear of the end of its connection first.
+        assert!(answer.contains("sh: the ") && answer.contains("starts programs"), "{answer}");
+        // Also a worker that has run no program before says so.
+        let echo = format!("/run?code={}", encoded("echo a"));
+        for _ in 0..20 {
+            assert_eq!(server.get(&echo).text(), format!("not started: sh: {gone}"));
+            assert_eq!(server.get("/hello").text(), "hello");
+        }
+        let lines = server.last_words();
+        let told = lines.iter().filter(|line| line.contains("starts programs")).count();
+        assert_eq!(told, 1, "{lines:?}");
+    }
+}
+
+/// The process that starts programs hangs: no worker waits for it, also while a reload does, and
+/// what runs goes on. When it goes on, so do programs.
+#[test]
+fn a_spawner_that_hangs_holds_up_nothing_else() {
+    let site = r#"
+    local long = ("x"):rep(16000)
+    pinion.get("/yes", function(req, res)
+        local yes = assert(pinion.process.run("it", { "-c", "exec yes" }, { timeout = 600 }))
+        for piece in yes:pieces() do
+            res:write(piece)
+        end
+    end)
+    pinion.get("/long", function()
+        local program, why = pinion.process.run("it", { "-c", "echo ran", long }, { timeout = 60 })
+        return program and program:output() or why
+    end)
+    pinion.get("/hello", function() return "hello" end)"#;
+    let folder = Folder::with("hangs", [("site.lua", site)]);
+    let configured = |programs: &str| {
+        let text = format!(
+            "[server]\nworkers = 1\n[[listen]]\naddress = \"127.0.0.1:0\"\n[[site]]\n\
+             path = \"site.lua\"\nlua-program = [{programs}]\n"
+        );
+        folder.write("next.toml", &text);
+        fs::rename(folder.join("next.toml"), folder.join("pinion.toml")).expect("renamed");
+    };
+    configured("\"it=/bin/sh\"");
+    let server = Start::configured(&folder.join("pinion.toml")).start();
+    let mut yes = connect(&server);
+    ask(&mut yes, "/yes");
+    // More than waits anywhere on the way.
+    let mut read_on = || {
+        let mut piece = vec![0; 4 << 20];
+        yes.read_exact(&mut piece).expect("more of the output");
+    };
+    read_on();
+    let stopped = Stopped::new(spawner(&server));
+    configured("\"it=/bin/sh\", \"cat=/bin/cat\"");
+    server.signal(Signal::HUP);
+    // More requests than the socket of the worker takes: the others wait.
+    let mut clients: Vec<TcpStream> = (0..50).map(|_| connect(&server)).collect();
+    clients.iter_mut().for_each(|client| ask(client, "/long"));
+    assert_eq!(server.get("/hello").text(), "hello");
+    // One that has left is to be stopped, which the spawner does not hear of either.
+    drop(clients.remove(0));
+    for _ in 0..3 {
+        assert_eq!(server.get("/hello").text(), "hello");
+        read_on();
+    }
+    // Those for which there was no room are told so, while the spawner still hangs.
+    let last = clients.last_mut().expect("a client");
+    let mut answer = [0; 4096];
+    let bytes = last.read(&mut answer).expect("an answer");
+    let answer = String::from_utf8_lossy(&answer[..bytes]);
+    let busy = "it: the process that starts programs is busy; try again later";
+    assert!(answer.ends_with(busy), "{answer}");
+    read_on();
+    server.wait_for_line(0, |line| line.contains("the spawner has not answered"));
+    drop(stopped);
+    drop(clients);
+    wait_for("a program", || (server.get("/long").text() == "ran\n").then_some(()));
+    let from = server.lines().len();
+    server.signal(Signal::HUP);
+    server.wait_for_line(from, |line| line.starts_with("reloaded"));
+    wait_for("a program", || (server.get("/long").text() == "ran\n").then_some(()));
+}
+
+/// Each version of a site brings programs of its own, and takes those of the version before away.
+#[test]
+fn a_reload_does_not_need_programs_of_earlier_versions() {
+    let handler = r#"pinion.get("/", function()
+        local program = assert(pinion.process.run("it"))
+        return program:output() end)"#;
+    let folder = Folder::with("versions", [("site.lua", handler)]);
+    let release = |number: u32| {
+        let program = folder.join(format!("it-{number}"));
+        write_program(&program, &format!("#!/bin/sh\necho {number}\n"));
+        let text = format!(
+            "[[listen]]\naddress = \"127.0.0.1:0\"\n[[site]]\npath = \"site.lua\"\n\
+             lua-program = [\"it={}\"]\n",
+            program.display()
+        );
+        folder.write("next.toml", &text);
+        fs::rename(folder.join("next.toml"), folder.join("pinion.toml")).expect("renamed");
+    };
+    release(0);
+    let server = Start::configured(&folder.join("pinion.toml")).start();
+    assert_eq!(server.get("/").text(), "0\n");
+    // More than a table has rows.
+    for number in 1..70 {
+        fs::remove_file(folder.join(format!("it-{}", number - 1))).expect("removed");
+        release(number);
+        let from = server.lines().len();
+        server.signal(Signal::HUP);
+        let line = server.wait_for_line(from, |line| line.contains("reload"));
+        assert!(line.starts_with("reloaded"), "version {number}: {line}");
+        wait_for("the version", || (server.get("/").text() == format!("{number}\n")).then_some(()));
+    }
+}
+
+fn write_program(path: &Path, text: &str) {
+    fs::write(path, text).expect("written");
+    fs::set_permissions(path, fs::Permissions::from_mode(0o755)).expect("executable");
+}
