@@ -28,7 +28,7 @@ pub(crate) struct ComingTable {
 /// A row of such a table.
 #[derive(Debug)]
 enum ComingStart {
-    New(ProgramStart),
+    New(Box<ProgramStart>),
     /// It is this row of the table that the server uses.
     Kept(u16),
 }
@@ -83,7 +83,7 @@ impl EventLoop {
             }
             ControlRequest::AddStart { start } => {
                 let start = decode_start(start).ok_or(Malformed("a malformed program"))?;
-                self.add_start(ComingStart::New(start))?;
+                self.add_start(ComingStart::New(Box::new(start)))?;
             }
             ControlRequest::KeepStart { number } => self.add_start(ComingStart::Kept(number))?,
             ControlRequest::UseTable => {
