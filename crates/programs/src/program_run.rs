@@ -1,7 +1,6 @@
 //! One program that runs, from the caller's side.
 
 use std::collections::VecDeque;
-use std::os::fd::OwnedFd;
 use std::sync::Arc;
 
 use pinion_engine::address::Address;
@@ -66,12 +65,9 @@ pub enum OutputRead {
 /// How far a start has come.
 #[derive(Debug)]
 pub(crate) enum RunStage {
-    /// It is to be sent to the spawner, with the program's ends of its sockets.
-    Wanted {
-        sockets: ProgramSockets,
-        /// Since when, in monotonic milliseconds.
-        since_ms: u64,
-    },
+    /// It is to be sent to the spawner since this time, in monotonic milliseconds. It has no sockets
+    /// before there is room for it, so that a spawner that hangs takes no descriptors.
+    Wanted { since_ms: u64 },
     /// The spawner has it.
     Asked,
     /// It runs.
@@ -82,20 +78,12 @@ pub(crate) enum RunStage {
     NotStarted,
 }
 
-/// The program's ends of its sockets.
-#[derive(Debug)]
-pub(crate) struct ProgramSockets {
-    /// For standard output, and without input also for standard input, whose end it finds there.
-    pub(crate) output: OwnedFd,
-    pub(crate) input: Option<OwnedFd>,
-}
-
 /// One side of the connection with a program: its output, or its input. Each is a socket of its
 /// own, so that a program which does not read all of its input loses none of its output.
 #[derive(Debug)]
 pub(crate) enum RunStream {
-    /// Our end, until the engine has it.
-    Socket(OwnedFd),
+    /// The spawner was not asked yet.
+    Unopened,
     /// The stream of the engine.
     Open(Address),
     /// It is over, or there is none.
@@ -107,18 +95,7 @@ impl RunStream {
     pub(crate) fn address(&self) -> Option<Address> {
         match self {
             Self::Open(address) => Some(*address),
-            Self::Socket(_) | Self::Over => None,
-        }
-    }
-
-    /// Returns our end, if the engine does not have it yet.
-    pub(crate) fn take_socket(&mut self) -> Option<OwnedFd> {
-        match std::mem::replace(self, Self::Over) {
-            Self::Socket(socket) => Some(socket),
-            other => {
-                *self = other;
-                None
-            }
+            Self::Unopened | Self::Over => None,
         }
     }
 

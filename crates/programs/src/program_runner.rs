@@ -27,9 +27,7 @@ use pinion_spawner::spawner::ControlError;
 use crate::limits::{
     BUSY_RETRY_MAX_MS, BUSY_RETRY_MS, BUSY_TIMEOUT_MS, OUTPUT_BUFFER_BYTES, RUNS_PER_WORKER_MAX,
 };
-use crate::program_run::{
-    Exit, OutputRead, ProgramRun, ProgramSockets, RunId, RunRequest, RunStage, RunStream,
-};
+use crate::program_run::{Exit, OutputRead, ProgramRun, RunId, RunRequest, RunStage, RunStream};
 use crate::run_error::{ReasonText, RunError, StageText};
 use crate::spawner_access::SpawnerAccess;
 
@@ -117,19 +115,16 @@ impl ProgramRunner {
         if self.access.has_ended() {
             return Err(RunError::SpawnerGone);
         }
-        let sockets = || stream_sockets().map_err(|error| RunError::NoResources(error.to_string()));
-        let (own_output, output) = sockets()?;
-        let (own_input, input) = request.has_input.then(sockets).transpose()?.unzip();
-        let sockets = ProgramSockets { output, input };
         self.last_id += 1;
         let id = RunId(self.last_id);
         let due_ms = self.now_ms.saturating_add(request.timeout_ms.max(1));
         let has_all_input = !request.has_input;
+        let input_stream = if has_all_input { RunStream::Over } else { RunStream::Unopened };
         let run = ProgramRun {
             request,
-            stage: RunStage::Wanted { sockets, since_ms: self.now_ms },
-            output_stream: RunStream::Socket(own_output),
-            input_stream: own_input.map_or(RunStream::Over, RunStream::Socket),
+            stage: RunStage::Wanted { since_ms: self.now_ms },
+            output_stream: RunStream::Unopened,
+            input_stream,
             pid: None,
             output: VecDeque::new(),
             credit: 0,
@@ -319,9 +314,7 @@ impl ProgramRunner {
         // Those that have waited for too long; the first one has waited for the longest time.
         while let Some(id) = self.to_start.front().copied() {
             match self.runs.get(&id).map(|run| &run.stage) {
-                Some(RunStage::Wanted { since_ms, .. })
-                    if self.now_ms < since_ms + BUSY_TIMEOUT_MS =>
-                {
+                Some(RunStage::Wanted { since_ms }) if self.now_ms < since_ms + BUSY_TIMEOUT_MS => {
                     return;
                 }
                 _ => self.fail(id, RunError::SpawnerBusy),
@@ -396,7 +389,7 @@ impl ProgramRunner {
         id: RunId,
         connections: &mut Connections<'_>,
     ) -> Result<bool, RunError> {
-        if !self.runs.get(&id).is_some_and(|run| run.error.is_none()) {
+        if self.runs.get(&id).is_none_or(|run| run.error.is_some()) {
             return Ok(true);
         }
         if !self.connect(connections)? {
@@ -404,14 +397,16 @@ impl ProgramRunner {
         }
         let Link::Open(connection, _) = &self.link else { return Err(RunError::SpawnerGone) };
         let Some(run) = self.runs.get_mut(&id) else { return Ok(true) };
-        let RunStage::Wanted { sockets, .. } = &run.stage else { return Ok(true) };
+        let sockets = || stream_sockets().map_err(|error| RunError::NoResources(error.to_string()));
+        let (own_output, output) = sockets()?;
+        let (own_input, input) = run.request.has_input.then(sockets).transpose()?.unzip();
         let arguments = run.request.arguments.iter().map(Vec::as_slice).collect();
         let (start, generation) = (run.request.start, self.access.generation());
         let request = StartRequest { id: id.0, start, generation, arguments };
-        let output = sockets.output.as_fd();
-        let (stdin, stdout) = match &sockets.input {
-            Some(input) => (input.as_fd(), Some(output)),
-            None => (output, None),
+        // Without input the program finds its end on the socket of its output.
+        let (stdin, stdout) = match &input {
+            Some(input) => (input.as_fd(), Some(output.as_fd())),
+            None => (output.as_fd(), None),
         };
         match connection.start(request, stdin, stdout) {
             Ok(()) => {}
@@ -421,17 +416,14 @@ impl ProgramRunner {
         }
         run.stage = RunStage::Asked;
         self.to_do.push_back(id);
-        if let Some(socket) = run.output_stream.take_socket() {
-            let address = connections.adopt(socket, PROGRAM_TAG | id.0).map_err(no_stream)?;
-            run.output_stream = RunStream::Open(address);
-            // Without input the program finds its end.
-            if !run.request.has_input
-                && let Some(mut stream) = connections.stream(address)
-            {
-                stream.finish();
-            }
+        let address = connections.adopt(own_output, PROGRAM_TAG | id.0).map_err(no_stream)?;
+        run.output_stream = RunStream::Open(address);
+        if !run.request.has_input
+            && let Some(mut stream) = connections.stream(address)
+        {
+            stream.finish();
         }
-        if let Some(socket) = run.input_stream.take_socket() {
+        if let Some(socket) = own_input {
             let tag = PROGRAM_TAG | INPUT_TAG | id.0;
             let address = connections.adopt(socket, tag).map_err(no_stream)?;
             run.input_stream = RunStream::Open(address);

@@ -1,9 +1,11 @@
 //! Programs of scripts when something goes wrong around them: clients that leave at any time, the
 //! process that starts programs hangs or is killed, programs that are gone at a reload.
 
+use pinion_tests::client::Client;
 use pinion_tests::folder::Folder;
 use pinion_tests::matrix::Io;
-use pinion_tests::script::script;
+use pinion_tests::request::Request;
+use pinion_tests::script::{in_every_way_with, script};
 use pinion_tests::server::{Server, Start};
 use pinion_tests::{PATIENCE, wait_for};
 use rustix::process::{Pid, Signal, kill_process};
@@ -36,6 +38,12 @@ end)
 pinion.post("/read", function(req)
     req:body()
     return run(req)
+end)
+pinion.get("/stream", function(req, res)
+    local process = assert(pinion.process.run("sh", { "-c", req.query.code }, { timeout = 600 }))
+    for piece in process:pieces() do
+        res:write(piece)
+    end
 end)
 pinion.get("/hello", function() return "hello" end)
 "#;
@@ -177,6 +185,24 @@ fn a_program_ends_with_a_client_that_is_killed() {
     }
 }
 
+/// Clients of every protocol that leave while a program is silent, and while it waits for them to
+/// take its output.
+#[test]
+fn a_program_ends_with_a_connection_that_is_closed() {
+    in_every_way_with(ROUTES, &[&SHELL[..], &["--lua-time", "600"]].concat(), |server| {
+        let text = unique(6);
+        for code in [format!("sleep {text}"), format!("yes {text}")] {
+            let mut client = Client::with_little_room(server);
+            let target = format!("/stream?code={}", encoded(&code));
+            let begun = client.begin(&Request::get(&target));
+            wait_for("the program", || (!processes_with(&text).is_empty()).then_some(()));
+            drop((begun, client));
+            wait_for("the end of the program", || processes_with(&text).is_empty().then_some(()));
+        }
+        assert_eq!(server.get("/hello").text(), "hello");
+    });
+}
+
 /// Programs that take their time to stop count as running, so that clients which come and leave do
 /// not take the programs of all workers.
 #[test]
@@ -277,9 +303,13 @@ fn a_spawner_that_hangs_holds_up_nothing_else() {
     configured("\"it=/bin/sh\", \"cat=/bin/cat\"");
     server.signal(Signal::HUP);
     // More requests than the socket of the worker takes: the others wait.
+    let before = server.sockets();
     let mut clients: Vec<TcpStream> = (0..50).map(|_| connect(&server)).collect();
     clients.iter_mut().for_each(|client| ask(client, "/long"));
     assert_eq!(server.get("/hello").text(), "hello");
+    // Those that wait have no sockets for their programs.
+    let more = server.sockets() - before;
+    assert!(more < clients.len() * 3 / 2, "{more} sockets for {} clients", clients.len());
     // One that has left is to be stopped, which the spawner does not hear of either.
     drop(clients.remove(0));
     for _ in 0..3 {
