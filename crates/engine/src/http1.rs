@@ -155,8 +155,8 @@ impl OpenExchange {
         }
     }
 
-    /// Whether the application has the whole request, has not responded to it yet, and does not know
-    /// that the client sends no more.
+    /// Whether the application has the whole request, has not responded to it yet, and does not
+    /// know that the client sends no more.
     pub(crate) fn owes_input_end(&self) -> bool {
         self.content.is_none() && self.state.awaits_input_end()
     }

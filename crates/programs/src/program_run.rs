@@ -65,8 +65,8 @@ pub enum OutputRead {
 /// How far a start has come.
 #[derive(Debug)]
 pub(crate) enum RunStage {
-    /// It is to be sent to the spawner since this time, in monotonic milliseconds. It has no sockets
-    /// before there is room for it, so that a spawner that hangs takes no descriptors.
+    /// It is to be sent to the spawner since this time, in monotonic milliseconds. It has no
+    /// sockets before there is room for it, so that a spawner that hangs takes no descriptors.
     Wanted { since_ms: u64 },
     /// The spawner has it.
     Asked,

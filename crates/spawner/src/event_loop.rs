@@ -54,8 +54,8 @@ pub(crate) struct EventLoop {
     pub(crate) suspects: Vec<Pid>,
     /// When the orphans are looked at again.
     pub(crate) look_at_ms: Option<u64>,
-    /// Orphans that were killed, or have ended by themselves, and are not reaped yet. When they are,
-    /// their children are looked at.
+    /// Orphans that were killed, or have ended by themselves, and are not reaped yet. When they
+    /// are, their children are looked at.
     pub(crate) killed_orphans: Vec<Pid>,
     pub(crate) end: End,
     /// Records are received into it, and standard error of programs is read into it. It is made
@@ -352,7 +352,8 @@ impl LiveTable {
 }
 
 impl LiveStart {
-    /// Prepares a row. Returns `None` if a text has a NUL byte, which the check of the row excludes.
+    /// Prepares a row. Returns `None` if a text has a NUL byte, which the check of the row
+    /// excludes.
     pub(crate) fn of(start: &ProgramStart) -> Option<Rc<Self>> {
         Some(Rc::new(Self {
             name: Rc::from(&*start.name),

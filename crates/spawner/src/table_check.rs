@@ -134,8 +134,8 @@ impl StartTable {
         self.check_changes(&StartTable::default())
     }
 
-    /// Checks the table as [`Self::check`] does, but not the rows that the table in use has with the
-    /// same number: they were checked when they were new, and their programs may be gone since.
+    /// Checks the table as [`Self::check`] does, but not the rows that the table in use has with
+    /// the same number: they were checked when they were new, and their programs may be gone since.
     ///
     /// # Errors
     /// The first thing that is wrong.

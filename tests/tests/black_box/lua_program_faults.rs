@@ -145,7 +145,8 @@ fn a_program_does_not_run_for_a_client_that_has_left_before() {
             // The second request begins behind the end of what its client sends.
             format!("GET /hello HTTP/1.1\r\nHost: a\r\n\r\n{}", get("/run")),
             format!(
-                "POST /read?timeout=600&code={code} HTTP/1.1\r\nHost: a\r\nContent-Length: 4\r\n\r\nbody"
+                "POST /read?timeout=600&code={code} HTTP/1.1\r\nHost: a\r\n\
+                 Content-Length: 4\r\n\r\nbody"
             ),
         ] {
             let mut client = connect(&server);
