@@ -22,6 +22,8 @@ struct SharedSpawner {
     /// What workers use: it never waits. They never take the lock of the spawner, which a reload
     /// holds until the spawner has answered.
     connector: WorkerConnector,
+    /// Of the spawner, also after its end.
+    pid: Pid,
     /// `None` once the spawner was stopped, or has ended and was cleaned up after.
     spawner: Mutex<Option<Spawner>>,
     /// The generation of the table that is in use.
@@ -43,6 +45,7 @@ impl SpawnerAccess {
     pub fn new(spawner: Spawner) -> Self {
         let shared = SharedSpawner {
             connector: spawner.connector(),
+            pid: spawner.pid(),
             generation: AtomicU32::new(spawner.generation()),
             spawner: Mutex::new(Some(spawner)),
         };
@@ -61,12 +64,11 @@ impl SpawnerAccess {
         self.shared.as_ref().is_none_or(|shared| shared.connector.has_ended())
     }
 
-    /// Returns the process ID of the spawner; `None` once it has ended.
+    /// Returns the process ID of the spawner; `None` once it has ended. It never waits.
     #[must_use]
     pub fn pid(&self) -> Option<Pid> {
-        let mut spawner = self.lock()?;
-        let spawner = spawner.as_mut()?;
-        (!spawner.has_ended()).then(|| spawner.pid())
+        let shared = self.shared.as_ref()?;
+        (!shared.connector.has_ended()).then_some(shared.pid)
     }
 
     /// Returns the generation of the table that is in use.

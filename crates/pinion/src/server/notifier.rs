@@ -54,6 +54,8 @@ struct State {
     failing: bool,
     /// Whether a part of the last one that has ended had failed.
     has_failed: bool,
+    /// Whether the process that starts programs has ended.
+    lacks_programs: bool,
     is_draining: bool,
     is_stopping: bool,
     /// Whether a message could not be sent, which is logged once.
@@ -110,6 +112,15 @@ impl Notifier {
             );
         }
         ReloadNotice(self.clone())
+    }
+
+    /// Reports from now on that no program starts any more.
+    pub(crate) fn programs_ended(&self) {
+        let Some(inner) = &self.0 else { return };
+        let mut state = inner.lock();
+        state.lacks_programs = true;
+        let status = inner.status(&state);
+        inner.send_unless_stopping(&mut state, &format!("STATUS={status}"));
     }
 
     /// Reports that the server takes no new connections, in this line. A manager that knew it as
@@ -171,7 +182,11 @@ impl Inner {
             true => "; the last reload failed",
             false => "",
         };
-        format!("serving {}{failed}", counts.join(", "))
+        let lacking = match state.lacks_programs {
+            true => "; the process that starts programs has ended, restart the server",
+            false => "",
+        };
+        format!("serving {}{failed}{lacking}", counts.join(", "))
     }
 
     fn send_unless_stopping(&self, state: &mut State, message: &str) {

@@ -1,5 +1,6 @@
 //! The programs of all sites, as the spawner has them.
 
+use super::notifier::Notifier;
 use crate::failure::Failure;
 use crate::settings::ProgramFile;
 use anyhow::anyhow;
@@ -106,6 +107,11 @@ impl ProgramTable {
         Ok(programs)
     }
 
+    /// Returns how many programs there are.
+    pub(crate) fn len(&self) -> usize {
+        self.rows.lock().unwrap_or_else(PoisonError::into_inner).len()
+    }
+
     /// Returns what workers connect to.
     pub(crate) fn access(&self) -> SpawnerAccess {
         self.access.clone()
@@ -116,13 +122,14 @@ impl ProgramTable {
     ///
     /// # Errors
     /// The system allows no further thread.
-    pub(crate) fn watch(&self) -> io::Result<()> {
+    pub(crate) fn watch(&self, notifier: Notifier) -> io::Result<()> {
         if self.access.is_there() {
             let access = self.access();
             let thread = thread::Builder::new().name("spawner-end".to_owned());
             thread.spawn(move || {
                 if let Some(end) = access.clean_up_after_end() {
                     log_unexpected_end(&end);
+                    notifier.programs_ended();
                 }
             })?;
         }

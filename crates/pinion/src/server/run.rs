@@ -12,6 +12,7 @@ use super::journal::{ClientRefusals, Journal};
 use super::keys::Keys;
 use super::kit::Kit;
 use super::listeners::{Bound, BoundQuic};
+use super::notifier::Notifier;
 use super::program_table::ProgramTable;
 use super::published::Published;
 use super::redirect::{Leads, Redirect};
@@ -52,9 +53,8 @@ const PROGRAMS_GRACE: Duration = Duration::from_secs(10);
 /// # Errors
 /// Something could not be started. Once the first request is served nothing fails any more.
 pub(crate) fn run(kit: Kit) -> Result<(), Failure> {
-    let started = (Instant::now(), SystemTime::now());
+    let (started, hosts) = ((Instant::now(), SystemTime::now()), Hosts::of(&kit.sites));
     print_start(&kit);
-    let hosts = Hosts::of(&kit.sites);
     let Kit {
         settings,
         config,
@@ -86,7 +86,8 @@ pub(crate) fn run(kit: Kit) -> Result<(), Failure> {
     let tally = (settings.stats.is_some() || socket.is_some()).then(Arc::<Tally>::default);
     let configuration = config.as_ref().map(|config| config.path.clone());
     let desks = Desks::new(log.clone(), tally.clone(), &settings);
-    let starting = Starting { config, sites, logs, programs: programs.clone(), capacity, leads };
+    let (of_sites, notifier) = (programs.clone(), manager.notifier.clone());
+    let starting = Starting { config, sites, logs, programs: of_sites, notifier, capacity, leads };
     let Serving { server, published, renewal } =
         starting.serve(settings, engine, desks, (Arc::clone(&live), keeper.clone()))?;
     let stats = start_stats(every.zip(tally.clone()), &server)?;
@@ -128,6 +129,7 @@ struct Starting {
     sites: Vec<LoadedSite>,
     logs: Arc<OpenLogs>,
     programs: ProgramTable,
+    notifier: Notifier,
     capacity: Capacity,
     leads: Option<Leads>,
 }
@@ -152,8 +154,8 @@ impl Starting {
             let server = start_dummy(dummy, engine, desks)?;
             return Ok(Serving { server, published: None, renewal: None });
         }
-        let Self { config, sites, logs, programs, capacity, leads } = self;
-        programs.watch().context("cannot start the thread for the end of programs")?;
+        let Self { config, sites, logs, programs, notifier, capacity, leads } = self;
+        programs.watch(notifier).context("cannot start the thread for the end of programs")?;
         let uploads = UploadQuota::new(settings.upload_space_bytes, capacity.upload_files);
         let scripts = Shared::new(engine.workers, uploads, capacity.script_memory)
             .with_spawner(programs.access());

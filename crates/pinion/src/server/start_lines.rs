@@ -11,6 +11,7 @@ use crate::terminal::{count, counted, size};
 use pinion_engine::residency;
 use pinion_engine::stderr;
 use pinion_site::hosts::HostPattern;
+use rustix::process::geteuid;
 use std::net::{IpAddr, SocketAddr};
 
 /// Sites of a configuration that get a line of their own; a thousand lines would hide the others.
@@ -80,6 +81,13 @@ pub(super) fn print_start(kit: &Kit) {
             size(settings.upload_space_bytes),
             count(capacity.upload_files),
             std::env::temp_dir().display(),
+        ));
+    }
+    if kit.programs.len() > 0 {
+        stderr::line(format_args!(
+            "{} for scripts, run as the user of the server ({})",
+            counted(kit.programs.len() as u64, "program"),
+            geteuid().as_raw()
         ));
     }
     if config.is_some() {

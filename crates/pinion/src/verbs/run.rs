@@ -4,6 +4,7 @@
 
 use crate::failure::Failure;
 use crate::script_file;
+use crate::server::notifier::Notifier;
 use crate::server::program_table::ProgramTable;
 use crate::settings::Run;
 use anyhow::{Context as _, anyhow};
@@ -50,7 +51,9 @@ pub(crate) fn run(run: Run) -> Result<(), Failure> {
         workers: 1,
         io: if probe_uring(1).is_ok() { Io::Uring } else { Io::Epoll },
     };
-    programs.watch().context("cannot start the thread for the end of programs")?;
+    programs
+        .watch(Notifier::default())
+        .context("cannot start the thread for the end of programs")?;
     let shared = Shared::new(1, UploadQuota::default(), ScriptMemory::default());
     let shared = shared.with_spawner(programs.access());
     let (tell, ended) = mpsc::channel();
