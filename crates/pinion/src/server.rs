@@ -69,7 +69,7 @@ pub(crate) mod log_throttle;
 pub(crate) mod look;
 mod lua_folders;
 mod memory_limit;
-mod notifier;
+pub(crate) mod notifier;
 mod passed_sockets;
 pub(crate) mod pending;
 pub(crate) mod program_table;

@@ -29,7 +29,7 @@ pub(crate) enum Command {
 }
 
 /// One request.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct Request {
     pub(crate) version: u32,
     pub(crate) command: Command,

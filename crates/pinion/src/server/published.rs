@@ -121,7 +121,8 @@ impl Published {
             Roster { hosts: Arc::clone(&roster.hosts), sites: sites.collect() }
         });
         self.change_about(id, |about| {
-            (about.generation, about.error) = (about.generation + 1, None)
+            about.generation += 1;
+            about.error = None;
         });
         next.is_none()
     }
