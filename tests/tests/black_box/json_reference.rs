@@ -5,6 +5,7 @@ use pinion_tests::binary::source_root;
 use pinion_tests::folder::Folder;
 use pinion_tests::matrix::{Form, Io, Way};
 use pinion_tests::protocol::Protocol;
+use pinion_tests::request::Request;
 use pinion_tests::server::{Start, run, run_under};
 use pinion_tests::wait_for;
 use serde_json::Value;
@@ -140,9 +141,7 @@ fn folder() -> Folder {
 fn of_a_server(folder: &Folder) -> [(&'static str, Value); 2] {
     folder.write(
         "served/main.lua",
-        "pinion.get('/', function(req, res)
-            pinion.spawn(function() pinion.process.run('sleep', {'600'}) end)
-        end)",
+        "pinion.get('/', function() pinion.process.run('sleep', {'600'}) end)",
     );
     let start = Start::site(&folder.join("served")).session(folder.path()).in_way(Way {
         protocol: Protocol::Http1Tls,
@@ -150,7 +149,9 @@ fn of_a_server(folder: &Folder) -> [(&'static str, Value); 2] {
         form: Form::Folder,
     });
     let server = start.flags(&["--lua-program", "sleep=/bin/sleep"]).start();
-    assert_eq!(server.get("/").status, 200);
+    assert_eq!(server.get("/none").status, 404);
+    let mut client = server.client();
+    let _waiting = client.begin(&Request::get("/"));
     let ask = |command: &str| -> Value {
         let mut env = Command::new("env");
         env.arg(format!("XDG_RUNTIME_DIR={}", folder.path().display()));

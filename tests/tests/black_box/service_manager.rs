@@ -76,7 +76,7 @@ fn start_reload_and_stop_are_reported() {
         server.signal(Signal::TERM);
         let [stopping, status] = &manager.message()[..] else { panic!("two lines") };
         assert_eq!(stopping, "STOPPING=1");
-        assert!(status.starts_with("STATUS=stopping, "), "{status}");
+        assert!(status.starts_with("STATUS=stopping; "), "{status}");
         assert!(server.wait().success());
     }
 }

@@ -132,7 +132,8 @@ pub(crate) const ROWS: &[Directive] = &[
         default: Default::Auto("the only server that is found"),
         change: Change::Restart,
         brief: "The control socket of the server",
-        long: "The value of its --control. `pinion status` shows that of every server.",
+        long: "The value of its --control. Without it, the server is looked for in the folders for \
+               such sockets.",
     },
     Directive {
         name: "json",

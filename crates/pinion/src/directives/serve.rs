@@ -318,7 +318,7 @@ pub(crate) const ROWS: &[Directive] = &[
                                 $XDG_RUNTIME_DIR/pinion",
         ),
         change: Change::Restart,
-        brief: "Take commands such as `pinion status` on this Unix socket",
+        brief: "The Unix socket for commands to the running server",
         long: "Root and the user of the server may use it. Its folder is created if it does not \
                exist, and must have mode 0700. Without such a variable there is none. If another \
                server has the default socket, this one has pinion-PID.sock beside it. `off` for \

@@ -131,6 +131,23 @@ pub(crate) const ALL: &[VerbRow] = &[
                stderr.",
     },
     VerbRow {
+        verb: Verb::Run,
+        name: "run",
+        operands: &[
+            Operand { name: "SCRIPT", required: true, brief: "A Lua file" },
+            Operand {
+                name: REST,
+                required: false,
+                brief: "Arguments of the script, its table `arg`; flags go before SCRIPT",
+            },
+        ],
+        brief: "Run a Lua script to its end",
+        long: "The script has the functions of scripts of a site, without a listener, and may wait \
+               anywhere. Its output goes to stdout. It ends when it has no more work: \
+               `pinion.every` and `pinion.cron` keep it running until it is interrupted or calls \
+               `pinion.exit(code)`. The exit code is 1 if anything has failed.",
+    },
+    VerbRow {
         verb: Verb::Status,
         name: "status",
         operands: &[],
@@ -170,23 +187,6 @@ pub(crate) const ALL: &[VerbRow] = &[
         operands: &[],
         brief: "Let a running server open its log files again",
         long: "Does what SIGUSR1 does: call it after the files were renamed.",
-    },
-    VerbRow {
-        verb: Verb::Run,
-        name: "run",
-        operands: &[
-            Operand { name: "SCRIPT", required: true, brief: "A Lua file" },
-            Operand {
-                name: REST,
-                required: false,
-                brief: "Arguments of the script, its table `arg`; flags go before SCRIPT",
-            },
-        ],
-        brief: "Run a Lua script to its end",
-        long: "The script has the functions of scripts of a site, without a listener, and may wait \
-               anywhere. Its output goes to stdout. It ends when it has no more work: \
-               `pinion.every` and `pinion.cron` keep it running until it is interrupted or calls \
-               `pinion.exit(code)`. The exit code is 1 if anything has failed.",
     },
     VerbRow {
         verb: Verb::Publish,

@@ -82,8 +82,8 @@ fn write_server(server: &Server, out: &mut impl Write, style: Style) -> io::Resu
     let (version, pid) = (&status.version, status.pid);
     writeln!(
         out,
-        "{} {state} for {}",
-        style.bold(format_args!("pinion {version}, process {pid},")),
+        "{}, {state} for {}",
+        style.bold(format_args!("process {pid}: pinion {version}")),
         duration(status.uptime_seconds)
     )?;
     for (name, lines) in facts(socket, status, style) {

@@ -8,7 +8,7 @@ use std::collections::BTreeSet;
 use std::os::unix::fs::symlink;
 
 /// The verbs with operands that are right: every verb needs a row.
-const VERBS: [(&str, &str); 18] = [
+const VERBS: [(&str, &str); 23] = [
     ("build", "site -o out"),
     ("serve", "site --listen 127.0.0.1:0"),
     ("check", "none.toml"),
@@ -17,14 +17,19 @@ const VERBS: [(&str, &str); 18] = [
     ("cat", "site.pinion /"),
     ("completions", "bash"),
     ("diff", "site.pinion site.pinion"),
+    ("drain", ""),
     ("extract", "site.pinion -o out"),
     ("import", "site.cdb -o out"),
     ("man", "pinion"),
     ("verify", "site.pinion"),
     ("publish", "site.pinion live"),
     ("releases", "live"),
+    ("reload", ""),
+    ("reopen-logs", ""),
     ("rollback", "live"),
     ("run", SCRIPT),
+    ("status", ""),
+    ("stop", ""),
     ("version", ""),
     ("why", "site /"),
 ];
