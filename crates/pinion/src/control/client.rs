@@ -50,11 +50,8 @@ pub(crate) fn servers(socket: Option<&Path>) -> Result<Vec<Server>, Failure> {
             // One that nobody listens on was left behind by a server that was killed.
             Ok(sockets) => servers.extend(sockets.iter().filter_map(|s| Server::connect(s).ok())),
             Err(error) if error.kind() == io::ErrorKind::PermissionDenied => denied = Some(folder),
-            Err(error) => {
-                return Err(anyhow!(error)
-                    .context(format!("cannot read {}", folder.display()))
-                    .into());
-            }
+            // A folder that another program has made, or none.
+            Err(_) => {}
         }
     }
     match (servers.is_empty(), denied) {

@@ -1,5 +1,5 @@
 //! One client of the control socket, as bytes in and bytes out. It has one request at a time: the
-//! next one is not read before the response to the one before is there.
+//! next one is not read before the client has taken the response to the one before.
 
 use super::protocol::{Request, Response};
 
@@ -29,9 +29,10 @@ enum Stage {
 }
 
 impl Conversation {
-    /// Returns how many bytes it takes now; 0 while a request is carried out.
+    /// Returns how many bytes it takes now; 0 while a request is carried out or a response is sent.
     pub(crate) fn wanted_bytes(&self) -> usize {
         match self.stage {
+            Stage::Request if !self.output().is_empty() => 0,
             Stage::Request => REQUEST_MAX_BYTES - self.input.len().min(REQUEST_MAX_BYTES),
             Stage::Response | Stage::End => 0,
         }
@@ -42,28 +43,39 @@ impl Conversation {
         self.input.extend_from_slice(bytes);
     }
 
+    /// Returns whether a whole line waits that [`Self::request`] would take.
+    pub(crate) fn has_line(&self) -> bool {
+        self.stage == Stage::Request && self.output().is_empty() && self.input.contains(&b'\n')
+    }
+
+    /// Returns whether a part of a request is there.
+    pub(crate) fn has_begun(&self) -> bool {
+        !self.input.is_empty()
+    }
+
     /// Returns the next request if it is whole. It is answered with [`Self::respond`]; what is no
-    /// request is answered here.
+    /// request is answered here and ends the conversation.
     pub(crate) fn request(&mut self) -> Option<Request> {
-        while self.stage == Stage::Request {
-            let Some(end) = self.input.iter().position(|byte| *byte == b'\n') else {
-                if self.input.len() >= REQUEST_MAX_BYTES {
-                    self.end_with(&Response::refused(format!(
-                        "the request is longer than {REQUEST_MAX_BYTES} bytes"
-                    )));
-                }
-                return None;
-            };
-            let line: Vec<u8> = self.input.drain(..=end).collect();
-            match Request::parse(&line[..end]) {
-                Ok(request) => {
-                    self.stage = Stage::Response;
-                    return Some(request);
-                }
-                Err(error) => self.queue(&Response::refused(error)),
+        if !self.has_line() {
+            if self.stage == Stage::Request && self.input.len() >= REQUEST_MAX_BYTES {
+                self.end_with(&Response::refused(format!(
+                    "the request is longer than {REQUEST_MAX_BYTES} bytes"
+                )));
+            }
+            return None;
+        }
+        let end = self.input.iter().position(|byte| *byte == b'\n')?;
+        let line: Vec<u8> = self.input.drain(..=end).collect();
+        match Request::parse(line.strip_suffix(b"\n").unwrap_or(&line)) {
+            Ok(request) => {
+                self.stage = Stage::Response;
+                Some(request)
+            }
+            Err(error) => {
+                self.end_with(&Response::refused(error));
+                None
             }
         }
-        None
     }
 
     /// Answers the request that is carried out.
@@ -147,6 +159,10 @@ mod tests {
                     assert_eq!(conversation.wanted_bytes(), 0, "one request at a time");
                     requests.push(request);
                     conversation.respond(&Response::done(vec![Message::info("done")]));
+                    assert_eq!(conversation.wanted_bytes(), 0, "the response has not been taken");
+                    assert!(conversation.request().is_none());
+                    output.extend_from_slice(conversation.output());
+                    conversation.sent(conversation.output().len());
                 }
                 output.extend_from_slice(conversation.output());
                 conversation.sent(conversation.output().len());
@@ -184,10 +200,21 @@ mod tests {
         }
 
         #[test]
-        fn every_line_has_one_response_whatever_it_is(lines in vec("[^\n]{0,200}", 0..20)) {
-            let bytes: String = lines.iter().map(|line| format!("{line}\n")).collect();
-            let (_, responses, _) = talk(&[bytes.into_bytes()]);
-            prop_assert_eq!(responses.len(), lines.len());
+        fn what_is_no_request_has_one_response_and_is_the_last(
+            sent in vec(request(), 0..4),
+            line in "[^\n]{0,200}",
+        ) {
+            let mut bytes = Vec::new();
+            for request in &sent {
+                serde_json::to_writer(&mut bytes, request).expect("written");
+                bytes.push(b'\n');
+            }
+            bytes.extend_from_slice(line.as_bytes());
+            bytes.extend_from_slice(b"\n{\"version\":1,\"command\":\"stop\"}\n");
+            let (requests, responses, talked) = talk(&[bytes]);
+            prop_assert_eq!(requests, sent.clone());
+            prop_assert_eq!(responses.len(), sent.len() + 1);
+            prop_assert!(talked.is_over());
         }
     }
 

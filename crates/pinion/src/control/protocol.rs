@@ -84,7 +84,7 @@ impl Request {
             version: u32,
         }
         let versioned: Versioned = serde_json::from_slice(line).map_err(|error| {
-            format!("this is no request, a JSON object with version and command: {error}")
+            format!("this is not a request, a JSON object with version and command: {error}")
         })?;
         if versioned.version != VERSION {
             return Err(format!(
@@ -93,7 +93,8 @@ impl Request {
                 versioned.version
             ));
         }
-        serde_json::from_slice(line).map_err(|error| format!("this is no known request: {error}"))
+        serde_json::from_slice(line)
+            .map_err(|error| format!("this is not a known request: {error}"))
     }
 }
 
@@ -149,12 +150,12 @@ mod tests {
         let good = br#"{"version":1,"command":"reopen-logs","later":[1]}"#;
         assert_eq!(Request::parse(good), Ok(Request::new(Command::ReopenLogs)));
         for (line, expected) in [
-            ("", "this is no request"),
-            ("status", "this is no request"),
-            ("[]", "this is no request"),
+            ("", "this is not a request"),
+            ("status", "this is not a request"),
+            ("[]", "this is not a request"),
             (r#"{"command":"status"}"#, "missing field `version`"),
             (r#"{"version":2,"command":"fly"}"#, "version 2 of the control protocol"),
-            (r#"{"version":-1,"command":"status"}"#, "this is no request"),
+            (r#"{"version":-1,"command":"status"}"#, "this is not a request"),
             (r#"{"version":1}"#, "missing field `command`"),
             (r#"{"version":1,"command":"fly"}"#, "expected one of `status`, `reload`, `drain`"),
         ] {

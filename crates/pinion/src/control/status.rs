@@ -17,6 +17,8 @@ pub(crate) struct Status {
     pub(crate) uptime_seconds: u64,
     /// The configuration file; null for a server that has only flags.
     pub(crate) configuration: Option<String>,
+    /// Why the last reload that was asked for failed; null if it did not.
+    pub(crate) last_reload_error: Option<String>,
     /// As they are printed at the start.
     pub(crate) listeners: Vec<String>,
     pub(crate) workers: Workers,
@@ -75,9 +77,9 @@ pub(crate) struct Requests {
     pub(crate) content_bytes: u64,
 }
 
-/// Microseconds from the moment when a worker turns to a connection until the response to its
-/// request is complete, at most an eighth more than it was. Of many requests at the same time a
-/// part is measured.
+/// Microseconds until a response was complete, at most an eighth too many: from the moment when the
+/// kernel reported the request to a worker, for scripts from the end of its head. Of many requests
+/// at the same time a part is measured.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default)]
 pub(crate) struct Latency {

@@ -14,12 +14,15 @@ use std::time::{Duration, Instant};
 /// Clients at a time: people at terminals, and what watches over the server. More are refused.
 pub(crate) const CLIENTS_MAX: usize = 8;
 
-/// How long a client may take for a piece of its request, or of a response. One whose request is
-/// carried out has no limit.
+/// How long a client may take for a request from its first byte on, and for a piece of a response.
+/// One whose request is carried out has no limit.
 const IDLE_TIMEOUT: Duration = Duration::from_secs(5);
 
 /// How long no client is accepted when the process has no descriptor left.
 const ACCEPT_PAUSE: Duration = Duration::from_secs(1);
+
+/// Clients that are accepted at a time, so that others and signals have their turn.
+const ACCEPT_BATCH: usize = 16;
 
 /// Bytes that are read at a time.
 const READ_BYTES: usize = 4096;
@@ -55,7 +58,7 @@ impl ControlClients {
     /// Returns when there is something to do for want of anything else.
     pub(super) fn deadline(&self) -> Option<Instant> {
         let idle = self.clients.iter().filter(|client| !client.conversation.waits());
-        idle.map(|client| client.deadline).chain(self.accepts_from).min()
+        idle.map(Client::due).chain(self.accepts_from).min()
     }
 
     /// Returns what is to be polled; [`Self::turn`] takes the results in the same order.
@@ -86,16 +89,19 @@ impl ControlClients {
         }
     }
 
-    /// Returns the next request that is whole. It is answered with [`Self::respond`].
-    pub(super) fn request(&mut self, now: Instant) -> Option<(ClientId, Request)> {
-        let found = self
-            .clients
-            .iter_mut()
-            .find_map(|client| Some((client.id, client.conversation.request()?)));
-        // What was answered without being a request leaves at once too.
-        self.clients.iter_mut().for_each(|client| client.send(now));
+    /// Returns one request of each client that has sent a whole one. They are answered with
+    /// [`Self::respond`] or [`Self::announce`].
+    pub(super) fn requests(&mut self, now: Instant) -> Vec<(ClientId, Request)> {
+        let mut requests = Vec::new();
+        for client in &mut self.clients {
+            if let Some(request) = client.conversation.request() {
+                requests.push((client.id, request));
+            }
+            // What was refused without being a request leaves at once.
+            client.send(now);
+        }
         self.clients.retain(|client| !client.is_gone);
-        found
+        requests
     }
 
     /// Answers a request, unless its client has gone.
@@ -119,7 +125,8 @@ impl ControlClients {
     }
 
     fn accept(&mut self, now: Instant) {
-        while let Some(listening) = &self.socket {
+        for _ in 0..ACCEPT_BATCH {
+            let Some(listening) = &self.socket else { return };
             let flags = SocketFlags::CLOEXEC | SocketFlags::NONBLOCK;
             let socket = match accept_with(listening, flags) {
                 Ok(socket) => socket,
@@ -157,6 +164,12 @@ impl Client {
         Self { id, socket, conversation: Conversation::default(), deadline, is_gone: false }
     }
 
+    /// Returns when there is something to do for it: at once, or when its time is over.
+    fn due(&self) -> Instant {
+        let idle_since = self.deadline.checked_sub(IDLE_TIMEOUT).unwrap_or(self.deadline);
+        if self.conversation.has_line() { idle_since } else { self.deadline }
+    }
+
     fn turn(&mut self, ready: PollFlags, now: Instant) {
         if ready.intersects(PollFlags::ERR | PollFlags::HUP) && self.conversation.waits() {
             self.is_gone = true;
@@ -179,8 +192,10 @@ impl Client {
             // It may have closed its side for sending alone, and wait for the response.
             Ok(0) => self.conversation.end(),
             Ok(bytes) => {
+                if !self.conversation.has_begun() {
+                    self.deadline = now + IDLE_TIMEOUT;
+                }
                 self.conversation.receive(buffer.get(..bytes).unwrap_or_default());
-                self.deadline = now + IDLE_TIMEOUT;
             }
             Err(Errno::AGAIN | Errno::INTR) => {}
             Err(_) => self.is_gone = true,

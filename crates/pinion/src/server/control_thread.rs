@@ -10,7 +10,7 @@ use super::status::StatusSource;
 use super::tls::{Keeper, Wish};
 use crate::access_log::AccessLog;
 use crate::control::protocol::{Command, Level, Message, Request, Response};
-use crate::control::status::State;
+use crate::control::status::{State, Status};
 use crate::failure::Failure;
 use crate::panics;
 use crate::terminal::counted;
@@ -19,11 +19,15 @@ use pinion_engine::server::Control;
 use pinion_engine::signals::{Signal, SignalQueue, Signals};
 use pinion_engine::stderr;
 use rustix::event::{EventfdFlags, PollFd, PollFlags, Timespec, eventfd, poll};
+use rustix::io::Errno;
 use std::os::fd::{AsFd as _, OwnedFd};
-use std::sync::Arc;
 use std::sync::mpsc::{Receiver, Sender, channel};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::thread;
 use std::time::{Duration, Instant};
+
+/// How long the thread waits after an error of poll(2).
+const POLL_PAUSE: Duration = Duration::from_millis(10);
 
 /// What the thread works with.
 pub(super) struct Controlled {
@@ -42,7 +46,8 @@ pub(super) struct Controlled {
 }
 
 impl Controlled {
-    /// Starts the thread. It runs until the process ends.
+    /// Starts the thread. It runs until the process ends. Call it when the server is ready: a
+    /// signal that has waited is reported after that.
     ///
     /// # Errors
     /// No descriptor or no thread is left.
@@ -54,8 +59,19 @@ impl Controlled {
         let Self { socket, control, notifier, renewal, keeper, log, live, status, .. } = self;
         let results = Results { over: Arc::new(over), sender, results };
         let clients = ControlClients::new(socket);
-        let ending = Ending { state: State::Serving, until: None };
-        let commands = Commands { control, notifier, renewal, keeper, log, live, status, ending };
+        let last_reload_error = Arc::default();
+        let ending = Ending { state: State::Serving, until: None, line: None };
+        let commands = Commands {
+            control,
+            notifier,
+            renewal,
+            keeper,
+            log,
+            live,
+            status,
+            last_reload_error,
+            ending,
+        };
         let mut thread = ControlThread { queue, results, clients, commands };
         let run = move || {
             loop {
@@ -117,8 +133,11 @@ impl ControlThread {
             // Rounded up, so that it is not too early to do what is due.
             let left = left.map(|left| left + Duration::from_millis(1));
             let timeout = left.and_then(|left| Timespec::try_from(left).ok());
-            // An interruption, the only error that can happen, is as good as nothing to do.
-            let _number = poll(&mut polled, timeout.as_ref());
+            match poll(&mut polled, timeout.as_ref()) {
+                Ok(_) | Err(Errno::INTR) => {}
+                // The kernel has no memory for a moment.
+                Err(_) => thread::sleep(POLL_PAUSE),
+            }
             polled.iter().skip(2).map(PollFd::revents).collect::<Vec<_>>()
         };
         while let Some(signal) = self.queue.next() {
@@ -130,11 +149,15 @@ impl ControlThread {
         let now = Instant::now();
         self.commands.end_in_time(now);
         self.clients.turn(&ready, now);
-        while let Some((client, request)) = self.clients.request(now) {
+        for (client, request) in self.clients.requests(now) {
             let commands = &mut self.commands;
             match commands.execute(request, self.results.returning(client)) {
                 Answer::Now(response) => self.clients.respond(client, &response),
-                Answer::BeforeEnd(response) => self.clients.announce(client, &response),
+                Answer::BeforeEnd(response) => {
+                    // The process may end at once.
+                    self.clients.announce(client, &response);
+                    self.commands.begin_end();
+                }
                 Answer::Later => {}
             }
         }
@@ -150,7 +173,13 @@ struct Commands {
     log: Option<Arc<AccessLog>>,
     live: Arc<LiveSettings>,
     status: StatusSource,
+    /// Of the last reload that was asked for, if it failed.
+    last_reload_error: Arc<Mutex<Option<String>>>,
     ending: Ending,
+}
+
+fn lock(error: &Mutex<Option<String>>) -> MutexGuard<'_, Option<String>> {
+    error.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 /// The response to a request.
@@ -167,6 +196,8 @@ struct Ending {
     state: State,
     /// When what is left of it is given up.
     until: Option<Instant>,
+    /// What is logged when it begins.
+    line: Option<String>,
 }
 
 impl Commands {
@@ -179,6 +210,7 @@ impl Commands {
             }
             Signal::Terminate | Signal::Interrupt => {
                 self.stop();
+                self.begin_end();
             }
         }
     }
@@ -191,7 +223,9 @@ impl Commands {
         let done = |text: String| Response::done(vec![Message::info(text)]);
         match request.command {
             Command::Status => {
-                let status = Some(Box::new(self.status.now(&self.control, self.ending.state)));
+                let status = self.status.now(&self.control, self.ending.state);
+                let last_reload_error = lock(&self.last_reload_error).clone();
+                let status = Some(Box::new(Status { last_reload_error, ..status }));
                 Answer::Now(Response { status, ..Response::done(Vec::new()) })
             }
             Command::Reload => {
@@ -214,10 +248,13 @@ impl Commands {
     /// Begins a reload; `done` gets its messages when it is over.
     fn reload(&self, done: impl FnOnce(Vec<Message>) + Send + 'static) {
         let notice = self.notifier.reloading();
+        let last_error = Arc::clone(&self.last_reload_error);
         let reports = Reports::of(ReloadReport::new(move |messages| {
-            if messages.iter().any(|message| message.level == Level::Error) {
+            let error = messages.iter().find(|message| message.level == Level::Error);
+            if error.is_some() {
                 notice.fail();
             }
+            *lock(&last_error) = error.map(|message| message.text.clone());
             drop(notice);
             done(messages);
         }));
@@ -238,17 +275,18 @@ impl Commands {
         }
     }
 
-    /// Ends idle connections now, and the others with their responses. Returns a line about it.
+    /// Notes that idle connections end now, and the others with their responses. Returns a line
+    /// about it.
     fn drain(&mut self) -> String {
         let open = counted(self.control.connections() as u64, "connection");
-        if self.ending.state != State::Serving {
-            return format!("already stopping; {open} open");
+        match self.ending.state {
+            State::Serving => {}
+            State::Draining => return format!("already draining; {open} open"),
+            State::Stopping => return format!("already stopping; {open} open"),
         }
         self.ending.state = State::Draining;
         let line = format!("draining; {open} open, without a time limit");
-        self.notifier.draining(&line);
-        stderr::line(format_args!("{line}"));
-        self.control.drain();
+        self.ending.line = Some(line.clone());
         line
     }
 
@@ -259,12 +297,22 @@ impl Commands {
             return format!("already stopping; {open} open");
         }
         let grace = self.live.grace();
-        self.ending = Ending { state: State::Stopping, until: Instant::now().checked_add(grace) };
+        self.ending.state = State::Stopping;
+        self.ending.until = Instant::now().checked_add(grace);
         let line = format!("stopping; {open} open, at most {} seconds", grace.as_secs());
-        self.notifier.stopping(&line);
+        self.ending.line = Some(line.clone());
+        line
+    }
+
+    /// Does what [`Self::drain`] or [`Self::stop`] has noted.
+    fn begin_end(&mut self) {
+        let Some(line) = self.ending.line.take() else { return };
         stderr::line(format_args!("{line}"));
         self.control.drain();
-        line
+        match self.ending.state {
+            State::Stopping => self.notifier.stopping(&line),
+            State::Draining | State::Serving => self.notifier.draining(&line),
+        }
     }
 
     fn end_in_time(&mut self, now: Instant) {

@@ -185,11 +185,22 @@ impl Journal {
         body_bytes: u64,
         exchange: &mut Exchange<'_>,
     ) {
-        self.counted(status, body_bytes);
-        let Some(Later { began, noted }) = later else { return };
-        if let Some(counts) = &self.counts {
+        if let (Some(counts), Some(Later { began, .. })) = (&self.counts, &later) {
             counts.add_time(began.elapsed(), 1);
         }
+        self.stream_ended(later, status, body_bytes, exchange);
+    }
+
+    /// The same for a stream whose client decides how long it lasts: its time is no latency.
+    pub(crate) fn stream_ended(
+        &mut self,
+        later: Option<Later>,
+        status: u16,
+        body_bytes: u64,
+        exchange: &mut Exchange<'_>,
+    ) {
+        self.counted(status, body_bytes);
+        let noted = later.and_then(|later| later.noted);
         if let (Some(log), Some(noted)) = (&mut self.log, noted) {
             log.answered_later(&noted, self.pass_began, status, body_bytes, exchange);
         }

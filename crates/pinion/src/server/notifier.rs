@@ -56,7 +56,8 @@ struct State {
     has_failed: bool,
     /// Whether the process that starts programs has ended.
     lacks_programs: bool,
-    is_draining: bool,
+    /// The line about a server that takes no new connections.
+    draining: Option<String>,
     is_stopping: bool,
     /// Whether a message could not be sent, which is logged once.
     is_lost: bool,
@@ -97,7 +98,7 @@ impl Notifier {
         let _set_once = inner.counts.set(Counts { published, control });
         let mut state = inner.lock();
         let status = inner.status(&state);
-        inner.send(&mut state, &format!("READY=1\nSTATUS={status}"));
+        inner.send_unless_stopping(&mut state, &format!("READY=1\nSTATUS={status}"));
     }
 
     /// Reports that a reload has begun. It has ended when the result is dropped.
@@ -111,7 +112,7 @@ impl Notifier {
                 &format!("RELOADING=1\nMONOTONIC_USEC={now}\nSTATUS=reloading"),
             );
         }
-        ReloadNotice(self.clone())
+        ReloadNotice(self.0.clone())
     }
 
     /// Reports from now on that no program starts any more.
@@ -128,7 +129,7 @@ impl Notifier {
     pub(crate) fn draining(&self, line: &str) {
         let Some(inner) = &self.0 else { return };
         let mut state = inner.lock();
-        state.is_draining = true;
+        state.draining = Some(line.to_owned());
         inner.send_unless_stopping(&mut state, &format!("STATUS={line}"));
     }
 
@@ -142,12 +143,12 @@ impl Notifier {
 
     /// Reports that the server lives, as `WatchdogSec=` asks for.
     pub(crate) fn alive(&self) {
-        let Some(inner) = self.0.as_ref().filter(|inner| inner.counts.get().is_some()) else {
+        let Some(inner) = self.0.as_ref().filter(|inner| inner.is_ready()) else {
             // It is not ready yet, and no time limit holds.
             return;
         };
         let mut state = inner.lock();
-        if state.is_stopping || state.is_draining || state.reloads > 0 {
+        if state.is_stopping || state.reloads > 0 {
             // The line says so already.
             return inner.send(&mut state, "WATCHDOG=1");
         }
@@ -167,8 +168,15 @@ impl Inner {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
+    fn is_ready(&self) -> bool {
+        self.counts.get().is_some()
+    }
+
     /// Returns the line about the server.
     fn status(&self, state: &State) -> String {
+        if let Some(line) = &state.draining {
+            return line.clone();
+        }
         let Some(Counts { published, control }) = self.counts.get() else {
             return "starting".to_owned();
         };
@@ -212,12 +220,12 @@ impl Inner {
 }
 
 /// A reload that the service manager knows of.
-pub(crate) struct ReloadNotice(Notifier);
+pub(crate) struct ReloadNotice(Option<Arc<Inner>>);
 
 impl ReloadNotice {
     /// Remembers for the report that a part has failed.
     pub(crate) fn fail(&self) {
-        if let Some(inner) = &self.0.0 {
+        if let Some(inner) = &self.0 {
             inner.lock().failing = true;
         }
     }
@@ -226,7 +234,7 @@ impl ReloadNotice {
 impl Drop for ReloadNotice {
     /// Reports the end of the last reload: the server is ready again.
     fn drop(&mut self) {
-        let Some(inner) = &self.0.0 else { return };
+        let Some(inner) = &self.0 else { return };
         let mut state = inner.lock();
         state.reloads -= 1;
         if state.reloads == 0 {

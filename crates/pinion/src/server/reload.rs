@@ -356,7 +356,7 @@ impl ReloadedSite {
                  version; mount its file system again"
             );
             self.published.set_error(self.id, Some(error.clone()));
-            wish.reports.tell(&Message::warning(error));
+            wish.reports.tell(&Message::error(error));
         }
     }
 

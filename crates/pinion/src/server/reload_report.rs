@@ -1,4 +1,5 @@
-//! What comes of a reload, for whoever waits for it: a client of the control socket.
+//! The messages of a reload, for the client of the control socket that waits for it, and for the
+//! service manager.
 
 use crate::control::protocol::Message;
 use std::fmt;
@@ -40,7 +41,7 @@ impl fmt::Debug for ReloadReport {
     }
 }
 
-/// All reports that a step of a reload belongs to; none for SIGHUP and changes of files.
+/// All reports that a step of a reload belongs to; none for changes of files.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Reports(Vec<Arc<ReloadReport>>);
 

@@ -114,10 +114,10 @@ pub(crate) fn run(kit: Kit) -> Result<(), Failure> {
         live,
         status,
     };
-    controlled.start()?;
     manager.start_watchdog(server.control())?;
     print_ready(&urls, &hosts, has_built);
     manager.notifier.ready(published, server.control());
+    controlled.start()?;
     server.join();
     end(&programs, files, stats, log);
     Ok(())

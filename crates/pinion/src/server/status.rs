@@ -8,6 +8,7 @@ use super::tls::ServedCertificates;
 use crate::control::status::{
     Certificate, Child, Connections, Memory, Programs, State, Status, Workers,
 };
+use crate::terminal::shown;
 use crate::{calendar, document};
 use pinion_engine::server::{Control, Io};
 use rustix::process::Pid;
@@ -47,6 +48,7 @@ impl StatusSource {
             started: calendar::rfc3339(calendar::unix_seconds(started_at)),
             uptime_seconds: started.elapsed().as_secs(),
             configuration: self.configuration.as_deref().map(document::text),
+            last_reload_error: None,
             listeners: self.listeners.clone(),
             workers: Workers { count: self.workers as u64, io: io_name(self.io).to_owned() },
             connections: Connections {
@@ -107,8 +109,9 @@ fn children(of: Pid) -> Vec<Child> {
     let of = of.as_raw_nonzero();
     let text = fs::read_to_string(format!("/proc/{of}/task/{of}/children")).unwrap_or_default();
     let child = |pid: u32| {
-        let name = fs::read_to_string(format!("/proc/{pid}/comm")).ok()?;
-        Some(Child { pid, name: name.trim_end().to_owned() })
+        // A program can choose any bytes for it.
+        let name = fs::read(format!("/proc/{pid}/comm")).ok()?;
+        Some(Child { pid, name: shown(name.trim_ascii_end()) })
     };
     text.split_ascii_whitespace().filter_map(|pid| child(pid.parse().ok()?)).collect()
 }

@@ -6,6 +6,7 @@ use crate::control::client;
 use crate::control::protocol::{Command, Level, Message};
 use crate::failure::Failure;
 use crate::settings::ControlCommand;
+use crate::terminal::shown;
 use anyhow::anyhow;
 use pinion_engine::stderr;
 use serde_json::json;
@@ -40,10 +41,13 @@ pub(crate) fn run(control: &ControlCommand) -> Result<(), Failure> {
 /// Writes what was done to stdout, and the rest to stderr as the server logs it.
 fn show(messages: &[Message]) -> io::Result<()> {
     for message in messages {
+        // A message may have several lines: the stack of a script.
+        let lines: Vec<String> = message.text.lines().map(|line| shown(line.as_bytes())).collect();
+        let text = lines.join("\n");
         match message.level {
-            Level::Info => writeln!(io::stdout().lock(), "{}", message.text)?,
-            Level::Warning => stderr::line(format_args!("pinion: warning: {}", message.text)),
-            Level::Error => stderr::line(format_args!("pinion: {}", message.text)),
+            Level::Info => writeln!(io::stdout().lock(), "{text}")?,
+            Level::Warning => stderr::line(format_args!("pinion: warning: {text}")),
+            Level::Error => stderr::line(format_args!("pinion: {text}")),
         }
     }
     Ok(())

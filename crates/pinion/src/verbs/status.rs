@@ -5,7 +5,7 @@ use crate::control::protocol::Command;
 use crate::control::status::{Certificate, Latency, Requests, Site, State, Status};
 use crate::failure::Failure;
 use crate::settings::ControlCommand;
-use crate::terminal::{Align, Columns, Style, count, counted, size};
+use crate::terminal::{self, Align, Columns, Style, count, counted, size};
 use anyhow::anyhow;
 use pinion_engine::stderr;
 use serde::Serialize;
@@ -108,6 +108,10 @@ fn facts(socket: &str, status: &Status, style: Style) -> Vec<(&'static str, Vec<
     let mut facts = vec![
         ("socket", vec![socket.to_owned()]),
         ("config", status.configuration.iter().cloned().collect()),
+        (
+            "last reload",
+            status.last_reload_error.iter().map(|error| style.red(shown(error))).collect(),
+        ),
         ("listening", status.listeners.clone()),
         ("threads", vec![workers]),
         ("connections", vec![open]),
@@ -175,7 +179,7 @@ fn certificate(certificate: &Certificate, style: Style) -> String {
         }
         _ => format!("{} left", counted(days_left.unsigned_abs(), "day")),
     };
-    format!("{} until {day}, {left}", names.join(", "))
+    format!("{} until {day}, {left}", shown(&names.join(", ")))
 }
 
 fn write_sites(sites: &[Site], out: &mut impl Write, style: Style) -> io::Result<()> {
@@ -196,7 +200,7 @@ fn write_sites(sites: &[Site], out: &mut impl Write, style: Style) -> io::Result
             writeln!(
                 out,
                 "  {}",
-                style.red(format_args!("{source} could not be reloaded: {error}"))
+                style.red(format_args!("{source} could not be reloaded: {}", shown(error)))
             )?;
         }
     }
@@ -218,6 +222,11 @@ fn cells(site: &Site, is_alone: bool) -> [String; 6] {
         count(site.generation),
         if site.live { "live".to_owned() } else { String::new() },
     ]
+}
+
+/// Returns the first line of a text of a server, which cannot command the terminal.
+fn shown(text: &str) -> String {
+    terminal::shown(text.lines().next().unwrap_or_default().as_bytes())
 }
 
 /// Returns a duration in its two largest units.

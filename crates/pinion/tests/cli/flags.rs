@@ -38,7 +38,7 @@ const VERBS: [(&str, &str); 23] = [
 const SCRIPT: &str = "none.lua";
 
 /// Values that flags do not take. Whole numbers: [`NUMBERS`].
-const WRONG: [(&str, &[&str]); 49] = [
+const WRONG: [(&str, &[&str]); 51] = [
     ("--acme-webroot", &[""]),
     ("--access-log", &[""]),
     ("--alt-svc", &["", "on", " a=b", "h3=\n"]),
@@ -50,6 +50,7 @@ const WRONG: [(&str, &[&str]); 49] = [
     ("--codings", &["", "deflate", "gzip:0", "gzip:13", "br:12", "zstd:23", "br:", "br,br"]),
     ("--codings-for", &["", "*.svg", "=br", "*.svg=", "*.svg=lzma", "[=br", "a=gzip,zopfli"]),
     ("--compat", &["", "90s", "80S"]),
+    ("--control", &[""]),
     ("--dummy-delay", &["", "60", "ms", "0s", "61s", "1.5s", "-1s", "99999999999999999999s"]),
     ("--exclude", &["", "[", "{a"]),
     ("--fetch-ca", &[""]),
@@ -83,6 +84,7 @@ const WRONG: [(&str, &[&str]); 49] = [
     ("--secret", &["", "/srv", "=/srv", "a b=/srv", "a=", "a/b=/srv"]),
     ("--server-name", &["", " a", "a\r\nb", "\u{fc}"]),
     ("--quic", &["", "port", "99999", "host:99999", "::1:80", "[::1]", "a b:80", "unix:/a"]),
+    ("--socket", &[""]),
     ("--state", &[""]),
     ("--tls", &["", "port", "99999", "host:99999", "::1:80", "[::1]", "unix:", "a b:80"]),
     ("--tls-self", &["", "P256", "rsa4096"]),

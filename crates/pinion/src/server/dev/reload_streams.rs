@@ -193,7 +193,7 @@ impl ReloadStream {
 
     fn end(self, journal: &mut Journal, exchange: &mut Exchange<'_>) {
         exchange.end(std::iter::empty());
-        journal.answered_later(self.later, 200, self.sent_bytes, exchange);
+        journal.stream_ended(self.later, 200, self.sent_bytes, exchange);
     }
 }
 
