@@ -141,7 +141,7 @@ fn folder() -> Folder {
 fn of_a_server(folder: &Folder) -> [(&'static str, Value); 2] {
     folder.write(
         "served/main.lua",
-        "pinion.get('/', function() pinion.process.run('sleep', {'600'}) end)",
+        "pinion.get('/', function() pinion.process.run('sleep', {'600'}):wait() end)",
     );
     let start = Start::site(&folder.join("served")).session(folder.path()).in_way(Way {
         protocol: Protocol::Http1Tls,
