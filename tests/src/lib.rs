@@ -22,6 +22,7 @@
 //! | [`notify_socket`] | what a server reports to its service manager |
 //! | [`passed_sockets`] | sockets that a service manager passes |
 //! | [`peers`] | programs of other people, run to their end |
+//! | [`processes`] | processes as the kernel shows them |
 //! | [`seccomp`] | programs to which the kernel refuses system calls |
 //! | [`relay`] | a way to a server that can be closed |
 //! | [`long_path`] | a path to a server on which round trips are counted |
@@ -53,6 +54,7 @@ pub mod memory_group;
 pub mod notify_socket;
 pub mod passed_sockets;
 pub mod peers;
+pub mod processes;
 pub mod protocol;
 pub mod relay;
 pub mod request;

@@ -178,6 +178,11 @@ impl Request {
     }
 }
 
+/// Returns a text as the value of a query: every byte is percent-encoded (RFC 3986 §2.1).
+pub fn percent_encoded(text: &str) -> String {
+    text.bytes().map(|byte| format!("%{byte:02x}")).collect()
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

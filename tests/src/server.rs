@@ -6,6 +6,7 @@ use crate::client::{Client, Connection};
 use crate::folder::Folder;
 use crate::matrix::Way;
 use crate::peers::{output, program};
+use crate::processes::{mapped_bytes, program_path};
 use crate::protocol::Protocol;
 use crate::request::Request;
 use crate::response::Response;
@@ -370,46 +371,14 @@ impl Server {
         (number * f64::from(unit)) as u64
     }
 
-    /// What it has in memory beside the archive, in bytes, to be compared with the bound that it
-    /// tells. The program counts as much as the bound has for it, which is what a release needs:
+    /// Returns the bytes that it has in memory beside the archive, to be compared with the bound that
+    /// it prints. The program counts as much as the bound has for it, which is what a release needs:
     /// of one with assertions that is not linked as a whole, 13 MiB are resident under load.
     pub fn own_memory_bytes(&self) -> u64 {
-        let program = self.program_path();
+        let program = program_path(self.id());
         let is_archive = |path: &str| path.ends_with(".pinion") || path.contains("pinion-site");
         let is_counted = |path: &str| !is_archive(path) && path != program;
-        PROGRAM_BYTES + self.mapped_bytes("Rss:", is_counted)
-    }
-
-    /// What it has in memory that no file backs, without what its program file was relocated to.
-    /// Relocations are a fact of the program: one with assertions has three times those of a
-    /// release.
-    pub fn unbacked_bytes(&self) -> u64 {
-        let program = self.program_path();
-        self.mapped_bytes("Anonymous:", |path| path != program)
-    }
-
-    fn program_path(&self) -> String {
-        let program = fs::read_link(format!("/proc/{}/exe", self.child.id()));
-        program.expect("its program").display().to_string()
-    }
-
-    /// The sum of a figure of `/proc/PID/smaps` over the mappings with a path that is wanted; an
-    /// empty one for memory without a file.
-    fn mapped_bytes(&self, figure: &str, is_wanted: impl Fn(&str) -> bool) -> u64 {
-        let maps = fs::read_to_string(format!("/proc/{}/smaps", self.child.id()));
-        let (mut sum_kib, mut is_counted) = (0, false);
-        for line in maps.expect("its mappings").lines() {
-            match line.strip_prefix(figure).and_then(|rest| rest.trim().strip_suffix(" kB")) {
-                Some(kib) if is_counted => sum_kib += kib.parse::<u64>().expect("a number"),
-                Some(_) => {}
-                // The first line of a mapping: addresses, rights, offset, device, inode and path.
-                None if line.split(' ').next().is_some_and(|word| word.contains('-')) => {
-                    is_counted = is_wanted(line.splitn(6, ' ').nth(5).unwrap_or("").trim_start());
-                }
-                None => {}
-            }
-        }
-        sum_kib * 1024
+        PROGRAM_BYTES + mapped_bytes(self.id(), "Rss:", is_counted)
     }
 
     /// Waits until it has a thread of this name.

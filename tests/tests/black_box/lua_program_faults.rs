@@ -4,7 +4,8 @@
 use pinion_tests::client::Client;
 use pinion_tests::folder::Folder;
 use pinion_tests::matrix::Io;
-use pinion_tests::request::Request;
+use pinion_tests::processes::processes_with;
+use pinion_tests::request::{Request, percent_encoded};
 use pinion_tests::script::{in_every_way_with, script};
 use pinion_tests::server::{Server, Start};
 use pinion_tests::{PATIENCE, wait_for};
@@ -51,30 +52,10 @@ pinion.get("/hello", function() return "hello" end)
 /// A shell as the program of all tests.
 const SHELL: [&str; 2] = ["--lua-program", "sh=/bin/sh"];
 
-fn encoded(text: &str) -> String {
-    text.bytes().map(|byte| format!("%{byte:02x}")).collect()
-}
-
 fn served(flags: &[&str]) -> (Folder, Server) {
     let (folder, path) = script(ROUTES);
     let start = Start::site(&path).flags(&SHELL).flags(flags);
     (folder, start.start())
-}
-
-/// The processes that have this text in their command lines and have not ended.
-fn processes_with(text: &str) -> Vec<u32> {
-    let processes = fs::read_dir("/proc").expect("a list").flatten();
-    let numbers = processes.filter_map(|entry| entry.file_name().to_str()?.parse::<u32>().ok());
-    let has_it = |process: &u32| {
-        let line = fs::read(format!("/proc/{process}/cmdline")).unwrap_or_default();
-        !is_zombie(*process) && line.windows(text.len()).any(|part| part == text.as_bytes())
-    };
-    numbers.filter(|process| *process != std::process::id()).filter(has_it).collect()
-}
-
-fn is_zombie(process: u32) -> bool {
-    let state = fs::read_to_string(format!("/proc/{process}/stat")).unwrap_or_default();
-    state.rsplit_once(") ").is_some_and(|(_, rest)| rest.starts_with('Z'))
 }
 
 /// A text that no command line of another test has.
@@ -135,7 +116,7 @@ fn a_program_does_not_run_for_a_client_that_has_left_before() {
     for io in Io::BOTH {
         let (_folder, server) = served(&["--io", io.as_str(), "--lua-time", "600"]);
         let sleep = unique(1);
-        let code = encoded(&format!("exec sleep {sleep}"));
+        let code = percent_encoded(&format!("exec sleep {sleep}"));
         let get =
             |path: &str| format!("GET {path}?timeout=600&code={code} HTTP/1.1\r\nHost: a\r\n\r\n");
         for request in [
@@ -173,7 +154,8 @@ fn a_program_ends_with_a_client_that_is_killed() {
         let (_folder, server) = served(&["--io", io.as_str(), "--lua-time", "600"]);
         for (number, version) in (2..).zip(["--http1.1", "--http2-prior-knowledge"]) {
             let sleep = unique(number);
-            let target = format!("/run?timeout=600&code={}", encoded(&format!("sleep {sleep}")));
+            let target =
+                format!("/run?timeout=600&code={}", percent_encoded(&format!("sleep {sleep}")));
             let mut curl = server.curl();
             let curl = curl.args([version, "--silent"]).arg(server.url(&target));
             let mut client = curl.spawn().expect("curl runs");
@@ -194,7 +176,7 @@ fn a_program_ends_with_a_connection_that_is_closed() {
         let text = unique(6);
         for code in [format!("sleep {text}"), format!("yes {text}")] {
             let mut client = Client::with_little_room(server);
-            let target = format!("/stream?code={}", encoded(&code));
+            let target = format!("/stream?code={}", percent_encoded(&code));
             let begun = client.begin(&Request::get(&target));
             wait_for("the program", || (!processes_with(&text).is_empty()).then_some(()));
             drop((begun, client));
@@ -212,13 +194,13 @@ fn programs_that_stop_slowly_count_as_running() {
     let (_folder, server) = served(&["--workers", "1"]);
     let sleep = unique(4);
     let code = format!("trap '' TERM; while :; do sleep {sleep}; done");
-    let target = format!("/run?timeout=600&code={}", encoded(&code));
+    let target = format!("/run?timeout=600&code={}", percent_encoded(&code));
     let mut clients: Vec<TcpStream> = (0..MAX).map(|_| connect(&server)).collect();
     clients.iter_mut().for_each(|client| ask(client, &target));
     // Each shell has a child.
     wait_for("the programs", || (processes_with(&sleep).len() == 2 * MAX).then_some(()));
     drop(clients);
-    let echo = format!("/run?code={}", encoded("echo a"));
+    let echo = format!("/run?code={}", percent_encoded("echo a"));
     let full = "64 programs run in this worker already; try again when one has ended";
     assert_eq!(server.get(&echo).text(), format!("not started: sh: {full}"));
     wait_for("the end of the programs", || processes_with(&sleep).is_empty().then_some(()));
@@ -235,7 +217,7 @@ fn a_killed_spawner_leaves_nothing_and_is_logged_once() {
         // One that detaches itself does not end with its parent.
         let code = format!("setsid sh -c 'setsid sleep {sleep} & exit' & sleep {sleep}");
         let mut client = connect(&server);
-        ask(&mut client, &format!("/run?timeout=600&code={}", encoded(&code)));
+        ask(&mut client, &format!("/run?timeout=600&code={}", percent_encoded(&code)));
         wait_for("the program", || {
             (processes_with(&format!("sleep\0{sleep}")).len() == 2).then_some(())
         });
@@ -253,7 +235,7 @@ fn a_killed_spawner_leaves_nothing_and_is_logged_once() {
         // It may hear of the end of its connection first.
         assert!(answer.contains("sh: the ") && answer.contains("starts programs"), "{answer}");
         // Also a worker that has run no program before says so.
-        let echo = format!("/run?code={}", encoded("echo a"));
+        let echo = format!("/run?code={}", percent_encoded("echo a"));
         for _ in 0..20 {
             assert_eq!(server.get(&echo).text(), format!("not started: sh: {gone}"));
             assert_eq!(server.get("/hello").text(), "hello");

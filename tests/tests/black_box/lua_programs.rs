@@ -4,6 +4,8 @@
 use pinion_tests::folder::Folder;
 use pinion_tests::matrix::Io;
 use pinion_tests::peers::stdout;
+use pinion_tests::processes::{processes_with, unbacked_bytes};
+use pinion_tests::request::percent_encoded;
 use pinion_tests::script::script;
 use pinion_tests::server::{Server, Start, run};
 use pinion_tests::wait_for;
@@ -35,32 +37,18 @@ pinion.get("/hello", function() return "hello" end)
 /// Flags that declare the programs of the tests.
 const PROGRAMS: [&str; 4] = ["--lua-program", "sh=/bin/sh", "--lua-program", "cat=/bin/cat"];
 
-fn encoded(text: &str) -> String {
-    text.bytes().map(|byte| format!("%{byte:02x}")).collect()
-}
+/// The most memory of the spawner that no file backs, beside the relocations of its program.
+const SPAWNER_MAX_BYTES: u64 = 1 << 20;
 
 /// The target of a request for a piece of shell code.
 fn shell(code: &str) -> String {
-    format!("/run?code={}", encoded(code))
+    format!("/run?code={}", percent_encoded(code))
 }
 
 fn served(text: &str, flags: &[&str]) -> (Folder, Server) {
     let (folder, path) = script(text);
     let start = Start::site(&path).flags(&PROGRAMS).flags(flags);
     (folder, start.start())
-}
-
-/// The process IDs of programs that have this text in their command lines.
-fn processes_with(text: &str) -> Vec<u32> {
-    let processes = fs::read_dir("/proc").expect("a list").flatten();
-    let numbers = processes.filter_map(|entry| entry.file_name().to_str()?.parse::<u32>().ok());
-    let has_it = |process: &u32| {
-        let line = fs::read(format!("/proc/{process}/cmdline")).unwrap_or_default();
-        let state = fs::read_to_string(format!("/proc/{process}/stat")).unwrap_or_default();
-        let is_zombie = state.rsplit_once(") ").is_some_and(|(_, rest)| rest.starts_with('Z'));
-        !is_zombie && line.windows(text.len()).any(|part| part == text.as_bytes())
-    };
-    numbers.filter(|process| *process != std::process::id()).filter(has_it).collect()
 }
 
 /// A duration for `sleep` that no other test has.
@@ -75,7 +63,8 @@ fn a_program_is_run_and_its_status_is_known() {
         let result = |code: &str| server.get(&shell(code)).text().to_owned();
         assert_eq!(result("echo hi; exit 3"), "hi\n|3", "{io:?}");
         assert_eq!(result("printf '%s' \"$1\""), "|0");
-        let target = format!("{}&word={}", shell("printf '%s' \"$1\""), encoded("a b'; rm *"));
+        let target =
+            format!("{}&word={}", shell("printf '%s' \"$1\""), percent_encoded("a b'; rm *"));
         assert_eq!(server.get(&target).text(), "a b'; rm *|0", "arguments are no shell code");
         assert_eq!(result("kill -SEGV $$"), "|ended by SIGSEGV");
         assert_eq!(result("echo $PATH $LANG $HOME"), {
@@ -347,7 +336,8 @@ fn a_server_without_programs_has_no_spawner() {
         line.trim_matches([':', ' ', '\t', 'k', 'B']).parse().expect("a number")
     };
     assert_eq!(figure("Threads"), 1);
-    assert!(figure("RssAnon") <= 2048, "{} KiB", figure("RssAnon"));
+    let bytes = unbacked_bytes(spawner.parse().expect("a number"));
+    assert!(bytes <= SPAWNER_MAX_BYTES, "{bytes} bytes");
     // The name under which it appears in ps.
     let line = fs::read(format!("/proc/{spawner}/cmdline")).expect("a command line");
     assert!(line.starts_with(b"pinion: spawner"), "{}", line.escape_ascii());

@@ -3,6 +3,7 @@
 use pinion_tests::binary::{pinion, source_root};
 use pinion_tests::client::Connection;
 use pinion_tests::matrix::Io;
+use pinion_tests::processes::unbacked_bytes;
 use pinion_tests::request::Request;
 use pinion_tests::server::{Server, Start};
 use rustix::fs::{MemfdFlags, memfd_create};
@@ -36,7 +37,7 @@ fn an_idle_server_takes_little() {
     for io in Io::BOTH {
         let server = start(io);
         assert_eq!(server.get("/").status, 200);
-        let own_bytes = server.unbacked_bytes() + server.memory_bytes("RssShmem");
+        let own_bytes = unbacked_bytes(server.id()) + server.memory_bytes("RssShmem");
         assert!(own_bytes <= IDLE_OWN_MAX_BYTES, "{own_bytes} bytes over {io:?}");
         server.stop();
 
