@@ -371,9 +371,9 @@ impl Server {
         (number * f64::from(unit)) as u64
     }
 
-    /// Returns the bytes that it has in memory beside the archive, to be compared with the bound that
-    /// it prints. The program counts as much as the bound has for it, which is what a release needs:
-    /// of one with assertions that is not linked as a whole, 13 MiB are resident under load.
+    /// Returns the bytes that it has in memory beside the archive, to be compared with the bound
+    /// that it prints. The program counts as much as the bound has for it, which is what a release
+    /// needs: of one with assertions that is not linked as a whole, 13 MiB are resident under load.
     pub fn own_memory_bytes(&self) -> u64 {
         let program = program_path(self.id());
         let is_archive = |path: &str| path.ends_with(".pinion") || path.contains("pinion-site");

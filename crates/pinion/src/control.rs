@@ -4,13 +4,13 @@
 //! | Module | Holds |
 //! |---|---|
 //! | [`protocol`] | requests and responses, one JSON object in each line |
-//! | [`conversation`] | one client of the socket, as bytes |
-//! | [`place`] | where sockets are, and how one is bound |
+//! | [`connection`] | one client of the socket, as bytes |
+//! | [`socket`] | the paths of sockets, and how one is bound |
 //! | [`client`] | the side of a command |
 //! | [`status`] | what a server tells about itself |
 
 pub(crate) mod client;
-pub(crate) mod conversation;
-pub(crate) mod place;
+pub(crate) mod connection;
 pub(crate) mod protocol;
+pub(crate) mod socket;
 pub(crate) mod status;

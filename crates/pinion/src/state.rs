@@ -16,18 +16,24 @@ pub(crate) fn folder(given: Option<&Path>) -> anyhow::Result<PathBuf> {
     if let Some(given) = given {
         return Ok(given.to_owned());
     }
-    // A relative one is to be ignored, says the specification of XDG folders.
-    let named =
-        |variable: &str| env::var_os(variable).map(PathBuf::from).filter(|path| path.is_absolute());
-    // systemd.exec(5): several stand with colons between.
-    let service = env::var_os("STATE_DIRECTORY").and_then(|folders| {
-        let first = env::split_paths(&folders).next();
-        first.filter(|path| path.is_absolute())
-    });
-    let session = || named("XDG_STATE_HOME").map(|path| path.join("pinion"));
-    let home = || named("HOME").map(|path| path.join(".local/state/pinion"));
+    let service = service_folder("STATE_DIRECTORY");
+    let session = || folder_of("XDG_STATE_HOME").map(|path| path.join("pinion"));
+    let home = || folder_of("HOME").map(|path| path.join(".local/state/pinion"));
     let found = service.or_else(session).or_else(home);
     found.ok_or_else(|| anyhow!("there is no home for a state folder; give one with --state"))
+}
+
+/// Returns the folder that a service manager has made for the service: the first of those that a
+/// variable such as `STATE_DIRECTORY` lists, separated by colons (systemd.exec(5)).
+pub(crate) fn service_folder(variable: &str) -> Option<PathBuf> {
+    let folders = env::var_os(variable)?;
+    env::split_paths(&folders).next().filter(|path| path.is_absolute())
+}
+
+/// Returns the folder that a variable names. A relative path is ignored, as the specification of
+/// XDG folders demands.
+pub(crate) fn folder_of(variable: &str) -> Option<PathBuf> {
+    env::var_os(variable).map(PathBuf::from).filter(|path| path.is_absolute())
 }
 
 /// For nobody else.

@@ -11,6 +11,7 @@ use serde_json::{Value, json};
 use std::ffi::OsString;
 use std::fs::{self, Permissions};
 use std::io::{BufRead, BufReader, Read, Write};
+use std::net::Shutdown;
 use std::os::unix::fs::PermissionsExt as _;
 use std::os::unix::net::UnixStream;
 use std::path::{Path, PathBuf};
@@ -442,6 +443,25 @@ fn hostile_clients_are_answered_or_disconnected_and_hold_up_nobody() {
     // All of them have been disconnected by now.
     ask_status();
     assert!(server.lines().iter().all(|line| !line.contains("panicked")));
+    server.stop();
+}
+
+/// Every request gets its response, also from a client that has closed its side for sending.
+#[test]
+fn requests_sent_before_the_end_of_the_input_are_executed() {
+    let folder = site();
+    let server = serve(&folder).start();
+    let mut client = UnixStream::connect(first_socket(&folder)).expect("connected");
+    client.set_read_timeout(Some(PATIENCE)).expect("set");
+    let request = b"{\"version\":1,\"command\":\"reload\"}\n";
+    client.write_all(&request.repeat(3)).expect("sent");
+    client.shutdown(Shutdown::Write).expect("closed");
+    let mut responses = String::new();
+    client.read_to_string(&mut responses).expect("the end of the connection");
+    let texts: Vec<Value> =
+        responses.lines().map(|line| serde_json::from_str(line).expect("a response")).collect();
+    assert_eq!(texts.len(), 3, "{responses}");
+    assert!(texts.iter().all(|text| text["error"] == Value::Null), "{responses}");
     server.stop();
 }
 

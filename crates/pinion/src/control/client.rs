@@ -1,7 +1,7 @@
 //! The side of a command: it finds a server, asks, and reads the response.
 
-use super::place;
 use super::protocol::{Command, Request, Response, VERSION};
+use super::socket;
 use crate::failure::{Failure, without_number};
 use anyhow::{Context as _, anyhow};
 use std::io::{self, BufRead as _, BufReader, Read as _, Write as _};
@@ -44,9 +44,9 @@ pub(crate) fn servers(socket: Option<&Path>) -> Result<Vec<Server>, Failure> {
         };
     }
     let (mut servers, mut denied) = (Vec::new(), None);
-    let folders = place::folders();
+    let folders = socket::folders();
     for folder in &folders {
-        match place::sockets(folder) {
+        match socket::sockets(folder) {
             // One that nobody listens on was left behind by a server that was killed.
             Ok(sockets) => servers.extend(sockets.iter().filter_map(|s| Server::connect(s).ok())),
             Err(error) if error.kind() == io::ErrorKind::PermissionDenied => denied = Some(folder),

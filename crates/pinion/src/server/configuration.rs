@@ -54,7 +54,7 @@ pub(crate) enum Renewal {
 /// Asks for the file to be read again.
 pub(crate) struct ConfigFileReload {
     asked: SyncSender<()>,
-    /// Where it is told what comes of the reload that was asked for and has not begun.
+    /// The reports of the reload that was asked for and has not begun.
     pending: Arc<Mutex<Reports>>,
 }
 
@@ -81,7 +81,7 @@ impl Renewal {
         Ok(Self::File(ConfigFileReload { asked, pending }))
     }
 
-    /// Asks, and wants to be told what came of it.
+    /// Asks for a reload. The reports get its messages.
     pub(crate) fn ask(&self, reports: Reports) {
         match self {
             Self::Site(sites) => sites.reload(&reports),
@@ -96,7 +96,7 @@ impl ConfigFileReload {
         match self.asked.try_send(()) {
             Ok(()) | Err(TrySendError::Full(())) => {}
             Err(TrySendError::Disconnected(())) => {
-                take(&self.pending).tell(&Message::error("reloading has ended"));
+                take(&self.pending).log(&Message::error("reloading has ended"));
             }
         }
     }
@@ -137,7 +137,7 @@ impl Renewer {
             let taken = taken.unwrap_or_else(|_| Err(anyhow!("loading panicked").into()));
             if let Err(failure) = taken {
                 let what = self.config.path.display();
-                reports.tell(&Message::error(format!(
+                reports.log(&Message::error(format!(
                     "cannot reload {what}, keeping the previous version"
                 )));
                 report_failure(failure, &reports);
@@ -160,7 +160,7 @@ impl Renewer {
         }
         let waiting = self.started.waiting(&serve.low, &serve.listen);
         if !waiting.is_empty() {
-            reports.tell(&Message::warning(format!(
+            reports.log(&Message::warning(format!(
                 "{}: a restart is needed for {}",
                 self.config.path.display(),
                 waiting.join(", ")

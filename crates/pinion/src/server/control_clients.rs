@@ -1,7 +1,7 @@
 //! The clients of the control socket. None of them can keep the thread waiting: what they send and
 //! take is done in pieces as they are ready, and one that does neither is disconnected.
 
-use crate::control::conversation::Conversation;
+use crate::control::connection::Connection;
 use crate::control::protocol::{Request, Response};
 use rustix::event::{PollFd, PollFlags};
 use rustix::io::Errno;
@@ -44,8 +44,8 @@ pub(super) struct ControlClients {
 struct Client {
     id: ClientId,
     socket: OwnedFd,
-    conversation: Conversation,
-    /// When it is disconnected unless it sends or takes something.
+    connection: Connection,
+    /// When the connection is closed unless the client sends a request or reads a response.
     deadline: Instant,
     is_gone: bool,
 }
@@ -55,13 +55,14 @@ impl ControlClients {
         Self { socket, clients: Vec::new(), next: 0, accepts_from: None }
     }
 
-    /// Returns when there is something to do for want of anything else.
-    pub(super) fn deadline(&self) -> Option<Instant> {
-        let idle = self.clients.iter().filter(|client| !client.conversation.waits());
-        idle.map(Client::due).chain(self.accepts_from).min()
+    /// Returns when [`Self::handle_events`] has to be called if no event comes.
+    pub(super) fn deadline(&self, now: Instant) -> Option<Instant> {
+        let idle = self.clients.iter().filter(|client| !client.connection.awaits_response());
+        idle.map(|client| client.due(now)).chain(self.accepts_from).min()
     }
 
-    /// Returns what is to be polled; [`Self::turn`] takes the results in the same order.
+    /// Returns the descriptors to poll. [`Self::handle_events`] takes the results in the same
+    /// order.
     pub(super) fn polled(&mut self, now: Instant) -> Vec<PollFd<'_>> {
         self.accepts_from.take_if(|from| now >= *from);
         let accepts = self.accepts_from.is_none();
@@ -69,18 +70,18 @@ impl ControlClients {
         let socket = self.socket.iter().map(|socket| PollFd::new(socket, listens));
         let clients = self.clients.iter().map(|client| {
             let mut wanted = PollFlags::empty();
-            wanted.set(PollFlags::IN, client.conversation.wanted_bytes() > 0);
-            wanted.set(PollFlags::OUT, !client.conversation.output().is_empty());
+            wanted.set(PollFlags::IN, client.connection.wanted_bytes() > 0);
+            wanted.set(PollFlags::OUT, !client.connection.output().is_empty());
             PollFd::new(&client.socket, wanted)
         });
         socket.chain(clients).collect()
     }
 
-    /// Sends and receives what is ready, and disconnects whose time is over.
-    pub(super) fn turn(&mut self, ready: &[PollFlags], now: Instant) {
-        let of_clients = if self.socket.is_some() { 1 } else { 0 };
-        for (client, flags) in self.clients.iter_mut().zip(ready.iter().skip(of_clients)) {
-            client.turn(*flags, now);
+    /// Sends and receives where that is possible, and closes connections whose time limit is over.
+    pub(super) fn handle_events(&mut self, ready: &[PollFlags], now: Instant) {
+        let first_client = usize::from(self.socket.is_some());
+        for (client, flags) in self.clients.iter_mut().zip(ready.iter().skip(first_client)) {
+            client.handle_events(*flags, now);
         }
         self.clients.retain(|client| !client.is_gone);
         let is_ready = ready.first().is_some_and(|flags| flags.contains(PollFlags::IN));
@@ -94,7 +95,7 @@ impl ControlClients {
     pub(super) fn requests(&mut self, now: Instant) -> Vec<(ClientId, Request)> {
         let mut requests = Vec::new();
         for client in &mut self.clients {
-            if let Some(request) = client.conversation.request() {
+            if let Some(request) = client.connection.request() {
                 requests.push((client.id, request));
             }
             // What was refused without being a request leaves at once.
@@ -106,19 +107,19 @@ impl ControlClients {
 
     /// Answers a request, unless its client has gone.
     pub(super) fn respond(&mut self, id: ClientId, response: &Response) {
-        self.send(id, |conversation| conversation.respond(response));
+        self.send(id, |connection| connection.respond(response));
     }
 
     /// Answers a request that is carried out with the end of the process, which its client waits
     /// for.
     pub(super) fn announce(&mut self, id: ClientId, response: &Response) {
-        self.send(id, |conversation| conversation.announce(response));
+        self.send(id, |connection| connection.announce(response));
     }
 
-    fn send(&mut self, id: ClientId, queue: impl FnOnce(&mut Conversation)) {
+    fn send(&mut self, id: ClientId, queue: impl FnOnce(&mut Connection)) {
         let now = Instant::now();
         if let Some(client) = self.clients.iter_mut().find(|client| client.id == id) {
-            queue(&mut client.conversation);
+            queue(&mut client.connection);
             client.deadline = now + IDLE_TIMEOUT;
             client.send(now);
         }
@@ -140,7 +141,7 @@ impl ControlClients {
             let mut client = Client::new(ClientId(self.next), socket, now);
             self.next += 1;
             if let Some(reason) = self.reason_to_refuse(&client) {
-                client.conversation.end_with(&Response::refused(reason));
+                client.connection.end_with(&Response::refused(reason));
                 client.send(now);
             } else {
                 self.clients.push(client);
@@ -161,17 +162,17 @@ impl ControlClients {
 impl Client {
     fn new(id: ClientId, socket: OwnedFd, now: Instant) -> Self {
         let deadline = now + IDLE_TIMEOUT;
-        Self { id, socket, conversation: Conversation::default(), deadline, is_gone: false }
+        Self { id, socket, connection: Connection::default(), deadline, is_gone: false }
     }
 
-    /// Returns when there is something to do for it: at once, or when its time is over.
-    fn due(&self) -> Instant {
-        let idle_since = self.deadline.checked_sub(IDLE_TIMEOUT).unwrap_or(self.deadline);
-        if self.conversation.has_line() { idle_since } else { self.deadline }
+    /// Returns when it needs the thread without an event: at once for a request that has been
+    /// received, otherwise at its time limit.
+    fn due(&self, now: Instant) -> Instant {
+        if self.connection.has_line() { now } else { self.deadline }
     }
 
-    fn turn(&mut self, ready: PollFlags, now: Instant) {
-        if ready.intersects(PollFlags::ERR | PollFlags::HUP) && self.conversation.waits() {
+    fn handle_events(&mut self, ready: PollFlags, now: Instant) {
+        if ready.intersects(PollFlags::ERR | PollFlags::HUP) && self.connection.awaits_response() {
             self.is_gone = true;
             return;
         }
@@ -179,23 +180,23 @@ impl Client {
             self.receive(now);
         }
         self.send(now);
-        self.is_gone |= !self.conversation.waits() && now >= self.deadline;
+        self.is_gone |= !self.connection.awaits_response() && now >= self.deadline;
     }
 
     fn receive(&mut self, now: Instant) {
         let mut buffer = [0; READ_BYTES];
-        let wanted = self.conversation.wanted_bytes().min(READ_BYTES);
+        let wanted = self.connection.wanted_bytes().min(READ_BYTES);
         let Some(buffer) = buffer.get_mut(..wanted).filter(|buffer| !buffer.is_empty()) else {
             return;
         };
         match rustix::io::read(self.socket.as_fd(), &mut *buffer) {
             // It may have closed its side for sending alone, and wait for the response.
-            Ok(0) => self.conversation.end(),
+            Ok(0) => self.connection.end(),
             Ok(bytes) => {
-                if !self.conversation.has_begun() {
+                if !self.connection.has_begun() {
                     self.deadline = now + IDLE_TIMEOUT;
                 }
-                self.conversation.receive(buffer.get(..bytes).unwrap_or_default());
+                self.connection.receive(buffer.get(..bytes).unwrap_or_default());
             }
             Err(Errno::AGAIN | Errno::INTR) => {}
             Err(_) => self.is_gone = true,
@@ -203,11 +204,11 @@ impl Client {
     }
 
     fn send(&mut self, now: Instant) {
-        while !self.conversation.output().is_empty() {
+        while !self.connection.output().is_empty() {
             let flags = SendFlags::NOSIGNAL | SendFlags::DONTWAIT;
-            match send(&self.socket, self.conversation.output(), flags) {
+            match send(&self.socket, self.connection.output(), flags) {
                 Ok(bytes) => {
-                    self.conversation.sent(bytes);
+                    self.connection.sent(bytes);
                     self.deadline = now + IDLE_TIMEOUT;
                 }
                 Err(Errno::AGAIN) => break,
@@ -218,6 +219,6 @@ impl Client {
                 }
             }
         }
-        self.is_gone |= self.conversation.is_over();
+        self.is_gone |= self.connection.is_over();
     }
 }

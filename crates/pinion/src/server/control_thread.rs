@@ -1,6 +1,6 @@
-//! The thread that a running server is controlled by: it takes signals and the commands of the
-//! control socket, one at a time. It has no work of its own that could take long: reloads run on
-//! other threads, which wake it when they are over.
+//! The thread that controls a running server: it handles signals and the commands of the control
+//! socket, one at a time. It never runs anything that takes long: reloads run on other threads,
+//! which wake it when they have ended.
 
 use super::configuration::{LiveSettings, Renewal};
 use super::control_clients::{ClientId, ControlClients};
@@ -29,7 +29,7 @@ use std::time::{Duration, Instant};
 /// How long the thread waits after an error of poll(2).
 const POLL_PAUSE: Duration = Duration::from_millis(10);
 
-/// What the thread works with.
+/// Everything that the thread needs.
 pub(super) struct Controlled {
     pub(super) signals: Signals,
     /// None for a server without a control socket.
@@ -54,10 +54,10 @@ impl Controlled {
     pub(super) fn start(self) -> Result<(), Failure> {
         let queue = self.signals.queue().context("cannot receive signals")?;
         let flags = EventfdFlags::CLOEXEC | EventfdFlags::NONBLOCK;
-        let over = eventfd(0, flags).context("cannot make an event descriptor")?;
+        let ready = eventfd(0, flags).context("cannot make an event descriptor")?;
         let (sender, results) = channel();
         let Self { socket, control, notifier, renewal, keeper, log, live, status, .. } = self;
-        let results = Results { over: Arc::new(over), sender, results };
+        let results = Results { ready: Arc::new(ready), sender, results };
         let clients = ControlClients::new(socket);
         let last_reload_error = Arc::default();
         let ending = Ending { state: State::Serving, until: None, line: None };
@@ -75,8 +75,8 @@ impl Controlled {
         let mut thread = ControlThread { queue, results, clients, commands };
         let run = move || {
             loop {
-                // A server that hears nothing any more could not be stopped.
-                panics::survive(|| thread.turn());
+                // Without this thread the server could not be stopped.
+                panics::survive(|| thread.poll_once());
             }
         };
         let spawned = thread::Builder::new().name("control".to_owned()).spawn(run);
@@ -92,10 +92,10 @@ struct ControlThread {
     commands: Commands,
 }
 
-/// What comes of commands that run on other threads.
+/// The results of reloads, which run on other threads.
 struct Results {
     /// Readable when there is a result.
-    over: Arc<OwnedFd>,
+    ready: Arc<OwnedFd>,
     sender: Sender<(ClientId, Vec<Message>)>,
     results: Receiver<(ClientId, Vec<Message>)>,
 }
@@ -103,31 +103,32 @@ struct Results {
 impl Results {
     /// Returns what makes the messages of a reload a result for a client.
     fn returning(&self, client: ClientId) -> impl FnOnce(Vec<Message>) + Send + 'static {
-        let (over, sender) = (Arc::clone(&self.over), self.sender.clone());
+        let (ready, sender) = (Arc::clone(&self.ready), self.sender.clone());
         move |messages| {
             if sender.send((client, messages)).is_ok() {
                 // It fails only if it is readable for 2^64 results already.
-                let _woken = rustix::io::write(&over, &1_u64.to_ne_bytes());
+                let _woken = rustix::io::write(&ready, &1_u64.to_ne_bytes());
             }
         }
     }
 
     fn take(&self) -> impl Iterator<Item = (ClientId, Vec<Message>)> {
-        let _count = rustix::io::read(&self.over, &mut [0; 8]);
+        let _count = rustix::io::read(&self.ready, &mut [0; 8]);
         self.results.try_iter()
     }
 }
 
 impl ControlThread {
-    /// Waits for something to do, and does it.
-    fn turn(&mut self) {
+    /// Waits for an event, and handles all that have come.
+    fn poll_once(&mut self) {
         let now = Instant::now();
-        let deadline = [self.clients.deadline(), self.commands.ending.until].into_iter().flatten();
+        let deadline =
+            [self.clients.deadline(now), self.commands.ending.until].into_iter().flatten();
         let left = deadline.min().map(|deadline| deadline.saturating_duration_since(now));
         let ready = {
             let mut polled = vec![
                 PollFd::new(&self.queue, PollFlags::IN),
-                PollFd::from_borrowed_fd(self.results.over.as_fd(), PollFlags::IN),
+                PollFd::from_borrowed_fd(self.results.ready.as_fd(), PollFlags::IN),
             ];
             polled.extend(self.clients.polled(now));
             // Rounded up, so that it is not too early to do what is due.
@@ -147,18 +148,18 @@ impl ControlThread {
             self.clients.respond(client, &Response::done(messages));
         }
         let now = Instant::now();
-        self.commands.end_in_time(now);
-        self.clients.turn(&ready, now);
+        self.commands.close_at_deadline(now);
+        self.clients.handle_events(&ready, now);
         for (client, request) in self.clients.requests(now) {
             let commands = &mut self.commands;
             match commands.execute(request, self.results.returning(client)) {
-                Answer::Now(response) => self.clients.respond(client, &response),
-                Answer::BeforeEnd(response) => {
+                Reply::Now(response) => self.clients.respond(client, &response),
+                Reply::BeforeEnd(response) => {
                     // The process may end at once.
                     self.clients.announce(client, &response);
-                    self.commands.begin_end();
+                    self.commands.begin_shutdown();
                 }
-                Answer::Later => {}
+                Reply::Later => {}
             }
         }
     }
@@ -183,7 +184,7 @@ fn lock(error: &Mutex<Option<String>>) -> MutexGuard<'_, Option<String>> {
 }
 
 /// The response to a request.
-enum Answer {
+enum Reply {
     Now(Response),
     /// Now; after that, the client waits for the end of the process.
     BeforeEnd(Response),
@@ -191,12 +192,12 @@ enum Answer {
     Later,
 }
 
-/// How far the server is on its way to the end.
+/// The state of the shutdown.
 struct Ending {
     state: State,
-    /// When what is left of it is given up.
+    /// When the remaining connections are closed.
     until: Option<Instant>,
-    /// What is logged when it begins.
+    /// The line that is logged when the shutdown begins.
     line: Option<String>,
 }
 
@@ -210,7 +211,7 @@ impl Commands {
             }
             Signal::Terminate | Signal::Interrupt => {
                 self.stop();
-                self.begin_end();
+                self.begin_shutdown();
             }
         }
     }
@@ -219,18 +220,18 @@ impl Commands {
         &mut self,
         request: Request,
         later: impl FnOnce(Vec<Message>) + Send + 'static,
-    ) -> Answer {
+    ) -> Reply {
         let done = |text: String| Response::done(vec![Message::info(text)]);
         match request.command {
             Command::Status => {
                 let status = self.status.now(&self.control, self.ending.state);
                 let last_reload_error = lock(&self.last_reload_error).clone();
                 let status = Some(Box::new(Status { last_reload_error, ..status }));
-                Answer::Now(Response { status, ..Response::done(Vec::new()) })
+                Reply::Now(Response { status, ..Response::done(Vec::new()) })
             }
             Command::Reload => {
                 self.reload(later);
-                Answer::Later
+                Reply::Later
             }
             Command::ReopenLogs => {
                 self.reopen_logs();
@@ -238,10 +239,10 @@ impl Commands {
                     Some(_) => "reopening the access logs",
                     None => "there is no access log",
                 };
-                Answer::Now(done(text.to_owned()))
+                Reply::Now(done(text.to_owned()))
             }
-            Command::Drain => Answer::BeforeEnd(done(self.drain())),
-            Command::Stop => Answer::BeforeEnd(done(self.stop())),
+            Command::Drain => Reply::BeforeEnd(done(self.drain())),
+            Command::Stop => Reply::BeforeEnd(done(self.stop())),
         }
     }
 
@@ -275,8 +276,8 @@ impl Commands {
         }
     }
 
-    /// Notes that idle connections end now, and the others with their responses. Returns a line
-    /// about it.
+    /// Prepares a shutdown without a time limit, and returns a line about it.
+    /// [`Self::begin_shutdown`] begins it.
     fn drain(&mut self) -> String {
         let open = counted(self.control.connections() as u64, "connection");
         match self.ending.state {
@@ -290,7 +291,7 @@ impl Commands {
         line
     }
 
-    /// The same, and ends what is left when the grace period is over.
+    /// Prepares a shutdown that closes the remaining connections at the end of the grace period.
     fn stop(&mut self) -> String {
         let open = counted(self.control.connections() as u64, "connection");
         if self.ending.state == State::Stopping {
@@ -304,8 +305,9 @@ impl Commands {
         line
     }
 
-    /// Does what [`Self::drain`] or [`Self::stop`] has noted.
-    fn begin_end(&mut self) {
+    /// Begins the shutdown that [`Self::drain`] or [`Self::stop`] has prepared: idle connections
+    /// close now, the others after their responses.
+    fn begin_shutdown(&mut self) {
         let Some(line) = self.ending.line.take() else { return };
         stderr::line(format_args!("{line}"));
         self.control.drain();
@@ -315,7 +317,8 @@ impl Commands {
         }
     }
 
-    fn end_in_time(&mut self, now: Instant) {
+    /// Closes the remaining connections when the grace period is over.
+    fn close_at_deadline(&mut self, now: Instant) {
         if self.ending.until.take_if(|until| now >= *until).is_some() {
             self.control.stop();
         }

@@ -14,7 +14,7 @@ use super::sites::{LoadedSite, UnloadedSite};
 use super::socket_files::SocketFiles;
 use super::tls::Tls;
 use crate::access_log::{LogHandle, OpenLogs};
-use crate::control::place;
+use crate::control::socket;
 use crate::failure::{Failure, without_number};
 use crate::log_lines;
 use crate::path_warnings;
@@ -194,7 +194,7 @@ fn open(
     // Before the workers have memory of their own in it.
     residency::release_heap();
     // Last, since nobody answers there before everything runs.
-    let control = place::bind(&settings.control, files)?;
+    let control = socket::bind(&settings.control, files)?;
     Ok(Opened { io, logs, log, tls, listeners, quic, control, sites })
 }
 

@@ -186,13 +186,11 @@ impl Inner {
         });
         let connections = counted(control.connections() as u64, "connection");
         let counts: Vec<String> = sites.into_iter().chain([connections]).collect();
-        let failed = match state.has_failed {
-            true => "; the last reload failed",
-            false => "",
-        };
-        let lacking = match state.lacks_programs {
-            true => "; the process that starts programs has ended, restart the server",
-            false => "",
+        let failed = if state.has_failed { "; the last reload failed" } else { "" };
+        let lacking = if state.lacks_programs {
+            "; the process that starts programs has ended, restart the server"
+        } else {
+            ""
         };
         format!("serving {}{failed}{lacking}", counts.join(", "))
     }

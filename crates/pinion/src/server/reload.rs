@@ -57,7 +57,7 @@ struct Pending {
     is_reported: bool,
     /// Reloads of the configuration that it is a part of.
     rounds: Vec<Arc<ReloadRound>>,
-    /// Where it is told what came of it, beside the log.
+    /// The reports that get its messages.
     reports: Reports,
 }
 
@@ -81,7 +81,7 @@ impl Pending {
 pub(crate) struct ReloadRound {
     line: String,
     failed: AtomicU64,
-    /// Where the line is told.
+    /// The reports that get the line.
     reports: Reports,
 }
 
@@ -102,7 +102,7 @@ impl ReloadRound {
 
 impl Drop for ReloadRound {
     fn drop(&mut self) {
-        self.reports.tell(&Message::info(self.report()));
+        self.reports.log(&Message::info(self.report()));
     }
 }
 
@@ -144,7 +144,7 @@ impl Reloader {
         self.last_change.set();
     }
 
-    /// Asks, and wants to be told what came of it.
+    /// Asks for a reload. The reports get its messages.
     pub(crate) fn ask(&self, reports: Reports) {
         self.ask_for(Pending { is_reported: true, rounds: Vec::new(), reports });
     }
@@ -167,7 +167,7 @@ impl Reloader {
             Ok(()) | Err(TrySendError::Full(())) => {}
             Err(TrySendError::Disconnected(())) => {
                 let pending = std::mem::take(&mut *lock(&self.pending));
-                pending.reports.tell(&Message::error("reloading has ended"));
+                pending.reports.log(&Message::error("reloading has ended"));
             }
         }
     }
@@ -356,7 +356,7 @@ impl ReloadedSite {
                  version; mount its file system again"
             );
             self.published.set_error(self.id, Some(error.clone()));
-            wish.reports.tell(&Message::error(error));
+            wish.reports.log(&Message::error(error));
         }
     }
 
@@ -370,7 +370,7 @@ impl ReloadedSite {
         self.published.set_error(self.id, failure.messages().first().cloned());
         if self.is_reported(Outcome::Failed(failure.messages()), wish) {
             let what = self.loader.source().path().display();
-            wish.reports.tell(&match meanwhile {
+            wish.reports.log(&match meanwhile {
                 Meanwhile::Previous => {
                     Message::error(format!("cannot reload {what}, keeping the previous version"))
                 }
@@ -391,7 +391,7 @@ pub(super) fn not_served(what: &dyn fmt::Display) -> Message {
 
 /// Logs why something could not be loaded, and adds it to all reports.
 pub(super) fn report_failure(failure: Failure, reports: &Reports) {
-    failure.messages().into_iter().for_each(|line| reports.note(&Message::error(line)));
+    failure.messages().into_iter().for_each(|line| reports.add_message(&Message::error(line)));
     failure.report();
 }
 
@@ -402,9 +402,9 @@ fn report_reloaded(
     code: u64,
     reports: &Reports,
 ) {
-    reports.tell(&Message::info(format!("reloaded {what}: {}", now.in_words_with_code(code))));
+    reports.log(&Message::info(format!("reloaded {what}: {}", now.in_words_with_code(code))));
     if has_shrunk(now.paths, before.paths) {
-        reports.tell(&Message::warning(format!(
+        reports.log(&Message::warning(format!(
             "{what} had {} before this reload; if that is not what you wanted, \
              bring the files back and they are served again",
             before.in_words()

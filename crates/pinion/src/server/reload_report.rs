@@ -5,8 +5,8 @@ use crate::control::protocol::Message;
 use std::fmt;
 use std::sync::{Arc, Mutex, PoisonError};
 
-/// Messages of one reload that was asked for. Whoever takes part in it holds the report; when the
-/// last of them lets it go, the reload is over, and the messages are sent.
+/// The messages of one reload. Every thread that takes part in the reload holds the report; when
+/// the last one drops it, the reload has ended, and the messages are sent.
 pub(crate) struct ReloadReport {
     messages: Mutex<Vec<Message>>,
     done: Mutex<Option<Done>>,
@@ -52,13 +52,13 @@ impl Reports {
     }
 
     /// Logs a message and adds it to all reports.
-    pub(crate) fn tell(&self, message: &Message) {
+    pub(crate) fn log(&self, message: &Message) {
         message.log();
-        self.note(message);
+        self.add_message(message);
     }
 
-    /// Adds a message to all reports that is logged in another way.
-    pub(crate) fn note(&self, message: &Message) {
+    /// Adds a message to all reports. The caller logs it.
+    pub(crate) fn add_message(&self, message: &Message) {
         self.0.iter().for_each(|report| report.add(message));
     }
 
@@ -79,10 +79,10 @@ mod tests {
         let done = move |messages| sender.send(messages).expect("received");
         let first = Reports::of(ReloadReport::new(done));
         let second = first.clone();
-        first.note(&Message::info("one"));
+        first.add_message(&Message::info("one"));
         drop(first);
         assert!(sent.try_recv().is_err(), "another part goes on");
-        second.note(&Message::error("two"));
+        second.add_message(&Message::error("two"));
         drop(second);
         let messages = [Message::info("one"), Message::error("two")];
         assert_eq!(sent.try_recv().expect("over"), messages);

@@ -230,7 +230,7 @@ impl Sites {
         Arc::clone(&self.published)
     }
 
-    /// Asks every site to load again, and wants to be told what came of it.
+    /// Asks every site to load again. The reports get the messages.
     pub(crate) fn reload(&self, reports: &Reports) {
         self.sites.iter().for_each(|site| site.reloader.ask(reports.clone()));
     }

@@ -1,4 +1,4 @@
-//! What the server tells about itself on the control socket, from wherever it is known.
+//! Collects the status that `pinion status` shows.
 
 use super::capacity::Capacity;
 use super::program_table::ProgramTable;
@@ -19,7 +19,7 @@ use std::time::{Instant, SystemTime};
 
 const SECONDS_PER_DAY: i64 = 86_400;
 
-/// Where everything is known.
+/// The sources of the status.
 pub(super) struct StatusSource {
     pub(super) started: (Instant, SystemTime),
     pub(super) configuration: Option<PathBuf>,
@@ -36,7 +36,7 @@ pub(super) struct StatusSource {
 }
 
 impl StatusSource {
-    /// Returns what there is to tell now.
+    /// Returns the current status.
     pub(super) fn now(&self, control: &Control, state: State) -> Status {
         let (started, started_at) = self.started;
         let (requests, latency) =

@@ -167,10 +167,10 @@ fn warn_of_unnamed<'c>(
 /// What is to be known about a certificate that is served from now on.
 fn tell(files: &CertificateFiles, certificate: &Certificate, is_own: bool, reports: &Reports) {
     for warning in files.warnings(certificate) {
-        reports.tell(&Message::warning(warning));
+        reports.log(&Message::warning(warning));
     }
     if is_own {
-        reports.tell(&Message::info(format!(
+        reports.log(&Message::info(format!(
             "self-signed certificate {}, SHA-256 {}",
             self_signed::for_clients(&files.cert).display(),
             shown(certificate.fingerprint())

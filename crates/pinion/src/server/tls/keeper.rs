@@ -74,10 +74,10 @@ impl Keeper {
         Ok(Self { wishes, served })
     }
 
-    /// Asks, and wants to be told what came of it.
+    /// Asks for a reload. The reports get its messages.
     pub(crate) fn ask(&self, wish: Wish, reports: Reports) {
         if let Err(SendError((_, reports))) = self.wishes.send((wish, reports)) {
-            reports.tell(&Message::error("reloading certificates has ended"));
+            reports.log(&Message::error("reloading certificates has ended"));
         }
     }
 
@@ -127,7 +127,7 @@ impl Kept {
             // A mistake of ours with one file must not be the end of all later ones.
             let done = catch_unwind(AssertUnwindSafe(|| self.turn(wish, &reports)));
             if done.is_err() {
-                reports.tell(&Message::error("reloading certificates panicked"));
+                reports.log(&Message::error("reloading certificates panicked"));
             }
         }
     }
@@ -141,7 +141,7 @@ impl Kept {
             Some(Wish::Files(files)) => self.arrange(files, reports),
             Some(Wish::NoFiles) => {
                 if self.own.is_none() {
-                    reports.tell(&Message::warning(
+                    reports.log(&Message::warning(
                         "no certificate is configured any more, keeping the previous ones; a \
                          restart is needed for a self-signed one",
                     ));
@@ -208,14 +208,14 @@ impl Kept {
             match result {
                 Ok(next) if next.is_same(certificate) => {
                     if failed_before {
-                        reports.tell(&restored(files, certificate));
+                        reports.log(&restored(files, certificate));
                     }
                 }
                 Ok(next) => {
                     *certificate = next;
                     taken.push(at);
                 }
-                Err(bad) => reports.tell(&kept_previous(files, &bad)),
+                Err(bad) => reports.log(&kept_previous(files, &bad)),
             }
         }
         if taken.is_empty() {
@@ -224,7 +224,7 @@ impl Kept {
         self.publish();
         for (files, certificate) in taken.iter().filter_map(|at| self.loaded.get(*at)) {
             tell(files, certificate, self.own.is_some(), reports);
-            reports.tell(&taken_up(files, certificate));
+            reports.log(&taken_up(files, certificate));
         }
         self.tell_unnamed_host(reports);
     }
@@ -239,7 +239,7 @@ impl Kept {
             looks.push(look_at(&files));
             match files.load() {
                 Ok(certificate) => loaded.push((files, certificate)),
-                Err(bad) => return reports.tell(&kept_previous(&files, &bad)),
+                Err(bad) => return reports.log(&kept_previous(&files, &bad)),
             }
         }
         self.failed = vec![false; loaded.len()];
@@ -247,7 +247,7 @@ impl Kept {
         self.publish();
         for (files, certificate) in &self.loaded {
             tell(files, certificate, false, reports);
-            reports.tell(&taken_up(files, certificate));
+            reports.log(&taken_up(files, certificate));
         }
         self.tell_unnamed_host(reports);
     }
@@ -267,7 +267,7 @@ impl Kept {
             && was_named
             && !names_host
         {
-            reports.tell(&Message::warning(format!(
+            reports.log(&Message::warning(format!(
                 "redirects lead to {host}, which no certificate names any more: restart, or set \
                  --canonical-host"
             )));

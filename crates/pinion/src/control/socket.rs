@@ -1,5 +1,5 @@
-//! Where control sockets are, and how a server binds its own. The folder of a socket is for the
-//! user of the server alone, and so is the socket.
+//! The control socket of a server: its path, and how it is bound. Only the user of the server and
+//! root can open the socket and its folder.
 
 use crate::failure::{Failure, without_number};
 use crate::server::socket_files::SocketFiles;
@@ -9,7 +9,6 @@ use anyhow::anyhow;
 use pinion_engine::listener::bind_unix_private;
 use rustix::fs::{FlockOperation, Mode, OFlags, flock, open};
 use rustix::process::geteuid;
-use std::env;
 use std::fs::{DirBuilder, Metadata};
 use std::io;
 use std::os::fd::OwnedFd;
@@ -26,8 +25,8 @@ const UNIT_FOLDERS: [&str; 2] = ["/run/pinion/control", "/run/pinion-apps/contro
 /// `files`.
 ///
 /// # Errors
-/// [`Failure::Failed`]: it cannot listen where it was asked to. Where it was asked nothing, it goes
-/// without.
+/// [`Failure::Failed`]: it cannot listen on the path that `--control` names. If the default path
+/// cannot be used, this is logged, and the server has no control socket.
 pub(crate) fn bind(
     setting: &ControlSetting,
     files: &SocketFiles,
@@ -127,13 +126,10 @@ fn own_folder() -> Option<PathBuf> {
 /// The folders that the environment names: that of the service or session, and the one in it for
 /// the socket.
 fn folders_named() -> impl Iterator<Item = (PathBuf, PathBuf)> {
-    // systemd.exec(5): several stand with colons between.
-    let service = env::var_os("RUNTIME_DIRECTORY")
-        .and_then(|folders| env::split_paths(&folders).next())
-        .map(|folder| (folder.clone(), folder.join("control")));
-    let session = env::var_os("XDG_RUNTIME_DIR").map(PathBuf::from);
-    let session = session.map(|folder| (folder.clone(), folder.join("pinion")));
-    [service, session].into_iter().flatten().filter(|(runtime, _)| runtime.is_absolute())
+    let below = |runtime: PathBuf, name: &str| (runtime.clone(), runtime.join(name));
+    let service = state::service_folder("RUNTIME_DIRECTORY").map(|folder| below(folder, "control"));
+    let session = state::folder_of("XDG_RUNTIME_DIR").map(|folder| below(folder, "pinion"));
+    [service, session].into_iter().flatten()
 }
 
 /// Returns the folders in which a command looks for servers: those of this environment and those
@@ -176,6 +172,7 @@ pub(crate) fn sockets(folder: &Path) -> io::Result<Vec<PathBuf>> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use std::env;
     use std::fs;
     use std::os::unix::fs::PermissionsExt as _;
     use std::os::unix::net::UnixStream;

@@ -1,14 +1,15 @@
-//! One client of the control socket, as bytes in and bytes out. It has one request at a time: the
-//! next one is not read before the client has taken the response to the one before.
+//! A connection of the control socket without its descriptor: bytes in, requests out, and the
+//! reverse for responses. It handles one request at a time, and reads the next one only when the
+//! response to the previous one has been sent.
 
 use super::protocol::{Request, Response};
 
 /// Bytes of one request with its end of line; real ones have less than a hundred.
 pub(crate) const REQUEST_MAX_BYTES: usize = 64 * 1024;
 
-/// What was received and not handled, and what is to be sent.
+/// Holds the input that is not parsed yet and the output that is not sent yet.
 #[derive(Debug, Default)]
-pub(crate) struct Conversation {
+pub(crate) struct Connection {
     input: Vec<u8>,
     output: Vec<u8>,
     /// Bytes of the output that have left.
@@ -16,26 +17,26 @@ pub(crate) struct Conversation {
     stage: Stage,
 }
 
-/// What a client waits for.
+/// The stage of the exchange with the client.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 enum Stage {
-    /// Its request is not whole.
+    /// A request is received.
     #[default]
     Request,
-    /// Its request is carried out.
+    /// A request is executed.
     Response,
-    /// Nothing more; what is left of the output is sent.
+    /// The rest of the output is sent; then the connection is over.
     End,
 }
 
-impl Conversation {
-    /// Returns how many bytes it takes now; 0 while a request is carried out or a response is sent.
+impl Connection {
+    /// Returns how many bytes it can receive now: none while a request is executed, a response is
+    /// sent, or a whole request is in the input already.
     pub(crate) fn wanted_bytes(&self) -> usize {
-        match self.stage {
-            Stage::Request if !self.output().is_empty() => 0,
-            Stage::Request => REQUEST_MAX_BYTES - self.input.len().min(REQUEST_MAX_BYTES),
-            Stage::Response | Stage::End => 0,
+        if self.stage != Stage::Request || !self.output().is_empty() || self.has_line() {
+            return 0;
         }
+        REQUEST_MAX_BYTES - self.input.len().min(REQUEST_MAX_BYTES)
     }
 
     /// Takes what was received, no more than [`Self::wanted_bytes`].
@@ -43,18 +44,19 @@ impl Conversation {
         self.input.extend_from_slice(bytes);
     }
 
-    /// Returns whether a whole line waits that [`Self::request`] would take.
+    /// Returns whether [`Self::request`] has a whole line to parse.
     pub(crate) fn has_line(&self) -> bool {
         self.stage == Stage::Request && self.output().is_empty() && self.input.contains(&b'\n')
     }
 
-    /// Returns whether a part of a request is there.
+    /// Returns whether a part of a request has been received.
     pub(crate) fn has_begun(&self) -> bool {
         !self.input.is_empty()
     }
 
-    /// Returns the next request if it is whole. It is answered with [`Self::respond`]; what is no
-    /// request is answered here and ends the conversation.
+    /// Returns the next request if all of it has been received; the caller responds with
+    /// [`Self::respond`] or [`Self::announce`]. A line that is not a request gets an error response
+    /// here, and the connection closes.
     pub(crate) fn request(&mut self) -> Option<Request> {
         if !self.has_line() {
             if self.stage == Stage::Request && self.input.len() >= REQUEST_MAX_BYTES {
@@ -78,7 +80,7 @@ impl Conversation {
         }
     }
 
-    /// Answers the request that is carried out.
+    /// Queues the response to the request that was executed.
     pub(crate) fn respond(&mut self, response: &Response) {
         self.queue(response);
         if self.stage == Stage::Response {
@@ -86,42 +88,44 @@ impl Conversation {
         }
     }
 
-    /// Answers the request that is carried out, and keeps the client until the process ends.
+    /// Queues the response to a request to stop the server, and keeps the connection open until the
+    /// process ends.
     pub(crate) fn announce(&mut self, response: &Response) {
         self.queue(response);
     }
 
-    /// Sends this and ends.
+    /// Queues a last response.
     pub(crate) fn end_with(&mut self, response: &Response) {
         self.queue(response);
         self.end();
     }
 
-    /// Takes nothing more: the client has said all.
+    /// Receives nothing more. The connection is over when the output has been sent.
     pub(crate) fn end(&mut self) {
         self.input = Vec::new();
         self.stage = Stage::End;
     }
 
-    /// Returns what is to be sent.
+    /// Returns the output that is not sent yet.
     pub(crate) fn output(&self) -> &[u8] {
         self.output.get(self.sent..).unwrap_or_default()
     }
 
-    /// So many bytes of the output were sent.
+    /// Removes bytes from the output that have been sent.
     pub(crate) fn sent(&mut self, bytes: usize) {
         self.sent += bytes;
         if self.sent >= self.output.len() {
-            (self.output, self.sent) = (Vec::new(), 0);
+            self.output = Vec::new();
+            self.sent = 0;
         }
     }
 
-    /// Returns whether a request of it is carried out.
-    pub(crate) fn waits(&self) -> bool {
+    /// Returns whether one of its requests is being executed.
+    pub(crate) fn awaits_response(&self) -> bool {
         self.stage == Stage::Response
     }
 
-    /// Returns whether it is over and everything was sent.
+    /// Returns whether it is over and all output has been sent.
     pub(crate) fn is_over(&self) -> bool {
         self.stage == Stage::End && self.output().is_empty()
     }
@@ -145,32 +149,32 @@ mod tests {
     use proptest::collection::vec;
     use proptest::prelude::*;
 
-    /// Requests of a client that sends these pieces, each carried out at once, and the responses.
-    fn talk(pieces: &[Vec<u8>]) -> (Vec<Request>, Vec<Response>, Conversation) {
-        let (mut conversation, mut requests, mut output) =
-            (Conversation::default(), vec![], vec![]);
+    /// Returns the requests of a client that sends these pieces, each executed at once, and the
+    /// responses.
+    fn talk(pieces: &[Vec<u8>]) -> (Vec<Request>, Vec<Response>, Connection) {
+        let (mut connection, mut requests, mut output) = (Connection::default(), vec![], vec![]);
         for piece in pieces {
             let mut rest = &piece[..];
-            while !rest.is_empty() && conversation.wanted_bytes() > 0 {
-                let (now, later) = rest.split_at(rest.len().min(conversation.wanted_bytes()));
-                conversation.receive(now);
+            while !rest.is_empty() && connection.wanted_bytes() > 0 {
+                let (now, later) = rest.split_at(rest.len().min(connection.wanted_bytes()));
+                connection.receive(now);
                 rest = later;
-                while let Some(request) = conversation.request() {
-                    assert_eq!(conversation.wanted_bytes(), 0, "one request at a time");
+                while let Some(request) = connection.request() {
+                    assert_eq!(connection.wanted_bytes(), 0, "one request at a time");
                     requests.push(request);
-                    conversation.respond(&Response::done(vec![Message::info("done")]));
-                    assert_eq!(conversation.wanted_bytes(), 0, "the response has not been taken");
-                    assert!(conversation.request().is_none());
-                    output.extend_from_slice(conversation.output());
-                    conversation.sent(conversation.output().len());
+                    connection.respond(&Response::done(vec![Message::info("done")]));
+                    assert_eq!(connection.wanted_bytes(), 0, "the response has not been taken");
+                    assert!(connection.request().is_none());
+                    output.extend_from_slice(connection.output());
+                    connection.sent(connection.output().len());
                 }
-                output.extend_from_slice(conversation.output());
-                conversation.sent(conversation.output().len());
+                output.extend_from_slice(connection.output());
+                connection.sent(connection.output().len());
             }
         }
         let lines = output.split_inclusive(|byte| *byte == b'\n');
         let responses = lines.map(|line| serde_json::from_slice(line).expect("a response"));
-        (requests, responses.collect(), conversation)
+        (requests, responses.collect(), connection)
     }
 
     fn request() -> impl Strategy<Value = Request> {
