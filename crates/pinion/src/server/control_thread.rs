@@ -216,6 +216,7 @@ impl Commands {
         }
     }
 
+    /// Executes a request. `later` gets the messages of a reload when it has ended.
     fn execute(
         &mut self,
         request: Request,
