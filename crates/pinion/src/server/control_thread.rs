@@ -311,11 +311,12 @@ impl Commands {
     fn begin_shutdown(&mut self) {
         let Some(line) = self.ending.line.take() else { return };
         stderr::line(format_args!("{line}"));
-        self.control.drain();
         match self.ending.state {
             State::Stopping => self.notifier.stopping(&line),
             State::Draining | State::Serving => self.notifier.draining(&line),
         }
+        // Without connections the process ends at once, so nothing comes after this.
+        self.control.drain();
     }
 
     /// Closes the remaining connections when the grace period is over.
