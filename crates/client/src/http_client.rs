@@ -55,13 +55,17 @@ use crate::client_tls::handshake_message;
 use crate::connection_pool::{ConnectionPool, PoolAction};
 use crate::content_decoder::ACCEPTED_CODINGS;
 use crate::resolver::Resolver;
+use crate::retry::RetryBudget;
 use brotli_permit::BrotliPermits;
 use connection::ClientConnection;
 use error::{AttemptError, HttpClientError};
 use mailbox::Mailbox;
 pub use mailbox::NamesResolved;
 use opening::{Opened, Opening, OpeningContext};
-use request::{ClientRequest, PendingRequest, ReadOutcome, RequestBody, ResponseStart, Stage};
+use request::{
+    ClientRequest, InterimResponse, OwnedFields, PendingRequest, ReadOutcome, RequestBody,
+    ResponseStart, Stage,
+};
 use request_key::{RequestKey, RequestKeys};
 use request_memory::RequestMemory;
 pub use settings::HttpClientSettings;
@@ -98,6 +102,8 @@ pub struct HttpClient {
     keys: RequestKeys,
     memory: RequestMemory,
     brotli: BrotliPermits,
+    /// Of forwarded requests.
+    retry_budget: RetryBudget,
     requests: HashMap<RequestId, PendingRequest>,
     connections: HashMap<ConnectionId, ClientConnection>,
     /// Connections that are being opened, and for which request.
@@ -154,6 +160,7 @@ impl HttpClient {
             keys: RequestKeys::default(),
             memory: RequestMemory::new(settings.request_memory_bytes),
             brotli: BrotliPermits::new(settings.brotli_decoders_max),
+            retry_budget: RetryBudget::default(),
             requests: HashMap::new(),
             connections: HashMap::new(),
             opening: HashMap::new(),
@@ -163,7 +170,7 @@ impl HttpClient {
             commands: VecDeque::new(),
             news: VecDeque::new(),
             next_request: 0,
-            next_connection: 0,
+            next_connection: settings.first_tag,
             next_opening: 0,
             now_ms: 0,
             is_stopping: false,
@@ -183,6 +190,9 @@ impl HttpClient {
         self.now_ms = self.now_ms.max(now_ms);
         let written = sending::write_head(&request, ACCEPTED_CODINGS)?;
         request.check_tls()?;
+        if request.forwarded.is_some() {
+            self.retry_budget.note_request();
+        }
         self.next_request += 1;
         let id = RequestId(self.next_request);
         let key = self.keys.of(&request);
@@ -253,6 +263,27 @@ impl HttpClient {
             None => pending.has_all_pieces = true,
         }
         self.go_on_soon(id);
+    }
+
+    /// Ends the content of the request with these trailers; they are sent only behind content of
+    /// unknown length.
+    pub fn write_end(&mut self, id: RequestId, trailers: OwnedFields) {
+        if let Some(pending) = self.requests.get_mut(&id) {
+            pending.request_trailers = trailers;
+        }
+        self.write(id, None);
+    }
+
+    /// Returns the next interim response to a [forwarded](ForwardedRequest) request.
+    pub fn next_interim(&mut self, id: RequestId) -> Option<InterimResponse> {
+        self.requests.get_mut(&id)?.interim.pop_front()
+    }
+
+    /// Returns the trailers of the response to a [forwarded](ForwardedRequest) request; they are
+    /// there when all content was read.
+    pub fn trailers(&mut self, id: RequestId) -> OwnedFields {
+        let pending = self.requests.get_mut(&id);
+        pending.map(|one| std::mem::take(&mut one.trailers)).unwrap_or_default()
     }
 
     /// Ends a request that is not wanted any more, whatever it waits for.

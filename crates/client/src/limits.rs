@@ -150,3 +150,13 @@ pub const COPIED_CONTENT_MAX_BYTES: usize = 16 * 1024;
 
 /// Content of a request, given in pieces, that waits to be sent.
 pub const REQUEST_BUFFER_BYTES: usize = 64 * 1024;
+
+/// One in so many requests that a proxy forwards may be repeated: 20 %, the default of Envoy.
+pub const RETRY_BUDGET_DIVISOR: u32 = 5;
+
+/// Repetitions that are there before any request: after a server was restarted, each of the
+/// connections that are kept to it is found closed.
+pub const RETRY_BUDGET_FREE: u32 = 16;
+
+/// Most repetitions that are saved up.
+pub const RETRY_BUDGET_MAX: u32 = 256;

@@ -7,6 +7,8 @@
 
 use pinion_http::method::Method;
 
+use crate::limits::{RETRY_BUDGET_DIVISOR, RETRY_BUDGET_FREE, RETRY_BUDGET_MAX};
+
 /// A request whose connection has ended before the response was complete.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct FailedRequest {
@@ -39,6 +41,41 @@ impl FailedRequest {
             && self.is_content_kept
             && is_harmless
     }
+}
+
+/// How many of the requests that a proxy forwards may be repeated: one in five
+/// ([`RETRY_BUDGET_DIVISOR`]), and a few more at the beginning. When servers fail all the time,
+/// repeated requests would only add to their load.
+#[derive(Clone, Copy, Debug)]
+pub struct RetryBudget {
+    /// In parts of a repetition; a request brings one.
+    parts: u32,
+}
+
+impl Default for RetryBudget {
+    fn default() -> Self {
+        Self { parts: RETRY_BUDGET_FREE * RETRY_BUDGET_DIVISOR }
+    }
+}
+
+impl RetryBudget {
+    /// Notes a request.
+    pub fn note_request(&mut self) {
+        self.parts = (self.parts + 1).min(RETRY_BUDGET_MAX * RETRY_BUDGET_DIVISOR);
+    }
+
+    /// Takes one repetition, if there is one.
+    pub fn take(&mut self) -> bool {
+        let left = self.parts.checked_sub(RETRY_BUDGET_DIVISOR);
+        self.parts = left.unwrap_or(self.parts);
+        left.is_some()
+    }
+}
+
+/// Returns whether a request asks for nothing but a response (RFC 9110 §9.2.1).
+#[must_use]
+pub fn is_safe(method: Method) -> bool {
+    matches!(method, Method::Get | Method::Head | Method::Options | Method::Trace)
 }
 
 /// Returns whether several identical requests have the same effect as one (RFC 9110 §9.2.2): PUT,
@@ -98,5 +135,21 @@ mod tests {
         for method in [Method::Head, Method::Options, Method::Trace, Method::Put, Method::Delete] {
             assert!(FailedRequest { method, ..DEAD }.is_worth_another_attempt(), "{method:?}");
         }
+    }
+
+    #[test]
+    fn one_request_in_five_may_be_repeated() {
+        let mut budget = RetryBudget::default();
+        fn taken(budget: &mut RetryBudget) -> impl Iterator<Item = ()> {
+            std::iter::from_fn(|| budget.take().then_some(()))
+        }
+        assert_eq!(taken(&mut budget).count(), RETRY_BUDGET_FREE as usize);
+        for requests in [0, 4, 5, 9, 50] {
+            let mut budget = budget;
+            (0..requests).for_each(|_| budget.note_request());
+            assert_eq!(taken(&mut budget).count(), requests / 5, "{requests}");
+        }
+        (0..100_000).for_each(|_| budget.note_request());
+        assert_eq!(taken(&mut budget).count(), RETRY_BUDGET_MAX as usize);
     }
 }

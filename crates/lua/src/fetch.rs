@@ -127,6 +127,7 @@ impl WorkerClient {
                 pool,
                 brotli_decoders_max: self.memory.brotli_decoders,
                 request_memory_bytes: self.memory.fetch_bytes,
+                ..HttpClientSettings::default()
             };
             let poster = self.poster.clone();
             let mut client = HttpClient::new(self.resolver.clone(), settings, poster, self.worker);

@@ -129,8 +129,8 @@ impl ClientConnection {
             used += step.used;
             let taken = match step.event {
                 ResponseEvent::NeedMore => return (used, ReadStep::Pending),
-                ResponseEvent::Interim(_) => {
-                    request.has_response = true;
+                ResponseEvent::Interim(head) => {
+                    request.take_interim(&head);
                     Ok(())
                 }
                 ResponseEvent::Head(head) => {
@@ -145,7 +145,8 @@ impl ClientConnection {
                     start
                 }
                 ResponseEvent::Content(content) => request.take_content(content),
-                ResponseEvent::End { persistence, .. } => {
+                ResponseEvent::End { trailers, persistence } => {
+                    request.take_trailers(trailers);
                     let step = match request.end_content() {
                         Ok(()) => ReadStep::Complete(persistence),
                         Err(error) => ReadStep::Failed(error),

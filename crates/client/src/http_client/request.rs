@@ -1,8 +1,10 @@
 //! One request of a [`HttpClient`](super::HttpClient) and its response, from the caller's side.
 
+use std::collections::VecDeque;
 use std::sync::Arc;
 
 use pinion_http::field::{Field, Fields};
+use pinion_http::h1::client::response_head::ResponseHead;
 use pinion_http::method::Method;
 
 use super::ConnectionId;
@@ -43,6 +45,23 @@ pub struct ClientRequest {
     pub redirects_max: u32,
     /// Most bytes of the response's content, decoded.
     pub content_max_bytes: u64,
+    /// Set for the request of another client that is forwarded.
+    pub forwarded: Option<ForwardedRequest>,
+}
+
+/// What a proxy says of a request that it forwards, in place of the URL. The client adds no fields
+/// of its own to it and decodes nothing, keeps interim responses and trailers for the caller
+/// ([`HttpClient::next_interim`](super::HttpClient::next_interim),
+/// [`HttpClient::trailers`](super::HttpClient::trailers)), and repeats the request only if its
+/// method is safe and it has no content.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ForwardedRequest {
+    /// The value of `Host`.
+    pub authority: Box<[u8]>,
+    /// The path and the query, as they are sent.
+    pub target: Box<[u8]>,
+    /// Whether the other client uses trailers (`TE: trailers`, RFC 9110 §10.1.4).
+    pub accepts_trailers: bool,
 }
 
 impl ClientRequest {
@@ -132,6 +151,12 @@ impl OwnedFields {
         })
     }
 
+    /// Returns whether there are none.
+    #[must_use]
+    pub fn is_empty(&self) -> bool {
+        self.ends.is_empty()
+    }
+
     /// Removes all lines of these names.
     pub fn remove(&mut self, names: &[&str]) {
         let is_removed =
@@ -160,8 +185,20 @@ pub struct ResponseStart {
     /// The fields. Those of a coding that was decoded are left out, since they describe something
     /// else than the content that is read.
     pub fields: OwnedFields,
+    /// The length of the content in bytes, if it was announced and the content was not decoded.
+    /// Responses to HEAD and those of status 304 announce it without content.
+    pub content_length: Option<u64>,
     /// The URL that has responded, behind all redirects.
     pub url: RequestUrl,
+}
+
+/// An interim response (RFC 9110 §15.2).
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct InterimResponse {
+    /// The status code.
+    pub status: u16,
+    /// The fields.
+    pub fields: OwnedFields,
 }
 
 /// What [`HttpClient::read`](super::HttpClient::read) has found.
@@ -219,6 +256,12 @@ pub(super) struct PendingRequest {
     /// Some piece was taken away to be sent, so that the content is not whole any more.
     pub(super) has_sent_pieces: bool,
     pub(super) response: Option<ResponseStart>,
+    /// Interim responses that wait for the caller of a forwarded request.
+    pub(super) interim: VecDeque<InterimResponse>,
+    /// The trailers of the response to a forwarded request.
+    pub(super) trailers: OwnedFields,
+    /// The trailers that end the content of the request.
+    pub(super) request_trailers: OwnedFields,
     pub(super) decoder: Option<ContentDecoder>,
     /// Allows the response to be in brotli.
     pub(super) brotli: Option<BrotliPermit>,
@@ -263,6 +306,9 @@ impl PendingRequest {
             has_all_pieces: false,
             has_sent_pieces: false,
             response: None,
+            interim: VecDeque::new(),
+            trailers: OwnedFields::default(),
+            request_trailers: OwnedFields::default(),
             decoder: None,
             brotli: None,
             encoded: Vec::new(),
@@ -357,6 +403,22 @@ impl PendingRequest {
     /// The content is decoded, or will not be: the memory for that is free.
     pub(super) fn end_decoding(&mut self) {
         (self.decoder, self.brotli) = (None, None);
+    }
+
+    /// Keeps an interim response for the caller of a forwarded request.
+    pub(super) fn take_interim(&mut self, head: &ResponseHead<'_>) {
+        self.has_response = true;
+        if self.request.forwarded.is_some() {
+            let fields = OwnedFields::from(head.fields);
+            self.interim.push_back(InterimResponse { status: head.status, fields });
+        }
+    }
+
+    /// Keeps the trailers of the response for the caller of a forwarded request.
+    pub(super) fn take_trailers(&mut self, trailers: Fields<'_>) {
+        if self.request.forwarded.is_some() && !trailers.is_empty() {
+            self.trailers = OwnedFields::from(trailers);
+        }
     }
 
     /// Whether its content has to be sent, or is.

@@ -33,7 +33,8 @@ pub(super) fn response_start(
     is_read: bool,
 ) -> Result<ResponseStart, HttpClientError> {
     let mut fields = OwnedFields::from(head.fields);
-    let asked = request.request.fields.get("Accept-Encoding").is_none();
+    let sent = &request.request;
+    let asked = sent.forwarded.is_none() && sent.fields.get("Accept-Encoding").is_none();
     let has_content = head.framing != ResponseFraming::None;
     let name = b"Content-Encoding";
     let lines = head.fields.iter().filter(|field| field.name.eq_ignore_ascii_case(name)).count();
@@ -49,7 +50,9 @@ pub(super) fn response_start(
     if coding != Some(ContentCoding::Brotli) || request.decoder.is_none() {
         request.brotli = None;
     }
-    Ok(ResponseStart { status: head.status, fields, url: request.request.url.clone() })
+    let content_length = head.content_length.filter(|_| request.decoder.is_none());
+    let url = request.request.url.clone();
+    Ok(ResponseStart { status: head.status, fields, content_length, url })
 }
 
 /// Changes a request to what its response redirects it to.

@@ -41,8 +41,10 @@ pub(super) fn write_head(
     request: &ClientRequest,
     codings: &'static [u8],
 ) -> Result<WrittenHead, RequestError> {
-    let authority = request.url.authority().as_bytes();
-    let target = request.url.path_and_query().as_bytes();
+    let forwarded = request.forwarded.as_ref();
+    let url = &request.url;
+    let authority = forwarded.map_or(url.authority().as_bytes(), |one| &one.authority);
+    let target = forwarded.map_or(url.path_and_query().as_bytes(), |one| &one.target);
     let content = match &request.content {
         RequestBody::Whole(content) => RequestContent::Length(content.len() as u64),
         RequestBody::Pieces { length: Some(bytes) } => RequestContent::Length(*bytes),
@@ -51,11 +53,13 @@ pub(super) fn write_head(
     let outgoing = OutgoingRequest {
         method: request.method.as_bytes(),
         content,
+        accepts_trailers: forwarded.is_some_and(|one| one.accepts_trailers),
         ..OutgoingRequest::get(RequestTarget::Origin { authority, target })
     };
     let fields = &request.fields;
     let is_given = |name: &[u8]| fields.iter().any(|own| own.name.eq_ignore_ascii_case(name));
-    let defaults = default_fields(codings).into_iter().filter(|field| !is_given(field.name));
+    let is_added = |field: &Field<'_>| forwarded.is_none() && !is_given(field.name);
+    let defaults = default_fields(codings).into_iter().filter(is_added);
     let mut bytes = Vec::new();
     let written = write_request(&mut bytes, &outgoing, fields.iter().chain(defaults))?;
     Ok(WrittenHead { bytes, sent: written.request, writer: written.content })
@@ -102,7 +106,7 @@ pub(super) fn send_pieces(
         pending.has_sent_pieces = true;
     }
     if pending.has_all_pieces {
-        writer.end(&mut bytes, std::iter::empty())?;
+        writer.end(&mut bytes, pending.request_trailers.iter())?;
     }
     if bytes.is_empty() {
         return Ok(Room::Free);

@@ -12,6 +12,9 @@ pub struct HttpClientSettings {
     pub brotli_decoders_max: usize,
     /// See [`REQUEST_MEMORY_MAX_BYTES`].
     pub request_memory_bytes: usize,
+    /// The [tags](pinion_engine::raw::RawStream::tag) of its connections are greater than this, so
+    /// that several clients of a worker can tell theirs apart.
+    pub first_tag: u64,
 }
 
 impl Default for HttpClientSettings {
@@ -20,6 +23,7 @@ impl Default for HttpClientSettings {
             pool: PoolSettings::default(),
             brotli_decoders_max: BROTLI_DECODERS_MAX,
             request_memory_bytes: REQUEST_MEMORY_MAX_BYTES,
+            first_tag: 0,
         }
     }
 }

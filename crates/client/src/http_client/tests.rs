@@ -189,6 +189,7 @@ fn get(url: &str) -> ClientRequest {
         timeout_ms: TIMEOUT_MS,
         redirects_max: 2,
         content_max_bytes: 1 << 20,
+        forwarded: None,
     }
 }
 

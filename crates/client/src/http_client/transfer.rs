@@ -11,13 +11,13 @@ use pinion_http::h1::client::response_parser::{InputEnd, Persistence, ResponsePa
 
 use super::connection::{ClientConnection, ReadStep};
 use super::error::HttpClientError;
-use super::request::{RequestBody, Stage};
+use super::request::{PendingRequest, RequestBody, Stage};
 use super::request_key::RequestKey;
 use super::{Command, ConnectionId, HttpClient, RequestId, response_start, sending};
 use crate::connection_pool::Reuse;
 use crate::content_decoder::{ACCEPTED_CODINGS, ACCEPTED_WITHOUT_BROTLI};
 use crate::limits::{DISCARD_TIMEOUT_MS, READ_BYTES};
-use crate::retry::FailedRequest;
+use crate::retry::{FailedRequest, is_safe};
 
 impl HttpClient {
     /// A request has got a connection: its head is sent.
@@ -35,7 +35,9 @@ impl HttpClient {
         pending.stage = Stage::Open(on);
         (pending.has_response, pending.is_sent) = (false, false);
         // Brotli is asked for only if it can be decoded.
-        let decodes = pending.request.fields.get(sending::ACCEPT_ENCODING).is_none();
+        let request = &pending.request;
+        let decodes = request.forwarded.is_none()
+            && request.fields.get(sending::ACCEPT_ENCODING).is_none();
         pending.brotli = if decodes { self.brotli.take() } else { None };
         let written = match pending.written.take() {
             Some(written) if !decodes || pending.brotli.is_some() => Ok(written),
@@ -171,7 +173,10 @@ impl HttpClient {
                         self.go_on_soon(id);
                     }
                     let pending = self.requests.get(&id);
-                    if pending.is_some_and(|one| one.response.is_some()) {
+                    let has_news = |one: &PendingRequest| {
+                        one.response.is_some() || !one.interim.is_empty()
+                    };
+                    if pending.is_some_and(has_news) {
                         self.announce(id);
                     }
                 }
@@ -299,7 +304,14 @@ impl HttpClient {
             is_repeated: pending.reuse == Reuse::Refused,
         };
         let is_dead = error == HttpClientError::Response(ResponseError::NoResponse);
-        if !is_dead || !failed.is_worth_another_attempt() {
+        let is_forwarded = pending.request.forwarded.is_some();
+        let is_harmless =
+            !is_forwarded || (is_safe(pending.method()) && !pending.has_content());
+        let is_repeated = is_dead
+            && is_harmless
+            && failed.is_worth_another_attempt()
+            && (!is_forwarded || self.retry_budget.take());
+        if !is_repeated {
             return self.fail(id, error);
         }
         pending.reuse = Reuse::Refused;

@@ -96,6 +96,7 @@ impl Asked {
             timeout_ms: TIMEOUT_MS,
             redirects_max: REDIRECTS_MAX,
             content_max_bytes: RESPONSE_MAX_BYTES,
+            forwarded: None,
         }
     }
 }

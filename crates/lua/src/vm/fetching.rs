@@ -114,6 +114,7 @@ impl Host {
             timeout_ms,
             redirects_max: redirects.map_or(REDIRECTS_MAX, |count| count as u32),
             content_max_bytes: max_bytes.map_or(RESPONSE_MAX_BYTES, whole),
+            forwarded: None,
         })
     }
 
@@ -176,7 +177,7 @@ impl Host {
         let mut borrowed = client.get().borrow_mut();
         let failed = match borrowed.response(id) {
             Ok(None) => return Ok((None, None, None)),
-            Ok(Some(ResponseStart { status, fields, url })) => {
+            Ok(Some(ResponseStart { status, fields, url, .. })) => {
                 let is_redirected = *url != asked;
                 let url = is_redirected.then(|| lua.create_string(url.as_str())).transpose()?;
                 let fields = lua.create_string(fields.lines())?;

@@ -1,0 +1,16 @@
+//! The limits of gateways.
+
+/// Bytes of a request's content that are asked for at a time. As much may stand in memory for each
+/// request while the upstream server takes it more slowly than the client sends it.
+pub const REQUEST_PIECE_BYTES: u64 = 32 * 1024;
+
+/// Most bytes of a response's content that are handed on at a time.
+pub const RESPONSE_PIECE_BYTES: usize = 64 * 1024;
+
+/// How long an upstream server may be silent by default, in milliseconds: until the head of its
+/// response is there, and between pieces of the content (`proxy_read_timeout` of nginx).
+pub const UPSTREAM_TIMEOUT_MS: u64 = 60_000;
+
+/// This bit is set in the tags of connections to upstream servers, and in no other tags of a
+/// worker.
+pub const UPSTREAM_TAG: u64 = 1 << 62;

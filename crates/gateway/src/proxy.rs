@@ -1,0 +1,315 @@
+//! The requests of one worker that are forwarded.
+//!
+//! The application begins a request with [`Proxy::begin`], and gives it the events of its exchange
+//! ([`Proxy::event`]) and those of connections to upstream servers ([`Proxy::raw`]). Behind each of
+//! these it calls [`Proxy::flush`], and takes what has ended from [`Proxy::next_ended`].
+
+use std::collections::{HashMap, VecDeque};
+use std::sync::Arc;
+
+use pinion_client::http_client::error::HttpClientError;
+use pinion_client::http_client::request::{OwnedFields, ReadOutcome};
+use pinion_client::http_client::{HttpClient, NamesResolved, RequestId};
+use pinion_engine::address::Address;
+use pinion_engine::app::{Event, RawEvent};
+use pinion_engine::connections::Connections;
+use pinion_engine::exchange::{Exchange, Room, Slice};
+use pinion_engine::raw::RawStream;
+use pinion_http::field::Field;
+use pinion_http::request::{Framing, RequestHead};
+
+use crate::client_identity::ClientIdentity;
+use crate::limits::{REQUEST_PIECE_BYTES, RESPONSE_PIECE_BYTES};
+use crate::proxy_error::ProxyError;
+use crate::request_forwarding::forward;
+use crate::response_forwarding::{forwarded, forwarded_interim};
+use crate::upstream::Upstream;
+
+/// See the head of the module.
+pub struct Proxy {
+    client: HttpClient,
+    /// What this server calls itself in `Via`.
+    pseudonym: Box<str>,
+    exchanges: HashMap<Address, Forwarding>,
+    /// The exchange of each request to an upstream server.
+    requests: HashMap<RequestId, Address>,
+    ended: VecDeque<(Address, Ended)>,
+}
+
+/// A request that is forwarded.
+struct Forwarding {
+    id: RequestId,
+    upstream: Arc<Upstream>,
+    /// Lines of fields that the response has unless the upstream server sets them.
+    defaults: Arc<[u8]>,
+    /// The content has a length that the client has announced.
+    has_length: bool,
+    /// Bytes of content that were asked for and have not come.
+    wanted_bytes: u64,
+    /// All content of the request has come, or it has none.
+    has_all_content: bool,
+    /// Of the response whose head was sent.
+    status: Option<u16>,
+    /// Bytes of content that were sent.
+    body_bytes: u64,
+}
+
+/// How a forwarded request has ended.
+#[derive(Debug, PartialEq)]
+pub enum Ended {
+    /// Its response was handed on.
+    Answered {
+        /// The status code.
+        status: u16,
+        /// Bytes of content.
+        body_bytes: u64,
+    },
+    /// There is no response. The application sends one for the error.
+    Failed(ProxyError),
+    /// The upstream server has failed in the middle of its response. What the client has does not
+    /// look like a whole one.
+    Aborted {
+        /// The status code.
+        status: u16,
+        /// Bytes of content.
+        body_bytes: u64,
+        /// What has failed.
+        error: ProxyError,
+    },
+    /// The client has left, or its request was refused.
+    Gone,
+}
+
+impl Proxy {
+    /// Makes one for a worker. `client` has connections of its own
+    /// ([`UPSTREAM_TAG`](crate::limits::UPSTREAM_TAG)).
+    #[must_use]
+    pub fn new(client: HttpClient, pseudonym: &str) -> Self {
+        Self {
+            client,
+            pseudonym: pseudonym.into(),
+            exchanges: HashMap::new(),
+            requests: HashMap::new(),
+            ended: VecDeque::new(),
+        }
+    }
+
+    /// Begins to forward a request. `defaults` are whole lines of fields that its response has
+    /// unless the upstream server sets them.
+    ///
+    /// # Errors
+    /// It cannot be forwarded. The application responds.
+    pub fn begin(
+        &mut self,
+        upstream: &Arc<Upstream>,
+        defaults: &Arc<[u8]>,
+        client: &ClientIdentity,
+        head: &RequestHead<'_>,
+        exchange: &mut Exchange<'_>,
+    ) -> Result<(), ProxyError> {
+        let request = forward(upstream, head, client, &self.pseudonym)?;
+        let started = self.client.start(request, exchange.now().monotonic_ms);
+        let id = started.map_err(|error| failure(upstream, Arc::new(error)))?;
+        exchange.wait(None);
+        // The upstream server decides how much it takes.
+        exchange.body_limit(u64::MAX);
+        let address = exchange.address();
+        let has_all_content = head.framing == Framing::None;
+        let forwarding = Forwarding {
+            id,
+            upstream: Arc::clone(upstream),
+            defaults: Arc::clone(defaults),
+            has_length: matches!(head.framing, Framing::Length(_)),
+            wanted_bytes: 0,
+            has_all_content,
+            status: None,
+            body_bytes: 0,
+        };
+        self.exchanges.insert(address, forwarding);
+        self.requests.insert(id, address);
+        Ok(())
+    }
+
+    /// Something has happened to an exchange. Returns how its request has ended, if it has;
+    /// `None` also for an exchange that is not forwarded.
+    pub fn event(&mut self, event: &Event<'_>, exchange: &mut Exchange<'_>) -> Option<Ended> {
+        let address = exchange.address();
+        let forwarding = self.exchanges.get_mut(&address)?;
+        exchange.wait(None);
+        match event {
+            Event::Body(bytes) => {
+                forwarding.wanted_bytes =
+                    forwarding.wanted_bytes.saturating_sub(bytes.len() as u64);
+                self.client.write(forwarding.id, Some(bytes));
+                self.go_on(address, exchange)
+            }
+            Event::BodyEnd(trailers) => {
+                forwarding.has_all_content = true;
+                let is_kept = !forwarding.has_length && !trailers.is_empty();
+                let trailers = is_kept.then(|| OwnedFields::from(*trailers)).unwrap_or_default();
+                self.client.write_end(forwarding.id, trailers);
+                None
+            }
+            Event::Writable => self.go_on(address, exchange),
+            Event::Refused(_) | Event::Gone(_) => {
+                self.forget(address);
+                Some(Ended::Gone)
+            }
+            Event::Head(_)
+            | Event::InputEnd
+            | Event::Posted(_)
+            | Event::Deadline
+            | Event::Stopping => None,
+        }
+    }
+
+    /// Whether an exchange is forwarded.
+    #[must_use]
+    pub fn has(&self, address: Address) -> bool {
+        self.exchanges.contains_key(&address)
+    }
+
+    /// Something has happened on a connection to an upstream server.
+    pub fn raw(&mut self, event: &RawEvent<'_>, stream: &mut RawStream<'_>) {
+        self.client.raw(event, stream);
+    }
+
+    /// Does what is due, and what names that were resolved make possible.
+    pub fn pass(&mut self, connections: &mut Connections<'_>) {
+        self.client.pass(connections);
+        self.flush(connections);
+    }
+
+    /// Names were resolved for a client of this worker.
+    pub fn names_resolved(&mut self, _names: &NamesResolved, connections: &mut Connections<'_>) {
+        self.pass(connections);
+    }
+
+    /// When [`Self::pass`] has something to do, in monotonic milliseconds.
+    #[must_use]
+    pub fn alarm_ms(&self) -> Option<u64> {
+        self.client.alarm_ms()
+    }
+
+    /// The server stops: connections are not kept any more for other requests.
+    pub fn stop(&mut self) {
+        self.client.stop();
+    }
+
+    /// Whether [`Self::flush`] has something to do.
+    #[inline]
+    #[must_use]
+    pub fn has_work(&self) -> bool {
+        self.client.has_work()
+    }
+
+    /// Hands on what has come from upstream servers.
+    pub fn flush(&mut self, connections: &mut Connections<'_>) {
+        while self.client.has_work() {
+            self.client.flush(connections);
+            while let Some(id) = self.client.next_news() {
+                let Some(address) = self.requests.get(&id).copied() else { continue };
+                match connections.exchange(address) {
+                    Some(mut exchange) => {
+                        if let Some(ended) = self.go_on(address, &mut exchange) {
+                            self.ended.push_back((address, ended));
+                        }
+                    }
+                    // Its last event is on the way.
+                    None => {}
+                }
+            }
+        }
+    }
+
+    /// Returns a request that has ended outside of the events of its exchange.
+    pub fn next_ended(&mut self) -> Option<(Address, Ended)> {
+        self.ended.pop_front()
+    }
+
+    /// Goes on with an exchange in both directions, as far as there is room.
+    fn go_on(&mut self, address: Address, exchange: &mut Exchange<'_>) -> Option<Ended> {
+        let Self { client, exchanges, .. } = self;
+        let forwarding = exchanges.get_mut(&address)?;
+        forwarding.take_content(client, exchange);
+        let ended = forwarding.respond(client, exchange)?;
+        self.forget(address);
+        Some(ended)
+    }
+
+    fn forget(&mut self, address: Address) {
+        if let Some(forwarding) = self.exchanges.remove(&address) {
+            self.requests.remove(&forwarding.id);
+            self.client.close(forwarding.id);
+        }
+    }
+}
+
+impl Forwarding {
+    /// Asks the client for more content if the upstream server takes it.
+    fn take_content(&mut self, client: &mut HttpClient, exchange: &mut Exchange<'_>) {
+        let is_over = self.has_all_content || self.wanted_bytes > 0;
+        if !is_over && client.takes_content(self.id) {
+            exchange.want(REQUEST_PIECE_BYTES);
+            self.wanted_bytes = REQUEST_PIECE_BYTES;
+        }
+    }
+
+    /// Hands on what there is of the response.
+    fn respond(&mut self, client: &mut HttpClient, exchange: &mut Exchange<'_>) -> Option<Ended> {
+        let status = match self.status {
+            Some(status) => status,
+            None => {
+                self.interim(client, exchange);
+                match client.response(self.id) {
+                    Ok(None) => return None,
+                    Ok(Some(start)) => {
+                        let fields = forwarded(start.fields.iter(), &self.defaults);
+                        exchange.head(start.status, fields, start.content_length);
+                        *self.status.insert(start.status)
+                    }
+                    Err(error) => return Some(Ended::Failed(self.failure(error))),
+                }
+            }
+        };
+        loop {
+            let mut room = Room::Free;
+            let give = |bytes: &[u8]| room = exchange.write(Slice::Copied(bytes));
+            match client.read(self.id, RESPONSE_PIECE_BYTES, give) {
+                ReadOutcome::Pending => return None,
+                ReadOutcome::Bytes(bytes) => self.body_bytes += bytes as u64,
+                ReadOutcome::End => {
+                    let trailers = client.trailers(self.id);
+                    exchange.end(forwarded_interim(trailers.iter()));
+                    return Some(Ended::Answered { status, body_bytes: self.body_bytes });
+                }
+                ReadOutcome::Failed(error) => {
+                    exchange.abort();
+                    let (body_bytes, error) = (self.body_bytes, self.failure(error));
+                    return Some(Ended::Aborted { status, body_bytes, error });
+                }
+            }
+            if room != Room::Free {
+                return None;
+            }
+        }
+    }
+
+    /// Hands on interim responses, but for 100: this server has sent its own.
+    fn interim(&mut self, client: &mut HttpClient, exchange: &mut Exchange<'_>) {
+        while let Some(interim) = client.next_interim(self.id) {
+            if interim.status != 100 {
+                let fields: Vec<Field<'_>> = forwarded_interim(interim.fields.iter()).collect();
+                exchange.interim(interim.status, fields.into_iter());
+            }
+        }
+    }
+
+    fn failure(&self, error: Arc<HttpClientError>) -> ProxyError {
+        failure(&self.upstream, error)
+    }
+}
+
+fn failure(upstream: &Upstream, error: Arc<HttpClientError>) -> ProxyError {
+    ProxyError::Upstream { upstream: upstream.to_string().into(), error }
+}

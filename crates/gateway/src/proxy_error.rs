@@ -1,0 +1,57 @@
+//! Why a request has no response of an upstream server, and the status for that.
+
+use std::sync::Arc;
+
+use pinion_client::http_client::error::HttpClientError;
+use thiserror::Error;
+
+/// Why a request has no response of an upstream server.
+#[derive(Clone, Debug, PartialEq, Error)]
+pub enum ProxyError {
+    /// CONNECT and TRACE are for the connection to this server.
+    #[error("the method is not forwarded")]
+    Method,
+    /// The path has a segment `.` or `..`.
+    #[error("the path has a segment `.` or `..`")]
+    DotSegment,
+    /// The request was forwarded by this server before.
+    #[error("the request comes back to this server; the upstream server forwards it here")]
+    Loop,
+    /// The upstream server cannot be used.
+    #[error("{upstream}: {error}")]
+    Upstream {
+        /// The upstream server.
+        upstream: Box<str>,
+        /// What has failed.
+        error: Arc<HttpClientError>,
+    },
+}
+
+impl ProxyError {
+    /// Returns the status of the response.
+    #[must_use]
+    pub fn status(&self) -> u16 {
+        match self {
+            Self::Method => 405,
+            Self::DotSegment => 400,
+            Self::Loop => 508,
+            Self::Upstream { error, .. } => match &**error {
+                HttpClientError::ConnectTimeout(_)
+                | HttpClientError::HeadTimeout(_)
+                | HttpClientError::SendTimeout(_)
+                | HttpClientError::ContentTimeout(_) => 504,
+                HttpClientError::Queue(_)
+                | HttpClientError::QueueTimeout(_)
+                | HttpClientError::Memory(_) => 503,
+                _ => 502,
+            },
+        }
+    }
+
+    /// Whether the error says something about the upstream server or this one, and not only about
+    /// the request.
+    #[must_use]
+    pub fn is_logged(&self) -> bool {
+        matches!(self, Self::Loop | Self::Upstream { .. })
+    }
+}

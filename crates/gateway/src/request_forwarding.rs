@@ -1,0 +1,201 @@
+//! A request as the upstream server gets it (RFC 9110 §7.6).
+
+use pinion_client::http_client::request::{
+    ClientRequest, ForwardedRequest, OwnedFields, RequestBody,
+};
+use pinion_http::field::Field;
+use pinion_http::method::Method;
+use pinion_http::request::{Framing, RequestHead};
+use pinion_http::version::Version;
+
+use crate::client_identity::ClientIdentity;
+use crate::connection_fields::{ConnectionNames, is_one_of, is_same};
+use crate::proxy_error::ProxyError;
+use crate::upstream::{Upstream, UpstreamHost};
+
+/// Fields that the upstream server gets from Pinion, whatever the client has sent: those that say
+/// who the client is, those that frame the message, and one that programs take for the address of
+/// a proxy (CVE-2016-5385).
+const REPLACED: [&str; 15] = [
+    "Content-Length",
+    "Cookie",
+    "Expect",
+    "Forwarded",
+    "Host",
+    "Max-Forwards",
+    "Proxy",
+    "Trailer",
+    "Via",
+    "X-Forwarded-For",
+    "X-Forwarded-Host",
+    "X-Forwarded-Port",
+    "X-Forwarded-Proto",
+    "X-Forwarded-Server",
+    "X-Real-IP",
+];
+
+/// Makes the request that is forwarded to an upstream server. `pseudonym` is what this server calls
+/// itself in `Via` (RFC 9110 §7.6.3).
+///
+/// # Errors
+/// The request is not forwarded: it has been here before, its method is for the connection only,
+/// or its path could be read in two ways.
+pub fn forward(
+    upstream: &Upstream,
+    head: &RequestHead<'_>,
+    client: &ClientIdentity,
+    pseudonym: &str,
+) -> Result<ClientRequest, ProxyError> {
+    if matches!(head.method, Method::Connect | Method::Trace) {
+        return Err(ProxyError::Method);
+    }
+    let max_forwards = max_forwards(head)?;
+    if has_dot_segment(head.target.path) {
+        return Err(ProxyError::DotSegment);
+    }
+    let has_been_here = |value: &[u8]| {
+        let entries = value.split(|byte| *byte == b',').map(<[u8]>::trim_ascii);
+        entries.into_iter().any(|entry| entry.ends_with(pseudonym.as_bytes()))
+    };
+    if head.fields.iter().any(|field| is_same(field.name, "Via") && has_been_here(field.value)) {
+        return Err(ProxyError::Loop);
+    }
+    let method = std::str::from_utf8(head.method_token).map_err(|_| ProxyError::Method)?;
+    let content = match head.framing {
+        Framing::None => RequestBody::Whole(upstream.no_content.clone()),
+        Framing::Length(bytes) => RequestBody::Pieces { length: Some(bytes) },
+        Framing::Chunked | Framing::Frames => RequestBody::Pieces { length: None },
+    };
+    Ok(ClientRequest {
+        site: upstream.site,
+        method: method.into(),
+        url: upstream.url.clone(),
+        fields: fields(head, client, pseudonym, max_forwards),
+        content,
+        policy: upstream.policy.clone(),
+        tls: upstream.tls.clone(),
+        timeout_ms: upstream.timeout_ms,
+        redirects_max: 0,
+        content_max_bytes: u64::MAX,
+        forwarded: Some(ForwardedRequest {
+            authority: authority(upstream, head).into(),
+            target: target(head),
+            accepts_trailers: accepts_trailers(head),
+        }),
+    })
+}
+
+fn authority<'a>(upstream: &'a Upstream, head: &RequestHead<'a>) -> &'a [u8] {
+    let own = upstream.url.authority().as_bytes();
+    match &upstream.host {
+        // A client of HTTP/1.0 may name no host.
+        UpstreamHost::Client => head.authority.unwrap_or(own),
+        UpstreamHost::Upstream => own,
+        UpstreamHost::Fixed(host) => host.as_bytes(),
+    }
+}
+
+/// Returns path and query, as the client has sent them.
+fn target(head: &RequestHead<'_>) -> Box<[u8]> {
+    match head.target.query {
+        None => head.target.path.into(),
+        Some(query) => [head.target.path, query].join(&b'?').into(),
+    }
+}
+
+/// Returns how often the request may still be forwarded behind this server (RFC 9110 §7.6.2). It
+/// counts for OPTIONS alone, since TRACE is not forwarded.
+fn max_forwards(head: &RequestHead<'_>) -> Result<Option<u64>, ProxyError> {
+    if head.method != Method::Options {
+        return Ok(None);
+    }
+    let value = head.fields.get(b"Max-Forwards").and_then(|value| value.utf8_chunks().next());
+    match value.and_then(|value| value.valid().parse::<u64>().ok()) {
+        None => Ok(None),
+        Some(0) => Err(ProxyError::Method),
+        Some(left) => Ok(Some(left - 1)),
+    }
+}
+
+/// Whether the client uses trailers (RFC 9110 §10.1.4).
+fn accepts_trailers(head: &RequestHead<'_>) -> bool {
+    let codings = head.fields.all(b"TE").flat_map(|value| value.split(|byte| *byte == b','));
+    codings.into_iter().any(|coding| coding.trim_ascii().eq_ignore_ascii_case(b"trailers"))
+}
+
+/// Whether a path has a segment `.` or `..`, also percent-encoded. Clients take them out before
+/// they send a path (RFC 3986 §5.2.4). One that is sent would be looked up here as it is, and taken
+/// out by the upstream server.
+fn has_dot_segment(path: &[u8]) -> bool {
+    // Most paths have neither a dot behind a slash nor a percent sign.
+    let may_have = |pair: &[u8]| matches!(pair, [b'/', b'.'] | [b'%', b'2']);
+    path.windows(2).any(may_have) && path.split(|byte| *byte == b'/').any(is_dot_segment)
+}
+
+fn is_dot_segment(segment: &[u8]) -> bool {
+    let mut dots = 0;
+    let mut rest = segment;
+    while !rest.is_empty() {
+        rest = match rest {
+            [b'.', rest @ ..] | [b'%', b'2', b'e' | b'E', rest @ ..] => rest,
+            _ => return false,
+        };
+        dots += 1;
+    }
+    matches!(dots, 1 | 2)
+}
+
+fn fields(
+    head: &RequestHead<'_>,
+    client: &ClientIdentity,
+    pseudonym: &str,
+    max_forwards: Option<u64>,
+) -> OwnedFields {
+    let connection = ConnectionNames::of(head.fields.iter());
+    let is_kept =
+        |field: &Field<'_>| !is_one_of(field.name, &REPLACED) && !connection.contain(field.name);
+    let mut fields = OwnedFields::default();
+    for field in head.fields.iter().filter(is_kept) {
+        fields.push(field.name, field.value);
+    }
+    joined(head, "Cookie", b"; ", &mut fields);
+    if let Some(forwards) = max_forwards {
+        fields.push(b"Max-Forwards", forwards.to_string().as_bytes());
+    }
+    via(head, pseudonym, &mut fields);
+    if let Some(address) = client.address {
+        fields.push(b"X-Forwarded-For", address.to_canonical().to_string().as_bytes());
+    }
+    if let Some(authority) = head.authority {
+        fields.push(b"X-Forwarded-Host", authority);
+    }
+    fields.push(b"X-Forwarded-Proto", client.scheme().as_bytes());
+    fields
+}
+
+/// Adds the lines of a field as one: HTTP/2 and HTTP/3 may split a cookie into several (RFC 9113
+/// §8.2.3).
+fn joined(head: &RequestHead<'_>, name: &str, between: &[u8], fields: &mut OwnedFields) {
+    let mut lines = head.fields.iter().filter(|field| is_same(field.name, name)).map(|f| f.value);
+    let Some(first) = lines.next() else { return };
+    let mut value = first.to_vec();
+    for line in lines {
+        value.extend_from_slice(between);
+        value.extend_from_slice(line);
+    }
+    fields.push(name.as_bytes(), &value);
+}
+
+/// Adds this server to the list of those that have forwarded the request (RFC 9110 §7.6.3).
+fn via(head: &RequestHead<'_>, pseudonym: &str, fields: &mut OwnedFields) {
+    for earlier in head.fields.iter().filter(|field| is_same(field.name, "Via")) {
+        fields.push(b"Via", earlier.value);
+    }
+    let version = match head.version {
+        Version::Http10 => "1.0",
+        Version::Http11 => "1.1",
+        Version::Http2 => "2",
+        Version::Http3 => "3",
+    };
+    fields.push(b"Via", format!("{version} {pseudonym}").as_bytes());
+}

@@ -1,0 +1,121 @@
+//! A server that requests are forwarded to, and how.
+
+use std::fmt;
+use std::net::IpAddr;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use pinion_client::address_policy::{AddressPolicy, PrivateAddresses};
+use pinion_client::client_tls::ServerTrust;
+use pinion_client::ip_network::IpNetwork;
+use pinion_client::lazy_client_tls::LazyClientTls;
+use pinion_client::request_url::{RequestUrl, RequestUrlError};
+
+use crate::limits::UPSTREAM_TIMEOUT_MS;
+
+/// A server that requests are forwarded to.
+#[derive(Clone, Debug)]
+pub struct Upstream {
+    /// Requests of different sites do not share connections.
+    pub site: u64,
+    pub(crate) url: RequestUrl,
+    pub(crate) policy: Arc<AddressPolicy>,
+    pub(crate) tls: Option<Arc<LazyClientTls>>,
+    /// The content of requests that have none.
+    pub(crate) no_content: Arc<[u8]>,
+    /// The value of `Host`.
+    pub host: UpstreamHost,
+    /// See [`UPSTREAM_TIMEOUT_MS`].
+    pub timeout_ms: u64,
+}
+
+/// Which host an upstream server is asked for.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum UpstreamHost {
+    /// That of the client's request. Applications make links of it.
+    Client,
+    /// That of the upstream server's URL.
+    Upstream,
+    /// This one.
+    Fixed(Box<str>),
+}
+
+impl Upstream {
+    /// Describes the server with a URL: `http://HOST:PORT`, `https://HOST`, or `unix:PATH` for a
+    /// Unix socket. A server with https is asked for its own host, others for the client's.
+    ///
+    /// # Errors
+    /// The text is no such URL, or has a path.
+    pub fn parse(text: &str) -> Result<Self, UpstreamError> {
+        let (url, sockets) = match text.strip_prefix("unix:") {
+            Some(path) => {
+                let path = Path::new(path);
+                let url = RequestUrl::parse("http://localhost/")?.over_socket(path)?;
+                (url, vec![PathBuf::from(path)])
+            }
+            None => (RequestUrl::parse(text)?, Vec::new()),
+        };
+        if url.path_and_query() != "/" {
+            return Err(UpstreamError::Path);
+        }
+        // The operator has named the server, so its address is allowed whatever it is.
+        let host = url.authority();
+        let host = host.rsplit_once(':').map_or(host, |(host, _)| host);
+        let own = host.trim_matches(['[', ']']).parse::<IpAddr>().ok();
+        let networks = own.map(IpNetwork::of_address);
+        let policy = AddressPolicy::new(PrivateAddresses::Allowed, networks, sockets);
+        let is_tls = url.target().is_tls();
+        let tls = is_tls.then(|| {
+            Arc::new(LazyClientTls::new(ServerTrust::SystemRoots, &[b"http/1.1"]))
+        });
+        let host = if is_tls { UpstreamHost::Upstream } else { UpstreamHost::Client };
+        let (policy, timeout_ms) = (Arc::new(policy), UPSTREAM_TIMEOUT_MS);
+        let no_content = Arc::from([]);
+        Ok(Self { site: 0, url, policy, tls, no_content, host, timeout_ms })
+    }
+
+    /// Sets which servers are trusted, for https.
+    #[must_use]
+    pub fn trusting(self, trust: ServerTrust) -> Self {
+        let tls = LazyClientTls::new(trust, &[b"http/1.1"]);
+        Self { tls: self.tls.map(|_| Arc::new(tls)), ..self }
+    }
+}
+
+impl fmt::Display for Upstream {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.url.target().fmt(f)
+    }
+}
+
+/// Why a text does not name an upstream server.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum UpstreamError {
+    /// It is no URL.
+    #[error(transparent)]
+    Url(#[from] RequestUrlError),
+    /// It has a path or a query.
+    #[error("the URL of an upstream server has no path; requests keep theirs")]
+    Path,
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_upstream_is_a_server_without_a_path() {
+        for (text, shown, host) in [
+            ("http://127.0.0.1:3000", "http://127.0.0.1:3000", UpstreamHost::Client),
+            ("http://[::1]:3000/", "http://[::1]:3000", UpstreamHost::Client),
+            ("https://example.org", "https://example.org", UpstreamHost::Upstream),
+            ("unix:/run/app.sock", "unix:/run/app.sock", UpstreamHost::Client),
+        ] {
+            let upstream = Upstream::parse(text).expect(text);
+            assert_eq!((upstream.to_string(), upstream.host), (shown.to_owned(), host));
+        }
+        for text in ["127.0.0.1:3000", "http://a/b", "http://a/?b", "ftp://a", "unix:", "unix:a"] {
+            assert!(Upstream::parse(text).is_err(), "{text}");
+        }
+    }
+}
