@@ -13,4 +13,4 @@ pub const UPSTREAM_TIMEOUT_MS: u64 = 60_000;
 
 /// This bit is set in the tags of connections to upstream servers, and in no other tags of a
 /// worker.
-pub const UPSTREAM_TAG: u64 = 1 << 62;
+pub const UPSTREAM_TAG: u64 = 1 << 61;

@@ -2,14 +2,16 @@
 //!
 //! The application begins a request with [`Proxy::begin`], and gives it the events of its exchange
 //! ([`Proxy::event`]) and those of connections to upstream servers ([`Proxy::raw`]). Behind each of
-//! these it calls [`Proxy::flush`], and takes what has ended from [`Proxy::next_ended`].
+//! these it calls [`Proxy::flush`].
 
-use std::collections::{HashMap, VecDeque};
+use std::collections::HashMap;
 use std::sync::Arc;
 
 use pinion_client::http_client::error::HttpClientError;
 use pinion_client::http_client::request::{OwnedFields, ReadOutcome};
-use pinion_client::http_client::{HttpClient, NamesResolved, RequestId};
+use pinion_client::http_client::{HttpClient, HttpClientSettings, RequestId};
+use pinion_client::resolver::Resolver;
+use pinion_engine::Poster;
 use pinion_engine::address::Address;
 use pinion_engine::app::{Event, RawEvent};
 use pinion_engine::connections::Connections;
@@ -19,7 +21,7 @@ use pinion_http::field::Field;
 use pinion_http::request::{Framing, RequestHead};
 
 use crate::client_identity::ClientIdentity;
-use crate::limits::{REQUEST_PIECE_BYTES, RESPONSE_PIECE_BYTES};
+use crate::limits::{REQUEST_PIECE_BYTES, RESPONSE_PIECE_BYTES, UPSTREAM_TAG};
 use crate::proxy_error::ProxyError;
 use crate::request_forwarding::forward;
 use crate::response_forwarding::{forwarded, forwarded_interim};
@@ -33,7 +35,6 @@ pub struct Proxy {
     exchanges: HashMap<Address, Forwarding>,
     /// The exchange of each request to an upstream server.
     requests: HashMap<RequestId, Address>,
-    ended: VecDeque<(Address, Ended)>,
 }
 
 /// A request that is forwarded.
@@ -81,16 +82,20 @@ pub enum Ended {
 }
 
 impl Proxy {
-    /// Makes one for a worker. `client` has connections of its own
-    /// ([`UPSTREAM_TAG`](crate::limits::UPSTREAM_TAG)).
+    /// Makes one for a worker, whose connections have [`UPSTREAM_TAG`]. `pseudonym` is what this
+    /// server calls itself in `Via`: no other server has the same.
     #[must_use]
-    pub fn new(client: HttpClient, pseudonym: &str) -> Self {
+    pub fn new(resolver: Resolver, poster: Poster, worker: u16, pseudonym: &str) -> Self {
+        let settings = HttpClientSettings {
+            brotli_decoders_max: 0,
+            first_tag: UPSTREAM_TAG,
+            ..HttpClientSettings::default()
+        };
         Self {
-            client,
+            client: HttpClient::new(resolver, settings, poster, worker),
             pseudonym: pseudonym.into(),
             exchanges: HashMap::new(),
             requests: HashMap::new(),
-            ended: VecDeque::new(),
         }
     }
 
@@ -174,15 +179,10 @@ impl Proxy {
         self.client.raw(event, stream);
     }
 
-    /// Does what is due, and what names that were resolved make possible.
+    /// Does what is due, and what names that were resolved make possible. Call it at the top of
+    /// each pass.
     pub fn pass(&mut self, connections: &mut Connections<'_>) {
         self.client.pass(connections);
-        self.flush(connections);
-    }
-
-    /// Names were resolved for a client of this worker.
-    pub fn names_resolved(&mut self, _names: &NamesResolved, connections: &mut Connections<'_>) {
-        self.pass(connections);
     }
 
     /// When [`Self::pass`] has something to do, in monotonic milliseconds.
@@ -203,28 +203,25 @@ impl Proxy {
         self.client.has_work()
     }
 
-    /// Hands on what has come from upstream servers.
-    pub fn flush(&mut self, connections: &mut Connections<'_>) {
+    /// Hands on what has come from upstream servers. `ended` is called for each request that ends
+    /// thereby, with its exchange.
+    pub fn flush(
+        &mut self,
+        connections: &mut Connections<'_>,
+        mut ended: impl FnMut(Ended, &mut Exchange<'_>),
+    ) {
         while self.client.has_work() {
             self.client.flush(connections);
             while let Some(id) = self.client.next_news() {
                 let Some(address) = self.requests.get(&id).copied() else { continue };
-                match connections.exchange(address) {
-                    Some(mut exchange) => {
-                        if let Some(ended) = self.go_on(address, &mut exchange) {
-                            self.ended.push_back((address, ended));
-                        }
-                    }
-                    // Its last event is on the way.
-                    None => {}
+                // Without an exchange its last event is on the way.
+                if let Some(mut exchange) = connections.exchange(address)
+                    && let Some(end) = self.go_on(address, &mut exchange)
+                {
+                    ended(end, &mut exchange);
                 }
             }
         }
-    }
-
-    /// Returns a request that has ended outside of the events of its exchange.
-    pub fn next_ended(&mut self) -> Option<(Address, Ended)> {
-        self.ended.pop_front()
     }
 
     /// Goes on with an exchange in both directions, as far as there is room.

@@ -51,10 +51,9 @@ mod tests {
     use super::*;
 
     fn names(fields: &[(&'static str, &'static str)], defaults: &'static str) -> String {
-        let fields = fields.iter().map(|(name, value)| Field {
-            name: name.as_bytes(),
-            value: value.as_bytes(),
-        });
+        let fields = fields
+            .iter()
+            .map(|(name, value)| Field { name: name.as_bytes(), value: value.as_bytes() });
         let shown = forwarded(fields, defaults.as_bytes()).map(|field| {
             let text = |bytes| String::from_utf8_lossy(bytes).into_owned();
             format!("{}={}", text(field.name), text(field.value))

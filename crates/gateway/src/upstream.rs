@@ -65,9 +65,8 @@ impl Upstream {
         let networks = own.map(IpNetwork::of_address);
         let policy = AddressPolicy::new(PrivateAddresses::Allowed, networks, sockets);
         let is_tls = url.target().is_tls();
-        let tls = is_tls.then(|| {
-            Arc::new(LazyClientTls::new(ServerTrust::SystemRoots, &[b"http/1.1"]))
-        });
+        let tls =
+            is_tls.then(|| Arc::new(LazyClientTls::new(ServerTrust::SystemRoots, &[b"http/1.1"])));
         let host = if is_tls { UpstreamHost::Upstream } else { UpstreamHost::Client };
         let (policy, timeout_ms) = (Arc::new(policy), UPSTREAM_TIMEOUT_MS);
         let no_content = Arc::from([]);

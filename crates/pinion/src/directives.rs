@@ -15,6 +15,7 @@ mod fetch;
 pub(crate) mod file;
 pub(crate) mod group;
 pub(crate) mod lua;
+pub(crate) mod proxy;
 #[cfg(test)]
 mod reference;
 pub(crate) mod serve;
@@ -138,6 +139,8 @@ pub(crate) enum Kind {
     SiteFile,
     /// Given or not.
     Switch,
+    /// A server that requests are forwarded to: `/api=http://127.0.0.1:3000`.
+    Upstream,
     /// The path of a URL, as clients send it.
     UrlPath,
 }
@@ -168,8 +171,8 @@ pub(crate) enum Change {
 
 /// Every row, in the order of the help.
 pub(crate) fn all() -> impl Iterator<Item = &'static Directive> {
-    let served =
-        site::ROWS.iter().chain(serve::ROWS).chain(lua::ROWS).chain(fetch::ROWS).chain(tls::ROWS);
+    let served = site::ROWS.iter().chain(serve::ROWS).chain(proxy::ROWS).chain(lua::ROWS);
+    let served = served.chain(fetch::ROWS).chain(tls::ROWS);
     served.chain(build::ROWS).chain(archive::ROWS).chain(why::ROWS)
 }
 
@@ -212,6 +215,7 @@ impl Kind {
             Self::Number { unit, .. } => unit,
             Self::Path | Self::SiteFile => "FILE",
             Self::Switch => "",
+            Self::Upstream => "[PATH=]URL",
             Self::UrlPath => "PATH",
         }
     }
@@ -245,6 +249,7 @@ impl Kind {
             Self::Protocols => "h1, h2, h3".to_owned(),
             Self::SiteFile => "a path below the folder".to_owned(),
             Self::Switch => "given or not".to_owned(),
+            Self::Upstream => "http://127.0.0.1:3000, /api=http://127.0.0.1:3000".to_owned(),
             Self::UrlPath => "/path".to_owned(),
         }
     }

@@ -13,6 +13,8 @@
 //! | [`acme`] | challenges of certificate authorities, answered from a folder |
 //! | [`dev`] | what `--dev` adds: pages that reload, pages about errors |
 //! | [`dynamic`] | requests that the scripts of sites answer |
+//! | [`gateway`] | requests that other servers respond to |
+//! | [`mounts`] | which requests those are |
 //! | [`dummy`] | the yardstick without a site |
 //! | [`generation`] | one state of a site |
 //! | [`published`] | the current state of every site, and how workers take up the next |
@@ -57,6 +59,7 @@ pub(crate) mod damage;
 pub(crate) mod dev;
 pub(crate) mod dummy;
 pub(crate) mod dynamic;
+pub(crate) mod gateway;
 pub(crate) mod generation;
 pub(crate) mod interrupt;
 pub(crate) mod journal;
@@ -69,6 +72,7 @@ pub(crate) mod log_throttle;
 pub(crate) mod look;
 mod lua_folders;
 mod memory_limit;
+pub(crate) mod mounts;
 pub(crate) mod notifier;
 mod passed_sockets;
 pub(crate) mod pending;

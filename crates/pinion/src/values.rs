@@ -4,12 +4,14 @@
 use crate::address::Address;
 use crate::directives::Kind;
 use crate::network::Network;
+use crate::server::mounts::Mount;
 use crate::settings::{AltSvc, CanonicalHost, Spoken};
 use crate::settings::{ProgramFile, SecretFile};
 use pinion_build::{CodingsFor, Level, NamedCoding};
 use pinion_client::certificate_pin::{CertificatePin, PinError};
 use pinion_client::ip_network::{IpNetwork, IpNetworkError};
 use pinion_engine::settings::Protocols;
+use pinion_gateway::upstream::Upstream;
 use pinion_http::grammar::{is_token, is_value_byte};
 use pinion_http::host;
 use pinion_jobs::folders::FolderAt;
@@ -210,6 +212,20 @@ pub(crate) fn lua_program(text: &str) -> Result<ProgramFile, String> {
     Ok(ProgramFile { name: name.to_owned(), path: path.into() })
 }
 
+/// `http://127.0.0.1:3000` or `/api=http://127.0.0.1:3000`: what is forwarded, and where to.
+pub(crate) fn proxy_mount(text: &str) -> Result<Mount, String> {
+    let (path, url) = match text.split_once('=') {
+        Some((path, url)) if path.starts_with('/') => (path, url),
+        _ => ("/", text),
+    };
+    let upstream = Upstream::parse(url).map_err(|error| match url.contains(':') {
+        true => error.to_string(),
+        false => format!("{url:?} is no URL: {}", Kind::Upstream.bounds()),
+    })?;
+    url_path(path)?;
+    Ok(Mount::new(path, upstream))
+}
+
 /// `10.0.0.0/8`, or one address.
 pub(crate) fn ip_network(text: &str) -> Result<IpNetwork, String> {
     text.parse().map_err(|error: IpNetworkError| error.to_string())
@@ -302,6 +318,7 @@ pub(crate) fn check(kind: &Kind, text: &str) -> Result<(), String> {
         Kind::LuaFolder => lua_folder(text).map(drop),
         Kind::Secret => secret(text).map(drop),
         Kind::Program => lua_program(text).map(drop),
+        Kind::Upstream => proxy_mount(text).map(drop),
         Kind::Network => Network::parse(text).map(drop),
         Kind::Number { .. } => number(kind, text).map(drop),
         Kind::Glob if text.is_empty() => Err("the pattern is empty; give one".to_owned()),

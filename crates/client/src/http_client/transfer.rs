@@ -36,8 +36,8 @@ impl HttpClient {
         (pending.has_response, pending.is_sent) = (false, false);
         // Brotli is asked for only if it can be decoded.
         let request = &pending.request;
-        let decodes = request.forwarded.is_none()
-            && request.fields.get(sending::ACCEPT_ENCODING).is_none();
+        let decodes =
+            request.forwarded.is_none() && request.fields.get(sending::ACCEPT_ENCODING).is_none();
         pending.brotli = if decodes { self.brotli.take() } else { None };
         let written = match pending.written.take() {
             Some(written) if !decodes || pending.brotli.is_some() => Ok(written),
@@ -173,9 +173,8 @@ impl HttpClient {
                         self.go_on_soon(id);
                     }
                     let pending = self.requests.get(&id);
-                    let has_news = |one: &PendingRequest| {
-                        one.response.is_some() || !one.interim.is_empty()
-                    };
+                    let has_news =
+                        |one: &PendingRequest| one.response.is_some() || !one.interim.is_empty();
                     if pending.is_some_and(has_news) {
                         self.announce(id);
                     }
@@ -305,8 +304,7 @@ impl HttpClient {
         };
         let is_dead = error == HttpClientError::Response(ResponseError::NoResponse);
         let is_forwarded = pending.request.forwarded.is_some();
-        let is_harmless =
-            !is_forwarded || (is_safe(pending.method()) && !pending.has_content());
+        let is_harmless = !is_forwarded || (is_safe(pending.method()) && !pending.has_content());
         let is_repeated = is_dead
             && is_harmless
             && failed.is_worth_another_attempt()

@@ -438,6 +438,7 @@ mod tests {
             Kind::Folder | Kind::Path => "a/b",
             Kind::SiteFile => "index.html",
             Kind::Switch => return (String::new(), "true".to_owned()),
+            Kind::Upstream => "/api=http://127.0.0.1:3000",
         };
         (text.to_owned(), format!("\"{text}\""))
     }

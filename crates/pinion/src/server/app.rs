@@ -5,6 +5,7 @@ use super::dev::adapt::widened;
 use super::dev::load_failure::{LoadFailure, Meanwhile};
 use super::dev::{Developer, developer_page};
 use super::dynamic::{Dynamic, Scripted};
+use super::gateway::Gateway;
 use super::generation::Generation;
 use super::journal::{Beginning, Journal};
 use super::published::{Published, Roster, SiteId};
@@ -57,6 +58,8 @@ pub(crate) struct SitesApp {
     challenges: Option<AcmeChallenges>,
     /// What answers by scripts.
     dynamic: Dynamic,
+    /// What other servers respond to.
+    gateway: Gateway,
     /// When it is this worker's turn to take up what is published, perhaps.
     turn_ms: Option<u64>,
     /// The second in which the archives were last looked at.
@@ -97,6 +100,7 @@ struct SiteRequest {
 struct Means<'w> {
     work: &'w mut Work,
     dynamic: &'w mut Dynamic,
+    gateway: &'w mut Gateway,
     journal: &'w mut Journal,
 }
 
@@ -111,7 +115,7 @@ impl Means<'_> {
         exchange: &mut Exchange<'_>,
     ) {
         let SiteRequest { began, is_unsecured, .. } = request;
-        let Self { work, dynamic, journal } = self;
+        let Self { work, dynamic, gateway, journal } = self;
         let developer = site.developer(head, exchange).filter(|_| !is_unsecured);
         if let Some(developer) = developer
             && answers_developer(site, developer, head, dynamic, journal, exchange)
@@ -120,6 +124,11 @@ impl Means<'_> {
         }
         if site.generation.has_no_content() && !is_unsecured {
             return answer_unloaded(site, developer, began, head, work, journal, exchange);
+        }
+        if let Some(mount) = site.generation.mounts().covering(head.target.path)
+            && !is_unsecured
+        {
+            return gateway.begin(mount, &site.generation, head, journal, exchange);
         }
         request.developer = developer;
         if let Some(scripted) = &site.scripted
@@ -131,7 +140,7 @@ impl Means<'_> {
                 return dynamic.begin(scripted, found, head, developer, journal, exchange);
             }
         }
-        Self { work, dynamic, journal }.archive_request(site, request, head, exchange);
+        Self { work, dynamic, gateway, journal }.archive_request(site, request, head, exchange);
     }
 
     /// Responds with what the archive of a site has.
@@ -144,7 +153,7 @@ impl Means<'_> {
         exchange: &mut Exchange<'_>,
     ) {
         let SiteRequest { began, is_unsecured, developer, offer } = request;
-        let Self { work, dynamic, journal } = self;
+        let Self { work, dynamic, gateway, journal } = self;
         let generation = &*site.generation;
         let (now, archive) = (exchange.now(), generation.archive());
         let mut pieces = Pieces::new();
@@ -170,6 +179,11 @@ impl Means<'_> {
             && dynamic.missed(scripted, offer, head, developer, journal, exchange)
         {
             return;
+        }
+        if answer.status == 404
+            && let Some(mount) = generation.mounts().fallback()
+        {
+            return gateway.begin(mount, &site.generation, head, journal, exchange);
         }
         // An answer is large: the one to be sent is pointed at.
         let instead;
@@ -203,7 +217,7 @@ impl SitesApp {
         redirect: Option<Redirect>,
         trusted_proxies: Arc<[Network]>,
         challenges: Option<AcmeChallenges>,
-        dynamic: Dynamic,
+        (dynamic, gateway): (Dynamic, Gateway),
     ) -> Self {
         Self {
             published,
@@ -215,6 +229,7 @@ impl SitesApp {
             trusted_proxies,
             challenges,
             dynamic,
+            gateway,
             turn_ms: None,
             looked_unix_seconds: 0,
         }
@@ -232,11 +247,21 @@ impl SitesApp {
         let Some(serving) = &self.serving else { return };
         let index = serving.roster.hosts.select(head.authority);
         let Some(site) = index.and_then(|index| serving.sites.get(index)) else { return };
+        let (gateway, journal) = (&mut self.gateway, &mut self.journal);
+        let mounts = site.generation.mounts();
+        if let Some(mount) = mounts.covering(head.target.path) {
+            return gateway.begin(mount, &site.generation, head, journal, exchange);
+        }
         if let Some(scripted) = &site.scripted
             && let Offer::Handler(found) = self.dynamic.offer(scripted, head)
         {
             let (developer, journal) = (site.developer(head, exchange), &mut self.journal);
             return self.dynamic.begin(scripted, Some(found), head, developer, journal, exchange);
+        }
+        if let Some(mount) = mounts.fallback()
+            && !has_file(&site.generation.archive(), head.target.path, &mut self.work)
+        {
+            return gateway.begin(mount, &site.generation, head, journal, exchange);
         }
         let began = self.journal.begin(exchange);
         let began = began.map(|began| began.of_site(site.generation.log()));
@@ -276,7 +301,7 @@ impl SitesApp {
         if self.answers_for_every_host(began, head, exchange) {
             return;
         }
-        let Self { serving, work, journal, redirect, trusted_proxies, dynamic, .. } = self;
+        let Self { serving, work, journal, redirect, trusted_proxies, dynamic, gateway, .. } = self;
         let Some(serving) = serving else { return };
         let is_unsecured = is_unsecured(head, exchange, trusted_proxies);
         let index = serving.roster.hosts.select(head.authority);
@@ -298,7 +323,7 @@ impl SitesApp {
         };
         let (developer, offer) = (None, Offer::Nothing);
         let request = SiteRequest { began, is_unsecured, developer, offer };
-        let means = Means { work, dynamic, journal };
+        let means = Means { work, dynamic, gateway, journal };
         // Most sites have files and nothing else.
         if site.is_static {
             means.archive_request(site, request, head, exchange);
@@ -346,8 +371,10 @@ impl SitesApp {
             };
             let mapping = mappings.add(Arc::clone(generation.mapping()));
             let generation = Arc::clone(generation);
-            let is_static =
-                scripted.is_none() && !generation.has_no_content() && !generation.shows_errors();
+            let is_static = scripted.is_none()
+                && generation.mounts().is_empty()
+                && !generation.has_no_content()
+                && !generation.shows_errors();
             Site { id: *id, generation, mapping, scripted, is_static, refused: None }
         };
         let sites: Vec<Site> = roster.sites.iter().map(&mut site).collect();
@@ -585,14 +612,25 @@ impl App for SitesApp {
             // A static answer is complete at once: no content is wanted, nothing is waited for.
             Event::Head(head) if fits(head, exchange) => self.request(head, exchange),
             Event::Head(head) => self.oversized(head, exchange),
-            event => self.dynamic.event(&event, &mut self.journal, exchange),
+            event => {
+                let Self { gateway, dynamic, journal, .. } = self;
+                if !gateway.event(&event, journal, exchange) {
+                    dynamic.event(&event, journal, exchange);
+                }
+            }
         }
         self.dynamic.flush(&mut exchange.connections());
+        self.gateway.flush(&mut self.journal, &mut exchange.connections());
     }
 
     fn raw(&mut self, event: RawEvent<'_>, stream: &mut RawStream<'_>) {
-        if stream.tag().is_some() {
-            return self.dynamic.raw(&event, stream);
+        match stream.tag() {
+            Some(tag) if Gateway::is_of_upstream(tag) => {
+                self.gateway.raw(&event, stream);
+                return self.gateway.flush(&mut self.journal, &mut stream.connections());
+            }
+            Some(_) => return self.dynamic.raw(&event, stream),
+            None => {}
         }
         // No listener of this server speaks anything but HTTP.
         stream.close();
@@ -614,18 +652,18 @@ impl App for SitesApp {
             self.take_turn(now, mappings);
         }
         self.dynamic.pass(connections);
+        self.gateway.pass(&mut self.journal, connections);
     }
 
     #[inline]
     fn alarm_ms(&self) -> Option<u64> {
-        match (self.turn_ms, self.dynamic.alarm_ms()) {
-            (Some(one), Some(other)) => Some(one.min(other)),
-            (one, other) => one.or(other),
-        }
+        let alarms = [self.turn_ms, self.dynamic.alarm_ms(), self.gateway.alarm_ms()];
+        alarms.into_iter().flatten().min()
     }
 
     fn stopping(&mut self) {
         self.dynamic.stop();
+        self.gateway.stop();
     }
 
     fn is_busy(&self) -> bool {

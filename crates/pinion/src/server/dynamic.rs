@@ -380,7 +380,7 @@ fn failed(
 }
 
 /// The page of a status, with the rules for the path of the request; `None` without such rules.
-fn page_at<'x>(
+pub(super) fn page_at<'x>(
     path: Option<&[u8]>,
     status: u16,
     prefers_text: bool,

@@ -4,6 +4,7 @@
 use super::damage::DamageReport;
 use super::dev::load_failure::LoadFailure;
 use super::dev::next_version;
+use super::mounts::Mounts;
 use crate::access_log::{LogHandle, LogId};
 use pinion_archive::{Archive, Layout, OpenError};
 use pinion_engine::mapping::Mapping;
@@ -20,6 +21,8 @@ pub(crate) struct Generation {
     report: DamageReport,
     /// What answers where the archive need not.
     program: Option<Program>,
+    /// What other servers respond to.
+    mounts: Arc<Mounts>,
     /// Whose generation it is, for its script.
     site: Site,
     shows_errors: bool,
@@ -47,6 +50,7 @@ impl Generation {
             layout,
             report: DamageReport::default(),
             program: None,
+            mounts: Arc::default(),
             site: Site::default(),
             shows_errors: false,
             has_no_content: false,
@@ -65,6 +69,17 @@ impl Generation {
     /// With a script of a site.
     pub(crate) fn running(self, program: Option<Program>, site: &Site) -> Self {
         Self { program, site: site.clone(), ..self }
+    }
+
+    /// With the parts of the site that other servers respond to.
+    pub(crate) fn mounting(self, mounts: &Arc<Mounts>) -> Self {
+        Self { mounts: Arc::clone(mounts), ..self }
+    }
+
+    /// Returns the parts of the site that other servers respond to.
+    #[inline]
+    pub(crate) fn mounts(&self) -> &Mounts {
+        &self.mounts
     }
 
     /// With a log of its site.

@@ -15,6 +15,7 @@ use crate::notes;
 use crate::releases::folder::{CURRENT, becomes_release_folder, is_release_folder};
 use crate::releases::served;
 use crate::script_file::{self, Proven};
+use crate::server::mounts::Mounts;
 use crate::server::program_table::ProgramTable;
 use crate::settings::{Content, LuaSettings, Memory, ScriptAccess, SiteSettings};
 use crate::source::Source;
@@ -43,6 +44,7 @@ pub(crate) struct Loader {
     folders: Vec<FolderAt>,
     access: ScriptAccess,
     programs: ProgramTable,
+    mounts: Arc<Mounts>,
     /// What its scripts have in common, one load after the other.
     site: Site,
     /// Its log, if it has one of its own.
@@ -89,6 +91,7 @@ impl Loader {
         let (content, folders) = (settings.content.clone(), settings.lua_folders.clone());
         let (memory, lua, site) = (settings.memory, settings.lua, Site::default());
         let access = settings.script_access.clone();
+        let mounts = Arc::clone(&settings.mounts);
         let (walls, notes, content_count) = (Cell::default(), RefCell::default(), Cell::default());
         let (warnings, is_again) = (RefCell::default(), Cell::default());
         Self {
@@ -99,6 +102,7 @@ impl Loader {
             folders,
             access,
             programs,
+            mounts,
             site,
             log: None,
             watch,
@@ -192,7 +196,7 @@ impl Loader {
         self.walls.set(walls);
         self.content_count.set(ContentCount::of(&generation.archive()));
         let generation = generation.holding(held).running(program, &site);
-        let generation = generation.logging(self.log.clone());
+        let generation = generation.logging(self.log.clone()).mounting(&self.mounts);
         Ok(generation.showing_errors(self.lua.shows_errors))
     }
 

@@ -8,6 +8,7 @@ use super::control_thread::Controlled;
 use super::dev::reload_streams::ReloadStreams;
 use super::dummy::DummyApp;
 use super::dynamic::Dynamic;
+use super::gateway::{Gateway, GatewayShared};
 use super::journal::{ClientRefusals, Journal};
 use super::keys::Keys;
 use super::kit::Kit;
@@ -382,7 +383,9 @@ fn start_sites(
     let health = settings.health.clone();
     let trusted_proxies: Arc<[Network]> = settings.trusted_proxies.as_slice().into();
     let webroot: Option<Arc<Path>> = settings.tls.acme_webroot.as_deref().map(Into::into);
+    let gateways = GatewayShared::new();
     let make_app = move |worker, poster: Poster| {
+        let gateway = Gateway::new(gateways.clone(), worker, poster.clone());
         let streams = ReloadStreams::new(poster.clone());
         let redirect = leads.clone().map(Redirect::new);
         let dynamic = Dynamic::new(Scripts::new(&scripts, worker, poster), streams);
@@ -390,6 +393,7 @@ fn start_sites(
         let trusted = Arc::clone(&trusted_proxies);
         let challenges = webroot.clone().map(AcmeChallenges::new);
         let (journal, health) = (desks.journal(), health.clone());
+        let dynamic = (dynamic, gateway);
         SitesApp::new(published, journal, health, redirect, trusted, challenges, dynamic)
     };
     let server = Server::start(engine, make_app).context("cannot start the workers")?;

@@ -7,6 +7,7 @@ use super::{
 };
 use crate::failure::Failure;
 use crate::network::Network;
+use crate::server::mounts::Mounts;
 use crate::values;
 use crate::written::Low;
 use pinion_client::address_policy::PrivateAddresses;
@@ -14,6 +15,7 @@ use pinion_jobs::folders::FolderAt;
 use pinion_site::hosts::HostPattern;
 use std::fmt;
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 use std::time::Duration;
 
 /// What answers health checks.
@@ -110,6 +112,8 @@ pub(crate) struct SiteSettings {
     pub(crate) lua_folders: Vec<FolderAt>,
     /// What scripts may reach outside of the site.
     pub(crate) script_access: ScriptAccess,
+    /// What other servers respond to.
+    pub(crate) mounts: Arc<Mounts>,
 }
 
 /// `--io`.
@@ -322,6 +326,7 @@ impl SiteSettings {
             lua: LuaSettings::from_low(low)?,
             lua_folders: lua_folders(low)?,
             script_access: ScriptAccess::from_low(low, private_addresses(low))?,
+            mounts: Arc::new(mounts(low)?),
         })
     }
 
@@ -368,6 +373,12 @@ pub(super) fn serve(low: &Low) -> Result<Serve, Failure> {
     Serve::from_low(low)
 }
 
+fn mounts(low: &Low) -> Result<Mounts, Failure> {
+    let mounts = low.values("proxy").map(|text| read(row("proxy"), text, values::proxy_mount));
+    let mounts = Mounts::new(mounts.collect::<Result<_, _>>()?);
+    mounts.map_err(|path| Failure::usage(format!("--proxy: {path} is given twice")))
+}
+
 /// The flag that asks for the dummy.
 fn dummy_flag(low: &Low) -> Option<&'static str> {
     ["dummy", "dummy-empty"].into_iter().find(|flag| low.given(flag))
@@ -383,6 +394,7 @@ fn dummy(low: &Low) -> Result<Option<Dummy>, Failure> {
 
 /// Those about scripts.
 const LUA_FLAGS: &[&str] = &[
+    "proxy",
     "lua-program",
     "secret",
     "fetch-private",

@@ -1,0 +1,279 @@
+//! Requests that other servers respond to, between the steps of a request and the proxy: their
+//! records in the access log, and the pages for errors.
+
+use super::dynamic::page_at;
+use super::generation::Generation;
+use super::journal::{Journal, Later};
+use super::log_throttle::LogThrottle;
+use super::mounts::Mount;
+use pinion_client::resolver::{Resolver, ResolverSettings};
+use pinion_engine::Poster;
+use pinion_engine::address::Address;
+use pinion_engine::app::{Event, RawEvent};
+use pinion_engine::connections::Connections;
+use pinion_engine::exchange::Exchange;
+use pinion_engine::raw::RawStream;
+use pinion_engine::stderr;
+use pinion_gateway::client_identity::ClientIdentity;
+use pinion_gateway::limits::UPSTREAM_TAG;
+use pinion_gateway::proxy::{Ended, Proxy};
+use pinion_gateway::proxy_error::ProxyError;
+use pinion_http::field::KnownField;
+use pinion_http::method::Method;
+use pinion_http::negotiate::prefers_text;
+use pinion_http::request::RequestHead;
+use pinion_site::{Work, field_rules_path, pathless_script_fields, script_fields};
+use std::collections::HashMap;
+use std::hash::{BuildHasher as _, RandomState};
+use std::sync::Arc;
+
+/// Bytes of a target that are kept for messages.
+const TARGET_SHOWN_BYTES: usize = 256;
+
+/// What the gateways of all workers share.
+#[derive(Clone)]
+pub(crate) struct GatewayShared {
+    resolver: Resolver,
+    /// What this server calls itself in `Via`.
+    pseudonym: Arc<str>,
+    throttle: Arc<LogThrottle>,
+}
+
+impl GatewayShared {
+    /// Nothing is started before the first request that is forwarded.
+    pub(crate) fn new() -> Self {
+        let resolver = Resolver::new(ResolverSettings::default());
+        // Two servers with the same name would take their requests for a loop.
+        let number = RandomState::new().hash_one(()) >> 32;
+        let pseudonym = format!("pinion-{number:08x}").into();
+        Self { resolver, pseudonym, throttle: Arc::default() }
+    }
+}
+
+/// The requests of one worker that other servers respond to.
+pub(crate) struct Gateway {
+    shared: GatewayShared,
+    poster: Poster,
+    worker: u16,
+    /// Made for the first request.
+    proxy: Option<Box<Proxy>>,
+    waiting: HashMap<Address, Waiting>,
+    work: Option<Box<Work>>,
+    is_stopping: bool,
+}
+
+/// A request whose response has not ended.
+struct Waiting {
+    /// That of the site when the request began: it has the pages for errors.
+    generation: Arc<Generation>,
+    /// The path that rules for fields are about; `None` without such rules.
+    rules_path: Option<Box<[u8]>>,
+    method: Method,
+    /// The beginning of the target.
+    target: Box<[u8]>,
+    later: Option<Later>,
+    prefers_text: bool,
+}
+
+impl Gateway {
+    pub(crate) fn new(shared: GatewayShared, worker: u16, poster: Poster) -> Self {
+        Self {
+            shared,
+            poster,
+            worker,
+            proxy: None,
+            waiting: HashMap::new(),
+            work: None,
+            is_stopping: false,
+        }
+    }
+
+    /// Begins to forward a request to the server of a mount. Answers it if that is not possible.
+    pub(crate) fn begin(
+        &mut self,
+        mount: &Mount,
+        generation: &Arc<Generation>,
+        head: &RequestHead<'_>,
+        journal: &mut Journal,
+        exchange: &mut Exchange<'_>,
+    ) {
+        let archive = &generation.archive();
+        let rules_path = field_rules_path(archive, head);
+        let defaults: Arc<[u8]> = match &rules_path {
+            Some(path) => script_fields(archive, path, self.work.get_or_insert_default()).into(),
+            None => pathless_script_fields(archive).into(),
+        };
+        let target = head.target.raw.get(..TARGET_SHOWN_BYTES).unwrap_or(head.target.raw);
+        let waiting = Waiting {
+            generation: Arc::clone(generation),
+            rules_path,
+            method: head.method,
+            target: target.into(),
+            later: journal.note(head, generation.log(), exchange),
+            prefers_text: prefers_text(head.values(KnownField::Accept)),
+        };
+        let client = ClientIdentity {
+            address: exchange.peer().map(|peer| peer.ip()),
+            is_secured: exchange.is_secured(),
+        };
+        match self.proxy().begin(&mount.upstream, &defaults, &client, head, exchange) {
+            Ok(()) => {
+                self.waiting.insert(exchange.address(), waiting);
+            }
+            Err(error) => self.fail(waiting, &error, journal, exchange),
+        }
+    }
+
+    /// Returns the proxy, which is made for the first request.
+    fn proxy(&mut self) -> &mut Proxy {
+        let Self { shared: GatewayShared { resolver, pseudonym, .. }, poster, worker, .. } = self;
+        let is_stopping = self.is_stopping;
+        self.proxy.get_or_insert_with(|| {
+            let mut proxy = Proxy::new(resolver.clone(), poster.clone(), *worker, pseudonym);
+            if is_stopping {
+                proxy.stop();
+            }
+            Box::new(proxy)
+        })
+    }
+
+    /// Something has happened to an exchange. Returns false if its request is not forwarded.
+    pub(crate) fn event(
+        &mut self,
+        event: &Event<'_>,
+        journal: &mut Journal,
+        exchange: &mut Exchange<'_>,
+    ) -> bool {
+        let Some(proxy) = &mut self.proxy else { return false };
+        if !proxy.has(exchange.address()) {
+            return false;
+        }
+        if let Some(ended) = proxy.event(event, exchange) {
+            let refusal = match event {
+                Event::Refused(refusal) => Some(refusal.status()),
+                _ => None,
+            };
+            self.ended(ended, refusal, journal, exchange);
+        }
+        true
+    }
+
+    /// Whether an event on a connection is for the proxy.
+    pub(crate) fn is_of_upstream(tag: u64) -> bool {
+        tag >> UPSTREAM_TAG.trailing_zeros() == 1
+    }
+
+    /// Something has happened on a connection to another server.
+    pub(crate) fn raw(&mut self, event: &RawEvent<'_>, stream: &mut RawStream<'_>) {
+        match &mut self.proxy {
+            Some(proxy) => proxy.raw(event, stream),
+            None => stream.abort(),
+        }
+    }
+
+    /// Hands on what has come from other servers.
+    #[inline]
+    pub(crate) fn flush(&mut self, journal: &mut Journal, connections: &mut Connections<'_>) {
+        if self.proxy.as_ref().is_some_and(|proxy| proxy.has_work()) {
+            self.flush_proxy(journal, connections);
+        }
+    }
+
+    fn flush_proxy(&mut self, journal: &mut Journal, connections: &mut Connections<'_>) {
+        let Some(mut proxy) = self.proxy.take() else { return };
+        proxy.flush(connections, |ended, exchange| self.ended(ended, None, journal, exchange));
+        self.proxy = Some(proxy);
+    }
+
+    /// Does what is due.
+    #[inline]
+    pub(crate) fn pass(&mut self, journal: &mut Journal, connections: &mut Connections<'_>) {
+        if let Some(proxy) = &mut self.proxy {
+            proxy.pass(connections);
+            self.flush(journal, connections);
+        }
+    }
+
+    /// When something is due, in monotonic milliseconds.
+    #[inline]
+    pub(crate) fn alarm_ms(&self) -> Option<u64> {
+        self.proxy.as_ref()?.alarm_ms()
+    }
+
+    /// The server has begun to stop.
+    pub(crate) fn stop(&mut self) {
+        self.is_stopping = true;
+        self.proxy.iter_mut().for_each(|proxy| proxy.stop());
+    }
+
+    /// A request has ended. `refusal` is the status for content that was refused.
+    fn ended(
+        &mut self,
+        ended: Ended,
+        refusal: Option<u16>,
+        journal: &mut Journal,
+        exchange: &mut Exchange<'_>,
+    ) {
+        let Some(waiting) = self.waiting.remove(&exchange.address()) else { return };
+        match ended {
+            Ended::Answered { status, body_bytes } => {
+                let body_bytes = if waiting.method == Method::Head { 0 } else { body_bytes };
+                journal.answered_later(waiting.later, status, body_bytes, exchange);
+            }
+            Ended::Aborted { status, body_bytes, error } => {
+                self.log(&waiting, &error, exchange);
+                journal.answered_later(waiting.later, status, body_bytes, exchange);
+            }
+            Ended::Failed(error) => self.fail(waiting, &error, journal, exchange),
+            Ended::Gone => {
+                if let Some(status) = refusal {
+                    self.respond(waiting, status, journal, exchange);
+                }
+            }
+        }
+    }
+
+    #[cold]
+    fn fail(
+        &mut self,
+        waiting: Waiting,
+        error: &ProxyError,
+        journal: &mut Journal,
+        exchange: &mut Exchange<'_>,
+    ) {
+        self.log(&waiting, error, exchange);
+        self.respond(waiting, error.status(), journal, exchange);
+    }
+
+    /// Responds with the page of a status.
+    #[cold]
+    fn respond(
+        &mut self,
+        waiting: Waiting,
+        status: u16,
+        journal: &mut Journal,
+        exchange: &mut Exchange<'_>,
+    ) {
+        let Waiting { generation, rules_path, method, later, prefers_text, .. } = waiting;
+        let archive = &generation.archive();
+        let page = page_at(rules_path.as_deref(), status, prefers_text, archive, &mut self.work);
+        let body_bytes = page.content_length.filter(|_| method != Method::Head);
+        exchange.prepared(&page, None);
+        journal.answered_later(later, status, body_bytes.unwrap_or_default(), exchange);
+    }
+
+    /// Logs why a request has no response, or not all of one.
+    #[cold]
+    fn log(&self, waiting: &Waiting, error: &ProxyError, exchange: &Exchange<'_>) {
+        let now_ms = exchange.now().monotonic_ms;
+        let admitted = error.is_logged().then(|| self.shared.throttle.admit(now_ms)).flatten();
+        let Some(suppressed) = admitted else { return };
+        let (status, target) = (error.status(), waiting.target.escape_ascii());
+        match suppressed {
+            0 => stderr::line(format_args!("pinion: {status} for {target}: {error}")),
+            count => stderr::line(format_args!(
+                "pinion: {status} for {target}: {error} (and {count} more before)"
+            )),
+        }
+    }
+}
