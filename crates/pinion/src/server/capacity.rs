@@ -98,6 +98,8 @@ pub(crate) struct Capacity {
     pub(crate) proxies: bool,
     /// Sockets of QUIC.
     pub(crate) datagram_sockets: u64,
+    /// Whether there may be as many of those.
+    opens_connections: bool,
     /// Bytes of the scripts of the sites, all workers together.
     pub(crate) script_bytes: u64,
     /// What scripts may take where the operator has set nothing.
@@ -138,8 +140,17 @@ pub(crate) struct Load<'s> {
     pub(crate) datagram_sockets: usize,
     /// The limits of each site that has scripts.
     pub(crate) scripts: &'s [Allowance],
+    /// Whether a site forwards requests to other servers.
+    pub(crate) forwards: bool,
     /// The memory that this process may use, in bytes.
     pub(crate) memory_bytes: u64,
+}
+
+impl Load<'_> {
+    /// Whether connections to other servers are opened.
+    fn opens_connections(&self) -> bool {
+        self.forwards || !self.scripts.is_empty()
+    }
 }
 
 /// The scale at which all defaults are whole.
@@ -230,6 +241,7 @@ impl Capacity {
             quic: serve.has(ListenKind::Quic),
             proxies: serve.listen.iter().any(|listen| !listen.proxy_protocol.is_empty()),
             datagram_sockets: load.datagram_sockets as u64,
+            opens_connections: load.opens_connections(),
             script_bytes: script_bytes(workers, load.scripts, &script_memory),
             script_memory,
             upload_files: shares.upload_files,
@@ -241,8 +253,7 @@ impl Capacity {
     pub(crate) fn bound_bytes(&self, workers: usize, io: Io) -> u64 {
         let places = footprint::table_places(self.connections as usize, workers) as u64;
         let workers = workers as u64;
-        let has_scripts = self.script_bytes > 0;
-        let outgoing = if has_scripts { self.outgoing } else { 0 };
+        let outgoing = if self.opens_connections { self.outgoing } else { 0 };
         // Every worker may once have had all of them, and its table does not shrink.
         let places = places + workers * outgoing;
         let mut worker = footprint::worker_bytes(io);
@@ -296,21 +307,27 @@ impl Descriptors {
         let descriptors = descriptors.saturating_sub(of_sites + of_logs + of_datagrams);
         // Without scripts there are neither uploads nor requests to other servers, unless a reload
         // brings some: then they have a few of the reserved descriptors.
-        let has_scripts = !load.scripts.is_empty();
-        let (upload_files, outgoing) = if has_scripts {
+        let (has_scripts, opens_connections) =
+            (!load.scripts.is_empty(), load.opens_connections());
+        let upload_files = if has_scripts {
             let files = descriptors / UPLOAD_FILES_DIVISOR;
-            let outgoing = (descriptors / OUTGOING_DIVISOR).clamp(OUTGOING_MIN, OUTGOING_MAX);
-            let files = files.clamp(UPLOAD_FILES_MIN, UPLOAD_FILES_MAX);
-            (files, part(OUTGOING_MIN, outgoing, scale))
+            files.clamp(UPLOAD_FILES_MIN, UPLOAD_FILES_MAX)
         } else {
-            (UPLOAD_FILES_MIN, OUTGOING_MIN)
+            UPLOAD_FILES_MIN
+        };
+        let outgoing = if opens_connections {
+            let outgoing = (descriptors / OUTGOING_DIVISOR).clamp(OUTGOING_MIN, OUTGOING_MAX);
+            part(OUTGOING_MIN, outgoing, scale)
+        } else {
+            OUTGOING_MIN
         };
         // Half of all is for clients.
         let outgoing = match serve.max_outgoing {
             Some(asked) => asked.min((descriptors / 2).max(1)),
             None => outgoing,
         };
-        let taken = if has_scripts { upload_files + outgoing } else { 0 };
+        let taken = if has_scripts { upload_files } else { 0 }
+            + if opens_connections { outgoing } else { 0 };
         let possible = descriptors.saturating_sub(taken + RESERVED_DESCRIPTORS).max(1);
         Self { upload_files, outgoing, possible }
     }
@@ -354,6 +371,7 @@ mod tests {
         configured: false,
         logs: 0,
         datagram_sockets: 0,
+        forwards: false,
         scripts: &[],
         memory_bytes: u64::MAX,
     };

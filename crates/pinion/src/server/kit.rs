@@ -108,6 +108,7 @@ pub(crate) fn prepare(plan: Plan, mut manager: ServiceManager) -> Result<Kit, Fa
     let scripts: Vec<Allowance> = scripts.map(|program| *program.allowance()).collect();
     let load = Load {
         scripts: &scripts,
+        forwards: sites.iter().any(|site| !site.first.mounts().is_empty()),
         memory_bytes: memory.bytes,
         workers,
         io,
