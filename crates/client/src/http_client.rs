@@ -64,7 +64,7 @@ pub use mailbox::NamesResolved;
 use opening::{Opened, Opening, OpeningContext};
 use request::{
     ClientRequest, InterimResponse, OwnedFields, PendingRequest, ReadOutcome, RequestBody,
-    ResponseStart, Stage,
+    ResponseStart, Stage, Tunnel,
 };
 use request_key::{RequestKey, RequestKeys};
 use request_memory::RequestMemory;
@@ -279,6 +279,12 @@ impl HttpClient {
         self.requests.get_mut(&id)?.interim.pop_front()
     }
 
+    /// Returns the connection of a request whose response is 101. It does not belong to the client
+    /// any more.
+    pub fn take_tunnel(&mut self, id: RequestId) -> Option<Tunnel> {
+        self.requests.get_mut(&id)?.tunnel.take()
+    }
+
     /// Returns the trailers of the response to a [forwarded](ForwardedRequest) request; they are
     /// there when all content was read.
     pub fn trailers(&mut self, id: RequestId) -> OwnedFields {
@@ -289,6 +295,9 @@ impl HttpClient {
     /// Ends a request that is not wanted any more, whatever it waits for.
     pub fn close(&mut self, id: RequestId) {
         let Some(pending) = self.remove(id) else { return };
+        if let Some(tunnel) = &pending.tunnel {
+            self.commands.push_back(Command::Cut(tunnel.address));
+        }
         self.leave(&pending.key, pending.stage, id);
     }
 

@@ -1,50 +1,91 @@
-//! Fields that belong to one connection and are not forwarded (RFC 9110 §7.6.1).
+//! What becomes of a field that is forwarded (RFC 9110 §7.6.1).
 
 use pinion_http::field::Field;
 
-/// Fields that are not forwarded in either direction, whether or not `Connection` names them.
-const CONNECTION_FIELDS: [&str; 9] = [
-    "Connection",
-    "HTTP2-Settings",
-    "Keep-Alive",
-    "Proxy-Authenticate",
-    "Proxy-Authorization",
-    "Proxy-Connection",
-    "TE",
-    "Transfer-Encoding",
-    "Upgrade",
-];
+/// What a proxy does with a field because of its name.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum FieldClass {
+    /// It is for the next server or the client alone, in either direction.
+    Connection,
+    /// It frames the message, which is done anew.
+    Framing,
+    /// It says where a request comes from, or where it is to go: what clients send is not believed.
+    Origin,
+    /// A response says it about the whole host, for which the site decides.
+    Host,
+    /// It is forwarded.
+    Other,
+}
 
-/// The names that the `Connection` fields of a message list, in addition to those that are never
+impl FieldClass {
+    /// Returns the class of a name. `_` counts as `-`, since programs behind a gateway cannot tell
+    /// them apart (RFC 3875 §4.1.18).
+    pub(crate) fn of(name: &[u8]) -> Self {
+        let is = |known: &str| is_same(name, known);
+        let any = |known: &[&str]| known.iter().any(|known| is_same(name, known));
+        // The length tells most names from all of these.
+        match name.len() {
+            2 if is("TE") => Self::Connection,
+            3 if is("Via") => Self::Origin,
+            4 if any(&["Host", "Date"]) => Self::Framing,
+            // Programs take it for the address of a proxy (CVE-2016-5385).
+            5 if is("Proxy") => Self::Origin,
+            6 if is("Expect") => Self::Framing,
+            7 if is("Upgrade") => Self::Connection,
+            7 if is("Trailer") => Self::Framing,
+            7 if is("Alt-Svc") => Self::Host,
+            9 if any(&["Forwarded", "X-Real-IP"]) => Self::Origin,
+            10 if any(&["Connection", "Keep-Alive"]) => Self::Connection,
+            12 if is("Max-Forwards") => Self::Origin,
+            14 if is("HTTP2-Settings") => Self::Connection,
+            14 if is("Content-Length") => Self::Framing,
+            15 if is("X-Forwarded-For") => Self::Origin,
+            16 if is("Proxy-Connection") => Self::Connection,
+            16 if any(&["X-Forwarded-Host", "X-Forwarded-Port"]) => Self::Origin,
+            17 if is("Transfer-Encoding") => Self::Connection,
+            17 if is("X-Forwarded-Proto") => Self::Origin,
+            18 if is("Proxy-Authenticate") => Self::Connection,
+            18 if is("X-Forwarded-Server") => Self::Origin,
+            19 if is("Proxy-Authorization") => Self::Connection,
+            25 if is("Strict-Transport-Security") => Self::Host,
+            _ => Self::Other,
+        }
+    }
+}
+
+/// The names that the `Connection` fields of a message list: fields with these names are not
 /// forwarded.
 #[derive(Clone, Copy)]
-pub(crate) struct ConnectionNames<I>(I);
+pub(crate) struct ListedNames<I> {
+    fields: I,
+    /// Most messages list no field.
+    has_any: bool,
+}
 
-impl<'a, I: Iterator<Item = Field<'a>> + Clone> ConnectionNames<I> {
+impl<'a, I: Iterator<Item = Field<'a>> + Clone> ListedNames<I> {
     /// Looks at the fields of a message.
     pub(crate) fn of(fields: I) -> Self {
-        Self(fields)
+        let is_plain = |option: &[u8]| {
+            [&b""[..], b"close", b"keep-alive"].iter().any(|one| option.eq_ignore_ascii_case(one))
+        };
+        let names = Self { fields, has_any: true };
+        let has_any = names.options().any(|option| !is_plain(option));
+        Self { has_any, ..names }
     }
 
-    /// Whether a field belongs to the connection.
+    /// Whether a name is listed.
     pub(crate) fn contain(&self, name: &[u8]) -> bool {
-        is_one_of(name, &CONNECTION_FIELDS) || self.is_listed(name)
+        self.has_any && self.options().any(|option| option.eq_ignore_ascii_case(name))
     }
 
-    fn is_listed(&self, name: &[u8]) -> bool {
-        let connection = self.0.clone().filter(|field| is_same(field.name, "Connection"));
-        connection
-            .flat_map(|field| field.value.split(|byte| *byte == b','))
-            .any(|option| option.trim_ascii().eq_ignore_ascii_case(name))
+    fn options(&self) -> impl Iterator<Item = &'a [u8]> + use<'a, I> {
+        let is_connection = |field: &Field<'_>| field.name.eq_ignore_ascii_case(b"Connection");
+        let lines = self.fields.clone().filter(is_connection);
+        lines.flat_map(|field| field.value.split(|byte| *byte == b',')).map(<[u8]>::trim_ascii)
     }
 }
 
-/// Whether a name is one of these. `_` counts as `-`, since programs behind a gateway cannot tell
-/// them apart (RFC 3875 §4.1.18).
-pub(crate) fn is_one_of(name: &[u8], names: &[&str]) -> bool {
-    names.iter().any(|one| is_same(name, one))
-}
-
+/// Whether a name is a known one; `_` counts as `-`.
 pub(crate) fn is_same(name: &[u8], known: &str) -> bool {
     let is_same_byte = |(one, other): (&u8, &u8)| {
         one.eq_ignore_ascii_case(other) || (*one == b'_' && *other == b'-')
@@ -55,9 +96,50 @@ pub(crate) fn is_same(name: &[u8], known: &str) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use pinion_http::h1::client::request_writer::reserved_field;
 
     #[test]
-    fn fields_of_the_connection_are_known_or_listed() {
+    fn names_have_their_class_in_any_spelling() {
+        for (name, class) in [
+            ("te", FieldClass::Connection),
+            ("KEEP-ALIVE", FieldClass::Connection),
+            ("Keep_Alive", FieldClass::Connection),
+            ("content_length", FieldClass::Framing),
+            ("X_FORWARDED_FOR", FieldClass::Origin),
+            ("x-real-ip", FieldClass::Origin),
+            ("strict-transport-security", FieldClass::Host),
+            ("Cookie", FieldClass::Other),
+            ("Hosts", FieldClass::Other),
+            ("", FieldClass::Other),
+        ] {
+            assert_eq!(FieldClass::of(name.as_bytes()), class, "{name}");
+        }
+    }
+
+    /// The client writes these itself, and refuses a request that has them.
+    #[test]
+    fn no_reserved_field_is_forwarded() {
+        let names = [
+            "Connection",
+            "Content-Length",
+            "Expect",
+            "Host",
+            "HTTP2-Settings",
+            "Keep-Alive",
+            "Proxy-Connection",
+            "TE",
+            "Trailer",
+            "Transfer-Encoding",
+            "Upgrade",
+        ];
+        for name in names {
+            assert!(reserved_field(name.as_bytes()).is_some(), "{name}");
+            assert_ne!(FieldClass::of(name.as_bytes()), FieldClass::Other, "{name}");
+        }
+    }
+
+    #[test]
+    fn connection_lists_names() {
         let field = |name: &'static str, value: &'static str| Field {
             name: name.as_bytes(),
             value: value.as_bytes(),
@@ -67,12 +149,14 @@ mod tests {
             field("Connection", " x-two ,, "),
             field("X-Three", "1"),
         ];
-        let names = ConnectionNames::of(fields.into_iter());
-        for name in ["CONNECTION", "close", "x-one", "X-TWO", "te", "Keep_Alive", "upgrade"] {
+        let names = ListedNames::of(fields.into_iter());
+        for name in ["x-one", "X-TWO", "close"] {
             assert!(names.contain(name.as_bytes()), "{name}");
         }
-        for name in ["X-Three", "x-on", "", "Trailer", "Host"] {
+        for name in ["X-Three", "x-on"] {
             assert!(!names.contain(name.as_bytes()), "{name}");
         }
+        let plain = [field("Connection", "keep-alive"), field("keep-alive", "1")];
+        assert!(!ListedNames::of(plain.into_iter()).contain(b"keep-alive"));
     }
 }

@@ -10,8 +10,9 @@
 //! | [`client_identity`] | who has sent a request, and how |
 //! | [`request_forwarding`] | a request as the upstream server gets it |
 //! | [`response_forwarding`] | the fields of a response as the client gets them |
-//! | `connection_fields` | fields that belong to one connection (RFC 9110 §7.6.1) |
+//! | `connection_fields` | what becomes of a field that is forwarded (RFC 9110 §7.6.1) |
 //! | [`proxy`] | the requests of one worker that are forwarded |
+//! | `tunnels` | connections that were switched to another protocol |
 //! | [`proxy_error`] | why a request has no response, and the status for that |
 //! | [`limits`] | every limit with its reason |
 #![forbid(unsafe_code)]
@@ -23,4 +24,5 @@ pub mod proxy;
 pub mod proxy_error;
 pub mod request_forwarding;
 pub mod response_forwarding;
+mod tunnels;
 pub mod upstream;

@@ -11,6 +11,17 @@ pub const RESPONSE_PIECE_BYTES: usize = 64 * 1024;
 /// response is there, and between pieces of the content (`proxy_read_timeout` of nginx).
 pub const UPSTREAM_TIMEOUT_MS: u64 = 60_000;
 
+/// Bytes that are asked for from one side of a tunnel at a time.
+pub const TUNNEL_PIECE_BYTES: u64 = 32 * 1024;
+
+/// How long a tunnel may be silent in both directions, in milliseconds: an hour, as `timeout
+/// tunnel` of HAProxy is in its examples. Chats wait for people.
+pub const TUNNEL_IDLE_MS: u64 = 3_600_000;
+
+/// How long a tunnel may take until the client's connection is switched, in milliseconds. It is
+/// there in the same pass, unless the client has just left.
+pub const TUNNEL_OPEN_MS: u64 = 10_000;
+
 /// This bit is set in the tags of connections to upstream servers, and in no other tags of a
 /// worker.
 pub const UPSTREAM_TAG: u64 = 1 << 61;

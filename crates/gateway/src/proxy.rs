@@ -8,7 +8,7 @@ use std::collections::HashMap;
 use std::sync::Arc;
 
 use pinion_client::http_client::error::HttpClientError;
-use pinion_client::http_client::request::{OwnedFields, ReadOutcome};
+use pinion_client::http_client::request::{OwnedFields, ReadOutcome, ResponseStart};
 use pinion_client::http_client::{HttpClient, HttpClientSettings, RequestId};
 use pinion_client::resolver::Resolver;
 use pinion_engine::Poster;
@@ -18,6 +18,7 @@ use pinion_engine::connections::Connections;
 use pinion_engine::exchange::{Exchange, Room, Slice};
 use pinion_engine::raw::RawStream;
 use pinion_http::field::Field;
+use pinion_http::h1::client::response_error::ResponseError;
 use pinion_http::request::{Framing, RequestHead};
 
 use crate::client_identity::ClientIdentity;
@@ -25,6 +26,7 @@ use crate::limits::{REQUEST_PIECE_BYTES, RESPONSE_PIECE_BYTES, UPSTREAM_TAG};
 use crate::proxy_error::ProxyError;
 use crate::request_forwarding::forward;
 use crate::response_forwarding::{forwarded, forwarded_interim};
+use crate::tunnels::Tunnels;
 use crate::upstream::Upstream;
 
 /// See the head of the module.
@@ -35,6 +37,7 @@ pub struct Proxy {
     exchanges: HashMap<Address, Forwarding>,
     /// The exchange of each request to an upstream server.
     requests: HashMap<RequestId, Address>,
+    tunnels: Tunnels,
 }
 
 /// A request that is forwarded.
@@ -43,6 +46,8 @@ struct Forwarding {
     upstream: Arc<Upstream>,
     /// Lines of fields that the response has unless the upstream server sets them.
     defaults: Arc<[u8]>,
+    /// The protocols that the client would switch to.
+    offered: Option<Box<str>>,
     /// The content has a length that the client has announced.
     has_length: bool,
     /// Bytes of content that were asked for and have not come.
@@ -96,6 +101,7 @@ impl Proxy {
             pseudonym: pseudonym.into(),
             exchanges: HashMap::new(),
             requests: HashMap::new(),
+            tunnels: Tunnels::default(),
         }
     }
 
@@ -113,6 +119,7 @@ impl Proxy {
         exchange: &mut Exchange<'_>,
     ) -> Result<(), ProxyError> {
         let request = forward(upstream, head, client, &self.pseudonym)?;
+        let offered = request.forwarded.as_ref().and_then(|one| one.upgrade.clone());
         let started = self.client.start(request, exchange.now().monotonic_ms);
         let id = started.map_err(|error| failure(upstream, Arc::new(error)))?;
         exchange.wait(None);
@@ -124,6 +131,7 @@ impl Proxy {
             id,
             upstream: Arc::clone(upstream),
             defaults: Arc::clone(defaults),
+            offered,
             has_length: matches!(head.framing, Framing::Length(_)),
             wanted_bytes: 0,
             has_all_content,
@@ -151,7 +159,8 @@ impl Proxy {
             Event::BodyEnd(trailers) => {
                 forwarding.has_all_content = true;
                 let is_kept = !forwarding.has_length && !trailers.is_empty();
-                let trailers = is_kept.then(|| OwnedFields::from(*trailers)).unwrap_or_default();
+                let trailers =
+                    if is_kept { OwnedFields::from(*trailers) } else { OwnedFields::default() };
                 self.client.write_end(forwarding.id, trailers);
                 None
             }
@@ -176,7 +185,16 @@ impl Proxy {
 
     /// Something has happened on a connection to an upstream server.
     pub fn raw(&mut self, event: &RawEvent<'_>, stream: &mut RawStream<'_>) {
-        self.client.raw(event, stream);
+        let tag = stream.tag().unwrap_or_default();
+        if !self.tunnels.upstream_event(tag, event, stream) {
+            self.client.raw(event, stream);
+        }
+    }
+
+    /// Something has happened on the connection of a client. Returns false if no request on it was
+    /// switched to another protocol.
+    pub fn raw_of_client(&mut self, event: &RawEvent<'_>, stream: &mut RawStream<'_>) -> bool {
+        self.tunnels.client_event(event, stream)
     }
 
     /// Does what is due, and what names that were resolved make possible. Call it at the top of
@@ -226,10 +244,10 @@ impl Proxy {
 
     /// Goes on with an exchange in both directions, as far as there is room.
     fn go_on(&mut self, address: Address, exchange: &mut Exchange<'_>) -> Option<Ended> {
-        let Self { client, exchanges, .. } = self;
+        let Self { client, exchanges, tunnels, .. } = self;
         let forwarding = exchanges.get_mut(&address)?;
         forwarding.take_content(client, exchange);
-        let ended = forwarding.respond(client, exchange)?;
+        let ended = forwarding.respond(client, tunnels, exchange)?;
         self.forget(address);
         Some(ended)
     }
@@ -253,13 +271,22 @@ impl Forwarding {
     }
 
     /// Hands on what there is of the response.
-    fn respond(&mut self, client: &mut HttpClient, exchange: &mut Exchange<'_>) -> Option<Ended> {
+    fn respond(
+        &mut self,
+        client: &mut HttpClient,
+        tunnels: &mut Tunnels,
+        exchange: &mut Exchange<'_>,
+    ) -> Option<Ended> {
         let status = match self.status {
             Some(status) => status,
             None => {
                 self.interim(client, exchange);
                 match client.response(self.id) {
                     Ok(None) => return None,
+                    Ok(Some(start)) if start.status == 101 => {
+                        let start = start.clone();
+                        return Some(self.switch(&start, client, tunnels, exchange));
+                    }
                     Ok(Some(start)) => {
                         let fields = forwarded(start.fields.iter(), &self.defaults);
                         exchange.head(start.status, fields, start.content_length);
@@ -290,6 +317,37 @@ impl Forwarding {
                 return None;
             }
         }
+    }
+
+    /// Makes a tunnel of both connections.
+    fn switch(
+        &self,
+        start: &ResponseStart,
+        client: &mut HttpClient,
+        tunnels: &mut Tunnels,
+        exchange: &mut Exchange<'_>,
+    ) -> Ended {
+        let protocol = start.fields.get("Upgrade").unwrap_or_default();
+        let tunnel = client.take_tunnel(self.id).filter(|_| self.has_offered(protocol));
+        let Some(tunnel) = tunnel else {
+            let error = HttpClientError::Response(ResponseError::UnexpectedUpgrade);
+            return Ended::Failed(self.failure(Arc::new(error)));
+        };
+        let own = [
+            Field { name: b"Connection", value: b"Upgrade" },
+            Field { name: b"Upgrade", value: protocol },
+        ];
+        let fields = forwarded_interim(start.fields.iter()).chain(own);
+        let address = exchange.address();
+        exchange.upgrade(fields);
+        tunnels.open(address, tunnel, &mut exchange.connections());
+        Ended::Answered { status: 101, body_bytes: 0 }
+    }
+
+    /// Whether the client would switch to a protocol.
+    fn has_offered(&self, protocol: &[u8]) -> bool {
+        let offered = self.offered.iter().flat_map(|offered| offered.split(", "));
+        offered.into_iter().any(|one| one.as_bytes().eq_ignore_ascii_case(protocol))
     }
 
     /// Hands on interim responses, but for 100: this server has sent its own.

@@ -3,36 +3,17 @@
 use pinion_client::http_client::request::{
     ClientRequest, ForwardedRequest, OwnedFields, RequestBody,
 };
-use pinion_http::field::Field;
 use pinion_http::method::Method;
 use pinion_http::request::{Framing, RequestHead};
 use pinion_http::version::Version;
 
 use crate::client_identity::ClientIdentity;
-use crate::connection_fields::{ConnectionNames, is_one_of, is_same};
+use crate::connection_fields::{FieldClass, ListedNames, is_same};
 use crate::proxy_error::ProxyError;
 use crate::upstream::{Upstream, UpstreamHost};
 
-/// Fields that the upstream server gets from Pinion, whatever the client has sent: those that say
-/// who the client is, those that frame the message, and one that programs take for the address of
-/// a proxy (CVE-2016-5385).
-const REPLACED: [&str; 15] = [
-    "Content-Length",
-    "Cookie",
-    "Expect",
-    "Forwarded",
-    "Host",
-    "Max-Forwards",
-    "Proxy",
-    "Trailer",
-    "Via",
-    "X-Forwarded-For",
-    "X-Forwarded-Host",
-    "X-Forwarded-Port",
-    "X-Forwarded-Proto",
-    "X-Forwarded-Server",
-    "X-Real-IP",
-];
+/// Bytes that the fields of a usual request take.
+const FIELDS_BYTES: usize = 1024;
 
 /// Makes the request that is forwarded to an upstream server. `pseudonym` is what this server calls
 /// itself in `Via` (RFC 9110 §7.6.3).
@@ -81,6 +62,7 @@ pub fn forward(
             authority: authority(upstream, head).into(),
             target: target(head),
             accepts_trailers: accepts_trailers(head),
+            upgrade: upgrade(head),
         }),
     })
 }
@@ -117,6 +99,30 @@ fn max_forwards(head: &RequestHead<'_>) -> Result<Option<u64>, ProxyError> {
     }
 }
 
+/// Returns the protocols that the connection may be switched to (RFC 9110 §7.8), such as
+/// `websocket`. Only HTTP/1.1 has this, and only a request without content can have it here.
+/// Another version of HTTP and TLS would be for the next server, which this one would have to
+/// understand.
+fn upgrade(head: &RequestHead<'_>) -> Option<Box<str>> {
+    let is_whole = head.method == Method::Get && head.framing == Framing::None;
+    if head.version != Version::Http11 || !is_whole {
+        return None;
+    }
+    let options = head.fields.all(b"Connection").flat_map(|value| value.split(|b| *b == b','));
+    let mut options = options.map(<[u8]>::trim_ascii);
+    if !options.any(|option| option.eq_ignore_ascii_case(b"upgrade")) {
+        return None;
+    }
+    let is_forwarded = |protocol: &&str| {
+        let name = protocol.split('/').next().unwrap_or_default();
+        !["", "h2", "h2c", "h3", "http", "tls"].iter().any(|one| name.eq_ignore_ascii_case(one))
+    };
+    let values = head.fields.all(b"Upgrade").filter_map(|value| std::str::from_utf8(value).ok());
+    let protocols = values.flat_map(|value| value.split(',')).map(str::trim).filter(is_forwarded);
+    let protocols: Vec<&str> = protocols.collect();
+    (!protocols.is_empty()).then(|| protocols.join(", ").into())
+}
+
 /// Whether the client uses trailers (RFC 9110 §10.1.4).
 fn accepts_trailers(head: &RequestHead<'_>) -> bool {
     let codings = head.fields.all(b"TE").flat_map(|value| value.split(|byte| *byte == b','));
@@ -151,14 +157,21 @@ fn fields(
     pseudonym: &str,
     max_forwards: Option<u64>,
 ) -> OwnedFields {
-    let connection = ConnectionNames::of(head.fields.iter());
-    let is_kept =
-        |field: &Field<'_>| !is_one_of(field.name, &REPLACED) && !connection.contain(field.name);
-    let mut fields = OwnedFields::default();
-    for field in head.fields.iter().filter(is_kept) {
-        fields.push(field.name, field.value);
+    let listed = ListedNames::of(head.fields.iter());
+    let cookies = head.fields.all(b"Cookie").count();
+    let mut fields = OwnedFields::with_capacity(head.fields.len() + 4, FIELDS_BYTES);
+    for field in head.fields.iter() {
+        let is_crumb = cookies > 1 && field.name.eq_ignore_ascii_case(b"Cookie");
+        let is_other = FieldClass::of(field.name) == FieldClass::Other;
+        if is_other && !is_crumb && !listed.contain(field.name) {
+            fields.push(field.name, field.value);
+        }
     }
-    joined(head, "Cookie", b"; ", &mut fields);
+    if cookies > 1 {
+        // HTTP/2 and HTTP/3 may split a cookie into several lines (RFC 9113 §8.2.3).
+        let crumbs: Vec<&[u8]> = head.fields.all(b"Cookie").collect();
+        fields.push(b"Cookie", &crumbs.join(&b"; "[..]));
+    }
     if let Some(forwards) = max_forwards {
         fields.push(b"Max-Forwards", forwards.to_string().as_bytes());
     }
@@ -171,19 +184,6 @@ fn fields(
     }
     fields.push(b"X-Forwarded-Proto", client.scheme().as_bytes());
     fields
-}
-
-/// Adds the lines of a field as one: HTTP/2 and HTTP/3 may split a cookie into several (RFC 9113
-/// §8.2.3).
-fn joined(head: &RequestHead<'_>, name: &str, between: &[u8], fields: &mut OwnedFields) {
-    let mut lines = head.fields.iter().filter(|field| is_same(field.name, name)).map(|f| f.value);
-    let Some(first) = lines.next() else { return };
-    let mut value = first.to_vec();
-    for line in lines {
-        value.extend_from_slice(between);
-        value.extend_from_slice(line);
-    }
-    fields.push(name.as_bytes(), &value);
 }
 
 /// Adds this server to the list of those that have forwarded the request (RFC 9110 §7.6.3).

@@ -2,13 +2,7 @@
 
 use pinion_http::field::Field;
 
-use crate::connection_fields::{ConnectionNames, is_one_of};
-
-/// Fields that this server writes itself.
-const FRAMING: [&str; 3] = ["Content-Length", "Date", "Trailer"];
-
-/// Fields that speak about a whole host, for which the site decides.
-const OF_THE_HOST: [&str; 2] = ["Alt-Svc", "Strict-Transport-Security"];
+use crate::connection_fields::{FieldClass, ListedNames};
 
 /// Returns the fields of a response that are forwarded, and behind them those lines of `defaults`,
 /// each with a name, a colon, a space and a value, that the response has no field of.
@@ -16,11 +10,10 @@ pub fn forwarded<'a>(
     fields: impl Iterator<Item = Field<'a>> + Clone,
     defaults: &'a [u8],
 ) -> impl Iterator<Item = Field<'a>> + Clone {
-    let connection = ConnectionNames::of(fields.clone());
+    let listed = ListedNames::of(fields.clone());
     let is_forwarded = move |field: &Field<'_>| {
-        !is_one_of(field.name, &FRAMING)
-            && !is_one_of(field.name, &OF_THE_HOST)
-            && !connection.contain(field.name)
+        matches!(FieldClass::of(field.name), FieldClass::Other | FieldClass::Origin)
+            && !listed.contain(field.name)
     };
     let own = fields.filter(is_forwarded);
     let known = own.clone();

@@ -3,6 +3,7 @@
 use std::collections::VecDeque;
 use std::sync::Arc;
 
+use pinion_engine::address::Address;
 use pinion_http::field::{Field, Fields};
 use pinion_http::h1::client::response_head::ResponseHead;
 use pinion_http::method::Method;
@@ -62,6 +63,24 @@ pub struct ForwardedRequest {
     pub target: Box<[u8]>,
     /// Whether the other client uses trailers (`TE: trailers`, RFC 9110 §10.1.4).
     pub accepts_trailers: bool,
+    /// The protocols that the other client would switch to: the value of `Upgrade`. If the server
+    /// switches, the connection is taken by
+    /// [`HttpClient::take_tunnel`](super::HttpClient::take_tunnel).
+    pub upgrade: Option<Box<str>>,
+}
+
+/// A connection whose server has switched to another protocol (RFC 9110 §7.8). Its bytes are the
+/// caller's, and so are all further events with its tag.
+#[derive(Debug)]
+pub struct Tunnel {
+    /// The stream.
+    pub address: Address,
+    /// The tag of the stream.
+    pub tag: u64,
+    /// Bytes of the other protocol that have come already.
+    pub input: Vec<u8>,
+    /// Bytes that the connection may still bring before it is asked for more.
+    pub credit: u64,
 }
 
 impl ClientRequest {
@@ -97,6 +116,12 @@ pub struct OwnedFields {
 }
 
 impl OwnedFields {
+    /// Makes an empty list with room for so many lines and bytes.
+    #[must_use]
+    pub fn with_capacity(lines: usize, bytes: usize) -> Self {
+        Self { text: Vec::with_capacity(bytes), ends: Vec::with_capacity(lines) }
+    }
+
     /// Adds a field line.
     pub fn push(&mut self, name: &[u8], value: &[u8]) {
         self.text.extend_from_slice(name);
@@ -258,6 +283,8 @@ pub(super) struct PendingRequest {
     pub(super) response: Option<ResponseStart>,
     /// Interim responses that wait for the caller of a forwarded request.
     pub(super) interim: VecDeque<InterimResponse>,
+    /// Its connection, which the server has switched to another protocol.
+    pub(super) tunnel: Option<Tunnel>,
     /// The trailers of the response to a forwarded request.
     pub(super) trailers: OwnedFields,
     /// The trailers that end the content of the request.
@@ -307,6 +334,7 @@ impl PendingRequest {
             has_sent_pieces: false,
             response: None,
             interim: VecDeque::new(),
+            tunnel: None,
             trailers: OwnedFields::default(),
             request_trailers: OwnedFields::default(),
             decoder: None,

@@ -6,7 +6,7 @@ use pinion_http::field::Field;
 use pinion_http::h1::client::content_writer::ContentWriter;
 use pinion_http::h1::client::request_error::RequestError;
 use pinion_http::h1::client::request_writer::{
-    OutgoingRequest, RequestContent, RequestTarget, SentRequest, write_request,
+    ConnectionOption, OutgoingRequest, RequestContent, RequestTarget, SentRequest, write_request,
 };
 
 use super::request::{ClientRequest, PendingRequest, RequestBody};
@@ -53,6 +53,10 @@ pub(super) fn write_head(
     let outgoing = OutgoingRequest {
         method: request.method.as_bytes(),
         content,
+        connection: match forwarded.and_then(|one| one.upgrade.as_ref()) {
+            Some(protocols) => ConnectionOption::Upgrade(protocols.as_bytes()),
+            None => ConnectionOption::KeepAlive,
+        },
         accepts_trailers: forwarded.is_some_and(|one| one.accepts_trailers),
         ..OutgoingRequest::get(RequestTarget::Origin { authority, target })
     };

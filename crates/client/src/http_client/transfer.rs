@@ -11,7 +11,7 @@ use pinion_http::h1::client::response_parser::{InputEnd, Persistence, ResponsePa
 
 use super::connection::{ClientConnection, ReadStep};
 use super::error::HttpClientError;
-use super::request::{PendingRequest, RequestBody, Stage};
+use super::request::{PendingRequest, RequestBody, Stage, Tunnel};
 use super::request_key::RequestKey;
 use super::{Command, ConnectionId, HttpClient, RequestId, response_start, sending};
 use crate::connection_pool::Reuse;
@@ -180,6 +180,7 @@ impl HttpClient {
                     }
                 }
             },
+            ReadStep::Complete(Persistence::Tunnel) => self.switched(on),
             ReadStep::Complete(persistence) => {
                 self.release(on, persistence);
                 if let Some(id) = user {
@@ -204,6 +205,25 @@ impl HttpClient {
                 }
             }
         }
+    }
+
+    /// The server has switched a connection to another protocol: it leaves the pool, and waits for
+    /// its new owner.
+    fn switched(&mut self, on: ConnectionId) {
+        let Some(mut connection) = self.connections.remove(&on) else { return };
+        self.pool.closed(&connection.key, on, self.now_ms);
+        let user = connection.user.and_then(|id| Some((id, self.requests.get_mut(&id)?)));
+        let Some((id, pending)) = user else {
+            return self.commands.push_back(Command::Cut(connection.address));
+        };
+        pending.stage = Stage::Done;
+        pending.tunnel = Some(Tunnel {
+            address: connection.address,
+            tag: on.0,
+            input: std::mem::take(&mut connection.input),
+            credit: connection.credit,
+        });
+        self.announce(id);
     }
 
     /// A response is complete: its connection can serve another request, or closes.

@@ -627,13 +627,11 @@ impl App for SitesApp {
         match stream.tag() {
             Some(tag) if Gateway::is_of_upstream(tag) => {
                 self.gateway.raw(&event, stream);
-                return self.gateway.flush(&mut self.journal, &mut stream.connections());
+                self.gateway.flush(&mut self.journal, &mut stream.connections());
             }
-            Some(_) => return self.dynamic.raw(&event, stream),
-            None => {}
+            Some(_) => self.dynamic.raw(&event, stream),
+            None => self.gateway.raw_of_client(&event, stream),
         }
-        // No listener of this server speaks anything but HTTP.
-        stream.close();
     }
 
     fn pass(&mut self, connections: &mut Connections<'_>) {

@@ -307,8 +307,7 @@ impl Descriptors {
         let descriptors = descriptors.saturating_sub(of_sites + of_logs + of_datagrams);
         // Without scripts there are neither uploads nor requests to other servers, unless a reload
         // brings some: then they have a few of the reserved descriptors.
-        let (has_scripts, opens_connections) =
-            (!load.scripts.is_empty(), load.opens_connections());
+        let (has_scripts, opens_connections) = (!load.scripts.is_empty(), load.opens_connections());
         let upload_files = if has_scripts {
             let files = descriptors / UPLOAD_FILES_DIVISOR;
             files.clamp(UPLOAD_FILES_MIN, UPLOAD_FILES_MAX)

@@ -25,8 +25,7 @@ use pinion_lua::problem::Problem;
 use pinion_lua::router::Match;
 use pinion_lua::scripts::{Failure, Offer, Outcome, Outlet, Script, Scripts};
 use pinion_site::{
-    Work, error_for, error_page, error_page_at, field_rules_path, options_for,
-    pathless_script_fields, script_fields,
+    Work, error_for, error_page, error_page_at, field_rules_path, options_for, script_fields,
 };
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -75,7 +74,7 @@ struct RequestFields {
 
 impl Scripted {
     fn of(script: Option<Script>, generation: &Arc<Generation>) -> Self {
-        let defaults = pathless_script_fields(&generation.archive()).into();
+        let defaults = Arc::clone(generation.generated_fields());
         Self { script, defaults, generation: Arc::clone(generation) }
     }
 

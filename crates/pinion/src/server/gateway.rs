@@ -22,7 +22,7 @@ use pinion_http::field::KnownField;
 use pinion_http::method::Method;
 use pinion_http::negotiate::prefers_text;
 use pinion_http::request::RequestHead;
-use pinion_site::{Work, field_rules_path, pathless_script_fields, script_fields};
+use pinion_site::{Work, field_rules_path, script_fields};
 use std::collections::HashMap;
 use std::hash::{BuildHasher as _, RandomState};
 use std::sync::Arc;
@@ -101,7 +101,7 @@ impl Gateway {
         let rules_path = field_rules_path(archive, head);
         let defaults: Arc<[u8]> = match &rules_path {
             Some(path) => script_fields(archive, path, self.work.get_or_insert_default()).into(),
-            None => pathless_script_fields(archive).into(),
+            None => Arc::clone(generation.generated_fields()),
         };
         let target = head.target.raw.get(..TARGET_SHOWN_BYTES).unwrap_or(head.target.raw);
         let waiting = Waiting {
@@ -168,6 +168,15 @@ impl Gateway {
         match &mut self.proxy {
             Some(proxy) => proxy.raw(event, stream),
             None => stream.abort(),
+        }
+    }
+
+    /// Something has happened on the connection of a client that was switched to another protocol.
+    pub(crate) fn raw_of_client(&mut self, event: &RawEvent<'_>, stream: &mut RawStream<'_>) {
+        let proxy = self.proxy.as_mut();
+        if !proxy.is_some_and(|proxy| proxy.raw_of_client(event, stream)) {
+            // No listener of this server speaks anything but HTTP.
+            stream.close();
         }
     }
 

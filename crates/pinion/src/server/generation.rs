@@ -11,8 +11,9 @@ use pinion_engine::mapping::Mapping;
 use pinion_http::prepared::{Piece, Prepared, PreparedBody};
 use pinion_lua::program::Program;
 use pinion_lua::site::Site;
+use pinion_site::pathless_script_fields;
 use std::fs::File;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 
 /// One state of the site: a mapped archive and where everything is in it.
 pub(crate) struct Generation {
@@ -21,6 +22,9 @@ pub(crate) struct Generation {
     report: DamageReport,
     /// What answers where the archive need not.
     program: Option<Program>,
+    /// Lines of the fields that responses made on demand have, without the rules for a path; made
+    /// when they are needed first.
+    generated_fields: OnceLock<Arc<[u8]>>,
     /// What other servers respond to.
     mounts: Arc<Mounts>,
     /// Whose generation it is, for its script.
@@ -50,6 +54,7 @@ impl Generation {
             layout,
             report: DamageReport::default(),
             program: None,
+            generated_fields: OnceLock::new(),
             mounts: Arc::default(),
             site: Site::default(),
             shows_errors: false,
@@ -154,6 +159,12 @@ impl Generation {
     /// What its script has in common with those of other generations.
     pub(crate) fn site(&self) -> &Site {
         &self.site
+    }
+
+    /// Returns lines of the fields that responses made on demand have unless they set them, without
+    /// the rules for a path.
+    pub(crate) fn generated_fields(&self) -> &Arc<[u8]> {
+        self.generated_fields.get_or_init(|| pathless_script_fields(&self.archive()).into())
     }
 
     /// The archive, to look things up in.
