@@ -24,6 +24,7 @@
 //! | [`peers`] | programs of other people, run to their end |
 //! | [`processes`] | processes as the kernel shows them |
 //! | [`seccomp`] | programs to which the kernel refuses system calls |
+//! | [`upstream`] | a server behind the server, which does what a test wants |
 //! | [`relay`] | a way to a server that can be closed |
 //! | [`long_path`] | a path to a server on which round trips are counted |
 //! | [`tls`] | certificates made by openssl, and its client |
@@ -64,6 +65,7 @@ pub mod seccomp;
 pub mod server;
 pub mod tls;
 pub mod units;
+pub mod upstream;
 pub mod why;
 
 use std::sync::atomic::{AtomicBool, Ordering};

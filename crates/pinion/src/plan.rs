@@ -72,7 +72,12 @@ impl Plan {
             refuse_without_effect(&serve.low)?;
             return Ok(Self { serve, sites: Vec::new(), config: None });
         }
-        let source = match source::find(serve.path.as_deref()) {
+        let upstream = Source::of_proxy(&serve.low).filter(|_| serve.path.is_none());
+        let found = match upstream {
+            Some(upstream) => Ok(Found::Site(upstream)),
+            None => source::find(serve.path.as_deref()),
+        };
+        let source = match found {
             Ok(Found::Configuration(path)) => {
                 return ConfigFile { path, flags: serve.low }.plan();
             }
@@ -86,9 +91,11 @@ impl Plan {
         }
         let settings = SiteSettings::from_low(&serve.low)?;
         let settings = settings.watched_on(io::stderr().is_terminal());
-        if let (Some(_), Some(flag)) = (source.file(), settings.content_flag()) {
+        let has_no_build = !matches!(source, Source::Folder(_));
+        if let (true, Some(flag)) = (has_no_build, settings.content_flag()) {
             let why = match source {
                 Source::Script(_) => "a script, which has no files",
+                Source::Upstream(_) => "another server; add the path of a folder",
                 _ => "which is built already; give it to `pinion build`",
             };
             let shown = source.path().display();

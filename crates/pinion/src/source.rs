@@ -4,6 +4,7 @@
 //! them says what to do instead.
 
 use crate::failure::Failure;
+use crate::written::Low;
 use crate::releases::folder::{CURRENT, is_release_folder};
 use std::fs::File;
 use std::io::{self, Read};
@@ -20,6 +21,8 @@ pub(crate) enum Source {
     Releases(PathBuf),
     /// A Lua script that answers by itself.
     Script(PathBuf),
+    /// No files: other servers respond. The path is the URL of the first of them.
+    Upstream(PathBuf),
 }
 
 impl Source {
@@ -29,7 +32,8 @@ impl Source {
             Self::Archive(path)
             | Self::Folder(path)
             | Self::Releases(path)
-            | Self::Script(path) => path,
+            | Self::Script(path)
+            | Self::Upstream(path) => path,
         }
     }
 
@@ -37,9 +41,20 @@ impl Source {
     pub(crate) fn file(&self) -> Option<PathBuf> {
         match self {
             Self::Archive(path) | Self::Script(path) => Some(path.clone()),
-            Self::Folder(_) => None,
+            Self::Folder(_) | Self::Upstream(_) => None,
             Self::Releases(path) => Some(path.join(CURRENT)),
         }
+    }
+
+    /// Returns the source of a site that has no path, if it forwards requests: the value of its
+    /// first `proxy`.
+    pub(crate) fn of_proxy(low: &Low) -> Option<Self> {
+        let first = low.values("proxy").next()?.to_string_lossy();
+        let url = match first.split_once('=') {
+            Some((path, url)) if path.starts_with('/') => url,
+            _ => &first,
+        };
+        Some(Self::Upstream(url.into()))
     }
 
     /// Whether it is watched without being asked for: nobody publishes but to be taken up.

@@ -287,6 +287,7 @@ fn examine_site(
                 Said::default()
             }));
         }
+        Source::Upstream(_) => return Ok(Said::default()),
         Source::Script(script) => {
             return Ok(match script_file::proven(script, allowance, &Site::default()) {
                 Ok(proven) => Said { warnings: proven.warnings, ..Said::default() },

@@ -159,14 +159,19 @@ impl Loaded {
     }
 
     fn site(&mut self, section: Section, path: &Path, flags: &Low) {
-        let Some(site) = section.low.values("path").next().map(PathBuf::from) else { return };
-        let source = match source::recognise(&site) {
-            Ok(source) => source,
-            Err(failure) => return self.fault(path, section.place_of("path"), &failure),
+        let site = section.low.values("path").next().map(PathBuf::from);
+        let source = match site {
+            None => Source::of_proxy(&section.low),
+            Some(site) => match source::recognise(&site) {
+                Ok(source) => Some(source),
+                Err(failure) => return self.fault(path, section.place_of("path"), &failure),
+            },
         };
+        // Otherwise it was told already that the path is missing.
+        let Some(source) = source else { return };
         let low = match &source {
             Source::Folder(_) => flags.over(&section.low),
-            Source::Archive(_) | Source::Releases(_) | Source::Script(_) => {
+            Source::Archive(_) | Source::Releases(_) | Source::Script(_) | Source::Upstream(_) => {
                 self.refuse_content(&section, path);
                 flags.without(CONTENT_FLAGS).over(&section.low)
             }

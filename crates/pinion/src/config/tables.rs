@@ -397,8 +397,11 @@ fn all_keys() -> impl Iterator<Item = &'static str> {
 
 /// Keys that a table has to have and has not. What a listener has to have is one of several.
 pub(crate) fn missing(table: Table, section: &Section) -> impl Iterator<Item = &'static str> {
-    let is_needed =
-        move |row: &Directive| row.name == "cert" || matches!(row.default, Default::Required);
+    let is_needed = move |row: &Directive| match row.name {
+        "cert" => true,
+        "path" => !section.is_written("proxy"),
+        _ => matches!(row.default, Default::Required),
+    };
     table
         .rows()
         .filter(move |(row, _)| is_needed(row))

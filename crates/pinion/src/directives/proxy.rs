@@ -5,7 +5,8 @@ use super::verbs::Verb;
 use super::{Change, Default, Directive, Group, Kind, Level};
 
 /// In the order of the help.
-pub(crate) const ROWS: &[Directive] = &[Directive {
+pub(crate) const ROWS: &[Directive] = &[
+    Directive {
     name: "proxy",
     short: None,
     verbs: &[Verb::Serve],
@@ -22,4 +23,20 @@ pub(crate) const ROWS: &[Directive] = &[Directive {
            and those below it, whatever files there are: `--proxy /api=http://127.0.0.1:3000`. \
            The longest path counts; paths are forwarded as they are. The server is also named \
            by `https://HOST` or `unix:PATH`.",
-}];
+    },
+    Directive {
+        name: "proxy-timeout",
+        short: None,
+        verbs: &[Verb::Serve],
+        file: Some(Table::Site.key("proxy-timeout")),
+        group: Group::Site,
+        level: Level::Site,
+        kind: Kind::Number { min: 1, max: 86_400, unit: "seconds" },
+        repeatable: false,
+        default: Default::Value("60"),
+        change: Change::Live,
+        brief: "Longest silence of a server that requests are forwarded to",
+        long: "Counts until the first byte of the response, and then between two parts of it. A \
+               request that waits for longer gets status 504, or its response is cut off.",
+    },
+];

@@ -36,7 +36,7 @@ pub(crate) const ROWS: &[Directive] = &[
         default: Default::Required,
         change: Change::Live,
         brief: "The folder, archive, release folder or Lua script to serve",
-        long: "",
+        long: "It may be left out of a site with `proxy`, which has no files then.",
     },
     Directive {
         name: "site-access-log",

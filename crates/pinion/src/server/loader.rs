@@ -172,6 +172,7 @@ impl Loader {
                 }
             }
             Source::Releases(folder) => self.map_current(folder, &mut held)?,
+            Source::Upstream(_) => self.map_nothing()?,
             Source::Script(path) => {
                 let proven = script_file::proven(path, self.lua.allowance, &site)?;
                 program = Some(self.warned(proven));

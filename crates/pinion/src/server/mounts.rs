@@ -25,6 +25,12 @@ impl Mount {
         Self { path: path.trim_end_matches('/').into(), upstream: Arc::new(upstream) }
     }
 
+    /// With the longest time that the server may be silent.
+    pub(crate) fn with_timeout(self, timeout_ms: u64) -> Self {
+        let upstream = Upstream { timeout_ms, ..(*self.upstream).clone() };
+        Self { upstream: Arc::new(upstream), ..self }
+    }
+
     /// Whether a path is this one or below it.
     fn covers(&self, path: &[u8]) -> bool {
         let mut rest = path.iter();

@@ -42,6 +42,7 @@ impl LoadedSite {
         let state = if self.watch.is_some() { "live" } else { "snapshot until SIGHUP" };
         match source {
             Source::Script(_) => format!("{shown} ({state})"),
+            Source::Upstream(_) => format!("{shown} (reverse proxy)"),
             _ => {
                 let code = self.first.program().map_or(0, Program::file_count);
                 let content = self.loader.content_count().in_words_with_code(code);
@@ -71,7 +72,8 @@ impl UnloadedSite {
     pub(crate) fn new(planned: PlannedSite, programs: &ProgramTable) -> Result<Self, Failure> {
         let PlannedSite { source, settings } = planned;
         tell_trust(&source, &settings);
-        let watched = settings.watch || source.is_watched();
+        let has_files = !matches!(source, Source::Upstream(_));
+        let watched = has_files && (settings.watch || source.is_watched());
         let watch = watched.then(|| Watch::new(&source, &settings.content));
         let watch = watch.transpose()?;
         let loader = Loader::new(

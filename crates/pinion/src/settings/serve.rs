@@ -11,6 +11,7 @@ use crate::server::mounts::Mounts;
 use crate::values;
 use crate::written::Low;
 use pinion_client::address_policy::PrivateAddresses;
+use pinion_gateway::limits::UPSTREAM_TIMEOUT_MS;
 use pinion_jobs::folders::FolderAt;
 use pinion_site::hosts::HostPattern;
 use std::fmt;
@@ -375,7 +376,10 @@ pub(super) fn serve(low: &Low) -> Result<Serve, Failure> {
 
 fn mounts(low: &Low) -> Result<Mounts, Failure> {
     let mounts = low.values("proxy").map(|text| read(row("proxy"), text, values::proxy_mount));
-    let mounts = Mounts::new(mounts.collect::<Result<_, _>>()?);
+    let timeout_seconds: Option<u64> = number(low, "proxy-timeout")?;
+    let timeout_ms = timeout_seconds.map_or(UPSTREAM_TIMEOUT_MS, |seconds| seconds * 1000);
+    let mounts = mounts.map(|mount| Ok(mount?.with_timeout(timeout_ms)));
+    let mounts = Mounts::new(mounts.collect::<Result<_, Failure>>()?);
     mounts.map_err(|path| Failure::usage(format!("--proxy: {path} is given twice")))
 }
 
@@ -395,6 +399,7 @@ fn dummy(low: &Low) -> Result<Option<Dummy>, Failure> {
 /// Those about scripts.
 const LUA_FLAGS: &[&str] = &[
     "proxy",
+    "proxy-timeout",
     "lua-program",
     "secret",
     "fetch-private",

@@ -117,7 +117,7 @@ impl SiteFiles<'_> {
             Source::Script(path) => is_called(path, name).then(|| path.clone()),
             Source::Folder(folder) => find_below(folder, name),
             // Nothing of an archive lies on the disk.
-            Source::Archive(_) | Source::Releases(_) => None,
+            Source::Archive(_) | Source::Releases(_) | Source::Upstream(_) => None,
         }
     }
 }

@@ -180,6 +180,7 @@ impl<'s> Draft<'s> {
             Source::Folder(_) => "folder",
             Source::Releases(_) => "releases",
             Source::Script(_) => "script",
+            Source::Upstream(_) => "proxy",
         };
         let path = planned.source.path().display().to_string();
         self.explanation.site = Some(SiteShown { path, kind, host });

@@ -1,0 +1,154 @@
+//! A server of HTTP/1.1 that requests are forwarded to, and that does what a test wants with them,
+//! down to the byte.
+
+use crate::PATIENCE;
+use std::io::{Read as _, Write as _};
+use std::net::{Ipv4Addr, Shutdown, SocketAddr, TcpListener, TcpStream};
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{Arc, Mutex};
+use std::thread;
+
+/// A server on a port of its own. It takes connections until the test ends.
+#[derive(Debug)]
+pub struct Upstream {
+    address: SocketAddr,
+    connections: Arc<AtomicUsize>,
+    heads: Arc<Mutex<Vec<String>>>,
+}
+
+/// A connection that a server has accepted.
+#[derive(Debug)]
+pub struct Accepted {
+    stream: TcpStream,
+    /// What has come and was not used yet.
+    input: Vec<u8>,
+    heads: Arc<Mutex<Vec<String>>>,
+}
+
+impl Upstream {
+    /// Starts one whose connections are served by `serve`, each on a thread.
+    ///
+    /// # Panics
+    /// When there is no port for it.
+    pub fn start(serve: impl Fn(&mut Accepted) + Send + Sync + 'static) -> Upstream {
+        let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).expect("a port");
+        let address = listener.local_addr().expect("an address");
+        let upstream = Upstream { address, connections: Arc::default(), heads: Arc::default() };
+        let (connections, heads) = (upstream.connections.clone(), upstream.heads.clone());
+        let serve = Arc::new(serve);
+        thread::spawn(move || {
+            for stream in listener.incoming().flatten() {
+                connections.fetch_add(1, Ordering::Relaxed);
+                let (serve, heads) = (serve.clone(), heads.clone());
+                stream.set_read_timeout(Some(PATIENCE)).expect("set");
+                thread::spawn(move || serve(&mut Accepted { stream, input: Vec::new(), heads }));
+            }
+        });
+        upstream
+    }
+
+    /// Starts one that sends these bytes to each request, and closes then.
+    pub fn saying(bytes: impl Into<Vec<u8>>) -> Upstream {
+        let bytes = bytes.into();
+        Upstream::start(move |connection| {
+            if connection.request().is_some() {
+                connection.send(&bytes);
+            }
+        })
+    }
+
+    /// Starts one that responds to each request with 200 and its head.
+    pub fn echo() -> Upstream {
+        Upstream::start(|connection| {
+            while let Some(head) = connection.request() {
+                connection.respond(head.as_bytes());
+            }
+        })
+    }
+
+    /// Its URL.
+    pub fn url(&self) -> String {
+        format!("http://{}", self.address)
+    }
+
+    /// Connections that were accepted.
+    pub fn connections(&self) -> usize {
+        self.connections.load(Ordering::Relaxed)
+    }
+
+    /// The heads of all requests.
+    pub fn heads(&self) -> Vec<String> {
+        self.heads.lock().expect("no panic under the lock").clone()
+    }
+}
+
+impl Accepted {
+    /// Reads a request with its content, and returns its head; `None` at the end.
+    pub fn request(&mut self) -> Option<String> {
+        let head = self.head()?;
+        let field = |name: &str| {
+            let line = head.lines().find(|line| line.to_ascii_lowercase().starts_with(name))?;
+            Some(line.split_once(':')?.1.trim().to_owned())
+        };
+        if field("transfer-encoding:").is_some() {
+            self.take_until(b"\r\n0\r\n\r\n")?;
+        } else if let Some(length) = field("content-length:") {
+            self.take(length.parse().ok()?)?;
+        }
+        Some(head)
+    }
+
+    /// Reads a head; `None` at the end.
+    pub fn head(&mut self) -> Option<String> {
+        let head = self.take_until(b"\r\n\r\n")?;
+        let head = String::from_utf8(head).expect("a head is text");
+        self.heads.lock().expect("no panic under the lock").push(head.clone());
+        Some(head)
+    }
+
+    /// Reads this many bytes; `None` if there are not so many.
+    pub fn take(&mut self, bytes: usize) -> Option<Vec<u8>> {
+        while self.input.len() < bytes {
+            self.read()?;
+        }
+        Some(self.input.drain(..bytes).collect())
+    }
+
+    fn take_until(&mut self, end: &[u8]) -> Option<Vec<u8>> {
+        loop {
+            let found = self.input.windows(end.len()).position(|window| window == end);
+            if let Some(at) = found {
+                return Some(self.input.drain(..at + end.len()).collect());
+            }
+            self.read()?;
+        }
+    }
+
+    fn read(&mut self) -> Option<()> {
+        let mut buffer = [0; 64 * 1024];
+        let bytes = self.stream.read(&mut buffer).ok().filter(|bytes| *bytes > 0)?;
+        self.input.extend_from_slice(&buffer[..bytes]);
+        Some(())
+    }
+
+    /// Sends bytes; a proxy that has left gets none.
+    pub fn send(&mut self, bytes: impl AsRef<[u8]>) {
+        let _left = self.stream.write_all(bytes.as_ref());
+    }
+
+    /// Responds with 200 and this content.
+    pub fn respond(&mut self, content: &[u8]) {
+        let head = format!("HTTP/1.1 200 OK\r\nContent-Length: {}\r\n\r\n", content.len());
+        self.send([head.as_bytes(), content].concat());
+    }
+
+    /// Sends no more, but goes on to read.
+    pub fn finish(&mut self) {
+        let _left = self.stream.shutdown(Shutdown::Write);
+    }
+
+    /// Waits for the end of what the proxy sends.
+    pub fn wait_for_end(&mut self) {
+        while self.read().is_some() {}
+    }
+}
