@@ -22,13 +22,14 @@ const server = http.createServer((request, response) => {
   }
   if (request.url === "/next") {
     waiting.forEach((next) => next());
+    response.setHeader("Content-Type", "text/plain");
     return response.end("next");
   }
   if (request.url === "/hints") {
     response.writeEarlyHints({ link: "</style.css>; rel=preload; as=style" });
   }
   if (request.url === "/trailers") {
-    response.writeHead(200, { Trailer: "X-Sum" });
+    response.writeHead(200, { "Content-Type": "text/plain", Trailer: "X-Sum" });
     response.write("content");
     response.addTrailers({ "X-Sum": "7" });
     return response.end();
@@ -37,6 +38,7 @@ const server = http.createServer((request, response) => {
   request.on("data", (piece) => (bytes += piece.length));
   request.on("end", () => {
     response.setHeader("X-App", "node");
+    response.setHeader("Content-Type", "application/json");
     const told = { method: request.method, url: request.url, headers: request.headers, bytes };
     response.end(JSON.stringify({ ...told, trailers: request.trailers }));
   });

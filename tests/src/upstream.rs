@@ -14,6 +14,7 @@ pub struct Upstream {
     address: SocketAddr,
     connections: Arc<AtomicUsize>,
     heads: Arc<Mutex<Vec<String>>>,
+    notes: Arc<AtomicUsize>,
 }
 
 /// A connection that a server has accepted.
@@ -23,6 +24,7 @@ pub struct Accepted {
     /// What has come and was not used yet.
     input: Vec<u8>,
     heads: Arc<Mutex<Vec<String>>>,
+    notes: Arc<AtomicUsize>,
 }
 
 impl Upstream {
@@ -33,15 +35,19 @@ impl Upstream {
     pub fn start(serve: impl Fn(&mut Accepted) + Send + Sync + 'static) -> Upstream {
         let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).expect("a port");
         let address = listener.local_addr().expect("an address");
-        let upstream = Upstream { address, connections: Arc::default(), heads: Arc::default() };
+        let (connections, heads, notes) = Default::default();
+        let upstream = Upstream { address, connections, heads, notes };
         let (connections, heads) = (upstream.connections.clone(), upstream.heads.clone());
+        let notes = upstream.notes.clone();
         let serve = Arc::new(serve);
         thread::spawn(move || {
             for stream in listener.incoming().flatten() {
                 connections.fetch_add(1, Ordering::Relaxed);
-                let (serve, heads) = (serve.clone(), heads.clone());
+                let (serve, heads, notes) = (serve.clone(), heads.clone(), notes.clone());
                 stream.set_read_timeout(Some(PATIENCE)).expect("set");
-                thread::spawn(move || serve(&mut Accepted { stream, input: Vec::new(), heads }));
+                stream.set_write_timeout(Some(PATIENCE)).expect("set");
+                let mut accepted = Accepted { stream, input: Vec::new(), heads, notes };
+                thread::spawn(move || serve(&mut accepted));
             }
         });
         upstream
@@ -74,6 +80,11 @@ impl Upstream {
     /// Connections that were accepted.
     pub fn connections(&self) -> usize {
         self.connections.load(Ordering::Relaxed)
+    }
+
+    /// How often a connection has [noted](Accepted::note) something.
+    pub fn notes(&self) -> usize {
+        self.notes.load(Ordering::Relaxed)
     }
 
     /// The heads of all requests.
@@ -136,9 +147,21 @@ impl Accepted {
         let _left = self.stream.write_all(bytes.as_ref());
     }
 
+    /// Sends bytes. Returns false if the proxy has left.
+    pub fn try_send(&mut self, bytes: &[u8]) -> bool {
+        self.stream.write_all(bytes).is_ok()
+    }
+
+    /// Notes that something has happened, for [`Upstream::notes`].
+    pub fn note(&self) {
+        self.notes.fetch_add(1, Ordering::Relaxed);
+    }
+
     /// Responds with 200 and this content.
     pub fn respond(&mut self, content: &[u8]) {
-        let head = format!("HTTP/1.1 200 OK\r\nContent-Length: {}\r\n\r\n", content.len());
+        let kind = "Content-Type: text/plain";
+        let length = content.len();
+        let head = format!("HTTP/1.1 200 OK\r\n{kind}\r\nContent-Length: {length}\r\n\r\n");
         self.send([head.as_bytes(), content].concat());
     }
 

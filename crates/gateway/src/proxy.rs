@@ -328,7 +328,9 @@ impl Forwarding {
         exchange: &mut Exchange<'_>,
     ) -> Ended {
         let protocol = start.fields.get("Upgrade").unwrap_or_default();
-        let tunnel = client.take_tunnel(self.id).filter(|_| self.has_offered(protocol));
+        // One that is not taken ends with the request.
+        let is_offered = self.has_offered(protocol);
+        let tunnel = is_offered.then(|| client.take_tunnel(self.id)).flatten();
         let Some(tunnel) = tunnel else {
             let error = HttpClientError::Response(ResponseError::UnexpectedUpgrade);
             return Ended::Failed(self.failure(Arc::new(error)));

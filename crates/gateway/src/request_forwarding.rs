@@ -199,3 +199,6 @@ fn via(head: &RequestHead<'_>, pseudonym: &str, fields: &mut OwnedFields) {
     };
     fields.push(b"Via", format!("{version} {pseudonym}").as_bytes());
 }
+
+#[cfg(test)]
+mod tests;

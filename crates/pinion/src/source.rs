@@ -4,8 +4,8 @@
 //! them says what to do instead.
 
 use crate::failure::Failure;
-use crate::written::Low;
 use crate::releases::folder::{CURRENT, is_release_folder};
+use crate::written::Low;
 use std::fs::File;
 use std::io::{self, Read};
 use std::path::{Path, PathBuf};

@@ -87,6 +87,8 @@ mod packaging;
 mod permits;
 mod previous;
 mod protocols;
+mod proxy;
+mod proxy_faults;
 mod proxy_protocol;
 mod python_docs;
 mod quic_bad_input;

@@ -7,18 +7,18 @@ use super::{Change, Default, Directive, Group, Kind, Level};
 /// In the order of the help.
 pub(crate) const ROWS: &[Directive] = &[
     Directive {
-    name: "proxy",
-    short: None,
-    verbs: &[Verb::Serve],
-    file: Some(Table::Site.key("proxy")),
-    group: Group::Site,
-    level: Level::Site,
-    kind: Kind::Upstream,
-    repeatable: true,
-    default: Default::Nothing("no upstream server"),
-    change: Change::Live,
-    brief: "Forward requests to another server over HTTP (reverse proxy)",
-    long: "`--proxy http://127.0.0.1:3000` forwards every request that no file of the site \
+        name: "proxy",
+        short: None,
+        verbs: &[Verb::Serve],
+        file: Some(Table::Site.key("proxy")),
+        group: Group::Site,
+        level: Level::Site,
+        kind: Kind::Upstream,
+        repeatable: true,
+        default: Default::Nothing("no upstream server"),
+        change: Change::Live,
+        brief: "Forward requests to another server over HTTP (reverse proxy)",
+        long: "`--proxy http://127.0.0.1:3000` forwards every request that no file of the site \
            responds to. With a path and `=` before the URL, it forwards requests for that path \
            and those below it, whatever files there are: `--proxy /api=http://127.0.0.1:3000`. \
            The longest path counts; paths are forwarded as they are. The server is also named \

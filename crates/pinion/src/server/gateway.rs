@@ -21,6 +21,7 @@ use pinion_gateway::proxy_error::ProxyError;
 use pinion_http::field::KnownField;
 use pinion_http::method::Method;
 use pinion_http::negotiate::prefers_text;
+use pinion_http::prepared::Prepared;
 use pinion_http::request::RequestHead;
 use pinion_site::{Work, field_rules_path, script_fields};
 use std::collections::HashMap;
@@ -29,6 +30,9 @@ use std::sync::Arc;
 
 /// Bytes of a target that are kept for messages.
 const TARGET_SHOWN_BYTES: usize = 256;
+
+/// The methods that are forwarded, among those that servers know: all but CONNECT and TRACE.
+const FORWARDED_METHODS: &[u8] = b"GET, HEAD, OPTIONS, POST, PUT, PATCH, DELETE";
 
 /// What the gateways of all workers share.
 #[derive(Clone)]
@@ -267,6 +271,7 @@ impl Gateway {
         let archive = &generation.archive();
         let page = page_at(rules_path.as_deref(), status, prefers_text, archive, &mut self.work);
         let body_bytes = page.content_length.filter(|_| method != Method::Head);
+        let page = Prepared { allow: (status == 405).then_some(FORWARDED_METHODS), ..page };
         exchange.prepared(&page, None);
         journal.answered_later(later, status, body_bytes.unwrap_or_default(), exchange);
     }

@@ -27,7 +27,8 @@ impl Mount {
 
     /// With the longest time that the server may be silent.
     pub(crate) fn with_timeout(self, timeout_ms: u64) -> Self {
-        let upstream = Upstream { timeout_ms, ..(*self.upstream).clone() };
+        let mut upstream = (*self.upstream).clone();
+        upstream.timeout_ms = timeout_ms;
         Self { upstream: Arc::new(upstream), ..self }
     }
 

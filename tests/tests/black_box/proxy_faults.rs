@@ -1,0 +1,219 @@
+//! Servers behind the proxy that do what no server should, and clients that would have it send
+//! something else than they were allowed: each gets an error, and nobody else notices.
+
+use pinion_tests::client::http1::Connection;
+use pinion_tests::folder::Folder;
+use pinion_tests::matrix::Io;
+use pinion_tests::request::Request;
+use pinion_tests::server::{Server, Start};
+use pinion_tests::upstream::Upstream;
+use std::net::TcpListener;
+
+/// Runs a case before each way to talk to the kernel. `/ok` is always there.
+fn serving(upstream: &Upstream, flags: &[&str], case: impl Fn(&Server)) {
+    let healthy = Upstream::echo();
+    let ok = format!("/ok={}", healthy.url());
+    for io in Io::BOTH {
+        let url = upstream.url();
+        let all = ["--io", io.as_str(), "--workers", "1", "--proxy", &url, "--proxy", &ok];
+        let server = Start::serve(&[&all[..], flags].concat()).start();
+        case(&server);
+        assert_eq!(server.get("/ok").status, 200);
+        server.stop();
+    }
+}
+
+/// The client gets no response, or one that is not whole.
+#[track_caller]
+fn is_cut(server: &Server, target: &str) {
+    let mut connection = server.connect();
+    connection.send(Request::get(target).bytes());
+    let broken = connection.try_receive(false);
+    assert!(broken.is_err(), "{target}: {broken:?}");
+}
+
+/// What has no meaning gets 502, whatever else it says (RFC 9110 §15.6.3).
+#[test]
+fn malformed_responses_are_not_forwarded() {
+    let long = [&b"HTTP/1.1 200 OK\r\nA: "[..], &[b'a'; 1 << 20]].concat();
+    let many = [&b"HTTP/1.1 200 OK\r\n"[..], &b"A: b\r\n".repeat(100_000)].concat();
+    let cases: [&[u8]; 15] = [
+        b"",
+        b"\0\xff garbage\r\n\r\n",
+        b"SSH-2.0-OpenSSH_9\r\n",
+        b"HTTP/2.0 200 OK\r\n\r\n",
+        b"HTTP/1.1 200 OK\r\nA: b",
+        b"HTTP/1.1 20 OK\r\n\r\n",
+        b"HTTP/1.1 200 OK\r\nContent-Length: 1\r\nContent-Length: 2\r\n\r\nab",
+        b"HTTP/1.1 200 OK\r\nContent-Length: -1\r\n\r\n",
+        b"HTTP/1.1 200 OK\r\nContent-Length: 3\r\nTransfer-Encoding: chunked\r\n\r\n0\r\n\r\n",
+        b"HTTP/1.1 200 OK\r\nTransfer-Encoding: gzip, chunked\r\n\r\n0\r\n\r\n",
+        b"HTTP/1.1 200 OK\r\nA : b\r\n\r\n",
+        b"HTTP/1.1 200 OK\r\nA: b\r\n c\0\r\n\r\n",
+        b"HTTP/1.1 101 Switching Protocols\r\nConnection: Upgrade\r\nUpgrade: a\r\n\r\n",
+        &long,
+        &many,
+    ];
+    for case in cases {
+        let upstream = Upstream::saying(case);
+        serving(&upstream, &[], |server| {
+            let shown = case.get(..60).unwrap_or(case).escape_ascii();
+            let response = server.get("/x");
+            assert_eq!(response.status, 502, "{shown}: {response}");
+            assert!(response.text().contains("Bad Gateway"), "{shown}: {response}");
+        });
+    }
+}
+
+/// A response that ends too early never looks complete (RFC 9112 §8).
+#[test]
+fn a_response_that_is_cut_off_looks_cut_off() {
+    for case in [
+        &b"HTTP/1.1 200 OK\r\nContent-Length: 9\r\n\r\nshort"[..],
+        b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n5\r\nab",
+        b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n2\r\nab\r\n",
+        b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n2\r\nab\r\nzz\r\n",
+    ] {
+        let upstream = Upstream::saying(case);
+        serving(&upstream, &[], |server| is_cut(server, "/x"));
+    }
+}
+
+/// What comes behind a response belongs to no request.
+#[test]
+fn bytes_behind_a_response_reach_nobody() {
+    let twice = "HTTP/1.1 200 OK\r\nContent-Type: a/b\r\nContent-Length: 3\r\n\r\none\
+                 HTTP/1.1 200 OK\r\nContent-Length: 8\r\n\r\nsmuggled";
+    let upstream = Upstream::start(move |connection| {
+        while connection.request().is_some() {
+            connection.send(twice);
+        }
+    });
+    serving(&upstream, &[], |server| {
+        let mut connection = server.connect();
+        for _ in 0..5 {
+            let response = connection.exchange(&Request::get("/x"));
+            assert_eq!((response.status, response.text()), (200, "one"));
+        }
+    });
+}
+
+#[test]
+fn a_server_that_is_not_there_is_a_bad_gateway() {
+    let listener = TcpListener::bind("127.0.0.1:0").expect("a port");
+    let url = format!("http://{}", listener.local_addr().expect("an address"));
+    drop(listener);
+    let folder = Folder::new("proxy-absent");
+    let socket = format!("/socket=unix:{}", folder.join("none").display());
+    let name = "/name=http://does-not-exist.invalid";
+    let flags = ["--proxy", &url, "--proxy", &socket, "--proxy", name];
+    let server = Start::serve(&flags).start();
+    for target in ["/x", "/socket", "/name"] {
+        assert_eq!(server.get(target).status, 502, "{target}");
+    }
+    let lines = server.last_words();
+    let is_told = |line: &String| line.contains("502 for /x: ") && line.contains(&url);
+    assert!(lines.iter().any(is_told), "{lines:#?}");
+}
+
+/// One that is silent gets a gateway timeout, before and within its response, and holds up nobody.
+#[test]
+fn a_silent_server_is_a_gateway_timeout() {
+    let upstream = Upstream::start(|connection| {
+        let Some(head) = connection.request() else { return };
+        if head.starts_with("GET /part") {
+            connection.send("HTTP/1.1 200 OK\r\nContent-Length: 9\r\n\r\npart");
+        } else if head.starts_with("GET /head") {
+            connection.send("HTTP/1.1 200 OK\r\nA: ");
+        }
+        connection.wait_for_end();
+    });
+    serving(&upstream, &["--proxy-timeout", "1"], |server| {
+        let mut waiting: Vec<Connection> = Vec::new();
+        for _ in 0..20 {
+            let mut connection = server.connect();
+            connection.send(Request::get("/silent").bytes());
+            waiting.push(connection);
+        }
+        assert_eq!(server.get("/ok").status, 200);
+        assert_eq!(server.get("/head").status, 504);
+        is_cut(server, "/part");
+        for mut connection in waiting {
+            assert_eq!(connection.receive().status, 504);
+        }
+    });
+}
+
+/// Requests that two servers could read differently (RFC 9112 §11.2) do not reach the second one,
+/// or in one reading only.
+#[test]
+fn nothing_is_smuggled_through() {
+    let smuggled = "GET /smuggled HTTP/1.1\r\nHost: localhost\r\n\r\n";
+    let chunked = format!("0\r\n\r\n{smuggled}");
+    let length = chunked.len();
+    let cases = [
+        format!("Content-Length: {length}\r\nTransfer-Encoding: chunked\r\n\r\n{chunked}"),
+        format!("Transfer-Encoding: chunked\r\nContent-Length: {length}\r\n\r\n{chunked}"),
+        format!("Content-Length: 0\r\nContent-Length: {}\r\n\r\n{smuggled}", smuggled.len()),
+        format!("Content-Length : {}\r\n\r\n{smuggled}", smuggled.len()),
+        format!("Transfer-Encoding: xchunked\r\nContent-Length: {length}\r\n\r\n{chunked}"),
+        format!("Transfer-Encoding : chunked\r\nContent-Length: {length}\r\n\r\n{chunked}"),
+        format!("Transfer_Encoding: chunked\r\nContent-Length: {length}\r\n\r\n{chunked}"),
+        format!("X: y\nTransfer-Encoding: chunked\r\nContent-Length: {length}\r\n\r\n{chunked}"),
+        format!("X: y\rTransfer-Encoding: chunked\r\nContent-Length: {length}\r\n\r\n{chunked}"),
+        format!("Connection: Content-Length\r\nContent-Length: {length}\r\n\r\n{chunked}"),
+        format!("Connection: Host\r\nContent-Length: {length}\r\n\r\n{chunked}"),
+        format!("Expect: 100-continue\r\nContent-Length: {length}\r\n\r\n{chunked}"),
+        format!(
+            "Upgrade: h2c\r\nConnection: Upgrade, HTTP2-Settings\r\nHTTP2-Settings: AAAA\r\n\
+                 Content-Length: {length}\r\n\r\n{chunked}"
+        ),
+    ];
+    let upstream = Upstream::echo();
+    serving(&upstream, &[], |server| {
+        for case in &cases {
+            let mut connection = server.connect();
+            let head = "POST /first HTTP/1.1\r\nHost: localhost\r\nX-Last: 1\r\n";
+            connection.send_if_open(format!("{head}{case}"));
+            let _refused_or_answered = connection.try_receive(false);
+        }
+        // A request of somebody else comes over the same connection.
+        assert!(server.get("/other").text().starts_with("GET /other "));
+    });
+    for head in upstream.heads() {
+        assert!(!head.starts_with("GET /smuggled"), "{head}");
+        let count = |name: &str| {
+            head.lines().filter(|line| line.to_ascii_lowercase().starts_with(name)).count()
+        };
+        assert_eq!(count("host:"), 1, "{head}");
+        assert!(count("content-length:") + count("transfer-encoding:") <= 1, "{head}");
+        for name in ["content_length", "transfer_encoding", "upgrade:", "http2-settings:"] {
+            assert_eq!(count(name), 0, "{head}");
+        }
+    }
+}
+
+/// A client that leaves takes its request to the other server with it.
+#[test]
+fn a_client_that_leaves_ends_its_request() {
+    let upstream = Upstream::start(|connection| {
+        let Some(head) = connection.request() else { return };
+        if head.starts_with("GET /endless") {
+            connection.send("HTTP/1.1 200 OK\r\n\r\n");
+            // Ends when the proxy does not read any more.
+            let piece = [b'x'; 64 * 1024];
+            while connection.try_send(&piece) {}
+            connection.note();
+        }
+    });
+    serving(&upstream, &[], |server| {
+        let before = upstream.notes();
+        let mut connection = server.connect();
+        connection.send(Request::get("/endless").bytes());
+        connection.read_some(100_000).expect("content");
+        drop(connection);
+        pinion_tests::wait_for("the end of the request", || {
+            (upstream.notes() > before).then_some(())
+        });
+    });
+}
