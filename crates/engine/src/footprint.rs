@@ -17,7 +17,7 @@ use crate::quic::endpoint;
 use crate::server::Io;
 use crate::wheel;
 
-/// Bytes of one worker that has no connection.
+/// Bytes of one worker that has no connection, beside [`worker_mapped_bytes`].
 pub const fn worker_bytes(io: Io) -> usize {
     let backend = match io {
         Io::Epoll => epoll::WORKER_BYTES,
@@ -27,8 +27,18 @@ pub const fn worker_bytes(io: Io) -> usize {
     let tls = TLS_RECORD_MAX_BYTES + CHUNK_BYTES + SEAL_MAX_BYTES + 1024;
     // Where what is compressed stands, and a piece of a file before it is.
     let encoding = CHUNK_BYTES + EXTERNAL_READ_BYTES;
-    let own = WORKER_STACK_BYTES + EXTERNAL_READ_BYTES + CHUNK_BYTES + inbox::WORKER_BYTES;
+    let own = EXTERNAL_READ_BYTES + CHUNK_BYTES + inbox::WORKER_BYTES;
     own + encoding + backend + tls
+}
+
+/// Bytes of one worker that are mapped as they are, and lie in no heap: its stack, and what io_uring
+/// lends to the kernel where each worker has this budget for buffers.
+pub const fn worker_mapped_bytes(io: Io, budget_bytes: usize) -> usize {
+    WORKER_STACK_BYTES
+        + match io {
+            Io::Epoll => 0,
+            Io::Uring => uring::lent_bytes(budget_bytes),
+        }
 }
 
 /// Bytes of one connection, beside its buffers: its slot, its queue, its deadline, its entry in the

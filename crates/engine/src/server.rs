@@ -188,7 +188,10 @@ impl Place {
             let start = Instant::now();
             let outcome = catch_unwind(AssertUnwindSafe(|| match io {
                 Io::Epoll => self.run(Epoll::new(self.shared.listening())?, make_app, &mut told),
-                Io::Uring => self.run(Uring::new(self.shared.listening())?, make_app, &mut told),
+                Io::Uring => {
+                    let uring = Uring::new(self.shared.listening(), self.settings.buffer_bytes)?;
+                    self.run(uring, make_app, &mut told)
+                }
             }));
             match outcome {
                 Ok(Ok(())) => return,

@@ -37,8 +37,8 @@ impl Kept {
         let bytes = self.bytes - old + new;
         if new > old && bytes > max_bytes {
             return Err(format!(
-                "pinion.keep holds at most {} MiB in each worker; set what is not needed to nil",
-                max_bytes >> 20
+                "pinion.keep holds at most {} KiB in each worker; set what is not needed to nil",
+                max_bytes >> 10
             ));
         }
         if new > 0 && old == 0 && self.values.len() >= KEPT_MAX {

@@ -83,27 +83,36 @@ pub const MESSAGES_MAX_BYTES: usize = 64 * 1024 * 1024;
 /// Memory that one VM may take, for all its requests and what its script keeps.
 pub const VM_MEMORY_MAX_BYTES: usize = 256 * 1024 * 1024;
 
-/// Memory of one VM where there is very little: a site with some pages and requests at once. The
-/// library and the pages of the guestbook take 1.5 MiB of it.
-pub const SMALL_VM_BYTES: usize = 8 * 1024 * 1024;
+/// Memory of one VM where there is very little: a site with some pages, and two requests at once
+/// that take all they may. The library and the pages of the guestbook take 1.5 MiB of it.
+pub const SMALL_VM_BYTES: usize = 6 * 1024 * 1024;
 
 /// Where a VM has less than [`VM_MEMORY_MAX_BYTES`], a request may take one part in so many of it.
 pub const REQUESTS_PER_VM: usize = 4;
 
-/// Memory that a request may take however small its VM is: a page and the values that it shows.
-pub const REQUEST_MEMORY_MIN_BYTES: usize = 4 * 1024 * 1024;
+/// Memory that a request may take however small its VM is: a page and the values that it shows, or
+/// a body of [`BODY_MAX_BYTES`] and something to do with it.
+pub const REQUEST_MEMORY_MIN_BYTES: usize = 2 * 1024 * 1024;
 
-/// Most bytes that a script keeps across reloads in one worker where memory is very small: one
+/// Most bytes that a script keeps across reloads in one worker where memory is very small: half of
+/// the largest value.
+pub const SMALL_KEPT_BYTES: usize = PLAIN_MAX_BYTES / 2;
+
+/// Most bytes of content that one worker keeps where memory is very small: one body of
+/// [`BODY_MAX_BYTES`], the reserve of small ones, and something between.
+pub const SMALL_CONTENT_BYTES: usize = BODY_MAX_BYTES as usize / 2 * 3;
+
+const _: () = assert!(
+    SMALL_CONTENT_BYTES - SMALL_CONTENT_BYTES / CONTENT_RESERVE_DIVISOR > BODY_MAX_BYTES as usize
+);
+
+/// Most bytes that wait with jobs, and most bytes of messages, where memory is very small: one
 /// value of [`PLAIN_MAX_BYTES`].
-pub const SMALL_KEPT_BYTES: usize = PLAIN_MAX_BYTES;
-
-/// Most bytes of content that one worker keeps where memory is very small: a few bodies of
-/// [`BODY_MAX_BYTES`].
-pub const SMALL_CONTENT_BYTES: usize = 2 * BODY_MAX_BYTES as usize;
-
-/// Most bytes that wait with jobs, of their results, and of messages, where memory is very small:
-/// one value of [`PLAIN_MAX_BYTES`].
 pub const SMALL_WAITING_BYTES: usize = PLAIN_MAX_BYTES;
+
+/// With so many bytes of results of jobs that were not taken no further job is begun, where memory
+/// is very small: results of a page that reads some files.
+pub const SMALL_RESULTS_BYTES: usize = 512 * 1024;
 
 /// How long a request may take in all, whatever it waits for.
 pub const WALL_MAX_MS: u64 = 30_000;
@@ -128,12 +137,19 @@ pub const BACKGROUND_CPU_MAX_MS: u64 = 1_000;
 pub const BACKGROUND_WALL_MAX_MS: u64 = 600_000;
 
 /// Most tasks in one VM, requests that are being answered among them: about as many as a worker has
-/// connections. Each has a coroutine, of about a KiB.
+/// connections. Each has a coroutine, of about a KiB, and stands in a table outside of the memory
+/// of the VM.
 pub const TASKS_MAX: usize = 20_000;
 
-/// Most pieces of work beside requests in one VM, of [`TASKS_MAX`]: half of them, so that requests
-/// find room.
-pub const BACKGROUND_MAX: usize = 10_000;
+/// The same where memory is very small: four for each connection that there may be.
+pub const SMALL_TASKS_MAX: usize = 1024;
+
+/// Pieces of work beside requests are at most one of so many tasks of a VM, so that requests find
+/// room.
+pub const BACKGROUND_DIVISOR: usize = 2;
+
+/// Most pieces of work beside requests in one VM.
+pub const BACKGROUND_MAX: usize = TASKS_MAX / BACKGROUND_DIVISOR;
 
 /// Most pieces of work that may come of one request, of one run of a schedule, or of one message:
 /// with those that its pieces begin, so that a tree of them cannot use up all there are.

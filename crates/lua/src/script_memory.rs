@@ -9,11 +9,12 @@ use pinion_jobs::limits::{
     JOB_RESULTS_MAX_BYTES, JOB_THREADS_MAX, JOBS_MAX_BYTES, PASSWORD_THREADS_MAX,
 };
 
+use crate::library::passwords::PasswordLimits;
 use crate::limits::{
     CONTENT_MEMORY_MAX_BYTES, FETCH_BODIES_MAX_BYTES, KEPT_MAX_BYTES, MEMORY_MAX_BYTES,
     MESSAGES_MAX_BYTES, REQUEST_MEMORY_MIN_BYTES, REQUESTS_PER_VM, SMALL_CONTENT_BYTES,
-    SMALL_FETCH_BODIES_BYTES, SMALL_KEPT_BYTES, SMALL_VM_BYTES, SMALL_WAITING_BYTES,
-    VM_MEMORY_MAX_BYTES,
+    SMALL_FETCH_BODIES_BYTES, SMALL_KEPT_BYTES, SMALL_RESULTS_BYTES, SMALL_TASKS_MAX,
+    SMALL_VM_BYTES, SMALL_WAITING_BYTES, TASKS_MAX, VM_MEMORY_MAX_BYTES,
 };
 
 /// The memory that scripts may take, for sites that do not set their own limits.
@@ -23,6 +24,8 @@ pub struct ScriptMemory {
     pub vm_bytes: usize,
     /// Of one request, in bytes.
     pub request_bytes: usize,
+    /// Tasks of one VM, and so the size of their table outside of it.
+    pub tasks_max: usize,
     /// Of the values that a site keeps across reloads in one worker, in bytes.
     pub kept_bytes: usize,
     /// Of the request bodies of one worker, in bytes.
@@ -31,6 +34,8 @@ pub struct ScriptMemory {
     pub messages_bytes: usize,
     /// The limits of jobs, in all workers.
     pub jobs: JobLimits,
+    /// What hashes of passwords may cost, on each thread for passwords.
+    pub passwords: PasswordLimits,
     /// Of the requests of one worker to other servers, in bytes
     /// ([`REQUEST_MEMORY_MAX_BYTES`]).
     pub fetch_bytes: usize,
@@ -63,15 +68,17 @@ impl ScriptMemory {
             vm_bytes,
             request_bytes: (vm_bytes / REQUESTS_PER_VM)
                 .clamp(REQUEST_MEMORY_MIN_BYTES, MEMORY_MAX_BYTES),
+            tasks_max: part(SMALL_TASKS_MAX, TASKS_MAX),
             kept_bytes: part(SMALL_KEPT_BYTES, KEPT_MAX_BYTES),
             content_bytes: part(SMALL_CONTENT_BYTES, CONTENT_MEMORY_MAX_BYTES),
             messages_bytes: part(SMALL_WAITING_BYTES, MESSAGES_MAX_BYTES),
             jobs: JobLimits {
                 waiting_bytes: part(SMALL_WAITING_BYTES, JOBS_MAX_BYTES),
-                results_bytes: part(SMALL_WAITING_BYTES, JOB_RESULTS_MAX_BYTES),
+                results_bytes: part(SMALL_RESULTS_BYTES, JOB_RESULTS_MAX_BYTES),
                 file_threads: part(1, JOB_THREADS_MAX),
                 password_threads: part(1, PASSWORD_THREADS_MAX),
             },
+            passwords: PasswordLimits::scaled(scale),
             fetch_bytes: part(REQUEST_MEMORY_SMALL_BYTES, REQUEST_MEMORY_MAX_BYTES),
             fetch_bodies_bytes: part(SMALL_FETCH_BODIES_BYTES, FETCH_BODIES_MAX_BYTES),
             brotli_decoders: part(0, BROTLI_DECODERS_MAX),
@@ -95,6 +102,7 @@ mod tests {
             (CONTENT_MEMORY_MAX_BYTES, MESSAGES_MAX_BYTES)
         );
         assert_eq!(whole.jobs, JobLimits::default());
+        assert_eq!((whole.tasks_max, whole.passwords), (TASKS_MAX, PasswordLimits::default()));
         assert_eq!(
             (whole.fetch_bytes, whole.fetch_bodies_bytes, whole.brotli_decoders),
             (REQUEST_MEMORY_MAX_BYTES, FETCH_BODIES_MAX_BYTES, BROTLI_DECODERS_MAX)
@@ -105,6 +113,8 @@ mod tests {
             assert!(more.request_bytes <= more.vm_bytes);
             assert!(less.kept_bytes < more.kept_bytes && less.content_bytes < more.content_bytes);
             assert!(less.messages_bytes < more.messages_bytes);
+            assert!(less.tasks_max < more.tasks_max);
+            assert!(less.passwords.cost.bytes() <= more.passwords.cost.bytes());
             assert!(less.jobs.waiting_bytes < more.jobs.waiting_bytes);
             assert!(less.jobs.file_threads <= more.jobs.file_threads);
             assert!(less.fetch_bytes < more.fetch_bytes);

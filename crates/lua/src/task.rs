@@ -7,7 +7,7 @@ use crate::allowance::Allowance;
 use crate::answer::Answer;
 use crate::content::Content;
 use crate::letter::Letter;
-use crate::limits::{BACKGROUND_MAX, ROOM_WAIT_MAX_MS, ROOM_WAIT_ONCE_MS, TASKS_MAX};
+use crate::limits::{BACKGROUND_DIVISOR, ROOM_WAIT_MAX_MS, ROOM_WAIT_ONCE_MS, TASKS_MAX};
 use crate::lua_job::LuaJobResult;
 use crate::request::Request;
 use crate::sent_file::Sending;
@@ -31,7 +31,13 @@ pub(crate) const NOBODY: TaskId = 0.0;
 
 /// Numbers of places; the numbers above say which tenant of its place it is.
 const PLACES: usize = 1 << 20;
-const _: () = assert!(BACKGROUND_MAX < TASKS_MAX && TASKS_MAX <= PLACES);
+/// Places that there is room for with the first task.
+const PLACES_MIN: usize = 4;
+const _: () = assert!(BACKGROUND_DIVISOR > 1 && TASKS_MAX <= PLACES);
+
+/// Bytes of one task outside of its VM: its place, and its number among those that are free. While
+/// the table of places grows there may be half as many once more.
+pub(crate) const TASK_BYTES: usize = size_of::<Task>() * 3 / 2 + 2 * size_of::<usize>();
 
 /// One request and how far its answer is, or work that belongs to none.
 #[derive(Debug, Default)]
@@ -209,10 +215,12 @@ impl Waits {
 }
 
 /// All that live in a worker.
-#[derive(Debug, Default)]
+#[derive(Debug)]
 pub(crate) struct Tasks {
     /// What each may take.
     pub(crate) allowance: Allowance,
+    /// How many there may be.
+    pub(crate) tasks_max: usize,
     places: Vec<Task>,
     free: Vec<usize>,
     /// The coroutines that are parked, by the places of their tasks from 1 on. Each value of Lua
@@ -309,7 +317,20 @@ impl WorkKind {
     }
 }
 
+impl Default for Tasks {
+    fn default() -> Self {
+        let (places, free, parked) = Default::default();
+        let allowance = Allowance::default();
+        Self { allowance, tasks_max: TASKS_MAX, places, free, parked, background: 0 }
+    }
+}
+
 impl Tasks {
+    /// How many there may be that belong to no request.
+    pub(crate) fn background_max(&self) -> usize {
+        self.tasks_max / BACKGROUND_DIVISOR
+    }
+
     /// Coroutines are parked in this table of their VM.
     pub(crate) fn park_in(&mut self, table: Table) {
         self.parked = Some(table);
@@ -319,8 +340,11 @@ impl Tasks {
     pub(crate) fn begin(&mut self) -> Option<TaskId> {
         let at = match self.free.pop() {
             Some(at) => at,
-            None if self.places.len() == TASKS_MAX => return None,
+            None if self.places.len() >= self.tasks_max => return None,
             None => {
+                if self.places.len() == self.places.capacity() {
+                    self.grow();
+                }
                 self.places.push(Task::default());
                 self.places.len() - 1
             }
@@ -340,6 +364,14 @@ impl Tasks {
         Some(((task.tenant + 1) * PLACES as u64 + at as u64) as f64)
     }
 
+    /// Makes room for twice as many places, and never for more than there may be.
+    #[cold]
+    fn grow(&mut self) {
+        let places = self.places.len();
+        let wanted = (2 * places).max(PLACES_MIN).min(self.tasks_max);
+        self.places.reserve_exact(wanted.saturating_sub(places).max(1));
+    }
+
     /// One that lives.
     pub(crate) fn get(&mut self, id: TaskId) -> Option<&mut Task> {
         let task = self.places.get_mut(place(id))?;
@@ -357,7 +389,7 @@ impl Tasks {
         if let Some(left) = &spawns_left {
             left.set(left.get().checked_sub(1)?);
         }
-        if self.background >= BACKGROUND_MAX {
+        if self.background >= self.background_max() {
             return None;
         }
         let id = self.begin()?;
@@ -485,7 +517,9 @@ fn place(id: TaskId) -> usize {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::limits::{CHANNELS_MAX, IDLE_COROUTINES_MAX, SCHEDULES_MAX};
+    use crate::limits::{
+        BACKGROUND_MAX, CHANNELS_MAX, IDLE_COROUTINES_MAX, SCHEDULES_MAX, SMALL_TASKS_MAX,
+    };
 
     fn coroutine(lua: &mlua::Lua) -> Coroutine {
         let nothing = lua.create_function(|_, ()| Ok(())).expect("a function");
@@ -537,6 +571,26 @@ mod tests {
             tasks.park(id, coroutine(&lua), Waits::No).expect("parked");
         }
         assert_eq!((pieces, requests), (BACKGROUND_MAX, TASKS_MAX - BACKGROUND_MAX));
+    }
+
+    #[test]
+    fn a_small_table_takes_what_is_counted_for_it() {
+        let mut tasks = Tasks { tasks_max: SMALL_TASKS_MAX, ..Tasks::default() };
+        let mut pieces = 0;
+        while tasks.spawn(NOBODY, Bond::Own).is_some() {
+            pieces += 1;
+        }
+        assert_eq!(pieces, SMALL_TASKS_MAX / 2);
+        let mut ids = Vec::new();
+        while let Some(id) = tasks.begin() {
+            ids.push(id);
+        }
+        assert_eq!(pieces + ids.len(), SMALL_TASKS_MAX);
+        assert_eq!(tasks.places.capacity(), SMALL_TASKS_MAX);
+        ids.into_iter().for_each(|id| drop(tasks.end(id)));
+        let free_bytes = tasks.free.capacity() * size_of::<usize>();
+        let table_bytes = tasks.places.capacity() * size_of::<Task>();
+        assert!(table_bytes * 3 / 2 + free_bytes <= SMALL_TASKS_MAX * TASK_BYTES);
     }
 
     #[test]

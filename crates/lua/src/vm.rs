@@ -139,7 +139,10 @@ impl Vm {
         let opened = if allowance.is_unsafe { unconfined::open() } else { sandbox::open() };
         let lua = opened.map_err(trouble)?;
         let host = Rc::new(Host::new(now));
-        host.tasks.borrow_mut().allowance = allowance;
+        {
+            let mut tasks = host.tasks.borrow_mut();
+            (tasks.allowance, tasks.tasks_max) = (allowance, place.memory().tasks_max);
+        }
         let messages = ByteQuota::new(place.memory().messages_bytes);
         host.work.messages.replace(Arc::new(messages));
         host.work.place.replace(place);

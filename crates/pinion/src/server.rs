@@ -72,6 +72,7 @@ pub(crate) mod log_throttle;
 pub(crate) mod look;
 mod lua_folders;
 mod memory_limit;
+mod memory_parts;
 pub(crate) mod mounts;
 pub(crate) mod notifier;
 mod passed_sockets;

@@ -19,7 +19,9 @@ const PATIENCE_MS: u64 = 1_000;
 /// # Errors
 /// The first thing that did not work, in words for the log.
 pub fn probe_uring(workers: usize) -> Result<(), String> {
-    let rings = (0..workers.max(1)).map(|_| Uring::new(Vec::new())).collect::<io::Result<Vec<_>>>();
+    // The memory that a ring lends is not touched here.
+    let ring = |_| Uring::new(Vec::new(), usize::MAX);
+    let rings = (0..workers.max(1)).map(ring).collect::<io::Result<Vec<_>>>();
     let mut rings = rings.map_err(|error| format!("setting rings up: {error}"))?;
     let Some(mut ring) = rings.pop() else { return Ok(()) };
     drop(rings);

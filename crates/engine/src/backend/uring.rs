@@ -47,9 +47,13 @@ const SUBMISSIONS: u32 = 1024;
 /// beyond, the kernel keeps them for us.
 const COMPLETIONS: u32 = 8192;
 /// Bytes of a ring: its two queues (64 bytes and an index for each submission, 16 for each
-/// completion), the completions of a pass and those set apart, and the buffers it lends.
+/// completion), the completions of a pass and those set apart.
 pub(crate) const WORKER_BYTES: usize =
-    SUBMISSIONS as usize * (64 + 4) + 3 * COMPLETIONS as usize * 16 + lent::RING_BYTES;
+    SUBMISSIONS as usize * (64 + 4) + 3 * COMPLETIONS as usize * 16;
+/// Returns the bytes of the buffers that a ring lends, for a worker with this budget for buffers.
+pub(crate) const fn lent_bytes(budget_bytes: usize) -> usize {
+    lent::ring_bytes(budget_bytes)
+}
 /// Results of one connection in one pass: of a receive, a send, a poll and a cancel. More of them,
 /// and what has nothing to do with connections, go to the places that are there from the start.
 const RESULTS_PER_CONNECTION: usize = 4;
@@ -103,11 +107,12 @@ pub struct Uring {
 
 impl Uring {
     /// A ring over non-blocking `listeners`, which may be shared with other workers. Must be made
-    /// on the thread that uses it (the ring has a single issuer).
+    /// on the thread that uses it (the ring has a single issuer), whose worker has this budget for
+    /// buffers.
     ///
     /// # Errors
     /// When the system has no io_uring, forbids it, or lacks a feature this backend needs.
-    pub fn new(listeners: Vec<Arc<OwnedFd>>) -> io::Result<Self> {
+    pub fn new(listeners: Vec<Arc<OwnedFd>>, budget_bytes: usize) -> io::Result<Self> {
         let ring = IoUring::builder()
             .setup_single_issuer()
             .setup_defer_taskrun()
@@ -118,7 +123,7 @@ impl Uring {
         if !ring.params().is_feature_ext_arg() {
             return Err(io::Error::new(io::ErrorKind::Unsupported, "io_uring without ext_arg"));
         }
-        let lent = LentRing::register(&ring, GROUP)?;
+        let lent = LentRing::register(&ring, GROUP, budget_bytes)?;
         let mut uring = Self {
             ring,
             lent,

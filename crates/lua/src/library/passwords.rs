@@ -4,25 +4,43 @@
 
 use super::limits::PASSWORD_MAX_BYTES;
 use argon2::password_hash::phc::{Output, ParamsString, PasswordHash, Salt};
+use crate::script_memory::ScriptMemory;
 use argon2::{Algorithm, Argon2, Block, Params, Version};
 use std::cell::RefCell;
 
-/// OWASP's first choice of five that cost an attacker alike (Password Storage Cheat Sheet):
-/// 19 MiB, so that many can be had at a time.
-const MEMORY_KIB: u32 = 19 * 1024;
+/// What making a hash costs, and trying one an attacker.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct HashCost {
+    memory_kib: u32,
+    passes: u32,
+}
 
-/// What each thread keeps that has hashed a password, in bytes.
-pub(crate) const THREAD_BYTES: usize = MEMORY_KIB as usize * Block::SIZE;
+/// Those of OWASP's choices that may be made here, which cost an attacker alike (Password Storage
+/// Cheat Sheet, Argon2id). 19 MiB are so few that several can be had at a time; 7 MiB in five
+/// passes are for where memory is very small.
+const COSTS: [HashCost; 4] = [
+    HashCost { memory_kib: 19 * 1024, passes: 2 },
+    HashCost { memory_kib: 12 * 1024, passes: 3 },
+    HashCost { memory_kib: 9 * 1024, passes: 4 },
+    HashCost { memory_kib: 7 * 1024, passes: 5 },
+];
+
+/// What hashes of passwords may cost on this machine.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct PasswordLimits {
+    /// What those cost that are made. Each thread keeps the memory that it has hashed in.
+    pub cost: HashCost,
+    /// Memory that a stored one may need to be tried, in KiB. What it needs above [`Self::cost`] is
+    /// taken for this time.
+    pub stored_max_kib: u32,
+}
 
 thread_local! {
     /// Where this thread hashes: large blocks that come and go would stay with the allocator.
     static BLOCKS: RefCell<Vec<Block>> = const { RefCell::new(Vec::new()) };
 }
 
-/// Goes with [`MEMORY_KIB`].
-const PASSES: u32 = 2;
-
-/// Goes with [`MEMORY_KIB`]; more would want threads of their own.
+/// More would want threads of their own.
 const LANES: u32 = 1;
 
 /// What RFC 9106 §3.1 recommends.
@@ -31,6 +49,13 @@ const SALT_BYTES: usize = 16;
 /// A stored hash says itself what it costs to try. Above this much it is refused, not tried: eight
 /// times what RFC 9106 §4 recommends where memory is short, 64 MiB.
 const STORED_MEMORY_MAX_KIB: u32 = 512 * 1024;
+
+/// The same where memory is very small: any that a server makes by default, and a quarter of a
+/// container of 128 MiB.
+const SMALL_STORED_MEMORY_MAX_KIB: u32 = 32 * 1024;
+
+/// From one part in so many of the whole scale on, hashes cost what they do on a large machine.
+const WHOLE_COST_DIVISOR: u32 = 8;
 
 /// As [`STORED_MEMORY_MAX_KIB`]; people who have less memory make more passes, but not this many.
 const STORED_PASSES_MAX: u32 = 16;
@@ -45,24 +70,60 @@ pub enum PasswordError {
     #[error("a password has at most {PASSWORD_MAX_BYTES} bytes")]
     TooLong,
     /// What was stored is no hash by Argon2, or one that costs too much.
-    #[error("the stored text is not a hash of pinion.password.hash, or takes too long to verify")]
+    #[error("the stored text is not a hash of pinion.password.hash, or takes too much time or memory to verify")]
     NoHash,
     /// The machine has no random bytes, or no memory.
     #[error("the system has no memory or no random bytes for a hash")]
     System,
 }
 
+impl HashCost {
+    /// Returns the one with most memory that needs at most so many KiB, or the least.
+    fn within(memory_kib: u32) -> Self {
+        let [.., least] = COSTS;
+        COSTS.into_iter().find(|cost| cost.memory_kib <= memory_kib).unwrap_or(least)
+    }
+
+    /// Returns the memory that a hash is made in, in bytes.
+    pub(crate) const fn bytes(self) -> usize {
+        self.memory_kib as usize * Block::SIZE
+    }
+}
+
+impl Default for PasswordLimits {
+    fn default() -> Self {
+        Self::scaled(ScriptMemory::WHOLE)
+    }
+}
+
+impl PasswordLimits {
+    /// Returns the limits at a scale of [`ScriptMemory`].
+    pub(crate) fn scaled(scale: u32) -> Self {
+        let part = |least: u32, whole: u32, scale: u32| {
+            let more = u64::from(whole - least) * u64::from(scale) / u64::from(ScriptMemory::WHOLE);
+            least + more as u32
+        };
+        let [most, .., least] = COSTS;
+        let of_cost = (WHOLE_COST_DIVISOR * scale).min(ScriptMemory::WHOLE);
+        Self {
+            cost: HashCost::within(part(least.memory_kib, most.memory_kib, of_cost)),
+            stored_max_kib: part(SMALL_STORED_MEMORY_MAX_KIB, STORED_MEMORY_MAX_KIB, scale),
+        }
+    }
+}
+
 /// A hash to store, another one each time.
 ///
 /// # Errors
 /// [`PasswordError::TooLong`], [`PasswordError::System`].
-pub fn hash_password(password: &[u8]) -> Result<String, PasswordError> {
+pub fn hash_password(password: &[u8], limits: &PasswordLimits) -> Result<String, PasswordError> {
     bounded(password)?;
+    let HashCost { memory_kib, passes } = limits.cost;
     let mut salt = [0; SALT_BYTES];
     getrandom::fill(&mut salt).map_err(|_| PasswordError::System)?;
-    let params = Params::new(MEMORY_KIB, PASSES, LANES, None).map_err(|_| PasswordError::System)?;
+    let params = Params::new(memory_kib, passes, LANES, None).map_err(|_| PasswordError::System)?;
     let argon2 = Argon2::new(Algorithm::Argon2id, Version::V0x13, params);
-    let hash = hashed(&argon2, password, &salt, Params::DEFAULT_OUTPUT_LEN)?;
+    let hash = hashed(&argon2, password, &salt, Params::DEFAULT_OUTPUT_LEN, limits)?;
     let stored = PasswordHash {
         algorithm: Algorithm::Argon2id.ident(),
         version: Some(Version::V0x13.into()),
@@ -79,9 +140,13 @@ pub fn hash_password(password: &[u8]) -> Result<String, PasswordError> {
 ///
 /// # Errors
 /// [`PasswordError::TooLong`], [`PasswordError::NoHash`].
-pub fn verify_password(password: &[u8], stored: &str) -> Result<bool, PasswordError> {
+pub fn verify_password(
+    password: &[u8],
+    stored: &str,
+    limits: &PasswordLimits,
+) -> Result<bool, PasswordError> {
     bounded(password)?;
-    let (stored, params) = read(stored)?;
+    let (stored, params) = read(stored, limits)?;
     let algorithm = Algorithm::try_from(stored.algorithm.as_str());
     let algorithm = algorithm.map_err(|_| PasswordError::NoHash)?;
     let version = stored.version.map_or(Ok(Version::default()), Version::try_from);
@@ -91,16 +156,17 @@ pub fn verify_password(password: &[u8], stored: &str) -> Result<bool, PasswordEr
         return Err(PasswordError::NoHash);
     };
     // Outputs are compared in constant time.
-    Ok(hashed(&argon2, password, &salt, expected.as_bytes().len())? == expected)
+    Ok(hashed(&argon2, password, &salt, expected.as_bytes().len(), limits)? == expected)
 }
 
 /// The hash of a password, made in the memory of this thread. A stored one that needs more gets
-/// that for this time.
+/// that for this time, instead of what the thread keeps.
 fn hashed(
     argon2: &Argon2<'_>,
     password: &[u8],
     salt: &[u8],
     bytes: usize,
+    limits: &PasswordLimits,
 ) -> Result<Output, PasswordError> {
     let mut buffer = [0; Output::MAX_LENGTH];
     let out = buffer.get_mut(..bytes).ok_or(PasswordError::NoHash)?;
@@ -112,7 +178,8 @@ fn hashed(
         let hashed = argon2.hash_password_into_with_memory(password, salt, out, blocks);
         hashed.map_err(|_| PasswordError::NoHash)
     };
-    if count * Block::SIZE > THREAD_BYTES {
+    if count * Block::SIZE > limits.cost.bytes() {
+        drop(BLOCKS.take());
         fill(&mut Vec::new(), count, out)?;
     } else {
         BLOCKS.with_borrow_mut(|blocks| fill(blocks, count, out))?;
@@ -120,19 +187,19 @@ fn hashed(
     Output::new(out).map_err(|_| PasswordError::System)
 }
 
-/// Whether a stored hash is weaker than those that are made now: then hash the password anew when
-/// it has just been verified.
+/// Whether a stored hash is weaker than those that are made now, here or on another machine: then
+/// hash the password anew when it has just been verified.
 ///
 /// # Errors
 /// [`PasswordError::NoHash`].
-pub fn is_outdated(stored: &str) -> Result<bool, PasswordError> {
-    let (hash, params) = read(stored)?;
+pub fn is_outdated(stored: &str, limits: &PasswordLimits) -> Result<bool, PasswordError> {
+    let (hash, params) = read(stored, limits)?;
     let is_ours = hash.algorithm == Algorithm::Argon2id.ident()
         && hash.version == Some(Version::V0x13.into());
-    Ok(!is_ours
-        || params.m_cost() < MEMORY_KIB
-        || params.t_cost() < PASSES
-        || params.p_cost() < LANES)
+    let is_enough = COSTS.iter().any(|cost| {
+        params.m_cost() >= cost.memory_kib && params.t_cost() >= cost.passes
+    });
+    Ok(!is_ours || !is_enough || params.p_cost() < LANES)
 }
 
 fn bounded(password: &[u8]) -> Result<(), PasswordError> {
@@ -140,14 +207,17 @@ fn bounded(password: &[u8]) -> Result<(), PasswordError> {
 }
 
 /// A stored hash and what it costs.
-fn read(stored: &str) -> Result<(PasswordHash, Params), PasswordError> {
+fn read(
+    stored: &str,
+    limits: &PasswordLimits,
+) -> Result<(PasswordHash, Params), PasswordError> {
     let hash = PasswordHash::new(stored).map_err(|_| PasswordError::NoHash)?;
     Algorithm::try_from(hash.algorithm.as_str()).map_err(|_| PasswordError::NoHash)?;
     if hash.salt.is_none() || hash.hash.is_none() {
         return Err(PasswordError::NoHash);
     }
     let params = Params::try_from(&hash).map_err(|_| PasswordError::NoHash)?;
-    let is_bearable = params.m_cost() <= STORED_MEMORY_MAX_KIB
+    let is_bearable = params.m_cost() <= limits.stored_max_kib
         && params.t_cost() <= STORED_PASSES_MAX
         && params.p_cost() <= STORED_LANES_MAX;
     if is_bearable { Ok((hash, params)) } else { Err(PasswordError::NoHash) }
@@ -158,15 +228,18 @@ mod tests {
     use super::*;
     use proptest::prelude::*;
 
+    const WHOLE: PasswordLimits =
+        PasswordLimits { cost: COSTS[0], stored_max_kib: STORED_MEMORY_MAX_KIB };
+
     #[test]
     fn a_password_and_no_other() {
-        let stored = hash_password("correct horse".as_bytes()).expect("hashed");
+        let stored = hash_password("correct horse".as_bytes(), &WHOLE).expect("hashed");
         assert!(stored.starts_with("$argon2id$v=19$m=19456,t=2,p=1$"), "{stored}");
-        assert_eq!(verify_password(b"correct horse", &stored), Ok(true));
-        assert_eq!(verify_password(b"correct horsf", &stored), Ok(false));
-        assert_eq!(verify_password(b"", &stored), Ok(false));
-        assert_eq!(is_outdated(&stored), Ok(false));
-        assert_ne!(hash_password(b"correct horse").expect("hashed"), stored, "salted");
+        assert_eq!(verify_password(b"correct horse", &stored, &WHOLE), Ok(true));
+        assert_eq!(verify_password(b"correct horsf", &stored, &WHOLE), Ok(false));
+        assert_eq!(verify_password(b"", &stored, &WHOLE), Ok(false));
+        assert_eq!(is_outdated(&stored, &WHOLE), Ok(false));
+        assert_ne!(hash_password(b"correct horse", &WHOLE).expect("hashed"), stored, "salted");
     }
 
     /// Made by the reference implementation (its `test.c`, version 0x13).
@@ -177,27 +250,55 @@ mod tests {
             "$argon2id$v=19$m=256,t=2,p=2$c29tZXNhbHQ$bQk8UB/VmZZF4Oo79iDXuL5/0ttZwg2f/5U52iv1cDc",
             "$argon2i$v=19$m=256,t=2,p=1$c29tZXNhbHQ$iekCn0Y3spW+sCcFanM2xBT63UP2sghkUoHLIUpWRS8",
         ] {
-            assert_eq!(verify_password(b"password", stored), Ok(true), "{stored}");
-            assert_eq!(verify_password(b"Password", stored), Ok(false), "{stored}");
-            assert_eq!(is_outdated(stored), Ok(true), "{stored}");
+            assert_eq!(verify_password(b"password", stored, &WHOLE), Ok(true), "{stored}");
+            assert_eq!(verify_password(b"Password", stored, &WHOLE), Ok(false), "{stored}");
+            assert_eq!(is_outdated(stored, &WHOLE), Ok(true), "{stored}");
         }
     }
 
     #[test]
     fn what_is_too_much_is_refused_before_it_is_tried() {
         let long = vec![b'a'; PASSWORD_MAX_BYTES + 1];
-        assert_eq!(hash_password(&long), Err(PasswordError::TooLong));
+        assert_eq!(hash_password(&long, &WHOLE), Err(PasswordError::TooLong));
         for costs in ["m=524289,t=1,p=1", "m=256,t=17,p=1", "m=256,t=1,p=17", "m=4294967295,t=4"] {
             let stored = format!(
                 "$argon2id$v=19${costs}$c29tZXNhbHQ$nf65EOgLrQMR/uIPnA4rEsF5h7TKyQwu9U1bMCHGi/4"
             );
             assert_eq!(
-                verify_password(b"password", &stored),
+                verify_password(b"password", &stored, &WHOLE),
                 Err(PasswordError::NoHash),
                 "{costs}"
             );
         }
-        assert_eq!(verify_password(&long, "x"), Err(PasswordError::TooLong));
+        assert_eq!(verify_password(&long, "x", &WHOLE), Err(PasswordError::TooLong));
+    }
+
+    /// A site may move to a machine with more memory or less.
+    #[test]
+    fn hashes_of_small_machines_are_as_strong_and_are_understood_everywhere() {
+        let small = PasswordLimits::scaled(0);
+        assert_eq!(PasswordLimits::default(), WHOLE);
+        let stored = hash_password(b"correct horse", &small).expect("hashed");
+        assert!(stored.starts_with("$argon2id$v=19$m=7168,t=5,p=1$"), "{stored}");
+        let other = hash_password(b"correct horse", &WHOLE).expect("hashed");
+        for limits in [small, WHOLE] {
+            for stored in [&stored, &other] {
+                assert_eq!(verify_password(b"correct horse", stored, &limits), Ok(true));
+                assert_eq!(verify_password(b"correct", stored, &limits), Ok(false));
+                assert_eq!(is_outdated(stored, &limits), Ok(false));
+            }
+        }
+        let kept = BLOCKS.with_borrow(Vec::len);
+        assert!(kept * Block::SIZE <= WHOLE.cost.bytes(), "{kept}");
+        let large = stored.replace("m=7168", "m=33000");
+        assert_eq!(verify_password(b"correct horse", &large, &small), Err(PasswordError::NoHash));
+        let weak = stored.replace("m=7168,t=5", "m=9216,t=3");
+        assert_eq!(is_outdated(&weak, &small), Ok(true));
+        for scale in 1..=ScriptMemory::WHOLE {
+            let (less, more) = (PasswordLimits::scaled(scale - 1), PasswordLimits::scaled(scale));
+            assert!(less.cost.memory_kib <= more.cost.memory_kib);
+            assert!(less.stored_max_kib <= more.stored_max_kib);
+        }
     }
 
     #[test]
@@ -212,7 +313,7 @@ mod tests {
             "$scrypt$ln=16,r=8,p=1$aM15713r3Xsvxbi31lqr1Q$nFNh2CVHVjNldFVKDHDlm4CbdRSCdEBsjjJxD+iC",
         ] {
             assert_eq!(
-                verify_password(b"password", stored),
+                verify_password(b"password", stored, &WHOLE),
                 Err(PasswordError::NoHash),
                 "{stored}"
             );
@@ -226,7 +327,7 @@ mod tests {
             tail in "([$][A-Za-z0-9+/]{0,48}){0,3}",
         ) {
             // Reading it is what may go wrong; what it costs is bounded, but not little.
-            let _ = is_outdated(&format!("{head}{tail}"));
+            let _ = is_outdated(&format!("{head}{tail}"), &WHOLE);
         }
     }
 }

@@ -17,11 +17,11 @@ use super::processes::is_left_with_programs;
 use super::room::is_body_too_large;
 use super::{Failure, Outcome, Outlet, Script, Scripts, fields, tell};
 use crate::content::{self, LimitSetter};
-use crate::limits::{FAILING_CPU_MAX_MS, TASKS_MAX};
+use crate::limits::FAILING_CPU_MAX_MS;
 use crate::request;
 use crate::router::Match;
 use crate::stock::Stock;
-use crate::task::{Reported, Task, TaskId, Waits};
+use crate::task::{Reported, Task, TaskId, Tasks, Waits};
 use crate::vm::{self, Fault, Handler, Operation, Step, Text, Vm, Wait};
 
 impl Scripts {
@@ -40,8 +40,8 @@ impl Scripts {
         let status = if found.is_some() { 200 } else { 404 };
         let (id, start) = {
             let mut tasks = vm.tasks();
-            let Some(id) = tasks.begin() else { return self.too_many(head) };
-            let Some(task) = tasks.get(id) else { return self.too_many(head) };
+            let Some(id) = tasks.begin() else { return self.too_many(&tasks, head) };
+            let Some(task) = tasks.get(id) else { return self.too_many(&tasks, head) };
             task.request.fill(head, path, found);
             task.request.came_from(exchange.peer(), exchange.is_secured());
             task.answer.status = status;
@@ -379,11 +379,12 @@ impl Scripts {
     }
 
     #[cold]
-    fn too_many(&mut self, head: &RequestHead<'_>) -> Outcome {
+    fn too_many(&mut self, tasks: &Tasks, head: &RequestHead<'_>) -> Outcome {
         let text = String::from_utf8_lossy;
         let (method, target) = (text(head.method_token), text(head.target.raw));
+        let tasks_max = tasks.tasks_max;
         let report = format!(
-            "{method} {target}: this worker has {TASKS_MAX} requests and pieces of background work \
+            "{method} {target}: this worker has {tasks_max} requests and pieces of background work \
              of the script already, which no flag raises; try again later"
         );
         let id = self.ids.next();

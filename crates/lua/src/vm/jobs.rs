@@ -13,18 +13,19 @@ use crate::plain::Plain;
 
 /// Puts these functions into the table that the prelude gets.
 pub(super) fn install(lua: &Lua, host: &Rc<Host>, table: &Table) -> Result<()> {
-    let hash = |password: LuaString| {
+    let limits = host.work.place.borrow().memory().passwords;
+    let hash = move |password: LuaString| {
         let password = password.as_bytes().to_vec();
-        Job::passwords(password.len(), move || match hash_password(&password) {
+        Job::passwords(password.len(), move || match hash_password(&password, &limits) {
             Ok(stored) => Ok(Plain::Bytes(stored.into_bytes())),
             Err(error) => Err(error.to_string()),
         })
     };
     table.raw_set("hash_password", job(lua, host, hash)?)?;
-    let verify = |(password, stored): (LuaString, LuaString)| {
+    let verify = move |(password, stored): (LuaString, LuaString)| {
         let (password, stored) = (password.as_bytes().to_vec(), stored.to_string_lossy());
         let bytes = password.len() + stored.len();
-        Job::passwords(bytes, move || match verify_password(&password, &stored) {
+        Job::passwords(bytes, move || match verify_password(&password, &stored, &limits) {
             Ok(is_it) => Ok(Plain::Boolean(is_it)),
             Err(error) => Err(error.to_string()),
         })

@@ -18,7 +18,7 @@ use super::host::{Host, Outcome, or_why};
 use crate::fetch::WorkerClient;
 use crate::letter::Letter;
 use crate::limits::{
-    BACKGROUND_MAX, CACHED_MAX, CHANNELS_MAX, SCHEDULES_MAX, SENT_MAX, SENT_MAX_BYTES, SPAWNED_MAX,
+    CACHED_MAX, CHANNELS_MAX, SCHEDULES_MAX, SENT_MAX, SENT_MAX_BYTES, SPAWNED_MAX,
 };
 use crate::lua_job::LuaJob;
 use crate::pages::LinkKey;
@@ -130,10 +130,11 @@ impl Host {
         let mut tasks = self.tasks.borrow_mut();
         let is_after = kind.bond() == Bond::After && tasks.get(by).is_some();
         let Some(id) = tasks.spawn(by, kind.bond()) else {
+            let background_max = tasks.background_max();
             return Ok(or_why(Err(format!(
                 "too much background work: one request, run of a schedule or message starts at \
                  most {SPAWNED_MAX} pieces, with those that its pieces start, and a script has at \
-                 most {BACKGROUND_MAX} in a worker; start fewer, or use pinion.every"
+                 most {background_max} in a worker; start fewer, or use pinion.every"
             ))));
         };
         if let Err(error) = tasks.park(id, coroutine, Waits::No) {

@@ -1,16 +1,12 @@
 //! How many connections a server takes and how much memory they may cost, worked out at start.
 
-use super::pending::{self, PENDING_MAX_BYTES};
-use crate::access_log::{LOG_BYTES, RING_BYTES, WRITER_BYTES};
 use crate::failure::Failure;
 use crate::settings::{ListenKind, Serve};
 use crate::terminal::counted;
-use pinion_client::footprint::REQUEST_BYTES;
-use pinion_engine::footprint;
 use pinion_engine::limits::RESERVED_DESCRIPTORS;
 use pinion_engine::server::Io;
 use pinion_lua::allowance::Allowance;
-use pinion_lua::footprint::script_bytes;
+use pinion_lua::footprint::ScriptFootprint;
 use pinion_lua::script_memory::ScriptMemory;
 use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 
@@ -21,12 +17,16 @@ const CONNECTIONS_DEFAULT_MAX: u64 = 65_536;
 /// Connections by default where memory is very small: a browser opens six, so this is for some tens
 /// of visitors.
 const CONNECTIONS_DEFAULT_MIN: u64 = 256;
+/// The same where they may be encrypted, which takes 50 to 200 times as much: a browser opens one,
+/// over HTTP/2 or HTTP/3.
+const SECURED_DEFAULT_MIN: u64 = 128;
 
 /// Connections to other servers may have one descriptor in so many by default: a request that asks
 /// another server takes two.
 const OUTGOING_DIVISOR: u64 = 4;
-/// Connections to other servers at least, among the reserved descriptors if need be.
-const OUTGOING_MIN: u64 = 8;
+/// Connections to other servers at least, among the reserved descriptors if need be. Requests wait
+/// for each other then, and each open one takes a third of a MiB.
+const OUTGOING_MIN: u64 = 4;
 /// Connections to other servers at most by default: a site that waits for others longer than it
 /// works itself has some hundreds.
 const OUTGOING_MAX: u64 = 1024;
@@ -49,12 +49,6 @@ const BUFFER_WORKER_MIN_BYTES: u64 = 1 << 20;
 /// A large one does not take the whole machine unasked.
 const BUFFER_DEFAULT_MAX_BYTES: u64 = 1 << 30;
 
-/// Bytes of the program itself: code and tables that were touched, and the memory of the main
-/// thread and the libraries. It is a MiB above the goal for an idle server (docs/benchmarking.md,
-/// "Memory"), which includes a part of the memory of a worker: under load more code is touched.
-const PROGRAM_BYTES: u64 = 9 << 20;
-/// Bytes that a thread beside the workers touches of its stack.
-const CONTROL_THREAD_BYTES: u64 = 64 << 10;
 /// Threads of the server: signals and log.
 const SERVER_THREADS: u64 = 2;
 /// Threads of each site: reload and watch.
@@ -69,10 +63,6 @@ const UPLOAD_FILES_DIVISOR: u64 = 8;
 const UPLOAD_FILES_MIN: u64 = 16;
 /// Files that uploads may have open at most: more at once than a disk writes well.
 const UPLOAD_FILES_MAX: u64 = 1024;
-/// Heap blocks have heads, are rounded up, and lie between others that are in use: one byte in so
-/// many is counted for that.
-const HEAP_SLACK_DIVISOR: u64 = 8;
-
 /// The most a server may take.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Capacity {
@@ -99,9 +89,9 @@ pub(crate) struct Capacity {
     /// Sockets of QUIC.
     pub(crate) datagram_sockets: u64,
     /// Whether there may be as many of those.
-    opens_connections: bool,
-    /// Bytes of the scripts of the sites, all workers together.
-    pub(crate) script_bytes: u64,
+    pub(crate) opens_connections: bool,
+    /// What the scripts of the sites take, all workers together.
+    pub(crate) scripts: ScriptFootprint,
     /// What scripts may take where the operator has set nothing.
     pub(crate) script_memory: ScriptMemory,
     /// Files that uploads to scripts may have open.
@@ -204,8 +194,11 @@ impl Capacity {
     ) -> Result<Self, Failure> {
         let Load { workers, sites, configured, .. } = load;
         let shares = Descriptors::new(serve, descriptors, load, scale);
+        let tls = serve.encrypts();
+        let quic = serve.has(ListenKind::Quic);
+        let least = if tls || quic { SECURED_DEFAULT_MIN } else { CONNECTIONS_DEFAULT_MIN };
         let connections = serve.max_connections.unwrap_or_else(|| {
-            part(CONNECTIONS_DEFAULT_MIN, CONNECTIONS_DEFAULT_MAX.min(shares.possible), scale)
+            part(least, CONNECTIONS_DEFAULT_MAX.min(shares.possible), scale)
         });
         let connections = connections.min(shares.possible);
         let least_bytes = workers as u64 * BUFFER_WORKER_MIN_BYTES;
@@ -222,7 +215,6 @@ impl Capacity {
                 least_bytes >> 20,
             )));
         }
-        let tls = serve.encrypts();
         let threads = SERVER_THREADS
             + SITE_THREADS * sites as u64
             + u64::from(configured)
@@ -238,52 +230,25 @@ impl Capacity {
             threads,
             logs: load.logs as u64,
             tls,
-            quic: serve.has(ListenKind::Quic),
+            quic,
             proxies: serve.listen.iter().any(|listen| !listen.proxy_protocol.is_empty()),
             datagram_sockets: load.datagram_sockets as u64,
             opens_connections: load.opens_connections(),
-            script_bytes: script_bytes(workers, load.scripts, &script_memory),
+            scripts: ScriptFootprint::new(workers, load.scripts, &script_memory),
             script_memory,
             upload_files: shares.upload_files,
             fit: MemoryFit::Whole,
         })
     }
 
+    /// Whether a site has scripts.
+    pub(crate) const fn has_scripts(&self) -> bool {
+        self.scripts.vm_bytes > 0
+    }
+
     /// The most memory the server can use beside the archives, while no other one is loaded.
     pub(crate) fn bound_bytes(&self, workers: usize, io: Io) -> u64 {
-        let places = footprint::table_places(self.connections as usize, workers) as u64;
-        let workers = workers as u64;
-        let outgoing = if self.opens_connections { self.outgoing } else { 0 };
-        // Every worker may once have had all of them, and its table does not shrink.
-        let places = places + workers * outgoing;
-        let mut worker = footprint::worker_bytes(io);
-        let mut connection = footprint::connection_bytes(io);
-        let mut heap_bytes = 0;
-        if self.logs > 0 {
-            worker += RING_BYTES + PENDING_MAX_BYTES;
-            connection += pending::CONNECTION_BYTES;
-            heap_bytes += WRITER_BYTES as u64 + self.logs * LOG_BYTES as u64;
-        }
-        if self.quic {
-            worker += footprint::QUIC_WORKER_BYTES;
-        }
-        heap_bytes += workers * worker as u64;
-        heap_bytes += self.datagram_sockets * footprint::QUIC_SOCKET_BYTES as u64;
-        if self.proxies {
-            connection += footprint::PROXY_ADDRESS_BYTES;
-        }
-        heap_bytes += places * connection as u64;
-        let secured = match (self.quic, self.tls) {
-            (true, _) => footprint::QUIC_CONNECTION_BYTES.max(footprint::TLS_CONNECTION_BYTES),
-            (_, true) => footprint::TLS_CONNECTION_BYTES,
-            _ => 0,
-        };
-        heap_bytes += self.connections * secured as u64;
-        let request = footprint::TLS_OUTGOING_BYTES + REQUEST_BYTES;
-        heap_bytes += outgoing * request as u64;
-        heap_bytes += self.buffer_bytes + self.script_bytes;
-        let stack_bytes = self.threads * CONTROL_THREAD_BYTES;
-        PROGRAM_BYTES + stack_bytes + heap_bytes + heap_bytes / HEAP_SLACK_DIVISOR
+        self.memory_parts(workers, io).iter().map(|part| part.bytes).sum()
     }
 }
 
@@ -353,7 +318,11 @@ pub(crate) fn raise_descriptors() -> u64 {
 mod tests {
     use super::*;
     use crate::command_line::{self, Asked};
+    use crate::access_log::{LOG_BYTES, RING_BYTES};
+    use crate::server::pending::PENDING_MAX_BYTES;
     use crate::settings::Settings;
+    use pinion_client::footprint::REQUEST_BYTES;
+    use pinion_engine::footprint;
 
     fn serve(line: &str) -> Serve {
         let arguments = line.split(' ').map(std::ffi::OsString::from);
@@ -530,8 +499,9 @@ mod tests {
             assert!(secured.bound_bytes(1, io) - bound >= sessions);
             let more = Capacity { threads: capacity.threads + 1, ..capacity };
             assert_eq!(more.bound_bytes(1, io) - bound, 64 << 10);
-            let scripts = Capacity { script_bytes: 800, ..capacity };
-            let more = Capacity { script_bytes: 8800, ..capacity };
+            let of = |vm_bytes| ScriptFootprint { vm_bytes, ..ScriptFootprint::default() };
+            let scripts = Capacity { scripts: of(800), ..capacity };
+            let more = Capacity { scripts: of(8800), ..capacity };
             assert_eq!(more.bound_bytes(1, io) - scripts.bound_bytes(1, io), 9000);
             let more = Capacity { outgoing: capacity.outgoing + 800, ..scripts };
             let request = footprint::TLS_OUTGOING_BYTES + REQUEST_BYTES;
@@ -539,7 +509,8 @@ mod tests {
             let added = more.bound_bytes(1, io) - scripts.bound_bytes(1, io);
             assert_eq!(added, 800 * of_one * 9 / 8);
             let worker = capacity.bound_bytes(2, io) - bound;
-            assert!(worker >= footprint::worker_bytes(io) as u64);
+            let mapped = footprint::worker_mapped_bytes(io, capacity.buffer_bytes as usize / 2);
+            assert!(worker >= (footprint::worker_bytes(io) + mapped) as u64);
             let log = Capacity { logs: 1, ..capacity };
             let more = log.bound_bytes(2, io) - capacity.bound_bytes(2, io);
             assert!(more >= 2 * (RING_BYTES + PENDING_MAX_BYTES) as u64);

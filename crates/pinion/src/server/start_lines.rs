@@ -43,7 +43,7 @@ impl Hosts {
 /// Prints what is served, by how many workers, and what it may take.
 pub(super) fn print_start(kit: &Kit) {
     let Kit { what, settings, config, sites, io, workers, capacity, .. } = kit;
-    let has_scripts = capacity.script_bytes > 0;
+    let has_scripts = capacity.has_scripts();
     if let Some(asked) = capacity.asked {
         log_lines::warning(format_args!(
             "--max-connections {asked}: the limit on open files allows {0}, using {0}; raise it \
@@ -108,7 +108,7 @@ fn memory_line(capacity: &Capacity, memory: &MemoryLimit) -> Option<String> {
         MemoryFit::Exceeded => format!("smallest defaults, more than {part}"),
     };
     let mut chosen = format!("buffers {} (--memory-budget)", size(capacity.buffer_bytes));
-    if capacity.script_bytes > 0 {
+    if capacity.has_scripts() {
         let script = &capacity.script_memory;
         chosen.push_str(&format!(
             ", each Lua VM {} (--lua-vm-memory), a request in it {} (--lua-memory)",

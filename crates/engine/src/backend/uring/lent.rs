@@ -20,24 +20,41 @@ pub(super) const BUFFER_BYTES: usize = INPUT_TURN_BYTES;
 const BUFFERS_MAX: u16 = 1024;
 /// Buffers lent at first, and added whenever receives found none.
 const BUFFERS_STEP: u16 = 128;
+/// A ring takes at most one byte for so many of the budget for buffers of its worker, or as much as
+/// it lends at first.
+const BUDGET_DIVISOR: usize = 4;
 
-/// Bytes of the ring and all its buffers.
-pub(super) const RING_BYTES: usize =
-    BUFFERS_MAX as usize * (BUFFER_BYTES + size_of::<BufRingEntry>());
+/// Returns how many buffers a ring lends at most: a power of two, as the kernel wants.
+const fn buffers_max(budget_bytes: usize) -> u16 {
+    let mut buffers = BUFFERS_MAX;
+    while buffers > BUFFERS_STEP && buffers as usize * BUFFER_BYTES > budget_bytes / BUDGET_DIVISOR
+    {
+        buffers /= 2;
+    }
+    buffers
+}
+
+/// Returns the bytes of a ring and all its buffers, for a worker with this budget for buffers.
+pub(super) const fn ring_bytes(budget_bytes: usize) -> usize {
+    buffers_max(budget_bytes) as usize * (BUFFER_BYTES + size_of::<BufRingEntry>())
+}
 
 /// See the module's head.
 pub(super) struct LentRing {
     memory: NonNull<u8>,
     bytes: usize,
+    /// Buffers that may be lent.
+    buffers: u16,
     entries: NonNull<BufRingEntry>,
     tail: u16,
     given: u16,
 }
 
 impl LentRing {
-    /// Reserves the memory and tells the kernel of it as `group`.
-    pub(super) fn register(ring: &IoUring, group: u16) -> io::Result<Self> {
-        let bytes = RING_BYTES;
+    /// Reserves the memory and tells the kernel of it as `group`. The worker has this budget for
+    /// buffers, which the ring is no part of.
+    pub(super) fn register(ring: &IoUring, group: u16, budget_bytes: usize) -> io::Result<Self> {
+        let (buffers, bytes) = (buffers_max(budget_bytes), ring_bytes(budget_bytes));
         // SAFETY: a fresh private mapping touches no memory of ours.
         let memory = unsafe {
             let flags = MapFlags::PRIVATE | MapFlags::NORESERVE;
@@ -45,12 +62,12 @@ impl LentRing {
         };
         let memory = NonNull::new(memory.cast::<u8>()).ok_or(io::ErrorKind::OutOfMemory)?;
         let entries = memory.cast::<BufRingEntry>();
-        let mut lent = Self { memory, bytes, entries, tail: 0, given: 0 };
+        let mut lent = Self { memory, bytes, buffers, entries, tail: 0, given: 0 };
         let address = entries.as_ptr() as u64;
         // SAFETY: page-aligned memory of the stated size that outlives the ring (the ring is
         // dropped first, see `Uring`).
         unsafe {
-            ring.submitter().register_buf_ring_with_flags(address, BUFFERS_MAX, group, 0)?;
+            ring.submitter().register_buf_ring_with_flags(address, buffers, group, 0)?;
         }
         lent.grow();
         Ok(lent)
@@ -58,7 +75,7 @@ impl LentRing {
 
     /// Lends the kernel more buffers, up to the maximum.
     pub(super) fn grow(&mut self) {
-        let until = self.given.saturating_add(BUFFERS_STEP).min(BUFFERS_MAX);
+        let until = self.given.saturating_add(BUFFERS_STEP).min(self.buffers);
         for buffer in self.given..until {
             self.give_back(Lent { buffer, bytes: 0 });
         }
@@ -78,7 +95,7 @@ impl LentRing {
     #[inline]
     #[allow(clippy::needless_pass_by_value, reason = "taking it is what forbids a second use")]
     pub(super) fn give_back(&mut self, lent: Lent) {
-        let place = usize::from(self.tail & (BUFFERS_MAX - 1));
+        let place = usize::from(self.tail & (self.buffers - 1));
         // SAFETY: `place` is below the number of entries; the kernel reads an entry only after the
         // tail has moved past it.
         unsafe {
@@ -103,7 +120,7 @@ impl LentRing {
     }
 
     fn start_of(&self, buffer: u16) -> *mut u8 {
-        let entries_bytes = usize::from(BUFFERS_MAX) * size_of::<BufRingEntry>();
+        let entries_bytes = usize::from(self.buffers) * size_of::<BufRingEntry>();
         // SAFETY: buffers lie behind the entries within the one mapping.
         unsafe { self.memory.as_ptr().add(entries_bytes + usize::from(buffer) * BUFFER_BYTES) }
     }
@@ -114,5 +131,20 @@ impl Drop for LentRing {
         // SAFETY: exactly what `register` mapped; the ring that wrote to it is gone.
         let unmapped = unsafe { munmap(self.memory.as_ptr().cast(), self.bytes) };
         debug_assert!(unmapped.is_ok(), "unmapping our own range cannot fail");
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_ring_takes_a_part_of_the_budget_and_no_less_than_it_lends_at_first() {
+        for (budget_bytes, buffers) in
+            [(0, 128), (1 << 20, 128), (4 << 20, 256), (15 << 20, 512), (16 << 20, 1024)]
+        {
+            assert_eq!(buffers_max(budget_bytes), buffers, "of {budget_bytes}");
+        }
+        assert_eq!(buffers_max(usize::MAX), BUFFERS_MAX);
     }
 }

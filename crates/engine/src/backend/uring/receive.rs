@@ -200,7 +200,7 @@ mod tests {
             ),
             contents in any::<[bool; SLOTS as usize]>(),
         ) {
-            let mut uring = Uring::new(Vec::new()).expect("io_uring");
+            let mut uring = Uring::new(Vec::new(), usize::MAX).expect("io_uring");
             uring.entries.resize_with(SLOTS as usize, Entry::empty);
             for (entry, content) in uring.entries.iter_mut().zip(contents) {
                 entry.content = content;
