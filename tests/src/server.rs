@@ -45,8 +45,12 @@ pub struct Start {
 }
 
 /// Bytes that the bound which a server tells has for the program itself (`PROGRAM_BYTES` in
-/// crates/pinion/src/server/capacity.rs).
+/// crates/pinion/src/server/memory_parts.rs) …
 const PROGRAM_BYTES: u64 = 9 << 20;
+/// … for what only scripts need of it …
+const SCRIPT_CODE_BYTES: u64 = 1 << 20;
+/// … and only TLS.
+const TLS_CODE_BYTES: u64 = 3 << 20;
 
 /// Far longer than any test waits, so that a server which does not drain by itself is noticed.
 const ENDLESS_GRACE_SECONDS: u32 = 3600;
@@ -378,7 +382,16 @@ impl Server {
         let program = program_path(self.id());
         let is_archive = |path: &str| path.ends_with(".pinion") || path.contains("pinion-site");
         let is_counted = |path: &str| !is_archive(path) && path != program;
-        PROGRAM_BYTES + mapped_bytes(self.id(), "Rss:", is_counted)
+        self.program_bytes() + mapped_bytes(self.id(), "Rss:", is_counted)
+    }
+
+    fn program_bytes(&self) -> u64 {
+        let line = self.wait_for_line(0, |line| line.contains(" of memory ("));
+        let of_scripts = if line.contains(" to other servers") { SCRIPT_CODE_BYTES } else { 0 };
+        let lines = self.stderr.all();
+        let is_tls = lines.iter().any(|line| line.starts_with("listening https://"));
+        let of_tls = if is_tls { TLS_CODE_BYTES } else { 0 };
+        PROGRAM_BYTES + of_scripts + of_tls
     }
 
     /// Waits until it has a thread of this name.

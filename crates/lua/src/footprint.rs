@@ -4,7 +4,9 @@ use pinion_client::footprint::BROTLI_DECODER_BYTES;
 use pinion_jobs::limits::FILE_READ_MAX_BYTES;
 
 use crate::allowance::Allowance;
-use crate::limits::{CONTENT_RESERVE_DIVISOR, CONTENT_TEXT_MAX_BYTES, PLAIN_MAX_BYTES};
+use crate::limits::{
+    CONTENT_RESERVE_DIVISOR, CONTENT_TEXT_MAX_BYTES, PLAIN_MAX_BYTES, VM_SLACK_DIVISOR,
+};
 use crate::script_memory::ScriptMemory;
 use crate::task::TASK_BYTES;
 
@@ -12,8 +14,10 @@ use crate::task::TASK_BYTES;
 /// Everything is in bytes, and 0 without scripts.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct ScriptFootprint {
-    /// VMs: one of each script in each worker.
+    /// What VMs count of their values: one VM of each script in each worker.
     pub vm_bytes: u64,
+    /// What the allocator takes for these values beside that.
+    pub vm_slack_bytes: u64,
     /// The tables of tasks beside the VMs.
     pub task_bytes: u64,
     /// Values that are kept across reloads.
@@ -55,6 +59,7 @@ impl ScriptFootprint {
         let of_workers = |bytes: usize| (workers * bytes) as u64;
         Self {
             vm_bytes: of_workers(vm_bytes),
+            vm_slack_bytes: of_workers(vm_bytes / VM_SLACK_DIVISOR),
             task_bytes: of_workers(scripts.len() * memory.tasks_max * TASK_BYTES),
             kept_bytes: of_workers(scripts.len() * memory.kept_bytes),
             content_bytes: of_workers(content_bytes),
@@ -65,11 +70,12 @@ impl ScriptFootprint {
         }
     }
 
-    /// Returns what lies in heaps, in bytes: everything but the memory for passwords.
+    /// Returns all of it, in bytes.
     #[must_use]
-    pub const fn heap_bytes(&self) -> u64 {
-        let of_requests = self.vm_bytes + self.task_bytes + self.content_bytes + self.fetch_bytes;
-        of_requests + self.kept_bytes + self.job_bytes + self.message_bytes
+    pub const fn bytes(&self) -> u64 {
+        let of_vms = self.vm_bytes + self.vm_slack_bytes + self.task_bytes + self.kept_bytes;
+        let of_requests = self.content_bytes + self.fetch_bytes + self.job_bytes;
+        of_vms + of_requests + self.message_bytes + self.password_bytes
     }
 }
 
@@ -94,8 +100,7 @@ mod tests {
     fn each_worker_has_a_vm_of_each_script_and_content_of_its_own() {
         let (script, memory) = (Allowance::default(), ScriptMemory::default());
         let script_bytes = |workers, scripts: &[Allowance], memory: &ScriptMemory| {
-            let footprint = ScriptFootprint::new(workers, scripts, memory);
-            footprint.heap_bytes() + footprint.password_bytes
+            ScriptFootprint::new(workers, scripts, memory).bytes()
         };
         assert_eq!(ScriptFootprint::new(2, &[], &memory), ScriptFootprint::default());
         let one = script_bytes(1, &[script], &memory);
@@ -104,7 +109,8 @@ mod tests {
         assert!(script_bytes(2, &[script], &memory) >= one + least);
         let two = script_bytes(1, &[script; 2], &memory);
         let tasks_bytes = memory.tasks_max * TASK_BYTES;
-        assert_eq!(two - one, (memory.vm_bytes + memory.kept_bytes + tasks_bytes) as u64);
+        let vm_bytes = memory.vm_bytes + memory.vm_bytes / VM_SLACK_DIVISOR;
+        assert_eq!(two - one, (vm_bytes + memory.kept_bytes + tasks_bytes) as u64);
         let small = ScriptMemory::scaled(0);
         assert!(script_bytes(1, &[script], &small) < one / 4);
         let without = ScriptMemory { brotli_decoders: memory.brotli_decoders - 1, ..memory };

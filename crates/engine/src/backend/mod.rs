@@ -357,6 +357,9 @@ mod tests {
     #[test]
     fn unix_sockets_tell_how_far_they_are() {
         a_unix_socket_tells_how_far_it_is(Epoll::new(Vec::new()).expect("epoll"), true);
-        a_unix_socket_tells_how_far_it_is(Uring::new(Vec::new(), usize::MAX).expect("io_uring"), false);
+        a_unix_socket_tells_how_far_it_is(
+            Uring::new(Vec::new(), usize::MAX).expect("io_uring"),
+            false,
+        );
     }
 }

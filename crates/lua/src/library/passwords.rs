@@ -3,8 +3,8 @@
 //! Slow by intent, some tens of milliseconds each: never on the thread of a worker.
 
 use super::limits::PASSWORD_MAX_BYTES;
-use argon2::password_hash::phc::{Output, ParamsString, PasswordHash, Salt};
 use crate::script_memory::ScriptMemory;
+use argon2::password_hash::phc::{Output, ParamsString, PasswordHash, Salt};
 use argon2::{Algorithm, Argon2, Block, Params, Version};
 use std::cell::RefCell;
 
@@ -70,7 +70,9 @@ pub enum PasswordError {
     #[error("a password has at most {PASSWORD_MAX_BYTES} bytes")]
     TooLong,
     /// What was stored is no hash by Argon2, or one that costs too much.
-    #[error("the stored text is not a hash of pinion.password.hash, or takes too much time or memory to verify")]
+    #[error(
+        "the stored text is not a hash of pinion.password.hash, or takes too much time or memory to verify"
+    )]
     NoHash,
     /// The machine has no random bytes, or no memory.
     #[error("the system has no memory or no random bytes for a hash")]
@@ -196,9 +198,9 @@ pub fn is_outdated(stored: &str, limits: &PasswordLimits) -> Result<bool, Passwo
     let (hash, params) = read(stored, limits)?;
     let is_ours = hash.algorithm == Algorithm::Argon2id.ident()
         && hash.version == Some(Version::V0x13.into());
-    let is_enough = COSTS.iter().any(|cost| {
-        params.m_cost() >= cost.memory_kib && params.t_cost() >= cost.passes
-    });
+    let is_enough = COSTS
+        .iter()
+        .any(|cost| params.m_cost() >= cost.memory_kib && params.t_cost() >= cost.passes);
     Ok(!is_ours || !is_enough || params.p_cost() < LANES)
 }
 
@@ -207,10 +209,7 @@ fn bounded(password: &[u8]) -> Result<(), PasswordError> {
 }
 
 /// A stored hash and what it costs.
-fn read(
-    stored: &str,
-    limits: &PasswordLimits,
-) -> Result<(PasswordHash, Params), PasswordError> {
+fn read(stored: &str, limits: &PasswordLimits) -> Result<(PasswordHash, Params), PasswordError> {
     let hash = PasswordHash::new(stored).map_err(|_| PasswordError::NoHash)?;
     Algorithm::try_from(hash.algorithm.as_str()).map_err(|_| PasswordError::NoHash)?;
     if hash.salt.is_none() || hash.hash.is_none() {

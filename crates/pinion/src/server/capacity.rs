@@ -17,16 +17,18 @@ const CONNECTIONS_DEFAULT_MAX: u64 = 65_536;
 /// Connections by default where memory is very small: a browser opens six, so this is for some tens
 /// of visitors.
 const CONNECTIONS_DEFAULT_MIN: u64 = 256;
-/// The same where they may be encrypted, which takes 50 to 200 times as much: a browser opens one,
-/// over HTTP/2 or HTTP/3.
-const SECURED_DEFAULT_MIN: u64 = 128;
+/// The same where they may be encrypted, which takes 25 KiB more: a browser opens one, over HTTP/2.
+const TLS_DEFAULT_MIN: u64 = 128;
+/// The same with QUIC, which takes 100 KiB more.
+const QUIC_DEFAULT_MIN: u64 = 64;
 
 /// Connections to other servers may have one descriptor in so many by default: a request that asks
 /// another server takes two.
 const OUTGOING_DIVISOR: u64 = 4;
-/// Connections to other servers at least, among the reserved descriptors if need be. Requests wait
-/// for each other then, and each open one takes a third of a MiB.
-const OUTGOING_MIN: u64 = 4;
+/// Connections to other servers at least, among the reserved descriptors if need be.
+const OUTGOING_MIN: u64 = 8;
+/// The same where memory is very small: each takes a third of a MiB, and requests wait for one.
+const OUTGOING_SMALL: u64 = 4;
 /// Connections to other servers at most by default: a site that waits for others longer than it
 /// works itself has some hundreds.
 const OUTGOING_MAX: u64 = 1024;
@@ -152,6 +154,29 @@ fn part(least: u64, whole: u64, scale: u32) -> u64 {
 }
 
 impl Capacity {
+    /// Works it out for as many workers as fit: fewer than `load` has, and at least one, if the
+    /// operator has set no number and the least defaults of so many need more than their part of
+    /// the memory. The load that is returned has their number.
+    ///
+    /// # Errors
+    /// As [`Self::new`].
+    pub(crate) fn with_workers<'s>(
+        serve: &Serve,
+        descriptors: u64,
+        mut load: Load<'s>,
+    ) -> Result<(Load<'s>, Self), Failure> {
+        let quic_listeners = load.datagram_sockets / load.workers;
+        loop {
+            let capacity = Self::new(serve, descriptors, load)?;
+            let is_fixed = serve.workers.is_some() || load.workers == 1;
+            if is_fixed || capacity.fit != MemoryFit::Exceeded {
+                return Ok((load, capacity));
+            }
+            load.workers -= 1;
+            load.datagram_sockets = quic_listeners * load.workers;
+        }
+    }
+
     /// Works it out from the settings, the number of files that this process may open, and what
     /// there is. Values that the operator has not set shrink in the same proportion until
     /// everything fits into a part of the memory ([`MEMORY_DIVISOR`]).
@@ -196,10 +221,14 @@ impl Capacity {
         let shares = Descriptors::new(serve, descriptors, load, scale);
         let tls = serve.encrypts();
         let quic = serve.has(ListenKind::Quic);
-        let least = if tls || quic { SECURED_DEFAULT_MIN } else { CONNECTIONS_DEFAULT_MIN };
-        let connections = serve.max_connections.unwrap_or_else(|| {
-            part(least, CONNECTIONS_DEFAULT_MAX.min(shares.possible), scale)
-        });
+        let least = match (quic, tls) {
+            (true, _) => QUIC_DEFAULT_MIN,
+            (_, true) => TLS_DEFAULT_MIN,
+            _ => CONNECTIONS_DEFAULT_MIN,
+        };
+        let connections = serve
+            .max_connections
+            .unwrap_or_else(|| part(least, CONNECTIONS_DEFAULT_MAX.min(shares.possible), scale));
         let connections = connections.min(shares.possible);
         let least_bytes = workers as u64 * BUFFER_WORKER_MIN_BYTES;
         let buffer_bytes = serve.memory_budget_bytes.unwrap_or_else(|| {
@@ -281,7 +310,7 @@ impl Descriptors {
         };
         let outgoing = if opens_connections {
             let outgoing = (descriptors / OUTGOING_DIVISOR).clamp(OUTGOING_MIN, OUTGOING_MAX);
-            part(OUTGOING_MIN, outgoing, scale)
+            part(OUTGOING_SMALL, outgoing, scale)
         } else {
             OUTGOING_MIN
         };
@@ -317,8 +346,8 @@ pub(crate) fn raise_descriptors() -> u64 {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::command_line::{self, Asked};
     use crate::access_log::{LOG_BYTES, RING_BYTES};
+    use crate::command_line::{self, Asked};
     use crate::server::pending::PENDING_MAX_BYTES;
     use crate::settings::Settings;
     use pinion_client::footprint::REQUEST_BYTES;
@@ -460,6 +489,30 @@ mod tests {
     }
 
     #[test]
+    fn workers_that_do_not_fit_are_left_out() {
+        let scripts = [Allowance::default()];
+        let of = |line: &str, workers, mebibytes: u64| {
+            let datagram_sockets = if line.contains("--quic") { 2 * workers } else { 0 };
+            let (memory_bytes, io) = (mebibytes << 20, Io::Uring);
+            let of_one = Load { scripts: &scripts, memory_bytes, io, ..ONE_SITE };
+            let load = Load { workers, datagram_sockets, ..of_one };
+            let fitted = Capacity::with_workers(&serve(line), 1 << 20, load);
+            let Ok((load, capacity)) = fitted else { panic!("{line}") };
+            let is_fit = capacity.bound_bytes(load.workers, load.io) <= load.memory_bytes / 4;
+            assert_eq!(is_fit, capacity.fit == MemoryFit::Shrunk, "{line}");
+            (load.workers, load.datagram_sockets, is_fit)
+        };
+        assert_eq!(of("pinion serve", 1, 128), (1, 0, false));
+        assert_eq!(of("pinion serve", 2, 256), (1, 0, true));
+        assert_eq!(of("pinion serve", 2, 320), (2, 0, true));
+        assert_eq!(of("pinion serve", 8, 512), (5, 0, true));
+        assert_eq!(of("pinion serve --tls 127.0.0.1:443", 2, 256), (1, 0, true));
+        let quic = "pinion serve --tls 127.0.0.1:443 --quic 127.0.0.1:443";
+        assert_eq!(of(quic, 4, 256), (1, 2, true));
+        assert_eq!(of("pinion serve --workers 2", 2, 256), (2, 0, false));
+    }
+
+    #[test]
     fn every_site_takes_threads_and_descriptors() {
         let serve = serve("pinion serve");
         let one = capacity_of(&serve, 1024);
@@ -499,7 +552,11 @@ mod tests {
             assert!(secured.bound_bytes(1, io) - bound >= sessions);
             let more = Capacity { threads: capacity.threads + 1, ..capacity };
             assert_eq!(more.bound_bytes(1, io) - bound, 64 << 10);
-            let of = |vm_bytes| ScriptFootprint { vm_bytes, ..ScriptFootprint::default() };
+            let of = |content_bytes| ScriptFootprint {
+                vm_bytes: 8,
+                content_bytes,
+                ..ScriptFootprint::default()
+            };
             let scripts = Capacity { scripts: of(800), ..capacity };
             let more = Capacity { scripts: of(8800), ..capacity };
             assert_eq!(more.bound_bytes(1, io) - scripts.bound_bytes(1, io), 9000);

@@ -98,11 +98,11 @@ pub(crate) fn prepare(plan: Plan, mut manager: ServiceManager) -> Result<Kit, Fa
     let keys = settings.encrypts().then(|| Keys::of(&settings)).transpose()?;
     let tickets = keys.as_ref().map(|keys| &keys.tickets);
     let memory = MemoryLimit::of_process();
-    let workers = settings.workers.unwrap_or_else(|| default_workers(cores(), memory.bytes));
+    let most_workers = settings.workers.unwrap_or_else(|| default_workers(cores(), memory.bytes));
     let passed = std::mem::take(&mut manager.sockets);
-    let open = || open(&settings, workers, sites, &programs, (&files, passed), tickets);
+    let open = || open(&settings, most_workers, sites, &programs, (&files, passed), tickets);
     let opened = interrupt::endable(&signals, &files, open)?;
-    let Opened { io, logs, log, tls, listeners, quic, control, sites } = opened;
+    let Opened { io, logs, log, tls, listeners, mut quic, control, sites } = opened;
     let what = in_words(&sites, config.as_ref());
     let scripts = sites.iter().filter_map(|site| site.first.program());
     let scripts: Vec<Allowance> = scripts.map(|program| *program.allowance()).collect();
@@ -110,7 +110,7 @@ pub(crate) fn prepare(plan: Plan, mut manager: ServiceManager) -> Result<Kit, Fa
         scripts: &scripts,
         forwards: sites.iter().any(|site| !site.first.mounts().is_empty()),
         memory_bytes: memory.bytes,
-        workers,
+        workers: most_workers,
         io,
         sites: sites.len(),
         external_files: sites.iter().map(|site| site.first.mapping().external_count()).sum(),
@@ -118,7 +118,9 @@ pub(crate) fn prepare(plan: Plan, mut manager: ServiceManager) -> Result<Kit, Fa
         logs: logs.len(),
         datagram_sockets: quic.iter().map(|bound| bound.sockets.len()).sum(),
     };
-    let capacity = Capacity::new(&settings, descriptors, load)?;
+    let (Load { workers, .. }, capacity) = Capacity::with_workers(&settings, descriptors, load)?;
+    // Clients of a worker that does not run come to the others.
+    quic.iter_mut().for_each(|bound| bound.sockets.truncate(workers));
     Ok(Kit {
         settings,
         config,

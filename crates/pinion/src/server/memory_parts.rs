@@ -37,7 +37,9 @@ impl Capacity {
     /// of another one.
     pub(crate) fn memory_parts(&self, workers: usize, io: Io) -> Vec<MemoryPart> {
         let heap = self.heap_parts(workers, io);
-        let slack_bytes = heap.iter().map(|(_, bytes)| bytes).sum::<u64>() / HEAP_SLACK_DIVISOR;
+        // That of VMs has been measured by itself.
+        let heap_bytes: u64 = heap.iter().map(|(_, bytes)| bytes).sum();
+        let slack_bytes = (heap_bytes - self.scripts.vm_bytes) / HEAP_SLACK_DIVISOR;
         let budget_bytes = self.buffer_bytes as usize / workers;
         let of_worker = footprint::worker_mapped_bytes(io, budget_bytes) as u64;
         let mapped = [
@@ -46,6 +48,7 @@ impl Capacity {
             ("stacks of workers, input that io_uring receives", workers as u64 * of_worker),
             ("hashes of passwords", self.scripts.password_bytes),
         ];
+        let slack_bytes = slack_bytes + self.scripts.vm_slack_bytes;
         let slack = ("overhead of the allocator", slack_bytes);
         let parts = mapped.into_iter().chain(heap).chain([slack]);
         parts.map(|(name, bytes)| MemoryPart { name, bytes }).collect()
@@ -107,7 +110,7 @@ impl Capacity {
 mod tests {
     use super::*;
     use crate::command_line::{self, Asked};
-    use crate::server::capacity::{Load, MemoryFit};
+    use crate::server::capacity::{Load, MemoryFit, default_workers};
     use crate::settings::{Serve, Settings};
     use pinion_lua::allowance::Allowance;
 
@@ -118,20 +121,82 @@ mod tests {
         *serve
     }
 
+    /// The load of one site in a container with so many MiB.
+    fn load(scripts: &[Allowance], io: Io, mebibytes: u64) -> Load<'_> {
+        let memory_bytes = mebibytes << 20;
+        let workers = default_workers(8, memory_bytes);
+        Load {
+            workers,
+            io,
+            sites: 1,
+            external_files: 0,
+            configured: false,
+            logs: 0,
+            datagram_sockets: 0,
+            scripts,
+            memory_bytes,
+        }
+    }
+
+    fn fit(line: &str, load: Load<'_>) -> MemoryFit {
+        let fitted = Capacity::with_workers(&serve(line), 1 << 20, load);
+        let Ok((_, capacity)) = fitted else { panic!("{line}") };
+        capacity.fit
+    }
+
     #[test]
-    fn print() {
-        for line in ["pinion serve", "pinion serve --access-log x", "pinion serve --tls 127.0.0.1:443", "pinion serve --tls 127.0.0.1:443 --quic 127.0.0.1:443"] {
+    fn the_table_in_the_documentation_adds_up_to_the_bound() {
+        let document = include_str!("../../../../docs/serving.md");
+        let (_, section) = document.split_once("#### What the memory is for").expect("it");
+        let lines = section.lines().skip_while(|line| !line.starts_with('|')).skip(2);
+        let rows = lines.take_while(|line| line.starts_with('|')).map(|line| {
+            let mut cells = line.split('|').skip(1).map(str::trim);
+            (cells.next().expect("a name").to_owned(), cells.next().expect("MiB").to_owned())
+        });
+        let rows: Vec<(String, String)> = rows.collect();
+        let scripts = [Allowance::default()];
+        let load = load(&scripts, Io::Uring, 128);
+        let Ok(capacity) = Capacity::new(&serve("pinion serve"), 1 << 20, load) else { panic!() };
+        let shown = |bytes: u64| format!("{:.2}", bytes as f64 / f64::from(1 << 20));
+        let parts = capacity.memory_parts(load.workers, load.io);
+        let parts = parts.iter().filter(|part| part.bytes > 0);
+        let mut expected: Vec<_> =
+            parts.map(|part| (part.name.to_owned(), shown(part.bytes))).collect();
+        let bound_bytes = capacity.bound_bytes(load.workers, load.io);
+        expected.push(("all together".to_owned(), shown(bound_bytes)));
+        assert_eq!(rows, expected);
+        let sum: f64 =
+            rows.iter().rev().skip(1).map(|(_, bytes)| bytes.parse::<f64>().expect("it")).sum();
+        let all: f64 = rows.last().expect("a sum").1.parse().expect("MiB");
+        assert!((sum - all).abs() <= 0.1, "{sum}, not {all}");
+    }
+
+    /// As docs/serving.md says.
+    #[test]
+    fn a_quarter_of_a_small_container_is_enough() {
+        let scripts = [Allowance::default()];
+        let log = "--access-log log";
+        let secured = "--tls 127.0.0.1:443 --quic 127.0.0.1:443";
+        for (flags, scripts, least_mebibytes) in [
+            ("", &[][..], 72),
+            ("", &scripts, 192),
+            (log, &scripts, 208),
+            (secured, &scripts, 256),
+            (&format!("{log} {secured}"), &scripts, 272),
+        ] {
             for io in [Io::Epoll, Io::Uring] {
-                for mebibytes in [128u64, 192, 256, 512] {
-                    let workers = super::super::capacity::default_workers(2, mebibytes << 20);
-                    let load = Load { workers, io, sites: 1, external_files: 0, configured: false, logs: line.contains("log") as usize, datagram_sockets: 0, scripts: &[Allowance::default()], memory_bytes: mebibytes << 20 };
-                    let Ok(c) = Capacity::new(&serve(line), 1 << 20, load) else { panic!() };
-                    let bound = c.bound_bytes(workers, io);
-                    println!("{line} {io:?} {mebibytes} MiB {workers} workers: {:.1} of {} {:?} vm {} buffers {} conns {}", bound as f64 / 1048576.0, mebibytes / 4, c.fit, c.script_memory.vm_bytes >> 10, c.buffer_bytes >> 10, c.connections);
-                    if mebibytes == 128 && !line.contains("tls") { for part in c.memory_parts(workers, io) { println!("   {:60} {:8.2}", part.name, part.bytes as f64 / 1048576.0); } }
+                for mebibytes in [least_mebibytes, 300, 384, 512, 1000, 4096] {
+                    let load = load(scripts, io, mebibytes);
+                    let logs = usize::from(flags.contains("log"));
+                    let datagram_sockets = if flags.contains("quic") { load.workers } else { 0 };
+                    let load = Load { logs, datagram_sockets, ..load };
+                    let line = format!("pinion serve {flags}");
+                    let fit = fit(line.trim_end(), load);
+                    assert_ne!(fit, MemoryFit::Exceeded, "{line} in {mebibytes} MiB over {io:?}");
                 }
             }
         }
-        let _ = MemoryFit::Whole;
+        let of_128 = fit("pinion serve", load(&scripts, Io::Epoll, 128));
+        assert_eq!(of_128, MemoryFit::Exceeded);
     }
 }

@@ -22,7 +22,7 @@ const BUFFERS_MAX: u16 = 1024;
 const BUFFERS_STEP: u16 = 128;
 /// A ring takes at most one byte for so many of the budget for buffers of its worker, or as much as
 /// it lends at first.
-const BUDGET_DIVISOR: usize = 4;
+const BUDGET_DIVISOR: usize = 8;
 
 /// Returns how many buffers a ring lends at most: a power of two, as the kernel wants.
 const fn buffers_max(budget_bytes: usize) -> u16 {
@@ -141,7 +141,7 @@ mod tests {
     #[test]
     fn a_ring_takes_a_part_of_the_budget_and_no_less_than_it_lends_at_first() {
         for (budget_bytes, buffers) in
-            [(0, 128), (1 << 20, 128), (4 << 20, 256), (15 << 20, 512), (16 << 20, 1024)]
+            [(0, 128), (4 << 20, 128), (8 << 20, 256), (31 << 20, 512), (32 << 20, 1024)]
         {
             assert_eq!(buffers_max(budget_bytes), buffers, "of {budget_bytes}");
         }
