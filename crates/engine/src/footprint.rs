@@ -31,8 +31,8 @@ pub const fn worker_bytes(io: Io) -> usize {
     own + encoding + backend + tls
 }
 
-/// Bytes of one worker that are mapped as they are, and lie in no heap: its stack, and what io_uring
-/// lends to the kernel where each worker has this budget for buffers.
+/// Bytes of one worker that are mapped as they are, and lie in no heap: its stack, and what it
+/// lends to the kernel for input with io_uring, where each worker has this budget for buffers.
 pub const fn worker_mapped_bytes(io: Io, budget_bytes: usize) -> usize {
     WORKER_STACK_BYTES
         + match io {

@@ -206,6 +206,13 @@ fn bind_for_all(socket: &OwnedFd, address: &SocketAddrUnix) -> rustix::io::Resul
     bound
 }
 
+/// Returns whether a file is that of a Unix socket on which no process listens any more. One that
+/// is bound and does not listen yet counts as such, so a lock must keep those who bind away.
+#[must_use]
+pub fn is_stale_unix(path: &Path) -> bool {
+    SocketAddrUnix::new(path).is_ok_and(|address| is_abandoned(path, &address))
+}
+
 /// A socket file without a listener refuses connections. One with more clients than it can take up
 /// lets them wait, so the attempt must not.
 fn is_abandoned(path: &Path, address: &SocketAddrUnix) -> bool {

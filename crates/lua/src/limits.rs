@@ -87,8 +87,8 @@ pub const VM_MEMORY_MAX_BYTES: usize = 256 * 1024 * 1024;
 /// that take all they may. The library and the pages of the guestbook take 1.5 MiB of it.
 pub const SMALL_VM_BYTES: usize = 6 * 1024 * 1024;
 
-/// Values of a VM are small, and the allocator takes more for each than the VM counts: one byte in so
-/// many. 0.32 were measured of functions and of texts of four bytes, 0.07 of coroutines
+/// Values of a VM are small, and the allocator takes more for each than the VM counts: one byte in
+/// so many. 0.31 were measured of functions and of texts of four bytes, 0.07 of coroutines
 /// (`little_memory.rs`).
 pub const VM_SLACK_DIVISOR: usize = 3;
 

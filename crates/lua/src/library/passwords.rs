@@ -70,9 +70,7 @@ pub enum PasswordError {
     #[error("a password has at most {PASSWORD_MAX_BYTES} bytes")]
     TooLong,
     /// What was stored is no hash by Argon2, or one that costs too much.
-    #[error(
-        "the stored text is not a hash of pinion.password.hash, or takes too much time or memory to verify"
-    )]
+    #[error("the stored text is not a hash of pinion.password.hash, or costs too much to verify")]
     NoHash,
     /// The machine has no random bytes, or no memory.
     #[error("the system has no memory or no random bytes for a hash")]

@@ -6,10 +6,10 @@ use crate::server::socket_files::SocketFiles;
 use crate::settings::ControlSetting;
 use crate::{log_lines, state};
 use anyhow::anyhow;
-use pinion_engine::listener::bind_unix_private;
+use pinion_engine::listener::{bind_unix_private, is_stale_unix};
 use rustix::fs::{FlockOperation, Mode, OFlags, flock, open};
 use rustix::process::geteuid;
-use std::fs::{DirBuilder, Metadata};
+use std::fs::{self, DirBuilder, Metadata};
 use std::io;
 use std::os::fd::OwnedFd;
 use std::os::unix::fs::{DirBuilderExt as _, MetadataExt as _};
@@ -58,6 +58,8 @@ pub(crate) fn bind(
 fn bind_found(files: &SocketFiles) -> Option<OwnedFd> {
     let folder = own_folder()?;
     let first = folder.join(NAME);
+    // Without this, `pinion status` finds more than there is; that keeps no server from starting.
+    let _removed = remove_stale(&folder);
     let bound = match bind_at(&first, files) {
         Err(error) if error.kind() == io::ErrorKind::AddrInUse => {
             let own = folder.join(format!("pinion-{}.sock", std::process::id()));
@@ -88,14 +90,35 @@ fn bind_at(path: &Path, files: &SocketFiles) -> io::Result<OwnedFd> {
     let folder = path.parent().filter(|folder| !folder.as_os_str().is_empty());
     let folder = folder.unwrap_or(Path::new("."));
     DirBuilder::new().recursive(true).mode(state::PRIVATE).create(folder)?;
-    check_folder(folder, &folder.metadata()?)?;
     // Of two servers that find the file of one that was killed, the second must not take the
     // socket of the first for that file.
-    let lock = open(folder, OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC, Mode::empty())?;
-    flock(&lock, FlockOperation::LockExclusive)?;
+    let _lock = lock(folder)?;
     let socket = bind_unix_private(path)?;
     files.add(path)?;
     Ok(socket)
+}
+
+/// Checks a folder of control sockets, and locks it against other servers that bind there. The lock
+/// ends with the descriptor.
+fn lock(folder: &Path) -> io::Result<OwnedFd> {
+    check_folder(folder, &folder.metadata()?)?;
+    let lock = open(folder, OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC, Mode::empty())?;
+    flock(&lock, FlockOperation::LockExclusive)?;
+    Ok(lock)
+}
+
+/// Removes the sockets of further servers that were killed: no later server has their names.
+///
+/// # Errors
+/// The folder cannot be locked, read or written to.
+fn remove_stale(folder: &Path) -> io::Result<()> {
+    let _lock = lock(folder)?;
+    for path in sockets(folder)? {
+        if !path.ends_with(NAME) && is_stale_unix(&path) {
+            fs::remove_file(path)?;
+        }
+    }
+    Ok(())
 }
 
 /// Checks that nobody else can put a socket into the folder, or reach ours.
@@ -173,7 +196,6 @@ pub(crate) fn sockets(folder: &Path) -> io::Result<Vec<PathBuf>> {
 mod tests {
     use super::*;
     use std::env;
-    use std::fs;
     use std::os::unix::fs::PermissionsExt as _;
     use std::os::unix::net::UnixStream;
 
@@ -213,6 +235,29 @@ mod tests {
         assert!(path.exists(), "as after SIGKILL");
         let _again = bind_at(&path, &files).expect("replaced");
         assert_eq!(sockets(&folder).expect("read"), [path]);
+        fs::remove_dir_all(&folder).expect("removed");
+    }
+
+    #[test]
+    fn sockets_of_killed_servers_are_removed_and_all_else_stays() {
+        let (folder, files) = (folder("killed"), SocketFiles::default());
+        let [first, live, killed] = [NAME, "pinion-1.sock", "pinion-2.sock"];
+        let live = bind_at(&folder.join(live), &files).expect("bound");
+        for name in [first, killed, "other.sock"] {
+            drop(bind_at(&folder.join(name), &files).expect("bound"));
+        }
+        fs::write(folder.join("pinion-3.sock"), "no socket").expect("written");
+        remove_stale(&folder).expect("removed");
+        let mut left: Vec<_> =
+            fs::read_dir(&folder).expect("read").flatten().map(|entry| entry.file_name()).collect();
+        left.sort();
+        assert_eq!(left, ["other.sock", "pinion-1.sock", "pinion-3.sock", NAME]);
+        assert!(UnixStream::connect(folder.join("pinion-1.sock")).is_ok());
+        drop(live);
+        remove_stale(&folder).expect("removed");
+        assert!(!folder.join("pinion-1.sock").exists());
+        fs::set_permissions(&folder, fs::Permissions::from_mode(0o755)).expect("set");
+        assert!(remove_stale(&folder).is_err(), "others could put sockets there");
         fs::remove_dir_all(&folder).expect("removed");
     }
 
