@@ -43,6 +43,10 @@ struct Watched {
     content: bool,
     /// It is being opened.
     connecting: bool,
+    /// Our side has ended.
+    finished: bool,
+    /// epoll does not watch it; see [`Epoll::park`].
+    parked: bool,
     /// The system could not watch it as it should be.
     failed: Option<Errno>,
 }
@@ -134,10 +138,26 @@ impl Epoll {
         flags.set(EventFlags::IN, watched.reading);
         flags.set(EventFlags::OUT, watched.writing);
         let token = token(slot, watched.generation);
-        if let Err(error) = epoll::modify(&self.poll, fd, token, flags)
+        let result = match watched.parked {
+            true if flags.is_empty() => return,
+            true => epoll::add(&self.poll, fd, token, flags),
+            false => epoll::modify(&self.poll, fd, token, flags),
+        };
+        watched.parked = false;
+        if let Err(error) = result
             && watched.failed.replace(error).is_none()
         {
             self.failed += 1;
+        }
+    }
+
+    /// Stops to watch a socket until something is read or written: epoll would report without end
+    /// that both of its sides have ended.
+    #[cold]
+    fn park(&mut self, slot: Slot) {
+        let watched = &mut self.sockets[slot as usize];
+        if let Some(fd) = &watched.fd {
+            watched.parked = epoll::delete(&self.poll, fd).is_ok();
         }
     }
 
@@ -250,7 +270,12 @@ impl Epoll {
         if watched.reading {
             return self.receive_from(slot);
         }
-        // Nobody reads, nobody waits to write: only a broken connection is reported then.
+        // Nobody reads, nobody waits to write: only a broken connection is reported then. One whose
+        // sides have both ended in order is none; what it has brought may still be read.
+        if watched.finished && !flags.contains(EventFlags::ERR) {
+            self.park(slot);
+            return None;
+        }
         flags
             .intersects(EventFlags::ERR | EventFlags::HUP)
             .then_some(Completion::Failed { slot, error: Errno::CONNRESET })
@@ -435,8 +460,10 @@ impl Backend for Epoll {
     }
 
     fn finish(&mut self, slot: Slot) {
-        if let Some(fd) = &self.sockets[slot as usize].fd {
+        let watched = &mut self.sockets[slot as usize];
+        if let Some(fd) = &watched.fd {
             let _ = net::shutdown(fd, Shutdown::Write);
+            watched.finished = true;
         }
     }
 

@@ -65,7 +65,7 @@ impl Capacity {
         let scripts = &self.scripts;
         let places = footprint::table_places(self.connections as usize, workers) as u64;
         let workers = workers as u64;
-        let outgoing = if self.has_scripts() { self.outgoing } else { 0 };
+        let outgoing = if self.opens_connections { self.outgoing } else { 0 };
         // Every worker may once have had all of them, and its table does not shrink.
         let places = places + workers * outgoing;
         let mut connection = footprint::connection_bytes(io);
@@ -133,6 +133,7 @@ mod tests {
             configured: false,
             logs: 0,
             datagram_sockets: 0,
+            forwards: false,
             scripts,
             memory_bytes,
         }

@@ -1,3 +1,4 @@
+use std::io::Write as _;
 use std::net::{TcpListener, TcpStream};
 use std::os::unix::net::UnixStream;
 
@@ -53,4 +54,32 @@ fn a_listener_that_cannot_be_watched_is_a_failure_to_accept() {
         matches!(completion, Completion::ListenerLost { error: Errno::PERM })
     };
     assert_eq!(told.iter().filter(|completion| failed(completion)).count(), 1, "{told:?}");
+}
+
+/// epoll(7) reports EPOLLHUP for a socket whose sides have both ended, also while nobody reads: it
+/// is not broken, and what it has brought is there when somebody does.
+#[test]
+fn a_socket_whose_sides_have_ended_is_not_broken() {
+    let listener = TcpListener::bind("127.0.0.1:0").expect("a listener");
+    let at = listener.local_addr().expect("its address");
+    let near = TcpStream::connect(at).expect("a connection");
+    near.set_nonblocking(true).expect("set");
+    let (mut far, _) = listener.accept().expect("the other end");
+    let mut poller = Epoll::new(Vec::new()).expect("epoll");
+    poller.attach(0, near.into()).expect("room");
+    poller.receive(0, false);
+    poller.finish(0);
+    far.write_all(b"content").expect("sent");
+    far.shutdown(std::net::Shutdown::Write).expect("finished");
+    // It takes a moment until both ends are there; nothing is told, and nothing goes on for ever.
+    poller.wait(Some(1000)).expect("a wait");
+    assert!(poller.next().is_none());
+    assert!(poller.sockets[0].parked);
+    poller.wait(Some(0)).expect("a wait");
+    assert!(poller.next().is_none());
+    poller.receive(0, true);
+    let first = told(&mut poller);
+    assert!(matches!(&*first, [Completion::Received { slot: 0, lent }] if lent.bytes == 7));
+    let second = told(&mut poller);
+    assert!(matches!(&*second, [Completion::Ended { slot: 0 }]), "{second:?}");
 }
