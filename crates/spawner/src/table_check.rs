@@ -139,7 +139,7 @@ impl StartTable {
     ///
     /// # Errors
     /// The first thing that is wrong.
-    pub(crate) fn check_changes(&self, in_use: &StartTable) -> Result<(), TableError> {
+    pub fn check_changes(&self, in_use: &StartTable) -> Result<(), TableError> {
         let mut rows = Vec::new();
         for (number, start) in self.starts.iter().enumerate().take(STARTS_MAX) {
             let is_kept = in_use.starts.get(number) == Some(start);

@@ -43,7 +43,10 @@ fn status(supervisor: &Supervisor) -> ProgramStatus {
 #[test]
 fn a_program_is_started_and_started_again() {
     let mut supervisor = running();
-    assert_eq!((status(&supervisor).phase, supervisor.deadline_ms()), (ProgramPhase::Running, None));
+    assert_eq!(
+        (status(&supervisor).phase, supervisor.deadline_ms()),
+        (ProgramPhase::Running, None)
+    );
     supervisor.on_answer(Answer::Signaled { id: 1, signal: 11 }, 5000);
     let until_ms = supervisor.deadline_ms().expect("a restart");
     assert!((5100..=5125).contains(&until_ms), "{until_ms}");
