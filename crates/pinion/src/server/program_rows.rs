@@ -60,6 +60,16 @@ impl ProgramRows {
         self.rows.iter().filter(|row| matches!(row.user, RowUser::Scripts(_))).count()
     }
 
+    /// Returns the names of the programs that are kept running, each with the number of its user;
+    /// `None` for that of the server.
+    pub(super) fn users(&self) -> impl Iterator<Item = (&str, Option<u32>)> {
+        self.supervised.iter().map(|program| {
+            let identity = &self.rows[usize::from(program.start)].start.identity;
+            let other = identity.as_ref().filter(|identity| !identity.is_own());
+            (&*program.name, other.map(|identity| identity.uid))
+        })
+    }
+
     /// Returns the programs that are kept running.
     pub(super) fn supervised(&self) -> &[SupervisedProgram] {
         &self.supervised

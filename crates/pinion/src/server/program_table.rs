@@ -14,6 +14,7 @@ use pinion_programs::supervisor_link::{SupervisorInbox, SupervisorLink};
 use pinion_spawner::spawner::{CgroupUse, ControlError, ForkError, Spawner};
 use pinion_spawner::start_table::ProgramStart;
 use pinion_spawner::table_check::TableError;
+use rustix::process::geteuid;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 use std::{io, process, thread};
@@ -21,6 +22,9 @@ use std::{io, process, thread};
 /// How much longer than its programs the spawner has at the end: to kill those that have not
 /// stopped in time, and what they leave.
 const SPAWNER_GRACE: Duration = Duration::from_secs(2);
+
+/// Programs that the line at the start names; 64 would make it unreadable.
+const SHOWN_MAX: usize = 8;
 
 /// The table of the spawner. Sites that are loaded again add rows. A row stays as long as a script
 /// is left that may run its program, also one of an earlier version, or as long as the
@@ -124,6 +128,22 @@ impl ProgramTable {
     /// Returns how many programs scripts run.
     pub(crate) fn script_count(&self) -> usize {
         self.lock().script_count()
+    }
+
+    /// Returns how many programs are kept running, and as which users; `None` if there are none.
+    pub(crate) fn supervised_in_words(&self) -> Option<String> {
+        let (rows, own) = (self.lock(), geteuid().as_raw());
+        let count = rows.supervised().len();
+        let shown = |(name, user): (&str, Option<u32>)| match user {
+            Some(user) => format!("{name} as user {user}"),
+            None => format!("{name} as the user of the server ({own})"),
+        };
+        let mut words: Vec<String> = rows.users().take(SHOWN_MAX).map(shown).collect();
+        if let Some(more @ 1..) = count.checked_sub(SHOWN_MAX) {
+            words.push(format!("{more} more"));
+        }
+        let counted = counted(count as u64, "program");
+        (count > 0).then(|| format!("{counted} to keep running: {}", words.join(", ")))
     }
 
     /// Returns what workers connect to.

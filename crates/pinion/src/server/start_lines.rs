@@ -90,6 +90,9 @@ pub(super) fn print_start(kit: &Kit) {
             geteuid().as_raw()
         ));
     }
+    if let Some(words) = kit.programs.supervised_in_words() {
+        stderr::line(format_args!("{words}"));
+    }
     if config.is_some() {
         print_sites(sites);
     }
