@@ -5,9 +5,10 @@
 //! Rows stand in one file for each side of the program: [`archive`] (how an archive is looked
 //! into), [`build`] (how a folder becomes one), [`serve`] (how it is served), [`lua`] (how its
 //! scripts are run), [`tls`] (how it is encrypted), [`site`] (which sites a server has) and
-//! [`program`] (which programs it keeps running). The tables that keys stand in are those of [`mod@file`], the headings above flags those of
-//! [`mod@group`]. What a flag says differently under one verb is in [`wording`]. Examples and the
-//! like, which follow the flags in the help, are in [`verb_notes`].
+//! [`program`] (which programs it keeps running). The tables that keys stand in are those of
+//! [`mod@file`], the headings above flags those of [`mod@group`]. What a flag says differently
+//! under one verb is in [`wording`]. Examples and the like, which follow the flags in the help, are
+//! in [`verb_notes`].
 
 pub(crate) mod archive;
 pub(crate) mod build;

@@ -28,8 +28,8 @@ pub const BUSY_RETRY_MAX_MS: u64 = 320;
 pub const RESTART_DELAY_MS: u64 = 100;
 
 /// Longest time until a restart, in milliseconds; each further restart waits for twice as long as
-/// the one before. A person who repairs the cause does not wait for long, and the log gets two lines
-/// a minute meanwhile.
+/// the one before. A person who repairs the cause does not wait for long, and the log gets a few
+/// lines a minute meanwhile.
 pub const RESTART_DELAY_MAX_MS: u64 = 30_000;
 
 /// The part of the time until a restart that is added at random at most, as a divisor. Programs

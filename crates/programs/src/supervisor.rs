@@ -11,7 +11,7 @@
 //! | waiting | it is started at a time | starting |
 //! | starting | the spawner was asked for it | running, waiting, stopping |
 //! | running | its process runs | waiting, stopping |
-//! | stopping | its process has to end, because its settings have changed or it was removed | waiting, gone |
+//! | stopping | its process has to end: its settings have changed, or it was removed | waiting |
 //! | stopped | nothing is started any more | |
 
 use std::collections::VecDeque;

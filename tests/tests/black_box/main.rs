@@ -113,6 +113,7 @@ mod stalls;
 mod starting;
 mod startup_cost;
 mod stopping;
+mod supervised_programs;
 mod survival;
 mod swap;
 mod terminal;

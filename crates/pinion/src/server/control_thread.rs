@@ -1,6 +1,6 @@
 //! The thread that controls a running server: it handles signals and the commands of the control
-//! socket, one at a time, and keeps programs running. It never runs anything that takes long: reloads run on other threads,
-//! which wake it when they have ended.
+//! socket, one at a time, and keeps programs running. It never runs anything that takes long:
+//! reloads run on other threads, which wake it when they have ended.
 
 use super::configuration::{LiveSettings, Renewal};
 use super::control_clients::{ClientId, ControlClients};
@@ -43,8 +43,6 @@ pub(super) struct Controlled {
     pub(super) keeper: Option<Keeper>,
     pub(super) log: Option<Arc<AccessLog>>,
     pub(super) live: Arc<LiveSettings>,
-    /// None for a server without programs.
-    pub(super) supervisor: Option<SupervisorLink>,
     pub(super) status: StatusSource,
 }
 
@@ -59,8 +57,8 @@ impl Controlled {
         let flags = EventfdFlags::CLOEXEC | EventfdFlags::NONBLOCK;
         let ready = eventfd(0, flags).context("cannot make an event descriptor")?;
         let (sender, results) = channel();
-        let Self { socket, control, notifier, renewal, keeper, log, live, .. } = self;
-        let Self { supervisor, status, .. } = self;
+        let Self { socket, control, notifier, renewal, keeper, log, live, status, .. } = self;
+        let supervisor = status.programs.supervisor();
         let results = Results { ready: Arc::new(ready), sender, results };
         let clients = ControlClients::new(socket);
         let last_reload_error = Arc::default();
@@ -93,6 +91,7 @@ struct ControlThread {
     queue: SignalQueue,
     results: Results,
     clients: ControlClients,
+    /// None for a server without programs.
     supervisor: Option<SupervisorLink>,
     commands: Commands,
 }

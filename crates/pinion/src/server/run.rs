@@ -108,7 +108,6 @@ pub(crate) fn run(kit: Kit) -> Result<(), Failure> {
         keeper,
         log: log.clone(),
         live,
-        supervisor: programs.supervisor(),
         status,
     };
     manager.start_watchdog(server.control())?;
