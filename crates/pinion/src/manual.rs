@@ -155,6 +155,7 @@ pub(crate) fn type_of(row: &Directive) -> &'static str {
         Kind::Switch => "true or false",
         Kind::Number { .. } | Kind::Nice => "number",
         Kind::Variable => "table of strings",
+        Kind::Account | Kind::Size if !row.is_list() => "string or number",
         _ if row.is_list() => "string or list of strings",
         _ => "string",
     }

@@ -413,7 +413,10 @@ impl fmt::Display for ProgramEnd {
                 write!(f, "ended by {}", signal_name(i32::from(*signal)))
             }
             Self::NotStarted(stage, errno) => {
-                write!(f, "cannot {stage}: {}", io::Error::from_raw_os_error(*errno))
+                let error = io::Error::from_raw_os_error(*errno).to_string();
+                // The number says nothing to a reader of the log.
+                let reason = error.split(" (os error ").next().unwrap_or_default();
+                write!(f, "cannot {stage}: {reason}")
             }
             Self::Rejected(reason) => write!(f, "cannot start: {reason}"),
         }

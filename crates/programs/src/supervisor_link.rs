@@ -150,7 +150,7 @@ impl SupervisorLink {
 
     /// Handles what has come, and starts and stops what is due. It never waits. `log` gets the
     /// lines for the log.
-    pub fn handle_events(&mut self, now: Instant, log: impl FnMut(&str)) {
+    pub fn handle_events(&mut self, now: Instant, mut log: impl FnMut(&str)) {
         let now_ms = self.milliseconds(now);
         // Answers are read first: an end that the stop of the spawner has caused is known as that,
         // because the stop is announced before.
@@ -172,12 +172,16 @@ impl SupervisorLink {
             }
         }
         self.supervisor.tick(now_ms);
-        self.take_outputs(log);
+        self.take_outputs(&mut log);
         if is_lost || self.send(now_ms).is_err() {
             self.connection = SupervisorConnection::Closed;
             self.unsent.clear();
             self.retry_at_ms = None;
             self.supervisor.on_spawner_end(now_ms);
+            // The end of the spawner is logged by the thread that waits for it.
+            if !self.access.has_ended() {
+                log("the process that starts programs has closed a connection; restart the server");
+            }
         }
     }
 

@@ -75,8 +75,8 @@ pub(crate) const ROWS: &[Directive] = &[
     Directive {
         default: Default::Auto("that of the server"),
         brief: "The nice value of the program",
-        long: "A higher value leaves more CPU time to others. A negative one needs root or the \
-               capability CAP_SYS_NICE.",
+        long: "A higher value leaves more CPU time to others. One below that of the server needs \
+               root or the capability CAP_SYS_NICE.",
         ..row("program-nice", "nice", Kind::Nice)
     },
     Directive {

@@ -9,7 +9,6 @@ use crate::control::status::{
     Certificate, Child, Connections, Memory, ProgramState, Programs, State, Status,
     SupervisedProgram, Workers,
 };
-use crate::failure::without_number;
 use crate::terminal::shown;
 use crate::{calendar, document};
 use pinion_engine::server::{Control, Io};
@@ -133,7 +132,7 @@ fn supervised(supervisor: &SupervisorLink) -> Vec<SupervisedProgram> {
             pid: program.pid,
             restarts: program.restarts,
             restart_in_ms,
-            last_end: program.last_end.map(|end| without_number(&end.to_string())),
+            last_end: program.last_end.map(|end| end.to_string()),
         }
     };
     supervisor.status().map(program).collect()

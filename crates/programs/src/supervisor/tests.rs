@@ -70,7 +70,7 @@ fn a_start_that_fails_says_why_and_is_tried_again() {
     outputs(&mut supervisor);
     supervisor.on_answer(Answer::Failed { id: 1, stage: Stage::Exec, errno: 2 }, 0);
     let [SupervisorOutput::Log(line)] = &outputs(&mut supervisor)[..] else { panic!("one line") };
-    let why = "web: cannot execute the program: No such file or directory (os error 2); next start";
+    let why = "web: cannot execute the program: No such file or directory; next start";
     assert!(line.starts_with(why), "{line}");
     supervisor.tick(supervisor.deadline_ms().expect("a restart"));
     assert_eq!(outputs(&mut supervisor), [start(2, 0)]);

@@ -267,7 +267,7 @@ pub(crate) fn a_late_answer_is_not_that_of_a_later_table() {
     server.worker.ends(1);
 }
 
-/// They have nothing to read, write to the log, and what comes of them is left to the server to log.
+/// They have nothing to read and write to the log, and the spawner does not log their ends.
 pub(crate) fn supervised_programs_have_no_sockets() {
     let script = "read line || echo nothing to read; echo error >&2; kill -SEGV $$";
     let mut program = row("app", "/bin/sh");
