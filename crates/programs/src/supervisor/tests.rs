@@ -129,7 +129,7 @@ fn nothing_is_started_after_the_end_of_the_spawner() {
 }
 
 /// An event of a random sequence.
-#[derive(Clone, Debug)]
+#[derive(Clone, Copy, Debug)]
 enum Event {
     /// So much time passes, and what is due is started.
     Pass(u64),
