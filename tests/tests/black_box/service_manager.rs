@@ -81,6 +81,21 @@ fn start_reload_and_stop_are_reported() {
     }
 }
 
+/// Without connections a server ends at once, however long the report takes.
+#[test]
+fn a_server_without_connections_reports_its_end() {
+    let manager = NotifySocket::at_path();
+    let mut strace = program("strace", "strace");
+    strace.args(["-D", "-f", "-qq", "-o", "/dev/null", "-e", "trace=sendto"]);
+    strace.args(["-e", "inject=sendto:delay_enter=300000", "env"]);
+    strace.arg(format!("NOTIFY_SOCKET={}", manager.name()));
+    let mut server = Start::serve(&["--dummy"]).under(strace).start();
+    assert_eq!(manager.message()[0], "READY=1");
+    server.signal(Signal::TERM);
+    assert_eq!(manager.message()[0], "STOPPING=1");
+    assert!(server.wait().success());
+}
+
 #[test]
 fn a_reload_has_ended_when_the_new_version_is_served() {
     let folder = Folder::with("notify", [("index.html", "0")]);
