@@ -4,10 +4,11 @@
 //!
 //! Rows stand in one file for each side of the program: [`archive`] (how an archive is looked
 //! into), [`build`] (how a folder becomes one), [`serve`] (how it is served), [`lua`] (how its
-//! scripts are run), [`tls`] (how it is encrypted) and [`site`] (which sites a server has). The
-//! tables that keys stand in are those of [`mod@file`], the headings above flags those of
-//! [`mod@group`]. What a flag says differently under one verb is in [`wording`]. Examples and the
-//! like, which follow the flags in the help, are in [`verb_notes`].
+//! scripts are run), [`tls`] (how it is encrypted), [`site`] (which sites a server has) and
+//! [`program`] (which programs it keeps running). The tables that keys stand in are those of
+//! [`mod@file`], the headings above flags those of [`mod@group`]. What a flag says differently
+//! under one verb is in [`wording`]. Examples and the like, which follow the flags in the help, are
+//! in [`verb_notes`].
 
 pub(crate) mod archive;
 pub(crate) mod build;
@@ -15,6 +16,7 @@ mod fetch;
 pub(crate) mod file;
 pub(crate) mod group;
 pub(crate) mod lua;
+pub(crate) mod program;
 pub(crate) mod proxy;
 #[cfg(test)]
 mod reference;
@@ -28,6 +30,7 @@ pub(crate) mod wording;
 
 use file::Key;
 use group::Group;
+use pinion_spawner::limits::NAME_MAX_BYTES;
 use verbs::Verb;
 
 /// One flag, or one key of a configuration file, or both.
@@ -77,10 +80,16 @@ pub(crate) enum Level {
 /// The type of a value, its bounds and its unit.
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum Kind {
+    /// A path that begins with a slash.
+    AbsolutePath,
+    /// A user or a group, by its name or its number.
+    Account,
     /// A value of `Alt-Svc`, or `off` (RFC 7838).
     AltSvc,
     /// A listening address (`address.rs`).
     Address,
+    /// An argument of a command, or the path of its program.
+    Argument,
     /// A host, and a port if that is not to be found out.
     CanonicalHost,
     /// One of these words.
@@ -122,6 +131,8 @@ pub(crate) enum Kind {
     LuaFolder,
     /// A network of IP addresses, or `unix`.
     Network,
+    /// A nice value, -20 to 19 (nice(2)).
+    Nice,
     /// A whole number within the bounds, which are included.
     Number {
         /// Least value.
@@ -133,16 +144,22 @@ pub(crate) enum Kind {
     },
     /// A file of the local file system; `-` where the long text says so.
     Path,
+    /// What the log calls a program.
+    ProgramName,
     /// Versions of HTTP: `h1,h2`.
     Protocols,
     /// A file of the site, by its path below the folder.
     SiteFile,
+    /// A number of bytes, with a unit: `512M`.
+    Size,
     /// Given or not.
     Switch,
     /// A server that requests are forwarded to: `/api=http://127.0.0.1:3000`.
     Upstream,
     /// The path of a URL, as clients send it.
     UrlPath,
+    /// A variable of an environment: `LANG=C.UTF-8`. In a file it is a key and a value.
+    Variable,
 }
 
 /// What holds when a directive is not given.
@@ -173,6 +190,7 @@ pub(crate) enum Change {
 pub(crate) fn all() -> impl Iterator<Item = &'static Directive> {
     let served = site::ROWS.iter().chain(serve::ROWS).chain(proxy::ROWS).chain(lua::ROWS);
     let served = served.chain(fetch::ROWS).chain(tls::ROWS);
+    let served = served.chain(program::ROWS);
     served.chain(build::ROWS).chain(archive::ROWS).chain(why::ROWS)
 }
 
@@ -190,7 +208,10 @@ impl Kind {
     /// The word that stands for the value in help; none for a switch.
     pub(crate) fn placeholder(&self) -> &'static str {
         match *self {
+            Self::AbsolutePath => "PATH",
+            Self::Account => "ACCOUNT",
             Self::Address => "ADDR",
+            Self::Argument => "ARGUMENT",
             Self::Choice(_) => "WORD",
             Self::Codings | Self::Protocols => "LIST",
             Self::AltSvc | Self::FieldValue => "VALUE",
@@ -207,6 +228,10 @@ impl Kind {
             Self::Program => "NAME=PATH",
             Self::Secret => "NAME=FILE",
             Self::IpNetwork | Self::Network => "NETWORK",
+            Self::Nice => "N",
+            Self::ProgramName => "NAME",
+            Self::Size => "SIZE",
+            Self::Variable => "NAME=VALUE",
             Self::Number { unit: "", .. } => "N",
             Self::Number { unit: "bytes", .. } => "BYTES",
             Self::Number { unit: "milliseconds", .. } => "MS",
@@ -223,6 +248,15 @@ impl Kind {
     /// The values that are allowed, as a phrase.
     pub(crate) fn bounds(&self) -> String {
         match self {
+            Self::AbsolutePath => "an absolute path".to_owned(),
+            Self::Account => "www-data, 33".to_owned(),
+            Self::Argument => "/usr/bin/node, server.js".to_owned(),
+            Self::Nice => "-20 to 19".to_owned(),
+            Self::ProgramName => {
+                format!("1 to {NAME_MAX_BYTES} letters, digits, -, _ or .")
+            }
+            Self::Size => "512K, 512M, 2G, or a number of bytes".to_owned(),
+            Self::Variable => "{ PORT = \"8000\" }".to_owned(),
             Self::AltSvc => "off, h3=\":443\"; ma=86400".to_owned(),
             Self::Address => "8080, :8080, host:port, [v6]:port, unix:/path".to_owned(),
             Self::CanonicalHost => "example.org, example.org:8443".to_owned(),

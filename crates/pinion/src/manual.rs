@@ -153,7 +153,9 @@ fn flag(row: &Directive, verb: Verb) -> String {
 pub(crate) fn type_of(row: &Directive) -> &'static str {
     match row.kind {
         Kind::Switch => "true or false",
-        Kind::Number { .. } => "number",
+        Kind::Number { .. } | Kind::Nice => "number",
+        Kind::Variable => "table of strings",
+        Kind::Account | Kind::Size if !row.is_list() => "string or number",
         _ if row.is_list() => "string or list of strings",
         _ => "string",
     }

@@ -1,11 +1,12 @@
 //! What a server is to do, found out before anything is started: its settings, and its sites as
 //! they stand on the disk.
 
-use crate::config;
+use crate::config::{self, Fault};
 use crate::failure::Failure;
 use crate::settings::{CONTENT_FLAGS, Serve, SiteSettings, without_effect};
 use crate::source::{self, Found, Source};
 use crate::written::Low;
+use pinion_spawner::start_table::ProgramStart;
 use std::io::{self, IsTerminal as _};
 use std::path::PathBuf;
 
@@ -16,6 +17,10 @@ pub(crate) struct Plan {
     pub(crate) serve: Serve,
     /// Its sites; none for the dummy, else at least one.
     pub(crate) sites: Vec<PlannedSite>,
+    /// The programs that it keeps running.
+    pub(crate) programs: Vec<ProgramStart>,
+    /// Programs that this process lacks the privileges for.
+    pub(crate) privilege_faults: Vec<Fault>,
     /// Where it can be read again.
     pub(crate) config: Option<ConfigFile>,
 }
@@ -58,7 +63,9 @@ impl ConfigFile {
                 self.path.display()
             )));
         }
-        Ok(Plan { serve, sites, config: Some(self.clone()) })
+        let config = Some(self.clone());
+        let (programs, privilege_faults) = (loaded.programs, loaded.privilege_faults);
+        Ok(Plan { serve, sites, programs, privilege_faults, config })
     }
 }
 
@@ -70,7 +77,7 @@ impl Plan {
     pub(crate) fn make(serve: Serve) -> Result<Self, Failure> {
         if serve.dummy.is_some() {
             refuse_without_effect(&serve.low)?;
-            return Ok(Self { serve, sites: Vec::new(), config: None });
+            return Ok(Self::without_file(serve, Vec::new()));
         }
         let upstream = Source::of_proxy(&serve.low).filter(|_| serve.path.is_none());
         let found = match upstream {
@@ -101,7 +108,25 @@ impl Plan {
             let shown = source.path().display();
             return Err(Failure::usage(format!("--{flag} has no effect on {shown}, {why}")));
         }
-        Ok(Self { serve, sites: vec![PlannedSite { source, settings }], config: None })
+        Ok(Self::without_file(serve, vec![PlannedSite { source, settings }]))
+    }
+
+    fn without_file(serve: Serve, sites: Vec<PlannedSite>) -> Self {
+        let (programs, privilege_faults) = (Vec::new(), Vec::new());
+        Self { serve, sites, programs, privilege_faults, config: None }
+    }
+
+    /// Checks that this process has the privileges that the programs need, which only a process
+    /// needs that starts them.
+    ///
+    /// # Errors
+    /// [`Failure::Faults`] with each program that lacks one.
+    pub(crate) fn check_privileges(&self) -> Result<(), Failure> {
+        if self.privilege_faults.is_empty() {
+            Ok(())
+        } else {
+            Err(Failure::Faults(self.privilege_faults.clone()))
+        }
     }
 }
 

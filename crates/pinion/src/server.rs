@@ -77,6 +77,7 @@ pub(crate) mod mounts;
 pub(crate) mod notifier;
 mod passed_sockets;
 pub(crate) mod pending;
+mod program_rows;
 pub(crate) mod program_table;
 pub(crate) mod published;
 mod quic_keys;

@@ -6,6 +6,7 @@ mod lua;
 mod releases;
 mod script_access;
 mod serve;
+mod supervised_program;
 mod tls;
 mod why;
 
@@ -28,6 +29,7 @@ pub(crate) use script_access::{ProgramFile, ScriptAccess, SecretFile};
 pub(crate) use serve::{
     ControlSetting, Dummy, HealthCheck, Io, LogFormat, LogTarget, Memory, Serve, SiteSettings,
 };
+pub(crate) use supervised_program::{ProgramFault, default_variables, supervised_program};
 pub(crate) use tls::{
     AltSvc, CanonicalHost, CertificateFiles, Certificates, LISTEN_KINDS, Listen, ListenKind,
     SelfSignedKey, Spoken, TlsSettings, without_effect,

@@ -16,6 +16,7 @@ use pinion_http::grammar::{is_token, is_value_byte};
 use pinion_http::host;
 use pinion_jobs::folders::FolderAt;
 use pinion_site::hosts::HostPattern;
+use pinion_spawner::limits::NAME_MAX_BYTES as NAME_MAX_BYTES_OF_PROGRAM;
 use std::time::Duration;
 
 /// A whole number between `min` and `max`.
@@ -226,6 +227,68 @@ pub(crate) fn proxy_mount(text: &str) -> Result<Mount, String> {
     Ok(Mount::new(path, upstream))
 }
 
+/// What the log calls a program.
+fn program_name(text: &str) -> Result<(), String> {
+    let is_allowed = |byte: u8| byte.is_ascii_alphanumeric() || b"-_.".contains(&byte);
+    let is_name = (1..=NAME_MAX_BYTES_OF_PROGRAM).contains(&text.len());
+    if is_name && text.bytes().all(is_allowed) {
+        Ok(())
+    } else {
+        Err(format!("{text:?} is not a valid name: {}", Kind::ProgramName.bounds()))
+    }
+}
+
+/// A user or a group.
+fn account(text: &str) -> Result<(), String> {
+    let is_allowed = |c: char| !c.is_control() && !c.is_whitespace() && c != ':';
+    if !text.is_empty() && text.chars().all(is_allowed) {
+        Ok(())
+    } else {
+        Err(format!("{text:?} is neither a name nor a number: {}", Kind::Account.bounds()))
+    }
+}
+
+/// A path that begins with a slash.
+fn absolute_path(text: &str) -> Result<(), String> {
+    if text.starts_with('/') && !text.contains('\0') {
+        Ok(())
+    } else {
+        Err(format!("{text:?} is not an absolute path: begin it with /"))
+    }
+}
+
+/// -20 to 19.
+pub(crate) fn nice(text: &str) -> Result<i8, String> {
+    let value = text.parse().ok().filter(|value| (-20..=19).contains(value));
+    value.ok_or_else(|| format!("{text} is out of bounds: {}", Kind::Nice.bounds()))
+}
+
+/// `512M`: a number of bytes.
+pub(crate) fn size(text: &str) -> Result<u64, String> {
+    let wrong = || format!("{text:?} is not a size: {}", Kind::Size.bounds());
+    let digits = text.bytes().take_while(u8::is_ascii_digit).count();
+    let (count, unit) = text.split_at_checked(digits).ok_or_else(wrong)?;
+    let shift = match unit {
+        "" => 0,
+        "K" => 10,
+        "M" => 20,
+        "G" => 30,
+        "T" => 40,
+        _ => return Err(wrong()),
+    };
+    let count: u64 = count.parse().map_err(|_| wrong())?;
+    let bytes = count.checked_mul(1 << shift).filter(|bytes| (1..u64::MAX).contains(bytes));
+    bytes.ok_or_else(|| format!("{text} is out of bounds: 1 byte to {}T", u64::MAX >> 40))
+}
+
+/// `LANG=C.UTF-8`: a variable and its value.
+pub(crate) fn variable(text: &str) -> Result<(&str, &str), String> {
+    match text.split_once('=') {
+        Some((name, value)) if !name.is_empty() && !text.contains('\0') => Ok((name, value)),
+        _ => Err(format!("{text:?} is not a variable: {}", Kind::Variable.bounds())),
+    }
+}
+
 /// `10.0.0.0/8`, or one address.
 pub(crate) fn ip_network(text: &str) -> Result<IpNetwork, String> {
     text.parse().map_err(|error: IpNetworkError| error.to_string())
@@ -299,6 +362,14 @@ fn method(text: &str) -> Result<(), String> {
 /// Whether `text` is a value of this kind.
 pub(crate) fn check(kind: &Kind, text: &str) -> Result<(), String> {
     match kind {
+        Kind::AbsolutePath => absolute_path(text),
+        Kind::Account => account(text),
+        Kind::Argument if text.contains('\0') => Err("has a NUL byte; leave it out".to_owned()),
+        Kind::Argument => Ok(()),
+        Kind::Nice => nice(text).map(drop),
+        Kind::ProgramName => program_name(text),
+        Kind::Size => size(text).map(drop),
+        Kind::Variable => variable(text).map(drop),
         Kind::Address => Address::parse(text).map(drop),
         Kind::CanonicalHost => canonical_host(text).map(drop),
         Kind::Choice(_) => choice(kind, text).map(drop),

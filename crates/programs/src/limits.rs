@@ -23,6 +23,28 @@ pub const BUSY_RETRY_MS: u64 = 5;
 /// busy, and one that goes on is noticed soon enough.
 pub const BUSY_RETRY_MAX_MS: u64 = 320;
 
+/// Time between the end of a supervised program and its first restart, in milliseconds: short for
+/// visitors, and long enough that a program which fails at once takes little of a core.
+pub const RESTART_DELAY_MS: u64 = 100;
+
+/// Longest time until a restart, in milliseconds; each further restart waits for twice as long as
+/// the one before. A person who repairs the cause does not wait for long, and the log gets a few
+/// lines a minute meanwhile.
+pub const RESTART_DELAY_MAX_MS: u64 = 30_000;
+
+/// The part of the time until a restart that is added at random at most, as a divisor. Programs
+/// that end together, because they lose the same database, are not restarted all at once.
+pub const RESTART_JITTER_DIVISOR: u64 = 4;
+
+/// How long a supervised program has to run for its next restart to wait for the shortest time
+/// again, in milliseconds: as long as the longest delay, so that a program which fails soon after
+/// each start still slows down.
+pub const STABLE_RUN_MS: u64 = RESTART_DELAY_MAX_MS;
+
+/// Time until a request of the supervisor is sent again that the spawner had no room for, in
+/// milliseconds.
+pub const SUPERVISOR_RETRY_MS: u64 = 100;
+
 /// How long a start waits for a spawner that has no room for it, in milliseconds. After that it
 /// hangs, and the caller hears of it.
 pub const BUSY_TIMEOUT_MS: u64 = 5_000;

@@ -85,6 +85,12 @@ impl Accounts {
         Ok(Identity { uid, gid, groups })
     }
 
+    /// Returns the name and the home directory of a user that is given by its name or number, if
+    /// `/etc/passwd` has it.
+    pub fn home(&self, user: &str) -> Option<(&str, &str)> {
+        self.user_row(user).map(|row| (row.name, row.home))
+    }
+
     /// Returns the number of a group that is given by its name or number.
     ///
     /// # Errors
@@ -113,12 +119,15 @@ struct UserRow<'a> {
     name: &'a str,
     uid: u32,
     gid: u32,
+    home: &'a str,
 }
 
 impl<'a> UserRow<'a> {
     fn of(row: &[&'a str]) -> Option<Self> {
-        let [name, _, uid, gid, ..] = *row else { return None };
-        Some(Self { name, uid: uid.parse().ok()?, gid: gid.parse().ok()? })
+        let [name, _, uid, gid, ref rest @ ..] = *row else { return None };
+        // The name of a person is in between.
+        let home = rest.get(1).copied().unwrap_or("/");
+        Some(Self { name, uid: uid.parse().ok()?, gid: gid.parse().ok()?, home })
     }
 }
 
@@ -148,6 +157,13 @@ mod tests {
         assert_eq!(found("1001", None), identity(1001, 1002, &[1002, 44]));
         assert_eq!(found("app", Some("media")), identity(1001, 44, &[44]));
         assert_eq!(found("4000", Some("123name")), identity(4000, 9, &[9]));
+    }
+
+    #[test]
+    fn users_have_a_home() {
+        assert_eq!(accounts().home("1001"), Some(("app", "/srv")));
+        assert_eq!(accounts().home("root"), Some(("root", "/root")));
+        assert_eq!(accounts().home("broken"), None);
     }
 
     #[test]

@@ -103,7 +103,8 @@ pub enum Reason {
     StaleTable = 2,
     /// The row does not allow arguments of a worker.
     Arguments = 3,
-    /// There was no descriptor, or one that is not a socket, or more than two.
+    /// There was no descriptor, or one that is not a socket, or more than two; or there was one for
+    /// a supervised program.
     Descriptors = 4,
     /// The worker has a program with this ID already.
     DuplicateId = 5,

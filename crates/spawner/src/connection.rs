@@ -60,6 +60,14 @@ impl SpawnerConnection {
         self.send(&Request::Start(request), &descriptors)
     }
 
+    /// Asks for a supervised program, which has no sockets.
+    ///
+    /// # Errors
+    /// The request was not sent.
+    pub fn start_supervised(&self, request: StartRequest<'_>) -> Result<(), RequestError> {
+        self.send(&Request::Start(request), &[])
+    }
+
     /// Asks for a signal, 1 to 31, to the main process of a program.
     ///
     /// # Errors

@@ -65,7 +65,7 @@ impl EventLoop {
     }
 
     fn log_signal(&mut self, program: &Program, signal: i32) {
-        if !program.is_stopping() {
+        if program.logs_signal() {
             let now_ms = self.now_ms();
             let (name, pid) = (&program.name, program.pid.as_raw_nonzero());
             let signal = signal_name(signal);

@@ -25,7 +25,7 @@ use crate::log_output::LogOutput;
 use crate::process_state::{drain_signals, keep_only, open_random, set_title, take_signals};
 use crate::program::{Program, ProgramState};
 use crate::server_requests::ComingTable;
-use crate::start_table::{ProgramStart, StartTable};
+use crate::start_table::{ProgramKind, ProgramStart, StartTable};
 use crate::table_check::encoded_bytes;
 use crate::worker_requests::Worker;
 
@@ -75,6 +75,7 @@ pub(crate) struct LiveTable {
 #[derive(Debug)]
 pub(crate) struct LiveStart {
     pub(crate) name: Rc<str>,
+    pub(crate) kind: ProgramKind,
     /// Its size as it was sent.
     pub(crate) encoded_bytes: usize,
     pub(crate) allows_arguments: bool,
@@ -357,6 +358,7 @@ impl LiveStart {
     pub(crate) fn of(start: &ProgramStart) -> Option<Rc<Self>> {
         Some(Rc::new(Self {
             name: Rc::from(&*start.name),
+            kind: start.kind,
             encoded_bytes: encoded_bytes(start),
             allows_arguments: start.allows_arguments,
             stop_signal: start.stop_signal,

@@ -10,6 +10,7 @@ use crate::answer::Stage;
 use crate::cgroups::ProgramCgroup;
 use crate::fork_exec::{FAILURE_BYTES, decode_failure};
 use crate::limits::STDERR_TURN_BYTES;
+use crate::start_table::ProgramKind;
 use crate::stderr_lines::{LineOutput, StderrLines};
 
 /// A program from its fork until its main process was reaped.
@@ -20,6 +21,7 @@ pub(crate) struct Program {
     /// The number that the worker has chosen.
     pub(crate) id: u64,
     pub(crate) name: Rc<str>,
+    pub(crate) kind: ProgramKind,
     /// Its main process, not reaped yet. The number of a process that was not reaped is not used
     /// again, so a signal always reaches the right process.
     pub(crate) pid: Pid,
@@ -28,7 +30,7 @@ pub(crate) struct Program {
     pub(crate) state: ProgramState,
     /// The pipe on which the new process reports a failure, until it has executed the program.
     pub(crate) failure: Option<OwnedFd>,
-    /// The pipe of standard error, until its end.
+    /// The pipe of standard error, and of standard output if that is logged too, until its end.
     pub(crate) stderr: Option<OwnedFd>,
     pub(crate) lines: StderrLines,
     pub(crate) cgroup: Option<ProgramCgroup>,
@@ -135,8 +137,11 @@ impl Program {
         let _ = kill_process_group(self.pid, Signal::KILL);
     }
 
-    /// Returns whether the end of the program was asked for.
-    pub(crate) fn is_stopping(&self) -> bool {
-        matches!(self.state, ProgramState::Stopping { .. } | ProgramState::Killed)
+    /// Returns whether the spawner logs a signal that has ended the program: nothing has asked for
+    /// its end, and the server does not log it.
+    pub(crate) fn logs_signal(&self) -> bool {
+        let is_stopping =
+            matches!(self.state, ProgramState::Stopping { .. } | ProgramState::Killed);
+        !is_stopping && self.kind == ProgramKind::OnDemand
     }
 }

@@ -20,7 +20,7 @@ use crate::limits::{ARGUMENTS_MAX, ARGUMENTS_MAX_BYTES};
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Request<'a> {
     /// Starts a program. One socket comes with it, for standard input and output, or two, for input
-    /// and output in this order.
+    /// and output in this order; none for a supervised program.
     Start(StartRequest<'a>),
     /// Sends a signal to the main process of a program.
     Signal {

@@ -5,7 +5,7 @@ use std::io;
 use std::os::fd::{AsFd, OwnedFd};
 use std::rc::Rc;
 
-use rustix::fs::{FileType, OFlags, fcntl_setfl, fstat};
+use rustix::fs::{FileType, Mode, OFlags, fcntl_setfl, fstat, open};
 use rustix::io::Errno;
 use rustix::pipe::{PipeFlags, pipe_with};
 use rustix::process::Pid;
@@ -19,6 +19,7 @@ use crate::limits::RUNNING_MAX;
 use crate::process_state::random_number;
 use crate::program::{Execution, Program, ProgramState};
 use crate::request::StartRequest;
+use crate::start_table::ProgramKind;
 use crate::stderr_lines::StderrLines;
 
 /// The pipes of a program. Those of the spawner never wait.
@@ -52,9 +53,10 @@ impl EventLoop {
             Ok(()) => return,
             Err(answer) => answer,
         };
-        if let Answer::Failed { stage, errno, .. } = answer {
-            let name = self.live_start(request).map(|start| Rc::clone(&start.name));
-            self.log_failure(&name.unwrap_or_default(), stage, errno);
+        if let (Answer::Failed { stage, errno, .. }, Some(start)) =
+            (answer, self.live_start(request))
+        {
+            self.log_failure((&start.name, start.kind), stage, errno);
         }
         self.answer(worker, answer);
     }
@@ -62,7 +64,7 @@ impl EventLoop {
     /// Handles the end of an execution: the program runs, or a step has failed.
     pub(crate) fn on_execution(&mut self, serial: u64) {
         let Some(program) = self.programs.get_mut(&serial) else { return };
-        let (id, name) = (program.id, Rc::clone(&program.name));
+        let (id, name, kind) = (program.id, Rc::clone(&program.name), program.kind);
         let answer = match program.read_execution() {
             Execution::Pending => return,
             Execution::Executed => {
@@ -75,7 +77,7 @@ impl EventLoop {
         };
         let worker = program.worker;
         if let Answer::Failed { stage, errno, .. } = answer {
-            self.log_failure(&name, stage, errno);
+            self.log_failure((&name, kind), stage, errno);
         }
         if let Some(worker) = worker {
             self.answer(worker, answer);
@@ -103,7 +105,12 @@ impl EventLoop {
             fstat(descriptor)
                 .is_ok_and(|stat| FileType::from_raw_mode(stat.st_mode) == FileType::Socket)
         };
-        let has_sockets = matches!(descriptors.len(), 1 | 2) && descriptors.iter().all(is_socket);
+        let has_sockets = match start.kind {
+            ProgramKind::OnDemand => {
+                matches!(descriptors.len(), 1 | 2) && descriptors.iter().all(is_socket)
+            }
+            ProgramKind::Supervised => descriptors.is_empty(),
+        };
         if has_lost || !has_sockets {
             return Some(Reason::Descriptors);
         }
@@ -137,8 +144,16 @@ impl EventLoop {
         let pipes = Pipes::open().map_err(before)?;
         let vectors = ExecVectors::new(&start.prepared, &request.arguments, marker);
         let vectors = vectors.ok_or(before(Errno::INVAL))?;
-        let (Some(stdin), Some(stdout)) = (descriptors.first(), descriptors.last()) else {
-            return Err(before(Errno::BADF));
+        let null;
+        let (stdin, stdout) = match (start.kind, descriptors) {
+            (ProgramKind::Supervised, _) => {
+                null = open("/dev/null", OFlags::RDONLY | OFlags::CLOEXEC, Mode::empty())
+                    .map_err(before)?;
+                (&null, &pipes.program_stderr)
+            }
+            (ProgramKind::OnDemand, [first, .., last]) => (first, last),
+            (ProgramKind::OnDemand, [both]) => (both, both),
+            (ProgramKind::OnDemand, []) => return Err(before(Errno::BADF)),
         };
         let plan = ExecPlan {
             start: &start.prepared,
@@ -155,6 +170,7 @@ impl EventLoop {
             worker: Some(worker),
             id: request.id,
             name: Rc::clone(&start.name),
+            kind: start.kind,
             pid,
             marker,
             state: ProgramState::Running,
@@ -199,7 +215,11 @@ impl EventLoop {
         Ok((pid, None))
     }
 
-    fn log_failure(&mut self, name: &str, stage: Stage, errno: i32) {
+    /// Logs why a program was not executed, unless the server does so.
+    fn log_failure(&mut self, (name, kind): (&str, ProgramKind), stage: Stage, errno: i32) {
+        if kind == ProgramKind::Supervised {
+            return;
+        }
         let now_ms = self.now_ms();
         let error = io::Error::from_raw_os_error(errno);
         self.log.notice(now_ms, &format!("{name}: cannot {stage}: {error}"));

@@ -21,6 +21,8 @@ pub struct ProgramStart {
     /// The absolute path of the program, inside of `chroot` if there is one. It is also the first
     /// element of `argv`.
     pub program: PathBuf,
+    /// Who starts the program, and what its standard input and output are.
+    pub kind: ProgramKind,
     /// The arguments that every start has.
     pub arguments: Vec<OsString>,
     /// Whether a worker may add arguments behind these.
@@ -41,6 +43,17 @@ pub struct ProgramStart {
     pub stop_signal: Signal,
     /// The time from the stop signal to SIGKILL, in milliseconds.
     pub grace_ms: u32,
+}
+
+/// Who starts a program, and what its standard input and output are.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum ProgramKind {
+    /// A worker starts it when it needs it. Standard input and output are sockets of the worker.
+    OnDemand,
+    /// The server keeps it running. Standard input is `/dev/null`, and standard output goes to the
+    /// log, as standard error does. The spawner does not log how it has ended: the server does, and
+    /// with it when it starts the program again.
+    Supervised,
 }
 
 /// The variable in the environment of each program by which its descendants are recognised. Its
@@ -108,12 +121,13 @@ impl Identity {
 }
 
 impl ProgramStart {
-    /// Returns a row for a program without arguments, environment or limits, that is run as the
-    /// user of the spawner in `/` and stopped by SIGTERM within ten seconds.
+    /// Returns a row for a program that workers start, without arguments, environment or limits,
+    /// that is run as the user of the spawner in `/` and stopped by SIGTERM within ten seconds.
     pub fn new(name: &str, program: impl Into<PathBuf>) -> Self {
         Self {
             name: name.to_owned(),
             program: program.into(),
+            kind: ProgramKind::OnDemand,
             arguments: Vec::new(),
             allows_arguments: false,
             environment: Vec::new(),

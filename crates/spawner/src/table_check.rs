@@ -9,7 +9,7 @@ use std::path::{Path, PathBuf};
 
 use rustix::fs::{self as rfs, CWD, FileType, Mode, OFlags, ResolveFlags};
 use rustix::io::Errno;
-use rustix::process::{Signal, geteuid, getrlimit};
+use rustix::process::{Signal, geteuid, getpriority_process, getrlimit};
 use rustix::thread::{CapabilitySet, capabilities};
 
 use crate::limits::{
@@ -139,7 +139,7 @@ impl StartTable {
     ///
     /// # Errors
     /// The first thing that is wrong.
-    pub(crate) fn check_changes(&self, in_use: &StartTable) -> Result<(), TableError> {
+    pub fn check_changes(&self, in_use: &StartTable) -> Result<(), TableError> {
         let mut rows = Vec::new();
         for (number, start) in self.starts.iter().enumerate().take(STARTS_MAX) {
             let is_kept = in_use.starts.get(number) == Some(start);
@@ -238,12 +238,18 @@ fn check_environment(start: &ProgramStart) -> Result<(), StartError> {
 
 /// Checks nice value, limits, stop signal and grace period.
 fn check_process(start: &ProgramStart) -> Result<(), StartError> {
-    let nice = start.nice.unwrap_or(0);
-    if !(-20..=19).contains(&nice) {
-        return Err(StartError::Nice);
-    }
-    if nice < 0 {
-        needs(CapabilitySet::SYS_NICE, "a negative nice value", "CAP_SYS_NICE")?;
+    if let Some(nice) = start.nice {
+        if !(-20..=19).contains(&nice) {
+            return Err(StartError::Nice);
+        }
+        // A limit of the process (RLIMIT_NICE) may allow some of them; few systems set it.
+        if getpriority_process(None).is_ok_and(|own| i32::from(nice) < own) {
+            needs(
+                CapabilitySet::SYS_NICE,
+                "a nice value below that of the server",
+                "CAP_SYS_NICE",
+            )?;
+        }
     }
     for (number, limit) in start.resource_limits.iter().enumerate() {
         check_limit(limit)?;

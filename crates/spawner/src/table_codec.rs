@@ -8,18 +8,25 @@ use rustix::process::Signal;
 
 use crate::byte_codec::{ByteReader, ByteWriter};
 use crate::limits::{ARGUMENTS_MAX, ENVIRONMENT_MAX, GROUPS_MAX};
-use crate::start_table::{Identity, ProgramStart, RESOURCES, ResourceLimit};
+use crate::start_table::{Identity, ProgramKind, ProgramStart, RESOURCES, ResourceLimit};
 
 /// Stands for a value that is not there.
 const ABSENT: u8 = 0;
 /// Stands before a value that is there.
 const PRESENT: u8 = 1;
 
+const ON_DEMAND: u8 = 0;
+const SUPERVISED: u8 = 1;
+
 /// Encodes a row. Returns `None` if a text or a list is longer than 65535.
 pub(crate) fn encode_start(start: &ProgramStart) -> Option<Vec<u8>> {
     let mut bytes = ByteWriter::default();
     bytes.text(start.name.as_bytes())?;
     bytes.text(start.program.as_os_str().as_bytes())?;
+    bytes.u8(match start.kind {
+        ProgramKind::OnDemand => ON_DEMAND,
+        ProgramKind::Supervised => SUPERVISED,
+    });
     bytes.count(start.arguments.len())?;
     for argument in &start.arguments {
         bytes.text(argument.as_bytes())?;
@@ -64,6 +71,11 @@ pub(crate) fn decode_start(bytes: &[u8]) -> Option<ProgramStart> {
     let start = ProgramStart {
         name: String::from_utf8(bytes.text()?.to_vec()).ok()?,
         program: path(bytes)?,
+        kind: match bytes.u8()? {
+            ON_DEMAND => ProgramKind::OnDemand,
+            SUPERVISED => ProgramKind::Supervised,
+            _ => return None,
+        },
         arguments: (0..bytes.count(ARGUMENTS_MAX)?).map(|_| text(bytes)).collect::<Option<_>>()?,
         allows_arguments: flag(bytes)?,
         environment: (0..bytes.count(ENVIRONMENT_MAX)?)
@@ -154,7 +166,7 @@ mod tests {
             paths in texts(3),
             arguments in texts(5),
             names in texts(5),
-            flags in any::<[bool; 2]>(),
+            flags in any::<[bool; 3]>(),
             identity in identities(),
             nice in prop::option::of(any::<i8>()),
             resource_limits in limits(),
@@ -162,7 +174,9 @@ mod tests {
             grace_ms in any::<u32>(),
         ) -> ProgramStart {
             let path = |at: usize| PathBuf::from(paths.get(at).cloned().unwrap_or_default());
+            let kind = if flags[2] { ProgramKind::Supervised } else { ProgramKind::OnDemand };
             ProgramStart {
+                kind,
                 arguments,
                 allows_arguments: flags[0],
                 environment: names.into_iter().map(|name| (name.clone(), name)).collect(),

@@ -183,6 +183,59 @@ fn the_unit_for_apps_can_start_and_stop_programs_of_other_users_and_the_other_on
     assert!(plain.stdout != apps.stdout && said.contains("Operation not permitted"), "{said}");
 }
 
+/// A program with these keys that says who it is and what holds for it.
+fn supervised(keys: &str) -> Folder {
+    let folder = Folder::with("supervised", [("public/index.html", "home")]);
+    let script = "echo $(id -u) $(pwd) $(ulimit -n) $(nice); exec sleep 9999";
+    folder.write(
+        "pinion.toml",
+        format!(
+            "[[site]]\npath = \"public\"\n[[listen]]\naddress = \"127.0.0.1:0\"\n\
+             [[program]]\nname = \"app\"\ncommand = [\"/bin/sh\", \"-c\", \"{script}\"]\n{keys}\n"
+        ),
+    );
+    folder
+}
+
+/// Every key that needs a right, in the unit that has it.
+#[test]
+fn supervised_programs_run_under_the_directives_of_the_unit_for_apps() {
+    let user = if rustix::process::geteuid().is_root() { 65534 } else { 0 };
+    let keys =
+        format!("user = {user}\ngroup = {user}\nchroot = \"/\"\nnice = 19\nlimits.open-files = 64");
+    let folder = supervised(&keys);
+    let tmp = Folder::new("private-tmp");
+    let runner = confined_by(&unit("pinion-apps.service"), None, &tmp);
+    let server = Start::configured(&folder.join("pinion.toml")).under(runner).start();
+    let end = format!("]: {user} / 64 19");
+    server.wait_for_line(0, |line| line.starts_with("pinion: app[") && line.ends_with(&end));
+    server.stop();
+}
+
+/// The default unit starts programs as itself, and says what it may not do.
+#[test]
+fn supervised_programs_of_the_default_unit_are_its_own() {
+    let keys = "directory = \"/usr\"\nlimits.open-files = 64";
+    let folder = supervised(keys);
+    let tmp = Folder::new("private-tmp");
+    let runner = confined_by(&unit("pinion.service"), None, &tmp);
+    let server = Start::configured(&folder.join("pinion.toml")).under(runner).start();
+    server.wait_for_line(0, |line| line.contains("]: 0 /usr 64 "));
+    server.stop();
+    let nice = "pinion: app: cannot set the nice value: Operation not permitted; next start in ";
+    let folder = supervised("nice = 19");
+    let runner = confined_by(&unit("pinion.service"), None, &tmp);
+    let server = Start::configured(&folder.join("pinion.toml")).under(runner).start();
+    server.wait_for_line(0, |line| line.starts_with(nice));
+    server.stop();
+    let folder = supervised("chroot = \"/\"");
+    let runner = confined_by(&unit("pinion.service"), None, &tmp);
+    let mut server = Start::configured(&folder.join("pinion.toml")).under(runner).begin();
+    assert_eq!(server.wait().code(), Some(2));
+    let wrong = "chroot: a root directory needs CAP_SYS_CHROOT";
+    server.wait_for_line(0, |line| line.contains(wrong));
+}
+
 /// A script that requests itself, by a name and by an address, and opens no connection in vain
 /// where the unit would forbid one.
 const FETCHING: &str = r#"

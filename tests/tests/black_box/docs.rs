@@ -25,7 +25,8 @@ use pinion_tests::server::{Server, Start, build};
 use pinion_tests::tls::Pair;
 use rustix::process::Signal;
 use std::collections::BTreeSet;
-use std::fs;
+use std::fs::{self, Permissions};
+use std::os::unix::fs::PermissionsExt as _;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command};
 
@@ -210,6 +211,7 @@ impl Reader {
                 false => copy_folder(&self.folder.join("public"), &target),
             }
         }
+        self.installs_programs(text);
         self.certifies(text);
         // A log is written into a folder that is there.
         let logs = text.lines().filter_map(|line| line.strip_prefix("access = \""));
@@ -299,6 +301,20 @@ impl Reader {
         let is_module = path.ends_with(".lua") && !path.ends_with("/main.lua");
         if site.is_dir() && !is_module {
             self.pages += all_answer(&self.document, &site);
+        }
+    }
+
+    /// Puts a program that does nothing where a configuration names one, and the folders that it
+    /// runs in.
+    fn installs_programs(&self, text: &str) {
+        for command in text.lines().filter_map(|line| line.strip_prefix("command = [\"")) {
+            let program = Path::new(command.split('"').next().expect("a path"));
+            fs::create_dir_all(program.parent().expect("a folder")).expect("it is there");
+            fs::write(program, "#!/bin/sh\nexec sleep 600\n").expect("written");
+            fs::set_permissions(program, Permissions::from_mode(0o755)).expect("a mode");
+        }
+        for folder in text.lines().filter_map(|line| line.strip_prefix("directory = \"")) {
+            fs::create_dir_all(folder.trim_end_matches('"')).expect("it is there");
         }
     }
 

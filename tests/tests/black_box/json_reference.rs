@@ -143,7 +143,13 @@ fn of_a_server(folder: &Folder) -> [(&'static str, Value); 2] {
         "served/main.lua",
         "pinion.get('/', function() pinion.process.run('sleep', {'600'}):wait() end)",
     );
-    let start = Start::site(&folder.join("served")).session(folder.path()).in_way(Way {
+    folder.write(
+        "served.toml",
+        "[[site]]\npath = \"served\"\n\
+         [[program]]\nname = \"app\"\ncommand = [\"/bin/sleep\", \"600\"]\n\
+         [[program]]\nname = \"ends\"\ncommand = \"/bin/true\"\n",
+    );
+    let start = Start::site(&folder.join("served.toml")).session(folder.path()).in_way(Way {
         protocol: Protocol::Http1Tls,
         io: Io::Epoll,
         form: Form::Folder,
@@ -159,8 +165,10 @@ fn of_a_server(folder: &Folder) -> [(&'static str, Value); 2] {
     };
     let status = wait_for("a program", || {
         let status = ask("status");
-        let children = status["servers"][0]["programs"]["children"].as_array().cloned();
-        children.is_some_and(|children| !children.is_empty()).then_some(status)
+        let programs = &status["servers"][0]["programs"];
+        let children = programs["children"].as_array().map_or(0, Vec::len);
+        let is_waiting = programs["supervised"][1]["state"] == "waiting";
+        (children == 2 && is_waiting).then_some(status)
     });
     let documents = [("status", status), ("reload", ask("reload"))];
     server.stop();

@@ -223,8 +223,8 @@ fn a_killed_spawner_leaves_nothing_and_is_logged_once() {
         });
         send(spawner(&server), Signal::KILL);
         let line = server.wait_for_line(0, |line| line.contains("has ended by SIGKILL"));
-        let text = "pinion: the process that starts programs has ended by SIGKILL; scripts run no \
-                    programs until you restart the server, everything else goes on";
+        let text = "pinion: the process that starts programs has ended by SIGKILL; no programs \
+                    run until you restart the server, everything else goes on";
         assert_eq!(line, text);
         wait_for("the end of the programs", || processes_with(&sleep).is_empty().then_some(()));
         wait_for("no zombie", || children(server.id()).is_empty().then_some(()));

@@ -115,6 +115,7 @@ mod stalls;
 mod starting;
 mod startup_cost;
 mod stopping;
+mod supervised_programs;
 mod survival;
 mod swap;
 mod terminal;

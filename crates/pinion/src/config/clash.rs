@@ -6,6 +6,7 @@ use crate::address::{self, Address, Overlap};
 use crate::directives::file::Table;
 use crate::settings::{LISTEN_KINDS, ListenKind};
 use crate::values;
+use pinion_spawner::limits::STARTS_MAX;
 use std::collections::BTreeMap;
 use std::path::Path;
 
@@ -27,16 +28,36 @@ pub(crate) fn find(tables: &Tables, file: &Path) -> Vec<Fault> {
     }
     let sites = tables.sites.iter().map(|section| (Table::Site, section));
     let certificates = tables.certificates.iter().map(|section| (Table::Certificate, section));
-    for (table, section) in sites.chain(certificates) {
+    let programs = tables.programs.iter().map(|section| (Table::Program, section));
+    for (table, section) in sites.chain(certificates).chain(programs) {
         for key in missing(table, section) {
             let header = table.header();
             faults.push(Fault::at(file, section.place, format!("{header} lacks {key}")));
         }
     }
     hosts(&tables.sites, file, &mut faults);
+    program_names(&tables.programs, file, &mut faults);
     tables.listeners.iter().for_each(|section| listener(section, file, &mut faults));
     listeners_twice(&tables.listeners, file, &mut faults);
     faults
+}
+
+/// The log tells programs apart by their names.
+fn program_names(programs: &[Section], file: &Path, faults: &mut Vec<Fault>) {
+    if let Some(program) = programs.get(STARTS_MAX) {
+        let message = format!("[[program]] is one too many: {STARTS_MAX} are the most");
+        faults.push(Fault::at(file, program.place, message));
+    }
+    let mut known = BTreeMap::new();
+    for program in programs {
+        let place = program.place_of("program-name");
+        let Some(name) = program.low.values("program-name").next() else { continue };
+        if let Some(Place { line, .. }) = known.insert(name, place) {
+            let name = name.display();
+            let message = format!("name: {name} is the name of the program in line {line}, too");
+            faults.push(Fault::at(file, place, message));
+        }
+    }
 }
 
 /// A host belongs to one site, and so does every other host.

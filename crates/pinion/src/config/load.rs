@@ -9,10 +9,13 @@ use crate::failure::Failure;
 use crate::plan::PlannedSite;
 use crate::regular_file;
 use crate::settings::{
-    CONTENT_FLAGS, LISTEN_KINDS, Listen, ListenKind, Serve, SiteSettings, without_effect,
+    CONTENT_FLAGS, LISTEN_KINDS, Listen, ListenKind, ProgramFault, Serve, SiteSettings,
+    supervised_program, without_effect,
 };
 use crate::source::{self, Source};
 use crate::written::Low;
+use pinion_spawner::accounts::Accounts;
+use pinion_spawner::start_table::ProgramStart;
 use std::path::{Path, PathBuf};
 
 /// MiB of a file: a thousand sites need a tenth of it, and more is another kind of file.
@@ -29,6 +32,10 @@ pub(crate) struct Loaded {
     pub(crate) listeners: Vec<Section>,
     /// Each certificate.
     pub(crate) certificates: Vec<Section>,
+    /// The programs that are right.
+    pub(crate) programs: Vec<ProgramStart>,
+    /// What this process lacks the privileges for. It is no fault of the file.
+    pub(crate) privilege_faults: Vec<Fault>,
     /// The tables that stand once; none when the file is no TOML.
     pub(crate) server: Option<Section>,
     /// In the order of the file.
@@ -55,6 +62,8 @@ pub(crate) fn load(path: &Path, flags: &Low) -> Loaded {
         sites: Vec::new(),
         listeners: Vec::new(),
         certificates: Vec::new(),
+        programs: Vec::new(),
+        privilege_faults: Vec::new(),
         server: None,
         faults: Vec::new(),
         warnings: Vec::new(),
@@ -83,7 +92,7 @@ pub(crate) fn parse(text: &str, path: &Path) -> Result<(Tables, Vec<Fault>), Vec
 
 impl Loaded {
     fn settle(&mut self, tables: Tables, path: &Path, flags: &Low) {
-        let Tables { sites, listeners, certificates, server, .. } = tables;
+        let Tables { sites, listeners, certificates, programs, server, .. } = tables;
         let mut low = server.low.clone();
         // Together, to see whether anything is another one than before.
         for (row, _) in Table::Listen.rows() {
@@ -122,6 +131,7 @@ impl Loaded {
         for section in sites {
             self.site(section, path, flags);
         }
+        self.programs(&programs, path);
         self.listeners = listeners;
         self.certificates = certificates;
         self.server = Some(server);
@@ -181,6 +191,33 @@ impl Loaded {
                 self.sites.push(LoadedSite { planned: PlannedSite { source, settings }, section });
             }
             Err(failure) => self.fault(path, section.place, &failure),
+        }
+    }
+
+    fn programs(&mut self, sections: &[Section], path: &Path) {
+        if sections.is_empty() {
+            return;
+        }
+        let accounts = match Accounts::read() {
+            Ok(accounts) => accounts,
+            Err(error) => return self.faults.push(Fault::of(path, error.to_string())),
+        };
+        for section in sections {
+            // A key that is missing or wrong was reported already.
+            if !["program-name", "program-command"].iter().all(|name| section.low.given(name)) {
+                continue;
+            }
+            match supervised_program(&section.low, &accounts) {
+                Ok(program) => self.programs.push(program),
+                Err(ProgramFault { row, message, is_privilege }) => {
+                    let fault = Fault::at(path, section.place_of(row), message);
+                    if is_privilege {
+                        self.privilege_faults.push(fault);
+                    } else {
+                        self.faults.push(fault);
+                    }
+                }
+            }
         }
     }
 

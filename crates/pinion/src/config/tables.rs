@@ -24,6 +24,8 @@ pub(crate) struct Tables {
     pub(crate) listeners: Vec<Section>,
     /// Each `[[certificate]]`.
     pub(crate) certificates: Vec<Section>,
+    /// Each `[[program]]`.
+    pub(crate) programs: Vec<Section>,
     /// The tables that stand once, together: every name in them is another one.
     pub(crate) server: Section,
     /// Whether something is written that was most likely meant as a site.
@@ -74,6 +76,7 @@ pub(crate) fn read(text: &str, file: &Path) -> Result<(Tables, Vec<Fault>), Vec<
         sites: Vec::new(),
         listeners: Vec::new(),
         certificates: Vec::new(),
+        programs: Vec::new(),
         server: Section::new(Place::START),
         has_wrong_site: false,
     };
@@ -140,6 +143,7 @@ impl Reader<'_> {
             match table {
                 Table::Certificate => tables.certificates.push(section),
                 Table::Listen => tables.listeners.push(section),
+                Table::Program => tables.programs.push(section),
                 _ => tables.sites.push(section),
             }
         }
@@ -147,19 +151,78 @@ impl Reader<'_> {
 
     fn content(&mut self, table: Table, content: &DeTable<'_>, section: &mut Section) {
         for (key, value) in in_order(content) {
-            let is_switched = matches!(value.get_ref(), DeValue::Boolean(_));
-            let Some(row) = table.row(key.get_ref(), is_switched) else {
-                let message = unknown_key(table, key.get_ref());
-                self.fault(key.span().start, message);
-                continue;
-            };
-            let mut places = Vec::new();
-            if let Some(texts) = self.values(row, key.get_ref(), value, &mut places) {
-                section.low.set(row.name, texts);
+            let (name, at) = (key.get_ref(), key.span().start);
+            match value.get_ref() {
+                DeValue::Table(inner) if table.has_inner(name) => {
+                    for (key, value) in in_order(inner) {
+                        let name = format!("{name}.{}", key.get_ref());
+                        self.entry(table, (&name, key.span().start), value, section);
+                    }
+                }
+                _ if table.has_inner(name) => {
+                    self.fault(at, format!("{name} is a table; write {name} = {{ KEY = VALUE }}"));
+                }
+                _ => self.entry(table, (name, at), value, section),
             }
-            // A value that is wrong was given all the same.
-            section.places.insert(row.name, places);
         }
+    }
+
+    /// Reads a key, which begins at a byte of the text, and its value.
+    fn entry(
+        &mut self,
+        table: Table,
+        (name, at): (&str, usize),
+        value: &Spanned<DeValue<'_>>,
+        section: &mut Section,
+    ) {
+        let is_switched = matches!(value.get_ref(), DeValue::Boolean(_));
+        let Some(row) = table.row(name, is_switched) else {
+            return self.fault(at, unknown_key(table, name));
+        };
+        let mut places = Vec::new();
+        let texts = match (row.kind, value.get_ref()) {
+            (Kind::Variable, DeValue::Table(variables)) => {
+                self.variables(name, variables, &mut places)
+            }
+            _ => self.values(row, name, value, &mut places),
+        };
+        if let Some(texts) = texts {
+            section.low.set(row.name, texts);
+        }
+        // A value that is wrong was given all the same.
+        section.places.insert(row.name, places);
+    }
+
+    /// Reads the variables of an environment, each as a text with its name and its value.
+    fn variables(
+        &mut self,
+        key: &str,
+        variables: &DeTable<'_>,
+        places: &mut Vec<Place>,
+    ) -> Option<Vec<OsString>> {
+        let mut texts = Vec::new();
+        for (name, value) in in_order(variables) {
+            let (name, at) = (name.get_ref(), name.span().start);
+            let text = match value.get_ref() {
+                DeValue::String(text) => Ok(text.to_string()),
+                DeValue::Integer(number) => whole_number(number),
+                _ => Err("a string is needed".to_owned()),
+            };
+            let variable = text.and_then(|text| {
+                let variable = format!("{name}={text}");
+                let is_name = !name.contains('=');
+                let checked = values::check(&Kind::Variable, &variable).map(|()| variable);
+                if is_name { checked } else { Err("a name has no =".to_owned()) }
+            });
+            match variable {
+                Ok(variable) => {
+                    places.push(self.places.of(at));
+                    texts.push(variable.into());
+                }
+                Err(error) => self.fault(at, format!("{key}.{name}: {error}")),
+            }
+        }
+        (!texts.is_empty()).then_some(texts)
     }
 
     /// The values of a key as texts, and where they stand; none when it says what holds without it,
@@ -296,13 +359,12 @@ fn in_order<'t, 'i>(
 fn text(row: &Directive, value: &DeValue<'_>) -> Result<String, String> {
     let found = match value {
         DeValue::String(text) => match row.kind {
-            Kind::Number { .. } | Kind::Switch => "a string",
+            Kind::Nice | Kind::Number { .. } | Kind::Switch | Kind::Variable => "a string",
             _ => return Ok(text.to_string()),
         },
         DeValue::Integer(number) => match row.kind {
-            Kind::Number { .. } | Kind::Address => {
-                let value = i128::from_str_radix(number.as_str(), number.radix());
-                return value.map(|n| n.to_string()).map_err(|_| "too many digits".to_owned());
+            Kind::Account | Kind::Address | Kind::Nice | Kind::Number { .. } | Kind::Size => {
+                return whole_number(number);
             }
             _ => "a number",
         },
@@ -318,12 +380,20 @@ fn text(row: &Directive, value: &DeValue<'_>) -> Result<String, String> {
             None => format!("a whole number ({})", row.bounds()),
         },
         Kind::Switch => "true or false".to_owned(),
+        Kind::Nice => format!("a whole number ({})", row.bounds()),
+        Kind::Variable => format!("a table ({})", row.bounds()),
         Kind::Address => format!("a string ({})", row.bounds()),
         _ if row.is_list() => format!("a string ({}) or a list of them", row.bounds()),
         _ => format!("a string ({})", row.bounds()),
     };
     let or_off = if row.twin().is_some() { ", true or false" } else { "" };
     Err(format!("{needed}{or_off} is needed, not {found}"))
+}
+
+/// Returns a whole number as a text in decimal.
+fn whole_number(number: &toml::de::DeInteger<'_>) -> Result<String, String> {
+    let value = i128::from_str_radix(number.as_str(), number.radix());
+    value.map(|number| number.to_string()).map_err(|_| "too many digits".to_owned())
 }
 
 fn unknown_key(table: Table, name: &str) -> String {
@@ -336,12 +406,13 @@ fn unknown_key(table: Table, name: &str) -> String {
         let off = name.strip_prefix("no-").map_or("", |_| " = false");
         return format!("unknown key {name} in {header}; write {}{off}", key.name);
     }
-    let homes = homes(name);
+    let (homes, hint) = (homes(name), habit(name));
+    // A site has no `directory`, as a program has, and its author means the path.
+    if let Some(hint) = hint.filter(|_| homes.is_empty() || table == Table::Site) {
+        return format!("unknown key {name} in {header}; {hint}");
+    }
     if !homes.is_empty() {
         return format!("{name} belongs in {homes}, not in {header}");
-    }
-    if let Some(hint) = habit(name) {
-        return format!("unknown key {name} in {header}; {hint}");
     }
     match nearest(name, keys) {
         Some(near) => format!("unknown key {name} in {header}; did you mean {near}?"),
@@ -416,6 +487,12 @@ mod tests {
     /// A value of each kind, as a flag and as TOML have it.
     fn sample(kind: &Kind) -> (String, String) {
         let text = match kind {
+            Kind::AbsolutePath | Kind::Argument => "/a/b",
+            Kind::Account => "www-data",
+            Kind::Nice => return ("-5".to_owned(), "-5".to_owned()),
+            Kind::ProgramName => "app",
+            Kind::Size => "512M",
+            Kind::Variable => return ("A=b".to_owned(), "{ A = \"b\" }".to_owned()),
             Kind::Address => "unix:a",
             Kind::CanonicalHost => "a.org:8443",
             Kind::Choice(words) => words.last().copied().unwrap_or_default(),
@@ -527,7 +604,10 @@ mod tests {
             ("[[site]]\npath = \"a\"\nroot = \"x\"", "unknown key root in [[site]]; write path"),
             ("watsh = true", "unknown key watsh; did you mean watch in [[site]]?"),
             ("xyzzy = true", "every key belongs in a table"),
-            ("[xyzzy]", "there are [[site]], [[listen]], [[certificate]], [tls], [server]"),
+            (
+                "[xyzzy]",
+                "there are [[site]], [[listen]], [[certificate]], [[program]], [tls], [server]",
+            ),
             ("[site]", "write [[site]] instead of [site]: a table of which"),
             ("[[server]]", "write [server] instead of [[server]]: a table that is there once"),
             ("site = \"a\"", "site is a table; write [[site]], and its keys below"),

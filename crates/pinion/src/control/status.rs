@@ -127,8 +127,45 @@ pub(crate) struct Site {
 pub(crate) struct Programs {
     /// The process that starts programs; null when it has ended, after which no program starts.
     pub(crate) spawner_pid: Option<u32>,
+    /// The programs of the configuration, in its order; then those that it does not have any more
+    /// and that have not stopped yet.
+    pub(crate) supervised: Vec<SupervisedProgram>,
     /// Those that run now.
     pub(crate) children: Vec<Child>,
+}
+
+/// A program that the server keeps running.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default)]
+pub(crate) struct SupervisedProgram {
+    pub(crate) name: String,
+    pub(crate) state: ProgramState,
+    /// Since when it is in this state, RFC 3339, UTC.
+    pub(crate) since: String,
+    /// Its process; null if it has none.
+    pub(crate) pid: Option<u32>,
+    /// How often it was started again since it was started with its settings.
+    pub(crate) restarts: u64,
+    /// Milliseconds until it is started; null unless it waits for that.
+    pub(crate) restart_in_ms: Option<u64>,
+    /// How it has ended last, or why it could not be started; null if neither has happened.
+    pub(crate) last_end: Option<String>,
+}
+
+/// What a program does.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub(crate) enum ProgramState {
+    /// It was asked for and was not executed yet.
+    Starting,
+    Running,
+    /// It has ended and is started again later.
+    Waiting,
+    /// It was asked to stop, because its settings have changed or it was removed.
+    Stopping,
+    /// Nothing starts it any more.
+    #[default]
+    Stopped,
 }
 
 /// One child process.

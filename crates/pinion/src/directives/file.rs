@@ -11,6 +11,8 @@ pub(crate) enum Table {
     Listen,
     /// `[[certificate]]`, once for each certificate.
     Certificate,
+    /// `[[program]]`, once for each program.
+    Program,
     /// `[tls]`
     Tls,
     /// `[server]`
@@ -35,6 +37,7 @@ pub(crate) const TABLES: &[Table] = &[
     Table::Site,
     Table::Listen,
     Table::Certificate,
+    Table::Program,
     Table::Tls,
     Table::Server,
     Table::Limits,
@@ -48,6 +51,7 @@ impl Table {
             Self::Site => "site",
             Self::Listen => "listen",
             Self::Certificate => "certificate",
+            Self::Program => "program",
             Self::Tls => "tls",
             Self::Server => "server",
             Self::Limits => "limits",
@@ -82,7 +86,7 @@ impl Table {
 
     /// Whether it is written once for each thing it describes.
     pub(crate) fn is_repeated(self) -> bool {
-        matches!(self, Self::Site | Self::Listen | Self::Certificate)
+        matches!(self, Self::Site | Self::Listen | Self::Certificate | Self::Program)
     }
 
     /// One line, no full stop.
@@ -91,6 +95,7 @@ impl Table {
             Self::Site => "A site; at least one is required",
             Self::Listen => "An address to listen on: `address`, `tls` or `redirect-http`",
             Self::Certificate => "A certificate for TLS",
+            Self::Program => "A program that the server starts and keeps running",
             Self::Tls => "Settings of all TLS and QUIC listeners",
             Self::Server => "Settings of the server",
             Self::Limits => "Limits of the server",
@@ -114,6 +119,13 @@ impl Table {
             let key = row.file.filter(|key| key.table == self)?;
             Some((row, key.name))
         })
+    }
+
+    /// Returns whether keys of this table stand in a table of this name below it, as in
+    /// `limits = { open-files = 1024 }`.
+    pub(crate) fn has_inner(self, name: &str) -> bool {
+        let is_in = |key: &str| key.strip_prefix(name).is_some_and(|rest| rest.starts_with('.'));
+        self.rows().any(|(_, key)| is_in(key))
     }
 
     /// The row of a key whose value is true or false, or another one. A key that takes a value and
@@ -149,7 +161,8 @@ impl Directive {
         let once = [Table::Listen, Table::Certificate];
         let once = self.file.is_some_and(|key| once.contains(&key.table))
             && !matches!(self.kind, Kind::Network);
-        (self.repeatable && !once) || matches!(self.kind, Kind::Codings | Kind::Protocols)
+        let is_repeated = self.repeatable && !once && !matches!(self.kind, Kind::Variable);
+        is_repeated || matches!(self.kind, Kind::Codings | Kind::Protocols)
     }
 }
 
@@ -170,7 +183,8 @@ mod tests {
                     assert_eq!(found.name, row.name);
                 }
             }
-            assert!(key.name.bytes().all(|b| b.is_ascii_lowercase() || b == b'-'), "{}", key.name);
+            let is_plain = |b: u8| b.is_ascii_lowercase() || b"-.".contains(&b);
+            assert!(key.name.bytes().all(is_plain), "{}", key.name);
             // A flag that takes something away is a key that grants it.
             let negative = row.name.starts_with("no-") && matches!(row.kind, Kind::Switch);
             assert_eq!(row.is_inverted(), negative, "{}", row.name);

@@ -1,6 +1,6 @@
 //! The thread that controls a running server: it handles signals and the commands of the control
-//! socket, one at a time. It never runs anything that takes long: reloads run on other threads,
-//! which wake it when they have ended.
+//! socket, one at a time, and keeps programs running. It never runs anything that takes long:
+//! reloads run on other threads, which wake it when they have ended.
 
 use super::configuration::{LiveSettings, Renewal};
 use super::control_clients::{ClientId, ControlClients};
@@ -18,6 +18,7 @@ use anyhow::Context as _;
 use pinion_engine::server::Control;
 use pinion_engine::signals::{Signal, SignalQueue, Signals};
 use pinion_engine::stderr;
+use pinion_programs::supervisor_link::SupervisorLink;
 use rustix::event::{EventfdFlags, PollFd, PollFlags, Timespec, eventfd, poll};
 use rustix::io::Errno;
 use std::os::fd::{AsFd as _, OwnedFd};
@@ -57,6 +58,7 @@ impl Controlled {
         let ready = eventfd(0, flags).context("cannot make an event descriptor")?;
         let (sender, results) = channel();
         let Self { socket, control, notifier, renewal, keeper, log, live, status, .. } = self;
+        let supervisor = status.programs.supervisor();
         let results = Results { ready: Arc::new(ready), sender, results };
         let clients = ControlClients::new(socket);
         let last_reload_error = Arc::default();
@@ -72,7 +74,7 @@ impl Controlled {
             last_reload_error,
             ending,
         };
-        let mut thread = ControlThread { queue, results, clients, commands };
+        let mut thread = ControlThread { queue, results, clients, supervisor, commands };
         let run = move || {
             loop {
                 // Without this thread the server could not be stopped.
@@ -89,6 +91,8 @@ struct ControlThread {
     queue: SignalQueue,
     results: Results,
     clients: ControlClients,
+    /// None for a server without programs.
+    supervisor: Option<SupervisorLink>,
     commands: Commands,
 }
 
@@ -122,14 +126,18 @@ impl ControlThread {
     /// Waits for an event, and handles all that have come.
     fn poll_once(&mut self) {
         let now = Instant::now();
-        let deadline =
-            [self.clients.deadline(now), self.commands.ending.until].into_iter().flatten();
+        let of_programs = self.supervisor.as_ref().and_then(SupervisorLink::deadline);
+        let deadline = [self.clients.deadline(now), self.commands.ending.until, of_programs];
+        let deadline = deadline.into_iter().flatten();
         let left = deadline.min().map(|deadline| deadline.saturating_duration_since(now));
         let ready = {
             let mut polled = vec![
                 PollFd::new(&self.queue, PollFlags::IN),
                 PollFd::from_borrowed_fd(self.results.ready.as_fd(), PollFlags::IN),
             ];
+            let of_programs = self.supervisor.iter().flat_map(SupervisorLink::polled);
+            polled.extend(of_programs.map(|fd| PollFd::from_borrowed_fd(fd, PollFlags::IN)));
+            let others = polled.len();
             polled.extend(self.clients.polled(now));
             // Rounded up, so that it is not too early to do what is due.
             let left = left.map(|left| left + Duration::from_millis(1));
@@ -139,7 +147,7 @@ impl ControlThread {
                 // The kernel has no memory for a moment.
                 Err(_) => thread::sleep(POLL_PAUSE),
             }
-            polled.iter().skip(2).map(PollFd::revents).collect::<Vec<_>>()
+            polled.iter().skip(others).map(PollFd::revents).collect::<Vec<_>>()
         };
         while let Some(signal) = self.queue.next() {
             self.commands.signal(signal);
@@ -148,11 +156,15 @@ impl ControlThread {
             self.clients.respond(client, &Response::done(messages));
         }
         let now = Instant::now();
+        if let Some(supervisor) = &mut self.supervisor {
+            supervisor.handle_events(now, |line| stderr::line(format_args!("pinion: {line}")));
+        }
         self.commands.close_at_deadline(now);
         self.clients.handle_events(&ready, now);
         for (client, request) in self.clients.requests(now) {
             let commands = &mut self.commands;
-            match commands.execute(request, self.results.returning(client)) {
+            let supervisor = self.supervisor.as_ref();
+            match commands.execute(request, supervisor, self.results.returning(client)) {
                 Reply::Now(response) => self.clients.respond(client, &response),
                 Reply::BeforeEnd(response) => {
                     // The process may end at once.
@@ -220,12 +232,13 @@ impl Commands {
     fn execute(
         &mut self,
         request: Request,
+        supervisor: Option<&SupervisorLink>,
         later: impl FnOnce(Vec<Message>) + Send + 'static,
     ) -> Reply {
         let done = |text: String| Response::done(vec![Message::info(text)]);
         match request.command {
             Command::Status => {
-                let status = self.status.now(&self.control, self.ending.state);
+                let status = self.status.now(&self.control, self.ending.state, supervisor);
                 let last_reload_error = lock(&self.last_reload_error).clone();
                 let status = Some(Box::new(Status { last_reload_error, ..status }));
                 Reply::Now(Response { status, ..Response::done(Vec::new()) })

@@ -64,7 +64,7 @@ pub(crate) struct Kit {
     pub(crate) log: Option<Arc<LogHandle>>,
     /// What is served first, and how to load it again; none for the dummy.
     pub(crate) sites: Vec<LoadedSite>,
-    /// The programs of the sites.
+    /// The programs of the sites, and those that are kept running.
     pub(crate) programs: ProgramTable,
     /// How to talk to the kernel.
     pub(crate) io: Io,
@@ -83,7 +83,8 @@ pub(crate) struct Kit {
 /// # Errors
 /// One line that names what is in the way.
 pub(crate) fn prepare(plan: Plan, mut manager: ServiceManager) -> Result<Kit, Failure> {
-    let Plan { serve: settings, sites, config } = plan;
+    plan.check_privileges()?;
+    let Plan { serve: settings, sites, programs, config, .. } = plan;
     let has_built = sites.iter().any(|site| matches!(site.source, Source::Folder(_)));
     // Before anything is made for the listeners, such as a certificate.
     listeners::check(&settings.listen)?;
@@ -91,7 +92,7 @@ pub(crate) fn prepare(plan: Plan, mut manager: ServiceManager) -> Result<Kit, Fa
     let signals = signals::block().context("cannot block signals")?;
     // While nothing is in memory that programs should not see, such as keys.
     let named = sites.iter().flat_map(|site| site.settings.script_access.programs());
-    let programs = ProgramTable::fork(named)?;
+    let programs = ProgramTable::fork(&programs, named)?;
     mapping::guard_lost_pages().context("cannot watch over mapped files")?;
     let descriptors = raise_descriptors();
     let files = SocketFiles::default();

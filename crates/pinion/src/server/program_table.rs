@@ -1,75 +1,71 @@
-//! The programs of all sites, as the spawner has them.
+//! The programs of all sites and of the configuration, as the spawner has them.
 
 use super::notifier::Notifier;
+use super::program_rows::ProgramRows;
 use crate::failure::Failure;
 use crate::settings::ProgramFile;
-use anyhow::anyhow;
+use crate::terminal::counted;
+use anyhow::{Context as _, anyhow};
 use pinion_engine::stderr;
-use pinion_lua::programs::{Programs, ProgramsUse};
+use pinion_lua::programs::Programs;
 use pinion_programs::signal_name;
 use pinion_programs::spawner_access::{SpawnerAccess, UnexpectedEnd};
+use pinion_programs::supervisor_link::{SupervisorInbox, SupervisorLink};
 use pinion_spawner::spawner::{CgroupUse, ControlError, ForkError, Spawner};
-use pinion_spawner::start_table::{ProgramStart, StartTable};
-use std::env;
-use std::ffi::OsString;
-use std::path::PathBuf;
-use std::sync::{Arc, Mutex, PoisonError};
+use pinion_spawner::start_table::ProgramStart;
+use pinion_spawner::table_check::TableError;
+use rustix::process::geteuid;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
-use std::{io, thread};
+use std::{io, process, thread};
 
-/// Where programs find others, without what the server has in its own environment.
-const PATH: &str = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin";
+/// How much longer than its programs the spawner has at the end: to kill those that have not
+/// stopped in time, and what they leave.
+const SPAWNER_GRACE: Duration = Duration::from_secs(2);
+
+/// Programs that the line at the start names; 64 would make it unreadable.
+const SHOWN_MAX: usize = 8;
 
 /// The table of the spawner. Sites that are loaded again add rows. A row stays as long as a script
-/// is left that may run its program, also one of an earlier version; then another program gets it.
+/// is left that may run its program, also one of an earlier version, or as long as the
+/// configuration has it; then another program gets it.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct ProgramTable {
     access: SpawnerAccess,
-    rows: Arc<Mutex<Vec<Row>>>,
-}
-
-#[derive(Clone, Debug)]
-struct Row {
-    /// What the log calls it: the name that a script calls it, with a number where scripts of
-    /// several sites call different programs by one name.
-    name: String,
-    path: PathBuf,
-    /// The sites that have it; `None` before the first one does.
-    uses: Option<Vec<ProgramsUse>>,
-}
-
-impl Row {
-    /// Returns whether no script is left that may run the program.
-    fn is_free(&self) -> bool {
-        self.uses.as_ref().is_some_and(|uses| uses.iter().all(ProgramsUse::has_ended))
-    }
-
-    fn is_program(&self, other: &Self) -> bool {
-        (&self.name, &self.path) == (&other.name, &other.path)
-    }
+    rows: Arc<Mutex<ProgramRows>>,
+    /// Where the supervisor hears of its programs; `None` without a spawner.
+    inbox: Option<SupervisorInbox>,
 }
 
 impl ProgramTable {
-    /// Forks the spawner if any site has a program. This process has no other thread yet.
+    /// Forks the spawner if there is a program: one that is kept running, or one of scripts. This
+    /// process has no other thread yet.
     ///
     /// # Errors
     /// [`Failure`]: a program cannot be run, or the system allows no further process.
     pub(crate) fn fork<'p>(
-        programs: impl Iterator<Item = &'p ProgramFile>,
+        supervised: &[ProgramStart],
+        of_scripts: impl Iterator<Item = &'p ProgramFile>,
     ) -> Result<Self, Failure> {
-        let mut rows = Vec::new();
-        programs.for_each(|program| {
-            add_row(&mut rows, program);
+        let mut rows = ProgramRows::default();
+        rows.set_supervised(supervised);
+        of_scripts.for_each(|program| {
+            rows.add_script_program(program);
         });
-        if rows.is_empty() {
+        let table = rows.table();
+        if table.starts.is_empty() {
             return Ok(Self::default());
         }
-        let spawner = Spawner::fork(&table(&rows), CgroupUse::IfDelegated);
+        let spawner = Spawner::fork(&table, CgroupUse::IfDelegated);
         let spawner = spawner.map_err(|error| match error {
-            ForkError::Table(error) => Failure::usage(format!("--lua-program: {error}")),
+            ForkError::Table(error) => wrong_table(&rows, &error),
             error => anyhow!("{error}").into(),
         })?;
-        Ok(Self { access: SpawnerAccess::new(spawner), rows: Arc::new(Mutex::new(rows)) })
+        let inbox = SupervisorInbox::new().context("cannot open an event descriptor")?;
+        let access = SpawnerAccess::new(spawner);
+        let this = Self { access, rows: Arc::new(Mutex::new(rows)), inbox: Some(inbox) };
+        this.announce(&this.lock());
+        Ok(this)
     }
 
     /// Returns the programs of a site, by the names that its scripts call them.
@@ -80,41 +76,86 @@ impl ProgramTable {
         if named.is_empty() {
             return Ok(Programs::default());
         }
-        if !self.access.is_there() {
-            return Err(anyhow!(
-                "--lua-program: the server was started without programs; restart needed"
-            )
-            .into());
-        }
-        let mut rows = self.rows.lock().unwrap_or_else(PoisonError::into_inner);
+        self.needs_spawner("--lua-program")?;
+        let mut rows = self.lock();
         let mut next = rows.clone();
-        let numbers: Vec<u16> = named.iter().map(|program| add_row(&mut next, program)).collect();
+        let numbers: Vec<u16> =
+            named.iter().map(|program| next.add_script_program(program)).collect();
         let names = named.iter().map(|program| program.name.clone());
         let programs: Programs = names.zip(numbers.iter().copied()).collect();
-        let is_same = |(row, next): (&Row, &Row)| row.is_program(next);
-        if next.len() > rows.len() || !rows.iter().zip(&next).all(is_same) {
-            self.access.replace_table(&table(&next)).map_err(|error| match error {
-                ControlError::Table(error) => Failure::usage(format!("--lua-program: {error}")),
-                error => anyhow!("--lua-program: {error}").into(),
-            })?;
-        }
-        for number in numbers {
-            let uses = next[usize::from(number)].uses.get_or_insert_default();
-            uses.retain(|usage| !usage.has_ended());
-            uses.push(programs.usage());
-        }
+        self.replace(&rows, &next, "--lua-program")?;
+        numbers.into_iter().for_each(|number| next.add_use(number, programs.usage()));
         *rows = next;
         Ok(programs)
     }
 
-    /// Returns how many programs there are.
-    pub(crate) fn len(&self) -> usize {
-        self.rows.lock().unwrap_or_else(PoisonError::into_inner).len()
+    /// Checks whether [`Self::set_supervised`] can make these the programs that are kept running.
+    ///
+    /// # Errors
+    /// [`Failure`]: one cannot be run, or there is no spawner.
+    pub(crate) fn check_supervised(&self, programs: &[ProgramStart]) -> Result<(), Failure> {
+        if programs.is_empty() {
+            return Ok(());
+        }
+        self.needs_spawner("[[program]]")?;
+        let (rows, next) = self.with_supervised(programs);
+        if rows.differ_from(&next) {
+            if self.access.has_ended() {
+                return Err(anyhow!("[[program]]: {}", ControlError::Gone).into());
+            }
+            let checked = next.table().check_changes(&rows.table());
+            checked.map_err(|error| wrong_table(&next, &error))?;
+        }
+        Ok(())
+    }
+
+    /// Makes these the programs that are kept running.
+    ///
+    /// # Errors
+    /// [`Failure`]: one cannot be run, or there is no spawner. The others stay.
+    pub(crate) fn set_supervised(&self, programs: &[ProgramStart]) -> Result<(), Failure> {
+        if self.inbox.is_none() {
+            // It was checked that there is none.
+            return Ok(());
+        }
+        let (mut rows, next) = self.with_supervised(programs);
+        self.replace(&rows, &next, "[[program]]")?;
+        *rows = next;
+        self.announce(&rows);
+        Ok(())
+    }
+
+    /// Returns how many programs scripts run.
+    pub(crate) fn script_count(&self) -> usize {
+        self.lock().script_count()
+    }
+
+    /// Returns how many programs are kept running, and as which users; `None` if there are none.
+    pub(crate) fn supervised_in_words(&self) -> Option<String> {
+        let (rows, own) = (self.lock(), geteuid().as_raw());
+        let count = rows.supervised().len();
+        let shown = |(name, user): (&str, Option<u32>)| match user {
+            Some(user) => format!("{name} as user {user}"),
+            None => format!("{name} as the user of the server ({own})"),
+        };
+        let mut words: Vec<String> = rows.users().take(SHOWN_MAX).map(shown).collect();
+        if let Some(more @ 1..) = count.checked_sub(SHOWN_MAX) {
+            words.push(format!("{more} more"));
+        }
+        let counted = counted(count as u64, "program");
+        (count > 0).then(|| format!("{counted} to keep running: {}", words.join(", ")))
     }
 
     /// Returns what workers connect to.
     pub(crate) fn access(&self) -> SpawnerAccess {
         self.access.clone()
+    }
+
+    /// Returns what keeps programs running, if there is a spawner. One thread has it.
+    pub(crate) fn supervisor(&self) -> Option<SupervisorLink> {
+        let inbox = self.inbox.clone()?;
+        // Programs of several servers that lose the same database have different numbers.
+        Some(SupervisorLink::new(self.access(), inbox, process::id().into()))
     }
 
     /// Starts a thread that waits for the end of the spawner, if there is one. If nothing has
@@ -136,98 +177,87 @@ impl ProgramTable {
         Ok(())
     }
 
-    /// Stops all programs and the spawner. Returns a message if something is left.
+    /// Returns how long all programs have to stop: as long as the slowest of them may take.
+    pub(crate) fn grace(&self) -> Duration {
+        Duration::from_millis(self.lock().longest_grace_ms().into()) + SPAWNER_GRACE
+    }
+
+    /// Stops all programs and the spawner, and kills what is left after `grace`. Returns a message
+    /// if something cannot be killed.
     pub(crate) fn stop(&self, grace: Duration) -> Option<String> {
+        if let Some(inbox) = &self.inbox {
+            inbox.stop();
+        }
         let spawner = self.access.take_spawner()?;
+        let supervised = self.lock().supervised().len() as u64;
+        if supervised > 0 {
+            stderr::line(format_args!("stopping {}", counted(supervised, "program")));
+        }
         spawner.stop(grace).err().map(|survivors| survivors.to_string())
     }
+
+    fn needs_spawner(&self, of: &str) -> Result<(), Failure> {
+        if self.access.is_there() {
+            return Ok(());
+        }
+        Err(anyhow!("{of}: the server was started without programs; restart needed").into())
+    }
+
+    /// Returns the rows, and how they are with these programs.
+    fn with_supervised(
+        &self,
+        programs: &[ProgramStart],
+    ) -> (MutexGuard<'_, ProgramRows>, ProgramRows) {
+        let rows = self.lock();
+        let mut next = rows.clone();
+        next.set_supervised(programs);
+        (rows, next)
+    }
+
+    /// Puts the table with other rows into use. `of` names in errors what has asked for it.
+    fn replace(&self, rows: &ProgramRows, next: &ProgramRows, of: &str) -> Result<(), Failure> {
+        if !rows.differ_from(next) {
+            return Ok(());
+        }
+        self.access.replace_table(&next.table()).map_err(|error| match error {
+            ControlError::Table(error) => Failure::usage(format!("{of}: {error}")),
+            error => anyhow!("{of}: {error}").into(),
+        })?;
+        self.announce(next);
+        Ok(())
+    }
+
+    /// Tells the supervisor its programs, and the generation of the table that is in use.
+    fn announce(&self, rows: &ProgramRows) {
+        if let Some(inbox) = &self.inbox {
+            inbox.set_programs(self.access.generation(), rows.supervised().to_vec());
+        }
+    }
+
+    fn lock(&self) -> MutexGuard<'_, ProgramRows> {
+        self.rows.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// Returns the failure of a table that is wrong.
+fn wrong_table(rows: &ProgramRows, error: &TableError) -> Failure {
+    let is_supervised = |name: &str| rows.supervised().iter().any(|known| *known.name == *name);
+    let is_of_scripts = match error {
+        TableError::Start { name, .. } => !is_supervised(name),
+        _ => rows.supervised().is_empty(),
+    };
+    let of = if is_of_scripts { "--lua-program" } else { "[[program]]" };
+    Failure::usage(format!("{of}: {error}"))
 }
 
 /// Logs that the spawner has ended without being asked to.
 fn log_unexpected_end(end: &UnexpectedEnd) {
     let how = end.signal.map_or_else(String::new, |signal| format!(" by {}", signal_name(signal)));
     stderr::line(format_args!(
-        "pinion: the process that starts programs has ended{how}; scripts run no programs until \
-         you restart the server, everything else goes on"
+        "pinion: the process that starts programs has ended{how}; no programs run until you \
+         restart the server, everything else goes on"
     ));
     if let Some(survivors) = &end.survivors {
         stderr::line(format_args!("pinion: {survivors}"));
-    }
-}
-
-/// Returns the number of the row of a program. If there is none, a free row becomes that, or one is
-/// added.
-fn add_row(rows: &mut Vec<Row>, program: &ProgramFile) -> u16 {
-    let ProgramFile { name, path } = program;
-    let shown = |number: usize| match number {
-        1 => name.clone(),
-        number => format!("{name}.{number}"),
-    };
-    let is_of =
-        |row: &Row| row.path == *path && (1..=rows.len()).any(|number| row.name == shown(number));
-    if let Some(found) = rows.iter().position(is_of) {
-        // It may have been free: it is not any more before it has its next use.
-        if rows[found].is_free() {
-            rows[found].uses = None;
-        }
-        return found as u16;
-    }
-    let free = rows.iter().position(Row::is_free).unwrap_or(rows.len());
-    let is_taken = |name: &String| {
-        rows.iter().enumerate().any(|(number, row)| number != free && row.name == *name)
-    };
-    let name = (1..).map(shown).find(|name| !is_taken(name)).unwrap_or_default();
-    let row = Row { name, path: path.clone(), uses: None };
-    match rows.get_mut(free) {
-        Some(found) => *found = row,
-        None => rows.push(row),
-    }
-    free as u16
-}
-
-/// The table with these rows.
-fn table(rows: &[Row]) -> StartTable {
-    let start = |row: &Row| ProgramStart {
-        allows_arguments: true,
-        environment: environment(),
-        ..ProgramStart::new(&row.name, &row.path)
-    };
-    StartTable { starts: rows.iter().map(start).collect() }
-}
-
-/// The environment of every program.
-fn environment() -> Vec<(OsString, OsString)> {
-    let mut variables = vec![("PATH".into(), PATH.into()), ("LANG".into(), "C.UTF-8".into())];
-    // Where files can be written that nothing else sees (PrivateTmp= of systemd).
-    variables.extend(env::var_os("TMPDIR").map(|folder| ("TMPDIR".into(), folder)));
-    variables
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn a_program_has_one_row_and_names_are_unique() {
-        let program = |name: &str, path: &str| ProgramFile { name: name.into(), path: path.into() };
-        let mut rows = Vec::new();
-        let asked = [("sh", "/bin/sh"), ("sh", "/bin/bash"), ("cat", "/bin/cat")];
-        let numbers = asked.map(|(name, path)| add_row(&mut rows, &program(name, path)));
-        assert_eq!(numbers, [0, 1, 2]);
-        let again = asked.map(|(name, path)| add_row(&mut rows, &program(name, path)));
-        assert_eq!(again, numbers);
-        let names = |rows: &[Row]| rows.iter().map(|row| row.name.clone()).collect::<Vec<_>>();
-        assert_eq!(names(&rows), ["sh", "sh.2", "cat"]);
-        // What no script is left for makes room for others, but not before.
-        let programs: Programs =
-            [("sh".to_owned(), 0), ("cat".to_owned(), 2)].into_iter().collect();
-        rows[0].uses = Some(vec![programs.usage()]);
-        rows[2].uses = Some(vec![programs.usage()]);
-        assert_eq!(add_row(&mut rows, &program("ls", "/bin/ls")), 3);
-        drop(programs);
-        assert_eq!(add_row(&mut rows, &program("sh", "/bin/sh")), 0, "it is still there");
-        assert_eq!(add_row(&mut rows, &program("sh", "/bin/dash")), 2);
-        assert_eq!(add_row(&mut rows, &program("tr", "/bin/tr")), 4, "none is free");
-        assert_eq!(names(&rows), ["sh", "sh.2", "sh.3", "ls", "tr"]);
     }
 }

@@ -45,10 +45,6 @@ use std::time::{Duration, Instant, SystemTime};
 /// when nothing is said (RFC 7838 §3.1).
 const ALT_SVC_SECONDS: u32 = 86_400;
 
-/// How long programs have at the end: their requests are over, so that they have been told to stop
-/// already. As long as a program has between its stop signal and SIGKILL.
-const PROGRAMS_GRACE: Duration = Duration::from_secs(10);
-
 /// Serves until SIGTERM or SIGINT, and returns when everything has ended.
 ///
 /// # Errors
@@ -191,7 +187,7 @@ fn end(
     stats: Option<Stats>,
     log: Option<Arc<AccessLog>>,
 ) {
-    if let Some(left) = programs.stop(PROGRAMS_GRACE) {
+    if let Some(left) = programs.stop(programs.grace()) {
         stderr::line(format_args!("pinion: {left}"));
     }
     drop(files);

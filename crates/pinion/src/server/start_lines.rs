@@ -83,12 +83,15 @@ pub(super) fn print_start(kit: &Kit) {
             std::env::temp_dir().display(),
         ));
     }
-    if kit.programs.len() > 0 {
+    if kit.programs.script_count() > 0 {
         stderr::line(format_args!(
             "{} for scripts, run as the user of the server ({})",
-            counted(kit.programs.len() as u64, "program"),
+            counted(kit.programs.script_count() as u64, "program"),
             geteuid().as_raw()
         ));
+    }
+    if let Some(words) = kit.programs.supervised_in_words() {
+        stderr::line(format_args!("{words}"));
     }
     if config.is_some() {
         print_sites(sites);

@@ -6,16 +6,19 @@ use super::published::Published;
 use super::stats::{self, Tally};
 use super::tls::ServedCertificates;
 use crate::control::status::{
-    Certificate, Child, Connections, Memory, Programs, State, Status, Workers,
+    Certificate, Child, Connections, Memory, ProgramState, Programs, State, Status,
+    SupervisedProgram, Workers,
 };
 use crate::terminal::shown;
 use crate::{calendar, document};
 use pinion_engine::server::{Control, Io};
+use pinion_programs::supervisor::{ProgramPhase, ProgramStatus};
+use pinion_programs::supervisor_link::SupervisorLink;
 use rustix::process::Pid;
 use std::fs;
 use std::path::PathBuf;
 use std::sync::Arc;
-use std::time::{Instant, SystemTime};
+use std::time::{Duration, Instant, SystemTime};
 
 const SECONDS_PER_DAY: i64 = 86_400;
 
@@ -37,7 +40,12 @@ pub(super) struct StatusSource {
 
 impl StatusSource {
     /// Returns the current status.
-    pub(super) fn now(&self, control: &Control, state: State) -> Status {
+    pub(super) fn now(
+        &self,
+        control: &Control,
+        state: State,
+        supervisor: Option<&SupervisorLink>,
+    ) -> Status {
         let (started, started_at) = self.started;
         let (requests, latency) =
             self.tally.as_ref().map(|tally| tally.status()).unwrap_or_default();
@@ -62,18 +70,19 @@ impl StatusSource {
                 bound_bytes: self.capacity.bound_bytes(self.workers, self.io),
             },
             sites: self.published.as_ref().map(|published| published.status()).unwrap_or_default(),
-            programs: self.programs(),
+            programs: self.programs(supervisor),
             certificates: self.certificates(),
         }
     }
 
-    fn programs(&self) -> Option<Programs> {
+    fn programs(&self, supervisor: Option<&SupervisorLink>) -> Option<Programs> {
         let access = self.programs.access();
         access.is_there().then(|| {
             let spawner = access.pid();
             let children = spawner.map(children).unwrap_or_default();
             let spawner_pid = spawner.map(|pid| pid.as_raw_nonzero().get().cast_unsigned());
-            Programs { spawner_pid, children }
+            let supervised = supervisor.map(supervised).unwrap_or_default();
+            Programs { spawner_pid, supervised, children }
         })
     }
 
@@ -101,6 +110,32 @@ pub(super) fn io_name(io: Io) -> &'static str {
         Io::Epoll => "epoll",
         Io::Uring => "io_uring",
     }
+}
+
+/// Returns the programs that are kept running.
+fn supervised(supervisor: &SupervisorLink) -> Vec<SupervisedProgram> {
+    let (now_ms, now) = (supervisor.milliseconds(Instant::now()), SystemTime::now());
+    let program = |program: ProgramStatus| {
+        let left_ms = |until_ms: u64| until_ms.saturating_sub(now_ms);
+        let (state, restart_in_ms) = match program.phase {
+            ProgramPhase::Starting => (ProgramState::Starting, None),
+            ProgramPhase::Running => (ProgramState::Running, None),
+            ProgramPhase::Stopping => (ProgramState::Stopping, None),
+            ProgramPhase::Stopped => (ProgramState::Stopped, None),
+            ProgramPhase::Waiting { until_ms } => (ProgramState::Waiting, Some(left_ms(until_ms))),
+        };
+        let since = now - Duration::from_millis(now_ms.saturating_sub(program.since_ms));
+        SupervisedProgram {
+            name: program.name.to_string(),
+            state,
+            since: calendar::rfc3339(calendar::unix_seconds(since)),
+            pid: program.pid,
+            restarts: program.restarts,
+            restart_in_ms,
+            last_end: program.last_end.map(|end| end.to_string()),
+        }
+    };
+    supervisor.status().map(program).collect()
 }
 
 /// Returns the children of a process: all threads of it that have some (proc_pid_task_children(5)).

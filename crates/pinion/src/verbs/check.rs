@@ -83,6 +83,9 @@ fn configuration<'p>(path: &'p Path, check: &Check) -> Result<Checked<'p>, Failu
     check.refuse_folder_flags(path, "a configuration; write a key of that name in its [[site]]")?;
     let mut loaded = config::load(path, &Low::new(Verb::Serve));
     config::examine(&mut loaded, path);
+    // The user that checks a file is perhaps not the one that starts the server.
+    let privileges = loaded.privilege_faults.iter().map(ToString::to_string);
+    loaded.warnings.extend(privileges);
     Ok(Checked {
         path,
         sites: loaded.sites.len(),

@@ -36,7 +36,7 @@ pub(crate) fn run(run: Run) -> Result<(), Failure> {
     let arguments = run.arguments.into_iter().map(OsStringExt::into_vec);
     let program = program.with_arguments(arguments.collect());
     // Before the first thread.
-    let programs = ProgramTable::fork(run.access.programs().iter())?;
+    let programs = ProgramTable::fork(&[], run.access.programs().iter())?;
     let site = run.access.give_to(&Site::default(), &programs)?;
     if run.allowance.is_unsafe {
         let shown = run.script.display();

@@ -2,7 +2,9 @@
 
 use crate::control::client;
 use crate::control::protocol::Command;
-use crate::control::status::{Certificate, Latency, Requests, Site, State, Status};
+use crate::control::status::{
+    Certificate, Latency, ProgramState, Requests, Site, State, Status, SupervisedProgram,
+};
 use crate::failure::Failure;
 use crate::settings::ControlCommand;
 use crate::terminal::{self, Align, Columns, Style, count, counted, size};
@@ -127,15 +129,43 @@ fn facts(socket: &str, status: &Status, style: Style) -> Vec<(&'static str, Vec<
             .collect();
         let running =
             if running.is_empty() { "none running".to_owned() } else { running.join(", ") };
-        let line = match programs.spawner_pid {
-            Some(_) => running,
-            None => style.red("the process that starts programs has ended; restart the server"),
-        };
-        facts.push(("programs", vec![line]));
+        let mut lines = Vec::new();
+        if programs.spawner_pid.is_none() {
+            let ended = "the process that starts programs has ended; restart the server";
+            lines.push(style.red(ended));
+        } else if programs.supervised.is_empty() {
+            lines.push(running);
+        }
+        lines.extend(programs.supervised.iter().map(|program| supervised(program, style)));
+        facts.push(("programs", lines));
     }
     let certificates = status.certificates.iter().map(|one| certificate(one, style));
     facts.push(("certificates", certificates.collect()));
     facts
+}
+
+/// Returns what a program does that the server keeps running.
+fn supervised(program: &SupervisedProgram, style: Style) -> String {
+    let SupervisedProgram { name, state, since, pid, restarts, restart_in_ms, last_end } = program;
+    let pid = pid.map_or_else(String::new, |pid| format!(" ({pid})"));
+    let what = match state {
+        ProgramState::Running => format!("{} since {since}", style.green("running")),
+        ProgramState::Starting => style.yellow("starting"),
+        ProgramState::Stopping => style.yellow("stopping"),
+        ProgramState::Stopped => style.red("stopped"),
+        ProgramState::Waiting => {
+            let seconds = restart_in_ms.unwrap_or(0) as f64 / 1e3;
+            style.red(format_args!("starts again in {seconds:.1} s"))
+        }
+    };
+    let mut line = format!("{}{pid} {what}", shown(name));
+    if *restarts > 0 {
+        line.push_str(&format!(", {}", counted(*restarts, "restart")));
+    }
+    if let Some(end) = last_end {
+        line.push_str(&format!(", last end: {}", shown(end)));
+    }
+    line
 }
 
 fn requests(requests: &Requests) -> String {

@@ -60,6 +60,15 @@ fn names_arguments_and_environment_are_bounded() {
 #[test]
 fn settings_of_the_process_are_bounded() {
     assert!(error(|start| start.nice = Some(20)).contains("-20 to 19"));
+    assert_eq!(error(|start| start.nice = Some(19)), "");
+    let is_allowed = needs(CapabilitySet::SYS_NICE, "", "").is_ok();
+    let own = getpriority_process(None).expect("a nice value");
+    if let Ok(lower) = i8::try_from(own - 1)
+        && lower >= -20
+    {
+        let refused = error(|start| start.nice = Some(lower));
+        assert_eq!(refused.contains("below that of the server needs CAP_SYS_NICE"), !is_allowed);
+    }
     assert!(error(|start| start.grace_ms = GRACE_MAX_MS + 1).contains("is too long"));
     assert!(error(|start| start.stop_signal = Signal::CONT).contains("does not stop a program"));
     let limit = |soft, hard| ResourceLimit { resource: Resource::Core, soft, hard };

@@ -34,7 +34,7 @@ const TESTS: &[Test] = tests! {
     starts: programs_talk_over_their_sockets, a_process_begins_clean, the_environment_is_complete,
         settings_of_the_row_hold, another_user_has_no_way_back, a_root_directory_is_a_root,
         the_spawner_is_small_and_visible, tables_are_replaced, kept_rows_are_not_checked_again,
-        a_late_answer_is_not_that_of_a_later_table;
+        a_late_answer_is_not_that_of_a_later_table, supervised_programs_have_no_sockets;
     ends: every_end_is_reported, a_program_that_ignores_sigterm_is_killed,
         a_program_that_obeys_is_not_killed, signals_reach_the_main_process,
         programs_of_a_closed_connection_are_stopped, stopping_ends_all, many_runs_leave_nothing;

@@ -5,13 +5,15 @@ use std::net::Shutdown;
 use std::os::fd::AsFd;
 use std::os::unix::net::UnixStream;
 
-use pinion_spawner::answer::{Answer, Reason};
+use pinion_spawner::answer::{Answer, Reason, Stage};
 use pinion_spawner::connection::stream_sockets;
 use pinion_spawner::spawner::ControlError;
-use pinion_spawner::start_table::{Identity, MARKER, ResourceLimit, StartTable};
+use pinion_spawner::start_table::{
+    Identity, MARKER, ProgramKind, ProgramStart, ResourceLimit, StartTable,
+};
 use rustix::process::{Resource, Signal, getpgid, getsid, kill_process};
 
-use crate::server::{MOMENT, Server, Worker, is_root, row, shell, wait_for_log};
+use crate::server::{MOMENT, Server, Worker, is_root, log, row, shell, wait_for_log};
 use crate::watch::{self, anonymous_kib, descriptors, status, wait_until};
 
 pub(crate) fn programs_talk_over_their_sockets() {
@@ -263,4 +265,33 @@ pub(crate) fn a_late_answer_is_not_that_of_a_later_table() {
     stream.read_to_string(&mut output).expect("text");
     assert_eq!(output, "first\n", "of the table that was in use before");
     server.worker.ends(1);
+}
+
+/// They have nothing to read and write to the log, and the spawner does not log their ends.
+pub(crate) fn supervised_programs_have_no_sockets() {
+    let script = "read line || echo nothing to read; echo error >&2; kill -SEGV $$";
+    let mut program = row("app", "/bin/sh");
+    program.kind = ProgramKind::Supervised;
+    program.arguments = vec!["-c".into(), script.into()];
+    let file = std::env::temp_dir().join(format!("pinion-missing-{}", std::process::id()));
+    std::fs::copy("/bin/true", &file).expect("a program");
+    let missing =
+        ProgramStart { kind: program.kind, ..row("missing", file.to_str().expect("UTF-8")) };
+    let mut server = Server::with(vec![program, missing, shell()]);
+    server.worker.connection.start_supervised(server.request(1, "app", &[])).expect("sent");
+    let pid = server.worker.started(1);
+    assert_eq!(server.worker.answer(), Answer::Signaled { id: 1, signal: 11 });
+    let lines = ["nothing to read", "error"].map(|line| format!("pinion: app[{pid}]: {line}\n"));
+    assert_eq!(log(), lines.concat());
+    std::fs::remove_file(&file).expect("removed");
+    server.worker.connection.start_supervised(server.request(4, "missing", &[])).expect("sent");
+    let failed = Answer::Failed { id: 4, stage: Stage::Exec, errno: 2 };
+    assert_eq!(server.worker.answer(), failed);
+    let rejected = |id| Answer::Rejected { id, reason: Reason::Descriptors };
+    let _stream = server.start(2, "app", &[]);
+    assert_eq!(server.worker.answer(), rejected(2), "it has no use for a socket");
+    server.worker.connection.start_supervised(server.request(3, "sh", &["true"])).expect("sent");
+    assert_eq!(server.worker.answer(), rejected(3), "what a worker starts needs one");
+    assert_eq!(log(), lines.concat(), "nothing more is logged");
+    server.assert_works();
 }

@@ -42,7 +42,7 @@ use pinion_site::{Pieces, Work, answer_traced, error_for, has_file, options_for,
 /// # Errors
 /// The site cannot be loaded, or its archive is damaged.
 pub(super) fn explain(plan: Plan, request: &WhyRequest) -> Result<Explanation, Failure> {
-    let Plan { serve, sites, config } = plan;
+    let Plan { serve, sites, config, .. } = plan;
     let mut storage = HeadStorage::new();
     let parsed = head::parse(&request.head, 0, &mut storage, &Limits::default());
     let mut draft = Draft::new(&serve, config.is_some(), request);

@@ -32,7 +32,7 @@ impl LoadedSite {
     pub(super) fn load(planned: PlannedSite) -> Result<Self, Failure> {
         let PlannedSite { source, settings } = planned;
         // While this process has one thread.
-        let programs = ProgramTable::fork(settings.script_access.programs().iter())?;
+        let programs = ProgramTable::fork(&[], settings.script_access.programs().iter())?;
         mapping::guard_lost_pages().context("cannot watch over mapped files")?;
         let shown = source.path().display().to_string();
         let loader = Loader::new(source.clone(), &settings, programs, None).silent();

@@ -1,0 +1,279 @@
+//! The supervisor with its connection to the spawner.
+//!
+//! A thread that waits by poll(2) for other things as well owns the [`SupervisorLink`]: it polls
+//! the descriptors of [`SupervisorLink::polled`] until [`SupervisorLink::deadline`], and calls
+//! [`SupervisorLink::handle_events`]. Any other thread says by a [`SupervisorInbox`] which programs
+//! there are.
+
+use std::collections::VecDeque;
+use std::io;
+use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::{Duration, Instant};
+
+use pinion_spawner::answer::{ANSWER_BYTES, Answer, AnswerReader};
+use pinion_spawner::connection::{RequestError, SpawnerConnection};
+use pinion_spawner::request::StartRequest;
+use pinion_spawner::spawner::ControlError;
+use rustix::event::{EventfdFlags, eventfd};
+use rustix::io::Errno;
+
+use crate::limits::SUPERVISOR_RETRY_MS;
+use crate::spawner_access::SpawnerAccess;
+use crate::supervisor::{ProgramStatus, SupervisedProgram, Supervisor, SupervisorOutput};
+
+/// Says which programs are kept running. Copies share one inbox.
+#[derive(Clone, Debug)]
+pub struct SupervisorInbox {
+    shared: Arc<SharedInbox>,
+}
+
+#[derive(Debug)]
+struct SharedInbox {
+    /// Readable when there is news.
+    ready: OwnedFd,
+    news: Mutex<SupervisorNews>,
+}
+
+/// What has changed since the supervisor looked last.
+#[derive(Debug, Default)]
+struct SupervisorNews {
+    /// The programs, and the generation of the table that their rows are in.
+    programs: Option<(u32, Vec<SupervisedProgram>)>,
+    is_stopping: bool,
+}
+
+/// A supervisor, and what it needs to carry out its decisions.
+#[derive(Debug)]
+pub struct SupervisorLink {
+    access: SpawnerAccess,
+    inbox: SupervisorInbox,
+    supervisor: Supervisor,
+    connection: SupervisorConnection,
+    answers: AnswerReader,
+    /// The generation of the table that the rows of the supervisor are in.
+    generation: u32,
+    /// Requests that were not sent yet.
+    unsent: VecDeque<UnsentRequest>,
+    /// When the first of them is tried again, in milliseconds.
+    retry_at_ms: Option<u64>,
+    /// The time zero of the supervisor.
+    began: Instant,
+}
+
+/// The connection to the spawner.
+#[derive(Debug)]
+enum SupervisorConnection {
+    /// The first program opens it.
+    Unused,
+    Open(SpawnerConnection),
+    /// It has ended, and no program is started any more.
+    Closed,
+}
+
+#[derive(Clone, Copy, Debug)]
+enum UnsentRequest {
+    Start { id: u64, start: u16, generation: u32 },
+    Stop { id: u64 },
+}
+
+impl SupervisorInbox {
+    /// Makes an inbox.
+    ///
+    /// # Errors
+    /// There are too many descriptors.
+    pub fn new() -> io::Result<Self> {
+        let ready = eventfd(0, EventfdFlags::CLOEXEC | EventfdFlags::NONBLOCK)?;
+        Ok(Self { shared: Arc::new(SharedInbox { ready, news: Mutex::default() }) })
+    }
+
+    /// Makes these the programs. Their rows are in the table with this generation.
+    pub fn set_programs(&self, generation: u32, programs: Vec<SupervisedProgram>) {
+        self.lock().programs = Some((generation, programs));
+        self.wake();
+    }
+
+    /// Announces that the spawner is about to be stopped: no program is started after that.
+    pub fn stop(&self) {
+        self.lock().is_stopping = true;
+        self.wake();
+    }
+
+    fn take(&self) -> SupervisorNews {
+        let _count = rustix::io::read(&self.shared.ready, &mut [0; 8]);
+        std::mem::take(&mut *self.lock())
+    }
+
+    fn wake(&self) {
+        // It fails only if it is readable already.
+        let _woken = rustix::io::write(&self.shared.ready, &1_u64.to_ne_bytes());
+    }
+
+    fn lock(&self) -> MutexGuard<'_, SupervisorNews> {
+        self.shared.news.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl SupervisorLink {
+    /// Makes a supervisor for the programs that come by the inbox. `seed` is any number; it chooses
+    /// the jitter of restarts.
+    #[must_use]
+    pub fn new(access: SpawnerAccess, inbox: SupervisorInbox, seed: u64) -> Self {
+        Self {
+            access,
+            inbox,
+            supervisor: Supervisor::new(seed),
+            connection: SupervisorConnection::Unused,
+            answers: AnswerReader::default(),
+            generation: 0,
+            unsent: VecDeque::new(),
+            retry_at_ms: None,
+            began: Instant::now(),
+        }
+    }
+
+    /// Returns the descriptors that are polled for reading.
+    pub fn polled(&self) -> impl Iterator<Item = BorrowedFd<'_>> {
+        let connection = match &self.connection {
+            SupervisorConnection::Open(connection) => Some(connection.as_fd()),
+            SupervisorConnection::Unused | SupervisorConnection::Closed => None,
+        };
+        [self.inbox.shared.ready.as_fd()].into_iter().chain(connection)
+    }
+
+    /// Returns when [`Self::handle_events`] is due although nothing is readable.
+    #[must_use]
+    pub fn deadline(&self) -> Option<Instant> {
+        let deadline_ms = [self.supervisor.deadline_ms(), self.retry_at_ms].into_iter().flatten();
+        self.began.checked_add(Duration::from_millis(deadline_ms.min()?))
+    }
+
+    /// Handles what has come, and starts and stops what is due. It never waits. `log` gets the
+    /// lines for the log.
+    pub fn handle_events(&mut self, now: Instant, mut log: impl FnMut(&str)) {
+        let now_ms = self.milliseconds(now);
+        // Answers are read first: an end that the stop of the spawner has caused is known as that,
+        // because the stop is announced before.
+        let answers = self.read_answers();
+        let news = self.inbox.take();
+        if news.is_stopping {
+            self.supervisor.stop(now_ms);
+            self.unsent.clear();
+        }
+        if let Some((generation, programs)) = news.programs {
+            self.generation = generation;
+            self.supervisor.set_programs(&programs, now_ms);
+        }
+        let mut is_lost = false;
+        for answer in answers {
+            match answer {
+                Ok(answer) => self.supervisor.on_answer(answer, now_ms),
+                Err(ConnectionLost) => is_lost = true,
+            }
+        }
+        self.supervisor.tick(now_ms);
+        self.take_outputs(&mut log);
+        if is_lost || self.send(now_ms).is_err() {
+            self.connection = SupervisorConnection::Closed;
+            self.unsent.clear();
+            self.retry_at_ms = None;
+            self.supervisor.on_spawner_end(now_ms);
+            // The end of the spawner is logged by the thread that waits for it.
+            if !self.access.has_ended() {
+                log("the process that starts programs has closed a connection; restart the server");
+            }
+        }
+    }
+
+    /// Returns what the programs do. Times are those of [`Self::milliseconds`].
+    pub fn status(&self) -> impl Iterator<Item = ProgramStatus> {
+        self.supervisor.status()
+    }
+
+    /// Returns a time in milliseconds of this supervisor.
+    #[must_use]
+    pub fn milliseconds(&self, time: Instant) -> u64 {
+        let passed = time.saturating_duration_since(self.began);
+        u64::try_from(passed.as_millis()).unwrap_or(u64::MAX)
+    }
+
+    /// Reads all answers that have come.
+    fn read_answers(&mut self) -> Vec<Result<Answer, ConnectionLost>> {
+        let mut answers = Vec::new();
+        let SupervisorConnection::Open(connection) = &self.connection else { return answers };
+        let mut buffer = [0; 64 * ANSWER_BYTES];
+        loop {
+            match rustix::io::read(connection, &mut buffer) {
+                Ok(bytes) if bytes > 0 => {
+                    let found = |answer: Option<Answer>| answers.push(answer.ok_or(ConnectionLost));
+                    self.answers.feed(&buffer[..bytes], found);
+                }
+                Err(Errno::INTR) => {}
+                Err(Errno::AGAIN) => return answers,
+                Ok(_) | Err(_) => {
+                    answers.push(Err(ConnectionLost));
+                    return answers;
+                }
+            }
+        }
+    }
+
+    fn take_outputs(&mut self, mut log: impl FnMut(&str)) {
+        while let Some(output) = self.supervisor.next_output() {
+            match output {
+                SupervisorOutput::Start { id, start } => {
+                    let generation = self.generation;
+                    self.unsent.push_back(UnsentRequest::Start { id, start, generation });
+                }
+                SupervisorOutput::Stop { id } => self.unsent.push_back(UnsentRequest::Stop { id }),
+                SupervisorOutput::Log(line) => log(&line),
+            }
+        }
+    }
+
+    /// Sends requests as long as the spawner has room for them.
+    fn send(&mut self, now_ms: u64) -> Result<(), ConnectionLost> {
+        self.retry_at_ms = None;
+        while let Some(request) = self.unsent.front() {
+            let sent = match &self.connection {
+                SupervisorConnection::Open(connection) => request.send(connection),
+                SupervisorConnection::Closed => return Err(ConnectionLost),
+                SupervisorConnection::Unused => match self.access.connect() {
+                    Ok(connection) => {
+                        self.connection = SupervisorConnection::Open(connection);
+                        continue;
+                    }
+                    Err(ControlError::Busy | ControlError::Timeout | ControlError::Socket(_)) => {
+                        Err(RequestError::Busy)
+                    }
+                    Err(_) => Err(RequestError::Gone),
+                },
+            };
+            match sent {
+                Ok(()) => drop(self.unsent.pop_front()),
+                Err(RequestError::Busy) => {
+                    self.retry_at_ms = Some(now_ms.saturating_add(SUPERVISOR_RETRY_MS));
+                    return Ok(());
+                }
+                Err(RequestError::Gone | RequestError::Invalid) => return Err(ConnectionLost),
+            }
+        }
+        Ok(())
+    }
+}
+
+/// The connection to the spawner has ended, or does not transport what it should.
+#[derive(Clone, Copy, Debug)]
+struct ConnectionLost;
+
+impl UnsentRequest {
+    fn send(self, connection: &SpawnerConnection) -> Result<(), RequestError> {
+        match self {
+            Self::Start { id, start, generation } => {
+                let arguments = Vec::new();
+                connection.start_supervised(StartRequest { id, start, generation, arguments })
+            }
+            Self::Stop { id } => connection.stop(id),
+        }
+    }
+}
