@@ -38,7 +38,7 @@ const VERBS: [(&str, &str); 23] = [
 const SCRIPT: &str = "none.lua";
 
 /// Values that flags do not take. Whole numbers: [`NUMBERS`].
-const WRONG: [(&str, &[&str]); 51] = [
+const WRONG: [(&str, &[&str]); 52] = [
     ("--acme-webroot", &[""]),
     ("--access-log", &[""]),
     ("--alt-svc", &["", "on", " a=b", "h3=\n"]),
@@ -75,6 +75,7 @@ const WRONG: [(&str, &[&str]); 51] = [
     ("--previous", &[""]),
     ("--previous-for", &["", "[", "{a"]),
     ("--protocols", &["", "h4", "h1,", "http/1.1", "h1,h1"]),
+    ("--proxy", &["", "3000", "127.0.0.1:3000", "ftp://a", "http://a/b", "/a=", "a=http://b"]),
     ("--redirect-http", &["", "port", "99999", "::1:80", "unix:"]),
     ("--remote-pinion", &[""]),
     ("--report", &[""]),
@@ -93,7 +94,7 @@ const WRONG: [(&str, &[&str]); 51] = [
 ];
 
 /// Flags that take a whole number, none of which takes more than 10^9.
-const NUMBERS: [&str; 20] = [
+const NUMBERS: [&str; 21] = [
     "--dummy-bytes",
     "--grace",
     "--jobs",
@@ -105,6 +106,7 @@ const NUMBERS: [&str; 20] = [
     "--max-connections",
     "--max-connections-per-client",
     "--max-outgoing",
+    "--proxy-timeout",
     "--keep-alive-timeout",
     "--header-timeout",
     "--body-timeout",
