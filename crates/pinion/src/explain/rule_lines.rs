@@ -3,7 +3,7 @@
 
 use super::explanation::{FileLine, RuleShown};
 use crate::listing::ListedRule;
-use crate::settings::Content;
+use crate::settings::NamedSources;
 use crate::source::Source;
 use pinion_archive::layout::FILE_PREFIX;
 use pinion_archive::{Archive, Damage, EntryKind, Rule};
@@ -39,7 +39,7 @@ impl RuleLines {
     pub(super) fn of(
         archive: &Archive<'_>,
         source: &Source,
-        content: &Content,
+        sources: &NamedSources,
     ) -> Result<RuleLines, Damage> {
         let mut texts = BTreeMap::new();
         let mut entries = archive.entries();
@@ -55,8 +55,8 @@ impl RuleLines {
         Ok(RuleLines {
             kept,
             folder: is_folder.then(|| source.path().to_owned()),
-            rules: named(&content.rules),
-            fields: named(&content.fields),
+            rules: named(&sources.rules),
+            fields: named(&sources.fields),
             texts,
         })
     }
