@@ -128,3 +128,4 @@ mod unchanged;
 mod unix_socket;
 mod watch;
 mod why;
+mod why_running;

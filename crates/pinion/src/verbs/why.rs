@@ -41,7 +41,13 @@ pub(crate) fn run(why: Why) -> Result<(), Failure> {
 
 /// Asks a running server.
 fn ask(socket: Option<&Path>, request: ExplainRequest) -> Result<Explanation, Failure> {
-    let mut server = client::server(socket)?;
+    let mut server = client::server(socket).map_err(|failure| match failure {
+        Failure::Failed(error) if socket.is_none() => {
+            let advice = "to explain what is not served, give it: pinion why SOURCE URL";
+            anyhow!("{error:#}; {advice}").into()
+        }
+        failure => failure,
+    })?;
     let response = server.ask(Request::explain(request))?;
     let shown = server.socket.display();
     match (response.explanation, response.error) {
