@@ -1,4 +1,4 @@
-//! `pinion why` of a running server: it explains what it serves, not what lies on the disk. That the
+//! `pinion why` of a running server: it explains what it serves, not what is on the disk. That the
 //! explanation is the same as without a server is compared for every case of the resolution tests
 //! (`Matrix::explained`).
 
@@ -133,7 +133,7 @@ fn a_server_explains_its_listeners_hosts_and_scripts() {
     folder.write(
         "pinion.toml",
         "[server]\nhealth = \"/health\"\nserver-name = \"Why/1\"\n\n\
-         [tls]\nself-signed = \"p256\"\ncanonical-host = \"a.example\"\nhsts = \"1y\"\n\n\
+         [tls]\nself-signed = \"p256\"\nhsts = \"1y\"\n\n\
          [[site]]\nhosts = [\"a.example\", \"*.a.example\"]\npath = \"site\"\n\n\
          [[site]]\nhosts = [\"lua.example\"]\npath = \"main.lua\"\n\n\
          [[listen]]\naddress = \"127.0.0.1:0\"\n\n[[listen]]\ntls = \"127.0.0.1:0\"\n\n\
@@ -234,7 +234,7 @@ fn a_server_explains_what_it_cannot_serve_any_more() {
     server.stop();
 
     let archive = folder.join("site.pinion");
-    build(&site, &archive, &["--codings", "none"]);
+    build(&site, &archive, &[]);
     let server = serve(&folder, &archive, &["--no-watch"]);
     let bytes = fs::metadata(&archive).expect("an archive").len();
     let file = fs::OpenOptions::new().write(true).open(&archive).expect("opened");
@@ -300,7 +300,7 @@ fn errors_say_what_to_do() {
     server.stop();
 
     let control = ["--control".into(), socket(&folder)];
-    let server = Start::serve(&["--dummy", "empty"]).flags(&control).start();
+    let server = Start::serve(&["--dummy"]).flags(&control).start();
     let ended = ask(&folder, &["/a"]);
     assert_eq!(ended.code, Some(1));
     assert!(ended.stderr.contains("it has no sites: --dummy"), "{}", ended.stderr);
@@ -314,7 +314,7 @@ fn a_server_of_an_older_version_is_named() {
     fs::create_dir(folder.join("control")).expect("a folder");
     let listener = UnixListener::bind(socket(&folder)).expect("bound");
     let responses = [
-        r#"{"version":1,"error":"this is not a known request: unknown variant `why`, expected one of `status`, `reload`, `drain`, `stop`, `reopen-logs` at line 1 column 26","messages":[]}"#,
+        r#"{"version":1,"error":"this is not a known request: unknown variant `why`, expected"}"#,
         r#"{"version":2,"error":null,"messages":[]}"#,
         r#"{"version":1,"error":null,"messages":[]}"#,
         "nothing",

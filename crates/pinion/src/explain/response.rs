@@ -6,7 +6,7 @@ use super::explanation::{
 };
 use super::headers::{Headers, Origins};
 use super::listener::ChosenListener;
-use super::recorder::Recorder;
+use super::recorder::{Heard, Recorder};
 use super::request::WhyRequest;
 use super::server_settings::ServerSettings;
 use super::sites::{ExplainedSites, LoadedSite};
@@ -210,9 +210,7 @@ impl<'s> Draft<'s> {
             return Ok(());
         }
         let (archive, now) = (site.generation.archive(), Now::read().unix_seconds);
-        let (recorder, mut scratch) = (Recorder::default(), Vec::new());
-        let mut work = Work::new();
-        let mut pieces = Pieces::new();
+        let (recorder, mut work, mut pieces) = (Recorder::default(), Work::new(), Pieces::new());
         let response = answer_traced(&archive, head, now, &mut work, &mut pieces, &recorder);
         if site.generation.is_outdated(&response) {
             let reason = "the file has changed since the folder was built; reload the site";
@@ -236,6 +234,23 @@ impl<'s> Draft<'s> {
             (false, _) => {}
         }
         let heard = recorder.heard();
+        self.looked_up((site, head), &heard, &response);
+        if let Some(damage) = work.damage() {
+            let note =
+                format!("the archive is damaged: {damage}; `pinion verify` lists all damage");
+            self.explanation.notes.push(note);
+        }
+        Ok(())
+    }
+
+    /// Explains a response that was looked up in the archive of a site.
+    fn looked_up(
+        &mut self,
+        (site, head): (&LoadedSite, &RequestHead<'_>),
+        heard: &Heard,
+        response: &Prepared<'_>,
+    ) {
+        let (archive, mut scratch) = (site.generation.archive(), Vec::new());
         let decoded = decode_path(head.target.path, &mut scratch).map(<[u8]>::to_vec);
         let path = match decoded {
             Ok(path) => Some(path),
@@ -244,7 +259,7 @@ impl<'s> Draft<'s> {
         };
         let looked_up = path.as_deref().unwrap_or(head.target.path);
         let rules = &site.rules;
-        let lookup = Lookup { archive, head, path: looked_up, heard: &heard, rules };
+        let lookup = Lookup { archive, head, path: looked_up, heard, rules };
         let steps = lookup.steps();
         let (file, location) = (file_of(&archive, heard.key.as_deref()), location(&steps));
         self.explanation.steps.extend(steps);
@@ -255,16 +270,10 @@ impl<'s> Draft<'s> {
         let origins =
             Origins { path: path.as_deref(), sent, is_error, location, file, ..site.origins() };
         let has_file = !matches!(response.status, 300..=399 | 405 | 501);
-        self.finish(&response, &origins);
+        self.finish(response, &origins);
         if has_file {
             self.codings(&archive, heard.key.as_deref());
         }
-        if let Some(damage) = work.damage() {
-            let note =
-                format!("the archive is damaged: {damage}; `pinion verify` lists all damage");
-            self.explanation.notes.push(note);
-        }
-        Ok(())
     }
 
     /// Explains an error that is not about the request.

@@ -19,6 +19,7 @@ use std::path::{Path, PathBuf};
 const CONTENT_FOLDER: &str = "public_html";
 
 /// The rules of a site and where they are written.
+#[derive(Default)]
 pub(super) struct RuleLines {
     kept: KeptRules,
     /// The texts of the files, by their keys.

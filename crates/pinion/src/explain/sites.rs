@@ -100,9 +100,15 @@ impl ExplainedSite {
             Self::Served(served) => (Arc::clone(&served.generation), served.named.clone()),
         };
         let source = self.source();
-        let rules = RuleLines::of(&generation.archive(), source, &named);
-        let shown = source.path().display();
-        let rules = rules.map_err(|damage| anyhow!("{shown} is damaged: {damage}"))?;
+        let rules = match RuleLines::of(&generation.archive(), source, &named) {
+            Ok(rules) => rules,
+            // No response has anything of such an archive.
+            Err(_) if generation.is_damaged() => RuleLines::default(),
+            Err(damage) => {
+                let shown = source.path().display();
+                return Err(anyhow!("{shown} is damaged: {damage}").into());
+            }
+        };
         Ok(LoadedSite { generation, rules, named })
     }
 }

@@ -6,6 +6,7 @@ use super::configuration::{LiveSettings, Renewal};
 use super::control_clients::{ClientId, ControlClients};
 use super::explainer::Explainer;
 use super::notifier::Notifier;
+use super::published::Published;
 use super::reload_report::{ReloadReport, Reports};
 use super::status::StatusSource;
 use super::tls::{Keeper, Wish};
@@ -49,12 +50,17 @@ pub(super) struct Controlled {
 }
 
 impl Controlled {
-    /// Starts the thread. It runs until the process ends. Call it when the server is ready: a
+    /// Reports that the server is ready, and starts the thread. It runs until the process ends. A
     /// signal that has waited is reported after that.
     ///
     /// # Errors
     /// No descriptor or no thread is left.
-    pub(super) fn start(self) -> Result<(), Failure> {
+    pub(super) fn start_ready(self, published: Option<Arc<Published>>) -> Result<(), Failure> {
+        self.notifier.ready(published, self.control.clone());
+        self.start()
+    }
+
+    fn start(self) -> Result<(), Failure> {
         let queue = self.signals.queue().context("cannot receive signals")?;
         let flags = EventfdFlags::CLOEXEC | EventfdFlags::NONBLOCK;
         let ready = eventfd(0, flags).context("cannot make an event descriptor")?;

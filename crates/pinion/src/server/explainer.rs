@@ -10,6 +10,7 @@ use crate::failure::{Failure, without_number};
 use crate::server::control_clients::CLIENTS_MAX;
 use crate::server::published::Published;
 use pinion_engine::residency;
+use std::os::fd::OwnedFd;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
 use std::thread;
@@ -33,8 +34,14 @@ struct Explained {
 }
 
 impl Explainer {
-    pub(super) fn new(settings: ServerSettings, published: Arc<Published>) -> Self {
-        Self { explained: Arc::new(Explained { settings, published }) }
+    /// Returns `None` for a server without a control socket, and for one without sites.
+    pub(super) fn new(
+        socket: Option<&OwnedFd>,
+        settings: ServerSettings,
+        published: Option<&Arc<Published>>,
+    ) -> Option<Self> {
+        let (_socket, published) = (socket?, Arc::clone(published?));
+        Some(Self { explained: Arc::new(Explained { settings, published }) })
     }
 
     /// Begins an explanation. `done` gets the response on another thread.

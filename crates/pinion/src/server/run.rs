@@ -80,14 +80,13 @@ pub(crate) fn run(kit: Kit) -> Result<(), Failure> {
     } = kit;
     let log = start_logs(&logs, log)?;
     let (urls, leads) = (urls(&listeners, &quic), leads(tls.as_ref(), &listeners));
-    let of_server = || ServerSettings::of_server(&settings, &listeners, &quic, leads.as_ref());
-    let explained = socket.is_some().then(of_server);
+    let explained = ServerSettings::of_server(&settings, &listeners, &quic, leads.as_ref());
     let (listeners, quic) = of_engine(&settings, (listeners, quic), tls.as_ref(), keys)?;
     let limits = engine_settings(&settings, &capacity);
     let engine = EngineKit { listeners, quic, settings: limits, workers, io };
     let keeper = start_keeper(tls)?;
     let (every, live) = (settings.stats, Arc::new(LiveSettings::new(&settings)));
-    let tally = (settings.stats.is_some() || socket.is_some()).then(Arc::<Tally>::default);
+    let tally = (every.is_some() || socket.is_some()).then(Arc::<Tally>::default);
     let configuration = config.as_ref().map(|config| config.path.clone());
     let desks = Desks::new(log.clone(), tally.clone(), &settings);
     let (of_sites, notifier) = (programs.clone(), manager.notifier.clone());
@@ -99,16 +98,17 @@ pub(crate) fn run(kit: Kit) -> Result<(), Failure> {
         started,
         configuration,
         listeners: urls.clone(),
-        workers,
-        io,
+        workers: (workers, io),
         capacity,
         published: published.clone(),
         programs: programs.clone(),
         certificates: keeper.as_ref().map(Keeper::served),
         tally,
     };
-    let explained = explained.zip(published.clone());
+    manager.start_watchdog(server.control())?;
+    print_ready(&urls, &hosts, has_built);
     let controlled = Controlled {
+        explainer: Explainer::new(socket.as_ref(), explained, published.as_ref()),
         signals,
         socket,
         control: server.control(),
@@ -118,12 +118,8 @@ pub(crate) fn run(kit: Kit) -> Result<(), Failure> {
         log: log.clone(),
         live,
         status,
-        explainer: explained.map(|(settings, published)| Explainer::new(settings, published)),
     };
-    manager.start_watchdog(server.control())?;
-    print_ready(&urls, &hosts, has_built);
-    manager.notifier.ready(published, server.control());
-    controlled.start()?;
+    controlled.start_ready(published)?;
     server.join();
     end(&programs, files, stats, log);
     Ok(())

@@ -54,8 +54,9 @@ pub(super) fn why(low: &Low) -> Result<Why, Failure> {
 
 /// Returns the server: that of the source, or without one a running server.
 fn server(low: &Low) -> Result<ExplainedServer, Failure> {
+    let socket = path(low, "socket")?;
     if low.given("SOURCE") {
-        if low.given("socket") {
+        if socket.is_some() {
             return Err(Failure::usage(
                 "--socket and SOURCE contradict each other: --socket is for a running server, \
                  SOURCE for one that is not started; give one of them",
@@ -69,7 +70,7 @@ fn server(low: &Low) -> Result<ExplainedServer, Failure> {
              --{flag}"
         )));
     }
-    Ok(ExplainedServer::Running(path(low, "socket")?))
+    Ok(ExplainedServer::Running(socket))
 }
 
 /// Returns the flags of `pinion serve` that were given.
