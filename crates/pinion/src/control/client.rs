@@ -102,9 +102,9 @@ impl Server {
     ///
     /// # Errors
     /// The server does not answer.
-    pub(crate) fn ask(&mut self, request: Request) -> anyhow::Result<Response> {
+    pub(crate) fn ask(&mut self, request: &Request) -> anyhow::Result<Response> {
         let shown = self.socket.display().to_string();
-        self.try_ask(&request).with_context(|| format!("the server at {shown}"))
+        self.try_ask(request).with_context(|| format!("the server at {shown}"))
     }
 
     fn try_ask(&mut self, request: &Request) -> anyhow::Result<Response> {

@@ -1,4 +1,4 @@
-//! A URL and headers → the head of the request that a client would send.
+//! Converts a URL and headers into the head of the request that a client would send.
 
 use crate::failure::Failure;
 use crate::terminal::shown;

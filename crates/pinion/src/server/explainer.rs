@@ -96,3 +96,31 @@ fn bounded(explanation: Explanation) -> Response {
     }
     Response { explanation: Some(Box::new(explanation)), ..Response::done(Vec::new()) }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use serde_json::json;
+
+    #[test]
+    fn an_explanation_that_is_too_long_is_refused() {
+        let of_bytes = |bytes: usize| {
+            let explanation = |note: String| -> Explanation {
+                let explanation = json!({
+                    "version": 1, "url": "http://a/", "method": "GET", "listener": null,
+                    "site": null, "steps": [], "status": 404, "headers": [], "removed": [],
+                    "codings": [], "notes": [note],
+                });
+                serde_json::from_value(explanation).expect("an explanation")
+            };
+            let empty = serde_json::to_vec(&explanation(String::new())).expect("written").len();
+            explanation("x".repeat(bytes - empty))
+        };
+        let response = bounded(of_bytes(EXPLANATION_MAX_BYTES));
+        assert!(response.explanation.is_some() && response.error.is_none(), "{response:?}");
+        let response = bounded(of_bytes(EXPLANATION_MAX_BYTES + 1));
+        let expected = "the explanation has 1048577 bytes, and this server sends at most 1048576; \
+                        give what it serves: pinion why SOURCE URL";
+        assert_eq!((response.explanation, response.error.as_deref()), (None, Some(expected)));
+    }
+}

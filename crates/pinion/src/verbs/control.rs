@@ -18,7 +18,7 @@ pub(crate) fn run(control: &ControlCommand) -> Result<(), Failure> {
         Command::Status => status::run(control),
         command => {
             let mut server = client::server(control.socket.as_deref())?;
-            let response = server.ask(Request::new(command))?;
+            let response = server.ask(&Request::new(command))?;
             if let Some(error) = response.error {
                 return Err(anyhow!("the server at {}: {error}", server.socket.display()).into());
             }

@@ -48,7 +48,7 @@ fn ask(socket: Option<&Path>, request: ExplainRequest) -> Result<Explanation, Fa
         }
         failure => failure,
     })?;
-    let response = server.ask(Request::explain(request))?;
+    let response = server.ask(&Request::explain(request))?;
     let shown = server.socket.display();
     match (response.explanation, response.error) {
         (Some(explanation), None) => Ok(*explanation),
