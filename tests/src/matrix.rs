@@ -142,7 +142,7 @@ impl<'a> Matrix<'a> {
     }
 
     /// Compares each response over plain HTTP/1 with what `pinion why` says, for a folder and for
-    /// an archive.
+    /// an archive, and with what the server itself explains.
     #[must_use]
     pub fn explained(self) -> Matrix<'a> {
         Matrix { is_explained: true, ..self }
@@ -208,14 +208,18 @@ impl<'a> Matrix<'a> {
                 Form::Folder => (self.site, self.build),
                 Form::Archive => (&*archive, &[][..]),
             };
-            let start = Start::site(source).flags(flags).flags(self.serve);
+            let mut start = Start::site(source).flags(flags).flags(self.serve);
             // How the server talks to the kernel makes no difference.
             let is_explained =
                 self.is_explained && way.protocol == Protocol::Http1 && way.io == Io::Epoll;
             let served = is_explained.then(|| Served {
                 source: source.to_owned(),
                 flags: flags.iter().map(|&flag| flag.to_owned()).collect(),
+                socket: workshop.join("control/pinion.sock"),
             });
+            if let Some(served) = &served {
+                start = start.flags(&served.control_flags());
+            }
             case(start.explained(served).in_way(way).start());
         }
     }

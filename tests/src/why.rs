@@ -1,9 +1,11 @@
-//! `pinion why` beside a running server: it says the status and the headers that the server sends.
+//! `pinion why` beside a running server: it says the status and the headers that the server sends,
+//! and the server itself explains them in the same way.
 
 use crate::request::Request;
 use crate::response::Response;
 use crate::server::run;
 use serde_json::Value;
+use std::ffi::OsStr;
 use std::path::PathBuf;
 
 /// Headers that differ from one second to the next.
@@ -16,6 +18,16 @@ pub struct Served {
     pub source: PathBuf,
     /// The flags that a folder is built with.
     pub flags: Vec<String>,
+    /// The control socket of the server.
+    pub socket: PathBuf,
+}
+
+impl Served {
+    /// Returns what a server is told so that it has this socket.
+    #[must_use]
+    pub fn control_flags(&self) -> [&OsStr; 2] {
+        ["--control".as_ref(), self.socket.as_os_str()]
+    }
 }
 
 /// Asserts that `pinion why`, given what a server is given, says what the server has sent.
@@ -31,9 +43,11 @@ pub fn assert_explained(served: &Served, request: &Request, response: &Response)
     let mut arguments = vec!["why", served.source.to_str().expect("a path in UTF-8")];
     arguments.extend(words.iter().chain(&served.flags).map(String::as_str));
     arguments.push("--json");
-    let ended = run(&arguments);
-    assert_eq!(ended.code, Some(0), "{arguments:?}: {}", ended.stderr);
-    let told: Value = serde_json::from_str(&ended.stdout).expect("a document");
+    let told = document(&arguments);
+    let mut asked = vec!["why", "--socket", served.socket.to_str().expect("a path in UTF-8")];
+    asked.extend(words.iter().map(String::as_str));
+    asked.push("--json");
+    assert_eq!(lasting(&document(&asked)), lasting(&told), "{asked:?}: the server says otherwise");
     let mut headers: Vec<(String, String)> = Vec::new();
     for header in told["headers"].as_array().expect("headers") {
         let text = |member: &str| header[member].as_str().expect("a text").to_owned();
@@ -48,6 +62,34 @@ pub fn assert_explained(served: &Served, request: &Request, response: &Response)
         "{arguments:?}"
     );
     assert_told_in_full(&told, &arguments);
+}
+
+/// Returns the document that a command line prints.
+#[track_caller]
+fn document(arguments: &[&str]) -> Value {
+    let ended = run(arguments);
+    assert_eq!(ended.code, Some(0), "{arguments:?}: {}", ended.stderr);
+    serde_json::from_str(&ended.stdout).expect("a document")
+}
+
+/// Returns a document without the time, and without the listener and the notes about it, which only
+/// a server has.
+#[must_use]
+pub fn lasting(told: &Value) -> Value {
+    let mut told = told.clone();
+    let members = told.as_object_mut().expect("an object");
+    members.remove("listener");
+    let listed = |member: Option<&mut Value>| match member {
+        Some(Value::Array(array)) => std::mem::take(array),
+        other => panic!("{other:?} is no array"),
+    };
+    let mut notes = listed(members.get_mut("notes"));
+    notes.retain(|note| !note.as_str().is_some_and(|note| note.starts_with("no listener ")));
+    let mut headers = listed(members.get_mut("headers"));
+    headers.retain(|header| header["name"] != OF_THE_MOMENT);
+    members.insert("notes".to_owned(), notes.into());
+    members.insert("headers".to_owned(), headers.into());
+    told
 }
 
 /// Each explanation ends with a step that responds, and each header has a source.

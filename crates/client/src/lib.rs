@@ -1,7 +1,7 @@
 //! Outgoing connections: what opens, checks and keeps connections to other servers, and a client of
 //! HTTP/1.1 over them.
 //!
-//! Everything but the thread of [`resolver`], the files of [`system_roots`] and [`http_client`] is
+//! Everything but the lookups of [`resolver`], the files of [`system_roots`] and [`http_client`] is
 //! free of I/O: values and the time go in, actions come out. [`http_client`] does what they say on
 //! connections of the engine, so it also runs in the simulator.
 //!
@@ -12,7 +12,7 @@
 //! | [`address_class`], [`ip_network`] | special addresses, and networks of settings |
 //! | [`happy_eyeballs`] | which address of a name is tried when (RFC 8305) |
 //! | `address_order` | the order of addresses (RFC 6724) |
-//! | [`resolver`] | host names become addresses, on a thread of its own |
+//! | [`resolver`] | host names become addresses, by tasks beside the workers |
 //! | [`client_tls`] | TLS settings: which servers are trusted |
 //! | [`lazy_client_tls`] | TLS settings that are made when they are needed |
 //! | [`certificate_pin`] | servers that are trusted by their certificate or key |

@@ -1,6 +1,6 @@
 //! Name resolution: host names become addresses, without a worker that waits.
 //!
-//! [`Resolver`] has a thread of its own, which starts with the first name that needs it. It reads
+//! A lookup is a task of a [`TaskThread`], which starts with the first name that needs it. It reads
 //! the hosts file and asks the name servers of resolv.conf itself, so that it works in a static
 //! program, where the C library cannot load its modules. Both families are asked for at the same
 //! time, and each is reported when it is known ([`crate::happy_eyeballs`] begins with the first).
@@ -22,19 +22,20 @@ mod system_config;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 use std::path::PathBuf;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
-use std::thread;
 use std::time::Instant;
 
+use pinion_jobs::task_thread::{
+    TaskError, TaskEvent, TaskGuard, TaskLimits, TaskOutput, TaskReceiver, TaskThread,
+};
 use thiserror::Error;
 use tokio::sync::Semaphore;
-use tokio::sync::mpsc::{UnboundedReceiver, UnboundedSender, unbounded_channel};
 
 use crate::happy_eyeballs::AddressFamily;
 use crate::limits::{
     CONFIG_CHECK_MS, LOOKUP_TIMEOUT_MS, LOOKUP_WAITERS_MAX, LOOKUPS_AT_ONCE_MAX, LOOKUPS_MAX,
 };
 use crate::target::HostName;
-use lookup::look_up;
+use lookup::{DnsClient, LookupAnswer, look_up};
 use name_cache::{FamilyAnswer, NameAnswers, NameCache};
 use pending::{LookupWaiter, PendingLookups};
 use system_config::SystemConfig;
@@ -91,7 +92,7 @@ pub enum ResolveError {
     /// The resolver was dropped, or has failed, before the answer was known.
     #[error("the lookup of {0} was stopped")]
     Stopped(String),
-    /// The thread of the resolver cannot be started.
+    /// The thread for the lookup cannot be started.
     #[error("the resolver cannot be started: {0}")]
     Thread(String),
 }
@@ -127,43 +128,56 @@ impl Default for ResolverSettings {
     }
 }
 
-/// Resolves names. See the head of the module. Clones share the thread and the cache; the thread
-/// ends when all of them are dropped.
+/// Resolves names. Clones share the cache. The lookups end when all clones are dropped.
 #[derive(Clone)]
 pub struct Resolver {
     shared: Arc<ResolverShared>,
 }
 
-/// What callers and the thread share.
+/// What callers and lookups share.
 struct ResolverShared {
     settings: ResolverSettings,
     started: Instant,
     state: Mutex<ResolverState>,
+    /// Only lookups use it, because a client needs the runtime of the thread.
+    config: Mutex<SystemConfig>,
+    /// A permit for each lookup that may ask name servers.
+    permits: Arc<Semaphore>,
+    tasks: TaskThread,
 }
 
 struct ResolverState {
     cache: NameCache,
     pending: PendingLookups,
-    /// To the thread, once it has started.
-    names: Option<UnboundedSender<HostName>>,
 }
 
 impl Resolver {
-    /// Makes a resolver. Nothing is read and no thread is started yet.
+    /// Makes a resolver with a thread of its own. Nothing is read and no thread is started yet.
     #[must_use]
     pub fn new(settings: ResolverSettings) -> Self {
-        let state = ResolverState {
-            cache: NameCache::default(),
-            pending: PendingLookups::default(),
-            names: None,
+        Self::with_thread(settings, &TaskThread::default())
+    }
+
+    /// Makes a resolver whose lookups are tasks of this thread, which it may share with other
+    /// libraries. Nothing is read and no thread is started yet.
+    #[must_use]
+    pub fn with_thread(settings: ResolverSettings, tasks: &TaskThread) -> Self {
+        let state =
+            ResolverState { cache: NameCache::default(), pending: PendingLookups::default() };
+        let shared = ResolverShared {
+            settings,
+            started: Instant::now(),
+            state: Mutex::new(state),
+            config: Mutex::default(),
+            permits: Arc::new(Semaphore::new(LOOKUPS_AT_ONCE_MAX)),
+            tasks: tasks.with_limits(TaskLimits::default()),
         };
-        let shared = ResolverShared { settings, started: Instant::now(), state: Mutex::new(state) };
         Self { shared: Arc::new(shared) }
     }
 
     /// Looks up the addresses of a name. The callback is called exactly once for each family:
-    /// before this function returns if the result is known, else on the thread of the resolver. It
-    /// must not block. No lock is held meanwhile, so it may call this function.
+    /// before this function returns if the result is known, else on the thread of the lookups. It
+    /// must not block. No lock of the resolver is held meanwhile, so it may call this function.
     ///
     /// Names that are being looked up already are not asked for again. `localhost` and names below
     /// it are always the loopback addresses (RFC 6761 §6.3).
@@ -185,28 +199,40 @@ impl Resolver {
             drop(state);
             return waiter.fail(&ResolveError::TooManyLookups(max));
         }
-        if is_new && let Err(error) = self.send(&mut state, name) {
-            drop(state);
-            return waiter.fail(&error);
+        let lookup = state.pending.add(name, waiter);
+        drop(state);
+        if is_new {
+            match self.start_lookup(name) {
+                Ok(guard) => self.shared.lock().pending.set_guard(name, lookup, guard),
+                Err(error) => self.shared.fail(name, &error),
+            }
         }
-        state.pending.add(name, waiter);
     }
 
-    /// Gives a name to the thread, which is started if it does not run.
-    fn send(&self, state: &mut ResolverState, name: &HostName) -> Result<(), ResolveError> {
-        let is_sent = |names: &UnboundedSender<HostName>| names.send(name.clone()).is_ok();
-        if state.names.as_ref().is_some_and(is_sent) {
-            return Ok(());
-        }
-        let (sender, receiver) = unbounded_channel();
+    fn start_lookup(&self, name: &HostName) -> Result<TaskGuard, ResolveError> {
         let shared = Arc::downgrade(&self.shared);
-        let builder = thread::Builder::new().name("resolver".to_owned());
-        let spawned = builder.spawn(move || run(&shared, receiver));
-        spawned.map_err(|error| ResolveError::Thread(error.to_string()))?;
-        // The thread holds the other end, so the name arrives.
-        let _ = sender.send(name.clone());
-        state.names = Some(sender);
-        Ok(())
+        let permits = Arc::clone(&self.shared.permits);
+        let timeout_ms = self.shared.settings.timeout_ms;
+        let (of_lookup, asked) = (Weak::clone(&shared), name.clone());
+        let lookup = move |mut output: TaskOutput<LookupAnswer>| async move {
+            let guard = LookupGuard { shared: of_lookup, name: asked };
+            if let Some(client) = guard.client() {
+                look_up(&client, &permits, &guard.name, timeout_ms, &mut output).await;
+            }
+            Ok(())
+        };
+        let looked_up = name.clone();
+        let callback = move |event| {
+            if let (TaskEvent::Result(result), Some(shared)) = (event, shared.upgrade()) {
+                let LookupAnswer { family, answer } = &result.value;
+                shared.deliver(&looked_up, *family, answer);
+            }
+        };
+        let receiver = TaskReceiver::Callback(Box::new(callback));
+        self.shared.tasks.spawn(lookup, receiver).map_err(|error| match error {
+            TaskError::TooMany(max) => ResolveError::TooManyLookups(max),
+            TaskError::Start(reason) => ResolveError::Thread(reason),
+        })
     }
 }
 
@@ -225,6 +251,13 @@ impl ResolverShared {
         let Some((mut waiters, answers)) = waiting else { return };
         waiters.iter_mut().for_each(|waiter| waiter.deliver(&answers));
         self.lock().pending.put_waiters(name, waiters);
+    }
+
+    /// Ends the lookup of a name that could not be started.
+    fn fail(&self, name: &HostName, error: &ResolveError) {
+        let removed = self.lock().pending.remove(name);
+        let waiters = removed.map(|(waiters, _)| waiters).unwrap_or_default();
+        waiters.into_iter().for_each(|mut waiter| waiter.fail(error));
     }
 
     /// Ends the lookup of a name. The answers of both families, if they are known, are kept, and go
@@ -248,55 +281,24 @@ struct LookupGuard {
     name: HostName,
 }
 
+impl LookupGuard {
+    /// Returns the client for the present files, unless the resolver is dropped.
+    fn client(&self) -> Option<Arc<DnsClient>> {
+        let shared = self.shared.upgrade()?;
+        let mut config = shared.config.lock().unwrap_or_else(PoisonError::into_inner);
+        let (client, has_changed) = config.client(&shared.settings, shared.now_ms());
+        drop(config);
+        if has_changed {
+            shared.lock().cache.clear();
+        }
+        Some(client)
+    }
+}
+
 impl Drop for LookupGuard {
     fn drop(&mut self) {
         if let Some(shared) = self.shared.upgrade() {
             shared.finish(&self.name);
-        }
-    }
-}
-
-/// The thread: begins a task for each name, until the last [`Resolver`] is dropped.
-fn run(shared: &Weak<ResolverShared>, mut names: UnboundedReceiver<HostName>) {
-    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
-    let runtime = match runtime {
-        Ok(runtime) => runtime,
-        Err(error) => return fail_all(shared, &mut names, &error.to_string()),
-    };
-    runtime.block_on(async {
-        let permits = Arc::new(Semaphore::new(LOOKUPS_AT_ONCE_MAX));
-        let mut config = SystemConfig::default();
-        while let Some(name) = names.recv().await {
-            let Some(now) = shared.upgrade() else { break };
-            let (client, has_changed) = config.client(&now.settings, now.now_ms());
-            if has_changed {
-                now.lock().cache.clear();
-            }
-            let timeout_ms = now.settings.timeout_ms;
-            let guard = LookupGuard { shared: Weak::clone(shared), name };
-            let permits = Arc::clone(&permits);
-            tokio::spawn(async move {
-                let deliver = |family, answer: &FamilyAnswer| {
-                    if let Some(shared) = guard.shared.upgrade() {
-                        shared.deliver(&guard.name, family, answer);
-                    }
-                };
-                look_up(&client, &permits, &guard.name, timeout_ms, deliver).await;
-            });
-        }
-    });
-}
-
-/// Answers the names that the thread has been given, when it cannot do its work.
-fn fail_all(shared: &Weak<ResolverShared>, names: &mut UnboundedReceiver<HostName>, reason: &str) {
-    names.close();
-    while let Some(name) = names.blocking_recv() {
-        let guard = LookupGuard { shared: Weak::clone(shared), name };
-        let error = ResolveError::Thread(reason.to_owned());
-        let answer = FamilyAnswer { result: Err(error), ttl_seconds: 0 };
-        if let Some(shared) = shared.upgrade() {
-            shared.deliver(&guard.name, AddressFamily::Ipv4, &answer);
-            shared.deliver(&guard.name, AddressFamily::Ipv6, &answer);
         }
     }
 }

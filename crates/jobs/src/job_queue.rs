@@ -169,7 +169,7 @@ struct QueueState {
 }
 
 /// The outcome of a job that has panicked; the panic itself is in the log.
-const FAILED_INSIDE: &str = "internal error, see the log of the server";
+pub(crate) const FAILED_INSIDE: &str = "internal error, see the log of the server";
 
 /// Runs a job and returns the message for its worker. The bytes of the result are reserved.
 type RunJob = Box<dyn FnOnce(&Arc<ByteQuota>) -> Message + Send>;

@@ -1,4 +1,5 @@
-//! Work that a worker must not do itself because it blocks, and the files that it is done with.
+//! Work that a worker must not do itself because it blocks or needs an asynchronous runtime, and
+//! the files that it is done with.
 //!
 //! The crate knows neither Lua nor HTTP. Every crate above the engine may use it.
 //!
@@ -6,6 +7,7 @@
 //! |---|---|
 //! | [`job_queue`] | jobs: threads beside the workers, bounded queues, cancellation, results |
 //! | [`piecewise_job`] | jobs that give their result in pieces, each when it is wanted |
+//! | [`task_thread`] | asynchronous tasks of client libraries, on one thread with a runtime |
 //! | [`byte_quota`] | bytes that stand in memory outside of workers and VMs |
 //! | [`folders`] | files below folders that the operator has named |
 //! | [`upload_spool`] | where the files of an upload lie until its request is over |
@@ -19,6 +21,7 @@ pub mod folders;
 pub mod job_queue;
 pub mod limits;
 pub mod piecewise_job;
+pub mod task_thread;
 pub mod upload_name;
 pub mod upload_quota;
 pub mod upload_spool;

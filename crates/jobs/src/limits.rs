@@ -24,6 +24,23 @@ pub const PASSWORDS_MAX: usize = 1000;
 /// answer are to have some cores too.
 pub const PASSWORD_THREADS_MAX: usize = 2;
 
+/// Most asynchronous tasks of one library at the same time, of all workers. There may be 1024
+/// lookups of names (`LOOKUPS_MAX` of the client), and a task takes some hundred bytes beside what
+/// its library has.
+pub const TASKS_MAX: usize = 4096;
+
+/// Most bytes of the results of one task that its receiver has not dropped: a piece of a body, or
+/// some hundred rows of a table.
+pub const TASK_RESULTS_MAX_BYTES: u32 = 64 * 1024;
+
+/// The same for all tasks of one library together: the results of 64 tasks whose receivers take
+/// none.
+pub const ALL_TASK_RESULTS_MAX_BYTES: u32 = 64 * TASK_RESULTS_MAX_BYTES;
+
+/// Most threads on which the libraries of asynchronous tasks may block, such as for the names of
+/// the system; tokio allows 512. They start when they are needed, and end after ten seconds.
+pub const BLOCKING_THREADS_MAX: usize = 2;
+
 /// Most bytes of the files of a form that stay in memory; with more, all of them go to a file.
 pub const SPOOL_MEMORY_MAX_BYTES: usize = 64 * 1024;
 

@@ -31,6 +31,7 @@ use pinion_engine::exchange::Exchange;
 use pinion_http::request::RequestHead;
 use pinion_jobs::byte_quota::ByteQuota;
 use pinion_jobs::job_queue::JobQueues;
+use pinion_jobs::task_thread::TaskThread;
 use pinion_jobs::upload_quota::UploadQuota;
 use pinion_programs::program_run::RunId;
 use pinion_programs::spawner_access::SpawnerAccess;
@@ -84,7 +85,7 @@ impl Shared {
             jobs: Arc::new(JobQueues::new(&memory.jobs)),
             messages: Arc::new(ByteQuota::new(memory.messages_bytes)),
             memory,
-            resolver: Resolver::new(ResolverSettings::default()),
+            resolver: Resolver::with_thread(ResolverSettings::default(), &TaskThread::default()),
             spawner: SpawnerAccess::default(),
         }
     }

@@ -15,6 +15,7 @@ mod config;
 mod control;
 mod directives;
 mod document;
+mod explain;
 mod failure;
 #[cfg(fuzzing)]
 pub mod fuzzing;

@@ -11,6 +11,7 @@
 //! | [`run`] | the threads: workers, log, reloads, watch, signals |
 //! | [`app`] | what a worker does with a request, as one readable function |
 //! | [`acme`] | challenges of certificate authorities, answered from a folder |
+//! | [`dispatch`] | who responds to a request: health check, challenges, redirects, sites |
 //! | [`dev`] | what `--dev` adds: pages that reload, pages about errors |
 //! | [`dynamic`] | requests that the scripts of sites answer |
 //! | [`gateway`] | requests that other servers respond to |
@@ -21,6 +22,7 @@
 //! | [`sites`] | the sites beside the workers: which there are, who loads and watches each |
 //! | [`control_thread`] | signals and commands for the server |
 //! | [`control_clients`] | clients of the control socket |
+//! | [`explainer`] | explanations of responses for them |
 //! | [`status`] | what the server tells about itself |
 //! | [`configuration`] | the configuration file, read again |
 //! | `start_lines` | what a start prints |
@@ -57,8 +59,10 @@ pub(crate) mod control_clients;
 mod control_thread;
 pub(crate) mod damage;
 pub(crate) mod dev;
+pub(crate) mod dispatch;
 pub(crate) mod dummy;
 pub(crate) mod dynamic;
+mod explainer;
 pub(crate) mod gateway;
 pub(crate) mod generation;
 pub(crate) mod interrupt;

@@ -22,7 +22,7 @@ use std::ffi::OsStr;
 use std::path::{Path, PathBuf};
 
 pub(crate) use archives::{Diff, Extract, Import};
-pub(crate) use build::{Build, CONTENT_FLAGS, Content};
+pub(crate) use build::{Build, CONTENT_FLAGS, Content, NamedSources};
 pub(crate) use lua::{LuaSettings, Run};
 pub(crate) use releases::{Publish, Releases, Rollback};
 pub(crate) use script_access::{ProgramFile, ScriptAccess, SecretFile};
@@ -34,7 +34,7 @@ pub(crate) use tls::{
     AltSvc, CanonicalHost, CertificateFiles, Certificates, LISTEN_KINDS, Listen, ListenKind,
     SelfSignedKey, Spoken, TlsSettings, without_effect,
 };
-pub(crate) use why::Why;
+pub(crate) use why::{ExplainedServer, Why};
 
 /// A verb with everything it needs.
 #[derive(Debug)]

@@ -352,7 +352,7 @@ pub(crate) fn header(text: &str) -> Result<(&str, &str), String> {
 ///
 /// # Errors
 /// A phrase that says what is wrong.
-fn method(text: &str) -> Result<(), String> {
+pub(crate) fn method(text: &str) -> Result<(), String> {
     match is_token(text.as_bytes()) {
         true => Ok(()),
         false => Err(format!("{text:?} is not a method: {}", Kind::Method.bounds())),

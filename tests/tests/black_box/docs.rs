@@ -350,6 +350,9 @@ impl Reader {
             | ["cargo", "run", "--release", "--", "serve", rest @ ..] => self.serves(rest),
             ["pinion", site] if self.folder.join(site).is_dir() => self.serves(&[site]),
             ["pinion", verb, ..] if CONTROL.contains(verb) => self.controls(&own[1..]),
+            ["pinion", "why", url, ..] if url.starts_with(['/', '-']) || url.contains("://") => {
+                self.controls(&own[1..]);
+            }
             ["pinion", rest @ ..] | ["cargo", "run", "--release", "--", rest @ ..] => {
                 stdout(Command::new(pinion()).args(rest).current_dir(self.folder.path()));
             }

@@ -131,3 +131,4 @@ mod unchanged;
 mod unix_socket;
 mod watch;
 mod why;
+mod why_running;

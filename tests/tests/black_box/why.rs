@@ -54,6 +54,12 @@ fn site() -> Folder {
     folder
 }
 
+/// What a server without flags serves from this source.
+fn served(folder: &Folder, source: &Path) -> Served {
+    let socket = folder.join("control/pinion.sock");
+    Served { source: source.to_owned(), flags: Vec::new(), socket }
+}
+
 /// The steps in words: number, name, and the line of the rule.
 fn steps(told: &Value) -> Vec<String> {
     let steps = told["steps"].as_array().expect("steps");
@@ -215,8 +221,8 @@ fn the_host_selects_the_site_of_a_configuration() {
          [[listen]]\naddress = \"127.0.0.1:0\"\n",
     );
     let source = folder.join("pinion.toml");
-    let server = Start::configured(&source).start();
-    let served = Served { source: source.clone(), flags: Vec::new() };
+    let served = served(&folder, &source);
+    let server = Start::configured(&source).flags(&served.control_flags()).start();
     for (host, target, pattern) in [
         ("a.example", "/about", Some("a.example")),
         ("A.example:8080", "/shop/x", Some("a.example")),
@@ -277,8 +283,8 @@ fn a_route_is_found_and_not_called() {
     let told = document(root, &["/page"]);
     let reason = told["steps"][0]["reason"].as_str().expect("a reason");
     assert!(reason.contains("public_html/page.dyn.html:1"), "{reason}");
-    let server = Start::site(root).start();
-    let served = Served { source: root.to_owned(), flags: Vec::new() };
+    let served = served(&folder, root);
+    let server = Start::site(root).flags(&served.control_flags()).start();
     let requests = [
         Request::get("/"),
         Request::get("/form"),

@@ -14,6 +14,8 @@ use hickory_resolver::net::runtime::TokioRuntimeProvider;
 use hickory_resolver::net::{DnsError, NetError};
 use hickory_resolver::proto::op::ResponseCode;
 use hickory_resolver::proto::rr::{Name, RData, RecordType};
+use pinion_jobs::job_queue::JobValue;
+use pinion_jobs::task_thread::TaskOutput;
 use tokio::sync::Semaphore;
 use tokio::time::timeout;
 
@@ -169,20 +171,38 @@ fn name_server(address: SocketAddr, options: &DnsOptions) -> NameServerConfig {
     NameServerConfig::new(address.ip(), true, connections)
 }
 
-/// Looks a name up, and calls `deliver` once for each family. A permit limits how many lookups ask
+/// A result of a lookup: the answer for one family.
+#[derive(Debug)]
+pub(super) struct LookupAnswer {
+    pub(super) family: AddressFamily,
+    pub(super) answer: FamilyAnswer,
+}
+
+impl JobValue for LookupAnswer {
+    fn held_bytes(&self) -> usize {
+        let of_result = match &self.answer.result {
+            Ok(addresses) => addresses.capacity() * size_of::<IpAddr>(),
+            // Its texts are the name and a line.
+            Err(_) => 0,
+        };
+        size_of::<Self>() + of_result
+    }
+}
+
+/// Looks a name up, and sends the answer for each family once. A permit limits how many lookups ask
 /// at the same time; the timeout includes the wait for it.
 pub(super) async fn look_up(
     client: &DnsClient,
     permits: &Semaphore,
     name: &HostName,
     timeout_ms: u64,
-    deliver: impl FnMut(AddressFamily, &FamilyAnswer),
+    output: &mut TaskOutput<LookupAnswer>,
 ) {
-    let mut delivery = Delivery { deliver, is_delivered: [false; 2] };
+    let mut delivery = Delivery { output, is_delivered: [false; 2] };
     let asking = async {
         for family in [AddressFamily::Ipv6, AddressFamily::Ipv4] {
             if let Some(answer) = client.hosts_answer(name, family) {
-                delivery.deliver(family, &answer);
+                delivery.deliver(family, answer).await;
             }
         }
         if delivery.is_delivered == [true; 2] {
@@ -195,35 +215,32 @@ pub(super) async fn look_up(
     if timeout(Duration::from_millis(timeout_ms), asking).await.is_err() {
         let error = ResolveError::NoAnswer { name: name.to_string(), waited_ms: timeout_ms };
         let late = FamilyAnswer { result: Err(error), ttl_seconds: FAILURE_TTL_SECONDS };
-        delivery.deliver(AddressFamily::Ipv6, &late);
-        delivery.deliver(AddressFamily::Ipv4, &late);
+        delivery.deliver(AddressFamily::Ipv6, late.clone()).await;
+        delivery.deliver(AddressFamily::Ipv4, late).await;
     }
 }
 
 /// Delivers each family once.
-struct Delivery<F> {
-    deliver: F,
+struct Delivery<'o> {
+    output: &'o mut TaskOutput<LookupAnswer>,
     /// IPv4, IPv6.
     is_delivered: [bool; 2],
 }
 
-impl<F: FnMut(AddressFamily, &FamilyAnswer)> Delivery<F> {
-    fn deliver(&mut self, family: AddressFamily, answer: &FamilyAnswer) {
+impl Delivery<'_> {
+    async fn deliver(&mut self, family: AddressFamily, answer: FamilyAnswer) {
         let [ipv4, ipv6] = &mut self.is_delivered;
         let is_delivered = if family == AddressFamily::Ipv4 { ipv4 } else { ipv6 };
-        if !std::mem::replace(is_delivered, true) {
-            (self.deliver)(family, answer);
+        if !*is_delivered {
+            self.output.send(LookupAnswer { family, answer }).await;
+            *is_delivered = true;
         }
     }
 }
 
 /// Asks for one candidate after the other, until one has an address, or a server fails: then it is
 /// not known whether the next one is meant.
-async fn ask_candidates<F: FnMut(AddressFamily, &FamilyAnswer)>(
-    client: &DnsClient,
-    name: &HostName,
-    delivery: &mut Delivery<F>,
-) {
+async fn ask_candidates(client: &DnsClient, name: &HostName, delivery: &mut Delivery<'_>) {
     use AddressFamily::{Ipv4, Ipv6};
     let candidates = client.candidates(name);
     // What is said if no candidate has an address: that of a candidate that exists, if there is
@@ -237,7 +254,7 @@ async fn ask_candidates<F: FnMut(AddressFamily, &FamilyAnswer)>(
             answer = &mut ipv6 => (Ipv6, answer),
         };
         if answer.result.is_ok() {
-            delivery.deliver(first, &answer);
+            delivery.deliver(first, answer.clone()).await;
         }
         let (ipv4, ipv6) = match first {
             Ipv4 => (answer, ipv6.await),
@@ -251,13 +268,13 @@ async fn ask_candidates<F: FnMut(AddressFamily, &FamilyAnswer)>(
             }
             continue;
         }
-        delivery.deliver(Ipv6, &ipv6);
-        delivery.deliver(Ipv4, &ipv4);
+        delivery.deliver(Ipv6, ipv6).await;
+        delivery.deliver(Ipv4, ipv4).await;
         return;
     }
     if let Some((ipv4, ipv6)) = absent {
-        delivery.deliver(Ipv6, &ipv6);
-        delivery.deliver(Ipv4, &ipv4);
+        delivery.deliver(Ipv6, ipv6).await;
+        delivery.deliver(Ipv4, ipv4).await;
     }
 }
 

@@ -3,6 +3,8 @@
 use std::collections::HashMap;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 
+use pinion_jobs::task_thread::TaskGuard;
+
 use super::name_cache::{FamilyAnswer, NameAnswers};
 use super::{ResolveCallback, ResolveError, Resolved};
 use crate::happy_eyeballs::AddressFamily;
@@ -74,6 +76,8 @@ pub(super) struct PendingLookups {
     names: HashMap<HostName, PendingName>,
     /// Callers that wait for any of the names.
     waiters: usize,
+    /// Names that have been looked up.
+    lookups: u64,
 }
 
 #[derive(Default)]
@@ -82,6 +86,10 @@ struct PendingName {
     waiters: Vec<LookupWaiter>,
     /// All callers that have come, also those that are taken out at the moment.
     count: usize,
+    /// The number of the lookup.
+    lookup: u64,
+    /// Cancels the lookup when the name is removed.
+    guard: Option<TaskGuard>,
 }
 
 impl PendingLookups {
@@ -97,12 +105,27 @@ impl PendingLookups {
         self.waiters
     }
 
-    /// Adds a caller. What is known already is reported to it with the next answer.
-    pub(super) fn add(&mut self, name: &HostName, waiter: LookupWaiter) {
-        let pending = self.names.entry(name.clone()).or_default();
+    /// Adds a caller, and returns the number of the lookup that it waits for. What is known already
+    /// is reported to it with the next answer.
+    pub(super) fn add(&mut self, name: &HostName, waiter: LookupWaiter) -> u64 {
+        let pending = self.names.entry(name.clone()).or_insert_with(|| {
+            self.lookups += 1;
+            PendingName { lookup: self.lookups, ..PendingName::default() }
+        });
         pending.waiters.push(waiter);
         pending.count += 1;
         self.waiters += 1;
+        pending.lookup
+    }
+
+    /// Keeps the guard of a lookup until its name is removed. The guard of a lookup that is over,
+    /// after which another one for the same name may have begun, is dropped.
+    pub(super) fn set_guard(&mut self, name: &HostName, lookup: u64, guard: TaskGuard) {
+        if let Some(pending) = self.names.get_mut(name)
+            && pending.lookup == lookup
+        {
+            pending.guard = Some(guard);
+        }
     }
 
     /// Notes the answer of a family, and takes the callers out, so that they are called without the

@@ -1,5 +1,6 @@
 //! The side of a command: it finds a server, asks, and reads the response.
 
+use super::connection::REQUEST_MAX_BYTES;
 use super::protocol::{Command, Request, Response, VERSION};
 use super::socket;
 use crate::failure::{Failure, without_number};
@@ -101,16 +102,23 @@ impl Server {
     ///
     /// # Errors
     /// The server does not answer.
-    pub(crate) fn ask(&mut self, command: Command) -> anyhow::Result<Response> {
+    pub(crate) fn ask(&mut self, request: &Request) -> anyhow::Result<Response> {
         let shown = self.socket.display().to_string();
-        self.try_ask(command).with_context(|| format!("the server at {shown}"))
+        self.try_ask(request).with_context(|| format!("the server at {shown}"))
     }
 
-    fn try_ask(&mut self, command: Command) -> anyhow::Result<Response> {
-        let timeout = (command != Command::Reload).then_some(RESPONSE_TIMEOUT);
+    fn try_ask(&mut self, request: &Request) -> anyhow::Result<Response> {
+        let takes_long = matches!(request.command, Command::Reload | Command::Why);
+        let timeout = (!takes_long).then_some(RESPONSE_TIMEOUT);
         self.stream.get_ref().set_read_timeout(timeout)?;
-        let mut line = serde_json::to_vec(&Request::new(command))?;
+        let mut line = serde_json::to_vec(request)?;
         line.push(b'\n');
+        if line.len() > REQUEST_MAX_BYTES {
+            return Err(anyhow!(
+                "takes requests of at most {REQUEST_MAX_BYTES} bytes, and this one has {}",
+                line.len()
+            ));
+        }
         // One that refuses all clients has closed the connection and left its reason in it.
         let written = self.stream.get_mut().write_all(&line);
         let mut answer = Vec::new();

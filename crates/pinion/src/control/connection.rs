@@ -4,7 +4,8 @@
 
 use super::protocol::{Request, Response};
 
-/// Bytes of one request with its end of line; real ones have less than a hundred.
+/// Bytes of one request with its end of line. Commands have less than a hundred; a request to
+/// explain is as long as its URL and headers.
 pub(crate) const REQUEST_MAX_BYTES: usize = 64 * 1024;
 
 /// Holds the input that is not parsed yet and the output that is not sent yet.
@@ -146,6 +147,7 @@ impl Connection {
 mod tests {
     use super::*;
     use crate::control::protocol::{Command, Message};
+    use crate::explain::request::{ExplainRequest, RequestHeader};
     use proptest::collection::vec;
     use proptest::prelude::*;
 
@@ -178,8 +180,13 @@ mod tests {
     }
 
     fn request() -> impl Strategy<Value = Request> {
-        prop_oneof![Just(Command::Status), Just(Command::Reload), Just(Command::Stop)]
-            .prop_map(Request::new)
+        let plain = prop_oneof![Just(Command::Status), Just(Command::Reload), Just(Command::Stop)];
+        let header = (".{0,20}", ".{0,20}");
+        let header = header.prop_map(|(name, value)| RequestHeader { name, value });
+        let explain = (".{0,40}", ".{0,10}", vec(header, 0..4));
+        let explain =
+            explain.prop_map(|(url, method, headers)| ExplainRequest { url, method, headers });
+        prop_oneof![plain.prop_map(Request::new), explain.prop_map(Request::explain)]
     }
 
     proptest! {

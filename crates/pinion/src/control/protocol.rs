@@ -3,6 +3,8 @@
 //! (docs/control.md, "Protocol").
 
 use super::status::Status;
+use crate::explain::explanation::Explanation;
+use crate::explain::request::ExplainRequest;
 use crate::log_lines;
 use pinion_engine::stderr;
 use serde::{Deserialize, Serialize};
@@ -26,13 +28,18 @@ pub(crate) enum Command {
     Stop,
     /// Open the log files again, as on SIGUSR1.
     ReopenLogs,
+    /// Explain the response to [`Request::request`].
+    Why,
 }
 
 /// One request.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct Request {
     pub(crate) version: u32,
     pub(crate) command: Command,
+    /// What [`Command::Why`] is about; other commands ignore it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(crate) request: Option<ExplainRequest>,
 }
 
 /// One response.
@@ -47,6 +54,9 @@ pub(crate) struct Response {
     /// What was asked for with [`Command::Status`].
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) status: Option<Box<Status>>,
+    /// What was asked for with [`Command::Why`].
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(crate) explanation: Option<Box<Explanation>>,
 }
 
 /// One line for people.
@@ -71,7 +81,12 @@ pub(crate) enum Level {
 impl Request {
     /// Returns the request for a command.
     pub(crate) fn new(command: Command) -> Self {
-        Self { version: VERSION, command }
+        Self { version: VERSION, command, request: None }
+    }
+
+    /// Returns the request to explain a response.
+    pub(crate) fn explain(request: ExplainRequest) -> Self {
+        Self { request: Some(request), ..Self::new(Command::Why) }
     }
 
     /// Reads a line.
@@ -93,8 +108,12 @@ impl Request {
                 versioned.version
             ));
         }
-        serde_json::from_slice(line)
-            .map_err(|error| format!("this is not a known request: {error}"))
+        let request: Self = serde_json::from_slice(line)
+            .map_err(|error| format!("this is not a known request: {error}"))?;
+        if request.command == Command::Why && request.request.is_none() {
+            return Err("the command why needs a member `request`, an object with url".to_owned());
+        }
+        Ok(request)
     }
 }
 
@@ -149,6 +168,9 @@ mod tests {
     fn a_request_says_what_is_wrong_with_it() {
         let good = br#"{"version":1,"command":"reopen-logs","later":[1]}"#;
         assert_eq!(Request::parse(good), Ok(Request::new(Command::ReopenLogs)));
+        let why = br#"{"version":1,"command":"why","request":{"url":"/a","later":1}}"#;
+        let request = Request::parse(why).expect("a request").request.expect("its request");
+        assert_eq!((request.method.as_str(), request.headers.len()), ("GET", 0));
         for (line, expected) in [
             ("", "this is not a request"),
             ("status", "this is not a request"),
@@ -158,6 +180,9 @@ mod tests {
             (r#"{"version":-1,"command":"status"}"#, "this is not a request"),
             (r#"{"version":1}"#, "missing field `command`"),
             (r#"{"version":1,"command":"fly"}"#, "expected one of `status`, `reload`, `drain`"),
+            (r#"{"version":1,"command":"why"}"#, "needs a member `request`"),
+            (r#"{"version":1,"command":"why","request":{}}"#, "missing field `url`"),
+            (r#"{"version":1,"command":"why","request":{"url":7}}"#, "not a known request"),
         ] {
             let error = Request::parse(line.as_bytes()).expect_err(line);
             assert!(error.contains(expected), "{line}: {error}");

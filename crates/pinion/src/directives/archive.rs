@@ -3,8 +3,9 @@
 use super::verbs::Verb;
 use super::{Change, Default, Directive, Group, Kind, Level};
 
-/// Commands for a running server.
-const CONTROL: &[Verb] = &[Verb::Status, Verb::Reload, Verb::Stop, Verb::Drain, Verb::ReopenLogs];
+/// Verbs that may ask a running server.
+const SOCKET: &[Verb] =
+    &[Verb::Status, Verb::Reload, Verb::Stop, Verb::Drain, Verb::ReopenLogs, Verb::Why];
 
 /// Verbs that have something to tell.
 const JSON: &[Verb] = &[
@@ -123,7 +124,7 @@ pub(crate) const ROWS: &[Directive] = &[
     Directive {
         name: "socket",
         short: None,
-        verbs: CONTROL,
+        verbs: SOCKET,
         file: None,
         group: Group::Process,
         level: Level::Command,

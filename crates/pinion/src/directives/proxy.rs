@@ -9,7 +9,7 @@ pub(crate) const ROWS: &[Directive] = &[
     Directive {
         name: "proxy",
         short: None,
-        verbs: &[Verb::Serve],
+        verbs: &[Verb::Serve, Verb::Why],
         file: Some(Table::Site.key("proxy")),
         group: Group::Site,
         level: Level::Site,

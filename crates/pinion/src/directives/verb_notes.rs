@@ -22,7 +22,8 @@ pub(crate) fn sections(verb: Verb) -> Vec<Section> {
     let more: &[(&str, Entries)] = match verb {
         Verb::Serve => &[(SIGNALS, SERVE_SIGNALS), (FILES, SERVE_FILES), (ENVIRONMENT, SERVED)],
         Verb::Build => &[(SIGNALS, BUILD_SIGNALS), (FILES, BUILD_FILES), (ENVIRONMENT, BUILT)],
-        Verb::Check | Verb::Why => &[(FILES, CHECK_FILES), (ENVIRONMENT, CHECKED)],
+        Verb::Check => &[(FILES, CHECK_FILES), (ENVIRONMENT, CHECKED)],
+        Verb::Why => &[(FILES, WHY_FILES), (ENVIRONMENT, EXPLAINED)],
         Verb::Run => &[(SIGNALS, RUN_SIGNALS), (ENVIRONMENT, &[MASTER_KEY])],
         Verb::Publish => &[(FILES, RELEASE_FILES), (ENVIRONMENT, PUBLISHED)],
         Verb::Rollback => &[(FILES, RELEASE_FILES), (ENVIRONMENT, SWITCHED)],
@@ -59,7 +60,7 @@ fn exit_status(verb: Verb) -> Entries {
         }
         Verb::Why => &[
             (SUCCESS, "There is a response, whatever its status."),
-            (FAILED, "The source cannot be loaded; stderr says why."),
+            (FAILED, "The source cannot be loaded, or no server runs; stderr says why."),
             (WRONG, "The command line, the URL, the configuration or a rule is wrong."),
         ],
         Verb::Verify => {
@@ -171,11 +172,15 @@ const RELEASE_FILES: Entries = &[
     ("DIR/.lock", "Locked during a switch."),
 ];
 
-const CONTROL_FILES: Entries = &[(
+const CONTROL_FILES: Entries = &[SOCKETS];
+
+const WHY_FILES: Entries = &[CONFIGURATION, RULES, MAIN, SOCKETS];
+
+const SOCKETS: (&str, &str) = (
     "$RUNTIME_DIRECTORY/control/, $XDG_RUNTIME_DIR/pinion/, /run/pinion/control/, \
-         /run/pinion-apps/control/",
+     /run/pinion-apps/control/",
     "Where servers are looked for: pinion.sock, and pinion-PID.sock for each further one.",
-)];
+);
 
 const MASTER_KEY: (&str, &str) = (
     "MASTER_KEY",
@@ -214,8 +219,13 @@ const SERVED: Entries = &[
 ];
 
 /// Of commands for a running server.
-const CONTROLLED: Entries =
-    &[("RUNTIME_DIRECTORY, XDG_RUNTIME_DIR", "Where the control socket is."), NO_COLOR];
+const CONTROLLED: Entries = &[SOCKET_FOLDERS, NO_COLOR];
+
+const SOCKET_FOLDERS: (&str, &str) =
+    ("RUNTIME_DIRECTORY, XDG_RUNTIME_DIR", "Where the control socket is.");
+
+/// Of `pinion why`, which runs the script of a site once, or asks a running server.
+const EXPLAINED: Entries = &[MASTER_KEY, SOURCE_DATE_EPOCH, SOCKET_FOLDERS, NO_COLOR];
 
 /// Of `pinion build`.
 const BUILT: Entries = &[SOURCE_DATE_EPOCH, NO_COLOR];
@@ -294,6 +304,7 @@ pub(crate) fn examples(verb: Verb) -> Entries {
                 "pinion why pinion.toml http://example.org/ -H Accept-Encoding:br",
                 "Explain that of the site of a host, to a client that accepts Brotli.",
             ),
+            ("pinion why /about", "Explain the response that the running server gives."),
         ],
         Verb::Version => &[("pinion version --json", "Show the build, for a program.")],
     }

@@ -298,7 +298,7 @@ pub(crate) const ALL: &[VerbRow] = &[
                 name: "SOURCE",
                 required: false,
                 brief: "What `pinion serve` would serve: a folder, an archive, a release folder, a \
-                        Lua script or a configuration (.toml); the default is the same",
+                        Lua script or a configuration (.toml); default: a running server is asked",
             },
             Operand {
                 name: "URL",
@@ -309,10 +309,11 @@ pub(crate) const ALL: &[VerbRow] = &[
         brief: "Explain the response that a URL gets",
         long: "Prints which site, file, rule or route responds to a request for URL, what was \
                tried before it and why that did not respond, and where the status and each header \
-               come from. No server is needed, and none is started: a folder is built in memory as \
-               `pinion serve` builds it. Handlers of scripts are found and not called. For a \
-               configuration, scheme and port of the URL select the listener, and its host the \
-               site.",
+               come from. With SOURCE, no server is needed, and none is started: a folder is built \
+               in memory as `pinion serve` builds it. Without SOURCE, the server that runs, or \
+               that of --socket, explains what it serves now. Handlers of scripts are found and \
+               not called. For a configuration and for a running server, scheme and port of the \
+               URL select the listener, and its host the site.",
     },
     VerbRow {
         verb: Verb::Verify,

@@ -24,7 +24,7 @@ const FIELDS: &[u8] = b"Content-Type: text/plain; charset=utf-8\r\nCache-Control
 pub(crate) struct AcmeChallenges {
     /// The folder that stands for the root of every host, as certbot knows it by `--webroot-path`.
     webroot: Arc<Path>,
-    /// The content of the last response.
+    /// The content of the file that was read last.
     body: Vec<u8>,
 }
 
@@ -34,15 +34,26 @@ impl AcmeChallenges {
         Self { webroot, body: Vec::new() }
     }
 
-    /// Returns the response to a challenge for which there is a file; `None` for any other request.
+    /// Reads the file of a challenge. Returns false if there is none, and for any other request.
     #[inline]
-    pub(crate) fn respond(&mut self, head: &RequestHead<'_>) -> Option<Prepared<'_>> {
-        let token = head.target.path.strip_prefix(CHALLENGES)?;
-        self.read(head.method, token)
+    pub(crate) fn find(&mut self, head: &RequestHead<'_>) -> bool {
+        let token = head.target.path.strip_prefix(CHALLENGES);
+        token.is_some_and(|token| self.read(head.method, token).is_some())
+    }
+
+    /// Returns the response with the file that was read last.
+    #[cold]
+    pub(crate) fn response(&self) -> Prepared<'_> {
+        Prepared {
+            shared: SharedFields::h1(FIELDS),
+            content_length: Some(self.body.len() as u64),
+            body: PreparedBody::Bytes(&self.body),
+            ..Prepared::empty(200)
+        }
     }
 
     #[cold]
-    fn read(&mut self, method: Method, token: &[u8]) -> Option<Prepared<'_>> {
+    fn read(&mut self, method: Method, token: &[u8]) -> Option<()> {
         if !matches!(method, Method::Get | Method::Head) || !is_token(token) {
             return None;
         }
@@ -57,12 +68,7 @@ impl AcmeChallenges {
         }
         self.body.clear();
         file.take(AUTHORIZATION_MAX_BYTES).read_to_end(&mut self.body).ok()?;
-        Some(Prepared {
-            shared: SharedFields::h1(FIELDS),
-            content_length: Some(self.body.len() as u64),
-            body: PreparedBody::Bytes(&self.body),
-            ..Prepared::empty(200)
-        })
+        Some(())
     }
 }
 

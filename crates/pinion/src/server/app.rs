@@ -4,6 +4,7 @@ use super::acme::AcmeChallenges;
 use super::dev::adapt::widened;
 use super::dev::load_failure::{LoadFailure, Meanwhile};
 use super::dev::{Developer, developer_page};
+use super::dispatch::{Responder, ServerResponders};
 use super::dynamic::{Dynamic, Scripted};
 use super::gateway::Gateway;
 use super::generation::Generation;
@@ -208,6 +209,47 @@ impl Means<'_> {
     }
 }
 
+/// What a worker answers requests without a site with.
+struct ServerMeans<'w> {
+    health: Option<&'w HealthCheck>,
+    challenges: Option<&'w AcmeChallenges>,
+    redirect: Option<&'w mut Redirect>,
+    journal: &'w mut Journal,
+}
+
+impl ServerMeans<'_> {
+    /// Responds with what needs no site.
+    #[cold]
+    fn respond(
+        self,
+        responder: Responder<&Site>,
+        began: Option<Beginning>,
+        head: &RequestHead<'_>,
+        exchange: &mut Exchange<'_>,
+    ) {
+        let log = match responder {
+            Responder::Redirect(site) => site.and_then(|site| site.generation.log()),
+            _ => None,
+        };
+        let mut is_logged = true;
+        let answer = match (responder, self.challenges, self.redirect) {
+            (Responder::HealthCheck, _, _) => {
+                let answer = health(head, exchange.is_stopping());
+                // Another method than those of load balancers is no health check.
+                let logs_all = self.health.is_none_or(|check| check.is_logged);
+                is_logged = logs_all || answer.status == 405;
+                answer
+            }
+            (Responder::AcmeChallenge, Some(challenges), _) => challenges.response(),
+            (Responder::Redirect(_), _, Some(redirect)) => redirect.answer(head),
+            _ => misdirected(head),
+        };
+        exchange.prepared(&answer, None);
+        let began = began.filter(|_| is_logged).map(|began| began.of_site(log));
+        self.journal.answered(began, head, &answer, exchange);
+    }
+}
+
 impl SitesApp {
     /// Serves whatever is published, and what will be.
     pub(crate) fn new(
@@ -270,57 +312,34 @@ impl SitesApp {
         self.journal.answered(began, head, &answer, exchange);
     }
 
-    /// Answers what the server answers on every host, whatever its sites are. Returns false for
-    /// any other request.
-    #[inline]
-    fn answers_for_every_host(
-        &mut self,
-        began: Option<Beginning>,
-        head: &RequestHead<'_>,
-        exchange: &mut Exchange<'_>,
-    ) -> bool {
-        let is_for = |check: &&HealthCheck| head.target.path == check.path.as_bytes();
-        let health_check = self.health.as_ref().filter(is_for);
-        let answer = match &mut self.challenges {
-            _ if health_check.is_some() => Some(health(head, exchange.is_stopping())),
-            Some(challenges) => challenges.respond(head),
-            None => None,
-        };
-        let Some(answer) = answer else { return false };
-        // Another method than those of load balancers is no health check.
-        let is_logged = health_check.is_none_or(|check| check.is_logged || answer.status == 405);
-        exchange.prepared(&answer, None);
-        self.journal.answered(began.filter(|_| is_logged), head, &answer, exchange);
-        true
-    }
-
     /// The way of a request: find out whose it is and what it gets, hand that to the engine, write
     /// it down.
     fn request(&mut self, head: &RequestHead<'_>, exchange: &mut Exchange<'_>) {
         let began = self.journal.begin(exchange);
-        if self.answers_for_every_host(began, head, exchange) {
-            return;
-        }
-        let Self { serving, work, journal, redirect, trusted_proxies, dynamic, gateway, .. } = self;
+        let Self { serving, work, journal, health, redirect, challenges, dynamic, gateway, .. } =
+            self;
         let Some(serving) = serving else { return };
-        let is_unsecured = is_unsecured(head, exchange, trusted_proxies);
-        let index = serving.roster.hosts.select(head.authority);
-        let site = index.and_then(|index| serving.sites.get(index));
-        let log = site.and_then(|site| site.generation.log());
-        let began = began.map(|began| began.of_site(log));
-        if let Some(redirect) = redirect
-            && redirect.is_for(exchange.listener())
-            && (is_unsecured || !has_proof(redirect, head, site, work))
-        {
-            let answer = redirect.answer(head);
-            exchange.prepared(&answer, None);
-            return journal.answered(began, head, &answer, exchange);
-        }
-        let Some(site) = site else {
-            let answer = misdirected(head);
-            exchange.prepared(&answer, None);
-            return journal.answered(began, head, &answer, exchange);
+        let is_unsecured = is_unsecured(head, exchange, &self.trusted_proxies);
+        let listener = exchange.listener();
+        let server = ServerResponders {
+            health: health.as_ref(),
+            challenges: challenges.as_mut(),
+            redirect: redirect.as_mut().filter(|redirect| redirect.is_for(listener)),
         };
+        let select = || serving.sites.get(serving.roster.hosts.select(head.authority)?);
+        let responder = server.responder(head, select, |redirect, site| {
+            !is_unsecured && has_challenge(redirect, head, &site.generation, work)
+        });
+        let site = match responder {
+            Responder::Site(site) => site,
+            other => {
+                let (health, challenges) = (health.as_ref(), challenges.as_ref());
+                let redirect = redirect.as_mut();
+                let means = ServerMeans { health, challenges, redirect, journal };
+                return means.respond(other, began, head, exchange);
+            }
+        };
+        let began = began.map(|began| began.of_site(site.generation.log()));
         let (developer, offer) = (None, Offer::Nothing);
         let request = SiteRequest { began, is_unsecured, developer, offer };
         let means = Means { work, dynamic, gateway, journal };
@@ -551,15 +570,16 @@ pub(crate) fn health(head: &RequestHead<'_>, is_stopping: bool) -> Prepared<'sta
 pub(super) const TEXT_FIELDS: &[u8] =
     b"Content-Type: text/plain; charset=utf-8\r\nCache-Control: no-store\r\n";
 
-/// Whether a request that would be led away is for a proof that its site has as a file.
-fn has_proof(
+/// Returns whether a request that would be redirected is for the challenge of a certificate
+/// authority that its site has as a file.
+pub(crate) fn has_challenge(
     redirect: &mut Redirect,
     head: &RequestHead<'_>,
-    site: Option<&Site>,
+    generation: &Generation,
     work: &mut Work,
 ) -> bool {
-    let (Some(site), Some(path)) = (site, redirect.proof(head)) else { return false };
-    !site.generation.is_damaged() && has_file(&site.generation.archive(), path, work)
+    let Some(path) = redirect.proof(head) else { return false };
+    !generation.is_damaged() && has_file(&generation.archive(), path, work)
 }
 
 /// No site answers for the host (RFC 9110 §15.5.20).

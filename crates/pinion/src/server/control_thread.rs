@@ -4,7 +4,9 @@
 
 use super::configuration::{LiveSettings, Renewal};
 use super::control_clients::{ClientId, ControlClients};
+use super::explainer::Explainer;
 use super::notifier::Notifier;
+use super::published::Published;
 use super::reload_report::{ReloadReport, Reports};
 use super::status::StatusSource;
 use super::tls::{Keeper, Wish};
@@ -44,20 +46,28 @@ pub(super) struct Controlled {
     pub(super) log: Option<Arc<AccessLog>>,
     pub(super) live: Arc<LiveSettings>,
     pub(super) status: StatusSource,
+    /// None for the dummy.
+    pub(super) explainer: Option<Explainer>,
 }
 
 impl Controlled {
-    /// Starts the thread. It runs until the process ends. Call it when the server is ready: a
+    /// Reports that the server is ready, and starts the thread. It runs until the process ends. A
     /// signal that has waited is reported after that.
     ///
     /// # Errors
     /// No descriptor or no thread is left.
-    pub(super) fn start(self) -> Result<(), Failure> {
+    pub(super) fn start_ready(self, published: Option<Arc<Published>>) -> Result<(), Failure> {
+        self.notifier.ready(published, self.control.clone());
+        self.start()
+    }
+
+    fn start(self) -> Result<(), Failure> {
         let queue = self.signals.queue().context("cannot receive signals")?;
         let flags = EventfdFlags::CLOEXEC | EventfdFlags::NONBLOCK;
         let ready = eventfd(0, flags).context("cannot make an event descriptor")?;
         let (sender, results) = channel();
-        let Self { socket, control, notifier, renewal, keeper, log, live, status, .. } = self;
+        let Self { socket, control, notifier, renewal, keeper, log, live, .. } = self;
+        let (status, explainer) = (self.status, self.explainer);
         let supervisor = status.programs.supervisor();
         let results = Results { ready: Arc::new(ready), sender, results };
         let clients = ControlClients::new(socket);
@@ -71,6 +81,7 @@ impl Controlled {
             log,
             live,
             status,
+            explainer,
             last_reload_error,
             ending,
         };
@@ -96,27 +107,27 @@ struct ControlThread {
     commands: Commands,
 }
 
-/// The results of reloads, which run on other threads.
+/// The responses to requests that other threads execute: reloads and explanations.
 struct Results {
     /// Readable when there is a result.
     ready: Arc<OwnedFd>,
-    sender: Sender<(ClientId, Vec<Message>)>,
-    results: Receiver<(ClientId, Vec<Message>)>,
+    sender: Sender<(ClientId, Response)>,
+    results: Receiver<(ClientId, Response)>,
 }
 
 impl Results {
-    /// Returns what makes the messages of a reload a result for a client.
-    fn returning(&self, client: ClientId) -> impl FnOnce(Vec<Message>) + Send + 'static {
+    /// Returns what makes the response of another thread a result for a client.
+    fn returning(&self, client: ClientId) -> impl FnOnce(Response) + Send + 'static {
         let (ready, sender) = (Arc::clone(&self.ready), self.sender.clone());
-        move |messages| {
-            if sender.send((client, messages)).is_ok() {
+        move |response| {
+            if sender.send((client, response)).is_ok() {
                 // It fails only if it is readable for 2^64 results already.
                 let _woken = rustix::io::write(&ready, &1_u64.to_ne_bytes());
             }
         }
     }
 
-    fn take(&self) -> impl Iterator<Item = (ClientId, Vec<Message>)> {
+    fn take(&self) -> impl Iterator<Item = (ClientId, Response)> {
         let _count = rustix::io::read(&self.ready, &mut [0; 8]);
         self.results.try_iter()
     }
@@ -152,8 +163,8 @@ impl ControlThread {
         while let Some(signal) = self.queue.next() {
             self.commands.signal(signal);
         }
-        for (client, messages) in self.results.take() {
-            self.clients.respond(client, &Response::done(messages));
+        for (client, response) in self.results.take() {
+            self.clients.respond(client, &response);
         }
         let now = Instant::now();
         if let Some(supervisor) = &mut self.supervisor {
@@ -186,6 +197,7 @@ struct Commands {
     log: Option<Arc<AccessLog>>,
     live: Arc<LiveSettings>,
     status: StatusSource,
+    explainer: Option<Explainer>,
     /// Of the last reload that was asked for, if it failed.
     last_reload_error: Arc<Mutex<Option<String>>>,
     ending: Ending,
@@ -228,12 +240,12 @@ impl Commands {
         }
     }
 
-    /// Executes a request. `later` gets the messages of a reload when it has ended.
+    /// Executes a request. `later` gets the response to one that takes long when it is known.
     fn execute(
         &mut self,
         request: Request,
         supervisor: Option<&SupervisorLink>,
-        later: impl FnOnce(Vec<Message>) + Send + 'static,
+        later: impl FnOnce(Response) + Send + 'static,
     ) -> Reply {
         let done = |text: String| Response::done(vec![Message::info(text)]);
         match request.command {
@@ -244,8 +256,21 @@ impl Commands {
                 Reply::Now(Response { status, ..Response::done(Vec::new()) })
             }
             Command::Reload => {
-                self.reload(later);
+                self.reload(move |messages| later(Response::done(messages)));
                 Reply::Later
+            }
+            Command::Why => {
+                let Some(explainer) = &self.explainer else {
+                    let error = "it has no sites: --dummy is the response to every request";
+                    return Reply::Now(Response::refused(error));
+                };
+                let Some(request) = request.request else {
+                    return Reply::Now(Response::refused("the request to explain is missing"));
+                };
+                match explainer.start(request, later) {
+                    Ok(()) => Reply::Later,
+                    Err(error) => Reply::Now(Response::refused(error)),
+                }
             }
             Command::ReopenLogs => {
                 self.reopen_logs();

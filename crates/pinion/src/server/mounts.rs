@@ -1,6 +1,7 @@
 //! The parts of a site that other servers respond to, by their paths.
 
 use pinion_gateway::upstream::Upstream;
+use std::fmt;
 use std::sync::Arc;
 
 /// A path, and the server that responds to requests for it and all below it.
@@ -53,6 +54,16 @@ fn unreserved(high: u8, low: u8) -> Option<u8> {
     let byte = u8::try_from(digit(high)? * 16 + digit(low)?).ok()?;
     let is_unreserved = byte.is_ascii_alphanumeric() || matches!(byte, b'-' | b'.' | b'_' | b'~');
     is_unreserved.then_some(byte)
+}
+
+/// What is forwarded and where to, in words.
+impl fmt::Display for Mount {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match &*self.path {
+            "" => write!(f, "forwarded to {}", self.upstream),
+            path => write!(f, "{path} is forwarded to {}", self.upstream),
+        }
+    }
 }
 
 impl Mounts {

@@ -7,9 +7,10 @@ use super::dev::load_failure::{LoadFailure, Meanwhile};
 use super::generation::Generation;
 use crate::control::status;
 use crate::document;
+use crate::settings::{Content, NamedSources};
+use crate::source::Source;
 use pinion_lua::program::Program;
 use pinion_site::hosts::{HostPattern, Hosts};
-use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, TryLockError};
 
@@ -43,19 +44,34 @@ pub(crate) struct Entry<'p> {
     /// Its hosts.
     pub(crate) hosts: &'p [HostPattern],
     /// Where its content comes from.
-    pub(crate) source: &'p Path,
+    pub(crate) source: &'p Source,
+    /// How a folder becomes an archive.
+    pub(crate) content: &'p Content,
     /// Whether changes are served without being asked for.
     pub(crate) is_live: bool,
     /// What it serves first; none for a site that goes on as it is.
     pub(crate) first: Option<Generation>,
 }
 
+/// A site as it is served at one time, for explanations.
+pub(crate) struct ServedSite {
+    /// What is served.
+    pub(crate) generation: Arc<Generation>,
+    /// Its hosts.
+    pub(crate) hosts: Vec<HostPattern>,
+    /// Where its content comes from.
+    pub(crate) source: Source,
+    /// What flags name as sources of its responses.
+    pub(crate) named: NamedSources,
+}
+
 /// What is told about a site.
 #[derive(Clone, Debug)]
 struct AboutSite {
     id: SiteId,
-    hosts: Vec<String>,
-    source: PathBuf,
+    hosts: Vec<HostPattern>,
+    source: Source,
+    named: NamedSources,
     is_live: bool,
     /// How many versions it has had.
     generation: u64,
@@ -67,8 +83,9 @@ impl AboutSite {
     fn new(entry: &Entry<'_>) -> Self {
         Self {
             id: entry.id,
-            hosts: entry.hosts.iter().map(HostPattern::to_string).collect(),
-            source: entry.source.to_owned(),
+            hosts: entry.hosts.to_vec(),
+            source: entry.source.clone(),
+            named: entry.content.named_sources(),
             is_live: entry.is_live,
             generation: 1,
             error: None,
@@ -146,8 +163,8 @@ impl Published {
             let (_, generation) = roster.sites.iter().find(|(id, _)| *id == about.id)?;
             let archive = generation.archive();
             Some(status::Site {
-                hosts: about.hosts,
-                source: document::text(&about.source),
+                hosts: about.hosts.iter().map(HostPattern::to_string).collect(),
+                source: document::text(about.source.path()),
                 live: about.is_live,
                 digest: archive.layout().digest().to_string(),
                 generation: about.generation,
@@ -191,8 +208,22 @@ impl Published {
             AboutSite { generation, error, ..AboutSite::new(entry) }
         });
         *about = next.collect();
-        drop(about);
+        // The lock is held, so that whoever has it finds every site of the current roster.
         self.change(|roster| roster.followed_by(entries));
+    }
+
+    /// Returns the site that answers for a host, as it is served now.
+    pub(crate) fn select(&self, authority: Option<&[u8]>) -> Option<ServedSite> {
+        let about = lock(&self.about);
+        let (_, roster) = self.current();
+        let (id, generation) = roster.sites.get(roster.hosts.select(authority)?)?;
+        let about = about.iter().find(|about| about.id == *id)?;
+        Some(ServedSite {
+            generation: Arc::clone(generation),
+            hosts: about.hosts.clone(),
+            source: about.source.clone(),
+            named: about.named.clone(),
+        })
     }
 
     fn change(&self, next: impl FnOnce(&Roster) -> Roster) {

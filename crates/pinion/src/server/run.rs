@@ -8,6 +8,7 @@ use super::control_thread::Controlled;
 use super::dev::reload_streams::ReloadStreams;
 use super::dummy::DummyApp;
 use super::dynamic::Dynamic;
+use super::explainer::Explainer;
 use super::gateway::{Gateway, GatewayShared};
 use super::journal::{ClientRefusals, Journal};
 use super::keys::Keys;
@@ -24,6 +25,7 @@ use super::stats::{Stats, Tally};
 use super::status::StatusSource;
 use super::tls::{Keeper, Tls};
 use crate::access_log::{AccessLog, LogHandle, OpenLogs};
+use crate::explain::server_settings::ServerSettings;
 use crate::failure::Failure;
 use crate::network::Network;
 use crate::plan::ConfigFile;
@@ -75,12 +77,13 @@ pub(crate) fn run(kit: Kit) -> Result<(), Failure> {
     } = kit;
     let log = start_logs(&logs, log)?;
     let (urls, leads) = (urls(&listeners, &quic), leads(tls.as_ref(), &listeners));
+    let explained = ServerSettings::of_server(&settings, &listeners, &quic, leads.as_ref());
     let (listeners, quic) = of_engine(&settings, (listeners, quic), tls.as_ref(), keys)?;
     let limits = engine_settings(&settings, &capacity);
     let engine = EngineKit { listeners, quic, settings: limits, workers, io };
     let keeper = start_keeper(tls)?;
     let (every, live) = (settings.stats, Arc::new(LiveSettings::new(&settings)));
-    let tally = (settings.stats.is_some() || socket.is_some()).then(Arc::<Tally>::default);
+    let tally = (every.is_some() || socket.is_some()).then(Arc::<Tally>::default);
     let configuration = config.as_ref().map(|config| config.path.clone());
     let desks = Desks::new(log.clone(), tally.clone(), &settings);
     let (of_sites, notifier) = (programs.clone(), manager.notifier.clone());
@@ -92,15 +95,17 @@ pub(crate) fn run(kit: Kit) -> Result<(), Failure> {
         started,
         configuration,
         listeners: urls.clone(),
-        workers,
-        io,
+        workers: (workers, io),
         capacity,
         published: published.clone(),
         programs: programs.clone(),
         certificates: keeper.as_ref().map(Keeper::served),
         tally,
     };
+    manager.start_watchdog(server.control())?;
+    print_ready(&urls, &hosts, has_built);
     let controlled = Controlled {
+        explainer: Explainer::new(socket.as_ref(), explained, published.as_ref()),
         signals,
         socket,
         control: server.control(),
@@ -111,10 +116,7 @@ pub(crate) fn run(kit: Kit) -> Result<(), Failure> {
         live,
         status,
     };
-    manager.start_watchdog(server.control())?;
-    print_ready(&urls, &hosts, has_built);
-    manager.notifier.ready(published, server.control());
-    controlled.start()?;
+    controlled.start_ready(published)?;
     server.join();
     end(&programs, files, stats, log);
     Ok(())
@@ -221,7 +223,7 @@ fn listeners(
 ) -> Vec<Listener> {
     let listener = |Bound { socket, listen, .. }| {
         let tls = tls.and_then(|tls| tls.config(&listen));
-        let mut fields = fields(settings, tls.is_some());
+        let mut fields = fields_of(settings, tls.is_some());
         // What the operator says holds where this server has no HTTP/3 of its own too.
         let tells = listen.protocols.http3 || settings.tls.alt_svc != AltSvc::Found;
         if let (Some(value), Some(_), true) = (alt_svc, &tls, tells) {
@@ -254,7 +256,7 @@ fn endpoints(
         let config = QuicConfig::new(&tls, keys.clone(), idle_ms);
         let config = config.context("no cipher suite for QUIC")?;
         let protocol = Protocol::Http(listen.protocols.tcp);
-        let fields = fields(settings, true);
+        let fields = fields_of(settings, true);
         endpoints.push(QuicListener {
             sockets: sockets.into_iter().map(Arc::new).collect(),
             settings: ListenerSettings {
@@ -286,14 +288,18 @@ fn milliseconds(time: Duration) -> u64 {
     time.as_millis() as u64
 }
 
+fn fields_of(settings: &Serve, is_tls: bool) -> Vec<u8> {
+    fields(settings.server_name.as_deref(), settings.tls.hsts.as_deref(), is_tls)
+}
+
 /// Field lines for every answer of a listener. What browsers are to remember about HTTPS is worth
 /// nothing where anybody could have written it (RFC 6797 §7.2).
-pub(crate) fn fields(settings: &Serve, is_tls: bool) -> Vec<u8> {
+pub(crate) fn fields(server_name: Option<&str>, hsts: Option<&str>, is_tls: bool) -> Vec<u8> {
     let mut fields = Vec::new();
-    if let Some(name) = &settings.server_name {
+    if let Some(name) = server_name {
         fields.extend_from_slice(format!("Server: {name}\r\n").as_bytes());
     }
-    if let (Some(hsts), true) = (&settings.tls.hsts, is_tls) {
+    if let (Some(hsts), true) = (hsts, is_tls) {
         fields.extend_from_slice(format!("Strict-Transport-Security: {hsts}\r\n").as_bytes());
     }
     fields

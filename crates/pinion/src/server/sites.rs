@@ -158,7 +158,8 @@ pub(crate) fn publish(sites: Vec<LoadedSite>) -> (Arc<Published>, StartingSites)
     let entries = starting.iter().zip(firsts).map(|(site, first)| Entry {
         id: site.id,
         hosts: &site.settings.hosts,
-        source: site.loader.source().path(),
+        source: site.loader.source(),
+        content: &site.settings.content,
         is_live: site.watch.is_some(),
         first: Some(first),
     });
@@ -306,7 +307,8 @@ impl Sites {
         let entries = self.sites.iter().zip(firsts).map(|(site, first)| Entry {
             id: site.id,
             hosts: &site.settings.hosts,
-            source: site.source.path(),
+            source: &site.source,
+            content: &site.settings.content,
             is_live: site.is_live,
             first,
         });

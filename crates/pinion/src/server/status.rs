@@ -27,8 +27,8 @@ pub(super) struct StatusSource {
     pub(super) started: (Instant, SystemTime),
     pub(super) configuration: Option<PathBuf>,
     pub(super) listeners: Vec<String>,
-    pub(super) workers: usize,
-    pub(super) io: Io,
+    /// Their number, and how they talk to the kernel.
+    pub(super) workers: (usize, Io),
     pub(super) capacity: Capacity,
     /// None for the dummy.
     pub(super) published: Option<Arc<Published>>,
@@ -46,7 +46,7 @@ impl StatusSource {
         state: State,
         supervisor: Option<&SupervisorLink>,
     ) -> Status {
-        let (started, started_at) = self.started;
+        let ((started, started_at), (workers, io)) = (self.started, self.workers);
         let (requests, latency) =
             self.tally.as_ref().map(|tally| tally.status()).unwrap_or_default();
         Status {
@@ -58,7 +58,7 @@ impl StatusSource {
             configuration: self.configuration.as_deref().map(document::text),
             last_reload_error: None,
             listeners: self.listeners.clone(),
-            workers: Workers { count: self.workers as u64, io: io_name(self.io).to_owned() },
+            workers: Workers { count: workers as u64, io: io_name(io).to_owned() },
             connections: Connections {
                 open: control.connections() as u64,
                 max: self.capacity.connections,
@@ -67,7 +67,7 @@ impl StatusSource {
             latency,
             memory: Memory {
                 resident_bytes: stats::memory_bytes(),
-                bound_bytes: self.capacity.bound_bytes(self.workers, self.io),
+                bound_bytes: self.capacity.bound_bytes(workers, io),
             },
             sites: self.published.as_ref().map(|published| published.status()).unwrap_or_default(),
             programs: self.programs(supervisor),

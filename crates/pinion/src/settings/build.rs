@@ -35,6 +35,17 @@ pub(crate) struct Build {
     pub(crate) json: bool,
 }
 
+/// Where flags of a folder name something that its responses have, for explanations.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub(crate) struct NamedSources {
+    /// `--rules`
+    pub(crate) rules: Vec<PathBuf>,
+    /// `--fields`
+    pub(crate) fields: Vec<PathBuf>,
+    /// `--cache-control`
+    pub(crate) cache_control: Option<String>,
+}
+
 /// How a folder becomes an archive.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Content {
@@ -80,6 +91,17 @@ pub(crate) struct Content {
     pub(crate) keep_going: bool,
     /// Threads that compress.
     pub(crate) jobs: Option<NonZeroUsize>,
+}
+
+impl Content {
+    /// Returns the sources of responses that flags name.
+    pub(crate) fn named_sources(&self) -> NamedSources {
+        NamedSources {
+            rules: self.rules.clone(),
+            fields: self.fields.clone(),
+            cache_control: self.cache_control.clone(),
+        }
+    }
 }
 
 /// The flags that [`Content`] is made of.

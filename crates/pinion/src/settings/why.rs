@@ -1,17 +1,18 @@
-//! `pinion why`, as meant: a server that is not started, and a request.
+//! `pinion why`, as meant: a request, and the server that would respond.
 
-use super::{Serve, operand, read, row, single};
+use super::{Serve, operand, path, read, row, single};
 use crate::directives::{self, verbs::Verb};
 use crate::failure::Failure;
 use crate::values;
 use crate::written::Low;
 use std::ffi::OsString;
+use std::path::PathBuf;
 
 /// `pinion why`.
 #[derive(Debug)]
 pub(crate) struct Why {
     /// The server that would respond.
-    pub(crate) serve: Box<Serve>,
+    pub(crate) server: ExplainedServer,
     /// The URL, or only a path, as written.
     pub(crate) url: OsString,
     /// The method of the request.
@@ -20,6 +21,16 @@ pub(crate) struct Why {
     pub(crate) headers: Vec<(String, String)>,
     /// `--json`
     pub(crate) json: bool,
+}
+
+/// The server whose response is explained.
+#[derive(Debug)]
+pub(crate) enum ExplainedServer {
+    /// One that would be started with these settings.
+    Planned(Box<Serve>),
+    /// A running one. The path is that of its control socket; without it, the only server that is
+    /// found.
+    Running(Option<PathBuf>),
 }
 
 /// Reads a command line.
@@ -33,7 +44,7 @@ pub(super) fn why(low: &Low) -> Result<Why, Failure> {
         headers.push(read(row("header"), text, owned)?);
     }
     Ok(Why {
-        serve: Box::new(Serve::from_low(&served(low)?)?),
+        server: server(low)?,
         url: operand(low, "URL")?.into_os_string(),
         method: single(low, "method", |text| Ok(text.to_owned()))?.unwrap_or_default(),
         headers,
@@ -41,15 +52,39 @@ pub(super) fn why(low: &Low) -> Result<Why, Failure> {
     })
 }
 
+/// Returns the server: that of the source, or without one a running server.
+fn server(low: &Low) -> Result<ExplainedServer, Failure> {
+    let socket = path(low, "socket")?;
+    if low.given("SOURCE") {
+        if socket.is_some() {
+            return Err(Failure::usage(
+                "--socket and SOURCE contradict each other: --socket is for a running server, \
+                 SOURCE for one that is not started; give one of them",
+            ));
+        }
+        return Ok(ExplainedServer::Planned(Box::new(Serve::from_low(&served(low)?)?)));
+    }
+    if let Some(flag) = served_rows(low).next() {
+        return Err(Failure::usage(format!(
+            "--{flag} has no effect on a running server; give the folder: pinion why FOLDER URL \
+             --{flag}"
+        )));
+    }
+    Ok(ExplainedServer::Running(socket))
+}
+
+/// Returns the flags of `pinion serve` that were given.
+fn served_rows(low: &Low) -> impl Iterator<Item = &'static str> {
+    let rows = directives::of(Verb::Why).filter(|row| row.verbs.contains(&Verb::Serve));
+    rows.map(|row| row.name).filter(|name| low.given(name))
+}
+
 /// Returns what `pinion serve` would be given.
 fn served(low: &Low) -> Result<Low, Failure> {
     let mut serve = Low::new(Verb::Serve);
-    if low.given("SOURCE") {
-        serve.set("PATH", vec![operand(low, "SOURCE")?.into_os_string()]);
-    }
-    let rows = directives::of(Verb::Why).filter(|row| row.verbs.contains(&Verb::Serve));
-    for row in rows.filter(|row| low.given(row.name)) {
-        serve.set(row.name, low.values(row.name).map(OsString::from).collect());
+    serve.set("PATH", vec![operand(low, "SOURCE")?.into_os_string()]);
+    for name in served_rows(low) {
+        serve.set(name, low.values(name).map(OsString::from).collect());
     }
     Ok(serve)
 }
@@ -71,14 +106,31 @@ mod tests {
     }
 
     #[test]
-    fn the_source_may_be_left_out() {
+    fn without_a_source_a_running_server_is_asked() {
         let asked = why("pinion why /a").expect("a path");
-        assert_eq!((asked.serve.path.as_deref(), asked.url.to_str()), (None, Some("/a")));
+        assert!(matches!(asked.server, ExplainedServer::Running(None)), "{asked:?}");
+        assert_eq!(asked.url.to_str(), Some("/a"));
         assert_eq!((asked.method.as_str(), asked.headers.len()), ("GET", 0));
+        let asked = why("pinion why --socket run/a.sock /a").expect("a socket");
+        let ExplainedServer::Running(Some(socket)) = asked.server else { panic!("no socket") };
+        assert_eq!(socket.to_str(), Some("run/a.sock"));
         let asked = why("pinion why site http://a/ --listing").expect("both");
-        assert_eq!(asked.serve.path.as_deref(), Some("site".as_ref()));
+        let ExplainedServer::Planned(serve) = asked.server else { panic!("no source") };
+        assert_eq!(serve.path.as_deref(), Some("site".as_ref()));
         assert_eq!(asked.url.to_str(), Some("http://a/"));
-        assert!(asked.serve.low.given("listing"));
+        assert!(serve.low.given("listing"));
+    }
+
+    #[test]
+    fn flags_that_have_no_effect_are_refused() {
+        for (line, expected) in [
+            ("pinion why /a --listing", "--listing has no effect on a running server"),
+            ("pinion why /a --socket a --single-page a", "--single-page has no effect"),
+            ("pinion why site /a --socket a", "--socket and SOURCE contradict each other"),
+        ] {
+            let refused = why(line).expect_err(line).reason().expect("a reason");
+            assert!(refused.contains(expected), "{refused}");
+        }
     }
 
     #[test]

@@ -3,7 +3,7 @@
 
 use super::status;
 use crate::control::client;
-use crate::control::protocol::{Command, Level, Message};
+use crate::control::protocol::{Command, Level, Message, Request};
 use crate::failure::Failure;
 use crate::settings::ControlCommand;
 use crate::terminal::shown;
@@ -18,7 +18,7 @@ pub(crate) fn run(control: &ControlCommand) -> Result<(), Failure> {
         Command::Status => status::run(control),
         command => {
             let mut server = client::server(control.socket.as_deref())?;
-            let response = server.ask(command)?;
+            let response = server.ask(&Request::new(command))?;
             if let Some(error) = response.error {
                 return Err(anyhow!("the server at {}: {error}", server.socket.display()).into());
             }

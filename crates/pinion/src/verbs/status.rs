@@ -1,7 +1,7 @@
 //! `pinion status`: what running servers serve, and how much they use.
 
 use crate::control::client;
-use crate::control::protocol::Command;
+use crate::control::protocol::{Command, Request};
 use crate::control::status::{
     Certificate, Latency, ProgramState, Requests, Site, State, Status, SupervisedProgram,
 };
@@ -39,7 +39,7 @@ pub(super) fn run(control: &ControlCommand) -> Result<(), Failure> {
     for mut server in client::servers(control.socket.as_deref())? {
         let socket = server.socket.display().to_string();
         let refused = |error: String| anyhow!("the server at {socket}: {error}");
-        let status = server.ask(Command::Status).and_then(|response| {
+        let status = server.ask(&Request::new(Command::Status)).and_then(|response| {
             let none = || response.error.unwrap_or_else(|| "gave no status".to_owned());
             response.status.ok_or_else(|| refused(none()))
         });

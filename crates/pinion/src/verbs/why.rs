@@ -1,47 +1,71 @@
 //! `pinion why [SOURCE] URL`: which site, rule, file or route gives the response to a request, what
-//! was tried before it, and where each header comes from.
-//!
-//! The response is made by the functions that a server calls; only the sockets are missing.
-//!
-//! | Module | Does |
-//! |---|---|
-//! | `request` | URL and headers → the head of a request |
-//! | `server` | what a server does before and after its sites: listeners, hosts, scripts |
-//! | `recorder`, `steps` | the steps of a look-up, heard and in words |
-//! | `rule_lines` | the lines that rules are written in |
-//! | `headers` | where each header comes from |
-//! | `explanation` | the document |
-//! | `text` | the same for a person |
+//! was tried before it, and where each header comes from. [`crate::explain`] or a running server
+//! finds that out; here it is written, for people ([`text`]) or as JSON.
 
-mod explanation;
-mod headers;
-mod listener;
-mod recorder;
-mod request;
-mod rule_lines;
-mod server;
-mod site;
-mod steps;
 mod text;
 
+use crate::control::client;
+use crate::control::protocol::Request;
+use crate::explain::explain_plan;
+use crate::explain::explanation::Explanation;
+use crate::explain::request::{ExplainRequest, WhyRequest};
 use crate::failure::Failure;
 use crate::plan::Plan;
-use crate::settings::Why;
+use crate::settings::{ExplainedServer, Why};
 use crate::terminal::Style;
-use request::WhyRequest;
+use anyhow::anyhow;
 use std::io::{self, BufWriter, Write as _};
+use std::os::unix::ffi::OsStrExt as _;
+use std::path::Path;
 
 /// Writes the explanation, for people or as JSON.
 pub(crate) fn run(why: Why) -> Result<(), Failure> {
-    let request = WhyRequest::new(&why)?;
-    let plan = Plan::make(*why.serve)?;
-    let explanation = server::explain(plan, &request)?;
+    let Why { server, url, method, headers, json } = why;
+    let request = WhyRequest::new(url.as_bytes(), &method, &headers)?;
+    let explanation = match server {
+        ExplainedServer::Planned(serve) => explain_plan(Plan::make(*serve)?, &request)?,
+        ExplainedServer::Running(socket) => {
+            let request = ExplainRequest::new(&request, &method, &headers);
+            ask(socket.as_deref(), request)?
+        }
+    };
     let mut out = BufWriter::new(io::stdout().lock());
-    if why.json {
+    if json {
         serde_json::to_writer_pretty(&mut out, &explanation).map_err(io::Error::from)?;
         writeln!(out)?;
     } else {
         text::write(&explanation, &mut out, Style::of_stdout())?;
     }
     Ok(out.flush()?)
+}
+
+/// Asks a running server.
+fn ask(socket: Option<&Path>, request: ExplainRequest) -> Result<Explanation, Failure> {
+    let mut server = client::server(socket).map_err(|failure| match failure {
+        Failure::Failed(error) if socket.is_none() => {
+            let advice = "to explain what is not served, give it: pinion why SOURCE URL";
+            anyhow!("{error:#}; {advice}").into()
+        }
+        failure => failure,
+    })?;
+    let response = server.ask(&Request::explain(request))?;
+    let shown = server.socket.display();
+    match (response.explanation, response.error) {
+        (Some(explanation), None) => Ok(*explanation),
+        (_, Some(error)) if is_unknown_command(&error) => Err(anyhow!(
+            "the server at {shown} has an older version of pinion, which cannot explain responses; \
+             restart it, or give what it serves: pinion why SOURCE URL"
+        )
+        .into()),
+        (_, error) => {
+            let error = error.unwrap_or_else(|| "gave no explanation".to_owned());
+            Err(anyhow!("the server at {shown}: {error}").into())
+        }
+    }
+}
+
+/// Returns whether a server has refused a request because it does not know the command. The text is
+/// that of all versions before this command.
+fn is_unknown_command(error: &str) -> bool {
+    error.starts_with("this is not a known request: unknown variant `why`")
 }

@@ -50,7 +50,8 @@ fn succeeds(folder: &Folder, example: &str) {
     // There is no other machine; tests/tests/black_box/ssh.rs has one.
     let example = example.replace("ssh://deploy@www.example.org/srv/live", "live");
     let verb = example.split(' ').next().unwrap_or_default();
-    let server = CONTROL.contains(&verb).then(|| Server::start(folder, "public"));
+    let needs_server = CONTROL.contains(&verb) || example == "why /about";
+    let server = needs_server.then(|| Server::start(folder, "public"));
     let ended = run(folder, &example);
     assert_eq!(ended.code, 0, "{example}: {}", ended.stderr);
     drop(server);

@@ -1,11 +1,13 @@
-//! An explanation for a person at a terminal.
+//! Writes an explanation for people at a terminal.
 
-use super::explanation::{Explanation, HeaderShown, HeaderSource, RuleShown, Step, StepName};
+use crate::explain::explanation::{
+    Explanation, HeaderShown, HeaderSource, ListenerKind, RuleShown, SiteKind, Step, StepName,
+};
 use crate::terminal::{Align, Columns, Style, shown, size};
 use pinion_http::status::reason;
 use std::io::{self, Write};
 
-/// How many columns a terminal has at least.
+/// The columns that every terminal has.
 const WIDTH: usize = 80;
 
 /// The widest column of headers that leaves room for their sources on the same line.
@@ -14,7 +16,8 @@ const HEADER_WIDTH_MAX: usize = 50;
 /// Writes the explanation.
 pub(super) fn write(all: &Explanation, out: &mut impl Write, style: Style) -> io::Result<()> {
     let Explanation { method, url, .. } = all;
-    writeln!(out, "{}", style.bold(format_args!("{} {}", shown(method.as_bytes()), url)))?;
+    let url = printable(url);
+    writeln!(out, "{}", style.bold(format_args!("{} {url}", shown(method.as_bytes()))))?;
     for line in about_server(all) {
         writeln!(out, "{line}")?;
     }
@@ -36,30 +39,43 @@ pub(super) fn write(all: &Explanation, out: &mut impl Write, style: Style) -> io
     headers(all, out, style)?;
     codings(all, out, style)?;
     for note in &all.notes {
-        writeln!(out, "\n{}: {}", style.yellow("note"), note)?;
+        writeln!(out, "\n{}: {}", style.yellow("note"), printable(note))?;
     }
     Ok(())
 }
 
-/// The listener and the site.
+/// Returns a text that is printable already if it comes from this program. What a server has sent
+/// may come from any program, and must not control the terminal either.
+fn printable(text: &str) -> String {
+    let replaced = |c: char| if c.is_control() { char::REPLACEMENT_CHARACTER } else { c };
+    text.chars().map(replaced).collect()
+}
+
+/// Returns the lines about the listener and the site.
 fn about_server(all: &Explanation) -> Vec<String> {
     let mut rows = Vec::new();
     if let Some(listener) = &all.listener {
         let kind = match listener.kind {
-            "redirect" => "redirects to HTTPS",
-            "tls" => "TLS",
-            _ => "HTTP",
+            ListenerKind::Http => "HTTP",
+            ListenerKind::Redirect => "redirects to HTTPS",
+            ListenerKind::Tls => "TLS",
         };
-        rows.push(["listener".to_owned(), format!("{} ({kind})", listener.address)]);
+        rows.push(["listener".to_owned(), format!("{} ({kind})", printable(&listener.address))]);
     }
     if let Some(site) = &all.site {
         let path = shown(site.path.as_bytes());
         let host = match &site.host {
-            Some(host) => format!("for {host}"),
+            Some(host) => format!("for {}", printable(host)),
             None => "for every other host".to_owned(),
         };
         let host = if all.listener.is_some() { format!(", {host}") } else { String::new() };
-        let kind = if site.kind == "releases" { "release folder" } else { site.kind };
+        let kind = match site.kind {
+            SiteKind::Archive => "archive",
+            SiteKind::Folder => "folder",
+            SiteKind::Releases => "release folder",
+            SiteKind::Script => "script",
+            SiteKind::Proxy => "reverse proxy",
+        };
         rows.push(["site".to_owned(), format!("{path} ({kind}{host})")]);
     }
     Columns::new([Align::Left, Align::Left]).lines(&rows)
@@ -74,9 +90,11 @@ fn steps(steps: &[Step], out: &mut impl Write, style: Style) -> io::Result<()> {
         let number = step.number.filter(|_| !is_same);
         let number = number.map_or(" ".to_owned(), |number| number.to_string());
         let name = if is_same { "" } else { in_words(step.name) };
-        let (mark, reason) = match step.responds {
-            true => (style.green(">"), style.bold(&step.reason)),
-            false => (" ".to_owned(), step.reason.clone()),
+        let reason = printable(&step.reason);
+        let (mark, reason) = if step.responds {
+            (style.green(">"), style.bold(&reason))
+        } else {
+            (" ".to_owned(), reason)
         };
         writeln!(out, "{mark} {number} {name:widest$}  {reason}")?;
         if let Some(rule) = &step.rule {
@@ -88,7 +106,7 @@ fn steps(steps: &[Step], out: &mut impl Write, style: Style) -> io::Result<()> {
     Ok(())
 }
 
-/// Where a rule is written, and the rule: on one line if that fits.
+/// Returns where a rule is written and the rule, on one line if that fits.
 fn about_rule(rule: &RuleShown, width: usize) -> Vec<String> {
     let text = shown(rule.text.as_bytes());
     let place = match (&rule.file, rule.line) {
@@ -101,21 +119,24 @@ fn about_rule(rule: &RuleShown, width: usize) -> Vec<String> {
     }
 }
 
-/// The name of a step as a person reads it.
+/// Returns the name of a step as people read it.
 fn in_words(name: StepName) -> &'static str {
     match name {
         StepName::AcmeChallenge => "ACME challenge",
         StepName::BuiltInPage => "built-in page",
         StepName::Condition => "condition",
+        StepName::Damage => "damage",
         StepName::FallbackPage => "fallback page",
         StepName::File => "file",
         StepName::ForcedRule => "forced rule",
         StepName::HealthCheck => "health check",
         StepName::Host => "host",
+        StepName::LoadError => "load error",
         StepName::Method => "method",
         StepName::NotFoundHandler => "not_found handler",
         StepName::NotFoundPage => "404 page",
         StepName::Path => "path",
+        StepName::Proxy => "proxy",
         StepName::RedirectToHttps => "redirect to HTTPS",
         StepName::Request => "request",
         StepName::Route => "route",
@@ -149,13 +170,13 @@ fn headers(all: &Explanation, out: &mut impl Write, style: Style) -> io::Result<
     Ok(())
 }
 
-/// Where a header comes from, on one line.
+/// Returns where a header comes from, on one line.
 fn source(header: &HeaderShown) -> String {
     let places: Vec<String> =
         header.lines.iter().map(|line| shown(line.to_string().as_bytes())).collect();
     match header.source {
         HeaderSource::Rule if !places.is_empty() => places.join(", "),
-        _ => header.reason.clone(),
+        _ => printable(&header.reason),
     }
 }
 

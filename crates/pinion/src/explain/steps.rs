@@ -1,4 +1,4 @@
-//! What a look-up has said → the steps of docs/resolution.md, in words.
+//! Converts what a look-up has reported into the steps of docs/resolution.md, in words.
 
 use super::explanation::{RuleShown, Step, StepName};
 use super::recorder::{Compared, Heard};
@@ -19,7 +19,7 @@ pub(super) struct Lookup<'a> {
     pub(super) head: &'a RequestHead<'a>,
     /// Its path, decoded as far as it can be.
     pub(super) path: &'a [u8],
-    /// What the look-up has said.
+    /// What the look-up has reported.
     pub(super) heard: &'a Heard,
     /// The rules of the site.
     pub(super) rules: &'a RuleLines,
@@ -75,7 +75,7 @@ impl Lookup<'_> {
         steps
     }
 
-    /// The step of a request whose look-up has no result.
+    /// Returns the step of a request whose look-up has no result.
     fn without_outcome(&self) -> Step {
         match self.head.method {
             Method::Connect => {
@@ -155,7 +155,7 @@ impl Lookup<'_> {
         }
     }
 
-    /// The rules whose path matches and whose host or query does not.
+    /// Returns a step for each rule whose path matches and whose host or query does not.
     fn unmatched(&self, number: u8, name: StepName, forced: bool) -> impl Iterator<Item = Step> {
         let is_forced =
             |number: u32| self.archive.rules().get(number).is_some_and(|rule| rule.is_forced());
@@ -222,7 +222,7 @@ impl Lookup<'_> {
         steps.push(step.with_rule(rule.shown.clone()));
     }
 
-    /// What a rule that is applied does.
+    /// Returns in words what a rule that is applied does.
     fn effect(&self) -> String {
         let heard = self.heard;
         let is_missing = heard.fallback.is_some() || heard.has_page_of_folder;
@@ -239,7 +239,7 @@ impl Lookup<'_> {
         }
     }
 
-    /// Whether the entry that is sent is that of a path.
+    /// Returns whether the entry that is sent is that of a path.
     fn sends(&self, path: &[u8]) -> bool {
         self.heard.key.as_deref() == Some(path)
     }
@@ -284,7 +284,7 @@ impl Lookup<'_> {
         steps.push(Step::responds(8, StepName::BuiltInPage, reason));
     }
 
-    /// The fallback page that is sent, by the name of its file as far as that is known.
+    /// Returns the fallback page that is sent, by the name of its file as far as that is known.
     fn fallback_page(&self) -> String {
         let key = self.heard.key.as_deref().unwrap_or_default();
         let folder = key.strip_prefix(FALLBACK_PREFIX).unwrap_or(b"/");
@@ -302,7 +302,7 @@ impl Lookup<'_> {
         }
     }
 
-    /// Why a request is no navigation (docs/resolution.md).
+    /// Returns why a request is not a navigation (docs/resolution.md).
     fn no_navigation(&self) -> String {
         let path = self.heard.target.as_deref().unwrap_or(self.path);
         let name = path.rsplit(|&byte| byte == b'/').next().unwrap_or_default();
@@ -317,7 +317,7 @@ impl Lookup<'_> {
         }
     }
 
-    /// The file that is sent, or what the entry of the path is.
+    /// Returns the file that is sent, or what the entry of the path is.
     fn file(&self) -> String {
         let heard = self.heard;
         let path = shown(self.path);

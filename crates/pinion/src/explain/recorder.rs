@@ -1,15 +1,15 @@
-//! The steps of a look-up, kept.
+//! Records the steps of a look-up.
 
 use pinion_archive::EntryKind;
 use pinion_http::target::PathError;
 use pinion_site::trace::{Outcome, RuleMatch, SinglePage, Sought, Step, Trace};
 use std::cell::RefCell;
 
-/// Keeps what the steps of one look-up say.
+/// Records what the steps of one look-up report.
 #[derive(Debug, Default)]
 pub(super) struct Recorder(RefCell<Heard>);
 
-/// What the steps of a look-up have said. Paths are decoded.
+/// What the steps of a look-up have reported. Paths are decoded.
 #[derive(Debug, Default)]
 pub(super) struct Heard {
     /// Why the path names no resource.
@@ -60,7 +60,7 @@ pub(super) enum Compared {
 }
 
 impl Recorder {
-    /// Returns what was said.
+    /// Returns what was reported.
     pub(super) fn heard(self) -> Heard {
         self.0.into_inner()
     }

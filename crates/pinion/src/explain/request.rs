@@ -1,10 +1,10 @@
-//! A URL and headers → the head of the request that a client would send.
+//! Converts a URL and headers into the head of the request that a client would send.
 
 use crate::failure::Failure;
-use crate::settings::Why;
 use crate::terminal::shown;
+use crate::values;
 use pinion_http::host;
-use std::os::unix::ffi::OsStrExt as _;
+use serde::{Deserialize, Serialize};
 
 /// Headers about the connection or about the body of a request, which a look at a response has
 /// none of.
@@ -22,19 +22,59 @@ const REFUSED: [&str; 8] = [
 /// The host of a request for a path alone.
 const LOCAL_HOST: &str = "localhost";
 
+/// A request to explain, as a control request carries it.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub(crate) struct ExplainRequest {
+    /// The URL, or only a path.
+    pub(crate) url: String,
+    #[serde(default = "get")]
+    pub(crate) method: String,
+    /// Further headers. `Host` replaces the host of the URL.
+    #[serde(default)]
+    pub(crate) headers: Vec<RequestHeader>,
+}
+
+/// A header of a request.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub(crate) struct RequestHeader {
+    pub(crate) name: String,
+    pub(crate) value: String,
+}
+
+fn get() -> String {
+    "GET".to_owned()
+}
+
+impl ExplainRequest {
+    /// Makes a request that [`WhyRequest::received`] reads as this one.
+    pub(crate) fn new(request: &WhyRequest, method: &str, headers: &[(String, String)]) -> Self {
+        let header = |(name, value): &(String, String)| RequestHeader {
+            name: name.clone(),
+            value: value.clone(),
+        };
+        Self {
+            url: request.given_url().to_owned(),
+            method: method.to_owned(),
+            headers: headers.iter().map(header).collect(),
+        }
+    }
+}
+
 /// A request, as a client sends it.
 #[derive(Debug, PartialEq, Eq)]
-pub(super) struct WhyRequest {
+pub(crate) struct WhyRequest {
     /// Its URL.
-    pub(super) url: String,
+    pub(crate) url: String,
+    /// Its path and query.
+    target: String,
     /// The scheme is `https`.
-    pub(super) is_secured: bool,
+    pub(crate) is_secured: bool,
     /// The port that the client connects to.
-    pub(super) port: u16,
+    pub(crate) port: u16,
     /// Whether the URL names a host, rather than only a path.
-    pub(super) names_host: bool,
+    pub(crate) names_host: bool,
     /// The head, in the form of HTTP/1.1.
-    pub(super) head: Vec<u8>,
+    pub(crate) head: Vec<u8>,
 }
 
 /// The parts of a URL.
@@ -47,19 +87,23 @@ struct Url<'u> {
 }
 
 impl WhyRequest {
-    /// Makes the head of a request.
+    /// Makes the head of a request from a URL or a path, a method, and further headers.
     ///
     /// # Errors
-    /// [`Failure::Usage`]: the URL is none, or a header cannot be explained.
-    pub(super) fn new(why: &Why) -> Result<WhyRequest, Failure> {
-        if let Some((name, _)) = why.headers.iter().find(|(name, _)| is_refused(name)) {
+    /// [`Failure::Usage`]: the URL is not valid, or a header cannot be explained.
+    pub(crate) fn new(
+        url: &[u8],
+        method: &str,
+        headers: &[(String, String)],
+    ) -> Result<WhyRequest, Failure> {
+        if let Some((name, _)) = headers.iter().find(|(name, _)| is_refused(name)) {
             return Err(Failure::usage(format!(
                 "--header: {name} is about the connection or the body of a request; `pinion why` \
                  looks at neither, leave it out"
             )));
         }
-        let wrong = |reason: String| Failure::usage(format!("{}: {reason}", shown_url(why)));
-        let Url { scheme, authority, target } = split(why.url.as_bytes()).map_err(wrong)?;
+        let wrong = |reason: String| Failure::usage(format!("{}: {reason}", shown(url)));
+        let Url { scheme, authority, target } = split(url).map_err(wrong)?;
         let is_secured = scheme == "https";
         let own_port = if is_secured { 443 } else { 80 };
         let port = match authority {
@@ -70,8 +114,8 @@ impl WhyRequest {
         let names_host = authority.is_some();
         let authority = authority.unwrap_or(LOCAL_HOST);
         let (hosts, others): (Vec<_>, Vec<_>) =
-            why.headers.iter().partition(|(name, _)| name.eq_ignore_ascii_case("host"));
-        let mut head = format!("{} {target} HTTP/1.1\r\n", why.method);
+            headers.iter().partition(|(name, _)| name.eq_ignore_ascii_case("host"));
+        let mut head = format!("{method} {target} HTTP/1.1\r\n");
         if hosts.is_empty() {
             head += &format!("Host: {authority}\r\n");
         }
@@ -80,16 +124,33 @@ impl WhyRequest {
         }
         head += "\r\n";
         let url = format!("{scheme}://{authority}{target}");
-        Ok(WhyRequest { url, is_secured, port, names_host, head: head.into_bytes() })
+        Ok(WhyRequest { url, target, is_secured, port, names_host, head: head.into_bytes() })
+    }
+
+    /// Reads a request that a client of the control socket has sent.
+    ///
+    /// # Errors
+    /// As [`Self::new`], and for a method or a header that is not valid.
+    pub(crate) fn received(request: &ExplainRequest) -> Result<WhyRequest, Failure> {
+        let ExplainRequest { url, method, headers } = request;
+        values::method(method).map_err(Failure::usage)?;
+        let mut valid = Vec::new();
+        for RequestHeader { name, value } in headers {
+            let line = format!("{name}:{value}");
+            let (name, value) = values::header(&line).map_err(Failure::usage)?;
+            valid.push((name.to_owned(), value.to_owned()));
+        }
+        Self::new(url.as_bytes(), method, &valid)
+    }
+
+    /// Returns the URL, or the path alone if it was given without a host, in ASCII.
+    fn given_url(&self) -> &str {
+        if self.names_host { &self.url } else { &self.target }
     }
 }
 
 fn is_refused(name: &str) -> bool {
     REFUSED.iter().any(|refused| name.eq_ignore_ascii_case(refused))
-}
-
-fn shown_url(why: &Why) -> String {
-    shown(why.url.as_bytes())
 }
 
 /// Splits a URL, or a path alone.
@@ -160,13 +221,14 @@ mod tests {
     use crate::command_line::{self, Asked};
     use crate::settings::Settings;
     use std::ffi::{OsStr, OsString};
+    use std::os::unix::ffi::OsStrExt as _;
 
     fn asked(words: &[&OsStr]) -> Result<WhyRequest, Failure> {
         let words = ["pinion".as_ref(), "why".as_ref()].into_iter().chain(words.iter().copied());
         let asked = command_line::parse(words.map(OsString::from))?;
         let Asked::Run(low) = asked else { panic!("help") };
         match Settings::from_low(&low)? {
-            Settings::Why(why) => WhyRequest::new(&why),
+            Settings::Why(why) => WhyRequest::new(why.url.as_bytes(), &why.method, &why.headers),
             other => panic!("{other:?}"),
         }
     }
@@ -215,6 +277,57 @@ mod tests {
         let request = asked(&words).expect("a request");
         let head = String::from_utf8(request.head).expect("ASCII");
         assert_eq!(head, "GET / HTTP/1.1\r\nhost: b.org\r\nX: y\r\n\r\n");
+    }
+
+    /// What a client of the control socket sends for a command line is read as the same request.
+    #[test]
+    fn a_request_that_is_sent_is_the_one_that_was_given() {
+        for words in [
+            &["/a?b#c"][..],
+            &["http://a.org"],
+            &["HTTPS://[::1]:8443/\u{fc}", "-X", "PATCH", "-H", "host: b.org", "-H", "A:  b "],
+            &["//a", "-H", "Empty:"],
+        ] {
+            let words: Vec<&OsStr> = words.iter().map(OsStr::new).collect();
+            let Asked::Run(low) = command_line::parse(
+                ["pinion", "why"]
+                    .map(OsStr::new)
+                    .into_iter()
+                    .chain(words.clone())
+                    .map(OsString::from),
+            )
+            .expect("a command line") else {
+                panic!("help")
+            };
+            let Ok(Settings::Why(why)) = Settings::from_low(&low) else { panic!("{words:?}") };
+            let given = asked(&words).expect("a request");
+            let sent = ExplainRequest::new(&given, &why.method, &why.headers);
+            let line = serde_json::to_string(&sent).expect("written");
+            let sent = serde_json::from_str(&line).expect("read");
+            assert_eq!(WhyRequest::received(&sent).expect("a request"), given, "{line}");
+        }
+    }
+
+    #[test]
+    fn a_request_that_is_no_request_is_refused() {
+        let request = |url: &str, method: &str, name: &str, value: &str| ExplainRequest {
+            url: url.to_owned(),
+            method: method.to_owned(),
+            headers: vec![RequestHeader { name: name.to_owned(), value: value.to_owned() }],
+        };
+        assert!(WhyRequest::received(&request("/", "GET", "A", "b")).is_ok());
+        for (request, reason) in [
+            (request("a", "GET", "A", "b"), "a: is not a URL"),
+            (request("/", "GET / HTTP/1.1\r\nA: b\r\n\r\n", "A", "b"), "is not a method"),
+            (request("/", "", "A", "b"), "is not a method"),
+            (request("/", "GET", "A\r\nB", "b"), "is not a valid name of a header"),
+            (request("/", "GET", "", "b"), "is not a valid name of a header"),
+            (request("/", "GET", "A", "b\r\nB: c"), "is not a valid value of a header"),
+            (request("/", "GET", "Upgrade", "b"), "is about the connection"),
+        ] {
+            let refused = WhyRequest::received(&request).expect_err("refused").reason();
+            assert!(refused.expect("a reason").contains(reason), "{request:?}");
+        }
     }
 
     #[test]

@@ -1,4 +1,4 @@
-//! The head of a response → its headers, each with where it comes from.
+//! Splits the head of a response into its headers, each with where it comes from.
 
 use super::explanation::{FileLine, HeaderShown, HeaderSource, RemovedHeader};
 use super::rule_lines::RuleLines;
@@ -52,7 +52,7 @@ impl Origins<'_> {
         HeaderShown { name, value, source, reason, lines }
     }
 
-    /// The lines of `_headers` that give a field its value.
+    /// Returns the lines of `_headers` that give a field its value.
     fn givers(&self, name: &str, value: &str, about: &[FieldLine]) -> Vec<FileLine> {
         let Some(rules) = self.rules else { return Vec::new() };
         if self.is_error && is_storing(name) {
@@ -70,7 +70,7 @@ impl Origins<'_> {
         givers.into_iter().map(|line| rules.place_of_field(line.line)).collect()
     }
 
-    /// The fields that a rule has removed, and that the response does not have.
+    /// Returns the fields that a rule has removed, and that the response does not have.
     fn removed(&self, sent: &[(&str, &str)], about: &[FieldLine]) -> Vec<RemovedHeader> {
         let Some(rules) = self.rules else { return Vec::new() };
         let is_sent = |name: &str| sent.iter().any(|(other, _)| other.eq_ignore_ascii_case(name));
@@ -83,7 +83,7 @@ impl Origins<'_> {
         removed
     }
 
-    /// Where a field comes from that no rule gives.
+    /// Returns where a field comes from that no rule gives.
     fn without_rule(&self, name: &str, value: &str) -> (HeaderSource, String) {
         use HeaderSource::{Archive, BuiltIn, File, Flag, Rule, Server};
         let (source, reason) = match name {
@@ -129,8 +129,8 @@ fn is_storing(name: &str) -> bool {
     ["cache-control", "expires"].iter().any(|other| name.eq_ignore_ascii_case(other))
 }
 
-/// Whether a value that a rule gives is a part of the value that is sent: values are appended
-/// without the members that are there.
+/// Returns whether a value that a rule gives is a part of the value that is sent: values are
+/// appended without the members that are there.
 fn is_in(given: &str, sent: &str) -> bool {
     let members = |text: &str| -> Vec<String> {
         text.split(',').map(|member| member.trim().to_ascii_lowercase()).collect()

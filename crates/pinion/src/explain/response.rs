@@ -1,24 +1,22 @@
-//! What a server does with a request: its listeners, what it answers on every host, the site of the
-//! host and its script. The order is that of `SitesApp::request` (server/app.rs), whose functions
-//! make the responses.
+//! What a server does with a request: the responses that it has on every host, the site of the host
+//! and its script. The functions of the server choose who responds and make the responses.
 
 use super::explanation::{
-    CodingShown, Explanation, FileLine, ListenerShown, SiteShown, Step, StepName, VERSION,
+    CodingShown, Explanation, FileLine, ListenerShown, Step, StepName, VERSION,
 };
 use super::headers::{Headers, Origins};
 use super::listener::ChosenListener;
-use super::recorder::Recorder;
+use super::recorder::{Heard, Recorder};
 use super::request::WhyRequest;
-use super::site::LoadedSite;
+use super::server_settings::ServerSettings;
+use super::sites::{ExplainedSites, LoadedSite};
 use super::steps::Lookup;
 use crate::failure::Failure;
-use crate::plan::{Plan, PlannedSite};
 use crate::server::acme::AcmeChallenges;
-use crate::server::app::{health, misdirected};
+use crate::server::app::{has_challenge, health, misdirected};
+use crate::server::dispatch::{Responder, ServerResponders};
+use crate::server::mounts::Mount;
 use crate::server::redirect::{Leads, Redirect};
-use crate::server::tls::redirect_origin;
-use crate::settings::Serve;
-use crate::source::Source;
 use crate::terminal::shown;
 use pinion_archive::layout::VARIANT_PREFIX;
 use pinion_archive::{Archive, Scratch};
@@ -34,18 +32,21 @@ use pinion_http::refusal::RefusedRequest;
 use pinion_http::request::RequestHead;
 use pinion_http::target::{PathError, decode_path};
 use pinion_lua::routes::RouteFound;
-use pinion_site::hosts::{HostPattern, Hosts};
-use pinion_site::{Pieces, Work, answer_traced, error_for, has_file, options_for, refused_page};
+use pinion_site::{Pieces, Work, answer_traced, error_for, options_for, refused_page};
+use std::path::Path;
 
 /// Explains the response of a server to a request.
 ///
 /// # Errors
-/// The site cannot be loaded, or its archive is damaged.
-pub(super) fn explain(plan: Plan, request: &WhyRequest) -> Result<Explanation, Failure> {
-    let Plan { serve, sites, config, .. } = plan;
+/// The site of the host cannot be loaded, or its archive is damaged.
+pub(super) fn explain(
+    settings: &ServerSettings,
+    sites: ExplainedSites<'_>,
+    request: &WhyRequest,
+) -> Result<Explanation, Failure> {
     let mut storage = HeadStorage::new();
     let parsed = head::parse(&request.head, 0, &mut storage, &Limits::default());
-    let mut draft = Draft::new(&serve, config.is_some(), request);
+    let mut draft = Draft::new(settings, request);
     match parsed {
         Ok(Parsed::Head { head, .. }) => draft.head(&head, sites)?,
         // The head ends with its blank line, so it is never partial.
@@ -57,7 +58,7 @@ pub(super) fn explain(plan: Plan, request: &WhyRequest) -> Result<Explanation, F
 
 /// An explanation that is being made.
 struct Draft<'s> {
-    serve: &'s Serve,
+    settings: &'s ServerSettings,
     listener: ChosenListener<'s>,
     /// The lines that every response of the listener has.
     tail: Vec<u8>,
@@ -65,9 +66,9 @@ struct Draft<'s> {
 }
 
 impl<'s> Draft<'s> {
-    fn new(serve: &'s Serve, is_configured: bool, request: &WhyRequest) -> Self {
-        let listener = ChosenListener::of(serve, is_configured, request);
-        let tail = listener.fields(serve, Now::read().unix_seconds);
+    fn new(settings: &'s ServerSettings, request: &WhyRequest) -> Self {
+        let listener = ChosenListener::of(settings, request);
+        let tail = listener.fields(settings, Now::read().unix_seconds);
         let method = request.head.split(|&byte| byte == b' ').next().unwrap_or_default();
         let explanation = Explanation {
             version: VERSION,
@@ -75,7 +76,7 @@ impl<'s> Draft<'s> {
             method: String::from_utf8_lossy(method).into_owned(),
             listener: listener.listen.map(|listen| ListenerShown {
                 address: listen.address.to_string(),
-                kind: listener.kind_name(),
+                kind: listener.kind(),
             }),
             site: None,
             steps: Vec::new(),
@@ -85,83 +86,95 @@ impl<'s> Draft<'s> {
             codings: Vec::new(),
             notes: listener.note.iter().cloned().collect(),
         };
-        Self { serve, listener, tail, explanation }
+        Self { settings, listener, tail, explanation }
     }
 
-    /// A request whose head can be parsed.
-    fn head(&mut self, head: &RequestHead<'_>, sites: Vec<PlannedSite>) -> Result<(), Failure> {
-        if self.answers_for_every_host(head) {
-            return Ok(());
-        }
-        let chosen = choose(sites, head.authority);
-        if self.listener.is_redirect() && !is_challenge(head) {
-            return self.redirect(head);
-        }
-        let site = chosen.map(|chosen| self.load(chosen)).transpose()?;
-        if self.listener.is_redirect() && !has_proof(head, site.as_ref()) {
-            return self.redirect(head);
-        }
-        let Some(site) = site else {
-            let reason = "no site has this host, and every site has hosts".to_owned();
-            let response = misdirected(head);
-            self.step(Step::responds(None, StepName::Host, reason));
-            self.finish(&response, &Origins { is_error: true, ..Origins::default() });
-            return Ok(());
+    /// Explains a request whose head can be parsed.
+    fn head(&mut self, head: &RequestHead<'_>, sites: ExplainedSites<'_>) -> Result<(), Failure> {
+        let mut challenges = self.settings.acme_webroot.clone().map(AcmeChallenges::new);
+        let mut redirect = self.redirect()?;
+        let mut loaded = None;
+        let server = ServerResponders {
+            health: self.settings.health.as_ref(),
+            challenges: challenges.as_mut(),
+            redirect: redirect.as_mut(),
         };
-        self.site(&site, head)
-    }
-
-    /// The health check and the challenges of certificate authorities.
-    fn answers_for_every_host(&mut self, head: &RequestHead<'_>) -> bool {
-        let health_check = self.serve.health.as_ref();
-        if health_check.is_some_and(|check| check.path.as_bytes() == head.target.path) {
-            let reason = "the path of --health, on every host".to_owned();
-            self.step(Step::responds(None, StepName::HealthCheck, reason));
-            self.finish(&health(head, false), &Origins::default());
-            return true;
+        let select = || sites.select(head.authority);
+        let responder = server.responder(head, select, |redirect, site| {
+            redirect.proof(head).is_some()
+                && loaded.insert(site.load()).as_ref().is_ok_and(|site: &LoadedSite| {
+                    has_challenge(redirect, head, &site.generation, &mut Work::new())
+                })
+        });
+        // The site of a challenge at a listener that redirects is loaded already, or cannot be.
+        let is_served = matches!(responder, Responder::Site(_)) || loaded.is_some();
+        if let (Responder::Site(site) | Responder::Redirect(Some(site)), true) =
+            (&responder, is_served)
+        {
+            self.explanation.site = Some(site.shown(head.authority));
+            let loaded = loaded.unwrap_or_else(|| site.load())?;
+            if matches!(responder, Responder::Site(_)) {
+                return self.site(&loaded, head);
+            }
         }
-        let Some(webroot) = &self.serve.tls.acme_webroot else { return false };
-        let mut challenges = AcmeChallenges::new(webroot.as_path().into());
-        let Some(response) = challenges.respond(head) else { return false };
-        let reason = {
-            let webroot = shown(webroot.as_os_str().as_encoded_bytes());
-            format!("a file below {webroot}, on every host")
-        };
-        self.step(Step::responds(None, StepName::AcmeChallenge, reason));
-        self.finish(&response, &Origins::default());
-        true
-    }
-
-    /// The response of a listener that redirects to HTTPS.
-    fn redirect(&mut self, head: &RequestHead<'_>) -> Result<(), Failure> {
-        let Some(origin) = redirect_origin(self.serve)? else {
-            return Err(Failure::usage("--redirect-http leads nowhere without a TLS listener"));
-        };
-        let leads = Leads { listeners: [true].into(), origin: origin.into() };
-        let mut redirect = Redirect::new(leads);
-        let reason = "this listener redirects to HTTPS, on every host".to_owned();
-        self.step(Step::responds(None, StepName::RedirectToHttps, reason.clone()));
-        let location = Some((reason, Vec::new()));
-        self.finish(&redirect.answer(head), &Origins { location, ..Origins::default() });
+        match (responder, challenges, redirect) {
+            (Responder::HealthCheck, _, _) => {
+                let reason = "the path of --health, on every host".to_owned();
+                self.step(Step::responds(None, StepName::HealthCheck, reason));
+                self.finish(&health(head, false), &Origins::default());
+            }
+            (Responder::AcmeChallenge, Some(challenges), _) => {
+                let webroot = self.settings.acme_webroot.as_deref().map(Path::as_os_str);
+                let webroot = shown(webroot.unwrap_or_default().as_encoded_bytes());
+                let reason = format!("a file below {webroot}, on every host");
+                self.step(Step::responds(None, StepName::AcmeChallenge, reason));
+                self.finish(&challenges.response(), &Origins::default());
+            }
+            (Responder::Redirect(_), _, Some(mut redirect)) => {
+                let reason = "this listener redirects to HTTPS, on every host".to_owned();
+                self.step(Step::responds(None, StepName::RedirectToHttps, reason.clone()));
+                let location = Some((reason, Vec::new()));
+                let origins = Origins { location, ..Origins::default() };
+                self.finish(&redirect.answer(head), &origins);
+            }
+            _ => {
+                let reason = "no site has this host, and every site has hosts".to_owned();
+                self.step(Step::responds(None, StepName::Host, reason));
+                let origins = Origins { is_error: true, ..Origins::default() };
+                self.finish(&misdirected(head), &origins);
+            }
+        }
         Ok(())
     }
 
-    /// A request that is refused before anything is looked up.
+    /// Returns what responds at a listener that redirects to HTTPS.
+    fn redirect(&self) -> Result<Option<Redirect>, Failure> {
+        if !self.listener.is_redirect() {
+            return Ok(None);
+        }
+        let Some(origin) = self.settings.redirect_origin.clone() else {
+            return Err(Failure::usage("--redirect-http leads nowhere without a TLS listener"));
+        };
+        Ok(Some(Redirect::new(Leads { listeners: [true].into(), origin })))
+    }
+
+    /// Explains a request that is refused before anything is looked up.
     fn refused(
         &mut self,
         status: u16,
         reason: &str,
         request: &WhyRequest,
-        sites: Vec<PlannedSite>,
+        sites: ExplainedSites<'_>,
     ) -> Result<(), Failure> {
         let hints: RefusedRequest<'_> = glance(&request.head);
         self.step(Step::responds(None, StepName::Request, reason.to_owned()));
-        let chosen = choose(sites, hints.authority);
-        let Some(site) = chosen.map(|chosen| self.load(chosen)).transpose()? else {
+        let Some(site) = sites.select(hints.authority) else {
             let response = page::answer(status, hints.text, page::BUILT_IN_FIELDS);
             self.finish_with(&response, ConnectionFields::Close, &Origins::default());
             return Ok(());
         };
+        self.explanation.site = Some(site.shown(hints.authority));
+        let site = site.load()?;
         let (mut work, mut scratch) = (Work::new(), Vec::new());
         let path = hints.path.and_then(|path| decode_path(path, &mut scratch).ok());
         let response = refused_page(status, &hints, &site.generation.archive(), &mut work);
@@ -170,25 +183,18 @@ impl<'s> Draft<'s> {
         Ok(())
     }
 
-    /// Loads the site of the host.
-    fn load(
-        &mut self,
-        (planned, host): (PlannedSite, Option<String>),
-    ) -> Result<LoadedSite, Failure> {
-        let kind = match planned.source {
-            Source::Archive(_) => "archive",
-            Source::Folder(_) => "folder",
-            Source::Releases(_) => "releases",
-            Source::Script(_) => "script",
-            Source::Upstream(_) => "proxy",
-        };
-        let path = planned.source.path().display().to_string();
-        self.explanation.site = Some(SiteShown { path, kind, host });
-        LoadedSite::load(planned)
-    }
-
-    /// What a site responds.
+    /// Explains the response of a site.
     fn site(&mut self, site: &LoadedSite, head: &RequestHead<'_>) -> Result<(), Failure> {
+        if site.generation.has_no_content() {
+            let reason = "the site could not be loaded when the server started; see its log";
+            self.failed(503, (StepName::LoadError, reason), site, head);
+            return Ok(());
+        }
+        let mounts = site.generation.mounts();
+        if let Some(mount) = mounts.covering(head.target.path) {
+            self.forwarded(mount, site, head);
+            return Ok(());
+        }
         let routes = site.routes()?;
         let found = routes.as_ref().map_or(RouteFound::Nothing, |routes| routes.find(head));
         if let RouteFound::Handler { pattern, place } = &found {
@@ -204,11 +210,19 @@ impl<'s> Draft<'s> {
             };
             self.step(Step::passed(None, StepName::Route, reason));
         }
+        if site.generation.is_damaged() {
+            let reason = "the archive was truncated or its disk failed; load a whole one";
+            self.failed(500, (StepName::Damage, reason), site, head);
+            return Ok(());
+        }
         let (archive, now) = (site.generation.archive(), Now::read().unix_seconds);
-        let (recorder, mut scratch) = (Recorder::default(), Vec::new());
-        let mut work = Work::new();
-        let mut pieces = Pieces::new();
+        let (recorder, mut work, mut pieces) = (Recorder::default(), Work::new(), Pieces::new());
         let response = answer_traced(&archive, head, now, &mut work, &mut pieces, &recorder);
+        if site.generation.is_outdated(&response) {
+            let reason = "the file has changed since the folder was built; reload the site";
+            self.failed(500, (StepName::Damage, reason), site, head);
+            return Ok(());
+        }
         let is_missing = response.status == 404;
         match (is_missing, found) {
             (true, RouteFound::Methods(methods)) => {
@@ -222,10 +236,32 @@ impl<'s> Draft<'s> {
                     self.handler(step, None, place.as_deref(), (site, head));
                     return Ok(());
                 }
+                if let Some(mount) = mounts.fallback() {
+                    self.step(Step::passed(None, StepName::File, "no file responds".to_owned()));
+                    self.forwarded(mount, site, head);
+                    return Ok(());
+                }
             }
             (false, _) => {}
         }
         let heard = recorder.heard();
+        self.looked_up((site, head), &heard, &response);
+        if let Some(damage) = work.damage() {
+            let note =
+                format!("the archive is damaged: {damage}; `pinion verify` lists all damage");
+            self.explanation.notes.push(note);
+        }
+        Ok(())
+    }
+
+    /// Explains a response that was looked up in the archive of a site.
+    fn looked_up(
+        &mut self,
+        (site, head): (&LoadedSite, &RequestHead<'_>),
+        heard: &Heard,
+        response: &Prepared<'_>,
+    ) {
+        let (archive, mut scratch) = (site.generation.archive(), Vec::new());
         let decoded = decode_path(head.target.path, &mut scratch).map(<[u8]>::to_vec);
         let path = match decoded {
             Ok(path) => Some(path),
@@ -234,7 +270,7 @@ impl<'s> Draft<'s> {
         };
         let looked_up = path.as_deref().unwrap_or(head.target.path);
         let rules = &site.rules;
-        let lookup = Lookup { archive, head, path: looked_up, heard: &heard, rules };
+        let lookup = Lookup { archive, head, path: looked_up, heard, rules };
         let steps = lookup.steps();
         let (file, location) = (file_of(&archive, heard.key.as_deref()), location(&steps));
         self.explanation.steps.extend(steps);
@@ -245,19 +281,48 @@ impl<'s> Draft<'s> {
         let origins =
             Origins { path: path.as_deref(), sent, is_error, location, file, ..site.origins() };
         let has_file = !matches!(response.status, 300..=399 | 405 | 501);
-        self.finish(&response, &origins);
+        self.finish(response, &origins);
         if has_file {
             self.codings(&archive, heard.key.as_deref());
         }
-        if let Some(damage) = work.damage() {
-            let note =
-                format!("the archive is damaged: {damage}; `pinion verify` lists all damage");
-            self.explanation.notes.push(note);
-        }
-        Ok(())
     }
 
-    /// A request that a handler of a script answers.
+    /// Explains an error that is not about the request.
+    fn failed(
+        &mut self,
+        status: u16,
+        (name, reason): (StepName, &str),
+        site: &LoadedSite,
+        head: &RequestHead<'_>,
+    ) {
+        self.step(Step::responds(None, name, reason.to_owned()));
+        let (archive, mut work) = (site.generation.archive(), Work::new());
+        let response = error_for(status, &archive, head, &mut work);
+        let mut scratch = Vec::new();
+        let path = decode_path(head.target.path, &mut scratch).ok();
+        self.finish(&response, &Origins { path, is_error: true, ..site.origins() });
+    }
+
+    /// Explains a request that another server responds to.
+    fn forwarded(&mut self, mount: &Mount, site: &LoadedSite, head: &RequestHead<'_>) {
+        let reason = shown(mount.to_string().as_bytes());
+        self.step(Step::responds(None, StepName::Proxy, reason));
+        self.fields_unless_set(site, head);
+        let note = "the server decides about the status, and may replace these headers";
+        self.explanation.notes.push(note.to_owned());
+    }
+
+    /// Explains the headers that a response has unless a script or another server sets them.
+    fn fields_unless_set(&mut self, site: &LoadedSite, head: &RequestHead<'_>) {
+        let fields = site.script_fields(head);
+        let mut scratch = Vec::new();
+        let path = decode_path(head.target.path, &mut scratch).ok();
+        let origins = Origins { path, is_error: true, ..site.origins() };
+        let lines = [&*fields, &*self.tail].concat();
+        (self.explanation.headers, self.explanation.removed) = origins.of(&lines);
+    }
+
+    /// Explains a request that a handler of a script answers.
     fn handler(
         &mut self,
         name: StepName,
@@ -269,17 +334,12 @@ impl<'s> Draft<'s> {
         let place = place.unwrap_or("a handler");
         let reason = shown(format!("{pattern}{place}").as_bytes());
         self.step(Step::responds(None, name, reason));
-        let fields = site.script_fields(head);
-        let mut scratch = Vec::new();
-        let path = decode_path(head.target.path, &mut scratch).ok();
-        let origins = Origins { path, is_error: true, ..site.origins() };
-        let lines = [&*fields, &*self.tail].concat();
-        (self.explanation.headers, self.explanation.removed) = origins.of(&lines);
+        self.fields_unless_set(site, head);
         let note = "the handler decides about the status, and may replace these headers";
         self.explanation.notes.push(note.to_owned());
     }
 
-    /// A path that has routes, for other methods alone.
+    /// Explains the response of a path that has only routes for other methods.
     fn other_method(
         &mut self,
         mut methods: Vec<String>,
@@ -303,7 +363,7 @@ impl<'s> Draft<'s> {
         self.finish(&response, &Origins { path, is_error: true, ..site.origins() });
     }
 
-    /// What of the request decides about the status beside its path.
+    /// Explains a status that the method or a condition of the request decides about.
     fn method_and_conditions(&mut self, head: &RequestHead<'_>, status: u16) {
         let method = String::from_utf8_lossy(head.method_token);
         let (name, reason) = match status {
@@ -323,7 +383,7 @@ impl<'s> Draft<'s> {
         }
     }
 
-    /// The stored codings of an entry.
+    /// Adds the stored codings of an entry.
     fn codings(&mut self, archive: &Archive<'_>, key: Option<&[u8]>) {
         let mut scratch = Scratch::new();
         let entry = key.and_then(|key| archive.find(key, &mut scratch).ok().flatten());
@@ -333,8 +393,8 @@ impl<'s> Draft<'s> {
         let forms = entry.representations().map(|form| (form.coding().token(), form.bytes()));
         let forms: Vec<_> = forms.collect();
         let smallest = forms.iter().map(|(_, bytes)| *bytes).min();
-        let shown = |(coding, bytes)| CodingShown {
-            coding,
+        let shown = |(coding, bytes): (&str, u64)| CodingShown {
+            coding: coding.to_owned(),
             bytes,
             sent: coding == sent,
             smallest: Some(bytes) == smallest,
@@ -365,37 +425,7 @@ impl<'s> Draft<'s> {
     }
 }
 
-/// Chooses the site of a host, and the pattern that names it.
-fn choose(
-    sites: Vec<PlannedSite>,
-    authority: Option<&[u8]>,
-) -> Option<(PlannedSite, Option<String>)> {
-    let hosts = Hosts::new(sites.iter().map(|site| site.settings.hosts.as_slice()));
-    let site = sites.into_iter().nth(hosts.select(authority)?)?;
-    let selects = |pattern: &&HostPattern| {
-        let alone = Hosts::new([std::slice::from_ref(*pattern)]);
-        alone.select(authority).is_some()
-    };
-    let matching = site.settings.hosts.iter().filter(selects).map(ToString::to_string);
-    // A name comes before patterns, and the longest of these first.
-    let best = matching.max_by_key(|host| (!host.starts_with("*."), host.len()));
-    Some((site, best))
-}
-
-/// Whether a request may be for the challenge of a certificate authority.
-fn is_challenge(head: &RequestHead<'_>) -> bool {
-    Redirect::new(Leads { listeners: [true].into(), origin: "".into() }).proof(head).is_some()
-}
-
-/// Whether the site has a file for the challenge of a certificate authority.
-fn has_proof(head: &RequestHead<'_>, site: Option<&LoadedSite>) -> bool {
-    let Some(site) = site else { return false };
-    let mut redirect = Redirect::new(Leads { listeners: [true].into(), origin: "".into() });
-    let Some(path) = redirect.proof(head) else { return false };
-    has_file(&site.generation.archive(), path, &mut Work::new())
-}
-
-/// The path of the file of an entry; none for what is no file.
+/// Returns the path of the file of an entry; `None` for an entry that is not a file.
 fn file_of(archive: &Archive<'_>, key: Option<&[u8]>) -> Option<String> {
     let mut scratch = Scratch::new();
     let key = key?;
@@ -405,13 +435,11 @@ fn file_of(archive: &Archive<'_>, key: Option<&[u8]>) -> Option<String> {
         return Some("the directory listing".to_owned());
     }
     let path = entry.target().unwrap_or(key);
-    match path.starts_with(b"/") {
-        true => Some(shown(path)),
-        false => Some("the fallback page".to_owned()),
-    }
+    let is_file = path.starts_with(b"/");
+    Some(if is_file { shown(path) } else { "the fallback page".to_owned() })
 }
 
-/// Where a `Location` comes from.
+/// Returns where a `Location` comes from.
 fn location(steps: &[Step]) -> Option<(String, Vec<FileLine>)> {
     let last = steps.last()?;
     let lines = last

@@ -3,7 +3,7 @@
 
 use super::explanation::{FileLine, RuleShown};
 use crate::listing::ListedRule;
-use crate::settings::Content;
+use crate::settings::NamedSources;
 use crate::source::Source;
 use pinion_archive::layout::FILE_PREFIX;
 use pinion_archive::{Archive, Damage, EntryKind, Rule};
@@ -19,6 +19,7 @@ use std::path::{Path, PathBuf};
 const CONTENT_FOLDER: &str = "public_html";
 
 /// The rules of a site and where they are written.
+#[derive(Default)]
 pub(super) struct RuleLines {
     kept: KeptRules,
     /// The texts of the files, by their keys.
@@ -39,7 +40,7 @@ impl RuleLines {
     pub(super) fn of(
         archive: &Archive<'_>,
         source: &Source,
-        content: &Content,
+        sources: &NamedSources,
     ) -> Result<RuleLines, Damage> {
         let mut texts = BTreeMap::new();
         let mut entries = archive.entries();
@@ -55,8 +56,8 @@ impl RuleLines {
         Ok(RuleLines {
             kept,
             folder: is_folder.then(|| source.path().to_owned()),
-            rules: named(&content.rules),
-            fields: named(&content.fields),
+            rules: named(&sources.rules),
+            fields: named(&sources.fields),
             texts,
         })
     }
@@ -68,8 +69,8 @@ impl RuleLines {
         Some(line.map_or_else(|| unwritten(&rule), |line| self.shown(line)))
     }
 
-    /// Returns the rule that has become an entry of the archive; none for an entry of an imported
-    /// archive.
+    /// Returns the rule that has become an entry of the archive; `None` for an entry of an
+    /// imported archive.
     pub(super) fn rule_of_entry(
         &self,
         path: &[u8],
@@ -135,7 +136,7 @@ impl RuleLines {
     }
 
     /// Returns the name of the first file in a folder of the site that begins with one of these
-    /// texts, in their order; none of an archive.
+    /// texts, in their order; `None` for an archive.
     pub(super) fn file_in(&self, folder: &[u8], beginnings: &[&str]) -> Option<Vec<u8>> {
         self.folder.as_ref()?;
         let below = folder.strip_prefix(b"/").unwrap_or(folder);
@@ -149,7 +150,7 @@ impl RuleLines {
         beginnings.iter().find_map(named)
     }
 
-    /// Returns a file of the folder as it lies on the disk; one of an archive has only its name.
+    /// Returns the path of a file of the folder; a file of an archive has only its name.
     fn on_disk(&self, file: &Path) -> PathBuf {
         let Some(folder) = &self.folder else { return file.to_owned() };
         let below = folder.join(CONTENT_FOLDER).join(file);
@@ -157,7 +158,7 @@ impl RuleLines {
     }
 }
 
-/// A rule of an archive that keeps no file with it.
+/// Returns a rule of an archive that keeps no file with it.
 fn unwritten(rule: &Rule<'_>) -> RuleShown {
     let ListedRule { host, path, query, target, status, force } = ListedRule::new(rule);
     let host = host.map_or(String::new(), |host| format!("https://{host}"));

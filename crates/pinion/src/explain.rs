@@ -1,0 +1,58 @@
+//! Explains the response of a server to a request: which site, rule, file or route gives it, what
+//! was tried before it, and where each header comes from. `pinion why` explains a server that is
+//! not started, the control socket a running one.
+//!
+//! The response is made by the functions that a server calls; only the sockets are missing.
+//!
+//! | Module | Does |
+//! |---|---|
+//! | `request` | URL and headers → the head of a request |
+//! | `server_settings` | the settings of the server that its responses depend on |
+//! | `listener` | the listener that a client connects to, and what its responses have |
+//! | `sites` | the sites: of a plan, or those that a server serves |
+//! | `response` | what a server does before and after its sites: hosts, scripts, errors |
+//! | `recorder`, `steps` | the steps of a look-up, recorded and in words |
+//! | `rule_lines` | the lines that rules are written in |
+//! | `headers` | where each header comes from |
+//! | `explanation` | the document |
+
+pub(crate) mod explanation;
+mod headers;
+mod listener;
+mod recorder;
+pub(crate) mod request;
+mod response;
+mod rule_lines;
+pub(crate) mod server_settings;
+mod sites;
+mod steps;
+
+use crate::failure::Failure;
+use crate::plan::Plan;
+use crate::server::published::Published;
+use explanation::Explanation;
+use request::WhyRequest;
+use server_settings::ServerSettings;
+use sites::ExplainedSites;
+
+/// Explains the response of a server that would be started with this plan.
+///
+/// # Errors
+/// The site of the host cannot be loaded, or its archive is damaged.
+pub(crate) fn explain_plan(plan: Plan, request: &WhyRequest) -> Result<Explanation, Failure> {
+    let Plan { serve, sites, config, .. } = plan;
+    let settings = ServerSettings::of_plan(&serve, config.is_some(), request)?;
+    response::explain(&settings, ExplainedSites::Planned(sites), request)
+}
+
+/// Explains the response of this server, from the archives that it serves now.
+///
+/// # Errors
+/// The script of the site does not start, or its archive is damaged.
+pub(crate) fn explain_served(
+    settings: &ServerSettings,
+    published: &Published,
+    request: &WhyRequest,
+) -> Result<Explanation, Failure> {
+    response::explain(settings, ExplainedSites::Served(published), request)
+}
