@@ -7,6 +7,7 @@
 use std::collections::HashMap;
 use std::sync::Arc;
 
+use pinion_client::connection_pool::PoolSettings;
 use pinion_client::http_client::error::HttpClientError;
 use pinion_client::http_client::request::{OwnedFields, ReadOutcome, ResponseStart};
 use pinion_client::http_client::{HttpClient, HttpClientSettings, RequestId};
@@ -33,11 +34,22 @@ use crate::upstream::Upstream;
 pub struct Proxy {
     client: HttpClient,
     /// What this server calls itself in `Via`.
-    pseudonym: Box<str>,
+    pseudonym: Arc<str>,
     exchanges: HashMap<Address, Forwarding>,
     /// The exchange of each request to an upstream server.
     requests: HashMap<RequestId, Address>,
     tunnels: Tunnels,
+}
+
+/// What the proxies of all workers have in common.
+#[derive(Clone)]
+pub struct ProxySettings {
+    /// Resolves the names of upstream servers.
+    pub resolver: Resolver,
+    /// What this server calls itself in `Via`: no other server has the same.
+    pub pseudonym: Arc<str>,
+    /// Most connections of a worker; further requests wait for one.
+    pub connections_max: usize,
 }
 
 /// A request that is forwarded.
@@ -87,18 +99,26 @@ pub enum Ended {
 }
 
 impl Proxy {
-    /// Makes one for a worker, whose connections have [`UPSTREAM_TAG`]. `pseudonym` is what this
-    /// server calls itself in `Via`: no other server has the same.
+    /// Makes one for a worker, whose connections have [`UPSTREAM_TAG`].
     #[must_use]
-    pub fn new(resolver: Resolver, poster: Poster, worker: u16, pseudonym: &str) -> Self {
+    pub fn new(settings: &ProxySettings, poster: Poster, worker: u16) -> Self {
+        let ProxySettings { resolver, pseudonym, connections_max } = settings;
+        let connections_max = *connections_max;
         let settings = HttpClientSettings {
+            // The operator has chosen the servers, so one of them may have all connections.
+            pool: PoolSettings {
+                connections_per_key_max: connections_max,
+                connections_max,
+                ..PoolSettings::default()
+            },
             brotli_decoders_max: 0,
             first_tag: UPSTREAM_TAG,
             ..HttpClientSettings::default()
         };
+        let resolver = resolver.clone();
         Self {
             client: HttpClient::new(resolver, settings, poster, worker),
-            pseudonym: pseudonym.into(),
+            pseudonym: Arc::clone(pseudonym),
             exchanges: HashMap::new(),
             requests: HashMap::new(),
             tunnels: Tunnels::default(),

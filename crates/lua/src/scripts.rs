@@ -90,6 +90,12 @@ impl Shared {
         }
     }
 
+    /// Returns what resolves names, which others may share.
+    #[must_use]
+    pub fn resolver(&self) -> Resolver {
+        self.resolver.clone()
+    }
+
     /// The same with a process that starts programs.
     #[must_use]
     pub fn with_spawner(self, spawner: SpawnerAccess) -> Self {

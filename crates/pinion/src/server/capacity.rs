@@ -557,8 +557,8 @@ mod tests {
                 content_bytes,
                 ..ScriptFootprint::default()
             };
-            let scripts = Capacity { scripts: of(800), ..capacity };
-            let more = Capacity { scripts: of(8800), ..capacity };
+            let scripts = Capacity { scripts: of(800), opens_connections: true, ..capacity };
+            let more = Capacity { scripts: of(8800), ..scripts };
             assert_eq!(more.bound_bytes(1, io) - scripts.bound_bytes(1, io), 9000);
             let more = Capacity { outgoing: capacity.outgoing + 800, ..scripts };
             let request = footprint::TLS_OUTGOING_BYTES + REQUEST_BYTES;

@@ -6,7 +6,7 @@ use super::generation::Generation;
 use super::journal::{Journal, Later};
 use super::log_throttle::LogThrottle;
 use super::mounts::Mount;
-use pinion_client::resolver::{Resolver, ResolverSettings};
+use pinion_client::resolver::Resolver;
 use pinion_engine::Poster;
 use pinion_engine::address::Address;
 use pinion_engine::app::{Event, RawEvent};
@@ -16,7 +16,7 @@ use pinion_engine::raw::RawStream;
 use pinion_engine::stderr;
 use pinion_gateway::client_identity::ClientIdentity;
 use pinion_gateway::limits::UPSTREAM_TAG;
-use pinion_gateway::proxy::{Ended, Proxy};
+use pinion_gateway::proxy::{Ended, Proxy, ProxySettings};
 use pinion_gateway::proxy_error::ProxyError;
 use pinion_http::field::KnownField;
 use pinion_http::method::Method;
@@ -37,20 +37,18 @@ const FORWARDED_METHODS: &[u8] = b"GET, HEAD, OPTIONS, POST, PUT, PATCH, DELETE"
 /// What the gateways of all workers share.
 #[derive(Clone)]
 pub(crate) struct GatewayShared {
-    resolver: Resolver,
-    /// What this server calls itself in `Via`.
-    pseudonym: Arc<str>,
+    settings: ProxySettings,
     throttle: Arc<LogThrottle>,
 }
 
 impl GatewayShared {
-    /// Nothing is started before the first request that is forwarded.
-    pub(crate) fn new() -> Self {
-        let resolver = Resolver::new(ResolverSettings::default());
+    /// `connections_max` is how many connections to other servers there may be.
+    pub(crate) fn new(resolver: Resolver, connections_max: usize) -> Self {
         // Two servers with the same name would take their requests for a loop.
         let number = RandomState::new().hash_one(()) >> 32;
         let pseudonym = format!("pinion-{number:08x}").into();
-        Self { resolver, pseudonym, throttle: Arc::default() }
+        let settings = ProxySettings { resolver, pseudonym, connections_max };
+        Self { settings, throttle: Arc::default() }
     }
 }
 
@@ -130,10 +128,10 @@ impl Gateway {
 
     /// Returns the proxy, which is made for the first request.
     fn proxy(&mut self) -> &mut Proxy {
-        let Self { shared: GatewayShared { resolver, pseudonym, .. }, poster, worker, .. } = self;
+        let Self { shared: GatewayShared { settings, .. }, poster, worker, .. } = self;
         let is_stopping = self.is_stopping;
         self.proxy.get_or_insert_with(|| {
-            let mut proxy = Proxy::new(resolver.clone(), poster.clone(), *worker, pseudonym);
+            let mut proxy = Proxy::new(settings, poster.clone(), *worker);
             if is_stopping {
                 proxy.stop();
             }

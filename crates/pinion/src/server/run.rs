@@ -385,7 +385,7 @@ fn start_sites(
     let health = settings.health.clone();
     let trusted_proxies: Arc<[Network]> = settings.trusted_proxies.as_slice().into();
     let webroot: Option<Arc<Path>> = settings.tls.acme_webroot.as_deref().map(Into::into);
-    let gateways = GatewayShared::new();
+    let gateways = GatewayShared::new(scripts.resolver(), engine.settings.outgoing);
     let make_app = move |worker, poster: Poster| {
         let gateway = Gateway::new(gateways.clone(), worker, poster.clone());
         let streams = ReloadStreams::new(poster.clone());
