@@ -1,7 +1,7 @@
 //! Networks in the notation of CIDR (RFC 4632 §3.1, RFC 4291 §2.3): `10.0.0.0/8`, `2001:db8::/32`.
 
 use std::fmt;
-use std::net::IpAddr;
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 use std::str::FromStr;
 
 use thiserror::Error;
@@ -39,6 +39,12 @@ pub enum IpNetworkError {
 }
 
 impl IpNetwork {
+    /// The networks of all addresses.
+    pub const EVERYTHING: [IpNetwork; 2] = [
+        IpNetwork { first: IpAddr::V4(Ipv4Addr::UNSPECIFIED), prefix_bits: 0 },
+        IpNetwork { first: IpAddr::V6(Ipv6Addr::UNSPECIFIED), prefix_bits: 0 },
+    ];
+
     /// Returns the network of one address.
     #[must_use]
     pub fn of_address(address: IpAddr) -> Self {

@@ -9,6 +9,8 @@ pub(crate) enum FieldClass {
     Connection,
     /// It frames the message, which is done anew.
     Framing,
+    /// `Date`, which this server writes into its responses.
+    Date,
     /// It says where a request comes from, or where it is to go: what clients send is not believed.
     Origin,
     /// A response says it about the whole host, for which the site decides.
@@ -27,30 +29,36 @@ impl FieldClass {
         match name.len() {
             2 if is("TE") => Self::Connection,
             3 if is("Via") => Self::Origin,
-            4 if any(&["Host", "Date"]) => Self::Framing,
+            4 if is("Host") => Self::Framing,
+            4 if is("Date") => Self::Date,
             // Programs take it for the address of a proxy (CVE-2016-5385).
             5 if is("Proxy") => Self::Origin,
             6 if is("Expect") => Self::Framing,
             7 if is("Upgrade") => Self::Connection,
             7 if is("Trailer") => Self::Framing,
             7 if is("Alt-Svc") => Self::Host,
-            9 if any(&["Forwarded", "X-Real-IP"]) => Self::Origin,
+            9 if is("Forwarded") => Self::Origin,
             10 if any(&["Connection", "Keep-Alive"]) => Self::Connection,
             12 if is("Max-Forwards") => Self::Origin,
             14 if is("HTTP2-Settings") => Self::Connection,
             14 if is("Content-Length") => Self::Framing,
-            15 if is("X-Forwarded-For") => Self::Origin,
             16 if is("Proxy-Connection") => Self::Connection,
-            16 if any(&["X-Forwarded-Host", "X-Forwarded-Port"]) => Self::Origin,
             17 if is("Transfer-Encoding") => Self::Connection,
-            17 if is("X-Forwarded-Proto") => Self::Origin,
             18 if is("Proxy-Authenticate") => Self::Connection,
-            18 if is("X-Forwarded-Server") => Self::Origin,
             19 if is("Proxy-Authorization") => Self::Connection,
             25 if is("Strict-Transport-Security") => Self::Host,
+            _ if ORIGIN_FRONTS.iter().any(|front| has_front(name, front)) => Self::Origin,
             _ => Self::Other,
         }
     }
+}
+
+/// Beginnings of names with which proxies tell applications who asks for what. Applications believe
+/// different ones, so none of a client is forwarded.
+const ORIGIN_FRONTS: [&str; 4] = ["X-Forwarded-", "X-Original-", "X-Real-", "X-Rewrite-"];
+
+fn has_front(name: &[u8], front: &str) -> bool {
+    name.get(..front.len()).is_some_and(|start| is_same(start, front))
 }
 
 /// The names that the `Connection` fields of a message list: fields with these names are not
@@ -71,6 +79,11 @@ impl<'a, I: Iterator<Item = Field<'a>> + Clone> ListedNames<I> {
         let names = Self { fields, has_any: true };
         let has_any = names.options().any(|option| !is_plain(option));
         Self { has_any, ..names }
+    }
+
+    /// Returns how many names are listed.
+    pub(crate) fn count(&self) -> usize {
+        if self.has_any { self.options().count() } else { 0 }
     }
 
     /// Whether a name is listed.
@@ -107,6 +120,9 @@ mod tests {
             ("content_length", FieldClass::Framing),
             ("X_FORWARDED_FOR", FieldClass::Origin),
             ("x-real-ip", FieldClass::Origin),
+            ("X-Forwarded-Ssl", FieldClass::Origin),
+            ("x_original_url", FieldClass::Origin),
+            ("date", FieldClass::Date),
             ("strict-transport-security", FieldClass::Host),
             ("Cookie", FieldClass::Other),
             ("Hosts", FieldClass::Other),

@@ -25,7 +25,7 @@ use pinion_http::request::{Framing, RequestHead};
 use crate::client_identity::ClientIdentity;
 use crate::limits::{REQUEST_PIECE_BYTES, RESPONSE_PIECE_BYTES, UPSTREAM_TAG};
 use crate::proxy_error::ProxyError;
-use crate::request_forwarding::forward;
+use crate::request_forwarding::{forward, forwarded_trailers};
 use crate::response_forwarding::{forwarded, forwarded_interim};
 use crate::tunnels::Tunnels;
 use crate::upstream::Upstream;
@@ -66,6 +66,8 @@ struct Forwarding {
     wanted_bytes: u64,
     /// All content of the request has come, or it has none.
     has_all_content: bool,
+    /// Enough of the response waits for the client: nothing is read of it until there is room.
+    is_full: bool,
     /// Of the response whose head was sent.
     status: Option<u16>,
     /// Bytes of content that were sent.
@@ -95,7 +97,12 @@ pub enum Ended {
         error: ProxyError,
     },
     /// The client has left, or its request was refused.
-    Gone,
+    Gone {
+        /// The status code, if the head of the response was sent.
+        status: Option<u16>,
+        /// Bytes of content that were sent.
+        body_bytes: u64,
+    },
 }
 
 impl Proxy {
@@ -155,6 +162,7 @@ impl Proxy {
             has_length: matches!(head.framing, Framing::Length(_)),
             wanted_bytes: 0,
             has_all_content,
+            is_full: false,
             status: None,
             body_bytes: 0,
         };
@@ -180,20 +188,21 @@ impl Proxy {
                 forwarding.has_all_content = true;
                 let is_kept = !forwarding.has_length && !trailers.is_empty();
                 let trailers =
-                    if is_kept { OwnedFields::from(*trailers) } else { OwnedFields::default() };
+                    if is_kept { forwarded_trailers(*trailers) } else { OwnedFields::default() };
                 self.client.write_end(forwarding.id, trailers);
                 None
             }
-            Event::Writable => self.go_on(address, exchange),
-            Event::Refused(_) | Event::Gone(_) => {
-                self.forget(address);
-                Some(Ended::Gone)
+            Event::Writable => {
+                forwarding.is_full = false;
+                self.go_on(address, exchange)
             }
-            Event::Head(_)
-            | Event::InputEnd
-            | Event::Posted(_)
-            | Event::Deadline
-            | Event::Stopping => None,
+            Event::Refused(_) | Event::Gone(_) => Some(self.left(address)),
+            // A client that ends its side has left, as far as other proxies are concerned, too.
+            Event::InputEnd => {
+                exchange.abort();
+                Some(self.left(address))
+            }
+            Event::Head(_) | Event::Posted(_) | Event::Deadline | Event::Stopping => None,
         }
     }
 
@@ -272,6 +281,15 @@ impl Proxy {
         Some(ended)
     }
 
+    /// The client of an exchange has left.
+    fn left(&mut self, address: Address) -> Ended {
+        let forwarding = self.exchanges.get(&address);
+        let (status, body_bytes) =
+            forwarding.map_or((None, 0), |forwarding| (forwarding.status, forwarding.body_bytes));
+        self.forget(address);
+        Ended::Gone { status, body_bytes }
+    }
+
     fn forget(&mut self, address: Address) {
         if let Some(forwarding) = self.exchanges.remove(&address) {
             self.requests.remove(&forwarding.id);
@@ -316,7 +334,7 @@ impl Forwarding {
                 }
             }
         };
-        loop {
+        while !self.is_full {
             let mut room = Room::Free;
             let give = |bytes: &[u8]| room = exchange.write(Slice::Copied(bytes));
             match client.read(self.id, RESPONSE_PIECE_BYTES, give) {
@@ -333,10 +351,9 @@ impl Forwarding {
                     return Some(Ended::Aborted { status, body_bytes, error });
                 }
             }
-            if room != Room::Free {
-                return None;
-            }
+            self.is_full = room != Room::Free;
         }
+        None
     }
 
     /// Makes a tunnel of both connections.

@@ -5,6 +5,8 @@ use std::sync::Arc;
 use pinion_client::http_client::error::HttpClientError;
 use thiserror::Error;
 
+use crate::limits::CONNECTION_OPTIONS_MAX;
+
 /// Why a request has no response of an upstream server.
 #[derive(Clone, Debug, PartialEq, Error)]
 pub enum ProxyError {
@@ -14,6 +16,9 @@ pub enum ProxyError {
     /// The path has a segment `.` or `..`.
     #[error("the path has a segment `.` or `..`")]
     DotSegment,
+    /// `Connection` lists too many names.
+    #[error("Connection lists more than {CONNECTION_OPTIONS_MAX} names")]
+    ConnectionOptions,
     /// The request was forwarded by this server before.
     #[error("the request comes back to this server; the upstream server forwards it here")]
     Loop,
@@ -33,16 +38,15 @@ impl ProxyError {
     pub fn status(&self) -> u16 {
         match self {
             Self::Method => 405,
-            Self::DotSegment => 400,
+            Self::DotSegment | Self::ConnectionOptions => 400,
             Self::Loop => 508,
             Self::Upstream { error, .. } => match &**error {
                 HttpClientError::ConnectTimeout(_)
                 | HttpClientError::HeadTimeout(_)
                 | HttpClientError::SendTimeout(_)
                 | HttpClientError::ContentTimeout(_) => 504,
-                HttpClientError::Queue(_)
-                | HttpClientError::QueueTimeout(_)
-                | HttpClientError::Memory(_) => 503,
+                HttpClientError::Request(_) => 400,
+                error if error.is_overload() => 503,
                 _ => 502,
             },
         }
@@ -52,6 +56,10 @@ impl ProxyError {
     /// the request.
     #[must_use]
     pub fn is_logged(&self) -> bool {
-        matches!(self, Self::Loop | Self::Upstream { .. })
+        match self {
+            Self::Method | Self::DotSegment | Self::ConnectionOptions => false,
+            Self::Loop => true,
+            Self::Upstream { error, .. } => !matches!(**error, HttpClientError::Request(_)),
+        }
     }
 }

@@ -3,12 +3,15 @@
 use pinion_client::http_client::request::{
     ClientRequest, ForwardedRequest, OwnedFields, RequestBody,
 };
+use pinion_http::field::{Field, Fields};
+use pinion_http::grammar::is_token;
 use pinion_http::method::Method;
 use pinion_http::request::{Framing, RequestHead};
 use pinion_http::version::Version;
 
 use crate::client_identity::ClientIdentity;
 use crate::connection_fields::{FieldClass, ListedNames, is_same};
+use crate::limits::CONNECTION_OPTIONS_MAX;
 use crate::proxy_error::ProxyError;
 use crate::upstream::{Upstream, UpstreamHost};
 
@@ -31,6 +34,10 @@ pub fn forward(
         return Err(ProxyError::Method);
     }
     let max_forwards = max_forwards(head)?;
+    let listed = ListedNames::of(head.fields.iter());
+    if listed.count() > CONNECTION_OPTIONS_MAX {
+        return Err(ProxyError::ConnectionOptions);
+    }
     if has_dot_segment(head.target.path) {
         return Err(ProxyError::DotSegment);
     }
@@ -48,10 +55,10 @@ pub fn forward(
         Framing::Chunked | Framing::Frames => RequestBody::Pieces { length: None },
     };
     Ok(ClientRequest {
-        site: upstream.site,
+        site: upstream.number,
         method: method.into(),
         url: upstream.url.clone(),
-        fields: fields(head, client, pseudonym, max_forwards),
+        fields: fields(head, client, pseudonym, max_forwards, &listed),
         content,
         policy: upstream.policy.clone(),
         tls: upstream.tls.clone(),
@@ -114,8 +121,10 @@ fn upgrade(head: &RequestHead<'_>) -> Option<Box<str>> {
         return None;
     }
     let is_forwarded = |protocol: &&str| {
-        let name = protocol.split('/').next().unwrap_or_default();
-        !["", "h2", "h2c", "h3", "http", "tls"].iter().any(|one| name.eq_ignore_ascii_case(one))
+        let (name, version) = protocol.split_once('/').unwrap_or((protocol, "0"));
+        let is_valid = is_token(name.as_bytes()) && is_token(version.as_bytes());
+        is_valid
+            && !["h2", "h2c", "h3", "http", "tls"].iter().any(|one| name.eq_ignore_ascii_case(one))
     };
     let values = head.fields.all(b"Upgrade").filter_map(|value| std::str::from_utf8(value).ok());
     let protocols = values.flat_map(|value| value.split(',')).map(str::trim).filter(is_forwarded);
@@ -129,40 +138,62 @@ fn accepts_trailers(head: &RequestHead<'_>) -> bool {
     codings.into_iter().any(|coding| coding.trim_ascii().eq_ignore_ascii_case(b"trailers"))
 }
 
-/// Whether a path has a segment `.` or `..`, also percent-encoded. Clients take them out before
-/// they send a path (RFC 3986 §5.2.4). One that is sent would be looked up here as it is, and taken
-/// out by the upstream server.
+/// Whether a path has a segment `.` or `..`, also percent-encoded, between encoded slashes and
+/// backslashes, or before a parameter (`..;`). Clients take them out before they send a path (RFC
+/// 3986 §5.2.4). One that is sent would be looked up here as it is, and taken out by the upstream
+/// server.
 fn has_dot_segment(path: &[u8]) -> bool {
     // Most paths have neither a dot behind a slash nor a percent sign.
-    let may_have = |pair: &[u8]| matches!(pair, [b'/', b'.'] | [b'%', b'2']);
-    path.windows(2).any(may_have) && path.split(|byte| *byte == b'/').any(is_dot_segment)
+    let may_have = |pair: &[u8]| matches!(pair, [b'/' | b'\\', b'.'] | [b'%', b'2' | b'5']);
+    path.windows(2).any(may_have) && decoded(path).split(|byte| *byte == b'/').any(is_dot_segment)
+}
+
+/// Returns a path with slashes in place of everything that some server takes for one, and with dots
+/// decoded.
+fn decoded(path: &[u8]) -> Vec<u8> {
+    let (mut decoded, mut rest) = (Vec::with_capacity(path.len()), path);
+    while let [first, behind @ ..] = rest {
+        let (byte, next) = match rest {
+            [b'%', b'2', b'e' | b'E', next @ ..] => (b'.', next),
+            [b'%', b'2', b'f' | b'F', next @ ..] => (b'/', next),
+            [b'%', b'5', b'c' | b'C', next @ ..] => (b'/', next),
+            [b'\\', next @ ..] => (b'/', next),
+            _ => (*first, behind),
+        };
+        decoded.push(byte);
+        rest = next;
+    }
+    decoded
 }
 
 fn is_dot_segment(segment: &[u8]) -> bool {
-    let mut dots = 0;
-    let mut rest = segment;
-    while !rest.is_empty() {
-        rest = match rest {
-            [b'.', rest @ ..] | [b'%', b'2', b'e' | b'E', rest @ ..] => rest,
-            _ => return false,
-        };
-        dots += 1;
-    }
-    matches!(dots, 1 | 2)
+    let name = segment.split(|byte| *byte == b';').next().unwrap_or_default();
+    matches!(name, b"." | b"..")
 }
 
-fn fields(
+/// Returns the trailers of a request that are forwarded.
+pub(crate) fn forwarded_trailers(trailers: Fields<'_>) -> OwnedFields {
+    let mut kept = OwnedFields::default();
+    let is_kept = |field: &Field<'_>| FieldClass::of(field.name) == FieldClass::Other;
+    trailers.iter().filter(is_kept).for_each(|field| kept.push(field.name, field.value));
+    kept
+}
+
+fn fields<'a>(
     head: &RequestHead<'_>,
     client: &ClientIdentity,
     pseudonym: &str,
     max_forwards: Option<u64>,
+    listed: &ListedNames<impl Iterator<Item = Field<'a>> + Clone>,
 ) -> OwnedFields {
-    let listed = ListedNames::of(head.fields.iter());
-    let cookies = head.fields.all(b"Cookie").count();
+    let cookies = match listed.contain(b"Cookie") {
+        true => 0,
+        false => head.fields.all(b"Cookie").count(),
+    };
     let mut fields = OwnedFields::with_capacity(head.fields.len() + 4, FIELDS_BYTES);
     for field in head.fields.iter() {
         let is_crumb = cookies > 1 && field.name.eq_ignore_ascii_case(b"Cookie");
-        let is_other = FieldClass::of(field.name) == FieldClass::Other;
+        let is_other = matches!(FieldClass::of(field.name), FieldClass::Other | FieldClass::Date);
         if is_other && !is_crumb && !listed.contain(field.name) {
             fields.push(field.name, field.value);
         }

@@ -4,6 +4,7 @@ use std::fmt;
 use std::net::IpAddr;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
 
 use pinion_client::address_policy::{AddressPolicy, PrivateAddresses};
 use pinion_client::client_tls::ServerTrust;
@@ -16,8 +17,8 @@ use crate::limits::UPSTREAM_TIMEOUT_MS;
 /// A server that requests are forwarded to.
 #[derive(Clone, Debug)]
 pub struct Upstream {
-    /// Requests of different sites do not share connections.
-    pub site: u64,
+    /// No other one has the same. Connections and memory belong to one number.
+    pub(crate) number: u64,
     pub(crate) url: RequestUrl,
     pub(crate) policy: Arc<AddressPolicy>,
     pub(crate) tls: Option<Arc<LazyClientTls>>,
@@ -58,19 +59,25 @@ impl Upstream {
         if url.path_and_query() != "/" {
             return Err(UpstreamError::Path);
         }
-        // The operator has named the server, so its address is allowed whatever it is.
-        let host = url.authority();
-        let host = host.rsplit_once(':').map_or(host, |(host, _)| host);
-        let own = host.trim_matches(['[', ']']).parse::<IpAddr>().ok();
-        let networks = own.map(IpNetwork::of_address);
+        // The operator has named the server, so its address may be in any network. That of a
+        // metadata service has to be named itself.
+        let host = match url.authority().strip_prefix('[') {
+            Some(address) => address.split(']').next().unwrap_or_default(),
+            None => url.authority().split(':').next().unwrap_or_default(),
+        };
+        let own = host.parse::<IpAddr>().ok().map(IpNetwork::of_address);
+        let networks = own.into_iter().chain(IpNetwork::EVERYTHING);
         let policy = AddressPolicy::new(PrivateAddresses::Allowed, networks, sockets);
         let is_tls = url.target().is_tls();
         let tls =
             is_tls.then(|| Arc::new(LazyClientTls::new(ServerTrust::SystemRoots, &[b"http/1.1"])));
         let host = if is_tls { UpstreamHost::Upstream } else { UpstreamHost::Client };
         let (policy, timeout_ms) = (Arc::new(policy), UPSTREAM_TIMEOUT_MS);
+        // So that a slow server takes no memory from the requests for another one.
+        static COUNT: AtomicU64 = AtomicU64::new(0);
+        let number = COUNT.fetch_add(1, Ordering::Relaxed);
         let no_content = Arc::from([]);
-        Ok(Self { site: 0, url, policy, tls, no_content, host, timeout_ms })
+        Ok(Self { number, url, policy, tls, no_content, host, timeout_ms })
     }
 
     /// Sets which servers are trusted, for https.

@@ -16,6 +16,7 @@
 //! | [`dynamic`] | requests that the scripts of sites answer |
 //! | [`gateway`] | requests that other servers respond to |
 //! | [`mounts`] | which requests those are |
+//! | [`refusal_by_rule`] | whether status 404 is what a rule says |
 //! | [`dummy`] | the yardstick without a site |
 //! | [`generation`] | one state of a site |
 //! | [`published`] | the current state of every site, and how workers take up the next |
@@ -86,6 +87,7 @@ pub(crate) mod program_table;
 pub(crate) mod published;
 mod quic_keys;
 pub(crate) mod redirect;
+pub(crate) mod refusal_by_rule;
 pub(crate) mod reload;
 mod reload_report;
 pub(crate) mod run;

@@ -76,6 +76,32 @@ fn requests_are_forwarded_where_no_file_responds() {
     });
 }
 
+/// A rule that says 404 keeps a path from the application.
+#[test]
+fn rules_come_before_the_application() {
+    let upstream = Upstream::echo();
+    let files = [
+        ("site/index.html", "home"),
+        ("site/404.html", "nothing"),
+        ("site/_redirects", "/private/* /404.html 404\n/secret /404.html 404\n/old /new 301\n"),
+    ];
+    let (folder, url) = (Folder::with("proxy-rules", files), upstream.url());
+    let site = folder.join("site");
+    let log = folder.join("log");
+    let log = log.to_str().expect("a path");
+    let matrix = Matrix::of(&site);
+    matrix.serve(&["--proxy", &url, "--access-log", log]).run(|server| {
+        for (target, status) in
+            [("/private/a", 404), ("/secret", 404), ("/old", 301), ("/new", 200), ("/", 200)]
+        {
+            assert_eq!(server.get(target).status, status, "{target}");
+        }
+    });
+    assert!(upstream.heads().iter().all(|head| head.starts_with("GET /new ")));
+    let logged = std::fs::read_to_string(log).expect("the log");
+    assert!(logged.contains("\"GET /new HTTP/") && logged.contains("\"GET /old HTTP/"), "{logged}");
+}
+
 /// RFC 9110 §7.6.1, §7.6.3.
 #[test]
 fn the_application_is_told_who_asks_and_nothing_of_the_connection() {
@@ -89,6 +115,9 @@ fn the_application_is_told_who_asks_and_nothing_of_the_connection() {
             .field("X-Forwarded-Proto", "gopher")
             .field("Forwarded", "for=192.0.2.1")
             .field("X-Real-IP", "192.0.2.1")
+            .field("X-Forwarded-Ssl", "on")
+            .field("X-Original-URL", "/admin")
+            .field("Date", "Sun, 06 Nov 1994 08:49:37 GMT")
             .field("Proxy", "http://192.0.2.1/")
             .field("Via", "1.0 earlier")
             .field("X-Custom", "kept");
@@ -109,6 +138,9 @@ fn the_application_is_told_who_asks_and_nothing_of_the_connection() {
         assert_eq!(headers["x-forwarded-proto"], if is_secured { "https" } else { "http" });
         assert_eq!(headers["x-forwarded-host"], headers["host"], "{told}");
         assert_eq!(headers["x-custom"], "kept");
+        assert_eq!(headers["date"], "Sun, 06 Nov 1994 08:49:37 GMT", "signatures may cover it");
+        assert_eq!(headers["x-forwarded-ssl"], Value::Null);
+        assert_eq!(headers["x-original-url"], Value::Null);
         let via = headers["via"].as_str().expect("Via");
         assert!(via.starts_with("1.0 earlier, ") && via.contains(" pinion-"), "{via}");
         let cookie = headers["cookie"].as_str();
@@ -319,10 +351,18 @@ fn a_request_that_comes_back_is_a_loop() {
 fn paths_with_dot_segments_are_refused() {
     let upstream = Upstream::echo();
     let server = Start::serve(&["--proxy", &format!("/api={}", upstream.url())]).start();
-    for target in ["/api/../x", "/api/%2e%2E/x", "/api/.", "/api/%2e", "/api/a/.%2e"] {
+    for target in [
+        "/api/../x",
+        "/api/%2e%2E/x",
+        "/api/.",
+        "/api/%2e",
+        "/api/a/.%2e",
+        "/api/..;/x",
+        "/api/..%2fx",
+    ] {
         assert_eq!(server.get(target).status, 400, "{target}");
     }
-    for target in ["/api/..a", "/api/...", "/api/.well-known/x", "/api/a?b=../c", "/api/%2f.."] {
+    for target in ["/api/..a", "/api/...", "/api/.well-known/x", "/api/a?b=../c", "/api/a;.."] {
         assert_eq!(server.get(target).status, 200, "{target}");
     }
     assert_eq!(server.exchange(&Request::new("TRACE", "/api")).status, 405);

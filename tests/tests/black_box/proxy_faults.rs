@@ -217,3 +217,61 @@ fn a_client_that_leaves_ends_its_request() {
         });
     });
 }
+
+/// A client that reads nothing holds up the other server: what waits here is bounded.
+#[test]
+fn a_slow_client_slows_the_other_server_down() {
+    const SENT_MAX_BYTES: usize = 16 << 20;
+    let upstream = Upstream::start(|connection| {
+        if connection.request().is_some() {
+            connection.send("HTTP/1.1 200 OK\r\nContent-Type: a/b\r\n\r\n");
+            let mut bytes = 0;
+            while bytes < SENT_MAX_BYTES && connection.try_send(&[b'x'; 64 * 1024]) {
+                bytes += 64 * 1024;
+                connection.note();
+            }
+        }
+    });
+    serving(&upstream, &[], |server| {
+        let before = upstream.notes();
+        let mut connection = server.connect();
+        connection.send(Request::get("/slow").bytes());
+        connection.read_some(1).expect("the response");
+        // The other server comes to a stop: it has sent no more in half a second.
+        let stopped = pinion_tests::wait_for("a stop of the other server", || {
+            let notes = upstream.notes();
+            std::thread::sleep(std::time::Duration::from_millis(500));
+            (upstream.notes() == notes).then_some(notes - before)
+        });
+        let bytes = stopped * 64 * 1024;
+        assert!(bytes < SENT_MAX_BYTES, "{bytes} bytes were taken for a client that reads nothing");
+        // It goes on when the client reads.
+        let rest = connection.rest();
+        assert!(rest.len() > SENT_MAX_BYTES, "{}", rest.len());
+    });
+}
+
+/// A client that ends its side of the connection has left.
+#[test]
+fn the_request_of_a_client_that_has_left_is_not_waited_for() {
+    let upstream = Upstream::start(|connection| {
+        if connection.request().is_some() {
+            connection.note();
+            connection.wait_for_end();
+            connection.note();
+        }
+    });
+    serving(&upstream, &[], |server| {
+        let before = upstream.notes();
+        let mut connection = server.connect();
+        connection.send(Request::get("/long").bytes());
+        let reach = |notes: usize| {
+            pinion_tests::wait_for("the other server", || {
+                (upstream.notes() >= before + notes).then_some(())
+            });
+        };
+        reach(1);
+        connection.finish();
+        reach(2);
+    });
+}

@@ -92,6 +92,21 @@ pub enum HttpClientError {
     Closed,
 }
 
+impl HttpClientError {
+    /// Whether there are too many requests or connections, whatever the server would say.
+    #[must_use]
+    pub fn is_overload(&self) -> bool {
+        let is_full =
+            |error: &AttemptError| matches!(error, AttemptError::TooMany | AttemptError::NoMemory);
+        match self {
+            Self::Queue(_) | Self::QueueTimeout(_) | Self::Memory(_) => true,
+            Self::Connect(failure) => failure.attempts.iter().any(|(_, error)| is_full(error)),
+            Self::ConnectUnix(error) => is_full(error),
+            _ => false,
+        }
+    }
+}
+
 /// Why an attempt to connect to one address has failed.
 #[derive(Clone, Debug, PartialEq, Error)]
 pub enum AttemptError {

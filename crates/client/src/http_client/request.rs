@@ -461,7 +461,10 @@ impl PendingRequest {
     /// head, and when its response is complete, what was not read of that.
     pub(super) fn held_bytes(&self) -> usize {
         let request = &self.request;
+        let forwarded = request.forwarded.as_ref();
+        let forwarded = forwarded.map_or(0, |one| one.target.len() + one.authority.len());
         let head = request.url.as_str().len() + request.fields.bytes() + request.method.len();
+        let head = head + forwarded;
         let written = self.written.as_ref().map_or(0, |written| written.bytes.capacity());
         let response = match (&self.stage, &self.response) {
             (Stage::Done, Some(response)) => response.fields.bytes() + response.url.as_str().len(),

@@ -324,7 +324,9 @@ impl HttpClient {
         };
         let is_dead = error == HttpClientError::Response(ResponseError::NoResponse);
         let is_forwarded = pending.request.forwarded.is_some();
-        let is_harmless = !is_forwarded || (is_safe(pending.method()) && !pending.has_content());
+        let is_harmless = !is_forwarded
+            || !pending.is_sent
+            || (is_safe(pending.method()) && !pending.has_content());
         let is_repeated = is_dead
             && is_harmless
             && failed.is_worth_another_attempt()

@@ -104,10 +104,23 @@ fn only_protocols_of_the_application_are_offered() {
 
 #[test]
 fn dot_segments_are_found_in_any_spelling() {
-    for path in ["/.", "/..", "/a/./b", "/a/..", "/%2e", "/.%2E/", "/%2e%2e/a"] {
+    for path in [
+        "/.",
+        "/..",
+        "/a/./b",
+        "/a/..",
+        "/%2e",
+        "/.%2E/",
+        "/%2e%2e/a",
+        "/..;/a",
+        "/..%2fa",
+        "/a%5c..",
+        "/a\\..\\b",
+        "/.;x",
+    ] {
         assert!(has_dot_segment(path.as_bytes()), "{path}");
     }
-    for path in ["/", "/...", "/.a", "/a.", "/a..b", "/%2f", "/%252e", "/a/.well-known"] {
+    for path in ["/", "/...", "/.a", "/a.", "/a..b", "/%2f", "/%252e", "/a/.well-known", "/a;.."] {
         assert!(!has_dot_segment(path.as_bytes()), "{path}");
     }
 }

@@ -17,6 +17,7 @@ use crate::server::app::{has_challenge, health, misdirected};
 use crate::server::dispatch::{Responder, ServerResponders};
 use crate::server::mounts::Mount;
 use crate::server::redirect::{Leads, Redirect};
+use crate::server::refusal_by_rule::is_by_rule;
 use crate::terminal::shown;
 use pinion_archive::layout::VARIANT_PREFIX;
 use pinion_archive::{Archive, Scratch};
@@ -236,7 +237,9 @@ impl<'s> Draft<'s> {
                     self.handler(step, None, place.as_deref(), (site, head));
                     return Ok(());
                 }
-                if let Some(mount) = mounts.fallback() {
+                if let Some(mount) = mounts.fallback()
+                    && !is_by_rule(&archive, head, now, &mut Work::new())
+                {
                     self.step(Step::passed(None, StepName::File, "no file responds".to_owned()));
                     self.forwarded(mount, site, head);
                     return Ok(());

@@ -29,7 +29,7 @@ use pinion_http::page;
 use pinion_http::prepared::{Prepared, PreparedBody, SharedFields};
 use pinion_http::refusal::RefusedRequest;
 use pinion_http::request::{Framing, RequestHead};
-use pinion_http::target::Scheme;
+use pinion_http::target::{Form, Scheme};
 use pinion_lua::problem::Problem;
 use pinion_lua::program::Program;
 use pinion_lua::scripts::Offer;
@@ -183,6 +183,7 @@ impl Means<'_> {
         }
         if answer.status == 404
             && let Some(mount) = generation.mounts().fallback()
+            && !gateway.is_refused_by_rule(&archive, asked, now.unix_seconds)
         {
             return gateway.begin(mount, &site.generation, head, journal, exchange);
         }
@@ -301,6 +302,7 @@ impl SitesApp {
             return self.dynamic.begin(scripted, Some(found), head, developer, journal, exchange);
         }
         if let Some(mount) = mounts.fallback()
+            && head.target.form != Form::Asterisk
             && !has_file(&site.generation.archive(), head.target.path, &mut self.work)
         {
             return gateway.begin(mount, &site.generation, head, journal, exchange);

@@ -6,6 +6,8 @@ use super::generation::Generation;
 use super::journal::{Journal, Later};
 use super::log_throttle::LogThrottle;
 use super::mounts::Mount;
+use super::refusal_by_rule::is_by_rule;
+use pinion_archive::Archive;
 use pinion_client::resolver::Resolver;
 use pinion_engine::Poster;
 use pinion_engine::address::Address;
@@ -23,6 +25,7 @@ use pinion_http::method::Method;
 use pinion_http::negotiate::prefers_text;
 use pinion_http::prepared::Prepared;
 use pinion_http::request::RequestHead;
+use pinion_http::target::Scheme;
 use pinion_site::{Work, field_rules_path, script_fields};
 use std::collections::HashMap;
 use std::hash::{BuildHasher as _, RandomState};
@@ -30,6 +33,10 @@ use std::sync::Arc;
 
 /// Bytes of a target that are kept for messages.
 const TARGET_SHOWN_BYTES: usize = 256;
+
+/// What the access log has as the status of a request whose client has left before the response,
+/// as that of nginx has.
+const CLIENT_LEFT: u16 = 499;
 
 /// The methods that are forwarded, among those that servers know: all but CONNECT and TRACE.
 const FORWARDED_METHODS: &[u8] = b"GET, HEAD, OPTIONS, POST, PUT, PATCH, DELETE";
@@ -90,6 +97,16 @@ impl Gateway {
         }
     }
 
+    /// Returns whether a rule of the site says that the path has nothing.
+    pub(crate) fn is_refused_by_rule(
+        &mut self,
+        archive: &Archive<'_>,
+        head: &RequestHead<'_>,
+        unix_seconds: i64,
+    ) -> bool {
+        is_by_rule(archive, head, unix_seconds, self.work.get_or_insert_default())
+    }
+
     /// Begins to forward a request to the server of a mount. Answers it if that is not possible.
     pub(crate) fn begin(
         &mut self,
@@ -116,7 +133,9 @@ impl Gateway {
         };
         let client = ClientIdentity {
             address: exchange.peer().map(|peer| peer.ip()),
-            is_secured: exchange.is_secured(),
+            // Who says https on a connection that is not encrypted is a trusted proxy, or was
+            // refused (RFC 9110 §7.4).
+            is_secured: exchange.is_secured() || head.target.scheme == Some(Scheme::Https),
         };
         match self.proxy().begin(&mount.upstream, &defaults, &client, head, exchange) {
             Ok(()) => {
@@ -232,15 +251,17 @@ impl Gateway {
                 journal.answered_later(waiting.later, status, body_bytes, exchange);
             }
             Ended::Aborted { status, body_bytes, error } => {
-                self.log(&waiting, &error, exchange);
+                self.log("the response was cut off", &waiting, &error, exchange);
                 journal.answered_later(waiting.later, status, body_bytes, exchange);
             }
             Ended::Failed(error) => self.fail(waiting, &error, journal, exchange),
-            Ended::Gone => {
-                if let Some(status) = refusal {
-                    self.respond(waiting, status, journal, exchange);
+            Ended::Gone { status, body_bytes } => match (status, refusal) {
+                (None, Some(status)) => self.respond(waiting, status, journal, exchange),
+                (status, _) => {
+                    let status = status.unwrap_or(CLIENT_LEFT);
+                    journal.answered_later(waiting.later, status, body_bytes, exchange);
                 }
-            }
+            },
         }
     }
 
@@ -252,7 +273,7 @@ impl Gateway {
         journal: &mut Journal,
         exchange: &mut Exchange<'_>,
     ) {
-        self.log(&waiting, error, exchange);
+        self.log(&error.status().to_string(), &waiting, error, exchange);
         self.respond(waiting, error.status(), journal, exchange);
     }
 
@@ -276,15 +297,15 @@ impl Gateway {
 
     /// Logs why a request has no response, or not all of one.
     #[cold]
-    fn log(&self, waiting: &Waiting, error: &ProxyError, exchange: &Exchange<'_>) {
+    fn log(&self, what: &str, waiting: &Waiting, error: &ProxyError, exchange: &Exchange<'_>) {
         let now_ms = exchange.now().monotonic_ms;
         let admitted = error.is_logged().then(|| self.shared.throttle.admit(now_ms)).flatten();
         let Some(suppressed) = admitted else { return };
-        let (status, target) = (error.status(), waiting.target.escape_ascii());
+        let target = waiting.target.escape_ascii();
         match suppressed {
-            0 => stderr::line(format_args!("pinion: {status} for {target}: {error}")),
+            0 => stderr::line(format_args!("pinion: {what} for {target}: {error}")),
             count => stderr::line(format_args!(
-                "pinion: {status} for {target}: {error} (and {count} more before)"
+                "pinion: {what} for {target}: {error} (and {count} more before)"
             )),
         }
     }
