@@ -23,6 +23,7 @@ use pinion_tests::request::Request;
 use pinion_tests::script::script;
 use pinion_tests::server::{Server, Start, build};
 use pinion_tests::tls::Pair;
+use pinion_tests::upstream::Upstream;
 use rustix::process::Signal;
 use std::collections::BTreeSet;
 use std::fs::{self, Permissions};
@@ -387,8 +388,13 @@ impl Reader {
     /// Where it listens is changed: no port of a machine is a test's to take.
     fn serves(&mut self, arguments: &[&str]) {
         self.leaves();
+        let application = arguments.contains(&"--proxy").then(Upstream::echo);
+        let url = application.as_ref().map_or_else(String::new, Upstream::url);
+        let arguments: Vec<String> =
+            arguments.iter().map(|word| word.replace("http://127.0.0.1:3000", &url)).collect();
+        let arguments: Vec<&str> = arguments.iter().map(String::as_str).collect();
         let mut kept = Vec::new();
-        let (words, mut arguments) = (arguments, arguments.iter());
+        let (words, mut arguments) = (&arguments[..], arguments.iter());
         while let Some(argument) = arguments.next() {
             if *argument == "--tls" {
                 let address = arguments.next().expect("an address behind --tls");
@@ -420,7 +426,9 @@ impl Reader {
         let server = start.session(self.folder.path()).start();
         // The folder itself, or the archive of it.
         let is_own = |word: &&str| word.split('.').next().is_some_and(|it| self.sites.contains(it));
-        if !words.contains(&SCRIPT) && !words.iter().any(is_own) {
+        if words.first() == Some(&"--proxy") {
+            assert_eq!(server.get("/").status, 200, "the application responds");
+        } else if !words.contains(&SCRIPT) && !words.iter().any(is_own) {
             let page = fs::read(self.folder.join("public/index.html")).expect("the first page");
             let response = if words.contains(&"--proxy-protocol") {
                 let header = b"PROXY TCP4 192.0.2.7 192.0.2.1 50000 80\r\n";

@@ -235,7 +235,7 @@ fn a_slow_client_slows_the_other_server_down() {
     serving(&upstream, &[], |server| {
         let before = upstream.notes();
         let mut connection = server.connect();
-        connection.send(Request::get("/slow").bytes());
+        connection.send(Request::get("/slow").field("Connection", "close").bytes());
         connection.read_some(1).expect("the response");
         // The other server comes to a stop: it has sent no more in half a second.
         let stopped = pinion_tests::wait_for("a stop of the other server", || {
