@@ -7,8 +7,8 @@ pub const REQUEST_PIECE_BYTES: u64 = 32 * 1024;
 /// Most bytes of a response's content that are handed on at a time.
 pub const RESPONSE_PIECE_BYTES: usize = 64 * 1024;
 
-/// Most names in the `Connection` fields of a request that is forwarded. Each field is compared with
-/// each of them; clients send one or two.
+/// Most names in the `Connection` fields of a request that is forwarded. Each field is compared
+/// with each of them; clients send one or two.
 pub const CONNECTION_OPTIONS_MAX: usize = 32;
 
 /// How long an upstream server may be silent by default, in milliseconds: until the head of its

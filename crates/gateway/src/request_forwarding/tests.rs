@@ -35,7 +35,8 @@ fn lines(request: &ClientRequest) -> String {
 #[test]
 fn the_head_is_forwarded_with_what_this_server_says() {
     let request = with_fields("Accept: a\r\nX-Forwarded-For: 192.0.2.1\r\nVia: 1.0 x\r\n");
-    let expected = "Accept=a Via=1.0 x Via=1.1 pinion-0000 X-Forwarded-Host=example.org X-Forwarded-Proto=http";
+    let expected = "Accept=a Via=1.0 x Via=1.1 pinion-0000 \
+                    X-Forwarded-Host=example.org X-Forwarded-Proto=http";
     assert_eq!(lines(&request), expected);
     let parts = request.forwarded.expect("parts");
     assert_eq!((&*parts.authority, &*parts.target), (&b"example.org"[..], &b"/a?b"[..]));

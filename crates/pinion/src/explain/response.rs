@@ -193,8 +193,7 @@ impl<'s> Draft<'s> {
         }
         let mounts = site.generation.mounts();
         if let Some(mount) = mounts.covering(head.target.path) {
-            self.forwarded(mount, site, head);
-            return Ok(());
+            return self.forwarded(mount, site, head);
         }
         let routes = site.routes()?;
         let found = routes.as_ref().map_or(RouteFound::Nothing, |routes| routes.find(head));
@@ -241,8 +240,7 @@ impl<'s> Draft<'s> {
                     && !is_by_rule(&archive, head, now, &mut Work::new())
                 {
                     self.step(Step::passed(None, StepName::File, "no file responds".to_owned()));
-                    self.forwarded(mount, site, head);
-                    return Ok(());
+                    return self.forwarded(mount, site, head);
                 }
             }
             (false, _) => {}
@@ -307,12 +305,18 @@ impl<'s> Draft<'s> {
     }
 
     /// Explains a request that another server responds to.
-    fn forwarded(&mut self, mount: &Mount, site: &LoadedSite, head: &RequestHead<'_>) {
+    fn forwarded(
+        &mut self,
+        mount: &Mount,
+        site: &LoadedSite,
+        head: &RequestHead<'_>,
+    ) -> Result<(), Failure> {
         let reason = shown(mount.to_string().as_bytes());
         self.step(Step::responds(None, StepName::Proxy, reason));
         self.fields_unless_set(site, head);
         let note = "the server decides about the status, and may replace these headers";
         self.explanation.notes.push(note.to_owned());
+        Ok(())
     }
 
     /// Explains the headers that a response has unless a script or another server sets them.
