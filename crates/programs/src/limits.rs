@@ -45,6 +45,11 @@ pub const STABLE_RUN_MS: u64 = RESTART_DELAY_MAX_MS;
 /// milliseconds.
 pub const SUPERVISOR_RETRY_MS: u64 = 100;
 
+/// Time between the end of the supervisor's connection and the line of the log about it, in
+/// milliseconds. The kernel closes the sockets of a spawner that has ended one after the other, so
+/// its end is known soon after that of a connection, and has a line of its own.
+pub const CLOSED_REPORT_DELAY_MS: u64 = 500;
+
 /// How long a start waits for a spawner that has no room for it, in milliseconds. After that it
 /// hangs, and the caller hears of it.
 pub const BUSY_TIMEOUT_MS: u64 = 5_000;

@@ -18,7 +18,7 @@ use pinion_spawner::spawner::ControlError;
 use rustix::event::{EventfdFlags, eventfd};
 use rustix::io::Errno;
 
-use crate::limits::SUPERVISOR_RETRY_MS;
+use crate::limits::{CLOSED_REPORT_DELAY_MS, SUPERVISOR_RETRY_MS};
 use crate::spawner_access::SpawnerAccess;
 use crate::supervisor::{ProgramStatus, SupervisedProgram, Supervisor, SupervisorOutput};
 
@@ -57,6 +57,8 @@ pub struct SupervisorLink {
     unsent: VecDeque<UnsentRequest>,
     /// When the first of them is tried again, in milliseconds.
     retry_at_ms: Option<u64>,
+    /// When it is logged that the spawner has closed the connection, unless it has ended by then.
+    report_closed_at_ms: Option<u64>,
     /// The time zero of the supervisor.
     began: Instant,
 }
@@ -128,6 +130,7 @@ impl SupervisorLink {
             generation: 0,
             unsent: VecDeque::new(),
             retry_at_ms: None,
+            report_closed_at_ms: None,
             began: Instant::now(),
         }
     }
@@ -144,7 +147,9 @@ impl SupervisorLink {
     /// Returns when [`Self::handle_events`] is due although nothing is readable.
     #[must_use]
     pub fn deadline(&self) -> Option<Instant> {
-        let deadline_ms = [self.supervisor.deadline_ms(), self.retry_at_ms].into_iter().flatten();
+        let of_supervisor = self.supervisor.deadline_ms();
+        let deadlines_ms = [of_supervisor, self.retry_at_ms, self.report_closed_at_ms];
+        let deadline_ms = deadlines_ms.into_iter().flatten();
         self.began.checked_add(Duration::from_millis(deadline_ms.min()?))
     }
 
@@ -178,6 +183,10 @@ impl SupervisorLink {
             self.unsent.clear();
             self.retry_at_ms = None;
             self.supervisor.on_spawner_end(now_ms);
+            self.report_closed_at_ms = Some(now_ms.saturating_add(CLOSED_REPORT_DELAY_MS));
+        }
+        if self.report_closed_at_ms.is_some_and(|at_ms| at_ms <= now_ms) {
+            self.report_closed_at_ms = None;
             // The end of the spawner is logged by the thread that waits for it.
             if !self.access.has_ended() {
                 log("the process that starts programs has closed a connection; restart the server");
