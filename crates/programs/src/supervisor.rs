@@ -312,6 +312,17 @@ impl Supervisor {
                 let until_ms = now_ms.saturating_add(RESTART_DELAY_MS);
                 entry.change(EntryState::Waiting { until_ms }, now_ms);
             }
+            // Programs of scripts, which end soon, are in the way. It is logged once.
+            (EntryState::Starting { .. }, Reason::TooManyRunning) => {
+                entry.starts -= 1;
+                let until_ms = now_ms.saturating_add(RESTART_DELAY_MS);
+                entry.change(EntryState::Waiting { until_ms }, now_ms);
+                let end = Some(ProgramEnd::Rejected(reason));
+                if std::mem::replace(&mut entry.last_end, end) != end {
+                    let line = format!("{}: cannot start yet: {reason}", entry.shown());
+                    self.outputs.push_back(SupervisorOutput::Log(line));
+                }
+            }
             _ => self.end(position, ProgramEnd::Rejected(reason), now_ms),
         }
     }

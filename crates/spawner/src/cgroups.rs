@@ -12,13 +12,14 @@
 //! `cgroup_css_set_fork` and `cgroup_post_fork`). For the same reason no cgroup is used if the
 //! spawner is in one that was killed, which a trial at its start shows.
 
+use std::ffi::OsStr;
 use std::fs;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::path::{Path, PathBuf};
 
 use rustix::fs::{AtFlags, Mode, OFlags, mkdirat, openat, unlinkat};
 use rustix::io::Errno;
-use rustix::process::{geteuid, getpid};
+use rustix::process::{Pid, geteuid, getpid};
 
 /// The cgroup of a spawner, which has no process, and all that are below it. The server makes it
 /// before it forks the spawner, and kills what is in it if the spawner has died.
@@ -153,6 +154,12 @@ impl Cgroups {
         self.killed.push(cgroup.number);
     }
 
+    /// Returns the number of the cgroup of a program in which a process is, if it is in one.
+    pub(crate) fn number_of(&self, process: Pid) -> Option<u64> {
+        let path = format!("/proc/{}/cgroup", process.as_raw_nonzero());
+        number_below(&fs::read_to_string(path).ok()?, self.path.file_name()?)
+    }
+
     /// Removes all cgroups. One that still has a process stays.
     pub(crate) fn remove(&mut self) {
         self.killed.extend(self.free.drain(..).map(|cgroup| cgroup.number));
@@ -183,6 +190,11 @@ impl Cgroups {
 }
 
 impl ProgramCgroup {
+    /// Returns its number, which no other cgroup of the spawner has had.
+    pub(crate) fn number(&self) -> u64 {
+        self.number
+    }
+
     /// Sends SIGKILL to all processes of the cgroup, also to those that are being forked.
     ///
     /// # Errors
@@ -210,6 +222,16 @@ impl AsFd for ProgramCgroup {
     fn as_fd(&self) -> BorrowedFd<'_> {
         self.directory.as_fd()
     }
+}
+
+/// Returns the number that comes after the name of the cgroup of a spawner in the text of
+/// `/proc/PID/cgroup` (cgroups(7)).
+fn number_below(text: &str, tree: &OsStr) -> Option<u64> {
+    let path = Path::new(text.lines().find_map(|line| line.strip_prefix("0::"))?);
+    let mut names = path.iter();
+    names.find(|name| *name == tree)?;
+    // The kernel marks a cgroup that was removed.
+    names.next()?.to_str()?.trim_end_matches(" (deleted)").parse().ok()
 }
 
 /// Returns the directory of the cgroup of this process if it was delegated: systemd has marked it
@@ -251,6 +273,16 @@ fn cgroup_directory(line: &str, cgroup: &str) -> Option<PathBuf> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_process_is_in_the_cgroup_of_a_program() {
+        let found = |text: &str| number_below(text, "pinion-programs-7-0".as_ref());
+        assert_eq!(found("0::/system.slice/pinion.service/pinion-programs-7-0/12\n"), Some(12));
+        assert_eq!(found("1:cpu:/a\n0::/pinion-programs-7-0/3/own/deep\n"), Some(3));
+        assert_eq!(found("0::/pinion-programs-7-0/3 (deleted)\n"), Some(3));
+        assert_eq!(found("0::/pinion-programs-8-0/3\n"), None);
+        assert_eq!(found("0::/pinion-programs-7-0\n"), None);
+    }
 
     #[test]
     fn the_directory_of_a_cgroup_is_found_by_its_mount() {

@@ -5,10 +5,11 @@
 
 use std::fs::File;
 use std::io::{self, Read};
-use std::os::unix::fs::FileExt;
+use std::os::unix::fs::{FileExt, MetadataExt};
 
 use rustix::process::{Pid, getpgid, getpid, getsid};
 
+use crate::cgroups::Cgroups;
 use crate::exec_plan::marker_variable;
 use crate::limits::ENVIRONMENT_READ_MAX_BYTES;
 
@@ -88,44 +89,102 @@ pub(crate) enum Origin {
     /// A program is being executed in it at this moment. It has no environment until that is done,
     /// which takes as long as the system is busy with others.
     Executing,
-    /// It has no environment, or one that this process may not read.
+    /// It has no environment, or one that this process may not read, and nothing else says more.
     Unknown,
 }
 
-/// Finds out whether one of the running programs, each with its process ID and its marker, has
-/// started a process: it is in the session or the process group of the program, or has its marker
-/// in the environment with which it was executed.
-pub(crate) fn origin(process: Pid, running: &[(Pid, u64)]) -> Origin {
-    let is_running = |pid: Pid| running.iter().any(|(main, _)| *main == pid);
+/// What is known of a program that runs.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct RunningProgram {
+    /// Its main process.
+    pub(crate) pid: Pid,
+    /// The number in the environment of its processes.
+    pub(crate) marker: u64,
+    /// The number of its cgroup, if it has one.
+    pub(crate) cgroup: Option<u64>,
+}
+
+/// Finds out whether one of the running programs has started a process: it is in the session or the
+/// process group of the program, or has its marker in the environment with which it was executed.
+/// If this process may not read the environment, [`origin_without_environment`] decides.
+pub(crate) fn origin(
+    process: Pid,
+    running: &[RunningProgram],
+    cgroups: Option<&Cgroups>,
+) -> Origin {
+    let is_running = |pid: Pid| running.iter().any(|program| program.pid == pid);
     if getsid(Some(process)).is_ok_and(is_running) || getpgid(Some(process)).is_ok_and(is_running) {
         return Origin::Claimed;
     }
     let mut environment = read_environment(process);
-    if environment.is_empty() {
+    if environment.as_ref().is_ok_and(Vec::is_empty) {
         if is_executing(process) {
             return Origin::Executing;
         }
         // The execution may have ended between the two.
         environment = read_environment(process);
     }
-    if environment.is_empty() {
-        return Origin::Unknown;
-    }
-    let markers: Vec<String> = running.iter().map(|(_, marker)| marker_variable(*marker)).collect();
+    let environment = match environment {
+        Ok(environment) if environment.is_empty() => return Origin::Unknown,
+        Ok(environment) => environment,
+        Err(error) if error.kind() == io::ErrorKind::PermissionDenied => {
+            return origin_without_environment(process, running, cgroups);
+        }
+        Err(_) => return Origin::Unknown,
+    };
+    let marker = |program: &RunningProgram| marker_variable(program.marker);
+    let markers: Vec<String> = running.iter().map(marker).collect();
     let is_marker = |variable: &[u8]| markers.iter().any(|marker| marker.as_bytes() == variable);
     let is_claimed = environment.split(|byte| *byte == 0).any(is_marker);
     if is_claimed { Origin::Claimed } else { Origin::Unclaimed }
 }
 
-/// Returns the environment with which a process was executed, or nothing if it cannot be read.
-fn read_environment(process: Pid) -> Vec<u8> {
-    let mut environment = Vec::new();
-    let path = format!("/proc/{}/environ", process.as_raw_nonzero());
-    if let Ok(file) = File::open(path) {
-        // What was read until an error may have the marker.
-        let _ = file.take(ENVIRONMENT_READ_MAX_BYTES).read_to_end(&mut environment);
+/// Finds out where a process comes from whose environment this process may not read, because
+/// another user runs it and this process lacks CAP_SYS_PTRACE. Its cgroup says it. Without one, it
+/// is kept as long as a program of the same user runs that was started before it: a helper that is
+/// left for longer does less harm than the end of one that a program needs.
+fn origin_without_environment(
+    process: Pid,
+    running: &[RunningProgram],
+    cgroups: Option<&Cgroups>,
+) -> Origin {
+    if is_zombie(process) {
+        return Origin::Unknown;
     }
-    environment
+    if let Some(number) = cgroups.and_then(|cgroups| cgroups.number_of(process)) {
+        let is_claimed = running.iter().any(|program| program.cgroup == Some(number));
+        return if is_claimed { Origin::Claimed } else { Origin::Unclaimed };
+    }
+    let (user, started) = (user_of(process), start_time(process));
+    let is_claimed = running.iter().any(|program| {
+        user.is_some() && user_of(program.pid) == user && start_time(program.pid) <= started
+    });
+    if is_claimed { Origin::Claimed } else { Origin::Unknown }
+}
+
+/// Returns the effective user of a process.
+fn user_of(process: Pid) -> Option<u32> {
+    let path = format!("/proc/{}", process.as_raw_nonzero());
+    std::fs::metadata(path).ok().map(|found| found.uid())
+}
+
+/// Returns when a process was forked, in clock ticks since the start of the system.
+fn start_time(process: Pid) -> Option<u64> {
+    /// The position of `starttime` behind the name of the program (proc_pid_stat(5)).
+    const START_TIME: usize = 19;
+    read_stat(process).get(START_TIME)?.parse().ok()
+}
+
+/// Returns the environment with which a process was executed.
+///
+/// # Errors
+/// The process has ended, or this process may not look into it.
+fn read_environment(process: Pid) -> io::Result<Vec<u8>> {
+    let mut environment = Vec::new();
+    let file = File::open(format!("/proc/{}/environ", process.as_raw_nonzero()))?;
+    // What was read until an error may have the marker.
+    let _ = file.take(ENVIRONMENT_READ_MAX_BYTES).read_to_end(&mut environment);
+    Ok(environment)
 }
 
 /// Returns whether a process has ended and was not reaped.

@@ -4,7 +4,8 @@
 use rustix::process::{Pid, Signal, WaitId, WaitIdOptions, WaitIdStatus, kill_process, waitid};
 
 use crate::answer::{Answer, signal_name};
-use crate::descendants::{Origin, is_zombie, origin, process_name};
+use crate::cgroups::ProgramCgroup;
+use crate::descendants::{Origin, RunningProgram, is_zombie, origin, process_name};
 use crate::event_loop::EventLoop;
 use crate::limits::ORPHAN_LOOK_MS;
 use crate::process_state::ended_child;
@@ -87,15 +88,22 @@ impl EventLoop {
     pub(crate) fn kill_orphans(&mut self) {
         // Opened at the start; it fails only without memory, and is read again at the next end.
         let Ok(children) = self.children.read() else { return };
-        let running: Vec<(Pid, u64)> =
-            self.programs.values().map(|program| (program.pid, program.marker)).collect();
+        let running = |program: &Program| RunningProgram {
+            pid: program.pid,
+            marker: program.marker,
+            cgroup: program.cgroup.as_ref().map(ProgramCgroup::number),
+        };
+        let running: Vec<RunningProgram> = self.programs.values().map(running).collect();
         let suspects = std::mem::take(&mut self.suspects);
         for child in children {
-            if running.iter().any(|(main, _)| *main == child) {
+            if running.iter().any(|program| program.pid == child) {
                 continue;
             }
-            let origin =
-                if running.is_empty() { Origin::Unclaimed } else { origin(child, &running) };
+            let origin = if running.is_empty() {
+                Origin::Unclaimed
+            } else {
+                origin(child, &running, self.cgroups.as_ref())
+            };
             match origin {
                 Origin::Claimed => {}
                 Origin::Unclaimed => self.kill_orphan(child),

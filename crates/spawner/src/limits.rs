@@ -35,7 +35,8 @@ pub const GROUPS_MAX: usize = 64;
 pub const GRACE_MAX_MS: u32 = 600_000;
 
 /// Most programs that run at the same time, of all workers. Each has up to three descriptors in the
-/// spawner, and a process has 1024 by default.
+/// spawner, and a process has 1024 by default. Those that are started on demand leave room for all
+/// supervised ones.
 pub const RUNNING_MAX: usize = 256;
 
 /// Most connections of workers. More workers than cores bring nothing, and the descriptors of all

@@ -118,7 +118,23 @@ impl EventLoop {
         if self.programs.values().any(has_id) {
             return Some(Reason::DuplicateId);
         }
-        (self.programs.len() >= RUNNING_MAX).then_some(Reason::TooManyRunning)
+        (!self.has_room(start.kind)).then_some(Reason::TooManyRunning)
+    }
+
+    /// Returns whether another program of a kind may run. Each supervised row has a place that
+    /// programs of workers do not take.
+    fn has_room(&self, kind: ProgramKind) -> bool {
+        let reserved = match kind {
+            ProgramKind::Supervised => 0,
+            ProgramKind::OnDemand => {
+                let rows = self.table.starts.iter();
+                let supervised = rows.filter(|row| row.kind == ProgramKind::Supervised).count();
+                let running = self.programs.values();
+                let running = running.filter(|program| program.kind == ProgramKind::Supervised);
+                supervised.saturating_sub(running.count())
+            }
+        };
+        self.programs.len() + reserved < RUNNING_MAX
     }
 
     /// Returns the table with this generation, if it is in use or was before.

@@ -74,9 +74,30 @@ fn a_start_that_fails_says_why_and_is_tried_again() {
     assert!(line.starts_with(why), "{line}");
     supervisor.tick(supervisor.deadline_ms().expect("a restart"));
     assert_eq!(outputs(&mut supervisor), [start(2, 0)]);
-    supervisor.on_answer(Answer::Rejected { id: 2, reason: Reason::TooManyRunning }, 200);
+    supervisor.on_answer(Answer::Rejected { id: 2, reason: Reason::Descriptors }, 200);
     let [SupervisorOutput::Log(line)] = &outputs(&mut supervisor)[..] else { panic!("one line") };
-    assert!(line.starts_with("web: cannot start: too many programs are running; next start"));
+    assert!(line.starts_with("web: cannot start: "), "{line}");
+    assert!(line.contains("; next start in "), "{line}");
+}
+
+/// The program is not what is wrong.
+#[test]
+fn a_start_without_room_is_tried_again_soon() {
+    let mut supervisor = Supervisor::new(1);
+    supervisor.set_programs(&[program("web", 0, 1)], 0);
+    outputs(&mut supervisor);
+    let mut now_ms = 0;
+    for id in 1..20 {
+        supervisor.on_answer(Answer::Rejected { id, reason: Reason::TooManyRunning }, now_ms);
+        let line = log("web: cannot start yet: too many programs are running");
+        let lines = if id == 1 { vec![line] } else { Vec::new() };
+        assert_eq!(outputs(&mut supervisor), lines);
+        assert_eq!(supervisor.deadline_ms(), Some(now_ms + RESTART_DELAY_MS));
+        now_ms += RESTART_DELAY_MS;
+        supervisor.tick(now_ms);
+        assert_eq!(outputs(&mut supervisor), [start(id + 1, 0)]);
+        assert_eq!(status(&supervisor).restarts, 0);
+    }
 }
 
 #[test]

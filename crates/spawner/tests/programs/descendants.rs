@@ -2,6 +2,9 @@
 
 use pinion_spawner::answer::Answer;
 use pinion_spawner::spawner::CgroupUse;
+use pinion_spawner::start_table::{Identity, ProgramStart, StartTable};
+use rustix::process::geteuid;
+use rustix::thread::{CapabilitySet, capabilities, set_capabilities};
 
 use crate::ends::wait_for_line;
 use crate::server::{MOMENT, Server, shell, survivors};
@@ -75,6 +78,44 @@ pub(crate) fn daemons_of_other_programs_stay() {
         server.worker.ends(1);
         nothing_is_left(server);
     });
+}
+
+/// A spawner that may not look into processes of other users, as that of the service of systemd.
+pub(crate) fn daemons_of_other_users_stay() {
+    let mut other = ProgramStart { name: "other".to_owned(), ..shell() };
+    other.identity = Some(Identity { uid: 65534, gid: 65534, groups: vec![65534] });
+    if !geteuid().is_root() {
+        let error = StartTable { starts: vec![other] }.check().expect_err("privileges").to_string();
+        assert!(error.contains("needs CAP_SETGID"), "{error}");
+        return;
+    }
+    let own = capabilities(None).expect("capabilities");
+    let mut fewer = own;
+    fewer.effective -= CapabilitySet::SYS_PTRACE;
+    for cgroups in [CgroupUse::Never, CgroupUse::IfDelegated] {
+        set_capabilities(None, fewer).expect("fewer capabilities");
+        let mut server = Server::in_cgroups(vec![shell(), other.clone()], cgroups);
+        set_capabilities(None, own).expect("the same capabilities");
+        let mut stream = server.start(1, "other", &[&format!("{DAEMON}; echo; read line")]);
+        server.worker.started(1);
+        wait_for_line(&mut stream);
+        wait_until("the daemon runs", || children(server.pid()).len() == 2);
+        let before = children(server.pid());
+        // Several ends, each longer after the one before than the second look at an orphan.
+        for id in 2..22 {
+            assert_eq!(server.output(id, "sh", &["sleep 0.03; echo end"]), "end\n");
+            assert_eq!(children(server.pid()), before, "after {id}");
+        }
+        // A program of its own user keeps nothing that is older than that program.
+        let own_stream = server.shell(30, "read line");
+        server.worker.started(30);
+        drop(stream);
+        server.worker.ends(1);
+        wait_until("the daemon is gone", || children(server.pid()).len() == 1);
+        drop(own_stream);
+        server.worker.ends(1);
+        nothing_is_left(&server);
+    }
 }
 
 /// While a program is being executed, its process has no environment by which it is recognised.

@@ -9,6 +9,7 @@ use pinion_spawner::limits::{
 };
 use pinion_spawner::request::{Request, StartRequest};
 use pinion_spawner::spawner::CgroupUse;
+use pinion_spawner::start_table::ProgramKind;
 use rustix::net::{SendAncillaryBuffer, SendAncillaryMessage, SendFlags, send, sendmsg};
 
 use crate::server::{MOMENT, Server, Worker, log, row, shell, survivors};
@@ -198,4 +199,22 @@ pub(crate) fn running_programs_are_bounded() {
     assert_eq!(server.worker.ends(RUNNING_MAX).len(), RUNNING_MAX);
     std::thread::sleep(MOMENT);
     server.assert_works();
+}
+
+/// Workers cannot keep a supervised program from its next start.
+pub(crate) fn supervised_programs_have_their_places() {
+    let mut app = row("app", "/bin/sleep");
+    (app.kind, app.arguments) = (ProgramKind::Supervised, vec!["1000".into()]);
+    let mut server = Server::with(vec![row("cat", "/bin/cat"), app]);
+    let max = RUNNING_MAX as u64;
+    let _streams: Vec<_> = (1..max).map(|id| server.start(id, "cat", &[])).collect();
+    server.worker.all_started(RUNNING_MAX - 1);
+    let _stream = server.start(max, "cat", &[]);
+    let rejected = |id| Answer::Rejected { id, reason: Reason::TooManyRunning };
+    assert_eq!(server.worker.answer(), rejected(max));
+    let app = server.request(max + 1, "app", &[]);
+    server.worker.connection.start_supervised(app).expect("sent");
+    server.worker.started(max + 1);
+    let _stream = server.start(max + 2, "cat", &[]);
+    assert_eq!(server.worker.answer(), rejected(max + 2));
 }

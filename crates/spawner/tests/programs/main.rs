@@ -41,12 +41,13 @@ const TESTS: &[Test] = tests! {
     descendants: children_end_with_their_program, daemons_end_with_their_program,
         daemons_without_an_environment_end, daemons_of_other_programs_stay,
         daemons_that_are_being_executed_stay, programs_that_fork_without_end_end,
-        nothing_is_left_beside_other_programs;
+        nothing_is_left_beside_other_programs, daemons_of_other_users_stay;
     standard_error: lines_have_name_and_process, a_flood_is_bounded_and_blocks_nothing,
         a_pipe_that_is_not_read_blocks_nothing, a_socket_that_is_not_read_blocks_nothing;
     hostile: malformed_requests_close_one_connection, wrong_requests_are_rejected,
         surplus_descriptors_are_closed, a_worker_that_does_not_read_blocks_no_other,
-        running_programs_are_bounded, connections_are_bounded;
+        running_programs_are_bounded, supervised_programs_have_their_places,
+        connections_are_bounded;
     faults: failures_name_their_stage, a_lack_of_descriptors_is_reported,
         a_lack_of_processes_is_reported, cgroups_that_kill_are_not_used, refused_calls_are_reported,
         a_server_without_calls_is_refused;
