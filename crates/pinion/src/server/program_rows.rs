@@ -41,6 +41,16 @@ impl Row {
             RowUser::Scripts(None) | RowUser::Supervisor => false,
         }
     }
+
+    /// Makes the row of a removed program free. The number of the row stays, so it keeps a program
+    /// that nothing starts, without the settings of the removed one: its environment may have
+    /// secrets.
+    fn release(&mut self) {
+        let ProgramStart { name, program, kind, .. } = &self.start;
+        let unused = ProgramStart::new(name, program);
+        self.start = ProgramStart { kind: *kind, grace_ms: 0, ..unused };
+        self.user = RowUser::Scripts(Some(Vec::new()));
+    }
 }
 
 impl ProgramRows {
@@ -86,7 +96,7 @@ impl ProgramRows {
         let old = std::mem::take(&mut self.supervised);
         let is_named = |name: &str| programs.iter().any(|program| program.name == name);
         for removed in old.iter().filter(|program| !is_named(&program.name)) {
-            self.rows[usize::from(removed.start)].user = RowUser::Scripts(Some(Vec::new()));
+            self.rows[usize::from(removed.start)].release();
         }
         for program in programs {
             let known = old.iter().find(|known| *known.name == program.name);
@@ -178,6 +188,7 @@ fn numbered(name: &str, number: usize) -> String {
 mod tests {
     use super::*;
     use pinion_lua::programs::Programs;
+    use pinion_spawner::start_table::{Identity, ProgramKind};
 
     fn names(rows: &ProgramRows) -> Vec<String> {
         rows.table().starts.into_iter().map(|start| start.name).collect()
@@ -213,6 +224,14 @@ mod tests {
             nice: Some(nice),
             ..ProgramStart::new(name, "/bin/sh")
         };
+        let secret = ProgramStart {
+            kind: ProgramKind::Supervised,
+            environment: vec![("KEY".into(), "secret".into())],
+            arguments: vec!["secret".into()],
+            identity: Some(Identity { uid: 4, gid: 4, groups: vec![4] }),
+            grace_ms: 60_000,
+            ..program("b", 0)
+        };
         let mut rows = ProgramRows::default();
         let state = |rows: &ProgramRows| -> Vec<(String, u16, u64)> {
             let supervised = rows.supervised().iter();
@@ -225,13 +244,18 @@ mod tests {
         assert_eq!(state(&rows), [row("b", 1, 2), row("a", 0, 3)]);
         assert_eq!(rows.table().starts[0].nice, Some(1));
         // A removed one makes room, and one that comes back is another one.
+        rows.set_supervised(&[secret, program("a", 1)]);
         rows.set_supervised(&[program("c", 0)]);
+        let unused = rows.table().starts.remove(1);
+        assert_eq!((&*unused.name, unused.grace_ms, rows.longest_grace_ms()), ("b", 0, 10_000));
+        assert!(unused.environment.is_empty() && unused.arguments.is_empty(), "{unused:?}");
+        assert_eq!((&unused.identity, unused.kind), (&None, ProgramKind::Supervised));
         assert_eq!(
             (state(&rows), names(&rows)),
-            (vec![row("c", 0, 4)], vec!["c".into(), "b".into()])
+            (vec![row("c", 0, 5)], vec!["c".into(), "b".into()])
         );
         rows.set_supervised(&[program("c", 0), program("b", 0)]);
-        assert_eq!(state(&rows), [row("c", 0, 4), row("b", 1, 5)]);
+        assert_eq!(state(&rows), [row("c", 0, 5), row("b", 1, 6)]);
     }
 
     #[test]
