@@ -21,6 +21,8 @@ pub(crate) struct Plan {
     pub(crate) programs: Vec<ProgramStart>,
     /// Programs that this process lacks the privileges for.
     pub(crate) privilege_faults: Vec<Fault>,
+    /// Files of programs that are missing or cannot be executed now.
+    pub(crate) program_file_faults: Vec<Fault>,
     /// Where it can be read again.
     pub(crate) config: Option<ConfigFile>,
 }
@@ -64,8 +66,14 @@ impl ConfigFile {
             )));
         }
         let config = Some(self.clone());
-        let (programs, privilege_faults) = (loaded.programs, loaded.privilege_faults);
-        Ok(Plan { serve, sites, programs, privilege_faults, config })
+        Ok(Plan {
+            serve,
+            sites,
+            programs: loaded.programs,
+            privilege_faults: loaded.privilege_faults,
+            program_file_faults: loaded.program_file_faults,
+            config,
+        })
     }
 }
 
@@ -112,8 +120,14 @@ impl Plan {
     }
 
     fn without_file(serve: Serve, sites: Vec<PlannedSite>) -> Self {
-        let (programs, privilege_faults) = (Vec::new(), Vec::new());
-        Self { serve, sites, programs, privilege_faults, config: None }
+        Self {
+            serve,
+            sites,
+            programs: Vec::new(),
+            privilege_faults: Vec::new(),
+            program_file_faults: Vec::new(),
+            config: None,
+        }
     }
 
     /// Checks that this process has the privileges that the programs need, which only a process

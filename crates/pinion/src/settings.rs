@@ -29,7 +29,9 @@ pub(crate) use script_access::{ProgramFile, ScriptAccess, SecretFile};
 pub(crate) use serve::{
     ControlSetting, Dummy, HealthCheck, Io, LogFormat, LogTarget, Memory, Serve, SiteSettings,
 };
-pub(crate) use supervised_program::{ProgramFault, default_variables, supervised_program};
+pub(crate) use supervised_program::{
+    ProgramFault, check_program_files, default_variables, supervised_program,
+};
 pub(crate) use tls::{
     AltSvc, CanonicalHost, CertificateFiles, Certificates, LISTEN_KINDS, Listen, ListenKind,
     SelfSignedKey, Spoken, TlsSettings, without_effect,

@@ -16,7 +16,7 @@ use crate::limits::{
     ARGUMENTS_MAX, ENVIRONMENT_MAX, GRACE_MAX_MS, GROUPS_MAX, NAME_MAX_BYTES, PATH_MAX_BYTES,
     START_MAX_BYTES, STARTS_MAX, TABLE_MAX_BYTES,
 };
-use crate::start_table::{Identity, MARKER, ProgramStart, ResourceLimit, StartTable};
+use crate::start_table::{Identity, MARKER, ProgramKind, ProgramStart, ResourceLimit, StartTable};
 use crate::table_codec::encode_start;
 
 /// What is wrong with a table, and with which row.
@@ -124,9 +124,10 @@ pub enum StartError {
 }
 
 impl StartTable {
-    /// Checks the table with the privileges of this process: names and sizes, the existence of
-    /// programs and directories, and whether the process may change user, root directory, nice
-    /// value and limits as the rows want.
+    /// Checks the table with the privileges of this process: names and sizes, and whether the
+    /// process may change user, root directory, nice value and limits as the rows want. Programs
+    /// that workers start must exist. Supervised ones need not, because their starts are tried
+    /// again: see [`ProgramStart::check_files`].
     ///
     /// # Errors
     /// The first thing that is wrong.
@@ -201,7 +202,10 @@ fn check_start(start: &ProgramStart) -> Result<usize, StartError> {
     if let Some(identity) = &start.identity {
         check_identity(identity)?;
     }
-    check_files(start)?;
+    check_paths(start)?;
+    if start.kind == ProgramKind::OnDemand {
+        start.check_files()?;
+    }
     Ok(bytes)
 }
 
@@ -298,8 +302,8 @@ fn check_identity(identity: &Identity) -> Result<(), StartError> {
     Ok(())
 }
 
-/// Looks at program and directories as the program will see them: below its root directory.
-fn check_files(start: &ProgramStart) -> Result<(), StartError> {
+/// Checks the paths of a row without a look at the file system.
+fn check_paths(start: &ProgramStart) -> Result<(), StartError> {
     for path in [&start.program, &start.working_directory].into_iter().chain(&start.chroot) {
         if !path.is_absolute() {
             return Err(StartError::NotAbsolute(path.clone()));
@@ -308,10 +312,34 @@ fn check_files(start: &ProgramStart) -> Result<(), StartError> {
             return Err(StartError::NoPath(path.clone()));
         }
     }
-    let root = start.chroot.as_deref().unwrap_or(Path::new("/"));
     if start.chroot.is_some() {
         needs(CapabilitySet::SYS_CHROOT, "a root directory", "CAP_SYS_CHROOT")?;
     }
+    Ok(())
+}
+
+impl ProgramStart {
+    /// Checks that the program and its directories exist and are what they should be, as the
+    /// program will see them: below its root directory. What this process may not look into is
+    /// right if the program runs as another user, who may; the start reports it otherwise.
+    ///
+    /// # Errors
+    /// The first thing that is wrong.
+    pub fn check_files(&self) -> Result<(), StartError> {
+        let is_other_user = self.identity.as_ref().is_some_and(|identity| !identity.is_own());
+        match look_at_files(self) {
+            Err(StartError::Missing { error, .. })
+                if is_other_user && error.kind() == io::ErrorKind::PermissionDenied =>
+            {
+                Ok(())
+            }
+            checked => checked,
+        }
+    }
+}
+
+fn look_at_files(start: &ProgramStart) -> Result<(), StartError> {
+    let root = start.chroot.as_deref().unwrap_or(Path::new("/"));
     let missing = |path: &Path, error: Errno| StartError::Missing {
         path: path.to_owned(),
         error: error.into(),

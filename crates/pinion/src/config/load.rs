@@ -10,7 +10,7 @@ use crate::plan::PlannedSite;
 use crate::regular_file;
 use crate::settings::{
     CONTENT_FLAGS, LISTEN_KINDS, Listen, ListenKind, ProgramFault, Serve, SiteSettings,
-    supervised_program, without_effect,
+    check_program_files, supervised_program, without_effect,
 };
 use crate::source::{self, Source};
 use crate::written::Low;
@@ -36,6 +36,9 @@ pub(crate) struct Loaded {
     pub(crate) programs: Vec<ProgramStart>,
     /// What this process lacks the privileges for. It is no fault of the file.
     pub(crate) privilege_faults: Vec<Fault>,
+    /// Files of programs that are missing or cannot be executed. The programs are started anyway,
+    /// again and again until the files are there.
+    pub(crate) program_file_faults: Vec<Fault>,
     /// The tables that stand once; none when the file is no TOML.
     pub(crate) server: Option<Section>,
     /// In the order of the file.
@@ -64,6 +67,7 @@ pub(crate) fn load(path: &Path, flags: &Low) -> Loaded {
         certificates: Vec::new(),
         programs: Vec::new(),
         privilege_faults: Vec::new(),
+        program_file_faults: Vec::new(),
         server: None,
         faults: Vec::new(),
         warnings: Vec::new(),
@@ -208,7 +212,13 @@ impl Loaded {
                 continue;
             }
             match supervised_program(&section.low, &accounts) {
-                Ok(program) => self.programs.push(program),
+                Ok(program) => {
+                    if let Err(ProgramFault { row, message, .. }) = check_program_files(&program) {
+                        let fault = Fault::at(path, section.place_of(row), message);
+                        self.program_file_faults.push(fault);
+                    }
+                    self.programs.push(program);
+                }
                 Err(ProgramFault { row, message, is_privilege }) => {
                     let fault = Fault::at(path, section.place_of(row), message);
                     if is_privilege {

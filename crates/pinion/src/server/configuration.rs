@@ -148,13 +148,16 @@ impl Renewer {
     fn take_up(&mut self, reports: &Reports) -> Result<(), Failure> {
         let plan = self.config.plan()?;
         plan.check_privileges()?;
-        let Plan { serve, sites, programs, .. } = plan;
+        let Plan { serve, sites, programs, program_file_faults, .. } = plan;
         // Sites may fail, and then nothing changes. Programs that were checked do not.
         self.sites.programs().check_supervised(&programs)?;
         self.sites.arrange(sites, &self.config.path, reports)?;
         if let Err(failure) = self.sites.programs().set_supervised(&programs) {
             reports.log(&Message::error("cannot reload programs, keeping the previous ones"));
             report_failure(failure, reports);
+        }
+        for fault in program_file_faults {
+            reports.log(&Message::warning(fault.to_string()));
         }
         self.live.take_up(&serve);
         if let Some(certificates) = &self.certificates {

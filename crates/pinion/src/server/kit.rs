@@ -84,7 +84,8 @@ pub(crate) struct Kit {
 /// One line that names what is in the way.
 pub(crate) fn prepare(plan: Plan, mut manager: ServiceManager) -> Result<Kit, Failure> {
     plan.check_privileges()?;
-    let Plan { serve: settings, sites, programs, config, .. } = plan;
+    let Plan { serve: settings, sites, programs, program_file_faults, config, .. } = plan;
+    program_file_faults.iter().for_each(log_lines::warning);
     let has_built = sites.iter().any(|site| matches!(site.source, Source::Folder(_)));
     // Before anything is made for the listeners, such as a certificate.
     listeners::check(&settings.listen)?;

@@ -27,7 +27,7 @@ pub(crate) struct ProgramFault {
 }
 
 /// Reads what was written about a program whose name and command are there. Names of users and
-/// groups are looked up.
+/// groups are looked up; [`check_program_files`] looks at the files.
 ///
 /// # Errors
 /// The key that is wrong.
@@ -63,6 +63,16 @@ pub(crate) fn supervised_program(
         Ok(()) => Ok(start),
         Err(error) => Err(ProgramFault::of_check(&start, error)),
     }
+}
+
+/// Checks that the files of a program are there. If they are not, its start fails and is tried
+/// again until they are, so it is no reason to stop the server or to refuse other settings.
+///
+/// # Errors
+/// The key that names what cannot be used.
+pub(crate) fn check_program_files(start: &ProgramStart) -> Result<(), ProgramFault> {
+    let checked = start.check_files();
+    checked.map_err(|error| ProgramFault::new(row_of(start, &error), error))
 }
 
 /// Returns the variables that every program has.

@@ -86,6 +86,8 @@ fn configuration<'p>(path: &'p Path, check: &Check) -> Result<Checked<'p>, Failu
     // The user that checks a file is perhaps not the one that starts the server.
     let privileges = loaded.privilege_faults.iter().map(ToString::to_string);
     loaded.warnings.extend(privileges);
+    loaded.faults.append(&mut loaded.program_file_faults);
+    loaded.faults.sort_by_key(|fault| fault.place);
     Ok(Checked {
         path,
         sites: loaded.sites.len(),

@@ -101,3 +101,45 @@ fn wrong_numbers_of_users_are_refused() {
     assert!(of(identity(vec![], u32::MAX)).contains("is no user or group"));
     assert!(of(identity(vec![1; GROUPS_MAX + 1], 1)).contains("supplementary groups are too many"));
 }
+
+/// A supervised program is started again and again until it is there.
+#[test]
+fn files_of_supervised_programs_are_no_part_of_the_table() {
+    let missing =
+        ProgramStart { kind: ProgramKind::Supervised, ..ProgramStart::new("app", "/no/such") };
+    assert!(missing.check_files().is_err());
+    assert!(StartTable { starts: vec![missing] }.check().is_ok());
+    let relative =
+        ProgramStart { kind: ProgramKind::Supervised, ..ProgramStart::new("app", "app") };
+    assert!(StartTable { starts: vec![relative] }.check().is_err());
+}
+
+/// The server opens no private folder of another user, but the program does.
+#[test]
+fn files_that_only_the_user_of_the_program_sees_are_not_refused() {
+    use rustix::thread::set_capabilities;
+    use std::fs::{self, Permissions};
+    use std::os::unix::fs::PermissionsExt;
+
+    let folder = std::env::temp_dir().join(format!("pinion-private-{}", std::process::id()));
+    fs::create_dir(&folder).expect("a folder");
+    fs::copy("/bin/true", folder.join("app")).expect("a program");
+    fs::set_permissions(&folder, Permissions::from_mode(0)).expect("a mode");
+    // Of this thread: root sees all files otherwise.
+    let own = capabilities(None).expect("capabilities");
+    let mut fewer = own;
+    fewer.effective -= CapabilitySet::DAC_OVERRIDE | CapabilitySet::DAC_READ_SEARCH;
+    set_capabilities(None, fewer).expect("fewer capabilities");
+    let mut start = ProgramStart::new("app", folder.join("app"));
+    let as_own = start.check_files();
+    start.identity = Some(Identity { uid: geteuid().as_raw() + 1, gid: 1, groups: vec![1] });
+    let as_other = start.check_files();
+    start.program = "/no/such".into();
+    let missing = start.check_files();
+    set_capabilities(None, own).expect("the same capabilities");
+    fs::set_permissions(&folder, Permissions::from_mode(0o700)).expect("a mode");
+    fs::remove_dir_all(&folder).expect("removed");
+    assert!(as_own.expect_err("refused").to_string().contains("Permission denied"));
+    as_other.expect("nothing is known to be wrong");
+    assert!(missing.expect_err("refused").to_string().contains("No such file"));
+}
