@@ -9,7 +9,7 @@ use pinion_tests::why::lasting;
 use serde_json::{Value, json};
 use std::ffi::OsStr;
 use std::fs;
-use std::io::{BufRead, BufReader, Read, Write};
+use std::io::{BufRead, BufReader, ErrorKind, Read, Write};
 use std::net::Shutdown;
 use std::os::unix::net::{UnixListener, UnixStream};
 use std::path::{Path, PathBuf};
@@ -353,6 +353,13 @@ fn explanations_hold_up_no_other_command() {
     );
     let server = serve::<&str>(&folder, &folder.join("main.lua"), &[]);
     let request = json!({"version": 1, "command": "why", "request": {"url": "/"}});
+    // Another command that comes later has its response first.
+    let mut client = UnixStream::connect(socket(&folder)).expect("connected");
+    writeln!(client, "{request}").expect("sent");
+    control(&folder, "reopen-logs");
+    client.set_nonblocking(true).expect("a mode");
+    let early = client.read(&mut [0]).expect_err("the explanation has come first");
+    assert_eq!(early.kind(), ErrorKind::WouldBlock);
     for _ in 0..20 {
         let mut client = UnixStream::connect(socket(&folder)).expect("connected");
         // It is answered or refused, and gone before that.
