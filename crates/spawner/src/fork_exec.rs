@@ -86,11 +86,11 @@ impl SharedStack {
 /// Creates a process that executes a program, in a cgroup if one is given. Returns its process ID.
 /// If a step fails, the new process writes the failure to the pipe of the plan and exits.
 ///
-/// A process that keeps its user and its nice value shares the memory of the spawner until it executes the program,
-/// and the spawner waits for that, as in posix_spawn(3): that costs less than a copy of the memory
-/// (`examples/spawn_cost.rs` measures a run). A process that changes its user must not share it:
-/// other processes of that user could stop it, and the spawner with it. Nor must one that changes
-/// its nice value, which would make the spawner wait for a process that others run before.
+/// A process that keeps its user and its nice value shares the memory of the spawner until it
+/// executes the program, and the spawner waits for that, as in posix_spawn(3): that costs less than
+/// a copy of the memory (`examples/spawn_cost.rs` measures a run). A process that changes its user
+/// must not share it: other processes of that user could stop it, and the spawner with it. Nor must
+/// one that changes its nice value: the spawner would wait for a process that others run before.
 ///
 /// # Errors
 /// The system allows no further process, or does not allow it in the cgroup.
