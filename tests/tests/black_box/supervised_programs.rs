@@ -572,7 +572,7 @@ fn a_program_whose_file_is_missing_stops_nothing_else() {
     // Another program that is missing keeps no other change from being used.
     configure(
         &folder,
-        &["[[program]]\nname = \"late\"\ncommand = \"/no/such\"\n", &shell("app", "read", "")]
+        &["[[program]]\nname = \"late\"\ncommand = \"/no/such\"\n", &shell("app", "exit 1", "")]
             .concat(),
     );
     let reloaded = command(&folder, &["reload"]);

@@ -82,12 +82,12 @@ fn neither(path: &Path) -> Failure {
 fn configuration<'p>(path: &'p Path, check: &Check) -> Result<Checked<'p>, Failure> {
     check.refuse_folder_flags(path, "a configuration; write a key of that name in its [[site]]")?;
     let mut loaded = config::load(path, &Low::new(Verb::Serve));
+    loaded.faults.append(&mut loaded.program_file_faults);
+    loaded.faults.sort_by_key(|fault| fault.place);
     config::examine(&mut loaded, path);
     // The user that checks a file is perhaps not the one that starts the server.
     let privileges = loaded.privilege_faults.iter().map(ToString::to_string);
     loaded.warnings.extend(privileges);
-    loaded.faults.append(&mut loaded.program_file_faults);
-    loaded.faults.sort_by_key(|fault| fault.place);
     Ok(Checked {
         path,
         sites: loaded.sites.len(),
