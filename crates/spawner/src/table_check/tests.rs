@@ -124,7 +124,7 @@ fn files_that_only_the_user_of_the_program_sees_are_not_refused() {
     let folder = std::env::temp_dir().join(format!("pinion-private-{}", std::process::id()));
     fs::create_dir(&folder).expect("a folder");
     fs::copy("/bin/true", folder.join("app")).expect("a program");
-    fs::set_permissions(&folder, Permissions::from_mode(0)).expect("a mode");
+    fs::set_permissions(&folder, Permissions::from_mode(0o000)).expect("a mode");
     // Of this thread: root sees all files otherwise.
     let own = capabilities(None).expect("capabilities");
     let mut fewer = own;
