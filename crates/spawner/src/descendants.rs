@@ -140,9 +140,9 @@ pub(crate) fn origin(
 }
 
 /// Finds out where a process comes from whose environment this process may not read, because
-/// another user runs it and this process lacks CAP_SYS_PTRACE. Its cgroup says it. Without one, it
-/// is kept as long as a program of the same user runs that was started before it: a helper that is
-/// left for longer does less harm than the end of one that a program needs.
+/// another user runs it and this process lacks the capabilities for that. Its cgroup says it.
+/// Without one, it is kept as long as a program of the same user runs that was started before it: a
+/// helper that is left for longer does less harm than the end of one that a program needs.
 fn origin_without_environment(
     process: Pid,
     running: &[RunningProgram],

@@ -91,7 +91,8 @@ pub(crate) fn daemons_of_other_users_stay() {
     }
     let own = capabilities(None).expect("capabilities");
     let mut fewer = own;
-    fewer.effective -= CapabilitySet::SYS_PTRACE;
+    let dac = CapabilitySet::DAC_OVERRIDE | CapabilitySet::DAC_READ_SEARCH;
+    fewer.effective -= CapabilitySet::SYS_PTRACE | dac;
     for cgroups in [CgroupUse::Never, CgroupUse::IfDelegated] {
         set_capabilities(None, fewer).expect("fewer capabilities");
         let mut server = Server::in_cgroups(vec![shell(), other.clone()], cgroups);
