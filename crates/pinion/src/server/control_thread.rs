@@ -51,17 +51,28 @@ pub(super) struct Controlled {
 }
 
 impl Controlled {
-    /// Reports that the server is ready, and starts the thread. It runs until the process ends. A
-    /// signal that has waited is reported after that.
+    /// Starts the thread, and reports that the server is ready: to the service manager, and by
+    /// `print`. The thread runs until the process ends. A signal that has waited is reported after
+    /// that.
     ///
     /// # Errors
-    /// No descriptor or no thread is left.
-    pub(super) fn start_ready(self, published: Option<Arc<Published>>) -> Result<(), Failure> {
-        self.notifier.ready(published, self.control.clone());
-        self.start()
+    /// No descriptor or no thread is left. Nothing was reported.
+    pub(super) fn start_ready(
+        self,
+        published: Option<Arc<Published>>,
+        print: impl FnOnce(),
+    ) -> Result<(), Failure> {
+        let (notifier, control) = (self.notifier.clone(), self.control.clone());
+        let begin = self.start()?;
+        print();
+        notifier.ready(published, control);
+        // The thread waits for it.
+        let _begun = begin.send(());
+        Ok(())
     }
 
-    fn start(self) -> Result<(), Failure> {
+    /// Starts the thread, which does nothing before it gets a message.
+    fn start(self) -> Result<Sender<()>, Failure> {
         let queue = self.signals.queue().context("cannot receive signals")?;
         let flags = EventfdFlags::CLOEXEC | EventfdFlags::NONBLOCK;
         let ready = eventfd(0, flags).context("cannot make an event descriptor")?;
@@ -86,7 +97,9 @@ impl Controlled {
             ending,
         };
         let mut thread = ControlThread { queue, results, clients, supervisor, commands };
+        let (begin, begun) = channel();
         let run = move || {
+            let _begun = begun.recv();
             loop {
                 // Without this thread the server could not be stopped.
                 panics::survive(|| thread.poll_once());
@@ -94,7 +107,7 @@ impl Controlled {
         };
         let spawned = thread::Builder::new().name("control".to_owned()).spawn(run);
         spawned.context("cannot start the thread for signals and commands")?;
-        Ok(())
+        Ok(begin)
     }
 }
 

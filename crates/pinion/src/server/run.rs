@@ -103,7 +103,6 @@ pub(crate) fn run(kit: Kit) -> Result<(), Failure> {
         tally,
     };
     manager.start_watchdog(server.control())?;
-    print_ready(&urls, &hosts, has_built);
     let controlled = Controlled {
         explainer: Explainer::new(socket.as_ref(), explained, published.as_ref()),
         signals,
@@ -116,7 +115,7 @@ pub(crate) fn run(kit: Kit) -> Result<(), Failure> {
         live,
         status,
     };
-    controlled.start_ready(published)?;
+    controlled.start_ready(published, || print_ready(&urls, &hosts, has_built))?;
     server.join();
     end(&programs, files, stats, log);
     Ok(())
