@@ -229,9 +229,6 @@ fn content_is_read_piece_by_piece() {
 fn twenty_mebibytes_stream_through_little_memory() {
     const BYTES: usize = 20 << 20;
     const GROWN_MAX_BYTES: u64 = 6 << 20;
-    // A client may send as much as the receive window of its stream before a busy server reads:
-    // 6 MiB, 4 MiB more than over HTTP/2, and packets that wait take more than their content.
-    const GROWN_MAX_BYTES_HTTP3: u64 = 10 << 20;
     in_every_way_with(SCRIPT, &["--lua-cpu", "10000"], |server| {
         let before = spools(server);
         let content = noise(BYTES);
@@ -245,11 +242,7 @@ fn twenty_mebibytes_stream_through_little_memory() {
         assert_eq!(server.exchange(&much).text(), BYTES.to_string());
         // The kernel counts by thread, and is a little off.
         let grown_bytes = server.memory_bytes("VmHWM").saturating_sub(peak_bytes);
-        let max_bytes = match server.protocol() {
-            Protocol::Http3 => GROWN_MAX_BYTES_HTTP3,
-            _ => GROWN_MAX_BYTES,
-        };
-        assert!(grown_bytes <= max_bytes, "{grown_bytes} bytes");
+        assert!(grown_bytes <= GROWN_MAX_BYTES, "{grown_bytes} bytes");
         leaves_nothing(server, before);
     });
 }
