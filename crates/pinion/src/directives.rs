@@ -4,18 +4,21 @@
 //!
 //! Rows stand in one file for each side of the program: [`archive`] (how an archive is looked
 //! into), [`build`] (how a folder becomes one), [`serve`] (how it is served), [`lua`] (how its
-//! scripts are run), [`tls`] (how it is encrypted), [`site`] (which sites a server has) and
-//! [`program`] (which programs it keeps running). The tables that keys stand in are those of
+//! scripts are run), [`tls`] (how it is encrypted), [`site`] (which sites a server has), [`proxy`] and
+//! [`mount`] (what other servers respond to), [`access`] (who may request what) and [`program`]
+//! (which programs it keeps running). The tables that keys stand in are those of
 //! [`mod@file`], the headings above flags those of [`mod@group`]. What a flag says differently
 //! under one verb is in [`wording`]. Examples and the like, which follow the flags in the help, are
 //! in [`verb_notes`].
 
+mod access;
 pub(crate) mod archive;
 pub(crate) mod build;
 mod fetch;
 pub(crate) mod file;
 pub(crate) mod group;
 pub(crate) mod lua;
+mod mount;
 pub(crate) mod program;
 pub(crate) mod proxy;
 #[cfg(test)]
@@ -156,6 +159,8 @@ pub(crate) enum Kind {
     Switch,
     /// A server that requests are forwarded to: `/api=http://127.0.0.1:3000`.
     Upstream,
+    /// A server that requests are forwarded to, without a path: `http://127.0.0.1:3000`.
+    UpstreamUrl,
     /// The path of a URL, as clients send it.
     UrlPath,
     /// A variable of an environment: `LANG=C.UTF-8`. In a file it is a key and a value.
@@ -190,7 +195,7 @@ pub(crate) enum Change {
 pub(crate) fn all() -> impl Iterator<Item = &'static Directive> {
     let served = site::ROWS.iter().chain(serve::ROWS).chain(proxy::ROWS).chain(lua::ROWS);
     let served = served.chain(fetch::ROWS).chain(tls::ROWS);
-    let served = served.chain(program::ROWS);
+    let served = served.chain(mount::ROWS).chain(access::ROWS).chain(program::ROWS);
     served.chain(build::ROWS).chain(archive::ROWS).chain(why::ROWS)
 }
 
@@ -241,6 +246,7 @@ impl Kind {
             Self::Path | Self::SiteFile => "FILE",
             Self::Switch => "",
             Self::Upstream => "[PATH=]URL",
+            Self::UpstreamUrl => "URL",
             Self::UrlPath => "PATH",
         }
     }
@@ -284,6 +290,7 @@ impl Kind {
             Self::SiteFile => "a path below the folder".to_owned(),
             Self::Switch => "given or not".to_owned(),
             Self::Upstream => "http://127.0.0.1:3000, /api=http://127.0.0.1:3000".to_owned(),
+            Self::UpstreamUrl => "http://127.0.0.1:3000, unix:/run/app.sock".to_owned(),
             Self::UrlPath => "/path".to_owned(),
         }
     }

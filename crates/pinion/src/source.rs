@@ -3,6 +3,7 @@
 //! Configuration files and scripts are known by name, and so are addresses, so that the answer to
 //! them says what to do instead.
 
+use crate::directives::file::Table;
 use crate::failure::Failure;
 use crate::releases::folder::{CURRENT, is_release_folder};
 use crate::written::Low;
@@ -47,9 +48,11 @@ impl Source {
     }
 
     /// Returns the source of a site that has no path, if it forwards requests: the value of its
-    /// first `proxy`.
+    /// first `proxy`, or that of its first mount.
     pub(crate) fn of_proxy(low: &Low) -> Option<Self> {
-        let first = low.values("proxy").next()?.to_string_lossy();
+        let mounts = low.tables(Table::Mount).iter();
+        let of_mounts = mounts.flat_map(|mount| mount.values("mount-proxy"));
+        let first = low.values("proxy").chain(of_mounts).next()?.to_string_lossy();
         let url = match first.split_once('=') {
             Some((path, url)) if path.starts_with('/') => url,
             _ => &first,

@@ -219,12 +219,17 @@ pub(crate) fn proxy_mount(text: &str) -> Result<Mount, String> {
         Some((path, url)) if path.starts_with('/') => (path, url),
         _ => ("/", text),
     };
-    let upstream = Upstream::parse(url).map_err(|error| match url.contains(':') {
-        true => error.to_string(),
-        false => format!("{url:?} is no URL: {}", Kind::Upstream.bounds()),
-    })?;
+    let upstream = upstream(url)?;
     url_path(path)?;
     Ok(Mount::new(path, upstream))
+}
+
+/// A server that requests are forwarded to.
+pub(crate) fn upstream(url: &str) -> Result<Upstream, String> {
+    Upstream::parse(url).map_err(|error| match url.contains(':') {
+        true => error.to_string(),
+        false => format!("{url:?} is no URL: {}", Kind::UpstreamUrl.bounds()),
+    })
 }
 
 /// What the log calls a program.
@@ -390,6 +395,7 @@ pub(crate) fn check(kind: &Kind, text: &str) -> Result<(), String> {
         Kind::Secret => secret(text).map(drop),
         Kind::Program => lua_program(text).map(drop),
         Kind::Upstream => proxy_mount(text).map(drop),
+        Kind::UpstreamUrl => upstream(text).map(drop),
         Kind::Network => Network::parse(text).map(drop),
         Kind::Number { .. } => number(kind, text).map(drop),
         Kind::Glob if text.is_empty() => Err("the pattern is empty; give one".to_owned()),

@@ -1,7 +1,7 @@
 //! What was written, on the command line or in a table of a configuration file: texts by the name
 //! of their row. Values are not read yet; [`crate::settings`] does that, wherever they came from.
 
-use crate::directives::{self, Directive, verbs::Verb};
+use crate::directives::{self, Directive, file::Table, verbs::Verb};
 use std::collections::BTreeMap;
 use std::ffi::{OsStr, OsString};
 
@@ -12,12 +12,14 @@ pub(crate) struct Low {
     pub(crate) verb: Verb,
     /// By the name of a flag or an operand; a switch has no values.
     written: BTreeMap<&'static str, Vec<OsString>>,
+    /// The tables below that of a site, by their kinds, in the order of the file.
+    tables: BTreeMap<Table, Vec<Low>>,
 }
 
 impl Low {
     /// Nothing yet.
     pub(crate) fn new(verb: Verb) -> Self {
-        Self { verb, written: BTreeMap::new() }
+        Self { verb, written: BTreeMap::new(), tables: BTreeMap::new() }
     }
 
     /// With one more flag, operand or key; what it had before goes.
@@ -28,6 +30,16 @@ impl Low {
     /// With one more value of a flag that is repeated.
     pub(crate) fn push(&mut self, name: &'static str, value: OsString) {
         self.written.entry(name).or_default().push(value);
+    }
+
+    /// Adds a table below that of a site.
+    pub(crate) fn push_table(&mut self, table: Table, content: Self) {
+        self.tables.entry(table).or_default().push(content);
+    }
+
+    /// Returns the tables of a kind below that of a site, in the order of the file.
+    pub(crate) fn tables(&self, table: Table) -> &[Self] {
+        self.tables.get(&table).map_or(&[], Vec::as_slice)
     }
 
     /// Whether it was given.
@@ -48,6 +60,7 @@ impl Low {
         both.verb = self.verb;
         let own = self.written.iter().map(|(name, values)| (*name, values.clone()));
         both.written.extend(own);
+        both.tables.extend(self.tables.clone());
         both
     }
 
@@ -58,11 +71,14 @@ impl Low {
         rest
     }
 
-    /// The names of what differs between the two.
+    /// The names of what differs between the two, among them those of tables.
     pub(crate) fn differences<'a>(&'a self, other: &'a Self) -> impl Iterator<Item = &'static str> {
         let names = self.written.keys().chain(other.written.keys());
         let differs = |name: &&'static str| self.written.get(*name) != other.written.get(*name);
         let mut names: Vec<&'static str> = names.copied().filter(differs).collect();
+        let tables = self.tables.keys().chain(other.tables.keys());
+        let tables = tables.filter(|table| self.tables.get(*table) != other.tables.get(*table));
+        names.extend(tables.map(|table| table.name()));
         names.sort_unstable();
         names.dedup();
         names.into_iter()

@@ -29,7 +29,12 @@ pub(crate) fn find(tables: &Tables, file: &Path) -> Vec<Fault> {
     let sites = tables.sites.iter().map(|section| (Table::Site, section));
     let certificates = tables.certificates.iter().map(|section| (Table::Certificate, section));
     let programs = tables.programs.iter().map(|section| (Table::Program, section));
-    for (table, section) in sites.chain(certificates).chain(programs) {
+    let nested = |table: Table| {
+        let sections = tables.sites.iter().flat_map(move |site| site.tables(table));
+        sections.map(move |section| (table, section))
+    };
+    let nested = nested(Table::Mount).chain(nested(Table::Access));
+    for (table, section) in sites.chain(nested).chain(certificates).chain(programs) {
         for key in missing(table, section) {
             let header = table.header();
             faults.push(Fault::at(file, section.place, format!("{header} lacks {key}")));

@@ -41,11 +41,13 @@ pub(crate) struct Section {
     pub(crate) place: Place,
     /// Where the value of each row stands, or each of its values.
     places: BTreeMap<&'static str, Vec<Place>>,
+    /// The tables below it, by their kinds. Their values are in [`Self::low`], too.
+    tables: BTreeMap<Table, Vec<Section>>,
 }
 
 impl Section {
     fn new(place: Place) -> Self {
-        Self { low: Low::new(Verb::Serve), place, places: BTreeMap::new() }
+        Self { low: Low::new(Verb::Serve), place, places: BTreeMap::new(), tables: BTreeMap::new() }
     }
 
     /// Whether a row has a key here, with a value that may be wrong.
@@ -56,6 +58,11 @@ impl Section {
     /// Where the value of a row stands.
     pub(crate) fn place_of(&self, name: &str) -> Place {
         self.places_of(name).next().unwrap_or(self.place)
+    }
+
+    /// Returns the tables of a kind below it, in the order of the file.
+    pub(crate) fn tables(&self, table: Table) -> &[Self] {
+        self.tables.get(&table).map_or(&[], Vec::as_slice)
     }
 
     /// Where each value of a row stands.
@@ -152,6 +159,10 @@ impl Reader<'_> {
     fn content(&mut self, table: Table, content: &DeTable<'_>, section: &mut Section) {
         for (key, value) in in_order(content) {
             let (name, at) = (key.get_ref(), key.span().start);
+            if let Some(child) = table.child(name) {
+                self.below(child, at, value.get_ref(), section);
+                continue;
+            }
             match value.get_ref() {
                 DeValue::Table(inner) if table.has_inner(name) => {
                     for (key, value) in in_order(inner) {
@@ -164,6 +175,24 @@ impl Reader<'_> {
                 }
                 _ => self.entry(table, (name, at), value, section),
             }
+        }
+    }
+
+    /// Reads the tables of a kind below another one.
+    fn below(&mut self, table: Table, at: usize, value: &DeValue<'_>, parent: &mut Section) {
+        let DeValue::Array(array) = value else {
+            return self.fault(at, misspelled(table, value));
+        };
+        for value in array.iter() {
+            let at = value.span().start;
+            let DeValue::Table(content) = value.get_ref() else {
+                self.fault(at, misspelled(table, value.get_ref()));
+                continue;
+            };
+            let mut section = Section::new(self.places.of(at));
+            self.content(table, content, &mut section);
+            parent.low.push_table(table, section.low.clone());
+            parent.tables.entry(table).or_default().push(section);
         }
     }
 
@@ -309,7 +338,12 @@ impl Reader<'_> {
             _ => false,
         };
         let homes = homes(name);
+        let nested = TABLES.iter().find(|table| is_table && table.own_name() == name);
         let message = match (is_table, nearest(name, names())) {
+            _ if let Some((table, parent)) = nested.and_then(|one| Some((one, one.parent()?))) => {
+                let (header, parent) = (table.header(), parent.header());
+                format!("unknown table {name}; write {header}, below the {parent} it belongs to")
+            }
             (false, _) if !homes.is_empty() => format!("{name} belongs in {homes}"),
             (true, Some(near)) => {
                 let near = Table::named(near).map(Table::header).unwrap_or_default();
@@ -338,6 +372,13 @@ fn names() -> impl Iterator<Item = &'static str> {
 /// Returns what is wrong with a table that is written as something else.
 fn misspelled(table: Table, value: &DeValue<'_>) -> String {
     match (table.is_repeated(), value) {
+        (true, DeValue::Table(content))
+            if let Some((key, _)) = in_order(content).first()
+                && let Some(child) = table.child(key.get_ref()) =>
+        {
+            let (child, header) = (child.header(), table.header());
+            format!("{child} belongs to a site: write {header} above it")
+        }
         (true, DeValue::Table(_)) | (false, DeValue::Array(_)) => table.written_wrong(),
         _ => {
             let (name, header) = (table.name(), table.header());
@@ -470,7 +511,10 @@ fn all_keys() -> impl Iterator<Item = &'static str> {
 pub(crate) fn missing(table: Table, section: &Section) -> impl Iterator<Item = &'static str> {
     let is_needed = move |row: &Directive| match row.name {
         "cert" => true,
-        "path" => !section.is_written("proxy"),
+        "path" => {
+            let has_mounts = !section.tables(Table::Mount).is_empty();
+            !section.is_written("proxy") && !has_mounts
+        }
         _ => matches!(row.default, Default::Required),
     };
     table
@@ -518,6 +562,7 @@ mod tests {
             Kind::Folder | Kind::Path => "a/b",
             Kind::SiteFile => "index.html",
             Kind::Switch => return (String::new(), "true".to_owned()),
+            Kind::UpstreamUrl => "http://127.0.0.1:3000",
             Kind::Upstream => "/api=http://127.0.0.1:3000",
         };
         (text.to_owned(), format!("\"{text}\""))
@@ -606,7 +651,23 @@ mod tests {
             ("xyzzy = true", "every key belongs in a table"),
             (
                 "[xyzzy]",
-                "there are [[site]], [[listen]], [[certificate]], [[program]], [tls], [server]",
+                "there are [[site]], [[site.mount]], [[site.access]], [[listen]], [[certificate]]",
+            ),
+            (
+                "[[mount]]",
+                "unknown table mount; write [[site.mount]], below the [[site]] it belongs to",
+            ),
+            (
+                "[[site.mount]]\nproxy = \"http://a\"",
+                "[[site.mount]] belongs to a site: write [[site]] above it",
+            ),
+            (
+                "[[site]]\npath = \"a\"\n[site.mount]\nproxy = \"http://a\"",
+                "write [[site.mount]] instead of [site.mount]: a table of which",
+            ),
+            (
+                "[[site]]\npath = \"a\"\n[[site.mount]]\npath = \"/a\"\nwatch = true",
+                "watch belongs in [[site]], not in [[site.mount]]",
             ),
             ("[site]", "write [[site]] instead of [site]: a table of which"),
             ("[[server]]", "write [server] instead of [[server]]: a table that is there once"),

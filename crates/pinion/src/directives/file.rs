@@ -7,6 +7,10 @@ use super::{Directive, Kind, all};
 pub(crate) enum Table {
     /// `[[site]]`, once for each site.
     Site,
+    /// `[[site.mount]]` below a site, once for each part of it that other servers respond to.
+    Mount,
+    /// `[[site.access]]` below a site, once for each part of it that not everyone may request.
+    Access,
     /// `[[listen]]`, once for each address.
     Listen,
     /// `[[certificate]]`, once for each certificate.
@@ -35,6 +39,8 @@ pub(crate) struct Key {
 /// Every table, in the order of the reference.
 pub(crate) const TABLES: &[Table] = &[
     Table::Site,
+    Table::Mount,
+    Table::Access,
     Table::Listen,
     Table::Certificate,
     Table::Program,
@@ -49,6 +55,8 @@ impl Table {
     pub(crate) fn name(self) -> &'static str {
         match self {
             Self::Site => "site",
+            Self::Mount => "site.mount",
+            Self::Access => "site.access",
             Self::Listen => "listen",
             Self::Certificate => "certificate",
             Self::Program => "program",
@@ -57,6 +65,16 @@ impl Table {
             Self::Limits => "limits",
             Self::Log => "log",
         }
+    }
+
+    /// Returns the table that it stands below, each time that table is written.
+    pub(crate) fn parent(self) -> Option<Self> {
+        matches!(self, Self::Mount | Self::Access).then_some(Self::Site)
+    }
+
+    /// Returns the key of its content in the table that it stands below, or in the file.
+    pub(crate) fn own_name(self) -> &'static str {
+        self.name().rsplit('.').next().unwrap_or_default()
     }
 
     /// Its name as it is written.
@@ -86,13 +104,19 @@ impl Table {
 
     /// Whether it is written once for each thing it describes.
     pub(crate) fn is_repeated(self) -> bool {
-        matches!(self, Self::Site | Self::Listen | Self::Certificate | Self::Program)
+        match self {
+            Self::Site | Self::Mount | Self::Access => true,
+            Self::Listen | Self::Certificate | Self::Program => true,
+            Self::Tls | Self::Server | Self::Limits | Self::Log => false,
+        }
     }
 
     /// One line, no full stop.
     pub(crate) fn brief(self) -> &'static str {
         match self {
             Self::Site => "A site; at least one is required",
+            Self::Mount => "A part of the site above it that other servers respond to",
+            Self::Access => "Who may request a part of the site above it, and how often",
             Self::Listen => "An address to listen on: `address`, `tls` or `redirect-http`",
             Self::Certificate => "A certificate for TLS",
             Self::Program => "A program that the server starts and keeps running",
@@ -108,9 +132,15 @@ impl Table {
         Key { table: self, name }
     }
 
-    /// The table of this name.
+    /// Returns the table of this name that stands in a file, below no other one.
     pub(crate) fn named(name: &str) -> Option<Self> {
-        TABLES.iter().copied().find(|table| table.name() == name)
+        TABLES.iter().copied().find(|table| table.parent().is_none() && table.name() == name)
+    }
+
+    /// Returns the table of this name that stands below this one.
+    pub(crate) fn child(self, name: &str) -> Option<Self> {
+        let mut tables = TABLES.iter().copied();
+        tables.find(|table| table.parent() == Some(self) && table.own_name() == name)
     }
 
     /// Its rows, in the order of the reference.
@@ -190,7 +220,11 @@ mod tests {
             assert_eq!(row.is_inverted(), negative, "{}", row.name);
         }
         for table in TABLES {
-            assert_eq!(Table::named(table.name()), Some(*table));
+            let found = match table.parent() {
+                Some(parent) => parent.child(table.own_name()),
+                None => Table::named(table.own_name()),
+            };
+            assert_eq!(found, Some(*table));
             assert!(table.rows().next().is_some(), "{} is empty", table.name());
         }
     }

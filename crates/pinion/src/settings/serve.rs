@@ -5,9 +5,10 @@ use super::{
     CONTENT_FLAGS, Content, Listen, ListenKind, LuaSettings, ScriptAccess, TlsSettings, choice,
     field_value, networks, number, optional, path, path_or_stdout, read, row, single, tls,
 };
+use crate::directives::file::Table;
 use crate::failure::Failure;
 use crate::network::Network;
-use crate::server::mounts::Mounts;
+use crate::server::mounts::{Mount, Mounts};
 use crate::values;
 use crate::written::Low;
 use pinion_client::address_policy::PrivateAddresses;
@@ -379,8 +380,18 @@ fn mounts(low: &Low) -> Result<Mounts, Failure> {
     let timeout_seconds: Option<u64> = number(low, "proxy-timeout")?;
     let timeout_ms = timeout_seconds.map_or(UPSTREAM_TIMEOUT_MS, |seconds| seconds * 1000);
     let mounts = mounts.map(|mount| Ok(mount?.with_timeout(timeout_ms)));
-    let mounts = Mounts::new(mounts.collect::<Result<_, Failure>>()?);
+    let tables = low.tables(Table::Mount).iter().map(mount);
+    let mounts = Mounts::new(mounts.chain(tables).collect::<Result<_, Failure>>()?);
     mounts.map_err(|path| Failure::usage(format!("--proxy: {path} is given twice")))
+}
+
+/// Reads a table `[[site.mount]]`.
+fn mount(low: &Low) -> Result<Mount, Failure> {
+    let path = single(low, "mount-path", values::url_path)?.unwrap_or_default();
+    let upstream = single(low, "mount-proxy", values::upstream)?;
+    let upstream = upstream.ok_or_else(|| Failure::usage("[[site.mount]] lacks proxy"))?;
+    let timeout_seconds: u64 = number(low, "mount-timeout")?.unwrap_or_default();
+    Ok(Mount::new(&path, upstream).with_timeout(timeout_seconds * 1000))
 }
 
 /// The flag that asks for the dummy.
