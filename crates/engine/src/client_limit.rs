@@ -1,5 +1,6 @@
 //! Limits how many connections one client holds at once, over all workers.
 
+use crate::settings::ProxySources;
 use std::collections::HashMap;
 use std::collections::hash_map::Entry;
 use std::net::{IpAddr, Ipv4Addr, SocketAddr};
@@ -32,24 +33,29 @@ impl ClientKey {
 pub(crate) struct ClientLimit {
     /// Most connections of one client; `None` is no limit.
     max: Option<u32>,
+    /// Proxies, whose connections have requests of many clients and are not limited.
+    trusted_proxies: Option<ProxySources>,
     /// The connections that each worker has of each client, by worker. A map for each of them, so
     /// that the connections of a worker which has panicked are forgotten together.
     workers: Box<[Mutex<HashMap<ClientKey, u32>>]>,
 }
 
 impl ClientLimit {
-    pub(crate) fn new(max: Option<u32>, workers: usize) -> Self {
-        Self { max, workers: (0..workers).map(|_| Mutex::default()).collect() }
+    pub(crate) fn new(
+        max: Option<u32>,
+        trusted_proxies: Option<ProxySources>,
+        workers: usize,
+    ) -> Self {
+        Self { max, trusted_proxies, workers: (0..workers).map(|_| Mutex::default()).collect() }
     }
 
     /// Counts a connection of `peer` that `worker` has accepted. Returns false, and counts nothing,
     /// when the client holds as many as it may, or when no memory is left to count it. Two workers
     /// that ask at the same time for the last one may both be refused, but never both succeed.
     ///
-    /// Clients on Unix sockets have no address and are not limited.
+    /// Clients on Unix sockets have no address and are not limited, nor are trusted proxies.
     pub(crate) fn admit(&self, worker: u16, peer: Option<SocketAddr>) -> bool {
-        let (Some(max), Some(peer)) = (self.max, peer) else { return true };
-        let key = ClientKey::of(peer);
+        let Some((max, key)) = self.limit_of(peer) else { return true };
         {
             let mut connections = self.connections_of(worker);
             if connections.try_reserve(1).is_err() {
@@ -60,20 +66,28 @@ impl ClientLimit {
         let of_worker = |worker| self.connections_of(worker as u16).get(&key).copied();
         let held: u32 = (0..self.workers.len()).filter_map(of_worker).sum();
         if held > max {
-            self.leave(worker, Some(peer));
+            self.leave(worker, peer);
         }
         held <= max
     }
 
     /// A connection of `peer` has ended that `worker` had.
     pub(crate) fn leave(&self, worker: u16, peer: Option<SocketAddr>) {
-        let (Some(_), Some(peer)) = (self.max, peer) else { return };
-        if let Entry::Occupied(mut held) = self.connections_of(worker).entry(ClientKey::of(peer)) {
+        let Some((_, key)) = self.limit_of(peer) else { return };
+        if let Entry::Occupied(mut held) = self.connections_of(worker).entry(key) {
             *held.get_mut() -= 1;
             if *held.get() == 0 {
                 held.remove();
             }
         }
+    }
+
+    /// Returns how many connections a client may hold, and its key; `None` if it is not limited.
+    #[inline]
+    fn limit_of(&self, peer: Option<SocketAddr>) -> Option<(u32, ClientKey)> {
+        let (max, address) = (self.max?, peer?);
+        let is_proxy = self.trusted_proxies.as_ref().is_some_and(|proxies| proxies.contains(peer));
+        (!is_proxy).then(|| (max, ClientKey::of(address)))
     }
 
     /// The worker has ended, with all its connections.
@@ -95,6 +109,16 @@ mod tests {
     }
 
     #[test]
+    fn trusted_proxies_are_not_limited() {
+        let proxy = peer("192.0.2.1");
+        let proxies = ProxySources::new(move |address| address == proxy);
+        let limit = ClientLimit::new(Some(1), Some(proxies), 1);
+        assert!((0..10).all(|_| limit.admit(0, proxy)));
+        (0..10).for_each(|_| limit.leave(0, proxy));
+        assert!(limit.admit(0, peer("192.0.2.2")) && !limit.admit(0, peer("192.0.2.2")));
+    }
+
+    #[test]
     fn a_client_is_an_ipv4_address_or_an_ipv6_prefix() {
         let key = |text| ClientKey::of(peer(text).expect("an address"));
         assert_eq!(key("192.0.2.1"), key("::ffff:192.0.2.1"));
@@ -105,7 +129,7 @@ mod tests {
 
     #[test]
     fn a_client_holds_as_many_as_it_may_over_all_workers() {
-        let limit = ClientLimit::new(Some(2), 2);
+        let limit = ClientLimit::new(Some(2), None, 2);
         let client = peer("192.0.2.1");
         assert!(limit.admit(0, client) && limit.admit(1, client));
         assert!(!limit.admit(0, client) && !limit.admit(1, client));
@@ -122,7 +146,7 @@ mod tests {
 
     #[test]
     fn without_a_limit_nothing_is_counted() {
-        let limit = ClientLimit::new(None, 1);
+        let limit = ClientLimit::new(None, None, 1);
         assert!((0..9).all(|_| limit.admit(0, peer("192.0.2.1"))));
         assert!(limit.workers[0].lock().expect("a map").is_empty());
     }
@@ -131,7 +155,7 @@ mod tests {
     fn threads_never_admit_more_than_the_limit() {
         use std::sync::atomic::{AtomicU32, Ordering};
         const MAX: u32 = 3;
-        let (limit, held) = (ClientLimit::new(Some(MAX), 4), AtomicU32::new(0));
+        let (limit, held) = (ClientLimit::new(Some(MAX), None, 4), AtomicU32::new(0));
         std::thread::scope(|scope| {
             for worker in 0..4 {
                 let (limit, held) = (&limit, &held);

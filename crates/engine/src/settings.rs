@@ -121,6 +121,8 @@ pub struct Settings {
     /// Most connections that one client may hold at once; `None` is no limit. A client is an IPv4
     /// address or a /64 prefix of IPv6.
     pub connections_per_client: Option<u32>,
+    /// Proxies that this limit is not for, since their connections have requests of many clients.
+    pub trusted_proxies: Option<ProxySources>,
     /// Most connections that the server opens by itself, at once.
     pub outgoing: usize,
     /// Most requests of one connection; `None` is no bound.
@@ -150,6 +152,7 @@ impl Default for Settings {
             idle_ms: IDLE_TIMEOUT_MS,
             connections: 1024,
             connections_per_client: None,
+            trusted_proxies: None,
             outgoing: 1024,
             requests_per_connection: None,
             buffer_bytes: 64 << 20,

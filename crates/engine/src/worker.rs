@@ -60,7 +60,11 @@ impl Shared {
     ) -> Self {
         Self {
             permits: ConnectionPermits::new(settings.connections, workers),
-            client_limit: ClientLimit::new(settings.connections_per_client, workers),
+            client_limit: ClientLimit::new(
+                settings.connections_per_client,
+                settings.trusted_proxies.clone(),
+                workers,
+            ),
             outgoing: Arc::default(),
             draining: AtomicBool::new(false),
             stopping: AtomicBool::new(false),

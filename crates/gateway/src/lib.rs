@@ -7,7 +7,6 @@
 //! | Module | Task |
 //! |---|---|
 //! | [`upstream`] | a server that requests are forwarded to, and how |
-//! | [`client_identity`] | who has sent a request, and how |
 //! | [`request_forwarding`] | a request as the upstream server gets it |
 //! | [`response_forwarding`] | the fields of a response as the client gets them |
 //! | `connection_fields` | what becomes of a field that is forwarded (RFC 9110 §7.6.1) |
@@ -17,7 +16,6 @@
 //! | [`limits`] | every limit with its reason |
 #![forbid(unsafe_code)]
 
-pub mod client_identity;
 mod connection_fields;
 pub mod limits;
 pub mod proxy;

@@ -18,11 +18,11 @@ use pinion_engine::app::{Event, RawEvent};
 use pinion_engine::connections::Connections;
 use pinion_engine::exchange::{Exchange, Room, Slice};
 use pinion_engine::raw::RawStream;
+use pinion_http::client_identity::ClientIdentity;
 use pinion_http::field::Field;
 use pinion_http::h1::client::response_error::ResponseError;
 use pinion_http::request::{Framing, RequestHead};
 
-use crate::client_identity::ClientIdentity;
 use crate::limits::{REQUEST_PIECE_BYTES, RESPONSE_PIECE_BYTES, UPSTREAM_TAG};
 use crate::proxy_error::ProxyError;
 use crate::request_forwarding::{forward, forwarded_trailers};

@@ -3,13 +3,13 @@
 use pinion_client::http_client::request::{
     ClientRequest, ForwardedRequest, OwnedFields, RequestBody,
 };
+use pinion_http::client_identity::ClientIdentity;
 use pinion_http::field::{Field, Fields};
 use pinion_http::grammar::is_token;
 use pinion_http::method::Method;
 use pinion_http::request::{Framing, RequestHead};
 use pinion_http::version::Version;
 
-use crate::client_identity::ClientIdentity;
 use crate::connection_fields::{FieldClass, ListedNames, is_same};
 use crate::limits::CONNECTION_OPTIONS_MAX;
 use crate::proxy_error::ProxyError;
@@ -207,8 +207,8 @@ fn fields<'a>(
         fields.push(b"Max-Forwards", forwards.to_string().as_bytes());
     }
     via(head, pseudonym, &mut fields);
-    if let Some(address) = client.address {
-        fields.push(b"X-Forwarded-For", address.to_canonical().to_string().as_bytes());
+    if let Some(peer) = client.peer {
+        fields.push(b"X-Forwarded-For", peer.ip().to_canonical().to_string().as_bytes());
     }
     if let Some(authority) = head.authority {
         fields.push(b"X-Forwarded-Host", authority);

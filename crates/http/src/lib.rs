@@ -8,6 +8,7 @@
 //! |---|---|---|
 //! | the bytes of a connection | [`h1::head`] | [`request::RequestHead`] |
 //! | the first bytes of a proxy's connection | [`proxy_protocol`] | the address of its client |
+//! | `Forwarded`, `X-Forwarded-For` | [`client_identity`] | who sends a request |
 //! | a request to be sent | [`h1::client`] | its bytes |
 //! | the bytes of a response | [`h1::client`] | its head, content and trailers |
 //! | the bytes of an HTTP/2 connection | [`h2::session`] | [`h2::event`], frames to send |
@@ -37,6 +38,7 @@
 pub mod binary_head;
 pub mod budget;
 pub mod byteranges;
+pub mod client_identity;
 pub mod coding;
 pub mod conditional;
 pub mod date;

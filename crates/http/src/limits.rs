@@ -26,6 +26,10 @@ pub const LEADING_EMPTY_LINES_MAX: usize = 2;
 /// specification allows (§2.1, for `UNKNOWN` with two IPv6 addresses).
 pub const PROXY_LINE_MAX_BYTES: usize = 107;
 
+/// Most addresses in `X-Forwarded-For` or `Forwarded` of a request that comes from a trusted proxy.
+/// Each proxy adds one, and a request that has passed so many goes round in circles.
+pub const FORWARDED_HOPS_MAX: usize = 100;
+
 /// Most bytes of a header of the PROXY protocol, version 2, records included. Its addresses need at
 /// most 232; what proxies add (ALPN, host, identity of an endpoint, fields of a certificate) needs
 /// some hundred. It is also the limit of nginx.

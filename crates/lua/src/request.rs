@@ -2,6 +2,7 @@
 //! handler waits.
 
 use mlua::{Lua, LuaString, Result, Table, Value};
+use pinion_http::client_identity::ClientIdentity;
 use pinion_http::field::KnownField;
 use pinion_http::method::Method;
 use pinion_http::request::{ConditionalRequest, Framing, RequestHead};
@@ -53,9 +54,9 @@ impl Request {
     }
 
     /// Where it came from.
-    pub(crate) fn came_from(&mut self, peer: Option<SocketAddr>, is_secured: bool) {
-        self.peer = peer;
-        self.is_secured |= is_secured;
+    pub(crate) fn came_from(&mut self, client: &ClientIdentity) {
+        self.peer = client.peer;
+        self.is_secured = client.is_secured;
     }
 
     fn keep(&mut self, bytes: &[u8]) -> Range<usize> {

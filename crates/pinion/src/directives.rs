@@ -4,9 +4,9 @@
 //!
 //! Rows stand in one file for each side of the program: [`archive`] (how an archive is looked
 //! into), [`build`] (how a folder becomes one), [`serve`] (how it is served), [`lua`] (how its
-//! scripts are run), [`tls`] (how it is encrypted), [`site`] (which sites a server has), [`proxy`] and
-//! [`mount`] (what other servers respond to), [`access`] (who may request what) and [`program`]
-//! (which programs it keeps running). The tables that keys stand in are those of
+//! scripts are run), [`tls`] (how it is encrypted), [`site`] (which sites a server has),
+//! [`proxy`] and [`mount`] (what other servers respond to), [`access`] (who may request what) and
+//! [`program`] (which programs it keeps running). The tables that keys stand in are those of
 //! [`mod@file`], the headings above flags those of [`mod@group`]. What a flag says differently
 //! under one verb is in [`wording`]. Examples and the like, which follow the flags in the help, are
 //! in [`verb_notes`].
@@ -106,6 +106,8 @@ pub(crate) enum Kind {
         /// Greatest value.
         max: &'static str,
     },
+    /// The name of a field (RFC 9110 §5.1).
+    FieldName,
     /// A field value: visible ASCII with single spaces or commas between (RFC 9110 §5.5).
     FieldValue,
     /// A header of a request: `Accept: text/html`.
@@ -225,7 +227,7 @@ impl Kind {
             Self::Glob => "GLOB",
             Self::GlobCodings => "GLOB=LIST",
             Self::CanonicalHost | Self::Host => "HOST",
-            Self::Header => "HEADER",
+            Self::FieldName | Self::Header => "HEADER",
             Self::Hsts => "AGE",
             Self::CertificatePin => "PIN",
             Self::Method => "METHOD",
@@ -269,6 +271,7 @@ impl Kind {
             Self::Choice(words) => words.join(", "),
             Self::Codings => CODINGS.to_owned(),
             Self::Duration { min, max } => format!("{min} to {max}"),
+            Self::FieldName => "X-Forwarded-For, Forwarded, X-Real-IP".to_owned(),
             Self::FieldValue => "visible ASCII".to_owned(),
             Self::Folder => "the path of a folder".to_owned(),
             Self::Glob => GLOB.to_owned(),

@@ -98,5 +98,6 @@ mod start_lines;
 pub(crate) mod stats;
 mod status;
 pub(crate) mod tls;
+pub(crate) mod trusted_proxies;
 pub(crate) mod watch;
 mod watchdog;

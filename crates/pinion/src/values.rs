@@ -232,6 +232,15 @@ pub(crate) fn upstream(url: &str) -> Result<Upstream, String> {
     })
 }
 
+/// The name of a field.
+pub(crate) fn field_name(text: &str) -> Result<String, String> {
+    if is_token(text.as_bytes()) {
+        Ok(text.to_owned())
+    } else {
+        Err(format!("{text:?} is not the name of a header: {}", Kind::FieldName.bounds()))
+    }
+}
+
 /// What the log calls a program.
 fn program_name(text: &str) -> Result<(), String> {
     let is_allowed = |byte: u8| byte.is_ascii_alphanumeric() || b"-_.".contains(&byte);
@@ -396,6 +405,7 @@ pub(crate) fn check(kind: &Kind, text: &str) -> Result<(), String> {
         Kind::Program => lua_program(text).map(drop),
         Kind::Upstream => proxy_mount(text).map(drop),
         Kind::UpstreamUrl => upstream(text).map(drop),
+        Kind::FieldName => field_name(text).map(drop),
         Kind::Network => Network::parse(text).map(drop),
         Kind::Number { .. } => number(kind, text).map(drop),
         Kind::Glob if text.is_empty() => Err("the pattern is empty; give one".to_owned()),

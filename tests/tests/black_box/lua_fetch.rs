@@ -61,7 +61,7 @@ impl Running {
 
     /// Starts a program that listens on a Unix socket, and waits until it does.
     #[track_caller]
-    fn on_socket(command: &mut Command, socket: &Path) -> Running {
+    pub(crate) fn on_socket(command: &mut Command, socket: &Path) -> Running {
         let running = Running::start(command.stdout(Stdio::null()).stderr(Stdio::null()));
         wait_for("the socket", || UnixStream::connect(socket).ok());
         running

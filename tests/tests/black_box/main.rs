@@ -13,6 +13,7 @@ mod certbot;
 mod changing;
 mod check_cost;
 mod chromium;
+mod client_identity;
 mod coding;
 mod completions;
 mod conditional;

@@ -75,7 +75,7 @@ fn curl_is_a_proxy_of_version_1() {
 }
 
 /// HAProxy, until the value goes.
-struct HaProxy(Child);
+pub(crate) struct HaProxy(Child);
 
 impl Drop for HaProxy {
     fn drop(&mut self) {
@@ -86,7 +86,7 @@ impl Drop for HaProxy {
 
 impl HaProxy {
     /// Starts it in front of servers, each with its mode and options. Returns the port of each.
-    fn start(folder: &Folder, servers: &[(&str, String)]) -> (HaProxy, Vec<u16>) {
+    pub(crate) fn start(folder: &Folder, servers: &[(&str, String)]) -> (HaProxy, Vec<u16>) {
         let mut config =
             "defaults\ntimeout connect 9s\ntimeout client 9s\ntimeout server 9s\n".to_owned();
         let (mut listeners, mut ports) = (Vec::new(), Vec::new());

@@ -8,7 +8,7 @@ use proptest::prelude::*;
 
 const PSEUDONYM: &str = "pinion-0000";
 
-const CLIENT: ClientIdentity = ClientIdentity { address: None, is_secured: false };
+const CLIENT: ClientIdentity = ClientIdentity { peer: None, is_secured: false };
 
 fn upstream() -> Upstream {
     Upstream::parse("http://127.0.0.1:3000").expect("a URL")

@@ -78,3 +78,8 @@ fn multipart() {
 fn proxy_header() {
     replay("proxy_header", oracle::proxy_header::check);
 }
+
+#[test]
+fn client_identity() {
+    replay("client_identity", oracle::client_identity::check);
+}

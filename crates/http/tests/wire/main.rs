@@ -6,6 +6,7 @@
 
 mod blocks;
 mod bodies;
+mod client_identities;
 mod client_properties;
 mod compressed;
 mod corpus;

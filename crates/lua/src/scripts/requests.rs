@@ -8,6 +8,7 @@ use pinion_engine::app::{Event, Gone};
 use pinion_engine::encode;
 use pinion_engine::exchange::{Exchange, Room, Slice};
 use pinion_engine::limits::ENCODE_MIN_BYTES;
+use pinion_http::client_identity::ClientIdentity;
 use pinion_http::prepared::{Prepared, PreparedBody, SharedFields};
 use pinion_http::refusal::Refusal;
 use pinion_http::request::RequestHead;
@@ -32,6 +33,7 @@ impl Scripts {
         script: &Script,
         found: Option<Match>,
         head: &RequestHead<'_>,
+        client: &ClientIdentity,
         outlet: &mut Outlet<'_, '_>,
     ) -> Outcome {
         let vm = Rc::clone(&script.0);
@@ -43,7 +45,7 @@ impl Scripts {
             let Some(id) = tasks.begin() else { return self.too_many(&tasks, head) };
             let Some(task) = tasks.get(id) else { return self.too_many(&tasks, head) };
             task.request.fill(head, path, found);
-            task.request.came_from(exchange.peer(), exchange.is_secured());
+            task.request.came_from(client);
             task.answer.status = status;
             task.address = Some(exchange.address());
             task.coding = Some(encode::choose(head));

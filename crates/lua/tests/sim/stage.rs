@@ -14,6 +14,7 @@ use pinion_engine::exchange::Exchange;
 use pinion_engine::raw::RawStream;
 use pinion_engine::settings::{ListenerSettings, Protocol, Protocols, Settings};
 use pinion_engine::stepped::Stepped;
+use pinion_http::client_identity::ClientIdentity;
 use pinion_http::prepared::{Prepared, PreparedBody};
 use pinion_http::request::RequestHead;
 use pinion_jobs::job_queue::JobQueues;
@@ -83,8 +84,9 @@ impl Site {
         if found.is_none() && !script.has_not_found() {
             return answer(404, exchange);
         }
+        let client = ClientIdentity { peer: exchange.peer(), is_secured: exchange.is_secured() };
         let mut outlet = Outlet { exchange: &mut *exchange, defaults: b"", page_end: b"" };
-        let outcome = self.scripts.begin(&script, found, head, &mut outlet);
+        let outcome = self.scripts.begin(&script, found, head, &client, &mut outlet);
         complete(&outcome, exchange);
     }
 }

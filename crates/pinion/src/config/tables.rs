@@ -542,6 +542,7 @@ mod tests {
             Kind::Choice(words) => words.last().copied().unwrap_or_default(),
             Kind::Codings => "gzip:9,br:5",
             Kind::Duration { max, .. } => max,
+            Kind::FieldName => "X-Real-IP",
             Kind::FieldValue => "a, b",
             Kind::UrlPath => "/a",
             Kind::Glob => "*.psd",

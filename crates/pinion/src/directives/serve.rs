@@ -282,13 +282,49 @@ pub(crate) const ROWS: &[Directive] = &[
         repeatable: true,
         default: Default::Nothing("no proxy"),
         change: Change::Restart,
-        brief: "Accept requests for https from this TLS-terminating proxy, over HTTP",
-        long: "The address or network of a proxy that terminates TLS and connects without TLS, \
-               for example over HTTP/2. Requests with the scheme https from other addresses get \
-               the response 421. This flag does not set the address of the client, and \
-               X-Forwarded-For is not read: use --proxy-protocol for that. It is compared with \
-               the address of the proxy, also with --proxy-protocol. unix trusts all clients of \
-               Unix sockets.",
+        brief: "Take the client's address and scheme from this proxy's headers",
+        long: "The address or network of a reverse proxy, load balancer or CDN in front of the \
+               server. Its `X-Forwarded-For` has the address of the client (`client-ip-header` \
+               names another header), its `X-Forwarded-Proto` the scheme. The access log, \
+               scripts, limits and forwarded requests have that address. The list is read from \
+               its end, as long as the addresses in it are trusted, too. A request whose header \
+               is malformed there gets the response 400. Headers of other clients are never read. \
+               The proxy may also send requests with the scheme https over a connection without \
+               TLS; those of others get the response 421. unix trusts all clients of Unix \
+               sockets.",
+    },
+    Directive {
+        name: "client-ip-header",
+        short: None,
+        verbs: SERVE,
+        file: Some(Table::Server.key("client-ip-header")),
+        group: Group::Network,
+        level: Level::Server,
+        kind: Kind::FieldName,
+        repeatable: false,
+        default: Default::Value("X-Forwarded-For"),
+        change: Change::Restart,
+        brief: "The header in which trusted proxies name the client",
+        long: "`X-Forwarded-For`, `Forwarded` (RFC 7239), or a header of a CDN such as \
+               `CF-Connecting-IP`. Only this header is read, so the proxy must set it or add to \
+               it. With `Forwarded`, scheme and host are those of `proto` and `host`; otherwise \
+               the scheme is that of `X-Forwarded-Proto`.",
+    },
+    Directive {
+        name: "trust-forwarded-host",
+        short: None,
+        verbs: SERVE,
+        file: Some(Table::Server.key("trust-forwarded-host")),
+        group: Group::Network,
+        level: Level::Server,
+        kind: Kind::Switch,
+        repeatable: false,
+        default: Default::Off,
+        change: Change::Restart,
+        brief: "Take the host from the headers of trusted proxies, too",
+        long: "The host in `X-Forwarded-Host`, or in `host` of `Forwarded`, takes the place of \
+               `Host`: it selects the site. Use it only if every trusted proxy sets or removes \
+               the header, since clients can send it, too.",
     },
     Directive {
         name: "grace",

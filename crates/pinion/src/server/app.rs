@@ -11,7 +11,7 @@ use super::generation::Generation;
 use super::journal::{Beginning, Journal};
 use super::published::{Published, Roster, SiteId};
 use super::redirect::Redirect;
-use crate::network::Network;
+use super::trusted_proxies::TrustedProxies;
 use crate::settings::HealthCheck;
 use pinion_archive::Archive;
 use pinion_engine::address::Address;
@@ -22,6 +22,7 @@ use pinion_engine::exchange::Exchange;
 use pinion_engine::mapping::{MappingId, Mappings};
 use pinion_engine::raw::RawStream;
 use pinion_engine::stderr;
+use pinion_http::client_identity::{ClientIdentity, ClientIdentityError};
 use pinion_http::field::KnownField;
 use pinion_http::method::Method;
 use pinion_http::negotiate::prefers_text;
@@ -29,7 +30,7 @@ use pinion_http::page;
 use pinion_http::prepared::{Prepared, PreparedBody, SharedFields};
 use pinion_http::refusal::RefusedRequest;
 use pinion_http::request::{Framing, RequestHead};
-use pinion_http::target::{Form, Scheme};
+use pinion_http::target::Form;
 use pinion_lua::problem::Problem;
 use pinion_lua::program::Program;
 use pinion_lua::scripts::Offer;
@@ -53,8 +54,8 @@ pub(crate) struct SitesApp {
     health: Option<HealthCheck>,
     /// What listeners that redirect answer; none without any.
     redirect: Option<Redirect>,
-    /// Where proxies are that terminate TLS.
-    trusted_proxies: Arc<[Network]>,
+    /// The proxies that say who their clients are.
+    trusted_proxies: Arc<TrustedProxies>,
     /// What answers challenges of certificate authorities, if a folder was given for them.
     challenges: Option<AcmeChallenges>,
     /// What answers by scripts.
@@ -89,6 +90,7 @@ struct Site {
 /// What is known of a request of a site before its archive is asked.
 struct SiteRequest {
     began: Option<Beginning>,
+    client: ClientIdentity,
     /// It says https on a connection that is not encrypted.
     is_unsecured: bool,
     /// Who sends it, if that is the developer of the site.
@@ -115,11 +117,11 @@ impl Means<'_> {
         head: &RequestHead<'_>,
         exchange: &mut Exchange<'_>,
     ) {
-        let SiteRequest { began, is_unsecured, .. } = request;
+        let SiteRequest { began, client, is_unsecured, .. } = request;
         let Self { work, dynamic, gateway, journal } = self;
         let developer = site.developer(head, exchange).filter(|_| !is_unsecured);
         if let Some(developer) = developer
-            && answers_developer(site, developer, head, dynamic, journal, exchange)
+            && answers_developer(site, developer, (&client, head), dynamic, journal, exchange)
         {
             return;
         }
@@ -129,7 +131,7 @@ impl Means<'_> {
         if let Some(mount) = site.generation.mounts().covering(head.target.path)
             && !is_unsecured
         {
-            return gateway.begin(mount, &site.generation, head, journal, exchange);
+            return gateway.begin(mount, &site.generation, head, &client, journal, exchange);
         }
         request.developer = developer;
         if let Some(scripted) = &site.scripted
@@ -138,7 +140,14 @@ impl Means<'_> {
             request.offer = dynamic.offer(scripted, head);
             if let Offer::Handler(found) = request.offer {
                 let found = Some(found);
-                return dynamic.begin(scripted, found, head, developer, journal, exchange);
+                return dynamic.begin(
+                    scripted,
+                    found,
+                    head,
+                    (&client, developer),
+                    journal,
+                    exchange,
+                );
             }
         }
         Self { work, dynamic, gateway, journal }.archive_request(site, request, head, exchange);
@@ -153,7 +162,7 @@ impl Means<'_> {
         head: &RequestHead<'_>,
         exchange: &mut Exchange<'_>,
     ) {
-        let SiteRequest { began, is_unsecured, developer, offer } = request;
+        let SiteRequest { began, client, is_unsecured, developer, offer } = request;
         let Self { work, dynamic, gateway, journal } = self;
         let generation = &*site.generation;
         let (now, archive) = (exchange.now(), generation.archive());
@@ -177,7 +186,7 @@ impl Means<'_> {
         let outdated = generation.is_outdated(&answer);
         if answer.status == 404
             && let Some(scripted) = &site.scripted
-            && dynamic.missed(scripted, offer, head, developer, journal, exchange)
+            && dynamic.missed(scripted, offer, head, (&client, developer), journal, exchange)
         {
             return;
         }
@@ -185,7 +194,7 @@ impl Means<'_> {
             && let Some(mount) = generation.mounts().fallback()
             && !gateway.is_refused_by_rule(&archive, asked, now.unix_seconds)
         {
-            return gateway.begin(mount, &site.generation, head, journal, exchange);
+            return gateway.begin(mount, &site.generation, head, &client, journal, exchange);
         }
         // An answer is large: the one to be sent is pointed at.
         let instead;
@@ -258,7 +267,7 @@ impl SitesApp {
         journal: Journal,
         health: Option<HealthCheck>,
         redirect: Option<Redirect>,
-        trusted_proxies: Arc<[Network]>,
+        trusted_proxies: Arc<TrustedProxies>,
         challenges: Option<AcmeChallenges>,
         (dynamic, gateway): (Dynamic, Gateway),
     ) -> Self {
@@ -282,9 +291,16 @@ impl SitesApp {
     /// engine refuses one for no site.
     #[cold]
     fn oversized(&mut self, head: &RequestHead<'_>, exchange: &mut Exchange<'_>) {
+        let is_unsecured = self.trusted_proxies.is_unsecured(head, exchange);
+        let mut reported = None;
+        let client = match self.trusted_proxies.client(head, &mut reported, exchange) {
+            Ok(client) => client,
+            Err(error) => return self.client_unknown(error, head, exchange),
+        };
+        let head = reported.as_ref().unwrap_or(head);
         let listener = exchange.listener();
         let is_redirected = self.redirect.as_ref().is_some_and(|one| one.is_for(listener));
-        if is_redirected || is_unsecured(head, exchange, &self.trusted_proxies) {
+        if is_unsecured || is_redirected && !client.is_secured {
             return;
         }
         let Some(serving) = &self.serving else { return };
@@ -293,21 +309,22 @@ impl SitesApp {
         let (gateway, journal) = (&mut self.gateway, &mut self.journal);
         let mounts = site.generation.mounts();
         if let Some(mount) = mounts.covering(head.target.path) {
-            return gateway.begin(mount, &site.generation, head, journal, exchange);
+            return gateway.begin(mount, &site.generation, head, &client, journal, exchange);
         }
         if let Some(scripted) = &site.scripted
             && let Offer::Handler(found) = self.dynamic.offer(scripted, head)
         {
             let (developer, journal) = (site.developer(head, exchange), &mut self.journal);
-            return self.dynamic.begin(scripted, Some(found), head, developer, journal, exchange);
+            let who = (&client, developer);
+            return self.dynamic.begin(scripted, Some(found), head, who, journal, exchange);
         }
         if let Some(mount) = mounts.fallback()
             && head.target.form != Form::Asterisk
             && !has_file(&site.generation.archive(), head.target.path, &mut self.work)
         {
-            return gateway.begin(mount, &site.generation, head, journal, exchange);
+            return gateway.begin(mount, &site.generation, head, &client, journal, exchange);
         }
-        let began = self.journal.begin(exchange);
+        let began = self.journal.begin(&client, exchange);
         let began = began.map(|began| began.of_site(site.generation.log()));
         let answer = error_for(413, &site.generation.archive(), head, &mut self.work);
         exchange.prepared(&answer, Some(site.mapping));
@@ -317,16 +334,24 @@ impl SitesApp {
     /// The way of a request: find out whose it is and what it gets, hand that to the engine, write
     /// it down.
     fn request(&mut self, head: &RequestHead<'_>, exchange: &mut Exchange<'_>) {
-        let began = self.journal.begin(exchange);
+        let is_unsecured = self.trusted_proxies.is_unsecured(head, exchange);
+        let mut reported = None;
+        let client = match self.trusted_proxies.client(head, &mut reported, exchange) {
+            Ok(client) => client,
+            Err(error) => return self.client_unknown(error, head, exchange),
+        };
+        let head = reported.as_ref().unwrap_or(head);
+        let began = self.journal.begin(&client, exchange);
         let Self { serving, work, journal, health, redirect, challenges, dynamic, gateway, .. } =
             self;
         let Some(serving) = serving else { return };
-        let is_unsecured = is_unsecured(head, exchange, &self.trusted_proxies);
         let listener = exchange.listener();
         let server = ServerResponders {
             health: health.as_ref(),
             challenges: challenges.as_mut(),
-            redirect: redirect.as_mut().filter(|redirect| redirect.is_for(listener)),
+            redirect: redirect.as_mut().filter(|redirect| {
+                redirect.is_for(listener) && (is_unsecured || !client.is_secured)
+            }),
         };
         let select = || serving.sites.get(serving.roster.hosts.select(head.authority)?);
         let responder = server.responder(head, select, |redirect, site| {
@@ -343,7 +368,7 @@ impl SitesApp {
         };
         let began = began.map(|began| began.of_site(site.generation.log()));
         let (developer, offer) = (None, Offer::Nothing);
-        let request = SiteRequest { began, is_unsecured, developer, offer };
+        let request = SiteRequest { began, client, is_unsecured, developer, offer };
         let means = Means { work, dynamic, gateway, journal };
         // Most sites have files and nothing else.
         if site.is_static {
@@ -351,6 +376,23 @@ impl SitesApp {
         } else {
             means.dynamic_request(site, request, head, exchange);
         }
+    }
+
+    /// Refuses a request of a trusted proxy that does not say who the client is.
+    #[cold]
+    fn client_unknown(
+        &mut self,
+        error: ClientIdentityError,
+        head: &RequestHead<'_>,
+        exchange: &mut Exchange<'_>,
+    ) {
+        let client = ClientIdentity { peer: exchange.peer(), is_secured: exchange.is_secured() };
+        let began = self.journal.begin(&client, exchange);
+        let is_text = prefers_text(head.values(KnownField::Accept));
+        let answer = page::answer(400, is_text, page::BUILT_IN_FIELDS);
+        exchange.prepared(&answer, None);
+        self.journal.answered(began, head, &answer, exchange);
+        self.journal.client_unknown(error, self.trusted_proxies.client_field(), exchange);
     }
 
     /// Takes up what is published when it is this worker's turn; the first roster at once, since
@@ -417,19 +459,25 @@ impl SitesApp {
 fn answers_developer(
     site: &Site,
     developer: Developer,
-    head: &RequestHead<'_>,
+    (client, head): (&ClientIdentity, &RequestHead<'_>),
     dynamic: &mut Dynamic,
     journal: &mut Journal,
     exchange: &mut Exchange<'_>,
 ) -> bool {
-    if dynamic.streams.answers((site.id, site.generation.log()), developer, head, journal, exchange)
-    {
+    if dynamic.streams.answers(
+        (site.id, site.generation.log()),
+        developer,
+        (client, head),
+        journal,
+        exchange,
+    ) {
         return true;
     }
     let Some(failure) = site.generation.failure().filter(|_| developer.wants_page) else {
         return false;
     };
-    let began = journal.begin(exchange).map(|began| began.of_site(site.generation.log()));
+    let began = journal.begin(client, exchange);
+    let began = began.map(|began| began.of_site(site.generation.log()));
     let page = [&*failure.page, &developer.page_end()].concat();
     let answer = Prepared {
         shared: SharedFields::h1(developer_page::FIELDS.as_bytes()),
@@ -606,19 +654,6 @@ fn unencrypted_https<'x>(
     let page = page::unencrypted_https_page(prefers_text(head.values(KnownField::Accept)));
     let (body, bytes) = (PreparedBody::Bytes(page.body), page.body.len() as u64);
     Prepared { body, content_length: Some(bytes), ..refused }
-}
-
-/// Returns whether a request is for what only a secured connection may have, and this one is
-/// neither secured nor that of a proxy which terminates TLS (RFC 9110 §7.4).
-#[inline]
-fn is_unsecured(
-    head: &RequestHead<'_>,
-    exchange: &mut Exchange<'_>,
-    trusted_proxies: &[Network],
-) -> bool {
-    head.target.scheme == Some(Scheme::Https)
-        && !exchange.is_secured()
-        && !trusted_proxies.iter().any(|network| network.contains(exchange.socket_peer()))
 }
 
 /// Whether a request announces no more content than is allowed. The engine refuses one that does

@@ -9,6 +9,7 @@ use pinion_engine::clock::Now;
 use pinion_engine::connections::Connections;
 use pinion_engine::exchange::Exchange;
 use pinion_engine::raw::RawStream;
+use pinion_http::client_identity::ClientIdentity;
 use pinion_http::prepared::{Prepared, PreparedBody};
 use std::net::SocketAddr;
 
@@ -44,7 +45,9 @@ impl App for DummyApp {
     fn exchange(&mut self, event: Event<'_>, exchange: &mut Exchange<'_>) {
         match (event, self.delay_ms) {
             (Event::Head(head), None) if fits(head, exchange) => {
-                let began = self.journal.begin(exchange);
+                let (peer, is_secured) = (exchange.peer(), exchange.is_secured());
+                let client = ClientIdentity { peer, is_secured };
+                let began = self.journal.begin(&client, exchange);
                 let answer = answer(&self.body);
                 exchange.prepared(&answer, None);
                 self.journal.answered(began, head, &answer, exchange);

@@ -14,6 +14,7 @@ use pinion_engine::clock::Now;
 use pinion_engine::connections::Connections;
 use pinion_engine::exchange::Exchange;
 use pinion_engine::raw::RawStream;
+use pinion_http::client_identity::ClientIdentity;
 use pinion_http::field::KnownField;
 use pinion_http::method::Method;
 use pinion_http::negotiate::{names_html, prefers_text};
@@ -171,16 +172,16 @@ impl Dynamic {
         scripted: &Scripted,
         found: Option<Match>,
         head: &RequestHead<'_>,
-        developer: Option<Developer>,
+        (client, developer): (&ClientIdentity, Option<Developer>),
         journal: &mut Journal,
         exchange: &mut Exchange<'_>,
     ) {
         let Some(script) = &scripted.script else { return };
-        let later = journal.note(head, scripted.generation.log(), exchange);
+        let later = journal.note(head, client, scripted.generation.log(), exchange);
         let page_end = developer.map(Developer::page_end).unwrap_or_default();
         let fields = self.fields_for(scripted, head);
         let mut outlet = Outlet { exchange, defaults: &fields.defaults, page_end: &page_end };
-        let outcome = self.scripts.begin(script, found, head, &mut outlet);
+        let outcome = self.scripts.begin(script, found, head, client, &mut outlet);
         let is_head = head.method == Method::Head;
         let prefers_text = wants_text(head, developer);
         match outcome {
@@ -283,7 +284,7 @@ impl Dynamic {
         scripted: &Scripted,
         offer: Offer,
         head: &RequestHead<'_>,
-        developer: Option<Developer>,
+        (client, developer): (&ClientIdentity, Option<Developer>),
         journal: &mut Journal,
         exchange: &mut Exchange<'_>,
     ) -> bool {
@@ -305,7 +306,7 @@ impl Dynamic {
                 Prepared { allow: Some(allow.as_bytes()), ..answer }
             }
             (_, Some(script)) if script.has_not_found() => {
-                self.begin(scripted, None, head, developer, journal, exchange);
+                self.begin(scripted, None, head, (client, developer), journal, exchange);
                 return true;
             }
             (_, Some(_)) => return false,
@@ -313,7 +314,7 @@ impl Dynamic {
             (_, None) => error_for(500, archive, head, work.get_or_insert_default()),
         };
         let log = scripted.generation.log();
-        let began = journal.begin(exchange).map(|began| began.of_site(log));
+        let began = journal.begin(client, exchange).map(|began| began.of_site(log));
         let mut send = |answer: &Prepared<'_>| {
             exchange.prepared(answer, None);
             journal.answered(began, head, answer, exchange);

@@ -16,16 +16,15 @@ use pinion_engine::connections::Connections;
 use pinion_engine::exchange::Exchange;
 use pinion_engine::raw::RawStream;
 use pinion_engine::stderr;
-use pinion_gateway::client_identity::ClientIdentity;
 use pinion_gateway::limits::UPSTREAM_TAG;
 use pinion_gateway::proxy::{Ended, Proxy, ProxySettings};
 use pinion_gateway::proxy_error::ProxyError;
+use pinion_http::client_identity::ClientIdentity;
 use pinion_http::field::KnownField;
 use pinion_http::method::Method;
 use pinion_http::negotiate::prefers_text;
 use pinion_http::prepared::Prepared;
 use pinion_http::request::RequestHead;
-use pinion_http::target::Scheme;
 use pinion_site::{Work, field_rules_path, script_fields};
 use std::collections::HashMap;
 use std::hash::{BuildHasher as _, RandomState};
@@ -113,6 +112,7 @@ impl Gateway {
         mount: &Mount,
         generation: &Arc<Generation>,
         head: &RequestHead<'_>,
+        client: &ClientIdentity,
         journal: &mut Journal,
         exchange: &mut Exchange<'_>,
     ) {
@@ -128,16 +128,10 @@ impl Gateway {
             rules_path,
             method: head.method,
             target: target.into(),
-            later: journal.note(head, generation.log(), exchange),
+            later: journal.note(head, client, generation.log(), exchange),
             prefers_text: prefers_text(head.values(KnownField::Accept)),
         };
-        let client = ClientIdentity {
-            address: exchange.peer().map(|peer| peer.ip()),
-            // Who says https on a connection that is not encrypted is a trusted proxy, or was
-            // refused (RFC 9110 §7.4).
-            is_secured: exchange.is_secured() || head.target.scheme == Some(Scheme::Https),
-        };
-        match self.proxy().begin(&mount.upstream, &defaults, &client, head, exchange) {
+        match self.proxy().begin(&mount.upstream, &defaults, client, head, exchange) {
             Ok(()) => {
                 self.waiting.insert(exchange.address(), waiting);
             }

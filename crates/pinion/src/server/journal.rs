@@ -12,6 +12,7 @@ use pinion_engine::app::OwnAnswer;
 use pinion_engine::clock::Now;
 use pinion_engine::exchange::Exchange;
 use pinion_engine::stderr;
+use pinion_http::client_identity::{ClientField, ClientIdentity, ClientIdentityError};
 use pinion_http::field::KnownField;
 use pinion_http::method::Method;
 use pinion_http::prepared::Prepared;
@@ -40,6 +41,8 @@ pub(crate) struct ClientRefusals {
     /// `--max-connections-per-client`.
     pub(crate) max: u32,
     pub(crate) throttle: LogThrottle,
+    /// For requests whose trusted proxies do not say who the client is.
+    pub(crate) client_unknown: LogThrottle,
     /// Whether it was logged that a client says https on a connection that is not encrypted.
     pub(crate) has_logged_https: AtomicBool,
 }
@@ -57,6 +60,7 @@ struct Log {
 pub(crate) struct Beginning {
     at: Instant,
     queued_bytes: u64,
+    peer: Peer,
     /// None where nothing is written down.
     log: Option<LogId>,
 }
@@ -79,7 +83,6 @@ pub(crate) struct Later {
 /// What is written down of it.
 struct Noted {
     began: Beginning,
-    peer: Peer,
     version: Version,
     /// Method, target, host, referer and user agent.
     texts: [Vec<u8>; 5],
@@ -114,9 +117,14 @@ impl Journal {
 
     /// A request begins.
     #[inline]
-    pub(crate) fn begin(&self, exchange: &mut Exchange<'_>) -> Option<Beginning> {
+    pub(crate) fn begin(
+        &self,
+        client: &ClientIdentity,
+        exchange: &mut Exchange<'_>,
+    ) -> Option<Beginning> {
         let log = self.log.as_ref()?.server;
-        Some(Beginning { at: Instant::now(), queued_bytes: exchange.queued_bytes(), log })
+        let peer = client.peer.map_or(Peer::Unix, Peer::Ip);
+        Some(Beginning { at: Instant::now(), queued_bytes: exchange.queued_bytes(), peer, log })
     }
 
     /// Its answer stands in the queue.
@@ -145,10 +153,11 @@ impl Journal {
     pub(crate) fn note(
         &self,
         head: &RequestHead<'_>,
+        client: &ClientIdentity,
         log: Option<LogId>,
         exchange: &mut Exchange<'_>,
     ) -> Option<Later> {
-        let noted = self.noted(head, log, exchange);
+        let noted = self.noted(head, client, log, exchange);
         if noted.is_none() && self.counts.is_none() {
             return None;
         }
@@ -159,10 +168,11 @@ impl Journal {
     fn noted(
         &self,
         head: &RequestHead<'_>,
+        client: &ClientIdentity,
         log: Option<LogId>,
         exchange: &mut Exchange<'_>,
     ) -> Option<Noted> {
-        let began = self.begin(exchange)?.of_site(log);
+        let began = self.begin(client, exchange)?.of_site(log);
         began.log?;
         let field = |field| head.value(field).unwrap_or_default();
         let texts = [
@@ -172,8 +182,7 @@ impl Journal {
             field(KnownField::Referer),
             field(KnownField::UserAgent),
         ];
-        let peer = exchange.peer().map_or(Peer::Unix, Peer::Ip);
-        Some(Noted { began, peer, version: head.version, texts: texts.map(<[u8]>::to_vec) })
+        Some(Noted { began, version: head.version, texts: texts.map(<[u8]>::to_vec) })
     }
 
     /// The answer of a request that was noted stands in the queue, or what is left of it.
@@ -247,6 +256,24 @@ impl Journal {
         ));
     }
 
+    /// A request of a trusted proxy was refused because it does not say who the client is.
+    #[cold]
+    pub(crate) fn client_unknown(
+        &self,
+        error: ClientIdentityError,
+        field: &ClientField,
+        exchange: &mut Exchange<'_>,
+    ) {
+        let now_ms = exchange.now().monotonic_ms;
+        let Some(suppressed) = self.refusals.client_unknown.admit(now_ms) else { return };
+        let proxy = exchange.peer().map(|peer| peer.ip().to_canonical().to_string());
+        let (proxy, name) = (proxy.as_deref().unwrap_or("unix"), field.name().escape_ascii());
+        stderr::line(format_args!(
+            "pinion: refused a request (400): {name} of the trusted proxy {proxy}: {error} \
+             ({suppressed} more refused since the last line)"
+        ));
+    }
+
     /// The engine has answered by itself: nobody could read a request.
     pub(crate) fn engine_answered(&mut self, connection: Address, answer: OwnAnswer) {
         self.counted(answer.status, answer.body_bytes);
@@ -287,7 +314,7 @@ impl Log {
         let record = Record {
             log: to,
             unix_micros: self.unix_micros(began.at, pass_began),
-            peer: exchange.peer().map_or(Peer::Unix, Peer::Ip),
+            peer: began.peer,
             version: Some(head.version),
             status: answer.status,
             body_bytes,
@@ -316,7 +343,7 @@ impl Log {
         let record = Record {
             log: to,
             unix_micros: self.unix_micros(later.began.at, pass_began),
-            peer: later.peer,
+            peer: later.began.peer,
             version: Some(later.version),
             status,
             body_bytes,

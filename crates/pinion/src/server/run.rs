@@ -27,7 +27,6 @@ use super::tls::{Keeper, Tls};
 use crate::access_log::{AccessLog, LogHandle, OpenLogs};
 use crate::explain::server_settings::ServerSettings;
 use crate::failure::Failure;
-use crate::network::Network;
 use crate::plan::ConfigFile;
 use crate::settings::{AltSvc, Dummy, ListenKind, Serve};
 use anyhow::Context as _;
@@ -273,6 +272,7 @@ fn engine_settings(settings: &Serve, capacity: &Capacity) -> Settings {
     Settings {
         connections: capacity.connections as usize,
         connections_per_client: settings.max_connections_per_client,
+        trusted_proxies: settings.trusted_proxies.sources(),
         outgoing: capacity.outgoing as usize,
         head_ms: milliseconds(settings.header_timeout),
         body_ms: milliseconds(settings.body_timeout),
@@ -382,7 +382,7 @@ fn start_sites(
     let (published, starting) = sites::publish(sites);
     let for_workers = Arc::clone(&published);
     let health = settings.health.clone();
-    let trusted_proxies: Arc<[Network]> = settings.trusted_proxies.as_slice().into();
+    let trusted_proxies = Arc::new(settings.trusted_proxies.clone());
     let webroot: Option<Arc<Path>> = settings.tls.acme_webroot.as_deref().map(Into::into);
     let gateways = GatewayShared::new(scripts.resolver(), engine.settings.outgoing);
     let make_app = move |worker, poster: Poster| {

@@ -7,12 +7,13 @@ use super::{
 };
 use crate::directives::file::Table;
 use crate::failure::Failure;
-use crate::network::Network;
 use crate::server::mounts::{Mount, Mounts};
+use crate::server::trusted_proxies::TrustedProxies;
 use crate::values;
 use crate::written::Low;
 use pinion_client::address_policy::PrivateAddresses;
 use pinion_gateway::limits::UPSTREAM_TIMEOUT_MS;
+use pinion_http::client_identity::ClientField;
 use pinion_jobs::folders::FolderAt;
 use pinion_site::hosts::HostPattern;
 use std::fmt;
@@ -54,8 +55,8 @@ pub(crate) struct Serve {
     pub(crate) stats: Option<Duration>,
     /// How load balancers ask whether the server is well.
     pub(crate) health: Option<HealthCheck>,
-    /// Where proxies are that terminate TLS.
-    pub(crate) trusted_proxies: Vec<Network>,
+    /// The proxies that say who their clients are.
+    pub(crate) trusted_proxies: TrustedProxies,
     /// How long what is running may take after SIGTERM.
     pub(crate) grace: Duration,
     /// None: from the limit on open files.
@@ -206,7 +207,11 @@ impl Serve {
             dummy: dummy(low)?,
             stats: number(low, "stats")?.map(Duration::from_secs),
             health: health_check(low)?,
-            trusted_proxies: networks(low, "trusted-proxy")?,
+            trusted_proxies: TrustedProxies {
+                networks: networks(low, "trusted-proxy")?,
+                client_field: client_field(low)?,
+                gives_host: low.given("trust-forwarded-host"),
+            },
             grace: seconds(low, "grace")?,
             max_connections: number(low, "max-connections")?,
             max_connections_per_client: number(low, "max-connections-per-client")?,
@@ -272,6 +277,11 @@ impl fmt::Display for LogTarget {
 fn health_check(low: &Low) -> Result<Option<HealthCheck>, Failure> {
     let path = single(low, "health", values::url_path)?;
     Ok(path.map(|path| HealthCheck { path, is_logged: !low.given("no-health-log") }))
+}
+
+fn client_field(low: &Low) -> Result<ClientField, Failure> {
+    let name = single(low, "client-ip-header", values::field_name)?.unwrap_or_default();
+    Ok(ClientField::named(name.as_bytes()))
 }
 
 /// Reads the log that a site has of its own.
@@ -600,7 +610,7 @@ mod tests {
         assert_eq!(serve.header_timeout, Duration::from_secs(20));
         assert_eq!(serve.body_timeout, Duration::from_secs(40));
         assert_eq!(serve.upload_space_bytes, 2 << 20);
-        assert_eq!(serve.trusted_proxies.len(), 2);
+        assert_eq!(serve.trusted_proxies.networks.len(), 2);
         assert_eq!(serve.memory_budget_bytes, Some(64 << 20));
         assert_eq!(serve.server_name.as_deref(), Some("pinion"));
         let site = SiteSettings::from_low(&serve.low).expect("a site");

@@ -262,7 +262,7 @@ pub(crate) fn without_effect(
     named: impl Fn(&'static str) -> String,
 ) -> Option<(&'static str, String)> {
     const ENCRYPTED: &[&str] = &["tls", "quic"];
-    const NEEDS: [(&str, &[&str]); 9] = [
+    const NEEDS: [(&str, &[&str]); 11] = [
         ("no-health-log", &["health"]),
         ("redirect-http", &["tls"]),
         ("canonical-host", &["redirect-http"]),
@@ -272,6 +272,8 @@ pub(crate) fn without_effect(
         ("client-ca", ENCRYPTED),
         ("hsts", ENCRYPTED),
         ("alt-svc", &["tls"]),
+        ("client-ip-header", &["trusted-proxy"]),
+        ("trust-forwarded-host", &["trusted-proxy"]),
     ];
     for (given, needed) in NEEDS {
         if low.given(given) && !needed.iter().any(|needed| low.given(needed)) {

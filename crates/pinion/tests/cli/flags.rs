@@ -38,7 +38,7 @@ const VERBS: [(&str, &str); 23] = [
 const SCRIPT: &str = "none.lua";
 
 /// Values that flags do not take. Whole numbers: [`NUMBERS`].
-const WRONG: [(&str, &[&str]); 52] = [
+const WRONG: [(&str, &[&str]); 53] = [
     ("--acme-webroot", &[""]),
     ("--access-log", &[""]),
     ("--alt-svc", &["", "on", " a=b", "h3=\n"]),
@@ -90,6 +90,7 @@ const WRONG: [(&str, &[&str]); 52] = [
     ("--tls", &["", "port", "99999", "host:99999", "::1:80", "[::1]", "unix:", "a b:80"]),
     ("--tls-self", &["", "P256", "rsa4096"]),
     ("--proxy-protocol", &["", "localhost", "10.0.0.0/33", "10.1.0.0/8", "::1/129"]),
+    ("--client-ip-header", &["", "X Real", "X-Real-IP:", "\u{fc}"]),
     ("--trusted-proxy", &["", "localhost", "10.0.0.0/33", "10.1.0.0/8", "::1/129"]),
 ];
 

@@ -4,6 +4,7 @@
 
 pub(crate) mod accept_encoding;
 pub(crate) mod as_http1;
+pub(crate) mod client_identity;
 pub(crate) mod content_lines;
 pub(crate) mod h1_body;
 pub(crate) mod h1_request;

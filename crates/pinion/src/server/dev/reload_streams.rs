@@ -16,6 +16,7 @@ use pinion_engine::Poster;
 use pinion_engine::address::Address;
 use pinion_engine::app::Event;
 use pinion_engine::exchange::{Exchange, Slice};
+use pinion_http::client_identity::ClientIdentity;
 use pinion_http::field::Field;
 use pinion_http::method::Method;
 use pinion_http::page;
@@ -85,7 +86,7 @@ impl ReloadStreams {
         &mut self,
         site: (SiteId, Option<LogId>),
         developer: Developer,
-        head: &RequestHead<'_>,
+        (client, head): (&ClientIdentity, &RequestHead<'_>),
         journal: &mut Journal,
         exchange: &mut Exchange<'_>,
     ) -> bool {
@@ -94,11 +95,11 @@ impl ReloadStreams {
             return false;
         }
         if path == SCRIPT_PATH.as_bytes() {
-            answer_script(site.1, head, journal, exchange);
+            answer_script(site.1, (client, head), journal, exchange);
             return true;
         }
         if path == STREAM_PATH.as_bytes() {
-            self.begin(site, developer, head, journal, exchange);
+            self.begin(site, developer, (client, head), journal, exchange);
             return true;
         }
         false
@@ -108,11 +109,11 @@ impl ReloadStreams {
         &mut self,
         (site, log): (SiteId, Option<LogId>),
         developer: Developer,
-        head: &RequestHead<'_>,
+        (client, head): (&ClientIdentity, &RequestHead<'_>),
         journal: &mut Journal,
         exchange: &mut Exchange<'_>,
     ) {
-        let later = journal.note(head, log, exchange);
+        let later = journal.note(head, client, log, exchange);
         if self.open.len() >= STREAMS_MAX {
             let answer = page::answer(503, true, page::BUILT_IN_FIELDS);
             exchange.prepared(&answer, None);
@@ -199,11 +200,11 @@ impl ReloadStream {
 
 fn answer_script(
     log: Option<LogId>,
-    head: &RequestHead<'_>,
+    (client, head): (&ClientIdentity, &RequestHead<'_>),
     journal: &mut Journal,
     exchange: &mut Exchange<'_>,
 ) {
-    let began = journal.begin(exchange).map(|began| began.of_site(log));
+    let began = journal.begin(client, exchange).map(|began| began.of_site(log));
     let answer = Prepared {
         shared: SharedFields::h1(SCRIPT_FIELDS),
         content_length: Some(SCRIPT.len() as u64),
