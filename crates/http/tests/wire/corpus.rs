@@ -3,7 +3,7 @@
 use std::fs;
 use std::path::Path;
 
-use crate::oracle;
+use crate::{oracle, proxy_header_peer};
 
 /// Runs `check` on every file; there must be some.
 fn replay(target: &str, check: fn(&[u8])) {
@@ -77,6 +77,7 @@ fn multipart() {
 #[test]
 fn proxy_header() {
     replay("proxy_header", oracle::proxy_header::check);
+    replay("proxy_header", proxy_header_peer::check);
 }
 
 #[test]

@@ -19,6 +19,7 @@ mod hyper_client;
 mod one_limit;
 mod oracle;
 mod properties;
+mod proxy_header_peer;
 mod proxy_headers;
 mod qpack;
 mod responses;

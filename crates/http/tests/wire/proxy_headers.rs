@@ -8,7 +8,7 @@ use proptest::collection::vec;
 use proptest::prelude::*;
 use proptest::sample::select;
 
-use crate::oracle;
+use crate::{oracle, proxy_header_peer};
 
 /// Pieces of headers, good and bad.
 const PIECES: &[&[u8]] = &[
@@ -82,6 +82,7 @@ proptest! {
             let expected = Ok(Parsed::Header { client: Client::Address(client), bytes });
             prop_assert_eq!(parse(&[&header[..], &behind].concat()), expected);
             oracle::proxy_header::check(&header);
+            proxy_header_peer::check(&header);
         }
     }
 
@@ -101,10 +102,12 @@ proptest! {
             _ => drop(header.remove(at)),
         }
         oracle::proxy_header::check(&header);
+        proxy_header_peer::check(&header);
     }
 
     #[test]
     fn headers_of_pieces(pieces in vec(select(PIECES), 0..12)) {
         oracle::proxy_header::check(&pieces.concat());
+        proxy_header_peer::check(&pieces.concat());
     }
 }
