@@ -17,7 +17,7 @@ use rustix::io::Errno;
 use crate::app::{App, Event, RawEvent};
 use crate::backend::{Backend, Lent, Sending, Slot};
 use crate::buffers::Buffers;
-use crate::byte_stream::ConnectStep;
+use crate::byte_stream::{ConnectStep, StreamState};
 use crate::conn::{Conn, Protocol};
 use crate::core::Core;
 use crate::deadline::Watch;
@@ -117,9 +117,12 @@ impl<B: Backend, A: App> Worker<B, A> {
             if let Some(why) = self.core.conns.get(slot).link.cut {
                 return self.cut(slot, why);
             }
-            let flush = self.flush(slot, &mut turn_bytes);
+            let mut flush = self.flush(slot, &mut turn_bytes);
             if let Flush::Broken(gone) = flush {
-                return self.cut(slot, gone);
+                if !self.reads_on(slot, gone) {
+                    return self.cut(slot, gone);
+                }
+                flush = Flush::Empty;
             }
             if flush == Flush::Empty {
                 self.tell_sent(slot);
@@ -276,10 +279,40 @@ impl<B: Backend, A: App> Worker<B, A> {
                 }
                 Err(_) if conn.is_closing() => {}
                 Err(error) if is_shortage(error) => self.core.await_memory(slot),
-                Err(error) => return self.cut(slot, why_failed(error)),
+                Err(error) => {
+                    let why = why_failed(error);
+                    if !self.reads_on(slot, why) {
+                        return self.cut(slot, why);
+                    }
+                }
             }
         }
         self.settle(slot);
+    }
+
+    /// A send has failed. On a connection that the server has opened, the peer may have responded
+    /// before it had read everything, and have closed the connection, which its system resets then:
+    /// the response still waits to be read (RFC 9112 §9.6). Returns true, and drops what is queued,
+    /// if the application may still read.
+    #[cold]
+    fn reads_on(&mut self, slot: Slot, why: Gone) -> bool {
+        let Core { conns, buffers, .. } = &mut self.core;
+        let Buffers { outputs, pool, mappings, .. } = buffers;
+        let conn = conns.get(slot);
+        let has_input = !conn.link.ended || !conn.link.input.is_empty();
+        let is_peer = why == Gone::Peer && conn.side == Side::Opened;
+        let Protocol::Raw(stream) = &mut conn.protocol else { return false };
+        if !is_peer || stream.state != StreamState::Open || !has_input && !stream.owes_end {
+            return false;
+        }
+        stream.finished = true;
+        stream.owes_finish = false;
+        stream.owes_writable = false;
+        if let Some(output) = outputs.get(conn.link.output) {
+            output.clear(pool, mappings);
+            outputs.free(&mut conn.link.output);
+        }
+        true
     }
 
     /// The last answer has left: close, or read on for a while (RFC 9112 §9.6).
@@ -296,6 +329,11 @@ impl<B: Backend, A: App> Worker<B, A> {
             link.progress = self.backend.progress(slot).unwrap_or(0) as u32;
         }
         self.backend.finish(slot);
+        let Self { app, core, .. } = self;
+        // Content that was kept for the application would hold back what follows it.
+        if !core.conns.get(slot).link.input.is_empty() {
+            drive_kept_input(app, core, slot);
+        }
         self.update_receiving(slot);
         self.core.watch(slot);
         if let Some(oldest) = self.core.begin_lingering(slot) {

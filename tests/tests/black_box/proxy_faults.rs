@@ -1,6 +1,7 @@
 //! Servers behind the proxy that do what no server should, and clients that would have it send
 //! something else than they were allowed: each gets an error, and nobody else notices.
 
+use pinion_tests::body::noise;
 use pinion_tests::client::http1::Connection;
 use pinion_tests::folder::Folder;
 use pinion_tests::matrix::Io;
@@ -114,6 +115,34 @@ fn a_server_that_is_not_there_is_a_bad_gateway() {
     let lines = server.last_words();
     let is_told = |line: &String| line.contains("502 for /x: ") && line.contains(&url);
     assert!(lines.iter().any(is_told), "{lines:#?}");
+}
+
+/// A server may respond before it has read the request, and close its connection then: the system
+/// resets it, since there is content that nobody has read (RFC 9112 §9.6). The client gets the
+/// response all the same, whole.
+#[test]
+fn an_early_response_arrives_though_the_connection_is_reset() {
+    let page = noise(5_000);
+    let head = "HTTP/1.1 413 Content Too Large\r\nContent-Length: 5000\r\n\
+                Content-Type: text/plain\r\nCache-Control: no-store\r\n\r\n";
+    let response = [head.as_bytes(), &page].concat();
+    let upstream = Upstream::start(move |connection| {
+        if connection.head().is_some() {
+            connection.send(&response);
+        }
+    });
+    let content = noise(8 << 20);
+    serving(&upstream, &[], |server| {
+        for number in 0..8 {
+            let mut connection = server.connect();
+            let request = Request::new("POST", "/upload").body(&content);
+            // This client reads nothing before it has sent everything, as many do.
+            connection.send(request.bytes());
+            let response = connection.receive();
+            assert_eq!(response.status, 413, "{number}");
+            assert!(*response.body == page[..], "{number}: {} bytes", response.body.len());
+        }
+    });
 }
 
 /// One that is silent gets a gateway timeout, before and within its response, and holds up nobody.

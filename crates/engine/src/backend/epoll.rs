@@ -43,6 +43,8 @@ struct Watched {
     content: bool,
     /// It is being opened.
     connecting: bool,
+    /// The server has opened it.
+    opened: bool,
     /// Our side has ended.
     finished: bool,
     /// epoll does not watch it; see [`Epoll::park`].
@@ -200,7 +202,8 @@ impl Epoll {
     fn await_connected(&mut self, slot: Slot, socket: OwnedFd) -> Result<(), Errno> {
         let added = self.add(slot, socket, EventFlags::OUT);
         added.map_err(|error| Errno::from_io_error(&error).unwrap_or(Errno::NOMEM))?;
-        self.sockets[slot as usize].connecting = true;
+        let watched = &mut self.sockets[slot as usize];
+        (watched.connecting, watched.opened) = (true, true);
         Ok(())
     }
 
@@ -271,8 +274,9 @@ impl Epoll {
             return self.receive_from(slot);
         }
         // Nobody reads, nobody waits to write: only a broken connection is reported then. One whose
-        // sides have both ended in order is none; what it has brought may still be read.
-        if watched.finished && !flags.contains(EventFlags::ERR) {
+        // sides have both ended in order is none; what it has brought may still be read, and so may
+        // the response of a server that has reset the connection behind it.
+        if watched.opened || watched.finished && !flags.contains(EventFlags::ERR) {
             self.park(slot);
             return None;
         }
