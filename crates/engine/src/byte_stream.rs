@@ -32,6 +32,9 @@ pub(crate) struct ByteStream {
     pub(crate) owes_finish: bool,
     /// … and was asked for.
     pub(crate) finished: bool,
+    /// A send has failed because the peer has reset the connection: the end of what it has sent
+    /// before is no orderly one.
+    pub(crate) is_reset: bool,
     /// The first byte of the peer has not come, and its listener has a time for it.
     pub(crate) awaits_first_byte: bool,
 }
@@ -73,6 +76,7 @@ impl ByteStream {
             progress: 0,
             owes_finish: false,
             finished: false,
+            is_reset: false,
             awaits_first_byte: false,
         }
     }

@@ -182,6 +182,9 @@ impl<B: Backend, A: App> Worker<B, A> {
             Protocol::Preface | Protocol::Http1(Http1::Head { .. }) if queued == 0 => {
                 self.cut(slot, Gone::Peer);
             }
+            Protocol::Raw(stream) if stream.owes_end && stream.is_reset && !unused => {
+                self.cut(slot, Gone::Peer);
+            }
             Protocol::Raw(stream) if stream.owes_end && !unused => {
                 stream.owes_end = false;
                 raw::tell(&mut self.app, &mut self.core, slot, RawEvent::End);
@@ -305,7 +308,7 @@ impl<B: Backend, A: App> Worker<B, A> {
         if !is_peer || stream.state != StreamState::Open || !has_input && !stream.owes_end {
             return false;
         }
-        stream.finished = true;
+        (stream.finished, stream.is_reset) = (true, true);
         stream.owes_finish = false;
         stream.owes_writable = false;
         if let Some(output) = outputs.get(conn.link.output) {
