@@ -91,6 +91,7 @@ mod protocols;
 mod proxy;
 mod proxy_faults;
 mod proxy_protocol;
+mod proxy_smuggling;
 mod python_docs;
 mod quic_bad_input;
 mod quic_certificates;

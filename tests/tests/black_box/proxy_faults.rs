@@ -304,3 +304,45 @@ fn the_request_of_a_client_that_has_left_is_not_waited_for() {
         reach(2);
     });
 }
+
+/// Content passes through in pieces, in both directions: the server holds as little of 100 MiB as
+/// of 5 MiB.
+#[test]
+fn a_hundred_mebibytes_take_as_much_memory_as_five() {
+    const PIECE: usize = 1 << 20;
+    let upstream = Upstream::start(|connection| {
+        let piece = vec![b'x'; PIECE];
+        while let Some(head) = connection.head() {
+            let length = head.lines().find_map(|line| line.strip_prefix("Content-Length: "));
+            let mut rest: usize = length.map_or(0, |length| length.parse().expect("a length"));
+            while rest > 0 {
+                let Some(bytes) = connection.take(rest.min(PIECE)) else { return };
+                rest -= bytes.len();
+            }
+            let count: usize =
+                head.split(['/', ' ']).find_map(|part| part.parse().ok()).unwrap_or(0);
+            connection.send(format!(
+                "HTTP/1.1 200 OK\r\nContent-Type: text/plain\r\nCache-Control: no-store\r\n\
+                 Content-Length: {}\r\n\r\n",
+                count * PIECE
+            ));
+            for _ in 0..count {
+                connection.send(&piece);
+            }
+        }
+    });
+    let grows = |server: &Server, mebibytes: usize| {
+        let content = vec![b'x'; mebibytes * PIECE];
+        let mut connection = server.connect();
+        connection.send(Request::new("POST", "/up").body(&content).bytes());
+        assert_eq!(connection.receive().status, 200);
+        let response = server.get(&format!("/{mebibytes}"));
+        assert_eq!(response.body.len(), mebibytes * PIECE);
+        server.memory_bytes("VmHWM")
+    };
+    serving(&upstream, &[], |server| {
+        let few = grows(server, 5);
+        let many = grows(server, 100);
+        assert!(many < few + few / 4 + (1 << 20), "{few} bytes, then {many}");
+    });
+}

@@ -22,6 +22,7 @@ mod measure;
 mod oha;
 mod probe;
 mod programs;
+mod proxy;
 mod scenario;
 mod server;
 mod site;
@@ -37,7 +38,7 @@ use std::path::PathBuf;
 
 const USAGE: &str = "\
 usage: cargo xtask bench load [OPTIONS]
-  --only NAME[,NAME]   only these; tls-idle, lua-crowd and fetch are some, too
+  --only NAME[,NAME]   only these; tls-idle, lua-crowd, fetch and proxy are some, too
   --sweep              the sweep over connection counts instead
   --steps N[,N]        only these connection counts of the sweep
   --rounds N           how often the servers take turns [7; sweep: 3]
@@ -49,8 +50,12 @@ usage: cargo xtask bench load [OPTIONS]
 /// Measures something that is no load of one kind; the report and the data.
 type Part = fn(&Workshop) -> Result<(String, Value)>;
 
-const PARTS: [(&str, Part); 3] =
-    [(idle::NAME, idle::run), (crowd::NAME, crowd::run), (fetch::NAME, fetch::run)];
+const PARTS: [(&str, Part); 4] = [
+    (idle::NAME, idle::run),
+    (crowd::NAME, crowd::run),
+    (fetch::NAME, fetch::run),
+    (proxy::NAME, proxy::run),
+];
 
 /// What the command line asks for.
 #[derive(Debug, PartialEq)]
