@@ -9,8 +9,8 @@ use rustls::client::danger::ServerCertVerifier;
 use rustls::client::{Resumption, WebPkiServerVerifier};
 use rustls::crypto::CryptoProvider;
 use rustls::crypto::aws_lc_rs::default_provider;
-use rustls::pki_types::CertificateDer;
 use rustls::pki_types::pem::PemObject as _;
+use rustls::pki_types::{CertificateDer, ServerName};
 use rustls::version::{TLS12, TLS13};
 use rustls::{CertificateError, ClientConfig, RootCertStore};
 use thiserror::Error;
@@ -66,6 +66,7 @@ pub enum ClientTlsError {
 pub struct ClientTls {
     config: Arc<ClientConfig>,
     identity: TlsIdentity,
+    server_name: Option<ServerName<'static>>,
 }
 
 /// Identifies TLS settings: connections are shared only between requests with equal ones. Equal
@@ -132,7 +133,8 @@ impl ClientTls {
         let mut config = builder.with_no_client_auth();
         config.alpn_protocols = alpn.iter().map(|protocol| protocol.to_vec()).collect();
         config.resumption = Resumption::in_memory_sessions(TLS_SESSIONS_MAX);
-        Ok(Self { config: Arc::new(config), identity: TlsIdentity::of(trust, alpn) })
+        let identity = TlsIdentity::of(trust, alpn, None);
+        Ok(Self { config: Arc::new(config), identity, server_name: None })
     }
 
     /// Returns the settings for connections of rustls. The name of the server is that of
@@ -146,6 +148,25 @@ impl ClientTls {
     #[must_use]
     pub fn identity(&self) -> TlsIdentity {
         self.identity
+    }
+
+    /// Returns settings with which a server has this name, whatever the URL says: it is sent in the
+    /// handshake (SNI, RFC 6066 §3), and the certificate has to be for it.
+    #[must_use]
+    pub(crate) fn named(
+        self,
+        trust: &ServerTrust,
+        alpn: &[&[u8]],
+        server_name: ServerName<'static>,
+    ) -> Self {
+        let identity = TlsIdentity::of(trust, alpn, Some(&server_name));
+        Self { identity, server_name: Some(server_name), ..self }
+    }
+
+    /// Returns the name that servers have whatever the URL says, if there is one.
+    #[must_use]
+    pub fn server_name(&self) -> Option<&ServerName<'static>> {
+        self.server_name.as_ref()
     }
 }
 
@@ -177,7 +198,11 @@ fn library(error: impl fmt::Display) -> ClientTlsError {
 }
 
 impl TlsIdentity {
-    fn of(trust: &ServerTrust, alpn: &[&[u8]]) -> Self {
+    fn of(
+        trust: &ServerTrust,
+        alpn: &[&[u8]],
+        server_name: Option<&ServerName<'static>>,
+    ) -> Self {
         let mut hash = Context::new(&SHA256);
         // Each part is behind its length, so that no two settings have the same bytes.
         let mut add = |part: &[u8]| {
@@ -197,6 +222,10 @@ impl TlsIdentity {
         }
         add(b"alpn");
         alpn.iter().for_each(|protocol| add(protocol));
+        if let Some(name) = server_name {
+            add(b"server name");
+            add(name.to_str().as_bytes());
+        }
         let mut identity = [0; 32];
         for (to, from) in identity.iter_mut().zip(hash.finish().as_ref()) {
             *to = *from;

@@ -301,6 +301,21 @@ impl HttpClient {
         self.leave(&pending.key, pending.stage, id);
     }
 
+    /// Returns a request that has failed without a response, to be sent to another server, and
+    /// ends it here. Content that came in pieces is not in it.
+    pub fn take_failed(&mut self, id: RequestId) -> Option<ClientRequest> {
+        let has_failed = |one: &PendingRequest| one.error.is_some() && one.response.is_none();
+        self.requests.get(&id).filter(|one| has_failed(one))?;
+        let pending = self.remove(id)?;
+        self.leave(&pending.key, pending.stage, id);
+        Some(pending.request)
+    }
+
+    /// Takes one repetition of the budget that all forwarded requests share, if there is one.
+    pub fn take_retry(&mut self) -> bool {
+        self.retry_budget.take()
+    }
+
     /// Returns a request that has news.
     pub fn next_news(&mut self) -> Option<RequestId> {
         self.news.pop_front()

@@ -3,6 +3,9 @@
 
 use std::sync::OnceLock;
 
+use rustls::pki_types::ServerName;
+use thiserror::Error;
+
 use crate::client_tls::{ClientTls, ClientTlsError, ServerTrust};
 
 /// TLS settings, made when they are needed first.
@@ -10,14 +13,31 @@ use crate::client_tls::{ClientTls, ClientTlsError, ServerTrust};
 pub struct LazyClientTls {
     trust: ServerTrust,
     alpn: &'static [&'static [u8]],
+    server_name: Option<ServerName<'static>>,
     made: OnceLock<ClientTls>,
 }
+
+/// A text that is not the name of a server in a certificate.
+#[derive(Clone, Debug, PartialEq, Eq, Error)]
+#[error("{0:?} is neither a host name nor an IP address")]
+pub struct ServerNameError(pub String);
 
 impl LazyClientTls {
     /// Says what the settings will be; the parameters are those of [`ClientTls::new`].
     #[must_use]
     pub fn new(trust: ServerTrust, alpn: &'static [&'static [u8]]) -> Self {
-        Self { trust, alpn, made: OnceLock::new() }
+        Self { trust, alpn, server_name: None, made: OnceLock::new() }
+    }
+
+    /// Gives servers a name, whatever the URL says: it is sent in the handshake (SNI), and the
+    /// certificate has to be for it.
+    ///
+    /// # Errors
+    /// The text is no name.
+    pub fn with_server_name(self, name: &str) -> Result<Self, ServerNameError> {
+        let server_name = ServerName::try_from(name.to_owned());
+        let server_name = server_name.map_err(|_| ServerNameError(name.to_owned()))?;
+        Ok(Self { server_name: Some(server_name), made: OnceLock::new(), ..self })
     }
 
     /// Returns which servers are trusted.
@@ -36,6 +56,10 @@ impl LazyClientTls {
             return Ok(tls);
         }
         let tls = ClientTls::new(&self.trust, self.alpn)?;
+        let tls = match &self.server_name {
+            Some(name) => tls.named(&self.trust, self.alpn, name.clone()),
+            None => tls,
+        };
         Ok(self.made.get_or_init(|| tls))
     }
 

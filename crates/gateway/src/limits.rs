@@ -29,3 +29,36 @@ pub const TUNNEL_OPEN_MS: u64 = 10_000;
 /// This bit is set in the tags of connections to upstream servers, and in no other tags of a
 /// worker.
 pub const UPSTREAM_TAG: u64 = 1 << 61;
+
+/// Most servers of one mount. Each request looks at all of them, and a bit stands for each that it
+/// was sent to.
+pub const UPSTREAMS_MAX: usize = 64;
+
+/// How many failed requests take one of several servers out by default. One alone (the default of
+/// nginx) may be chance.
+pub const MAX_FAILS: u32 = 3;
+
+/// The time in which failed requests are counted, and for which a server is not used then, by
+/// default, in milliseconds: that of nginx.
+pub const FAIL_TIMEOUT_MS: u64 = 10_000;
+
+/// How many health checks in a row have to fail until a server is not used, by default: `fall` of
+/// HAProxy.
+pub const HEALTH_FAILS: u32 = 3;
+
+/// How many health checks in a row have to pass until a server is used again, by default: `rise` of
+/// HAProxy.
+pub const HEALTH_PASSES: u32 = 2;
+
+/// The time between two health checks of a server by default, in milliseconds: that of nginx.
+pub const HEALTH_INTERVAL_MS: u64 = 5_000;
+
+/// How long a server may take for a health check by default, in milliseconds.
+pub const HEALTH_TIMEOUT_MS: u64 = 5_000;
+
+/// Most content of a health check's response that is read, in bytes. More says nothing.
+pub const HEALTH_CONTENT_MAX_BYTES: u64 = 64 * 1024;
+
+/// Most content of a request that is stored before an upstream server is asked, by default, in
+/// bytes: `client_max_body_size` of nginx is 1 MiB, but uploads of photos are larger.
+pub const STORED_UPLOAD_MAX_BYTES: u64 = 16 << 20;

@@ -142,7 +142,7 @@ fn accepts_trailers(head: &RequestHead<'_>) -> bool {
 /// backslashes, or before a parameter (`..;`). Clients take them out before they send a path (RFC
 /// 3986 §5.2.4). One that is sent would be looked up here as it is, and taken out by the upstream
 /// server.
-fn has_dot_segment(path: &[u8]) -> bool {
+pub(crate) fn has_dot_segment(path: &[u8]) -> bool {
     // Most paths have neither a dot behind a slash nor a percent sign.
     let may_have = |pair: &[u8]| matches!(pair, [b'/' | b'\\', b'.'] | [b'%', b'2' | b'5']);
     path.windows(2).any(may_have) && decoded(path).split(|byte| *byte == b'/').any(is_dot_segment)

@@ -353,8 +353,15 @@ fn equal_settings_have_equal_identities() {
             .map(|(trust, alpn)| ClientTls::new(trust, alpn).expect("settings").identity())
             .collect()
     };
+    let named = |name: &str| {
+        let (trust, alpn) = &all[0];
+        let tls = ClientTls::new(trust, alpn).expect("settings");
+        tls.named(trust, alpn, ServerName::try_from(name.to_owned()).expect("a name")).identity()
+    };
     let (first, second) = (identities(), identities());
     assert_eq!(first, second);
+    assert_eq!(named("a.example"), named("a.example"));
+    assert!(named("a.example") != named("b.example") && named("a.example") != first[0]);
     for (at, identity) in first.iter().enumerate() {
         assert!(!first[..at].contains(identity), "{:?}", all[at]);
     }

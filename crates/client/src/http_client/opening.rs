@@ -216,7 +216,7 @@ impl Opening {
         let request = context.request;
         let tls = if request.url.target().is_tls() {
             let tls = request.tls.as_ref().and_then(|tls| tls.get().ok());
-            let (Some(name), Some(tls)) = (request.url.target().tls_server_name(), tls) else {
+            let (Some(name), Some(tls)) = (request.tls_server_name(), tls) else {
                 return Err(AttemptError::Tls(HttpClientError::NoTls.to_string()));
             };
             Some(ConnectTls { config: tls.config().clone(), name })

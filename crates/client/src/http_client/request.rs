@@ -7,6 +7,7 @@ use pinion_engine::address::Address;
 use pinion_http::field::{Field, Fields};
 use pinion_http::h1::client::response_head::ResponseHead;
 use pinion_http::method::Method;
+use rustls::pki_types::ServerName;
 
 use super::ConnectionId;
 use super::brotli_permit::BrotliPermit;
@@ -89,9 +90,16 @@ impl ClientRequest {
     pub(super) fn check_tls(&self) -> Result<(), HttpClientError> {
         if self.url.target().is_tls() {
             self.tls.as_ref().ok_or(HttpClientError::NoTls)?.get()?;
-            self.url.target().tls_server_name().ok_or(HttpClientError::TlsName)?;
+            self.tls_server_name().ok_or(HttpClientError::TlsName)?;
         }
         Ok(())
+    }
+
+    /// Returns the name that the certificate of the server has to be for.
+    pub(super) fn tls_server_name(&self) -> Option<ServerName<'static>> {
+        let tls = self.tls.as_ref().and_then(|tls| tls.get().ok());
+        let named = tls.and_then(|tls| tls.server_name().cloned());
+        named.or_else(|| self.url.target().tls_server_name())
     }
 }
 

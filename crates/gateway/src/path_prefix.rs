@@ -1,0 +1,279 @@
+//! Paths of mounts: which requests they are for, and what upstream servers have in their place.
+
+use std::fmt;
+
+use thiserror::Error;
+
+/// The path of a mount and of all below it: `/api` covers `/api` and `/api/users`, but not `/apis`.
+/// The root covers everything.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub struct PathPrefix {
+    /// Without a slash at its end; empty for the root.
+    text: Box<str>,
+}
+
+impl PathPrefix {
+    /// Takes a path that begins with a slash. One at its end has no meaning.
+    #[must_use]
+    pub fn new(path: &str) -> Self {
+        Self { text: path.trim_end_matches('/').into() }
+    }
+
+    /// Returns the path without a slash at its end; it is empty for the root.
+    #[must_use]
+    pub fn as_str(&self) -> &str {
+        &self.text
+    }
+
+    /// Whether it is the path of the whole site.
+    #[must_use]
+    pub fn is_root(&self) -> bool {
+        self.text.is_empty()
+    }
+
+    /// Returns what is behind the prefix in a path that it covers, as the client has sent it: empty,
+    /// or with a slash at its beginning.
+    #[must_use]
+    pub fn rest<'p>(&self, path: &'p [u8]) -> Option<&'p [u8]> {
+        let mut rest = path;
+        for expected in self.text.bytes() {
+            let (byte, behind) = next_byte(rest)?;
+            if byte != expected {
+                return None;
+            }
+            rest = behind;
+        }
+        // A request target that is no path, such as `*`, is covered by nothing.
+        let is_whole = match rest {
+            [] => !self.is_root(),
+            [first, ..] => *first == b'/',
+        };
+        is_whole.then_some(rest)
+    }
+}
+
+/// The path, `/` for the root.
+impl fmt::Display for PathPrefix {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(if self.is_root() { "/" } else { &self.text })
+    }
+}
+
+/// Takes the next character of a path. Characters may be encoded that need not (RFC 3986 §2.3).
+fn next_byte(path: &[u8]) -> Option<(u8, &[u8])> {
+    match path {
+        [b'%', high, low, rest @ ..] if let Some(byte) = unreserved(*high, *low) => {
+            Some((byte, rest))
+        }
+        [byte, rest @ ..] => Some((*byte, rest)),
+        [] => None,
+    }
+}
+
+/// Returns the character that two hexadecimal digits stand for if it need not be encoded.
+fn unreserved(high: u8, low: u8) -> Option<u8> {
+    let digit = |byte: u8| char::from(byte).to_digit(16);
+    let byte = u8::try_from(digit(high)? * 16 + digit(low)?).ok()?;
+    let is_unreserved = byte.is_ascii_alphanumeric() || matches!(byte, b'-' | b'.' | b'_' | b'~');
+    is_unreserved.then_some(byte)
+}
+
+/// The end of the paths of a mount: `.php` covers `/index.php`, but not `/.php` and not
+/// `/index.php/x`.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub struct PathSuffix {
+    /// With the dot.
+    text: Box<str>,
+}
+
+impl PathSuffix {
+    /// Takes an extension with its dot.
+    #[must_use]
+    pub fn new(extension: &str) -> Self {
+        Self { text: extension.into() }
+    }
+
+    /// Returns the extension with its dot.
+    #[must_use]
+    pub fn as_str(&self) -> &str {
+        &self.text
+    }
+
+    /// Whether the last segment of a path, as the client has sent it, is a name with this
+    /// extension.
+    #[must_use]
+    pub fn covers(&self, path: &[u8]) -> bool {
+        let mut segment = path.rsplit(|byte| *byte == b'/').next().unwrap_or_default();
+        let mut name = Vec::with_capacity(segment.len());
+        while let Some((byte, rest)) = next_byte(segment) {
+            name.push(byte);
+            segment = rest;
+        }
+        name.len() > self.text.len() && name.ends_with(self.text.as_bytes())
+    }
+}
+
+/// A path that an upstream server has in the place of that of the mount.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct PathRewrite {
+    mount: PathPrefix,
+    upstream: PathPrefix,
+}
+
+/// A path that an upstream server cannot have.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Error)]
+pub enum UpstreamPathError {
+    /// It does not begin with a slash.
+    #[error("has to begin with /")]
+    Relative,
+    /// It has a character that a path has not.
+    #[error("has a character that has to be percent-encoded in a path")]
+    Character,
+    /// It has a segment `.` or `..`.
+    #[error("has a segment . or ..")]
+    DotSegment,
+}
+
+impl PathRewrite {
+    /// Puts `upstream` in the place of the path of a mount.
+    ///
+    /// # Errors
+    /// It is no path.
+    pub fn new(mount: PathPrefix, upstream: &str) -> Result<Self, UpstreamPathError> {
+        if !upstream.starts_with('/') {
+            return Err(UpstreamPathError::Relative);
+        }
+        // RFC 3986 §3.3: pchar, and `%` of encoded ones.
+        let is_allowed = |byte: u8| byte.is_ascii_alphanumeric() || b"-._~!$&'()*+,;=:@%/".contains(&byte);
+        if !upstream.bytes().all(is_allowed) {
+            return Err(UpstreamPathError::Character);
+        }
+        if crate::request_forwarding::has_dot_segment(upstream.as_bytes()) {
+            return Err(UpstreamPathError::DotSegment);
+        }
+        Ok(Self { mount, upstream: PathPrefix::new(upstream) })
+    }
+
+    /// Returns the path that the upstream server is asked for. One that the mount does not cover
+    /// stays as it is.
+    #[must_use]
+    pub fn to_upstream(&self, path: &[u8]) -> Vec<u8> {
+        exchanged(&self.mount, &self.upstream, path).unwrap_or_else(|| path.to_vec())
+    }
+
+    /// Returns the path that clients ask for, if the upstream server has it below its own path.
+    #[must_use]
+    pub fn to_client(&self, path: &[u8]) -> Option<Vec<u8>> {
+        exchanged(&self.upstream, &self.mount, path)
+    }
+}
+
+/// The path of the upstream server.
+impl fmt::Display for PathRewrite {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.upstream.fmt(f)
+    }
+}
+
+/// Puts one prefix in the place of another one.
+fn exchanged(from: &PathPrefix, to: &PathPrefix, path: &[u8]) -> Option<Vec<u8>> {
+    let rest = from.rest(path)?;
+    let path = [to.as_str().as_bytes(), rest].concat();
+    Some(if path.is_empty() { b"/".to_vec() } else { path })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    #[test]
+    fn a_prefix_covers_itself_and_all_below() {
+        let rest = |prefix: &str, path: &'static str| {
+            PathPrefix::new(prefix).rest(path.as_bytes()).map(|rest| String::from_utf8_lossy(rest))
+        };
+        for (prefix, path, expected) in [
+            ("/api", "/api", Some("")),
+            ("/api/", "/api/", Some("/")),
+            ("/api", "/api/v2", Some("/v2")),
+            ("/api", "/%61p%69/x%2Fy", Some("/x%2Fy")),
+            ("/api", "/api%2Fx", None),
+            ("/api", "/apis", None),
+            ("/api", "/ap", None),
+            ("/api", "/%6", None),
+            ("/", "/x", Some("/x")),
+            ("/", "*", None),
+            ("/api", "*", None),
+            ("/", "", None),
+        ] {
+            assert_eq!(rest(prefix, path).as_deref(), expected, "{prefix} {path}");
+        }
+    }
+
+    #[test]
+    fn a_suffix_covers_names_with_the_extension() {
+        let suffix = PathSuffix::new(".php");
+        for (path, is_covered) in [
+            ("/index.php", true),
+            ("/a/b.php", true),
+            ("/a%2Ep%68p", true),
+            ("/.php", false),
+            ("/index.php/x", false),
+            ("/index.php5", false),
+            ("/index.PHP", false),
+            ("/php", false),
+            ("*", false),
+        ] {
+            assert_eq!(suffix.covers(path.as_bytes()), is_covered, "{path}");
+        }
+    }
+
+    #[test]
+    fn the_path_of_the_upstream_server_takes_the_place_of_that_of_the_mount() {
+        for (mount, upstream, path, expected) in [
+            ("/api", "/", "/api", "/"),
+            ("/api", "/", "/api/", "/"),
+            ("/api", "/", "/api/x?", "/x?"),
+            ("/api", "/v1", "/api", "/v1"),
+            ("/api", "/v1/", "/api/", "/v1/"),
+            ("/api", "/v1", "/%61pi/%41", "/v1/%41"),
+            ("/", "/app", "/x", "/app/x"),
+            ("/", "/app", "/", "/app/"),
+            ("/", "/app", "*", "*"),
+        ] {
+            let rewrite = PathRewrite::new(PathPrefix::new(mount), upstream).expect(upstream);
+            let path = rewrite.to_upstream(path.as_bytes());
+            assert_eq!(String::from_utf8_lossy(&path), expected, "{mount} {upstream}");
+        }
+        for (upstream, error) in [
+            ("x", UpstreamPathError::Relative),
+            ("", UpstreamPathError::Relative),
+            ("/a?b", UpstreamPathError::Character),
+            ("/a b", UpstreamPathError::Character),
+            ("/a#", UpstreamPathError::Character),
+            ("/a/../b", UpstreamPathError::DotSegment),
+            ("/a/%2e%2e", UpstreamPathError::DotSegment),
+        ] {
+            assert_eq!(PathRewrite::new(PathPrefix::new("/"), upstream), Err(error), "{upstream}");
+        }
+    }
+
+    proptest! {
+        /// What the upstream server is asked for leads back to where the client came from, and
+        /// never out of its own path.
+        #[test]
+        fn rewritten_paths_lead_back(
+            mount in "(/[a-c]{1,3}){0,2}",
+            upstream in "(/[a-c]{1,3}){0,2}",
+            rest in "(/[a-c%.]{0,4}){1,3}",
+        ) {
+            let (mount, upstream) = (format!("{mount}/"), format!("{upstream}/"));
+            let prefix = PathPrefix::new(&mount);
+            let rewrite = PathRewrite::new(prefix.clone(), &upstream).expect("a path");
+            let path = format!("{}{rest}", prefix.as_str());
+            let sent = rewrite.to_upstream(path.as_bytes());
+            prop_assert!(PathPrefix::new(&upstream).rest(&sent).is_some());
+            prop_assert_eq!(rewrite.to_client(&sent), Some(path.into_bytes()));
+        }
+    }
+}
