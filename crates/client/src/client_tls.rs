@@ -198,11 +198,7 @@ fn library(error: impl fmt::Display) -> ClientTlsError {
 }
 
 impl TlsIdentity {
-    fn of(
-        trust: &ServerTrust,
-        alpn: &[&[u8]],
-        server_name: Option<&ServerName<'static>>,
-    ) -> Self {
+    fn of(trust: &ServerTrust, alpn: &[&[u8]], server_name: Option<&ServerName<'static>>) -> Self {
         let mut hash = Context::new(&SHA256);
         // Each part is behind its length, so that no two settings have the same bytes.
         let mut add = |part: &[u8]| {

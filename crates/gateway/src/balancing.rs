@@ -93,7 +93,9 @@ mod tests {
 
     fn candidates(count: usize) -> Vec<Candidate> {
         let identity = |index: usize| hash(format!("http://10.0.0.{index}:3000").as_bytes());
-        (0..count).map(|index| Candidate { index, identity: identity(index), requests: 0 }).collect()
+        (0..count)
+            .map(|index| Candidate { index, identity: identity(index), requests: 0 })
+            .collect()
     }
 
     fn chosen(key: BalanceKey, candidates: &[Candidate]) -> Option<usize> {

@@ -6,7 +6,12 @@
 //!
 //! | Module | Task |
 //! |---|---|
-//! | [`upstream`] | a server that requests are forwarded to, and how |
+//! | [`upstream`] | a server that requests are forwarded to |
+//! | [`upstream_group`] | the servers of a mount, and how requests and responses are changed |
+//! | [`balancing`] | which of several servers a request goes to |
+//! | [`server_health`] | which of several servers can be used |
+//! | [`path_prefix`] | the paths of mounts, and what servers have in their place |
+//! | [`field_changes`] | fields that an operator sets or removes |
 //! | [`request_forwarding`] | a request as the upstream server gets it |
 //! | [`response_forwarding`] | the fields of a response as the client gets them |
 //! | `connection_fields` | what becomes of a field that is forwarded (RFC 9110 §7.6.1) |
@@ -16,11 +21,16 @@
 //! | [`limits`] | every limit with its reason |
 #![forbid(unsafe_code)]
 
+pub mod balancing;
 mod connection_fields;
+pub mod field_changes;
 pub mod limits;
+pub mod path_prefix;
 pub mod proxy;
 pub mod proxy_error;
 pub mod request_forwarding;
 pub mod response_forwarding;
+pub mod server_health;
 mod tunnels;
 pub mod upstream;
+pub mod upstream_group;

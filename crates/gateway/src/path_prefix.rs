@@ -144,7 +144,8 @@ impl PathRewrite {
             return Err(UpstreamPathError::Relative);
         }
         // RFC 3986 §3.3: pchar, and `%` of encoded ones.
-        let is_allowed = |byte: u8| byte.is_ascii_alphanumeric() || b"-._~!$&'()*+,;=:@%/".contains(&byte);
+        let is_allowed =
+            |byte: u8| byte.is_ascii_alphanumeric() || b"-._~!$&'()*+,;=:@%/".contains(&byte);
         if !upstream.bytes().all(is_allowed) {
             return Err(UpstreamPathError::Character);
         }

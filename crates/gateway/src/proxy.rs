@@ -3,8 +3,19 @@
 //! The application begins a request with [`Proxy::begin`], and gives it the events of its exchange
 //! ([`Proxy::event`]) and those of connections to upstream servers ([`Proxy::raw`]). Behind each of
 //! these it calls [`Proxy::flush`].
+//!
+//! | Module | Task |
+//! |---|---|
+//! | `attempts` | which server a request is sent to, and to which one next when that fails |
+//! | `stored_upload` | content that is stored before a server is asked |
+//! | `health_checks` | requests that find out whether servers work |
 
-use std::collections::HashMap;
+mod attempts;
+mod health_checks;
+mod stored_upload;
+
+use std::collections::{HashMap, VecDeque};
+use std::hash::{BuildHasher as _, RandomState};
 use std::sync::Arc;
 
 use pinion_client::connection_pool::PoolSettings;
@@ -22,13 +33,21 @@ use pinion_http::client_identity::ClientIdentity;
 use pinion_http::field::Field;
 use pinion_http::h1::client::response_error::ResponseError;
 use pinion_http::request::{Framing, RequestHead};
+use pinion_jobs::upload_quota::UploadQuota;
+use pinion_jobs::upload_spool::StoreError;
 
 use crate::limits::{REQUEST_PIECE_BYTES, RESPONSE_PIECE_BYTES, UPSTREAM_TAG};
 use crate::proxy_error::ProxyError;
 use crate::request_forwarding::{forward, forwarded_trailers};
-use crate::response_forwarding::{forwarded, forwarded_interim};
+use crate::response_forwarding::{
+    ResponseChanges, forwarded, forwarded_interim, location_for_client,
+};
 use crate::tunnels::Tunnels;
-use crate::upstream::Upstream;
+use crate::upstream_group::UpstreamGroup;
+pub use attempts::ServerNews;
+use attempts::{Attempts, Random, failure_of};
+use health_checks::HealthChecks;
+use stored_upload::StoredUpload;
 
 /// See the head of the module.
 pub struct Proxy {
@@ -39,6 +58,11 @@ pub struct Proxy {
     /// The exchange of each request to an upstream server.
     requests: HashMap<RequestId, Address>,
     tunnels: Tunnels,
+    health_checks: HealthChecks,
+    /// Servers whose state has changed.
+    news: VecDeque<ServerNews>,
+    uploads: Arc<UploadQuota>,
+    random: Random,
 }
 
 /// What the proxies of all workers have in common.
@@ -50,12 +74,17 @@ pub struct ProxySettings {
     pub pseudonym: Arc<str>,
     /// Most connections of a worker; further requests wait for one.
     pub connections_max: usize,
+    /// What uploads may take of the folder for temporary files.
+    pub uploads: Arc<UploadQuota>,
 }
 
 /// A request that is forwarded.
 struct Forwarding {
+    /// Not valid as long as [`Self::upload`] is collected.
     id: RequestId,
-    upstream: Arc<Upstream>,
+    attempts: Attempts,
+    /// Content that is stored before a server is asked.
+    upload: Option<StoredUpload>,
     /// Lines of fields that the response has unless the upstream server sets them.
     defaults: Arc<[u8]>,
     /// The protocols that the client would switch to.
@@ -109,7 +138,7 @@ impl Proxy {
     /// Makes one for a worker, whose connections have [`UPSTREAM_TAG`].
     #[must_use]
     pub fn new(settings: &ProxySettings, poster: Poster, worker: u16) -> Self {
-        let ProxySettings { resolver, pseudonym, connections_max } = settings;
+        let ProxySettings { resolver, pseudonym, connections_max, uploads } = settings;
         let connections_max = *connections_max;
         let settings = HttpClientSettings {
             // The operator has chosen the servers, so one of them may have all connections.
@@ -129,6 +158,10 @@ impl Proxy {
             exchanges: HashMap::new(),
             requests: HashMap::new(),
             tunnels: Tunnels::default(),
+            health_checks: HealthChecks::default(),
+            news: VecDeque::new(),
+            uploads: Arc::clone(uploads),
+            random: Random::new(RandomState::new().hash_one(worker)),
         }
     }
 
@@ -139,24 +172,43 @@ impl Proxy {
     /// It cannot be forwarded. The application responds.
     pub fn begin(
         &mut self,
-        upstream: &Arc<Upstream>,
+        group: &Arc<UpstreamGroup>,
         defaults: &Arc<[u8]>,
         client: &ClientIdentity,
         head: &RequestHead<'_>,
         exchange: &mut Exchange<'_>,
     ) -> Result<(), ProxyError> {
-        let request = forward(upstream, head, client, &self.pseudonym)?;
+        let (now_ms, random) = (exchange.now().monotonic_ms, self.random.next());
+        let attempts = Attempts::first(group, head, client, now_ms, random);
+        let attempts = attempts.ok_or(ProxyError::NoServer)?;
+        let upstream = attempts.server.upstream().ok_or(ProxyError::NoServer)?;
+        let request = forward(upstream, &group.options, head, client, &self.pseudonym)?;
         let offered = request.forwarded.as_ref().and_then(|one| one.upgrade.clone());
-        let started = self.client.start(request, exchange.now().monotonic_ms);
-        let id = started.map_err(|error| failure(upstream, Arc::new(error)))?;
-        exchange.wait(None);
-        // The upstream server decides how much it takes.
-        exchange.body_limit(u64::MAX);
-        let address = exchange.address();
         let has_all_content = head.framing == Framing::None;
+        let stored_max_bytes = group.options.stored_upload_max_bytes.filter(|_| !has_all_content);
+        let (id, upload) = match stored_max_bytes {
+            Some(_) => {
+                let upload = StoredUpload::new(request, &self.uploads);
+                (RequestId::of_number(0), Some(upload))
+            }
+            None => {
+                let started = self.client.start(request, now_ms);
+                (started.map_err(|error| failure_of(&attempts.server, Arc::new(error)))?, None)
+            }
+        };
+        exchange.wait(None);
+        // The upstream server decides how much it takes, unless the content is stored.
+        exchange.body_limit(stored_max_bytes.unwrap_or(u64::MAX));
+        let address = exchange.address();
+        if upload.is_some() {
+            exchange.want(REQUEST_PIECE_BYTES);
+        } else {
+            self.requests.insert(id, address);
+        }
         let forwarding = Forwarding {
             id,
-            upstream: Arc::clone(upstream),
+            attempts,
+            upload,
             defaults: Arc::clone(defaults),
             offered,
             has_length: matches!(head.framing, Framing::Length(_)),
@@ -167,7 +219,6 @@ impl Proxy {
             body_bytes: 0,
         };
         self.exchanges.insert(address, forwarding);
-        self.requests.insert(id, address);
         Ok(())
     }
 
@@ -178,6 +229,15 @@ impl Proxy {
         let forwarding = self.exchanges.get_mut(&address)?;
         exchange.wait(None);
         match event {
+            Event::Body(bytes) if forwarding.is_collecting() => {
+                exchange.want(bytes.len() as u64);
+                let stored = forwarding.upload.as_mut().map(|upload| upload.append(bytes));
+                self.stored(address, stored.unwrap_or(Ok(())))
+            }
+            Event::BodyEnd(_) if forwarding.is_collecting() => {
+                forwarding.has_all_content = true;
+                self.collected(address, exchange)
+            }
             Event::Body(bytes) => {
                 forwarding.wanted_bytes =
                     forwarding.wanted_bytes.saturating_sub(bytes.len() as u64);
@@ -187,8 +247,11 @@ impl Proxy {
             Event::BodyEnd(trailers) => {
                 forwarding.has_all_content = true;
                 let is_kept = !forwarding.has_length && !trailers.is_empty();
-                let trailers =
-                    if is_kept { forwarded_trailers(*trailers) } else { OwnedFields::default() };
+                let changes = &forwarding.attempts.server.group().options.request_fields;
+                let trailers = match is_kept {
+                    true => forwarded_trailers(*trailers, changes),
+                    false => OwnedFields::default(),
+                };
                 self.client.write_end(forwarding.id, trailers);
                 None
             }
@@ -229,17 +292,31 @@ impl Proxy {
     /// Does what is due, and what names that were resolved make possible. Call it at the top of
     /// each pass.
     pub fn pass(&mut self, connections: &mut Connections<'_>) {
+        self.health_checks.pass(&mut self.client, connections.now().monotonic_ms);
         self.client.pass(connections);
+    }
+
+    /// Checks the health of the servers of these groups from now on, and of no others. One worker
+    /// does so for all.
+    pub fn watch(&mut self, groups: impl Iterator<Item = Arc<UpstreamGroup>>) {
+        self.health_checks.watch(groups, &mut self.client);
+    }
+
+    /// Returns a server whose state has changed, for the log.
+    pub fn next_server_news(&mut self) -> Option<ServerNews> {
+        self.news.pop_front()
     }
 
     /// When [`Self::pass`] has something to do, in monotonic milliseconds.
     #[must_use]
     pub fn alarm_ms(&self) -> Option<u64> {
-        self.client.alarm_ms()
+        let alarms = [self.client.alarm_ms(), self.health_checks.alarm_ms()];
+        alarms.into_iter().flatten().min()
     }
 
     /// The server stops: connections are not kept any more for other requests.
     pub fn stop(&mut self) {
+        self.health_checks.stop(&mut self.client);
         self.client.stop();
     }
 
@@ -260,6 +337,10 @@ impl Proxy {
         while self.client.has_work() {
             self.client.flush(connections);
             while let Some(id) = self.client.next_news() {
+                if let Some(changed) = self.health_checks.news(id, &mut self.client) {
+                    self.news.extend(changed);
+                    continue;
+                }
                 let Some(address) = self.requests.get(&id).copied() else { continue };
                 // Without an exchange its last event is on the way.
                 if let Some(mut exchange) = connections.exchange(address)
@@ -273,12 +354,59 @@ impl Proxy {
 
     /// Goes on with an exchange in both directions, as far as there is room.
     fn go_on(&mut self, address: Address, exchange: &mut Exchange<'_>) -> Option<Ended> {
-        let Self { client, exchanges, tunnels, .. } = self;
-        let forwarding = exchanges.get_mut(&address)?;
-        forwarding.take_content(client, exchange);
-        let ended = forwarding.respond(client, tunnels, exchange)?;
+        let Self { client, exchanges, tunnels, news, .. } = self;
+        let forwarding = exchanges.get_mut(&address).filter(|one| !one.is_collecting())?;
+        if let Err(error) = forwarding.take_content(client, exchange) {
+            return Some(self.failed(address, ProxyError::Stored(error.to_string().into())));
+        }
+        let ended = forwarding.respond(client, tunnels, news, exchange)?;
+        let now_ms = exchange.now().monotonic_ms;
+        if let Ended::Failed(error) | Ended::Aborted { error, .. } = &ended {
+            self.note_failure(address, error, now_ms);
+        }
+        if let Ended::Failed(error) = &ended
+            && self.try_another(address, error, now_ms)
+        {
+            return None;
+        }
         self.forget(address);
         Some(ended)
+    }
+
+    /// A piece of content was stored, or could not be.
+    fn stored(&mut self, address: Address, stored: Result<(), StoreError>) -> Option<Ended> {
+        let error = match stored.err()? {
+            StoreError::Full(why) => ProxyError::StorageFull(why.into()),
+            StoreError::Io(error) => ProxyError::Stored(error.to_string().into()),
+        };
+        Some(self.failed(address, error))
+    }
+
+    /// All content of an exchange is stored: its server is asked.
+    fn collected(&mut self, address: Address, exchange: &mut Exchange<'_>) -> Option<Ended> {
+        let forwarding = self.exchanges.get_mut(&address)?;
+        let finished = forwarding.upload.as_mut().map(StoredUpload::finish)?;
+        let request = match finished {
+            Ok(request) => request?,
+            Err(error) => return self.stored(address, Err(error)),
+        };
+        match self.client.start(request, exchange.now().monotonic_ms) {
+            Ok(id) => {
+                forwarding.id = id;
+                self.requests.insert(id, address);
+                None
+            }
+            Err(error) => {
+                let error = failure_of(&forwarding.attempts.server, Arc::new(error));
+                Some(self.failed(address, error))
+            }
+        }
+    }
+
+    /// The request of an exchange has failed for good.
+    fn failed(&mut self, address: Address, error: ProxyError) -> Ended {
+        self.forget(address);
+        Ended::Failed(error)
     }
 
     /// The client of an exchange has left.
@@ -299,13 +427,27 @@ impl Proxy {
 }
 
 impl Forwarding {
-    /// Asks the client for more content if the upstream server takes it.
-    fn take_content(&mut self, client: &mut HttpClient, exchange: &mut Exchange<'_>) {
+    /// Whether content is stored, and no server was asked yet.
+    fn is_collecting(&self) -> bool {
+        self.upload.as_ref().is_some_and(StoredUpload::is_collecting)
+    }
+
+    /// Asks the client for more content if the upstream server takes it, or sends more of what is
+    /// stored.
+    fn take_content(
+        &mut self,
+        client: &mut HttpClient,
+        exchange: &mut Exchange<'_>,
+    ) -> std::io::Result<()> {
+        if let Some(upload) = &mut self.upload {
+            return upload.send(client, self.id);
+        }
         let is_over = self.has_all_content || self.wanted_bytes > 0;
         if !is_over && client.takes_content(self.id) {
             exchange.want(REQUEST_PIECE_BYTES);
             self.wanted_bytes = REQUEST_PIECE_BYTES;
         }
+        Ok(())
     }
 
     /// Hands on what there is of the response.
@@ -313,6 +455,7 @@ impl Forwarding {
         &mut self,
         client: &mut HttpClient,
         tunnels: &mut Tunnels,
+        news: &mut VecDeque<ServerNews>,
         exchange: &mut Exchange<'_>,
     ) -> Option<Ended> {
         let status = match self.status {
@@ -323,12 +466,13 @@ impl Forwarding {
                     Ok(None) => return None,
                     Ok(Some(start)) if start.status == 101 => {
                         let start = start.clone();
+                        news.extend(self.succeeded());
                         return Some(self.switch(&start, client, tunnels, exchange));
                     }
                     Ok(Some(start)) => {
-                        let fields = forwarded(start.fields.iter(), &self.defaults);
-                        exchange.head(start.status, fields, start.content_length);
-                        *self.status.insert(start.status)
+                        let status = self.send_head(start, exchange);
+                        news.extend(self.succeeded());
+                        status
                     }
                     Err(error) => return Some(Ended::Failed(self.failure(error))),
                 }
@@ -354,6 +498,27 @@ impl Forwarding {
             self.is_full = room != Room::Free;
         }
         None
+    }
+
+    /// Sends the head of the response. Returns its status.
+    fn send_head(&mut self, start: &ResponseStart, exchange: &mut Exchange<'_>) -> u16 {
+        let Self { attempts, defaults, .. } = self;
+        let options = &attempts.server.group().options;
+        let location = start.fields.get("Location").and_then(|value| {
+            let (upstream, asked) = (attempts.server.upstream()?, attempts.asked.as_deref());
+            location_for_client(value, upstream, options.path.as_ref(), asked)
+        });
+        let changes = ResponseChanges::new(options, location.as_deref());
+        let fields = forwarded(start.fields.iter(), changes, defaults);
+        exchange.head(start.status, fields, start.content_length);
+        *self.status.insert(start.status)
+    }
+
+    /// The server has responded.
+    fn succeeded(&mut self) -> Option<ServerNews> {
+        let change = self.attempts.server.succeeded()?;
+        let server = self.attempts.server.to_string().into();
+        Some(ServerNews { server, change, reason: None })
     }
 
     /// Makes a tunnel of both connections.
@@ -400,10 +565,6 @@ impl Forwarding {
     }
 
     fn failure(&self, error: Arc<HttpClientError>) -> ProxyError {
-        failure(&self.upstream, error)
+        failure_of(&self.attempts.server, error)
     }
-}
-
-fn failure(upstream: &Upstream, error: Arc<HttpClientError>) -> ProxyError {
-    ProxyError::Upstream { upstream: upstream.to_string().into(), error }
 }

@@ -22,6 +22,15 @@ pub enum ProxyError {
     /// The request was forwarded by this server before.
     #[error("the request comes back to this server; the upstream server forwards it here")]
     Loop,
+    /// There is no upstream server.
+    #[error("there is no upstream server")]
+    NoServer,
+    /// All uploads together take as much as they may.
+    #[error("the content of the request cannot be stored: {0}")]
+    StorageFull(Box<str>),
+    /// The content of the request cannot be stored, or not be read again.
+    #[error("the content of the request cannot be stored: {0}")]
+    Stored(Box<str>),
     /// The upstream server cannot be used.
     #[error("{upstream}: {error}")]
     Upstream {
@@ -40,6 +49,9 @@ impl ProxyError {
             Self::Method => 405,
             Self::DotSegment | Self::ConnectionOptions => 400,
             Self::Loop => 508,
+            Self::NoServer => 502,
+            Self::StorageFull(_) => 503,
+            Self::Stored(_) => 500,
             Self::Upstream { error, .. } => match &**error {
                 HttpClientError::ConnectTimeout(_)
                 | HttpClientError::HeadTimeout(_)
@@ -58,7 +70,7 @@ impl ProxyError {
     pub fn is_logged(&self) -> bool {
         match self {
             Self::Method | Self::DotSegment | Self::ConnectionOptions => false,
-            Self::Loop => true,
+            Self::Loop | Self::NoServer | Self::StorageFull(_) | Self::Stored(_) => true,
             Self::Upstream { error, .. } => !matches!(**error, HttpClientError::Request(_)),
         }
     }

@@ -11,21 +11,25 @@ use pinion_http::request::{Framing, RequestHead};
 use pinion_http::version::Version;
 
 use crate::connection_fields::{FieldClass, ListedNames, is_same};
+use crate::field_changes::FieldChanges;
 use crate::limits::CONNECTION_OPTIONS_MAX;
+use crate::path_prefix::PathRewrite;
 use crate::proxy_error::ProxyError;
 use crate::upstream::{Upstream, UpstreamHost};
+use crate::upstream_group::UpstreamOptions;
 
 /// Bytes that the fields of a usual request take.
 const FIELDS_BYTES: usize = 1024;
 
-/// Makes the request that is forwarded to an upstream server. `pseudonym` is what this server calls
-/// itself in `Via` (RFC 9110 §7.6.3).
+/// Makes the request that is forwarded to a server of a group. `pseudonym` is what this server
+/// calls itself in `Via` (RFC 9110 §7.6.3).
 ///
 /// # Errors
 /// The request is not forwarded: it has been here before, its method is for the connection only,
 /// or its path could be read in two ways.
 pub fn forward(
     upstream: &Upstream,
+    options: &UpstreamOptions,
     head: &RequestHead<'_>,
     client: &ClientIdentity,
     pseudonym: &str,
@@ -58,7 +62,7 @@ pub fn forward(
         site: upstream.number,
         method: method.into(),
         url: upstream.url.clone(),
-        fields: fields(head, client, pseudonym, max_forwards, &listed),
+        fields: fields(head, client, pseudonym, max_forwards, &listed, &options.request_fields),
         content,
         policy: upstream.policy.clone(),
         tls: upstream.tls.clone(),
@@ -66,29 +70,45 @@ pub fn forward(
         redirects_max: 0,
         content_max_bytes: u64::MAX,
         forwarded: Some(ForwardedRequest {
-            authority: authority(upstream, head).into(),
-            target: target(head),
+            authority: authority(upstream, head.authority).into(),
+            target: target(head, options.path.as_ref()),
             accepts_trailers: accepts_trailers(head),
             upgrade: upgrade(head),
         }),
     })
 }
 
-fn authority<'a>(upstream: &'a Upstream, head: &RequestHead<'a>) -> &'a [u8] {
+/// Returns the value of `Host` for a server. `asked` is the host that the client asks for.
+pub(crate) fn authority<'a>(upstream: &'a Upstream, asked: Option<&'a [u8]>) -> &'a [u8] {
     let own = upstream.url.authority().as_bytes();
     match &upstream.host {
         // A client of HTTP/1.0 may name no host.
-        UpstreamHost::Client => head.authority.unwrap_or(own),
+        UpstreamHost::Client => asked.unwrap_or(own),
         UpstreamHost::Upstream => own,
         UpstreamHost::Fixed(host) => host.as_bytes(),
     }
 }
 
-/// Returns path and query, as the client has sent them.
-fn target(head: &RequestHead<'_>) -> Box<[u8]> {
+/// Sends a request that was made for one server to another one of its group. `asked` is the host
+/// that the client asks for.
+pub(crate) fn readdress(request: &mut ClientRequest, to: &Upstream, asked: Option<&[u8]>) {
+    request.site = to.number;
+    request.url = to.url.clone();
+    request.policy = to.policy.clone();
+    request.tls = to.tls.clone();
+    request.timeout_ms = to.timeout_ms;
+    if let Some(forwarded) = &mut request.forwarded {
+        forwarded.authority = authority(to, asked).into();
+    }
+}
+
+/// Returns path and query, as the client has sent them but for the path of the mount.
+fn target(head: &RequestHead<'_>, rewrite: Option<&PathRewrite>) -> Box<[u8]> {
+    let rewritten = rewrite.map(|rewrite| rewrite.to_upstream(head.target.path));
+    let path = rewritten.as_deref().unwrap_or(head.target.path);
     match head.target.query {
-        None => head.target.path.into(),
-        Some(query) => [head.target.path, query].join(&b'?').into(),
+        None => path.into(),
+        Some(query) => [path, query].join(&b'?').into(),
     }
 }
 
@@ -172,9 +192,11 @@ fn is_dot_segment(segment: &[u8]) -> bool {
 }
 
 /// Returns the trailers of a request that are forwarded.
-pub(crate) fn forwarded_trailers(trailers: Fields<'_>) -> OwnedFields {
+pub(crate) fn forwarded_trailers(trailers: Fields<'_>, changes: &FieldChanges) -> OwnedFields {
     let mut kept = OwnedFields::default();
-    let is_kept = |field: &Field<'_>| FieldClass::of(field.name) == FieldClass::Other;
+    let is_kept = |field: &Field<'_>| {
+        FieldClass::of(field.name) == FieldClass::Other && !changes.replace(field.name)
+    };
     trailers.iter().filter(is_kept).for_each(|field| kept.push(field.name, field.value));
     kept
 }
@@ -185,19 +207,23 @@ fn fields<'a>(
     pseudonym: &str,
     max_forwards: Option<u64>,
     listed: &ListedNames<impl Iterator<Item = Field<'a>> + Clone>,
+    changes: &FieldChanges,
 ) -> OwnedFields {
-    let cookies = match listed.contain(b"Cookie") {
-        true => 0,
-        false => head.fields.all(b"Cookie").count(),
+    let cookies = if listed.contain(b"Cookie") || changes.replace(b"Cookie") {
+        0
+    } else {
+        head.fields.all(b"Cookie").count()
     };
     let mut fields = OwnedFields::with_capacity(head.fields.len() + 4, FIELDS_BYTES);
     for field in head.fields.iter() {
         let is_crumb = cookies > 1 && field.name.eq_ignore_ascii_case(b"Cookie");
         let is_other = matches!(FieldClass::of(field.name), FieldClass::Other | FieldClass::Date);
-        if is_other && !is_crumb && !listed.contain(field.name) {
+        let is_forwarded = is_other && !is_crumb && !listed.contain(field.name);
+        if is_forwarded && !changes.replace(field.name) {
             fields.push(field.name, field.value);
         }
     }
+    changes.set_fields().for_each(|field| fields.push(field.name, field.value));
     if cookies > 1 {
         // HTTP/2 and HTTP/3 may split a cookie into several lines (RFC 9113 §8.2.3).
         let crumbs: Vec<&[u8]> = head.fields.all(b"Cookie").collect();

@@ -9,7 +9,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use pinion_client::address_policy::{AddressPolicy, PrivateAddresses};
 use pinion_client::client_tls::ServerTrust;
 use pinion_client::ip_network::IpNetwork;
-use pinion_client::lazy_client_tls::LazyClientTls;
+use pinion_client::lazy_client_tls::{LazyClientTls, ServerNameError};
 use pinion_client::request_url::{RequestUrl, RequestUrlError};
 
 use crate::limits::UPSTREAM_TIMEOUT_MS;
@@ -19,6 +19,8 @@ use crate::limits::UPSTREAM_TIMEOUT_MS;
 pub struct Upstream {
     /// No other one has the same. Connections and memory belong to one number.
     pub(crate) number: u64,
+    /// The same for the connections of health checks.
+    pub(crate) health_number: u64,
     pub(crate) url: RequestUrl,
     pub(crate) policy: Arc<AddressPolicy>,
     pub(crate) tls: Option<Arc<LazyClientTls>>,
@@ -75,16 +77,37 @@ impl Upstream {
         let (policy, timeout_ms) = (Arc::new(policy), UPSTREAM_TIMEOUT_MS);
         // So that a slow server takes no memory from the requests for another one.
         static COUNT: AtomicU64 = AtomicU64::new(0);
-        let number = COUNT.fetch_add(1, Ordering::Relaxed);
+        let number = COUNT.fetch_add(2, Ordering::Relaxed);
+        let health_number = number + 1;
         let no_content = Arc::from([]);
-        Ok(Self { number, url, policy, tls, no_content, host, timeout_ms })
+        Ok(Self { number, health_number, url, policy, tls, no_content, host, timeout_ms })
     }
 
-    /// Sets which servers are trusted, for https.
-    #[must_use]
-    pub fn trusting(self, trust: ServerTrust) -> Self {
+    /// Sets which servers are trusted, and the name that the certificate has to be for if it is not
+    /// the host of the URL. Without https nothing changes.
+    ///
+    /// # Errors
+    /// The name is none.
+    pub fn trusting(
+        self,
+        trust: ServerTrust,
+        server_name: Option<&str>,
+    ) -> Result<Self, ServerNameError> {
+        if self.tls.is_none() {
+            return Ok(self);
+        }
         let tls = LazyClientTls::new(trust, &[b"http/1.1"]);
-        Self { tls: self.tls.map(|_| Arc::new(tls)), ..self }
+        let tls = match server_name {
+            Some(name) => tls.with_server_name(name)?,
+            None => tls,
+        };
+        Ok(Self { tls: Some(Arc::new(tls)), ..self })
+    }
+
+    /// Whether the connections to it are encrypted.
+    #[must_use]
+    pub fn is_tls(&self) -> bool {
+        self.tls.is_some()
     }
 }
 

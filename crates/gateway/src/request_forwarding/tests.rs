@@ -19,7 +19,7 @@ fn forwarded(text: &str) -> Result<ClientRequest, ProxyError> {
     let mut storage = HeadStorage::new();
     let parsed = parse(text.as_bytes(), 0, &mut storage, &Limits::default());
     let Ok(Parsed::Head { head, .. }) = parsed else { panic!("{text}") };
-    forward(&upstream(), &head, &CLIENT, PSEUDONYM)
+    forward(&upstream(), &UpstreamOptions::default(), &head, &CLIENT, PSEUDONYM)
 }
 
 fn with_fields(lines: &str) -> ClientRequest {
@@ -55,7 +55,8 @@ fn hosts_are_those_of_the_policy() {
         (UpstreamHost::Fixed("other.example".into()), "other.example"),
     ] {
         let upstream = Upstream { host, ..upstream() };
-        let request = forward(&upstream, &head, &CLIENT, PSEUDONYM).expect("forwarded");
+        let request = forward(&upstream, &UpstreamOptions::default(), &head, &CLIENT, PSEUDONYM)
+            .expect("forwarded");
         let parts = request.forwarded.expect("parts");
         assert_eq!(&*parts.authority, expected.as_bytes());
     }
@@ -179,7 +180,7 @@ proptest! {
         let mut storage = HeadStorage::new();
         let parsed = parse(text.as_bytes(), 0, &mut storage, &Limits::default());
         let Ok(Parsed::Head { head, .. }) = parsed else { return Ok(()) };
-        let Ok(request) = forward(&upstream(), &head, &CLIENT, PSEUDONYM) else { return Ok(()) };
+        let Ok(request) = forward(&upstream(), &UpstreamOptions::default(), &head, &CLIENT, PSEUDONYM) else { return Ok(()) };
         let parts = request.forwarded.expect("parts");
         let outgoing = OutgoingRequest {
             method: request.method.as_bytes(),

@@ -1,0 +1,199 @@
+//! Requests that are sent to another server when one fails, and what failures say about servers.
+
+use std::sync::Arc;
+
+use pinion_client::http_client::error::HttpClientError;
+use pinion_client::http_client::request::{ClientRequest, RequestBody};
+use pinion_engine::address::Address;
+use pinion_http::h1::client::response_error::ResponseError;
+use pinion_http::method::Method;
+use pinion_http::request::RequestHead;
+
+use super::Proxy;
+use crate::balancing::{Balance, BalanceKey, client_key, hash};
+use crate::client_identity::ClientIdentity;
+use crate::proxy_error::ProxyError;
+use crate::request_forwarding::readdress;
+use crate::server_health::HealthChange;
+use crate::upstream_group::{ServerUse, TriedServers, UpstreamGroup};
+
+/// The servers that a request was sent to, and what the next one is chosen by.
+#[derive(Debug)]
+pub(super) struct Attempts {
+    /// The one that it is sent to now.
+    pub(super) server: ServerUse,
+    tried: TriedServers,
+    key: BalanceKey,
+    /// The host that the client asks for.
+    pub(super) asked: Option<Box<[u8]>>,
+}
+
+/// A server whose state has changed, for the log.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ServerNews {
+    /// The server.
+    pub server: Box<str>,
+    /// What has happened.
+    pub change: HealthChange,
+    /// Why, if that is known.
+    pub reason: Option<Box<str>>,
+}
+
+impl Attempts {
+    /// Chooses the first server.
+    pub(super) fn first(
+        group: &Arc<UpstreamGroup>,
+        head: &RequestHead<'_>,
+        client: &ClientIdentity,
+        now_ms: u64,
+        random: u64,
+    ) -> Option<Self> {
+        let key = match group.has_several() {
+            true => balance_key(&group.options.balance, head, client),
+            false => BalanceKey::Load,
+        };
+        let server = group.choose(key, TriedServers::default(), now_ms, random)?;
+        let mut tried = TriedServers::default();
+        tried.add(server.index);
+        Some(Self { server, tried, key, asked: head.authority.map(Box::from) })
+    }
+
+    /// Goes on with the next server. Returns false if all were tried.
+    fn advance(&mut self, now_ms: u64, random: u64) -> bool {
+        let next = self.server.group().choose(self.key, self.tried, now_ms, random);
+        let Some(next) = next else { return false };
+        self.tried.add(next.index);
+        self.server = next;
+        true
+    }
+}
+
+/// Returns what a server is chosen by. Requests without the field, and those of clients without an
+/// address, go to the server with the fewest requests.
+fn balance_key(balance: &Balance, head: &RequestHead<'_>, client: &ClientIdentity) -> BalanceKey {
+    match balance {
+        Balance::LeastConnections => BalanceKey::Load,
+        Balance::ClientHash => client.address.map_or(BalanceKey::Load, client_key),
+        Balance::HeaderHash(name) => {
+            let value = head.fields.get(name.as_bytes());
+            value.map_or(BalanceKey::Load, |value| BalanceKey::Hash(hash(value)))
+        }
+    }
+}
+
+/// What a failed request says.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum FailureKind {
+    /// There was no connection: the server has seen nothing of the request.
+    Unreached,
+    /// The connection has ended without a byte of a response.
+    NoResponse,
+    /// The server is silent, or says what has no meaning.
+    Server,
+    /// It says nothing about the server.
+    Other,
+}
+
+fn kind(error: &HttpClientError) -> FailureKind {
+    match error {
+        error if error.is_overload() => FailureKind::Other,
+        HttpClientError::Connect(_)
+        | HttpClientError::ConnectUnix(_)
+        | HttpClientError::ConnectTimeout(_) => FailureKind::Unreached,
+        HttpClientError::Response(ResponseError::NoResponse) => FailureKind::NoResponse,
+        HttpClientError::Response(_)
+        | HttpClientError::HeadTimeout(_)
+        | HttpClientError::SendTimeout(_)
+        | HttpClientError::ContentTimeout(_) => FailureKind::Server,
+        _ => FailureKind::Other,
+    }
+}
+
+impl Proxy {
+    /// The request of an exchange has failed. Notes what that says about its server.
+    pub(super) fn note_failure(&mut self, address: Address, error: &ProxyError, now_ms: u64) {
+        let ProxyError::Upstream { error, .. } = error else { return };
+        let Some(forwarding) = self.exchanges.get(&address) else { return };
+        if kind(error) == FailureKind::Other {
+            return;
+        }
+        let server = &forwarding.attempts.server;
+        if let Some(change) = server.failed(now_ms) {
+            let reason = Some(error.to_string().into());
+            self.news.push_back(ServerNews { server: server.to_string().into(), change, reason });
+        }
+    }
+
+    /// Sends the request of an exchange to another server of its group, if there is one that it was
+    /// not sent to, and that changes nothing: the failed server has not seen it, or it is safe and
+    /// has no content. Of the latter, the budget for repetitions allows some. Returns false if the
+    /// request has failed for good.
+    pub(super) fn try_another(
+        &mut self,
+        address: Address,
+        error: &ProxyError,
+        now_ms: u64,
+    ) -> bool {
+        let ProxyError::Upstream { error, .. } = error else { return false };
+        let Self { exchanges, client, requests, random, .. } = self;
+        let Some(forwarding) = exchanges.get_mut(&address) else { return false };
+        let has_sent = match kind(error) {
+            FailureKind::Unreached => false,
+            FailureKind::NoResponse => true,
+            FailureKind::Server | FailureKind::Other => return false,
+        };
+        if !forwarding.attempts.server.group().has_several() {
+            return false;
+        }
+        let Some(mut request) = client.take_failed(forwarding.id) else { return false };
+        requests.remove(&forwarding.id);
+        if has_sent && !(is_repeatable(&request) && client.take_retry()) {
+            return false;
+        }
+        if !forwarding.attempts.advance(now_ms, random.next()) {
+            return false;
+        }
+        let attempts = &forwarding.attempts;
+        let Some(upstream) = attempts.server.upstream() else { return false };
+        readdress(&mut request, upstream, attempts.asked.as_deref());
+        if let Some(upload) = &mut forwarding.upload {
+            upload.rewind();
+        }
+        match client.start(request, now_ms) {
+            Ok(id) => {
+                forwarding.id = id;
+                requests.insert(id, address);
+                true
+            }
+            Err(_) => false,
+        }
+    }
+}
+
+/// Whether a request that was sent asks for nothing but a response, and can be sent as a whole.
+fn is_repeatable(request: &ClientRequest) -> bool {
+    let is_empty = matches!(&request.content, RequestBody::Whole(content) if content.is_empty());
+    let method = Method::from_token(request.method.as_bytes());
+    is_empty && pinion_client::retry::is_safe(method)
+}
+
+/// Random numbers that need not be secret.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Random(u64);
+
+impl Random {
+    pub(super) fn new(seed: u64) -> Self {
+        Self(seed)
+    }
+
+    /// Returns the next number (SplitMix64).
+    pub(super) fn next(&mut self) -> u64 {
+        self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
+        crate::balancing::mixed(self.0)
+    }
+}
+
+/// Returns the error of a server.
+pub(super) fn failure_of(server: &ServerUse, error: Arc<HttpClientError>) -> ProxyError {
+    ProxyError::Upstream { upstream: server.to_string().into(), error }
+}
