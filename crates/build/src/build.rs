@@ -281,6 +281,9 @@ pub(crate) fn rules(
         let keys: Vec<&[u8]> = keys().collect();
         let plan = keys::plan(&keys, options.conventions(&rules));
         let site = Site::of(&keys, &plan, options);
+        if options.has_fallback_server {
+            rules.check_rewrites_of_everything(options.lax_rules)?;
+        }
         rules.check(&site, options.lax_rules)?;
         rules.check_fallbacks(found.content, &keys, &plan, &site);
     }

@@ -74,6 +74,9 @@ pub struct Options {
     pub cache_control_field: bool,
     /// The file that answers navigations to what does not exist, by its path below the source.
     pub single_page: Option<String>,
+    /// Whether another server responds to what the site has not: a rule that rewrites every path
+    /// would leave nothing for it, and is an error.
+    pub has_fallback_server: bool,
     /// Whether responses carry `X-Content-Type-Options`, `Referrer-Policy` and `X-Frame-Options`.
     pub security_fields: bool,
     /// More files of redirects and rewrites. They count as if they stood at the end of the folder's
@@ -126,6 +129,7 @@ impl Options {
             etags: true,
             cache_control_field: true,
             single_page: None,
+            has_fallback_server: false,
             security_fields: true,
             rules: Vec::new(),
             fields: Vec::new(),

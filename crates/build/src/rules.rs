@@ -144,6 +144,27 @@ impl Rules {
         Ok(())
     }
 
+    /// Looks for rules that rewrite every path, which leave nothing for another server. They are
+    /// left out if `lax`.
+    ///
+    /// # Errors
+    /// [`BuildError::Rules`]: there are some.
+    pub(crate) fn check_rewrites_of_everything(&mut self, lax: bool) -> Result<(), BuildError> {
+        let numbered = self.redirects.iter().enumerate();
+        let wrong = numbered.filter(|(_, rule)| rule.rewrites_everything());
+        let wrong: Vec<usize> = wrong.map(|(number, _)| number).collect();
+        if wrong.is_empty() {
+            return Ok(());
+        }
+        let errors = self.without(&wrong);
+        let errors = errors.iter().map(rewrite_of_everything);
+        if lax {
+            self.warnings.extend(errors.map(left_out));
+            return Ok(());
+        }
+        Err(BuildError::Rules(errors.collect()))
+    }
+
     /// Takes rules out, by their sorted numbers.
     fn without(&mut self, numbers: &[usize]) -> Vec<Redirect> {
         let (lost, kept) = std::mem::take(&mut self.redirects)
@@ -197,6 +218,18 @@ fn misplaced_mark(rule: &Redirect, site: &Site<'_>) -> Option<Warning> {
         _ => return None,
     };
     Some(Warning::Rule { file: rule.file.to_path_buf(), line: rule.line, column, doubt })
+}
+
+/// What is wrong with a rule that rewrites every path where another server is to respond.
+fn rewrite_of_everything(rule: &Redirect) -> RuleError {
+    RuleError {
+        file: rule.file.to_path_buf(),
+        line: rule.line,
+        column: 1,
+        expected: "a rule for some paths: this one responds to every path and leaves nothing for \
+                   the server of the mount /; remove the line, or give the mount another path"
+            .to_owned(),
+    }
 }
 
 /// What is wrong with a redirect that leads to itself.

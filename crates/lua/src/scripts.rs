@@ -96,6 +96,12 @@ impl Shared {
         self.resolver.clone()
     }
 
+    /// Returns what all uploads may take of the folder for temporary files, which others may share.
+    #[must_use]
+    pub fn uploads(&self) -> Arc<UploadQuota> {
+        Arc::clone(&self.uploads)
+    }
+
     /// The same with a process that starts programs.
     #[must_use]
     pub fn with_spawner(self, spawner: SpawnerAccess) -> Self {

@@ -40,6 +40,7 @@ pub(crate) fn options(
         etags: !content.no_etag,
         cache_control_field: !content.no_cache_control,
         single_page: content.single_page.clone(),
+        has_fallback_server: content.has_fallback_server,
         ..defaults
     })
 }

@@ -6,6 +6,7 @@
 //! | [`syntax`] | errors of the TOML parser → what to write instead; pure |
 //! | [`tables`] | text → tables of texts, each checked by its row of the directive table; pure |
 //! | [`clash`] | what several tables say against each other; pure |
+//! | [`mounts`] | the mounts of a site, each alone and all together |
 //! | [`mod@load`] | file and flags → settings and sites for a [`Plan`](crate::plan::Plan) |
 //! | [`mod@examine`] | a look at everything that the file names |
 //! | [`access_logs`] | access logs that contradict each other |
@@ -18,6 +19,7 @@ mod clash;
 mod examine;
 mod fault;
 mod load;
+mod mounts;
 pub(crate) mod nearest;
 #[cfg(any(test, fuzzing))]
 pub(crate) mod oracle;

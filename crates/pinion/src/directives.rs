@@ -110,7 +110,7 @@ pub(crate) enum Kind {
     FieldName,
     /// A field value: visible ASCII with single spaces or commas between (RFC 9110 §5.5).
     FieldValue,
-    /// A header of a request: `Accept: text/html`.
+    /// A header of a request or a response: `Accept: text/html`.
     Header,
     /// A method of HTTP (RFC 9110 §9.1).
     Method,
@@ -163,6 +163,14 @@ pub(crate) enum Kind {
     Upstream,
     /// A server that requests are forwarded to, without a path: `http://127.0.0.1:3000`.
     UpstreamUrl,
+    /// How requests are distributed over several servers: `header-hash:X-User`.
+    Balance,
+    /// A path and all below it, or an extension: `/api`, `*.php`.
+    MountPath,
+    /// The name of a server in its certificate.
+    ServerName,
+    /// The host that a server is asked for: `client`, `upstream` or a name.
+    UpstreamHost,
     /// The path of a URL, as clients send it.
     UrlPath,
     /// A variable of an environment: `LANG=C.UTF-8`. In a file it is a key and a value.
@@ -228,6 +236,10 @@ impl Kind {
             Self::GlobCodings => "GLOB=LIST",
             Self::CanonicalHost | Self::Host => "HOST",
             Self::FieldName | Self::Header => "HEADER",
+            Self::ServerName => "NAME",
+            Self::Balance => "WORD",
+            Self::MountPath => "PATH",
+            Self::UpstreamHost => "HOST",
             Self::Hsts => "AGE",
             Self::CertificatePin => "PIN",
             Self::Method => "METHOD",
@@ -295,6 +307,10 @@ impl Kind {
             Self::Upstream => "http://127.0.0.1:3000, /api=http://127.0.0.1:3000".to_owned(),
             Self::UpstreamUrl => "http://127.0.0.1:3000, unix:/run/app.sock".to_owned(),
             Self::UrlPath => "/path".to_owned(),
+            Self::Balance => "least-connections, client-hash, header-hash:NAME".to_owned(),
+            Self::MountPath => "/api, *.php".to_owned(),
+            Self::ServerName => "app.internal, 192.0.2.1".to_owned(),
+            Self::UpstreamHost => "client, upstream, app.internal".to_owned(),
         }
     }
 }

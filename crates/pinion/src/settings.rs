@@ -3,6 +3,7 @@
 mod archives;
 mod build;
 mod lua;
+mod mount;
 mod releases;
 mod script_access;
 mod serve;
@@ -24,6 +25,7 @@ use std::path::{Path, PathBuf};
 pub(crate) use archives::{Diff, Extract, Import};
 pub(crate) use build::{Build, CONTENT_FLAGS, Content, NamedSources};
 pub(crate) use lua::{LuaSettings, Run};
+pub(crate) use mount::{MountFault, mount};
 pub(crate) use releases::{Publish, Releases, Rollback};
 pub(crate) use script_access::{ProgramFile, ScriptAccess, SecretFile};
 pub(crate) use serve::{

@@ -4,14 +4,18 @@
 use crate::address::Address;
 use crate::directives::Kind;
 use crate::network::Network;
-use crate::server::mounts::Mount;
+use crate::server::mounts::MountPath;
 use crate::settings::{AltSvc, CanonicalHost, Spoken};
 use crate::settings::{ProgramFile, SecretFile};
 use pinion_build::{CodingsFor, Level, NamedCoding};
 use pinion_client::certificate_pin::{CertificatePin, PinError};
+use pinion_client::client_tls::ServerTrust;
 use pinion_client::ip_network::{IpNetwork, IpNetworkError};
+use pinion_client::lazy_client_tls::LazyClientTls;
 use pinion_engine::settings::Protocols;
-use pinion_gateway::upstream::Upstream;
+use pinion_gateway::balancing::Balance;
+use pinion_gateway::path_prefix::PathPrefix;
+use pinion_gateway::upstream::{Upstream, UpstreamHost};
 use pinion_http::grammar::{is_token, is_value_byte};
 use pinion_http::host;
 use pinion_jobs::folders::FolderAt;
@@ -214,14 +218,14 @@ pub(crate) fn lua_program(text: &str) -> Result<ProgramFile, String> {
 }
 
 /// `http://127.0.0.1:3000` or `/api=http://127.0.0.1:3000`: what is forwarded, and where to.
-pub(crate) fn proxy_mount(text: &str) -> Result<Mount, String> {
+pub(crate) fn proxy_mount(text: &str) -> Result<(MountPath, Upstream), String> {
     let (path, url) = match text.split_once('=') {
         Some((path, url)) if path.starts_with('/') => (path, url),
         _ => ("/", text),
     };
     let upstream = upstream(url)?;
     url_path(path)?;
-    Ok(Mount::new(path, upstream))
+    Ok((MountPath::Prefix(PathPrefix::new(path)), upstream))
 }
 
 /// A server that requests are forwarded to.
@@ -230,6 +234,41 @@ pub(crate) fn upstream(url: &str) -> Result<Upstream, String> {
         true => error.to_string(),
         false => format!("{url:?} is no URL: {}", Kind::UpstreamUrl.bounds()),
     })
+}
+
+/// The host that a server is asked for.
+pub(crate) fn upstream_host(text: &str) -> Result<UpstreamHost, String> {
+    let wrong = || format!("{text:?} is none of: {}", Kind::UpstreamHost.bounds());
+    Ok(match text {
+        "client" => UpstreamHost::Client,
+        "upstream" => UpstreamHost::Upstream,
+        name => {
+            let split = host::split(name.as_bytes()).map_err(|_| wrong())?;
+            let is_whole = !name.ends_with(':') && split.port != Some(0);
+            if !is_whole || split.without_dot().is_empty() {
+                return Err(wrong());
+            }
+            UpstreamHost::Fixed(name.into())
+        }
+    })
+}
+
+/// How requests are distributed over several servers.
+pub(crate) fn balance(text: &str) -> Result<Balance, String> {
+    match text.split_once(':') {
+        None if text == "least-connections" => Ok(Balance::LeastConnections),
+        None if text == "client-hash" => Ok(Balance::ClientHash),
+        Some(("header-hash", name)) if is_token(name.as_bytes()) => {
+            Ok(Balance::HeaderHash(name.into()))
+        }
+        _ => Err(format!("{text:?} is none of: {}", Kind::Balance.bounds())),
+    }
+}
+
+/// The name of a server in its certificate.
+fn server_name(text: &str) -> Result<(), String> {
+    let named = LazyClientTls::new(ServerTrust::SystemRoots, &[]).with_server_name(text);
+    named.map(drop).map_err(|error| error.to_string())
 }
 
 /// The name of a field.
@@ -403,6 +442,10 @@ pub(crate) fn check(kind: &Kind, text: &str) -> Result<(), String> {
         Kind::LuaFolder => lua_folder(text).map(drop),
         Kind::Secret => secret(text).map(drop),
         Kind::Program => lua_program(text).map(drop),
+        Kind::Balance => balance(text).map(drop),
+        Kind::MountPath => MountPath::parse(text).map(drop),
+        Kind::ServerName => server_name(text),
+        Kind::UpstreamHost => upstream_host(text).map(drop),
         Kind::Upstream => proxy_mount(text).map(drop),
         Kind::UpstreamUrl => upstream(text).map(drop),
         Kind::FieldName => field_name(text).map(drop),

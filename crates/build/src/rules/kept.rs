@@ -60,6 +60,12 @@ impl KeptRules {
         self.redirects.is_empty()
     }
 
+    /// Returns the first rule that responds to every path with content of the site.
+    #[must_use]
+    pub fn rewrite_of_everything(&self) -> Option<&Redirect> {
+        self.redirects.iter().find(|line| line.rewrites_everything())
+    }
+
     /// Returns the line of a rule of an archive that keeps these files; `None` if it comes from
     /// none of them.
     ///

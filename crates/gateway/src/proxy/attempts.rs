@@ -5,13 +5,14 @@ use std::sync::Arc;
 use pinion_client::http_client::error::HttpClientError;
 use pinion_client::http_client::request::{ClientRequest, RequestBody};
 use pinion_engine::address::Address;
+use pinion_http::client_identity::ClientIdentity;
 use pinion_http::h1::client::response_error::ResponseError;
 use pinion_http::method::Method;
 use pinion_http::request::RequestHead;
 
 use super::Proxy;
 use crate::balancing::{Balance, BalanceKey, client_key, hash};
-use crate::client_identity::ClientIdentity;
+
 use crate::proxy_error::ProxyError;
 use crate::request_forwarding::readdress;
 use crate::server_health::HealthChange;

@@ -2,6 +2,7 @@
 
 use super::clash;
 use super::fault::{Fault, Place};
+use super::mounts;
 use super::tables::{self, Section, Tables};
 use crate::address::Address;
 use crate::directives::{self, file::Table};
@@ -181,8 +182,11 @@ impl Loaded {
                 Err(failure) => return self.fault(path, section.place_of("path"), &failure),
             },
         };
+        let faults = mounts::find(&section, path);
+        let has_faults = !faults.is_empty();
+        self.faults.extend(faults);
         // Otherwise it was told already that the path is missing.
-        let Some(source) = source else { return };
+        let Some(source) = source.filter(|_| !has_faults) else { return };
         let low = match &source {
             Source::Folder(_) => flags.over(&section.low),
             Source::Archive(_) | Source::Releases(_) | Source::Script(_) | Source::Upstream(_) => {

@@ -564,6 +564,9 @@ mod tests {
             Kind::SiteFile => "index.html",
             Kind::Switch => return (String::new(), "true".to_owned()),
             Kind::UpstreamUrl => "http://127.0.0.1:3000",
+            Kind::Balance => "header-hash:X-User",
+            Kind::MountPath => "*.php",
+            Kind::ServerName | Kind::UpstreamHost => "app.internal",
             Kind::Upstream => "/api=http://127.0.0.1:3000",
         };
         (text.to_owned(), format!("\"{text}\""))

@@ -22,19 +22,30 @@ const fn row(name: &'static str, key: &'static str, kind: Kind) -> Directive {
     }
 }
 
+/// Seconds up to an hour.
+const SECONDS: Kind = Kind::Number { min: 1, max: 3_600, unit: "seconds" };
+
+/// A number of checks in a row.
+const CHECKS: Kind = Kind::Number { min: 1, max: 100, unit: "" };
+
+/// Fields of responses that hold for the whole host.
+pub(crate) const HOST_FIELDS: &[&str] = &["Alt-Svc", "Strict-Transport-Security"];
+
 /// In the order of the reference.
 pub(crate) const ROWS: &[Directive] = &[
     Directive {
         default: Default::Value("/"),
         brief: "The path that is forwarded, with all paths below it",
         long: "The longest path counts. `/` forwards what no file of the site responds to; any \
-               other path is forwarded whatever files there are.",
-        ..row("mount-path", "path", Kind::UrlPath)
+               other path is forwarded whatever files there are. `*.php` forwards names with that \
+               extension that no file responds to.",
+        ..row("mount-path", "path", Kind::MountPath)
     },
     Directive {
+        repeatable: true,
         default: Default::Required,
-        brief: "The server that requests are forwarded to",
-        long: "",
+        brief: "The server that requests are forwarded to, or several of them",
+        long: "At most 64.",
         ..row("mount-proxy", "proxy", Kind::UpstreamUrl)
     },
     Directive {
@@ -42,5 +53,139 @@ pub(crate) const ROWS: &[Directive] = &[
         brief: "Longest silence of a server that requests are forwarded to",
         long: "Counts until the first byte of the response, and then between two parts of it.",
         ..row("mount-timeout", "timeout", Kind::Number { min: 1, max: 86_400, unit: "seconds" })
+    },
+    Directive {
+        default: Default::Auto("the path that the client has sent"),
+        brief: "The path that the server has in the place of `path`",
+        long: "With `path = \"/api\"` and `upstream-path = \"/v1\"`, a request for `/api/users` is \
+               forwarded as `/v1/users`, and `Location: /v1/login` in the response becomes \
+               `/api/login`. `/` removes the path of the mount.",
+        ..row("mount-upstream-path", "upstream-path", Kind::UrlPath)
+    },
+    Directive {
+        default: Default::Auto("`client`, or `upstream` for a server with https"),
+        brief: "The host that the server is asked for: `client`, `upstream` or a name",
+        long: "`client`: the host of the client's request. `upstream`: that of the server's URL.",
+        ..row("mount-host", "host", Kind::UpstreamHost)
+    },
+    Directive {
+        default: Default::Auto("the host of the URL"),
+        brief: "The name in the certificate of a server with https",
+        long: "It is sent in the handshake (SNI), and the certificate has to be for it.",
+        ..row("mount-tls-name", "tls-name", Kind::ServerName)
+    },
+    Directive {
+        default: Default::Auto("the root certificates of the system"),
+        brief: "A file with the certificates of the authorities that are trusted for https",
+        long: "PEM. No other authority is trusted then.",
+        ..row("mount-tls-ca", "tls-ca", Kind::Path)
+    },
+    Directive {
+        repeatable: true,
+        brief: "The certificate or the public key that a server with https must have",
+        long: "The SHA-256 fingerprint of a certificate in hexadecimal digits, or that of a public \
+               key as `sha256//BASE64`. Neither the name nor the authority counts then.",
+        ..row("mount-tls-pin", "tls-pin", Kind::CertificatePin)
+    },
+    Directive {
+        repeatable: true,
+        default: Default::Nothing("none"),
+        brief: "Headers that the server gets in the place of those of the client",
+        long: "`[\"X-Site: shop\"]`. Headers of the connection and those that Pinion writes itself \
+               are refused: `Host`, `Via`, `X-Forwarded-*` and others.",
+        ..row("mount-set-request-headers", "set-request-headers", Kind::Header)
+    },
+    Directive {
+        repeatable: true,
+        default: Default::Nothing("none"),
+        brief: "Headers of the client that the server does not get",
+        long: "",
+        ..row("mount-remove-request-headers", "remove-request-headers", Kind::FieldName)
+    },
+    Directive {
+        repeatable: true,
+        default: Default::Nothing("none"),
+        brief: "Headers that clients get in the place of those of the server",
+        long: "",
+        ..row("mount-set-response-headers", "set-response-headers", Kind::Header)
+    },
+    Directive {
+        repeatable: true,
+        default: Default::Nothing("none"),
+        brief: "Headers of the server that clients do not get",
+        long: "",
+        ..row("mount-remove-response-headers", "remove-response-headers", Kind::FieldName)
+    },
+    Directive {
+        repeatable: true,
+        default: Default::Nothing("none"),
+        brief: "Headers for the whole host that are passed on from the server",
+        long: "Without this, `Alt-Svc` and `Strict-Transport-Security` of the server are removed.",
+        ..row("mount-pass-response-headers", "pass-response-headers", Kind::Choice(HOST_FIELDS))
+    },
+    Directive {
+        default: Default::Value("least-connections"),
+        brief: "How requests are distributed over several servers",
+        long: "`least-connections`: to a server with the fewest requests. `client-hash`: always to \
+               the same server for an address of a client (IPv6: for its /64). `header-hash:NAME`: \
+               always to the same server for a value of this header. A server that is lost moves \
+               its own share only.",
+        ..row("mount-balance", "balance", Kind::Balance)
+    },
+    Directive {
+        default: Default::Value("3"),
+        brief: "Failed requests until one of several servers is left out",
+        long: "A failure is a connection that cannot be opened, that ends without a response, or \
+               that is silent for too long. 0 switches this off.",
+        ..row("mount-max-fails", "max-fails", Kind::Number { min: 0, max: 1_000, unit: "" })
+    },
+    Directive {
+        default: Default::Value("10"),
+        brief: "The time in which failures are counted, and for which a server is left out",
+        long: "",
+        ..row("mount-fail-timeout", "fail-timeout", SECONDS)
+    },
+    Directive {
+        default: Default::Nothing("no health checks"),
+        brief: "A path that Pinion requests to find out whether a server works",
+        long: "A status from 200 to 399 passes.",
+        ..row("mount-health-path", "health-path", Kind::UrlPath)
+    },
+    Directive {
+        default: Default::Value("5"),
+        brief: "The time between two health checks of a server",
+        long: "",
+        ..row("mount-health-interval", "health-interval", SECONDS)
+    },
+    Directive {
+        default: Default::Value("5"),
+        brief: "The time that a server has to respond to a health check",
+        long: "",
+        ..row("mount-health-timeout", "health-timeout", SECONDS)
+    },
+    Directive {
+        default: Default::Value("3"),
+        brief: "Health checks that fail in a row until a server is left out",
+        long: "",
+        ..row("mount-health-fails", "health-fails", CHECKS)
+    },
+    Directive {
+        default: Default::Value("2"),
+        brief: "Health checks that pass in a row until a server is used again",
+        long: "",
+        ..row("mount-health-passes", "health-passes", CHECKS)
+    },
+    Directive {
+        default: Default::Off,
+        brief: "Store the content of a request before a server is asked",
+        long: "A slow client then takes no connection of the server. What does not fit into memory \
+               is a temporary file, of which all take as much as `upload-space` allows.",
+        ..row("mount-buffer-uploads", "buffer-uploads", Kind::Switch)
+    },
+    Directive {
+        default: Default::Value("16M"),
+        brief: "The largest content that `buffer-uploads` stores",
+        long: "A larger one is refused with status 413.",
+        ..row("mount-buffer-limit", "buffer-limit", Kind::Size)
     },
 ];

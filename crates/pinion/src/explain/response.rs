@@ -236,7 +236,7 @@ impl<'s> Draft<'s> {
                     self.handler(step, None, place.as_deref(), (site, head));
                     return Ok(());
                 }
-                if let Some(mount) = mounts.fallback()
+                if let Some(mount) = mounts.without_file(head.target.path)
                     && !is_by_rule(&archive, head, now, &mut Work::new())
                 {
                     self.step(Step::passed(None, StepName::File, "no file responds".to_owned()));

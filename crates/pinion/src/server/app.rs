@@ -191,7 +191,7 @@ impl Means<'_> {
             return;
         }
         if answer.status == 404
-            && let Some(mount) = generation.mounts().fallback()
+            && let Some(mount) = generation.mounts().without_file(head.target.path)
             && !gateway.is_refused_by_rule(&archive, asked, now.unix_seconds)
         {
             return gateway.begin(mount, &site.generation, head, &client, journal, exchange);
@@ -318,7 +318,7 @@ impl SitesApp {
             let who = (&client, developer);
             return self.dynamic.begin(scripted, Some(found), head, who, journal, exchange);
         }
-        if let Some(mount) = mounts.fallback()
+        if let Some(mount) = mounts.without_file(head.target.path)
             && head.target.form != Form::Asterisk
             && !has_file(&site.generation.archive(), head.target.path, &mut self.work)
         {
@@ -447,6 +447,9 @@ impl SitesApp {
                 self.dynamic.put_away(scripted);
             }
         }
+        let mounts = sites.iter().flat_map(|site| site.generation.mounts().all());
+        let watched = mounts.filter(|mount| mount.upstreams.options().active.is_some());
+        self.gateway.watch(watched.map(|mount| Arc::clone(&mount.upstreams)).collect());
         let version = |id| sites.iter().find(|site| site.id == id).map(Site::version);
         self.dynamic.streams.sites_changed(version);
         self.serving = Some(Serving { number, roster, sites });

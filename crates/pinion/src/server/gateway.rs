@@ -17,14 +17,16 @@ use pinion_engine::exchange::Exchange;
 use pinion_engine::raw::RawStream;
 use pinion_engine::stderr;
 use pinion_gateway::limits::UPSTREAM_TAG;
-use pinion_gateway::proxy::{Ended, Proxy, ProxySettings};
+use pinion_gateway::proxy::{Ended, Proxy, ProxySettings, ServerNews};
 use pinion_gateway::proxy_error::ProxyError;
+use pinion_gateway::upstream_group::UpstreamGroup;
 use pinion_http::client_identity::ClientIdentity;
 use pinion_http::field::KnownField;
 use pinion_http::method::Method;
 use pinion_http::negotiate::prefers_text;
 use pinion_http::prepared::Prepared;
 use pinion_http::request::RequestHead;
+use pinion_jobs::upload_quota::UploadQuota;
 use pinion_site::{Work, field_rules_path, script_fields};
 use std::collections::HashMap;
 use std::hash::{BuildHasher as _, RandomState};
@@ -49,11 +51,15 @@ pub(crate) struct GatewayShared {
 
 impl GatewayShared {
     /// `connections_max` is how many connections to other servers there may be.
-    pub(crate) fn new(resolver: Resolver, connections_max: usize) -> Self {
+    pub(crate) fn new(
+        resolver: Resolver,
+        connections_max: usize,
+        uploads: Arc<UploadQuota>,
+    ) -> Self {
         // Two servers with the same name would take their requests for a loop.
         let number = RandomState::new().hash_one(()) >> 32;
         let pseudonym = format!("pinion-{number:08x}").into();
-        let settings = ProxySettings { resolver, pseudonym, connections_max };
+        let settings = ProxySettings { resolver, pseudonym, connections_max, uploads };
         Self { settings, throttle: Arc::default() }
     }
 }
@@ -131,7 +137,7 @@ impl Gateway {
             later: journal.note(head, client, generation.log(), exchange),
             prefers_text: prefers_text(head.values(KnownField::Accept)),
         };
-        match self.proxy().begin(&mount.upstream, &defaults, client, head, exchange) {
+        match self.proxy().begin(&mount.upstreams, &defaults, client, head, exchange) {
             Ok(()) => {
                 self.waiting.insert(exchange.address(), waiting);
             }
@@ -139,7 +145,15 @@ impl Gateway {
         }
     }
 
-    /// Returns the proxy, which is made for the first request.
+    /// Checks the health of these servers from now on, and of no others. The first worker does so
+    /// for all.
+    pub(crate) fn watch(&mut self, groups: Vec<Arc<UpstreamGroup>>) {
+        if self.worker == 0 && (self.proxy.is_some() || !groups.is_empty()) {
+            self.proxy().watch(groups.into_iter());
+        }
+    }
+
+    /// Returns the proxy, which is made for the first request or the first health check.
     fn proxy(&mut self) -> &mut Proxy {
         let Self { shared: GatewayShared { settings, .. }, poster, worker, .. } = self;
         let is_stopping = self.is_stopping;
@@ -206,6 +220,9 @@ impl Gateway {
     fn flush_proxy(&mut self, journal: &mut Journal, connections: &mut Connections<'_>) {
         let Some(mut proxy) = self.proxy.take() else { return };
         proxy.flush(connections, |ended, exchange| self.ended(ended, None, journal, exchange));
+        while let Some(news) = proxy.next_server_news() {
+            log_server_news(&news);
+        }
         self.proxy = Some(proxy);
     }
 
@@ -302,5 +319,15 @@ impl Gateway {
                 "pinion: {what} for {target}: {error} (and {count} more before)"
             )),
         }
+    }
+}
+
+/// Logs that a server is left out or used again.
+#[cold]
+fn log_server_news(news: &ServerNews) {
+    let ServerNews { server, change, reason } = news;
+    match reason {
+        Some(reason) => stderr::line(format_args!("pinion: {server} {change}: {reason}")),
+        None => stderr::line(format_args!("pinion: {server} {change}")),
     }
 }

@@ -1,67 +1,96 @@
 //! The parts of a site that other servers respond to, by their paths.
 
-use pinion_gateway::upstream::Upstream;
+use pinion_gateway::path_prefix::{PathPrefix, PathSuffix};
+use pinion_gateway::upstream_group::UpstreamGroup;
 use std::fmt;
 use std::sync::Arc;
 
-/// A path, and the server that responds to requests for it and all below it.
+/// A part of a site, and the servers that respond to requests for it.
 #[derive(Clone, Debug)]
 pub(crate) struct Mount {
-    /// Without a slash at its end; empty for the whole site.
-    path: Box<str>,
-    pub(crate) upstream: Arc<Upstream>,
+    path: MountPath,
+    pub(crate) upstreams: Arc<UpstreamGroup>,
+}
+
+/// Which requests a mount is for.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) enum MountPath {
+    /// Those for a path and all below it.
+    Prefix(PathPrefix),
+    /// Those for names with an extension that no file responds to.
+    Suffix(PathSuffix),
+}
+
+impl MountPath {
+    /// Reads `/api` or `*.php`.
+    ///
+    /// # Errors
+    /// A phrase that says what is wrong.
+    pub(crate) fn parse(text: &str) -> Result<Self, String> {
+        let sent = |byte: u8| byte.is_ascii_graphic() && !matches!(byte, b'?' | b'#' | b'*');
+        let is_extension = |text: &str| {
+            let name = text.strip_prefix('.').unwrap_or_default();
+            !name.is_empty() && name.bytes().all(|byte| sent(byte) && !matches!(byte, b'/' | b'%'))
+        };
+        match text.strip_prefix('*') {
+            Some(extension) if is_extension(extension) => {
+                Ok(Self::Suffix(PathSuffix::new(extension)))
+            }
+            None if text.starts_with('/') && text.bytes().all(sent) => {
+                Ok(Self::Prefix(PathPrefix::new(text)))
+            }
+            _ => Err(format!("{text:?} is no path of a mount: write /api or *.php")),
+        }
+    }
+}
+
+/// `/api` or `*.php`.
+impl fmt::Display for MountPath {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Prefix(prefix) => prefix.fmt(f),
+            Self::Suffix(suffix) => write!(f, "*{}", suffix.as_str()),
+        }
+    }
 }
 
 /// The mounts of a site.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Mounts {
     /// Those below the root, the longest path first.
-    below_root: Vec<Mount>,
+    below_root: Vec<(PathPrefix, Mount)>,
+    /// Those for extensions, the longest one first.
+    extensions: Vec<(PathSuffix, Mount)>,
     /// What responds where no file does.
     fallback: Option<Mount>,
 }
 
 impl Mount {
-    pub(crate) fn new(path: &str, upstream: Upstream) -> Self {
-        Self { path: path.trim_end_matches('/').into(), upstream: Arc::new(upstream) }
+    pub(crate) fn new(path: MountPath, upstreams: UpstreamGroup) -> Self {
+        Self { path, upstreams: Arc::new(upstreams) }
     }
 
-    /// With the longest time that the server may be silent.
-    pub(crate) fn with_timeout(self, timeout_ms: u64) -> Self {
-        let mut upstream = (*self.upstream).clone();
-        upstream.timeout_ms = timeout_ms;
-        Self { upstream: Arc::new(upstream), ..self }
+    /// Returns which requests it is for.
+    #[cfg(test)]
+    pub(crate) fn path(&self) -> &MountPath {
+        &self.path
     }
-
-    /// Whether a path is this one or below it.
-    fn covers(&self, path: &[u8]) -> bool {
-        let mut rest = path.iter();
-        let mut next = || match *rest.as_slice() {
-            // Characters may be encoded that need not (RFC 3986 §2.3).
-            [b'%', high, low, ..] if let Some(byte) = unreserved(high, low) => {
-                rest.nth(2);
-                Some(byte)
-            }
-            _ => rest.next().copied(),
-        };
-        self.path.bytes().all(|byte| next() == Some(byte)) && matches!(next(), None | Some(b'/'))
-    }
-}
-
-/// Returns the character that two hexadecimal digits stand for if it need not be encoded.
-fn unreserved(high: u8, low: u8) -> Option<u8> {
-    let digit = |byte: u8| char::from(byte).to_digit(16);
-    let byte = u8::try_from(digit(high)? * 16 + digit(low)?).ok()?;
-    let is_unreserved = byte.is_ascii_alphanumeric() || matches!(byte, b'-' | b'.' | b'_' | b'~');
-    is_unreserved.then_some(byte)
 }
 
 /// What is forwarded and where to, in words.
 impl fmt::Display for Mount {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match &*self.path {
-            "" => write!(f, "forwarded to {}", self.upstream),
-            path => write!(f, "{path} is forwarded to {}", self.upstream),
+        match &self.path {
+            MountPath::Prefix(prefix) if prefix.is_root() => f.write_str("forwarded to ")?,
+            path => write!(f, "{path} is forwarded to ")?,
+        }
+        if self.upstreams.servers().count() > 1 {
+            f.write_str("one of ")?;
+        }
+        self.upstreams.fmt(f)?;
+        match &self.upstreams.options().path {
+            Some(path) => write!(f, ", with {path} in the place of that path"),
+            None => Ok(()),
         }
     }
 }
@@ -71,56 +100,75 @@ impl Mounts {
     ///
     /// # Errors
     /// A path that is given twice.
-    pub(crate) fn new(mounts: Vec<Mount>) -> Result<Self, String> {
+    pub(crate) fn new(mounts: Vec<Mount>) -> Result<Self, MountPath> {
         let mut this = Self::default();
         for mount in mounts {
-            let is_taken = match mount.path.is_empty() {
-                true => this.fallback.is_some(),
-                false => this.below_root.iter().any(|other| other.path == mount.path),
-            };
-            if is_taken {
-                return Err(if mount.path.is_empty() { "/".into() } else { mount.path.into() });
+            if this.all().any(|other| other.path == mount.path) {
+                return Err(mount.path);
             }
-            match mount.path.is_empty() {
-                true => this.fallback = Some(mount),
-                false => this.below_root.push(mount),
+            match mount.path.clone() {
+                MountPath::Prefix(prefix) if prefix.is_root() => this.fallback = Some(mount),
+                MountPath::Prefix(prefix) => this.below_root.push((prefix, mount)),
+                MountPath::Suffix(suffix) => this.extensions.push((suffix, mount)),
             }
         }
-        this.below_root.sort_by_key(|mount| std::cmp::Reverse(mount.path.len()));
+        this.below_root.sort_by_key(|(prefix, _)| std::cmp::Reverse(prefix.as_str().len()));
+        this.extensions.sort_by_key(|(suffix, _)| std::cmp::Reverse(suffix.as_str().len()));
         Ok(this)
     }
 
     pub(crate) fn is_empty(&self) -> bool {
-        self.below_root.is_empty() && self.fallback.is_none()
+        self.all().next().is_none()
     }
 
-    /// Returns the mount below the root that covers a path, as the client has sent it.
+    /// Returns all of them, in the order in which they are tried.
+    pub(crate) fn all(&self) -> impl Iterator<Item = &Mount> {
+        let below_root = self.below_root.iter().map(|(_, mount)| mount);
+        let extensions = self.extensions.iter().map(|(_, mount)| mount);
+        below_root.chain(extensions).chain(&self.fallback)
+    }
+
+    /// Returns the mount below the root that covers a path, as the client has sent it. It comes
+    /// before all files.
     #[inline]
     pub(crate) fn covering(&self, path: &[u8]) -> Option<&Mount> {
-        self.below_root.iter().find(|mount| mount.covers(path))
+        let mut mounts = self.below_root.iter();
+        mounts.find(|(prefix, _)| prefix.rest(path).is_some()).map(|(_, mount)| mount)
     }
 
-    /// Returns what responds where no file does.
+    /// Returns what responds to a path, as the client has sent it, if no file does: the mount of
+    /// its extension, or that of the root.
     #[inline]
-    pub(crate) fn fallback(&self) -> Option<&Mount> {
-        self.fallback.as_ref()
+    pub(crate) fn without_file(&self, path: &[u8]) -> Option<&Mount> {
+        let mut extensions = self.extensions.iter();
+        let of_extension = extensions.find(|(suffix, _)| suffix.covers(path));
+        of_extension.map(|(_, mount)| mount).or(self.fallback.as_ref())
+    }
+
+    /// Whether there is a server for what the site has not.
+    pub(crate) fn has_fallback(&self) -> bool {
+        self.fallback.is_some()
     }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use pinion_gateway::upstream::Upstream;
 
-    fn mounts(paths: &[&str]) -> Result<Mounts, String> {
-        let upstream = |text: &str| Upstream::parse(text).expect(text);
-        let mount = |path: &&str| Mount::new(path, upstream(&format!("http://a{}", path.len())));
+    fn mounts(paths: &[&str]) -> Result<Mounts, MountPath> {
+        let mount = |path: &&str| {
+            let upstream = Upstream::parse("http://a").expect("a URL");
+            Mount::new(MountPath::parse(path).expect(path), UpstreamGroup::of_one(upstream))
+        };
         Mounts::new(paths.iter().map(mount).collect())
     }
 
     #[test]
     fn the_longest_path_covers_itself_and_all_below() {
         let mounts = mounts(&["/", "/api", "/api/v2/"]).expect("mounts");
-        let covering = |path: &str| mounts.covering(path.as_bytes()).map(|found| &*found.path);
+        let covering =
+            |path: &str| mounts.covering(path.as_bytes()).map(|found| found.path.to_string());
         for (path, expected) in [
             ("/api", Some("/api")),
             ("/api/", Some("/api")),
@@ -135,15 +183,43 @@ mod tests {
             ("*", None),
             ("", None),
         ] {
-            assert_eq!(covering(path), expected, "{path}");
+            assert_eq!(covering(path).as_deref(), expected, "{path}");
         }
-        assert!(mounts.fallback().is_some() && !mounts.is_empty());
+        assert!(mounts.has_fallback() && !mounts.is_empty());
         assert!(Mounts::default().is_empty());
     }
 
     #[test]
-    fn a_path_has_one_server() {
-        assert_eq!(mounts(&["/a", "/b", "/a/"]).err().as_deref(), Some("/a"));
-        assert_eq!(mounts(&["/", "/a", "/"]).err().as_deref(), Some("/"));
+    fn extensions_come_before_the_root() {
+        let mounts = mounts(&["/", "*.gz", "*.tar.gz"]).expect("mounts");
+        for (path, expected) in [
+            ("/a/b.gz", "*.gz"),
+            ("/a.tar.gz", "*.tar.gz"),
+            ("/.gz", "/"),
+            ("/b.gz/x", "/"),
+            ("/b.GZ", "/"),
+        ] {
+            let found = mounts.without_file(path.as_bytes()).map(|found| found.path.to_string());
+            assert_eq!(found.as_deref(), Some(expected), "{path}");
+        }
+    }
+
+    #[test]
+    fn a_path_has_one_mount() {
+        let twice = |paths: &[&str]| mounts(paths).err().map(|path| path.to_string());
+        assert_eq!(twice(&["/a", "/b", "/a/"]).as_deref(), Some("/a"));
+        assert_eq!(twice(&["/", "/a", "/"]).as_deref(), Some("/"));
+        assert_eq!(twice(&["*.a", "/a", "*.a"]).as_deref(), Some("*.a"));
+    }
+
+    #[test]
+    fn a_path_is_a_prefix_or_an_extension() {
+        for text in ["/", "/a", "/a/b/", "/%20", "*.php", "*.tar.gz"] {
+            assert!(MountPath::parse(text).is_ok(), "{text}");
+        }
+        for text in ["", "a", "*", "*.", "*php", "/a*", "/*.php", "/a?b", "/a b", "*.p/p", "*.%70"]
+        {
+            assert!(MountPath::parse(text).is_err(), "{text}");
+        }
     }
 }

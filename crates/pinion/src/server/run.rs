@@ -384,7 +384,8 @@ fn start_sites(
     let health = settings.health.clone();
     let trusted_proxies = Arc::new(settings.trusted_proxies.clone());
     let webroot: Option<Arc<Path>> = settings.tls.acme_webroot.as_deref().map(Into::into);
-    let gateways = GatewayShared::new(scripts.resolver(), engine.settings.outgoing);
+    let (resolver, uploads) = (scripts.resolver(), scripts.uploads());
+    let gateways = GatewayShared::new(resolver, engine.settings.outgoing, uploads);
     let make_app = move |worker, poster: Poster| {
         let gateway = Gateway::new(gateways.clone(), worker, poster.clone());
         let streams = ReloadStreams::new(poster.clone());

@@ -87,6 +87,8 @@ pub(crate) struct Content {
     pub(crate) no_cache_control: bool,
     /// The file for navigations to what does not exist.
     pub(crate) single_page: Option<String>,
+    /// Another server responds to what the site has not.
+    pub(crate) has_fallback_server: bool,
     /// Build without the files that cannot be read.
     pub(crate) keep_going: bool,
     /// Threads that compress.
@@ -193,6 +195,7 @@ pub(super) fn content(low: &Low) -> Result<Content, Failure> {
         no_etag: low.given("no-etag"),
         no_cache_control: low.given("no-cache-control"),
         single_page: single(low, "single-page", |text| Ok(text.to_owned()))?,
+        has_fallback_server: false,
         keep_going: low.given("keep-going"),
         jobs: number(low, "jobs")?.and_then(NonZeroUsize::new),
     })

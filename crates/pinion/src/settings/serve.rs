@@ -2,8 +2,9 @@
 
 use super::build::content;
 use super::{
-    CONTENT_FLAGS, Content, Listen, ListenKind, LuaSettings, ScriptAccess, TlsSettings, choice,
-    field_value, networks, number, optional, path, path_or_stdout, read, row, single, tls,
+    CONTENT_FLAGS, Content, Listen, ListenKind, LuaSettings, MountFault, ScriptAccess, TlsSettings,
+    choice, field_value, mount, networks, number, optional, path, path_or_stdout, read, row,
+    single, tls,
 };
 use crate::directives::file::Table;
 use crate::failure::Failure;
@@ -13,6 +14,7 @@ use crate::values;
 use crate::written::Low;
 use pinion_client::address_policy::PrivateAddresses;
 use pinion_gateway::limits::UPSTREAM_TIMEOUT_MS;
+use pinion_gateway::upstream_group::UpstreamGroup;
 use pinion_http::client_identity::ClientField;
 use pinion_jobs::folders::FolderAt;
 use pinion_site::hosts::HostPattern;
@@ -324,10 +326,12 @@ impl SiteSettings {
             hosts.push(read(row("hosts"), text, values::host)?);
         }
         let names = hosts.iter().map(HostPattern::to_string).collect();
+        let mounts = mounts(low)?;
+        let has_fallback_server = mounts.has_fallback();
         Ok(Self {
             low: low.clone(),
             hosts,
-            content: Content { hosts: names, ..content(low)? },
+            content: Content { hosts: names, has_fallback_server, ..content(low)? },
             memory: match choice(low, "memory")? {
                 "copy" => Memory::Copy,
                 "preload" => Memory::Preload,
@@ -338,7 +342,7 @@ impl SiteSettings {
             lua: LuaSettings::from_low(low)?,
             lua_folders: lua_folders(low)?,
             script_access: ScriptAccess::from_low(low, private_addresses(low))?,
-            mounts: Arc::new(mounts(low)?),
+            mounts: Arc::new(mounts),
         })
     }
 
@@ -386,22 +390,29 @@ pub(super) fn serve(low: &Low) -> Result<Serve, Failure> {
 }
 
 fn mounts(low: &Low) -> Result<Mounts, Failure> {
-    let mounts = low.values("proxy").map(|text| read(row("proxy"), text, values::proxy_mount));
     let timeout_seconds: Option<u64> = number(low, "proxy-timeout")?;
     let timeout_ms = timeout_seconds.map_or(UPSTREAM_TIMEOUT_MS, |seconds| seconds * 1000);
-    let mounts = mounts.map(|mount| Ok(mount?.with_timeout(timeout_ms)));
-    let tables = low.tables(Table::Mount).iter().map(mount);
-    let mounts = Mounts::new(mounts.chain(tables).collect::<Result<_, Failure>>()?);
-    mounts.map_err(|path| Failure::usage(format!("--proxy: {path} is given twice")))
-}
-
-/// Reads a table `[[site.mount]]`.
-fn mount(low: &Low) -> Result<Mount, Failure> {
-    let path = single(low, "mount-path", values::url_path)?.unwrap_or_default();
-    let upstream = single(low, "mount-proxy", values::upstream)?;
-    let upstream = upstream.ok_or_else(|| Failure::usage("[[site.mount]] lacks proxy"))?;
-    let timeout_seconds: u64 = number(low, "mount-timeout")?.unwrap_or_default();
-    Ok(Mount::new(&path, upstream).with_timeout(timeout_seconds * 1000))
+    let flag = |text| {
+        let (path, mut upstream) = read(row("proxy"), text, values::proxy_mount)?;
+        upstream.timeout_ms = timeout_ms;
+        Ok(Mount::new(path, UpstreamGroup::of_one(upstream)))
+    };
+    let table = |low| {
+        let fault = |fault: MountFault| Failure::usage(format!("[[site.mount]] {fault}"));
+        mount(low).map_err(fault)
+    };
+    let flags = low.values("proxy").map(flag);
+    let mounts = flags.chain(low.tables(Table::Mount).iter().map(table));
+    let mounts = Mounts::new(mounts.collect::<Result<_, Failure>>()?);
+    let mounts =
+        mounts.map_err(|path| Failure::usage(format!("--proxy: {path} is given twice")))?;
+    if mounts.has_fallback() && low.given("single-page") {
+        return Err(Failure::usage(
+            "--single-page responds to every path and leaves nothing for the server of the mount \
+             /; leave it out, or give the mount another path",
+        ));
+    }
+    Ok(mounts)
 }
 
 /// The flag that asks for the dummy.
