@@ -5,22 +5,29 @@ use crate::PATIENCE;
 use std::io::{Read as _, Write as _};
 use std::net::{Ipv4Addr, Shutdown, SocketAddr, TcpListener, TcpStream};
 use std::sync::atomic::{AtomicUsize, Ordering};
-use std::sync::{Arc, Mutex};
-use std::thread;
+use std::sync::{Arc, Mutex, Weak};
+use std::thread::{self, JoinHandle};
 
-/// A server on a port of its own. It takes connections until the test ends.
-#[derive(Debug)]
+/// A server on a port of its own. It takes connections until the test ends, or it is
+/// [killed](Upstream::kill).
 pub struct Upstream {
     address: SocketAddr,
+    serve: Arc<dyn Fn(&mut Accepted) + Send + Sync>,
     connections: Arc<AtomicUsize>,
     heads: Arc<Mutex<Vec<String>>>,
     notes: Arc<AtomicUsize>,
+    /// Changes when it is killed.
+    life: Arc<AtomicUsize>,
+    /// What was accepted in this life.
+    accepted: Arc<Mutex<Vec<Weak<TcpStream>>>>,
+    /// Accepts connections.
+    acceptor: Option<JoinHandle<()>>,
 }
 
 /// A connection that a server has accepted.
 #[derive(Debug)]
 pub struct Accepted {
-    stream: TcpStream,
+    stream: Arc<TcpStream>,
     /// What has come and was not used yet.
     input: Vec<u8>,
     heads: Arc<Mutex<Vec<String>>>,
@@ -35,13 +42,34 @@ impl Upstream {
     pub fn start(serve: impl Fn(&mut Accepted) + Send + Sync + 'static) -> Upstream {
         let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).expect("a port");
         let address = listener.local_addr().expect("an address");
-        let (connections, heads, notes) = Default::default();
-        let upstream = Upstream { address, connections, heads, notes };
-        let (connections, heads) = (upstream.connections.clone(), upstream.heads.clone());
-        let notes = upstream.notes.clone();
-        let serve = Arc::new(serve);
-        thread::spawn(move || {
+        let mut upstream = Upstream {
+            address,
+            serve: Arc::new(serve),
+            connections: Arc::default(),
+            heads: Arc::default(),
+            notes: Arc::default(),
+            life: Arc::default(),
+            accepted: Arc::default(),
+            acceptor: None,
+        };
+        upstream.accept(listener);
+        upstream
+    }
+
+    fn accept(&mut self, listener: TcpListener) {
+        let (connections, heads) = (self.connections.clone(), self.heads.clone());
+        let (notes, serve) = (self.notes.clone(), self.serve.clone());
+        let (life, accepted) = (self.life.clone(), self.accepted.clone());
+        let number = life.load(Ordering::SeqCst);
+        let accept = move || {
             for stream in listener.incoming().flatten() {
+                let mut all = accepted.lock().expect("no panic under the lock");
+                if life.load(Ordering::SeqCst) != number {
+                    return;
+                }
+                let stream = Arc::new(stream);
+                all.push(Arc::downgrade(&stream));
+                drop(all);
                 connections.fetch_add(1, Ordering::Relaxed);
                 let (serve, heads, notes) = (serve.clone(), heads.clone(), notes.clone());
                 stream.set_read_timeout(Some(PATIENCE)).expect("set");
@@ -49,8 +77,35 @@ impl Upstream {
                 let mut accepted = Accepted { stream, input: Vec::new(), heads, notes };
                 thread::spawn(move || serve(&mut accepted));
             }
-        });
-        upstream
+        };
+        self.acceptor = Some(thread::spawn(accept));
+    }
+
+    /// Ends it as a process that is killed ends: all its connections, and then nothing listens.
+    ///
+    /// # Panics
+    /// When it was killed before.
+    pub fn kill(&mut self) {
+        let accepted = self.accepted.clone();
+        let mut all = accepted.lock().expect("no panic under the lock");
+        self.life.fetch_add(1, Ordering::SeqCst);
+        for stream in all.drain(..).filter_map(|stream| stream.upgrade()) {
+            let _ended = stream.shutdown(Shutdown::Both);
+        }
+        drop(all);
+        // The thread that accepts looks up.
+        let _woken = TcpStream::connect(self.address);
+        let acceptor = self.acceptor.take().expect("it is alive");
+        acceptor.join().expect("no panic");
+    }
+
+    /// Has it listen at its old address again.
+    ///
+    /// # Panics
+    /// When the address is taken.
+    pub fn restart(&mut self) {
+        let listener = TcpListener::bind(self.address).expect("its old port");
+        self.accept(listener);
     }
 
     /// Starts one that sends these bytes to each request, and closes then.
@@ -137,19 +192,19 @@ impl Accepted {
 
     fn read(&mut self) -> Option<()> {
         let mut buffer = [0; 64 * 1024];
-        let bytes = self.stream.read(&mut buffer).ok().filter(|bytes| *bytes > 0)?;
+        let bytes = (&*self.stream).read(&mut buffer).ok().filter(|bytes| *bytes > 0)?;
         self.input.extend_from_slice(&buffer[..bytes]);
         Some(())
     }
 
     /// Sends bytes; a proxy that has left gets none.
     pub fn send(&mut self, bytes: impl AsRef<[u8]>) {
-        let _left = self.stream.write_all(bytes.as_ref());
+        let _left = (&*self.stream).write_all(bytes.as_ref());
     }
 
     /// Sends bytes. Returns false if the proxy has left.
     pub fn try_send(&mut self, bytes: &[u8]) -> bool {
-        self.stream.write_all(bytes).is_ok()
+        (&*self.stream).write_all(bytes).is_ok()
     }
 
     /// Notes that something has happened, for [`Upstream::notes`].

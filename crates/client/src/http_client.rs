@@ -187,12 +187,25 @@ impl HttpClient {
         request: ClientRequest,
         now_ms: u64,
     ) -> Result<RequestId, HttpClientError> {
-        self.now_ms = self.now_ms.max(now_ms);
-        let written = sending::write_head(&request, ACCEPTED_CODINGS)?;
-        request.check_tls()?;
         if request.forwarded.is_some() {
             self.retry_budget.note_request();
         }
+        self.start_again(request, now_ms)
+    }
+
+    /// Begins a request once more that has failed ([`Self::take_failed`]): it does not count as
+    /// another one in the budget for repetitions.
+    ///
+    /// # Errors
+    /// As [`Self::start`].
+    pub fn start_again(
+        &mut self,
+        request: ClientRequest,
+        now_ms: u64,
+    ) -> Result<RequestId, HttpClientError> {
+        self.now_ms = self.now_ms.max(now_ms);
+        let written = sending::write_head(&request, ACCEPTED_CODINGS)?;
+        request.check_tls()?;
         self.next_request += 1;
         let id = RequestId(self.next_request);
         let key = self.keys.of(&request);

@@ -17,6 +17,7 @@ mod directives;
 mod document;
 mod explain;
 mod failure;
+mod fallback_rule;
 #[cfg(fuzzing)]
 pub mod fuzzing;
 mod listing;

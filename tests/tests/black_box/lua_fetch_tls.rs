@@ -12,7 +12,7 @@ use std::path::Path;
 use std::process::Stdio;
 
 /// A server of OpenSSL that responds with a page about the connection, and its port.
-fn s_server(pair: &Pair, more: &[&str]) -> (Running, u16) {
+pub(crate) fn s_server(pair: &Pair, more: &[&str]) -> (Running, u16) {
     // It has no way to tell which port the kernel has chosen.
     let port = {
         let free = TcpListener::bind("127.0.0.1:0").expect("a port");

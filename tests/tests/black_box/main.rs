@@ -7,6 +7,7 @@
 
 mod alt_svc;
 mod bad_input;
+mod balancing;
 mod building;
 #[cfg(feature = "long")]
 mod certbot;
@@ -80,6 +81,7 @@ mod lua_wakes;
 mod lua_work;
 mod manual;
 mod memory;
+mod mounts;
 mod one_meaning;
 mod operating;
 #[cfg(feature = "long")]
@@ -117,6 +119,7 @@ mod stalls;
 mod starting;
 mod startup_cost;
 mod stopping;
+mod stored_uploads;
 mod supervised_programs;
 mod survival;
 mod swap;

@@ -160,7 +160,7 @@ impl Proxy {
         if let Some(upload) = &mut forwarding.upload {
             upload.rewind();
         }
-        match client.start(request, now_ms) {
+        match client.start_again(request, now_ms) {
             Ok(id) => {
                 forwarding.id = id;
                 requests.insert(id, address);

@@ -12,6 +12,7 @@ use crate::build_options;
 use crate::certificate_files::{client_authorities, is_named, redirect_host};
 use crate::directives::{self, Directive};
 use crate::failure::{Failure, without_number};
+use crate::fallback_rule;
 use crate::notes;
 use crate::path_warnings;
 use crate::script_file;
@@ -282,6 +283,12 @@ fn examine_site(
     let folder = match &planned.source {
         Source::Archive(_) | Source::Releases(_) => {
             let archive = planned.source.file().unwrap_or_default();
+            if planned.settings.mounts.has_fallback()
+                && let Ok(file) = ArchiveFile::open(&archive)
+                && let Err(failure) = fallback_rule::check(&file.view(), &archive)
+            {
+                add(at_path, format!("path: {}", reason(failure)));
+            }
             return Ok(examine_archive(&archive, allowance).unwrap_or_else(|failure| {
                 add(at_path, format!("path: {}", reason(failure)));
                 Said::default()

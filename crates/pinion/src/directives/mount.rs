@@ -76,8 +76,8 @@ pub(crate) const ROWS: &[Directive] = &[
     },
     Directive {
         default: Default::Auto("the root certificates of the system"),
-        brief: "A file with the certificates of the authorities that are trusted for https",
-        long: "PEM. No other authority is trusted then.",
+        brief: "A file with the authorities that are trusted for https",
+        long: "Their certificates in PEM. No other authority is trusted then.",
         ..row("mount-tls-ca", "tls-ca", Kind::Path)
     },
     Directive {
@@ -141,8 +141,8 @@ pub(crate) const ROWS: &[Directive] = &[
     },
     Directive {
         default: Default::Value("10"),
-        brief: "The time in which failures are counted, and for which a server is left out",
-        long: "",
+        brief: "The time for which a server is left out",
+        long: "Failures are counted in as much time.",
         ..row("mount-fail-timeout", "fail-timeout", SECONDS)
     },
     Directive {

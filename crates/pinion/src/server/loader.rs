@@ -10,6 +10,7 @@ use crate::access_log::LogHandle;
 use crate::archive_file;
 use crate::build_options;
 use crate::failure::Failure;
+use crate::fallback_rule;
 use crate::log_lines;
 use crate::notes;
 use crate::releases::folder::{CURRENT, becomes_release_folder, is_release_folder};
@@ -184,6 +185,12 @@ impl Loader {
         }
         let shown = self.source.path().display();
         let generation = Generation::new(mapping).map_err(|error| anyhow!("{shown}: {error}"))?;
+        if self.mounts.has_fallback()
+            && let Some(path) = self.source.file()
+            && !matches!(self.source, Source::Script(_))
+        {
+            fallback_rule::check(&generation.archive(), &path)?;
+        }
         if program.is_none() {
             let (archive, path) = (generation.archive(), self.source.path());
             let allowance = self.lua.allowance;
