@@ -74,7 +74,7 @@ impl Attempts {
 fn balance_key(balance: &Balance, head: &RequestHead<'_>, client: &ClientIdentity) -> BalanceKey {
     match balance {
         Balance::LeastConnections => BalanceKey::Load,
-        Balance::ClientHash => client.address.map_or(BalanceKey::Load, client_key),
+        Balance::ClientHash => client.peer.map_or(BalanceKey::Load, |peer| client_key(peer.ip())),
         Balance::HeaderHash(name) => {
             let value = head.fields.get(name.as_bytes());
             value.map_or(BalanceKey::Load, |value| BalanceKey::Hash(hash(value)))
