@@ -78,6 +78,17 @@ pub(crate) struct GroupServer {
     health: SharedHealth,
 }
 
+/// What is known of a server.
+#[derive(Clone, Copy, Debug)]
+pub struct ServerStatus<'g> {
+    /// The server.
+    pub upstream: &'g Upstream,
+    /// Whether it can be used.
+    pub health: ServerHealth,
+    /// Requests of clients that have not ended.
+    pub requests: usize,
+}
+
 /// Why there is no such group.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Error)]
 pub enum UpstreamGroupError {
@@ -140,8 +151,12 @@ impl UpstreamGroup {
     }
 
     /// Returns the servers, in the order in which they are written, and what is known of them.
-    pub fn servers(&self) -> impl Iterator<Item = (&Upstream, ServerHealth)> {
-        self.servers.iter().map(|server| (&server.upstream, server.health.snapshot()))
+    pub fn servers(&self) -> impl Iterator<Item = ServerStatus<'_>> {
+        self.servers.iter().map(|server| ServerStatus {
+            upstream: &server.upstream,
+            health: server.health.snapshot(),
+            requests: server.requests.load(Ordering::Relaxed),
+        })
     }
 
     pub(crate) fn server(&self, index: usize) -> Option<&GroupServer> {

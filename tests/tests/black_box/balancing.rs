@@ -4,10 +4,12 @@
 use crate::mounts::{named, reload, site, start};
 use pinion_tests::matrix::Io;
 use pinion_tests::request::Request;
-use pinion_tests::server::Server;
+use pinion_tests::server::{Server, Start, run_under};
 use pinion_tests::upstream::Upstream;
 use pinion_tests::wait_for;
-use std::collections::BTreeMap;
+use serde_json::{Value, json};
+use std::collections::{BTreeMap, BTreeSet};
+use std::process::Command;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::thread;
@@ -99,7 +101,7 @@ fn a_header_chooses_the_server() {
         users.iter().map(home).collect()
     };
     let before = homes(&server);
-    let names: std::collections::BTreeSet<&String> = before.values().collect();
+    let names: BTreeSet<&String> = before.values().collect();
     assert_eq!(names.len(), 3, "{before:?}");
     assert_eq!(homes(&server), before);
     servers[1].kill();
@@ -352,5 +354,47 @@ fn health_checks_come_and_go_with_a_reload() {
     wait_for("more checks", || (b.notes() > seen_b + 1).then_some(()));
     // One may have been on its way.
     assert!(a.notes() <= seen_a + 1, "{} after {seen_a}", a.notes());
+    server.stop();
+}
+
+/// `pinion status` shows which servers are used.
+#[test]
+fn status_shows_the_servers() {
+    let folder = site("balance-status");
+    let is_well = Arc::new(AtomicBool::new(false));
+    let (mut dead, alive, sick) = (named("dead"), named("alive"), patient("sick", &is_well));
+    dead.kill();
+    let mounts = [
+        mount(&[&dead, &alive], "path = \"/api\"\nmax-fails = 1\nfail-timeout = 3600"),
+        mount(&[&sick], "health-path = \"/health\"\nhealth-interval = 1\nhealth-fails = 1"),
+    ];
+    folder.write("p.toml", format!("[[site]]\npath = \"public\"\n{}", mounts.concat()));
+    let server = Start::site(&folder.join("p.toml")).session(folder.path()).start();
+    wait_for("a failure", || {
+        server.get("/api");
+        server.lines().iter().any(|line| line.contains("is not used")).then_some(())
+    });
+    server.wait_for_line(0, |line| line.contains(&format!("{} is down", sick.url())));
+    let ask = |arguments: &[&str]| {
+        let mut env = Command::new("env");
+        env.arg(format!("XDG_RUNTIME_DIR={}", folder.path().display()));
+        run_under(env, arguments).stdout
+    };
+    let told: Value = serde_json::from_str(&ask(&["status", "--json"])).expect("a document");
+    let upstream = |mount: &str, url: String, state: &str| json!({ "mount": mount, "url": url, "state": state, "requests": 0 });
+    let expected = json!([
+        upstream("/api", dead.url(), "left-out"),
+        upstream("/api", alive.url(), "up"),
+        upstream("/", sick.url(), "down"),
+    ]);
+    assert_eq!(told["servers"][0]["sites"][0]["upstreams"], expected, "{told}");
+    let text = ask(&["status"]);
+    for line in [
+        format!("{} at /api, left out: requests have failed", dead.url()),
+        format!("{} at /api, up, 0 requests", alive.url()),
+        format!("{} at /, down: health checks fail", sick.url()),
+    ] {
+        assert!(text.contains(&line), "{line}: {text}");
+    }
     server.stop();
 }

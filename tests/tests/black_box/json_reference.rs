@@ -145,7 +145,7 @@ fn of_a_server(folder: &Folder) -> [(&'static str, Value); 2] {
     );
     folder.write(
         "served.toml",
-        "[[site]]\npath = \"served\"\n\
+        "[[site]]\npath = \"served\"\nproxy = \"/api=http://127.0.0.1:9\"\n\
          [[program]]\nname = \"app\"\ncommand = [\"/bin/sleep\", \"600\"]\n\
          [[program]]\nname = \"ends\"\ncommand = \"/bin/true\"\n",
     );

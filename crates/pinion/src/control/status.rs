@@ -119,6 +119,33 @@ pub(crate) struct Site {
     pub(crate) code_files: u64,
     /// Why the last reload failed, after which the previous version is served; null if it did not.
     pub(crate) error: Option<String>,
+    /// The servers that requests are forwarded to, in the order in which mounts are tried.
+    pub(crate) upstreams: Vec<Upstream>,
+}
+
+/// A server that requests are forwarded to.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default)]
+pub(crate) struct Upstream {
+    /// The path of the mount.
+    pub(crate) mount: String,
+    /// Its URL.
+    pub(crate) url: String,
+    pub(crate) state: UpstreamState,
+    /// Requests that have not ended.
+    pub(crate) requests: u64,
+}
+
+/// Whether a server is used.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub(crate) enum UpstreamState {
+    #[default]
+    Up,
+    /// Health checks have failed.
+    Down,
+    /// Requests have failed, and none has succeeded since then.
+    LeftOut,
 }
 
 /// Child processes.

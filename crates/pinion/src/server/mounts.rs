@@ -1,5 +1,6 @@
 //! The parts of a site that other servers respond to, by their paths.
 
+use crate::control::status::{self, UpstreamState};
 use pinion_gateway::path_prefix::{PathPrefix, PathSuffix};
 use pinion_gateway::upstream_group::UpstreamGroup;
 use std::fmt;
@@ -74,6 +75,22 @@ impl Mount {
     #[cfg(test)]
     pub(crate) fn path(&self) -> &MountPath {
         &self.path
+    }
+}
+
+impl Mount {
+    /// Returns what is told about its servers.
+    pub(crate) fn status(&self) -> impl Iterator<Item = status::Upstream> {
+        self.upstreams.servers().map(|server| status::Upstream {
+            mount: self.path.to_string(),
+            url: server.upstream.to_string(),
+            state: match server.health {
+                health if health.is_down() => UpstreamState::Down,
+                health if health.is_out() => UpstreamState::LeftOut,
+                _ => UpstreamState::Up,
+            },
+            requests: server.requests as u64,
+        })
     }
 }
 

@@ -5,6 +5,7 @@
 
 use super::dev::load_failure::{LoadFailure, Meanwhile};
 use super::generation::Generation;
+use super::mounts::Mount;
 use crate::control::status;
 use crate::document;
 use crate::settings::{Content, NamedSources};
@@ -171,6 +172,7 @@ impl Published {
                 paths: archive.layout().entry_count(),
                 code_files: generation.program().map_or(0, Program::file_count),
                 error: about.error,
+                upstreams: generation.mounts().all().flat_map(Mount::status).collect(),
             })
         };
         about.into_iter().filter_map(site).collect()

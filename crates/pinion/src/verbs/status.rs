@@ -3,7 +3,8 @@
 use crate::control::client;
 use crate::control::protocol::{Command, Request};
 use crate::control::status::{
-    Certificate, Latency, ProgramState, Requests, Site, State, Status, SupervisedProgram,
+    Certificate, Latency, ProgramState, Requests, Site, State, Status, SupervisedProgram, Upstream,
+    UpstreamState,
 };
 use crate::failure::Failure;
 use crate::settings::ControlCommand;
@@ -139,9 +140,22 @@ fn facts(socket: &str, status: &Status, style: Style) -> Vec<(&'static str, Vec<
         lines.extend(programs.supervised.iter().map(|program| supervised(program, style)));
         facts.push(("programs", lines));
     }
+    let upstreams = status.sites.iter().flat_map(|site| &site.upstreams);
+    facts.push(("upstreams", upstreams.map(|one| upstream(one, style)).collect()));
     let certificates = status.certificates.iter().map(|one| certificate(one, style));
     facts.push(("certificates", certificates.collect()));
     facts
+}
+
+/// Returns whether a server is used that requests are forwarded to.
+fn upstream(upstream: &Upstream, style: Style) -> String {
+    let Upstream { mount, url, state, requests } = upstream;
+    let state = match state {
+        UpstreamState::Up => style.green("up"),
+        UpstreamState::Down => style.red("down: health checks fail"),
+        UpstreamState::LeftOut => style.yellow("left out: requests have failed"),
+    };
+    format!("{} at {}, {state}, {}", shown(url), shown(mount), counted(*requests, "request"))
 }
 
 /// Returns what a program does that the server keeps running.

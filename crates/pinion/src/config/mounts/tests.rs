@@ -32,7 +32,7 @@ fn a_mount_has_defaults() {
     assert!(options.request_fields.is_empty() && options.response_fields.is_empty());
     assert_eq!(options.passed_fields, PassedFields::default());
     assert_eq!(options.stored_upload_max_bytes, None);
-    let (upstream, _) = mount.upstreams.servers().next().expect("a server");
+    let upstream = mount.upstreams.servers().next().expect("a server").upstream;
     assert_eq!(upstream.host, UpstreamHost::Client);
     assert_eq!(upstream.timeout_ms, limits::UPSTREAM_TIMEOUT_MS);
     // The table of directives says the same as the limits.
@@ -75,7 +75,7 @@ fn every_key_of_a_mount_is_taken() {
     assert_eq!(options.active, Some(expected));
     assert_eq!(options.passed_fields, PassedFields { alt_svc: true, hsts: false });
     assert_eq!(options.stored_upload_max_bytes, Some(2048));
-    for (upstream, _) in mount.upstreams.servers() {
+    for upstream in mount.upstreams.servers().map(|server| server.upstream) {
         assert_eq!(upstream.host, UpstreamHost::Fixed("app.internal:80".into()));
         assert_eq!(upstream.timeout_ms, 7_000);
     }
