@@ -58,7 +58,7 @@ pub(crate) fn choose(
     }
 }
 
-/// Returns the key of a client: its IPv4 address, or the network of its IPv6 address, since a client
+/// Returns the key of a client: its IPv4 address, or the /64 of its IPv6 address, since a client
 /// changes its address there at will.
 pub(crate) fn client_key(address: IpAddr) -> BalanceKey {
     BalanceKey::Hash(match address.to_canonical() {

@@ -66,8 +66,8 @@ impl FieldChanges {
     }
 
     /// Whether fields of a name do not stay as they are. `_` counts as `-`, since programs behind a
-    /// gateway cannot tell them apart (RFC 3875 §4.1.18): a client cannot slip in another field of a
-    /// name that is set.
+    /// gateway cannot tell them apart (RFC 3875 §4.1.18): a client cannot slip in another field of
+    /// a name that is set.
     pub(crate) fn replace(&self, name: &[u8]) -> bool {
         let is_set = |field: Field<'_>| is_same_name(name, field.name);
         !self.is_empty()

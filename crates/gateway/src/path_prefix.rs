@@ -31,8 +31,8 @@ impl PathPrefix {
         self.text.is_empty()
     }
 
-    /// Returns what is behind the prefix in a path that it covers, as the client has sent it: empty,
-    /// or with a slash at its beginning.
+    /// Returns what is behind the prefix in a path that it covers, as the client has sent it: it is
+    /// empty or begins with a slash.
     #[must_use]
     pub fn rest<'p>(&self, path: &'p [u8]) -> Option<&'p [u8]> {
         let mut rest = path;

@@ -1,8 +1,8 @@
 //! Which of several upstream servers can be used: what failed requests say about a server (passive
 //! checks) and what requests of Pinion itself say (active checks).
 //!
-//! [`ServerHealth`] is a state machine without a clock. [`SharedHealth`] is the same for all workers
-//! at once; asking it costs one atomic load.
+//! [`ServerHealth`] is a state machine without a clock. `SharedHealth` is the same for all workers;
+//! asking it costs one atomic load.
 
 use std::fmt;
 use std::sync::atomic::{AtomicU64, Ordering};

@@ -381,7 +381,9 @@ fn status_shows_the_servers() {
         run_under(env, arguments).stdout
     };
     let told: Value = serde_json::from_str(&ask(&["status", "--json"])).expect("a document");
-    let upstream = |mount: &str, url: String, state: &str| json!({ "mount": mount, "url": url, "state": state, "requests": 0 });
+    let upstream = |mount: &str, url: String, state: &str| -> Value {
+        json!({ "mount": mount, "url": url, "state": state, "requests": 0 })
+    };
     let expected = json!([
         upstream("/api", dead.url(), "left-out"),
         upstream("/api", alive.url(), "up"),

@@ -327,7 +327,12 @@ impl Reader {
         if !pair.cert.exists() {
             pair = Pair::new(&self.folder, "made", &["example.org"]);
         }
-        for (key, made) in [("cert", &pair.cert), ("key", &pair.key), ("client-ca", &pair.cert)] {
+        for (key, made) in [
+            ("cert", &pair.cert),
+            ("key", &pair.key),
+            ("client-ca", &pair.cert),
+            ("tls-ca", &pair.cert),
+        ] {
             let head = format!("{key} = \"");
             for file in text.lines().filter_map(|line| line.strip_prefix(&head)) {
                 let file = self.folder.join(file.trim_end_matches('"'));

@@ -6,6 +6,7 @@
 #![forbid(unsafe_code)]
 
 mod alt_svc;
+mod applications;
 mod bad_input;
 mod balancing;
 mod building;

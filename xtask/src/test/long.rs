@@ -53,6 +53,7 @@ const NEEDS: &[Need] = &[Need { package: "default-jdk-headless", proof: Proof::P
 fn long_black_box() -> Result<()> {
     debian::install(NEEDS)?;
     let modules = [
+        "applications",
         "early_responses",
         "floods",
         "h2_suites",

@@ -1,5 +1,5 @@
-//! Requests of Pinion itself that find out whether upstream servers work. One worker sends them; the
-//! state of servers is shared.
+//! Requests of Pinion itself that find out whether upstream servers work. One worker sends them;
+//! the state of servers is shared.
 
 use std::sync::Arc;
 

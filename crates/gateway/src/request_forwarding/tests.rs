@@ -180,7 +180,9 @@ proptest! {
         let mut storage = HeadStorage::new();
         let parsed = parse(text.as_bytes(), 0, &mut storage, &Limits::default());
         let Ok(Parsed::Head { head, .. }) = parsed else { return Ok(()) };
-        let Ok(request) = forward(&upstream(), &UpstreamOptions::default(), &head, &CLIENT, PSEUDONYM) else { return Ok(()) };
+        let options = UpstreamOptions::default();
+        let forwarded = forward(&upstream(), &options, &head, &CLIENT, PSEUDONYM);
+        let Ok(request) = forwarded else { return Ok(()) };
         let parts = request.forwarded.expect("parts");
         let outgoing = OutgoingRequest {
             method: request.method.as_bytes(),

@@ -283,12 +283,7 @@ fn examine_site(
     let folder = match &planned.source {
         Source::Archive(_) | Source::Releases(_) => {
             let archive = planned.source.file().unwrap_or_default();
-            if planned.settings.mounts.has_fallback()
-                && let Ok(file) = ArchiveFile::open(&archive)
-                && let Err(failure) = fallback_rule::check(&file.view(), &archive)
-            {
-                add(at_path, format!("path: {}", reason(failure)));
-            }
+            leaves_something(site, &archive, add);
             return Ok(examine_archive(&archive, allowance).unwrap_or_else(|failure| {
                 add(at_path, format!("path: {}", reason(failure)));
                 Said::default()
@@ -338,6 +333,18 @@ fn examine_site(
             add(section.place, reason(failure));
             Ok(Said::default())
         }
+    }
+}
+
+/// Checks that the rules of an archive leave something for the mount `/` of a site.
+fn leaves_something(site: &LoadedSite, archive: &Path, add: &mut impl FnMut(Place, String)) {
+    // What cannot be opened is reported by the look at its content.
+    if site.planned.settings.mounts.has_fallback()
+        && let Ok(file) = ArchiveFile::open(archive)
+        && let Err(failure) = fallback_rule::check(&file.view(), archive)
+    {
+        let reason = failure.reason().unwrap_or_default();
+        add(site.section.place_of("path"), format!("path: {reason}"));
     }
 }
 
