@@ -89,7 +89,7 @@ fn a_client_keeps_its_server() {
 #[test]
 fn a_header_chooses_the_server() {
     let folder = site("balance-header");
-    let mut servers = vec![named("a"), named("b"), named("c")];
+    let mut servers = [named("a"), named("b"), named("c")];
     let all: Vec<&Upstream> = servers.iter().collect();
     let keys = "balance = \"header-hash:X-User\"\nmax-fails = 1\nfail-timeout = 1";
     let server = start(&folder, Io::Epoll, &mount(&all, keys));
@@ -212,7 +212,7 @@ fn only_safe_requests_go_to_another_server_when_one_has_seen_them() {
 fn servers_that_are_killed_and_restarted_lose_no_request() {
     let folder = site("balance-kills");
     for io in Io::BOTH {
-        let mut servers = vec![named("a"), named("b"), named("c")];
+        let mut servers = [named("a"), named("b"), named("c")];
         let all: Vec<&Upstream> = servers.iter().collect();
         let keys = "max-fails = 1\nfail-timeout = 1";
         let server = start(&folder, io, &mount(&all, keys));
