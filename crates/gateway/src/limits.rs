@@ -62,3 +62,7 @@ pub const HEALTH_CONTENT_MAX_BYTES: u64 = 64 * 1024;
 /// Most content of a request that is stored before an upstream server is asked, by default, in
 /// bytes: `client_max_body_size` of nginx is 1 MiB, but uploads of photos are larger.
 pub const STORED_UPLOAD_MAX_BYTES: u64 = 16 << 20;
+
+/// Most bytes of stored uploads that stand in memory, of all workers together: the first 64 KiB of
+/// 256 of them. Further ones are refused until some have ended.
+pub const STORED_UPLOADS_MEMORY_MAX_BYTES: usize = 16 << 20;

@@ -33,7 +33,6 @@ use pinion_http::client_identity::ClientIdentity;
 use pinion_http::field::Field;
 use pinion_http::h1::client::response_error::ResponseError;
 use pinion_http::request::{Framing, RequestHead};
-use pinion_jobs::upload_quota::UploadQuota;
 use pinion_jobs::upload_spool::StoreError;
 
 use crate::limits::{REQUEST_PIECE_BYTES, RESPONSE_PIECE_BYTES, UPSTREAM_TAG};
@@ -48,6 +47,7 @@ pub use attempts::ServerNews;
 use attempts::{Attempts, Random, failure_of};
 use health_checks::HealthChecks;
 use stored_upload::StoredUpload;
+pub use stored_upload::UploadQuotas;
 
 /// See the head of the module.
 pub struct Proxy {
@@ -61,7 +61,7 @@ pub struct Proxy {
     health_checks: HealthChecks,
     /// Servers whose state has changed.
     news: VecDeque<ServerNews>,
-    uploads: Arc<UploadQuota>,
+    uploads: UploadQuotas,
     random: Random,
 }
 
@@ -74,8 +74,8 @@ pub struct ProxySettings {
     pub pseudonym: Arc<str>,
     /// Most connections of a worker; further requests wait for one.
     pub connections_max: usize,
-    /// What uploads may take of the folder for temporary files.
-    pub uploads: Arc<UploadQuota>,
+    /// What uploads may take that are stored before a server is asked.
+    pub uploads: UploadQuotas,
 }
 
 /// A request that is forwarded.
@@ -160,7 +160,7 @@ impl Proxy {
             tunnels: Tunnels::default(),
             health_checks: HealthChecks::default(),
             news: VecDeque::new(),
-            uploads: Arc::clone(uploads),
+            uploads: uploads.clone(),
             random: Random::new(RandomState::new().hash_one(worker)),
         }
     }
@@ -231,7 +231,8 @@ impl Proxy {
         match event {
             Event::Body(bytes) if forwarding.is_collecting() => {
                 exchange.want(bytes.len() as u64);
-                let stored = forwarding.upload.as_mut().map(|upload| upload.append(bytes));
+                let upload = forwarding.upload.as_mut();
+                let stored = upload.map(|upload| upload.append(bytes, &self.uploads));
                 self.stored(address, stored.unwrap_or(Ok(())))
             }
             Event::BodyEnd(_) if forwarding.is_collecting() => {
@@ -440,7 +441,12 @@ impl Forwarding {
         exchange: &mut Exchange<'_>,
     ) -> std::io::Result<()> {
         if let Some(upload) = &mut self.upload {
-            return upload.send(client, self.id);
+            upload.send(client, self.id)?;
+            if self.status.is_some() && upload.is_sent() {
+                // It is not sent once more.
+                self.upload = None;
+            }
+            return Ok(());
         }
         let is_over = self.has_all_content || self.wanted_bytes > 0;
         if !is_over && client.takes_content(self.id) {
@@ -544,7 +550,8 @@ impl Forwarding {
         let fields = forwarded_interim(start.fields.iter()).chain(own);
         let address = exchange.address();
         exchange.upgrade(fields);
-        tunnels.open(address, tunnel, &mut exchange.connections());
+        let server = self.attempts.server.for_tunnel();
+        tunnels.open(address, tunnel, server, &mut exchange.connections());
         Ended::Answered { status: 101, body_bytes: 0 }
     }
 

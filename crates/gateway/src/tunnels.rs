@@ -11,6 +11,7 @@ use pinion_engine::exchange::{Room, Slice};
 use pinion_engine::raw::RawStream;
 
 use crate::limits::{TUNNEL_IDLE_MS, TUNNEL_OPEN_MS, TUNNEL_PIECE_BYTES};
+use crate::upstream_group::ServerUse;
 
 /// The tunnels of a worker.
 #[derive(Default)]
@@ -31,6 +32,8 @@ struct OpenTunnel {
     early: Vec<u8>,
     /// When the last bytes have come from either side, in monotonic milliseconds.
     active_ms: u64,
+    /// Counts the tunnel among the requests of the server.
+    _server: ServerUse,
 }
 
 /// One of the two connections.
@@ -83,6 +86,7 @@ impl Tunnels {
         &mut self,
         client: Address,
         upstream: Tunnel,
+        server: ServerUse,
         connections: &mut Connections<'_>,
     ) {
         let now_ms = connections.now().monotonic_ms;
@@ -99,6 +103,7 @@ impl Tunnels {
             is_open: false,
             early: input,
             active_ms: now_ms,
+            _server: server,
         };
         self.tunnels.insert(tag, tunnel);
     }

@@ -276,6 +276,11 @@ impl ServerUse {
         &self.group
     }
 
+    /// Returns another use of the server: that of the tunnel which a request becomes.
+    pub(crate) fn for_tunnel(&self) -> Self {
+        self.group.using(self.index, false)
+    }
+
     /// Returns the server.
     pub(crate) fn upstream(&self) -> Option<&Upstream> {
         Some(&self.group.server(self.index)?.upstream)
@@ -343,7 +348,12 @@ mod tests {
         let mut indexes: Vec<usize> = used.iter().map(|one| one.index).collect();
         indexes.sort_unstable();
         assert_eq!(indexes, [0, 1, 2]);
-        let free = used.remove(1).index;
+        // A connection that was switched to another protocol counts as one, too.
+        let tunnel = used[0].for_tunnel();
+        let busy = used.remove(0);
+        assert_eq!(tunnel.index, busy.index);
+        drop(busy);
+        let free = used.remove(0).index;
         assert_eq!(group.choose(LOAD, tried(&[]), 0, 0).expect("a server").index, free);
     }
 

@@ -70,6 +70,14 @@ impl ByteQuota {
     }
 }
 
+impl ByteReservation {
+    /// Returns how many bytes are reserved.
+    #[must_use]
+    pub const fn bytes(&self) -> usize {
+        self.bytes
+    }
+}
+
 impl Drop for ByteReservation {
     fn drop(&mut self) {
         self.quota.bytes.fetch_sub(self.bytes, Ordering::AcqRel);

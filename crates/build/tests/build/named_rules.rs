@@ -194,3 +194,26 @@ fn lax_rules_leave_out_loops_until_there_are_none() {
     assert_eq!(site.summary.warnings.len(), 2, "{:?}", site.summary.warnings);
     assert_eq!(site.summary.redirect_rules, 1);
 }
+
+/// Where another server responds to what the site has not, a rule that responds to every path would
+/// leave nothing for it.
+#[test]
+fn rewrites_of_everything_are_refused_before_another_server() {
+    let rules = "/* /a 200\n/b/* /a 200\n/* /a 404\n/* /x 301\nhttps://a.test/* /a 200\n\
+                 /* q=:q /a 200\n/* /a 200!\n";
+    let folder = Folder::with(&[("a.html", "a"), ("_redirects", rules)]);
+    assert!(built_with(&folder, &options()).is_ok(), "without another server");
+    let strict = Options { has_fallback_server: true, ..options() };
+    let Err(BuildError::Rules(errors)) = built_with(&folder, &strict) else { panic!("no error") };
+    let told: Vec<String> = errors.iter().map(ToString::to_string).collect();
+    assert_eq!(told.len(), 2, "{told:?}");
+    for (told, line) in told.iter().zip([1, 7]) {
+        let front = format!("_redirects:{line}:1: expected a rule for some paths");
+        assert!(told.starts_with(&front), "{told}");
+    }
+    let lax = Options { lax_rules: true, ..strict };
+    let site = built_with(&folder, &lax).expect("a site");
+    let told: Vec<String> = site.summary.warnings.iter().map(ToString::to_string).collect();
+    let is_left_out = |told: &&String| told.contains("skipped by --lax-rules: expected a rule for");
+    assert_eq!(told.iter().filter(is_left_out).count(), 2, "{told:?}");
+}

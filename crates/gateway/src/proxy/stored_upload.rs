@@ -5,6 +5,7 @@ use std::sync::Arc;
 
 use pinion_client::http_client::request::{ClientRequest, RequestBody};
 use pinion_client::http_client::{HttpClient, RequestId};
+use pinion_jobs::byte_quota::{ByteQuota, ByteReservation};
 use pinion_jobs::upload_quota::UploadQuota;
 use pinion_jobs::upload_spool::{StoreError, UploadSpool};
 
@@ -16,16 +17,28 @@ pub(super) struct StoredUpload {
     /// The request, until all content is there.
     request: Option<Box<ClientRequest>>,
     spool: UploadSpool,
+    /// What of it stands in memory.
+    memory: Option<ByteReservation>,
     sent_bytes: u64,
     is_ended: bool,
 }
 
+/// What all uploads may take.
+#[derive(Clone, Debug)]
+pub struct UploadQuotas {
+    /// Of the folder for temporary files, those of scripts included.
+    pub files: Arc<UploadQuota>,
+    /// Of memory.
+    pub memory: Arc<ByteQuota>,
+}
+
 impl StoredUpload {
     /// Begins to store the content of a request.
-    pub(super) fn new(request: ClientRequest, quota: &Arc<UploadQuota>) -> Self {
+    pub(super) fn new(request: ClientRequest, quotas: &UploadQuotas) -> Self {
         let mut spool = UploadSpool::default();
-        spool.belong_to(quota);
-        Self { request: Some(Box::new(request)), spool, sent_bytes: 0, is_ended: false }
+        spool.belong_to(&quotas.files);
+        let request = Some(Box::new(request));
+        Self { request, spool, memory: None, sent_bytes: 0, is_ended: false }
     }
 
     /// Whether content is missing.
@@ -37,8 +50,22 @@ impl StoredUpload {
     ///
     /// # Errors
     /// It cannot be stored.
-    pub(super) fn append(&mut self, bytes: &[u8]) -> Result<(), StoreError> {
-        self.spool.append(bytes)
+    pub(super) fn append(&mut self, bytes: &[u8], quotas: &UploadQuotas) -> Result<(), StoreError> {
+        self.spool.append(bytes)?;
+        let held_bytes = self.spool.held_bytes();
+        if self.memory.as_ref().is_some_and(|memory| memory.bytes() >= held_bytes) {
+            return Ok(());
+        }
+        self.memory = None;
+        self.memory = quotas.memory.try_reserve(held_bytes);
+        if self.memory.is_some() {
+            return Ok(());
+        }
+        Err(StoreError::Full(format!(
+            "the uploads of all requests take {} MiB of memory, the most that they may; try again \
+             later",
+            quotas.memory.max_bytes() >> 20
+        )))
     }
 
     /// All content is there. Returns the request that is sent now, with the length of its content.
@@ -51,6 +78,11 @@ impl StoredUpload {
         let request = self.request.take();
         Ok(request
             .map(|request| ClientRequest { content: RequestBody::Pieces { length }, ..*request }))
+    }
+
+    /// Whether all content was given to the connection.
+    pub(super) fn is_sent(&self) -> bool {
+        self.is_ended
     }
 
     /// The request is sent once more.
@@ -74,5 +106,48 @@ impl StoredUpload {
             }
         }
         Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::request_forwarding::forward;
+    use crate::upstream::Upstream;
+    use crate::upstream_group::UpstreamOptions;
+    use pinion_http::client_identity::ClientIdentity;
+    use pinion_http::h1::head::{HeadStorage, Parsed, parse};
+    use pinion_http::limits::Limits;
+
+    fn request() -> ClientRequest {
+        let (text, mut storage) = (b"POST / HTTP/1.1\r\nHost: a\r\n\r\n", HeadStorage::new());
+        let parsed = parse(text, 0, &mut storage, &Limits::default());
+        let Ok(Parsed::Head { head, .. }) = parsed else { panic!("a head") };
+        let upstream = Upstream::parse("http://a").expect("a URL");
+        let client = ClientIdentity { peer: None, is_secured: false };
+        forward(&upstream, &UpstreamOptions::default(), &head, &client, "x").expect("forwarded")
+    }
+
+    /// What stands in memory is bounded for all uploads together, and is free again when an upload
+    /// has ended.
+    #[test]
+    fn uploads_share_their_memory() {
+        let memory = Arc::new(ByteQuota::new(100_000));
+        let quotas = UploadQuotas { files: Arc::default(), memory: memory.clone() };
+        let upload = || StoredUpload::new(request(), &quotas);
+        let (mut one, mut two) = (upload(), upload());
+        one.append(&[0; 60_000], &quotas).expect("stored");
+        let error = two.append(&[0; 60_000], &quotas).expect_err("no memory");
+        assert!(matches!(error, StoreError::Full(why) if why.contains("memory")));
+        drop(one);
+        let mut three = upload();
+        three.append(&[0; 60_000], &quotas).expect("stored");
+        assert!(memory.bytes() >= 60_000);
+        // The length is that of the whole content.
+        let request = three.finish().expect("stored").expect("a request");
+        assert_eq!(request.content, RequestBody::Pieces { length: Some(60_000) });
+        assert!(!three.is_collecting());
+        drop((two, three));
+        assert_eq!(memory.bytes(), 0);
     }
 }

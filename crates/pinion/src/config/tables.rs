@@ -480,6 +480,19 @@ pub(super) fn habit(name: &str) -> Option<&'static str> {
             "write rules, or put a file _redirects or _headers in the folder"
         }
         "error-page" | "error_page" | "404" => "put a file 404.html in the folder",
+        "proxy_pass" | "proxy-pass" | "reverse_proxy" | "upstream" | "upstreams" | "backend"
+        | "servers" => "write proxy = \"http://127.0.0.1:3000\", or a list",
+        "tls-verify"
+        | "tls_verify"
+        | "verify"
+        | "insecure"
+        | "tls-insecure"
+        | "skip-verify"
+        | "proxy_ssl_verify"
+        | "tls_insecure_skip_verify" => {
+            "certificates are always verified; name the authority with tls-ca, or the certificate \
+             with tls-pin"
+        }
         _ => return None,
     })
 }

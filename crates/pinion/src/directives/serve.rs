@@ -406,7 +406,8 @@ pub(crate) const ROWS: &[Directive] = &[
         default: Default::Auto("from the limit on open files and the memory, at most 1024"),
         change: Change::Restart,
         brief: "How many connections to other servers may be open at once",
-        long: "These are the connections of `pinion.fetch`, of all sites together. Each takes a \
+        long: "These are the connections to servers that requests are forwarded to and those of \
+               `pinion.fetch`, of all sites together. Each takes a \
                descriptor, which --max-connections then cannot use.",
     },
     Directive {

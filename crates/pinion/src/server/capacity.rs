@@ -92,6 +92,8 @@ pub(crate) struct Capacity {
     pub(crate) datagram_sockets: u64,
     /// Whether there may be as many of those.
     pub(crate) opens_connections: bool,
+    /// Whether content of requests is stored before other servers are asked.
+    pub(crate) stores_uploads: bool,
     /// What the scripts of the sites take, all workers together.
     pub(crate) scripts: ScriptFootprint,
     /// What scripts may take where the operator has set nothing.
@@ -134,6 +136,8 @@ pub(crate) struct Load<'s> {
     pub(crate) scripts: &'s [Allowance],
     /// Whether a site forwards requests to other servers.
     pub(crate) forwards: bool,
+    /// Whether a site stores the content of such requests first.
+    pub(crate) stores_uploads: bool,
     /// The memory that this process may use, in bytes.
     pub(crate) memory_bytes: u64,
 }
@@ -263,6 +267,7 @@ impl Capacity {
             proxies: serve.listen.iter().any(|listen| !listen.proxy_protocol.is_empty()),
             datagram_sockets: load.datagram_sockets as u64,
             opens_connections: load.opens_connections(),
+            stores_uploads: load.stores_uploads,
             scripts: ScriptFootprint::new(workers, load.scripts, &script_memory),
             script_memory,
             upload_files: shares.upload_files,
@@ -283,7 +288,7 @@ impl Capacity {
 
 /// How the descriptors of a server are shared out.
 struct Descriptors {
-    /// Files that uploads to scripts may have open.
+    /// Files that uploads may have open.
     upload_files: u64,
     /// Connections to other servers.
     outgoing: u64,
@@ -301,8 +306,9 @@ impl Descriptors {
         let descriptors = descriptors.saturating_sub(of_sites + of_logs + of_datagrams);
         // Without scripts there are neither uploads nor requests to other servers, unless a reload
         // brings some: then they have a few of the reserved descriptors.
-        let (has_scripts, opens_connections) = (!load.scripts.is_empty(), load.opens_connections());
-        let upload_files = if has_scripts {
+        let has_uploads = !load.scripts.is_empty() || load.stores_uploads;
+        let opens_connections = load.opens_connections();
+        let upload_files = if has_uploads {
             let files = descriptors / UPLOAD_FILES_DIVISOR;
             files.clamp(UPLOAD_FILES_MIN, UPLOAD_FILES_MAX)
         } else {
@@ -319,7 +325,7 @@ impl Descriptors {
             Some(asked) => asked.min((descriptors / 2).max(1)),
             None => outgoing,
         };
-        let taken = if has_scripts { upload_files } else { 0 }
+        let taken = if has_uploads { upload_files } else { 0 }
             + if opens_connections { outgoing } else { 0 };
         let possible = descriptors.saturating_sub(taken + RESERVED_DESCRIPTORS).max(1);
         Self { upload_files, outgoing, possible }
@@ -369,6 +375,7 @@ mod tests {
         logs: 0,
         datagram_sockets: 0,
         forwards: false,
+        stores_uploads: false,
         scripts: &[],
         memory_bytes: u64::MAX,
     };

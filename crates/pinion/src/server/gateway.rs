@@ -16,8 +16,8 @@ use pinion_engine::connections::Connections;
 use pinion_engine::exchange::Exchange;
 use pinion_engine::raw::RawStream;
 use pinion_engine::stderr;
-use pinion_gateway::limits::UPSTREAM_TAG;
-use pinion_gateway::proxy::{Ended, Proxy, ProxySettings, ServerNews};
+use pinion_gateway::limits::{STORED_UPLOADS_MEMORY_MAX_BYTES, UPSTREAM_TAG};
+use pinion_gateway::proxy::{Ended, Proxy, ProxySettings, ServerNews, UploadQuotas};
 use pinion_gateway::proxy_error::ProxyError;
 use pinion_gateway::upstream_group::UpstreamGroup;
 use pinion_http::client_identity::ClientIdentity;
@@ -26,6 +26,7 @@ use pinion_http::method::Method;
 use pinion_http::negotiate::prefers_text;
 use pinion_http::prepared::Prepared;
 use pinion_http::request::RequestHead;
+use pinion_jobs::byte_quota::ByteQuota;
 use pinion_jobs::upload_quota::UploadQuota;
 use pinion_site::{Work, field_rules_path, script_fields};
 use std::collections::HashMap;
@@ -59,6 +60,8 @@ impl GatewayShared {
         // Two servers with the same name would take their requests for a loop.
         let number = RandomState::new().hash_one(()) >> 32;
         let pseudonym = format!("pinion-{number:08x}").into();
+        let memory = Arc::new(ByteQuota::new(STORED_UPLOADS_MEMORY_MAX_BYTES));
+        let uploads = UploadQuotas { files: uploads, memory };
         let settings = ProxySettings { resolver, pseudonym, connections_max, uploads };
         Self { settings, throttle: Arc::default() }
     }
@@ -148,7 +151,8 @@ impl Gateway {
     /// Checks the health of these servers from now on, and of no others. The first worker does so
     /// for all.
     pub(crate) fn watch(&mut self, groups: Vec<Arc<UpstreamGroup>>) {
-        if self.worker == 0 && (self.proxy.is_some() || !groups.is_empty()) {
+        let is_needed = self.proxy.is_some() || !groups.is_empty();
+        if self.worker == 0 && is_needed && !self.is_stopping {
             self.proxy().watch(groups.into_iter());
         }
     }

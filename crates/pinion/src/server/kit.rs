@@ -111,6 +111,7 @@ pub(crate) fn prepare(plan: Plan, mut manager: ServiceManager) -> Result<Kit, Fa
     let load = Load {
         scripts: &scripts,
         forwards: sites.iter().any(|site| !site.first.mounts().is_empty()),
+        stores_uploads: sites.iter().any(|site| site.first.mounts().store_uploads()),
         memory_bytes: memory.bytes,
         workers: most_workers,
         io,

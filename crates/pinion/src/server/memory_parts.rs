@@ -7,6 +7,7 @@ use crate::access_log::{LOG_BYTES, RING_BYTES, WRITER_BYTES};
 use pinion_client::footprint::REQUEST_BYTES;
 use pinion_engine::footprint;
 use pinion_engine::server::Io;
+use pinion_gateway::limits::STORED_UPLOADS_MEMORY_MAX_BYTES;
 
 /// Bytes of the program itself: code and tables that were touched, and the memory of the main
 /// thread and the libraries. It is a MiB above the goal for an idle server (docs/benchmarking.md,
@@ -61,7 +62,7 @@ impl Capacity {
     }
 
     /// Returns what lies in heaps, by name and in bytes.
-    fn heap_parts(&self, workers: usize, io: Io) -> [(&'static str, u64); 12] {
+    fn heap_parts(&self, workers: usize, io: Io) -> [(&'static str, u64); 13] {
         let scripts = &self.scripts;
         let places = footprint::table_places(self.connections as usize, workers) as u64;
         let workers = workers as u64;
@@ -89,11 +90,13 @@ impl Capacity {
         };
         let connection_bytes = places * connection as u64 + self.connections * secured as u64;
         let request = footprint::TLS_OUTGOING_BYTES + REQUEST_BYTES;
+        let uploads = if self.stores_uploads { STORED_UPLOADS_MEMORY_MAX_BYTES } else { 0 };
         [
             ("workers", workers * of_worker as u64 + socket_bytes),
             ("access logs", log_bytes),
             ("connections of clients", connection_bytes),
             ("connections to other servers", outgoing * request as u64),
+            ("uploads for other servers", uploads as u64),
             ("buffers and queues", self.buffer_bytes),
             ("Lua VMs", scripts.vm_bytes),
             ("tables of requests in Lua", scripts.task_bytes),
@@ -134,6 +137,7 @@ mod tests {
             logs: 0,
             datagram_sockets: 0,
             forwards: false,
+            stores_uploads: false,
             scripts,
             memory_bytes,
         }

@@ -162,6 +162,11 @@ impl Mounts {
         of_extension.map(|(_, mount)| mount).or(self.fallback.as_ref())
     }
 
+    /// Whether content of requests is stored before a server is asked.
+    pub(crate) fn store_uploads(&self) -> bool {
+        self.all().any(|mount| mount.upstreams.options().stored_upload_max_bytes.is_some())
+    }
+
     /// Whether there is a server for what the site has not.
     pub(crate) fn has_fallback(&self) -> bool {
         self.fallback.is_some()

@@ -163,7 +163,11 @@ fn values_are_checked() {
         ("remove-request-headers = [\"a b\"]", "remove-request-headers: "),
         ("set-request-headers = [\"a\"]", "set-request-headers: "),
         ("buffer-limit = \"x\"", "buffer-limit: "),
-        ("tls-verify = false", "unknown key tls-verify in [[site.mount]]"),
+        (
+            "tls-verify = false",
+            "unknown key tls-verify in [[site.mount]]; certificates are always verified",
+        ),
+        ("upstreams = []", "unknown key upstreams in [[site.mount]]; write proxy = "),
     ] {
         let text = format!("[[site]]\n[[site.mount]]\n{line}\n");
         let (_, faults) = tables::read(&text, Path::new("pinion.toml")).expect("TOML");
