@@ -321,11 +321,11 @@ impl Proxy {
         self.client.stop();
     }
 
-    /// Whether [`Self::flush`] has something to do.
+    /// Whether [`Self::flush`] or [`Self::next_server_news`] has something to do.
     #[inline]
     #[must_use]
     pub fn has_work(&self) -> bool {
-        self.client.has_work()
+        self.client.has_work() || !self.news.is_empty()
     }
 
     /// Hands on what has come from upstream servers. `ended` is called for each request that ends
