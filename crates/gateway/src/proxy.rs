@@ -338,11 +338,10 @@ impl Proxy {
         while self.client.has_work() {
             self.client.flush(connections);
             while let Some(id) = self.client.next_news() {
-                if let Some(changed) = self.health_checks.news(id, &mut self.client) {
-                    self.news.extend(changed);
+                let Some(address) = self.requests.get(&id).copied() else {
+                    self.news.extend(self.health_checks.news(id, &mut self.client));
                     continue;
-                }
-                let Some(address) = self.requests.get(&id).copied() else { continue };
+                };
                 // Without an exchange its last event is on the way.
                 if let Some(mut exchange) = connections.exchange(address)
                     && let Some(end) = self.go_on(address, &mut exchange)

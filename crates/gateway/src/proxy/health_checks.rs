@@ -72,15 +72,11 @@ impl HealthChecks {
         }
     }
 
-    /// There is news of a request. Returns what it has changed, or `None` if it is no check.
-    pub(super) fn news(
-        &mut self,
-        id: RequestId,
-        client: &mut HttpClient,
-    ) -> Option<Option<ServerNews>> {
+    /// There is news of a request, which may be a check. Returns what it has changed.
+    pub(super) fn news(&mut self, id: RequestId, client: &mut HttpClient) -> Option<ServerNews> {
         let check = self.checks.iter_mut().find(|check| check.running == Some(id))?;
         let (is_healthy, reason) = match client.response(id) {
-            Ok(None) => return Some(None),
+            Ok(None) => return None,
             Ok(Some(start)) => {
                 let is_healthy = (200..400).contains(&start.status);
                 (Some(is_healthy), format!("status {}", start.status))
@@ -91,11 +87,11 @@ impl HealthChecks {
         check.running = None;
         let change = is_healthy.and_then(|is_healthy| check.group.checked(check.index, is_healthy));
         let server = check.group.server(check.index)?;
-        Some(change.map(|change| ServerNews {
+        change.map(|change| ServerNews {
             server: server.upstream.to_string().into(),
             change,
             reason: (is_healthy == Some(false)).then(|| reason.into()),
-        }))
+        })
     }
 
     /// Ends all checks.
