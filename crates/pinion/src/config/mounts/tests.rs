@@ -84,7 +84,7 @@ fn every_key_of_a_mount_is_taken() {
 #[test]
 fn contradictions_are_found_where_they_stand() {
     for (lines, message, line, column) in [
-        ("proxy = [\"http://a\", \"http://a:80\"]", "proxy: the server is given twice", 3, 23),
+        ("proxy = [\"http://a\", \"http://a:80\"]", "proxy: the server is given twice", 3, 22),
         ("proxy = \"http://a\"\ntls-name = \"a\"", "tls-name: has no effect without", 4, 12),
         ("proxy = \"http://a\"\ntls-ca = \"x\"", "tls-ca: x", 4, 10),
         (
@@ -182,7 +182,7 @@ fn a_path_has_one_mount() {
     for (lines, expected) in [
         (
             "proxy = [\"/api=http://a\", \"/api/=http://b\"]",
-            Some("p.toml:2:29: proxy: /api is forwarded by line 2 already"),
+            Some("p.toml:2:27: proxy: /api is forwarded by line 2 already"),
         ),
         (
             "proxy = \"http://a\"\n[[site.mount]]\nproxy = \"http://b\"",
