@@ -139,6 +139,13 @@ pub trait App {
         let _not_expected = (message, connections);
     }
 
+    /// Whether a connection of HTTP/2 or HTTP/3 that begins now may have requests with an extended
+    /// CONNECT (RFC 8441, RFC 9220), to which [`Exchange::open_tunnel`] responds. The client of the
+    /// connection is told so once, and it holds as long as the connection lasts.
+    fn takes_extended_connect(&self) -> bool {
+        false
+    }
+
     /// Field lines for the error pages that the engine answers with by itself, whole lines in the
     /// form of the wire.
     fn page_fields(&self) -> &[u8] {

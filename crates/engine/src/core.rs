@@ -179,9 +179,9 @@ impl Core {
     }
 
     /// Begins HTTP/2 on a connection whose first bytes are still to come.
-    pub(crate) fn begin_http2(&mut self, slot: Slot) {
+    pub(crate) fn begin_http2(&mut self, slot: Slot, extended_connect: bool) {
         let Conn { link, protocol, .. } = self.conns.get(slot);
-        let http2 = Http2::begin(self.settings.limits, link, &mut self.buffers);
+        let http2 = Http2::begin(self.settings.limits, extended_connect, link, &mut self.buffers);
         *protocol = Protocol::Multiplexed(Multiplexed::Http2(Box::new(http2)));
         if self.ending != Ending::No {
             self.go_away(slot);

@@ -5,6 +5,7 @@
 mod coded;
 pub(crate) mod slice;
 pub(crate) mod state;
+mod tunnel;
 
 use std::net::SocketAddr;
 
@@ -162,7 +163,7 @@ impl Exchange<'_> {
     /// Sends content. Content beyond the announced length aborts the exchange: a client must never
     /// take a wrong answer for a whole one.
     pub fn write(&mut self, slice: Slice<'_>) -> Room {
-        let state = self.state().filter(|state| state.stage == Stage::Streaming);
+        let state = self.state().filter(|state| state.is_writable());
         let Some(state) = state else { return Room::Gone };
         let bytes = slice.bytes();
         let is_sent = bytes > 0 && !state.head_only;

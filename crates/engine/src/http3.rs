@@ -67,8 +67,13 @@ pub(crate) struct Http3 {
 
 impl Http3 {
     /// On a connection that has just been accepted.
-    pub(crate) fn new(quic: quinn_proto::Connection, limits: Limits, now_ms: u64) -> Self {
-        let settings = Settings { limits, streams: QUIC_STREAMS };
+    pub(crate) fn new(
+        quic: quinn_proto::Connection,
+        limits: Limits,
+        extended_connect: bool,
+        now_ms: u64,
+    ) -> Self {
+        let settings = Settings { limits, streams: QUIC_STREAMS, extended_connect };
         let mut session = Session::new(&settings, now_ms);
         let mut control_out = Vec::new();
         session.open(&mut control_out);
@@ -112,8 +117,10 @@ impl Http3 {
 
     /// Ends a stream whose answer cannot be completed.
     pub(crate) fn reset(&mut self, number: u32) -> Option<Stream> {
-        let id = self.streams.get(number)?.id;
-        self.end(id, ErrorCode::InternalError)
+        let open = self.streams.get(number)?;
+        let (id, is_tunnel) = (open.id, open.own.state.is_tunnel);
+        let code = if is_tunnel { ErrorCode::RequestCancelled } else { ErrorCode::InternalError };
+        self.end(id, code)
     }
 
     /// Ends a request stream in both directions; gives back what was kept with it.

@@ -219,7 +219,7 @@ impl Multiplexed {
         if self.open_streams() == 0 {
             return Watch::Idle;
         }
-        let waits = |_, stream: &mut Stream| stream.waits_for_content().then_some(());
+        let waits = |_, stream: &mut Stream| stream.awaits_body().then_some(());
         if self.find(waits).is_some() {
             return Watch::Body;
         }

@@ -16,7 +16,8 @@
 //! | [`response_forwarding`] | the fields of a response as the client gets them |
 //! | `connection_fields` | what becomes of a field that is forwarded (RFC 9110 §7.6.1) |
 //! | [`proxy`] | the requests of one worker that are forwarded |
-//! | `tunnels` | connections that were switched to another protocol |
+//! | `tunnels`, `tunnel_end` | connections that were switched to another protocol |
+//! | `websocket_handshake` | WebSockets over HTTP/2 and HTTP/3, as the upstream server gets them |
 //! | [`proxy_error`] | why a request has no response, and the status for that |
 //! | [`limits`] | every limit with its reason |
 #![forbid(unsafe_code)]
@@ -31,6 +32,8 @@ pub mod proxy_error;
 pub mod request_forwarding;
 pub mod response_forwarding;
 pub mod server_health;
+mod tunnel_end;
 mod tunnels;
 pub mod upstream;
 pub mod upstream_group;
+mod websocket_handshake;

@@ -43,6 +43,7 @@ use crate::response_forwarding::{
 };
 use crate::tunnels::Tunnels;
 use crate::upstream_group::UpstreamGroup;
+use crate::websocket_handshake::WebSocketHandshake;
 pub use attempts::ServerNews;
 use attempts::{Attempts, Random, failure_of};
 use health_checks::HealthChecks;
@@ -89,6 +90,8 @@ struct Forwarding {
     defaults: Arc<[u8]>,
     /// The protocols that the client would switch to.
     offered: Option<Box<str>>,
+    /// What the upstream server gets for the extended CONNECT of the client.
+    handshake: Option<WebSocketHandshake>,
     /// The content has a length that the client has announced.
     has_length: bool,
     /// Bytes of content that were asked for and have not come.
@@ -178,11 +181,14 @@ impl Proxy {
         head: &RequestHead<'_>,
         exchange: &mut Exchange<'_>,
     ) -> Result<(), ProxyError> {
-        let (now_ms, random) = (exchange.now().monotonic_ms, self.random.next());
-        let attempts = Attempts::first(group, head, client, now_ms, random);
+        let handshake = WebSocketHandshake::of(head, random)?;
+        let head = &handshake.as_ref().map_or(*head, |handshake| handshake.head(head));
+        let (now_ms, number) = (exchange.now().monotonic_ms, self.random.next());
+        let attempts = Attempts::first(group, head, client, now_ms, number);
         let attempts = attempts.ok_or(ProxyError::NoServer)?;
         let upstream = attempts.server.upstream().ok_or(ProxyError::NoServer)?;
-        let request = forward(upstream, &group.options, head, client, &self.pseudonym)?;
+        let mut request = forward(upstream, &group.options, head, client, &self.pseudonym)?;
+        handshake.iter().for_each(|handshake| handshake.complete(&mut request));
         let offered = request.forwarded.as_ref().and_then(|one| one.upgrade.clone());
         let has_all_content = head.framing == Framing::None;
         let stored_max_bytes = group.options.stored_upload_max_bytes.filter(|_| !has_all_content);
@@ -211,6 +217,7 @@ impl Proxy {
             upload,
             defaults: Arc::clone(defaults),
             offered,
+            handshake,
             has_length: matches!(head.framing, Framing::Length(_)),
             wanted_bytes: 0,
             has_all_content,
@@ -225,6 +232,9 @@ impl Proxy {
     /// Something has happened to an exchange. Returns how its request has ended, if it has;
     /// `None` also for an exchange that is not forwarded.
     pub fn event(&mut self, event: &Event<'_>, exchange: &mut Exchange<'_>) -> Option<Ended> {
+        if self.tunnels.stream_event(event, exchange) {
+            return None;
+        }
         let address = exchange.address();
         let forwarding = self.exchanges.get_mut(&address)?;
         exchange.wait(None);
@@ -270,10 +280,10 @@ impl Proxy {
         }
     }
 
-    /// Whether an exchange is forwarded.
+    /// Whether an exchange is forwarded, or is a tunnel.
     #[must_use]
     pub fn has(&self, address: Address) -> bool {
-        self.exchanges.contains_key(&address)
+        self.exchanges.contains_key(&address) || self.tunnels.has_stream(address)
     }
 
     /// Something has happened on a connection to an upstream server.
@@ -472,7 +482,15 @@ impl Forwarding {
                     Ok(Some(start)) if start.status == 101 => {
                         let start = start.clone();
                         news.extend(self.succeeded());
-                        return Some(self.switch(&start, client, tunnels, exchange));
+                        return Some(self.switch(start, client, tunnels, exchange));
+                    }
+                    // It would open a tunnel that leads nowhere.
+                    Ok(Some(start))
+                        if self.handshake.is_some() && (200..300).contains(&start.status) =>
+                    {
+                        let upstream = self.attempts.server.to_string().into();
+                        let error = ProxyError::NotSwitched { upstream, status: start.status };
+                        return Some(Ended::Failed(error));
                     }
                     Ok(Some(start)) => {
                         let status = self.send_head(start, exchange);
@@ -529,11 +547,17 @@ impl Forwarding {
     /// Makes a tunnel of both connections.
     fn switch(
         &self,
-        start: &ResponseStart,
+        mut start: ResponseStart,
         client: &mut HttpClient,
         tunnels: &mut Tunnels,
         exchange: &mut Exchange<'_>,
     ) -> Ended {
+        if let Some(handshake) = &self.handshake
+            && !handshake.take_accept(&mut start)
+        {
+            let upstream = self.attempts.server.to_string().into();
+            return Ended::Failed(ProxyError::WebSocketAccept { upstream });
+        }
         let protocol = start.fields.get("Upgrade").unwrap_or_default();
         // One that is not taken ends with the request.
         let is_offered = self.has_offered(protocol);
@@ -546,10 +570,17 @@ impl Forwarding {
             Field { name: b"Connection", value: b"Upgrade" },
             Field { name: b"Upgrade", value: protocol },
         ];
-        let fields = forwarded_interim(start.fields.iter()).chain(own);
+        let fields = forwarded_interim(start.fields.iter());
         let address = exchange.address();
-        exchange.upgrade(fields);
         let server = self.attempts.server.for_tunnel();
+        if let Some(handshake) = &self.handshake {
+            exchange.open_tunnel(fields);
+            let connections = &mut exchange.connections();
+            tunnels.open_on_stream(address, handshake.has_ended, tunnel, server, connections);
+            return Ended::Answered { status: 200, body_bytes: 0 };
+        }
+        let fields = fields.chain(own);
+        exchange.upgrade(fields);
         tunnels.open(address, tunnel, server, &mut exchange.connections());
         Ended::Answered { status: 101, body_bytes: 0 }
     }
@@ -573,4 +604,12 @@ impl Forwarding {
     fn failure(&self, error: Arc<HttpClientError>) -> ProxyError {
         failure_of(&self.attempts.server, error)
     }
+}
+
+/// Fills bytes of a key.
+///
+/// # Panics
+/// When the system has no random bytes.
+fn random(bytes: &mut [u8]) {
+    getrandom::fill(bytes).expect("the system has random bytes");
 }

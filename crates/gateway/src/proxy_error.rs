@@ -31,6 +31,23 @@ pub enum ProxyError {
     /// The content of the request cannot be stored, or not be read again.
     #[error("the content of the request cannot be stored: {0}")]
     Stored(Box<str>),
+    /// An extended CONNECT asks for another protocol than WebSocket (RFC 8441 §4).
+    #[error("the protocol of the tunnel is not websocket")]
+    Protocol,
+    /// The upstream server has not switched to WebSocket, and says that all is well.
+    #[error("{upstream}: status {status} in place of a WebSocket")]
+    NotSwitched {
+        /// The upstream server.
+        upstream: Box<str>,
+        /// The status of its response.
+        status: u16,
+    },
+    /// The upstream server has not understood that it is to speak WebSocket (RFC 6455 §4.1).
+    #[error("{upstream}: Sec-WebSocket-Accept does not fit the key")]
+    WebSocketAccept {
+        /// The upstream server.
+        upstream: Box<str>,
+    },
     /// The upstream server cannot be used.
     #[error("{upstream}: {error}")]
     Upstream {
@@ -52,6 +69,8 @@ impl ProxyError {
             Self::NoServer => 502,
             Self::StorageFull(_) => 503,
             Self::Stored(_) => 500,
+            Self::Protocol => 501,
+            Self::NotSwitched { .. } | Self::WebSocketAccept { .. } => 502,
             Self::Upstream { error, .. } => match &**error {
                 HttpClientError::ConnectTimeout(_)
                 | HttpClientError::HeadTimeout(_)
@@ -69,8 +88,9 @@ impl ProxyError {
     #[must_use]
     pub fn is_logged(&self) -> bool {
         match self {
-            Self::Method | Self::DotSegment | Self::ConnectionOptions => false,
-            Self::Loop | Self::NoServer | Self::StorageFull(_) | Self::Stored(_) => true,
+            Self::Method | Self::DotSegment | Self::ConnectionOptions | Self::Protocol => false,
+            Self::Loop | Self::NotSwitched { .. } | Self::WebSocketAccept { .. } => true,
+            Self::NoServer | Self::StorageFull(_) | Self::Stored(_) => true,
             Self::Upstream { error, .. } => !matches!(**error, HttpClientError::Request(_)),
         }
     }

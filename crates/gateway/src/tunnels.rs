@@ -1,16 +1,18 @@
 //! Connections that were switched to another protocol (RFC 9110 §7.8), such as WebSocket: the bytes
-//! of the client go to the upstream server, and its bytes to the client.
+//! of the client go to the upstream server, and its bytes to the client. The client's side is a
+//! connection of HTTP/1.1, or a stream of HTTP/2 or HTTP/3.
 
 use std::collections::HashMap;
 
 use pinion_client::http_client::request::Tunnel;
 use pinion_engine::address::Address;
-use pinion_engine::app::RawEvent;
+use pinion_engine::app::{Event, RawEvent};
 use pinion_engine::connections::Connections;
-use pinion_engine::exchange::{Room, Slice};
+use pinion_engine::exchange::{Exchange, Room};
 use pinion_engine::raw::RawStream;
 
-use crate::limits::{TUNNEL_IDLE_MS, TUNNEL_OPEN_MS, TUNNEL_PIECE_BYTES};
+use crate::limits::{TUNNEL_IDLE_MS, TUNNEL_OPEN_MS};
+use crate::tunnel_end::{TunnelCarrier, TunnelEnd, TunnelEvent};
 use crate::upstream_group::ServerUse;
 
 /// The tunnels of a worker.
@@ -18,32 +20,31 @@ use crate::upstream_group::ServerUse;
 pub(crate) struct Tunnels {
     /// By the tags of the connections to upstream servers.
     tunnels: HashMap<u64, OpenTunnel>,
-    /// The tunnel of each client, by its connection.
-    clients: HashMap<(u32, u64), u64>,
+    /// The tunnel of each client.
+    clients: HashMap<ClientKey, u64>,
+}
+
+/// What tells the client of a tunnel from others.
+#[derive(Clone, Copy, PartialEq, Eq, Hash)]
+enum ClientKey {
+    /// The slot and the generation of a connection, before and behind its switch.
+    Connection(u32, u64),
+    /// The address of a stream.
+    Stream(Address),
 }
 
 /// Two connections.
 struct OpenTunnel {
     client: TunnelEnd,
     upstream: TunnelEnd,
-    /// The client's stream is open.
+    /// The client's side is open.
     is_open: bool,
-    /// Bytes for the client from before its stream was open.
+    /// Bytes for the client from before its side was open.
     early: Vec<u8>,
     /// When the last bytes have come from either side, in monotonic milliseconds.
     active_ms: u64,
     /// Counts the tunnel among the requests of the server.
     _server: ServerUse,
-}
-
-/// One of the two connections.
-#[derive(Clone, Copy)]
-struct TunnelEnd {
-    address: Address,
-    /// Bytes that it may still bring before it is asked for more.
-    credit: u64,
-    /// It will bring no more.
-    has_ended: bool,
 }
 
 /// Which of the two connections.
@@ -63,25 +64,19 @@ impl OpenTunnel {
 }
 
 impl TunnelEnd {
-    /// Asks for more.
-    fn want(&mut self, connections: &mut Connections<'_>) {
-        if self.credit < TUNNEL_PIECE_BYTES / 2
-            && let Some(mut stream) = connections.stream(self.address)
-        {
-            stream.want(TUNNEL_PIECE_BYTES - self.credit);
-            self.credit = TUNNEL_PIECE_BYTES;
+    fn key(&self) -> ClientKey {
+        match self.carrier {
+            TunnelCarrier::Connection => {
+                ClientKey::Connection(self.address.slot, self.address.generation)
+            }
+            TunnelCarrier::Stream => ClientKey::Stream(self.address),
         }
     }
 }
 
-/// What tells the connection of a client from others, before and behind its switch.
-fn connection(address: Address) -> (u32, u64) {
-    (address.slot, address.generation)
-}
-
 impl Tunnels {
     /// Begins a tunnel between the client of an exchange that was just switched, and the connection
-    /// to an upstream server.
+    /// to an upstream server. It is open when the client's connection is.
     pub(crate) fn open(
         &mut self,
         client: Address,
@@ -89,23 +84,45 @@ impl Tunnels {
         server: ServerUse,
         connections: &mut Connections<'_>,
     ) {
-        let now_ms = connections.now().monotonic_ms;
-        let Tunnel { address, tag, input, credit } = upstream;
-        if let Some(mut stream) = connections.stream(address) {
-            // Until the client's stream is open, which looks after the tunnel from then on.
-            stream.wait(Some(TUNNEL_OPEN_MS));
+        let client = TunnelEnd::new(client, TunnelCarrier::Connection, 0);
+        let tunnel = self.begin(client, upstream, server, connections);
+        // Until the client's connection is switched, which looks after the tunnel from then on.
+        tunnel.upstream.wait(TUNNEL_OPEN_MS, connections);
+    }
+
+    /// Begins a tunnel between the stream of an exchange to which [`Exchange::open_tunnel`] has
+    /// responded, and the connection to an upstream server. `has_ended` says that the client has
+    /// ended its side with its request.
+    pub(crate) fn open_on_stream(
+        &mut self,
+        client: Address,
+        has_ended: bool,
+        upstream: Tunnel,
+        server: ServerUse,
+        connections: &mut Connections<'_>,
+    ) {
+        let client = TunnelEnd::new(client, TunnelCarrier::Stream, 0);
+        let tunnel = self.begin(TunnelEnd { has_ended, ..client }, upstream, server, connections);
+        tunnel.opened(connections);
+        if has_ended {
+            tunnel.upstream.finish(connections);
         }
-        self.clients.insert(connection(client), tag);
-        let end = |address, credit| TunnelEnd { address, credit, has_ended: false };
-        let tunnel = OpenTunnel {
-            client: end(client, 0),
-            upstream: end(address, credit),
-            is_open: false,
-            early: input,
-            active_ms: now_ms,
-            _server: server,
-        };
-        self.tunnels.insert(tag, tunnel);
+    }
+
+    fn begin(
+        &mut self,
+        client: TunnelEnd,
+        upstream: Tunnel,
+        server: ServerUse,
+        connections: &Connections<'_>,
+    ) -> &mut OpenTunnel {
+        let active_ms = connections.now().monotonic_ms;
+        let Tunnel { address, tag, input: early, credit } = upstream;
+        let upstream = TunnelEnd::new(address, TunnelCarrier::Connection, credit);
+        self.clients.insert(client.key(), tag);
+        let (is_open, _server) = (false, server);
+        let tunnel = OpenTunnel { client, upstream, is_open, early, active_ms, _server };
+        self.tunnels.entry(tag).insert_entry(tunnel).into_mut()
     }
 
     /// Handles an event of a connection to an upstream server. Returns false if it is none of a
@@ -117,8 +134,8 @@ impl Tunnels {
         stream: &mut RawStream<'_>,
     ) -> bool {
         let is_known = self.tunnels.contains_key(&tag);
-        if is_known {
-            self.event(tag, Side::Upstream, event, stream);
+        if is_known && let Some(event) = TunnelEvent::of_connection(event, stream.address()) {
+            self.event(tag, Side::Upstream, event, &mut stream.connections());
         }
         is_known
     }
@@ -129,80 +146,107 @@ impl Tunnels {
         event: &RawEvent<'_>,
         stream: &mut RawStream<'_>,
     ) -> bool {
-        let Some(tag) = self.clients.get(&connection(stream.address())).copied() else {
-            return false;
-        };
-        self.event(tag, Side::Client, event, stream);
+        let address = stream.address();
+        let key = ClientKey::Connection(address.slot, address.generation);
+        let Some(tag) = self.clients.get(&key).copied() else { return false };
+        if let Some(event) = TunnelEvent::of_connection(event, address) {
+            self.event(tag, Side::Client, event, &mut stream.connections());
+        }
         true
     }
 
-    fn event(&mut self, tag: u64, side: Side, event: &RawEvent<'_>, stream: &mut RawStream<'_>) {
+    /// Whether an exchange is the client's side of a tunnel.
+    pub(crate) fn has_stream(&self, exchange: Address) -> bool {
+        self.clients.contains_key(&ClientKey::Stream(exchange))
+    }
+
+    /// Handles an event of a client's stream. Returns false if it is none of a tunnel.
+    pub(crate) fn stream_event(&mut self, event: &Event<'_>, exchange: &mut Exchange<'_>) -> bool {
+        let key = ClientKey::Stream(exchange.address());
+        let Some(tag) = self.clients.get(&key).copied() else { return false };
+        if let Some(event) = TunnelEvent::of_exchange(event, exchange) {
+            self.event(tag, Side::Client, event, &mut exchange.connections());
+        }
+        true
+    }
+
+    fn event(
+        &mut self,
+        tag: u64,
+        side: Side,
+        event: TunnelEvent<'_>,
+        connections: &mut Connections<'_>,
+    ) {
         let Some(tunnel) = self.tunnels.get_mut(&tag) else { return };
-        let now_ms = stream.now().monotonic_ms;
+        let now_ms = connections.now().monotonic_ms;
         match event {
-            RawEvent::Open => tunnel.opened(stream),
-            RawEvent::Bytes(bytes) => {
+            TunnelEvent::Open(address) => {
+                if side == Side::Client {
+                    tunnel.client.address = address;
+                    tunnel.opened(connections);
+                }
+            }
+            TunnelEvent::Bytes(bytes) => {
                 tunnel.active_ms = now_ms;
-                tunnel.transfer(side, bytes, &mut stream.connections());
+                tunnel.transfer(side, bytes, connections);
             }
-            RawEvent::Writable => {
+            TunnelEvent::Writable => {
                 let (_, other) = tunnel.ends(side);
-                other.want(&mut stream.connections());
+                other.want(connections);
             }
-            RawEvent::End => {
+            TunnelEvent::End => {
                 let (from, to) = tunnel.ends(side);
                 from.has_ended = true;
-                let (is_over, to) = (to.has_ended, to.address);
-                if let Some(mut stream) = stream.connections().stream(to) {
-                    stream.finish();
-                }
-                if is_over {
-                    self.end(tag, &mut stream.connections());
+                to.finish(connections);
+                if to.has_ended {
+                    self.end(tag, connections);
                 }
             }
-            RawEvent::Deadline if side == Side::Upstream => {
+            TunnelEvent::Deadline if side == Side::Upstream => {
                 if !tunnel.is_open {
-                    self.end(tag, &mut stream.connections());
+                    self.end(tag, connections);
                 }
             }
-            RawEvent::Deadline => {
+            TunnelEvent::Deadline => {
                 let left_ms = (tunnel.active_ms + TUNNEL_IDLE_MS).saturating_sub(now_ms);
                 match left_ms {
-                    0 => self.end(tag, &mut stream.connections()),
-                    left_ms => stream.wait(Some(left_ms)),
+                    0 => self.end(tag, connections),
+                    left_ms => tunnel.client.wait(left_ms, connections),
                 }
             }
-            RawEvent::Gone(_) => self.end(tag, &mut stream.connections()),
-            RawEvent::Posted(_) | RawEvent::Stopping => {}
+            TunnelEvent::Gone => {
+                let is_stream = tunnel.client.carrier == TunnelCarrier::Stream;
+                let (gone, other) = tunnel.ends(side);
+                // Who had ended its side before has sent all that it wanted to.
+                if is_stream && !gone.has_ended {
+                    other.abort(connections);
+                }
+                self.end(tag, connections);
+            }
         }
     }
 
     /// Ends a tunnel. What is on the way to either side still leaves.
     fn end(&mut self, tag: u64, connections: &mut Connections<'_>) {
         let Some(tunnel) = self.tunnels.remove(&tag) else { return };
-        self.clients.remove(&connection(tunnel.client.address));
-        for end in [tunnel.client, tunnel.upstream] {
-            if let Some(mut stream) = connections.stream(end.address) {
-                stream.close();
-            }
-        }
+        self.clients.remove(&tunnel.client.key());
+        tunnel.client.close(connections);
+        tunnel.upstream.close(connections);
     }
 }
 
 impl OpenTunnel {
-    /// The client's connection was switched.
-    fn opened(&mut self, stream: &mut RawStream<'_>) {
+    /// The client's side is open.
+    fn opened(&mut self, connections: &mut Connections<'_>) {
         self.is_open = true;
-        self.client.address = stream.address();
         let early = std::mem::take(&mut self.early);
         if !early.is_empty() {
-            stream.write(Slice::Copied(&early));
+            self.client.write(&early, connections);
         }
         if self.upstream.has_ended {
-            stream.finish();
+            self.client.finish(connections);
         }
-        stream.wait(Some(TUNNEL_IDLE_MS));
-        let connections = &mut stream.connections();
+        self.client.wait(TUNNEL_IDLE_MS, connections);
         self.client.want(connections);
         self.upstream.want(connections);
     }
@@ -215,11 +259,7 @@ impl OpenTunnel {
         }
         let (from, to) = self.ends(side);
         from.credit = from.credit.saturating_sub(bytes.len() as u64);
-        if is_early {
-            return;
-        }
-        let Some(mut other) = connections.stream(to.address) else { return };
-        if other.write(Slice::Copied(bytes)) == Room::Free {
+        if !is_early && to.write(bytes, connections) == Room::Free {
             from.want(connections);
         }
     }

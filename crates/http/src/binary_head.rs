@@ -40,6 +40,7 @@ fn request<'h>(
     fields: Fields<'h>,
     end: bool,
     limits: &Limits,
+    extended_connect: bool,
 ) -> Result<RequestHead<'h>, Rejected> {
     if !has_value_bytes(&fields) {
         return Err(Rejected::Malformed);
@@ -52,6 +53,9 @@ fn request<'h>(
         return Err(Rejected::Malformed);
     }
     let method = Method::from_token(method_token);
+    if pseudo.protocol.is_some() {
+        check_protocol(method, &pseudo, &known, extended_connect)?;
+    }
     let target = target(method, &pseudo, limits)?;
     let authority = authority(&pseudo, target.scheme, &fields, &known)?;
     let framing = framing(&fields, &known, end)?;
@@ -62,6 +66,7 @@ fn request<'h>(
         version,
         target,
         authority: Some(authority),
+        protocol: pseudo.protocol,
         fields,
         known,
         framing,
@@ -71,7 +76,8 @@ fn request<'h>(
 }
 
 /// Makes a head of a section that was decoded, if that is within the limits. `end` says that no
-/// content follows.
+/// content follows; `extended_connect` says that the client was told it may use `:protocol` (RFC
+/// 8441 §3). Without that the field is one that nobody has defined.
 ///
 /// # Errors
 /// Why not. After a refusal the stream is still in order, unlike in HTTP/1.
@@ -81,9 +87,10 @@ pub fn of_section<'h>(
     section: &'h FieldSection,
     end: bool,
     limits: &Limits,
+    extended_connect: bool,
 ) -> Result<RequestHead<'h>, Rejected> {
     match section.fit() {
-        Fit::Whole => request(version, section.fields(), end, limits),
+        Fit::Whole => request(version, section.fields(), end, limits, extended_connect),
         fit => Err(over(fit, &section.fields(), limits).into()),
     }
 }
@@ -150,13 +157,14 @@ pub fn content_length(head: &RequestHead<'_>) -> Option<u64> {
     head.value(KnownField::ContentLength).and_then(grammar::decimal)
 }
 
-/// RFC 9113 §8.3.1.
+/// RFC 9113 §8.3.1, RFC 8441 §4.
 #[derive(Default)]
 struct Pseudo<'h> {
     method: Option<&'h [u8]>,
     scheme: Option<&'h [u8]>,
     path: Option<&'h [u8]>,
     authority: Option<&'h [u8]>,
+    protocol: Option<&'h [u8]>,
 }
 
 /// Those in front of the fields, each at most once, and how many lines they take.
@@ -169,6 +177,7 @@ fn pseudo_fields<'h>(fields: &Fields<'h>) -> Result<(Pseudo<'h>, usize), Rejecte
             b":scheme" => &mut pseudo.scheme,
             b":path" => &mut pseudo.path,
             b":authority" => &mut pseudo.authority,
+            b":protocol" => &mut pseudo.protocol,
             [b':', ..] => return Err(Rejected::Malformed),
             _ => return Ok((pseudo, count)),
         };
@@ -256,13 +265,38 @@ fn is_of_the_connection(name: &[u8], value: &[u8]) -> bool {
     }
 }
 
-/// The target of `:scheme` and `:path`, or of CONNECT (RFC 9113 §8.5), where neither may be.
+/// Checks a request with `:protocol`, which makes a CONNECT an extended one (RFC 8441 §4).
+///
+/// # Errors
+/// The field is malformed where it was not announced, with another method, and if it is no token
+/// (RFC 9110 §7.8). A length is refused: a tunnel has no content (RFC 9110 §9.3.6).
+#[cold]
+fn check_protocol(
+    method: Method,
+    pseudo: &Pseudo<'_>,
+    known: &Known,
+    extended_connect: bool,
+) -> Result<(), Rejected> {
+    let is_token = pseudo.protocol.is_some_and(grammar::is_token);
+    if !extended_connect || method != Method::Connect || !is_token {
+        return Err(Rejected::Malformed);
+    }
+    if known.has(KnownField::ContentLength) {
+        return Err(Refusal::ContentLength.into());
+    }
+    Ok(())
+}
+
+/// The target of `:scheme` and `:path`, also of an extended CONNECT (RFC 8441 §4), or of an
+/// ordinary CONNECT (RFC 9113 §8.5), where neither may be.
 #[inline]
 fn target<'h>(
     method: Method,
     pseudo: &Pseudo<'h>,
     limits: &Limits,
 ) -> Result<Target<'h>, Rejected> {
+    // An extended CONNECT is for a URL, as GET is.
+    let method = if pseudo.protocol.is_some() { Method::Get } else { method };
     let (raw, scheme) = match (method, pseudo.scheme, pseudo.path, pseudo.authority) {
         (Method::Connect, None, None, Some(authority)) => (authority, None),
         (Method::Connect, ..) | (_, None, ..) | (_, _, None | Some([]), _) => {

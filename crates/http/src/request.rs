@@ -21,6 +21,10 @@ pub struct RequestHead<'h> {
     /// (RFC 9112 §3.2.2), and so does `:authority`. Valid by [`crate::host::split`]. `None` only in
     /// HTTP/1.0.
     pub authority: Option<&'h [u8]>,
+    /// The protocol that an extended CONNECT would speak on its stream, a token such as
+    /// `websocket` (RFC 8441 §4, RFC 9220 §3). Only HTTP/2 and HTTP/3 have such requests. Their
+    /// target is that of a GET for the same URL; an ordinary CONNECT has no path.
+    pub protocol: Option<&'h [u8]>,
     /// All field lines; pseudo-fields are none. Crumbs of a cookie (RFC 9113 §8.2.3) stay the lines
     /// they came as: who wants one value puts `; ` between them.
     pub fields: Fields<'h>,

@@ -64,6 +64,7 @@ pub(crate) mod dispatch;
 pub(crate) mod dummy;
 pub(crate) mod dynamic;
 mod explainer;
+mod extended_connect;
 pub(crate) mod gateway;
 pub(crate) mod generation;
 pub(crate) mod interrupt;

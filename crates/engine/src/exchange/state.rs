@@ -84,6 +84,11 @@ pub(crate) struct ExchangeState {
     pub(crate) waiting: bool,
     /// The application has heard that the client sends no more.
     pub(crate) told_input_end: bool,
+    /// The response is a [tunnel](crate::exchange::Exchange::open_tunnel): both sides may be silent
+    /// for long.
+    pub(crate) is_tunnel: bool,
+    /// The application has ended our side of the tunnel.
+    pub(crate) has_finished: bool,
     /// The queue went over its high water; `Writable` is owed.
     pub(crate) owes_writable: bool,
     /// The answer may be compressed, in this coding if the client is to have one.
@@ -102,6 +107,18 @@ impl ExchangeState {
     /// more.
     pub(crate) fn awaits_input_end(&self) -> bool {
         self.stage.is_unanswered() && self.waiting && !self.told_input_end
+    }
+
+    /// Whether content of the response can be written.
+    #[inline]
+    pub(crate) fn is_writable(&self) -> bool {
+        self.stage == Stage::Streaming && !self.has_finished
+    }
+
+    /// Whether our side ends behind the content that is queued.
+    #[inline]
+    pub(crate) fn sends_no_more(&self) -> bool {
+        self.stage == Stage::Done || self.has_finished
     }
 
     /// What is left of the request for an error page: how the client can read it.

@@ -12,8 +12,13 @@ use crate::multiplexed::Stream;
 
 impl Http2 {
     /// Begins HTTP/2 on a connection whose first bytes are still to come.
-    pub(crate) fn begin(limits: Limits, link: &mut Link, buffers: &mut Buffers) -> Self {
-        let settings = Settings { limits, ..Settings::default() };
+    pub(crate) fn begin(
+        limits: Limits,
+        extended_connect: bool,
+        link: &mut Link,
+        buffers: &mut Buffers,
+    ) -> Self {
+        let settings = Settings { limits, extended_connect, ..Settings::default() };
         let mut session = Session::new(&settings);
         let mut control = Vec::new();
         session.open(&mut control);
@@ -50,7 +55,8 @@ impl Http2 {
         link: &mut Link,
         buffers: &mut Buffers,
     ) -> Option<Stream> {
-        let code = ErrorCode::InternalError;
+        let is_tunnel = self.session.own(id).is_some_and(|stream| stream.state.is_tunnel);
+        let code = if is_tunnel { ErrorCode::Cancel } else { ErrorCode::InternalError };
         self.with_control(link, buffers, |session, control| {
             session.reset(id, code, control).map(std::mem::take)
         })

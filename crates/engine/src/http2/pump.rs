@@ -39,7 +39,7 @@ impl Http2 {
             debug_assert!(false, "a stream that is ready is open");
             return true;
         };
-        let (mut source, is_done) = (stream.output, stream.state.stage == Stage::Done);
+        let (mut source, is_done) = (stream.output, stream.state.sends_no_more());
         let has_trailers = stream.trailers.is_some();
         let waits = outputs.bytes(source);
         let bytes = room.min(waits);
@@ -58,16 +58,20 @@ impl Http2 {
         moved
     }
 
-    /// Ends a stream whose response is complete and all in frames; does nothing while it is not.
+    /// Ends a stream whose response is complete and all in frames, or our side of a tunnel; does
+    /// nothing while it is not.
     pub(crate) fn finish(&mut self, id: u32, link: &mut Link, buffers: &mut Buffers) {
         let Buffers { outputs, pool, mappings, .. } = buffers;
         let Self { session, queued_bytes, .. } = self;
         let Some(stream) = session.own(id) else { return };
-        let is_over = stream.state.stage == Stage::Done && outputs.bytes(stream.output) == 0;
-        if !is_over {
+        if !stream.state.sends_no_more() || outputs.bytes(stream.output) > 0 {
             return;
         }
+        let is_over = stream.state.stage == Stage::Done;
         let trailers = stream.trailers.take();
+        if !is_over && session.is_ended(id) {
+            return;
+        }
         let room = 2 * FRAME_HEADER_BYTES + 64 + trailers.as_ref().map_or(0, Vec::len);
         let mut gone = None;
         let wrote = outputs.of(&mut link.output).append(pool, room, |out| {
@@ -76,7 +80,9 @@ impl Http2 {
             } else if !session.is_ended(id) {
                 session.data(id, 0, true, out);
             }
-            gone = session.close(id, out);
+            if is_over {
+                gone = session.close(id, out);
+            }
         });
         if let Some(stream) = gone {
             *queued_bytes -= stream.give_back(outputs, pool, mappings);

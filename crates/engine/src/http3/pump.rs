@@ -79,7 +79,8 @@ impl Http3 {
         let turn = self.turn;
         for (number, open) in self.streams.numbered() {
             let is_done = open.own.state.stage == Stage::Done;
-            if !is_done && outputs.bytes(open.own.output) == 0 {
+            let has_nothing = outputs.bytes(open.own.output) == 0 && !open.owes_end(outputs);
+            if !is_done && has_nothing {
                 continue;
             }
             let priority = open.request.priority();
@@ -114,6 +115,10 @@ impl Http3 {
         let before = buffers.outputs.bytes(open.own.output);
         let outcome = send_piece(quic, open, room, buffers, external);
         let given = before - buffers.outputs.bytes(open.own.output);
+        if open.owes_end(&buffers.outputs) {
+            open.is_finished = true;
+            let _stopped = quic.send_stream(id).finish();
+        }
         *queued_bytes -= given;
         *given_bytes += given;
         if priority.incremental && given > 0 {

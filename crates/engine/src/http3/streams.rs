@@ -6,6 +6,7 @@ use quinn_proto::StreamId;
 use super::unread::Unread;
 use crate::limits::{EXTERNAL_READ_BYTES, QUIC_READ_MIN_BYTES, QUIC_SEND_MIN_BYTES};
 use crate::multiplexed::Stream;
+use crate::output::Outputs;
 
 /// One request stream.
 pub(crate) struct Open {
@@ -16,6 +17,8 @@ pub(crate) struct Open {
     pub(super) urgency: u8,
     /// The client has ended its side, and all of it was read.
     pub(crate) fin: bool,
+    /// QUIC knows that our side of the tunnel has ended.
+    pub(super) is_finished: bool,
     /// Bytes of a file that are read for it at once: about what QUIC will take.
     pub(super) read_bytes: u64,
     /// What QUIC holds of the request.
@@ -27,12 +30,18 @@ impl Open {
         let read_bytes = QUIC_SEND_MIN_BYTES;
         let own = Stream { waits_since_ms: now_ms, ..Stream::default() };
         let unread = Unread::opened();
-        Self { id, own, request, urgency: 0, fin: false, read_bytes, unread }
+        Self { id, own, request, urgency: 0, fin: false, is_finished: false, read_bytes, unread }
     }
 
     /// Returns whether content comes next, behind what was used of the request.
     pub(crate) fn is_in_content(&self) -> bool {
         self.request.is_in_content(self.own.held.unused())
+    }
+
+    /// Whether nothing is left to be sent in a tunnel but the end of our side.
+    pub(super) fn owes_end(&self, outputs: &Outputs) -> bool {
+        let is_empty = outputs.bytes(self.own.output) == 0;
+        self.own.state.has_finished && !self.is_finished && is_empty
     }
 
     /// QUIC has taken so many of the bytes that were read: the next time it may take twice as many,

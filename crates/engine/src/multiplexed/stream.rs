@@ -97,10 +97,16 @@ impl Stream {
     pub(crate) fn due_ms(&self, settings: &Settings) -> Option<u64> {
         let patience_ms = match () {
             () if self.awaits_head() => settings.head_ms,
-            () if self.waits_for_content() => settings.body_ms,
+            () if self.awaits_body() => settings.body_ms,
             () => return None,
         };
         Some(self.waits_since_ms.saturating_add(patience_ms))
+    }
+
+    /// Whether the client has to send content before long. Whoever is silent in a tunnel may be
+    /// meant to be.
+    pub(crate) fn awaits_body(&self) -> bool {
+        !self.state.is_tunnel && self.waits_for_content()
     }
 
     /// Whether the client is late with what the stream waits for.

@@ -203,7 +203,9 @@ impl<B: Backend, A: App> Worker<B, A> {
         };
         self.shared.permits.fill(worker);
         self.balance();
-        let http3 = Http3::new(connection, self.core.settings.limits, self.core.now.monotonic_ms);
+        let extended_connect = self.app.takes_extended_connect();
+        let (limits, now_ms) = (self.core.settings.limits, self.core.now.monotonic_ms);
+        let http3 = Http3::new(connection, limits, extended_connect, now_ms);
         self.core.conns.get(slot).protocol =
             Protocol::Multiplexed(Multiplexed::Http3(Box::new(http3)));
         let index = slot as usize;

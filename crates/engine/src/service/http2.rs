@@ -87,6 +87,9 @@ pub(crate) fn stalled<A: App>(app: &mut A, core: &mut Core, slot: Slot, watch: W
     if watch == Watch::Body {
         return requests::content_stalled(app, core, slot);
     }
+    if watch == Watch::Window && requests::tunnels_stalled(app, core, slot) {
+        return;
+    }
     let Some((http2, link, buffers)) = core.http2(slot) else {
         unreachable!("its deadline watches HTTP/2")
     };

@@ -114,6 +114,7 @@ pub(crate) fn stalled<A: App>(
         Watch::Quiet => core.http3(slot).0.quic.ping(),
         // Who is late with what is dropped is told to stop, as after each event.
         Watch::Discard => {}
+        Watch::Window if requests::tunnels_stalled(app, core, slot) => {}
         Watch::Window => {
             app.flooded(core.address(slot));
             return Some(ErrorCode::ExcessiveLoad);

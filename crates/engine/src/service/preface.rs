@@ -19,8 +19,12 @@ use crate::tls::Inside;
 pub(crate) fn begin<A: App>(app: &mut A, core: &mut Core, slot: Slot, inside: Option<Inside>) {
     let conn = core.conns.get(slot);
     match core.settings.listeners[usize::from(conn.listener())].protocol {
-        Spoken::Http(_) if inside == Some(Inside::Http2) => core.begin_http2(slot),
-        Spoken::Http(Protocols { http1: false, .. }) => core.begin_http2(slot),
+        Spoken::Http(_) if inside == Some(Inside::Http2) => {
+            core.begin_http2(slot, app.takes_extended_connect());
+        }
+        Spoken::Http(Protocols { http1: false, .. }) => {
+            core.begin_http2(slot, app.takes_extended_connect());
+        }
         Spoken::Http(_) => conn.protocol = Protocol::Preface,
         Spoken::Raw => {
             let first_byte_ms = core.settings.stream_timeout_ms(conn.side, Watch::FirstByte);
@@ -37,7 +41,9 @@ pub(crate) fn look<A: App>(app: &mut A, core: &mut Core, slot: Slot, input: &[u8
     match Opening::of(input) {
         Opening::Unclear => {}
         Opening::Http1 => core.conns.get(slot).protocol = Protocol::Http1(Http1::IDLE),
-        Opening::Http2 if speaks_http2(core, slot) => core.begin_http2(slot),
+        Opening::Http2 if speaks_http2(core, slot) => {
+            core.begin_http2(slot, app.takes_extended_connect());
+        }
         Opening::Http2 => {
             let unknown = RefusedRequest::default();
             http1::send_page(app, core, slot, Refusal::Version.status(), &unknown);

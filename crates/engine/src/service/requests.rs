@@ -58,7 +58,8 @@ fn find_stream(core: &mut Core, slot: Slot, id: u32) -> Option<&mut Stream> {
     core.multiplexed(slot).0.stream(id)
 }
 
-/// Ends a stream whose response is complete and all on its way; later, when it is not.
+/// Ends a stream whose response is complete and all on its way, or our side of a tunnel; later, when
+/// it is not.
 fn finish(core: &mut Core, slot: Slot, id: u32) {
     let (multiplexed, link, buffers) = core.multiplexed(slot);
     multiplexed.finish(id, link, buffers);
@@ -124,6 +125,7 @@ pub(crate) fn after_event<A: App>(app: &mut A, core: &mut Core, slot: Slot, id: 
             }
             Stage::Broken | Stage::Aborted => return cut(app, core, slot, id),
             Stage::Head | Stage::Refused => return,
+            Stage::Streaming if stream.state.has_finished => finish(core, slot, id),
             Stage::Open | Stage::Streaming => {}
         }
         if !deliver(app, core, slot, id) {
@@ -335,10 +337,27 @@ pub(crate) fn content_stalled<A: App>(app: &mut A, core: &mut Core, slot: Slot) 
     let now_ms = core.now.monotonic_ms;
     let settings = Arc::clone(&core.settings);
     let (multiplexed, ..) = core.multiplexed(slot);
-    let is_late = |stream: &Stream| stream.waits_for_content() && stream.is_late(now_ms, &settings);
+    let is_late = |stream: &Stream| stream.awaits_body() && stream.is_late(now_ms, &settings);
     for id in multiplexed.all(is_late) {
         content_refused(app, core, slot, id, Refusal::Timeout);
     }
+}
+
+/// Resets the tunnels whose clients take nothing. Returns false if something else waits, too.
+#[cold]
+pub(crate) fn tunnels_stalled<A: App>(app: &mut A, core: &mut Core, slot: Slot) -> bool {
+    let (multiplexed, _, buffers) = core.multiplexed(slot);
+    let mut stalled = Vec::new();
+    multiplexed.find(|id, stream| {
+        if stream.state.is_tunnel && buffers.outputs.bytes(stream.output) > 0 {
+            stalled.push(id);
+        }
+        None::<()>
+    });
+    for id in stalled {
+        give_up(core, slot, id, Gone::Stalled, |core| cut(app, core, slot, id));
+    }
+    core.multiplexed(slot).0.queued_bytes() == 0
 }
 
 /// The exchange cannot go on; `behind` is done then.

@@ -139,6 +139,7 @@ fn complete<'h>(
         version,
         target,
         authority,
+        protocol: None,
         fields,
         known,
         framing,

@@ -113,6 +113,7 @@ pub(super) mod setting {
     pub(crate) const INITIAL_WINDOW_SIZE: u16 = 0x4;
     pub(crate) const MAX_FRAME_SIZE: u16 = 0x5;
     pub(crate) const MAX_HEADER_LIST_SIZE: u16 = 0x6;
+    pub(crate) const ENABLE_CONNECT_PROTOCOL: u16 = 0x8;
     pub(crate) const NO_RFC7540_PRIORITIES: u16 = 0x9;
 }
 

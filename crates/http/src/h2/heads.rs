@@ -5,8 +5,8 @@ use super::control::depends_on_itself;
 use super::event::{Event, Fault};
 use super::frame::{ErrorCode, Header, WINDOW_DEFAULT_BYTES, flag};
 use super::limits::{BLOCK_MAX_BYTES, CONTINUATION_MIN_BYTES};
-use super::session::{Ignored, Session, Whereabouts};
-use crate::binary_head::{self, Rejected};
+use super::session::{Ignored, Session, Settings, Whereabouts};
+use crate::binary_head::{self, Rejected, of_section};
 use crate::budget::Budget;
 use crate::hpack::CompressionError;
 use crate::priority::Priority;
@@ -141,7 +141,8 @@ impl<S: Default> Session<S> {
         let (section, place) = room;
         let section: &'a FieldSection = section;
         let fields = section.fields();
-        let head = binary_head::of_section(Version::Http2, section, end, &self.settings.limits);
+        let Settings { limits, extended_connect, .. } = &self.settings;
+        let head = of_section(Version::Http2, section, end, limits, *extended_connect);
         match head {
             Ok(_) => {}
             Err(Rejected::Refused(_)) => self.budgets.spend(Budget::Heads, now_ms)?,
@@ -153,12 +154,14 @@ impl<S: Default> Session<S> {
         let named = head.as_ref().map_or(fields, |head| head.fields);
         let priority = self.early.take(stream).unwrap_or_else(|| Priority::of(&named));
         let content_left = head.as_ref().ok().and_then(binary_head::content_length);
+        let is_tunnel = head.as_ref().is_ok_and(|head| head.protocol.is_some());
         let Some(open) = self.open_stream(stream, priority) else {
             return self.refuse(stream, end, ErrorCode::RefusedStream, now_ms, out);
         };
         open.peer_ended = end;
         open.content_left = content_left;
         open.refused = head.is_err();
+        open.is_tunnel = is_tunnel;
         match head {
             Ok(head) => Ok(Event::Head { stream, head: place.insert(head), end }),
             Err(Rejected::Refused(refusal)) => {
@@ -198,7 +201,9 @@ impl<S: Default> Session<S> {
         out: &mut Vec<u8>,
     ) -> Result<Event<'a>, Fault> {
         let Some(open) = self.streams.get_mut(stream) else { return Ok(Event::Nothing) };
+        // RFC 9113 §8.5: nothing but DATA, once it is a tunnel.
         let malformed = !end
+            || open.is_tunnel
             || open.content_left.is_some_and(|left| left > 0)
             || binary_head::trailers(section).is_err();
         let code = if open.peer_ended {

@@ -30,6 +30,8 @@ pub struct Settings {
     pub connection_window_bytes: u32,
     /// Of a request head.
     pub limits: Limits,
+    /// Requests may be an extended CONNECT, and the client is told so (RFC 8441 §3).
+    pub extended_connect: bool,
 }
 
 impl Default for Settings {
@@ -38,6 +40,7 @@ impl Default for Settings {
             streams: STREAMS_MAX,
             connection_window_bytes: limits::CONNECTION_WINDOW_BYTES,
             limits: Limits::default(),
+            extended_connect: false,
         }
     }
 }
@@ -138,18 +141,16 @@ impl<S: Default> Session<S> {
 
     /// Writes what every connection begins with (RFC 9113 §3.4). Nothing may be written before.
     pub fn open(&mut self, out: &mut Vec<u8>) {
-        let Settings { streams, connection_window_bytes, limits } = self.settings;
-        frame::settings(
-            out,
-            &[
-                (setting::MAX_CONCURRENT_STREAMS, u32::from(streams)),
-                (
-                    setting::MAX_HEADER_LIST_SIZE,
-                    u32::try_from(limits.head_bytes).unwrap_or(u32::MAX),
-                ),
-                (setting::NO_RFC7540_PRIORITIES, 1),
-            ],
-        );
+        let Settings { streams, connection_window_bytes, limits, extended_connect } = self.settings;
+        let head_bytes = u32::try_from(limits.head_bytes).unwrap_or(u32::MAX);
+        let settings = [
+            (setting::MAX_CONCURRENT_STREAMS, u32::from(streams)),
+            (setting::MAX_HEADER_LIST_SIZE, head_bytes),
+            (setting::NO_RFC7540_PRIORITIES, 1),
+            (setting::ENABLE_CONNECT_PROTOCOL, 1),
+        ];
+        let count = if extended_connect { settings.len() } else { settings.len() - 1 };
+        frame::settings(out, settings.get(..count).unwrap_or(&settings));
         let more = connection_window_bytes - WINDOW_DEFAULT_BYTES;
         if more > 0 {
             frame::window_update(out, 0, more);

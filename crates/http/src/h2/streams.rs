@@ -28,6 +28,8 @@ pub(super) struct Stream<S> {
     pub(super) peer_ended: bool,
     /// The request was refused for its head: its answer is no work worth doing.
     pub(super) refused: bool,
+    /// The request is an extended CONNECT (RFC 8441 §4).
+    pub(super) is_tunnel: bool,
     /// The last frame of the answer was given out.
     pub(super) ended: bool,
     /// What the engine keeps.
@@ -108,6 +110,7 @@ impl<S> Streams<S> {
         stream.content_left = None;
         stream.peer_ended = false;
         stream.refused = false;
+        stream.is_tunnel = false;
         stream.ended = false;
         Some(stream)
     }

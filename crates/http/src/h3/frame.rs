@@ -81,9 +81,10 @@ pub(super) mod stream {
     pub(crate) const DECODER: u64 = 0x3;
 }
 
-/// Settings (RFC 9114 §7.2.4.1).
+/// Settings (RFC 9114 §7.2.4.1, RFC 9220 §3).
 pub(super) mod setting {
     pub(crate) const MAX_FIELD_SECTION_SIZE: u64 = 0x6;
+    pub(crate) const ENABLE_CONNECT_PROTOCOL: u64 = 0x8;
     /// One that nobody defines: "Endpoints SHOULD include at least one such setting".
     pub(crate) const RESERVED: u64 = 0x1f + 0x21;
 

@@ -3,8 +3,8 @@
 use super::event::{Event, Fatal, Step, StreamError};
 use super::frame::{ErrorCode, FRAME_HEADER_MAX_BYTES, Header, Kind};
 use super::limits::{BLOCK_MAX_BYTES, SKIP_UNIT_BYTES};
-use super::session::Session;
-use crate::binary_head::{self, Rejected};
+use super::session::{Session, Settings};
+use crate::binary_head::{self, Rejected, of_section};
 use crate::budget::{Budget, Budgets};
 use crate::hpack::CompressionError;
 use crate::priority::Priority;
@@ -30,6 +30,8 @@ pub struct RequestStream {
     prioritized: bool,
     /// The request was refused for its head: its answer is no work worth doing.
     refused: bool,
+    /// The request is an extended CONNECT (RFC 9220 §3).
+    is_tunnel: bool,
 }
 
 const _: () = assert!(size_of::<RequestStream>() <= 48, "one per request");
@@ -190,7 +192,8 @@ impl RequestStream {
         now_ms: u64,
     ) -> Result<Step<'a>, StreamError> {
         let limits = &session.settings.limits;
-        if self.stage == Stage::Behind {
+        // RFC 9114 §4.4: nothing but DATA, once it is a tunnel.
+        if self.stage == Stage::Behind || self.is_tunnel {
             return Err(unexpected());
         }
         if header.bytes > BLOCK_MAX_BYTES as u64 {
@@ -221,8 +224,8 @@ impl RequestStream {
     ) -> Result<Event<'a>, StreamError> {
         let section: &'a FieldSection = section;
         let fields = section.fields();
-        let limits = &session.settings.limits;
-        let head = binary_head::of_section(Version::Http3, section, end, limits);
+        let Settings { limits, extended_connect, .. } = &session.settings;
+        let head = of_section(Version::Http3, section, end, limits, *extended_connect);
         if !self.prioritized {
             self.priority = Priority::of(&head.as_ref().map_or(fields, |head| head.fields));
         }
@@ -230,6 +233,7 @@ impl RequestStream {
         match head {
             Ok(head) => {
                 self.content_left = binary_head::content_length(&head);
+                self.is_tunnel = head.protocol.is_some();
                 Ok(Event::Head { head: place.insert(head), end })
             }
             Err(Rejected::Refused(refusal)) => {

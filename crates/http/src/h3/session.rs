@@ -16,11 +16,13 @@ pub struct Settings {
     pub streams: u16,
     /// Of a request head.
     pub limits: Limits,
+    /// Requests may be an extended CONNECT, and the client is told so (RFC 9220 §3).
+    pub extended_connect: bool,
 }
 
 impl Default for Settings {
     fn default() -> Settings {
-        Settings { streams: STREAMS_MAX, limits: Limits::default() }
+        Settings { streams: STREAMS_MAX, limits: Limits::default(), extended_connect: false }
     }
 }
 
@@ -72,8 +74,13 @@ impl Session {
     pub fn open(&mut self, out: &mut Vec<u8>) {
         varint::write(out, stream::CONTROL);
         let head_bytes = self.settings.limits.head_bytes as u64;
-        let values = [setting::MAX_FIELD_SECTION_SIZE, head_bytes, setting::RESERVED, 0];
-        frame::of_numbers(out, kind::SETTINGS, &values);
+        let always = [setting::MAX_FIELD_SECTION_SIZE, head_bytes, setting::RESERVED, 0];
+        if self.settings.extended_connect {
+            let [name, bytes, reserved, zero] = always;
+            let all = [name, bytes, setting::ENABLE_CONNECT_PROTOCOL, 1, reserved, zero];
+            return frame::of_numbers(out, kind::SETTINGS, &all);
+        }
+        frame::of_numbers(out, kind::SETTINGS, &always);
     }
 
     /// The client has opened a request stream. The numbers must come in their order, which is how a

@@ -6,6 +6,7 @@ use super::dev::load_failure::{LoadFailure, Meanwhile};
 use super::dev::{Developer, developer_page};
 use super::dispatch::{Responder, ServerResponders};
 use super::dynamic::{Dynamic, Scripted};
+use super::extended_connect::fallback_for;
 use super::gateway::Gateway;
 use super::generation::Generation;
 use super::journal::{Beginning, Journal};
@@ -73,6 +74,8 @@ struct Serving {
     number: u64,
     roster: Arc<Roster>,
     sites: Vec<Site>,
+    /// Other servers respond to some requests.
+    has_mounts: bool,
 }
 
 /// A generation and its mapping, and what answers where it need not.
@@ -134,6 +137,14 @@ impl Means<'_> {
             return gateway.begin(mount, &site.generation, head, &client, journal, exchange);
         }
         request.developer = developer;
+        if head.protocol.is_some() && !is_unsecured {
+            let mount = fallback_for(&site.generation, head, exchange.now(), work, gateway);
+            if let Some(mount) = mount {
+                return gateway.begin(mount, &site.generation, head, journal, exchange);
+            }
+            let means = Self { work, dynamic, gateway, journal };
+            return means.archive_request(site, request, head, exchange);
+        }
         if let Some(scripted) = &site.scripted
             && !is_unsecured
         {
@@ -452,7 +463,8 @@ impl SitesApp {
         self.gateway.watch(watched.map(|mount| Arc::clone(&mount.upstreams)).collect());
         let version = |id| sites.iter().find(|site| site.id == id).map(Site::version);
         self.dynamic.streams.sites_changed(version);
-        self.serving = Some(Serving { number, roster, sites });
+        let has_mounts = sites.iter().any(|site| !site.generation.mounts().is_empty());
+        self.serving = Some(Serving { number, roster, sites, has_mounts });
     }
 }
 
@@ -730,6 +742,10 @@ impl App for SitesApp {
 
     fn posted(&mut self, message: Message, connections: &mut Connections<'_>) {
         self.dynamic.posted(message, connections);
+    }
+
+    fn takes_extended_connect(&self) -> bool {
+        self.serving.as_ref().is_some_and(|serving| serving.has_mounts)
     }
 
     fn page_fields(&self) -> &[u8] {

@@ -1,0 +1,29 @@
+//! Requests for a tunnel over a stream of HTTP/2 or HTTP/3 (RFC 8441, RFC 9220), such as those for
+//! WebSockets. Only other servers respond to them, where they would respond to a GET as well.
+
+use super::gateway::Gateway;
+use super::generation::Generation;
+use super::mounts::Mount;
+use pinion_engine::clock::Now;
+use pinion_http::method::Method;
+use pinion_http::request::RequestHead;
+use pinion_site::{Pieces, Work, answer};
+
+/// Returns what responds to an extended CONNECT where no path is forwarded: the fallback, if the
+/// site has nothing for a GET.
+#[cold]
+pub(super) fn fallback_for<'g>(
+    generation: &'g Generation,
+    head: &RequestHead<'_>,
+    now: Now,
+    work: &mut Work,
+    gateway: &mut Gateway,
+) -> Option<&'g Mount> {
+    let mount = generation.mounts().fallback()?;
+    let archive = generation.archive();
+    let get = RequestHead { method: Method::Get, method_token: b"GET", ..*head };
+    let mut pieces = Pieces::new();
+    let is_missing = answer(&archive, &get, now.unix_seconds, work, &mut pieces).status == 404;
+    let is_forwarded = is_missing && !gateway.is_refused_by_rule(&archive, &get, now.unix_seconds);
+    is_forwarded.then_some(mount)
+}
