@@ -94,7 +94,7 @@ impl Asked {
 }
 
 fn status(section: &FieldSection, version: Version, limits: &Limits) -> Status {
-    match binary_head::of_section(version, section, true, limits) {
+    match binary_head::of_section(version, section, true, limits, true) {
         Ok(_) => 200,
         Err(Rejected::Refused(refusal)) => refusal.status(),
         Err(Rejected::Malformed) => panic!("a request"),
@@ -179,7 +179,7 @@ fn cookies_in_crumbs() {
     let joined = crumbs(1500).map(|(_, value)| value).collect::<Vec<_>>().join("; ");
     for decode in [Asked::decode_hpack, Asked::decode_qpack] {
         decode(&asked, &mut section, &limits);
-        let head = binary_head::of_section(Version::Http2, &section, true, &limits);
+        let head = binary_head::of_section(Version::Http2, &section, true, &limits, true);
         let head = head.expect("a request");
         // Only those that follow each other.
         let cookies: Vec<_> = head.fields.all(b"cookie").collect();
@@ -213,7 +213,7 @@ fn cookies_with_white_space_are_malformed() {
             block.extend_from_slice(value.as_bytes());
         }
         Decoder::new(4096).decode(&block, &mut section, &limits).expect("a block");
-        let head = binary_head::of_section(Version::Http2, &section, true, &limits);
+        let head = binary_head::of_section(Version::Http2, &section, true, &limits, true);
         assert_eq!(head.err(), Some(Rejected::Malformed), "{values:?}");
     }
 }

@@ -33,6 +33,9 @@ fn our_settings_come_first() {
     assert_eq!((sent[1].kind, sent[1].stream), (WINDOW_UPDATE, 0));
     assert_eq!(sent[1].number(0), 16 * 1024 * 1024 - 65_535);
     assert_eq!(sent.len(), 2);
+    // RFC 8441 §3.
+    let peer = Peer::new(&Settings { extended_connect: true, ..Settings::default() });
+    assert_eq!(frames(&peer.out)[0].payload[3 * 6..], [0, 8, 0, 0, 0, 1]);
 }
 
 /// RFC 9113 §3.4: "Clients and servers MUST treat an invalid connection preface as a connection

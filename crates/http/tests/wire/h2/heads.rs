@@ -2,6 +2,7 @@
 
 use pinion_http::binary_head::{Rejected, of_section};
 use pinion_http::h2::event::Event;
+use pinion_http::h2::session::Settings;
 use pinion_http::hpack::decoder::Decoder;
 use pinion_http::limits::{FIELDS_MAX, Limits, METHOD_MAX_BYTES, TARGET_MAX_BYTES};
 use pinion_http::method::Method;
@@ -18,10 +19,20 @@ fn with<R>(
     end: bool,
     f: impl FnOnce(Result<RequestHead<'_>, Rejected>) -> R,
 ) -> R {
+    with_extended(false, fields, end, f)
+}
+
+/// The same where an extended CONNECT was announced, or not.
+fn with_extended<R>(
+    extended: bool,
+    fields: &[(&str, &str)],
+    end: bool,
+    f: impl FnOnce(Result<RequestHead<'_>, Rejected>) -> R,
+) -> R {
     let mut section = FieldSection::new();
     let limits = Limits::default();
     Decoder::new(4096).decode(&block(fields), &mut section, &limits).expect("a block");
-    f(of_section(Version::Http2, &section, end, &limits))
+    f(of_section(Version::Http2, &section, end, &limits, extended))
 }
 
 fn rejected(fields: &[(&str, &str)]) -> Option<Rejected> {
@@ -185,6 +196,90 @@ fn connect() {
     assert_eq!(rejected(&[&connect[..], &[(":scheme", "http")]].concat()), MALFORMED);
     let refused = Some(Rejected::Refused(Refusal::Target));
     assert_eq!(rejected(&[connect[0], (":authority", "a")]), refused);
+}
+
+/// RFC 8441 §4: with `:protocol`, CONNECT has scheme and path, and the authority of any request.
+#[test]
+fn extended_connect() {
+    with_extended(true, &TUNNEL, false, |head| {
+        let head = head.unwrap();
+        assert_eq!((head.method, head.method_token), (Method::Connect, &b"CONNECT"[..]));
+        assert_eq!(head.protocol, Some(&b"websocket"[..]));
+        assert_eq!((head.target.form, head.target.path), (Form::Origin, &b"/chat"[..]));
+        assert_eq!(head.target.scheme, Some(Scheme::Https));
+        assert_eq!((head.authority, head.framing), (Some(&b"a"[..]), Framing::Frames));
+    });
+    let rejected = |fields: &[(&str, &str)]| {
+        let mut rejected = None;
+        with_extended(true, fields, false, |head| rejected = head.err());
+        rejected
+    };
+    for (missing, field) in TUNNEL.iter().enumerate() {
+        let mut fields = TUNNEL.to_vec();
+        fields.remove(missing);
+        let expected = match field.0 {
+            ":authority" => Some(Rejected::Refused(Refusal::Host)),
+            _ => MALFORMED,
+        };
+        assert_eq!(rejected(&fields), expected, "without {}", field.0);
+        fields.extend([("x", "y"), *field]);
+        assert_eq!(rejected(&fields), MALFORMED, "{} behind a field", field.0);
+        assert_eq!(rejected(&[&TUNNEL[..], &[*field]].concat()), MALFORMED, "{} twice", field.0);
+    }
+    for method in ["GET", "POST", "connect", "OPTIONS"] {
+        let fields = [&[(":method", method)], &TUNNEL[1..]].concat();
+        assert_eq!(rejected(&fields), MALFORMED, "{method}");
+    }
+    for protocol in ["", "a b", "a/1", "websocket, x", "(", "é"] {
+        let fields = [&[TUNNEL[0], (":protocol", protocol)], &TUNNEL[2..]].concat();
+        assert_eq!(rejected(&fields), MALFORMED, "{protocol:?}");
+    }
+    let refused = |refusal| Some(Rejected::Refused(refusal));
+    for length in ["0", "7"] {
+        let fields = [&TUNNEL[..], &[("content-length", length)]].concat();
+        assert_eq!(rejected(&fields), refused(Refusal::ContentLength), "{length}");
+    }
+    for path in ["*", "a:443", "chat"] {
+        let fields = [&TUNNEL[..3], &[(":path", path), TUNNEL[4]]].concat();
+        assert_eq!(rejected(&fields), refused(Refusal::Target), "{path}");
+    }
+    // An authority of a URL needs no port, as that of an ordinary CONNECT does.
+    assert_eq!(rejected(&[TUNNEL[0], TUNNEL[4]]), refused(Refusal::Target));
+    // RFC 8441 §3: only a client that was told so may use it.
+    assert_eq!(super::heads::rejected(&TUNNEL), MALFORMED);
+}
+
+/// RFC 9113 §8.5: nothing but DATA, so trailers are an error of the stream.
+#[test]
+fn a_tunnel_has_no_trailers() {
+    let settings = Settings { extended_connect: true, ..Settings::default() };
+    let mut peer = Peer::open_with(&settings);
+    assert_eq!(peer.send(&headers(1, 0, &TUNNEL)), ["head 1 CONNECT /chat"]);
+    let seen = peer.send(&[data(1, 0, b"x"), headers(1, END_STREAM, &[("sum", "7")])].concat());
+    assert_eq!(seen, ["data 1 x", "reset 1 ProtocolError by us"]);
+    // The place of the stream is taken by one that may have them.
+    peer.send(&[post(3), data(3, 0, b"x")].concat());
+    assert_eq!(peer.send(&headers(3, END_STREAM, &[("sum", "7")])), ["trailers 3 sum=7"]);
+}
+
+/// A tunnel whose one side has ended goes on in the other direction (RFC 8441 §5).
+#[test]
+fn each_side_of_a_tunnel_ends_by_itself() {
+    let settings = Settings { extended_connect: true, ..Settings::default() };
+    let mut peer = Peer::open_with(&settings);
+    peer.send(&headers(1, 0, &TUNNEL));
+    peer.begin(1);
+    assert!(peer.session.data(1, 0, true, &mut peer.out));
+    assert_eq!(peer.sent(), ["HEADERS 1", "DATA 1 0 end"]);
+    let window = 65_535 / 2 + 1;
+    assert_eq!(peer.send(&data(1, 0, &vec![b'x'; 16_000])), ["data 1 (16000 bytes)"]);
+    assert_eq!(peer.send(&data(1, 0, &vec![b'x'; window - 16_000 - 16_000])).len(), 1);
+    assert_eq!(peer.send(&data(1, 0, &vec![b'x'; 16_000])).len(), 1);
+    let opened = peer.sent();
+    assert!(opened.iter().any(|frame| frame.starts_with("WINDOW_UPDATE 1 ")), "{opened:?}");
+    assert_eq!(peer.send(&data(1, END_STREAM, b"")), ["data 1  end"]);
+    assert!(peer.session.close(1, &mut peer.out).is_some());
+    assert!(peer.sent().is_empty() && peer.session.is_at_rest());
 }
 
 /// RFC 9113 §8.3.1: "MUST NOT include the deprecated userinfo subcomponent"; "SHOULD treat a

@@ -63,6 +63,14 @@ pub(super) const GET: [(&str, &str); 4] =
     [(":method", "GET"), (":scheme", "http"), (":path", "/"), (":authority", "a")];
 pub(super) const POST: [(&str, &str); 4] =
     [(":method", "POST"), (":scheme", "http"), (":path", "/"), (":authority", "a")];
+/// An extended CONNECT.
+pub(super) const TUNNEL: [(&str, &str); 5] = [
+    (":method", "CONNECT"),
+    (":protocol", "websocket"),
+    (":scheme", "https"),
+    (":path", "/chat"),
+    (":authority", "a"),
+];
 
 pub(super) fn headers(stream: u32, flags: u8, fields: &[(&str, &str)]) -> Vec<u8> {
     frame(HEADERS, flags | END_HEADERS, stream, &block(fields))

@@ -49,10 +49,11 @@ fn any_fields() -> impl Strategy<Value = Vec<(&'static str, &'static str)>> {
         ("accept", "text/plain"),
         ("expect", "100-continue"),
         ("X", "y"),
+        (":protocol", "websocket"),
         (":path", "/other"),
         ("x", ""),
     ]);
-    let base = select(vec![GET.to_vec(), POST.to_vec(), POST.to_vec(), vec![]]);
+    let base = select(vec![GET.to_vec(), POST.to_vec(), POST.to_vec(), TUNNEL.to_vec(), vec![]]);
     (base, vec(more, 0..2)).prop_map(|(base, more)| [base, more].concat())
 }
 

@@ -66,6 +66,15 @@ pub(super) const GET: [(&str, &str); 4] =
 pub(super) const POST: [(&str, &str); 4] =
     [(":method", "POST"), (":scheme", "https"), (":path", "/"), (":authority", "a")];
 
+/// An extended CONNECT.
+pub(super) const TUNNEL: [(&str, &str); 5] = [
+    (":method", "CONNECT"),
+    (":protocol", "websocket"),
+    (":scheme", "https"),
+    (":path", "/chat"),
+    (":authority", "a"),
+];
+
 pub(super) fn headers(fields: &[(&str, &str)]) -> Vec<u8> {
     frame(HEADERS, &section(fields))
 }

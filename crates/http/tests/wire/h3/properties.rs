@@ -32,8 +32,9 @@ fn any_head() -> impl Strategy<Value = Vec<u8>> {
         ("te", "gzip"),
         ("expect", "100-continue"),
         ("X", "y"),
+        (":protocol", "websocket"),
     ]);
-    let base = select(vec![GET.to_vec(), POST.to_vec(), POST.to_vec(), vec![]]);
+    let base = select(vec![GET.to_vec(), POST.to_vec(), POST.to_vec(), TUNNEL.to_vec(), vec![]]);
     (base, vec(more, 0..2)).prop_map(|(base, more)| headers(&[base, more].concat()))
 }
 

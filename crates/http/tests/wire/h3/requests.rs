@@ -3,6 +3,7 @@
 use pinion_http::h3::event::Event;
 use pinion_http::h3::limits::BLOCK_MAX_BYTES;
 use pinion_http::h3::request::INPUT_MAX_BYTES;
+use pinion_http::h3::session::Settings;
 use pinion_http::limits::{FIELDS_MAX, HEAD_MAX_BYTES};
 use pinion_http::request::Framing;
 use pinion_http::version::Version;
@@ -283,4 +284,24 @@ fn streams_behind_go_away() {
     out.clear();
     peer.session.go_away(&mut out);
     assert!(out.is_empty());
+}
+
+/// RFC 9220 §3, RFC 8441 §4; RFC 9114 §4.4: in a tunnel "receipt of any other known frame type MUST
+/// be treated as a connection error of type H3_FRAME_UNEXPECTED".
+#[test]
+fn extended_connect() {
+    let settings = Settings { extended_connect: true, ..Settings::default() };
+    let mut peer = Peer::with(&settings);
+    let tunnel = headers(&TUNNEL);
+    let frames = [&tunnel[..], &data(b"x"), &frame(UNKNOWN, b"y"), &data(b"z")];
+    assert_eq!(peer.request(&frames), ["head CONNECT /chat", "data x", "data z", "end"]);
+    let get = headers(&[&GET[..], &[(":protocol", "websocket")]].concat());
+    assert_eq!(peer.request(&[&get]), [MALFORMED]);
+    let without_path = headers(&[&TUNNEL[..3], &TUNNEL[4..]].concat());
+    assert_eq!(peer.request(&[&without_path]), [MALFORMED]);
+    assert_eq!(peer.request(&[&headers(&TUNNEL[..4])]), ["refused 400 end"]);
+    assert_eq!(Peer::new().request(&[&tunnel]), [MALFORMED], "it was not announced");
+    let trailers = headers(&[("x", "y")]);
+    let seen = peer.request(&[&tunnel, &data(b"x"), &trailers]);
+    assert_eq!(seen, ["head CONNECT /chat", "data x", UNEXPECTED]);
 }

@@ -50,6 +50,8 @@ struct Run {
 #[derive(Default)]
 struct Known {
     ended: bool,
+    /// It is an extended CONNECT.
+    is_tunnel: bool,
     answer_left: usize,
 }
 
@@ -63,7 +65,11 @@ struct Server {
 
 fn run(bytes: &[u8], cut: usize) -> Run {
     let mut server = Server {
-        session: Session::new(&Settings { streams: 4, ..Settings::default() }),
+        session: Session::new(&Settings {
+            streams: 4,
+            extended_connect: true,
+            ..Settings::default()
+        }),
         out: Vec::new(),
         open: BTreeMap::new(),
         last_stream: 0,
@@ -102,6 +108,12 @@ impl Server {
             Event::NeedMore | Event::Nothing | Event::Opened => return,
             Event::Head { stream, head, end } => {
                 self.begin(stream, end);
+                if head.protocol.is_some() {
+                    // RFC 8441 §4.
+                    assert_eq!(head.method_token, b"CONNECT");
+                    assert!(head.target.raw.starts_with(b"/") && head.target.scheme.is_some());
+                }
+                self.open.get_mut(&stream).expect("just begun").is_tunnel = head.protocol.is_some();
                 assert!(head.authority.is_some() && head.keep_alive);
                 format!("{stream} {head:?} {end}")
             }
@@ -112,6 +124,7 @@ impl Server {
             Event::Data { stream, bytes, end } => return self.data(stream, bytes, end),
             Event::Trailers { stream, fields } => {
                 self.end(stream, true);
+                assert!(!self.open[&stream].is_tunnel, "trailers in a tunnel");
                 self.ready(stream);
                 format!("{stream} {fields:?}")
             }
@@ -131,8 +144,10 @@ impl Server {
         assert!(stream % 2 == 1 && stream > self.last_stream, "streams go up");
         self.last_stream = stream;
         assert!(self.open.len() < 4, "too many are open");
-        self.open
-            .insert(stream, Known { ended: end, answer_left: stream as usize * 3000 % 50_000 });
+        self.open.insert(
+            stream,
+            Known { ended: end, is_tunnel: false, answer_left: stream as usize * 3000 % 50_000 },
+        );
         assert!(self.session.head(stream, false, &mut self.out, |block| block.push(0x88)));
         // Some answers wait for the end of the request.
         if end || stream % 4 == 1 {

@@ -15,6 +15,8 @@ use pinion_http::qpack::decoder;
 use pinion_http::section::FieldSection;
 use pinion_http::version::Version;
 
+use super::extended_connect;
+
 /// What happened, in words; content of several events in a row is put together.
 type Seen = Vec<String>;
 
@@ -47,7 +49,8 @@ fn parts(bytes: &[u8], cut: usize, fin: bool) -> Vec<(&[u8], bool)> {
 }
 
 fn request(bytes: &[u8], cut: usize, fin: bool) -> Seen {
-    let mut session = Session::new(&Settings::default(), 0);
+    let settings = Settings { extended_connect: true, ..Settings::default() };
+    let mut session = Session::new(&settings, 0);
     let mut stream = session.begin(0, 0).expect("the first one");
     let mut section = FieldSection::new();
     let (mut seen, mut input) = (Seen::new(), Vec::new());
@@ -129,7 +132,7 @@ fn message(bytes: &[u8], fin: bool, seen: &mut Seen) -> Result<(), Over> {
     let limits = Limits::default();
     let mut section = FieldSection::new();
     let (mut at, mut head, mut trailers, mut trifles) = (0, false, false, 0);
-    let mut announced: Option<u64> = None;
+    let (mut announced, mut tunnel): (Option<u64>, bool) = (None, false);
     let truncated = || if fin { fatal(ErrorCode::FrameError) } else { Over::Waits };
     while at < bytes.len() {
         let kind = number(bytes, &mut at).ok_or_else(truncated)?;
@@ -151,7 +154,8 @@ fn message(bytes: &[u8], fin: bool, seen: &mut Seen) -> Result<(), Over> {
                     content(seen, there);
                 }
             }
-            1 if trailers => return Err(fatal(ErrorCode::FrameUnexpected)),
+            // RFC 9114 §4.4: a tunnel has no trailers.
+            1 if trailers || tunnel => return Err(fatal(ErrorCode::FrameUnexpected)),
             1 if length > BLOCK_MAX_BYTES as u64 => {
                 if head {
                     return Err(stream(ErrorCode::ExcessiveLoad));
@@ -171,7 +175,7 @@ fn message(bytes: &[u8], fin: bool, seen: &mut Seen) -> Result<(), Over> {
                 } else {
                     head = true;
                     let last = fin && at == bytes.len();
-                    announced = begin(last, &section, &limits, seen)?;
+                    (announced, tunnel) = begin(last, &section, &limits, seen)?;
                     if last {
                         return Ok(());
                     }
@@ -199,24 +203,26 @@ fn message(bytes: &[u8], fin: bool, seen: &mut Seen) -> Result<(), Over> {
     Ok(())
 }
 
-/// The head of a message; gives what it announces.
+/// The head of a message; gives what it announces, and whether it is for a tunnel.
 fn begin(
     end: bool,
     section: &FieldSection,
     limits: &Limits,
     seen: &mut Seen,
-) -> Result<Option<u64>, Over> {
+) -> Result<(Option<u64>, bool), Over> {
     use pinion_http::binary_head::Rejected;
     let fields = section.fields();
-    match binary_head::of_section(Version::Http3, section, end, limits) {
+    let head = binary_head::of_section(Version::Http3, section, end, limits, true);
+    extended_connect::check(&fields, &head);
+    match head {
         Ok(head) => {
             seen.push(format!("{:?}", Event::Head { head: &head, end }));
-            Ok(binary_head::content_length(&head))
+            Ok((binary_head::content_length(&head), head.protocol.is_some()))
         }
         Err(Rejected::Malformed) => Err(stream(ErrorCode::MessageError)),
         Err(Rejected::Refused(refusal)) => {
             seen.push(format!("{:?}", Event::HeadRefused { refusal, fields, end }));
-            Ok(None)
+            Ok((None, false))
         }
     }
 }
