@@ -9,6 +9,7 @@
 //! | [`quic`] | one QUIC connection: streams of bytes |
 //! | [`http3`] | one HTTP/3 connection: requests in, answers out |
 //! | [`qpack`] | field sections of HTTP/3 |
+//! | [`tunnel`] | tunnels over streams of HTTP/2 and HTTP/3 |
 //! | [`underway`] | exchanges that are under way, over any of them |
 
 pub mod http1;
@@ -17,6 +18,7 @@ pub mod http3;
 pub mod pipe;
 pub mod qpack;
 pub mod quic;
+pub mod tunnel;
 pub mod underway;
 pub mod wire;
 

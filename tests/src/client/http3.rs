@@ -143,6 +143,19 @@ impl Http3 {
         self.judge(answer, outcome)
     }
 
+    /// The value of a setting that the server has, once it has said its settings.
+    ///
+    /// # Panics
+    /// When it says none, or something wrong.
+    pub fn setting(&self, name: u64) -> Option<u64> {
+        let heard = || self.heard.lock().expect("no panic under the lock");
+        assert!(is_reached(|| heard().settings.is_some()), "no settings");
+        let heard = heard();
+        assert_eq!(heard.wrong, None);
+        let mut settings = heard.settings.iter().flatten();
+        settings.find_map(|(found, value)| (*found == name).then_some(*value))
+    }
+
     /// The stream from which on requests are not answered any more, once the server has said so.
     ///
     /// # Panics

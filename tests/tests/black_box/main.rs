@@ -133,6 +133,7 @@ mod tls_reload;
 mod tls_scanners;
 mod tls_self_signed;
 mod tls_sessions;
+mod tunnels;
 mod unchanged;
 mod unix_socket;
 mod watch;
