@@ -113,6 +113,8 @@ impl Browser {
         let mut flags = vec![format!("--ignore-certificate-errors-spki-list={key}")];
         if server.protocol() == Protocol::Http3 {
             flags.push(format!("--origin-to-force-quic-on={}", server.address()));
+            // RFC 9220, which it does not do unasked yet.
+            flags.push("--enable-features=EnableWebsocketsOverHttp3".to_owned());
         }
         Browser::start_with(&flags)
     }

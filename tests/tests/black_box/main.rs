@@ -137,5 +137,6 @@ mod tunnels;
 mod unchanged;
 mod unix_socket;
 mod watch;
+mod websockets;
 mod why;
 mod why_running;
