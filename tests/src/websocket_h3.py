@@ -40,7 +40,8 @@ class Client(QuicConnectionProtocol):
             ":path": "/chat",
             "sec-websocket-version": "13",
         }
-        self.http.send_headers(stream, [(name.encode(), value.encode()) for name, value in head.items()])
+        head = [(name.encode(), value.encode()) for name, value in head.items()]
+        self.http.send_headers(stream, head)
         self.transmit()
 
     def quic_event_received(self, event):
@@ -63,7 +64,8 @@ async def main():
     configuration = QuicConfiguration(is_client=True, alpn_protocols=["h3"])
     configuration.server_name, configuration.verify_mode = "localhost", ssl.CERT_NONE
     port = int(sys.argv[1])
-    async with connect("127.0.0.1", port, configuration=configuration, create_protocol=Client) as client:
+    own = {"configuration": configuration, "create_protocol": Client}
+    async with connect("127.0.0.1", port, **own) as client:
         client.ask()
         await asyncio.wait_for(client.whole, PATIENCE_SECONDS)
         settings = client.http.received_settings

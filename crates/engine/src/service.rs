@@ -11,6 +11,7 @@ mod proxy_header;
 pub(crate) mod raw;
 pub(crate) mod requests;
 mod timeouts;
+mod tunnels;
 
 use rustix::io::Errno;
 

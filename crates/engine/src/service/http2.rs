@@ -5,6 +5,7 @@ use pinion_http::h2::event::Event as Happened;
 use pinion_http::h2::frame::ErrorCode;
 
 use super::requests::{self, abandon, lose};
+use super::tunnels;
 use crate::app::App;
 use crate::backend::Slot;
 use crate::core::Core;
@@ -87,7 +88,7 @@ pub(crate) fn stalled<A: App>(app: &mut A, core: &mut Core, slot: Slot, watch: W
     if watch == Watch::Body {
         return requests::content_stalled(app, core, slot);
     }
-    if watch == Watch::Window && requests::tunnels_stalled(app, core, slot) {
+    if watch == Watch::Window && tunnels::stalled(app, core, slot) {
         return;
     }
     let Some((http2, link, buffers)) = core.http2(slot) else {

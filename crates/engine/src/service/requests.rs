@@ -58,8 +58,8 @@ fn find_stream(core: &mut Core, slot: Slot, id: u32) -> Option<&mut Stream> {
     core.multiplexed(slot).0.stream(id)
 }
 
-/// Ends a stream whose response is complete and all on its way, or our side of a tunnel; later, when
-/// it is not.
+/// Ends a stream whose response is complete and all on its way, or our side of a tunnel; later,
+/// when it is not.
 fn finish(core: &mut Core, slot: Slot, id: u32) {
     let (multiplexed, link, buffers) = core.multiplexed(slot);
     multiplexed.finish(id, link, buffers);
@@ -341,23 +341,6 @@ pub(crate) fn content_stalled<A: App>(app: &mut A, core: &mut Core, slot: Slot) 
     for id in multiplexed.all(is_late) {
         content_refused(app, core, slot, id, Refusal::Timeout);
     }
-}
-
-/// Resets the tunnels whose clients take nothing. Returns false if something else waits, too.
-#[cold]
-pub(crate) fn tunnels_stalled<A: App>(app: &mut A, core: &mut Core, slot: Slot) -> bool {
-    let (multiplexed, _, buffers) = core.multiplexed(slot);
-    let mut stalled = Vec::new();
-    multiplexed.find(|id, stream| {
-        if stream.state.is_tunnel && buffers.outputs.bytes(stream.output) > 0 {
-            stalled.push(id);
-        }
-        None::<()>
-    });
-    for id in stalled {
-        give_up(core, slot, id, Gone::Stalled, |core| cut(app, core, slot, id));
-    }
-    core.multiplexed(slot).0.queued_bytes() == 0
 }
 
 /// The exchange cannot go on; `behind` is done then.

@@ -19,6 +19,7 @@ mod stories;
 mod streams;
 #[path = "../strict/mod.rs"]
 mod strict;
+mod tunnels;
 
 use std::num::NonZero;
 use std::panic::{AssertUnwindSafe, catch_unwind};
