@@ -16,7 +16,7 @@ use crate::ask::pattern;
 use crate::strict::{Client, End, Manner};
 
 /// Seeds of the test of chance.
-const SEEDS: u64 = 300;
+const SEEDS: u64 = 1000;
 /// Bytes that the application asks for at a time.
 const SIP_BYTES: u64 = 700;
 /// How long the application waits for anything to happen, in milliseconds.
@@ -190,6 +190,7 @@ impl<const READINESS: bool> Stage<READINESS> {
     fn ends_clean(mut self) {
         self.network.leave(self.connection);
         while self.worker.holdings().connections > 0 {
+            self.network.act_at(None);
             self.worker.pass().expect("a pass");
         }
         assert_eq!(self.worker.holdings(), Holdings::default());
@@ -215,7 +216,8 @@ fn echoes<const READINESS: bool>(seed: u64) {
     let mut sent: Vec<(u32, Vec<u8>, usize)> = Vec::new();
     for tunnel in 0..random.between(1, 5) {
         let id = stage.tunnel("/echo");
-        let bytes = random.below(*random.pick(&[10, 5000, 200_000])) as usize;
+        let most_bytes = *random.pick(&[10, 5000, 200_000]);
+        let bytes = random.below(most_bytes) as usize;
         sent.push((id, pattern(seed + tunnel, bytes), 0));
     }
     let resets = random.chance(300).then(|| sent[0].0);
@@ -233,7 +235,8 @@ fn echoes<const READINESS: bool>(seed: u64) {
         if pages.len() < 20 && random.chance(100) {
             pages.push(stage.client.get("/page"));
         }
-        let most_bytes = random.between(1, *random.pick(&[50, 100_000])) as usize;
+        let most_bytes = *random.pick(&[50, 100_000]);
+        let most_bytes = random.between(1, most_bytes) as usize;
         let at_ms = stage.network.now().monotonic_ms + 10;
         stage.step(most_bytes, Some(at_ms));
         is_over = stage.client.is_answered() && stage.client.out.is_empty();
