@@ -82,6 +82,98 @@ fn accept(key: &str) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::client_identity::ClientIdentity;
+    use crate::request_forwarding::forward;
+    use crate::upstream::Upstream;
+    use pinion_client::http_client::request::OwnedFields;
+    use pinion_http::binary_head::of_section;
+    use pinion_http::hpack::decoder::Decoder;
+    use pinion_http::limits::Limits;
+    use pinion_http::section::FieldSection;
+    use pinion_http::version::Version;
+
+    /// What the upstream server gets for an extended CONNECT with these fields.
+    fn forwarded(protocol: &str, fields: &[(&str, &str)]) -> Result<ClientRequest, ProxyError> {
+        let pseudo = [
+            (":method", "CONNECT"),
+            (":protocol", protocol),
+            (":scheme", "https"),
+            (":path", "/chat?a"),
+            (":authority", "example.org"),
+        ];
+        let mut block = Vec::new();
+        for (name, value) in pseudo.iter().chain(fields) {
+            // A literal without an index and without Huffman (RFC 7541 §6.2.2).
+            block.extend([0, name.len() as u8]);
+            block.extend(name.bytes());
+            block.push(value.len() as u8);
+            block.extend(value.bytes());
+        }
+        let (mut section, limits) = (FieldSection::new(), Limits::default());
+        Decoder::new(4096).decode(&block, &mut section, &limits).expect("a block");
+        let head = of_section(Version::Http2, &section, false, &limits, true).expect("a request");
+        let handshake = WebSocketHandshake::of(&head, |key| key.fill(b'k'))?.expect("a handshake");
+        assert!(!handshake.has_ended);
+        let upstream = Upstream::parse("http://127.0.0.1:3000").expect("a URL");
+        let client = ClientIdentity { address: None, is_secured: true };
+        let mut request = forward(&upstream, &handshake.head(&head), &client, "pinion-0000")?;
+        handshake.complete(&mut request);
+        Ok(request)
+    }
+
+    /// RFC 8441 §5: the request of HTTP/1.1 for the same WebSocket.
+    #[test]
+    fn the_upstream_server_gets_the_handshake_of_http1() {
+        let fields = [
+            ("sec-websocket-key", "own"),
+            ("sec-websocket-version", "13"),
+            ("sec-websocket-protocol", "chat"),
+        ];
+        let request = forwarded("WebSocket", &fields).expect("forwarded");
+        let key = STANDARD.encode([b'k'; 16]);
+        assert_eq!(&*request.method, "GET");
+        for (name, value) in [
+            (KEY, &*key),
+            ("Sec-WebSocket-Version", "13"),
+            ("Sec-WebSocket-Protocol", "chat"),
+            ("Via", "2 pinion-0000"),
+        ] {
+            assert_eq!(request.fields.get(name), Some(value.as_bytes()), "{name}");
+        }
+        let keys =
+            request.fields.iter().filter(|field| field.name.eq_ignore_ascii_case(KEY.as_bytes()));
+        assert_eq!(keys.count(), 1);
+        let parts = request.forwarded.expect("parts");
+        assert_eq!(
+            (&*parts.target, parts.upgrade.as_deref()),
+            (&b"/chat?a"[..], Some("websocket"))
+        );
+        let other = forwarded("connect-udp", &[]).err();
+        assert_eq!(other.map(|error| (error.status(), error.is_logged())), Some((501, false)));
+    }
+
+    #[test]
+    fn only_the_right_response_to_the_key_is_one() {
+        let key = "dGhlIHNhbXBsZSBub25jZQ==";
+        let handshake = WebSocketHandshake { key: key.into(), has_ended: false };
+        let url = Upstream::parse("http://a").expect("a URL").url;
+        for (value, is_right) in [
+            (Some("s3pPLMBiTxaQ9kYGzzhZRbK+xOo="), true),
+            (Some("s3pPLMBiTxaQ9kYGzzhZRbK+xOo"), false),
+            (Some(key), false),
+            (None, false),
+        ] {
+            let mut fields = OwnedFields::default();
+            fields.push(b"X-App", b"a");
+            if let Some(value) = value {
+                fields.push(b"sec-websocket-accept", value.as_bytes());
+            }
+            let url = url.clone();
+            let mut start = ResponseStart { status: 101, fields, content_length: None, url };
+            assert_eq!(handshake.take_accept(&mut start), is_right, "{value:?}");
+            assert_eq!(start.fields.iter().count(), 1, "the client gets no response to a key");
+        }
+    }
 
     /// The example of RFC 6455 §1.3.
     #[test]
