@@ -224,7 +224,9 @@ impl Multiplexed {
             return Watch::Body;
         }
         // What waits, waits for a window.
-        if self.queued_bytes() > 0 { Watch::Window } else { Watch::Nothing }
+        let queues = |_, stream: &mut Stream| stream.awaits_window().then_some(());
+        let is_watched = self.queued_bytes() > 0 && self.find(queues).is_some();
+        if is_watched { Watch::Window } else { Watch::Nothing }
     }
 }
 

@@ -11,7 +11,6 @@ mod proxy_header;
 pub(crate) mod raw;
 pub(crate) mod requests;
 mod timeouts;
-mod tunnels;
 
 use rustix::io::Errno;
 

@@ -22,6 +22,11 @@ pub const TUNNEL_PIECE_BYTES: u64 = 32 * 1024;
 /// tunnel` of HAProxy is in its examples. Chats wait for people.
 pub const TUNNEL_IDLE_MS: u64 = 3_600_000;
 
+/// How long the client of a tunnel may take nothing of what waits for it, in milliseconds: as long
+/// as that of a response over HTTP/2
+/// ([`WINDOW_STALL_MS`](pinion_engine::limits::WINDOW_STALL_MS)).
+pub const TUNNEL_STALL_MS: u64 = pinion_engine::limits::WINDOW_STALL_MS;
+
 /// How long a tunnel may take until the client's connection is switched, in milliseconds. It is
 /// there in the same pass, unless the client has just left.
 pub const TUNNEL_OPEN_MS: u64 = 10_000;

@@ -5,6 +5,7 @@ use pinion_engine::address::Address;
 use pinion_engine::app::{Event, RawEvent};
 use pinion_engine::connections::Connections;
 use pinion_engine::exchange::{Exchange, Room, Slice};
+use pinion_engine::raw::RawStream;
 
 use crate::limits::TUNNEL_PIECE_BYTES;
 
@@ -119,7 +120,7 @@ impl TunnelEnd {
     pub(crate) fn finish(&self, connections: &mut Connections<'_>) {
         match self.carrier {
             TunnelCarrier::Connection => {
-                connections.stream(self.address).iter_mut().for_each(|stream| stream.finish());
+                connections.stream(self.address).iter_mut().for_each(RawStream::finish);
             }
             TunnelCarrier::Stream => {
                 connections.exchange(self.address).iter_mut().for_each(Exchange::finish);
@@ -145,7 +146,7 @@ impl TunnelEnd {
     pub(crate) fn close(&self, connections: &mut Connections<'_>) {
         match self.carrier {
             TunnelCarrier::Connection => {
-                connections.stream(self.address).iter_mut().for_each(|stream| stream.close());
+                connections.stream(self.address).iter_mut().for_each(RawStream::close);
             }
             TunnelCarrier::Stream => {
                 let mut exchange = connections.exchange(self.address);
@@ -158,7 +159,7 @@ impl TunnelEnd {
     pub(crate) fn abort(&self, connections: &mut Connections<'_>) {
         match self.carrier {
             TunnelCarrier::Connection => {
-                connections.stream(self.address).iter_mut().for_each(|stream| stream.abort());
+                connections.stream(self.address).iter_mut().for_each(RawStream::abort);
             }
             TunnelCarrier::Stream => {
                 connections.exchange(self.address).iter_mut().for_each(Exchange::abort);

@@ -11,7 +11,7 @@ use pinion_engine::connections::Connections;
 use pinion_engine::exchange::{Exchange, Room};
 use pinion_engine::raw::RawStream;
 
-use crate::limits::{TUNNEL_IDLE_MS, TUNNEL_OPEN_MS};
+use crate::limits::{TUNNEL_IDLE_MS, TUNNEL_OPEN_MS, TUNNEL_STALL_MS};
 use crate::tunnel_end::{TunnelCarrier, TunnelEnd, TunnelEvent};
 use crate::upstream_group::ServerUse;
 
@@ -45,6 +45,8 @@ struct OpenTunnel {
     active_ms: u64,
     /// Counts the tunnel among the requests of the server.
     _server: ServerUse,
+    /// Since when there has been no room for more to the client, in monotonic milliseconds.
+    full_since_ms: Option<u64>,
 }
 
 /// Which of the two connections.
@@ -120,8 +122,15 @@ impl Tunnels {
         let Tunnel { address, tag, input: early, credit } = upstream;
         let upstream = TunnelEnd::new(address, TunnelCarrier::Connection, credit);
         self.clients.insert(client.key(), tag);
-        let (is_open, _server) = (false, server);
-        let tunnel = OpenTunnel { client, upstream, is_open, early, active_ms, _server };
+        let tunnel = OpenTunnel {
+            client,
+            upstream,
+            is_open: false,
+            early,
+            active_ms,
+            _server: server,
+            full_since_ms: None,
+        };
         self.tunnels.entry(tag).insert_entry(tunnel).into_mut()
     }
 
@@ -191,6 +200,9 @@ impl Tunnels {
                 tunnel.transfer(side, bytes, connections);
             }
             TunnelEvent::Writable => {
+                if side == Side::Client {
+                    tunnel.full_since_ms = None;
+                }
                 let (_, other) = tunnel.ends(side);
                 other.want(connections);
             }
@@ -208,11 +220,17 @@ impl Tunnels {
                 }
             }
             TunnelEvent::Deadline => {
-                let left_ms = (tunnel.active_ms + TUNNEL_IDLE_MS).saturating_sub(now_ms);
-                match left_ms {
-                    0 => self.end(tag, connections),
-                    left_ms => tunnel.client.wait(left_ms, connections),
+                let idle_at_ms = tunnel.active_ms + TUNNEL_IDLE_MS;
+                let stalls_at_ms = tunnel.full_since_ms.map(|since_ms| since_ms + TUNNEL_STALL_MS);
+                let at_ms = stalls_at_ms.unwrap_or(u64::MAX).min(idle_at_ms);
+                if at_ms > now_ms {
+                    return tunnel.client.wait(at_ms - now_ms, connections);
                 }
+                // What still waits for the client of a stream would wait on.
+                if tunnel.client.carrier == TunnelCarrier::Stream {
+                    tunnel.client.abort(connections);
+                }
+                self.end(tag, connections);
             }
             TunnelEvent::Gone => {
                 let is_stream = tunnel.client.carrier == TunnelCarrier::Stream;
@@ -259,8 +277,16 @@ impl OpenTunnel {
         }
         let (from, to) = self.ends(side);
         from.credit = from.credit.saturating_sub(bytes.len() as u64);
-        if !is_early && to.write(bytes, connections) == Room::Free {
-            from.want(connections);
+        if is_early {
+            return;
+        }
+        match to.write(bytes, connections) {
+            Room::Free => from.want(connections),
+            Room::Full if side == Side::Upstream && self.full_since_ms.is_none() => {
+                self.full_since_ms = Some(connections.now().monotonic_ms);
+                self.client.wait(TUNNEL_STALL_MS, connections);
+            }
+            Room::Full | Room::Gone => {}
         }
     }
 }

@@ -63,7 +63,7 @@ fn runtime() -> runtime::Runtime {
 
 /// Runs a case before the application in each way, each with a server of its own. It must not hang.
 #[track_caller]
-fn each_way(case: impl AsyncFn(&Server, TunnelClient)) {
+fn each_way(case: &impl AsyncFn(&Server, TunnelClient)) {
     let application = Application::start();
     let (url, site) = (application.url(), application.folder.join("site"));
     for way in ways() {
@@ -132,7 +132,7 @@ async fn stop_of(mut count: impl AsyncFnMut() -> usize) -> usize {
 #[test]
 fn every_byte_passes_in_both_directions() {
     let content = noise(5 << 20);
-    each_way(async |_, mut client| {
+    each_way(&async |_, mut client| {
         let offered = [("sec-websocket-protocol", "a, b"), ("sec-websocket-key", "own")];
         let tunnel = client.connect("WebSocket", "/echo?a=b", &offered).await.expect("a response");
         let Tunnel { status, fields, mut sender, mut receiver } = tunnel;
@@ -164,7 +164,7 @@ fn every_byte_passes_in_both_directions() {
 #[test]
 fn the_application_can_end_first_and_still_receive() {
     const BYTES: usize = 300_000;
-    each_way(async |_, mut client| {
+    each_way(&async |_, mut client| {
         let Tunnel { mut sender, mut receiver, .. } = open(&mut client, "/ends").await;
         assert_eq!(receiver.rest().await, Ok(b"bye".to_vec()));
         for piece in noise(BYTES).chunks(10_000) {
@@ -181,7 +181,7 @@ fn the_application_can_end_first_and_still_receive() {
 /// code"; RFC 9220 §3 has H3_REQUEST_CANCELLED for it.
 #[test]
 fn a_reset_reaches_the_other_side() {
-    each_way(async |server, mut client| {
+    each_way(&async |server, mut client| {
         let Tunnel { mut sender, mut receiver, .. } = open(&mut client, "/cut").await;
         assert_eq!(receiver.take(4).await, Ok(b"part".to_vec()));
         sender.send(b"x").await.expect("it is taken");
@@ -200,7 +200,7 @@ fn a_reset_reaches_the_other_side() {
 /// else on the connection.
 #[test]
 fn an_application_that_does_not_read_stops_its_client_alone() {
-    each_way(async |_, mut client| {
+    each_way(&async |_, mut client| {
         let Tunnel { sender, mut receiver, .. } = open(&mut client, "/silent").await;
         let sent = send_on(sender, LARGE_BYTES);
         stop_of(async || sent.load(Ordering::Relaxed)).await;
@@ -217,7 +217,7 @@ fn an_application_that_does_not_read_stops_its_client_alone() {
 /// What waits for a client that does not read is bounded, and nobody else waits for it.
 #[test]
 fn a_client_that_does_not_read_stops_its_application_alone() {
-    each_way(async |_, mut client| {
+    each_way(&async |_, mut client| {
         let Tunnel { mut sender, mut receiver, .. } = open(&mut client, "/flood").await;
         receiver.take(1).await.expect("a byte");
         let stopped = stop_of(async || {
@@ -236,10 +236,35 @@ fn a_client_that_does_not_read_stops_its_application_alone() {
     });
 }
 
+/// A client that takes nothing for 90 seconds loses its tunnel, and nothing else of its connection.
+#[cfg(feature = "long")]
+#[test]
+fn a_client_that_does_not_read_loses_its_tunnel() {
+    let application = Application::start();
+    let (url, site) = (application.url(), application.folder.join("site"));
+    for protocol in [Protocol::Http2, Protocol::Http3] {
+        let way = Way { protocol, io: Io::Epoll, form: Form::Folder };
+        let server = Start::site(&site).in_way(way).flags(&["--proxy", &url]).start();
+        let runtime = runtime();
+        let mut client = TunnelClient::open(&server, &runtime);
+        runtime.block_on(async {
+            let mut other = open(&mut client, "/echo").await;
+            let Tunnel { mut receiver, .. } = open(&mut client, "/flood").await;
+            let is_over = |told: &Value| told["closed"] == true;
+            timeout(3 * PATIENCE, told(&mut client, is_over)).await.expect("it does not hang");
+            assert_eq!(receiver.rest().await, Err(cancelled(protocol)));
+            other.sender.send(b"hello").await.expect("it is taken");
+            assert_eq!(other.receiver.take(5).await, Ok(b"hello".to_vec()));
+        });
+        drop((client, runtime));
+        server.stop();
+    }
+}
+
 /// What is no tunnel is a response as any other; what only looks as if it were is none.
 #[test]
 fn the_application_decides_whether_there_is_a_tunnel() {
-    each_way(async |server, mut client| {
+    each_way(&async |server, mut client| {
         for (path, status) in [("/refused", 403), ("/plain", 502), ("/wrong", 502)] {
             let response = client.connect("websocket", path, &[]).await.expect("a response");
             let Tunnel { fields, mut sender, mut receiver, .. } = response;

@@ -109,6 +109,13 @@ impl Stream {
         !self.state.is_tunnel && self.waits_for_content()
     }
 
+    /// Whether something is queued that the client has to take before long, once its window is the
+    /// reason. In an open tunnel the application decides how long that may last.
+    pub(crate) fn awaits_window(&self) -> bool {
+        let is_open_tunnel = self.state.is_tunnel && self.state.stage.is_open();
+        self.output != NO_OUTPUT && !is_open_tunnel
+    }
+
     /// Whether the client is late with what the stream waits for.
     pub(crate) fn is_late(&self, now_ms: u64, settings: &Settings) -> bool {
         self.due_ms(settings).is_some_and(|due_ms| due_ms <= now_ms)

@@ -5,7 +5,6 @@ use pinion_http::h2::event::Event as Happened;
 use pinion_http::h2::frame::ErrorCode;
 
 use super::requests::{self, abandon, lose};
-use super::tunnels;
 use crate::app::App;
 use crate::backend::Slot;
 use crate::core::Core;
@@ -87,9 +86,6 @@ fn happened<A: App>(app: &mut A, core: &mut Core, slot: Slot, event: &Happened<'
 pub(crate) fn stalled<A: App>(app: &mut A, core: &mut Core, slot: Slot, watch: Watch) {
     if watch == Watch::Body {
         return requests::content_stalled(app, core, slot);
-    }
-    if watch == Watch::Window && tunnels::stalled(app, core, slot) {
-        return;
     }
     let Some((http2, link, buffers)) = core.http2(slot) else {
         unreachable!("its deadline watches HTTP/2")

@@ -10,7 +10,6 @@ use pinion_http::refusal::{Refusal, RefusedRequest};
 use quinn_proto::{Dir, StreamEvent, StreamId};
 
 use super::requests::{self, abandon};
-use super::tunnels;
 use crate::app::App;
 use crate::backend::Slot;
 use crate::conn::Conn;
@@ -115,7 +114,6 @@ pub(crate) fn stalled<A: App>(
         Watch::Quiet => core.http3(slot).0.quic.ping(),
         // Who is late with what is dropped is told to stop, as after each event.
         Watch::Discard => {}
-        Watch::Window if tunnels::stalled(app, core, slot) => {}
         Watch::Window => {
             app.flooded(core.address(slot));
             return Some(ErrorCode::ExcessiveLoad);

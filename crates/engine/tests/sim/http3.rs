@@ -2,7 +2,7 @@
 //! streams that are reset or stopped, another address, and every manner of leaving. The
 //! [strict client](client) checks each frame; the model of `ask` says what each stream must get.
 
-mod client;
+pub(crate) mod client;
 mod stories;
 
 use std::net::SocketAddr;

@@ -1,27 +1,32 @@
-//! Tunnels over streams of HTTP/2 (RFC 8441): whatever the cuts and the windows, each side gets
-//! exactly the bytes of the other, and no deadline of requests holds for them.
+//! Tunnels over streams of HTTP/2 and HTTP/3 (RFC 8441, RFC 9220): whatever the cuts and the
+//! windows, each side gets exactly the bytes of the other, and no deadline of requests holds for
+//! them.
+
+mod client;
 
 use pinion_engine::app::{App, Event, Gone};
-use pinion_engine::backend::sim::{Client as Connection, Connect, Faults, Network, Random, Read};
+use pinion_engine::backend::sim::{Faults, Network, Random};
 use pinion_engine::connections::Connections;
 use pinion_engine::exchange::{Exchange, Room, Slice};
-use pinion_engine::limits::{TICK_MS, WINDOW_STALL_MS};
+use pinion_engine::limits::{IDLE_TIMEOUT_MS, TICK_MS, WINDOW_STALL_MS};
+use pinion_engine::quic::config::QuicConfig;
 use pinion_engine::raw::RawStream;
 use pinion_engine::settings::{ListenerSettings, Protocol, Protocols, Settings};
-use pinion_engine::stepped::{Holdings, Stepped};
+use pinion_engine::stepped::{Holdings, SimulatedQuic, Stepped};
 use pinion_http::prepared::{Prepared, PreparedBody, SharedFields};
 use std::collections::BTreeMap;
 
 use crate::ask::pattern;
-use crate::strict::{Client, End, Manner};
+use crate::strict::Manner;
+use client::{Over, TunnelClient};
 
-/// Seeds of the test of chance.
-const SEEDS: u64 = 1000;
+/// Seeds of the test of chance; a step of QUIC takes longer.
+const SEEDS: u64 = 600;
+const QUIC_SEEDS: u64 = 60;
 /// Bytes that the application asks for at a time.
 const SIP_BYTES: u64 = 700;
 /// How long the application waits for anything to happen, in milliseconds.
 const PATIENCE_MS: u64 = 4 * 3_600_000;
-const CANCEL: u32 = 8;
 
 /// Opens a tunnel for each request that asks for one. What it does there is the path:
 ///
@@ -32,8 +37,6 @@ const CANCEL: u32 = 8;
 #[derive(Default)]
 struct Tunnels {
     open: BTreeMap<u32, Tunnel>,
-    /// Bytes that came on the tunnels, by stream.
-    came: BTreeMap<u32, Vec<u8>>,
     gone: Vec<Gone>,
     waited: usize,
 }
@@ -99,7 +102,6 @@ impl App for Tunnels {
                 exchange.abort();
             }
             (Event::Body(bytes), Some(tunnel)) => {
-                self.came.entry(id).or_default().extend_from_slice(bytes);
                 let is_echo = tunnel == Tunnel::Echo;
                 if !is_echo || exchange.write(Slice::Copied(bytes)) == Room::Free {
                     exchange.want(SIP_BYTES);
@@ -133,64 +135,84 @@ impl App for Tunnels {
     fn pass(&mut self, _: &mut Connections<'_>) {}
 }
 
+/// What the client speaks.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Speaks {
+    Http2,
+    Http3,
+}
+
 /// A worker with one connection of a client.
 struct Stage<const READINESS: bool> {
     network: Network,
     worker: Stepped<READINESS, Tunnels>,
-    connection: Connection,
-    client: Client,
+    client: TunnelClient,
 }
 
 impl<const READINESS: bool> Stage<READINESS> {
-    fn new(seed: u64, faults: Faults, window_bytes: usize, manner: Manner) -> Self {
+    fn new(speaks: Speaks, seed: u64, faults: Faults, link_bytes: usize, manner: Manner) -> Self {
         let protocol = Protocol::Http(Protocols { http1: false, ..Protocols::ALL });
         let settings =
             Settings { listeners: vec![ListenerSettings::plain(protocol)], ..Settings::default() };
         let network = Network::new(seed, faults, 1);
-        let worker = Stepped::new(network.clone(), settings, |_| Tunnels::default());
-        let connect = Connect { listener: 0, window_bytes, local: false, protected: true };
-        let connection = network.connect(connect);
-        Self { network, worker, connection, client: Client::new(manner) }
+        let mut worker = Stepped::new(network.clone(), settings, |_| Tunnels::default());
+        let client = match speaks {
+            Speaks::Http2 => TunnelClient::http2(&network, link_bytes, manner),
+            Speaks::Http3 => {
+                let clock = network.shared_clock();
+                let config = QuicConfig::simulated(seed, IDLE_TIMEOUT_MS, 0, clock);
+                let quic = SimulatedQuic { config, listener: 0, segments_max: 10 };
+                worker.listen_quic(&network, &quic);
+                TunnelClient::http3(&network, seed, manner)
+            }
+        };
+        let mut stage = Self { network, worker, client };
+        stage.until(|stage| stage.client.is_connected());
+        stage
     }
 
-    fn tunnel(&mut self, path: &str) -> u32 {
+    fn tunnel(&mut self, path: &str) -> u64 {
         self.client.request("CONNECT", path, &[(":protocol", "echo")], false)
     }
 
     /// Sends and reads what can be, at most so many bytes at a time, and has the server go on.
     fn step(&mut self, most_bytes: usize, at_ms: Option<u64>) {
-        let Self { network, worker, connection, client } = self;
-        let bytes = client.out.len().min(most_bytes);
-        let taken = network.send(*connection, &client.out[..bytes]);
-        client.out.drain(..taken);
-        let mut came = Vec::new();
-        if let Read::Bytes(_) = network.read(*connection, most_bytes, &mut came) {
-            client.take(&came).expect("a server that keeps to the rules");
-        }
-        let goes_on = taken > 0 || !came.is_empty();
-        let now_ms = network.now().monotonic_ms;
-        network.act_at(if goes_on { Some(now_ms) } else { at_ms });
+        let Self { network, worker, client } = self;
+        let acts_ms = client.act(network, most_bytes);
+        network.act_at([acts_ms, at_ms].into_iter().flatten().min());
         worker.pass().expect("a pass");
     }
 
     /// Goes on until so.
+    #[track_caller]
     fn until(&mut self, is_so: impl Fn(&mut Self) -> bool) {
         while !is_so(self) {
             self.step(usize::MAX, None);
-            assert!(!self.network.is_stuck(), "{:?}", self.client.streams);
+            assert!(!self.network.is_stuck(), "nobody goes on");
         }
     }
 
-    fn get_works(&mut self) {
-        let page = self.client.get("/page");
-        self.until(|stage| stage.client.streams[&page].end.is_some());
-        assert_eq!(self.client.streams[&page].content, b"page");
+    /// Lets so many milliseconds pass.
+    fn pass_time(&mut self, ms: u64) {
+        let until_ms = self.network.now().monotonic_ms + ms;
+        while self.network.now().monotonic_ms < until_ms {
+            self.step(usize::MAX, Some(until_ms));
+        }
+    }
+
+    /// Sends a few bytes, once there is room for them.
+    fn send(&mut self, id: u64, bytes: &[u8]) {
+        self.until(|stage| stage.client.data(id, bytes, false) == bytes.len());
     }
 
     fn ends_clean(mut self) {
-        self.network.leave(self.connection);
+        self.client.leave(&self.network);
         while self.worker.holdings().connections > 0 {
-            self.network.act_at(None);
+            let acts_ms = match &self.client {
+                TunnelClient::Http2(..) => None,
+                TunnelClient::Http3(_) => self.client.act(&self.network, usize::MAX),
+            };
+            self.network.act_at(acts_ms);
             self.worker.pass().expect("a pass");
         }
         assert_eq!(self.worker.holdings(), Holdings::default());
@@ -198,7 +220,7 @@ impl<const READINESS: bool> Stage<READINESS> {
 }
 
 /// Tunnels that send back what comes, in any pieces, beside requests; some clients reset one.
-fn echoes<const READINESS: bool>(seed: u64) {
+fn echoes<const READINESS: bool>(speaks: Speaks, seed: u64) {
     let random = &mut Random::new(seed);
     let faults = Faults {
         short: *random.pick(&[0, 300]),
@@ -207,13 +229,15 @@ fn echoes<const READINESS: bool>(seed: u64) {
         interrupt: *random.pick(&[0, 100]),
         shortage: *random.pick(&[0, 30]),
         disarm: *random.pick(&[0, 100]),
+        path_ms: *random.pick(&[0, 30]),
+        jitter_ms: *random.pick(&[0, 10]),
         ..Faults::default()
     };
     let window_bytes = *random.pick(&[1100, 3000, 65_535, 1 << 20]);
     let manner = Manner { window_bytes, gives_back: true };
     let link_bytes = *random.pick(&[3000, 64_000, 400_000]);
-    let mut stage = Stage::<READINESS>::new(seed, faults, link_bytes, manner);
-    let mut sent: Vec<(u32, Vec<u8>, usize)> = Vec::new();
+    let mut stage = Stage::<READINESS>::new(speaks, seed, faults, link_bytes, manner);
+    let mut sent: Vec<(u64, Vec<u8>, usize)> = Vec::new();
     for tunnel in 0..random.between(1, 5) {
         let id = stage.tunnel("/echo");
         let most_bytes = *random.pick(&[10, 5000, 200_000]);
@@ -221,8 +245,8 @@ fn echoes<const READINESS: bool>(seed: u64) {
         sent.push((id, pattern(seed + tunnel, bytes), 0));
     }
     let resets = random.chance(300).then(|| sent[0].0);
-    let (mut pages, mut is_over) = (Vec::new(), false);
-    while !is_over {
+    let mut pages = Vec::new();
+    loop {
         for (id, content, at) in &mut sent {
             let rest = &content[*at..];
             let piece = random.part_of(rest.len(), 500);
@@ -233,49 +257,52 @@ fn echoes<const READINESS: bool>(seed: u64) {
             stage.client.reset(sent[0].0);
         }
         if pages.len() < 20 && random.chance(100) {
-            pages.push(stage.client.get("/page"));
+            pages.push(stage.client.request("GET", "/page", &[], true));
         }
         let most_bytes = *random.pick(&[50, 100_000]);
         let most_bytes = random.between(1, most_bytes) as usize;
         let at_ms = stage.network.now().monotonic_ms + 10;
         stage.step(most_bytes, Some(at_ms));
-        is_over = stage.client.is_answered() && stage.client.out.is_empty();
+        let mut streams = sent.iter().map(|(id, ..)| id).chain(&pages);
+        if streams.all(|id| stage.client.end(*id).is_some()) && stage.client.has_sent_all() {
+            break;
+        }
     }
     for (id, content, _) in &sent {
-        let stream = &stage.client.streams[id];
-        assert!(content.starts_with(&stream.content), "{id}: bytes that are not its own");
-        if stream.end == Some(End::Left) {
+        let (came, end) = (stage.client.content(*id), stage.client.end(*id));
+        assert!(content.starts_with(came), "{id}: bytes that are not its own");
+        if end == Some(Over::Left) {
             assert_eq!(Some(*id), resets);
             continue;
         }
-        assert_eq!((stream.status, stream.end), (Some(200), Some(End::Whole)), "{id}");
-        assert!(stream.content == *content, "{id}: {} bytes", stream.content.len());
-        assert!(stage.worker.app().came.get(id).is_none_or(|came| came == content), "{id}");
+        assert_eq!((stage.client.status(*id), end), (Some(200), Some(Over::Whole)), "{id}");
+        assert!(came == content, "{id}: {} bytes of {}", came.len(), content.len());
     }
-    for page in pages {
-        assert_eq!(stage.client.streams[&page].content, b"page");
-    }
+    assert!(pages.iter().all(|page| stage.client.content(*page) == b"page"));
     stage.ends_clean();
 }
 
 #[test]
 fn each_side_of_a_tunnel_gets_the_bytes_of_the_other() {
-    for seed in 0..SEEDS {
-        eprintln!("seed {seed}"); // Shown when it fails.
-        if seed % 2 == 0 { echoes::<true>(seed) } else { echoes::<false>(seed) }
+    for (speaks, seeds) in [(Speaks::Http2, SEEDS), (Speaks::Http3, QUIC_SEEDS)] {
+        for seed in 0..seeds {
+            eprintln!("{speaks:?}, seed {seed}"); // Shown when it fails.
+            if seed % 2 == 0 { echoes::<true>(speaks, seed) } else { echoes::<false>(speaks, seed) }
+        }
     }
 }
 
 /// Neither side has to send anything before the time that the application sets, and then both can.
-fn stays_silent<const READINESS: bool>() {
-    let mut stage = Stage::<READINESS>::new(1, Faults::default(), 64_000, Manner::default());
+fn stays_silent<const READINESS: bool>(speaks: Speaks) {
+    let (faults, manner) = (Faults::default(), Manner::default());
+    let mut stage = Stage::<READINESS>::new(speaks, 1, faults, 64_000, manner);
     let [first, second] = ["/echo", "/first"].map(|path| stage.tunnel(path));
-    stage.until(|stage| stage.client.streams[&second].end.is_some());
-    assert_eq!(stage.client.streams[&second].content, b"bye");
+    stage.until(|stage| stage.client.end(second).is_some());
+    assert_eq!(stage.client.content(second), b"bye");
     let began_ms = stage.network.now().monotonic_ms;
-    stage.until(|stage| stage.network.now().monotonic_ms > began_ms + PATIENCE_MS / 2);
-    stage.client.data(first, b"still there", false);
-    stage.until(|stage| stage.client.streams[&first].content.len() == 11);
+    stage.pass_time(PATIENCE_MS / 2);
+    stage.send(first, b"still there");
+    stage.until(|stage| stage.client.content(first) == b"still there");
     stage.until(|stage| stage.worker.app().waited == 2);
     let waited_ms = stage.network.now().monotonic_ms - began_ms;
     assert!((PATIENCE_MS..=PATIENCE_MS + 2 * TICK_MS).contains(&waited_ms), "{waited_ms} ms");
@@ -285,34 +312,38 @@ fn stays_silent<const READINESS: bool>() {
 
 #[test]
 fn a_silent_tunnel_lasts_as_long_as_the_application_wants() {
-    stays_silent::<true>();
-    stays_silent::<false>();
+    for speaks in [Speaks::Http2, Speaks::Http3] {
+        stays_silent::<true>(speaks);
+        stays_silent::<false>(speaks);
+    }
 }
 
-/// A client that takes nothing of a tunnel loses it, and none of the other streams.
-fn is_reset_alone<const READINESS: bool>() {
+/// A client that takes nothing of a tunnel keeps it as long as the application wants, and has all
+/// other streams.
+fn is_not_in_the_way<const READINESS: bool>(speaks: Speaks) {
     let manner = Manner { window_bytes: 20_000, gives_back: false };
-    let mut stage = Stage::<READINESS>::new(1, Faults::default(), 64_000, manner);
+    let mut stage = Stage::<READINESS>::new(speaks, 1, Faults::default(), 64_000, manner);
     let [flood, cut, echo] = ["/flood", "/cut", "/echo"].map(|path| stage.tunnel(path));
-    stage.client.data(cut, b"x", false);
-    stage.until(|stage| stage.client.streams[&cut].end == Some(End::Reset(CANCEL)));
-    stage.until(|stage| stage.client.streams[&flood].content.len() == 20_000);
-    let began_ms = stage.network.now().monotonic_ms;
-    stage.until(|stage| stage.client.streams[&flood].end.is_some());
-    assert_eq!(stage.client.streams[&flood].end, Some(End::Reset(CANCEL)));
-    let waited_ms = stage.network.now().monotonic_ms - began_ms;
-    let allowed = WINDOW_STALL_MS..=WINDOW_STALL_MS + 2 * TICK_MS;
-    assert!(allowed.contains(&waited_ms), "{waited_ms} ms");
-    assert_eq!(stage.worker.app().gone, [Gone::Stalled]);
-    stage.client.data(echo, b"hello", false);
-    stage.until(|stage| stage.client.streams[&echo].content == b"hello");
-    stage.get_works();
-    assert_eq!(stage.client.leaves, []);
+    stage.client.stop_reading(flood);
+    stage.send(cut, b"x");
+    stage.until(|stage| stage.client.end(cut).is_some());
+    assert_eq!(stage.client.end(cut), Some(Over::Cancelled));
+    for number in 1..=10 {
+        stage.pass_time(2 * WINDOW_STALL_MS);
+        stage.send(echo, b"hello");
+        stage.until(|stage| stage.client.content(echo).len() == 5 * number);
+        let page = stage.client.request("GET", "/page", &[], true);
+        stage.until(|stage| stage.client.content(page) == b"page");
+    }
+    assert!(!stage.client.is_told_to_leave() && stage.client.end(flood).is_none());
+    assert_eq!(stage.worker.app().gone, []);
     stage.ends_clean();
 }
 
 #[test]
-fn a_tunnel_whose_client_takes_nothing_is_reset_alone() {
-    is_reset_alone::<true>();
-    is_reset_alone::<false>();
+fn a_tunnel_whose_client_takes_nothing_is_in_nobodys_way() {
+    for speaks in [Speaks::Http2, Speaks::Http3] {
+        is_not_in_the_way::<true>(speaks);
+        is_not_in_the_way::<false>(speaks);
+    }
 }

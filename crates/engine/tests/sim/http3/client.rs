@@ -93,6 +93,8 @@ pub(crate) struct Client {
     section: FieldSection,
     /// The stream that was read first the last time; others have their turn.
     turn: u64,
+    /// A stream that is not read.
+    pub(crate) unread: Option<u64>,
 }
 
 impl Client {
@@ -121,6 +123,7 @@ impl Client {
             has_settings: false,
             section: FieldSection::new(),
             turn: 0,
+            unread: None,
         }
     }
 
@@ -394,7 +397,8 @@ impl Client {
     pub(crate) fn read(&mut self, most: usize) -> Lawful<usize> {
         let mut left = most;
         let open = self.streams.iter().filter(|(_, stream)| stream.end.is_none());
-        let mut ids: Vec<u64> = open.map(|(id, _)| *id).collect();
+        let read = open.filter(|(id, _)| Some(**id) != self.unread);
+        let mut ids: Vec<u64> = read.map(|(id, _)| *id).collect();
         let first = ids.partition_point(|id| *id <= self.turn);
         let count = ids.len();
         ids.rotate_left(if first == count { 0 } else { first });
