@@ -14,8 +14,8 @@ use super::{Carrier, Exchange, Stage};
 impl Exchange<'_> {
     /// Responds to an extended CONNECT with 200 and these fields, and makes a tunnel of its stream.
     /// No time limit holds any more for what the client sends and takes; the application has its
-    /// own ([`Exchange::wait`]). Only over HTTP/2 and HTTP/3, before there is a response; otherwise the
-    /// exchange is aborted.
+    /// own ([`Exchange::wait`]). Only over HTTP/2 and HTTP/3, before there is a response; otherwise
+    /// the exchange is aborted.
     pub fn open_tunnel<'f>(&mut self, fields: impl Iterator<Item = Field<'f>> + Clone) {
         let is_stream = matches!(self.carrier, Carrier::Stream(_));
         let state = self.state().filter(|state| is_stream && state.stage == Stage::Open);
