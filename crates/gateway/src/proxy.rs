@@ -182,7 +182,8 @@ impl Proxy {
         exchange: &mut Exchange<'_>,
     ) -> Result<(), ProxyError> {
         let handshake = WebSocketHandshake::of(head, random)?;
-        let head = &handshake.as_ref().map_or(*head, |handshake| handshake.head(head));
+        let get = handshake.as_ref().map(|handshake| handshake.head(head));
+        let head = get.as_ref().unwrap_or(head);
         let (now_ms, number) = (exchange.now().monotonic_ms, self.random.next());
         let attempts = Attempts::first(group, head, client, now_ms, number);
         let attempts = attempts.ok_or(ProxyError::NoServer)?;

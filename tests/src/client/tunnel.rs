@@ -141,7 +141,6 @@ impl TunnelClient {
         let whole = async {
             let mut response = self.exchange("GET", None, path, &[]).await?;
             assert_eq!(response.status, 200, "{path}");
-            response.sender.finish().await?;
             response.receiver.rest().await
         };
         timeout(PATIENCE, whole).await.expect("it does not hang").expect("a response")
@@ -154,6 +153,7 @@ impl TunnelClient {
         path: &str,
         fields: &[(&str, &str)],
     ) -> Result<Tunnel, Reset> {
+        // A request without a protocol ends with its head.
         match self {
             TunnelClient::Http2(requests, scheme) => {
                 let url = format!("{scheme}://localhost{path}");
@@ -166,7 +166,7 @@ impl TunnelClient {
                 }
                 let request = request.body(()).expect("right");
                 *requests = requests.clone().ready().await.expect("an open connection");
-                let (response, sender) = requests.send_request(request, false)?;
+                let (response, sender) = requests.send_request(request, protocol.is_none())?;
                 let (head, receiver) = response.await?.into_parts();
                 let text = |value: &http::HeaderValue| value.to_str().expect("text").to_owned();
                 let fields =
@@ -186,6 +186,9 @@ impl TunnelClient {
                 let connection = http3.quic().connection();
                 let (mut sender, receiver) = connection.open_bi().await.expect("a stream");
                 sender.write_all(&head).await.expect("a head");
+                if protocol.is_none() {
+                    sender.finish().expect("it was not finished before");
+                }
                 let mut receiver = Receiver::Http3(receiver, Vec::new());
                 let (status, fields) = receiver.head().await?;
                 Ok(Tunnel { status, fields, sender: Sender::Http3(sender), receiver })
