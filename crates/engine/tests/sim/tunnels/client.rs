@@ -11,7 +11,7 @@ use crate::strict::{self, Manner};
 
 /// A client of either version.
 pub(super) enum TunnelClient {
-    Http2(Connection, strict::Client),
+    Http2(Connection, Box<strict::Client>),
     Http3(Box<http3::Client>),
 }
 
@@ -29,7 +29,7 @@ impl TunnelClient {
     /// Connects over HTTP/2.
     pub(super) fn http2(network: &Network, window_bytes: usize, manner: Manner) -> Self {
         let connect = Connect { listener: 0, window_bytes, local: false, protected: true };
-        Self::Http2(network.connect(connect), strict::Client::new(manner))
+        Self::Http2(network.connect(connect), Box::new(strict::Client::new(manner)))
     }
 
     /// Begins to connect over HTTP/3.
