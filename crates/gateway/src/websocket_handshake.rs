@@ -82,11 +82,12 @@ fn accept(key: &str) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::client_identity::ClientIdentity;
     use crate::request_forwarding::forward;
     use crate::upstream::Upstream;
+    use crate::upstream_group::UpstreamOptions;
     use pinion_client::http_client::request::OwnedFields;
     use pinion_http::binary_head::of_section;
+    use pinion_http::client_identity::ClientIdentity;
     use pinion_http::hpack::decoder::Decoder;
     use pinion_http::limits::Limits;
     use pinion_http::section::FieldSection;
@@ -115,8 +116,10 @@ mod tests {
         let handshake = WebSocketHandshake::of(&head, |key| key.fill(b'k'))?.expect("a handshake");
         assert!(!handshake.has_ended);
         let upstream = Upstream::parse("http://127.0.0.1:3000").expect("a URL");
-        let client = ClientIdentity { address: None, is_secured: true };
-        let mut request = forward(&upstream, &handshake.head(&head), &client, "pinion-0000")?;
+        let client = ClientIdentity { peer: None, is_secured: true };
+        let options = UpstreamOptions::default();
+        let mut request =
+            forward(&upstream, &options, &handshake.head(&head), &client, "pinion-0000")?;
         handshake.complete(&mut request);
         Ok(request)
     }
