@@ -140,7 +140,7 @@ impl Means<'_> {
         if head.protocol.is_some() && !is_unsecured {
             let mount = fallback_for(&site.generation, head, exchange.now(), work, gateway);
             if let Some(mount) = mount {
-                return gateway.begin(mount, &site.generation, head, journal, exchange);
+                return gateway.begin(mount, &site.generation, head, &client, journal, exchange);
             }
             let means = Self { work, dynamic, gateway, journal };
             return means.archive_request(site, request, head, exchange);

@@ -9,8 +9,8 @@ use pinion_http::method::Method;
 use pinion_http::request::RequestHead;
 use pinion_site::{Pieces, Work, answer};
 
-/// Returns what responds to an extended CONNECT where no path is forwarded: the fallback, if the
-/// site has nothing for a GET.
+/// Returns what responds to an extended CONNECT whose path no mount covers: the mount for its
+/// extension or that of the whole site, if the site has nothing for a GET.
 #[cold]
 pub(super) fn fallback_for<'g>(
     generation: &'g Generation,
@@ -19,7 +19,7 @@ pub(super) fn fallback_for<'g>(
     work: &mut Work,
     gateway: &mut Gateway,
 ) -> Option<&'g Mount> {
-    let mount = generation.mounts().fallback()?;
+    let mount = generation.mounts().without_file(head.target.path)?;
     let archive = generation.archive();
     let get = RequestHead { method: Method::Get, method_token: b"GET", ..*head };
     let mut pieces = Pieces::new();
