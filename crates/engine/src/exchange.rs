@@ -2,6 +2,7 @@
 //! (docs/ARCHITECTURE.md, "The contract"). They are the same for every version of HTTP. `http1`,
 //! `http2` and `http3` carry them out.
 
+pub(crate) mod added_fields;
 mod coded;
 pub(crate) mod slice;
 pub(crate) mod state;
@@ -10,7 +11,7 @@ mod tunnel;
 use std::net::SocketAddr;
 
 use pinion_http::field::Field;
-use pinion_http::prepared::Prepared;
+use pinion_http::prepared::{Prepared, SharedFields};
 use pinion_http::status::never_has_content;
 
 use crate::address::Address;
@@ -27,6 +28,7 @@ use crate::mapping::{MappingId, Mappings};
 use crate::multiplexed::{Multiplexed, Stream};
 use crate::protocol::{self, Response};
 
+pub use added_fields::AddedFields;
 pub use slice::{Room, Slice};
 pub(crate) use state::{Carrier, ExchangeState, Stage};
 
@@ -109,8 +111,29 @@ impl Exchange<'_> {
             Stage::Broken => return state.stage = Stage::Aborted,
             _ => return,
         }
-        let queued = response.prepared(answer, mapping);
+        let queued = match state.added.take() {
+            None => response.prepared(answer, mapping),
+            Some(added) => prepared_with(&mut response, &added, answer, mapping),
+        };
         self.give_up_unless(queued);
+    }
+
+    /// Adds fields to the final response, whatever gives it: whole lines as HTTP/1 has them. They
+    /// take the place of fields of the response with the same names, except that `Vary` has what
+    /// both say; a line without a value is not sent and only takes the place of others. Ignored
+    /// when a final head went out already.
+    pub fn add_fields(&mut self, lines: &[u8]) {
+        if let Some(state) = self.state().filter(|state| state.stage == Stage::Open) {
+            state.added.get_or_insert_default().append(lines);
+        }
+    }
+
+    /// Lets no cache keep the response that several users share, if it is a prepared one: it is
+    /// for one user ([`AddedFields::set_private`]). Ignored as [`Self::add_fields`] is.
+    pub fn set_private(&mut self) {
+        if let Some(state) = self.state().filter(|state| state.stage == Stage::Open) {
+            state.added.get_or_insert_default().set_private();
+        }
     }
 
     /// Sends an interim response (1xx), such as 103 Early Hints. Not sent to HTTP/1.0 clients
@@ -157,7 +180,15 @@ impl Exchange<'_> {
         length: Option<u64>,
     ) -> Result<(), Gone> {
         let mut response = self.response().ok_or(Gone::Peer)?;
-        response.head(status, fields, length)
+        let added = response.state().and_then(|state| state.added.take());
+        let added = added.as_deref();
+        let vary = added.and_then(|added| added.vary(fields.clone()));
+        let vary = vary.as_deref().map(|value| Field { name: b"Vary", value });
+        let is_kept = |field: &Field<'f>| added.is_none_or(|added| !added.replace(field.name));
+        let added_fields = added.into_iter().flat_map(AddedFields::iter).chain(vary);
+        // The added fields do not live as long as the others.
+        let fields = fields.filter(is_kept).map(|Field { name, value }| Field { name, value });
+        response.head(status, fields.chain(added_fields), length)
     }
 
     /// Sends content. Content beyond the announced length aborts the exchange: a client must never
@@ -359,4 +390,16 @@ impl Exchange<'_> {
         }
         Room::Full
     }
+}
+
+/// Queues a whole response with the fields that the application has added.
+#[cold]
+fn prepared_with(
+    response: &mut Response<'_>,
+    added: &AddedFields,
+    answer: &Prepared<'_>,
+    mapping: Option<MappingId>,
+) -> Result<(), Gone> {
+    let lines = added.with(&answer.shared);
+    response.prepared(&Prepared { shared: SharedFields::h1(&lines), ..*answer }, mapping)
 }

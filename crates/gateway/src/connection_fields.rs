@@ -55,7 +55,17 @@ impl FieldClass {
 
 /// Beginnings of names with which proxies tell applications who asks for what. Applications believe
 /// different ones, so none of a client is forwarded.
-const ORIGIN_FRONTS: [&str; 4] = ["X-Forwarded-", "X-Original-", "X-Real-", "X-Rewrite-"];
+const ORIGIN_FRONTS: [&str; 9] = [
+    "Remote-",
+    "X-Auth-Request-",
+    "X-Authenticated-",
+    "X-Forwarded-",
+    "X-Original-",
+    "X-Real-",
+    "X-Remote-",
+    "X-Rewrite-",
+    "X-WebAuth-",
+];
 
 fn has_front(name: &[u8], front: &str) -> bool {
     name.get(..front.len()).is_some_and(|start| is_same(start, front))
@@ -121,6 +131,11 @@ mod tests {
             ("X_FORWARDED_FOR", FieldClass::Origin),
             ("x-real-ip", FieldClass::Origin),
             ("X-Forwarded-Ssl", FieldClass::Origin),
+            ("remote-user", FieldClass::Origin),
+            ("X_Remote_User", FieldClass::Origin),
+            ("X-Forwarded-User", FieldClass::Origin),
+            ("X-WEBAUTH-USER", FieldClass::Origin),
+            ("Remote", FieldClass::Other),
             ("x_original_url", FieldClass::Origin),
             ("date", FieldClass::Date),
             ("strict-transport-security", FieldClass::Host),

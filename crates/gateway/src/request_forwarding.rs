@@ -240,6 +240,9 @@ fn fields<'a>(
         fields.push(b"X-Forwarded-Host", authority);
     }
     fields.push(b"X-Forwarded-Proto", client.scheme().as_bytes());
+    if let Some(user) = head.user() {
+        fields.push(b"X-Forwarded-User", user.as_bytes());
+    }
     fields
 }
 

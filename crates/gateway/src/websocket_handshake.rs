@@ -8,7 +8,7 @@ use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use pinion_client::http_client::request::{ClientRequest, ResponseStart};
 use pinion_http::method::Method;
-use pinion_http::request::{Framing, RequestHead};
+use pinion_http::request::{Framing, RequestHead, TunnelProtocol};
 
 use crate::proxy_error::ProxyError;
 
@@ -39,7 +39,7 @@ impl WebSocketHandshake {
         random: impl FnOnce(&mut [u8]),
     ) -> Result<Option<Self>, ProxyError> {
         let Some(protocol) = head.protocol else { return Ok(None) };
-        if !protocol.eq_ignore_ascii_case(PROTOCOL.as_bytes()) {
+        if protocol != TunnelProtocol::WebSocket {
             return Err(ProxyError::Protocol);
         }
         let mut key = [0; 16];

@@ -13,7 +13,7 @@ use crate::limits::{Limits, METHOD_MAX_BYTES, TRAILER_MAX_BYTES};
 use crate::method::Method;
 use crate::negotiate::prefers_text;
 use crate::refusal::{Refusal, RefusedRequest};
-use crate::request::{Framing, RequestHead};
+use crate::request::{Framing, RequestHead, TunnelProtocol};
 use crate::section::{FieldSection, Fit};
 use crate::target::{Scheme, Target};
 use crate::version::Version;
@@ -66,12 +66,13 @@ fn request<'h>(
         version,
         target,
         authority: Some(authority),
-        protocol: pseudo.protocol,
+        protocol: pseudo.protocol.map(TunnelProtocol::of),
         fields,
         known,
         framing,
         keep_alive: true,
         expect_continue,
+        identity: None,
     })
 }
 

@@ -29,12 +29,16 @@
 //! | several byte ranges | [`byteranges`] | the text around them in one body |
 //! | [`prepared::Prepared`] | [`h1::encode`], [`hpack`], [`qpack`] | the bytes of a response head |
 //! | seconds since 1970 | [`mod@date`] | the date of a field, and back |
+//! | `Authorization` of the scheme `Basic` | [`basic_credentials`] | user and password |
+//! | what is kept of a client, and the time | [`gcra`] | whether a request is within a limit |
+//! | a head that is to outlive its bytes | [`owned_head`] | a copy of it |
 //!
 //! [`limits`] names every bound with its reason. [`method`], [`status`], [`version`], [`field`],
 //! [`media`], [`coding`] and [`page`] are the words all the others are made of.
 
 #![forbid(unsafe_code)]
 
+pub mod basic_credentials;
 pub mod binary_head;
 pub mod budget;
 pub mod byteranges;
@@ -44,6 +48,7 @@ pub mod conditional;
 pub mod date;
 pub mod field;
 pub mod field_list;
+pub mod gcra;
 pub mod grammar;
 pub mod h1;
 pub mod h2;
@@ -56,6 +61,7 @@ pub mod media;
 pub mod method;
 pub mod multipart;
 pub mod negotiate;
+pub mod owned_head;
 pub mod page;
 pub mod prepared;
 pub mod priority;

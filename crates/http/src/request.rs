@@ -21,10 +21,10 @@ pub struct RequestHead<'h> {
     /// (RFC 9112 §3.2.2), and so does `:authority`. Valid by [`crate::host::split`]. `None` only in
     /// HTTP/1.0.
     pub authority: Option<&'h [u8]>,
-    /// The protocol that an extended CONNECT would speak on its stream, a token such as
-    /// `websocket` (RFC 8441 §4, RFC 9220 §3). Only HTTP/2 and HTTP/3 have such requests. Their
-    /// target is that of a GET for the same URL; an ordinary CONNECT has no path.
-    pub protocol: Option<&'h [u8]>,
+    /// The protocol that an extended CONNECT would speak on its stream (RFC 8441 §4, RFC 9220 §3).
+    /// Only HTTP/2 and HTTP/3 have such requests. Their target is that of a GET for the same URL;
+    /// an ordinary CONNECT has no path.
+    pub protocol: Option<TunnelProtocol>,
     /// All field lines; pseudo-fields are none. Crumbs of a cookie (RFC 9113 §8.2.3) stay the lines
     /// they came as: who wants one value puts `; ` between them.
     pub fields: Fields<'h>,
@@ -38,6 +38,35 @@ pub struct RequestHead<'h> {
     /// Whether the client waits for `100 Continue` before it sends content (RFC 9110 §10.1.1);
     /// never when there is none.
     pub expect_continue: bool,
+    /// What the server knows of the request beside its bytes; `None` from the parsers.
+    pub identity: Option<&'h RequestIdentity>,
+}
+
+/// What a server has found out about a request, or has given to it.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct RequestIdentity {
+    /// The user whose password the server has verified.
+    pub user: Option<Box<str>>,
+    /// The number of the request, which logs of several servers have in common.
+    pub id: Option<Box<str>>,
+}
+
+/// A protocol on a stream that an extended CONNECT has opened.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum TunnelProtocol {
+    /// `websocket` (RFC 8441 §5, RFC 9220).
+    WebSocket,
+    /// Any other one.
+    Other,
+}
+
+impl TunnelProtocol {
+    /// Returns the protocol of a token. Those of `Upgrade` are equal in either case (RFC 9110
+    /// §7.8).
+    #[must_use]
+    pub fn of(token: &[u8]) -> Self {
+        if token.eq_ignore_ascii_case(b"websocket") { Self::WebSocket } else { Self::Other }
+    }
 }
 
 /// Where a step of a binary protocol puts a head: heads are large, so each is written once and not
@@ -48,6 +77,20 @@ pub type Place<'a> = Option<RequestHead<'a>>;
 pub(crate) type Room<'a> = (&'a mut FieldSection, &'a mut Place<'a>);
 
 impl<'h> RequestHead<'h> {
+    /// Returns the user whose password the server has verified, if it has verified one.
+    #[inline]
+    #[must_use]
+    pub fn user(&self) -> Option<&'h str> {
+        self.identity?.user.as_deref()
+    }
+
+    /// Returns the number that the server has given to the request, if it has given one.
+    #[inline]
+    #[must_use]
+    pub fn request_id(&self) -> Option<&'h str> {
+        self.identity?.id.as_deref()
+    }
+
     /// The value of the first line of a known field.
     #[inline]
     #[must_use]

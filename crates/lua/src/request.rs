@@ -30,6 +30,8 @@ pub(crate) struct Request {
     is_secured: bool,
     has_content: bool,
     peer: Option<SocketAddr>,
+    user: Option<Range<usize>>,
+    id: Option<Range<usize>>,
     route: Option<Match>,
 }
 
@@ -47,6 +49,8 @@ impl Request {
             let line = [self.keep(field.name), self.keep(field.value)];
             self.fields.push(line);
         }
+        self.user = head.user().map(|user| self.keep(user.as_bytes()));
+        self.id = head.request_id().map(|id| self.keep(id.as_bytes()));
         self.version = Some(head.version);
         self.is_secured = head.target.scheme == Some(Scheme::Https);
         self.has_content = head.framing != Framing::None;
@@ -131,6 +135,8 @@ impl Request {
                 Some(peer) => text(peer.ip().to_canonical().to_string().as_bytes()),
                 None => Ok(Value::Nil),
             },
+            b"user" => self.user.as_ref().map_or(Ok(Value::Nil), part),
+            b"id" => self.id.as_ref().map_or(Ok(Value::Nil), part),
             b"route" => match self.route.as_ref().and_then(|found| router.pattern(found.route)) {
                 Some(pattern) => text(pattern.as_bytes()),
                 None => Ok(Value::Nil),

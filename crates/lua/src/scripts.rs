@@ -38,6 +38,7 @@ use pinion_programs::spawner_access::SpawnerAccess;
 
 use crate::budget::{Budget, Guard};
 use crate::fetch::WorkerClient;
+use crate::library::passwords::PasswordLimits;
 use crate::problem::Problem;
 use crate::program::Program;
 use crate::programs::WorkerPrograms;
@@ -88,6 +89,12 @@ impl Shared {
             resolver: Resolver::with_thread(ResolverSettings::default(), &TaskThread::default()),
             spawner: SpawnerAccess::default(),
         }
+    }
+
+    /// Returns what hashes of passwords may cost.
+    #[must_use]
+    pub fn password_limits(&self) -> PasswordLimits {
+        self.memory.passwords
     }
 
     /// Returns what resolves names, which others may share.

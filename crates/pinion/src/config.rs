@@ -10,6 +10,7 @@
 //! | [`mod@load`] | file and flags → settings and sites for a [`Plan`](crate::plan::Plan) |
 //! | [`mod@examine`] | a look at everything that the file names |
 //! | [`access_logs`] | access logs that contradict each other |
+//! | [`password_files`] | files with the passwords of users |
 //! | [`nearest`] | the name that was meant |
 //!
 //! Everything that is wrong is found in one go: no step ends at the first fault.
@@ -23,12 +24,13 @@ mod mounts;
 pub(crate) mod nearest;
 #[cfg(any(test, fuzzing))]
 pub(crate) mod oracle;
+mod password_files;
 mod syntax;
 mod tables;
 
 pub(crate) use access_logs::real_path;
 pub(crate) use examine::{Said, examine, examine_archive, examine_folder, of_code};
-pub(crate) use fault::Fault;
+pub(crate) use fault::{Fault, Place};
 pub(crate) use load::load;
 #[cfg(test)]
 pub(crate) use load::parse;

@@ -149,10 +149,14 @@ pub(crate) enum Kind {
     },
     /// A file of the local file system; `-` where the long text says so.
     Path,
+    /// An origin of web pages as browsers write it, or `*`: `https://example.org`.
+    Origin,
     /// What the log calls a program.
     ProgramName,
     /// Versions of HTTP: `h1,h2`.
     Protocols,
+    /// A number of requests in a time: `10/s`, `100/min`.
+    Rate,
     /// A file of the site, by its path below the folder.
     SiteFile,
     /// A number of bytes, with a unit: `512M`.
@@ -240,6 +244,8 @@ impl Kind {
             Self::Balance => "WORD",
             Self::MountPath => "PATH",
             Self::UpstreamHost => "HOST",
+            Self::Origin => "ORIGIN",
+            Self::Rate => "RATE",
             Self::Hsts => "AGE",
             Self::CertificatePin => "PIN",
             Self::Method => "METHOD",
@@ -289,6 +295,8 @@ impl Kind {
             Self::Glob => GLOB.to_owned(),
             Self::GlobCodings => format!("{GLOB}; = {CODINGS}"),
             Self::Header => "Name: value".to_owned(),
+            Self::Origin => "https://example.org, http://localhost:3000, *".to_owned(),
+            Self::Rate => "10/s, 100/min, 1000/h".to_owned(),
             Self::Method => "GET, HEAD, OPTIONS, POST or another token".to_owned(),
             Self::Host => "example.org, *.example.org, 192.0.2.1, [::1]".to_owned(),
             Self::Hsts => "off, 3600s, 180d, 1y; 1y,subdomains; 1y,subdomains,preload".to_owned(),

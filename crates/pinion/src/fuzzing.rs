@@ -1,8 +1,14 @@
 //! What a fuzz target of this room runs. It is there for the fuzzer alone.
 
 use crate::config::oracle;
+use crate::server::access::password_file;
 
 /// Any bytes as a configuration file.
 pub fn config(bytes: &[u8]) {
     oracle::check(bytes);
+}
+
+/// Any bytes as a file of users and hashes of their passwords.
+pub fn password_file(bytes: &[u8]) {
+    password_file::oracle::check(bytes);
 }

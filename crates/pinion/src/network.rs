@@ -2,6 +2,7 @@
 //! and `unix` for clients on Unix sockets.
 
 use crate::directives::Kind;
+use std::fmt;
 use std::net::{IpAddr, SocketAddr};
 
 /// Some clients by their addresses.
@@ -63,6 +64,15 @@ impl Network {
     }
 }
 
+impl fmt::Display for Network {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match *self {
+            Self::Unix => f.write_str("unix"),
+            Self::Ip { prefix, bits } => f.write_str(&shown(prefix, bits)),
+        }
+    }
+}
+
 /// An address as one of IPv6 (RFC 4291 §2.5.5.2).
 fn mapped(address: IpAddr) -> u128 {
     match address {
@@ -106,6 +116,9 @@ mod tests {
             ("::1", "::1", true),
         ] {
             assert_eq!(inside(network, address), expected, "{address} in {network}");
+        }
+        for text in ["10.0.0.0/8", "192.0.2.1/32", "2001:db8::/32", "unix"] {
+            assert_eq!(Network::parse(text).expect(text).to_string(), text);
         }
         let unix = Network::parse("unix").expect("a network");
         assert!(unix.contains(None) && !unix.contains(Some(([127, 0, 0, 1], 1).into())));

@@ -10,6 +10,7 @@
 //! | [`keys`] | what clients come back with is sealed with |
 //! | [`run`] | the threads: workers, log, reloads, watch, signals |
 //! | [`app`] | what a worker does with a request, as one readable function |
+//! | [`access`] | who may request what, and how often |
 //! | [`acme`] | challenges of certificate authorities, answered from a folder |
 //! | [`dispatch`] | who responds to a request: health check, challenges, redirects, sites |
 //! | [`dev`] | what `--dev` adds: pages that reload, pages about errors |
@@ -51,6 +52,7 @@
 //! | `content_count` | how much is in a site |
 //! | [`capacity`] | how many connections, how much memory |
 
+pub(crate) mod access;
 pub(crate) mod acme;
 pub(crate) mod app;
 pub(crate) mod capacity;

@@ -7,6 +7,7 @@ mod mount;
 mod releases;
 mod script_access;
 mod serve;
+mod site_access;
 mod supervised_program;
 mod tls;
 mod why;
@@ -31,6 +32,7 @@ pub(crate) use script_access::{ProgramFile, ScriptAccess, SecretFile};
 pub(crate) use serve::{
     ControlSetting, Dummy, HealthCheck, Io, LogFormat, LogTarget, Memory, Serve, SiteSettings,
 };
+pub(crate) use site_access::{AccessTable, SiteAccess, access_faults, access_tables_faults};
 pub(crate) use supervised_program::{
     ProgramFault, check_program_files, default_variables, supervised_program,
 };

@@ -412,6 +412,51 @@ pub(crate) fn method(text: &str) -> Result<(), String> {
     }
 }
 
+/// A number of requests in a time, and that time in nanoseconds: `10/s`, `100/min`, `1000/h`.
+pub(crate) fn rate(text: &str) -> Result<(u64, u64), String> {
+    let wrong = || format!("{text:?} is not a rate: {}", Kind::Rate.bounds());
+    let (count, period) = text.split_once('/').ok_or_else(wrong)?;
+    let period_seconds = match period.trim() {
+        "s" | "second" => 1,
+        "min" | "m" | "minute" => 60,
+        "h" | "hour" => 3600,
+        _ => return Err(wrong()),
+    };
+    let count = count.trim();
+    let is_number = !count.is_empty() && count.bytes().all(|byte| byte.is_ascii_digit());
+    let count = count.parse().ok().filter(|count| is_number && (1..=1_000_000).contains(count));
+    Ok((count.ok_or_else(wrong)?, period_seconds * 1_000_000_000))
+}
+
+/// An origin of web pages, in the form that browsers send (RFC 6454 §6.2): scheme, host, and the
+/// port if it is not that of the scheme.
+pub(crate) fn origin(text: &str) -> Result<String, String> {
+    if text == "*" {
+        return Ok(text.to_owned());
+    }
+    let wrong = || format!("{text:?} is not an origin: {}", Kind::Origin.bounds());
+    let (scheme, authority) = text.split_once("://").ok_or_else(wrong)?;
+    let own_port = match scheme {
+        "http" => 80,
+        "https" => 443,
+        _ => return Err(wrong()),
+    };
+    if let Some(front) = authority.strip_suffix('/') {
+        return Err(format!("{text:?}: an origin has no path; write {scheme}://{front}"));
+    }
+    let split = host::split(authority.as_bytes()).map_err(|_| wrong())?;
+    if split.port == Some(own_port) || authority.ends_with(':') {
+        let name = authority.rsplit_once(':').map_or(authority, |(name, _)| name);
+        return Err(format!("{text:?}: browsers leave this port out; write {scheme}://{name}"));
+    }
+    if authority.bytes().any(|byte| byte.is_ascii_uppercase()) {
+        let lower = authority.to_ascii_lowercase();
+        return Err(format!("{text:?}: browsers write small letters; write {scheme}://{lower}"));
+    }
+    let is_host = !authority.is_empty() && !authority.contains(['*', '@', '%']);
+    if is_host { Ok(text.to_owned()) } else { Err(wrong()) }
+}
+
 /// Whether `text` is a value of this kind.
 pub(crate) fn check(kind: &Kind, text: &str) -> Result<(), String> {
     match kind {
@@ -446,6 +491,8 @@ pub(crate) fn check(kind: &Kind, text: &str) -> Result<(), String> {
         Kind::MountPath => MountPath::parse(text).map(drop),
         Kind::ServerName => server_name(text),
         Kind::UpstreamHost => upstream_host(text).map(drop),
+        Kind::Rate => rate(text).map(drop),
+        Kind::Origin => origin(text).map(drop),
         Kind::Upstream => proxy_mount(text).map(drop),
         Kind::UpstreamUrl => upstream(text).map(drop),
         Kind::FieldName => field_name(text).map(drop),

@@ -1,6 +1,6 @@
 //! The order of everything.
 
-use pinion_archive::{Archive, Damage, Entry, Role};
+use pinion_archive::{Archive, Damage, Entry, EntryKind, Role};
 use pinion_http::date::UnixSeconds;
 use pinion_http::method::Method;
 use pinion_http::prepared::{Location, Prepared, SharedFields};
@@ -61,8 +61,11 @@ pub fn answer_traced<'x>(
     }
     let outcome = resolve(archive, head, work, trace);
     if let Ok(outcome) = outcome {
-        let key = work.scratch.entry().map(|entry| entry.path());
-        trace.step(Step::End { outcome, key });
+        let entry = work.scratch.entry();
+        let key = entry.map(|entry| entry.path());
+        let resource = entry.filter(|entry| entry.kind() == EntryKind::Resource);
+        let location = resource.and_then(|entry| entry.target());
+        trace.step(Step::End { outcome, key, location });
     }
     let Work { scratch, text, damage, path, target, fields, .. } = work;
     let buffers = ResponseBuffers { text, decoded: path, target, fields };

@@ -91,6 +91,9 @@ pub enum Step<'t> {
         outcome: Outcome,
         /// The key of the entry that is sent; `None` for a response without an entry.
         key: Option<&'t [u8]>,
+        /// The `Content-Location` of that entry, escaped, if it is a resource that has one: the
+        /// path of its file, where that is another one.
+        location: Option<&'t [u8]>,
     },
 }
 

@@ -5,6 +5,7 @@
 //! the modules that take minutes, for `cargo xtask test --long`.
 #![forbid(unsafe_code)]
 
+mod access;
 mod alt_svc;
 mod applications;
 mod bad_input;

@@ -54,9 +54,10 @@ impl Exchange<'_> {
         if !is_suited(status, fields.clone(), length) {
             return self.begin(status, fields, length);
         }
-        let state = *self.state().ok_or(Gone::Peer)?;
+        let state = self.state().ok_or(Gone::Peer)?;
+        let head_only = state.head_only;
         let mut coding = if state.http10 { Coding::Identity } else { coding };
-        if coding != Coding::Identity && !state.head_only {
+        if coding != Coding::Identity && !head_only {
             let Buffers { encoders, pool, .. } = &mut self.core.buffers;
             let encoder = encoders.take(coding, pool);
             if encoder.is_none() {

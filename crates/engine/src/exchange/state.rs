@@ -4,6 +4,7 @@ use pinion_http::coding::Coding;
 use pinion_http::refusal::RefusedRequest;
 
 use crate::encode::EncoderId;
+use crate::exchange::added_fields::AddedFields;
 
 /// How far an exchange has come.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
@@ -69,7 +70,7 @@ pub(crate) enum Carrier {
 }
 
 /// What the engine remembers of an exchange, whatever carries it.
-#[derive(Debug, Clone, Copy, Default)]
+#[derive(Debug, Clone, Default)]
 pub(crate) struct ExchangeState {
     pub(crate) stage: Stage,
     /// The method was HEAD: content is dropped.
@@ -100,6 +101,8 @@ pub(crate) struct ExchangeState {
     /// Content bytes of the request the application will take; none of it is read before the
     /// application has called `want`.
     pub(crate) wanted: Option<u64>,
+    /// What the application has added to the response, until its head goes out.
+    pub(crate) added: Option<Box<AddedFields>>,
 }
 
 impl ExchangeState {

@@ -145,6 +145,7 @@ fn complete<'h>(
         framing,
         keep_alive,
         expect_continue,
+        identity: None,
     })
 }
 

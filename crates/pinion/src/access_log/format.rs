@@ -48,13 +48,15 @@ impl Formatter {
         out.push(b'\n');
     }
 
-    /// `peer - - [time] "request line" status bytes "referer" "user agent"`
+    /// `peer - user [time] "request line" status bytes "referer" "user agent"`
     fn combined(&self, record: &Record<'_>, out: &mut Vec<u8>) {
         match record.peer {
             Peer::Ip(peer) => print(out, format_args!("{}", peer.ip())),
             Peer::Unix => out.extend_from_slice(b"unix:"),
         }
-        out.extend_from_slice(b" - - [");
+        out.extend_from_slice(b" - ");
+        user(record.user, out);
+        out.extend_from_slice(b" [");
         out.extend_from_slice(&self.common);
         out.extend_from_slice(b"] \"");
         if record.method.bytes.is_empty() {
@@ -107,6 +109,11 @@ impl Formatter {
         );
         member(out, "referer", record.referer);
         member(out, "user_agent", record.user_agent);
+        for (name, text) in [("user", record.user), ("request_id", record.request_id)] {
+            if !text.bytes.is_empty() {
+                member(out, name, text);
+            }
+        }
         out.push(b'}');
     }
 }
@@ -125,6 +132,23 @@ fn vhost(host: Text<'_>, out: &mut Vec<u8>) {
     for &byte in name {
         match byte.to_ascii_lowercase() {
             byte @ (b'a'..=b'z' | b'0'..=b'9' | b'.' | b'-' | b'_' | b'[' | b']' | b':') => {
+                out.push(byte);
+            }
+            _ => print(out, format_args!("\\x{byte:02X}")),
+        }
+    }
+}
+
+/// The user whose password was verified, or `-`. A name may have spaces and quotes, and may be a
+/// hyphen: all of it that is not a letter, a digit or one of a few signs is escaped.
+fn user(name: Text<'_>, out: &mut Vec<u8>) {
+    if name.bytes.is_empty() {
+        out.push(b'-');
+    }
+    for &byte in name.bytes {
+        match byte {
+            b'-' if name.bytes.len() == 1 => print(out, format_args!("\\x2D")),
+            b'a'..=b'z' | b'A'..=b'Z' | b'0'..=b'9' | b'.' | b'-' | b'_' | b'@' | b'+' => {
                 out.push(byte);
             }
             _ => print(out, format_args!("\\x{byte:02X}")),
@@ -228,6 +252,26 @@ mod tests {
     }
 
     #[test]
+    fn a_user_is_one_column_and_a_member() {
+        for (user, shown) in [
+            (&b"ann"[..], "ann"),
+            (b"ann@a.test", "ann@a.test"),
+            (b"a b\n\"\\c", "a\\x20b\\x0A\\x22\\x5Cc"),
+            ("\u{fc}".as_bytes(), "\\xC3\\xBC"),
+            (b"-", "\\x2D"),
+        ] {
+            let id = Text::from(&b"7f"[..]);
+            let record = Record { user: Text::from(user), request_id: id, ..example() };
+            let line = line(LogFormat::Combined, &record);
+            assert!(line.starts_with(&format!("192.0.2.7 - {shown} [")), "{line}");
+            let line = self::line(LogFormat::Json, &record);
+            let value: serde_json::Value = serde_json::from_str(&line).expect("JSON");
+            assert_eq!(value["user"], String::from_utf8_lossy(user).into_owned());
+            assert_eq!(value["request_id"], "7f");
+        }
+    }
+
+    #[test]
     fn what_is_missing_is_a_hyphen() {
         let none = Text::from(&b""[..]);
         let record = Record {
@@ -273,6 +317,8 @@ mod tests {
                 host: most(260),
                 referer: most(512),
                 user_agent: most(512),
+                user: most(254),
+                request_id: most(64),
                 peer: Peer::Ip(
                     "[2001:db8:1111:2222:3333:4444:5555:6666]:50123".parse().expect("it"),
                 ),

@@ -14,6 +14,10 @@ const TARGET_MAX_BYTES: usize = 2048;
 const HOST_MAX_BYTES: usize = 260;
 /// Longest `Referer` and `User-Agent` that are kept.
 const FIELD_MAX_BYTES: usize = 512;
+/// Longest name of a user that is kept: what password files may have.
+const USER_MAX_BYTES: usize = 254;
+/// Longest number of a request that is kept: twice that of a number of this server.
+const REQUEST_ID_MAX_BYTES: usize = 64;
 
 const FIXED_BYTES: usize = 48;
 
@@ -21,12 +25,16 @@ const FIXED_BYTES: usize = 48;
 const BODY_BYTES: Range<usize> = 8..16;
 const DURATION: Range<usize> = 32..36;
 const CUT_AT: usize = 42;
+/// Where it says whether a user and a number of the request follow the other texts.
+const IDENTITY_AT: usize = 43;
 /// And where the log stands that it goes to.
 const LOG: Range<usize> = 44..46;
 
 /// The most that [`Record::encode`] appends.
 pub(crate) const RECORD_MAX_BYTES: usize = FIXED_BYTES
-    + 5 * 2
+    + 7 * 2
+    + USER_MAX_BYTES
+    + REQUEST_ID_MAX_BYTES
     + METHOD_MAX_BYTES
     + TARGET_MAX_BYTES
     + HOST_MAX_BYTES
@@ -63,6 +71,10 @@ pub(crate) struct Record<'a> {
     pub(crate) referer: Text<'a>,
     /// Empty when not sent.
     pub(crate) user_agent: Text<'a>,
+    /// Whose password was verified; empty when none was.
+    pub(crate) user: Text<'a>,
+    /// The number of the request; empty when it has none.
+    pub(crate) request_id: Text<'a>,
 }
 
 /// Who asked.
@@ -102,6 +114,21 @@ impl<'a> Record<'a> {
             + text(self.host, HOST_MAX_BYTES)
             + text(self.referer, FIELD_MAX_BYTES)
             + text(self.user_agent, FIELD_MAX_BYTES)
+            + self.identity_bytes()
+    }
+
+    /// Bytes of the user and the number of the request in the binary form.
+    fn identity_bytes(&self) -> usize {
+        let text = |text: Text<'_>, max_bytes| size_of::<u16>() + text.bytes.len().min(max_bytes);
+        if !self.has_identity() {
+            return 0;
+        }
+        text(self.user, USER_MAX_BYTES) + text(self.request_id, REQUEST_ID_MAX_BYTES)
+    }
+
+    /// Whether it has a user or a number of the request. Most requests have neither.
+    fn has_identity(&self) -> bool {
+        !(self.user.bytes.is_empty() && self.request_id.bytes.is_empty())
     }
 
     /// Appends the binary form, at most [`RECORD_MAX_BYTES`].
@@ -121,6 +148,7 @@ impl<'a> Record<'a> {
         fixed[40] = u8::from(matches!(self.peer, Peer::Unix));
         fixed[CUT_AT] = u8::from(self.cut);
         fixed[LOG].copy_from_slice(&self.log.0.to_ne_bytes());
+        fixed[IDENTITY_AT] = u8::from(self.has_identity());
         fixed[41] = self.version.map_or(0, |version| 1 + version as u8);
         out.extend_from_slice(&fixed);
         append(out, self.method, METHOD_MAX_BYTES);
@@ -128,6 +156,10 @@ impl<'a> Record<'a> {
         append(out, self.host, HOST_MAX_BYTES);
         append(out, self.referer, FIELD_MAX_BYTES);
         append(out, self.user_agent, FIELD_MAX_BYTES);
+        if self.has_identity() {
+            append(out, self.user, USER_MAX_BYTES);
+            append(out, self.request_id, REQUEST_ID_MAX_BYTES);
+        }
     }
 
     /// Sets in a binary form what is known only at the end.
@@ -144,6 +176,8 @@ impl<'a> Record<'a> {
         let (fixed, mut texts) = message.split_first_chunk::<FIXED_BYTES>()?;
         let ip = IpAddr::from(number::<16>(fixed, 16)?).to_canonical();
         let port = u16::from_ne_bytes(number(fixed, 36)?);
+        let has_identity = fixed[IDENTITY_AT] != 0;
+        let nothing = Text::from(&b""[..]);
         Some(Self {
             log: LogId(u16::from_ne_bytes(number(fixed, LOG.start)?)),
             unix_micros: i64::from_ne_bytes(number(fixed, 0)?),
@@ -161,6 +195,8 @@ impl<'a> Record<'a> {
             host: split(&mut texts)?,
             referer: split(&mut texts)?,
             user_agent: split(&mut texts)?,
+            user: if has_identity { split(&mut texts)? } else { nothing },
+            request_id: if has_identity { split(&mut texts)? } else { nothing },
         })
     }
 }
@@ -210,6 +246,8 @@ pub(crate) fn example() -> Record<'static> {
         host: Text::from(&b"localhost:8080"[..]),
         referer: Text::from(&b"https://example.org/"[..]),
         user_agent: Text::from(&b"curl/8"[..]),
+        user: Text::from(&b""[..]),
+        request_id: Text::from(&b""[..]),
     }
 }
 
@@ -225,6 +263,8 @@ mod tests {
             Record { peer: v6, version: Some(Version::Http10), ..example() },
             Record { peer: Peer::Unix, version: None, method: Text::from(&b""[..]), ..example() },
             Record { log: LogId(u16::MAX), ..example() },
+            Record { user: Text::from(&b"ann"[..]), ..example() },
+            Record { request_id: Text::from(&b"7f"[..]), ..example() },
             Record { unix_micros: -1, body_bytes: u64::MAX, cut: true, ..example() },
         ] {
             let mut message = Vec::new();
@@ -249,6 +289,7 @@ mod tests {
         let long = Text::from(&long[..]);
         let mut message = Vec::new();
         let texts = Record { method: long, target: long, host: long, ..example() };
+        let texts = Record { user: long, request_id: long, ..texts };
         Record { referer: long, user_agent: long, ..texts }.encode(&mut message);
         assert_eq!(message.len(), RECORD_MAX_BYTES);
         let record = Record::decode(&message).expect("a record");
@@ -257,6 +298,8 @@ mod tests {
             (record.target, TARGET_MAX_BYTES),
             (record.host, HOST_MAX_BYTES),
             (record.user_agent, FIELD_MAX_BYTES),
+            (record.user, USER_MAX_BYTES),
+            (record.request_id, REQUEST_ID_MAX_BYTES),
         ] {
             assert_eq!((text.bytes.len(), text.cut), (bound, true));
         }

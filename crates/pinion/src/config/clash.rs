@@ -4,8 +4,9 @@ use super::fault::{Fault, Place};
 use super::tables::{Section, Tables, missing};
 use crate::address::{self, Address, Overlap};
 use crate::directives::file::Table;
-use crate::settings::{LISTEN_KINDS, ListenKind};
+use crate::settings::{LISTEN_KINDS, ListenKind, access_faults, access_tables_faults};
 use crate::values;
+use crate::written::Low;
 use pinion_spawner::limits::STARTS_MAX;
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -41,10 +42,30 @@ pub(crate) fn find(tables: &Tables, file: &Path) -> Vec<Fault> {
         }
     }
     hosts(&tables.sites, file, &mut faults);
+    tables.sites.iter().for_each(|site| access(site, file, &mut faults));
     program_names(&tables.programs, file, &mut faults);
     tables.listeners.iter().for_each(|section| listener(section, file, &mut faults));
     listeners_twice(&tables.listeners, file, &mut faults);
     faults
+}
+
+/// What the tables about access of a site say against each other.
+fn access(site: &Section, file: &Path, faults: &mut Vec<Fault>) {
+    let sections = site.tables(Table::Access);
+    let lows: Vec<&Low> = sections.iter().map(|section| &section.low).collect();
+    for (number, message) in access_tables_faults(&lows) {
+        let section = sections.get(number);
+        let place = section.map_or(site.place, |section| section.place_of("access-path"));
+        faults.push(Fault::at(file, place, message));
+    }
+    for section in sections {
+        // A value that is wrong was given all the same.
+        let is_given = |row: &str| section.low.given(row) || row == "access-cors-credentials";
+        let found = access_faults(&section.low).into_iter();
+        for (row, message) in found.filter(|_| section.rows().all(is_given)) {
+            faults.push(Fault::at(file, section.place_of(row), message));
+        }
+    }
 }
 
 /// The log tells programs apart by their names.

@@ -5,6 +5,7 @@ use super::access_logs;
 use super::clash::address_of;
 use super::fault::{Fault, Place};
 use super::load::{Loaded, LoadedSite};
+use super::password_files;
 use super::tables::Section;
 use crate::address::Address;
 use crate::archive_file::ArchiveFile;
@@ -92,6 +93,7 @@ pub(crate) fn examine(loaded: &mut Loaded, path: &Path) {
     }
     let server = loaded.server.as_ref().zip(loaded.serve.as_ref());
     access_logs::find(server, &loaded.sites, &mut add);
+    said.warnings.extend(password_files::examine(&loaded.sites, &mut add, &mut below));
     said.warnings.extend(doubtful_paths(loaded, path));
     let meaningless = loaded.sites.iter().flat_map(|site| meaningless_values(&site.section, path));
     said.warnings.extend(meaningless);

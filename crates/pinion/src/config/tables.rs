@@ -55,6 +55,11 @@ impl Section {
         self.places.contains_key(name)
     }
 
+    /// Returns the rows that have a key here.
+    pub(crate) fn rows(&self) -> impl Iterator<Item = &'static str> {
+        self.places.keys().copied()
+    }
+
     /// Where the value of a row stands.
     pub(crate) fn place_of(&self, name: &str) -> Place {
         self.places_of(name).next().unwrap_or(self.place)
@@ -479,6 +484,13 @@ pub(super) fn habit(name: &str) -> Option<&'static str> {
         "redirects" | "headers" => {
             "write rules, or put a file _redirects or _headers in the folder"
         }
+        "auth_basic_user_file" | "auth_basic" | "basic_auth" | "basicauth" | "AuthUserFile" => {
+            "write [[site.access]], and below it password-file = \"FILE\""
+        }
+        "limit_req" | "rate_limit" | "rate-limit" => {
+            "write [[site.access]], and below it request-rate = \"10/s\""
+        }
+        "limit_conn" => "write [[site.access]], and below it max-concurrent-requests = 10",
         "error-page" | "error_page" | "404" => "put a file 404.html in the folder",
         "proxy_pass" | "proxy-pass" | "reverse_proxy" | "upstream" | "upstreams" | "backend"
         | "servers" => "write proxy = \"http://127.0.0.1:3000\", or a list",
@@ -580,6 +592,8 @@ mod tests {
             Kind::Balance => "header-hash:X-User",
             Kind::MountPath => "*.php",
             Kind::ServerName | Kind::UpstreamHost => "app.internal",
+            Kind::Rate => "10/s",
+            Kind::Origin => "https://example.org",
             Kind::Upstream => "/api=http://127.0.0.1:3000",
         };
         (text.to_owned(), format!("\"{text}\""))

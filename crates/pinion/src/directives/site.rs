@@ -39,6 +39,22 @@ pub(crate) const ROWS: &[Directive] = &[
         long: "It may be left out of a site with `proxy`, which has no files then.",
     },
     Directive {
+        name: "request-id",
+        short: None,
+        verbs: &[],
+        file: Some(Table::Site.key("request-id")),
+        group: Group::Logging,
+        level: Level::Site,
+        kind: Kind::Switch,
+        repeatable: false,
+        default: Default::Off,
+        change: Change::Live,
+        brief: "Give each request a random number, which all logs have in common",
+        long: "It is in `X-Request-Id` of the response and of requests that are forwarded, in \
+               `req.id` of scripts, and in `request_id` of an access log in JSON. What clients \
+               send in `X-Request-Id` is not passed on.",
+    },
+    Directive {
         name: "site-access-log",
         short: None,
         verbs: &[],

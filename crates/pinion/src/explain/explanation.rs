@@ -96,6 +96,7 @@ pub(crate) struct Step {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub(crate) enum StepName {
+    Access,
     AcmeChallenge,
     BuiltInPage,
     Condition,

@@ -91,7 +91,7 @@ impl Trace for &Recorder {
             Step::PageOfFolder { found, .. } => heard.has_page_of_folder = found,
             Step::Fallback { found, .. } => heard.fallback = Some(found),
             Step::SinglePage(page) => heard.single_page = Some(page),
-            Step::End { outcome, key } => {
+            Step::End { outcome, key, .. } => {
                 heard.outcome = Some(outcome);
                 heard.key = key.map(<[u8]>::to_vec);
             }

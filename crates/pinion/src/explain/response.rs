@@ -1,6 +1,8 @@
 //! What a server does with a request: the responses that it has on every host, the site of the host
 //! and its script. The functions of the server choose who responds and make the responses.
 
+mod access_steps;
+
 use super::explanation::{
     CodingShown, Explanation, FileLine, ListenerShown, Step, StepName, VERSION,
 };
@@ -22,13 +24,14 @@ use crate::terminal::shown;
 use pinion_archive::layout::VARIANT_PREFIX;
 use pinion_archive::{Archive, Scratch};
 use pinion_engine::clock::Now;
+use pinion_engine::exchange::AddedFields;
 use pinion_http::h1::encode::{self, ConnectionFields};
 use pinion_http::h1::glance::glance;
 use pinion_http::h1::head::{self, HeadStorage, Parsed};
 use pinion_http::limits::Limits;
 use pinion_http::method::Method;
 use pinion_http::page;
-use pinion_http::prepared::Prepared;
+use pinion_http::prepared::{Prepared, SharedFields};
 use pinion_http::refusal::RefusedRequest;
 use pinion_http::request::RequestHead;
 use pinion_http::target::{PathError, decode_path};
@@ -63,6 +66,8 @@ struct Draft<'s> {
     listener: ChosenListener<'s>,
     /// The lines that every response of the listener has.
     tail: Vec<u8>,
+    /// What rules about access add to the response.
+    added: AddedFields,
     explanation: Explanation,
 }
 
@@ -87,7 +92,7 @@ impl<'s> Draft<'s> {
             codings: Vec::new(),
             notes: listener.note.iter().cloned().collect(),
         };
-        Self { settings, listener, tail, explanation }
+        Self { settings, listener, tail, added: AddedFields::default(), explanation }
     }
 
     /// Explains a request whose head can be parsed.
@@ -191,6 +196,9 @@ impl<'s> Draft<'s> {
             self.failed(503, (StepName::LoadError, reason), site, head);
             return Ok(());
         }
+        if self.is_refused(None, site, head) {
+            return Ok(());
+        }
         let mounts = site.generation.mounts();
         if let Some(mount) = mounts.covering(head.target.path) {
             return self.forwarded(mount, site, head);
@@ -202,13 +210,7 @@ impl<'s> Draft<'s> {
             return Ok(());
         }
         if routes.is_some() {
-            let reason = match &found {
-                RouteFound::Methods(methods) => {
-                    format!("the route of this path is for {}", methods.join(", "))
-                }
-                _ => "no route matches".to_owned(),
-            };
-            self.step(Step::passed(None, StepName::Route, reason));
+            self.without_route(&found);
         }
         if site.generation.is_damaged() {
             let reason = "the archive was truncated or its disk failed; load a whole one";
@@ -221,6 +223,9 @@ impl<'s> Draft<'s> {
         if site.generation.is_outdated(&response) {
             let reason = "the file has changed since the folder was built; reload the site";
             self.failed(500, (StepName::Damage, reason), site, head);
+            return Ok(());
+        }
+        if self.is_refused(Some(&archive), site, head) {
             return Ok(());
         }
         let is_missing = response.status == 404;
@@ -253,6 +258,17 @@ impl<'s> Draft<'s> {
             self.explanation.notes.push(note);
         }
         Ok(())
+    }
+
+    /// Explains that no route of the script is for a request.
+    fn without_route(&mut self, found: &RouteFound) {
+        let reason = match found {
+            RouteFound::Methods(methods) => {
+                format!("the route of this path is for {}", methods.join(", "))
+            }
+            _ => "no route matches".to_owned(),
+        };
+        self.step(Step::passed(None, StepName::Route, reason));
     }
 
     /// Explains a response that was looked up in the archive of a site.
@@ -325,8 +341,9 @@ impl<'s> Draft<'s> {
         let mut scratch = Vec::new();
         let path = decode_path(head.target.path, &mut scratch).ok();
         let origins = Origins { path, is_error: true, ..site.origins() };
-        let lines = [&*fields, &*self.tail].concat();
+        let lines = [&*self.added.with(&SharedFields::h1(&fields)), &*self.tail].concat();
         (self.explanation.headers, self.explanation.removed) = origins.of(&lines);
+        self.name_added();
     }
 
     /// Explains a request that a handler of a script answers.
@@ -423,12 +440,15 @@ impl<'s> Draft<'s> {
         connection: ConnectionFields,
         origins: &Origins<'_>,
     ) {
+        let lines = self.added.with(&response.shared);
+        let response = &Prepared { shared: SharedFields::h1(&lines), ..*response };
         let mut out = Vec::new();
         encode::prepared(&mut out, response, connection, &self.tail);
         let status_line = out.iter().position(|&byte| byte == b'\n').map_or(0, |at| at + 1);
         let headers: Headers = origins.of(out.get(status_line..).unwrap_or_default());
         (self.explanation.headers, self.explanation.removed) = headers;
         self.explanation.status = Some(response.status);
+        self.name_added();
     }
 }
 

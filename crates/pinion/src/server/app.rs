@@ -1,5 +1,9 @@
 //! What a worker does with a request: the steps from a head to an answer.
 
+mod checked_requests;
+
+use super::access::gate::{AccessGate, CheckedAccess};
+use super::access::rules::MetRules;
 use super::acme::AcmeChallenges;
 use super::dev::adapt::widened;
 use super::dev::load_failure::{LoadFailure, Meanwhile};
@@ -31,11 +35,12 @@ use pinion_http::page;
 use pinion_http::prepared::{Prepared, PreparedBody, SharedFields};
 use pinion_http::refusal::RefusedRequest;
 use pinion_http::request::{Framing, RequestHead};
-use pinion_http::target::Form;
 use pinion_lua::problem::Problem;
 use pinion_lua::program::Program;
 use pinion_lua::scripts::Offer;
-use pinion_site::{Pieces, Work, answer, error_for, generated_fields, has_file, refused_page};
+use pinion_site::{
+    Pieces, Work, answer, answer_traced, error_for, generated_fields, has_file, refused_page,
+};
 use std::fmt;
 use std::net::SocketAddr;
 use std::sync::Arc;
@@ -63,6 +68,8 @@ pub(crate) struct SitesApp {
     dynamic: Dynamic,
     /// What other servers respond to.
     gateway: Gateway,
+    /// Who may request what.
+    access: AccessGate,
     /// When it is this worker's turn to take up what is published, perhaps.
     turn_ms: Option<u64>,
     /// The second in which the archives were last looked at.
@@ -84,14 +91,15 @@ struct Site {
     generation: Arc<Generation>,
     mapping: MappingId,
     scripted: Option<Scripted>,
-    /// It has no script, its files could be loaded, and it shows no errors to a developer.
+    /// It has no script, its files could be loaded, nothing is to be checked, and it shows no
+    /// errors to a developer.
     is_static: bool,
     /// What was to take its place and has a script that does not start in this worker.
     refused: Option<Arc<Generation>>,
 }
 
 /// What is known of a request of a site before its archive is asked.
-struct SiteRequest {
+struct SiteRequest<'r> {
     began: Option<Beginning>,
     client: ClientIdentity,
     /// It says https on a connection that is not encrypted.
@@ -100,6 +108,28 @@ struct SiteRequest {
     developer: Option<Developer>,
     /// What the script of the site has for other methods.
     offer: Offer,
+    /// It announces more content than is allowed, unless a handler or another server allows more.
+    is_oversized: bool,
+    /// What was checked of it, if its site has rules about access.
+    checked: Option<CheckedAccess>,
+    /// The head as it was sent, if scripts and other servers get another one.
+    sent: Option<&'r RequestHead<'r>>,
+}
+
+impl SiteRequest<'_> {
+    fn new(began: Option<Beginning>, client: ClientIdentity, is_unsecured: bool) -> Self {
+        let (developer, offer) = (None, Offer::Nothing);
+        Self {
+            began,
+            client,
+            is_unsecured,
+            developer,
+            offer,
+            is_oversized: false,
+            checked: None,
+            sent: None,
+        }
+    }
 }
 
 /// What a worker answers requests of any site with.
@@ -107,6 +137,7 @@ struct Means<'w> {
     work: &'w mut Work,
     dynamic: &'w mut Dynamic,
     gateway: &'w mut Gateway,
+    access: &'w mut AccessGate,
     journal: &'w mut Journal,
 }
 
@@ -116,12 +147,12 @@ impl Means<'_> {
     fn dynamic_request(
         self,
         site: &Site,
-        mut request: SiteRequest,
+        mut request: SiteRequest<'_>,
         head: &RequestHead<'_>,
         exchange: &mut Exchange<'_>,
     ) {
         let SiteRequest { began, client, is_unsecured, .. } = request;
-        let Self { work, dynamic, gateway, journal } = self;
+        let Self { work, dynamic, gateway, access, journal } = self;
         let developer = site.developer(head, exchange).filter(|_| !is_unsecured);
         if let Some(developer) = developer
             && answers_developer(site, developer, (&client, head), dynamic, journal, exchange)
@@ -142,7 +173,7 @@ impl Means<'_> {
             if let Some(mount) = mount {
                 return gateway.begin(mount, &site.generation, head, &client, journal, exchange);
             }
-            let means = Self { work, dynamic, gateway, journal };
+            let means = Self { work, dynamic, gateway, access, journal };
             return means.archive_request(site, request, head, exchange);
         }
         if let Some(scripted) = &site.scripted
@@ -161,7 +192,8 @@ impl Means<'_> {
                 );
             }
         }
-        Self { work, dynamic, gateway, journal }.archive_request(site, request, head, exchange);
+        Self { work, dynamic, gateway, access, journal }
+            .archive_request(site, request, head, exchange);
     }
 
     /// Responds with what the archive of a site has.
@@ -169,31 +201,35 @@ impl Means<'_> {
     fn archive_request(
         self,
         site: &Site,
-        request: SiteRequest,
+        request: SiteRequest<'_>,
         head: &RequestHead<'_>,
         exchange: &mut Exchange<'_>,
     ) {
-        let SiteRequest { began, client, is_unsecured, developer, offer } = request;
-        let Self { work, dynamic, gateway, journal } = self;
+        let SiteRequest { began, client, is_unsecured, developer, .. } = request;
+        let Self { work, dynamic, gateway, access, journal } = self;
         let generation = &*site.generation;
         let (now, archive) = (exchange.now(), generation.archive());
         let mut pieces = Pieces::new();
-        let whole;
-        let asked = match developer {
-            Some(Developer { wants_page: true, .. }) => {
-                whole = widened(head);
-                &whole
-            }
-            _ => head,
-        };
+        let whole = developer.filter(|developer| developer.wants_page).map(|_| widened(head));
+        let asked = whole.as_ref().unwrap_or(head);
         let answer = if generation.is_damaged() {
             error_for(500, &archive, head, work)
         } else if is_unsecured {
             journal.https_refused(exchange.socket_peer());
             unencrypted_https(&archive, head, work)
+        } else if let Some(checked) = &request.checked {
+            let met = MetRules::new(generation.access().map(|rules| &**rules));
+            let found = answer_traced(&archive, asked, now.unix_seconds, work, &mut pieces, &met);
+            let met = met.get();
+            if !met.without(checked.admitted).is_empty() {
+                let means = Self { work, dynamic, gateway, access, journal };
+                return means.check(site, met, request, head, exchange);
+            }
+            found
         } else {
             answer(&archive, asked, now.unix_seconds, work, &mut pieces)
         };
+        let offer = request.offer;
         let outdated = generation.is_outdated(&answer);
         if answer.status == 404
             && let Some(scripted) = &site.scripted
@@ -280,7 +316,7 @@ impl SitesApp {
         redirect: Option<Redirect>,
         trusted_proxies: Arc<TrustedProxies>,
         challenges: Option<AcmeChallenges>,
-        (dynamic, gateway): (Dynamic, Gateway),
+        (dynamic, gateway, access): (Dynamic, Gateway, AccessGate),
     ) -> Self {
         Self {
             published,
@@ -293,6 +329,7 @@ impl SitesApp {
             challenges,
             dynamic,
             gateway,
+            access,
             turn_ms: None,
             looked_unix_seconds: 0,
         }
@@ -317,29 +354,12 @@ impl SitesApp {
         let Some(serving) = &self.serving else { return };
         let index = serving.roster.hosts.select(head.authority);
         let Some(site) = index.and_then(|index| serving.sites.get(index)) else { return };
-        let (gateway, journal) = (&mut self.gateway, &mut self.journal);
-        let mounts = site.generation.mounts();
-        if let Some(mount) = mounts.covering(head.target.path) {
-            return gateway.begin(mount, &site.generation, head, &client, journal, exchange);
-        }
-        if let Some(scripted) = &site.scripted
-            && let Offer::Handler(found) = self.dynamic.offer(scripted, head)
-        {
-            let (developer, journal) = (site.developer(head, exchange), &mut self.journal);
-            let who = (&client, developer);
-            return self.dynamic.begin(scripted, Some(found), head, who, journal, exchange);
-        }
-        if let Some(mount) = mounts.without_file(head.target.path)
-            && head.target.form != Form::Asterisk
-            && !has_file(&site.generation.archive(), head.target.path, &mut self.work)
-        {
-            return gateway.begin(mount, &site.generation, head, &client, journal, exchange);
-        }
         let began = self.journal.begin(&client, exchange);
         let began = began.map(|began| began.of_site(site.generation.log()));
-        let answer = error_for(413, &site.generation.archive(), head, &mut self.work);
-        exchange.prepared(&answer, Some(site.mapping));
-        self.journal.answered(began, head, &answer, exchange);
+        let request = SiteRequest { is_oversized: true, ..SiteRequest::new(began, client, false) };
+        let Self { work, dynamic, gateway, access, journal, .. } = self;
+        let means = Means { work, dynamic, gateway, access, journal };
+        means.checked_request(site, request, head, exchange);
     }
 
     /// The way of a request: find out whose it is and what it gets, hand that to the engine, write
@@ -353,8 +373,8 @@ impl SitesApp {
         };
         let head = reported.as_ref().unwrap_or(head);
         let began = self.journal.begin(&client, exchange);
-        let Self { serving, work, journal, health, redirect, challenges, dynamic, gateway, .. } =
-            self;
+        let Self { serving, work, journal, health, redirect, challenges, .. } = self;
+        let (dynamic, gateway, access) = (&mut self.dynamic, &mut self.gateway, &mut self.access);
         let Some(serving) = serving else { return };
         let listener = exchange.listener();
         let server = ServerResponders {
@@ -378,14 +398,13 @@ impl SitesApp {
             }
         };
         let began = began.map(|began| began.of_site(site.generation.log()));
-        let (developer, offer) = (None, Offer::Nothing);
-        let request = SiteRequest { began, client, is_unsecured, developer, offer };
-        let means = Means { work, dynamic, gateway, journal };
+        let request = SiteRequest::new(began, client, is_unsecured);
+        let means = Means { work, dynamic, gateway, access, journal };
         // Most sites have files and nothing else.
         if site.is_static {
             means.archive_request(site, request, head, exchange);
         } else {
-            means.dynamic_request(site, request, head, exchange);
+            means.checked_request(site, request, head, exchange);
         }
     }
 
@@ -448,6 +467,7 @@ impl SitesApp {
             let is_static = scripted.is_none()
                 && generation.mounts().is_empty()
                 && !generation.has_no_content()
+                && generation.access().is_none()
                 && !generation.shows_errors();
             Site { id: *id, generation, mapping, scripted, is_static, refused: None }
         };
@@ -684,6 +704,7 @@ impl App for SitesApp {
             // A static answer is complete at once: no content is wanted, nothing is waited for.
             Event::Head(head) if fits(head, exchange) => self.request(head, exchange),
             Event::Head(head) => self.oversized(head, exchange),
+            event if self.holds(&event, exchange) => {}
             event => {
                 let Self { gateway, dynamic, journal, .. } = self;
                 if !gateway.event(&event, journal, exchange) {
@@ -721,14 +742,17 @@ impl App for SitesApp {
         if self.published.number() != held {
             self.take_turn(now, mappings);
         }
+        self.access.pass(connections);
         self.dynamic.pass(connections);
         self.gateway.pass(&mut self.journal, connections);
     }
 
     #[inline]
     fn alarm_ms(&self) -> Option<u64> {
-        let alarms = [self.turn_ms, self.dynamic.alarm_ms(), self.gateway.alarm_ms()];
-        alarms.into_iter().flatten().min()
+        let of_requests =
+            [self.dynamic.alarm_ms(), self.gateway.alarm_ms(), self.access.alarm_ms()];
+        let alarms = of_requests.into_iter().chain([self.turn_ms]);
+        alarms.flatten().min()
     }
 
     fn stopping(&mut self) {
@@ -741,7 +765,10 @@ impl App for SitesApp {
     }
 
     fn posted(&mut self, message: Message, connections: &mut Connections<'_>) {
-        self.dynamic.posted(message, connections);
+        match self.access.posted(message, connections.now().monotonic_ms) {
+            Ok(resumed) => self.resume(resumed, connections),
+            Err(message) => self.dynamic.posted(message, connections),
+        }
     }
 
     fn takes_extended_connect(&self) -> bool {
@@ -782,14 +809,17 @@ impl App for SitesApp {
 
     #[inline]
     fn sent(&mut self, connection: Address) {
+        self.access.sent(connection);
         self.journal.left(connection, 0);
     }
 
     fn dropped(&mut self, exchange: Address, bytes: u64) {
+        self.access.sent(exchange);
         self.journal.dropped(exchange, bytes);
     }
 
     fn closed(&mut self, connection: Address, unsent_bytes: u64) {
+        self.access.closed(connection);
         self.journal.left(connection, unsent_bytes);
     }
 }

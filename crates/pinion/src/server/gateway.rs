@@ -38,7 +38,7 @@ const TARGET_SHOWN_BYTES: usize = 256;
 
 /// What the access log has as the status of a request whose client has left before the response,
 /// as that of nginx has.
-const CLIENT_LEFT: u16 = 499;
+pub(super) const CLIENT_LEFT: u16 = 499;
 
 /// The methods that are forwarded, among those that servers know: all but CONNECT and TRACE.
 const FORWARDED_METHODS: &[u8] = b"GET, HEAD, OPTIONS, POST, PUT, PATCH, DELETE";

@@ -1,6 +1,7 @@
 //! One state of a site. A reload makes another one; each worker takes it up at the top of its next
 //! pass and finishes older answers from the older one.
 
+use super::access::rules::AccessRules;
 use super::damage::DamageReport;
 use super::dev::load_failure::LoadFailure;
 use super::dev::next_version;
@@ -27,6 +28,8 @@ pub(crate) struct Generation {
     generated_fields: OnceLock<Arc<[u8]>>,
     /// What other servers respond to.
     mounts: Arc<Mounts>,
+    /// Who may request what; `None` if there is nothing to check.
+    access: Option<Arc<AccessRules>>,
     /// Whose generation it is, for its script.
     site: Site,
     shows_errors: bool,
@@ -56,6 +59,7 @@ impl Generation {
             program: None,
             generated_fields: OnceLock::new(),
             mounts: Arc::default(),
+            access: None,
             site: Site::default(),
             shows_errors: false,
             has_no_content: false,
@@ -85,6 +89,17 @@ impl Generation {
     #[inline]
     pub(crate) fn mounts(&self) -> &Mounts {
         &self.mounts
+    }
+
+    /// With rules about who may request what.
+    pub(crate) fn protected(self, access: Option<AccessRules>) -> Self {
+        Self { access: access.map(Arc::new), ..self }
+    }
+
+    /// Returns the rules about who may request what, if there is anything to check.
+    #[inline]
+    pub(crate) fn access(&self) -> Option<&Arc<AccessRules>> {
+        self.access.as_ref()
     }
 
     /// With a log of its site.

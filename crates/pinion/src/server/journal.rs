@@ -84,8 +84,8 @@ pub(crate) struct Later {
 struct Noted {
     began: Beginning,
     version: Version,
-    /// Method, target, host, referer and user agent.
-    texts: [Vec<u8>; 5],
+    /// Method, target, host, referer, user agent, user and number of the request.
+    texts: [Vec<u8>; 7],
 }
 
 impl Journal {
@@ -181,6 +181,8 @@ impl Journal {
             head.authority.unwrap_or_default(),
             field(KnownField::Referer),
             field(KnownField::UserAgent),
+            head.user().unwrap_or_default().as_bytes(),
+            head.request_id().unwrap_or_default().as_bytes(),
         ];
         Some(Noted { began, version: head.version, texts: texts.map(<[u8]>::to_vec) })
     }
@@ -325,6 +327,8 @@ impl Log {
             host: Text::from(head.authority.unwrap_or_default()),
             referer: field(KnownField::Referer),
             user_agent: field(KnownField::UserAgent),
+            user: Text::from(head.user().unwrap_or_default().as_bytes()),
+            request_id: Text::from(head.request_id().unwrap_or_default().as_bytes()),
         };
         let bytes = exchange.queued_bytes().saturating_sub(began.queued_bytes);
         self.pending.add(&mut self.logger, exchange.address(), (began.at, bytes), &record);
@@ -339,7 +343,7 @@ impl Log {
         exchange: &mut Exchange<'_>,
     ) {
         let Some(to) = later.began.log else { return };
-        let [method, target, host, referer, user_agent] = &later.texts;
+        let [method, target, host, referer, user_agent, user, request_id] = &later.texts;
         let record = Record {
             log: to,
             unix_micros: self.unix_micros(later.began.at, pass_began),
@@ -354,6 +358,8 @@ impl Log {
             host: Text::from(&host[..]),
             referer: Text::from(&referer[..]),
             user_agent: Text::from(&user_agent[..]),
+            user: Text::from(&user[..]),
+            request_id: Text::from(&request_id[..]),
         };
         // What of it has left already is no part of the queue.
         let bytes = exchange.queued_bytes().saturating_sub(later.began.queued_bytes);
@@ -378,6 +384,8 @@ impl Log {
             host: nothing,
             referer: nothing,
             user_agent: nothing,
+            user: nothing,
+            request_id: nothing,
         };
         self.pending.add(&mut self.logger, connection, (at, answer.bytes), &record);
     }

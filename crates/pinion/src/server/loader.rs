@@ -1,5 +1,6 @@
 //! Folder, archive or script → generation, at start and at every reload.
 
+use super::access::rules::AccessRules;
 use super::content_count::ContentCount;
 use super::dev::load_failure::{LoadFailure, Meanwhile, SiteFiles};
 use super::dev::{SCRIPT_PATH, STREAM_PATH};
@@ -18,7 +19,7 @@ use crate::releases::served;
 use crate::script_file::{self, Proven};
 use crate::server::mounts::Mounts;
 use crate::server::program_table::ProgramTable;
-use crate::settings::{Content, LuaSettings, Memory, ScriptAccess, SiteSettings};
+use crate::settings::{Content, LuaSettings, Memory, ScriptAccess, SiteAccess, SiteSettings};
 use crate::source::Source;
 use anyhow::{Context as _, anyhow};
 use pinion_archive::Archive;
@@ -46,6 +47,8 @@ pub(crate) struct Loader {
     access: ScriptAccess,
     programs: ProgramTable,
     mounts: Arc<Mounts>,
+    /// Who may request what.
+    site_access: Arc<SiteAccess>,
     /// What its scripts have in common, one load after the other.
     site: Site,
     /// Its log, if it has one of its own.
@@ -92,7 +95,7 @@ impl Loader {
         let (content, folders) = (settings.content.clone(), settings.lua_folders.clone());
         let (memory, lua, site) = (settings.memory, settings.lua, Site::default());
         let access = settings.script_access.clone();
-        let mounts = Arc::clone(&settings.mounts);
+        let (mounts, site_access) = (Arc::clone(&settings.mounts), Arc::clone(&settings.access));
         let (walls, notes, content_count) = (Cell::default(), RefCell::default(), Cell::default());
         let (warnings, is_again) = (RefCell::default(), Cell::default());
         Self {
@@ -104,6 +107,7 @@ impl Loader {
             access,
             programs,
             mounts,
+            site_access,
             site,
             log: None,
             watch,
@@ -155,6 +159,7 @@ impl Loader {
         let (mut held, mut program, mut walls) = (None, None, None);
         let folders = script_file::folders(&self.folders)?;
         let site = self.access.give_to(&self.site, &self.programs)?;
+        let rules = self.access_rules()?;
         let mapping = match &self.source {
             Source::Archive(path) => self.map_archive(archive_file::open(path)?, path)?,
             // Somebody has published to a folder that was empty when it was first served: what a
@@ -205,7 +210,16 @@ impl Loader {
         self.content_count.set(ContentCount::of(&generation.archive()));
         let generation = generation.holding(held).running(program, &site);
         let generation = generation.logging(self.log.clone()).mounting(&self.mounts);
+        let rules = rules.map(|rules| rules.with_single_page(&generation.archive()));
+        let generation = generation.protected(rules);
         Ok(generation.showing_errors(self.lua.shows_errors))
+    }
+
+    /// Reads the files that the rules about access name.
+    fn access_rules(&self) -> Result<Option<AccessRules>, Failure> {
+        let warns = !self.is_again.get() && !self.is_silent;
+        let (source, hosts) = (self.source.path(), &self.content.hosts);
+        AccessRules::load(&self.site_access, source, hosts, warns)
     }
 
     /// Returns a site without content whose developer sees why it could not be loaded; `None` for

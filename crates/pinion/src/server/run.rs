@@ -1,5 +1,6 @@
 //! The second half of a start: the threads, and the wait for their end.
 
+use super::access::gate::{AccessGate, AccessShared};
 use super::acme::AcmeChallenges;
 use super::app::SitesApp;
 use super::capacity::Capacity;
@@ -384,10 +385,12 @@ fn start_sites(
     let health = settings.health.clone();
     let trusted_proxies = Arc::new(settings.trusted_proxies.clone());
     let webroot: Option<Arc<Path>> = settings.tls.acme_webroot.as_deref().map(Into::into);
+    let access = AccessShared::new(Arc::clone(&scripts.jobs), scripts.password_limits())?;
     let (resolver, uploads) = (scripts.resolver(), scripts.uploads());
     let gateways = GatewayShared::new(resolver, engine.settings.outgoing, uploads);
     let make_app = move |worker, poster: Poster| {
         let gateway = Gateway::new(gateways.clone(), worker, poster.clone());
+        let access = AccessGate::new(Arc::clone(&access), worker, poster.clone());
         let streams = ReloadStreams::new(poster.clone());
         let redirect = leads.clone().map(Redirect::new);
         let dynamic = Dynamic::new(Scripts::new(&scripts, worker, poster), streams);
@@ -395,7 +398,7 @@ fn start_sites(
         let trusted = Arc::clone(&trusted_proxies);
         let challenges = webroot.clone().map(AcmeChallenges::new);
         let (journal, health) = (desks.journal(), health.clone());
-        let dynamic = (dynamic, gateway);
+        let dynamic = (dynamic, gateway, access);
         SitesApp::new(published, journal, health, redirect, trusted, challenges, dynamic)
     };
     let server = Server::start(engine, make_app).context("cannot start the workers")?;

@@ -2,9 +2,9 @@
 
 use super::build::content;
 use super::{
-    CONTENT_FLAGS, Content, Listen, ListenKind, LuaSettings, MountFault, ScriptAccess, TlsSettings,
-    choice, field_value, mount, networks, number, optional, path, path_or_stdout, read, row,
-    single, tls,
+    CONTENT_FLAGS, Content, Listen, ListenKind, LuaSettings, MountFault, ScriptAccess, SiteAccess,
+    TlsSettings, choice, field_value, mount, networks, number, optional, path, path_or_stdout,
+    read, row, single, tls,
 };
 use crate::directives::file::Table;
 use crate::failure::Failure;
@@ -119,6 +119,8 @@ pub(crate) struct SiteSettings {
     pub(crate) script_access: ScriptAccess,
     /// What other servers respond to.
     pub(crate) mounts: Arc<Mounts>,
+    /// Who may request what.
+    pub(crate) access: Arc<SiteAccess>,
 }
 
 /// `--io`.
@@ -343,6 +345,7 @@ impl SiteSettings {
             lua_folders: lua_folders(low)?,
             script_access: ScriptAccess::from_low(low, private_addresses(low))?,
             mounts: Arc::new(mounts),
+            access: Arc::new(SiteAccess::from_low(low)?),
         })
     }
 

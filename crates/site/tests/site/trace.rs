@@ -62,8 +62,8 @@ fn in_words(step: Step<'_>) -> String {
             SinglePage::NoNavigation => "no navigation".to_owned(),
             SinglePage::Sent => "single page".to_owned(),
         },
-        Step::End { outcome, key: Some(key) } => format!("{outcome:?} {}", text(key)),
-        Step::End { outcome, key: None } => format!("{outcome:?}"),
+        Step::End { outcome, key: Some(key), .. } => format!("{outcome:?} {}", text(key)),
+        Step::End { outcome, key: None, .. } => format!("{outcome:?}"),
     }
 }
 

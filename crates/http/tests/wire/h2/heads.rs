@@ -7,7 +7,7 @@ use pinion_http::hpack::decoder::Decoder;
 use pinion_http::limits::{FIELDS_MAX, Limits, METHOD_MAX_BYTES, TARGET_MAX_BYTES};
 use pinion_http::method::Method;
 use pinion_http::refusal::Refusal;
-use pinion_http::request::{Framing, RequestHead};
+use pinion_http::request::{Framing, RequestHead, TunnelProtocol};
 use pinion_http::section::FieldSection;
 use pinion_http::target::{Form, Scheme};
 use pinion_http::version::Version;
@@ -204,7 +204,7 @@ fn extended_connect() {
     with_extended(true, &TUNNEL, false, |head| {
         let head = head.unwrap();
         assert_eq!((head.method, head.method_token), (Method::Connect, &b"CONNECT"[..]));
-        assert_eq!(head.protocol, Some(&b"websocket"[..]));
+        assert_eq!(head.protocol, Some(TunnelProtocol::WebSocket));
         assert_eq!((head.target.form, head.target.path), (Form::Origin, &b"/chat"[..]));
         assert_eq!(head.target.scheme, Some(Scheme::Https));
         assert_eq!((head.authority, head.framing), (Some(&b"a"[..]), Framing::Frames));

@@ -4,7 +4,7 @@
 use pinion_http::binary_head::Rejected;
 use pinion_http::field::Fields;
 use pinion_http::method::Method;
-use pinion_http::request::{Framing, RequestHead};
+use pinion_http::request::{Framing, RequestHead, TunnelProtocol};
 
 /// Holds what was made of fields, pseudo-fields among them, against the rules.
 pub(crate) fn check(fields: &Fields<'_>, head: &Result<RequestHead<'_>, Rejected>) {
@@ -29,7 +29,12 @@ pub(crate) fn check(fields: &Fields<'_>, head: &Result<RequestHead<'_>, Rejected
         assert_eq!(head.as_ref().err(), Some(&Rejected::Malformed), "{fields:?}");
     }
     let Ok(head) = head else { return };
-    assert_eq!(head.protocol, protocol.first().map(Vec::as_slice));
+    let is_websocket = |token: &Vec<u8>| token.eq_ignore_ascii_case(b"websocket");
+    let expected = protocol.first().map(|token| match is_websocket(token) {
+        true => TunnelProtocol::WebSocket,
+        false => TunnelProtocol::Other,
+    });
+    assert_eq!(head.protocol, expected);
     if is_extended {
         assert_eq!([scheme.len(), path.len()], [1, 1], "{fields:?}");
         assert_eq!(head.target.raw, path[0]);

@@ -122,6 +122,7 @@ fn about_rule(rule: &RuleShown, width: usize) -> Vec<String> {
 /// Returns the name of a step as people read it.
 fn in_words(name: StepName) -> &'static str {
     match name {
+        StepName::Access => "access",
         StepName::AcmeChallenge => "ACME challenge",
         StepName::BuiltInPage => "built-in page",
         StepName::Condition => "condition",

@@ -1,0 +1,25 @@
+//! Who may request what of a site, and how often: the tables `[[site.access]]`.
+//!
+//! | Module | Holds |
+//! |---|---|
+//! | [`gate`] | what one worker decides about each request |
+//! | [`rules`] | the rules of a site |
+//! | [`verification`] | requests that wait for the verification of their passwords |
+//! | [`path_scope`] | which requests a path is about, in whatever spelling |
+//! | [`password_file`] | users and the hashes of their passwords |
+//! | [`credential_cache`] | credentials that were verified lately |
+//! | [`rate_table`] | when the next request of each client is due |
+//! | [`concurrent_requests`] | how many requests each client has at once |
+//! | [`cors`] | which pages of other origins may read responses |
+//! | [`limits`] | every limit with its reason |
+
+pub(crate) mod concurrent_requests;
+pub(crate) mod cors;
+pub(crate) mod credential_cache;
+pub(crate) mod gate;
+pub(crate) mod limits;
+pub(crate) mod password_file;
+pub(crate) mod path_scope;
+pub(crate) mod rate_table;
+pub(crate) mod rules;
+pub(crate) mod verification;

@@ -1,0 +1,318 @@
+//! What one worker does about access: it decides about each request, and holds requests whose
+//! passwords are being verified.
+
+use super::concurrent_requests::{ConcurrentRequests, OpenRequests};
+use super::cors::is_preflight;
+use super::credential_cache::CredentialCache;
+use super::limits::{
+    FAILING_CLIENTS_MAX, FAILURE_SECONDS, FAILURES_AT_ONCE, RATE_CLIENTS_MAX, RETRY_SECONDS,
+};
+use super::rate_table::{ClientPrefix, RateTable};
+use super::rules::{AccessRule, AccessRules, RuleSet};
+use super::verification::{PasswordCheck, Verifications};
+use crate::server::gateway::CLIENT_LEFT;
+use anyhow::Context as _;
+use pinion_engine::Poster;
+use pinion_engine::address::Address;
+use pinion_engine::connections::Connections;
+use pinion_engine::exchange::Exchange;
+use pinion_http::client_identity::ClientIdentity;
+use pinion_http::gcra::RateLimit;
+use pinion_http::request::RequestHead;
+use pinion_jobs::job_queue::JobQueues;
+use pinion_lua::library::passwords::PasswordLimits;
+use std::fmt::Write as _;
+use std::hash::{BuildHasher as _, RandomState};
+use std::net::SocketAddr;
+use std::sync::Arc;
+use std::sync::atomic::AtomicUsize;
+
+/// Nanoseconds of a second and of a millisecond.
+const SECOND_NS: u64 = 1_000_000_000;
+const MILLISECOND_NS: u64 = 1_000_000;
+
+/// What the gates of all workers share.
+pub(crate) struct AccessShared {
+    pub(super) cache: CredentialCache,
+    rates: RateTable,
+    failures: RateTable,
+    failure_limit: RateLimit,
+    concurrent: Arc<ConcurrentRequests>,
+    pub(super) jobs: Arc<JobQueues>,
+    pub(super) password_limits: PasswordLimits,
+    /// Passwords that are being verified or wait for a thread.
+    pub(super) verifications: Arc<AtomicUsize>,
+}
+
+/// See the head of the module.
+pub(crate) struct AccessGate {
+    pub(super) shared: Arc<AccessShared>,
+    pub(super) worker: u16,
+    pub(super) poster: Poster,
+    pub(super) verifications: Verifications,
+    pub(super) open: OpenRequests,
+    /// Makes the numbers of requests.
+    id_keys: [RandomState; 2],
+    requests: u64,
+}
+
+/// What has been checked of a request.
+#[derive(Debug, Default)]
+pub(crate) struct CheckedAccess {
+    /// The rules that admit it.
+    pub(crate) admitted: RuleSet,
+    /// The rules whose limits count it.
+    charged: RuleSet,
+    /// The rules whose passwords it has.
+    pub(crate) verified: RuleSet,
+    /// The user whose password was verified last.
+    pub(crate) user: Option<Box<str>>,
+    /// The response has the fields that it gets from rules.
+    has_fields: bool,
+}
+
+impl CheckedAccess {
+    /// Returns the same of a request that other rules hold for now.
+    pub(crate) fn by_no_rule(self) -> Self {
+        Self { has_fields: self.has_fields, ..Self::default() }
+    }
+}
+
+/// What becomes of a request.
+#[derive(Debug, PartialEq, Eq)]
+pub(crate) enum AccessVerdict {
+    /// Every rule admits it.
+    Admitted,
+    /// It gets a response of this status.
+    Refused(Refusal),
+    /// It is a preflight request and gets these lines of fields.
+    Preflight(String),
+    /// A password has to be verified first, that of this rule.
+    Unverified(RuleSet),
+}
+
+/// A response to a request that is not admitted.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Refusal {
+    pub(crate) status: u16,
+    /// Whole lines.
+    pub(crate) fields: String,
+}
+
+impl Refusal {
+    /// 403: the client may not have it, whoever asks.
+    fn forbidden() -> Self {
+        Self { status: 403, fields: String::new() }
+    }
+
+    /// 401: a password is missing or wrong.
+    pub(crate) fn unauthorized(challenge: &str) -> Self {
+        Self { status: 401, fields: format!("{challenge}Cache-Control: no-store\r\n") }
+    }
+
+    /// 429: the client has sent too many.
+    pub(super) fn too_many(retry_seconds: u64) -> Self {
+        Self::later(429, retry_seconds)
+    }
+
+    /// 503: too much waits, or a password cannot be verified.
+    pub(super) fn unavailable() -> Self {
+        Self::later(503, RETRY_SECONDS)
+    }
+
+    /// The client has left: what the access log has then.
+    pub(super) fn client_left() -> Self {
+        Self { status: CLIENT_LEFT, fields: String::new() }
+    }
+
+    /// Whether the client has left and gets no response.
+    pub(crate) fn is_client_left(&self) -> bool {
+        self.status == CLIENT_LEFT
+    }
+
+    fn later(status: u16, retry_seconds: u64) -> Self {
+        let fields = format!("Retry-After: {retry_seconds}\r\nCache-Control: no-store\r\n");
+        Self { status, fields }
+    }
+}
+
+impl AccessShared {
+    /// Makes what workers share. Jobs run on the threads for passwords.
+    ///
+    /// # Errors
+    /// The system has no random bytes.
+    pub(crate) fn new(
+        jobs: Arc<JobQueues>,
+        password_limits: PasswordLimits,
+    ) -> anyhow::Result<Arc<Self>> {
+        let mut key = [0; blake3::KEY_LEN];
+        getrandom::fill(&mut key).context("cannot get random bytes")?;
+        let failure_limit = RateLimit::new(1, FAILURE_SECONDS * SECOND_NS, FAILURES_AT_ONCE);
+        Ok(Arc::new(Self {
+            cache: CredentialCache::new(key),
+            rates: RateTable::new(RATE_CLIENTS_MAX),
+            failures: RateTable::new(FAILING_CLIENTS_MAX),
+            failure_limit: failure_limit.context("a limit of failures")?,
+            concurrent: Arc::default(),
+            jobs,
+            password_limits,
+            verifications: Arc::default(),
+        }))
+    }
+
+    /// Counts an attempt to find a password. [`Self::forgive`] takes it back.
+    ///
+    /// # Errors
+    /// The client has sent too many wrong ones.
+    pub(super) fn charge_attempt(&self, client: ClientPrefix, now_ms: u64) -> Result<(), Refusal> {
+        let admitted = self.failures.admit(&self.failure_limit, (0, client), nanoseconds(now_ms));
+        admitted.map_err(|wait_ns| Refusal::too_many(wait_ns.div_ceil(SECOND_NS)))
+    }
+
+    /// The password was right.
+    pub(super) fn forgive(&self, client: ClientPrefix) {
+        self.failures.refund(&self.failure_limit, (0, client));
+    }
+}
+
+fn nanoseconds(milliseconds: u64) -> u64 {
+    milliseconds.saturating_mul(MILLISECOND_NS)
+}
+
+impl AccessGate {
+    /// Makes the gate of a worker.
+    pub(crate) fn new(shared: Arc<AccessShared>, worker: u16, poster: Poster) -> Self {
+        Self {
+            shared,
+            worker,
+            poster,
+            verifications: Verifications::default(),
+            open: OpenRequests::default(),
+            id_keys: [RandomState::new(), RandomState::new()],
+            requests: 0,
+        }
+    }
+
+    /// Returns a random number for a request, which is unlike all others.
+    pub(crate) fn next_id(&mut self) -> Box<str> {
+        self.requests += 1;
+        let [high, low] = self.id_keys.each_ref().map(|keys| keys.hash_one(self.requests));
+        format!("{high:016x}{low:016x}").into()
+    }
+
+    /// Decides about a request. `asked` are the rules that cover it, of which those count that have
+    /// not admitted it yet.
+    pub(crate) fn check(
+        &mut self,
+        rules: &AccessRules,
+        asked: RuleSet,
+        checked: &mut CheckedAccess,
+        (client, head): (&ClientIdentity, &RequestHead<'_>),
+        exchange: &mut Exchange<'_>,
+    ) -> AccessVerdict {
+        let client = client.peer;
+        let cors = rules.cors_rule(asked).and_then(|rule| rule.table.cors.as_ref());
+        let is_preflight = cors.is_some() && is_preflight(head);
+        if !std::mem::replace(&mut checked.has_fields, true) {
+            let mut lines = String::new();
+            if let Some(cors) = cors.filter(|_| !is_preflight) {
+                lines += &cors.response_fields(head);
+            }
+            if let Some(id) = head.request_id() {
+                let _infallible = write!(lines, "X-Request-Id: {id}\r\n");
+            }
+            if !lines.is_empty() {
+                exchange.add_fields(lines.as_bytes());
+            }
+        }
+        let asked = asked.without(checked.admitted);
+        if rules.of(asked).any(|(_, rule)| rule.refuses(client)) {
+            return AccessVerdict::Refused(Refusal::forbidden());
+        }
+        let uncharged = asked.without(checked.charged);
+        checked.charged = checked.charged.with(uncharged);
+        if let Err(refusal) = self.charge(rules, uncharged, client, exchange) {
+            return AccessVerdict::Refused(refusal);
+        }
+        if let Some(cors) = cors.filter(|_| is_preflight) {
+            return AccessVerdict::Preflight(cors.preflight_fields(head));
+        }
+        let now_ms = exchange.now().monotonic_ms;
+        for (one, rule) in rules.of(asked.without(checked.verified)) {
+            let Some(password) = &rule.password else { continue };
+            match self.shared.look_up(password, head, now_ms) {
+                PasswordCheck::Verified(user) => {
+                    checked.verified = checked.verified.with(one);
+                    checked.user = Some(user);
+                }
+                PasswordCheck::Missing => {
+                    let refusal = Refusal::unauthorized(&password.challenge);
+                    return AccessVerdict::Refused(refusal);
+                }
+                PasswordCheck::Unknown => return AccessVerdict::Unverified(one),
+            }
+        }
+        if !checked.verified.is_empty() {
+            exchange.set_private();
+        }
+        checked.admitted = checked.admitted.with(asked);
+        AccessVerdict::Admitted
+    }
+
+    /// Counts a request among those of its client.
+    fn charge(
+        &mut self,
+        rules: &AccessRules,
+        set: RuleSet,
+        client: Option<SocketAddr>,
+        exchange: &mut Exchange<'_>,
+    ) -> Result<(), Refusal> {
+        // Clients on Unix sockets are not limited, as with --max-connections-per-client.
+        let Some(client) = client else { return Ok(()) };
+        let client = ClientPrefix::of(Some(client.ip()));
+        let now_ns = nanoseconds(exchange.now().monotonic_ms);
+        let mut counted = Vec::new();
+        for (_, AccessRule { table, number, .. }) in rules.of(set) {
+            if let Some(rate) = &table.rate {
+                let admitted = self.shared.rates.admit(&rate.limit, (*number, client), now_ns);
+                admitted.map_err(|wait_ns| Refusal::too_many(wait_ns.div_ceil(SECOND_NS)))?;
+            }
+            if let Some(max) = table.concurrent_max {
+                let request = self.shared.concurrent.count((*number, client), max);
+                counted.push(request.ok_or_else(|| Refusal::too_many(1))?);
+            }
+        }
+        if !counted.is_empty() {
+            self.open.hold(exchange.address(), counted);
+        }
+        Ok(())
+    }
+
+    /// Everything that was queued on a connection has left.
+    #[inline]
+    pub(crate) fn sent(&mut self, connection: Address) {
+        if !self.open.is_empty() {
+            self.open.look_at(connection);
+        }
+    }
+
+    /// A connection has ended.
+    #[inline]
+    pub(crate) fn closed(&mut self, connection: Address) {
+        if !self.open.is_empty() {
+            self.open.closed(connection);
+        }
+    }
+
+    /// Does what is due. Call it at the top of each pass.
+    #[inline]
+    pub(crate) fn pass(&mut self, connections: &mut Connections<'_>) {
+        self.open.pass(connections);
+    }
+
+    /// When [`Self::pass`] has something to do, in monotonic milliseconds.
+    #[inline]
+    pub(crate) fn alarm_ms(&self) -> Option<u64> {
+        self.open.has_work().then_some(0)
+    }
+}

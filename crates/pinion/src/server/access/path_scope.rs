@@ -1,0 +1,185 @@
+//! Which requests a path is about, in whatever spelling.
+//!
+//! A request names a resource in many ways: with escapes, with empty and dot segments, as a page
+//! with or without its extension, as the index of its folder. Servers that requests are forwarded
+//! to accept further ones. A scope covers every spelling that one of them could take for its path
+//! or for one below it. It covers too much rather than too little, because what is covered is only
+//! checked.
+
+use pinion_http::target::decode_path;
+
+/// A path, with all paths below it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct PathScope {
+    /// In lower case, without a slash at its end; empty for the whole site.
+    path: Box<[u8]>,
+    /// The page that the path names, if it names one by the name of its file.
+    page: Option<Box<[u8]>>,
+}
+
+/// The path of a request, in all the ways in which it can be read.
+pub(crate) struct PathReadings<'p> {
+    /// As it stands, if there is only one way to read it.
+    plain: Option<&'p [u8]>,
+    /// In lower case.
+    others: Vec<Vec<u8>>,
+}
+
+/// Extensions that a URL may leave out, as the builder of archives has them (`build/src/keys.rs`).
+const PAGE_SUFFIXES: [&[u8]; 7] =
+    [b".html", b".htm", b".xhtml", b".xht", b".txt", b".json", b".xml"];
+
+/// Names of the index of a folder, without their extensions.
+const INDEX_NAMES: [&[u8]; 2] = [b"index", b"_index"];
+
+/// How often a path is decoded at most. No server does it more often than twice.
+const DECODED_MAX_TIMES: usize = 4;
+
+impl PathScope {
+    /// Makes the scope of a path, which is written as in a URL.
+    pub(crate) fn new(path: &str) -> Self {
+        let path = loosely_read(path.as_bytes());
+        let page = page_of(&path);
+        let is_named_by_file = page.len() != path.len();
+        let page = is_named_by_file.then(|| page.into());
+        Self { path: path.into(), page }
+    }
+
+    /// Returns how long the path is: the longest one is the most specific.
+    pub(crate) fn bytes(&self) -> usize {
+        self.path.len()
+    }
+
+    /// Whether one of the readings of a path is this one or below it.
+    pub(crate) fn covers(&self, path: &PathReadings<'_>) -> bool {
+        let plain = path.plain.into_iter();
+        plain.chain(path.others.iter().map(Vec::as_slice)).any(|path| self.covers_reading(path))
+    }
+
+    fn covers_reading(&self, path: &[u8]) -> bool {
+        if is_at_or_below(&self.path, path) {
+            return true;
+        }
+        let page = page_of(path);
+        match &self.page {
+            Some(own) => page == &**own,
+            None => page.len() != path.len() && is_at_or_below(&self.path, page),
+        }
+    }
+}
+
+impl<'p> PathReadings<'p> {
+    /// Reads the path of a request as the client has sent it.
+    pub(crate) fn of_sent(path: &'p [u8]) -> Self {
+        if is_plain(path) {
+            return Self { plain: Some(path), others: Vec::new() };
+        }
+        let mut decoded = Vec::new();
+        let strictly = decode_path(path, &mut decoded).map(<[u8]>::to_ascii_lowercase);
+        // One that leads nowhere here may lead somewhere on another server.
+        let strictly = strictly.unwrap_or_else(|_| path.to_ascii_lowercase());
+        Self { plain: None, others: vec![strictly, loosely_read(path)] }
+    }
+
+    /// Reads a path that is decoded, such as the key of a file.
+    pub(crate) fn of_decoded(path: &'p [u8]) -> Self {
+        if is_plain(path) {
+            return Self { plain: Some(path), others: Vec::new() };
+        }
+        Self { plain: None, others: vec![path.to_ascii_lowercase(), loosely_read(path)] }
+    }
+}
+
+/// Whether `path` is `scope` or below it. Neither ends with a slash that counts.
+fn is_at_or_below(scope: &[u8], path: &[u8]) -> bool {
+    path.strip_prefix(scope).is_some_and(|rest| matches!(rest, [] | [b'/', ..]))
+}
+
+/// Whether there is only one way to read a path: it has lower case, no escapes, no empty segments,
+/// and no dots at the ends of segments. Most paths are like this.
+fn is_plain(path: &[u8]) -> bool {
+    let mut before = 0;
+    for &byte in path {
+        let is_plain = match byte {
+            b'a'..=b'z' | b'0'..=b'9' | b'-' | b'_' | b'~' => true,
+            b'.' => before != b'/' && before != b'.',
+            b'/' => before != b'/' && before != b'.',
+            _ => false,
+        };
+        if !is_plain {
+            return false;
+        }
+        before = byte;
+    }
+    path.first() == Some(&b'/') && before != b'.'
+}
+
+/// Reads a path as the loosest server does: it is decoded until nothing is left to decode, a
+/// backslash and an escaped slash are slashes, a segment ends at a semicolon or a NUL, dots and
+/// spaces at the end of a segment do not count, nor do empty segments, and `..` leads up to the
+/// root at most. The result is in lower case and has no slash at its end.
+fn loosely_read(path: &[u8]) -> Vec<u8> {
+    let mut decoded = path.to_vec();
+    for _ in 0..DECODED_MAX_TIMES {
+        let next = decoded_once(&decoded);
+        if next.len() == decoded.len() {
+            break;
+        }
+        decoded = next;
+    }
+    let mut segments: Vec<&[u8]> = Vec::new();
+    for segment in decoded.split(|byte| matches!(byte, b'/' | b'\\')) {
+        let end = segment.iter().position(|byte| matches!(byte, b';' | 0));
+        let name = segment.get(..end.unwrap_or(segment.len())).unwrap_or_default().trim_ascii();
+        let ends = name.iter().rposition(|byte| !matches!(byte, b'.' | b' '));
+        match name {
+            b".." => drop(segments.pop()),
+            _ => segments.extend(ends.and_then(|last| name.get(..=last))),
+        }
+    }
+    let mut read = Vec::with_capacity(decoded.len());
+    for segment in segments {
+        read.push(b'/');
+        read.extend(segment.iter().map(u8::to_ascii_lowercase));
+    }
+    read
+}
+
+/// Decodes escapes; what is none stays.
+fn decoded_once(path: &[u8]) -> Vec<u8> {
+    let digit = |byte: u8| char::from(byte).to_digit(16);
+    let (mut decoded, mut rest) = (Vec::with_capacity(path.len()), path);
+    while let [first, behind @ ..] = rest {
+        let escape = match rest {
+            [b'%', high, low, next @ ..] => {
+                digit(*high).zip(digit(*low)).map(|(high, low)| (high * 16 + low, next))
+            }
+            _ => None,
+        };
+        let (byte, next) = escape.map_or((*first, behind), |(byte, next)| (byte as u8, next));
+        decoded.push(byte);
+        rest = next;
+    }
+    decoded
+}
+
+/// Returns the page that a path in lower case names: without the extension of a page, the name of
+/// an index, and slashes at the end.
+fn page_of(path: &[u8]) -> &[u8] {
+    let path = without_slashes(path);
+    let suffix = PAGE_SUFFIXES.iter().find_map(|suffix| path.strip_suffix(*suffix));
+    let stem = suffix.filter(|stem| !stem.ends_with(b"/")).unwrap_or(path);
+    let folders = INDEX_NAMES.iter().filter_map(|name| stem.strip_suffix(*name));
+    match folders.into_iter().find(|folder| folder.ends_with(b"/")) {
+        Some(folder) => without_slashes(folder),
+        None => stem,
+    }
+}
+
+fn without_slashes(path: &[u8]) -> &[u8] {
+    let last = path.iter().rposition(|byte| *byte != b'/');
+    last.and_then(|last| path.get(..=last)).unwrap_or_default()
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,331 @@
+//! Passwords that are being verified on the threads for passwords, and the requests that wait for
+//! that.
+
+use super::credential_cache::CredentialDigest;
+use super::gate::{AccessGate, AccessShared, CheckedAccess, Refusal};
+use super::limits::{
+    CLIENT_VERIFICATIONS_MAX, CLIENT_WAITING_MAX, VERIFICATION_MAX_MS, VERIFICATIONS_MAX,
+    WAITING_MAX, WAITING_MAX_BYTES,
+};
+use super::rate_table::ClientPrefix;
+use super::rules::{AccessRules, PasswordRule, RuleSet};
+use crate::server::journal::Beginning;
+use crate::server::published::SiteId;
+use pinion_engine::address::Address;
+use pinion_engine::app::{Event, Message};
+use pinion_engine::exchange::Exchange;
+use pinion_http::basic_credentials::{self, BasicCredentials};
+use pinion_http::client_identity::ClientIdentity;
+use pinion_http::owned_head::OwnedRequestHead;
+use pinion_http::request::RequestHead;
+use pinion_jobs::job_queue::{CancelOnDrop, Job, JobDone, JobOwner, JobValue};
+use pinion_lua::library::limits::PASSWORD_MAX_BYTES;
+use std::collections::HashMap;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
+
+/// What is known of the password of a request.
+#[derive(Debug, PartialEq, Eq)]
+pub(super) enum PasswordCheck {
+    /// It was verified lately, for this user.
+    Verified(Box<str>),
+    /// The request has none, or one that nobody can have.
+    Missing,
+    /// It has to be verified.
+    Unknown,
+}
+
+/// Whether a password is the right one, as its thread has found.
+#[derive(Debug, PartialEq, Eq)]
+struct PasswordVerdict(bool);
+
+impl JobValue for PasswordVerdict {
+    fn held_bytes(&self) -> usize {
+        size_of::<Self>()
+    }
+}
+
+/// A request that waits for the verification of its password.
+pub(crate) struct WaitingRequest {
+    pub(crate) head: OwnedRequestHead,
+    pub(crate) site: SiteId,
+    pub(crate) client: ClientIdentity,
+    pub(crate) began: Option<Beginning>,
+    /// It announces more content than is allowed.
+    pub(crate) is_oversized: bool,
+    /// The rules that it was checked by.
+    pub(crate) rules: Arc<AccessRules>,
+    pub(crate) checked: CheckedAccess,
+}
+
+/// A request that waits no longer.
+pub(crate) struct ResumedRequest {
+    pub(crate) address: Address,
+    pub(crate) request: WaitingRequest,
+    /// The response, unless the password is right.
+    pub(crate) outcome: Result<(), Refusal>,
+}
+
+/// See the head of the module.
+#[derive(Default)]
+pub(crate) struct Verifications {
+    /// By the numbers of their jobs.
+    running: HashMap<u64, Verification>,
+    waiting: HashMap<Address, Waiting>,
+    waiting_bytes: usize,
+    /// The number of the next job.
+    next: u64,
+}
+
+struct Waiting {
+    request: WaitingRequest,
+    client: ClientPrefix,
+    /// The number of the job.
+    job: u64,
+    bytes: usize,
+}
+
+/// A password that is being verified for requests with the same credentials.
+struct Verification {
+    digest: CredentialDigest,
+    client: ClientPrefix,
+    user: Box<str>,
+    challenge: String,
+    rule: RuleSet,
+    requests: Vec<Address>,
+    _job: CancelOnDrop,
+    _permit: VerificationPermit,
+}
+
+/// One of [`VERIFICATIONS_MAX`] places.
+struct VerificationPermit(Arc<AtomicUsize>);
+
+impl VerificationPermit {
+    fn take(count: &Arc<AtomicUsize>) -> Option<Self> {
+        let permit = Self(Arc::clone(count));
+        let earlier = count.fetch_add(1, Ordering::Relaxed);
+        (earlier < VERIFICATIONS_MAX).then_some(permit)
+    }
+}
+
+impl Drop for VerificationPermit {
+    fn drop(&mut self) {
+        self.0.fetch_sub(1, Ordering::Relaxed);
+    }
+}
+
+/// Runs something with the credentials of a request; `None` without any. More than one field is
+/// none, because it is not known which of them counts.
+fn with_credentials<T>(
+    head: &RequestHead<'_>,
+    run: impl FnOnce(&BasicCredentials<'_>) -> T,
+) -> Option<T> {
+    let mut values = head.fields.all(b"authorization");
+    let value = values.next().filter(|_| values.next().is_none())?;
+    let mut decoded = Vec::new();
+    let credentials = basic_credentials::parse(value, &mut decoded)?;
+    let is_possible = credentials.password.len() <= PASSWORD_MAX_BYTES;
+    is_possible.then(|| run(&credentials))
+}
+
+impl AccessShared {
+    /// Looks up whether the password of a request was verified lately.
+    pub(super) fn look_up(
+        &self,
+        rule: &PasswordRule,
+        head: &RequestHead<'_>,
+        now_ms: u64,
+    ) -> PasswordCheck {
+        let found = with_credentials(head, |credentials| {
+            let BasicCredentials { user, password } = *credentials;
+            let digest = self.cache.digest(rule.number, user, password);
+            if self.cache.is_verified(&digest, now_ms) {
+                PasswordCheck::Verified(user.into())
+            } else {
+                PasswordCheck::Unknown
+            }
+        });
+        found.unwrap_or(PasswordCheck::Missing)
+    }
+}
+
+impl AccessGate {
+    /// Holds a request until its password is verified, that of the rule `one`.
+    ///
+    /// # Errors
+    /// The client has sent too many wrong passwords, or too much waits. The request is lost.
+    pub(crate) fn verify(
+        &mut self,
+        one: RuleSet,
+        request: WaitingRequest,
+        exchange: &mut Exchange<'_>,
+    ) -> Result<(), Refusal> {
+        let client = ClientPrefix::of(request.client.peer.map(|peer| peer.ip()));
+        let rules = Arc::clone(&request.rules);
+        let rule = rules.of(one).next().and_then(|(_, rule)| rule.password.clone());
+        let Some(rule) = rule else { return Err(Refusal::unavailable()) };
+        let bytes = request.head.held_bytes();
+        let of_client = |waiting: &&Waiting| waiting.client == client;
+        let Verifications { waiting, waiting_bytes, .. } = &self.verifications;
+        if waiting.len() >= WAITING_MAX || waiting_bytes + bytes > WAITING_MAX_BYTES {
+            return Err(Refusal::unavailable());
+        }
+        // Few wait as a rule: a password is verified once in a minute.
+        if waiting.values().filter(of_client).count() >= CLIENT_WAITING_MAX {
+            return Err(Refusal::too_many(1));
+        }
+        let now_ms = exchange.now().monotonic_ms;
+        let job = with_credentials(&request.head.head(), |credentials| {
+            self.job_for(&rule, one, credentials, client, now_ms)
+        });
+        let job = job.unwrap_or_else(|| Err(Refusal::unauthorized(&rule.challenge)))?;
+        let address = exchange.address();
+        if let Some(running) = self.verifications.running.get_mut(&job) {
+            running.requests.push(address);
+        }
+        self.verifications.waiting_bytes += bytes;
+        self.verifications.waiting.insert(address, Waiting { request, client, job, bytes });
+        exchange.wait(Some(VERIFICATION_MAX_MS));
+        Ok(())
+    }
+
+    /// Returns the number of the job that verifies credentials: one that runs already for the same
+    /// ones, or a new one.
+    fn job_for(
+        &mut self,
+        rule: &Arc<PasswordRule>,
+        one: RuleSet,
+        credentials: &BasicCredentials<'_>,
+        client: ClientPrefix,
+        now_ms: u64,
+    ) -> Result<u64, Refusal> {
+        let BasicCredentials { user, password } = *credentials;
+        let shared = &self.shared;
+        let digest = shared.cache.digest(rule.number, user, password);
+        let running = &self.verifications.running;
+        let same = running.iter().find(|(_, running)| running.digest == digest);
+        if let Some((number, _)) = same {
+            return Ok(*number);
+        }
+        let of_client = running.values().filter(|running| running.client == client);
+        if of_client.count() >= CLIENT_VERIFICATIONS_MAX {
+            return Err(Refusal::too_many(1));
+        }
+        shared.charge_attempt(client, now_ms)?;
+        let started = VerificationPermit::take(&shared.verifications).and_then(|permit| {
+            let guard = CancelOnDrop::default();
+            let number = self.verifications.next;
+            let decoy = shared.cache.user_number(user);
+            let (rule, limits) = (Arc::clone(rule), shared.password_limits);
+            let (user, password) = (user.to_owned(), password.to_owned());
+            let job = Job::passwords(user.len() + password.len(), move || {
+                let (hash, is_known) = rule.file.hash_for(&user, decoy);
+                let is_right = hash.verify(&password, &limits)?;
+                Ok(PasswordVerdict(is_right && is_known))
+            });
+            let owner = JobOwner { number, worker: self.worker, poster: self.poster.clone() };
+            shared.jobs.submit(job, &guard, owner).ok()?;
+            Some((number, guard, permit))
+        });
+        let Some((number, guard, permit)) = started else {
+            shared.forgive(client);
+            return Err(Refusal::unavailable());
+        };
+        self.verifications.next += 1;
+        let verification = Verification {
+            digest,
+            client,
+            user: user.into(),
+            challenge: rule.challenge.clone(),
+            rule: one,
+            requests: Vec::new(),
+            _job: guard,
+            _permit: permit,
+        };
+        self.verifications.running.insert(number, verification);
+        Ok(number)
+    }
+
+    /// Takes a message if it is about a password: returns the requests that go on. Gives other
+    /// messages back.
+    pub(crate) fn posted(
+        &mut self,
+        message: Message,
+        now_ms: u64,
+    ) -> Result<Vec<ResumedRequest>, Message> {
+        let done = message.downcast::<JobDone<PasswordVerdict>>()?;
+        let JobDone { number, result } = *done;
+        // Without one, all requests that have waited for it have gone.
+        let Some(verification) = self.verifications.running.remove(&number) else {
+            return Ok(Vec::new());
+        };
+        let Verification { digest, client, user, challenge, rule, requests, .. } = verification;
+        let outcome = match &result.outcome {
+            Ok(PasswordVerdict(true)) => {
+                self.shared.cache.insert(digest, now_ms);
+                self.shared.forgive(client);
+                Ok(())
+            }
+            Ok(PasswordVerdict(false)) => Err(Refusal::unauthorized(&challenge)),
+            Err(_) => Err(Refusal::unavailable()),
+        };
+        let resumed = requests.into_iter().filter_map(|address| {
+            let mut request = self.verifications.forget(address)?;
+            if outcome.is_ok() {
+                request.checked.verified = request.checked.verified.with(rule);
+                request.checked.user = Some(user.clone());
+            }
+            Some(ResumedRequest { address, request, outcome: outcome.clone() })
+        });
+        Ok(resumed.collect())
+    }
+
+    /// Something has happened to an exchange. Returns `None` if its request does not wait, and else
+    /// the request, if it waits no longer: because its client has left, or because it takes too
+    /// long. A client that ends its side has left, as for requests that are forwarded.
+    pub(crate) fn event(
+        &mut self,
+        event: &Event<'_>,
+        exchange: &mut Exchange<'_>,
+    ) -> Option<Option<ResumedRequest>> {
+        if self.verifications.waiting.is_empty() {
+            return None;
+        }
+        let address = exchange.address();
+        if !self.verifications.waiting.contains_key(&address) {
+            return None;
+        }
+        let outcome = match event {
+            Event::Deadline => Err(Refusal::unavailable()),
+            Event::Gone(_) | Event::Refused(_) | Event::InputEnd => Err(Refusal::client_left()),
+            _ => {
+                exchange.wait(Some(VERIFICATION_MAX_MS));
+                return Some(None);
+            }
+        };
+        let request = self.verifications.leave(address);
+        Some(request.map(|request| ResumedRequest { address, request, outcome }))
+    }
+}
+
+impl Verifications {
+    /// Takes a request that waits no longer.
+    fn forget(&mut self, address: Address) -> Option<WaitingRequest> {
+        let waiting = self.waiting.remove(&address)?;
+        self.waiting_bytes -= waiting.bytes;
+        Some(waiting.request)
+    }
+
+    /// Takes a request that goes before its password is verified. Without any request left, that
+    /// is not done any more.
+    fn leave(&mut self, address: Address) -> Option<WaitingRequest> {
+        let job = self.waiting.get(&address)?.job;
+        if let Some(running) = self.running.get_mut(&job) {
+            running.requests.retain(|waiting| *waiting != address);
+            if running.requests.is_empty() {
+                self.running.remove(&job);
+            }
+        }
+        self.forget(address)
+    }
+}

@@ -1,0 +1,256 @@
+//! Requests of sites with rules about access: what is checked before anything of the site responds.
+
+use super::{Means, Offer, Site, SiteRequest, SitesApp};
+use crate::server::access::gate::{AccessVerdict, Refusal};
+use crate::server::access::path_scope::PathReadings;
+use crate::server::access::rules::RuleSet;
+use crate::server::access::verification::{ResumedRequest, WaitingRequest};
+use crate::server::journal::{Beginning, Journal};
+use pinion_engine::app::Event;
+use pinion_engine::connections::Connections;
+use pinion_engine::exchange::Exchange;
+use pinion_http::field::Field;
+use pinion_http::owned_head::OwnedRequestHead;
+use pinion_http::prepared::{Prepared, SharedFields};
+use pinion_http::request::{RequestHead, RequestIdentity};
+use pinion_http::target::Form;
+use pinion_site::{Work, error_for, generated_fields, has_file};
+use std::sync::Arc;
+
+impl Means<'_> {
+    /// Responds to a request if every rule of the site that covers its path admits it.
+    pub(super) fn checked_request(
+        self,
+        site: &Site,
+        mut request: SiteRequest<'_>,
+        head: &RequestHead<'_>,
+        exchange: &mut Exchange<'_>,
+    ) {
+        // A request that says https where nothing is encrypted gets status 421 and nothing else.
+        let Some(rules) = site.generation.access().filter(|_| !request.is_unsecured) else {
+            return self.admitted_request(site, request, head, exchange);
+        };
+        // One that was held has its number already.
+        let known = head.request_id().map(Into::into);
+        let id = known.or_else(|| rules.gives_request_ids.then(|| self.access.next_id()));
+        let identity = RequestIdentity { user: None, id };
+        let head = RequestHead { identity: Some(&identity), ..*head };
+        let asked = rules.covering(&PathReadings::of_sent(head.target.path));
+        request.checked.get_or_insert_default();
+        self.check(site, asked, request, &head, exchange);
+    }
+
+    /// Goes on with a request if these rules admit it.
+    pub(super) fn check(
+        self,
+        site: &Site,
+        asked: RuleSet,
+        mut request: SiteRequest<'_>,
+        head: &RequestHead<'_>,
+        exchange: &mut Exchange<'_>,
+    ) {
+        let Some(rules) = site.generation.access() else { return };
+        let head = request.sent.unwrap_or(head);
+        let mut checked = request.checked.take().unwrap_or_default();
+        let began = request.began;
+        let Self { work, journal, .. } = self;
+        let client = request.client;
+        match self.access.check(rules, asked, &mut checked, (&client, head), exchange) {
+            AccessVerdict::Admitted => {}
+            AccessVerdict::Refused(refusal) => {
+                return refuse(site, &refusal, began, head, (work, journal), exchange);
+            }
+            AccessVerdict::Preflight(fields) => {
+                return answer_preflight(site, &fields, began, head, journal, exchange);
+            }
+            AccessVerdict::Unverified(one) => {
+                let waiting = WaitingRequest {
+                    head: OwnedRequestHead::new(head),
+                    site: site.id,
+                    client,
+                    began,
+                    is_oversized: request.is_oversized,
+                    rules: Arc::clone(rules),
+                    checked,
+                };
+                if let Err(refusal) = self.access.verify(one, waiting, exchange) {
+                    refuse(site, &refusal, began, head, (work, journal), exchange);
+                }
+                return;
+            }
+        }
+        let id = head.request_id().map(Into::into);
+        let identity = RequestIdentity { user: checked.user.clone(), id };
+        request.checked = Some(checked);
+        let means = Self { work, journal, ..self };
+        if site.passes_heads_on() && identity != RequestIdentity::default() {
+            let owned = passed_on(head, identity);
+            let request = SiteRequest { sent: Some(head), ..request };
+            means.admitted_request(site, request, &owned.head(), exchange);
+        } else {
+            let head = RequestHead { identity: Some(&identity), ..*head };
+            means.admitted_request(site, request, &head, exchange);
+        }
+    }
+
+    fn admitted_request(
+        self,
+        site: &Site,
+        request: SiteRequest<'_>,
+        head: &RequestHead<'_>,
+        exchange: &mut Exchange<'_>,
+    ) {
+        if request.is_oversized {
+            self.oversized_request(site, &request, head, exchange);
+        } else {
+            self.dynamic_request(site, request, head, exchange);
+        }
+    }
+
+    /// Responds to a request that announces more content than is allowed: with what may allow more,
+    /// a handler or another server, and else with status 413.
+    #[cold]
+    fn oversized_request(
+        self,
+        site: &Site,
+        request: &SiteRequest<'_>,
+        head: &RequestHead<'_>,
+        exchange: &mut Exchange<'_>,
+    ) {
+        let Self { work, dynamic, gateway, journal, .. } = self;
+        let client = &request.client;
+        let mounts = site.generation.mounts();
+        if let Some(mount) = mounts.covering(head.target.path) {
+            return gateway.begin(mount, &site.generation, head, client, journal, exchange);
+        }
+        if let Some(scripted) = &site.scripted
+            && let Offer::Handler(found) = dynamic.offer(scripted, head)
+        {
+            let who = (client, site.developer(head, exchange));
+            return dynamic.begin(scripted, Some(found), head, who, journal, exchange);
+        }
+        if let Some(mount) = mounts.without_file(head.target.path)
+            && head.target.form != Form::Asterisk
+            && !has_file(&site.generation.archive(), head.target.path, work)
+        {
+            return gateway.begin(mount, &site.generation, head, client, journal, exchange);
+        }
+        let answer = error_for(413, &site.generation.archive(), head, work);
+        exchange.prepared(&answer, Some(site.mapping));
+        journal.answered(request.began, head, &answer, exchange);
+    }
+}
+
+impl Site {
+    /// Whether something gets the heads of requests that is not this server.
+    fn passes_heads_on(&self) -> bool {
+        self.scripted.is_some() || !self.generation.mounts().is_empty()
+    }
+}
+
+/// Copies a head for scripts and other servers: without a password that was checked here, and with
+/// the number of the request, if it has one.
+fn passed_on(head: &RequestHead<'_>, identity: RequestIdentity) -> OwnedRequestHead {
+    let is = |field: &Field<'_>, name: &[u8]| field.name.eq_ignore_ascii_case(name);
+    let keep = |field: &Field<'_>| {
+        let is_password = identity.user.is_some() && is(field, b"authorization");
+        let is_number = identity.id.is_some() && is(field, b"x-request-id");
+        !is_password && !is_number
+    };
+    let id = identity.id.as_deref().map(str::as_bytes);
+    let added = id.map(|value| Field { name: b"X-Request-Id", value });
+    let mut owned = OwnedRequestHead::with_fields(head, keep, added.as_slice());
+    owned.set_identity(identity);
+    owned
+}
+
+/// Responds to a request that is not admitted, with the page of its status.
+#[cold]
+fn refuse(
+    site: &Site,
+    refusal: &Refusal,
+    began: Option<Beginning>,
+    head: &RequestHead<'_>,
+    (work, journal): (&mut Work, &mut Journal),
+    exchange: &mut Exchange<'_>,
+) {
+    let answer = error_for(refusal.status, &site.generation.archive(), head, work);
+    exchange.add_fields(refusal.fields.as_bytes());
+    exchange.prepared(&answer, Some(site.mapping));
+    journal.answered(began, head, &answer, exchange);
+}
+
+/// Tells a browser what pages of other origins may do.
+#[cold]
+fn answer_preflight(
+    site: &Site,
+    fields: &str,
+    began: Option<Beginning>,
+    head: &RequestHead<'_>,
+    journal: &mut Journal,
+    exchange: &mut Exchange<'_>,
+) {
+    let shared = SharedFields::h1(generated_fields(&site.generation.archive()).h1);
+    exchange.add_fields(fields.as_bytes());
+    let answer = Prepared { shared, ..Prepared::empty(204) };
+    exchange.prepared(&answer, None);
+    journal.answered(began, head, &answer, exchange);
+}
+
+impl SitesApp {
+    /// Takes an event of a request that waits for the verification of its password. Returns false
+    /// for any other request.
+    pub(super) fn holds(&mut self, event: &Event<'_>, exchange: &mut Exchange<'_>) -> bool {
+        match self.access.event(event, exchange) {
+            None => false,
+            Some(None) => true,
+            Some(Some(resumed)) => {
+                self.resume_one(resumed, exchange);
+                true
+            }
+        }
+    }
+
+    /// Goes on with requests whose passwords were verified.
+    #[cold]
+    pub(super) fn resume(
+        &mut self,
+        resumed: Vec<ResumedRequest>,
+        connections: &mut Connections<'_>,
+    ) {
+        for request in resumed {
+            if let Some(mut exchange) = connections.exchange(request.address) {
+                self.resume_one(request, &mut exchange);
+            }
+        }
+        self.dynamic.flush(connections);
+        self.gateway.flush(&mut self.journal, connections);
+    }
+
+    #[cold]
+    fn resume_one(&mut self, resumed: ResumedRequest, exchange: &mut Exchange<'_>) {
+        let ResumedRequest { request: waiting, outcome, .. } = resumed;
+        let WaitingRequest { head, site, client, began, is_oversized, rules, checked } = waiting;
+        let sites = self.serving.iter().flat_map(|serving| &serving.sites);
+        let Some(site) = sites.into_iter().find(|known| known.id == site) else {
+            // The site was taken out of the configuration meanwhile.
+            return exchange.abort();
+        };
+        let Self { work, dynamic, gateway, access, journal, .. } = self;
+        let head = head.head();
+        if let Err(refusal) = outcome {
+            if refusal.is_client_left() {
+                exchange.abort();
+                return journal.answered(began, &head, &Prepared::empty(refusal.status), exchange);
+            }
+            return refuse(site, &refusal, began, &head, (work, journal), exchange);
+        }
+        // What was checked by rules that do not hold any more counts for nothing.
+        let is_current = site.generation.access().is_some_and(|now| Arc::ptr_eq(now, &rules));
+        let checked = Some(if is_current { checked } else { checked.by_no_rule() });
+        let request =
+            SiteRequest { is_oversized, checked, ..SiteRequest::new(began, client, false) };
+        let means = Means { work, dynamic, gateway, access, journal };
+        means.checked_request(site, request, &head, exchange);
+    }
+}
