@@ -5,7 +5,7 @@ use pinion_client::http_client::request::{
 };
 use pinion_http::client_identity::ClientIdentity;
 use pinion_http::field::{Field, Fields};
-use pinion_http::grammar::is_token;
+use pinion_http::grammar::{hex_digit, is_token};
 use pinion_http::method::Method;
 use pinion_http::request::{Framing, RequestHead};
 use pinion_http::version::Version;
@@ -158,28 +158,42 @@ fn accepts_trailers(head: &RequestHead<'_>) -> bool {
     codings.into_iter().any(|coding| coding.trim_ascii().eq_ignore_ascii_case(b"trailers"))
 }
 
-/// Whether a path has a segment `.` or `..`, also percent-encoded, between encoded slashes and
-/// backslashes, or before a parameter (`..;`). Clients take them out before they send a path (RFC
-/// 3986 §5.2.4). One that is sent would be looked up here as it is, and taken out by the upstream
-/// server.
+/// How often a path is decoded at most to find dot segments. No server does it more often than
+/// twice.
+const DECODED_MAX_TIMES: usize = 4;
+
+/// Whether a path has a segment `.` or `..` for some server: also percent-encoded, more than once,
+/// between encoded slashes and backslashes, before a parameter (`..;`) or a NUL, and with white
+/// space around. Clients take dot segments out before they send a path (RFC 3986 §5.2.4). One that
+/// is sent would be looked up here as it is, and taken out by the upstream server.
 pub(crate) fn has_dot_segment(path: &[u8]) -> bool {
     // Most paths have neither a dot behind a slash nor a percent sign.
-    let may_have = |pair: &[u8]| matches!(pair, [b'/' | b'\\', b'.'] | [b'%', b'2' | b'5']);
-    path.windows(2).any(may_have) && decoded(path).split(|byte| *byte == b'/').any(is_dot_segment)
+    let may_have = |pair: &[u8]| matches!(pair, [b'/' | b'\\', b'.' | b' '] | [b'%', _]);
+    if !path.windows(2).any(may_have) {
+        return false;
+    }
+    let mut decoded = path.to_vec();
+    for _ in 0..DECODED_MAX_TIMES {
+        let next = decoded_once(&decoded);
+        if next.len() == decoded.len() {
+            break;
+        }
+        decoded = next;
+    }
+    decoded.split(|byte| matches!(byte, b'/' | b'\\')).any(is_dot_segment)
 }
 
-/// Returns a path with slashes in place of everything that some server takes for one, and with dots
-/// decoded.
-fn decoded(path: &[u8]) -> Vec<u8> {
+/// Decodes percent escapes once; what is none stays.
+fn decoded_once(path: &[u8]) -> Vec<u8> {
     let (mut decoded, mut rest) = (Vec::with_capacity(path.len()), path);
     while let [first, behind @ ..] = rest {
-        let (byte, next) = match rest {
-            [b'%', b'2', b'e' | b'E', next @ ..] => (b'.', next),
-            [b'%', b'2', b'f' | b'F', next @ ..] => (b'/', next),
-            [b'%', b'5', b'c' | b'C', next @ ..] => (b'/', next),
-            [b'\\', next @ ..] => (b'/', next),
-            _ => (*first, behind),
+        let escape = match rest {
+            [b'%', high, low, next @ ..] => {
+                hex_digit(*high).zip(hex_digit(*low)).map(|(high, low)| (high << 4 | low, next))
+            }
+            _ => None,
         };
+        let (byte, next) = escape.unwrap_or((*first, behind));
         decoded.push(byte);
         rest = next;
     }
@@ -187,8 +201,11 @@ fn decoded(path: &[u8]) -> Vec<u8> {
 }
 
 fn is_dot_segment(segment: &[u8]) -> bool {
-    let name = segment.split(|byte| *byte == b';').next().unwrap_or_default();
-    matches!(name, b"." | b"..")
+    let name = segment.split(|byte| matches!(byte, b';' | 0)).next().unwrap_or_default();
+    let is_space = |byte: &u8| *byte <= b' ';
+    let from = name.iter().position(|byte| !is_space(byte)).unwrap_or(name.len());
+    let until = name.iter().rposition(|byte| !is_space(byte)).map_or(from, |last| last + 1);
+    matches!(name.get(from..until), Some(b"." | b".."))
 }
 
 /// Returns the trailers of a request that are forwarded.

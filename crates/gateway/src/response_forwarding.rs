@@ -107,8 +107,10 @@ pub fn location_for_client(
             }
         }
     };
-    // Two slashes at the beginning would name a host.
-    if front.is_empty() && for_client.starts_with(b"//") {
+    // Two slashes at the beginning would name a host, and browsers take a backslash for a slash
+    // and leave out tabs and line ends (URL Standard §4.4).
+    let is_unclear = |byte: &u8| *byte == b'\\' || byte.is_ascii_control();
+    if front.is_empty() && (for_client.starts_with(b"//") || for_client.iter().any(is_unclear)) {
         return None;
     }
     let changed = [front, &for_client, behind].concat();

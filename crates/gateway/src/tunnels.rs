@@ -233,10 +233,9 @@ impl Tunnels {
                 self.end(tag, connections);
             }
             TunnelEvent::Gone => {
-                let is_stream = tunnel.client.carrier == TunnelCarrier::Stream;
                 let (gone, other) = tunnel.ends(side);
                 // Who had ended its side before has sent all that it wanted to.
-                if is_stream && !gone.has_ended {
+                if !gone.has_ended {
                     other.abort(connections);
                 }
                 self.end(tag, connections);

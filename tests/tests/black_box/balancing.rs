@@ -52,11 +52,13 @@ fn requests_go_to_the_server_with_the_fewest() {
         let server = start(&folder, io, &mount(&[&holder, &free], ""));
         // Chance decides which server is first; in the end the holder has a request.
         let mut waiting = Vec::new();
+        let arrived = || holder.notes() + free.heads().len();
         wait_for("a request at the server that holds it", || {
+            let earlier = arrived();
             let mut connection = server.connect();
             connection.send(Request::get("/held").bytes());
             waiting.push(connection);
-            thread::yield_now();
+            wait_for("it arrives", || (arrived() > earlier).then_some(()));
             (holder.notes() > before).then_some(())
         });
         let held = holder.notes();

@@ -292,6 +292,10 @@ impl Reader {
         // By a rename, as editors do: nobody sees half of it.
         self.folder.write("written", format!("{text}\n"));
         fs::rename(self.folder.join("written"), file).expect("renamed");
+        // A file that a configuration names is no site.
+        if site.ends_with(".users") {
+            return;
+        }
         self.sites.insert(site.to_owned());
         stdout(Command::new(pinion()).args(["check", site]).current_dir(self.folder.path()));
         if let Some(server) = watching {

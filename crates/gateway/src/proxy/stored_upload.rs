@@ -74,6 +74,10 @@ impl StoredUpload {
     /// The content cannot be stored.
     pub(super) fn finish(&mut self) -> Result<Option<ClientRequest>, StoreError> {
         self.spool.finish()?;
+        // What is in a file takes no memory any more.
+        if self.spool.held_bytes() == 0 {
+            self.memory = None;
+        }
         let length = Some(self.spool.bytes());
         let request = self.request.take();
         Ok(request

@@ -700,6 +700,10 @@ pub(super) fn fits(head: &RequestHead<'_>, exchange: &mut Exchange<'_>) -> bool 
 
 impl App for SitesApp {
     fn exchange(&mut self, event: Event<'_>, exchange: &mut Exchange<'_>) {
+        // A client that leaves before anything was queued frees its place, too.
+        if matches!(event, Event::Gone(_)) {
+            self.access.sent(exchange.address());
+        }
         match event {
             // A static answer is complete at once: no content is wanted, nothing is waited for.
             Event::Head(head) if fits(head, exchange) => self.request(head, exchange),

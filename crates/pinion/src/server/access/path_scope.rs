@@ -38,7 +38,7 @@ const DECODED_MAX_TIMES: usize = 4;
 impl PathScope {
     /// Makes the scope of a path, which is written as in a URL.
     pub(crate) fn new(path: &str) -> Self {
-        let path = loosely_read(path.as_bytes());
+        let path = loosely_read(path.as_bytes(), Parents::LeadUp);
         let page = page_of(&path);
         let is_named_by_file = page.len() != path.len();
         let page = is_named_by_file.then(|| page.into());
@@ -75,10 +75,15 @@ impl<'p> PathReadings<'p> {
             return Self { plain: Some(path), others: Vec::new() };
         }
         let mut decoded = Vec::new();
-        let strictly = decode_path(path, &mut decoded).map(<[u8]>::to_ascii_lowercase);
-        // One that leads nowhere here may lead somewhere on another server.
-        let strictly = strictly.unwrap_or_else(|_| path.to_ascii_lowercase());
-        Self { plain: None, others: vec![strictly, loosely_read(path)] }
+        let strictly = match decode_path(path, &mut decoded) {
+            Ok(path) => path.to_ascii_lowercase(),
+            // Nothing has such a name, but its folders have pages for what is missing. A NUL is in
+            // the place of an encoded slash.
+            Err(_) => decoded.iter().map(|byte| if *byte == 0 { b'/' } else { *byte }).collect(),
+        };
+        let mut others = vec![strictly.to_ascii_lowercase(), path.to_ascii_lowercase()];
+        others.extend(loose_readings(path));
+        Self { plain: None, others }
     }
 
     /// Reads a path that is decoded, such as the key of a file.
@@ -86,7 +91,9 @@ impl<'p> PathReadings<'p> {
         if is_plain(path) {
             return Self { plain: Some(path), others: Vec::new() };
         }
-        Self { plain: None, others: vec![path.to_ascii_lowercase(), loosely_read(path)] }
+        let mut others = vec![path.to_ascii_lowercase()];
+        others.extend(loose_readings(path));
+        Self { plain: None, others }
     }
 }
 
@@ -114,11 +121,25 @@ fn is_plain(path: &[u8]) -> bool {
     path.first() == Some(&b'/') && before != b'.'
 }
 
+/// What a segment `..` is for a server.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Parents {
+    /// The folder above, in every spelling.
+    LeadUp,
+    /// A name like any other, as for a server that decodes less, or trims nothing.
+    AreNames,
+}
+
+/// Returns what loose servers read.
+fn loose_readings(path: &[u8]) -> [Vec<u8>; 2] {
+    [Parents::LeadUp, Parents::AreNames].map(|parents| loosely_read(path, parents))
+}
+
 /// Reads a path as the loosest server does: it is decoded until nothing is left to decode, a
 /// backslash and an escaped slash are slashes, a segment ends at a semicolon or a NUL, dots and
 /// spaces at the end of a segment do not count, nor do empty segments, and `..` leads up to the
-/// root at most. The result is in lower case and has no slash at its end.
-fn loosely_read(path: &[u8]) -> Vec<u8> {
+/// root at most if it does so at all. The result is in lower case and has no slash at its end.
+fn loosely_read(path: &[u8], parents: Parents) -> Vec<u8> {
     let mut decoded = path.to_vec();
     for _ in 0..DECODED_MAX_TIMES {
         let next = decoded_once(&decoded);
@@ -133,7 +154,8 @@ fn loosely_read(path: &[u8]) -> Vec<u8> {
         let name = segment.get(..end.unwrap_or(segment.len())).unwrap_or_default().trim_ascii();
         let ends = name.iter().rposition(|byte| !matches!(byte, b'.' | b' '));
         match name {
-            b".." => drop(segments.pop()),
+            b".." if parents == Parents::LeadUp => drop(segments.pop()),
+            b".." => segments.push(name),
             _ => segments.extend(ends.and_then(|last| name.get(..=last))),
         }
     }

@@ -7,7 +7,7 @@ use crate::log_lines;
 use crate::network::Network;
 use crate::settings::{AccessTable, SiteAccess};
 use anyhow::anyhow;
-use pinion_archive::layout::{SINGLE_PAGE_KEY, VARIANT_PREFIX};
+use pinion_archive::layout::{FALLBACK_PREFIX, SINGLE_PAGE_KEY, VARIANT_PREFIX};
 use pinion_archive::{Archive, Entry, Scratch};
 use pinion_site::trace::{Outcome, Step, Trace};
 use std::cell::Cell;
@@ -142,7 +142,8 @@ impl AccessRules {
 
     /// Returns the rules of a set, each with the set of it alone.
     pub(crate) fn of(&self, set: RuleSet) -> impl Iterator<Item = (RuleSet, &AccessRule)> {
-        let rules = (0..).map(RuleSet::of).zip(&self.rules);
+        let rules = self.rules.iter().enumerate();
+        let rules = rules.map(|(index, rule)| (RuleSet::of(index), rule));
         rules.filter(move |(one, _)| !set.without(*one).eq(&set))
     }
 
@@ -256,10 +257,12 @@ impl Trace for &MetRules<'_> {
     }
 }
 
-/// Returns the path that the key of an entry is about; `None` for keys of another form, such as
-/// that of a fallback page, which has its folder.
+/// Returns the path that the key of an entry is about, for a fallback page that of its folder;
+/// `None` for keys of another form.
 fn path_of_key(key: &[u8]) -> Option<&[u8]> {
-    let path = key.strip_prefix(VARIANT_PREFIX).unwrap_or(key);
+    let path =
+        [VARIANT_PREFIX, FALLBACK_PREFIX].iter().find_map(|prefix| key.strip_prefix(*prefix));
+    let path = path.unwrap_or(key);
     path.starts_with(b"/").then_some(path)
 }
 

@@ -267,7 +267,11 @@ impl AccessGate {
                 Ok(())
             }
             Ok(PasswordVerdict(false)) => Err(Refusal::unauthorized(&challenge)),
-            Err(_) => Err(Refusal::unavailable()),
+            // It is no fault of the client that it could not be verified.
+            Err(_) => {
+                self.shared.forgive(client);
+                Err(Refusal::unavailable())
+            }
         };
         let resumed = requests.into_iter().filter_map(|address| {
             let mut request = self.verifications.forget(address)?;

@@ -5,6 +5,7 @@ use crate::server::access::gate::{AccessVerdict, Refusal};
 use crate::server::access::path_scope::PathReadings;
 use crate::server::access::rules::RuleSet;
 use crate::server::access::verification::{ResumedRequest, WaitingRequest};
+use crate::server::extended_connect::fallback_for;
 use crate::server::journal::{Beginning, Journal};
 use pinion_engine::app::Event;
 use pinion_engine::connections::Connections;
@@ -14,7 +15,7 @@ use pinion_http::owned_head::OwnedRequestHead;
 use pinion_http::prepared::{Prepared, SharedFields};
 use pinion_http::request::{RequestHead, RequestIdentity};
 use pinion_http::target::Form;
-use pinion_site::{Work, error_for, generated_fields, has_file};
+use pinion_site::{Work, error_for, generated_fields};
 use std::sync::Arc;
 
 impl Means<'_> {
@@ -129,9 +130,9 @@ impl Means<'_> {
             let who = (client, site.developer(head, exchange));
             return dynamic.begin(scripted, Some(found), head, who, journal, exchange);
         }
-        if let Some(mount) = mounts.without_file(head.target.path)
-            && head.target.form != Form::Asterisk
-            && !has_file(&site.generation.archive(), head.target.path, work)
+        // The same as for content that fits: nothing that the site has for a GET is forwarded.
+        if head.target.form != Form::Asterisk
+            && let Some(mount) = fallback_for(&site.generation, head, exchange.now(), work, gateway)
         {
             return gateway.begin(mount, &site.generation, head, client, journal, exchange);
         }

@@ -144,7 +144,8 @@ proptest! {
     ) {
         let scope = PathScope::new(if scope.is_empty() { "/" } else { &scope });
         let readings = PathReadings::of_sent(path.as_bytes());
-        let others = vec![path.as_bytes().to_vec(), loosely_read(path.as_bytes())];
+        let mut others = vec![path.as_bytes().to_vec()];
+        others.extend(loose_readings(path.as_bytes()));
         if readings.plain.is_some() {
             let long = PathReadings { plain: None, others };
             prop_assert_eq!(scope.covers(&readings), scope.covers(&long), "{}", path);

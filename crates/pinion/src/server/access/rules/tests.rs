@@ -202,6 +202,24 @@ fn every_way_to_a_file_is_checked() {
     }
 }
 
+/// A page for what is missing in a folder is a part of the folder, whatever leads to it.
+#[test]
+fn pages_for_what_is_missing_belong_to_their_folder() {
+    let rules = rules_for(&["/docs".to_owned()]);
+    for path in [
+        "/docs/x",
+        "/docs/x%2F",
+        "/docs/x%00",
+        "/docs/%20../x%2F",
+        "/%64ocs/%20../x%2F",
+        "/%64ocs/%252e%252e/x%2F",
+        "/DOCS/../docs/..%00/x%2F",
+    ] {
+        let (status, _, asked) = Site::get().get_path(&rules, path).expect(path);
+        assert_eq!((status, asked), (200, RuleSet::of(0)), "{path}");
+    }
+}
+
 /// A segment of a path that may lead somewhere, in some spelling.
 fn segment() -> impl Strategy<Value = String> {
     let names = "index|about|team|plain|page|admin|list|deep|a|docs|guide|area|icons|favicon|404|\
@@ -237,6 +255,8 @@ proptest! {
                 1 => Just("..".to_owned()),
                 1 => Just(".".to_owned()),
                 1 => Just(String::new()),
+                1 => prop::sample::select(vec!["%20..", "%252e%252e", "..%00", "..%2F"])
+                    .prop_map(str::to_owned),
             ],
             0..5,
         ),
