@@ -216,7 +216,6 @@ fn send_all(server: &Server) {
     for request in requests().iter().filter(|request| !is_pipelined(request)) {
         let mut connection: Connection = server.connect();
         connection.send_if_open(request);
-        connection.finish();
         let _refused_or_responded = connection.try_receive(false);
     }
 }
@@ -240,7 +239,9 @@ fn no_application_sees_a_hidden_request() {
         // A request of another client comes over the same connections.
         assert_eq!(server.get("/other").status, 200, "{name}");
         let seen = application.seen();
-        assert!(seen.contains("/other") && seen.contains("/first"), "{name}: {seen}");
+        // Those that have one meaning alone have arrived, so the others could have.
+        let arrived = seen.matches("/first").count();
+        assert!(seen.contains("/other") && arrived >= 8, "{name}: {arrived} in {seen}");
         assert!(!seen.contains("/smuggled"), "{name}: {seen}");
         server.stop();
     }
