@@ -246,6 +246,8 @@ mod tests {
             ("http://127.0.0.1:3001/v1/x", None, None),
             ("//127.0.0.1:3000/v1/x", None, None),
             ("http://127.0.0.1:3000//evil.example", None, None),
+            ("http://127.0.0.1:3000/\\evil.example", None, None),
+            ("http://127.0.0.1:3000/\t/evil.example", None, None),
             ("mailto:a@b", None, None),
         ] {
             assert_eq!(location(value, Some(&rewrite)).as_deref(), rewritten, "{value}");
