@@ -18,8 +18,8 @@ pub const FIRST_DESCRIPTOR: RawFd = 3;
 /// the variables stay.
 pub fn take_variables<const COUNT: usize>(names: [&str; COUNT]) -> [Option<OsString>; COUNT] {
     let values = names.map(env::var_os);
-    let is_single = fs::read_dir("/proc/self/task").is_ok_and(|tasks| tasks.count() == 1);
-    if is_single {
+    let is_any_set = values.iter().any(Option::is_some);
+    if is_any_set && has_one_thread() {
         for name in names {
             // SAFETY: this process has one thread, as was checked, and that is here. So nothing
             // reads or changes the environment meanwhile.
@@ -27,6 +27,10 @@ pub fn take_variables<const COUNT: usize>(names: [&str; COUNT]) -> [Option<OsStr
         }
     }
     values
+}
+
+fn has_one_thread() -> bool {
+    fs::read_dir("/proc/self/task").is_ok_and(|tasks| tasks.count() == 1)
 }
 
 /// Returns the descriptors that this process was started with, out of `count` from

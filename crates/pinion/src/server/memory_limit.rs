@@ -1,10 +1,14 @@
 //! How much memory this process may use: that of the machine, or less where a control group limits
 //! it (cgroups(7)).
 
-use std::fs;
+use std::fs::File;
+use std::io::Read as _;
 use std::path::{Path, PathBuf};
 
 use rustix::system::sysinfo;
+
+/// Bytes that hold most files of the kernel that are read here, the list of mounts included.
+const KERNEL_FILE_USUAL_BYTES: usize = 8 * 1024;
 
 /// The memory that a process may use.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -30,7 +34,7 @@ impl MemoryLimit {
     pub(crate) fn of_process() -> Self {
         let info = sysinfo();
         let physical = (info.totalram as u64).saturating_mul(u64::from(info.mem_unit.max(1)));
-        let read = |path: &str| fs::read_to_string(path).unwrap_or_default();
+        let read = |path: &str| read_kernel_file(Path::new(path)).unwrap_or_default();
         let (groups, mounts) = (read("/proc/self/cgroup"), read("/proc/self/mountinfo"));
         Self::smaller(physical, cgroup_limit(&groups, &mounts))
     }
@@ -121,11 +125,22 @@ impl CgroupMount {
 /// Reads a limit. Version 2 writes `max` where there is none, version 1 a number that is larger
 /// than any memory.
 fn limit_in(path: &Path) -> Option<u64> {
-    fs::read_to_string(path).ok()?.trim().parse().ok()
+    read_kernel_file(path)?.trim().parse().ok()
+}
+
+/// Reads a file that the kernel writes as it is read. Such a file has no length beforehand, so a
+/// buffer that grows with what is read would cost many short reads.
+fn read_kernel_file(path: &Path) -> Option<String> {
+    let mut content = String::with_capacity(KERNEL_FILE_USUAL_BYTES);
+    // Only the file itself would ask for its length.
+    File::open(path).ok()?.take(u64::MAX).read_to_string(&mut content).ok()?;
+    Some(content)
 }
 
 #[cfg(test)]
 mod tests {
+    use std::fs;
+
     use super::*;
 
     /// A folder with files, which is removed with the value.
