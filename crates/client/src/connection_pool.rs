@@ -10,10 +10,11 @@
 //! - Requests that cannot have a connection wait in the order in which they came, each until its
 //!   deadline. The number of those that wait for one key is bounded.
 
-use std::collections::{BTreeMap, HashMap, VecDeque};
+use std::collections::{BTreeMap, VecDeque};
 use std::hash::Hash;
 use std::sync::Arc;
 
+use rustc_hash::FxHashMap;
 use thiserror::Error;
 
 use crate::address_policy::AddressPolicy;
@@ -94,12 +95,12 @@ pub enum PoolAction<C, W> {
 #[error("too many requests wait for a connection (at most {0}); try again later")]
 pub struct PoolQueueFull(pub usize);
 
-/// A pool of connections. See the head of the module. `K` is [`PoolKey`], `C` identifies a
-/// connection, and `W` a request.
+/// A pool of connections. See the head of the module. `K` stands for a [`PoolKey`], and hashes
+/// itself with a secret, since the table has none; `C` identifies a connection, and `W` a request.
 #[derive(Debug)]
 pub struct ConnectionPool<K, C, W> {
     settings: PoolSettings,
-    keys: HashMap<K, KeyConnections<C, W>>,
+    keys: FxHashMap<K, KeyConnections<C, W>>,
     /// Connections of all keys, also those that are being opened.
     connections: usize,
     /// Requests of all keys that wait.
@@ -155,7 +156,7 @@ impl<K: Clone + Eq + Hash, C: Copy + Eq, W: Copy + Eq> ConnectionPool<K, C, W> {
     pub fn new(settings: PoolSettings) -> Self {
         Self {
             settings,
-            keys: HashMap::new(),
+            keys: FxHashMap::default(),
             connections: 0,
             waiting: 0,
             deadlines: BTreeMap::new(),
@@ -176,6 +177,10 @@ impl<K: Clone + Eq + Hash, C: Copy + Eq, W: Copy + Eq> ConnectionPool<K, C, W> {
         deadline_ms: u64,
         now_ms: u64,
     ) -> Result<(), PoolQueueFull> {
+        if deadline_ms > now_ms && reuse == Reuse::Allowed && self.assign_idle(key, waiter, now_ms)
+        {
+            return Ok(());
+        }
         let serial = self.serial();
         let entry = self.keys.entry(key.clone()).or_default();
         entry.waiters.push_back(PoolWaiter { waiter, reuse, deadline_ms, serial });
@@ -410,6 +415,19 @@ impl<K: Clone + Eq + Hash, C: Copy + Eq, W: Copy + Eq> ConnectionPool<K, C, W> {
             }
         }
         self.actions.push_back(action);
+        true
+    }
+
+    /// Gives an unused connection to a request at once if no other one waits for it.
+    fn assign_idle(&mut self, key: &K, waiter: W, now_ms: u64) -> bool {
+        if self.keys.get(key).is_none_or(|entry| !entry.waiters.is_empty()) {
+            return false;
+        }
+        let Some(connection) = self.take_idle(key, now_ms) else { return false };
+        if let Some(entry) = self.keys.get_mut(key) {
+            entry.in_use.push(connection);
+        }
+        self.actions.push_back(PoolAction::Assign { waiter, connection });
         true
     }
 

@@ -39,7 +39,7 @@ mod sending;
 mod settings;
 mod transfer;
 
-use std::collections::{BTreeSet, HashMap, VecDeque};
+use std::collections::{BTreeSet, VecDeque};
 use std::sync::Arc;
 
 use pinion_engine::Poster;
@@ -50,6 +50,7 @@ use pinion_engine::raw::RawStream;
 use pinion_engine::remote::NotConnected;
 use pinion_http::h1::client::response_parser::InputEnd;
 use pinion_http::h1::head::HeadStorage;
+use rustc_hash::FxHashMap;
 
 use crate::client_tls::handshake_message;
 use crate::connection_pool::{ConnectionPool, PoolAction};
@@ -104,12 +105,12 @@ pub struct HttpClient {
     brotli: BrotliPermits,
     /// Of forwarded requests.
     retry_budget: RetryBudget,
-    requests: HashMap<RequestId, PendingRequest>,
-    connections: HashMap<ConnectionId, ClientConnection>,
+    requests: FxHashMap<RequestId, PendingRequest>,
+    connections: FxHashMap<ConnectionId, ClientConnection>,
     /// Connections that are being opened, and for which request.
-    opening: HashMap<ConnectionId, RequestId>,
+    opening: FxHashMap<ConnectionId, RequestId>,
     /// Requests that ended while the pool had an action for them.
-    abandoned: HashMap<RequestId, RequestKey>,
+    abandoned: FxHashMap<RequestId, RequestKey>,
     /// When requests have to be looked at, in monotonic milliseconds: at most one time for each.
     deadlines: BTreeSet<(u64, RequestId)>,
     /// Connections whose responses are thrown away, and until when, in monotonic milliseconds.
@@ -161,10 +162,10 @@ impl HttpClient {
             memory: RequestMemory::new(settings.request_memory_bytes),
             brotli: BrotliPermits::new(settings.brotli_decoders_max),
             retry_budget: RetryBudget::default(),
-            requests: HashMap::new(),
-            connections: HashMap::new(),
-            opening: HashMap::new(),
-            abandoned: HashMap::new(),
+            requests: FxHashMap::default(),
+            connections: FxHashMap::default(),
+            opening: FxHashMap::default(),
+            abandoned: FxHashMap::default(),
             deadlines: BTreeSet::new(),
             draining: BTreeSet::new(),
             commands: VecDeque::new(),

@@ -168,7 +168,7 @@ pub const TICK_MS: u64 = 16;
 
 /// Output chunks a worker keeps for reuse; more are handed back to the allocator, so that memory
 /// after a burst returns to the idle figure.
-pub const SPARE_CHUNKS: usize = 32;
+pub const SPARE_CHUNKS: usize = 64;
 
 /// Bytes of an external file that are read, checked and sent at once: a few answers of the kernel
 /// per megabyte, and a buffer of the worker that stays in its cache.

@@ -6,10 +6,10 @@
 //! (`memory_pressure.rs`). Should the whole budget be spent all the same, `None` comes back and the
 //! connection that asked pays (503 or closed).
 
-use std::collections::HashMap;
 use std::collections::hash_map::Entry;
 
 use bytes::Bytes;
+use rustc_hash::FxHashMap;
 
 use crate::limits::{
     CHUNK_BYTES, INPUT_BUFFER_MIN_BYTES, RESERVE_DIVISOR, RESERVE_MIN_BYTES, SPARE_CHUNKS,
@@ -27,7 +27,7 @@ pub(crate) struct Pool {
     /// Use above which the worker is to look for relief.
     alarm_bytes: usize,
     /// How many queues hold bytes that may be shared, by where they are and how many.
-    shared: HashMap<(usize, usize), usize>,
+    shared: FxHashMap<(usize, usize), usize>,
 }
 
 /// Bytes of memory that shared bytes take beside themselves, in the table of them.
@@ -41,7 +41,7 @@ impl Pool {
         let alarm_bytes = budget_bytes - reserve_bytes;
         let mut chunk = Vec::new();
         let last = chunk.try_reserve_exact(CHUNK_BYTES).ok().map(|()| chunk);
-        let shared = HashMap::new();
+        let shared = FxHashMap::default();
         Self { spare, last, used_bytes: 0, budget_bytes, reserve_bytes, alarm_bytes, shared }
     }
 

@@ -14,7 +14,7 @@ mod attempts;
 mod health_checks;
 mod stored_upload;
 
-use std::collections::{HashMap, VecDeque};
+use std::collections::VecDeque;
 use std::hash::{BuildHasher as _, RandomState};
 use std::sync::Arc;
 
@@ -24,7 +24,7 @@ use pinion_client::http_client::request::{OwnedFields, ReadOutcome, ResponseStar
 use pinion_client::http_client::{HttpClient, HttpClientSettings, RequestId};
 use pinion_client::resolver::Resolver;
 use pinion_engine::Poster;
-use pinion_engine::address::Address;
+use pinion_engine::address::{Address, AddressMap};
 use pinion_engine::app::{Event, RawEvent};
 use pinion_engine::connections::Connections;
 use pinion_engine::exchange::{Exchange, Room, Slice};
@@ -34,6 +34,7 @@ use pinion_http::field::Field;
 use pinion_http::h1::client::response_error::ResponseError;
 use pinion_http::request::{Framing, RequestHead};
 use pinion_jobs::upload_spool::StoreError;
+use rustc_hash::FxHashMap;
 
 use crate::limits::{REQUEST_PIECE_BYTES, RESPONSE_PIECE_BYTES, UPSTREAM_TAG};
 use crate::proxy_error::ProxyError;
@@ -55,9 +56,9 @@ pub struct Proxy {
     client: HttpClient,
     /// What this server calls itself in `Via`.
     pseudonym: Arc<str>,
-    exchanges: HashMap<Address, Forwarding>,
+    exchanges: AddressMap<Forwarding>,
     /// The exchange of each request to an upstream server.
-    requests: HashMap<RequestId, Address>,
+    requests: FxHashMap<RequestId, Address>,
     tunnels: Tunnels,
     health_checks: HealthChecks,
     /// Servers whose state has changed.
@@ -158,8 +159,8 @@ impl Proxy {
         Self {
             client: HttpClient::new(resolver, settings, poster, worker),
             pseudonym: Arc::clone(pseudonym),
-            exchanges: HashMap::new(),
-            requests: HashMap::new(),
+            exchanges: AddressMap::default(),
+            requests: FxHashMap::default(),
             tunnels: Tunnels::default(),
             health_checks: HealthChecks::default(),
             news: VecDeque::new(),
@@ -534,7 +535,7 @@ impl Forwarding {
         });
         let changes = ResponseChanges::new(options, location.as_deref());
         let fields = forwarded(start.fields.iter(), changes, defaults);
-        exchange.head(start.status, fields, start.content_length);
+        exchange.head(start.status, fields.iter().copied(), start.content_length);
         *self.status.insert(start.status)
     }
 

@@ -1,5 +1,7 @@
 //! A request as the upstream server gets it (RFC 9110 §7.6).
 
+use std::io::Write as _;
+
 use pinion_client::http_client::request::{
     ClientRequest, ForwardedRequest, OwnedFields, RequestBody,
 };
@@ -18,8 +20,8 @@ use crate::proxy_error::ProxyError;
 use crate::upstream::{Upstream, UpstreamHost};
 use crate::upstream_group::UpstreamOptions;
 
-/// Bytes that the fields of a usual request take.
-const FIELDS_BYTES: usize = 1024;
+/// Bytes of the fields that are added to a request, the host that the client asks for apart.
+const ADDED_FIELDS_BYTES: usize = 192;
 
 /// Makes the request that is forwarded to a server of a group. `pseudonym` is what this server
 /// calls itself in `Via` (RFC 9110 §7.6.3).
@@ -231,7 +233,10 @@ fn fields<'a>(
     } else {
         head.fields.all(b"Cookie").count()
     };
-    let mut fields = OwnedFields::with_capacity(head.fields.len() + 4, FIELDS_BYTES);
+    let bytes: usize = head.fields.iter().map(|field| field.name.len() + field.value.len()).sum();
+    let authority_bytes = head.authority.map_or(0, <[u8]>::len);
+    let bytes = bytes + authority_bytes + ADDED_FIELDS_BYTES;
+    let mut fields = OwnedFields::with_capacity(head.fields.len() + 4, bytes);
     for field in head.fields.iter() {
         let is_crumb = cookies > 1 && field.name.eq_ignore_ascii_case(b"Cookie");
         let is_other = matches!(FieldClass::of(field.name), FieldClass::Other | FieldClass::Date);
@@ -251,7 +256,9 @@ fn fields<'a>(
     }
     via(head, pseudonym, &mut fields);
     if let Some(peer) = client.peer {
-        fields.push(b"X-Forwarded-For", peer.ip().to_canonical().to_string().as_bytes());
+        fields.push_with(b"X-Forwarded-For", |value| {
+            write!(value, "{}", peer.ip().to_canonical()).expect("memory takes all bytes");
+        });
     }
     if let Some(authority) = head.authority {
         fields.push(b"X-Forwarded-Host", authority);
@@ -274,7 +281,9 @@ fn via(head: &RequestHead<'_>, pseudonym: &str, fields: &mut OwnedFields) {
         Version::Http2 => "2",
         Version::Http3 => "3",
     };
-    fields.push(b"Via", format!("{version} {pseudonym}").as_bytes());
+    fields.push_with(b"Via", |value| {
+        [version, " ", pseudonym].iter().for_each(|part| value.extend_from_slice(part.as_bytes()));
+    });
 }
 
 #[cfg(test)]

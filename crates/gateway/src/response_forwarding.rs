@@ -41,23 +41,30 @@ impl<'a> ResponseChanges<'a> {
     }
 }
 
+/// Fields that most responses have at most, the defaults included.
+const USUAL_FIELDS: usize = 24;
+
 /// Returns the fields of a response that are forwarded, and behind them those lines of `defaults`,
 /// each with a name, a colon, a space and a value, that the response has no field of.
 pub fn forwarded<'a>(
     fields: impl Iterator<Item = Field<'a>> + Clone,
     changes: ResponseChanges<'a>,
     defaults: &'a [u8],
-) -> impl Iterator<Item = Field<'a>> + Clone {
+) -> Vec<Field<'a>> {
     let listed = ListedNames::of(fields.clone());
     let is_forwarded =
-        move |field: &Field<'_>| changes.is_forwarded(field.name) && !listed.contain(field.name);
-    let own = fields.filter(is_forwarded).map(move |field| changes.changed(field));
-    let own = own.chain(changes.changes.set_fields());
-    let known = own.clone();
-    let is_missing = move |default: &Field<'_>| {
-        !known.clone().any(|field| field.name.eq_ignore_ascii_case(default.name))
-    };
-    own.chain(lines(defaults).filter(is_missing))
+        |field: &Field<'_>| changes.is_forwarded(field.name) && !listed.contain(field.name);
+    let own = fields.filter(is_forwarded).map(|field| changes.changed(field));
+    let mut forwarded = Vec::with_capacity(USUAL_FIELDS);
+    forwarded.extend(own.chain(changes.changes.set_fields()));
+    let own = forwarded.len();
+    for default in lines(defaults) {
+        let is_default = |field: &Field<'_>| field.name.eq_ignore_ascii_case(default.name);
+        if !forwarded.iter().take(own).any(is_default) {
+            forwarded.push(default);
+        }
+    }
+    forwarded
 }
 
 /// Returns the fields of an interim response or of trailers that are forwarded.
@@ -163,7 +170,7 @@ mod tests {
             .iter()
             .map(|(name, value)| Field { name: name.as_bytes(), value: value.as_bytes() });
         let changes = ResponseChanges::new(options, None);
-        let shown = forwarded(fields, changes, defaults.as_bytes()).map(|field| {
+        let shown = forwarded(fields, changes, defaults.as_bytes()).into_iter().map(|field| {
             let text = |bytes| String::from_utf8_lossy(bytes).into_owned();
             format!("{}={}", text(field.name), text(field.value))
         });

@@ -1,13 +1,13 @@
 //! A connection that is being opened for a request: to a Unix socket, or to the first address of a
 //! host that answers.
 
-use std::collections::HashMap;
 use std::net::{IpAddr, SocketAddr};
 use std::path::PathBuf;
 
 use pinion_engine::address::Address;
 use pinion_engine::connections::Connections;
 use pinion_engine::remote::{Connect, ConnectError, ConnectTls, RemoteAddress};
+use rustc_hash::FxHashMap;
 
 use super::error::{AttemptError, HttpClientError};
 use super::request::ClientRequest;
@@ -62,7 +62,7 @@ pub(super) struct OpeningContext<'c, 'w> {
     pub(super) id: RequestId,
     /// All connections that are being opened, and for which request. Those that this opening
     /// begins are added, and those that it cuts are removed: they have no event any more.
-    pub(super) opening: &'c mut HashMap<ConnectionId, RequestId>,
+    pub(super) opening: &'c mut FxHashMap<ConnectionId, RequestId>,
 }
 
 impl Opening {

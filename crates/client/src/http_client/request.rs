@@ -138,6 +138,19 @@ impl OwnedFields {
         self.ends.push((name_end, self.text.len() as u32));
     }
 
+    /// Adds a field line whose value is written behind what is there.
+    pub fn push_with(&mut self, name: &[u8], write_value: impl FnOnce(&mut Vec<u8>)) {
+        self.text.extend_from_slice(name);
+        let name_end = self.text.len() as u32;
+        write_value(&mut self.text);
+        self.ends.push((name_end, self.text.len() as u32));
+    }
+
+    /// Returns how many lines there are, and how many bytes their names and values have.
+    pub(super) fn size(&self) -> (usize, usize) {
+        (self.ends.len(), self.text.len())
+    }
+
     /// Returns the bytes of memory that the fields take.
     pub(super) fn bytes(&self) -> usize {
         self.text.capacity() + self.ends.capacity() * size_of::<(u32, u32)>()
@@ -204,7 +217,8 @@ impl OwnedFields {
 
 impl From<Fields<'_>> for OwnedFields {
     fn from(fields: Fields<'_>) -> Self {
-        let mut owned = Self::default();
+        let bytes = fields.iter().map(|field| field.name.len() + field.value.len()).sum();
+        let mut owned = Self::with_capacity(fields.len(), bytes);
         fields.iter().for_each(|field| owned.push(field.name, field.value));
         owned
     }

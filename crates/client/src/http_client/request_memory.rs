@@ -1,7 +1,7 @@
 //! Counts the memory of requests that no connection bounds: those that wait for one, and those
 //! whose responses are complete and have not been read.
 
-use std::collections::HashMap;
+use rustc_hash::FxHashMap;
 
 use super::error::RequestMemoryFull;
 use crate::limits::REQUEST_MEMORY_SITE_DIVISOR;
@@ -12,14 +12,14 @@ pub(super) struct RequestMemory {
     max_bytes: usize,
     all_bytes: usize,
     /// The bytes of each site that has requests.
-    by_site: HashMap<u64, usize>,
+    by_site: FxHashMap<u64, usize>,
 }
 
 impl RequestMemory {
     /// Makes room for so many bytes, of which one site may have a part
     /// ([`REQUEST_MEMORY_SITE_DIVISOR`]).
     pub(super) fn new(max_bytes: usize) -> Self {
-        Self { max_bytes, all_bytes: 0, by_site: HashMap::new() }
+        Self { max_bytes, all_bytes: 0, by_site: FxHashMap::default() }
     }
 
     /// Counts a new request of a site.

@@ -23,6 +23,12 @@ pub(super) struct WrittenHead {
 /// The field that lists the codings that are decoded.
 pub(super) const ACCEPT_ENCODING: &str = "Accept-Encoding";
 
+/// Bytes of a field line beside its name and its value.
+const LINE_BYTES: usize = b": \r\n".len();
+/// Bytes of what the client writes itself: the request line, `Host`, the framing and, for a request
+/// of its own, the default fields.
+const OWN_PARTS_BYTES: usize = 192;
+
 /// Returns the fields that every request has, unless the caller has given others.
 fn default_fields(codings: &'static [u8]) -> [Field<'static>; 3] {
     let agent = concat!("Pinion/", env!("CARGO_PKG_VERSION")).as_bytes();
@@ -64,7 +70,9 @@ pub(super) fn write_head(
     let is_given = |name: &[u8]| fields.iter().any(|own| own.name.eq_ignore_ascii_case(name));
     let is_added = |field: &Field<'_>| forwarded.is_none() && !is_given(field.name);
     let defaults = default_fields(codings).into_iter().filter(is_added);
-    let mut bytes = Vec::new();
+    let (lines, text_bytes) = fields.size();
+    let parts = request.method.len() + authority.len() + target.len();
+    let mut bytes = Vec::with_capacity(parts + text_bytes + lines * LINE_BYTES + OWN_PARTS_BYTES);
     let written = write_request(&mut bytes, &outgoing, fields.iter().chain(defaults))?;
     Ok(WrittenHead { bytes, sent: written.request, writer: written.content })
 }

@@ -16,6 +16,7 @@ use super::generation::Generation;
 use super::journal::{Beginning, Journal};
 use super::published::{Published, Roster, SiteId};
 use super::redirect::Redirect;
+use super::refusal_by_rule::RefusalTrace;
 use super::trusted_proxies::TrustedProxies;
 use crate::settings::HealthCheck;
 use pinion_archive::Archive;
@@ -210,6 +211,8 @@ impl Means<'_> {
         let generation = &*site.generation;
         let (now, archive) = (exchange.now(), generation.archive());
         let mut pieces = Pieces::new();
+        let fallback = generation.mounts().without_file(head.target.path);
+        let mut traced = None;
         let whole = developer.filter(|developer| developer.wants_page).map(|_| widened(head));
         let asked = whole.as_ref().unwrap_or(head);
         let answer = if generation.is_damaged() {
@@ -226,6 +229,9 @@ impl Means<'_> {
                 return means.check(site, met, request, head, exchange);
             }
             found
+        } else if fallback.is_some() {
+            let trace = traced.insert(RefusalTrace::default());
+            answer_traced(&archive, asked, now.unix_seconds, work, &mut pieces, &*trace)
         } else {
             answer(&archive, asked, now.unix_seconds, work, &mut pieces)
         };
@@ -238,8 +244,8 @@ impl Means<'_> {
             return;
         }
         if answer.status == 404
-            && let Some(mount) = generation.mounts().without_file(head.target.path)
-            && !gateway.is_refused_by_rule(&archive, asked, now.unix_seconds)
+            && let Some(mount) = fallback
+            && !gateway.is_refused_by_rule(&archive, asked, now.unix_seconds, traced.as_ref())
         {
             return gateway.begin(mount, &site.generation, head, &client, journal, exchange);
         }

@@ -8,7 +8,7 @@ use super::dev::reload_streams::ReloadStreams;
 use super::generation::Generation;
 use super::journal::{Journal, Later};
 use pinion_archive::Archive;
-use pinion_engine::address::Address;
+use pinion_engine::address::AddressMap;
 use pinion_engine::app::{Event, Message, RawEvent};
 use pinion_engine::clock::Now;
 use pinion_engine::connections::Connections;
@@ -28,7 +28,6 @@ use pinion_lua::scripts::{Failure, Offer, Outcome, Outlet, Script, Scripts};
 use pinion_site::{
     Work, error_for, error_page, error_page_at, field_rules_path, options_for, script_fields,
 };
-use std::collections::HashMap;
 use std::sync::Arc;
 
 /// The script of a site, as one worker runs it.
@@ -49,7 +48,7 @@ pub(crate) struct Dynamic {
     /// Those of pages that reload.
     pub(crate) streams: ReloadStreams,
     /// Requests that wait for something.
-    waiting: HashMap<Address, Waiting>,
+    waiting: AddressMap<Waiting>,
     /// Buffers for responses in place of a script's, once there was one.
     work: Option<Box<Work>>,
 }
@@ -93,7 +92,7 @@ impl Scripted {
 impl Dynamic {
     /// Without any script yet.
     pub(crate) fn new(scripts: Scripts, streams: ReloadStreams) -> Self {
-        Self { scripts, streams, waiting: HashMap::new(), work: None }
+        Self { scripts, streams, waiting: AddressMap::default(), work: None }
     }
 
     /// Starts the script of a generation, if it has one.

@@ -24,6 +24,7 @@ pub(super) fn fallback_for<'g>(
     let get = RequestHead { method: Method::Get, method_token: b"GET", ..*head };
     let mut pieces = Pieces::new();
     let is_missing = answer(&archive, &get, now.unix_seconds, work, &mut pieces).status == 404;
-    let is_forwarded = is_missing && !gateway.is_refused_by_rule(&archive, &get, now.unix_seconds);
+    let is_forwarded =
+        is_missing && !gateway.is_refused_by_rule(&archive, &get, now.unix_seconds, None);
     is_forwarded.then_some(mount)
 }

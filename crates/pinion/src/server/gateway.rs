@@ -6,11 +6,11 @@ use super::generation::Generation;
 use super::journal::{Journal, Later};
 use super::log_throttle::LogThrottle;
 use super::mounts::Mount;
-use super::refusal_by_rule::is_by_rule;
+use super::refusal_by_rule::{RefusalTrace, is_by_rule};
 use pinion_archive::Archive;
 use pinion_client::resolver::Resolver;
 use pinion_engine::Poster;
-use pinion_engine::address::Address;
+use pinion_engine::address::AddressMap;
 use pinion_engine::app::{Event, RawEvent};
 use pinion_engine::connections::Connections;
 use pinion_engine::exchange::Exchange;
@@ -29,7 +29,6 @@ use pinion_http::request::RequestHead;
 use pinion_jobs::byte_quota::ByteQuota;
 use pinion_jobs::upload_quota::UploadQuota;
 use pinion_site::{Work, field_rules_path, script_fields};
-use std::collections::HashMap;
 use std::hash::{BuildHasher as _, RandomState};
 use std::sync::Arc;
 
@@ -74,7 +73,7 @@ pub(crate) struct Gateway {
     worker: u16,
     /// Made for the first request.
     proxy: Option<Box<Proxy>>,
-    waiting: HashMap<Address, Waiting>,
+    waiting: AddressMap<Waiting>,
     work: Option<Box<Work>>,
     is_stopping: bool,
 }
@@ -99,20 +98,25 @@ impl Gateway {
             poster,
             worker,
             proxy: None,
-            waiting: HashMap::new(),
+            waiting: AddressMap::default(),
             work: None,
             is_stopping: false,
         }
     }
 
-    /// Returns whether a rule of the site says that the path has nothing.
+    /// Returns whether a rule of the site says that the path has nothing. `traced` is what the
+    /// look-up that has led to status 404 has met, if that was noted.
     pub(crate) fn is_refused_by_rule(
         &mut self,
         archive: &Archive<'_>,
         head: &RequestHead<'_>,
         unix_seconds: i64,
+        traced: Option<&RefusalTrace>,
     ) -> bool {
-        is_by_rule(archive, head, unix_seconds, self.work.get_or_insert_default())
+        match traced {
+            Some(trace) => trace.is_by_rule(),
+            None => is_by_rule(archive, head, unix_seconds, self.work.get_or_insert_default()),
+        }
     }
 
     /// Begins to forward a request to the server of a mount. Answers it if that is not possible.

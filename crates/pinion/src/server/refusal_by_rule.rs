@@ -6,15 +6,23 @@ use pinion_site::trace::{Outcome, Step, Trace};
 use pinion_site::{Pieces, Work, answer_traced};
 use std::cell::Cell;
 
-/// What a look-up has met.
+/// Receives the steps of a look-up, and notes what its result depends on.
 #[derive(Default)]
-struct Met {
+pub(crate) struct RefusalTrace {
     rule: Cell<bool>,
     fallback_page: Cell<bool>,
     page: Cell<bool>,
 }
 
-impl Trace for &Met {
+impl RefusalTrace {
+    /// Whether a rule of `_redirects` says that there is nothing, if the look-up has led to status
+    /// 404: then nothing else may respond.
+    pub(crate) fn is_by_rule(&self) -> bool {
+        self.rule.get() || (self.page.get() && !self.fallback_page.get())
+    }
+}
+
+impl Trace for &RefusalTrace {
     fn step(self, step: Step<'_>) {
         match step {
             Step::Applied { .. } => self.rule.set(true),
@@ -25,8 +33,7 @@ impl Trace for &Met {
     }
 }
 
-/// Looks up again why a request gets status 404. Returns whether a rule of `_redirects` says so:
-/// then nothing else may respond.
+/// Looks up again why a request gets status 404 ([`RefusalTrace::is_by_rule`]).
 #[cold]
 pub(crate) fn is_by_rule(
     archive: &Archive<'_>,
@@ -34,7 +41,7 @@ pub(crate) fn is_by_rule(
     unix_seconds: i64,
     work: &mut Work,
 ) -> bool {
-    let met = Met::default();
-    answer_traced(archive, head, unix_seconds, work, &mut Pieces::new(), &met);
-    met.rule.get() || (met.page.get() && !met.fallback_page.get())
+    let trace = RefusalTrace::default();
+    answer_traced(archive, head, unix_seconds, work, &mut Pieces::new(), &trace);
+    trace.is_by_rule()
 }

@@ -4,6 +4,7 @@
 //! load on another. Servers take turns within one run, and only ratios within a round count: the
 //! machine may be slow or shared, it is so for all of them.
 
+mod access;
 mod attack;
 mod client;
 mod cpu;
@@ -26,6 +27,7 @@ mod proxy;
 mod scenario;
 mod server;
 mod site;
+mod streams;
 mod table;
 mod wrk;
 
@@ -38,7 +40,8 @@ use std::path::PathBuf;
 
 const USAGE: &str = "\
 usage: cargo xtask bench load [OPTIONS]
-  --only NAME[,NAME]   only these; tls-idle, lua-crowd, fetch and proxy are some, too
+  --only NAME[,NAME]   only these; tls-idle, lua-crowd, fetch, proxy, streams and access are
+                       some, too
   --sweep              the sweep over connection counts instead
   --steps N[,N]        only these connection counts of the sweep
   --rounds N           how often the servers take turns [7; sweep: 3]
@@ -50,11 +53,13 @@ usage: cargo xtask bench load [OPTIONS]
 /// Measures something that is no load of one kind; the report and the data.
 type Part = fn(&Workshop) -> Result<(String, Value)>;
 
-const PARTS: [(&str, Part); 4] = [
+const PARTS: [(&str, Part); 6] = [
     (idle::NAME, idle::run),
     (crowd::NAME, crowd::run),
     (fetch::NAME, fetch::run),
     (proxy::NAME, proxy::run),
+    (streams::NAME, streams::run),
+    (access::NAME, access::run),
 ];
 
 /// What the command line asks for.

@@ -256,7 +256,7 @@ impl Workshop {
         let listen = format!("127.0.0.1:{port}");
         let pair = setup.key.map(|key| self.pair(key));
         let configuration = |name: &str| {
-            let template = workspace::root().join("bench/load/peers").join(name);
+            let template = server::template(name);
             let mut values = vec![
                 ("PORT", port.to_string()),
                 ("ROOT", self.small.display().to_string()),

@@ -1,5 +1,4 @@
-//! What a forwarded request costs, beside nginx and Caddy; and whether a thousand open event
-//! streams through the proxy slow down files.
+//! What a forwarded request costs, beside nginx and Caddy.
 //!
 //! The server that responds is Pinion without any work to do, on the core of the load, so that the
 //! proxy has the other core to itself.
@@ -10,14 +9,12 @@ use super::server::{self, CLIENT_CORE, SERVER_CORE, Server};
 use super::wrk::{self, Load, Pattern};
 use crate::bench::figures::{self, Figure};
 use crate::bench::statistics::Spread;
-use crate::{process, workspace};
+use crate::process;
 use anyhow::{Context, Result, ensure};
 use serde_json::{Map, Value, json};
 use std::collections::BTreeMap;
 use std::fs;
-use std::io::{Read, Write};
-use std::net::{SocketAddr, TcpStream};
-use std::time::Duration;
+use std::net::SocketAddr;
 
 /// The name of the part.
 pub(crate) const NAME: &str = "proxy";
@@ -30,22 +27,9 @@ const GOAL_OF_NGINX: f64 = 1.0;
 const GOAL_OF_CADDY: f64 = 0.6;
 /// The 99th percentile over that of nginx.
 const GOAL_P99: f64 = 1.0;
-/// Event streams that are open while files are served, and how much later those may come.
-const STREAMS: usize = 1000;
-const GOAL_STREAMS: f64 = 1.2;
 
 const PROGRAMS: [Program; 4] =
     [Program::PinionEpoll, Program::PinionUring, Program::Nginx, Program::Caddy];
-
-/// An application with a stream of events, one each second.
-const EVENTS: &str = r#"
-pinion.get("/events", function(req, res)
-    res:field("Content-Type", "text/event-stream")
-    repeat
-        res:write("data: now\n\n"):flush()
-    until not pinion.wait(1)
-end)
-"#;
 
 /// Measures; the report and the data.
 pub(crate) fn run(shop: &Workshop) -> Result<(String, Value)> {
@@ -78,16 +62,10 @@ pub(crate) fn run(shop: &Workshop) -> Result<(String, Value)> {
         let late = Figure::spread(format!("{name}: 99th percentile over nginx"), &late);
         figures.extend([nginx.at_most(GOAL_OF_NGINX), caddy.at_most(GOAL_OF_CADDY)]);
         figures.push(late.at_most(GOAL_P99));
-        let ratios = beside_streams(shop, own)?;
-        let name = format!("{name}: 99th percentile of files, {STREAMS} streams open");
-        figures.push(Figure::spread(name.clone(), &spread(ratios.clone())?).at_most(GOAL_STREAMS));
-        data.insert(name, json!(ratios));
     }
     let report = format!(
         "Requests over {CONNECTIONS} connections that are forwarded to a server of 13 bytes, \
-         {ROUNDS} rounds of {SECONDS} s in turn. CPU time is that of the proxy alone. Then files \
-         beside {STREAMS} event streams that the same server forwards, over files without them.\
-         \n\n{}",
+         {ROUNDS} rounds of {SECONDS} s in turn. CPU time is that of the proxy alone.\n\n{}",
         figures::table(&figures)
     );
     Ok((report, data.into()))
@@ -154,8 +132,7 @@ fn proxy(shop: &Workshop, program: Program, upstream: SocketAddr) -> Result<Serv
                 ("STATE", state.display().to_string()),
                 ("UPSTREAM", upstream.to_string()),
             ];
-            let template = workspace::root().join("bench/load/peers").join(name);
-            server::configuration(&template, &values, &state)
+            server::configuration(&server::template(name), &values, &state)
         };
         let io = match program {
             Program::Nginx => {
@@ -175,67 +152,14 @@ fn proxy(shop: &Workshop, program: Program, upstream: SocketAddr) -> Result<Serv
             Program::PinionUring => "uring",
             _ => "epoll",
         };
-        Ok(forwarding(shop, io, port, &format!("http://{upstream}"), &[]))
+        Ok(forwarding(shop, io, port, upstream))
     })
 }
 
 /// A server with one worker that forwards.
-fn forwarding(
-    shop: &Workshop,
-    io: &str,
-    port: u16,
-    upstream: &str,
-    site: &[&str],
-) -> std::process::Command {
+fn forwarding(shop: &Workshop, io: &str, port: u16, upstream: SocketAddr) -> std::process::Command {
     let mut command = server::on_core(SERVER_CORE, shop.pinion());
-    command.arg("serve").args(site).args(["--proxy", upstream, "--workers", "1", "--io", io]);
-    command.args(["--control", "off", "--listen", &format!("127.0.0.1:{port}")]);
+    command.args(["serve", "--proxy", &format!("http://{upstream}"), "--workers", "1"]);
+    command.args(["--io", io, "--control", "off", "--listen", &format!("127.0.0.1:{port}")]);
     command
-}
-
-/// How late files come while event streams are open, over files before: round by round.
-fn beside_streams(shop: &Workshop, program: Program) -> Result<Vec<f64>> {
-    fs::write(shop.file("events.lua"), EVENTS)?;
-    let application = Server::start(&shop.file("proxy-events.log"), |port| {
-        let mut command = server::on_core(CLIENT_CORE, shop.pinion());
-        command.arg("serve").arg(shop.file("events.lua")).args(["--workers", "1"]);
-        command.args(["--control", "off", "--listen", &format!("127.0.0.1:{port}")]);
-        Ok(command)
-    })?;
-    let io = if program == Program::PinionUring { "uring" } else { "epoll" };
-    let site = shop.file("small.pinion").display().to_string();
-    let upstream = format!("/events=http://{}", application.address());
-    let proxy = Server::start(&shop.file("proxy-streams.log"), |port| {
-        Ok(forwarding(shop, io, port, &upstream, &[&site]))
-    })?;
-    let p99 = || Ok::<f64, anyhow::Error>(load(proxy.address(), "/hello.txt")?.p99 as f64);
-    p99()?;
-    (0..ROUNDS)
-        .map(|round| {
-            let alone = p99()?;
-            let streams: Vec<TcpStream> =
-                (0..STREAMS).map(|_| stream(proxy.address())).collect::<Result<_>>()?;
-            let beside = p99()?;
-            drop(streams);
-            // Until all of them are closed on both sides.
-            std::thread::sleep(Duration::from_secs(1));
-            eprintln!("  {NAME} streams {io} {}/{ROUNDS}: {:.2}", round + 1, beside / alone);
-            Ok(beside / alone)
-        })
-        .collect()
-}
-
-/// Opens a stream of events and waits for the first one.
-fn stream(address: SocketAddr) -> Result<TcpStream> {
-    let mut stream = TcpStream::connect(address)?;
-    stream.set_read_timeout(Some(Duration::from_secs(10)))?;
-    write!(stream, "GET /events HTTP/1.1\r\nHost: localhost\r\n\r\n")?;
-    let mut came = Vec::new();
-    while !came.windows(9).any(|part| part == b"data: now") {
-        let mut piece = [0; 1024];
-        let bytes = stream.read(&mut piece)?;
-        ensure!(bytes > 0, "no stream: {}", came.escape_ascii());
-        came.extend_from_slice(&piece[..bytes]);
-    }
-    Ok(stream)
 }

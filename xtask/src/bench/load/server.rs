@@ -1,6 +1,7 @@
 //! A server that is being measured: one process on a core of its own, on a free loopback port.
 
 use super::cpu::{self, Reading};
+use crate::workspace;
 use anyhow::{Context, Result, bail};
 use std::ffi::OsStr;
 use std::fs::{self, File};
@@ -85,6 +86,11 @@ pub(crate) fn on_core(core: u32, program: impl AsRef<OsStr>) -> Command {
     let mut command = Command::new("sh");
     command.args(["-c", WITH_DESCRIPTORS, &core.to_string()]).arg(program);
     command
+}
+
+/// Returns the path of a configuration that values are put into ([`configuration`]).
+pub(crate) fn template(name: &str) -> PathBuf {
+    workspace::root().join("bench/load/peers").join(name)
 }
 
 /// A configuration of a peer with the places filled in: `NAME` becomes its value.

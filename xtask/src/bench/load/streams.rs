@@ -1,0 +1,179 @@
+//! Whether a thousand open event streams through the proxy slow down files.
+//!
+//! The application that sends the events shares the core of the load, and takes time of it that
+//! the load misses. So files are also loaded while the same streams lead to the application
+//! directly: what is slower then is not the proxy's doing.
+
+use super::programs::{Program, Workshop};
+use super::server::{self, CLIENT_CORE, SERVER_CORE, Server};
+use super::wrk::{self, Load, Pattern};
+use crate::bench::figures::{self, Figure};
+use crate::bench::statistics::Spread;
+use crate::process;
+use anyhow::{Context, Result, ensure};
+use serde_json::{Map, Value, json};
+use std::fs;
+use std::io::{Read, Write};
+use std::net::{SocketAddr, TcpStream};
+use std::time::{Duration, Instant};
+
+/// The name of the part.
+pub(crate) const NAME: &str = "streams";
+
+const ROUNDS: usize = 7;
+const SECONDS: u32 = 3;
+const CONNECTIONS: u32 = 64;
+const STREAMS: u32 = 1000;
+/// Streams are opened one after the other, so that their events come one after the other, too.
+const BETWEEN_STREAMS: Duration = Duration::from_millis(1);
+/// The 99th percentile of files beside the streams, over that without them.
+const GOAL: f64 = 1.2;
+
+const PROGRAMS: [Program; 3] = [Program::PinionEpoll, Program::PinionUring, Program::Nginx];
+
+/// An application with a stream of events, one each second.
+const EVENTS: &str = r#"
+pinion.get("/events", function(req, res)
+    res:field("Content-Type", "text/event-stream")
+    repeat
+        res:write("data: now\n\n"):flush()
+    until not pinion.wait(1)
+end)
+"#;
+
+/// The 99th percentiles of one round, in microseconds.
+struct Round {
+    alone: f64,
+    /// Streams lead to the application directly.
+    direct: f64,
+    /// Streams lead through the proxy.
+    forwarded: f64,
+}
+
+/// Measures; the report and the data.
+pub(crate) fn run(shop: &Workshop) -> Result<(String, Value)> {
+    fs::write(shop.file("events.lua"), EVENTS)?;
+    let application = Server::start(&shop.file("streams-events.log"), |port| {
+        let mut command = server::on_core(CLIENT_CORE, shop.pinion());
+        command.arg("serve").arg(shop.file("events.lua")).args(["--workers", "1"]);
+        command.args(["--control", "off", "--listen", &format!("127.0.0.1:{port}")]);
+        Ok(command)
+    })?;
+    let (mut figures, mut data) = (Vec::new(), Map::new());
+    for program in PROGRAMS {
+        let rounds = rounds(shop, program, application.address())?;
+        let ratio =
+            |of: fn(&Round) -> f64| Spread::of(rounds.iter().map(of)).context("at least one round");
+        let name = program.name();
+        let forwarded = ratio(|round| round.forwarded / round.alone)?;
+        let figure = Figure::spread(format!("{name}: over files alone"), &forwarded);
+        let is_goal = program.is_pinion();
+        figures.push(if is_goal { figure.at_most(GOAL) } else { figure });
+        let direct = ratio(|round| round.direct / round.alone)?;
+        figures.push(Figure::spread(format!("{name}: streams without the proxy"), &direct));
+        let both = ratio(|round| round.forwarded / round.direct)?;
+        figures.push(Figure::spread(format!("{name}: with the proxy over without it"), &both));
+        let values = rounds.iter().map(|round| {
+            json!({"alone": round.alone, "direct": round.direct, "forwarded": round.forwarded})
+        });
+        data.insert(name.to_owned(), values.collect());
+    }
+    let report = format!(
+        "The 99th percentile of files over {CONNECTIONS} connections beside {STREAMS} event \
+         streams with an event each second, {ROUNDS} rounds of {SECONDS} s in turn.\n\n{}",
+        figures::table(&figures)
+    );
+    Ok((report, data.into()))
+}
+
+fn rounds(shop: &Workshop, program: Program, application: SocketAddr) -> Result<Vec<Round>> {
+    let proxy = proxy(shop, program, application)?;
+    let p99 = || {
+        let measured = wrk::run(&Load {
+            connections: CONNECTIONS,
+            seconds: SECONDS,
+            url: format!("http://{}/hello.txt", proxy.address()),
+            fields: Vec::new(),
+            pattern: Pattern::Plain,
+        })?;
+        ensure!(measured.errors + measured.refusals == 0, "{}: {measured:?}", program.name());
+        Ok::<f64, anyhow::Error>(measured.p99 as f64)
+    };
+    let beside = |address: SocketAddr| {
+        let streams = open_streams(address)?;
+        let p99 = p99()?;
+        drop(streams);
+        // Until all of them are closed on both sides.
+        std::thread::sleep(Duration::from_secs(1));
+        Ok::<f64, anyhow::Error>(p99)
+    };
+    p99()?;
+    (1..=ROUNDS)
+        .map(|round| {
+            let alone = p99()?;
+            let (direct, forwarded) = (beside(application)?, beside(proxy.address())?);
+            eprintln!(
+                "  {NAME} {} {round}/{ROUNDS}: {:.2}, without the proxy {:.2}",
+                program.name(),
+                forwarded / alone,
+                direct / alone
+            );
+            Ok(Round { alone, direct, forwarded })
+        })
+        .collect()
+}
+
+/// Starts a server of files that forwards the streams.
+fn proxy(shop: &Workshop, program: Program, application: SocketAddr) -> Result<Server> {
+    Server::start(&shop.file(&format!("{NAME}-{}.log", program.name())), |port| {
+        if program == Program::Nginx {
+            let state = shop.file("streams-state");
+            fs::create_dir_all(&state)?;
+            let values = [
+                ("PORT", port.to_string()),
+                ("STATE", state.display().to_string()),
+                ("UPSTREAM", application.to_string()),
+                ("SITE", shop.file("site").display().to_string()),
+            ];
+            let template = server::template("nginx-streams.conf");
+            let configuration = server::configuration(&template, &values, &state)?;
+            let nginx = process::find("nginx").context("nginx")?;
+            let mut command = server::on_core(SERVER_CORE, nginx);
+            command.arg("-e").arg(state.join("nginx.error")).arg("-p").arg(&state);
+            command.arg("-c").arg(configuration);
+            return Ok(command);
+        }
+        let io = if program == Program::PinionUring { "uring" } else { "epoll" };
+        let mut command = server::on_core(SERVER_CORE, shop.pinion());
+        command.arg("serve").arg(shop.file("small.pinion")).args(["--workers", "1", "--io", io]);
+        command.args(["--proxy", &format!("/events=http://{application}")]);
+        command.args(["--control", "off", "--listen", &format!("127.0.0.1:{port}")]);
+        Ok(command)
+    })
+}
+
+fn open_streams(address: SocketAddr) -> Result<Vec<TcpStream>> {
+    let start = Instant::now();
+    (0..STREAMS)
+        .map(|number| {
+            let at = start + BETWEEN_STREAMS * number;
+            std::thread::sleep(at.saturating_duration_since(Instant::now()));
+            open_stream(address)
+        })
+        .collect()
+}
+
+/// Opens a stream of events and waits for the first one.
+fn open_stream(address: SocketAddr) -> Result<TcpStream> {
+    let mut stream = TcpStream::connect(address)?;
+    stream.set_read_timeout(Some(Duration::from_secs(10)))?;
+    write!(stream, "GET /events HTTP/1.1\r\nHost: localhost\r\n\r\n")?;
+    let mut came = Vec::new();
+    while !came.windows(9).any(|part| part == b"data: now") {
+        let mut piece = [0; 1024];
+        let bytes = stream.read(&mut piece)?;
+        ensure!(bytes > 0, "no stream: {}", came.escape_ascii());
+        came.extend_from_slice(&piece[..bytes]);
+    }
+    Ok(stream)
+}
