@@ -19,8 +19,8 @@ pub(crate) struct PathScope {
 
 /// The path of a request, in all the ways in which it can be read.
 pub(crate) struct PathReadings<'p> {
-    /// As it stands, if there is only one way to read it.
-    plain: Option<&'p [u8]>,
+    /// As it stands, and the page that it names, if there is only one way to read it.
+    plain: Option<(&'p [u8], &'p [u8])>,
     /// In lower case.
     others: Vec<Vec<u8>>,
 }
@@ -52,15 +52,15 @@ impl PathScope {
 
     /// Whether one of the readings of a path is this one or below it.
     pub(crate) fn covers(&self, path: &PathReadings<'_>) -> bool {
-        let plain = path.plain.into_iter();
-        plain.chain(path.others.iter().map(Vec::as_slice)).any(|path| self.covers_reading(path))
+        let covers = |(path, page)| self.covers_reading(path, page);
+        path.plain.is_some_and(covers)
+            || path.others.iter().any(|path| self.covers_reading(path, page_of(path)))
     }
 
-    fn covers_reading(&self, path: &[u8]) -> bool {
+    fn covers_reading(&self, path: &[u8], page: &[u8]) -> bool {
         if is_at_or_below(&self.path, path) {
             return true;
         }
-        let page = page_of(path);
         match &self.page {
             Some(own) => page == &**own,
             None => page.len() != path.len() && is_at_or_below(&self.path, page),
@@ -72,7 +72,7 @@ impl<'p> PathReadings<'p> {
     /// Reads the path of a request as the client has sent it.
     pub(crate) fn of_sent(path: &'p [u8]) -> Self {
         if is_plain(path) {
-            return Self { plain: Some(path), others: Vec::new() };
+            return Self { plain: Some((path, page_of(path))), others: Vec::new() };
         }
         let mut decoded = Vec::new();
         let strictly = match decode_path(path, &mut decoded) {
@@ -89,7 +89,7 @@ impl<'p> PathReadings<'p> {
     /// Reads a path that is decoded, such as the key of a file.
     pub(crate) fn of_decoded(path: &'p [u8]) -> Self {
         if is_plain(path) {
-            return Self { plain: Some(path), others: Vec::new() };
+            return Self { plain: Some((path, page_of(path))), others: Vec::new() };
         }
         let mut others = vec![path.to_ascii_lowercase()];
         others.extend(loose_readings(path));
