@@ -37,6 +37,11 @@ impl Line {
     pub(crate) fn name_in<'a>(&self, text: &'a [u8]) -> &'a [u8] {
         part(text, self.name)
     }
+
+    /// Returns the value, in the bytes that the line is in.
+    pub(crate) fn value_in<'a>(&self, text: &'a [u8]) -> &'a [u8] {
+        part(text, self.value)
+    }
 }
 
 /// The field lines of a head, in the order they came.

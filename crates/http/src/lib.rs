@@ -11,6 +11,8 @@
 //! | `Forwarded`, `X-Forwarded-For` | [`client_identity`] | who sends a request |
 //! | a request to be sent | [`h1::client`] | its bytes |
 //! | the bytes of a response | [`h1::client`] | its head, content and trailers |
+//! | a request to a program, and its output | [`cgi`] | variables; the head and content of a response |
+//! | a request to an application, and its records | [`fastcgi`], [`scgi`] | the same, and bytes to send |
 //! | the bytes of an HTTP/2 connection | [`h2::session`] | [`h2::event`], frames to send |
 //! | the bytes of streams of HTTP/3 | [`h3::request`], [`h3::session`] | [`h3::event`] |
 //! | cheap frames of a client | [`budget`] | whether it has had too many of them |
@@ -42,10 +44,12 @@ pub mod basic_credentials;
 pub mod binary_head;
 pub mod budget;
 pub mod byteranges;
+pub mod cgi;
 pub mod client_identity;
 pub mod coding;
 pub mod conditional;
 pub mod date;
+pub mod fastcgi;
 pub mod field;
 pub mod field_list;
 pub mod gcra;
@@ -70,6 +74,7 @@ pub mod qpack;
 pub mod range;
 pub mod refusal;
 pub mod request;
+pub mod scgi;
 pub mod section;
 pub mod status;
 pub mod target;

@@ -39,11 +39,11 @@ impl HeadStorage {
         &mut self.section
     }
 
-    pub(super) fn lines(&mut self) -> &mut Vec<Line> {
+    pub(crate) fn lines(&mut self) -> &mut Vec<Line> {
         self.section.lines()
     }
 
-    pub(super) fn places(&self) -> &[Line] {
+    pub(crate) fn places(&self) -> &[Line] {
         self.section.places()
     }
 }

@@ -138,7 +138,7 @@ pub fn is_forbidden(name: &[u8]) -> bool {
 
 /// Whether two names are one: without case, and with `_` for `-`, which programs behind a gateway
 /// cannot tell apart (RFC 3875 §4.1.18).
-pub(super) fn is_same(name: &[u8], known: &str) -> bool {
+pub(crate) fn is_same(name: &[u8], known: &str) -> bool {
     let same = |(byte, known): (&u8, u8)| {
         byte.eq_ignore_ascii_case(&known) || (*byte == b'_' && known == b'-')
     };

@@ -23,7 +23,7 @@ enum State {
 }
 
 impl ContentWriter {
-    pub(super) const fn new(content: RequestContent) -> ContentWriter {
+    pub(crate) const fn new(content: RequestContent) -> ContentWriter {
         let state = match content {
             RequestContent::Length(bytes) => State::Length(bytes),
             RequestContent::Chunked => State::Chunked,

@@ -1,0 +1,93 @@
+//! Why the output of a program is no response.
+
+use core::fmt;
+
+/// What is wrong with the output of a CGI program, or of an application behind FastCGI or SCGI.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum CgiError {
+    /// The output ended without a byte.
+    NoOutput,
+    /// The output begins with a blank line, so there is no field (RFC 3875 §6.2: each kind of
+    /// response has at least one).
+    NoFields,
+    /// The output ended within the head.
+    HeadIncomplete,
+    /// The head is over the limit, which is so many bytes.
+    HeadTooLarge {
+        /// See [`ResponseLimits::head_bytes`](crate::h1::client::limits::ResponseLimits).
+        max_bytes: usize,
+    },
+    /// The head has more field lines than the limit.
+    TooManyFields {
+        /// See [`ResponseLimits::fields`](crate::h1::client::limits::ResponseLimits).
+        max: usize,
+    },
+    /// The head has a control byte: the program wrote binary data without a head.
+    ControlByte,
+    /// A line of the head is no field line (RFC 3875 §6.3).
+    FieldLine,
+    /// A field came twice that may come once (RFC 3875 §6.3).
+    RepeatedField {
+        /// Its name in the usual spelling.
+        name: &'static str,
+    },
+    /// `Status` is no code from 200 to 999 with an optional reason phrase (RFC 3875 §6.3.3).
+    Status,
+    /// `Location` is empty, or a path to which no request can be made (RFC 3875 §6.3.2).
+    Location,
+    /// `Content-Length` is no decimal number (RFC 9110 §8.6).
+    ContentLength,
+    /// The output is longer than `Content-Length` announced.
+    ContentTooLong,
+    /// The output is shorter than `Content-Length` announced.
+    ContentTooShort {
+        /// How many bytes are missing.
+        missing_bytes: u64,
+    },
+    /// The output broke off: the connection was reset, or a time was over. How much is missing is
+    /// not known.
+    ContentIncomplete,
+    /// More content than the limit.
+    ContentTooLarge {
+        /// See [`ResponseLimits::content_bytes`](crate::h1::client::limits::ResponseLimits).
+        max_bytes: u64,
+    },
+}
+
+impl fmt::Display for CgiError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match *self {
+            Self::NoOutput => "the program wrote no response",
+            Self::NoFields => "the response begins with a blank line instead of header fields",
+            Self::HeadIncomplete => "the output ended within the response's head",
+            Self::HeadTooLarge { max_bytes } => {
+                return write!(f, "the response's head is longer than {max_bytes} bytes");
+            }
+            Self::TooManyFields { max } => {
+                return write!(f, "the response has more than {max} fields");
+            }
+            Self::ControlByte => "the response's head has a control character",
+            Self::FieldLine => "the response has a malformed field line",
+            Self::RepeatedField { name } => {
+                return write!(f, "the response has more than one {name}");
+            }
+            Self::Status => "the response's Status is no status code",
+            Self::Location => "the response's Location is malformed",
+            Self::ContentLength => "the response's Content-Length is malformed",
+            Self::ContentTooLong => "the response's content is longer than its Content-Length",
+            Self::ContentTooShort { missing_bytes } => {
+                return write!(
+                    f,
+                    "the response's content is {missing_bytes} bytes shorter than its \
+                     Content-Length"
+                );
+            }
+            Self::ContentIncomplete => "the output broke off within the response's content",
+            Self::ContentTooLarge { max_bytes } => {
+                return write!(f, "the response's content is longer than {max_bytes} bytes");
+            }
+        })
+    }
+}
+
+impl core::error::Error for CgiError {}

@@ -1,0 +1,193 @@
+//! The head of a CGI response (RFC 3875 §6.2, §6.3): which of its fields go to the client, and
+//! which status the response has.
+
+use super::error::CgiError;
+use crate::field::{Fields, Known, Line};
+use crate::grammar::{decimal, is_token, is_value_byte, list, trim};
+use crate::h1::client::limits::RESPONSE_FIELDS_MAX;
+use crate::h1::head::HeadStorage;
+use crate::h1::trailers::is_same;
+use crate::limits::LIST_MEMBERS_MAX;
+use crate::method::Method;
+use crate::target::Target;
+
+/// What a whole head says.
+pub(super) enum CgiHead<'h> {
+    /// A document, or a redirect that the client follows.
+    Document(DocumentHead<'h>),
+    /// A redirect that the server follows: a path and perhaps a query.
+    LocalRedirect(&'h [u8]),
+}
+
+/// The head of a document response or a client redirect (RFC 3875 §6.2.1, §6.2.3, §6.2.4).
+pub(super) struct DocumentHead<'h> {
+    pub(super) status: u16,
+    pub(super) reason: &'h [u8],
+    pub(super) fields: Fields<'h>,
+    pub(super) known: Known,
+    pub(super) content_length: Option<u64>,
+}
+
+/// Fields of the connection, which a program does not know: the server frames the message and
+/// controls the connection (RFC 9110 §7.6.1; RFC 3875 §6.3.4 for `Status`, which is the server's
+/// to send in another form).
+const LEFT_OUT: [&str; 9] = [
+    "Connection",
+    "Keep-Alive",
+    "Proxy-Connection",
+    "Status",
+    "TE",
+    "Trailer",
+    "Transfer-Encoding",
+    "Upgrade",
+    "HTTP2-Settings",
+];
+
+/// Reads a whole head, which ends with its blank line and has no control bytes but tabs and those
+/// at the ends of its lines.
+pub(super) fn read_head<'h>(
+    text: &'h [u8],
+    storage: &'h mut HeadStorage,
+    fields_max: usize,
+) -> Result<CgiHead<'h>, CgiError> {
+    let lines = storage.lines();
+    field_lines(text, lines, fields_max.min(RESPONSE_FIELDS_MAX))?;
+    if lines.is_empty() {
+        return Err(CgiError::NoFields);
+    }
+    let status = single(text, lines, "Status")?;
+    let location = single(text, lines, "Location")?;
+    let content_length = match single(text, lines, "Content-Length")? {
+        Some(value) => Some(decimal(value).ok_or(CgiError::ContentLength)?),
+        None => None,
+    };
+    let (status, reason) = match (status, location) {
+        (Some(value), _) => status_code(value)?,
+        (None, Some(path)) if is_local(path) => {
+            Target::parse(Method::Get, path).map_err(|_| CgiError::Location)?;
+            return Ok(CgiHead::LocalRedirect(path));
+        }
+        (None, Some(b"")) => return Err(CgiError::Location),
+        (None, Some(_)) => (302, &b""[..]),
+        (None, None) => (200, &b""[..]),
+    };
+    retain_allowed(text, lines);
+    let mut known = Known::default();
+    for (position, line) in lines.iter().enumerate() {
+        known.add(line.name_in(text), position);
+    }
+    let storage: &'h HeadStorage = storage;
+    let fields = Fields::new(text, storage.places());
+    Ok(CgiHead::Document(DocumentHead { status, reason, fields, known, content_length }))
+}
+
+/// Checks what has come of a head that never becomes whole, so that its error says the most.
+pub(super) fn check_partial(text: &[u8]) -> CgiError {
+    let whole_lines = memchr::memrchr(b'\n', text).and_then(|at| text.get(..=at));
+    let mut lines = whole_lines.unwrap_or_default().split_inclusive(|&byte| byte == b'\n');
+    if text.is_empty() {
+        CgiError::NoOutput
+    } else if lines.any(|line| split_line(without_end(line)).is_err()) {
+        CgiError::FieldLine
+    } else {
+        CgiError::HeadIncomplete
+    }
+}
+
+/// Finds the field lines of a head that ends with its blank line.
+fn field_lines(text: &[u8], lines: &mut Vec<Line>, max: usize) -> Result<(), CgiError> {
+    lines.clear();
+    let mut start = 0;
+    for line in text.split_inclusive(|&byte| byte == b'\n') {
+        let at = start;
+        start += line.len();
+        let line = without_end(line);
+        if line.is_empty() {
+            return Ok(());
+        }
+        if lines.len() >= max {
+            return Err(CgiError::TooManyFields { max });
+        }
+        let (name, value) = split_line(line)?;
+        let value_at = at + name + 1 + value.start;
+        lines.push(Line::new(at..at + name, value_at..value_at + value.len()));
+    }
+    unreachable!("a whole head has a blank line")
+}
+
+/// Returns a line without LF or CRLF.
+fn without_end(line: &[u8]) -> &[u8] {
+    let line = line.strip_suffix(b"\n").unwrap_or(line);
+    line.strip_suffix(b"\r").unwrap_or(line)
+}
+
+/// Splits `field-name ":" [ field-value ]` (RFC 3875 §6.3). Returns how many bytes the name has,
+/// and where the value is behind the colon.
+fn split_line(line: &[u8]) -> Result<(usize, core::ops::Range<usize>), CgiError> {
+    let colon = memchr::memchr(b':', line).ok_or(CgiError::FieldLine)?;
+    let (name, value) = line.split_at(colon);
+    let value = value.get(1..).unwrap_or_default();
+    if !is_token(name) || !value.iter().all(|&byte| is_value_byte(byte)) {
+        return Err(CgiError::FieldLine);
+    }
+    let front = value.iter().take_while(|&&byte| byte == b' ' || byte == b'\t').count();
+    Ok((colon, front..front + trim(value).len()))
+}
+
+/// Returns the value of a field that may come once.
+fn single<'h>(
+    text: &'h [u8],
+    lines: &[Line],
+    name: &'static str,
+) -> Result<Option<&'h [u8]>, CgiError> {
+    let is_wanted = |line: &&Line| line.name_in(text).eq_ignore_ascii_case(name.as_bytes());
+    let mut found = lines.iter().filter(is_wanted);
+    let value = found.next().map(|line| line.value_in(text));
+    if found.next().is_some() {
+        return Err(CgiError::RepeatedField { name });
+    }
+    Ok(value)
+}
+
+/// Reads `status-code SP reason-phrase`; programs leave out the reason phrase. There are no interim
+/// responses, so the code is at least 200.
+fn status_code(value: &[u8]) -> Result<(u16, &[u8]), CgiError> {
+    let (digits, rest) = value.split_at_checked(3).ok_or(CgiError::Status)?;
+    let status = decimal(digits).and_then(|code| u16::try_from(code).ok());
+    match (status, rest) {
+        (Some(status @ 200..=999), []) => Ok((status, b"")),
+        (Some(status @ 200..=999), [b' ', reason @ ..]) => Ok((status, trim(reason))),
+        _ => Err(CgiError::Status),
+    }
+}
+
+/// Returns whether a location is a path of this server. `//host/path` is a reference to another
+/// server (RFC 3986 §4.2), so it is for the client.
+fn is_local(location: &[u8]) -> bool {
+    location.starts_with(b"/") && !location.starts_with(b"//")
+}
+
+/// Leaves out the fields of the connection, and those that `Connection` names. `Content-Length`
+/// stays in any case: it was read, and says how long the content is.
+fn retain_allowed(text: &[u8], lines: &mut Vec<Line>) {
+    let named = named_by_connection(text, lines);
+    let mut named = named.iter();
+    lines.retain(|line| {
+        let name = line.name_in(text);
+        let is_named = named.next().is_some_and(|&named| named);
+        let is_left_out = is_named || LEFT_OUT.iter().any(|known| is_same(name, known));
+        !is_left_out || name.eq_ignore_ascii_case(b"Content-Length")
+    });
+}
+
+/// Returns for each line whether `Connection` names it.
+fn named_by_connection(text: &[u8], lines: &[Line]) -> [bool; RESPONSE_FIELDS_MAX] {
+    let mut named = [false; RESPONSE_FIELDS_MAX];
+    let fields = Fields::new(text, lines);
+    for option in fields.all(b"Connection").flat_map(list).take(LIST_MEMBERS_MAX) {
+        for (field, named) in fields.iter().zip(&mut named) {
+            *named |= option.eq_ignore_ascii_case(field.name);
+        }
+    }
+    named
+}

@@ -1,0 +1,45 @@
+//! Why the variables of a request cannot be written.
+
+use core::fmt;
+
+use super::limits::VARIABLES_MAX_BYTES;
+
+/// What is wrong with a variable. Nothing of the request was written.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum VariableError {
+    /// The name is empty, or has a NUL or an equals sign, which ends a name in an environment.
+    Name,
+    /// The value has a NUL, which ends a value in an environment and in SCGI.
+    Value,
+    /// All variables together have more bytes than [`VARIABLES_MAX_BYTES`].
+    TooLarge,
+    /// SCGI needs the length of the content before the content (`CONTENT_LENGTH`).
+    LengthRequired,
+}
+
+impl fmt::Display for VariableError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Self::Name => "the name of a request variable is malformed",
+            Self::Value => "the value of a request variable has a NUL character",
+            Self::TooLarge => {
+                let max = VARIABLES_MAX_BYTES / 1024;
+                return write!(f, "the request variables are longer than {max} KiB");
+            }
+            Self::LengthRequired => "SCGI needs the length of the request's content",
+        })
+    }
+}
+
+impl core::error::Error for VariableError {}
+
+/// Checks a variable that is to be written.
+pub(crate) fn check_variable(name: &[u8], value: &[u8]) -> Result<(), VariableError> {
+    if name.is_empty() || memchr::memchr2(0, b'=', name).is_some() {
+        return Err(VariableError::Name);
+    }
+    if memchr::memchr(0, value).is_some() {
+        return Err(VariableError::Value);
+    }
+    Ok(())
+}
