@@ -10,11 +10,13 @@
 //! | Module | Task |
 //! |---|---|
 //! | `request` | one request and its response |
+//! | `owned_fields` | fields that are kept |
 //! | `request_key` | which requests share connections |
 //! | `opening` | the connection that is opened for a request |
 //! | `connection` | an open connection, and the response that is read from it |
 //! | `response_start` | the head of a response, and redirects |
 //! | `sending` | the head and the content of a request |
+//! | `server_protocol` | what servers speak: HTTP/1.1, FastCGI or SCGI |
 //! | `transfer` | what comes on connections, and which request it is for |
 //! | `alarms` | requests that wait for too long |
 //! | `request_memory` | how much memory requests take that no connection bounds |
@@ -31,11 +33,13 @@ pub mod error;
 mod holdings;
 mod mailbox;
 mod opening;
+mod owned_fields;
 pub mod request;
 mod request_key;
 mod request_memory;
 mod response_start;
 mod sending;
+mod server_protocol;
 mod settings;
 mod transfer;
 
@@ -323,6 +327,13 @@ impl HttpClient {
         let pending = self.remove(id)?;
         self.leave(&pending.key, pending.stage, id);
         Some(pending.request)
+    }
+
+    /// Returns what the application of a request has written to its error stream since the last
+    /// call, for the log.
+    pub fn take_stderr(&mut self, id: RequestId) -> Vec<u8> {
+        let pending = self.requests.get_mut(&id);
+        pending.map(|one| std::mem::take(&mut one.stderr)).unwrap_or_default()
     }
 
     /// Takes one repetition of the budget that all forwarded requests share, if there is one.

@@ -3,7 +3,7 @@
 use std::io::Write as _;
 
 use pinion_client::http_client::request::{
-    ClientRequest, ForwardedRequest, OwnedFields, RequestBody,
+    ClientRequest, ForwardedRequest, OwnedFields, RequestBody, ServerProtocol,
 };
 use pinion_http::client_identity::ClientIdentity;
 use pinion_http::field::{Field, Fields};
@@ -77,6 +77,7 @@ pub fn forward(
             accepts_trailers: accepts_trailers(head),
             upgrade: upgrade(head),
         }),
+        protocol: ServerProtocol::Http,
     })
 }
 

@@ -1,11 +1,9 @@
 //! An open connection to a server, and the response that is read from it.
 
 use pinion_engine::address::Address;
-use pinion_http::h1::client::content_writer::ContentWriter;
+use pinion_http::cgi::event::GatewayEvent;
 use pinion_http::h1::client::response_error::ResponseError;
-use pinion_http::h1::client::response_parser::{
-    InputEnd, Persistence, ResponseEvent, ResponseParser,
-};
+use pinion_http::h1::client::response_parser::{InputEnd, Persistence, ResponseEvent};
 use pinion_http::h1::head::HeadStorage;
 
 use super::RequestId;
@@ -13,6 +11,7 @@ use super::error::HttpClientError;
 use super::request::PendingRequest;
 use super::request_key::RequestKey;
 use super::response_start::{is_followed, response_start};
+use super::server_protocol::{RequestFraming, ResponseReader};
 use crate::limits::DISCARDED_MAX_BYTES;
 
 /// An open connection.
@@ -24,8 +23,8 @@ pub(super) struct ClientConnection {
     /// thrown away.
     pub(super) user: Option<RequestId>,
     /// The response that is read; `None` if it is unused.
-    pub(super) parser: Option<ResponseParser>,
-    pub(super) writer: Option<ContentWriter>,
+    pub(super) reader: Option<ResponseReader>,
+    pub(super) framing: Option<RequestFraming>,
     /// Bytes that have come and were not used yet.
     pub(super) input: Vec<u8>,
     pub(super) end: InputEnd,
@@ -60,8 +59,8 @@ impl ClientConnection {
             address,
             key,
             user: None,
-            parser: None,
-            writer: None,
+            reader: None,
+            framing: None,
             input: Vec::new(),
             end: InputEnd::Open,
             credit: 0,
@@ -74,7 +73,7 @@ impl ClientConnection {
 
     /// Whether another request may be sent (RFC 9112 §9.3).
     pub(super) fn is_reusable(&self, persistence: Persistence) -> bool {
-        let is_sent = self.writer.as_ref().is_none_or(ContentWriter::is_complete);
+        let is_sent = self.framing.as_ref().is_none_or(RequestFraming::is_complete);
         persistence == Persistence::Reuse
             && is_sent
             && self.input.is_empty()
@@ -82,10 +81,15 @@ impl ClientConnection {
     }
 
     /// Begins to read a response.
-    pub(super) fn begin(&mut self, user: RequestId, parser: ResponseParser, writer: ContentWriter) {
+    pub(super) fn begin(
+        &mut self,
+        user: RequestId,
+        reader: ResponseReader,
+        framing: RequestFraming,
+    ) {
         self.user = Some(user);
-        self.parser = Some(parser);
-        self.writer = Some(writer);
+        self.reader = Some(reader);
+        self.framing = Some(framing);
         self.discarded_bytes = 0;
         self.has_response_head = false;
     }
@@ -118,16 +122,27 @@ impl ClientConnection {
         request: &mut PendingRequest,
         storage: &mut HeadStorage,
     ) -> (usize, ReadStep) {
-        let Some(parser) = &mut self.parser else { return (0, ReadStep::Pending) };
+        let Some(reader) = &mut self.reader else { return (0, ReadStep::Pending) };
         let mut used = 0;
         loop {
             let rest = input.get(used..).unwrap_or_default();
-            let step = match parser.step(rest, self.end, request.room() as u64, storage) {
+            let step = match reader.step(rest, self.end, request.room() as u64, storage) {
                 Ok(step) => step,
-                Err(error) => return (used, ReadStep::Failed(error.into())),
+                Err(error) => return (used, ReadStep::Failed(error)),
             };
             used += step.used;
-            let taken = match step.event {
+            let event = match step.event {
+                GatewayEvent::Response(event) => event,
+                GatewayEvent::Stderr(text) => {
+                    request.stderr.extend_from_slice(text);
+                    continue;
+                }
+                GatewayEvent::LocalRedirect(target) => {
+                    let error = HttpClientError::LocalRedirect(target.into());
+                    return (used, ReadStep::Failed(error));
+                }
+            };
+            let taken = match event {
                 ResponseEvent::NeedMore => return (used, ReadStep::Pending),
                 ResponseEvent::Interim(head) => {
                     request.take_interim(&head);
@@ -163,15 +178,16 @@ impl ClientConnection {
     /// Throws away what is left of a response.
     pub(super) fn discard(&mut self, bytes: &[u8], storage: &mut HeadStorage) -> ReadStep {
         self.input.extend_from_slice(bytes);
-        let Some(parser) = &mut self.parser else { return ReadStep::Pending };
+        let Some(reader) = &mut self.reader else { return ReadStep::Pending };
         let mut used = 0;
         let step = loop {
             let rest = self.input.get(used..).unwrap_or_default();
-            match parser.step(rest, self.end, u64::MAX, storage) {
-                Err(error) => break ReadStep::Failed(error.into()),
+            match reader.step(rest, self.end, u64::MAX, storage) {
+                Err(error) => break ReadStep::Failed(error),
                 Ok(step) => {
                     used += step.used;
-                    match step.event {
+                    let GatewayEvent::Response(event) = step.event else { continue };
+                    match event {
                         ResponseEvent::NeedMore => break ReadStep::Pending,
                         ResponseEvent::Content(content) => self.discarded_bytes += content.len(),
                         ResponseEvent::End { persistence, .. } => {

@@ -1,6 +1,9 @@
 //! Why a request has no response, or not all of one.
 
 use pinion_engine::remote::NotConnected;
+use pinion_http::cgi::error::CgiError;
+use pinion_http::cgi::variable_error::VariableError;
+use pinion_http::fastcgi::error::FastCgiError;
 use pinion_http::h1::client::request_error::RequestError;
 use pinion_http::h1::client::response_error::ResponseError;
 use thiserror::Error;
@@ -61,6 +64,18 @@ pub enum HttpClientError {
     /// The response is malformed, or the connection ended before the response.
     #[error(transparent)]
     Response(#[from] ResponseError),
+    /// The response of a FastCGI application is malformed, or the connection ended before it.
+    #[error(transparent)]
+    FastCgi(#[from] FastCgiError),
+    /// The response of an SCGI application is malformed.
+    #[error(transparent)]
+    Cgi(#[from] CgiError),
+    /// The variables of a request to a FastCGI or SCGI application cannot be written.
+    #[error("the request is refused: {0}")]
+    Variables(#[from] VariableError),
+    /// The application wants the response to another path of this server (RFC 3875 §6.2.2).
+    #[error("the response is that of {}", .0.escape_ascii())]
+    LocalRedirect(Box<[u8]>),
     /// The content cannot be decoded.
     #[error(transparent)]
     Decode(#[from] DecodeError),
@@ -93,6 +108,15 @@ pub enum HttpClientError {
 }
 
 impl HttpClientError {
+    /// Whether the connection was closed without a byte of a response.
+    #[must_use]
+    pub fn is_no_response(&self) -> bool {
+        matches!(
+            self,
+            Self::Response(ResponseError::NoResponse) | Self::FastCgi(FastCgiError::NoResponse)
+        )
+    }
+
     /// Whether there are too many requests or connections, whatever the server would say.
     #[must_use]
     pub fn is_overload(&self) -> bool {

@@ -4,7 +4,7 @@ use std::collections::VecDeque;
 use std::sync::Arc;
 
 use pinion_engine::address::Address;
-use pinion_http::field::{Field, Fields};
+use pinion_http::field::Fields;
 use pinion_http::h1::client::response_head::ResponseHead;
 use pinion_http::method::Method;
 use rustls::pki_types::ServerName;
@@ -13,6 +13,7 @@ use super::ConnectionId;
 use super::brotli_permit::BrotliPermit;
 use super::error::HttpClientError;
 use super::opening::Opening;
+pub use super::owned_fields::OwnedFields;
 use super::request_key::RequestKey;
 use super::sending::WrittenHead;
 use crate::address_policy::AddressPolicy;
@@ -49,6 +50,21 @@ pub struct ClientRequest {
     pub content_max_bytes: u64,
     /// Set for the request of another client that is forwarded.
     pub forwarded: Option<ForwardedRequest>,
+    /// What the server speaks.
+    pub protocol: ServerProtocol,
+}
+
+/// What a server speaks. The client sends no fields to an application behind FastCGI or SCGI, but
+/// these variables, with names as they are (RFC 3875 §4.1).
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub enum ServerProtocol {
+    /// HTTP/1.1.
+    #[default]
+    Http,
+    /// FastCGI 1.0. The connection stays open for another request.
+    FastCgi(OwnedFields),
+    /// SCGI. The length of the content has to be known.
+    Scgi(OwnedFields),
 }
 
 /// What a proxy says of a request that it forwards, in place of the URL. The client adds no fields
@@ -113,115 +129,6 @@ pub enum RequestBody {
         /// Its length in bytes, if it is known; else it is sent in chunks.
         length: Option<u64>,
     },
-}
-
-/// The fields of a message.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct OwnedFields {
-    text: Vec<u8>,
-    /// Where each name and each value ends in the text.
-    ends: Vec<(u32, u32)>,
-}
-
-impl OwnedFields {
-    /// Makes an empty list with room for so many lines and bytes.
-    #[must_use]
-    pub fn with_capacity(lines: usize, bytes: usize) -> Self {
-        Self { text: Vec::with_capacity(bytes), ends: Vec::with_capacity(lines) }
-    }
-
-    /// Adds a field line.
-    pub fn push(&mut self, name: &[u8], value: &[u8]) {
-        self.text.extend_from_slice(name);
-        let name_end = self.text.len() as u32;
-        self.text.extend_from_slice(value);
-        self.ends.push((name_end, self.text.len() as u32));
-    }
-
-    /// Adds a field line whose value is written behind what is there.
-    pub fn push_with(&mut self, name: &[u8], write_value: impl FnOnce(&mut Vec<u8>)) {
-        self.text.extend_from_slice(name);
-        let name_end = self.text.len() as u32;
-        write_value(&mut self.text);
-        self.ends.push((name_end, self.text.len() as u32));
-    }
-
-    /// Returns how many lines there are, and how many bytes their names and values have.
-    pub(super) fn size(&self) -> (usize, usize) {
-        (self.ends.len(), self.text.len())
-    }
-
-    /// Returns the bytes of memory that the fields take.
-    pub(super) fn bytes(&self) -> usize {
-        self.text.capacity() + self.ends.capacity() * size_of::<(u32, u32)>()
-    }
-
-    /// Returns all field lines in their order.
-    pub fn iter(&self) -> impl Iterator<Item = Field<'_>> + Clone {
-        let starts = std::iter::once(0).chain(self.ends.iter().map(|(_, end)| *end));
-        starts.zip(&self.ends).map(|(start, (name_end, end))| {
-            let part = |from: u32, to: u32| self.text.get(from as usize..to as usize);
-            Field {
-                name: part(start, *name_end).unwrap_or_default(),
-                value: part(*name_end, *end).unwrap_or_default(),
-            }
-        })
-    }
-
-    /// Returns the value of the first line of a name, compared without case.
-    #[must_use]
-    pub fn get(&self, name: &str) -> Option<&[u8]> {
-        let is_it = |field: &Field<'_>| field.name.eq_ignore_ascii_case(name.as_bytes());
-        self.iter().find(is_it).map(|field| field.value)
-    }
-
-    /// Returns all field lines, each with its name, a colon, its value and a line feed. Neither
-    /// part has a line feed in it.
-    #[must_use]
-    pub fn lines(&self) -> Vec<u8> {
-        let mut lines = Vec::with_capacity(self.text.len() + 2 * self.ends.len());
-        for field in self.iter() {
-            for part in [field.name, b":", field.value, b"\n"] {
-                lines.extend_from_slice(part);
-            }
-        }
-        lines
-    }
-
-    /// Returns the names and values of [`Self::lines`].
-    pub fn parts_of(lines: &[u8]) -> impl Iterator<Item = (&[u8], &[u8])> {
-        lines.split(|byte| *byte == b'\n').filter_map(|line| {
-            let colon = line.iter().position(|byte| *byte == b':')?;
-            let (name, value) = line.split_at(colon);
-            Some((name, value.get(1..)?))
-        })
-    }
-
-    /// Returns whether there are none.
-    #[must_use]
-    pub fn is_empty(&self) -> bool {
-        self.ends.is_empty()
-    }
-
-    /// Removes all lines of these names.
-    pub fn remove(&mut self, names: &[&str]) {
-        let is_removed =
-            |name: &[u8]| names.iter().any(|one| name.eq_ignore_ascii_case(one.as_bytes()));
-        let mut kept = Self::default();
-        for field in self.iter().filter(|field| !is_removed(field.name)) {
-            kept.push(field.name, field.value);
-        }
-        *self = kept;
-    }
-}
-
-impl From<Fields<'_>> for OwnedFields {
-    fn from(fields: Fields<'_>) -> Self {
-        let bytes = fields.iter().map(|field| field.name.len() + field.value.len()).sum();
-        let mut owned = Self::with_capacity(fields.len(), bytes);
-        fields.iter().for_each(|field| owned.push(field.name, field.value));
-        owned
-    }
 }
 
 /// The head of a response.
@@ -307,6 +214,8 @@ pub(super) struct PendingRequest {
     pub(super) interim: VecDeque<InterimResponse>,
     /// Its connection, which the server has switched to another protocol.
     pub(super) tunnel: Option<Tunnel>,
+    /// What the application has written to its error stream.
+    pub(super) stderr: Vec<u8>,
     /// The trailers of the response to a forwarded request.
     pub(super) trailers: OwnedFields,
     /// The trailers that end the content of the request.
@@ -357,6 +266,7 @@ impl PendingRequest {
             response: None,
             interim: VecDeque::new(),
             tunnel: None,
+            stderr: Vec::new(),
             trailers: OwnedFields::default(),
             request_trailers: OwnedFields::default(),
             decoder: None,

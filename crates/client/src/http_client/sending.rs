@@ -2,22 +2,30 @@
 
 use pinion_engine::exchange::{Room, Slice};
 use pinion_engine::raw::RawStream;
+use pinion_http::cgi::response_reader::CgiReader;
+use pinion_http::fastcgi::request_writer::FastCgiRequest;
+use pinion_http::fastcgi::response_reader::FastCgiReader;
 use pinion_http::field::Field;
-use pinion_http::h1::client::content_writer::ContentWriter;
+use pinion_http::h1::client::limits::ResponseLimits;
 use pinion_http::h1::client::request_error::RequestError;
 use pinion_http::h1::client::request_writer::{
-    ConnectionOption, OutgoingRequest, RequestContent, RequestTarget, SentRequest, write_request,
+    ConnectionOption, OutgoingRequest, RequestContent, RequestTarget, write_request,
 };
+use pinion_http::h1::client::response_parser::ResponseParser;
+use pinion_http::method::Method;
+use pinion_http::{fastcgi, scgi};
 
-use super::request::{ClientRequest, PendingRequest, RequestBody};
+use super::error::HttpClientError;
+use super::request::{ClientRequest, PendingRequest, RequestBody, ServerProtocol};
+use super::server_protocol::{RequestFraming, ResponseReader};
 use crate::limits::COPIED_CONTENT_MAX_BYTES;
 
 /// A head as it is sent, and what belongs to it.
 #[derive(Debug)]
 pub(super) struct WrittenHead {
     pub(super) bytes: Vec<u8>,
-    pub(super) sent: SentRequest,
-    pub(super) writer: ContentWriter,
+    pub(super) reader: ResponseReader,
+    pub(super) framing: RequestFraming,
 }
 
 /// The field that lists the codings that are decoded.
@@ -25,6 +33,8 @@ pub(super) const ACCEPT_ENCODING: &str = "Accept-Encoding";
 
 /// Bytes of a field line beside its name and its value.
 const LINE_BYTES: usize = b": \r\n".len();
+/// Bytes of a variable beside its name and its value: two lengths.
+const VARIABLE_BYTES: usize = 8;
 /// Bytes of what the client writes itself: the request line, `Host`, the framing and, for a request
 /// of its own, the default fields.
 const OWN_PARTS_BYTES: usize = 192;
@@ -46,19 +56,49 @@ fn default_fields(codings: &'static [u8]) -> [Field<'static>; 3] {
 pub(super) fn write_head(
     request: &ClientRequest,
     codings: &'static [u8],
-) -> Result<WrittenHead, RequestError> {
+) -> Result<WrittenHead, HttpClientError> {
+    let variables = match &request.protocol {
+        ServerProtocol::Http => return write_http_head(request, codings),
+        ServerProtocol::FastCgi(variables) | ServerProtocol::Scgi(variables) => variables,
+    };
+    let (method, content) = (Method::from_token(request.method.as_bytes()), content_of(request));
+    let (lines, text_bytes) = variables.size();
+    let mut bytes = Vec::with_capacity(text_bytes + lines * VARIABLE_BYTES + OWN_PARTS_BYTES);
+    let (mut variables, limits) = (variables.iter(), ResponseLimits::default());
+    if matches!(request.protocol, ServerProtocol::Scgi(_)) {
+        let written = scgi::request_writer::write_request(&mut bytes, method, content, |pairs| {
+            variables.try_for_each(|variable| pairs.add(variable.name, variable.value))
+        })?;
+        let reader = ResponseReader::Scgi(CgiReader::new(written.request, &limits));
+        return Ok(WrittenHead { bytes, reader, framing: RequestFraming::Http(written.content) });
+    }
+    let outgoing = FastCgiRequest { method, content, keep_connection: true };
+    let written = fastcgi::request_writer::write_request(&mut bytes, &outgoing, |params| {
+        variables.try_for_each(|variable| params.add(variable.name, variable.value))
+    })?;
+    let reader = ResponseReader::FastCgi(FastCgiReader::new(written.request, &limits));
+    Ok(WrittenHead { bytes, reader, framing: RequestFraming::FastCgi(written.content) })
+}
+
+fn content_of(request: &ClientRequest) -> RequestContent {
+    match &request.content {
+        RequestBody::Whole(content) => RequestContent::Length(content.len() as u64),
+        RequestBody::Pieces { length: Some(bytes) } => RequestContent::Length(*bytes),
+        RequestBody::Pieces { length: None } => RequestContent::Chunked,
+    }
+}
+
+fn write_http_head(
+    request: &ClientRequest,
+    codings: &'static [u8],
+) -> Result<WrittenHead, HttpClientError> {
     let forwarded = request.forwarded.as_ref();
     let url = &request.url;
     let authority = forwarded.map_or(url.authority().as_bytes(), |one| &one.authority);
     let target = forwarded.map_or(url.path_and_query().as_bytes(), |one| &one.target);
-    let content = match &request.content {
-        RequestBody::Whole(content) => RequestContent::Length(content.len() as u64),
-        RequestBody::Pieces { length: Some(bytes) } => RequestContent::Length(*bytes),
-        RequestBody::Pieces { length: None } => RequestContent::Chunked,
-    };
     let outgoing = OutgoingRequest {
         method: request.method.as_bytes(),
-        content,
+        content: content_of(request),
         connection: match forwarded.and_then(|one| one.upgrade.as_ref()) {
             Some(protocols) => ConnectionOption::Upgrade(protocols.as_bytes()),
             None => ConnectionOption::KeepAlive,
@@ -74,7 +114,9 @@ pub(super) fn write_head(
     let parts = request.method.len() + authority.len() + target.len();
     let mut bytes = Vec::with_capacity(parts + text_bytes + lines * LINE_BYTES + OWN_PARTS_BYTES);
     let written = write_request(&mut bytes, &outgoing, fields.iter().chain(defaults))?;
-    Ok(WrittenHead { bytes, sent: written.request, writer: written.content })
+    let reader = ResponseParser::new(written.request, &ResponseLimits::default());
+    let reader = ResponseReader::Http(reader);
+    Ok(WrittenHead { bytes, reader, framing: RequestFraming::Http(written.content) })
 }
 
 /// Sends the head, and the content that is there. Returns whether there is room for more.
@@ -82,24 +124,28 @@ pub(super) fn write_head(
 /// # Errors
 /// The content is longer than was announced.
 pub(super) fn send_head(
-    mut head: WrittenHead,
+    mut bytes: Vec<u8>,
+    framing: &mut RequestFraming,
     pending: &mut PendingRequest,
     stream: &mut RawStream<'_>,
-) -> Result<(ContentWriter, Room), RequestError> {
+) -> Result<Room, RequestError> {
     let content = match &pending.request.content {
         RequestBody::Whole(content) => &content[..],
         RequestBody::Pieces { .. } => &[],
     };
-    if content.len() <= COPIED_CONTENT_MAX_BYTES {
-        head.writer.write(&mut head.bytes, content)?;
-        return Ok((head.writer, stream.write(Slice::Copied(&head.bytes))));
-    }
-    let end = head.writer.frame(&mut head.bytes, content.len() as u64)?;
+    let writer = match framing {
+        RequestFraming::Http(writer) if content.len() > COPIED_CONTENT_MAX_BYTES => writer,
+        framing => {
+            framing.write(&mut bytes, content)?;
+            return Ok(stream.write(Slice::Copied(&bytes)));
+        }
+    };
+    let end = writer.frame(&mut bytes, content.len() as u64)?;
     let mut room = Room::Free;
-    for part in [&head.bytes, content, end].into_iter().filter(|part| !part.is_empty()) {
+    for part in [&bytes, content, end].into_iter().filter(|part| !part.is_empty()) {
         room = stream.write(Slice::Copied(part));
     }
-    Ok((head.writer, room))
+    Ok(room)
 }
 
 /// Sends pieces of the content that have come, and its end. Returns whether there is room for more.
@@ -107,18 +153,18 @@ pub(super) fn send_head(
 /// # Errors
 /// The content is longer or shorter than was announced.
 pub(super) fn send_pieces(
-    writer: &mut ContentWriter,
+    framing: &mut RequestFraming,
     pending: &mut PendingRequest,
     stream: &mut RawStream<'_>,
 ) -> Result<Room, RequestError> {
     let mut bytes = Vec::new();
     if !pending.unsent.is_empty() {
-        writer.write(&mut bytes, &pending.unsent)?;
+        framing.write(&mut bytes, &pending.unsent)?;
         pending.unsent.clear();
         pending.has_sent_pieces = true;
     }
     if pending.has_all_pieces {
-        writer.end(&mut bytes, pending.request_trailers.iter())?;
+        framing.end(&mut bytes, pending.request_trailers.iter())?;
     }
     if bytes.is_empty() {
         return Ok(Room::Free);

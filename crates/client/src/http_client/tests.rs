@@ -2,6 +2,7 @@
 //! The laws for all kinds of servers are in `tests/sim`.
 
 mod bounds;
+mod programs;
 #[path = "../../tests/sim/sim_worker.rs"]
 mod sim_worker;
 mod tls_settings;
@@ -18,7 +19,7 @@ use pinion_engine::remote::RemoteAddress;
 use pinion_engine::stepped::Stepped;
 use sim_worker::sim_worker;
 
-use super::request::OwnedFields;
+use super::request::{OwnedFields, RequestBody, ServerProtocol};
 use super::*;
 use crate::address_policy::{AddressPolicy, PrivateAddresses};
 use crate::connection_pool::PoolSettings;
@@ -190,6 +191,7 @@ fn get(url: &str) -> ClientRequest {
         redirects_max: 2,
         content_max_bytes: 1 << 20,
         forwarded: None,
+        protocol: ServerProtocol::Http,
     }
 }
 

@@ -4,15 +4,15 @@ use std::sync::Arc;
 
 use pinion_engine::connections::Connections;
 use pinion_engine::exchange::Room;
-use pinion_http::h1::client::content_writer::ContentWriter;
-use pinion_http::h1::client::limits::ResponseLimits;
 use pinion_http::h1::client::response_error::ResponseError;
-use pinion_http::h1::client::response_parser::{InputEnd, Persistence, ResponseParser};
+use pinion_http::h1::client::response_parser::{InputEnd, Persistence};
 
 use super::connection::{ClientConnection, ReadStep};
 use super::error::HttpClientError;
 use super::request::{PendingRequest, RequestBody, Stage, Tunnel};
 use super::request_key::RequestKey;
+use super::sending::WrittenHead;
+use super::server_protocol::RequestFraming;
 use super::{Command, ConnectionId, HttpClient, RequestId, response_start, sending};
 use crate::connection_pool::Reuse;
 use crate::content_decoder::{ACCEPTED_CODINGS, ACCEPTED_WITHOUT_BROTLI};
@@ -46,29 +46,28 @@ impl HttpClient {
             }
             _ => sending::write_head(&pending.request, ACCEPTED_WITHOUT_BROTLI),
         };
-        let parser = |sent| ResponseParser::new(sent, &ResponseLimits::default());
         let sent = match (written, connections.stream(connection.address)) {
-            (Ok(head), Some(mut stream)) => {
-                let parser = parser(head.sent);
+            (Ok(WrittenHead { bytes, reader, mut framing }), Some(mut stream)) => {
                 pending.is_sent = true;
-                let sent = sending::send_head(head, pending, &mut stream);
+                let sent = sending::send_head(bytes, &mut framing, pending, &mut stream);
                 if pending.has_content() {
                     stream.wait(Some(pending.look_ms()));
                 }
-                sent.map(|(writer, room)| {
-                    connection.begin(id, parser, writer);
+                let sent = sent.map(|room| {
+                    connection.begin(id, reader, framing);
                     connection.is_blocked = room != Room::Free;
-                })
+                });
+                sent.map_err(HttpClientError::from)
             }
             // It has ended in this pass, and its last event is on the way.
             (Ok(head), None) => {
-                connection.begin(id, parser(head.sent), head.writer);
+                connection.begin(id, head.reader, head.framing);
                 return self.settle(on, ReadStep::Failed(ResponseError::NoResponse.into()));
             }
             (Err(error), _) => Err(error),
         };
         match sent {
-            Err(error) => self.settle(on, ReadStep::Failed(error.into())),
+            Err(error) => self.settle(on, ReadStep::Failed(error)),
             Ok(()) => {
                 let (due_ms, content) = (pending.due_ms(), &pending.request.content);
                 let is_in_pieces = matches!(content, RequestBody::Pieces { .. });
@@ -101,9 +100,9 @@ impl HttpClient {
                 stream.want(READ_BYTES - connection.credit);
                 connection.credit = READ_BYTES;
             }
-            if let (false, Some(writer)) = (connection.is_blocked, &mut connection.writer) {
+            if let (false, Some(framing)) = (connection.is_blocked, &mut connection.framing) {
                 let had_content = !pending.unsent.is_empty();
-                match sending::send_pieces(writer, pending, &mut stream) {
+                match sending::send_pieces(framing, pending, &mut stream) {
                     Ok(room) => connection.is_blocked = room != Room::Free,
                     Err(error) => {
                         return self.settle(on, ReadStep::Failed(error.into()));
@@ -138,7 +137,7 @@ impl HttpClient {
                 }
                 step
             }
-            None if connection.parser.is_some() => connection.discard(bytes, storage),
+            None if connection.reader.is_some() => connection.discard(bytes, storage),
             // Nobody has asked for anything (RFC 9112 §9.2), or the server has closed it.
             None => return self.lose(on),
         };
@@ -322,7 +321,7 @@ impl HttpClient {
             is_content_kept: !pending.has_sent_pieces,
             is_repeated: pending.reuse == Reuse::Refused,
         };
-        let is_dead = error == HttpClientError::Response(ResponseError::NoResponse);
+        let is_dead = error.is_no_response();
         let is_forwarded = pending.request.forwarded.is_some();
         let is_harmless = !is_forwarded
             || !pending.is_sent
@@ -390,12 +389,12 @@ impl HttpClient {
 impl ClientConnection {
     /// Whether the whole request was sent.
     fn is_sent(&self) -> bool {
-        self.writer.as_ref().is_none_or(ContentWriter::is_complete)
+        self.framing.as_ref().is_none_or(RequestFraming::is_complete)
     }
 
     /// Its response is complete, and it waits for the next request.
     fn finish(&mut self) {
-        (self.user, self.parser, self.writer) = (None, None, None);
+        (self.user, self.reader, self.framing) = (None, None, None);
         self.has_response_head = false;
         // It may have had to hold a long head.
         self.input = Vec::new();

@@ -97,6 +97,7 @@ impl Asked {
             redirects_max: REDIRECTS_MAX,
             content_max_bytes: RESPONSE_MAX_BYTES,
             forwarded: None,
+            protocol: ServerProtocol::Http,
         }
     }
 }

@@ -6,7 +6,6 @@ use pinion_client::http_client::error::HttpClientError;
 use pinion_client::http_client::request::{ClientRequest, RequestBody};
 use pinion_engine::address::Address;
 use pinion_http::client_identity::ClientIdentity;
-use pinion_http::h1::client::response_error::ResponseError;
 use pinion_http::method::Method;
 use pinion_http::request::RequestHead;
 
@@ -101,8 +100,10 @@ fn kind(error: &HttpClientError) -> FailureKind {
         HttpClientError::Connect(_)
         | HttpClientError::ConnectUnix(_)
         | HttpClientError::ConnectTimeout(_) => FailureKind::Unreached,
-        HttpClientError::Response(ResponseError::NoResponse) => FailureKind::NoResponse,
+        error if error.is_no_response() => FailureKind::NoResponse,
         HttpClientError::Response(_)
+        | HttpClientError::FastCgi(_)
+        | HttpClientError::Cgi(_)
         | HttpClientError::HeadTimeout(_)
         | HttpClientError::SendTimeout(_)
         | HttpClientError::ContentTimeout(_) => FailureKind::Server,

@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use pinion_client::http_client::error::HttpClientError;
 use pinion_client::http_client::request::{
-    ClientRequest, ForwardedRequest, OwnedFields, RequestBody,
+    ClientRequest, ForwardedRequest, OwnedFields, RequestBody, ServerProtocol,
 };
 use pinion_client::http_client::{HttpClient, RequestId};
 
@@ -128,5 +128,6 @@ fn request(upstream: &Upstream, active: &ActiveChecks) -> ClientRequest {
             accepts_trailers: false,
             upgrade: None,
         }),
+        protocol: ServerProtocol::Http,
     }
 }

@@ -7,7 +7,7 @@ use std::sync::Arc;
 use mlua::{Lua, LuaString, Result, Table, Value};
 use pinion_client::http_client::RequestId;
 use pinion_client::http_client::request::{
-    ClientRequest, OwnedFields, ReadOutcome, RequestBody, ResponseStart,
+    ClientRequest, OwnedFields, ReadOutcome, RequestBody, ResponseStart, ServerProtocol,
 };
 use pinion_client::limits::{REDIRECTS_MAX, REQUEST_TIMEOUT_MS, RESPONSE_MAX_BYTES};
 use pinion_client::request_url::RequestUrl;
@@ -115,6 +115,7 @@ impl Host {
             redirects_max: redirects.map_or(REDIRECTS_MAX, |count| count as u32),
             content_max_bytes: max_bytes.map_or(RESPONSE_MAX_BYTES, whole),
             forwarded: None,
+            protocol: ServerProtocol::Http,
         })
     }
 
