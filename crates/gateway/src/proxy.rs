@@ -12,6 +12,7 @@
 
 mod attempts;
 mod health_checks;
+mod holdings;
 mod stored_upload;
 
 use std::collections::VecDeque;
@@ -48,6 +49,7 @@ use crate::websocket_handshake::WebSocketHandshake;
 pub use attempts::ServerNews;
 use attempts::{Attempts, Random, failure_of};
 use health_checks::HealthChecks;
+pub use holdings::ProxyHoldings;
 use stored_upload::StoredUpload;
 pub use stored_upload::UploadQuotas;
 

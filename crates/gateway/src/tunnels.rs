@@ -77,6 +77,11 @@ impl TunnelEnd {
 }
 
 impl Tunnels {
+    /// Returns how many there are.
+    pub(crate) fn count(&self) -> usize {
+        self.tunnels.len().max(self.clients.len())
+    }
+
     /// Begins a tunnel between the client of an exchange that was just switched, and the connection
     /// to an upstream server. It is open when the client's connection is.
     pub(crate) fn open(

@@ -163,7 +163,8 @@ pub(super) fn send_pieces(
         pending.unsent.clear();
         pending.has_sent_pieces = true;
     }
-    if pending.has_all_pieces {
+    // This comes here again and again while the response comes, and the end is written once.
+    if pending.has_all_pieces && !framing.is_complete() {
         framing.end(&mut bytes, pending.request_trailers.iter())?;
     }
     if bytes.is_empty() {

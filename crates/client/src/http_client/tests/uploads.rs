@@ -109,3 +109,24 @@ fn a_server_that_is_silent_behind_a_small_body_has_its_time() {
     assert!((TIMEOUT_MS..=latest_ms).contains(&took_ms), "{took_ms} ms");
     run.end(&[id]);
 }
+
+/// A request whose response comes in several pieces is looked at with each of them.
+#[test]
+fn trailers_of_a_request_are_sent_once() {
+    let mut run = Run::new(4);
+    let (id, server) = upload(&mut run, RequestBody::Pieces { length: None }, 64 << 10);
+    let mut trailers = OwnedFields::default();
+    trailers.push(b"X-Sum", b"7");
+    run.client().write(id, Some(b"content"));
+    run.client().write_end(id, trailers);
+    run.passes();
+    let (head, content) = OK.split_at(OK.len() - 2);
+    run.respond(server, head);
+    run.respond(server, &content[..1]);
+    assert_eq!(run.error(id), None);
+    run.respond(server, &content[1..]);
+    assert_eq!(run.read_all(id), (b"ok".to_vec(), ReadOutcome::End));
+    let requested = run.requested(server);
+    assert!(requested.ends_with("\r\n\r\n7\r\ncontent\r\n0\r\nX-Sum: 7\r\n\r\n"), "{requested}");
+    run.end(&[id]);
+}

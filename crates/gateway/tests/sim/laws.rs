@@ -1,0 +1,307 @@
+//! The laws of a gateway, checked when a run is over.
+//!
+//! 1. A client gets the response that its upstream server has sent, the whole of it; or a response
+//!    of the gateway itself, if nothing was passed on; or a response that shows that it is not
+//!    whole, because its connection is reset in the middle. It never gets a response that looks
+//!    whole and is another one.
+//! 2. A request is sent once, unless it is safe and has no content, and no byte of a response has
+//!    come.
+//! 3. A server gets the request of the client, the whole of it, or one that shows that it is not
+//!    whole.
+//! 4. A client whose servers do not fail gets its responses, whatever happens to the others.
+//! 5. A server is left out exactly if a request has failed because of it.
+
+use pinion_engine::backend::sim::Read;
+use pinion_gateway::proxy::Ended;
+
+use crate::application::OWN_FIELD;
+use crate::client::{Actor, Content, Outcome, Request};
+use crate::message::Message;
+use crate::run::{FAILING, HEALTHY, Report};
+use crate::upstream::{Attempt, Way};
+
+/// Bytes of a message that a complaint shows.
+const SHOWN_BYTES: usize = 300;
+
+/// An attempt, and the server that it was made with.
+type Tried<'r> = (usize, &'r Attempt);
+
+/// Checks a run. `is_exact` says that the kernel has broken nothing by itself, so that everything
+/// that happens has its reason in what a server or a client did.
+///
+/// # Errors
+/// The law that was broken.
+pub(crate) fn check(report: &Report, is_exact: bool) -> Result<(), String> {
+    for client in &report.clients {
+        for (request, outcome) in client.results() {
+            let tried = tried(report, request);
+            let shown = |why: String| {
+                let (ended, lines) = (report.ended.get(&request.target()), shown(outcome, &tried));
+                format!("{request:?}: {why}\n{ended:?}\n{lines}")
+            };
+            check_attempts(request, outcome, &tried, report, is_exact).map_err(shown)?;
+            check_outcome(request, outcome, &tried, is_exact).map_err(shown)?;
+            check_end(report, request, outcome).map_err(shown)?;
+        }
+    }
+    Ok(())
+}
+
+/// Checks which servers are left out, if one client alone has sent requests to those that fail.
+///
+/// # Errors
+/// Others are.
+pub(crate) fn check_health(report: &Report) -> Result<(), String> {
+    let mut out = vec![false; report.out.len()];
+    for (request, _) in report.clients.iter().flat_map(Actor::results) {
+        let tried = tried(report, request);
+        let has_failed = matches!(
+            report.ended.get(&request.target()),
+            Some(Ended::Failed(_) | Ended::Aborted { .. })
+        );
+        for (index, (server, _)) in tried.iter().enumerate() {
+            let is_last = index + 1 == tried.len();
+            // A kept connection that was dead says nothing about its server.
+            let is_kept = tried.get(index + 1).is_some_and(|(next, _)| next == server);
+            if let Some(out) = out.get_mut(*server).filter(|_| !is_kept) {
+                // A request that succeeds brings a server back.
+                *out = !is_last || has_failed;
+            }
+        }
+    }
+    // One server alone is used whatever happens.
+    if report.out.len() > 1 && out != report.out {
+        return Err(format!("servers that are out: {:?}, and not {out:?}", report.out));
+    }
+    Ok(())
+}
+
+/// Returns the attempts for a request in their order.
+fn tried<'r>(report: &'r Report, request: &Request) -> Vec<Tried<'r>> {
+    let mut attempts: Vec<Tried<'r>> = Vec::new();
+    let is_failing = |client: &&Actor| client.results().any(|(one, _)| one.mount == FAILING);
+    let is_alone = report.clients.iter().filter(is_failing).count() == 1;
+    for (server, upstream) in report.servers.iter().enumerate() {
+        let target = request.target();
+        let is_failing = server < report.out.len();
+        if is_failing != (request.mount == FAILING) {
+            continue;
+        }
+        let is_alone = is_alone && is_failing;
+        let of_request = |one: &&Attempt| one.is_for(request.method, &target, is_alone);
+        attempts.extend(upstream.attempts.iter().filter(of_request).map(|one| (server, one)));
+    }
+    attempts.sort_by_key(|(_, attempt)| attempt.number);
+    attempts
+}
+
+/// Returns what a client has, and what its servers had and have sent.
+fn shown(outcome: &Outcome, tried: &[Tried<'_>]) -> String {
+    let mut lines = format!("{outcome:?}");
+    for (server, attempt) in tried {
+        let Attempt { behaviour, input, sent, has_ended, is_lossy, .. } = attempt;
+        let [input, sent] = [input, sent].map(|bytes| {
+            let front = bytes.get(..SHOWN_BYTES).unwrap_or(bytes);
+            format!("{} ({} bytes)", front.escape_ascii(), bytes.len())
+        });
+        lines += &format!("\nserver {server}, {behaviour:?}: {input}\n{sent}");
+        lines += &format!("\nhas ended: {has_ended}, lossy: {is_lossy}");
+    }
+    lines
+}
+
+fn check_attempts(
+    request: &Request,
+    outcome: &Outcome,
+    tried: &[Tried<'_>],
+    report: &Report,
+    is_exact: bool,
+) -> Result<(), String> {
+    if tried.len() > 1 && !request.is_repeatable() {
+        return Err("sent twice".to_owned());
+    }
+    for (_, attempt) in &tried[..tried.len().saturating_sub(1)] {
+        if is_exact && !attempt.sent.is_empty() && !attempt.is_lossy {
+            return Err("sent again behind a byte of a response".to_owned());
+        }
+    }
+    for (_, attempt) in tried {
+        check_request(request, outcome, attempt, report.is_stored)?;
+    }
+    Ok(())
+}
+
+/// The request that has reached a server.
+fn check_request(
+    request: &Request,
+    outcome: &Outcome,
+    attempt: &Attempt,
+    is_stored: bool,
+) -> Result<(), String> {
+    let reading = attempt.request();
+    let Some(message) = reading.message else { return Ok(()) };
+    let sent = request.content();
+    if reading.is_malformed || !sent.starts_with(&message.content) {
+        return Err("a server gets another request".to_owned());
+    }
+    if reading.end.is_none() {
+        return Ok(());
+    }
+    if message.content != sent || (outcome.has_left && !request.is_whole_when_left()) {
+        return Err("a server gets a request that looks whole and is not".to_owned());
+    }
+    let trailers = match request.content {
+        // Stored content is sent with its length.
+        Content::Chunked(_) if !is_stored || request.mount != FAILING => {
+            vec![("X-Sum".to_owned(), request.id.to_string())]
+        }
+        _ => Vec::new(),
+    };
+    if message.trailers != trailers {
+        return Err(format!("a server gets the trailers {:?}", message.trailers));
+    }
+    Ok(())
+}
+
+fn check_outcome(
+    request: &Request,
+    outcome: &Outcome,
+    tried: &[Tried<'_>],
+    is_exact: bool,
+) -> Result<(), String> {
+    let reading = &outcome.reading;
+    if reading.is_malformed {
+        return Err("a malformed response".to_owned());
+    }
+    let own = reading.message.as_ref().filter(|message| message.field(OWN_FIELD).is_some());
+    let last = tried.last().map(|(_, attempt)| *attempt);
+    if let Some(own) = own {
+        return check_own(own, last, is_exact);
+    }
+    let is_whole = reading.end.is_some();
+    let has_nothing = reading.message.is_none() && reading.interims.is_empty();
+    let Some(last) = last else {
+        let is_refused = !is_exact || outcome.has_left;
+        return if is_refused && has_nothing { Ok(()) } else { Err("no response".to_owned()) };
+    };
+    let meant = last.response();
+    let is_right = check_interims(request, outcome, last)
+        .and_then(|()| check_message(request, outcome, &meant.message));
+    is_right?;
+    if is_whole {
+        return meant.end.map(|_| ()).ok_or_else(|| "it looks whole and is not".to_owned());
+    }
+    if outcome.has_left {
+        return Ok(());
+    }
+    if outcome.saw == Some(Read::Ended) && is_exact {
+        return Err("an orderly end in the middle of a response".to_owned());
+    }
+    if is_exact && meant.end.is_some() && !last.is_lossy {
+        return Err("a whole response was cut off".to_owned());
+    }
+    if is_exact && meant.message.is_none() {
+        return Err("the gateway has not responded".to_owned());
+    }
+    Ok(())
+}
+
+/// A response of the gateway itself.
+fn check_own(own: &Message, last: Option<&Attempt>, is_exact: bool) -> Result<(), String> {
+    let status = own.status();
+    if !is_exact {
+        let is_known = matches!(status, 502..=504);
+        return if is_known { Ok(()) } else { Err("another status".to_owned()) };
+    }
+    let has_head = last.is_some_and(|one| !one.is_lossy && one.response().message.is_some());
+    if has_head {
+        return Err("the response of the server is lost".to_owned());
+    }
+    let way = last.and_then(|one| one.behaviour.failure).map(|(_, way)| way);
+    let expected = if way == Some(Way::Silence) { 504 } else { 502 };
+    if status != expected {
+        return Err(format!("the status is not {expected}"));
+    }
+    Ok(())
+}
+
+fn check_interims(request: &Request, outcome: &Outcome, last: &Attempt) -> Result<(), String> {
+    let meant = last.response().interims;
+    let passed = meant.iter().filter(|one| one.status() != 100 && !request.is_http10);
+    let passed: Vec<_> = passed.map(|one| (one.status(), one.field("Link"))).collect();
+    let came: Vec<_> = outcome.reading.interims.iter().collect();
+    let came: Vec<_> = came.iter().map(|one| (one.status(), one.field("Link"))).collect();
+    let is_right = match outcome.reading.end {
+        Some(_) => came == passed,
+        None => passed.starts_with(&came),
+    };
+    if is_right { Ok(()) } else { Err(format!("interim responses {came:?}, and not {passed:?}")) }
+}
+
+/// What has come of the final response.
+fn check_message(
+    request: &Request,
+    outcome: &Outcome,
+    meant: &Option<Message>,
+) -> Result<(), String> {
+    let Some(came) = &outcome.reading.message else { return Ok(()) };
+    let Some(meant) = meant else { return Err("a response that nobody has sent".to_owned()) };
+    let shared = ["X-Id", "ETag", "X-Form"];
+    let is_same = |name: &&str| came.field(name) == meant.field(name);
+    let is_right = came.status() == meant.status()
+        && shared.iter().all(is_same)
+        && came.field("X-Hop").is_none()
+        && came.field("X-Id") == Some(request.id.to_string().as_str());
+    if !is_right {
+        return Err("another head".to_owned());
+    }
+    if let Some(length) = meant.field("Content-Length")
+        && came.field("Content-Length") != Some(length)
+    {
+        return Err("another length".to_owned());
+    }
+    if !meant.content.starts_with(&came.content) {
+        return Err("other content".to_owned());
+    }
+    if outcome.reading.end.is_none() {
+        return Ok(());
+    }
+    let has_trailers = !request.is_http10;
+    if came.content != meant.content || (has_trailers && came.trailers != meant.trailers) {
+        return Err("less content, or other trailers".to_owned());
+    }
+    Ok(())
+}
+
+/// What the gateway says about the end of a request fits what the client has.
+fn check_end(report: &Report, request: &Request, outcome: &Outcome) -> Result<(), String> {
+    let ended = report.ended.get(&request.target());
+    let is_own = |message: &Message| message.field(OWN_FIELD).is_some();
+    let is_right = match (&outcome.reading.message, ended) {
+        (Some(message), Some(Ended::Answered { status, .. })) => {
+            *status == message.status() && !is_own(message)
+        }
+        (Some(message), Some(Ended::Failed(_))) => is_own(message),
+        (Some(_), Some(Ended::Aborted { .. } | Ended::Gone { .. })) => {
+            outcome.reading.end.is_none()
+        }
+        (None, Some(_)) => true,
+        (message, None) => message.is_none(),
+    };
+    if is_right { Ok(()) } else { Err(format!("the gateway says {ended:?}")) }
+}
+
+/// Checks that the requests to the server that does not fail have their responses.
+///
+/// # Errors
+/// One has not.
+pub(crate) fn check_healthy(report: &Report) -> Result<(), String> {
+    for (request, outcome) in report.clients.iter().flat_map(Actor::results) {
+        let is_answered = outcome.reading.end.is_some()
+            && outcome.reading.message.as_ref().is_some_and(|one| one.status() == 200);
+        if request.mount == HEALTHY && !is_answered {
+            return Err(format!("{request:?} has no response: {outcome:?}"));
+        }
+    }
+    Ok(())
+}

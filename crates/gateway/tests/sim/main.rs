@@ -1,0 +1,12 @@
+//! The gateway in a simulated worker, between simulated clients and upstream servers that fail in
+//! every way at every byte. The laws are in `laws.rs`.
+
+mod application;
+mod client;
+mod laws;
+mod message;
+mod operations;
+mod run;
+mod seeds;
+mod sweeps;
+mod upstream;

@@ -1,0 +1,192 @@
+//! One run: clients, a worker with the gateway, and upstream servers take turns until all clients
+//! are gone and all that the worker held is given back.
+
+use std::collections::HashMap;
+use std::net::{Ipv4Addr, SocketAddr};
+use std::sync::Arc;
+
+use pinion_engine::backend::sim::{Faults, Network, Random};
+use pinion_engine::remote::RemoteAddress;
+use pinion_engine::settings::Settings;
+use pinion_engine::stepped::{Holdings, Stepped};
+use pinion_gateway::balancing::Balance;
+use pinion_gateway::proxy::{Ended, ProxyHoldings};
+use pinion_gateway::server_health::PassiveChecks;
+use pinion_gateway::upstream::Upstream as UpstreamUrl;
+use pinion_gateway::upstream_group::{UpstreamGroup, UpstreamOptions};
+
+use crate::application::Application;
+use crate::client::Actor;
+use crate::upstream::{Behaviour, Shape, Upstream};
+
+/// How long an upstream server may be silent, in milliseconds.
+const TIMEOUT_MS: u64 = 2_000;
+/// Simulated milliseconds after which nothing may be left of a run.
+const RUN_MAX_MS: u64 = 10 * 60 * 1000;
+/// The port of the first server.
+const BASE_PORT: u16 = 8000;
+/// The mount whose servers fail.
+pub(crate) const FAILING: &str = "failing";
+/// The mount whose server does not.
+pub(crate) const HEALTHY: &str = "healthy";
+
+/// What happens in a run.
+pub(crate) struct Plan {
+    pub(crate) seed: u64,
+    pub(crate) faults: Faults,
+    /// How often clients and servers send and read less than they could, per mille.
+    pub(crate) pieces: u32,
+    pub(crate) clients: Vec<Actor>,
+    /// What the servers of [`FAILING`] do with their first requests.
+    pub(crate) servers: Vec<Vec<Behaviour>>,
+    /// Bytes of content that are stored before a server is asked.
+    pub(crate) stored_upload_max_bytes: Option<u64>,
+}
+
+/// What a run came to.
+pub(crate) struct Report {
+    pub(crate) digest: u64,
+    /// Fallible operations of the kernel.
+    pub(crate) operations: u64,
+    pub(crate) clients: Vec<Actor>,
+    pub(crate) servers: Vec<Upstream>,
+    /// Servers of [`FAILING`] that are not used any more.
+    pub(crate) out: Vec<bool>,
+    pub(crate) ended: HashMap<String, Ended>,
+    /// Content is stored before a server is asked.
+    pub(crate) is_stored: bool,
+}
+
+struct Run<const READINESS: bool> {
+    network: Network,
+    worker: Stepped<READINESS, Application>,
+    random: Random,
+    pieces: u32,
+    clients: Vec<Actor>,
+    servers: Vec<Upstream>,
+}
+
+/// Runs a plan in one form of the kernel. Whether anything is held at its end is checked here, the
+/// rest by [`laws`](crate::laws).
+///
+/// # Errors
+/// The law that was broken.
+pub(crate) fn run<const READINESS: bool>(plan: Plan) -> Result<Report, String> {
+    let is_stored = plan.stored_upload_max_bytes.is_some();
+    let mut run = Run::<READINESS>::new(plan)?;
+    run.finish()?;
+    let app = run.worker.app();
+    let group = &app.mounts[FAILING];
+    let out = group.servers().map(|server| server.health.is_out()).collect();
+    Ok(Report {
+        digest: run.network.digest(),
+        operations: run.network.operations(),
+        out,
+        is_stored,
+        ended: std::mem::take(&mut app.ended),
+        clients: run.clients,
+        servers: run.servers,
+    })
+}
+
+/// Runs a plan in either form of the kernel.
+///
+/// # Errors
+/// As [`run`].
+pub(crate) fn run_over(readiness: bool, plan: Plan) -> Result<Report, String> {
+    if readiness { run::<true>(plan) } else { run::<false>(plan) }
+}
+
+fn group(ports: std::ops::Range<u16>, options: UpstreamOptions) -> Arc<UpstreamGroup> {
+    let upstreams = ports.map(|port| {
+        let url = format!("http://192.0.2.1:{port}");
+        let mut upstream = UpstreamUrl::parse(&url).expect("a URL");
+        upstream.timeout_ms = TIMEOUT_MS;
+        upstream
+    });
+    Arc::new(UpstreamGroup::new(upstreams.collect(), options).expect("a group"))
+}
+
+impl<const READINESS: bool> Run<READINESS> {
+    fn new(plan: Plan) -> Result<Self, String> {
+        let Plan { seed, faults, pieces, clients, servers, stored_upload_max_bytes } = plan;
+        let mut random = Random::new(seed);
+        let healthy_port = BASE_PORT + servers.len() as u16;
+        let options = UpstreamOptions {
+            // The same server is the first one in each run.
+            balance: Balance::HeaderHash("Key".into()),
+            passive: PassiveChecks { max_fails: 1, ..PassiveChecks::default() },
+            stored_upload_max_bytes,
+            ..UpstreamOptions::default()
+        };
+        let failing = group(BASE_PORT..healthy_port, options);
+        let healthy = group(healthy_port..healthy_port + 1, UpstreamOptions::default());
+        let mounts = HashMap::from([(FAILING, failing), (HEALTHY, healthy)]);
+        let settings = Settings { outgoing: 64, ..Settings::default() };
+        let network = Network::new(random.number(), faults, settings.listeners.len());
+        let make_app = |poster| Application::new(poster, mounts);
+        let worker = Stepped::new(network.clone(), settings, make_app);
+        let otherwise = Behaviour::good(Shape::Length, 20);
+        let mut servers: Vec<Upstream> = servers
+            .into_iter()
+            .map(|behaviours| Upstream::new(otherwise).first(behaviours))
+            .collect();
+        servers.push(Upstream::new(Behaviour::good(Shape::Chunked, 300)));
+        Ok(Self { network, worker, random, pieces, clients, servers })
+    }
+
+    fn finish(&mut self) -> Result<(), String> {
+        let until_ms = self.network.now().monotonic_ms + RUN_MAX_MS;
+        while !self.is_over() {
+            let has_moved = self.act()?;
+            let now_ms = self.network.now().monotonic_ms;
+            self.network.act_at(has_moved.then_some(now_ms));
+            self.worker.pass().map_err(|error| error.to_string())?;
+            if self.network.is_stuck() || now_ms > until_ms {
+                return Err(format!("never over: {}", self.left()));
+            }
+        }
+        let app = self.worker.app();
+        let is_free = app.uploads.memory.bytes() == 0 && app.open() == 0;
+        let has_no_requests =
+            |group: &Arc<UpstreamGroup>| group.servers().all(|server| server.requests == 0);
+        if !is_free || !app.mounts.values().all(has_no_requests) {
+            return Err(format!("something is held: {}", self.left()));
+        }
+        Ok(())
+    }
+
+    /// Clients and servers do what they can do now.
+    fn act(&mut self) -> Result<bool, String> {
+        let Self { network, random, pieces, clients, servers, .. } = self;
+        let mut has_moved = false;
+        while let Some((client, remote)) = network.next_opened() {
+            let RemoteAddress::Tcp(address) = remote else { unreachable!("no sockets here") };
+            assert_eq!(address, SocketAddr::from((Ipv4Addr::new(192, 0, 2, 1), address.port())));
+            servers[usize::from(address.port() - BASE_PORT)].opened(client);
+        }
+        for (index, client) in clients.iter_mut().enumerate() {
+            let acted = client.act(network, random, *pieces);
+            has_moved |= acted.map_err(|why| format!("client {index}: {why}"))?;
+        }
+        for server in servers {
+            has_moved |= server.act(network, random, *pieces);
+        }
+        Ok(has_moved)
+    }
+
+    fn is_over(&mut self) -> bool {
+        let Self { network, clients, servers, worker, .. } = self;
+        clients.iter().all(Actor::is_over)
+            && servers.iter().all(|server| server.is_quiet(network))
+            && worker.holdings() == Holdings::default()
+            && worker.app().proxy.holdings() == ProxyHoldings::default()
+    }
+
+    fn left(&mut self) -> String {
+        let clients: Vec<_> = self.clients.iter().map(|one| one.outcomes.len()).collect();
+        let holdings = self.worker.holdings();
+        let app = self.worker.app();
+        format!("{clients:?} responses, {holdings:?}, {:?}", app.proxy.holdings())
+    }
+}

@@ -1,0 +1,183 @@
+//! A server that fails behind every byte of its response, and behind every byte of a request.
+
+use pinion_engine::backend::sim::Faults;
+
+use crate::client::{Actor, Content, Request};
+use crate::laws;
+use crate::run::{FAILING, HEALTHY, Plan, run_over};
+use crate::upstream::{Behaviour, Shape, Way};
+
+/// Bytes of content of a response.
+const CONTENT_BYTES: usize = 18;
+
+/// Seeds of each case with `PINION_LONG`.
+const LONG_SEEDS: u64 = 10;
+/// Bytes of the longest first line of a request.
+const LINE_BYTES: usize = "OPTIONS /failing/2 HTTP/1.1\r\n".len();
+/// More bytes than a request has when it is forwarded.
+const FORWARDED_MAX_BYTES: usize = 300;
+
+/// A server, and what the client asks it for first.
+#[derive(Clone, Copy, Debug)]
+struct Case {
+    shape: Shape,
+    method: &'static str,
+    content: Content,
+    is_http10: bool,
+    /// The connection has served another request before.
+    is_reused: bool,
+    /// How many servers there are.
+    servers: usize,
+    reads_bytes: Option<usize>,
+    window_bytes: Option<usize>,
+    failure: Option<(usize, Way)>,
+}
+
+impl Case {
+    fn plan(&self, seed: u64) -> Plan {
+        let good = Behaviour::good(self.shape, CONTENT_BYTES);
+        let failing = Behaviour {
+            reads_bytes: self.reads_bytes,
+            window_bytes: self.window_bytes.unwrap_or(good.window_bytes),
+            failure: self.failure,
+            ..good
+        };
+        let front = self.is_reused.then(|| Behaviour::good(Shape::Length, CONTENT_BYTES));
+        let behaviours: Vec<_> = front.into_iter().chain([failing]).collect();
+        let first = self.is_reused.then(|| Request::new(1, FAILING, "GET"));
+        let second = Request {
+            is_http10: self.is_http10,
+            ..Request::new(2, FAILING, self.method).with(self.content)
+        };
+        let last = Request::new(3, FAILING, "GET");
+        let requests = first.into_iter().chain([second, last]).collect();
+        let others = (4..7).map(|id| Request::new(id, HEALTHY, "GET")).collect();
+        Plan {
+            seed,
+            faults: slow_kernel(seed),
+            pieces: if seed.is_multiple_of(3) { 300 } else { 0 },
+            clients: vec![Actor::new(requests), Actor::new(others)],
+            servers: vec![behaviours; self.servers],
+            stored_upload_max_bytes: None,
+        }
+    }
+
+    /// Runs it in one form of the kernel, and with `PINION_LONG` in both, with several seeds.
+    fn check(&self, seed: u64) {
+        let is_long = std::env::var_os("PINION_LONG").is_some();
+        let seeds = if is_long { LONG_SEEDS } else { 1 };
+        for seed in (0..seeds).map(|more| seed + 1_000_003 * more) {
+            self.check_over(seed / 2 % 2 == 0, seed);
+            if is_long {
+                self.check_over(seed / 2 % 2 == 1, seed);
+            }
+        }
+    }
+
+    fn check_over(&self, readiness: bool, seed: u64) {
+        let report = run_over(readiness, self.plan(seed));
+        let checked = report.and_then(|report| {
+            laws::check(&report, true)?;
+            // A server that has read nothing does not know for what it was tried.
+            if self.reads_bytes != Some(0) {
+                laws::check_health(&report)?;
+            }
+            laws::check_healthy(&report)
+        });
+        if let Err(why) = checked {
+            panic!("{self:?}, readiness {readiness}, seed {seed}: {why}");
+        }
+    }
+}
+
+/// A kernel that is slow, short of everything and out of order now and then, and breaks nothing by
+/// itself.
+fn slow_kernel(seed: u64) -> Faults {
+    if seed.is_multiple_of(2) {
+        return Faults::default();
+    }
+    Faults {
+        short: 300,
+        late: 100,
+        late_ms: 5,
+        interrupt: 50,
+        shortage: 20,
+        disarm: 200,
+        buffers: 2 + (seed % 18) as u16,
+        batch: (seed % 6) as u16,
+        ..Faults::default()
+    }
+}
+
+#[test]
+fn a_server_may_fail_behind_every_byte_of_its_response() {
+    let mut seed = 0u64;
+    for shape in Shape::ALL {
+        for method in ["GET", "HEAD"] {
+            let bytes = shape.response("2", method, &[b'a'; CONTENT_BYTES]).len();
+            for way in Way::ALL {
+                for at in 0..=bytes {
+                    seed += 1;
+                    let case = Case {
+                        shape,
+                        method,
+                        content: Content::None,
+                        is_http10: seed.is_multiple_of(5),
+                        is_reused: seed.is_multiple_of(2),
+                        servers: 1 + (seed % 7) as usize / 4,
+                        reads_bytes: None,
+                        window_bytes: None,
+                        failure: Some((at, way)),
+                    };
+                    case.check(seed);
+                }
+            }
+        }
+    }
+}
+
+/// A server that responds before it has the whole request, or not at all.
+const EARLY: [(Shape, Option<(usize, Way)>); 12] = [
+    (Shape::LengthClose, Some((0, Way::End))),
+    (Shape::LengthClose, Some((0, Way::Leave))),
+    (Shape::LengthClose, Some((0, Way::Reset))),
+    (Shape::LengthClose, Some((0, Way::Silence))),
+    (Shape::LengthClose, Some((0, Way::Garbage))),
+    (Shape::LengthClose, Some((usize::MAX, Way::End))),
+    (Shape::LengthClose, Some((usize::MAX, Way::Leave))),
+    (Shape::LengthClose, Some((usize::MAX, Way::Reset))),
+    (Shape::LengthClose, Some((usize::MAX, Way::HastyReset))),
+    (Shape::Chunked, Some((70, Way::Reset))),
+    (Shape::Length, None),
+    (Shape::UntilClose, None),
+];
+
+#[test]
+fn a_server_may_fail_behind_every_byte_of_a_request() {
+    let mut seed = 0u64;
+    let requests =
+        [("OPTIONS", Content::None), ("PUT", Content::Length(30)), ("POST", Content::Chunked(30))];
+    for (method, content) in requests {
+        for (shape, failure) in EARLY {
+            // A server that responds has to know to what.
+            let is_mute = failure.is_some_and(|(bytes, _)| bytes == 0);
+            for at in if is_mute { 0 } else { LINE_BYTES }..FORWARDED_MAX_BYTES {
+                for window_bytes in [None, Some(at)] {
+                    seed += 1;
+                    let case = Case {
+                        shape,
+                        method,
+                        content,
+                        is_http10: false,
+                        is_reused: seed % 4 < 2 && window_bytes.is_none(),
+                        servers: 1 + (seed % 7) as usize / 4,
+                        reads_bytes: Some(at),
+                        window_bytes: window_bytes.filter(|_| at > 0),
+                        failure,
+                    };
+                    case.check(seed);
+                }
+            }
+        }
+    }
+}

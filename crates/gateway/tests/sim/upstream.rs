@@ -1,0 +1,454 @@
+//! A simulated upstream server: what it responds, after how many bytes it fails, and how.
+
+use std::collections::VecDeque;
+use std::sync::atomic::{AtomicU64, Ordering};
+
+use pinion_engine::backend::sim::{Client, Network, Random, Read};
+use rustix::io::Errno;
+
+use crate::message::{Reading, read_request, read_response};
+
+/// What is sent in place of the rest of a response.
+const GARBAGE: &[u8] = b"\0\xff garbage\r\n\r\n";
+/// The window of a server that has no other.
+const WINDOW_BYTES: usize = 64 * 1024;
+
+/// How the content of a response is delimited.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Shape {
+    Length,
+    /// And the connection ends with it.
+    LengthClose,
+    Empty,
+    /// With a chunk extension and trailers.
+    Chunked,
+    UntilClose,
+    Http10,
+    NoContent,
+    NotModified,
+    /// Behind 100 and 103.
+    Interim,
+}
+
+impl Shape {
+    pub(crate) const ALL: [Self; 9] = [
+        Self::Length,
+        Self::LengthClose,
+        Self::Empty,
+        Self::Chunked,
+        Self::UntilClose,
+        Self::Http10,
+        Self::NoContent,
+        Self::NotModified,
+        Self::Interim,
+    ];
+
+    /// Whether the connection ends with the response.
+    fn closes(self) -> bool {
+        matches!(self, Self::LengthClose | Self::UntilClose | Self::Http10)
+    }
+
+    /// Returns the response to a request with this content.
+    pub(crate) fn response(self, id: &str, method: &str, content: &[u8]) -> Vec<u8> {
+        let own = format!("X-Id: {id}\r\nConnection: X-Hop\r\nX-Hop: 1\r\n");
+        let head = match self {
+            Self::Length => format!("HTTP/1.1 200 OK\r\n{own}Content-Length: {}", content.len()),
+            Self::LengthClose => {
+                let length = content.len();
+                format!(
+                    "HTTP/1.1 200 OK\r\nX-Id: {id}\r\nConnection: close\r\nContent-Length: {length}"
+                )
+            }
+            Self::Empty => format!("HTTP/1.1 201 Created\r\n{own}Content-Length: 0"),
+            Self::Chunked => format!("HTTP/1.1 200 OK\r\n{own}Transfer-Encoding: chunked"),
+            Self::UntilClose => format!("HTTP/1.1 200 OK\r\n{own}X-Form: until-close"),
+            Self::Http10 => format!("HTTP/1.0 200 OK\r\nX-Id: {id}"),
+            Self::NoContent => format!("HTTP/1.1 204 No Content\r\nX-Id: {id}"),
+            Self::NotModified => format!("HTTP/1.1 304 Not Modified\r\nX-Id: {id}\r\nETag: \"a\""),
+            Self::Interim => format!(
+                "HTTP/1.1 100 Continue\r\n\r\nHTTP/1.1 103 Early Hints\r\nLink: </a>\r\n\r\n\
+                 HTTP/1.1 200 OK\r\n{own}Content-Length: {}",
+                content.len()
+            ),
+        };
+        let mut bytes = [head.as_bytes(), b"\r\n\r\n"].concat();
+        let has_none = matches!(self, Self::Empty | Self::NoContent | Self::NotModified);
+        if has_none || method == "HEAD" {
+            return bytes;
+        }
+        if self != Self::Chunked {
+            bytes.extend_from_slice(content);
+            return bytes;
+        }
+        for chunk in content.chunks(content.len().div_ceil(2).max(1)) {
+            bytes.extend_from_slice(format!("{:x};a=b\r\n", chunk.len()).as_bytes());
+            bytes.extend_from_slice(chunk);
+            bytes.extend_from_slice(b"\r\n");
+        }
+        bytes.extend_from_slice(format!("0\r\nX-Sum: {id}\r\n\r\n").as_bytes());
+        bytes
+    }
+}
+
+/// How a server fails.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Way {
+    /// Ends its side, and goes on reading.
+    End,
+    /// Closes its socket.
+    Leave,
+    /// Resets the connection once the gateway has taken all that was sent.
+    Reset,
+    /// Resets the connection at once, so that what was sent may be lost.
+    HastyReset,
+    /// Sends nothing any more, and reads nothing.
+    Silence,
+    /// Sends what is no HTTP, and ends its side.
+    Garbage,
+}
+
+impl Way {
+    pub(crate) const ALL: [Self; 6] =
+        [Self::End, Self::Leave, Self::Reset, Self::HastyReset, Self::Silence, Self::Garbage];
+}
+
+/// What a server does with one request.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Behaviour {
+    pub(crate) shape: Shape,
+    pub(crate) content_bytes: usize,
+    /// It responds when it has read so many bytes, and reads no more before; `None`: when it has
+    /// the whole request.
+    pub(crate) reads_bytes: Option<usize>,
+    /// It fails when it has sent so many bytes of its response.
+    pub(crate) failure: Option<(usize, Way)>,
+    /// Bytes that fit between the gateway and the server before it reads.
+    pub(crate) window_bytes: usize,
+    /// It refuses the connection.
+    pub(crate) is_refusing: bool,
+}
+
+impl Behaviour {
+    /// Returns one that does as it should.
+    pub(crate) fn good(shape: Shape, content_bytes: usize) -> Self {
+        Self {
+            shape,
+            content_bytes,
+            reads_bytes: None,
+            failure: None,
+            window_bytes: WINDOW_BYTES,
+            is_refusing: false,
+        }
+    }
+}
+
+/// A request that a server has begun to read, and what became of it.
+#[derive(Debug)]
+pub(crate) struct Attempt {
+    /// The first byte of those with greater numbers has come later.
+    pub(crate) number: u64,
+    pub(crate) behaviour: Behaviour,
+    /// All that was sent to the server, also what it has not looked at.
+    pub(crate) input: Vec<u8>,
+    /// What it has sent.
+    pub(crate) sent: Vec<u8>,
+    /// It has ended its side in an orderly way.
+    pub(crate) has_ended: bool,
+    /// What it has sent may be lost.
+    pub(crate) is_lossy: bool,
+}
+
+impl Attempt {
+    fn new(behaviour: Behaviour) -> Self {
+        let (input, sent) = (Vec::new(), Vec::new());
+        Self { number: 0, behaviour, input, sent, has_ended: false, is_lossy: false }
+    }
+
+    /// Notes that something has come.
+    fn begin(&mut self) {
+        static COUNT: AtomicU64 = AtomicU64::new(1);
+        if self.number == 0 && !self.input.is_empty() {
+            self.number = COUNT.fetch_add(1, Ordering::Relaxed);
+        }
+    }
+
+    /// Returns what the server was asked for.
+    pub(crate) fn request(&self) -> Reading {
+        read_request(&self.input)
+    }
+
+    /// Whether it is for this request. `is_alone` says that no other one can have begun like this.
+    pub(crate) fn is_for(&self, method: &str, target: &str, is_alone: bool) -> bool {
+        let line = format!("{method} {target} ");
+        let there = self.input.get(..line.len()).unwrap_or(&self.input);
+        let is_known = there.len() == line.len() || is_alone && !there.is_empty();
+        is_known && line.as_bytes().starts_with(there)
+    }
+
+    /// Returns the last segment of the path.
+    fn id(&self) -> String {
+        let line = self.input.split(|byte| *byte == b'\r').next().unwrap_or_default();
+        let target = line.split(|byte| *byte == b' ').nth(1).unwrap_or_default();
+        let id = target.split(|byte| *byte == b'/').next_back().unwrap_or_default();
+        String::from_utf8_lossy(id).into_owned()
+    }
+
+    pub(crate) fn method(&self) -> String {
+        let word = self.input.split(|byte| *byte == b' ').next().unwrap_or_default();
+        String::from_utf8_lossy(word).into_owned()
+    }
+
+    /// Returns what the server has said.
+    pub(crate) fn response(&self) -> Reading {
+        read_response(&self.sent, &self.method(), self.has_ended)
+    }
+}
+
+/// The content of every response to a request.
+pub(crate) fn content_of(id: &str, bytes: usize) -> Vec<u8> {
+    let sum = id.bytes().fold(7, |sum: u64, byte| sum * 31 + u64::from(byte));
+    (0..bytes as u64).map(|at| b'a' + ((at * 7 + sum) % 26) as u8).collect()
+}
+
+/// A server with all connections to it.
+pub(crate) struct Upstream {
+    /// What it does with the next requests; it does as it should with all others.
+    behaviours: VecDeque<Behaviour>,
+    otherwise: Behaviour,
+    pub(crate) attempts: Vec<Attempt>,
+    connections: Vec<ServerConnection>,
+}
+
+struct ServerConnection {
+    client: Client,
+    stage: Stage,
+    /// The attempt that it is at.
+    attempt: Option<usize>,
+    output: Vec<u8>,
+    /// Input of the next request.
+    ahead: Vec<u8>,
+    has_responded: bool,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Stage {
+    Opened,
+    Open,
+    /// It has ended its side, and reads what still comes.
+    Ended,
+    /// Nothing is done any more.
+    Over,
+}
+
+impl Upstream {
+    pub(crate) fn new(otherwise: Behaviour) -> Self {
+        let (attempts, connections) = (Vec::new(), Vec::new());
+        Self { behaviours: VecDeque::new(), otherwise, attempts, connections }
+    }
+
+    /// Does this with its first requests.
+    pub(crate) fn first(self, behaviours: Vec<Behaviour>) -> Self {
+        Self { behaviours: behaviours.into(), ..self }
+    }
+
+    /// A connection is opened to it.
+    pub(crate) fn opened(&mut self, client: Client) {
+        self.connections.push(ServerConnection {
+            client,
+            stage: Stage::Opened,
+            attempt: None,
+            output: Vec::new(),
+            ahead: Vec::new(),
+            has_responded: false,
+        });
+    }
+
+    /// Whether the gateway has closed all connections.
+    pub(crate) fn is_quiet(&self, network: &Network) -> bool {
+        self.connections.iter().all(|one| network.is_closed(one.client))
+    }
+
+    /// Does what can be done now. Returns whether that was anything.
+    pub(crate) fn act(&mut self, network: &Network, random: &mut Random, pieces: u32) -> bool {
+        let Self { behaviours, otherwise, attempts, connections } = self;
+        let mut has_moved = false;
+        for connection in connections.iter_mut().filter(|one| one.stage != Stage::Over) {
+            if connection.attempt.is_none() {
+                let behaviour = behaviours.pop_front().unwrap_or(*otherwise);
+                connection.begin(behaviour, attempts, network);
+            }
+            let Some(attempt) = connection.attempt.and_then(|index| attempts.get_mut(index)) else {
+                continue;
+            };
+            has_moved |= connection.act(attempt, network, random, pieces);
+        }
+        has_moved
+    }
+}
+
+impl ServerConnection {
+    /// Begins with the next request.
+    fn begin(&mut self, behaviour: Behaviour, attempts: &mut Vec<Attempt>, network: &Network) {
+        self.attempt = Some(attempts.len());
+        (self.output, self.has_responded) = (Vec::new(), false);
+        attempts.push(Attempt::new(behaviour));
+        if self.stage == Stage::Opened {
+            if behaviour.is_refusing {
+                network.refuse(self.client, Errno::CONNREFUSED);
+                self.stage = Stage::Over;
+                return;
+            }
+            network.establish(self.client, behaviour.window_bytes);
+            self.stage = Stage::Open;
+        }
+    }
+
+    fn act(
+        &mut self,
+        attempt: &mut Attempt,
+        network: &Network,
+        random: &mut Random,
+        pieces: u32,
+    ) -> bool {
+        if self.stage == Stage::Over {
+            return true;
+        }
+        let mut has_moved = self.read(attempt, network, random, pieces);
+        if self.stage == Stage::Open {
+            has_moved |= self.respond(attempt);
+            has_moved |= self.send(attempt, network, random, pieces);
+        }
+        has_moved
+    }
+
+    fn read(
+        &mut self,
+        attempt: &mut Attempt,
+        network: &Network,
+        random: &mut Random,
+        pieces: u32,
+    ) -> bool {
+        if !self.ahead.is_empty() {
+            attempt.input.append(&mut self.ahead);
+        }
+        let behaviour = attempt.behaviour;
+        let is_silent =
+            self.has_responded && behaviour.failure.is_some_and(|(_, way)| way == Way::Silence);
+        let most_bytes = match behaviour.reads_bytes {
+            Some(_) if is_silent => 0,
+            Some(bytes) if !self.has_responded => bytes.saturating_sub(attempt.input.len()),
+            _ => usize::MAX,
+        };
+        let most_bytes = random.part_of(most_bytes.min(WINDOW_BYTES), pieces);
+        let read = network.read(self.client, most_bytes, &mut attempt.input);
+        attempt.begin();
+        match read {
+            Read::Bytes(_) => true,
+            Read::Nothing => false,
+            Read::Ended | Read::Reset => {
+                network.leave(self.client);
+                self.stage = Stage::Over;
+                true
+            }
+        }
+    }
+
+    /// Makes the response, once it is time.
+    fn respond(&mut self, attempt: &mut Attempt) -> bool {
+        let behaviour = attempt.behaviour;
+        let is_time = match behaviour.reads_bytes {
+            Some(bytes) => attempt.input.len() >= bytes || attempt.request().end.is_some(),
+            None => attempt.request().end.is_some(),
+        };
+        if self.has_responded || !is_time {
+            return false;
+        }
+        self.has_responded = true;
+        let id = attempt.id();
+        let content = content_of(&id, behaviour.content_bytes);
+        self.output = behaviour.shape.response(&id, &attempt.method(), &content);
+        if let Some((bytes, way)) = behaviour.failure {
+            let is_whole = || read_response(&self.output, &attempt.method(), false).end.is_some();
+            if way == Way::Silence && bytes >= self.output.len() && is_whole() {
+                // Silence behind a response is what is expected of a server.
+                attempt.behaviour.failure = None;
+            }
+            self.output.truncate(bytes);
+            if way == Way::Garbage {
+                self.output.extend_from_slice(GARBAGE);
+            }
+        }
+        true
+    }
+
+    fn send(
+        &mut self,
+        attempt: &mut Attempt,
+        network: &Network,
+        random: &mut Random,
+        pieces: u32,
+    ) -> bool {
+        if !self.has_responded {
+            return false;
+        }
+        let rest = &self.output[attempt.sent.len()..];
+        if !rest.is_empty() {
+            let bytes = random.part_of(rest.len(), pieces);
+            let taken = network.send(self.client, &rest[..bytes]);
+            attempt.sent.extend_from_slice(&rest[..taken]);
+            return taken > 0;
+        }
+        let way = match attempt.behaviour.failure {
+            Some((_, way)) => way,
+            None if attempt.behaviour.shape.closes() => Way::End,
+            None => return self.go_on(attempt),
+        };
+        let untaken = network.facts(self.client).untaken_bytes;
+        match way {
+            Way::Silence => {
+                if attempt.behaviour.window_bytes == WINDOW_BYTES {
+                    self.drain(attempt, network);
+                }
+                return false;
+            }
+            Way::Reset if untaken > 0 => return false,
+            Way::Reset | Way::HastyReset => {
+                self.drain(attempt, network);
+                attempt.is_lossy = untaken > 0;
+                network.reset(self.client);
+                self.stage = Stage::Over;
+            }
+            Way::Leave => {
+                self.drain(attempt, network);
+                // What is still sent is answered by a reset, which may overtake the response.
+                attempt.is_lossy = attempt.request().end.is_none();
+                attempt.has_ended = true;
+                network.leave(self.client);
+                self.stage = Stage::Over;
+            }
+            Way::End | Way::Garbage => {
+                attempt.has_ended = true;
+                network.end(self.client);
+                self.stage = Stage::Ended;
+            }
+        }
+        true
+    }
+
+    /// Notes what was sent to the server and was not looked at.
+    fn drain(&self, attempt: &mut Attempt, network: &Network) {
+        network.read(self.client, usize::MAX, &mut attempt.input);
+        attempt.begin();
+    }
+
+    /// The response is whole: waits for the next request, once all of this one was read.
+    fn go_on(&mut self, attempt: &mut Attempt) -> bool {
+        let Some(end) = attempt.request().end else { return false };
+        self.ahead = attempt.input.split_off(end);
+        if self.ahead.is_empty() && attempt.input.is_empty() {
+            return false;
+        }
+        self.attempt = None;
+        true
+    }
+}
