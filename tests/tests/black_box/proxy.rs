@@ -102,6 +102,41 @@ fn rules_come_before_the_application() {
     assert!(logged.contains("\"GET /new HTTP/") && logged.contains("\"GET /old HTTP/"), "{logged}");
 }
 
+/// Content that is too long for everything but an application leads around no rule and no file.
+#[test]
+fn long_content_goes_where_short_content_goes() {
+    // More than is taken of a request that nothing but a file could respond to.
+    const BYTES: usize = 3 << 20;
+    let upstream = Upstream::start(|connection| {
+        while connection.request().is_some() {
+            connection.note();
+            connection.respond(b"");
+        }
+    });
+    let files = [
+        ("site/index.html", "home"),
+        ("site/404.html", "nothing"),
+        ("site/_redirects", "/private/* /404.html 404\n/old /new 301\n/page /index.html 200\n"),
+    ];
+    let (folder, url) = (Folder::with("proxy-long-content", files), upstream.url());
+    for io in Io::BOTH {
+        let flags = ["--proxy", &url, "--io", io.as_str()];
+        let server = Start::site(&folder.join("site")).flags(&flags).start();
+        for target in ["/private/a", "/old", "/page", "/"] {
+            let request = Request::new("POST", target).body(&vec![b'x'; BYTES]);
+            let mut connection = server.connect();
+            connection.send(request.head_bytes());
+            assert_eq!(connection.receive().status, 413, "{target}");
+        }
+        let before = upstream.notes();
+        assert!(upstream.heads().iter().all(|head| head.starts_with("POST /new ")));
+        let request = Request::new("POST", "/new").body(&vec![b'x'; BYTES]);
+        assert_eq!(server.exchange(&request).status, 200);
+        assert_eq!(upstream.notes(), before + 1);
+        server.stop();
+    }
+}
+
 /// RFC 9110 §7.6.1, §7.6.3.
 #[test]
 fn the_application_is_told_who_asks_and_nothing_of_the_connection() {

@@ -154,4 +154,20 @@ mod tests {
         drop((two, three));
         assert_eq!(memory.bytes(), 0);
     }
+    /// What stands in a file takes no memory of all uploads once it is complete, however long its
+    /// server takes for it.
+    #[test]
+    fn an_upload_in_a_file_takes_no_memory() {
+        let memory = Arc::new(ByteQuota::new(1 << 20));
+        let quotas = UploadQuotas { files: Arc::default(), memory: memory.clone() };
+        let mut upload = StoredUpload::new(request(), &quotas);
+        for _ in 0..10 {
+            upload.append(&[7; 60_000], &quotas).expect("stored");
+        }
+        assert!(memory.bytes() > 0, "what comes is in memory first");
+        let request = upload.finish().expect("stored").expect("a request");
+        assert_eq!(request.content, RequestBody::Pieces { length: Some(600_000) });
+        assert_eq!(memory.bytes(), 0);
+        assert_eq!(upload.spool.read(599_999, 1).expect("it is there"), [7]);
+    }
 }

@@ -122,8 +122,11 @@ impl App for Application {
 
     fn raw(&mut self, event: RawEvent<'_>, stream: &mut RawStream<'_>) {
         let is_of_upstream = stream.tag().is_some_and(|tag| tag & UPSTREAM_TAG != 0);
-        assert!(is_of_upstream, "no client switches to another protocol here");
-        self.proxy.raw(&event, stream);
+        if is_of_upstream {
+            self.proxy.raw(&event, stream);
+        } else {
+            assert!(self.proxy.raw_of_client(&event, stream), "no tunnel of the gateway");
+        }
         self.flush(&mut stream.connections());
     }
 

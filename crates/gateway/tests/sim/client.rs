@@ -141,11 +141,6 @@ impl Actor {
         Self { connect: Connect { window_bytes, ..self.connect }, ..self }
     }
 
-    /// Has no chance break its connections.
-    pub(crate) fn protected(self) -> Self {
-        Self { connect: Connect { protected: true, ..self.connect }, ..self }
-    }
-
     pub(crate) fn is_over(&self) -> bool {
         self.outcomes.len() == self.requests.len()
     }

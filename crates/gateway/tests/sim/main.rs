@@ -9,4 +9,5 @@ mod operations;
 mod run;
 mod seeds;
 mod sweeps;
+mod tunnels;
 mod upstream;

@@ -5,6 +5,7 @@ use pinion_engine::backend::sim::Faults;
 
 use crate::client::{Actor, Content, Outcome, Request};
 use crate::laws;
+use crate::message::Message;
 use crate::run::{FAILING, HEALTHY, Plan, Report, run_over};
 use crate::upstream::{Behaviour, Shape};
 
@@ -42,7 +43,7 @@ fn plan(fail_at: u64, is_stored: bool) -> Plan {
 
 /// Whether a client has the response of a server.
 fn is_answered(outcome: &Outcome) -> bool {
-    let status = outcome.reading.message.as_ref().map(|message| message.status());
+    let status = outcome.reading.message.as_ref().map(Message::status);
     outcome.reading.end.is_some() && status.is_some_and(|status| status < 500)
 }
 

@@ -24,7 +24,7 @@ const TIMEOUT_MS: u64 = 2_000;
 /// Simulated milliseconds after which nothing may be left of a run.
 const RUN_MAX_MS: u64 = 10 * 60 * 1000;
 /// The port of the first server.
-const BASE_PORT: u16 = 8000;
+pub(crate) const BASE_PORT: u16 = 8000;
 /// The mount whose servers fail.
 pub(crate) const FAILING: &str = "failing";
 /// The mount whose server does not.
@@ -97,7 +97,7 @@ pub(crate) fn run_over(readiness: bool, plan: Plan) -> Result<Report, String> {
     if readiness { run::<true>(plan) } else { run::<false>(plan) }
 }
 
-fn group(ports: std::ops::Range<u16>, options: UpstreamOptions) -> Arc<UpstreamGroup> {
+pub(crate) fn group(ports: std::ops::Range<u16>, options: UpstreamOptions) -> Arc<UpstreamGroup> {
     let upstreams = ports.map(|port| {
         let url = format!("http://192.0.2.1:{port}");
         let mut upstream = UpstreamUrl::parse(&url).expect("a URL");

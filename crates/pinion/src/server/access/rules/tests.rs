@@ -1,4 +1,5 @@
 use super::*;
+use crate::server::access::limits::RULES_MAX;
 use pinion_archive::{Archive, Layout};
 use pinion_build::Options;
 use pinion_http::h1::head::{HeadStorage, Parsed, parse};
@@ -217,6 +218,20 @@ fn pages_for_what_is_missing_belong_to_their_folder() {
     ] {
         let (status, _, asked) = Site::get().get_path(&rules, path).expect(path);
         assert_eq!((status, asked), (200, RuleSet::of(0)), "{path}");
+    }
+}
+
+/// The set of all rules has a place for each of the most that there can be.
+#[test]
+fn a_site_can_have_the_most_rules() {
+    let paths: Vec<String> = (0..RULES_MAX).map(|number| format!("/{number}")).collect();
+    let rules = rules_for(&paths);
+    let all = (0..RULES_MAX).map(RuleSet::of).fold(RuleSet::default(), RuleSet::with);
+    let met = rules.of(all).map(|(_, rule)| &*rule.table.path);
+    assert_eq!(met.collect::<Vec<_>>(), paths);
+    for (number, path) in paths.iter().enumerate() {
+        let (_, _, asked) = Site::get().get_path(&rules, path).expect(path);
+        assert_eq!(asked, RuleSet::of(number), "{path}");
     }
 }
 
