@@ -142,7 +142,7 @@ fn end<const READINESS: bool>(from: Side, to: Side) {
     stage.network.end(stage.of(to));
     stage.passes();
     assert_eq!(stage.came(from), (Vec::new(), Read::Ended));
-    [from, to].map(|side| stage.network.leave(stage.of(side)));
+    [from, to].into_iter().for_each(|side| stage.network.leave(stage.of(side)));
     stage.ends();
 }
 
@@ -164,7 +164,7 @@ fn no_tunnel<const READINESS: bool>(bytes: usize, resets: bool) {
     stage.passes();
     let (head, _) = stage.came(Side::Client);
     assert!(head.starts_with(b"HTTP/1.1 502 "), "{bytes} bytes: {}", head.escape_ascii());
-    [Side::Client, Side::Server].map(|side| stage.network.leave(stage.of(side)));
+    [stage.client, stage.server].into_iter().for_each(|side| stage.network.leave(side));
     stage.ends();
 }
 
