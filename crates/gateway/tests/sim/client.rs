@@ -14,6 +14,7 @@ pub(crate) struct Request {
     pub(crate) mount: &'static str,
     pub(crate) content: Content,
     pub(crate) is_http10: bool,
+    pub(crate) is_http2: bool,
     /// The client leaves when it has sent so many bytes.
     pub(crate) leaves: Option<(usize, Leaving)>,
 }
@@ -38,7 +39,15 @@ pub(crate) enum Leaving {
 
 impl Request {
     pub(crate) fn new(id: u64, mount: &'static str, method: &'static str) -> Self {
-        Self { id, method, mount, content: Content::None, is_http10: false, leaves: None }
+        Self {
+            id,
+            method,
+            mount,
+            content: Content::None,
+            is_http10: false,
+            is_http2: false,
+            leaves: None,
+        }
     }
 
     pub(crate) fn with(self, content: Content) -> Self {

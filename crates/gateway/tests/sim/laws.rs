@@ -16,7 +16,7 @@ use pinion_gateway::proxy::Ended;
 
 use crate::application::OWN_FIELD;
 use crate::client::{Actor, Content, Outcome, Request};
-use crate::message::Message;
+use crate::message::{FieldLine, Message};
 use crate::run::{FAILING, HEALTHY, Report};
 use crate::upstream::{Attempt, Way};
 
@@ -32,17 +32,15 @@ type Tried<'r> = (usize, &'r Attempt);
 /// # Errors
 /// The law that was broken.
 pub(crate) fn check(report: &Report, is_exact: bool) -> Result<(), String> {
-    for client in &report.clients {
-        for (request, outcome) in client.results() {
-            let tried = tried(report, request);
-            let shown = |why: String| {
-                let (ended, lines) = (report.ended.get(&request.target()), shown(outcome, &tried));
-                format!("{request:?}: {why}\n{ended:?}\n{lines}")
-            };
-            check_attempts(request, outcome, &tried, report, is_exact).map_err(shown)?;
-            check_outcome(request, outcome, &tried, is_exact).map_err(shown)?;
-            check_end(report, request, outcome).map_err(shown)?;
-        }
+    for (request, outcome) in report.results() {
+        let tried = tried(report, request);
+        let shown = |why: String| {
+            let (ended, lines) = (report.ended.get(&request.target()), shown(outcome, &tried));
+            format!("{request:?}: {why}\n{ended:?}\n{lines}")
+        };
+        check_attempts(request, outcome, &tried, report, is_exact).map_err(shown)?;
+        check_outcome(request, outcome, &tried, is_exact).map_err(shown)?;
+        check_end(report, request, outcome).map_err(shown)?;
     }
     Ok(())
 }
@@ -80,7 +78,8 @@ pub(crate) fn check_health(report: &Report) -> Result<(), String> {
 fn tried<'r>(report: &'r Report, request: &Request) -> Vec<Tried<'r>> {
     let mut attempts: Vec<Tried<'r>> = Vec::new();
     let is_failing = |client: &&Actor| client.results().any(|(one, _)| one.mount == FAILING);
-    let is_alone = report.clients.iter().filter(is_failing).count() == 1;
+    let is_alone = report.http2_clients.is_empty();
+    let is_alone = is_alone && report.clients.iter().filter(is_failing).count() == 1;
     for (server, upstream) in report.servers.iter().enumerate() {
         let target = request.target();
         let is_failing = server < report.out.len();
@@ -157,7 +156,7 @@ fn check_request(
         }
         _ => Vec::new(),
     };
-    if message.trailers != trailers {
+    if !are_same(&message.trailers, &trailers) {
         return Err(format!("a server gets the trailers {:?}", message.trailers));
     }
     Ok(())
@@ -227,10 +226,15 @@ fn check_own(own: &Message, last: Option<&Attempt>, is_exact: bool) -> Result<()
 
 fn check_interims(request: &Request, outcome: &Outcome, last: &Attempt) -> Result<(), String> {
     let meant = last.response().interims;
+    let link = |one: &Message| {
+        // That of HTTP/2 counts them.
+        let value = if request.is_http2 { None } else { one.field("Link") };
+        value.map(str::to_owned)
+    };
     let passed = meant.iter().filter(|one| one.status() != 100 && !request.is_http10);
-    let passed: Vec<_> = passed.map(|one| (one.status(), one.field("Link"))).collect();
+    let passed: Vec<_> = passed.map(|one| (one.status(), link(one))).collect();
     let came: Vec<_> = outcome.reading.interims.iter().collect();
-    let came: Vec<_> = came.iter().map(|one| (one.status(), one.field("Link"))).collect();
+    let came: Vec<_> = came.iter().map(|one| (one.status(), link(one))).collect();
     let is_right = match outcome.reading.end {
         Some(_) => came == passed,
         None => passed.starts_with(&came),
@@ -267,10 +271,19 @@ fn check_message(
         return Ok(());
     }
     let has_trailers = !request.is_http10;
-    if came.content != meant.content || (has_trailers && came.trailers != meant.trailers) {
+    let has_same = are_same(&came.trailers, &meant.trailers) || !has_trailers;
+    if came.content != meant.content || !has_same {
         return Err("less content, or other trailers".to_owned());
     }
     Ok(())
+}
+
+/// Whether lines of fields are the same; their names are in lower case in HTTP/2.
+fn are_same(one: &[FieldLine], two: &[FieldLine]) -> bool {
+    let is_same = |((name, value), (other, same)): (&FieldLine, &FieldLine)| {
+        name.eq_ignore_ascii_case(other) && value == same
+    };
+    one.len() == two.len() && one.iter().zip(two).all(is_same)
 }
 
 /// What the gateway says about the end of a request fits what the client has.
@@ -296,7 +309,7 @@ fn check_end(report: &Report, request: &Request, outcome: &Outcome) -> Result<()
 /// # Errors
 /// One has not.
 pub(crate) fn check_healthy(report: &Report) -> Result<(), String> {
-    for (request, outcome) in report.clients.iter().flat_map(Actor::results) {
+    for (request, outcome) in report.results() {
         let is_answered = outcome.reading.end.is_some()
             && outcome.reading.message.as_ref().is_some_and(|one| one.status() == 200);
         if request.mount == HEALTHY && !is_answered {

@@ -3,11 +3,14 @@
 
 mod application;
 mod client;
+mod http2_client;
 mod laws;
 mod message;
 mod operations;
 mod run;
 mod seeds;
+#[path = "../../../engine/tests/strict/mod.rs"]
+mod strict;
 mod sweeps;
 mod tunnels;
 mod upstream;

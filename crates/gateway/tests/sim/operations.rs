@@ -21,13 +21,15 @@ fn plan(fail_at: u64, is_stored: bool) -> Plan {
     let framings = [Content::None, Content::Length(CONTENT_BYTES), Content::Chunked(CONTENT_BYTES)];
     let methods = ["GET", "POST", "PUT", "GET", "HEAD"];
     let mut ids = 1..;
-    let mut client = |mount| {
+    let mut requests = |mount| -> Vec<Request> {
         let requests = methods.iter().zip(framings.iter().chain([&Content::None; 2]));
         let requests = requests
             .zip(&mut ids)
             .map(|((method, content), id)| Request::new(id, mount, method).with(*content));
-        Actor::new(requests.collect()).over(20_000)
+        requests.collect()
     };
+    let mut client = |mount| Actor::new(requests(mount)).over(20_000);
+    let clients = vec![client(FAILING), client(FAILING), client(HEALTHY)];
     let shapes =
         [Shape::Chunked, Shape::Length, Shape::UntilClose, Shape::Interim, Shape::NoContent];
     let behaviours = shapes.map(|shape| Behaviour::good(shape, CONTENT_BYTES));
@@ -35,7 +37,8 @@ fn plan(fail_at: u64, is_stored: bool) -> Plan {
         seed: 1,
         faults: Faults { fail_at: Some(fail_at), ..Faults::default() },
         pieces: 0,
-        clients: vec![client(FAILING), client(FAILING), client(HEALTHY)],
+        clients,
+        http2_clients: Vec::new(),
         servers: vec![behaviours.to_vec(); SERVERS],
         stored_upload_max_bytes: is_stored.then_some(1 << 20),
     }

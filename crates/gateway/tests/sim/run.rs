@@ -16,7 +16,8 @@ use pinion_gateway::upstream::Upstream as UpstreamUrl;
 use pinion_gateway::upstream_group::{UpstreamGroup, UpstreamOptions};
 
 use crate::application::Application;
-use crate::client::Actor;
+use crate::client::{Actor, Outcome, Request};
+use crate::http2_client::Http2Client;
 use crate::upstream::{Behaviour, Shape, Upstream};
 
 /// How long an upstream server may be silent, in milliseconds.
@@ -37,6 +38,7 @@ pub(crate) struct Plan {
     /// How often clients and servers send and read less than they could, per mille.
     pub(crate) pieces: u32,
     pub(crate) clients: Vec<Actor>,
+    pub(crate) http2_clients: Vec<Http2Client>,
     /// What the servers of [`FAILING`] do with their first requests.
     pub(crate) servers: Vec<Vec<Behaviour>>,
     /// Bytes of content that are stored before a server is asked.
@@ -49,6 +51,7 @@ pub(crate) struct Report {
     /// Fallible operations of the kernel.
     pub(crate) operations: u64,
     pub(crate) clients: Vec<Actor>,
+    pub(crate) http2_clients: Vec<Http2Client>,
     pub(crate) servers: Vec<Upstream>,
     /// Servers of [`FAILING`] that are not used any more.
     pub(crate) out: Vec<bool>,
@@ -63,7 +66,16 @@ struct Run<const READINESS: bool> {
     random: Random,
     pieces: u32,
     clients: Vec<Actor>,
+    http2_clients: Vec<Http2Client>,
     servers: Vec<Upstream>,
+}
+
+impl Report {
+    /// Returns all requests and what has become of them.
+    pub(crate) fn results(&self) -> impl Iterator<Item = (&Request, &Outcome)> {
+        let http2 = self.http2_clients.iter().flat_map(Http2Client::results);
+        self.clients.iter().flat_map(Actor::results).chain(http2)
+    }
 }
 
 /// Runs a plan in one form of the kernel. Whether anything is held at its end is checked here, the
@@ -85,6 +97,7 @@ pub(crate) fn run<const READINESS: bool>(plan: Plan) -> Result<Report, String> {
         is_stored,
         ended: std::mem::take(&mut app.ended),
         clients: run.clients,
+        http2_clients: run.http2_clients,
         servers: run.servers,
     })
 }
@@ -109,14 +122,14 @@ pub(crate) fn group(ports: std::ops::Range<u16>, options: UpstreamOptions) -> Ar
 
 impl<const READINESS: bool> Run<READINESS> {
     fn new(plan: Plan) -> Result<Self, String> {
-        let Plan { seed, faults, pieces, clients, servers, stored_upload_max_bytes } = plan;
+        let Plan { seed, faults, pieces, clients, http2_clients, servers, .. } = plan;
         let mut random = Random::new(seed);
         let healthy_port = BASE_PORT + servers.len() as u16;
         let options = UpstreamOptions {
             // The same server is the first one in each run.
             balance: Balance::HeaderHash("Key".into()),
             passive: PassiveChecks { max_fails: 1, ..PassiveChecks::default() },
-            stored_upload_max_bytes,
+            stored_upload_max_bytes: plan.stored_upload_max_bytes,
             ..UpstreamOptions::default()
         };
         let failing = group(BASE_PORT..healthy_port, options);
@@ -132,7 +145,7 @@ impl<const READINESS: bool> Run<READINESS> {
             .map(|behaviours| Upstream::new(otherwise).first(behaviours))
             .collect();
         servers.push(Upstream::new(Behaviour::good(Shape::Chunked, 300)));
-        Ok(Self { network, worker, random, pieces, clients, servers })
+        Ok(Self { network, worker, random, pieces, clients, http2_clients, servers })
     }
 
     fn finish(&mut self) -> Result<(), String> {
@@ -158,7 +171,7 @@ impl<const READINESS: bool> Run<READINESS> {
 
     /// Clients and servers do what they can do now.
     fn act(&mut self) -> Result<bool, String> {
-        let Self { network, random, pieces, clients, servers, .. } = self;
+        let Self { network, random, pieces, clients, http2_clients, servers, .. } = self;
         let mut has_moved = false;
         while let Some((client, remote)) = network.next_opened() {
             let RemoteAddress::Tcp(address) = remote else { unreachable!("no sockets here") };
@@ -169,6 +182,10 @@ impl<const READINESS: bool> Run<READINESS> {
             let acted = client.act(network, random, *pieces);
             has_moved |= acted.map_err(|why| format!("client {index}: {why}"))?;
         }
+        for (index, client) in http2_clients.iter_mut().enumerate() {
+            let acted = client.act(network, random, *pieces);
+            has_moved |= acted.map_err(|why| format!("HTTP/2 client {index}: {why}"))?;
+        }
         for server in servers {
             has_moved |= server.act(network, random, *pieces);
         }
@@ -176,8 +193,9 @@ impl<const READINESS: bool> Run<READINESS> {
     }
 
     fn is_over(&mut self) -> bool {
-        let Self { network, clients, servers, worker, .. } = self;
+        let Self { network, clients, http2_clients, servers, worker, .. } = self;
         clients.iter().all(Actor::is_over)
+            && http2_clients.iter().all(Http2Client::is_over)
             && servers.iter().all(|server| server.is_quiet(network))
             && worker.holdings() == Holdings::default()
             && worker.app().proxy.holdings() == ProxyHoldings::default()

@@ -3,6 +3,7 @@
 use pinion_engine::backend::sim::{Faults, Random};
 
 use crate::client::{Actor, Content, Leaving, Request};
+use crate::http2_client::Http2Client;
 use crate::laws;
 use crate::run::{FAILING, HEALTHY, Plan, run_over};
 use crate::upstream::{Behaviour, Shape, Way};
@@ -91,6 +92,11 @@ fn plan(seed: u64) -> (bool, Plan) {
             Actor::new(requests).over(*random.pick(&[2_000, 64 * 1024]))
         })
         .collect();
+    let http2_clients = [FAILING, HEALTHY].map(|mount| {
+        let ids = ids.by_ref().take(4);
+        let requests = ids.map(|id| request(id, mount, false, &mut random));
+        Http2Client::new(requests.collect())
+    });
     let requests = ids.take(4).map(|id| request(id, HEALTHY, false, &mut random)).collect();
     clients.push(Actor::new(requests));
     let servers = (0..random.between(1, 3))
@@ -101,6 +107,7 @@ fn plan(seed: u64) -> (bool, Plan) {
         faults: faults(is_exact, &mut random),
         pieces: *random.pick(&[0, 300]),
         clients,
+        http2_clients: http2_clients.into(),
         servers,
         stored_upload_max_bytes: random.chance(200).then_some(1 << 20),
     };
