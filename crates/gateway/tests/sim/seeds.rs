@@ -9,7 +9,7 @@ use crate::run::{FAILING, HEALTHY, Plan, run_over};
 use crate::upstream::{Behaviour, Shape, Way};
 
 /// Seeds of an ordinary run, each in both forms of the kernel.
-const SEEDS: u64 = 600;
+const SEEDS: u64 = 300;
 /// Requests of a run to servers that fail.
 const REQUESTS: u64 = 12;
 /// More bytes than the first line of a request has.
