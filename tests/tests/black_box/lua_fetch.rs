@@ -53,6 +53,12 @@ impl Running {
         Running(child.unwrap_or_else(|error| panic!("{command:?}: {error}")))
     }
 
+    /// Returns its process ID.
+    #[cfg(feature = "long")]
+    pub(crate) fn id(&self) -> u32 {
+        self.0.id()
+    }
+
     /// Takes what it prints.
     #[track_caller]
     pub(crate) fn stdout(&mut self) -> ChildStdout {

@@ -137,6 +137,8 @@ mod tls_sessions;
 mod tunnels;
 mod unchanged;
 mod unix_socket;
+#[cfg(feature = "long")]
+mod upstream_soak;
 mod watch;
 mod websockets;
 mod why;

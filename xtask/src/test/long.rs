@@ -64,6 +64,7 @@ fn long_black_box() -> Result<()> {
         "tls_bad_input",
         "tls_mutations",
         "tls_scanners",
+        "upstream_soak",
     ];
     let filter = nextest::black_box(&modules);
     let cargo = ["--features", LONG];

@@ -1,0 +1,292 @@
+//! Servers in Node, Python and Go behind one mount, which are killed, stopped and restarted at
+//! moments of chance while clients send requests: minutes of that, so this is a step of
+//! `cargo xtask test --long` only. Requests are counted and never timed.
+
+use crate::lua_fetch::Running;
+use pinion_tests::client::{Broken, Client};
+use pinion_tests::folder::Folder;
+use pinion_tests::matrix::Io;
+use pinion_tests::peers::{program, stdout};
+use pinion_tests::request::Request;
+use pinion_tests::response::Response;
+use pinion_tests::server::{Server, Start, run_under};
+use pinion_tests::wait_for;
+use rustix::process::{Pid, Signal, kill_process};
+use serde_json::Value;
+use std::collections::{BTreeMap, BTreeSet};
+use std::net::{TcpListener, TcpStream};
+use std::path::PathBuf;
+use std::process::{Command, Stdio};
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use std::thread;
+
+/// Decides what happens; the moments are those of a machine.
+const SEED: u64 = 35;
+/// How often a server is killed or stopped, over each backend.
+const ROUNDS: usize = 80;
+/// Clients, each with one request at a time.
+const CLIENTS: usize = 8;
+/// Requests before anything is killed, and behind the last restart.
+const CALM_REQUESTS: usize = 2_000;
+/// Bytes of responses: more than all buffers on the way take, too.
+const PAGE_BYTES: [usize; 3] = [10, 20_000, 2 << 20];
+/// Memory that a server may have more behind the run than before it, in bytes. What allocators keep
+/// is a few MiB; one response that is not given back in each round would be more.
+const MORE_MEMORY_BYTES: u64 = 24 << 20;
+
+/// Numbers of chance (SplitMix64).
+struct Random(u64);
+
+impl Random {
+    fn below(&mut self, bound: usize) -> usize {
+        self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
+        let mixed = (self.0 ^ self.0 >> 30).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+        let mixed = (mixed ^ mixed >> 27).wrapping_mul(0x94d0_49bb_1331_11eb);
+        ((mixed ^ mixed >> 31) % bound as u64) as usize
+    }
+}
+
+/// A server that can be killed.
+struct Application {
+    name: &'static str,
+    program: PathBuf,
+    arguments: Vec<PathBuf>,
+    port: u16,
+    notes: PathBuf,
+    running: Option<Running>,
+}
+
+impl Application {
+    fn all(folder: &Folder) -> [Application; 3] {
+        folder.write("soak.mjs", include_str!("../../src/upstream_soak.mjs"));
+        folder.write("soak.py", include_str!("../../src/upstream_soak.py"));
+        folder.write("soak.go", include_str!("../../src/upstream_soak.go"));
+        let mut compiler = program("go", "golang-go");
+        stdout(compiler.args(["build", "-o", "soak", "soak.go"]).current_dir(folder.path()));
+        let found = |name, package| PathBuf::from(program(name, package).get_program());
+        [
+            ("node", found("node", "nodejs"), vec![folder.join("soak.mjs")]),
+            ("python", found("python3", "python3"), vec![folder.join("soak.py")]),
+            ("go", folder.join("soak"), Vec::new()),
+        ]
+        .map(|(name, program, arguments)| {
+            let listener = TcpListener::bind("127.0.0.1:0").expect("a port");
+            let port = listener.local_addr().expect("its address").port();
+            let notes = folder.join(format!("notes-{name}"));
+            Application { name, program, arguments, port, notes, running: None }
+        })
+    }
+
+    fn start(&mut self) {
+        let mut command = Command::new(&self.program);
+        command.args(&self.arguments).arg(self.port.to_string()).arg(&self.notes);
+        self.running = Some(Running::start(command.stdout(Stdio::null()).stderr(Stdio::null())));
+        wait_for("the application", || TcpStream::connect(("127.0.0.1", self.port)).ok());
+    }
+
+    fn signal(&self, signal: Signal) {
+        let running = self.running.as_ref().expect("it runs");
+        let pid = Pid::from_raw(running.id().cast_signed()).expect("a number");
+        kill_process(pid, signal).expect("a signal reaches it");
+    }
+
+    /// Returns what it has done, one entry each time.
+    fn done(&self) -> Vec<String> {
+        let notes = std::fs::read_to_string(&self.notes).unwrap_or_default();
+        notes.lines().map(str::to_owned).collect()
+    }
+}
+
+/// What the clients have got.
+#[derive(Default)]
+struct Tally {
+    /// Requests that have ended, in whatever way.
+    ended: AtomicUsize,
+    is_over: AtomicBool,
+}
+
+/// What one client has got.
+#[derive(Default)]
+struct Outcomes {
+    statuses: BTreeMap<u16, usize>,
+    /// Responses that were cut off.
+    cut: usize,
+    /// Unsafe requests that were responded to.
+    done: Vec<String>,
+    wrong: Vec<String>,
+}
+
+/// Sends requests until it is over.
+fn send_requests(server: &Server, number: usize, tally: &Tally) -> Outcomes {
+    let (mut random, mut outcomes) = (Random(SEED + number as u64), Outcomes::default());
+    let mut client = None;
+    for count in 0.. {
+        if tally.is_over.load(Ordering::Relaxed) {
+            break;
+        }
+        let id = format!("{}-{number}-{count}", server.id());
+        let bytes = PAGE_BYTES[random.below(PAGE_BYTES.len())];
+        let content = vec![b'x'; bytes.min(100_000)];
+        let (request, expected) = match random.below(5) {
+            0 => (Request::new("POST", &format!("/do/{id}")).body(&content), None),
+            1 => (Request::new("PUT", &format!("/do/{id}")).chunked(&content, 5_000), None),
+            2 => (Request::head(&format!("/page/{id}/{bytes}")), Some(String::new())),
+            _ => {
+                let text = format!("{id}-");
+                let page = text.repeat(bytes / text.len() + 1).get(..bytes).map(str::to_owned);
+                (Request::get(&format!("/page/{id}/{bytes}")), page)
+            }
+        };
+        let is_unsafe = expected.is_none();
+        let expected = expected.unwrap_or_else(|| format!("{id} {}", content.len()));
+        let mut own: Client = client.take().unwrap_or_else(|| server.client());
+        match own.try_exchange(&request) {
+            Ok(response) => {
+                *outcomes.statuses.entry(response.status).or_default() += 1;
+                match check(&response, &expected) {
+                    Ok(()) if is_unsafe && response.status == 200 => outcomes.done.push(id),
+                    Ok(()) => {}
+                    Err(why) => outcomes.wrong.push(format!("{id}: {why}")),
+                }
+                client = Some(own);
+            }
+            // A response that shows that it is not whole.
+            Err(Broken::Short(_) | Broken::Failed(_) | Broken::Closed) => outcomes.cut += 1,
+            Err(broken) => outcomes.wrong.push(format!("{id}: {broken:?}")),
+        }
+        tally.ended.fetch_add(1, Ordering::Relaxed);
+    }
+    outcomes
+}
+
+/// A response is the right one, or says that there is none.
+fn check(response: &Response, expected: &str) -> Result<(), String> {
+    match response.status {
+        200 if response.text() == expected => Ok(()),
+        200 => Err(format!("{} bytes, and not {}", response.body.len(), expected.len())),
+        502..=504 => Ok(()),
+        status => Err(format!("status {status}")),
+    }
+}
+
+/// Waits until so many more requests have ended.
+fn wait_for_requests(tally: &Tally, more: usize) {
+    let from = tally.ended.load(Ordering::Relaxed);
+    wait_for("requests", || (tally.ended.load(Ordering::Relaxed) >= from + more).then_some(()));
+}
+
+/// Kills or stops a server, and has it back.
+fn disturb(application: &mut Application, tally: &Tally, random: &mut Random) {
+    let more = 1 + random.below(200);
+    match random.below(3) {
+        0 => {
+            application.signal(Signal::STOP);
+            wait_for_requests(tally, more);
+            application.signal(Signal::CONT);
+        }
+        // It ends while it is stopped: what was sent to it is lost.
+        1 => {
+            application.signal(Signal::STOP);
+            wait_for_requests(tally, 1 + random.below(CLIENTS));
+            application.running = None;
+            wait_for_requests(tally, more);
+            application.start();
+        }
+        _ => {
+            application.running = None;
+            wait_for_requests(tally, more);
+            application.start();
+        }
+    }
+}
+
+/// Returns the states of the servers, as `pinion status` has them.
+fn states(folder: &Folder) -> Vec<String> {
+    let mut env = Command::new("env");
+    env.arg(format!("XDG_RUNTIME_DIR={}", folder.path().display()));
+    let told: Value =
+        serde_json::from_str(&run_under(env, &["status", "--json"]).stdout).expect("a document");
+    let upstreams = told["servers"][0]["sites"][0]["upstreams"].as_array().expect("servers");
+    upstreams.iter().map(|one| one["state"].as_str().expect("a state").to_owned()).collect()
+}
+
+/// Waits until all servers are used.
+fn wait_for_health(folder: &Folder) {
+    wait_for("servers that are up", || {
+        let states = states(folder);
+        (states.len() == 3 && states.iter().all(|state| state == "up")).then_some(())
+    });
+}
+
+#[test]
+fn servers_that_are_killed_and_stopped_do_nothing_twice() {
+    let folder = Folder::with("upstream-soak", [("public/index.html", "home")]);
+    let mut applications = Application::all(&folder);
+    applications.iter_mut().for_each(Application::start);
+    let urls = applications.each_ref().map(|one| format!("\"http://127.0.0.1:{}\"", one.port));
+    let keys = "timeout = 2\nmax-fails = 2\nfail-timeout = 1\nhealth-path = \"/page/health/2\"\n\
+                health-interval = 1\nhealth-timeout = 1\nhealth-fails = 2\nhealth-passes = 1";
+    let mount = format!("[[site.mount]]\nproxy = [{}]\n{keys}\n", urls.join(", "));
+    folder.write("p.toml", format!("[[site]]\npath = \"public\"\n{mount}"));
+    for io in Io::BOTH {
+        let start = Start::site(&folder.join("p.toml")).session(folder.path());
+        let server = start.flags(&["--io", io.as_str()]).start();
+        run(&server, &folder, &mut applications);
+        server.stop();
+    }
+    let done: Vec<String> = applications.iter().flat_map(Application::done).collect();
+    let distinct: BTreeSet<&String> = done.iter().collect();
+    assert_eq!(distinct.len(), done.len(), "a request was done twice");
+    assert!(distinct.len() > 1_000, "{} requests show little", distinct.len());
+}
+
+/// Clients send requests to one server while its applications are disturbed.
+fn run(server: &Server, folder: &Folder, applications: &mut [Application; 3]) {
+    let (tally, mut random) = (Tally::default(), Random(SEED));
+    wait_for_health(folder);
+    let sockets = server.sockets();
+    let mut before_bytes = 0;
+    let all = thread::scope(|scope| {
+        let clients: Vec<_> = (0..CLIENTS)
+            .map(|number| {
+                scope.spawn({
+                    let tally = &tally;
+                    move || send_requests(server, number, tally)
+                })
+            })
+            .collect();
+        wait_for_requests(&tally, CALM_REQUESTS);
+        before_bytes = server.memory_bytes("RssAnon");
+        for _ in 0..ROUNDS {
+            wait_for_requests(&tally, 1 + random.below(200));
+            let index = random.below(applications.len());
+            disturb(&mut applications[index], &tally, &mut random);
+        }
+        wait_for_health(folder);
+        wait_for_requests(&tally, CALM_REQUESTS);
+        tally.is_over.store(true, Ordering::Relaxed);
+        clients.into_iter().map(|client| client.join().expect("no panic")).collect::<Vec<_>>()
+    });
+    let wrong: Vec<_> = all.iter().flat_map(|one| &one.wrong).collect();
+    assert!(wrong.is_empty(), "{wrong:#?}");
+    let done: BTreeSet<String> = applications.iter().flat_map(Application::done).collect();
+    for id in all.iter().flat_map(|one| &one.done) {
+        assert!(done.contains(id), "{id} was responded to and not done");
+    }
+    // A disturbance meets at most what each client has open.
+    let cut: usize = all.iter().map(|one| one.cut).sum();
+    assert!(cut <= ROUNDS * CLIENTS, "{cut} responses were cut off");
+    for application in applications.iter() {
+        wait_for(application.name, || {
+            (server.get("/page/a/1").field("X-Server") == Some(application.name)).then_some(())
+        });
+    }
+    wait_for_health(folder);
+    // Connections for health checks may be opened later than the first count.
+    wait_for("closed connections", || {
+        (server.sockets() <= sockets + applications.len()).then_some(())
+    });
+    let after_bytes = server.memory_bytes("RssAnon");
+    let allowed_bytes = before_bytes + MORE_MEMORY_BYTES;
+    assert!(after_bytes <= allowed_bytes, "{after_bytes} bytes behind {before_bytes}");
+}
