@@ -5,6 +5,7 @@
 //! streams.
 
 use std::net::SocketAddr;
+use std::num::NonZeroU32;
 
 use pinion_http::field::Fields;
 use pinion_http::page;
@@ -191,6 +192,17 @@ pub trait App {
     #[cold]
     fn dropped(&mut self, exchange: Address, bytes: u64) {
         let _not_asked = (exchange, bytes);
+    }
+
+    /// An exchange has ended for which the application has [asked for this](Exchange::notify_end),
+    /// under its number: the application has nothing open there any more, and what is left of the
+    /// response, at most [`FRAMED_MAX_BYTES`](crate::limits::FRAMED_MAX_BYTES), is on its way; or
+    /// its stream was reset, or its connection has ended. An exchange that has become a byte stream
+    /// ends with its connection. Comes once, and before [`Event::Head`] of what the client sends
+    /// next.
+    #[cold]
+    fn ended(&mut self, number: NonZeroU32) {
+        let _not_asked = number;
     }
 
     /// A connection has ended. Of what was queued on it and not dropped before, the kernel has not

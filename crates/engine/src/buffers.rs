@@ -2,6 +2,8 @@
 //! memory, the mappings that they send from, and the encoders that compress content on its way
 //! there.
 
+use std::num::NonZeroU32;
+
 use pinion_http::prepared::{Piece, PreparedBody};
 
 use crate::encode::Encoders;
@@ -21,6 +23,8 @@ pub(crate) struct Buffers {
     pub(crate) encoders: Encoders,
     /// Where a connection writes frames of its own; taken out while it does.
     pub(crate) control: Vec<u8>,
+    /// Numbers of exchanges on streams that have ended, of which the application has yet to hear.
+    pub(crate) ended: Vec<NonZeroU32>,
 }
 
 impl Buffers {
@@ -32,6 +36,7 @@ impl Buffers {
             mappings: Mappings::default(),
             encoders: Encoders::default(),
             control: Vec::new(),
+            ended: Vec::new(),
         }
     }
 

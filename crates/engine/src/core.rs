@@ -1,6 +1,8 @@
 //! What the parts of a worker share: its connections, buffers, timers and settings. Everything but
 //! the backend and the application.
 
+use std::collections::HashMap;
+use std::num::NonZeroU32;
 use std::sync::Arc;
 use std::time::Instant;
 
@@ -68,6 +70,10 @@ pub(crate) struct Core {
     /// Connections with which the application has done something outside of their own events. Has a
     /// place for each.
     pub(crate) dirty: Vec<Slot>,
+    /// The numbers of exchanges of HTTP/1 whose ends the application has yet to hear of
+    /// ([`Exchange::notify_end`](crate::exchange::Exchange::notify_end)), by their connections.
+    /// Few applications ask for that, so connections have no place for it.
+    pub(crate) http1_ends: HashMap<Slot, NonZeroU32>,
     /// How many connections the server may open.
     pub(crate) outgoing: OutgoingPermits,
 }
@@ -105,6 +111,7 @@ impl Core {
             lingering,
             to_connect: Vec::new(),
             dirty: Vec::new(),
+            http1_ends: HashMap::new(),
             outgoing,
             settings,
         }

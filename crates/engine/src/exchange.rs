@@ -9,6 +9,7 @@ pub(crate) mod state;
 mod tunnel;
 
 use std::net::SocketAddr;
+use std::num::NonZeroU32;
 
 use pinion_http::field::Field;
 use pinion_http::prepared::{Prepared, SharedFields};
@@ -49,6 +50,35 @@ impl Exchange<'_> {
         match self.carrier {
             Carrier::Connection => address,
             Carrier::Stream(exchange) => Address { exchange, ..address },
+        }
+    }
+
+    /// Has the application hear of the end of the exchange by
+    /// [`App::ended`](crate::app::App::ended), under a number of its own. Returns whether the
+    /// exchange has not ended yet; if it has, nothing is heard of it.
+    #[must_use]
+    pub fn notify_end(&mut self, number: NonZeroU32) -> bool {
+        if self.state().is_none() {
+            return false;
+        }
+        match self.stream() {
+            Some(stream) => stream.end_number = Some(number),
+            None => {
+                self.core.conns.get(self.slot).link.owes_end = true;
+                self.core.http1_ends.insert(self.slot, number);
+            }
+        }
+        true
+    }
+
+    /// Returns the number of [`Self::notify_end`], if the application has called it.
+    pub fn end_number(&mut self) -> Option<NonZeroU32> {
+        match self.carrier {
+            Carrier::Connection => {
+                let is_owed = self.core.conns.get(self.slot).link.owes_end;
+                self.core.http1_ends.get(&self.slot).copied().filter(|_| is_owed)
+            }
+            Carrier::Stream(_) => self.stream().and_then(|stream| stream.end_number),
         }
     }
 

@@ -31,6 +31,9 @@ pub(crate) struct Link {
     /// The application has yet to hear that nothing waits any more. Over TCP that is heard when the
     /// last of it leaves, unless that was dropped.
     pub(crate) owes_sent: bool,
+    /// The application has yet to hear of the end of an exchange of HTTP/1, whose number is in
+    /// [`Core::http1_ends`](crate::core::Core).
+    pub(crate) owes_end: bool,
     /// The connection is to be cut before anything else happens on it, for this reason.
     pub(crate) cut: Option<Gone>,
     /// The application has done something with it outside of its own events.
@@ -65,6 +68,7 @@ impl Link {
             blocked: None,
             sending: false,
             owes_sent: false,
+            owes_end: false,
             cut: None,
             dirty: false,
             deadline: Deadline::NONE,

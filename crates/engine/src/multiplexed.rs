@@ -232,9 +232,9 @@ impl Multiplexed {
 
 /// Gives back what a stream has held; returns how many bytes of its response waited.
 pub(crate) fn release(mut stream: Stream, buffers: &mut Buffers) -> u64 {
-    let Buffers { outputs, pool, mappings, encoders, .. } = buffers;
+    let Buffers { outputs, pool, mappings, encoders, ended, .. } = buffers;
     encoders.give_back(&mut stream.state.encoder, pool);
-    stream.give_back(outputs, pool, mappings)
+    stream.give_back(outputs, pool, mappings, ended)
 }
 
 /// Why nothing can be queued on a stream that is not open. Who writes has just seen that it is.

@@ -1,6 +1,7 @@
 //! What a worker does with one connection: input to the protocol, output to the kernel, and what
 //! the application hears of it.
 
+pub(crate) mod ended;
 pub(crate) mod http1;
 pub(crate) mod http2;
 pub(crate) mod http3;
@@ -117,6 +118,7 @@ impl<B: Backend, A: App> Worker<B, A> {
             if let Some(why) = self.core.conns.get(slot).link.cut {
                 return self.cut(slot, why);
             }
+            self.tell_ended(slot);
             let mut flush = self.flush(slot, &mut turn_bytes);
             if let Flush::Broken(gone) = flush {
                 if !self.reads_on(slot, gone) {
@@ -125,6 +127,7 @@ impl<B: Backend, A: App> Worker<B, A> {
                 flush = Flush::Empty;
             }
             if flush == Flush::Empty {
+                self.tell_ended(slot);
                 self.tell_sent(slot);
                 self.finish_stream(slot);
             }
@@ -470,7 +473,7 @@ impl<B: Backend, A: App> Worker<B, A> {
     pub(crate) fn released(&mut self, slot: Slot) {
         let address = self.core.address(slot);
         self.core.close_protocol(slot);
-        let Core { conns, sealing, buffers, .. } = &mut self.core;
+        let Core { conns, sealing, buffers, http1_ends, .. } = &mut self.core;
         let Buffers { outputs, pool, mappings, .. } = buffers;
         let conn = conns.get(slot);
         let mut unsent_bytes = 0;
@@ -485,6 +488,7 @@ impl<B: Backend, A: App> Worker<B, A> {
             pool.release(sealed_bytes);
         }
         let (side, peer) = (conn.side, conn.peer);
+        let end_number = if conn.link.owes_end { http1_ends.remove(&slot) } else { None };
         conns.release(slot);
         match side {
             Side::Accepted(_) => {
@@ -492,6 +496,9 @@ impl<B: Backend, A: App> Worker<B, A> {
                 self.shared.permits.leave(self.core.worker);
             }
             Side::Opened => self.core.outgoing.leave(),
+        }
+        if let Some(number) = end_number {
+            self.app.ended(number);
         }
         self.app.closed(address, unsent_bytes);
     }

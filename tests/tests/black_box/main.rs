@@ -19,6 +19,7 @@ mod chromium;
 mod client_identity;
 mod coding;
 mod completions;
+mod concurrent_requests;
 mod conditional;
 mod confinement;
 mod connection;

@@ -61,7 +61,7 @@ impl Http2 {
     /// Ends a stream whose response is complete and all in frames, or our side of a tunnel; does
     /// nothing while it is not.
     pub(crate) fn finish(&mut self, id: u32, link: &mut Link, buffers: &mut Buffers) {
-        let Buffers { outputs, pool, mappings, .. } = buffers;
+        let Buffers { outputs, pool, mappings, ended, .. } = buffers;
         let Self { session, queued_bytes, .. } = self;
         let Some(stream) = session.own(id) else { return };
         if !stream.state.sends_no_more() || outputs.bytes(stream.output) > 0 {
@@ -85,7 +85,7 @@ impl Http2 {
             }
         });
         if let Some(stream) = gone {
-            *queued_bytes -= stream.give_back(outputs, pool, mappings);
+            *queued_bytes -= stream.give_back(outputs, pool, mappings, ended);
         }
         if !wrote {
             link.cut = Some(Gone::Overload);

@@ -1,6 +1,8 @@
 //! One exchange of a connection that carries many: what it remembers, what waits to be sent on it,
 //! and what of its request came before it was wanted.
 
+use std::num::NonZeroU32;
+
 use pinion_http::request::Framing;
 
 use crate::exchange::state::{ExchangeState, Stage};
@@ -20,6 +22,9 @@ pub(crate) struct Stream {
     pub(crate) told_end: bool,
     /// The deadline that the application has asked for, in milliseconds; 0 is none.
     pub(crate) asked_ms: u64,
+    /// The number under which the application wants to hear of its end
+    /// ([`Exchange::notify_end`](crate::exchange::Exchange::notify_end)).
+    pub(crate) end_number: Option<NonZeroU32>,
     /// Index of the queue of content that is in no frame yet.
     pub(crate) output: u32,
     /// Fields behind the content of the answer, as they go out, once that has.
@@ -51,6 +56,7 @@ impl Default for Stream {
             given_up: None,
             told_end: false,
             asked_ms: 0,
+            end_number: None,
             output: NO_OUTPUT,
             trailers: None,
             unread: InputBuffer::default(),
@@ -147,6 +153,7 @@ impl Stream {
     pub(crate) fn begin(&mut self, state: ExchangeState) {
         debug_assert!(self.output == NO_OUTPUT && self.unread.held_bytes() == 0);
         debug_assert!(self.trailers.is_none() && self.unread_trailers.is_empty());
+        debug_assert!(self.end_number.is_none());
         self.state = state;
         self.given_up = None;
         self.told_end = false;
@@ -165,14 +172,17 @@ impl Stream {
         self.given_up = Some(why);
     }
 
-    /// Gives back what it holds, and says how many bytes waited to be sent.
+    /// Gives back what it holds, and says how many bytes waited to be sent. The number of the
+    /// exchange is added to `ended`, if the application wants to hear of its end.
     pub(crate) fn give_back(
         &mut self,
         outputs: &mut Outputs,
         pool: &mut Pool,
         mappings: &mut Mappings,
+        ended: &mut Vec<NonZeroU32>,
     ) -> u64 {
         debug_assert!(self.state.encoder.is_none());
+        ended.extend(self.end_number.take());
         std::mem::take(&mut self.unread).give_back(pool);
         std::mem::take(&mut self.held).give_back(pool);
         self.trailers = None;

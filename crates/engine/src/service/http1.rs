@@ -9,6 +9,7 @@ use pinion_http::prepared::{Prepared, PreparedBody};
 use pinion_http::refusal::{Refusal, RefusedRequest};
 use pinion_http::request::RequestHead;
 
+use super::ended::take_http1_end;
 use super::raw;
 use crate::app::{App, Event, OwnAnswer};
 use crate::backend::Slot;
@@ -64,6 +65,10 @@ fn begin<A: App>(app: &mut A, core: &mut Core, slot: Slot, head: &RequestHead<'_
     let may_stay = *ending == Ending::No && !is_last;
     let Protocol::Http1(http1) = &mut conn.protocol else { unreachable!("its head was read") };
     *http1 = Http1::Exchange(OpenExchange::new(head, settings.limits.body_bytes, may_stay));
+    // The one before it.
+    if let Some(number) = take_http1_end(core, slot) {
+        app.ended(number);
+    }
     tell(app, core, slot, Event::Head(head));
 }
 

@@ -24,6 +24,8 @@ use crate::multiplexed::Stream;
 use crate::notice::Notice;
 use crate::protocol::Response;
 
+use super::ended::tell_ended;
+
 /// Opens an exchange for `head`; `end` says that no content follows.
 pub(crate) fn begin<A: App>(
     app: &mut A,
@@ -47,6 +49,7 @@ pub(crate) fn begin<A: App>(
         stream.announced_bytes = Stream::announced(head.framing);
         stream.content_max_bytes = content_max_bytes;
     });
+    tell_ended(app, core);
     app.exchange(Event::Head(head), &mut Exchange { core, slot, carrier: Carrier::Stream(id) });
     after_event(app, core, slot, id);
 }
@@ -409,6 +412,7 @@ pub(crate) fn lose<A: App>(
     if is_open {
         app.exchange(Event::Gone(why), &mut Exchange { core, slot, carrier: Carrier::Stream(id) });
     }
+    tell_ended(app, core);
 }
 
 /// Ends all exchanges, because the connection does.

@@ -44,6 +44,7 @@ use pinion_site::{
 };
 use std::fmt;
 use std::net::SocketAddr;
+use std::num::NonZeroU32;
 use std::sync::Arc;
 
 /// How long a worker waits before it looks again whether it is its turn: what nobody sees of a
@@ -706,10 +707,6 @@ pub(super) fn fits(head: &RequestHead<'_>, exchange: &mut Exchange<'_>) -> bool 
 
 impl App for SitesApp {
     fn exchange(&mut self, event: Event<'_>, exchange: &mut Exchange<'_>) {
-        // A client that leaves before anything was queued frees its place, too.
-        if matches!(event, Event::Gone(_)) {
-            self.access.sent(exchange.address());
-        }
         match event {
             // A static answer is complete at once: no content is wanted, nothing is waited for.
             Event::Head(head) if fits(head, exchange) => self.request(head, exchange),
@@ -752,17 +749,14 @@ impl App for SitesApp {
         if self.published.number() != held {
             self.take_turn(now, mappings);
         }
-        self.access.pass(connections);
         self.dynamic.pass(connections);
         self.gateway.pass(&mut self.journal, connections);
     }
 
     #[inline]
     fn alarm_ms(&self) -> Option<u64> {
-        let of_requests =
-            [self.dynamic.alarm_ms(), self.gateway.alarm_ms(), self.access.alarm_ms()];
-        let alarms = of_requests.into_iter().chain([self.turn_ms]);
-        alarms.flatten().min()
+        let alarms = [self.dynamic.alarm_ms(), self.gateway.alarm_ms(), self.turn_ms];
+        alarms.into_iter().flatten().min()
     }
 
     fn stopping(&mut self) {
@@ -819,17 +813,19 @@ impl App for SitesApp {
 
     #[inline]
     fn sent(&mut self, connection: Address) {
-        self.access.sent(connection);
         self.journal.left(connection, 0);
     }
 
     fn dropped(&mut self, exchange: Address, bytes: u64) {
-        self.access.sent(exchange);
         self.journal.dropped(exchange, bytes);
     }
 
+    #[cold]
+    fn ended(&mut self, number: NonZeroU32) {
+        self.access.ended(number);
+    }
+
     fn closed(&mut self, connection: Address, unsent_bytes: u64) {
-        self.access.closed(connection);
         self.journal.left(connection, unsent_bytes);
     }
 }

@@ -1,15 +1,15 @@
 //! How many requests each client has at once, for limits of that, and which of them one worker has.
 //!
-//! A request counts until its response has left, or its connection has ended. The engine tells an
-//! application that everything which was queued on a connection has left, and not which response
-//! that was. So the requests of a connection are looked at then: one that is still open goes on.
+//! A request counts until the engine says that its exchange has ended
+//! ([`App::ended`](pinion_engine::app::App::ended)): its response has left, or its stream or its
+//! connection was given up. Other requests of the connection go on counting.
 
 use super::rate_table::ClientPrefix;
-use pinion_engine::address::Address;
-use pinion_engine::connections::Connections;
+use pinion_engine::exchange::Exchange;
 use std::collections::HashMap;
 use std::collections::hash_map::Entry;
 use std::hash::{BuildHasher as _, RandomState};
+use std::num::NonZeroU32;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 /// Locks of the table: workers rarely meet at the same one.
@@ -64,63 +64,40 @@ impl Drop for CountedRequest {
 /// The counted requests of one worker.
 #[derive(Default)]
 pub(crate) struct OpenRequests {
-    /// By the slot of their connection.
-    open: HashMap<u32, Vec<(Address, Vec<CountedRequest>)>>,
-    /// Slots of which something has left.
-    sent: Vec<u32>,
+    /// By the numbers under which the engine tells their end.
+    open: HashMap<NonZeroU32, Vec<CountedRequest>>,
+    /// The number that was given last.
+    last: u32,
 }
 
 impl OpenRequests {
-    /// Holds what is counted of a request until the request is over.
-    pub(crate) fn hold(&mut self, address: Address, counted: Vec<CountedRequest>) {
-        self.open.entry(address.slot).or_default().push((address, counted));
-    }
-
-    /// Whether no request of this worker is counted.
-    #[inline]
-    pub(crate) fn is_empty(&self) -> bool {
-        self.open.is_empty()
-    }
-
-    /// Everything that was queued on a connection has left, or an exchange of it has ended.
-    #[cold]
-    pub(crate) fn look_at(&mut self, connection: Address) {
-        if self.open.contains_key(&connection.slot) {
-            self.sent.push(connection.slot);
+    /// Holds what is counted of a request until its exchange has ended.
+    pub(crate) fn hold(&mut self, counted: Vec<CountedRequest>, exchange: &mut Exchange<'_>) {
+        let known = exchange.end_number();
+        let number = known.unwrap_or_else(|| self.next_number());
+        if known.is_some() || exchange.notify_end(number) {
+            self.insert(number, counted);
         }
     }
 
-    /// A connection has ended.
-    #[cold]
-    pub(crate) fn closed(&mut self, connection: Address) {
-        self.open.remove(&connection.slot);
+    fn insert(&mut self, number: NonZeroU32, counted: Vec<CountedRequest>) {
+        self.open.entry(number).or_default().extend(counted);
     }
 
-    /// Lets go of requests that are over. Call it at the top of each pass.
-    #[inline]
-    pub(crate) fn pass(&mut self, connections: &mut Connections<'_>) {
-        if !self.sent.is_empty() {
-            self.release(|address| {
-                connections.exchange(address).is_some() || connections.stream(address).is_some()
-            });
-        }
-    }
-
-    /// Whether [`Self::pass`] has something to do.
-    #[inline]
-    pub(crate) fn has_work(&self) -> bool {
-        !self.sent.is_empty()
-    }
-
-    #[cold]
-    fn release(&mut self, mut is_open: impl FnMut(Address) -> bool) {
-        for slot in std::mem::take(&mut self.sent) {
-            let Entry::Occupied(mut requests) = self.open.entry(slot) else { continue };
-            requests.get_mut().retain(|(address, _)| is_open(*address));
-            if requests.get().is_empty() {
-                requests.remove();
+    /// Returns a number that no open request has.
+    fn next_number(&mut self) -> NonZeroU32 {
+        loop {
+            self.last = self.last.wrapping_add(1);
+            let number = NonZeroU32::new(self.last).filter(|one| !self.open.contains_key(one));
+            if let Some(number) = number {
+                return number;
             }
         }
+    }
+
+    /// The exchange with this number has ended.
+    pub(crate) fn ended(&mut self, number: NonZeroU32) {
+        self.open.remove(&number);
     }
 }
 
@@ -151,24 +128,23 @@ mod tests {
     }
 
     #[test]
-    fn requests_that_are_over_are_let_go_of() {
+    fn requests_that_have_ended_are_let_go_of() {
         let requests = Arc::new(ConcurrentRequests::default());
-        let address = |slot, exchange| Address { worker: 0, slot, generation: 1, exchange };
-        let mut open = OpenRequests::default();
-        for (slot, exchange) in [(1, 1), (1, 2), (2, 1), (3, 1)] {
-            let counted = requests.count((1, CLIENT), 9).expect("counted");
-            open.hold(address(slot, exchange), vec![counted]);
-        }
-        let count = || *requests.shard(&(1, CLIENT)).get(&(1, CLIENT)).unwrap_or(&0);
-        assert_eq!(count(), 4);
-        open.look_at(address(1, 9));
-        open.look_at(address(7, 1));
-        assert!(open.has_work());
-        open.release(|address| address.exchange == 2);
-        assert!(!open.has_work() && !open.is_empty());
-        assert_eq!(count(), 3, "one stream of the connection goes on");
-        open.closed(address(3, 1));
-        assert_eq!(count(), 2);
+        let counted = |rule| requests.count((rule, CLIENT), 9).expect("counted");
+        let mut open = OpenRequests { last: u32::MAX - 1, ..OpenRequests::default() };
+        let numbers = [(); 3].map(|()| {
+            let number = open.next_number();
+            open.insert(number, vec![counted(1)]);
+            number
+        });
+        let count = |rule| *requests.shard(&(rule, CLIENT)).get(&(rule, CLIENT)).unwrap_or(&0);
+        assert_eq!(count(1), 3, "numbers go on behind the last one");
+        // A second rule is met by a request that goes on.
+        open.insert(numbers[0], vec![counted(2)]);
+        assert_eq!((count(1), count(2)), (3, 1));
+        open.ended(numbers[0]);
+        open.ended(numbers[0]);
+        assert_eq!((count(1), count(2)), (2, 0));
         // A worker that panics drops all of them.
         drop(open);
         assert_eq!(held(&requests), 0);

@@ -13,8 +13,6 @@ use super::verification::{PasswordCheck, Verifications};
 use crate::server::gateway::CLIENT_LEFT;
 use anyhow::Context as _;
 use pinion_engine::Poster;
-use pinion_engine::address::Address;
-use pinion_engine::connections::Connections;
 use pinion_engine::exchange::Exchange;
 use pinion_http::client_identity::ClientIdentity;
 use pinion_http::gcra::RateLimit;
@@ -24,6 +22,7 @@ use pinion_lua::library::passwords::PasswordLimits;
 use std::fmt::Write as _;
 use std::hash::{BuildHasher as _, RandomState};
 use std::net::SocketAddr;
+use std::num::NonZeroU32;
 use std::sync::Arc;
 use std::sync::atomic::AtomicUsize;
 
@@ -283,36 +282,13 @@ impl AccessGate {
             }
         }
         if !counted.is_empty() {
-            self.open.hold(exchange.address(), counted);
+            self.open.hold(counted, exchange);
         }
         Ok(())
     }
 
-    /// Everything that was queued on a connection has left.
-    #[inline]
-    pub(crate) fn sent(&mut self, connection: Address) {
-        if !self.open.is_empty() {
-            self.open.look_at(connection);
-        }
-    }
-
-    /// A connection has ended.
-    #[inline]
-    pub(crate) fn closed(&mut self, connection: Address) {
-        if !self.open.is_empty() {
-            self.open.closed(connection);
-        }
-    }
-
-    /// Does what is due. Call it at the top of each pass.
-    #[inline]
-    pub(crate) fn pass(&mut self, connections: &mut Connections<'_>) {
-        self.open.pass(connections);
-    }
-
-    /// When [`Self::pass`] has something to do, in monotonic milliseconds.
-    #[inline]
-    pub(crate) fn alarm_ms(&self) -> Option<u64> {
-        self.open.has_work().then_some(0)
+    /// An exchange has ended that is known under this number.
+    pub(crate) fn ended(&mut self, number: NonZeroU32) {
+        self.open.ended(number);
     }
 }

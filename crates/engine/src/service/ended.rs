@@ -1,0 +1,54 @@
+//! The ends of exchanges, for applications that want to hear of them
+//! ([`Exchange::notify_end`](crate::exchange::Exchange::notify_end)).
+
+use std::num::NonZeroU32;
+
+use crate::app::App;
+use crate::backend::{Backend, Slot};
+use crate::conn::Protocol;
+use crate::core::Core;
+use crate::http1::Http1;
+use crate::limits::FRAMED_MAX_BYTES;
+use crate::worker::Worker;
+
+/// Tells the application of exchanges on streams that have ended, if it wants to hear of that. Call
+/// it before the client can know of the end.
+#[inline]
+pub(crate) fn tell_ended<A: App>(app: &mut A, core: &mut Core) {
+    while let Some(number) = core.buffers.ended.pop() {
+        app.ended(number);
+    }
+}
+
+/// Takes the number of the exchange of HTTP/1 on a connection whose end the application has yet to
+/// hear of, if there is one.
+#[inline]
+pub(crate) fn take_http1_end(core: &mut Core, slot: Slot) -> Option<NonZeroU32> {
+    let is_owed = std::mem::take(&mut core.conns.get(slot).link.owes_end);
+    if is_owed { core.http1_ends.remove(&slot) } else { None }
+}
+
+impl<B: Backend, A: App> Worker<B, A> {
+    /// Tells the application that exchanges of a connection have ended, if it wants to hear of
+    /// that: those on streams, and one of HTTP/1 of whose response little waits.
+    #[inline]
+    pub(crate) fn tell_ended(&mut self, slot: Slot) {
+        let Self { app, core, .. } = self;
+        tell_ended(app, core);
+        if core.conns.get(slot).link.owes_end && has_ended(core, slot) {
+            let number = take_http1_end(core, slot);
+            number.into_iter().for_each(|number| app.ended(number));
+        }
+    }
+}
+
+/// Whether the last exchange of a connection of HTTP/1 has ended.
+#[cold]
+fn has_ended(core: &mut Core, slot: Slot) -> bool {
+    let is_over = match &core.conns.get(slot).protocol {
+        Protocol::Http1(Http1::Exchange(open)) => !open.state.stage.is_open(),
+        Protocol::Http1(Http1::Upgraded) | Protocol::Raw(_) => false,
+        _ => true,
+    };
+    is_over && core.queued_bytes(slot) <= FRAMED_MAX_BYTES
+}
