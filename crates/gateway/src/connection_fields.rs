@@ -1,6 +1,6 @@
 //! What becomes of a field that is forwarded (RFC 9110 §7.6.1).
 
-use pinion_http::field::Field;
+use pinion_http::field::{Field, is_same_name};
 
 /// What a proxy does with a field because of its name.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -23,8 +23,8 @@ impl FieldClass {
     /// Returns the class of a name. `_` counts as `-`, since programs behind a gateway cannot tell
     /// them apart (RFC 3875 §4.1.18).
     pub(crate) fn of(name: &[u8]) -> Self {
-        let is = |known: &str| is_same(name, known);
-        let any = |known: &[&str]| known.iter().any(|known| is_same(name, known));
+        let is = |known: &str| is_same_name(name, known);
+        let any = |known: &[&str]| known.iter().any(|known| is_same_name(name, known));
         // The length tells most names from all of these.
         match name.len() {
             2 if is("TE") => Self::Connection,
@@ -68,7 +68,7 @@ const ORIGIN_FRONTS: [&str; 9] = [
 ];
 
 fn has_front(name: &[u8], front: &str) -> bool {
-    name.get(..front.len()).is_some_and(|start| is_same(start, front))
+    name.get(..front.len()).is_some_and(|start| is_same_name(start, front))
 }
 
 /// The names that the `Connection` fields of a message list: fields with these names are not
@@ -106,14 +106,6 @@ impl<'a, I: Iterator<Item = Field<'a>> + Clone> ListedNames<I> {
         let lines = self.fields.clone().filter(is_connection);
         lines.flat_map(|field| field.value.split(|byte| *byte == b',')).map(<[u8]>::trim_ascii)
     }
-}
-
-/// Whether a name is a known one; `_` counts as `-`.
-pub(crate) fn is_same(name: &[u8], known: &str) -> bool {
-    let is_same_byte = |(one, other): (&u8, &u8)| {
-        one.eq_ignore_ascii_case(other) || (*one == b'_' && *other == b'-')
-    };
-    name.len() == known.len() && name.iter().zip(known.as_bytes()).all(is_same_byte)
 }
 
 #[cfg(test)]

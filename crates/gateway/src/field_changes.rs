@@ -1,10 +1,10 @@
 //! Fields that the operator of a mount sets or removes.
 
 use pinion_client::http_client::request::OwnedFields;
-use pinion_http::field::Field;
+use pinion_http::field::{Field, is_same_name};
 use thiserror::Error;
 
-use crate::connection_fields::{FieldClass, is_same};
+use crate::connection_fields::FieldClass;
 
 /// Fields that are set or removed in the requests or in the responses of a mount.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -79,10 +79,6 @@ impl FieldChanges {
     pub(crate) fn set_fields(&self) -> impl Iterator<Item = Field<'_>> + Clone {
         self.set.iter()
     }
-}
-
-fn is_same_name(name: &[u8], known: &[u8]) -> bool {
-    std::str::from_utf8(known).is_ok_and(|known| is_same(name, known))
 }
 
 /// Checks that a field may be set or removed by the operator of a mount.

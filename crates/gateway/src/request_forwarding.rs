@@ -6,13 +6,14 @@ use pinion_client::http_client::request::{
     ClientRequest, ForwardedRequest, OwnedFields, RequestBody, ServerProtocol,
 };
 use pinion_http::client_identity::ClientIdentity;
-use pinion_http::field::{Field, Fields};
-use pinion_http::grammar::{hex_digit, is_token};
+use pinion_http::field::{Field, Fields, is_same_name};
+use pinion_http::grammar::is_token;
 use pinion_http::method::Method;
 use pinion_http::request::{Framing, RequestHead};
+use pinion_http::target::decode_repeatedly;
 use pinion_http::version::Version;
 
-use crate::connection_fields::{FieldClass, ListedNames, is_same};
+use crate::connection_fields::{FieldClass, ListedNames};
 use crate::field_changes::FieldChanges;
 use crate::limits::CONNECTION_OPTIONS_MAX;
 use crate::path_prefix::PathRewrite;
@@ -51,7 +52,8 @@ pub fn forward(
         let entries = value.split(|byte| *byte == b',').map(<[u8]>::trim_ascii);
         entries.into_iter().any(|entry| entry.ends_with(pseudonym.as_bytes()))
     };
-    if head.fields.iter().any(|field| is_same(field.name, "Via") && has_been_here(field.value)) {
+    if head.fields.iter().any(|field| is_same_name(field.name, "Via") && has_been_here(field.value))
+    {
         return Err(ProxyError::Loop);
     }
     let method = std::str::from_utf8(head.method_token).map_err(|_| ProxyError::Method)?;
@@ -161,10 +163,6 @@ fn accepts_trailers(head: &RequestHead<'_>) -> bool {
     codings.into_iter().any(|coding| coding.trim_ascii().eq_ignore_ascii_case(b"trailers"))
 }
 
-/// How often a path is decoded at most to find dot segments. No server does it more often than
-/// twice.
-const DECODED_MAX_TIMES: usize = 4;
-
 /// Whether a path has a segment `.` or `..` for some server: also percent-encoded, more than once,
 /// between encoded slashes and backslashes, before a parameter (`..;`) or a NUL, and with white
 /// space around. Clients take dot segments out before they send a path (RFC 3986 §5.2.4). One that
@@ -175,32 +173,7 @@ pub(crate) fn has_dot_segment(path: &[u8]) -> bool {
     if !path.windows(2).any(may_have) {
         return false;
     }
-    let mut decoded = path.to_vec();
-    for _ in 0..DECODED_MAX_TIMES {
-        let next = decoded_once(&decoded);
-        if next.len() == decoded.len() {
-            break;
-        }
-        decoded = next;
-    }
-    decoded.split(|byte| matches!(byte, b'/' | b'\\')).any(is_dot_segment)
-}
-
-/// Decodes percent escapes once; what is none stays.
-fn decoded_once(path: &[u8]) -> Vec<u8> {
-    let (mut decoded, mut rest) = (Vec::with_capacity(path.len()), path);
-    while let [first, behind @ ..] = rest {
-        let escape = match rest {
-            [b'%', high, low, next @ ..] => {
-                hex_digit(*high).zip(hex_digit(*low)).map(|(high, low)| (high << 4 | low, next))
-            }
-            _ => None,
-        };
-        let (byte, next) = escape.unwrap_or((*first, behind));
-        decoded.push(byte);
-        rest = next;
-    }
-    decoded
+    decode_repeatedly(path).split(|byte| matches!(byte, b'/' | b'\\')).any(is_dot_segment)
 }
 
 fn is_dot_segment(segment: &[u8]) -> bool {
@@ -273,7 +246,7 @@ fn fields<'a>(
 
 /// Adds this server to the list of those that have forwarded the request (RFC 9110 §7.6.3).
 fn via(head: &RequestHead<'_>, pseudonym: &str, fields: &mut OwnedFields) {
-    for earlier in head.fields.iter().filter(|field| is_same(field.name, "Via")) {
+    for earlier in head.fields.iter().filter(|field| is_same_name(field.name, "Via")) {
         fields.push(b"Via", earlier.value);
     }
     let version = match head.version {

@@ -1,8 +1,8 @@
 //! The fields of a response as the client gets them (RFC 9110 §7.6).
 
-use pinion_http::field::Field;
+use pinion_http::field::{Field, is_same_name};
 
-use crate::connection_fields::{FieldClass, ListedNames, is_same};
+use crate::connection_fields::{FieldClass, ListedNames};
 use crate::field_changes::FieldChanges;
 use crate::path_prefix::PathRewrite;
 use crate::upstream::{Upstream, UpstreamHost};
@@ -26,7 +26,7 @@ impl<'a> ResponseChanges<'a> {
     fn is_forwarded(&self, name: &[u8]) -> bool {
         let is_passed = match FieldClass::of(name) {
             FieldClass::Other | FieldClass::Origin => true,
-            FieldClass::Host if is_same(name, "Alt-Svc") => self.passed.alt_svc,
+            FieldClass::Host if is_same_name(name, "Alt-Svc") => self.passed.alt_svc,
             FieldClass::Host => self.passed.hsts,
             FieldClass::Connection | FieldClass::Framing | FieldClass::Date => false,
         };

@@ -300,6 +300,17 @@ impl<'a> Iterator for Values<'a> {
     }
 }
 
+/// Whether a name is a known one: without case, and with `_` for `-`, which programs behind a
+/// gateway cannot tell apart (RFC 3875 §4.1.18).
+#[must_use]
+pub fn is_same_name(name: &[u8], known: impl AsRef<[u8]>) -> bool {
+    let known = known.as_ref();
+    let is_same_byte = |(byte, known): (&u8, &u8)| {
+        byte.eq_ignore_ascii_case(known) || (*byte == b'_' && *known == b'-')
+    };
+    name.len() == known.len() && name.iter().zip(known).all(is_same_byte)
+}
+
 /// The bytes between two places.
 #[inline(always)]
 fn part(text: &[u8], [start, end]: [u16; 2]) -> &[u8] {

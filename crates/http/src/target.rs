@@ -244,6 +244,41 @@ fn split_query(bytes: &[u8]) -> Result<(&[u8], Option<&[u8]>), TargetError> {
     Ok((path, query))
 }
 
+/// How often [`decode_repeatedly`] decodes at most. No server does it more often than twice.
+const DECODED_MAX_TIMES: usize = 4;
+
+/// Decodes percent escapes until nothing is left to decode, as the loosest of servers do together
+/// ([`decode_path`] is what a path means, RFC 3986 §2.4). What is no escape stays.
+#[must_use]
+pub fn decode_repeatedly(path: &[u8]) -> Vec<u8> {
+    let mut decoded = path.to_vec();
+    for _ in 0..DECODED_MAX_TIMES {
+        let next = decode_escapes(&decoded);
+        if next.len() == decoded.len() {
+            break;
+        }
+        decoded = next;
+    }
+    decoded
+}
+
+/// Decodes percent escapes once; what is none stays.
+fn decode_escapes(path: &[u8]) -> Vec<u8> {
+    let (mut decoded, mut rest) = (Vec::with_capacity(path.len()), path);
+    while let [first, behind @ ..] = rest {
+        let escape = match rest {
+            [b'%', high, low, next @ ..] => {
+                hex_digit(*high).zip(hex_digit(*low)).map(|(high, low)| (high << 4 | low, next))
+            }
+            _ => None,
+        };
+        let (byte, next) = escape.unwrap_or((*first, behind));
+        decoded.push(byte);
+        rest = next;
+    }
+    decoded
+}
+
 /// Appends bytes, those that are not `plain` as percent escapes (RFC 3986 §2.1).
 pub fn escape(out: &mut Vec<u8>, bytes: impl Iterator<Item = u8>, plain: impl Fn(u8) -> bool) {
     const DIGITS: &[u8; 16] = b"0123456789ABCDEF";

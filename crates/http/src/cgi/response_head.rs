@@ -6,7 +6,7 @@ use crate::field::{Fields, Known, Line};
 use crate::grammar::{decimal, is_token, is_value_byte, list, trim};
 use crate::h1::client::limits::RESPONSE_FIELDS_MAX;
 use crate::h1::head::HeadStorage;
-use crate::h1::trailers::is_same;
+use crate::field::is_same_name;
 use crate::limits::LIST_MEMBERS_MAX;
 use crate::method::Method;
 use crate::target::Target;
@@ -175,7 +175,7 @@ fn retain_allowed(text: &[u8], lines: &mut Vec<Line>) {
     lines.retain(|line| {
         let name = line.name_in(text);
         let is_named = named.next().is_some_and(|&named| named);
-        let is_left_out = is_named || LEFT_OUT.iter().any(|known| is_same(name, known));
+        let is_left_out = is_named || LEFT_OUT.iter().any(|known| is_same_name(name, known));
         !is_left_out || name.eq_ignore_ascii_case(b"Content-Length")
     });
 }

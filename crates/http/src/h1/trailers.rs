@@ -5,7 +5,7 @@
 
 use super::head::HeadStorage;
 use super::scan;
-use crate::field::Fields;
+use crate::field::{Fields, is_same_name};
 use crate::limits::FIELDS_MAX;
 use crate::refusal::Refusal;
 
@@ -124,25 +124,16 @@ const FORBIDDEN_IN_RESPONSE: [&str; 27] = [
 /// Returns whether a field of this name is left out of the trailers of a response.
 #[must_use]
 pub fn is_forbidden_in_response(name: &[u8]) -> bool {
-    FORBIDDEN_IN_RESPONSE.iter().any(|known| is_same(name, known))
+    FORBIDDEN_IN_RESPONSE.iter().any(|known| is_same_name(name, known))
 }
 
 /// Returns whether a field of this name is left out of the trailers of a request.
 #[must_use]
 pub fn is_forbidden(name: &[u8]) -> bool {
-    FORBIDDEN.iter().any(|known| is_same(name, known))
+    FORBIDDEN.iter().any(|known| is_same_name(name, known))
         || FORBIDDEN_FRONTS
             .iter()
-            .any(|front| name.get(..front.len()).is_some_and(|begins| is_same(begins, front)))
-}
-
-/// Whether two names are one: without case, and with `_` for `-`, which programs behind a gateway
-/// cannot tell apart (RFC 3875 §4.1.18).
-pub(crate) fn is_same(name: &[u8], known: &str) -> bool {
-    let same = |(byte, known): (&u8, u8)| {
-        byte.eq_ignore_ascii_case(&known) || (*byte == b'_' && known == b'-')
-    };
-    name.len() == known.len() && name.iter().zip(known.bytes()).all(same)
+            .any(|front| name.get(..front.len()).is_some_and(|begins| is_same_name(begins, front)))
 }
 
 #[cfg(test)]

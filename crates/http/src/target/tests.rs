@@ -164,6 +164,22 @@ fn escapes_are_decoded_once() {
     }
 }
 
+#[test]
+fn escapes_of_escapes_are_decoded_until_none_is_left() {
+    for (path, decoded) in [
+        ("/plain", "/plain"),
+        ("/%41%2F", "/A/"),
+        ("/%252e%252E", "/.."),
+        ("/%25252541", "/A"),
+        ("/%2525252541", "/%41"),
+        ("/%", "/%"),
+        ("/%4", "/%4"),
+        ("/%zz%41", "/%zzA"),
+    ] {
+        assert_eq!(decode_repeatedly(path.as_bytes()), decoded.as_bytes(), "{path}");
+    }
+}
+
 /// RFC 3986 §5.2.4; `%2E` is a dot because it is unreserved (§2.3).
 #[test]
 fn dot_segments_are_removed_once() {

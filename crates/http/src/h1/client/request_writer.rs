@@ -5,10 +5,9 @@
 
 use super::content_writer::ContentWriter;
 use super::request_error::RequestError;
-use crate::field::Field;
+use crate::field::{Field, is_same_name};
 use crate::grammar::{is_token, is_value_byte, trim};
 use crate::h1::encode::decimal;
-use crate::h1::trailers::is_same;
 use crate::host;
 use crate::limits::METHOD_MAX_BYTES;
 use crate::method::Method;
@@ -158,7 +157,7 @@ pub fn reserved_field(name: &[u8]) -> Option<&'static str> {
         "Transfer-Encoding",
         "Upgrade",
     ];
-    RESERVED.into_iter().find(|reserved| is_same(name, reserved))
+    RESERVED.into_iter().find(|reserved| is_same_name(name, reserved))
 }
 
 fn append<'f>(

@@ -6,7 +6,7 @@
 //! or for one below it. It covers too much rather than too little, because what is covered is only
 //! checked.
 
-use pinion_http::target::decode_path;
+use pinion_http::target::{decode_path, decode_repeatedly};
 
 /// A path, with all paths below it.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -31,9 +31,6 @@ const PAGE_SUFFIXES: [&[u8]; 7] =
 
 /// Names of the index of a folder, without their extensions.
 const INDEX_NAMES: [&[u8]; 2] = [b"index", b"_index"];
-
-/// How often a path is decoded at most. No server does it more often than twice.
-const DECODED_MAX_TIMES: usize = 4;
 
 impl PathScope {
     /// Makes the scope of a path, which is written as in a URL.
@@ -140,14 +137,7 @@ fn loose_readings(path: &[u8]) -> [Vec<u8>; 2] {
 /// spaces at the end of a segment do not count, nor do empty segments, and `..` leads up to the
 /// root at most if it does so at all. The result is in lower case and has no slash at its end.
 fn loosely_read(path: &[u8], parents: Parents) -> Vec<u8> {
-    let mut decoded = path.to_vec();
-    for _ in 0..DECODED_MAX_TIMES {
-        let next = decoded_once(&decoded);
-        if next.len() == decoded.len() {
-            break;
-        }
-        decoded = next;
-    }
+    let decoded = decode_repeatedly(path);
     let mut segments: Vec<&[u8]> = Vec::new();
     for segment in decoded.split(|byte| matches!(byte, b'/' | b'\\')) {
         let end = segment.iter().position(|byte| matches!(byte, b';' | 0));
@@ -165,24 +155,6 @@ fn loosely_read(path: &[u8], parents: Parents) -> Vec<u8> {
         read.extend(segment.iter().map(u8::to_ascii_lowercase));
     }
     read
-}
-
-/// Decodes escapes; what is none stays.
-fn decoded_once(path: &[u8]) -> Vec<u8> {
-    let digit = |byte: u8| char::from(byte).to_digit(16);
-    let (mut decoded, mut rest) = (Vec::with_capacity(path.len()), path);
-    while let [first, behind @ ..] = rest {
-        let escape = match rest {
-            [b'%', high, low, next @ ..] => {
-                digit(*high).zip(digit(*low)).map(|(high, low)| (high * 16 + low, next))
-            }
-            _ => None,
-        };
-        let (byte, next) = escape.map_or((*first, behind), |(byte, next)| (byte as u8, next));
-        decoded.push(byte);
-        rest = next;
-    }
-    decoded
 }
 
 /// Returns the page that a path in lower case names: without the extension of a page, the name of
