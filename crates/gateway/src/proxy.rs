@@ -37,6 +37,7 @@ use pinion_http::request::{Framing, RequestHead};
 use pinion_jobs::upload_spool::StoreError;
 use rustc_hash::FxHashMap;
 
+use crate::field_changes::FieldChanges;
 use crate::limits::{REQUEST_PIECE_BYTES, RESPONSE_PIECE_BYTES, UPSTREAM_TAG};
 use crate::proxy_error::ProxyError;
 use crate::request_forwarding::{forward, forwarded_trailers};
@@ -513,7 +514,7 @@ impl Forwarding {
                 ReadOutcome::Bytes(bytes) => self.body_bytes += bytes as u64,
                 ReadOutcome::End => {
                     let trailers = client.trailers(self.id);
-                    exchange.end(forwarded_interim(trailers.iter()));
+                    exchange.end(forwarded_interim(trailers.iter(), self.response_changes()));
                     return Some(Ended::Answered { status, body_bytes: self.body_bytes });
                 }
                 ReadOutcome::Failed(error) => {
@@ -574,7 +575,7 @@ impl Forwarding {
             Field { name: b"Connection", value: b"Upgrade" },
             Field { name: b"Upgrade", value: protocol },
         ];
-        let fields = forwarded_interim(start.fields.iter());
+        let fields = forwarded_interim(start.fields.iter(), self.response_changes());
         let address = exchange.address();
         let server = self.attempts.server.for_tunnel();
         if let Some(handshake) = &self.handshake {
@@ -599,10 +600,16 @@ impl Forwarding {
     fn interim(&mut self, client: &mut HttpClient, exchange: &mut Exchange<'_>) {
         while let Some(interim) = client.next_interim(self.id) {
             if interim.status != 100 {
-                let fields: Vec<Field<'_>> = forwarded_interim(interim.fields.iter()).collect();
+                let fields = forwarded_interim(interim.fields.iter(), self.response_changes());
+                let fields: Vec<Field<'_>> = fields.collect();
                 exchange.interim(interim.status, fields.into_iter());
             }
         }
+    }
+
+    /// Fields that the operator sets or removes in responses.
+    fn response_changes(&self) -> &FieldChanges {
+        &self.attempts.server.group().options.response_fields
     }
 
     fn failure(&self, error: Arc<HttpClientError>) -> ProxyError {

@@ -67,14 +67,17 @@ pub fn forwarded<'a>(
     forwarded
 }
 
-/// Returns the fields of an interim response or of trailers that are forwarded.
+/// Returns the fields of an interim response or of trailers that are forwarded: without those that
+/// the operator removes, or sets in the final response.
 pub fn forwarded_interim<'a>(
     fields: impl Iterator<Item = Field<'a>> + Clone,
+    changes: &'a FieldChanges,
 ) -> impl Iterator<Item = Field<'a>> + Clone {
     let listed = ListedNames::of(fields.clone());
     let is_forwarded = move |field: &Field<'_>| {
         matches!(FieldClass::of(field.name), FieldClass::Other | FieldClass::Origin)
             && !listed.contain(field.name)
+            && !changes.replace(field.name)
     };
     fields.filter(is_forwarded)
 }
@@ -227,6 +230,18 @@ mod tests {
         let defaults = "Strict-Transport-Security: max-age=9\r\n";
         let expected = "Strict-Transport-Security=max-age=1 X-App=pinion";
         assert_eq!(changed(&fields, &options, defaults), expected);
+    }
+
+    #[test]
+    fn removed_fields_are_in_no_interim_response_and_no_trailers() {
+        let mut changes = FieldChanges::default();
+        changes.set("X-App", "pinion");
+        changes.remove("X-Powered-By");
+        let names = ["X-App", "Link", "x_powered_by", "X-Powered-By", "X-Sum", "Alt-Svc"];
+        let fields = names.iter().map(|name| Field { name: name.as_bytes(), value: b"v" });
+        let kept: Vec<&[u8]> =
+            forwarded_interim(fields, &changes).map(|field| field.name).collect();
+        assert_eq!(kept, [&b"Link"[..], b"X-Sum"]);
     }
 
     #[test]

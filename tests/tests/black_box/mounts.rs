@@ -169,6 +169,48 @@ fn headers_are_set_and_removed_in_both_directions() {
     }
 }
 
+/// Interim responses, a switch to another protocol, and trailers have fields as well.
+#[test]
+fn removed_headers_are_nowhere_in_a_response() {
+    const SECRETS: &str = "X-Powered-By: php\r\nX-App: one\r\nX-Kept: 1\r\n";
+    let upstream = Upstream::start(|connection| {
+        while let Some(head) = connection.request() {
+            if head.contains("Upgrade: ") {
+                let switch = "HTTP/1.1 101 Switching\r\nConnection: Upgrade\r\nUpgrade: echo\r\n";
+                return connection.send(format!("{switch}{SECRETS}\r\nover"));
+            }
+            connection.send(format!(
+                "HTTP/1.1 103 Early Hints\r\n{SECRETS}\r\nHTTP/1.1 200 OK\r\n{SECRETS}\
+                 Transfer-Encoding: chunked\r\n\r\n2\r\nok\r\n0\r\n{SECRETS}\r\n"
+            ));
+        }
+    });
+    let folder = site("mount-removed-headers");
+    let lines = format!(
+        "[[site.mount]]\nproxy = \"{}\"\nset-response-headers = \"X-App: pinion\"\n\
+         remove-response-headers = [\"X-Powered-By\"]\n",
+        upstream.url()
+    );
+    for io in Io::BOTH {
+        let server = start(&folder, io, &lines);
+        for (fields, heads) in [
+            (&[("Connection", "close, TE"), ("TE", "trailers")][..], 3),
+            (&[("Connection", "Upgrade"), ("Upgrade", "echo")], 1),
+        ] {
+            let mut request = Request::get("/x");
+            for (name, value) in fields {
+                request = request.field(name, value);
+            }
+            let mut connection = server.connect();
+            connection.send(request.bytes());
+            let text = String::from_utf8(connection.rest()).expect("text");
+            assert!(!text.contains("X-Powered-By") && !text.contains("X-App: one"), "{text}");
+            assert_eq!(text.matches("X-Kept: 1\r\n").count(), heads, "{text}");
+        }
+        server.stop();
+    }
+}
+
 #[test]
 fn the_host_is_that_of_the_policy() {
     let upstream = Upstream::echo();
