@@ -90,6 +90,7 @@ mod operating;
 #[cfg(feature = "long")]
 mod packages;
 mod packaging;
+mod passwords;
 mod permits;
 mod previous;
 mod protocols;

@@ -215,8 +215,8 @@ fn device_of(path: &Path) -> Option<u64> {
 /// What came of a load.
 #[derive(PartialEq, Eq)]
 enum Outcome {
-    /// It is served.
-    Served(Digest),
+    /// It is served, with password files of this digest.
+    Served(Digest, Option<blake3::Hash>),
     /// It failed, with these messages.
     Failed(Vec<String>),
     /// The folder is empty, as its file system was unmounted.
@@ -335,12 +335,13 @@ impl ReloadedSite {
             return self.keep_unmounted(wish);
         }
         let digest = digest_of(&next);
+        let passwords = next.access().map(|rules| rules.password_digest());
         if !self.published.publish(self.id, next) {
             // The site was taken out of the configuration meanwhile.
             return;
         }
         self.control.wake_all();
-        if self.is_reported(Outcome::Served(digest), wish) {
+        if self.is_reported(Outcome::Served(digest, passwords), wish) {
             let what = self.loader.source().path().display();
             report_reloaded(&what, content, self.served, code, &wish.reports);
         }

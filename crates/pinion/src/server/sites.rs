@@ -72,9 +72,10 @@ impl UnloadedSite {
     pub(crate) fn new(planned: PlannedSite, programs: &ProgramTable) -> Result<Self, Failure> {
         let PlannedSite { source, settings } = planned;
         tell_trust(&source, &settings);
-        let has_files = !matches!(source, Source::Upstream(_));
+        let password_files = settings.access.password_files();
+        let has_files = !matches!(source, Source::Upstream(_)) || !password_files.is_empty();
         let watched = has_files && (settings.watch || source.is_watched());
-        let watch = watched.then(|| Watch::new(&source, &settings.content));
+        let watch = watched.then(|| Watch::new(&source, &settings.content, &password_files));
         let watch = watch.transpose()?;
         let loader = Loader::new(
             source,

@@ -7,6 +7,8 @@
 //! to it is switched, a network disk sends none. Therefore the watched path is looked at every two
 //! seconds as well, and watched anew when it leads somewhere else.
 //!
+//! Password files are looked at as well: they belong to the site, wherever they are.
+//!
 //! Which links there are is told by each build, and watched from then on ([`scope`]). Notices about
 //! what a build leaves out are dropped: a log that is written into the folder must not have it
 //! built for every request.
@@ -86,13 +88,17 @@ impl Progress for WalkTeller {
 }
 
 impl Watch {
-    /// For a source that is built in this way.
+    /// For a source that is built in this way, and the password files of its site.
     ///
     /// # Errors
     /// A pattern of what is left out is none.
-    pub(crate) fn new(source: &Source, content: &Content) -> Result<Self, Failure> {
+    pub(crate) fn new(
+        source: &Source,
+        content: &Content,
+        password_files: &[&Path],
+    ) -> Result<Self, Failure> {
         let (sender, inbox) = mpsc::channel();
-        Ok(Self { target: Target::new(source, content)?, sender, inbox })
+        Ok(Self { target: Target::new(source, content, password_files)?, sender, inbox })
     }
 
     /// For every build of the source, before the start too.
@@ -250,7 +256,9 @@ impl Running {
             let is_back = self.report_presence(look.is_some(), noticed);
             let changed = match &self.target {
                 Target::Folder(_) => noticed || moved || is_back,
-                Target::Archive { .. } => look != self.seen,
+                Target::Archive { beside, .. } => {
+                    look != self.seen || beside.iter().any(NamedFile::has_changed)
+                }
             };
             // A path that leads nowhere is being replaced; the next look finds what comes.
             if changed && look.is_some() {
@@ -422,24 +430,56 @@ enum Target {
     Archive {
         file: PathBuf,
         folder: PathBuf,
+        /// The password files of the site.
+        beside: Vec<NamedFile>,
     },
 }
 
+/// A file that belongs to a site without being in it.
+struct NamedFile {
+    path: PathBuf,
+    /// What it was before the last load.
+    seen: Look,
+}
+
+impl NamedFile {
+    fn new(path: PathBuf) -> Self {
+        Self { seen: look(&path), path }
+    }
+
+    /// Whether it is another one than before. One that is gone is being replaced.
+    fn has_changed(&self) -> bool {
+        let now = look(&self.path);
+        now.is_some() && now != self.seen
+    }
+}
+
+/// Returns the folder that holds a file.
+fn folder_of(file: &Path) -> PathBuf {
+    let folder = file.parent().filter(|folder| *folder != Path::new(""));
+    folder.unwrap_or(Path::new(".")).to_owned()
+}
+
 impl Target {
-    fn new(source: &Source, content: &Content) -> Result<Self, Failure> {
-        Ok(match source.file() {
+    fn new(source: &Source, content: &Content, password_files: &[&Path]) -> Result<Self, Failure> {
+        let mut beside = password_files.iter().map(|path| NamedFile::new(path.to_path_buf()));
+        // Of a site without files the password files are all that can change.
+        let file = match source {
+            Source::Upstream(_) => beside.next().map(|file| file.path),
+            _ => source.file(),
+        };
+        Ok(match file {
             None => {
                 let names = Names::new(&content.exclude, &content.include);
                 let names = names.map_err(build_options::failure)?;
-                let rules = content.rules.iter().chain(&content.fields);
+                let named = content.rules.iter().chain(&content.fields).map(PathBuf::as_path);
+                let rules = named.chain(password_files.iter().copied());
                 let rules: Result<_, _> = rules.map(std::path::absolute).collect();
                 let rules = rules.map_err(|error| Failure::Failed(error.into()))?;
                 Self::Folder(Scope::new(source.path(), names, rules).into())
             }
             Some(file) => {
-                let folder = file.parent().filter(|folder| *folder != Path::new(""));
-                let folder = folder.unwrap_or(Path::new(".")).to_owned();
-                Self::Archive { file, folder }
+                Self::Archive { folder: folder_of(&file), file, beside: beside.collect() }
             }
         })
     }
@@ -455,8 +495,10 @@ impl Target {
     fn watches(&self) -> Watches {
         match self {
             Self::Folder(scope) => scope.watches(),
-            Self::Archive { folder, .. } => {
-                Watches::from([(folder.clone(), RecursiveMode::NonRecursive)])
+            Self::Archive { folder, beside, .. } => {
+                let beside = beside.iter().map(|file| folder_of(&file.path));
+                let folders = beside.chain([folder.clone()]);
+                folders.map(|folder| (folder, RecursiveMode::NonRecursive)).collect()
             }
         }
     }
@@ -493,7 +535,9 @@ impl Target {
     fn see(&mut self) {
         match self {
             Self::Folder(scope) => scope.see(),
-            Self::Archive { .. } => {}
+            Self::Archive { beside, .. } => {
+                beside.iter_mut().for_each(|file| file.seen = look(&file.path));
+            }
         }
     }
 }

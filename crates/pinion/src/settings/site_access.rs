@@ -10,7 +10,8 @@ use crate::server::access::path_scope::PathScope;
 use crate::values;
 use crate::written::Low;
 use pinion_http::gcra::RateLimit;
-use std::path::PathBuf;
+use std::collections::BTreeSet;
+use std::path::{Path, PathBuf};
 
 /// What a site says about access.
 #[derive(Clone, Debug, Default)]
@@ -66,6 +67,13 @@ impl SiteAccess {
     /// Whether there is nothing to do for a request.
     pub(crate) fn is_empty(&self) -> bool {
         self.tables.is_empty() && !self.gives_request_ids
+    }
+
+    /// Returns the password files, each of them once.
+    pub(crate) fn password_files(&self) -> Vec<&Path> {
+        let passwords = self.tables.iter().filter_map(|table| table.password.as_ref());
+        let files: BTreeSet<&Path> = passwords.map(|password| password.file.as_path()).collect();
+        files.into_iter().collect()
     }
 }
 

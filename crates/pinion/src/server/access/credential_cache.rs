@@ -30,11 +30,16 @@ impl CredentialCache {
         Self { key, verified: Mutex::default() }
     }
 
-    /// Returns the digest of credentials. `file` is the number of the password file, which no other
-    /// one has, nor the same one after it was read again.
-    pub(crate) fn digest(&self, file: u64, user: &str, password: &str) -> CredentialDigest {
+    /// Returns the digest of credentials. `file` is the digest of the password file: a reload keeps
+    /// what was verified with a file that has not changed, and nothing else.
+    pub(crate) fn digest(
+        &self,
+        file: &blake3::Hash,
+        user: &str,
+        password: &str,
+    ) -> CredentialDigest {
         let mut hasher = blake3::Hasher::new_keyed(&self.key);
-        hasher.update(&file.to_ne_bytes());
+        hasher.update(file.as_bytes());
         hasher.update(&(user.len() as u64).to_ne_bytes());
         hasher.update(user.as_bytes());
         hasher.update(password.as_bytes());
@@ -86,17 +91,18 @@ mod tests {
     #[test]
     fn credentials_are_known_for_a_minute() {
         let cache = CredentialCache::new([7; 32]);
-        let digest = cache.digest(1, "ann", "open");
+        let [file, other_file] = [b"ann:1", b"ann:2"].map(|content| blake3::hash(content));
+        let digest = cache.digest(&file, "ann", "open");
         assert!(!cache.is_verified(&digest, 0));
         cache.insert(digest, 1000);
-        assert!(cache.is_verified(&cache.digest(1, "ann", "open"), 60_999));
+        assert!(cache.is_verified(&cache.digest(&file, "ann", "open"), 60_999));
         assert!(!cache.is_verified(&digest, 61_000));
         for other in [
-            cache.digest(1, "ann", "opel"),
-            cache.digest(1, "anno", "pen"),
-            cache.digest(1, "", "annopen"),
-            cache.digest(2, "ann", "open"),
-            CredentialCache::new([8; 32]).digest(1, "ann", "open"),
+            cache.digest(&file, "ann", "opel"),
+            cache.digest(&file, "anno", "pen"),
+            cache.digest(&file, "", "annopen"),
+            cache.digest(&other_file, "ann", "open"),
+            CredentialCache::new([8; 32]).digest(&file, "ann", "open"),
         ] {
             assert!(!cache.is_verified(&other, 1001), "{other}");
         }
@@ -105,7 +111,7 @@ mod tests {
     #[test]
     fn it_never_holds_more_than_its_limit() {
         let cache = CredentialCache::new([7; 32]);
-        let digest = |number: u64| cache.digest(number, "", "");
+        let digest = |number: u64| cache.digest(&blake3::hash(&number.to_ne_bytes()), "", "");
         let many = CREDENTIALS_MAX as u64;
         for number in 0..many + 5 {
             cache.insert(digest(number), number);

@@ -9,7 +9,7 @@ use super::limits::{
 };
 use super::rate_table::{ClientPrefix, RateTable};
 use super::rules::{AccessRule, AccessRules, RuleSet};
-use super::verification::{PasswordCheck, Verifications};
+use super::verification::{Guesser, PasswordCheck, Verifications};
 use crate::server::gateway::CLIENT_LEFT;
 use anyhow::Context as _;
 use pinion_engine::Poster;
@@ -71,9 +71,11 @@ pub(crate) struct CheckedAccess {
 }
 
 impl CheckedAccess {
-    /// Returns the same of a request that other rules hold for now.
-    pub(crate) fn by_no_rule(self) -> Self {
-        Self { has_fields: self.has_fields, ..Self::default() }
+    /// Returns what holds of it after a reload, by the rules of now. The request is checked anew,
+    /// but no limit counts it twice.
+    pub(crate) fn reloaded(self, earlier: &AccessRules, now: &AccessRules) -> Self {
+        let charged = now.same_as(earlier, self.charged);
+        Self { charged, has_fields: self.has_fields, ..Self::default() }
     }
 }
 
@@ -162,15 +164,15 @@ impl AccessShared {
     /// Counts an attempt to find a password. [`Self::forgive`] takes it back.
     ///
     /// # Errors
-    /// The client has sent too many wrong ones.
-    pub(super) fn charge_attempt(&self, client: ClientPrefix, now_ms: u64) -> Result<(), Refusal> {
-        let admitted = self.failures.admit(&self.failure_limit, (0, client), nanoseconds(now_ms));
+    /// Too many wrong ones were sent.
+    pub(super) fn charge_attempt(&self, guesser: Guesser, now_ms: u64) -> Result<(), Refusal> {
+        let admitted = self.failures.admit(&self.failure_limit, guesser, nanoseconds(now_ms));
         admitted.map_err(|wait_ns| Refusal::too_many(wait_ns.div_ceil(SECOND_NS)))
     }
 
     /// The password was right.
-    pub(super) fn forgive(&self, client: ClientPrefix) {
-        self.failures.refund(&self.failure_limit, (0, client));
+    pub(super) fn forgive(&self, guesser: Guesser) {
+        self.failures.refund(&self.failure_limit, guesser);
     }
 }
 

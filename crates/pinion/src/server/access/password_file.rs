@@ -21,6 +21,8 @@ pub(crate) struct PasswordFile {
     hashes: Vec<StoredHash>,
     /// Users whose hashes cost too little.
     weak: usize,
+    /// Of all bytes of the file: two readings have the same one if and only if they are equal.
+    digest: blake3::Hash,
 }
 
 /// The hash of a password.
@@ -60,7 +62,8 @@ impl PasswordFile {
     /// Each fault, with its line.
     pub(crate) fn parse(bytes: &[u8], path: &Path) -> Result<Self, Vec<Fault>> {
         let mut faults = Vec::new();
-        let mut file = Self { users: HashMap::new(), hashes: Vec::new(), weak: 0 };
+        let digest = blake3::hash(bytes);
+        let mut file = Self { users: HashMap::new(), hashes: Vec::new(), weak: 0, digest };
         for (number, line) in (1..).zip(bytes.split(|byte| *byte == b'\n')) {
             let line = line.strip_suffix(b"\r").unwrap_or(line);
             if line.trim_ascii().is_empty() || line.starts_with(b"#") {
@@ -109,6 +112,11 @@ impl PasswordFile {
         let found = self.users.get(user).and_then(|at| self.hashes.get(*at));
         let other = || &self.hashes[(decoy % self.hashes.len() as u64) as usize];
         found.map_or_else(|| (other(), false), |hash| (hash, true))
+    }
+
+    /// Returns the digest of the content of the file.
+    pub(crate) fn digest(&self) -> &blake3::Hash {
+        &self.digest
     }
 
     /// Returns what is wrong with the file although it can be used.

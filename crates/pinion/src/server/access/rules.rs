@@ -16,7 +16,6 @@ use std::hash::{DefaultHasher, Hash as _, Hasher as _};
 use std::net::SocketAddr;
 use std::path::Path;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU64, Ordering};
 
 /// The rules of one generation of a site.
 #[derive(Debug, Default)]
@@ -42,8 +41,6 @@ pub(crate) struct AccessRule {
 #[derive(Debug)]
 pub(crate) struct PasswordRule {
     pub(crate) file: PasswordFile,
-    /// The number of this reading of the file.
-    pub(crate) number: u64,
     /// The line of the field that asks for a password (RFC 7617 §2).
     pub(crate) challenge: String,
 }
@@ -147,6 +144,22 @@ impl AccessRules {
         rules.filter(move |(one, _)| !set.without(*one).eq(&set))
     }
 
+    /// Returns those of these rules that stand for rules of a set of an earlier generation.
+    pub(crate) fn same_as(&self, earlier: &Self, set: RuleSet) -> RuleSet {
+        let is_same = |rule: &AccessRule| earlier.of(set).any(|(_, one)| one.number == rule.number);
+        let rules = self.rules.iter().enumerate().filter(|(_, rule)| is_same(rule));
+        rules.map(|(index, _)| RuleSet::of(index)).fold(RuleSet::default(), RuleSet::with)
+    }
+
+    /// Returns a digest of the content of all password files.
+    pub(crate) fn password_digest(&self) -> blake3::Hash {
+        let mut hasher = blake3::Hasher::new();
+        for password in self.rules.iter().filter_map(|rule| rule.password.as_ref()) {
+            hasher.update(password.file.digest().as_bytes());
+        }
+        hasher.finalize()
+    }
+
     /// Returns the rule of a set that says what pages of other origins may do: the one with the
     /// longest path.
     pub(crate) fn cors_rule(&self, set: RuleSet) -> Option<&AccessRule> {
@@ -203,11 +216,9 @@ pub(crate) fn published_password_file(folder: &Path, file: &Path) -> Option<Stri
 
 impl PasswordRule {
     fn new(file: PasswordFile, realm: &str) -> Self {
-        static NUMBERS: AtomicU64 = AtomicU64::new(0);
         let realm = realm.replace('\\', "\\\\").replace('"', "\\\"");
-        let number = NUMBERS.fetch_add(1, Ordering::Relaxed);
         let challenge = format!("WWW-Authenticate: Basic realm=\"{realm}\", charset=\"UTF-8\"\r\n");
-        Self { file, number, challenge }
+        Self { file, challenge }
     }
 }
 

@@ -35,6 +35,11 @@ pub(super) enum PasswordCheck {
     Unknown,
 }
 
+/// Whose attempts to find a password count together: those of a client, with the number 0. Clients
+/// on Unix sockets, which have no address, are told apart by a number of the user that they name:
+/// one that guesses the password of a user locks out that user alone.
+pub(super) type Guesser = (u64, ClientPrefix);
+
 /// Whether a password is the right one, as its thread has found.
 #[derive(Debug, PartialEq, Eq)]
 struct PasswordVerdict(bool);
@@ -79,7 +84,7 @@ pub(crate) struct Verifications {
 
 struct Waiting {
     request: WaitingRequest,
-    client: ClientPrefix,
+    guesser: Guesser,
     /// The number of the job.
     job: u64,
     bytes: usize,
@@ -88,7 +93,7 @@ struct Waiting {
 /// A password that is being verified for requests with the same credentials.
 struct Verification {
     digest: CredentialDigest,
-    client: ClientPrefix,
+    guesser: Guesser,
     user: Box<str>,
     challenge: String,
     rule: RuleSet,
@@ -138,7 +143,7 @@ impl AccessShared {
     ) -> PasswordCheck {
         let found = with_credentials(head, |credentials| {
             let BasicCredentials { user, password } = *credentials;
-            let digest = self.cache.digest(rule.number, user, password);
+            let digest = self.cache.digest(rule.file.digest(), user, password);
             if self.cache.is_verified(&digest, now_ms) {
                 PasswordCheck::Verified(user.into())
             } else {
@@ -146,6 +151,15 @@ impl AccessShared {
             }
         });
         found.unwrap_or(PasswordCheck::Missing)
+    }
+
+    /// Returns whose attempt a request is; `None` without a password.
+    fn guesser(&self, request: &WaitingRequest) -> Option<Guesser> {
+        let client = ClientPrefix::of(request.client.peer.map(|peer| peer.ip()));
+        let user = with_credentials(&request.head.head(), |credentials| {
+            self.cache.user_number(credentials.user)
+        })?;
+        Some((if client == ClientPrefix::Unix { user } else { 0 }, client))
     }
 }
 
@@ -160,23 +174,25 @@ impl AccessGate {
         request: WaitingRequest,
         exchange: &mut Exchange<'_>,
     ) -> Result<(), Refusal> {
-        let client = ClientPrefix::of(request.client.peer.map(|peer| peer.ip()));
         let rules = Arc::clone(&request.rules);
         let rule = rules.of(one).next().and_then(|(_, rule)| rule.password.clone());
         let Some(rule) = rule else { return Err(Refusal::unavailable()) };
         let bytes = request.head.held_bytes();
-        let of_client = |waiting: &&Waiting| waiting.client == client;
+        let Some(guesser) = self.shared.guesser(&request) else {
+            return Err(Refusal::unauthorized(&rule.challenge));
+        };
+        let of_guesser = |waiting: &&Waiting| waiting.guesser == guesser;
         let Verifications { waiting, waiting_bytes, .. } = &self.verifications;
         if waiting.len() >= WAITING_MAX || waiting_bytes + bytes > WAITING_MAX_BYTES {
             return Err(Refusal::unavailable());
         }
         // Few wait as a rule: a password is verified once in a minute.
-        if waiting.values().filter(of_client).count() >= CLIENT_WAITING_MAX {
+        if waiting.values().filter(of_guesser).count() >= CLIENT_WAITING_MAX {
             return Err(Refusal::too_many(1));
         }
         let now_ms = exchange.now().monotonic_ms;
         let job = with_credentials(&request.head.head(), |credentials| {
-            self.job_for(&rule, one, credentials, client, now_ms)
+            self.job_for(&rule, one, credentials, guesser, now_ms)
         });
         let job = job.unwrap_or_else(|| Err(Refusal::unauthorized(&rule.challenge)))?;
         let address = exchange.address();
@@ -184,7 +200,7 @@ impl AccessGate {
             running.requests.push(address);
         }
         self.verifications.waiting_bytes += bytes;
-        self.verifications.waiting.insert(address, Waiting { request, client, job, bytes });
+        self.verifications.waiting.insert(address, Waiting { request, guesser, job, bytes });
         exchange.wait(Some(VERIFICATION_MAX_MS));
         Ok(())
     }
@@ -196,22 +212,22 @@ impl AccessGate {
         rule: &Arc<PasswordRule>,
         one: RuleSet,
         credentials: &BasicCredentials<'_>,
-        client: ClientPrefix,
+        guesser: Guesser,
         now_ms: u64,
     ) -> Result<u64, Refusal> {
         let BasicCredentials { user, password } = *credentials;
         let shared = &self.shared;
-        let digest = shared.cache.digest(rule.number, user, password);
+        let digest = shared.cache.digest(rule.file.digest(), user, password);
         let running = &self.verifications.running;
         let same = running.iter().find(|(_, running)| running.digest == digest);
         if let Some((number, _)) = same {
             return Ok(*number);
         }
-        let of_client = running.values().filter(|running| running.client == client);
-        if of_client.count() >= CLIENT_VERIFICATIONS_MAX {
+        let of_guesser = running.values().filter(|running| running.guesser == guesser);
+        if of_guesser.count() >= CLIENT_VERIFICATIONS_MAX {
             return Err(Refusal::too_many(1));
         }
-        shared.charge_attempt(client, now_ms)?;
+        shared.charge_attempt(guesser, now_ms)?;
         let started = VerificationPermit::take(&shared.verifications).and_then(|permit| {
             let guard = CancelOnDrop::default();
             let number = self.verifications.next;
@@ -228,13 +244,13 @@ impl AccessGate {
             Some((number, guard, permit))
         });
         let Some((number, guard, permit)) = started else {
-            shared.forgive(client);
+            shared.forgive(guesser);
             return Err(Refusal::unavailable());
         };
         self.verifications.next += 1;
         let verification = Verification {
             digest,
-            client,
+            guesser,
             user: user.into(),
             challenge: rule.challenge.clone(),
             rule: one,
@@ -259,17 +275,17 @@ impl AccessGate {
         let Some(verification) = self.verifications.running.remove(&number) else {
             return Ok(Vec::new());
         };
-        let Verification { digest, client, user, challenge, rule, requests, .. } = verification;
+        let Verification { digest, guesser, user, challenge, rule, requests, .. } = verification;
         let outcome = match &result.outcome {
             Ok(PasswordVerdict(true)) => {
                 self.shared.cache.insert(digest, now_ms);
-                self.shared.forgive(client);
+                self.shared.forgive(guesser);
                 Ok(())
             }
             Ok(PasswordVerdict(false)) => Err(Refusal::unauthorized(&challenge)),
             // It is no fault of the client that it could not be verified.
             Err(_) => {
-                self.shared.forgive(client);
+                self.shared.forgive(guesser);
                 Err(Refusal::unavailable())
             }
         };

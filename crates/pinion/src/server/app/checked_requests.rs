@@ -3,7 +3,7 @@
 use super::{Means, Offer, Site, SiteRequest, SitesApp};
 use crate::server::access::gate::{AccessVerdict, Refusal};
 use crate::server::access::path_scope::PathReadings;
-use crate::server::access::rules::RuleSet;
+use crate::server::access::rules::{AccessRules, RuleSet};
 use crate::server::access::verification::{ResumedRequest, WaitingRequest};
 use crate::server::extended_connect::fallback_for;
 use crate::server::journal::{Beginning, Journal};
@@ -246,9 +246,12 @@ impl SitesApp {
             }
             return refuse(site, &refusal, began, &head, (work, journal), exchange);
         }
-        // What was checked by rules that do not hold any more counts for nothing.
-        let is_current = site.generation.access().is_some_and(|now| Arc::ptr_eq(now, &rules));
-        let checked = Some(if is_current { checked } else { checked.by_no_rule() });
+        // What was checked by rules that do not hold any more counts for nothing, but for limits.
+        let checked = Some(match site.generation.access() {
+            Some(now) if Arc::ptr_eq(now, &rules) => checked,
+            Some(now) => checked.reloaded(&rules, now),
+            None => checked.reloaded(&rules, &AccessRules::default()),
+        });
         let request =
             SiteRequest { is_oversized, checked, ..SiteRequest::new(began, client, false) };
         let means = Means { work, dynamic, gateway, access, journal };

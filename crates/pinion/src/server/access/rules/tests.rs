@@ -119,6 +119,22 @@ fn rules_for(paths: &[String]) -> AccessRules {
     rules.with_single_page(&Site::get().archive())
 }
 
+/// Rules are the same after a reload wherever they stand then.
+#[test]
+fn rules_are_found_again_after_a_reload() {
+    let rules = |numbers: &[u64]| {
+        let mut rules = rules_for(&vec!["/".to_owned(); numbers.len()]);
+        rules.rules.iter_mut().zip(numbers).for_each(|(rule, number)| rule.number = *number);
+        rules
+    };
+    let (earlier, now) = (rules(&[1, 2, 3]), rules(&[3, 4, 1]));
+    let [first, second, third] = [0, 1, 2].map(RuleSet::of);
+    assert_eq!(now.same_as(&earlier, first.with(third)), third.with(first));
+    assert_eq!(now.same_as(&earlier, first), third);
+    assert_eq!(now.same_as(&earlier, second), RuleSet::default());
+    assert_eq!(AccessRules::default().same_as(&earlier, first), RuleSet::default());
+}
+
 /// Paths that rules may be about: every file, its other names, and every folder.
 fn scopes() -> Vec<String> {
     let mut paths = vec!["/".to_owned()];
