@@ -39,6 +39,17 @@ pub const UPSTREAM_TAG: u64 = 1 << 61;
 /// was sent to.
 pub const UPSTREAMS_MAX: usize = 64;
 
+/// How many of several servers one request is sent to by default when one fails after the other: as
+/// with HAProxy, whose `retries` is 3. Each attempt is load for servers that are left.
+pub const ATTEMPTS_MAX: u32 = 4;
+
+/// How long one request may take to find a server that can be reached, by default, in milliseconds:
+/// three servers that let a connection wait for [its
+/// time](pinion_client::limits::CONNECT_TIMEOUT_MS), and half of what proxies before this one wait
+/// for a response (`proxy_read_timeout` of nginx). `proxy_next_upstream_timeout` of nginx and
+/// `lb_try_duration` of Caddy are the same limit.
+pub const ATTEMPTS_TIMEOUT_MS: u64 = 30_000;
+
 /// How many failed requests take one of several servers out by default. One alone (the default of
 /// nginx) may be chance.
 pub const MAX_FAILS: u32 = 3;

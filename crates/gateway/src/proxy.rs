@@ -48,7 +48,7 @@ use crate::tunnels::Tunnels;
 use crate::upstream_group::UpstreamGroup;
 use crate::websocket_handshake::WebSocketHandshake;
 pub use attempts::ServerNews;
-use attempts::{Attempts, Random, failure_of};
+use attempts::{Attempts, NextAttempt, Random, failure_of};
 use health_checks::HealthChecks;
 pub use holdings::ProxyHoldings;
 use stored_upload::StoredUpload;
@@ -379,11 +379,19 @@ impl Proxy {
         if let Ended::Failed(error) | Ended::Aborted { error, .. } = &ended {
             self.note_failure(address, error, now_ms);
         }
-        if let Ended::Failed(error) = &ended
-            && self.try_another(address, error, now_ms)
-        {
-            return None;
-        }
+        let ended = match ended {
+            Ended::Failed(error) => match self.try_another(address, &error, now_ms) {
+                NextAttempt::Begun => return None,
+                NextAttempt::None => Ended::Failed(error),
+                NextAttempt::TooLate => {
+                    let forwarding = self.exchanges.get(&address);
+                    Ended::Failed(
+                        forwarding.map_or(error.clone(), |one| one.attempts.timeout(&error)),
+                    )
+                }
+            },
+            ended => ended,
+        };
         self.forget(address);
         Some(ended)
     }
@@ -405,7 +413,9 @@ impl Proxy {
             Ok(request) => request?,
             Err(error) => return self.stored(address, Err(error)),
         };
-        match self.client.start(request, exchange.now().monotonic_ms) {
+        let now_ms = exchange.now().monotonic_ms;
+        forwarding.attempts.begin(now_ms);
+        match self.client.start(request, now_ms) {
             Ok(id) => {
                 forwarding.id = id;
                 self.requests.insert(id, address);

@@ -48,6 +48,24 @@ pub enum ProxyError {
         /// The upstream server.
         upstream: Box<str>,
     },
+    /// The client has as many tunnels as it may.
+    #[error("the client has {max} WebSockets or other tunnels open (--max-tunnels-per-client)")]
+    TooManyTunnels {
+        /// How many it may have.
+        max: u32,
+    },
+    /// It has taken too long to find one of several servers that can be reached.
+    #[error(
+        "no server could be reached within {seconds} s (retry-timeout), {attempts} tried; {last}"
+    )]
+    AttemptsTimeout {
+        /// How many servers the request was sent to.
+        attempts: u32,
+        /// The time for that.
+        seconds: u64,
+        /// The error of the last one.
+        last: Box<str>,
+    },
     /// The upstream server cannot be used.
     #[error("{upstream}: {error}")]
     Upstream {
@@ -71,6 +89,8 @@ impl ProxyError {
             Self::Stored(_) => 500,
             Self::Protocol => 501,
             Self::NotSwitched { .. } | Self::WebSocketAccept { .. } => 502,
+            Self::AttemptsTimeout { .. } => 504,
+            Self::TooManyTunnels { .. } => 429,
             Self::Upstream { error, .. } => match &**error {
                 HttpClientError::ConnectTimeout(_)
                 | HttpClientError::HeadTimeout(_)
@@ -91,6 +111,7 @@ impl ProxyError {
             Self::Method | Self::DotSegment | Self::ConnectionOptions | Self::Protocol => false,
             Self::Loop | Self::NotSwitched { .. } | Self::WebSocketAccept { .. } => true,
             Self::NoServer | Self::StorageFull(_) | Self::Stored(_) => true,
+            Self::AttemptsTimeout { .. } | Self::TooManyTunnels { .. } => true,
             Self::Upstream { error, .. } => !matches!(**error, HttpClientError::Request(_)),
         }
     }

@@ -78,6 +78,7 @@ pub fn forward(
             target: target(head, options.path.as_ref()),
             accepts_trailers: accepts_trailers(head),
             upgrade: upgrade(head),
+            connect_timeout_ms: options.attempts.timeout_ms,
         }),
         protocol: ServerProtocol::Http,
     })
@@ -95,8 +96,13 @@ pub(crate) fn authority<'a>(upstream: &'a Upstream, asked: Option<&'a [u8]>) -> 
 }
 
 /// Sends a request that was made for one server to another one of its group. `asked` is the host
-/// that the client asks for.
-pub(crate) fn readdress(request: &mut ClientRequest, to: &Upstream, asked: Option<&[u8]>) {
+/// that the client asks for, and a connection has to open within `connect_timeout_ms`.
+pub(crate) fn readdress(
+    request: &mut ClientRequest,
+    to: &Upstream,
+    asked: Option<&[u8]>,
+    connect_timeout_ms: u64,
+) {
     request.site = to.number;
     request.url = to.url.clone();
     request.policy = to.policy.clone();

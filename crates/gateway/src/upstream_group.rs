@@ -9,7 +9,7 @@ use thiserror::Error;
 
 use crate::balancing::{Balance, BalanceKey, Candidate, choose, hash};
 use crate::field_changes::FieldChanges;
-use crate::limits::UPSTREAMS_MAX;
+use crate::limits::{ATTEMPTS_MAX, ATTEMPTS_TIMEOUT_MS, UPSTREAMS_MAX};
 use crate::path_prefix::PathRewrite;
 use crate::server_health::{
     Availability, HealthChange, HealthThresholds, PassiveChecks, ServerHealth, SharedHealth,
@@ -32,6 +32,8 @@ pub struct UpstreamOptions {
     pub passive: PassiveChecks,
     /// The health checks; `None` without any.
     pub active: Option<ActiveChecks>,
+    /// How often and for how long one of several servers is tried after another.
+    pub attempts: AttemptLimits,
     /// What takes the place of the path of the mount.
     pub path: Option<PathRewrite>,
     /// Fields that are set or removed in requests.
@@ -53,6 +55,21 @@ pub struct PassedFields {
     pub alt_svc: bool,
     /// `Strict-Transport-Security`.
     pub hsts: bool,
+}
+
+/// How often and for how long a request is sent to one of several servers after another has failed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct AttemptLimits {
+    /// Most servers that it is sent to.
+    pub max: u32,
+    /// How long it may take to reach one, in milliseconds.
+    pub timeout_ms: u64,
+}
+
+impl Default for AttemptLimits {
+    fn default() -> Self {
+        Self { max: ATTEMPTS_MAX, timeout_ms: ATTEMPTS_TIMEOUT_MS }
+    }
 }
 
 /// Requests of Pinion itself that find out whether servers work.

@@ -9,10 +9,12 @@ use pinion_tests::upstream::Upstream;
 use pinion_tests::wait_for;
 use serde_json::{Value, json};
 use std::collections::{BTreeMap, BTreeSet};
+use std::net::{Ipv4Addr, TcpListener, TcpStream};
 use std::process::Command;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::thread;
+use std::time::Duration;
 
 /// A mount of everything, with these keys, to these servers.
 fn mount(upstreams: &[&Upstream], keys: &str) -> String {
@@ -141,6 +143,55 @@ fn a_server_that_is_down_loses_no_request() {
         let out = format!("{} is not used for 3600 s: 2 requests have failed", dead.url());
         let told = lines.iter().filter(|line| line.contains(&out)).count();
         assert_eq!(told, 1, "{lines:#?}");
+    }
+}
+
+/// Servers that fail must not have every request tried at all of them. Each that a request was sent
+/// to is out, and the log says so.
+#[test]
+fn a_request_is_sent_to_so_many_servers_at_most() {
+    let folder = site("balance-attempts");
+    let mut dead: Vec<Upstream> = (0..6).map(|_| named("dead")).collect();
+    dead.iter_mut().for_each(Upstream::kill);
+    let dead: Vec<&Upstream> = dead.iter().collect();
+    for (keys, attempts) in [("", 4), ("max-attempts = 1\n", 1), ("max-attempts = 64\n", 6)] {
+        let keys = format!("{keys}max-fails = 1\nfail-timeout = 3600");
+        let server = start(&folder, Io::Epoll, &mount(&dead, &keys));
+        assert_eq!(server.get("/x").status, 502);
+        let lines = server.last_words();
+        let tried = lines.iter().filter(|line| line.contains(" is not used for 3600 s")).count();
+        assert_eq!(tried, attempts, "{lines:#?}");
+    }
+}
+
+/// A port that lets connections wait: its queue is full, and it accepts none.
+fn silent() -> (TcpListener, Vec<TcpStream>) {
+    let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).expect("a port");
+    rustix::net::listen(&listener, 0).expect("a short queue");
+    let address = listener.local_addr().expect("an address");
+    let connect = || TcpStream::connect_timeout(&address, Duration::from_millis(200));
+    let held = std::iter::from_fn(|| connect().ok()).collect();
+    (listener, held)
+}
+
+/// A server that lets a connection wait takes ten seconds, and 64 of them would take ten minutes.
+#[test]
+fn a_request_does_not_look_for_a_server_for_ever() {
+    let folder = site("balance-silent");
+    let silent: Vec<_> = (0..3).map(|_| silent()).collect();
+    let urls: Vec<String> = silent
+        .iter()
+        .map(|(listener, _)| format!("\"http://{}\"", listener.local_addr().expect("a port")))
+        .collect();
+    let lines = format!("[[site.mount]]\nproxy = [{}]\nretry-timeout = 1\n", urls.join(", "));
+    for io in Io::BOTH {
+        let server = start(&folder, io, &lines);
+        for request in [Request::get("/x"), Request::new("POST", "/x").body(b"content")] {
+            assert_eq!(server.exchange(&request).status, 504);
+        }
+        let lines = server.last_words();
+        let told = "no server could be reached within 1 s (retry-timeout), 1 tried; http://";
+        assert!(lines.iter().any(|line| line.contains(told)), "{lines:#?}");
     }
 }
 

@@ -68,7 +68,9 @@ pub(super) struct OpeningContext<'c, 'w> {
 impl Opening {
     /// Begins to open a connection for a request.
     pub(super) fn new(request: &ClientRequest, number: u64, now_ms: u64) -> Self {
-        let timeout_ms = request.timeout_ms.min(CONNECT_TIMEOUT_MS);
+        let forwarded = request.forwarded.as_ref();
+        let connect_ms = forwarded.map_or(CONNECT_TIMEOUT_MS, |one| one.connect_timeout_ms);
+        let timeout_ms = request.timeout_ms.min(CONNECT_TIMEOUT_MS).min(connect_ms);
         let times = ConnectTimes { timeout_ms, ..ConnectTimes::default() };
         let tcp = |eyeballs, port| Kind::Tcp { eyeballs: Box::new(eyeballs), port, timeout_ms };
         let kind = match request.url.target().endpoint() {

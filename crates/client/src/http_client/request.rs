@@ -84,6 +84,9 @@ pub struct ForwardedRequest {
     /// switches, the connection is taken by
     /// [`HttpClient::take_tunnel`](super::HttpClient::take_tunnel).
     pub upgrade: Option<Box<str>>,
+    /// How long it may take to open a connection, in milliseconds, if that is less than
+    /// [`CONNECT_TIMEOUT_MS`](crate::limits::CONNECT_TIMEOUT_MS).
+    pub connect_timeout_ms: u64,
 }
 
 /// A connection whose server has switched to another protocol (RFC 9110 §7.8). Its bytes are the

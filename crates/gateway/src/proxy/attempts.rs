@@ -15,7 +15,7 @@ use crate::balancing::{Balance, BalanceKey, client_key, hash};
 use crate::proxy_error::ProxyError;
 use crate::request_forwarding::readdress;
 use crate::server_health::HealthChange;
-use crate::upstream_group::{ServerUse, TriedServers, UpstreamGroup};
+use crate::upstream_group::{AttemptLimits, ServerUse, TriedServers, UpstreamGroup};
 
 /// The servers that a request was sent to, and what the next one is chosen by.
 #[derive(Debug)]
@@ -23,9 +23,24 @@ pub(super) struct Attempts {
     /// The one that it is sent to now.
     pub(super) server: ServerUse,
     tried: TriedServers,
+    /// How many they are.
+    count: u32,
+    /// When the first one was asked, in monotonic milliseconds.
+    began_ms: u64,
     key: BalanceKey,
     /// The host that the client asks for.
     pub(super) asked: Option<Box<[u8]>>,
+}
+
+/// What becomes of a request that has failed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum NextAttempt {
+    /// It is sent to another server.
+    Begun,
+    /// It has failed for good.
+    None,
+    /// It has failed for good, because it has taken too long to find a server.
+    TooLate,
 }
 
 /// A server whose state has changed, for the log.
@@ -55,13 +70,26 @@ impl Attempts {
         let server = group.choose(key, TriedServers::default(), now_ms, random)?;
         let mut tried = TriedServers::default();
         tried.add(server.index);
-        Some(Self { server, tried, key, asked: head.authority.map(Box::from) })
+        let asked = head.authority.map(Box::from);
+        Some(Self { server, tried, count: 1, began_ms: now_ms, key, asked })
+    }
+
+    /// The first server is asked now, and not when it was chosen.
+    pub(super) fn begin(&mut self, now_ms: u64) {
+        self.began_ms = now_ms;
+    }
+
+    /// Returns the error of a request that has taken too long to find a server.
+    pub(super) fn timeout(&self, last: &ProxyError) -> ProxyError {
+        let seconds = self.server.group().options.attempts.timeout_ms / 1000;
+        ProxyError::AttemptsTimeout { attempts: self.count, seconds, last: last.to_string().into() }
     }
 
     /// Goes on with the next server. Returns false if all were tried.
     fn advance(&mut self, now_ms: u64, random: u64) -> bool {
         let next = self.server.group().choose(self.key, self.tried, now_ms, random);
         let Some(next) = next else { return false };
+        self.count += 1;
         self.tried.add(next.index);
         self.server = next;
         true
@@ -128,36 +156,44 @@ impl Proxy {
 
     /// Sends the request of an exchange to another server of its group, if there is one that it was
     /// not sent to, and that changes nothing: the failed server has not seen it, or it is safe and
-    /// has no content. Of the latter, the budget for repetitions allows some. Returns false if the
-    /// request has failed for good.
+    /// has no content. Of the latter, the budget for repetitions allows some. The group limits how
+    /// many servers are tried, and for how long.
     pub(super) fn try_another(
         &mut self,
         address: Address,
         error: &ProxyError,
         now_ms: u64,
-    ) -> bool {
-        let ProxyError::Upstream { error, .. } = error else { return false };
+    ) -> NextAttempt {
+        let ProxyError::Upstream { error, .. } = error else { return NextAttempt::None };
         let Self { exchanges, client, requests, random, .. } = self;
-        let Some(forwarding) = exchanges.get_mut(&address) else { return false };
+        let Some(forwarding) = exchanges.get_mut(&address) else { return NextAttempt::None };
         let has_sent = match kind(error) {
             FailureKind::Unreached => false,
             FailureKind::NoResponse => true,
-            FailureKind::Server | FailureKind::Other => return false,
+            FailureKind::Server | FailureKind::Other => return NextAttempt::None,
         };
-        if !forwarding.attempts.server.group().has_several() {
-            return false;
+        let attempts = &mut forwarding.attempts;
+        let AttemptLimits { max, timeout_ms } = attempts.server.group().options.attempts;
+        if !attempts.server.group().has_several() {
+            return NextAttempt::None;
         }
-        let Some(mut request) = client.take_failed(forwarding.id) else { return false };
+        let left_ms = (attempts.began_ms + timeout_ms).saturating_sub(now_ms);
+        if left_ms == 0 {
+            return NextAttempt::TooLate;
+        }
+        if attempts.count >= max {
+            return NextAttempt::None;
+        }
+        let Some(mut request) = client.take_failed(forwarding.id) else { return NextAttempt::None };
         requests.remove(&forwarding.id);
         if has_sent && !(is_repeatable(&request) && client.take_retry()) {
-            return false;
+            return NextAttempt::None;
         }
-        if !forwarding.attempts.advance(now_ms, random.next()) {
-            return false;
+        if !attempts.advance(now_ms, random.next()) {
+            return NextAttempt::None;
         }
-        let attempts = &forwarding.attempts;
-        let Some(upstream) = attempts.server.upstream() else { return false };
-        readdress(&mut request, upstream, attempts.asked.as_deref());
+        let Some(upstream) = attempts.server.upstream() else { return NextAttempt::None };
+        readdress(&mut request, upstream, attempts.asked.as_deref(), left_ms);
         if let Some(upload) = &mut forwarding.upload {
             upload.rewind();
         }
@@ -165,9 +201,9 @@ impl Proxy {
             Ok(id) => {
                 forwarding.id = id;
                 requests.insert(id, address);
-                true
+                NextAttempt::Begun
             }
-            Err(_) => false,
+            Err(_) => NextAttempt::None,
         }
     }
 }

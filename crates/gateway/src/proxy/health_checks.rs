@@ -127,6 +127,7 @@ fn request(upstream: &Upstream, active: &ActiveChecks) -> ClientRequest {
             target: active.target.as_bytes().into(),
             accepts_trailers: false,
             upgrade: None,
+            connect_timeout_ms: active.timeout_ms,
         }),
         protocol: ServerProtocol::Http,
     }

@@ -146,6 +146,19 @@ pub(crate) const ROWS: &[Directive] = &[
         ..row("mount-fail-timeout", "fail-timeout", SECONDS)
     },
     Directive {
+        default: Default::Value("4"),
+        brief: "Most servers that a request is sent to when one fails",
+        long: "A request goes to the next of several servers if a connection cannot be opened, or \
+               if a request that changes nothing gets no response.",
+        ..row("mount-max-attempts", "max-attempts", Kind::Number { min: 1, max: 64, unit: "" })
+    },
+    Directive {
+        default: Default::Value("30"),
+        brief: "The time that a request has to reach one of several servers",
+        long: "After that no other server is tried, and the response has status 504.",
+        ..row("mount-retry-timeout", "retry-timeout", SECONDS)
+    },
+    Directive {
         default: Default::Nothing("no health checks"),
         brief: "A path that Pinion requests to find out whether a server works",
         long: "A status from 200 to 399 passes.",

@@ -12,7 +12,7 @@ use pinion_gateway::path_prefix::PathRewrite;
 use pinion_gateway::server_health::{HealthThresholds, PassiveChecks};
 use pinion_gateway::upstream::Upstream;
 use pinion_gateway::upstream_group::{
-    ActiveChecks, PassedFields, UpstreamGroup, UpstreamGroupError, UpstreamOptions,
+    ActiveChecks, AttemptLimits, PassedFields, UpstreamGroup, UpstreamGroupError, UpstreamOptions,
 };
 use std::fmt;
 use std::path::Path;
@@ -58,6 +58,10 @@ pub(crate) fn mount(low: &Low) -> Result<Mount, MountFault> {
             fail_timeout_ms: number(low, "mount-fail-timeout")? * 1000,
         },
         active: active_checks(low)?,
+        attempts: AttemptLimits {
+            max: number(low, "mount-max-attempts")? as u32,
+            timeout_ms: number(low, "mount-retry-timeout")? * 1000,
+        },
         path: rewrite(low, &path)?,
         request_fields: field_changes(low, ChangedMessage::Request)?,
         response_fields: field_changes(low, ChangedMessage::Response)?,

@@ -6,7 +6,7 @@ use pinion_gateway::balancing::Balance;
 use pinion_gateway::limits;
 use pinion_gateway::server_health::{HealthThresholds, PassiveChecks};
 use pinion_gateway::upstream::UpstreamHost;
-use pinion_gateway::upstream_group::{ActiveChecks, PassedFields};
+use pinion_gateway::upstream_group::{ActiveChecks, AttemptLimits, PassedFields};
 use std::path::Path;
 
 /// The mount of a file with these lines, and what is wrong with it at which place.
@@ -45,6 +45,7 @@ fn a_mount_has_defaults() {
         thresholds: HealthThresholds::default(),
     };
     assert_eq!(options.active, Some(expected));
+    assert_eq!(options.attempts, AttemptLimits::default());
     assert_eq!(options.stored_upload_max_bytes, Some(limits::STORED_UPLOAD_MAX_BYTES));
 }
 
@@ -57,7 +58,7 @@ fn every_key_of_a_mount_is_taken() {
          set-request-headers = [\"X-A: b\", \"X-B: c\"]\nremove-request-headers = \"Cookie\"\n\
          set-response-headers = \"Server: x\"\nremove-response-headers = [\"X-Powered-By\"]\n\
          pass-response-headers = [\"Alt-Svc\"]\nbalance = \"header-hash:X-User\"\nmax-fails = 0\n\
-         fail-timeout = 2\nhealth-path = \"/up\"\nhealth-interval = 1\nhealth-timeout = 2\n\
+         fail-timeout = 2\nmax-attempts = 5\nretry-timeout = 9\nhealth-path = \"/up\"\nhealth-interval = 1\nhealth-timeout = 2\n\
          health-fails = 4\nhealth-passes = 5\nbuffer-uploads = true\nbuffer-limit = \"2K\"",
     );
     let mount = mount.expect("a mount");
@@ -69,6 +70,7 @@ fn every_key_of_a_mount_is_taken() {
     let options = mount.upstreams.options();
     assert_eq!(options.balance, Balance::HeaderHash("X-User".into()));
     assert_eq!(options.passive, PassiveChecks { max_fails: 0, fail_timeout_ms: 2_000 });
+    assert_eq!(options.attempts, AttemptLimits { max: 5, timeout_ms: 9_000 });
     let thresholds = HealthThresholds { fails: 4, passes: 5 };
     let (interval_ms, timeout_ms) = (1_000, 2_000);
     let expected = ActiveChecks { target: "/up".into(), interval_ms, timeout_ms, thresholds };
@@ -159,6 +161,9 @@ fn values_are_checked() {
         ("balance = \"header-hash:\"", "balance: "),
         ("max-fails = -1", "max-fails: "),
         ("fail-timeout = 0", "fail-timeout: "),
+        ("max-attempts = 0", "max-attempts: "),
+        ("max-attempts = 65", "max-attempts: "),
+        ("retry-timeout = 0", "retry-timeout: "),
         ("pass-response-headers = [\"Server\"]", "pass-response-headers: "),
         ("remove-request-headers = [\"a b\"]", "remove-request-headers: "),
         ("set-request-headers = [\"a\"]", "set-request-headers: "),
