@@ -22,6 +22,11 @@ pub const TUNNEL_PIECE_BYTES: u64 = 32 * 1024;
 /// tunnel` of HAProxy is in its examples. Chats wait for people.
 pub const TUNNEL_IDLE_MS: u64 = 3_600_000;
 
+/// How long a tunnel of which one side has ended may be silent, in milliseconds: half a minute, as
+/// `timeout client-fin` of HAProxy is in its examples. The other side has been told, and has
+/// nothing to wait for: a WebSocket ends on both sides (RFC 6455 §7.1.1).
+pub const TUNNEL_HALF_CLOSED_MS: u64 = 30_000;
+
 /// How long the client of a tunnel may take nothing of what waits for it, in milliseconds: as long
 /// as that of a response over HTTP/2
 /// ([`WINDOW_STALL_MS`](pinion_engine::limits::WINDOW_STALL_MS)).

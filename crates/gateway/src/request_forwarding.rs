@@ -110,6 +110,7 @@ pub(crate) fn readdress(
     request.timeout_ms = to.timeout_ms;
     if let Some(forwarded) = &mut request.forwarded {
         forwarded.authority = authority(to, asked).into();
+        forwarded.connect_timeout_ms = connect_timeout_ms;
     }
 }
 
@@ -135,6 +136,12 @@ fn max_forwards(head: &RequestHead<'_>) -> Result<Option<u64>, ProxyError> {
         Some(0) => Err(ProxyError::Method),
         Some(left) => Ok(Some(left - 1)),
     }
+}
+
+/// Whether a request may become a tunnel, such as a WebSocket, if its server agrees.
+#[must_use]
+pub fn asks_for_tunnel(head: &RequestHead<'_>) -> bool {
+    head.protocol.is_some() || upgrade(head).is_some()
 }
 
 /// Returns the protocols that the connection may be switched to (RFC 9110 §7.8), such as

@@ -11,7 +11,7 @@ use pinion_engine::connections::Connections;
 use pinion_engine::exchange::{Exchange, Room};
 use pinion_engine::raw::RawStream;
 
-use crate::limits::{TUNNEL_IDLE_MS, TUNNEL_OPEN_MS, TUNNEL_STALL_MS};
+use crate::limits::{TUNNEL_HALF_CLOSED_MS, TUNNEL_IDLE_MS, TUNNEL_OPEN_MS, TUNNEL_STALL_MS};
 use crate::tunnel_end::{TunnelCarrier, TunnelEnd, TunnelEvent};
 use crate::upstream_group::ServerUse;
 
@@ -216,7 +216,12 @@ impl Tunnels {
                 from.has_ended = true;
                 to.finish(connections);
                 if to.has_ended {
-                    self.end(tag, connections);
+                    return self.end(tag, connections);
+                }
+                // The other side has its time from now on.
+                tunnel.active_ms = now_ms;
+                if tunnel.is_open {
+                    tunnel.client.wait(tunnel.due_ms().saturating_sub(now_ms), connections);
                 }
             }
             TunnelEvent::Deadline if side == Side::Upstream => {
@@ -225,9 +230,7 @@ impl Tunnels {
                 }
             }
             TunnelEvent::Deadline => {
-                let idle_at_ms = tunnel.active_ms + TUNNEL_IDLE_MS;
-                let stalls_at_ms = tunnel.full_since_ms.map(|since_ms| since_ms + TUNNEL_STALL_MS);
-                let at_ms = stalls_at_ms.unwrap_or(u64::MAX).min(idle_at_ms);
+                let at_ms = tunnel.due_ms();
                 if at_ms > now_ms {
                     return tunnel.client.wait(at_ms - now_ms, connections);
                 }
@@ -258,6 +261,15 @@ impl Tunnels {
 }
 
 impl OpenTunnel {
+    /// Returns when the tunnel ends unless something happens, in monotonic milliseconds.
+    fn due_ms(&self) -> u64 {
+        let is_half_closed = self.client.has_ended || self.upstream.has_ended;
+        let idle_ms = if is_half_closed { TUNNEL_HALF_CLOSED_MS } else { TUNNEL_IDLE_MS };
+        let idle_at_ms = self.active_ms + idle_ms;
+        let stalls_at_ms = self.full_since_ms.map(|since_ms| since_ms + TUNNEL_STALL_MS);
+        stalls_at_ms.map_or(idle_at_ms, |at_ms| at_ms.min(idle_at_ms))
+    }
+
     /// The client's side is open.
     fn opened(&mut self, connections: &mut Connections<'_>) {
         self.is_open = true;
@@ -268,7 +280,8 @@ impl OpenTunnel {
         if self.upstream.has_ended {
             self.client.finish(connections);
         }
-        self.client.wait(TUNNEL_IDLE_MS, connections);
+        let now_ms = connections.now().monotonic_ms;
+        self.client.wait(self.due_ms().saturating_sub(now_ms), connections);
         self.client.want(connections);
         self.upstream.want(connections);
     }
@@ -292,5 +305,44 @@ impl OpenTunnel {
             }
             Room::Full | Room::Gone => {}
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::balancing::BalanceKey;
+    use crate::upstream::Upstream;
+    use crate::upstream_group::{TriedServers, UpstreamGroup};
+    use std::sync::Arc;
+
+    #[test]
+    fn a_tunnel_is_waited_for_as_long_as_it_may_bring_something() {
+        let upstream = Upstream::parse("http://127.0.0.1:3000").expect("a URL");
+        let group = Arc::new(UpstreamGroup::of_one(upstream));
+        let server = group.choose(BalanceKey::Load, TriedServers::default(), 0, 0);
+        let address = Address { worker: 0, slot: 1, generation: 1, exchange: 1 };
+        let end = TunnelEnd::new(address, TunnelCarrier::Connection, 0);
+        let mut tunnel = OpenTunnel {
+            client: end,
+            upstream: end,
+            is_open: true,
+            early: Vec::new(),
+            active_ms: 5_000,
+            _server: server.expect("a server"),
+            full_since_ms: None,
+        };
+        assert_eq!(tunnel.due_ms(), 5_000 + TUNNEL_IDLE_MS);
+        tunnel.upstream.has_ended = true;
+        assert_eq!(tunnel.due_ms(), 5_000 + TUNNEL_HALF_CLOSED_MS);
+        tunnel.upstream.has_ended = false;
+        tunnel.client.has_ended = true;
+        assert_eq!(tunnel.due_ms(), 5_000 + TUNNEL_HALF_CLOSED_MS);
+        tunnel.full_since_ms = Some(4_000);
+        let stalls_ms = 4_000 + TUNNEL_STALL_MS;
+        assert_eq!(tunnel.due_ms(), stalls_ms.min(5_000 + TUNNEL_HALF_CLOSED_MS));
+        // Whoever still brings something has the whole time again.
+        (tunnel.full_since_ms, tunnel.active_ms) = (None, 90_000);
+        assert_eq!(tunnel.due_ms(), 90_000 + TUNNEL_HALF_CLOSED_MS);
     }
 }

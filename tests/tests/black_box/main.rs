@@ -136,6 +136,7 @@ mod tls_reload;
 mod tls_scanners;
 mod tls_self_signed;
 mod tls_sessions;
+mod tunnel_limits;
 mod tunnels;
 mod unchanged;
 mod unix_socket;

@@ -411,6 +411,22 @@ pub(crate) const ROWS: &[Directive] = &[
                descriptor, which --max-connections then cannot use.",
     },
     Directive {
+        name: "max-tunnels-per-client",
+        short: None,
+        verbs: SERVE,
+        file: Some(Table::Limits.key("max-tunnels-per-client")),
+        group: Group::Limits,
+        level: Level::Server,
+        kind: Kind::Number { min: 1, max: 1_000_000, unit: "" },
+        repeatable: false,
+        default: Default::Auto("a quarter of --max-outgoing, at least 2"),
+        change: Change::Restart,
+        brief: "How many WebSockets to other servers one client may have open",
+        long: "Each of them takes one of --max-outgoing connections for as long as it is open. \
+               Further ones get status 429. A client is an IPv4 address or a /64 prefix of IPv6; \
+               behind a proxy it is the client that a trusted proxy names (--trusted-proxy).",
+    },
+    Directive {
         name: "keep-alive-timeout",
         short: None,
         verbs: SERVE,

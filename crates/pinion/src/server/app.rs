@@ -167,13 +167,27 @@ impl Means<'_> {
         if let Some(mount) = site.generation.mounts().covering(head.target.path)
             && !is_unsecured
         {
-            return gateway.begin(mount, &site.generation, head, &client, journal, exchange);
+            return gateway.begin(
+                mount,
+                &site.generation,
+                head,
+                &client,
+                (access, journal),
+                exchange,
+            );
         }
         request.developer = developer;
         if head.protocol.is_some() && !is_unsecured {
             let mount = fallback_for(&site.generation, head, exchange.now(), work, gateway);
             if let Some(mount) = mount {
-                return gateway.begin(mount, &site.generation, head, &client, journal, exchange);
+                return gateway.begin(
+                    mount,
+                    &site.generation,
+                    head,
+                    &client,
+                    (access, journal),
+                    exchange,
+                );
             }
             let means = Self { work, dynamic, gateway, access, journal };
             return means.archive_request(site, request, head, exchange);
@@ -248,7 +262,14 @@ impl Means<'_> {
             && let Some(mount) = fallback
             && !gateway.is_refused_by_rule(&archive, asked, now.unix_seconds, traced.as_ref())
         {
-            return gateway.begin(mount, &site.generation, head, &client, journal, exchange);
+            return gateway.begin(
+                mount,
+                &site.generation,
+                head,
+                &client,
+                (access, journal),
+                exchange,
+            );
         }
         // An answer is large: the one to be sent is pointed at.
         let instead;

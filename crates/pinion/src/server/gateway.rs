@@ -1,6 +1,8 @@
 //! Requests that other servers respond to, between the steps of a request and the proxy: their
 //! records in the access log, and the pages for errors.
 
+use super::access::gate::AccessGate;
+use super::access::limits::TUNNEL_RETRY_SECONDS;
 use super::dynamic::page_at;
 use super::generation::Generation;
 use super::journal::{Journal, Later};
@@ -19,6 +21,7 @@ use pinion_engine::stderr;
 use pinion_gateway::limits::{STORED_UPLOADS_MEMORY_MAX_BYTES, UPSTREAM_TAG};
 use pinion_gateway::proxy::{Ended, Proxy, ProxySettings, ServerNews, UploadQuotas};
 use pinion_gateway::proxy_error::ProxyError;
+use pinion_gateway::request_forwarding::asks_for_tunnel;
 use pinion_gateway::upstream_group::UpstreamGroup;
 use pinion_http::client_identity::ClientIdentity;
 use pinion_http::field::KnownField;
@@ -126,7 +129,7 @@ impl Gateway {
         generation: &Arc<Generation>,
         head: &RequestHead<'_>,
         client: &ClientIdentity,
-        journal: &mut Journal,
+        (access, journal): (&mut AccessGate, &mut Journal),
         exchange: &mut Exchange<'_>,
     ) {
         let archive = &generation.archive();
@@ -144,6 +147,12 @@ impl Gateway {
             later: journal.note(head, client, generation.log(), exchange),
             prefers_text: prefers_text(head.values(KnownField::Accept)),
         };
+        if asks_for_tunnel(head)
+            && let Err(max) = access.count_tunnel(client, exchange)
+        {
+            exchange.add_fields(format!("Retry-After: {TUNNEL_RETRY_SECONDS}\r\n").as_bytes());
+            return self.fail(waiting, &ProxyError::TooManyTunnels { max }, journal, exchange);
+        }
         match self.proxy().begin(&mount.upstreams, &defaults, client, head, exchange) {
             Ok(()) => {
                 self.waiting.insert(exchange.address(), waiting);

@@ -1,6 +1,7 @@
 //! The second half of a start: the threads, and the wait for their end.
 
 use super::access::gate::{AccessGate, AccessShared};
+use super::access::limits::{TUNNELS_DIVISOR, TUNNELS_MIN};
 use super::acme::AcmeChallenges;
 use super::app::SitesApp;
 use super::capacity::Capacity;
@@ -385,7 +386,11 @@ fn start_sites(
     let health = settings.health.clone();
     let trusted_proxies = Arc::new(settings.trusted_proxies.clone());
     let webroot: Option<Arc<Path>> = settings.tls.acme_webroot.as_deref().map(Into::into);
-    let access = AccessShared::new(Arc::clone(&scripts.jobs), scripts.password_limits())?;
+    let outgoing = engine.settings.outgoing as u64;
+    let tunnels = settings.max_tunnels_per_client;
+    let tunnels = tunnels.unwrap_or_else(|| tunnels_per_client(outgoing));
+    let jobs = Arc::clone(&scripts.jobs);
+    let access = AccessShared::new(jobs, scripts.password_limits(), tunnels)?;
     let (resolver, uploads) = (scripts.resolver(), scripts.uploads());
     let gateways = GatewayShared::new(resolver, engine.settings.outgoing, uploads);
     let make_app = move |worker, poster: Poster| {
@@ -404,6 +409,12 @@ fn start_sites(
     let server = Server::start(engine, make_app).context("cannot start the workers")?;
     let sites = Sites::start(starting, published, logs, programs, server.control())?;
     Ok((server, sites))
+}
+
+/// Returns how many tunnels a client may have by default, of so many connections to other servers.
+fn tunnels_per_client(outgoing: u64) -> u32 {
+    let share = (outgoing / TUNNELS_DIVISOR).max(TUNNELS_MIN);
+    share.try_into().unwrap_or(u32::MAX)
 }
 
 fn start_dummy(dummy: &Dummy, engine: EngineKit, desks: Desks) -> Result<Server, Failure> {

@@ -67,6 +67,8 @@ pub(crate) struct Serve {
     pub(crate) max_connections_per_client: Option<u32>,
     /// Connections to other servers that may be open at once; as many as fit when not given.
     pub(crate) max_outgoing: Option<u64>,
+    /// Most WebSockets and other tunnels of one client.
+    pub(crate) max_tunnels_per_client: Option<u32>,
     /// How long a connection may be idle between two requests.
     pub(crate) keep_alive_timeout: Duration,
     /// How long the header section of a request may take.
@@ -220,6 +222,7 @@ impl Serve {
             max_connections: number(low, "max-connections")?,
             max_connections_per_client: number(low, "max-connections-per-client")?,
             max_outgoing: number(low, "max-outgoing")?,
+            max_tunnels_per_client: number(low, "max-tunnels-per-client")?,
             keep_alive_timeout: seconds(low, "keep-alive-timeout")?,
             header_timeout: seconds(low, "header-timeout")?,
             body_timeout: seconds(low, "body-timeout")?,
@@ -575,8 +578,8 @@ mod tests {
              --access-log - --log-format json --watch --lua-folder a=/b=c:ro --grace 5 \
              --secret a=/b --fetch-private --fetch-network 10.0.0.0/8 --fetch-socket /a \
              --fetch-pin sha256//AAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAA= \
-             --max-connections 9 --max-connections-per-client 8 --keep-alive-timeout 600 \
-             --header-timeout 20 --body-timeout 40 --upload-space 2 \
+             --max-connections 9 --max-connections-per-client 8 --max-tunnels-per-client 6 \
+             --keep-alive-timeout 600 --header-timeout 20 --body-timeout 40 --upload-space 2 \
              --max-requests-per-connection 7 --memory-budget 64 \
              --server-name pinion \
              --codings br --level fast --codings-for *.svg=br:9 --exclude a --exclude b \
@@ -620,6 +623,7 @@ mod tests {
         assert_eq!(serve.grace, Duration::from_secs(5));
         assert_eq!((serve.max_connections, serve.max_requests_per_connection), (Some(9), Some(7)));
         assert_eq!(serve.max_connections_per_client, Some(8));
+        assert_eq!(serve.max_tunnels_per_client, Some(6));
         assert_eq!(serve.keep_alive_timeout, Duration::from_secs(600));
         assert_eq!(serve.header_timeout, Duration::from_secs(20));
         assert_eq!(serve.body_timeout, Duration::from_secs(40));

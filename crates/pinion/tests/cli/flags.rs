@@ -95,7 +95,7 @@ const WRONG: [(&str, &[&str]); 53] = [
 ];
 
 /// Flags that take a whole number, none of which takes more than 10^9.
-const NUMBERS: [&str; 21] = [
+const NUMBERS: [&str; 22] = [
     "--dummy-bytes",
     "--grace",
     "--jobs",
@@ -107,6 +107,7 @@ const NUMBERS: [&str; 21] = [
     "--max-connections",
     "--max-connections-per-client",
     "--max-outgoing",
+    "--max-tunnels-per-client",
     "--proxy-timeout",
     "--keep-alive-timeout",
     "--header-timeout",

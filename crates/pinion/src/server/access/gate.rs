@@ -37,6 +37,9 @@ pub(crate) struct AccessShared {
     failures: RateTable,
     failure_limit: RateLimit,
     concurrent: Arc<ConcurrentRequests>,
+    /// WebSockets and other tunnels, and how many a client may have.
+    tunnels: Arc<ConcurrentRequests>,
+    tunnels_max: u32,
     pub(super) jobs: Arc<JobQueues>,
     pub(super) password_limits: PasswordLimits,
     /// Passwords that are being verified or wait for a thread.
@@ -138,13 +141,15 @@ impl Refusal {
 }
 
 impl AccessShared {
-    /// Makes what workers share. Jobs run on the threads for passwords.
+    /// Makes what workers share. Jobs run on the threads for passwords, and a client may have so
+    /// many tunnels.
     ///
     /// # Errors
     /// The system has no random bytes.
     pub(crate) fn new(
         jobs: Arc<JobQueues>,
         password_limits: PasswordLimits,
+        tunnels_max: u32,
     ) -> anyhow::Result<Arc<Self>> {
         let mut key = [0; blake3::KEY_LEN];
         getrandom::fill(&mut key).context("cannot get random bytes")?;
@@ -155,6 +160,8 @@ impl AccessShared {
             failures: RateTable::new(FAILING_CLIENTS_MAX),
             failure_limit: failure_limit.context("a limit of failures")?,
             concurrent: Arc::default(),
+            tunnels: Arc::default(),
+            tunnels_max,
             jobs,
             password_limits,
             verifications: Arc::default(),
@@ -286,6 +293,24 @@ impl AccessGate {
         if !counted.is_empty() {
             self.open.hold(counted, exchange);
         }
+        Ok(())
+    }
+
+    /// Counts a request that may become a tunnel among those of its client, until its exchange has
+    /// ended: that of a tunnel ends with it.
+    ///
+    /// # Errors
+    /// The client has as many as it may, and this many they are.
+    pub(crate) fn count_tunnel(
+        &mut self,
+        client: &ClientIdentity,
+        exchange: &mut Exchange<'_>,
+    ) -> Result<(), u32> {
+        // As above.
+        let Some(peer) = client.peer else { return Ok(()) };
+        let (client, max) = (ClientPrefix::of(Some(peer.ip())), self.shared.tunnels_max);
+        let counted = self.shared.tunnels.count((0, client), max).ok_or(max)?;
+        self.open.hold(vec![counted], exchange);
         Ok(())
     }
 

@@ -58,6 +58,17 @@ pub(crate) const WAITING_MAX_BYTES: usize = 4 << 20;
 /// How long a request waits for its password to be verified, then it gets status 503.
 pub(crate) const VERIFICATION_MAX_MS: u64 = 30_000;
 
+/// One client may have one in so many connections to other servers as WebSockets and other tunnels,
+/// unless the operator says how many: each of them holds a connection for as long as the client
+/// likes, and four clients are needed then to take all.
+pub(crate) const TUNNELS_DIVISOR: u64 = 4;
+
+/// Tunnels that one client may have at least: two pages of one browser.
+pub(crate) const TUNNELS_MIN: u64 = 2;
+
+/// Seconds after which a client may try again that has too many tunnels: people close pages.
+pub(crate) const TUNNEL_RETRY_SECONDS: u64 = 10;
+
 /// Seconds after which a client may try again that was refused because too much waits.
 pub(crate) const RETRY_SECONDS: u64 = 2;
 

@@ -118,11 +118,18 @@ impl Means<'_> {
         head: &RequestHead<'_>,
         exchange: &mut Exchange<'_>,
     ) {
-        let Self { work, dynamic, gateway, journal, .. } = self;
+        let Self { work, dynamic, gateway, access, journal } = self;
         let client = &request.client;
         let mounts = site.generation.mounts();
         if let Some(mount) = mounts.covering(head.target.path) {
-            return gateway.begin(mount, &site.generation, head, client, journal, exchange);
+            return gateway.begin(
+                mount,
+                &site.generation,
+                head,
+                client,
+                (access, journal),
+                exchange,
+            );
         }
         if let Some(scripted) = &site.scripted
             && let Offer::Handler(found) = dynamic.offer(scripted, head)
@@ -134,7 +141,14 @@ impl Means<'_> {
         if head.target.form != Form::Asterisk
             && let Some(mount) = fallback_for(&site.generation, head, exchange.now(), work, gateway)
         {
-            return gateway.begin(mount, &site.generation, head, client, journal, exchange);
+            return gateway.begin(
+                mount,
+                &site.generation,
+                head,
+                client,
+                (access, journal),
+                exchange,
+            );
         }
         let answer = error_for(413, &site.generation.archive(), head, work);
         exchange.prepared(&answer, Some(site.mapping));
