@@ -262,14 +262,8 @@ impl Means<'_> {
             && let Some(mount) = fallback
             && !gateway.is_refused_by_rule(&archive, asked, now.unix_seconds, traced.as_ref())
         {
-            return gateway.begin(
-                mount,
-                &site.generation,
-                head,
-                &client,
-                (access, journal),
-                exchange,
-            );
+            let (generation, means) = (&site.generation, (access, journal));
+            return gateway.begin(mount, generation, head, &client, means, exchange);
         }
         // An answer is large: the one to be sent is pointed at.
         let instead;

@@ -58,8 +58,9 @@ fn every_key_of_a_mount_is_taken() {
          set-request-headers = [\"X-A: b\", \"X-B: c\"]\nremove-request-headers = \"Cookie\"\n\
          set-response-headers = \"Server: x\"\nremove-response-headers = [\"X-Powered-By\"]\n\
          pass-response-headers = [\"Alt-Svc\"]\nbalance = \"header-hash:X-User\"\nmax-fails = 0\n\
-         fail-timeout = 2\nmax-attempts = 5\nretry-timeout = 9\nhealth-path = \"/up\"\nhealth-interval = 1\nhealth-timeout = 2\n\
-         health-fails = 4\nhealth-passes = 5\nbuffer-uploads = true\nbuffer-limit = \"2K\"",
+         fail-timeout = 2\nmax-attempts = 5\nretry-timeout = 9\nhealth-path = \"/up\"\n\
+         health-interval = 1\nhealth-timeout = 2\nhealth-fails = 4\nhealth-passes = 5\n\
+         buffer-uploads = true\nbuffer-limit = \"2K\"",
     );
     let mount = mount.expect("a mount");
     assert_eq!(
