@@ -397,6 +397,37 @@ fn pages_of_other_origins_are_told_what_they_may() {
     });
 }
 
+/// A browser asks about the path that it requests, before and with the request. The path that a
+/// rewrite leads to is the matter of the site.
+#[test]
+fn cors_is_about_the_path_before_a_rewrite() {
+    let upstream = Upstream::echo();
+    let tables = "[[site.access]]\npath = \"/admin\"\ncors-origins = [\"https://a.test\"]\n\
+                  cors-methods = [\"PUT\"]\n[[site.access]]\npath = \"/way/b\"\n\
+                  cors-origins = [\"https://b.test\"]\ncors-methods = [\"PUT\"]\n";
+    let folder = site(&upstream, tables);
+    folder.write("site/admin/b/list.txt", "b");
+    each_protocol(&folder, &[], |server| {
+        let allowed = |method: &str, target: &str, origin: &str| {
+            let request = Request::new(method, target).field("Origin", origin);
+            let response = server.exchange(&request.field("Access-Control-Request-Method", "PUT"));
+            response.field("Access-Control-Allow-Origin").map(str::to_owned)
+        };
+        for (target, of_a, of_b) in [
+            ("/admin/list.txt", true, false),
+            ("/admin/b/list.txt", true, false),
+            ("/way/list.txt", false, false),
+            ("/way/b/list.txt", false, true),
+        ] {
+            for (origin, is_allowed) in [("https://a.test", of_a), ("https://b.test", of_b)] {
+                let expected = is_allowed.then(|| origin.to_owned());
+                assert_eq!(allowed("GET", target, origin), expected, "{target}");
+                assert_eq!(allowed("OPTIONS", target, origin), expected, "preflight of {target}");
+            }
+        }
+    });
+}
+
 /// RFC 9110 §10.1.1: a client that waits for `100 Continue` gets the final response instead.
 #[test]
 fn nothing_of_an_upload_is_read_without_a_password() {

@@ -28,7 +28,9 @@ impl Draft<'_> {
     ) -> bool {
         let Some(rules) = site.generation.access() else { return false };
         let asked = rules.covering(&PathReadings::of_sent(head.target.path));
-        let Some(archive) = archive else { return self.checked(asked, site, head) };
+        let Some(archive) = archive else {
+            return self.tells_other_origins(asked, site, head) || self.checked(asked, site, head);
+        };
         let met = MetRules::new(Some(rules));
         let (mut work, mut pieces) = (Work::new(), Pieces::new());
         answer_traced(archive, head, 0, &mut work, &mut pieces, &met);
@@ -36,24 +38,34 @@ impl Draft<'_> {
         !further.is_empty() && self.checked(further, site, head)
     }
 
-    /// Explains what these rules do. Returns whether one of them gives the response.
-    fn checked(&mut self, set: RuleSet, site: &LoadedSite, head: &RequestHead<'_>) -> bool {
+    /// Explains what the rules for the path of a request say to pages of other origins. Returns
+    /// whether it is a preflight request that one of them responds to.
+    fn tells_other_origins(
+        &mut self,
+        set: RuleSet,
+        site: &LoadedSite,
+        head: &RequestHead<'_>,
+    ) -> bool {
         let Some(rules) = site.generation.access() else { return false };
-        if rules.gives_request_ids && self.added.is_empty() {
+        if rules.gives_request_ids {
             let note = "the response has an X-Request-Id with a random number";
             self.explanation.notes.push(note.to_owned());
         }
         let cors = rules.cors_rule(set).and_then(|rule| rule.table.cors.as_ref());
-        if let Some(cors) = cors {
-            let is_preflight = is_preflight(head);
-            let fields =
-                if is_preflight { cors.preflight_fields(head) } else { cors.response_fields(head) };
-            self.added.append(fields.as_bytes());
-            if is_preflight {
-                self.preflight(rules, set, site);
-                return true;
-            }
+        let Some(cors) = cors else { return false };
+        let is_preflight = is_preflight(head);
+        let fields =
+            if is_preflight { cors.preflight_fields(head) } else { cors.response_fields(head) };
+        self.added.append(fields.as_bytes());
+        if is_preflight {
+            self.preflight(rules, set, site);
         }
+        is_preflight
+    }
+
+    /// Explains what these rules do. Returns whether one of them gives the response.
+    fn checked(&mut self, set: RuleSet, site: &LoadedSite, head: &RequestHead<'_>) -> bool {
+        let Some(rules) = site.generation.access() else { return false };
         let lacks = |rule: &AccessRule| rule.password.is_some() && !has_password(head);
         let refusing = rules.of(set).map(|(_, rule)| rule).find(|rule| lacks(rule));
         for (_, rule) in rules.of(set).filter(|(_, rule)| !lacks(rule)) {

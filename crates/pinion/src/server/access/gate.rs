@@ -219,7 +219,11 @@ impl AccessGate {
         exchange: &mut Exchange<'_>,
     ) -> AccessVerdict {
         let client = client.peer;
-        let cors = rules.cors_rule(asked).and_then(|rule| rule.table.cors.as_ref());
+        // Browsers ask about the path that they request: the tables of a path that a rewrite leads
+        // to, which come later, say nothing about other origins.
+        let is_first = !checked.has_fields;
+        let cors_rule = rules.cors_rule(asked).filter(|_| is_first);
+        let cors = cors_rule.and_then(|rule| rule.table.cors.as_ref());
         let is_preflight = cors.is_some() && is_preflight(head);
         if !std::mem::replace(&mut checked.has_fields, true) {
             let mut lines = String::new();
