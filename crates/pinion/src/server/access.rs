@@ -11,11 +11,13 @@
 //! | [`rate_table`] | when the next request of each client is due |
 //! | [`concurrent_requests`] | how many requests each client has at once |
 //! | [`cors`] | which pages of other origins may read responses |
+//! | [`footprint`] | the memory that all of it can use |
 //! | [`limits`] | every limit with its reason |
 
 pub(crate) mod concurrent_requests;
 pub(crate) mod cors;
 pub(crate) mod credential_cache;
+pub(crate) mod footprint;
 pub(crate) mod gate;
 pub(crate) mod limits;
 pub(crate) mod password_file;

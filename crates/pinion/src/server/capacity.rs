@@ -1,5 +1,6 @@
 //! How many connections a server takes and how much memory they may cost, worked out at start.
 
+use super::access::footprint::AccessFootprint;
 use crate::failure::Failure;
 use crate::settings::{ListenKind, Serve};
 use crate::terminal::counted;
@@ -94,6 +95,8 @@ pub(crate) struct Capacity {
     pub(crate) opens_connections: bool,
     /// Whether content of requests is stored before other servers are asked.
     pub(crate) stores_uploads: bool,
+    /// What rules about access need.
+    pub(crate) access: AccessFootprint,
     /// What the scripts of the sites take, all workers together.
     pub(crate) scripts: ScriptFootprint,
     /// What scripts may take where the operator has set nothing.
@@ -138,6 +141,8 @@ pub(crate) struct Load<'s> {
     pub(crate) forwards: bool,
     /// Whether a site stores the content of such requests first.
     pub(crate) stores_uploads: bool,
+    /// What the rules about access of the sites need.
+    pub(crate) access: AccessFootprint,
     /// The memory that this process may use, in bytes.
     pub(crate) memory_bytes: u64,
 }
@@ -268,6 +273,7 @@ impl Capacity {
             datagram_sockets: load.datagram_sockets as u64,
             opens_connections: load.opens_connections(),
             stores_uploads: load.stores_uploads,
+            access: load.access,
             scripts: ScriptFootprint::new(workers, load.scripts, &script_memory),
             script_memory,
             upload_files: shares.upload_files,
@@ -376,6 +382,7 @@ mod tests {
         datagram_sockets: 0,
         forwards: false,
         stores_uploads: false,
+        access: AccessFootprint { rates: false, passwords: false },
         scripts: &[],
         memory_bytes: u64::MAX,
     };

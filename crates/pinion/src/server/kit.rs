@@ -2,6 +2,7 @@
 //! system or a privilege. Threads that it needs are gone when it is over. What comes out is values;
 //! [`super::run`] opens nothing by name any more but what a reload needs.
 
+use super::access::footprint::AccessFootprint;
 use super::capacity::{Capacity, Load, default_workers, raise_descriptors};
 use super::interrupt;
 use super::keys::Keys;
@@ -108,10 +109,12 @@ pub(crate) fn prepare(plan: Plan, mut manager: ServiceManager) -> Result<Kit, Fa
     let what = in_words(&sites, config.as_ref());
     let scripts = sites.iter().filter_map(|site| site.first.program());
     let scripts: Vec<Allowance> = scripts.map(|program| *program.allowance()).collect();
+    let rules = sites.iter().filter_map(|site| site.first.access());
     let load = Load {
         scripts: &scripts,
         forwards: sites.iter().any(|site| !site.first.mounts().is_empty()),
         stores_uploads: sites.iter().any(|site| site.first.mounts().store_uploads()),
+        access: AccessFootprint::of(rules.map(|rules| &**rules)),
         memory_bytes: memory.bytes,
         workers: most_workers,
         io,

@@ -62,7 +62,7 @@ impl Capacity {
     }
 
     /// Returns what lies in heaps, by name and in bytes.
-    fn heap_parts(&self, workers: usize, io: Io) -> [(&'static str, u64); 13] {
+    fn heap_parts(&self, workers: usize, io: Io) -> [(&'static str, u64); 14] {
         let scripts = &self.scripts;
         let places = footprint::table_places(self.connections as usize, workers) as u64;
         let workers = workers as u64;
@@ -97,6 +97,7 @@ impl Capacity {
             ("connections of clients", connection_bytes),
             ("connections to other servers", outgoing * request as u64),
             ("uploads for other servers", uploads as u64),
+            ("limits and passwords of clients", self.access.bytes(workers)),
             ("buffers and queues", self.buffer_bytes),
             ("Lua VMs", scripts.vm_bytes),
             ("tables of requests in Lua", scripts.task_bytes),
@@ -113,6 +114,7 @@ impl Capacity {
 mod tests {
     use super::*;
     use crate::command_line::{self, Asked};
+    use crate::server::access::footprint::AccessFootprint;
     use crate::server::capacity::{Load, MemoryFit, default_workers};
     use crate::settings::{Serve, Settings};
     use pinion_lua::allowance::Allowance;
@@ -138,6 +140,7 @@ mod tests {
             datagram_sockets: 0,
             forwards: false,
             stores_uploads: false,
+            access: AccessFootprint::default(),
             scripts,
             memory_bytes,
         }
@@ -174,6 +177,33 @@ mod tests {
             rows.iter().rev().skip(1).map(|(_, bytes)| bytes.parse::<f64>().expect("it")).sum();
         let all: f64 = rows.last().expect("a sum").1.parse().expect("MiB");
         assert!((sum - all).abs() <= 0.1, "{sum}, not {all}");
+    }
+
+    /// As docs/serving.md says below the table.
+    #[test]
+    fn limits_and_passwords_are_counted() {
+        let document = include_str!("../../../../docs/serving.md");
+        let part_mebibytes = |rates, passwords, workers| {
+            let access = AccessFootprint { rates, passwords };
+            let load = Load { access, workers, ..load(&[], Io::Epoll, 4096) };
+            let capacity = Capacity::new(&serve("pinion serve"), 1 << 20, load);
+            let Ok(capacity) = capacity else { panic!("it is small") };
+            let parts = capacity.memory_parts(workers, Io::Epoll);
+            let part = parts.iter().find(|part| part.name == "limits and passwords of clients");
+            part.expect("a part").bytes as f64 / f64::from(1 << 20)
+        };
+        assert!(part_mebibytes(false, false, 2) < f64::EPSILON);
+        let rates = format!("`request-rate` takes {:.2} MiB", part_mebibytes(true, false, 2));
+        let one = part_mebibytes(false, true, 1);
+        let of_worker = part_mebibytes(false, true, 2) - one;
+        let passwords = format!(
+            "`password-file` {:.2} MiB and {of_worker:.0} MiB for each worker",
+            one - of_worker
+        );
+        let text = document.split_whitespace().collect::<Vec<_>>().join(" ");
+        for said in [rates, passwords] {
+            assert!(text.contains(&said), "{said}");
+        }
     }
 
     /// As docs/serving.md says.

@@ -27,9 +27,11 @@ pub(crate) const BCRYPT_COST_ADVISED: u32 = 10;
 /// How long a verified password is not verified again.
 pub(crate) const CREDENTIAL_CACHE_MS: u64 = 60_000;
 
-/// Passwords that were verified lately, of all sites: users that are active at once. Each takes
-/// some 100 bytes.
+/// Passwords that were verified lately, of all sites: users that are active at once.
 pub(crate) const CREDENTIALS_MAX: usize = 4096;
+
+/// Bytes that each of them takes: a digest, the time and a key, in a table half of which is free.
+pub(crate) const CREDENTIAL_BYTES: usize = 100;
 
 /// Wrong passwords that one client may send at once.
 pub(crate) const FAILURES_AT_ONCE: u64 = 20;

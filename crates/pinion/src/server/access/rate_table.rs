@@ -67,6 +67,12 @@ impl RateTable {
         Self { keys: RandomState::new(), sets, shards }
     }
 
+    /// Returns the bytes of a table for so many clients, once it is full.
+    pub(crate) const fn bytes(clients_max: usize) -> usize {
+        let sets = clients_max.div_ceil(SHARDS * SET_PLACES);
+        SHARDS * (size_of::<Mutex<Vec<Set>>>() + sets * size_of::<Set>())
+    }
+
     /// Decides about a request of a client. `scope` is the number of what is limited.
     ///
     /// # Errors

@@ -151,6 +151,16 @@ impl AccessRules {
         rules.map(|(index, _)| RuleSet::of(index)).fold(RuleSet::default(), RuleSet::with)
     }
 
+    /// Whether some rule limits the rate of requests.
+    pub(crate) fn limits_rates(&self) -> bool {
+        self.rules.iter().any(|rule| rule.table.rate.is_some())
+    }
+
+    /// Whether some rule asks for a password.
+    pub(crate) fn asks_for_passwords(&self) -> bool {
+        self.rules.iter().any(|rule| rule.password.is_some())
+    }
+
     /// Returns a digest of the content of all password files.
     pub(crate) fn password_digest(&self) -> blake3::Hash {
         let mut hasher = blake3::Hasher::new();

@@ -19,6 +19,22 @@ fn a_client_is_an_ipv4_address_or_an_ipv6_prefix() {
 }
 
 #[test]
+fn a_full_table_takes_what_is_counted() {
+    let limit = RateLimit::new(1, SECOND_NS, 2).expect("a limit");
+    for clients in [1 << 10, 1 << 14, 1 << 16] {
+        let table = RateTable::new(clients);
+        (0..20_000).for_each(|number| {
+            let _limited = table.admit(&limit, (0, client(number)), SECOND_NS);
+        });
+        let of_shard = |shard: &Mutex<Vec<Set>>| {
+            size_of_val(shard) + shard.lock().expect("sets").capacity() * size_of::<Set>()
+        };
+        let held: usize = table.shards.iter().map(of_shard).sum();
+        assert_eq!(held, RateTable::bytes(clients));
+    }
+}
+
+#[test]
 fn clients_and_scopes_do_not_disturb_each_other() {
     let limit = RateLimit::new(1, SECOND_NS, 2).expect("a limit");
     let table = RateTable::new(1024);
