@@ -5,6 +5,7 @@
 mod accepting;
 mod chores;
 mod content;
+mod ends;
 mod fairness;
 mod http2;
 mod http3;

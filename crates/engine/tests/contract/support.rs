@@ -4,6 +4,7 @@ use std::collections::HashMap;
 use std::fs::File;
 use std::io::{Read, Write};
 use std::net::{SocketAddr, TcpStream};
+use std::num::NonZeroU32;
 use std::os::fd::OwnedFd;
 use std::sync::Arc;
 use std::thread::JoinHandle;
@@ -24,7 +25,9 @@ use pinion_engine::settings::{ListenerSettings, Protocol, Protocols, Settings};
 use pinion_http::field::{Field, Fields};
 use pinion_http::prepared::{ArchiveRange, Piece, Prepared, PreparedBody, SharedFields};
 use pinion_http::request::Framing;
+use pinion_http::version::Version;
 
+use crate::ends::OpenExchanges;
 use crate::http3;
 pub(crate) use crate::plain::{connect, read_response};
 
@@ -79,6 +82,7 @@ pub(crate) struct Handlers {
     big_file: Arc<File>,
     big_id: Option<MappingId>,
     jobs: HashMap<Address, Job>,
+    open: OpenExchanges,
     gone: std::sync::mpsc::Sender<Gone>,
     floods: std::sync::mpsc::Sender<Address>,
     waiting: std::sync::mpsc::Sender<Address>,
@@ -308,6 +312,10 @@ pub(crate) fn answer(body: &'static [u8]) -> Prepared<'static> {
 
 impl App for Handlers {
     fn exchange(&mut self, event: Event<'_>, exchange: &mut Exchange<'_>) {
+        if let Event::Head(head) = &event {
+            let is_http1 = matches!(head.version, Version::Http10 | Version::Http11);
+            self.open.begin(exchange, is_http1);
+        }
         match event {
             Event::Head(head) if head.target.path == b"/coded" => {
                 exchange.compress(choose(head));
@@ -394,6 +402,14 @@ impl App for Handlers {
         }
     }
 
+    fn ended(&mut self, number: NonZeroU32) {
+        self.open.ended(number);
+    }
+
+    fn closed(&mut self, connection: Address, _unsent_bytes: u64) {
+        self.open.closed(connection);
+    }
+
     fn flooded(&mut self, connection: Address) {
         let _ = self.floods.send(connection);
     }
@@ -461,6 +477,7 @@ impl TestServer {
             big_file: big_file.clone(),
             big_id: None,
             jobs: HashMap::new(),
+            open: OpenExchanges::default(),
             gone: gone.clone(),
             floods: floods.clone(),
             waiting: waiting.clone(),

@@ -86,6 +86,7 @@ impl RateTable {
         let hash = self.keys.hash_one((scope, client));
         let mut shard = self.shard(hash);
         if shard.is_empty() {
+            shard.reserve_exact(self.sets);
             shard.resize(self.sets, Set::default());
         }
         let Some(place) = place_in(set_of(&mut shard, hash), hash, now_ns) else { return Ok(()) };
