@@ -6,11 +6,13 @@
 
 mod blocks;
 mod bodies;
+mod cgi_responses;
 mod client_identities;
 mod client_properties;
 mod compressed;
 mod corpus;
 mod encoding;
+mod fastcgi;
 mod forms_law;
 mod h2;
 mod h3;

@@ -1,12 +1,14 @@
 //! Plain readings to compare with. Each file stands alone, so that a fuzz target can include it;
 //! but those of compressed fields have `as_http1` beside them, those of content `content_lines`,
-//! and that of HTTP/3 `extended_connect`.
+//! that of HTTP/3 `extended_connect`, and that of FastCGI `cgi_head`.
 
 pub(crate) mod accept_encoding;
 pub(crate) mod as_http1;
+pub(crate) mod cgi_head;
 pub(crate) mod client_identity;
 pub(crate) mod content_lines;
 pub(crate) mod extended_connect;
+pub(crate) mod fastcgi;
 pub(crate) mod h1_body;
 pub(crate) mod h1_request;
 pub(crate) mod h1_response;
