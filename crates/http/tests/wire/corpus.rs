@@ -84,3 +84,13 @@ fn proxy_header() {
 fn client_identity() {
     replay("client_identity", oracle::client_identity::check);
 }
+
+#[test]
+fn cgi_head() {
+    replay("cgi_head", oracle::cgi_head::check);
+}
+
+#[test]
+fn fastcgi() {
+    replay("fastcgi", oracle::fastcgi::check);
+}

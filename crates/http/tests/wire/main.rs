@@ -7,6 +7,7 @@
 mod blocks;
 mod bodies;
 mod cgi_responses;
+mod cgi_variables;
 mod client_identities;
 mod client_properties;
 mod compressed;
@@ -14,6 +15,7 @@ mod corpus;
 mod encoding;
 mod fastcgi;
 mod forms_law;
+mod gateway_properties;
 mod h2;
 mod h3;
 mod heads;

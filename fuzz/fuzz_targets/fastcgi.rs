@@ -1,0 +1,9 @@
+//! Responses over FastCGI, cut anywhere, against the plain reading of the records.
+#![no_main]
+
+#[path = "../../crates/http/tests/wire/oracle/cgi_head.rs"]
+mod cgi_head;
+#[path = "../../crates/http/tests/wire/oracle/fastcgi.rs"]
+mod oracle;
+
+libfuzzer_sys::fuzz_target!(|data: &[u8]| oracle::check(data));
