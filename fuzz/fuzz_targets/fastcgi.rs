@@ -1,8 +1,8 @@
 //! Responses over FastCGI, cut anywhere, against the plain reading of the records.
 #![no_main]
 
-#[path = "../../crates/http/tests/wire/oracle/cgi_head.rs"]
-mod cgi_head;
+#[path = "../../crates/http/tests/wire/oracle/gateway_output.rs"]
+mod gateway_output;
 #[path = "../../crates/http/tests/wire/oracle/fastcgi.rs"]
 mod oracle;
 

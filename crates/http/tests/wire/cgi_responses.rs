@@ -15,7 +15,8 @@ use pinion_http::h1::client::response_parser::{InputEnd, Persistence, ResponseEv
 use pinion_http::h1::head::HeadStorage;
 use pinion_http::method::Method;
 
-use crate::oracle::cgi_head::{Case, Ended, Event, Found, Head, check_case};
+use crate::oracle::cgi_head::check_case;
+use crate::oracle::gateway_output::{Case, Ended, Event, Found, Head};
 
 const CUT: usize = 7;
 
@@ -34,6 +35,33 @@ fn error(output: impl AsRef<[u8]>) -> Option<Error> {
 fn head(output: &str) -> Head {
     let found = closed(output);
     found.head().cloned().unwrap_or_else(|| panic!("no head in {output:?}: {found:?}"))
+}
+
+impl<E> Found<E> {
+    pub(crate) fn head(&self) -> Option<&Head> {
+        self.events.iter().find_map(|event| match event {
+            Event::Head(head) => Some(head),
+            _ => None,
+        })
+    }
+
+    pub(crate) fn content(&self) -> Vec<u8> {
+        self.stream(|event| match event {
+            Event::Content(bytes) => Some(bytes),
+            _ => None,
+        })
+    }
+
+    pub(crate) fn stderr(&self) -> Vec<u8> {
+        self.stream(|event| match event {
+            Event::Stderr(bytes) => Some(bytes),
+            _ => None,
+        })
+    }
+
+    fn stream(&self, of: impl Fn(&Event) -> Option<&Vec<u8>>) -> Vec<u8> {
+        self.events.iter().filter_map(of).flatten().copied().collect()
+    }
 }
 
 const END: Ended<Error> = Ended::End(Persistence::Close);

@@ -19,6 +19,7 @@ use pinion_http::scgi::request_writer::write_request;
 use pinion_http::version::Version;
 
 type Pairs = Vec<(String, String)>;
+type BytePairs = Vec<(Vec<u8>, Vec<u8>)>;
 
 /// Makes the variables of a request that has come over HTTP/1, with changes.
 fn variables_of(
@@ -314,7 +315,7 @@ fn the_first_error_ends_it() {
 
 /// Reads the head of an SCGI request by its specification: a netstring of pairs. Returns what
 /// follows as well.
-pub(crate) fn read_scgi(wire: &[u8]) -> (Vec<(Vec<u8>, Vec<u8>)>, &[u8]) {
+pub(crate) fn read_scgi(wire: &[u8]) -> (BytePairs, &[u8]) {
     let colon = wire.iter().position(|&byte| byte == b':').expect("a colon");
     let digits = std::str::from_utf8(&wire[..colon]).expect("digits");
     assert!(!digits.starts_with('0'));

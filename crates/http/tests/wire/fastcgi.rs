@@ -18,8 +18,8 @@ use pinion_http::h1::client::response_parser::{InputEnd, Persistence, ResponseEv
 use pinion_http::h1::head::HeadStorage;
 use pinion_http::method::Method;
 
-use crate::oracle::cgi_head::{Case, Ended, Event, Found};
 use crate::oracle::fastcgi::check_case;
+use crate::oracle::gateway_output::{Case, Ended, Event, Found};
 
 const CUT: usize = 7;
 

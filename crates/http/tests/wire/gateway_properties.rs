@@ -12,8 +12,8 @@ use pinion_http::scgi::request_writer::write_request;
 
 use crate::cgi_variables::read_scgi;
 use crate::fastcgi::{end_request, read_request, record, write};
-use crate::oracle::cgi_head::{self, Case, Ended};
-use crate::oracle::fastcgi;
+use crate::oracle::gateway_output::{Case, Ended};
+use crate::oracle::{cgi_head, fastcgi};
 
 /// Pieces of output, good and bad.
 const OUTPUT_PIECES: &[&str] = &[

@@ -1,5 +1,6 @@
 //! Responses over FastCGI: whole records from one buffer, one after the other (§3.3, §5 of the
-//! specification). The output in them is for [`cgi_head`](super::cgi_head).
+//! specification). The output in them is for
+//! [`gateway_output`](super::gateway_output).
 
 use pinion_http::cgi::error::CgiError;
 use pinion_http::fastcgi::error::FastCgiError;
@@ -7,7 +8,7 @@ use pinion_http::fastcgi::limits::{IGNORED_RECORDS_MAX, STDERR_MAX_BYTES};
 use pinion_http::fastcgi::response_reader::FastCgiReader;
 use pinion_http::h1::client::response_parser::{InputEnd, Persistence};
 
-use super::cgi_head::{Case, Ended, Event, Found, PlainOutput, Step, plain_output, run};
+use super::gateway_output::{Case, Ended, Event, Found, PlainOutput, Step, plain_output, run};
 
 /// The first byte chooses the request, the limits and how the input ends, see [`Case`]; the second
 /// how it is cut and how much room there is at a time. The rest is what an application sends.
@@ -22,7 +23,7 @@ pub(crate) fn check_case(case: &Case, wire: &[u8], cut: usize) -> Found<FastCgiE
     let read = |cut| {
         let mut reader = FastCgiReader::new(case.request, &case.limits);
         run(case.end, wire, cut, |input, end, room, storage| {
-            reader.step(input, end, room, storage).map(Step::of)
+            reader.step(input, end, room, storage).map(|step| Step::of(&step))
         })
     };
     let found = read(0);

@@ -1,6 +1,6 @@
 //! Plain readings to compare with. Each file stands alone, so that a fuzz target can include it;
 //! but those of compressed fields have `as_http1` beside them, those of content `content_lines`,
-//! that of HTTP/3 `extended_connect`, and that of FastCGI `cgi_head`.
+//! that of HTTP/3 `extended_connect`, and those of programs `gateway_output`.
 
 pub(crate) mod accept_encoding;
 pub(crate) mod as_http1;
@@ -9,6 +9,7 @@ pub(crate) mod client_identity;
 pub(crate) mod content_lines;
 pub(crate) mod extended_connect;
 pub(crate) mod fastcgi;
+pub(crate) mod gateway_output;
 pub(crate) mod h1_body;
 pub(crate) mod h1_request;
 pub(crate) mod h1_response;
