@@ -2,11 +2,10 @@
 //! which status the response has.
 
 use super::error::CgiError;
-use crate::field::{Fields, Known, Line};
+use crate::field::{Fields, Known, Line, is_same_name};
 use crate::grammar::{decimal, is_token, is_value_byte, list, trim};
 use crate::h1::client::limits::RESPONSE_FIELDS_MAX;
 use crate::h1::head::HeadStorage;
-use crate::field::is_same_name;
 use crate::limits::LIST_MEMBERS_MAX;
 use crate::method::Method;
 use crate::target::Target;

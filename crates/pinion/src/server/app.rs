@@ -225,9 +225,8 @@ impl Means<'_> {
         let Self { work, dynamic, gateway, access, journal } = self;
         let generation = &*site.generation;
         let (now, archive) = (exchange.now(), generation.archive());
-        let mut pieces = Pieces::new();
+        let (mut pieces, mut traced) = (Pieces::new(), None);
         let fallback = generation.mounts().without_file(head.target.path);
-        let mut traced = None;
         let whole = developer.filter(|developer| developer.wants_page).map(|_| widened(head));
         let asked = whole.as_ref().unwrap_or(head);
         let answer = if generation.is_damaged() {
@@ -250,8 +249,7 @@ impl Means<'_> {
         } else {
             answer(&archive, asked, now.unix_seconds, work, &mut pieces)
         };
-        let offer = request.offer;
-        let outdated = generation.is_outdated(&answer);
+        let (offer, outdated) = (request.offer, generation.is_outdated(&answer));
         if answer.status == 404
             && let Some(scripted) = &site.scripted
             && dynamic.missed(scripted, offer, head, (&client, developer), journal, exchange)

@@ -71,7 +71,8 @@ pub(crate) fn run(shop: &Workshop) -> Result<(String, Value)> {
     }
     let report = format!(
         "µs of CPU time that a request takes longer than on a server without rules: \
-         {CONNECTIONS} connections, files of 13 bytes, {ROUNDS} rounds of {SECONDS} s in turn.\n\n{}",
+         {CONNECTIONS} connections, files of 13 bytes, {ROUNDS} rounds of {SECONDS} s in \
+         turn.\n\n{}",
         figures::table(&figures)
     );
     Ok((report, data.into()))
