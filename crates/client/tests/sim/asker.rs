@@ -5,7 +5,9 @@ use std::sync::Arc;
 
 use pinion_client::address_policy::{AddressPolicy, PrivateAddresses};
 use pinion_client::connection_pool::PoolSettings;
-use pinion_client::http_client::request::{ClientRequest, OwnedFields, ReadOutcome, RequestBody};
+use pinion_client::http_client::request::{
+    ClientRequest, OwnedFields, ReadOutcome, RequestBody, ServerProtocol,
+};
 use pinion_client::http_client::{HttpClient, HttpClientSettings, RequestId};
 use pinion_client::limits::{REDIRECTS_MAX, RESPONSE_MAX_BYTES};
 use pinion_client::request_url::RequestUrl;
