@@ -148,6 +148,10 @@ pub const RESPONSE_MAX_BYTES: u64 = 16 * 1024 * 1024;
 /// Content of a request up to which it is put behind its head, to be written at once.
 pub const COPIED_CONTENT_MAX_BYTES: usize = 16 * 1024;
 
+/// Bytes of the error stream of an application that are kept for the log: a few warnings with the
+/// traces of their calls. What comes beyond that before they are taken is dropped.
+pub const STDERR_KEPT_MAX_BYTES: usize = 4 * 1024;
+
 /// Content of a request, given in pieces, that waits to be sent.
 pub const REQUEST_BUFFER_BYTES: usize = 64 * 1024;
 

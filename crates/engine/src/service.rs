@@ -38,6 +38,7 @@ use crate::side::Side;
 use crate::tls_io;
 use crate::worker::Worker;
 
+use ended::tell_ended;
 use input::drive_kept_input;
 pub(crate) use input::take_in;
 
@@ -497,10 +498,11 @@ impl<B: Backend, A: App> Worker<B, A> {
             }
             Side::Opened => self.core.outgoing.leave(),
         }
-        if let Some(number) = end_number {
-            self.app.ended(number);
-        }
-        self.app.closed(address, unsent_bytes);
+        let Self { app, core, .. } = self;
+        // A connection that was cut for lack of memory has streams of which nothing was said yet.
+        tell_ended(app, core);
+        end_number.into_iter().for_each(|number| app.ended(number));
+        app.closed(address, unsent_bytes);
     }
 
     /// Tells the application of the exchange or the stream that is open on a connection.

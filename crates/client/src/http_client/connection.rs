@@ -134,7 +134,7 @@ impl ClientConnection {
             let event = match step.event {
                 GatewayEvent::Response(event) => event,
                 GatewayEvent::Stderr(text) => {
-                    request.stderr.extend_from_slice(text);
+                    request.take_stderr(text);
                     continue;
                 }
                 GatewayEvent::LocalRedirect(target) => {

@@ -20,7 +20,9 @@ use crate::address_policy::AddressPolicy;
 use crate::connection_pool::Reuse;
 use crate::content_decoder::ContentDecoder;
 use crate::lazy_client_tls::LazyClientTls;
-use crate::limits::{CONTENT_BUFFER_BYTES, REQUEST_BUFFER_BYTES, SEND_LOOKS};
+use crate::limits::{
+    CONTENT_BUFFER_BYTES, REQUEST_BUFFER_BYTES, SEND_LOOKS, STDERR_KEPT_MAX_BYTES,
+};
 use crate::request_url::RequestUrl;
 
 /// A request that is to be sent.
@@ -400,6 +402,11 @@ impl PendingRequest {
         let forwarded = forwarded.map_or(0, |one| one.target.len() + one.authority.len());
         let head = request.url.as_str().len() + request.fields.bytes() + request.method.len();
         let head = head + forwarded;
+        let program = match &request.protocol {
+            ServerProtocol::Http => 0,
+            ServerProtocol::FastCgi(variables) => variables.bytes() + STDERR_KEPT_MAX_BYTES,
+            ServerProtocol::Scgi(variables) => variables.bytes(),
+        };
         let written = self.written.as_ref().map_or(0, |written| written.bytes.capacity());
         let response = match (&self.stage, &self.response) {
             (Stage::Done, Some(response)) => response.fields.bytes() + response.url.as_str().len(),
@@ -409,7 +416,14 @@ impl PendingRequest {
             Stage::Done => self.content.capacity() + self.encoded.capacity(),
             _ => 0,
         };
-        REQUEST_OWN_BYTES + head + written + response + content
+        REQUEST_OWN_BYTES + head + program + written + response + content
+    }
+
+    /// Keeps what the application has written to its error stream for the log, as far as there is
+    /// room.
+    pub(super) fn take_stderr(&mut self, text: &[u8]) {
+        let room = STDERR_KEPT_MAX_BYTES.saturating_sub(self.stderr.len());
+        self.stderr.extend_from_slice(text.get(..room).unwrap_or(text));
     }
 
     fn count(&mut self, bytes: usize) -> Result<(), HttpClientError> {

@@ -2,6 +2,7 @@
 //! (`pinion_http`); here it is about connections.
 
 use super::*;
+use crate::limits::STDERR_KEPT_MAX_BYTES;
 
 const STDIN: u8 = 5;
 const STDOUT: u8 = 6;
@@ -69,6 +70,21 @@ fn requests_to_a_fastcgi_application_share_a_connection() {
         assert!(run.network.next_opened().is_none(), "the connection is used again");
     }
     run.end(&ids);
+}
+
+#[test]
+fn little_of_the_error_stream_is_kept() {
+    let mut run = Run::new(4);
+    let id = run.start(fastcgi(RequestBody::Whole([].into())));
+    let (server, _) = run.accept();
+    for _ in 0..4 {
+        run.respond(server, &record(STDERR, &[b'x'; 3000]));
+    }
+    assert_eq!(run.client().take_stderr(id).len(), STDERR_KEPT_MAX_BYTES);
+    run.respond(server, &[record(STDERR, b"the next"), document("page"), end()].concat());
+    assert_eq!(run.client().take_stderr(id), b"the next");
+    assert_eq!(run.read_all(id), (b"page".to_vec(), ReadOutcome::End));
+    run.end(&[id]);
 }
 
 #[test]
