@@ -11,8 +11,8 @@
 //! | `Forwarded`, `X-Forwarded-For` | [`client_identity`] | who sends a request |
 //! | a request to be sent | [`h1::client`] | its bytes |
 //! | the bytes of a response | [`h1::client`] | its head, content and trailers |
-//! | a request to a program, and its output | [`cgi`] | variables, and a response |
-//! | a request to an application | [`fastcgi`], [`scgi`] | its bytes, and a response |
+//! | a request, and the output of a program | [`cgi`] | variables; head and content of a response |
+//! | a request, and the records of an application | [`fastcgi`], [`scgi`] | the same, and bytes |
 //! | the bytes of an HTTP/2 connection | [`h2::session`] | [`h2::event`], frames to send |
 //! | the bytes of streams of HTTP/3 | [`h3::request`], [`h3::session`] | [`h3::event`] |
 //! | cheap frames of a client | [`budget`] | whether it has had too many of them |

@@ -8,17 +8,21 @@ use crate::cgi::variable_error::{VariableError, check_variable};
 use crate::h1::client::request_writer::{RequestContent, SentRequest};
 use crate::method::Method;
 
+/// The role of an application that responds to requests (§5.1: `FCGI_RESPONDER`).
+const RESPONDER: u16 = 1;
+
 /// A request to be written.
 #[derive(Clone, Copy, Debug)]
 pub struct FastCgiRequest {
     /// The method. Its name is sent as the variable `REQUEST_METHOD`.
     pub method: Method,
     /// How long the content is. [`RequestContent::Chunked`] is content of an unknown length, which
-    /// ends with its stream; many applications then read no content, since they look at the
-    /// variable `CONTENT_LENGTH`.
+    /// ends with its stream. Applications that look at the variable `CONTENT_LENGTH` then read no
+    /// content, such as php-fpm.
     pub content: RequestContent,
     /// Whether the application is asked to keep the connection open behind the response
-    /// (`FCGI_KEEP_CONN`, §5.1).
+    /// (`FCGI_KEEP_CONN`, §5.1). It is ignored if the length of the content is not known: php-fpm
+    /// ends such a request in order and then resets the connection, because content is left.
     pub keep_connection: bool,
 }
 
@@ -44,10 +48,10 @@ pub fn write_request(
     fill: impl FnOnce(&mut ParamsWriter<'_>) -> Result<(), VariableError>,
 ) -> Result<WrittenFastCgi, VariableError> {
     let before = out.len();
+    let keeps = request.keep_connection && request.content != RequestContent::Chunked;
+    let [role_1, role_0] = RESPONDER.to_be_bytes();
     out.extend_from_slice(&header(BEGIN_REQUEST, 8, 0));
-    const RESPONDER: [u8; 2] = [0, 1];
-    let [role_1, role_0] = RESPONDER;
-    out.extend_from_slice(&[role_1, role_0, u8::from(request.keep_connection), 0, 0, 0, 0, 0]);
+    out.extend_from_slice(&[role_1, role_0, u8::from(keeps), 0, 0, 0, 0, 0]);
     let mut params = ParamsWriter::new(out);
     if let Err(error) = fill(&mut params) {
         out.truncate(before);
@@ -58,7 +62,7 @@ pub fn write_request(
     let request = SentRequest {
         method: request.method,
         upgrade: false,
-        close: !request.keep_connection,
+        close: !keeps,
         expects_continue: false,
     };
     Ok(WrittenFastCgi { request, content })

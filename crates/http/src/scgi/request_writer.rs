@@ -40,10 +40,12 @@ pub fn write_request(
         out.truncate(start);
         return Err(error);
     }
-    let mut length = Vec::with_capacity(8);
-    decimal(&mut length, (out.len() - start) as u64);
-    length.push(b':');
-    out.splice(start..start, length);
+    // The length is only known now, and belongs before the pairs.
+    let pairs_end = out.len();
+    decimal(out, (pairs_end - start) as u64);
+    out.push(b':');
+    let length_bytes = out.len() - pairs_end;
+    out.get_mut(start..).unwrap_or_default().rotate_right(length_bytes);
     out.push(b',');
     let request = SentRequest { method, upgrade: false, close: true, expects_continue: false };
     Ok(WrittenScgi { request, content: ContentWriter::new(content) })

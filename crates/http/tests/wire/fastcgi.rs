@@ -480,6 +480,8 @@ fn content_of_an_unknown_length() {
     assert!(written.content.is_complete());
     let read = read_request(&out);
     assert_eq!((read.content, read.is_content_ended), (b"hello".to_vec(), true));
+    assert_eq!(read.begin, (1, 0), "its connection is not kept");
+    assert!(written.request.close);
 }
 
 /// Content that is sent from where it is has the same bytes around it.
