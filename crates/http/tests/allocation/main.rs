@@ -3,17 +3,27 @@
 use std::alloc::{GlobalAlloc, Layout, System};
 use std::cell::Cell;
 
+use pinion_http::cgi::event::GatewayEvent;
+use pinion_http::cgi::variables::{
+    RequestVariables, ScriptVariables, ServerVariables, VariableScratch,
+};
+use pinion_http::client_identity::ClientIdentity;
+use pinion_http::fastcgi::request_writer::FastCgiRequest;
+use pinion_http::fastcgi::response_reader::FastCgiReader;
 use pinion_http::field::Field;
 use pinion_http::h1::client::limits::ResponseLimits;
 use pinion_http::h1::client::request_writer::{
     OutgoingRequest, RequestContent, RequestTarget, write_request,
 };
 use pinion_http::h1::client::response_parser::{InputEnd, ResponseEvent, ResponseParser};
-use pinion_http::h1::head::HeadStorage;
+use pinion_http::h1::head::{HeadStorage, Parsed, parse};
 use pinion_http::h2::event::Event;
 use pinion_http::h2::session::{Session, Settings};
 use pinion_http::hpack::encode;
+use pinion_http::limits::Limits;
+use pinion_http::method::Method;
 use pinion_http::section::FieldSection;
+use pinion_http::{fastcgi, scgi};
 
 /// The system's allocator, counting the calls of each thread.
 struct Counting;
@@ -175,4 +185,73 @@ fn a_client_takes_no_memory_for_a_request() {
     let before = CALLS.with(Cell::get);
     (0..100).for_each(|_| assert_eq!(exchange(&mut out, &mut storage), 6));
     assert_eq!(CALLS.with(Cell::get) - before, 0);
+}
+
+/// Writes a request with its variables over FastCGI and over SCGI, and reads a response of many
+/// records. Returns how many bytes of content it has.
+fn gateway_exchange(
+    variables: &RequestVariables<'_>,
+    response: &[u8],
+    out: &mut Vec<u8>,
+    scratch: &mut VariableScratch,
+    storage: &mut HeadStorage,
+) -> usize {
+    let content = RequestContent::Length(0);
+    out.clear();
+    scgi::request_writer::write_request(out, Method::Get, content, |pairs| {
+        variables.visit(scratch, |name, value| pairs.add(name, value))
+    })
+    .expect("the request is good");
+    out.clear();
+    let request = FastCgiRequest { method: Method::Get, content, keep_connection: true };
+    let written = fastcgi::request_writer::write_request(out, &request, |params| {
+        variables.visit(scratch, |name, value| params.add(name, value))
+    })
+    .expect("the request is good");
+    let mut reader = FastCgiReader::new(written.request, &ResponseLimits::default());
+    let (mut used, mut content_bytes) = (0, 0);
+    loop {
+        let input = &response[used..];
+        let step = reader.step(input, InputEnd::Open, u64::MAX, storage).expect("it is good");
+        used += step.used;
+        match step.event {
+            GatewayEvent::Response(ResponseEvent::Content(bytes)) => content_bytes += bytes.len(),
+            GatewayEvent::Response(ResponseEvent::End { .. }) => return content_bytes,
+            _ => {}
+        }
+    }
+}
+
+#[test]
+fn a_gateway_takes_no_memory_for_a_request() {
+    let wire = b"GET /a?b HTTP/1.1\r\nHost: h\r\nCookie: a=1\r\nCookie: b=2\r\n\r\n";
+    let mut request_storage = HeadStorage::new();
+    let parsed = parse(wire, 0, &mut request_storage, &Limits::default());
+    let Ok(Parsed::Head { head, .. }) = parsed else { panic!("no head") };
+    let variables = RequestVariables {
+        head: &head,
+        client: ClientIdentity { peer: "[2001:db8::1]:1".parse().ok(), is_secured: true },
+        server: ServerVariables { name: b"h", port: 443, software: b"pinion" },
+        script: ScriptVariables { name: b"/a", ..ScriptVariables::default() },
+        content: RequestContent::Length(0),
+        passes_authorization: false,
+        added: &[],
+    };
+    let record = |kind: u8, content: &[u8]| {
+        [&[1, kind, 0, 1, 0, content.len() as u8, 0, 0], content].concat()
+    };
+    let mut response = record(6, b"Content-Type: text/html\r\nStatus: 404 x\r\n\r\n");
+    for _ in 0..1000 {
+        response.extend(record(6, b"hello"));
+        response.extend(record(7, b"x"));
+    }
+    response.extend(record(3, &[0; 8]));
+    let (mut out, mut storage) = (Vec::new(), HeadStorage::new());
+    let mut scratch = VariableScratch::default();
+    let mut exchange =
+        || gateway_exchange(&variables, &response, &mut out, &mut scratch, &mut storage);
+    assert_eq!(exchange(), 5000);
+    let before = CALLS.get();
+    assert_eq!(exchange(), 5000);
+    assert_eq!(CALLS.get(), before, "no memory was taken");
 }
