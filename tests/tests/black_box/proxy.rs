@@ -4,8 +4,8 @@
 use crate::lua_fetch::Running;
 use pinion_tests::body::noise;
 use pinion_tests::folder::Folder;
-use pinion_tests::matrix::{Io, Matrix};
-use pinion_tests::peers::program;
+use pinion_tests::matrix::{Form, Io, Matrix, Way};
+use pinion_tests::peers::{program, python_program, stdout};
 use pinion_tests::protocol::Protocol;
 use pinion_tests::request::Request;
 use pinion_tests::server::{Server, Start};
@@ -17,6 +17,9 @@ use std::process::Stdio;
 
 /// An application in Node; what it does stands at its top.
 const APPLICATION: &str = include_str!("../../src/proxied.mjs");
+
+/// curl over HTTP/3; what it does stands at its top.
+const CURL_OVER_HTTP3: &str = include_str!("../../src/curl_h3.py");
 
 /// An application that runs as long as the value lives, and the files of a site before it.
 struct Application {
@@ -216,6 +219,20 @@ fn large_content_passes_in_both_directions() {
             assert_eq!(told(response.text())["bytes"], LARGE_BYTES, "{response}");
         }
     });
+}
+
+/// The site over HTTP/3 alone, as curl asks for it; what it asks for stands in the script.
+#[test]
+fn curl_is_served_over_http3() {
+    let application = Application::start();
+    let site = application.folder.join("site");
+    for io in Io::BOTH {
+        let way = Way { protocol: Protocol::Http3, io, form: Form::Folder };
+        let server = Start::site(&site).in_way(way).flags(&["--proxy", &application.url()]).start();
+        let port = server.address().port().to_string();
+        stdout(python_program("python").args(["-c", CURL_OVER_HTTP3, &port]));
+        server.stop();
+    }
 }
 
 #[test]
