@@ -106,6 +106,12 @@ impl AccessTable {
         let (allow, deny) = (Vec::new(), Vec::new());
         Self { path, password: None, allow, deny, rate: None, concurrent_max: None, cors: None }
     }
+
+    /// The same table with the password file of this path. The realm is the name of the file.
+    pub(crate) fn with_password_file(self, file: PathBuf) -> Self {
+        let realm = file.file_name().unwrap_or_default().to_string_lossy().into_owned();
+        Self { password: Some(PasswordSettings { file, realm }), ..self }
+    }
 }
 
 fn rate(low: &Low) -> Result<Option<RateSettings>, Failure> {

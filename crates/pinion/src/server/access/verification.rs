@@ -18,7 +18,7 @@ use pinion_http::basic_credentials::{self, BasicCredentials};
 use pinion_http::client_identity::ClientIdentity;
 use pinion_http::owned_head::OwnedRequestHead;
 use pinion_http::request::RequestHead;
-use pinion_jobs::job_queue::{CancelOnDrop, Job, JobDone, JobOwner, JobValue};
+use pinion_jobs::job_queue::{CancelOnDrop, Job, JobDone, JobOutcome, JobOwner, JobValue};
 use pinion_lua::library::limits::PASSWORD_MAX_BYTES;
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -84,19 +84,22 @@ pub(crate) struct Verifications {
 
 struct Waiting {
     request: WaitingRequest,
+    /// The rule that asks for the password, among those of the request: requests of several sites
+    /// wait for the same job, and each has rules of its own.
+    rule: RuleSet,
+    password: Arc<PasswordRule>,
     guesser: Guesser,
     /// The number of the job.
     job: u64,
     bytes: usize,
 }
 
-/// A password that is being verified for requests with the same credentials.
+/// A password that is being verified for requests with the same credentials, by files of the same
+/// content. It knows nothing of their rules.
 struct Verification {
     digest: CredentialDigest,
     guesser: Guesser,
     user: Box<str>,
-    challenge: String,
-    rule: RuleSet,
     requests: Vec<Address>,
     _job: CancelOnDrop,
     _permit: VerificationPermit,
@@ -174,12 +177,11 @@ impl AccessGate {
         request: WaitingRequest,
         exchange: &mut Exchange<'_>,
     ) -> Result<(), Refusal> {
-        let rules = Arc::clone(&request.rules);
-        let rule = rules.of(one).next().and_then(|(_, rule)| rule.password.clone());
-        let Some(rule) = rule else { return Err(Refusal::unavailable()) };
+        let password = request.rules.of(one).next().and_then(|(_, rule)| rule.password.clone());
+        let Some(password) = password else { return Err(Refusal::unavailable()) };
         let bytes = request.head.held_bytes();
         let Some(guesser) = self.shared.guesser(&request) else {
-            return Err(Refusal::unauthorized(&rule.challenge));
+            return Err(Refusal::unauthorized(&password.challenge));
         };
         let of_guesser = |waiting: &&Waiting| waiting.guesser == guesser;
         let Verifications { waiting, waiting_bytes, .. } = &self.verifications;
@@ -192,15 +194,11 @@ impl AccessGate {
         }
         let now_ms = exchange.now().monotonic_ms;
         let job = with_credentials(&request.head.head(), |credentials| {
-            self.job_for(&rule, one, credentials, guesser, now_ms)
+            self.job_for(&password, credentials, guesser, now_ms)
         });
-        let job = job.unwrap_or_else(|| Err(Refusal::unauthorized(&rule.challenge)))?;
-        let address = exchange.address();
-        if let Some(running) = self.verifications.running.get_mut(&job) {
-            running.requests.push(address);
-        }
-        self.verifications.waiting_bytes += bytes;
-        self.verifications.waiting.insert(address, Waiting { request, guesser, job, bytes });
+        let job = job.unwrap_or_else(|| Err(Refusal::unauthorized(&password.challenge)))?;
+        let waiting = Waiting { request, rule: one, password, guesser, job, bytes };
+        self.verifications.hold(exchange.address(), waiting);
         exchange.wait(Some(VERIFICATION_MAX_MS));
         Ok(())
     }
@@ -210,7 +208,6 @@ impl AccessGate {
     fn job_for(
         &mut self,
         rule: &Arc<PasswordRule>,
-        one: RuleSet,
         credentials: &BasicCredentials<'_>,
         guesser: Guesser,
         now_ms: u64,
@@ -218,11 +215,10 @@ impl AccessGate {
         let BasicCredentials { user, password } = *credentials;
         let shared = &self.shared;
         let digest = shared.cache.digest(rule.file.digest(), user, password);
-        let running = &self.verifications.running;
-        let same = running.iter().find(|(_, running)| running.digest == digest);
-        if let Some((number, _)) = same {
-            return Ok(*number);
+        if let Some(number) = self.verifications.job_of(&digest) {
+            return Ok(number);
         }
+        let running = &self.verifications.running;
         let of_guesser = running.values().filter(|running| running.guesser == guesser);
         if of_guesser.count() >= CLIENT_VERIFICATIONS_MAX {
             return Err(Refusal::too_many(1));
@@ -252,8 +248,6 @@ impl AccessGate {
             digest,
             guesser,
             user: user.into(),
-            challenge: rule.challenge.clone(),
-            rule: one,
             requests: Vec::new(),
             _job: guard,
             _permit: permit,
@@ -271,33 +265,7 @@ impl AccessGate {
     ) -> Result<Vec<ResumedRequest>, Message> {
         let done = message.downcast::<JobDone<PasswordVerdict>>()?;
         let JobDone { number, result } = *done;
-        // Without one, all requests that have waited for it have gone.
-        let Some(verification) = self.verifications.running.remove(&number) else {
-            return Ok(Vec::new());
-        };
-        let Verification { digest, guesser, user, challenge, rule, requests, .. } = verification;
-        let outcome = match &result.outcome {
-            Ok(PasswordVerdict(true)) => {
-                self.shared.cache.insert(digest, now_ms);
-                self.shared.forgive(guesser);
-                Ok(())
-            }
-            Ok(PasswordVerdict(false)) => Err(Refusal::unauthorized(&challenge)),
-            // It is no fault of the client that it could not be verified.
-            Err(_) => {
-                self.shared.forgive(guesser);
-                Err(Refusal::unavailable())
-            }
-        };
-        let resumed = requests.into_iter().filter_map(|address| {
-            let mut request = self.verifications.forget(address)?;
-            if outcome.is_ok() {
-                request.checked.verified = request.checked.verified.with(rule);
-                request.checked.user = Some(user.clone());
-            }
-            Some(ResumedRequest { address, request, outcome: outcome.clone() })
-        });
-        Ok(resumed.collect())
+        Ok(self.verifications.finish(number, &result.outcome, &self.shared, now_ms))
     }
 
     /// Something has happened to an exchange. Returns `None` if its request does not wait, and else
@@ -329,11 +297,63 @@ impl AccessGate {
 }
 
 impl Verifications {
+    /// Returns the number of the job that verifies credentials, if one does.
+    fn job_of(&self, digest: &CredentialDigest) -> Option<u64> {
+        let same = self.running.iter().find(|(_, running)| running.digest == *digest);
+        same.map(|(number, _)| *number)
+    }
+
+    /// Holds a request until its job is done.
+    fn hold(&mut self, address: Address, waiting: Waiting) {
+        if let Some(running) = self.running.get_mut(&waiting.job) {
+            running.requests.push(address);
+        }
+        self.waiting_bytes += waiting.bytes;
+        self.waiting.insert(address, waiting);
+    }
+
+    /// Takes the outcome of a job. Returns the requests that have waited for it: the password of
+    /// each is verified for its own rule, and for no other.
+    fn finish(
+        &mut self,
+        number: u64,
+        outcome: &JobOutcome<PasswordVerdict>,
+        shared: &AccessShared,
+        now_ms: u64,
+    ) -> Vec<ResumedRequest> {
+        // Without one, all requests that have waited for it have gone.
+        let Some(verification) = self.running.remove(&number) else { return Vec::new() };
+        let Verification { digest, guesser, user, requests, .. } = verification;
+        match outcome {
+            Ok(PasswordVerdict(true)) => {
+                shared.cache.insert(digest, now_ms);
+                shared.forgive(guesser);
+            }
+            Ok(PasswordVerdict(false)) => {}
+            // It is no fault of the client that it could not be verified.
+            Err(_) => shared.forgive(guesser),
+        }
+        let resumed = requests.into_iter().filter_map(|address| {
+            let Waiting { mut request, rule, password, .. } = self.forget(address)?;
+            let outcome = match outcome {
+                Ok(PasswordVerdict(true)) => {
+                    request.checked.verified = request.checked.verified.with(rule);
+                    request.checked.user = Some(user.clone());
+                    Ok(())
+                }
+                Ok(PasswordVerdict(false)) => Err(Refusal::unauthorized(&password.challenge)),
+                Err(_) => Err(Refusal::unavailable()),
+            };
+            Some(ResumedRequest { address, request, outcome })
+        });
+        resumed.collect()
+    }
+
     /// Takes a request that waits no longer.
-    fn forget(&mut self, address: Address) -> Option<WaitingRequest> {
+    fn forget(&mut self, address: Address) -> Option<Waiting> {
         let waiting = self.waiting.remove(&address)?;
         self.waiting_bytes -= waiting.bytes;
-        Some(waiting.request)
+        Some(waiting)
     }
 
     /// Takes a request that goes before its password is verified. Without any request left, that
@@ -346,6 +366,9 @@ impl Verifications {
                 self.running.remove(&job);
             }
         }
-        self.forget(address)
+        self.forget(address).map(|waiting| waiting.request)
     }
 }
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,168 @@
+use super::*;
+use crate::server::access::path_scope::PathReadings;
+use crate::settings::{AccessTable, SiteAccess};
+use pinion_http::h1::head::{HeadStorage, Parsed, parse};
+use pinion_http::limits::Limits;
+use pinion_lua::library::passwords::PasswordLimits;
+use std::path::{Path, PathBuf};
+use std::{env, fs, process};
+
+/// Made by `htpasswd -nbB -C 4`. The password of both is `open`.
+const ANN: &str = "ann:$2y$04$sbOc4hgK..xPRVSwN38OlOp3uM7RQLbWx/TM7d.TH76bkRcwE7Iju\n";
+const BOB: &str = "bob:$2y$04$sbOc4hgK..xPRVSwN38OlOp3uM7RQLbWx/TM7d.TH76bkRcwE7Iju\n";
+
+/// The credentials `ann:open` in a request.
+const ANN_OPEN: &str = "Basic YW5uOm9wZW4=";
+
+/// Password files in a folder that is removed in the end.
+struct PasswordFiles(PathBuf);
+
+impl PasswordFiles {
+    fn new(name: &str, files: &[(&str, &str)]) -> Self {
+        let folder = env::temp_dir().join(format!("pinion-{name}-{}", process::id()));
+        fs::create_dir_all(&folder).expect("a folder");
+        let folder = Self(folder);
+        for (file, users) in files {
+            fs::write(folder.0.join(file), users).expect("a file");
+        }
+        folder
+    }
+
+    /// Makes rules of these paths and files. The realm of each is its file.
+    fn rules(&self, tables: &[(&str, &str)]) -> Arc<AccessRules> {
+        let table = |(path, file): &(&str, &str)| {
+            AccessTable::for_tests(path).with_password_file(self.0.join(file))
+        };
+        let tables = tables.iter().map(table).collect();
+        let settings = SiteAccess { tables, ..SiteAccess::default() };
+        let rules = AccessRules::load(&settings, Path::new("missing"), &[], false);
+        Arc::new(rules.ok().flatten().expect("rules"))
+    }
+}
+
+impl Drop for PasswordFiles {
+    fn drop(&mut self) {
+        let _removed = fs::remove_dir_all(&self.0);
+    }
+}
+
+fn shared() -> Arc<AccessShared> {
+    AccessShared::new(Arc::default(), PasswordLimits::default(), 1).expect("random bytes")
+}
+
+fn request(path: &str, credentials: &str, rules: &Arc<AccessRules>) -> WaitingRequest {
+    let text = format!("GET {path} HTTP/1.1\r\nHost: a\r\nAuthorization: {credentials}\r\n\r\n");
+    let mut storage = HeadStorage::new();
+    let parsed = parse(text.as_bytes(), 0, &mut storage, &Limits::default());
+    let Ok(Parsed::Head { head, .. }) = parsed else { panic!("a head") };
+    WaitingRequest {
+        head: OwnedRequestHead::new(&head),
+        site: SiteId(0),
+        client: ClientIdentity { peer: None, is_secured: false },
+        began: None,
+        is_oversized: false,
+        rules: Arc::clone(rules),
+        checked: CheckedAccess::default(),
+    }
+}
+
+fn address(exchange: u32) -> Address {
+    Address { worker: 0, slot: 0, generation: 0, exchange }
+}
+
+/// The rule of a path alone: that of its longest table.
+fn rule_of(rules: &AccessRules, path: &str) -> (RuleSet, Arc<PasswordRule>) {
+    let covering = rules.covering(&PathReadings::of_sent(path.as_bytes()));
+    let (one, rule) = rules.of(covering).last().expect("a rule");
+    (one, Arc::clone(rule.password.as_ref().expect("a password")))
+}
+
+/// A job that verifies `ann:open` for requests of two sites, until it is done by hand. The users
+/// `everyone` are those of the second table of one site, and of the first of the other.
+struct HeldJob {
+    shared: Arc<AccessShared>,
+    verifications: Verifications,
+    sites: [Arc<AccessRules>; 2],
+}
+
+impl HeldJob {
+    const NUMBER: u64 = 7;
+
+    fn new(name: &str) -> Self {
+        let files = [("everyone", ANN), ("admins", BOB), ("others", BOB), ("same", ANN)];
+        let files = PasswordFiles::new(name, &files);
+        let sites = [
+            files.rules(&[("/others", "others"), ("/", "same")]),
+            files.rules(&[("/", "everyone"), ("/admin", "admins")]),
+        ];
+        let shared = shared();
+        let mut verifications = Verifications::default();
+        for (number, (site, rules)) in (0..).zip(&sites).enumerate() {
+            let (rule, password) = rule_of(rules, "/");
+            let digest = shared.cache.digest(password.file.digest(), "ann", "open");
+            if number == 0 {
+                let running = Verification {
+                    digest,
+                    guesser: (0, ClientPrefix::Unix),
+                    user: "ann".into(),
+                    requests: Vec::new(),
+                    _job: CancelOnDrop::default(),
+                    _permit: VerificationPermit::take(&shared.verifications).expect("a permit"),
+                };
+                verifications.running.insert(Self::NUMBER, running);
+            }
+            let job = verifications.job_of(&digest).expect("the same job for the same content");
+            let request = request("/", ANN_OPEN, rules);
+            let guesser = shared.guesser(&request).expect("a password");
+            let bytes = request.head.held_bytes();
+            let waiting = Waiting { request, rule, password, guesser, job, bytes };
+            verifications.hold(address(site), waiting);
+        }
+        Self { shared, verifications, sites }
+    }
+
+    fn finish(&mut self, outcome: &JobOutcome<PasswordVerdict>) -> Vec<ResumedRequest> {
+        let resumed = self.verifications.finish(Self::NUMBER, outcome, &self.shared, 0);
+        assert_eq!(resumed.len(), 2);
+        assert_eq!(self.verifications.waiting_bytes, 0);
+        assert_eq!(self.shared.verifications.load(Ordering::Relaxed), 0);
+        resumed
+    }
+}
+
+/// The number of a rule means another rule in another site.
+#[test]
+fn requests_of_several_sites_wait_for_one_job_and_get_their_own_rule_verified() {
+    let mut job = HeldJob::new("held-right");
+    let resumed = job.finish(&Ok(PasswordVerdict(true)));
+    for (one, rules) in resumed.iter().zip(&job.sites) {
+        assert_eq!(one.outcome, Ok(()));
+        let checked = &one.request.checked;
+        assert_eq!(checked.verified, rule_of(rules, "/").0);
+        assert_eq!(checked.user.as_deref(), Some("ann"));
+    }
+    let admin = rule_of(&job.sites[1], "/admin").0;
+    let verified = resumed[1].request.checked.verified;
+    assert_eq!(verified.without(admin), verified, "no password of /admin was verified");
+}
+
+#[test]
+fn requests_of_several_sites_get_the_challenge_of_their_own_site() {
+    let mut job = HeldJob::new("held-wrong");
+    let resumed = job.finish(&Ok(PasswordVerdict(false)));
+    for (one, realm) in resumed.iter().zip(["same", "everyone"]) {
+        let refusal = one.outcome.clone().expect_err("a wrong password");
+        assert_eq!(refusal.status, 401);
+        assert!(refusal.fields.contains(&format!("realm=\"{realm}\"")), "{refusal:?}");
+        assert!(one.request.checked.verified.is_empty());
+    }
+}
+
+#[test]
+fn requests_whose_job_has_failed_are_to_come_later() {
+    let mut job = HeldJob::new("held-failed");
+    for one in job.finish(&Err("no memory".to_owned())) {
+        assert_eq!(one.outcome, Err(Refusal::unavailable()));
+        assert!(one.request.checked.verified.is_empty());
+    }
+}
