@@ -6,10 +6,11 @@ use super::cors::is_preflight;
 use super::credential_cache::CredentialCache;
 use super::limits::{
     FAILING_CLIENTS_MAX, FAILURE_SECONDS, FAILURES_AT_ONCE, RATE_CLIENTS_MAX, RETRY_SECONDS,
+    UNIX_FAILURES_AT_ONCE, UNIX_FAILURES_PER_SECOND,
 };
 use super::rate_table::{ClientPrefix, RateTable};
 use super::rules::{AccessRule, AccessRules, RuleSet};
-use super::verification::{Guesser, PasswordCheck, Verifications};
+use super::verification::{Guesser, PasswordCheck, UNIX_GUESSERS, Verifications, is_unix};
 use crate::server::gateway::CLIENT_LEFT;
 use anyhow::Context as _;
 use pinion_engine::Poster;
@@ -36,6 +37,8 @@ pub(crate) struct AccessShared {
     rates: RateTable,
     failures: RateTable,
     failure_limit: RateLimit,
+    /// Of all clients on Unix sockets together.
+    unix_failure_limit: RateLimit,
     concurrent: Arc<ConcurrentRequests>,
     /// WebSockets and other tunnels, and how many a client may have.
     tunnels: Arc<ConcurrentRequests>,
@@ -44,6 +47,8 @@ pub(crate) struct AccessShared {
     pub(super) password_limits: PasswordLimits,
     /// Passwords that are being verified or wait for a thread.
     pub(super) verifications: Arc<AtomicUsize>,
+    /// Those of them that are of clients on Unix sockets.
+    pub(super) unix_verifications: Arc<AtomicUsize>,
 }
 
 /// See the head of the module.
@@ -154,17 +159,21 @@ impl AccessShared {
         let mut key = [0; blake3::KEY_LEN];
         getrandom::fill(&mut key).context("cannot get random bytes")?;
         let failure_limit = RateLimit::new(1, FAILURE_SECONDS * SECOND_NS, FAILURES_AT_ONCE);
+        let unix_failure_limit =
+            RateLimit::new(UNIX_FAILURES_PER_SECOND, SECOND_NS, UNIX_FAILURES_AT_ONCE);
         Ok(Arc::new(Self {
             cache: CredentialCache::new(key),
             rates: RateTable::new(RATE_CLIENTS_MAX),
             failures: RateTable::new(FAILING_CLIENTS_MAX),
             failure_limit: failure_limit.context("a limit of failures")?,
+            unix_failure_limit: unix_failure_limit.context("a limit of failures")?,
             concurrent: Arc::default(),
             tunnels: Arc::default(),
             tunnels_max,
             jobs,
             password_limits,
             verifications: Arc::default(),
+            unix_verifications: Arc::default(),
         }))
     }
 
@@ -173,13 +182,30 @@ impl AccessShared {
     /// # Errors
     /// Too many wrong ones were sent.
     pub(super) fn charge_attempt(&self, guesser: Guesser, now_ms: u64) -> Result<(), Refusal> {
-        let admitted = self.failures.admit(&self.failure_limit, guesser, nanoseconds(now_ms));
-        admitted.map_err(|wait_ns| Refusal::too_many(wait_ns.div_ceil(SECOND_NS)))
+        let now_ns = nanoseconds(now_ms);
+        let too_many = |wait_ns: u64| Refusal::too_many(wait_ns.div_ceil(SECOND_NS));
+        // They come first: what is over their limit takes no place of a client in the table.
+        if is_unix(guesser) {
+            let all = self.failures.admit(&self.unix_failure_limit, UNIX_GUESSERS, now_ns);
+            all.map_err(too_many)?;
+        }
+        let admitted = self.failures.admit(&self.failure_limit, guesser, now_ns);
+        if admitted.is_err() {
+            self.forgive_unix(guesser);
+        }
+        admitted.map_err(too_many)
     }
 
     /// The password was right.
     pub(super) fn forgive(&self, guesser: Guesser) {
         self.failures.refund(&self.failure_limit, guesser);
+        self.forgive_unix(guesser);
+    }
+
+    fn forgive_unix(&self, guesser: Guesser) {
+        if is_unix(guesser) {
+            self.failures.refund(&self.unix_failure_limit, UNIX_GUESSERS);
+        }
     }
 }
 

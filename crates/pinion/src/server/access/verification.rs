@@ -4,8 +4,8 @@
 use super::credential_cache::CredentialDigest;
 use super::gate::{AccessGate, AccessShared, CheckedAccess, Refusal};
 use super::limits::{
-    CLIENT_VERIFICATIONS_MAX, CLIENT_WAITING_MAX, VERIFICATION_MAX_MS, VERIFICATIONS_MAX,
-    WAITING_MAX, WAITING_MAX_BYTES,
+    CLIENT_VERIFICATIONS_MAX, CLIENT_WAITING_MAX, UNIX_VERIFICATIONS_MAX, UNIX_WAITING_MAX,
+    UNIX_WAITING_MAX_BYTES, VERIFICATION_MAX_MS, VERIFICATIONS_MAX, WAITING_MAX, WAITING_MAX_BYTES,
 };
 use super::rate_table::ClientPrefix;
 use super::rules::{AccessRules, PasswordRule, RuleSet};
@@ -37,8 +37,17 @@ pub(super) enum PasswordCheck {
 
 /// Whose attempts to find a password count together: those of a client, with the number 0. Clients
 /// on Unix sockets, which have no address, are told apart by a number of the user that they name:
-/// one that guesses the password of a user locks out that user alone.
+/// one that guesses the password of a user locks out that user alone. Names can be invented, so
+/// all of these clients together have limits as well.
 pub(super) type Guesser = (u64, ClientPrefix);
+
+/// All clients on Unix sockets together. No user that they name has this number.
+pub(super) const UNIX_GUESSERS: Guesser = (0, ClientPrefix::Unix);
+
+/// Whether attempts are those of a client on a Unix socket.
+pub(super) fn is_unix(guesser: Guesser) -> bool {
+    guesser.1 == ClientPrefix::Unix
+}
 
 /// Whether a password is the right one, as its thread has found.
 #[derive(Debug, PartialEq, Eq)]
@@ -102,17 +111,23 @@ struct Verification {
     user: Box<str>,
     requests: Vec<Address>,
     _job: CancelOnDrop,
-    _permit: VerificationPermit,
+    _permits: VerificationPermits,
 }
 
-/// One of [`VERIFICATIONS_MAX`] places.
+/// What a verification needs to begin.
+struct VerificationPermits {
+    _unix: Option<VerificationPermit>,
+    _any: VerificationPermit,
+}
+
+/// One of a limited number of verifications, until this is dropped.
 struct VerificationPermit(Arc<AtomicUsize>);
 
 impl VerificationPermit {
-    fn take(count: &Arc<AtomicUsize>) -> Option<Self> {
+    fn take(count: &Arc<AtomicUsize>, max: usize) -> Option<Self> {
         let permit = Self(Arc::clone(count));
         let earlier = count.fetch_add(1, Ordering::Relaxed);
-        (earlier < VERIFICATIONS_MAX).then_some(permit)
+        (earlier < max).then_some(permit)
     }
 }
 
@@ -162,7 +177,20 @@ impl AccessShared {
         let user = with_credentials(&request.head.head(), |credentials| {
             self.cache.user_number(credentials.user)
         })?;
-        Some((if client == ClientPrefix::Unix { user } else { 0 }, client))
+        // The number 0 is that of all of them.
+        Some((if client == ClientPrefix::Unix { user.max(1) } else { 0 }, client))
+    }
+
+    /// Takes the permits of a verification; `None` if too many run already.
+    fn take_permits(&self, guesser: Guesser) -> Option<VerificationPermits> {
+        let unix = is_unix(guesser)
+            .then(|| VerificationPermit::take(&self.unix_verifications, UNIX_VERIFICATIONS_MAX));
+        let _unix = match unix {
+            Some(permit) => Some(permit?),
+            None => None,
+        };
+        let _any = VerificationPermit::take(&self.verifications, VERIFICATIONS_MAX)?;
+        Some(VerificationPermits { _unix, _any })
     }
 }
 
@@ -183,15 +211,7 @@ impl AccessGate {
         let Some(guesser) = self.shared.guesser(&request) else {
             return Err(Refusal::unauthorized(&password.challenge));
         };
-        let of_guesser = |waiting: &&Waiting| waiting.guesser == guesser;
-        let Verifications { waiting, waiting_bytes, .. } = &self.verifications;
-        if waiting.len() >= WAITING_MAX || waiting_bytes + bytes > WAITING_MAX_BYTES {
-            return Err(Refusal::unavailable());
-        }
-        // Few wait as a rule: a password is verified once in a minute.
-        if waiting.values().filter(of_guesser).count() >= CLIENT_WAITING_MAX {
-            return Err(Refusal::too_many(1));
-        }
+        self.verifications.check_room(guesser, bytes)?;
         let now_ms = exchange.now().monotonic_ms;
         let job = with_credentials(&request.head.head(), |credentials| {
             self.job_for(&password, credentials, guesser, now_ms)
@@ -224,7 +244,7 @@ impl AccessGate {
             return Err(Refusal::too_many(1));
         }
         shared.charge_attempt(guesser, now_ms)?;
-        let started = VerificationPermit::take(&shared.verifications).and_then(|permit| {
+        let started = shared.take_permits(guesser).and_then(|permits| {
             let guard = CancelOnDrop::default();
             let number = self.verifications.next;
             let decoy = shared.cache.user_number(user);
@@ -237,9 +257,9 @@ impl AccessGate {
             });
             let owner = JobOwner { number, worker: self.worker, poster: self.poster.clone() };
             shared.jobs.submit(job, &guard, owner).ok()?;
-            Some((number, guard, permit))
+            Some((number, guard, permits))
         });
-        let Some((number, guard, permit)) = started else {
+        let Some((number, guard, permits)) = started else {
             shared.forgive(guesser);
             return Err(Refusal::unavailable());
         };
@@ -250,7 +270,7 @@ impl AccessGate {
             user: user.into(),
             requests: Vec::new(),
             _job: guard,
-            _permit: permit,
+            _permits: permits,
         };
         self.verifications.running.insert(number, verification);
         Ok(number)
@@ -301,6 +321,31 @@ impl Verifications {
     fn job_of(&self, digest: &CredentialDigest) -> Option<u64> {
         let same = self.running.iter().find(|(_, running)| running.digest == *digest);
         same.map(|(number, _)| *number)
+    }
+
+    /// Checks whether a request whose head has so many bytes may wait.
+    ///
+    /// # Errors
+    /// Too much waits, of all clients or of this one.
+    fn check_room(&self, guesser: Guesser, bytes: usize) -> Result<(), Refusal> {
+        let held_bytes = self.waiting_bytes + bytes;
+        if self.waiting.len() >= WAITING_MAX || held_bytes > WAITING_MAX_BYTES {
+            return Err(Refusal::unavailable());
+        }
+        // Few wait as a rule: a password is verified once in a minute.
+        let of_guesser = |waiting: &&Waiting| waiting.guesser == guesser;
+        if self.waiting.values().filter(of_guesser).count() >= CLIENT_WAITING_MAX {
+            return Err(Refusal::too_many(1));
+        }
+        if is_unix(guesser) {
+            let unix = self.waiting.values().filter(|waiting| is_unix(waiting.guesser));
+            let (count, unix_bytes) =
+                unix.fold((0, bytes), |(count, sum), waiting| (count + 1, sum + waiting.bytes));
+            if count >= UNIX_WAITING_MAX || unix_bytes > UNIX_WAITING_MAX_BYTES {
+                return Err(Refusal::unavailable());
+            }
+        }
+        Ok(())
     }
 
     /// Holds a request until its job is done.

@@ -1,4 +1,7 @@
 use super::*;
+use crate::server::access::limits::{
+    FAILURES_AT_ONCE, UNIX_FAILURES_AT_ONCE, UNIX_FAILURES_PER_SECOND,
+};
 use crate::server::access::path_scope::PathReadings;
 use crate::settings::{AccessTable, SiteAccess};
 use pinion_http::h1::head::{HeadStorage, Parsed, parse};
@@ -103,11 +106,11 @@ impl HeldJob {
             if number == 0 {
                 let running = Verification {
                     digest,
-                    guesser: (0, ClientPrefix::Unix),
+                    guesser: (1, ClientPrefix::Unix),
                     user: "ann".into(),
                     requests: Vec::new(),
                     _job: CancelOnDrop::default(),
-                    _permit: VerificationPermit::take(&shared.verifications).expect("a permit"),
+                    _permits: shared.take_permits((1, ClientPrefix::Unix)).expect("permits"),
                 };
                 verifications.running.insert(Self::NUMBER, running);
             }
@@ -126,6 +129,7 @@ impl HeldJob {
         assert_eq!(resumed.len(), 2);
         assert_eq!(self.verifications.waiting_bytes, 0);
         assert_eq!(self.shared.verifications.load(Ordering::Relaxed), 0);
+        assert_eq!(self.shared.unix_verifications.load(Ordering::Relaxed), 0);
         resumed
     }
 }
@@ -165,4 +169,102 @@ fn requests_whose_job_has_failed_are_to_come_later() {
         assert_eq!(one.outcome, Err(Refusal::unavailable()));
         assert!(one.request.checked.verified.is_empty());
     }
+}
+
+/// A reload reads all files again. What was verified with the same content counts, and nothing else.
+#[test]
+fn a_password_stays_verified_as_long_as_the_content_of_its_file_is_the_same() {
+    let shared = shared();
+    let check = |users: &str| {
+        let rules = PasswordFiles::new("reread", &[("users", users)]).rules(&[("/", "users")]);
+        let (_, password) = rule_of(&rules, "/");
+        let request = request("/", ANN_OPEN, &rules);
+        let digest = shared.cache.digest(password.file.digest(), "ann", "open");
+        (shared.look_up(&password, &request.head.head(), 1), digest)
+    };
+    let (before, digest) = check(ANN);
+    assert_eq!(before, PasswordCheck::Unknown);
+    shared.cache.insert(digest, 0);
+    assert_eq!(check(ANN).0, PasswordCheck::Verified("ann".into()));
+    assert_eq!(check(&format!("#\n{ANN}")).0, PasswordCheck::Unknown);
+}
+
+const TCP: Guesser = (0, ClientPrefix::Ipv4([192, 0, 2, 1]));
+
+fn unix(user: u64) -> Guesser {
+    (user, ClientPrefix::Unix)
+}
+
+fn status_of<T>(refusal: Result<T, Refusal>) -> u16 {
+    refusal.err().map_or(200, |refusal| refusal.status)
+}
+
+#[test]
+fn clients_on_unix_sockets_that_invent_names_have_a_limit() {
+    let shared = shared();
+    let charge = |guesser, now_ms| status_of(shared.charge_attempt(guesser, now_ms));
+    for user in 1..=UNIX_FAILURES_AT_ONCE {
+        assert_eq!(charge(unix(user), 0), 200, "{user}");
+    }
+    assert_eq!(charge(unix(1000), 0), 429);
+    assert_eq!(charge(TCP, 0), 200, "a client with an address");
+    let next_ms = 1000 / UNIX_FAILURES_PER_SECOND;
+    assert_eq!(charge(unix(1000), next_ms), 200);
+    assert_eq!(charge(unix(1001), next_ms), 429);
+    // A right password is no attempt.
+    shared.forgive(unix(1000));
+    assert_eq!(charge(unix(1001), next_ms), 200);
+}
+
+#[test]
+fn a_user_that_is_kept_out_uses_up_no_attempts_of_others() {
+    let shared = shared();
+    let charge = |guesser| status_of(shared.charge_attempt(guesser, 0));
+    for _ in 0..FAILURES_AT_ONCE {
+        assert_eq!(charge(unix(1)), 200);
+    }
+    for _ in 0..2 * UNIX_FAILURES_AT_ONCE {
+        assert_eq!(charge(unix(1)), 429);
+    }
+    let others = UNIX_FAILURES_AT_ONCE - FAILURES_AT_ONCE;
+    assert!((2..2 + others).all(|user| charge(unix(user)) == 200));
+    assert_eq!(charge(unix(1000)), 429);
+}
+
+#[test]
+fn clients_on_unix_sockets_leave_threads_to_others() {
+    let shared = shared();
+    let many: Vec<_> = (1..).map_while(|user| shared.take_permits(unix(user))).collect();
+    assert_eq!(many.len(), UNIX_VERIFICATIONS_MAX);
+    let others: Vec<_> = std::iter::from_fn(|| shared.take_permits(TCP)).collect();
+    assert_eq!(others.len(), VERIFICATIONS_MAX - UNIX_VERIFICATIONS_MAX);
+    drop((many, others));
+    assert!(shared.take_permits(unix(1)).is_some());
+}
+
+#[test]
+fn requests_over_unix_sockets_leave_room_to_wait_to_others() {
+    let rules = PasswordFiles::new("room", &[("users", ANN)]).rules(&[("/", "users")]);
+    let (rule, password) = rule_of(&rules, "/");
+    let held = |bytes: usize| {
+        let mut verifications = Verifications::default();
+        let mut count = 0;
+        while verifications.check_room(unix(u64::from(count) + 1), bytes).is_ok() {
+            let waiting = Waiting {
+                request: request("/", ANN_OPEN, &rules),
+                rule,
+                password: Arc::clone(&password),
+                guesser: unix(u64::from(count) + 1),
+                job: 0,
+                bytes,
+            };
+            verifications.hold(address(count), waiting);
+            count += 1;
+        }
+        assert_eq!(verifications.check_room(unix(1000), bytes), Err(Refusal::unavailable()));
+        assert_eq!(verifications.check_room(TCP, bytes), Ok(()));
+        count as usize
+    };
+    assert_eq!(held(1), UNIX_WAITING_MAX);
+    assert_eq!(held(16 << 10), UNIX_WAITING_MAX_BYTES / (16 << 10));
 }
