@@ -40,8 +40,8 @@ pub(crate) const FAILURES_AT_ONCE: u64 = 20;
 pub(crate) const FAILURE_SECONDS: u64 = 5;
 
 /// Wrong passwords that all clients on Unix sockets together may send at once, beside
-/// [`FAILURES_AT_ONCE`] for each user that they name: those of ten clients with an address. A client
-/// invents as many names as it likes, so the limit of a name alone limits nobody.
+/// [`FAILURES_AT_ONCE`] for each user that they name: those of ten clients with an address. A
+/// client invents as many names as it likes, so the limit of a name alone limits no client.
 pub(crate) const UNIX_FAILURES_AT_ONCE: u64 = 200;
 
 /// After these, so many more may come in a second: those of ten clients again.
