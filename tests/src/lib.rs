@@ -9,6 +9,7 @@
 //! | [`server`] | a running server: started, listened to, stopped |
 //! | [`floods`] | clients that make work without end |
 //! | [`h3_errors`] | what a client of HTTP/3 must not do, and what has to come of it |
+//! | [`held_port`] | ports that stay with a test while nothing listens on them |
 //! | [`load`] | requests without pause, none of which may fail |
 //! | [`matrix`] | one case in every way a site can be served |
 //! | [`memory_group`] | programs with little memory |
@@ -47,6 +48,7 @@ pub mod empty_root;
 pub mod floods;
 pub mod folder;
 pub mod h3_errors;
+pub mod held_port;
 pub mod law;
 pub mod load;
 pub mod long_path;

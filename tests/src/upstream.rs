@@ -2,16 +2,17 @@
 //! down to the byte.
 
 use crate::PATIENCE;
+use crate::held_port::HeldPort;
 use std::io::{Read as _, Write as _};
-use std::net::{Ipv4Addr, Shutdown, SocketAddr, TcpListener, TcpStream};
+use std::net::{Shutdown, TcpListener, TcpStream};
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, Weak};
 use std::thread::{self, JoinHandle};
 
 /// A server on a port of its own. It takes connections until the test ends, or it is
-/// [killed](Upstream::kill).
+/// [killed](Upstream::kill). The port stays its own after that.
 pub struct Upstream {
-    address: SocketAddr,
+    port: HeldPort,
     serve: Arc<dyn Fn(&mut Accepted) + Send + Sync>,
     connections: Arc<AtomicUsize>,
     heads: Arc<Mutex<Vec<String>>>,
@@ -40,10 +41,10 @@ impl Upstream {
     /// # Panics
     /// When there is no port for it.
     pub fn start(serve: impl Fn(&mut Accepted) + Send + Sync + 'static) -> Upstream {
-        let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).expect("a port");
-        let address = listener.local_addr().expect("an address");
+        let port = HeldPort::take();
+        let listener = TcpListener::bind(port.address()).expect("its port");
         let mut upstream = Upstream {
-            address,
+            port,
             serve: Arc::new(serve),
             connections: Arc::default(),
             heads: Arc::default(),
@@ -94,7 +95,7 @@ impl Upstream {
         }
         drop(all);
         // The thread that accepts looks up.
-        let _woken = TcpStream::connect(self.address);
+        let _woken = TcpStream::connect(self.port.address());
         let acceptor = self.acceptor.take().expect("it is alive");
         acceptor.join().expect("no panic");
     }
@@ -102,9 +103,9 @@ impl Upstream {
     /// Has it listen at its old address again.
     ///
     /// # Panics
-    /// When the address is taken.
+    /// When it is alive.
     pub fn restart(&mut self) {
-        let listener = TcpListener::bind(self.address).expect("its old port");
+        let listener = TcpListener::bind(self.port.address()).expect("its old port");
         self.accept(listener);
     }
 
@@ -129,7 +130,7 @@ impl Upstream {
 
     /// Its URL.
     pub fn url(&self) -> String {
-        format!("http://{}", self.address)
+        format!("http://{}", self.port.address())
     }
 
     /// Connections that were accepted.

@@ -192,7 +192,7 @@ impl Proxy {
         let attempts = Attempts::first(group, head, client, now_ms, number);
         let attempts = attempts.ok_or(ProxyError::NoServer)?;
         let upstream = attempts.server.upstream().ok_or(ProxyError::NoServer)?;
-        let mut request = forward(upstream, &group.options, head, client, &self.pseudonym)?;
+        let mut request = forward(upstream, group, head, client, &self.pseudonym)?;
         handshake.iter().for_each(|handshake| handshake.complete(&mut request));
         let offered = request.forwarded.as_ref().and_then(|one| one.upgrade.clone());
         let has_all_content = head.framing == Framing::None;

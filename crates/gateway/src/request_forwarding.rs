@@ -19,7 +19,7 @@ use crate::limits::CONNECTION_OPTIONS_MAX;
 use crate::path_prefix::PathRewrite;
 use crate::proxy_error::ProxyError;
 use crate::upstream::{Upstream, UpstreamHost};
-use crate::upstream_group::UpstreamOptions;
+use crate::upstream_group::UpstreamGroup;
 
 /// Bytes of the fields that are added to a request, the host that the client asks for apart.
 const ADDED_FIELDS_BYTES: usize = 192;
@@ -32,7 +32,7 @@ const ADDED_FIELDS_BYTES: usize = 192;
 /// or its path could be read in two ways.
 pub fn forward(
     upstream: &Upstream,
-    options: &UpstreamOptions,
+    group: &UpstreamGroup,
     head: &RequestHead<'_>,
     client: &ClientIdentity,
     pseudonym: &str,
@@ -66,7 +66,14 @@ pub fn forward(
         site: upstream.number,
         method: method.into(),
         url: upstream.url.clone(),
-        fields: fields(head, client, pseudonym, max_forwards, &listed, &options.request_fields),
+        fields: fields(
+            head,
+            client,
+            pseudonym,
+            max_forwards,
+            &listed,
+            &group.options.request_fields,
+        ),
         content,
         policy: upstream.policy.clone(),
         tls: upstream.tls.clone(),
@@ -75,10 +82,10 @@ pub fn forward(
         content_max_bytes: u64::MAX,
         forwarded: Some(ForwardedRequest {
             authority: authority(upstream, head.authority).into(),
-            target: target(head, options.path.as_ref()),
+            target: target(head, group.options.path.as_ref()),
             accepts_trailers: accepts_trailers(head),
             upgrade: upgrade(head),
-            connect_timeout_ms: options.attempts.timeout_ms,
+            connect_timeout_ms: group.connect_timeout_ms(),
         }),
         protocol: ServerProtocol::Http,
     })

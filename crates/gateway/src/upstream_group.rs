@@ -5,6 +5,7 @@ use std::fmt;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
+use pinion_client::limits::CONNECT_TIMEOUT_MS;
 use thiserror::Error;
 
 use crate::balancing::{Balance, BalanceKey, Candidate, choose, hash};
@@ -62,7 +63,9 @@ pub struct PassedFields {
 pub struct AttemptLimits {
     /// Most servers that it is sent to.
     pub max: u32,
-    /// How long it may take to reach one, in milliseconds.
+    /// How long it may take to reach one, in milliseconds. Connections that take longer to open are
+    /// given up, and no other server is tried. How long a request waits for a connection of the
+    /// pool is the timeout of its server.
     pub timeout_ms: u64,
 }
 
@@ -189,6 +192,12 @@ impl UpstreamGroup {
         self.servers.len() > 1
     }
 
+    /// Returns how long a connection to the first server of a request may take to open, in
+    /// milliseconds. One of several leaves time for the others.
+    pub(crate) fn connect_timeout_ms(&self) -> u64 {
+        if self.has_several() { self.options.attempts.timeout_ms } else { CONNECT_TIMEOUT_MS }
+    }
+
     /// Chooses a server for a request that has not been sent to those in `tried`. If none of the
     /// others is there, one that is out is tried all the same. Returns `None` when all were tried.
     pub(crate) fn choose(
@@ -271,6 +280,11 @@ const _: () = assert!(UPSTREAMS_MAX <= u64::BITS as usize, "a server is a bit");
 impl TriedServers {
     pub(crate) fn add(&mut self, index: usize) {
         self.0 |= 1 << index;
+    }
+
+    /// Returns how many they are.
+    pub(crate) fn len(self) -> usize {
+        self.0.count_ones() as usize
     }
 
     fn has(self, index: usize) -> bool {

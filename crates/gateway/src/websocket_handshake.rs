@@ -84,7 +84,7 @@ mod tests {
     use super::*;
     use crate::request_forwarding::forward;
     use crate::upstream::Upstream;
-    use crate::upstream_group::UpstreamOptions;
+    use crate::upstream_group::UpstreamGroup;
     use pinion_client::http_client::request::OwnedFields;
     use pinion_http::binary_head::of_section;
     use pinion_http::client_identity::ClientIdentity;
@@ -117,9 +117,9 @@ mod tests {
         assert!(!handshake.has_ended);
         let upstream = Upstream::parse("http://127.0.0.1:3000").expect("a URL");
         let client = ClientIdentity { peer: None, is_secured: true };
-        let options = UpstreamOptions::default();
+        let group = UpstreamGroup::of_one(upstream.clone());
         let mut request =
-            forward(&upstream, &options, &handshake.head(&head), &client, "pinion-0000")?;
+            forward(&upstream, &group, &handshake.head(&head), &client, "pinion-0000")?;
         handshake.complete(&mut request);
         Ok(request)
     }

@@ -3,18 +3,20 @@
 //! `cargo xtask test --long` only. Requests are counted and never timed.
 
 use crate::lua_fetch::Running;
-use pinion_tests::client::{Broken, Client};
+use pinion_tests::client::{Broken, Connection};
 use pinion_tests::folder::Folder;
+use pinion_tests::held_port::HeldPort;
 use pinion_tests::matrix::Io;
 use pinion_tests::peers::{program, stdout};
 use pinion_tests::request::Request;
 use pinion_tests::response::Response;
 use pinion_tests::server::{Server, Start, run_under};
-use pinion_tests::wait_for;
+use pinion_tests::{PATIENCE, SetAtEnd, wait_for};
 use rustix::process::{Pid, Signal, kill_process};
 use serde_json::Value;
 use std::collections::{BTreeMap, BTreeSet};
-use std::net::{TcpListener, TcpStream};
+use std::io::{ErrorKind, Read as _, Write as _};
+use std::net::TcpStream;
 use std::path::PathBuf;
 use std::process::{Command, Stdio};
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
@@ -51,7 +53,7 @@ struct Application {
     name: &'static str,
     program: PathBuf,
     arguments: Vec<PathBuf>,
-    port: u16,
+    port: HeldPort,
     notes: PathBuf,
     running: Option<Running>,
 }
@@ -70,18 +72,30 @@ impl Application {
             ("go", folder.join("soak"), Vec::new()),
         ]
         .map(|(name, program, arguments)| {
-            let listener = TcpListener::bind("127.0.0.1:0").expect("a port");
-            let port = listener.local_addr().expect("its address").port();
             let notes = folder.join(format!("notes-{name}"));
-            Application { name, program, arguments, port, notes, running: None }
+            Application { name, program, arguments, port: HeldPort::take(), notes, running: None }
         })
     }
 
     fn start(&mut self) {
         let mut command = Command::new(&self.program);
-        command.args(&self.arguments).arg(self.port.to_string()).arg(&self.notes);
+        let port = self.port.address().port().to_string();
+        command.args(&self.arguments).arg(port).arg(&self.notes);
         self.running = Some(Running::start(command.stdout(Stdio::null()).stderr(Stdio::null())));
-        wait_for("the application", || TcpStream::connect(("127.0.0.1", self.port)).ok());
+        let response = wait_for("the application", || self.response());
+        let name = format!("\r\nX-Server: {}\r\n", self.name);
+        assert!(response.contains(&name), "not {}: {response}", self.name);
+    }
+
+    /// Returns the response of whoever listens at the port.
+    fn response(&self) -> Option<String> {
+        let mut stream = TcpStream::connect(self.port.address()).ok()?;
+        stream.set_read_timeout(Some(PATIENCE)).expect("set");
+        let request = "GET /page/start/1 HTTP/1.1\r\nHost: a\r\nConnection: close\r\n\r\n";
+        stream.write_all(request.as_bytes()).expect("the application takes a request");
+        let mut response = String::new();
+        stream.read_to_string(&mut response).expect("a response");
+        Some(response)
     }
 
     fn signal(&self, signal: Signal) {
@@ -102,15 +116,30 @@ impl Application {
 struct Tally {
     /// Requests that have ended, in whatever way.
     ended: AtomicUsize,
+    /// Disturbances that have begun, and those that have ended: odd during one.
+    disturbances: AtomicUsize,
     is_over: AtomicBool,
+}
+
+/// Why a client has no whole response.
+enum Failure {
+    /// The connection has ended within it.
+    Cut,
+    /// The connection has ended before its first byte.
+    Closed,
+    /// Anything else.
+    Wrong(String),
 }
 
 /// What one client has got.
 #[derive(Default)]
 struct Outcomes {
     statuses: BTreeMap<u16, usize>,
-    /// Responses that were cut off.
+    /// Responses that were cut off, all while a server was disturbed.
     cut: usize,
+    /// Connections that were closed without a byte of a response, all while a server was disturbed:
+    /// it has failed when its head had come, and had not left for the client.
+    closed: usize,
     /// Unsafe requests that were responded to.
     done: Vec<String>,
     wrong: Vec<String>,
@@ -119,7 +148,7 @@ struct Outcomes {
 /// Sends requests until it is over.
 fn send_requests(server: &Server, number: usize, tally: &Tally) -> Outcomes {
     let (mut random, mut outcomes) = (Random(SEED + number as u64), Outcomes::default());
-    let mut client = None;
+    let mut connection: Option<Connection> = None;
     for count in 0.. {
         if tally.is_over.load(Ordering::Relaxed) {
             break;
@@ -139,8 +168,13 @@ fn send_requests(server: &Server, number: usize, tally: &Tally) -> Outcomes {
         };
         let is_unsafe = expected.is_none();
         let expected = expected.unwrap_or_else(|| format!("{id} {}", content.len()));
-        let mut own: Client = client.take().unwrap_or_else(|| server.client());
-        match own.try_exchange(&request) {
+        let mut own = connection.take().unwrap_or_else(|| server.connect());
+        let before = tally.disturbances.load(Ordering::SeqCst);
+        let result = exchange(&mut own, &request);
+        // It has met a disturbance if there was one when it began, or has begun since.
+        let after = tally.disturbances.load(Ordering::SeqCst);
+        let is_explained = before % 2 == 1 || before != after;
+        match result {
             Ok(response) => {
                 *outcomes.statuses.entry(response.status).or_default() += 1;
                 match check(&response, &expected) {
@@ -148,15 +182,34 @@ fn send_requests(server: &Server, number: usize, tally: &Tally) -> Outcomes {
                     Ok(()) => {}
                     Err(why) => outcomes.wrong.push(format!("{id}: {why}")),
                 }
-                client = Some(own);
+                connection = (response.field("Connection") != Some("close")).then_some(own);
             }
-            // A response that shows that it is not whole.
-            Err(Broken::Short(_) | Broken::Failed(_) | Broken::Closed) => outcomes.cut += 1,
-            Err(broken) => outcomes.wrong.push(format!("{id}: {broken:?}")),
+            Err(Failure::Cut) if is_explained => outcomes.cut += 1,
+            Err(Failure::Closed) if is_explained => outcomes.closed += 1,
+            Err(Failure::Cut) => outcomes.wrong.push(format!("{id}: cut off without a reason")),
+            Err(Failure::Closed) => outcomes.wrong.push(format!("{id}: closed without a reason")),
+            Err(Failure::Wrong(why)) => outcomes.wrong.push(format!("{id}: {why}")),
         }
         tally.ended.fetch_add(1, Ordering::Relaxed);
     }
     outcomes
+}
+
+/// Sends a request, and reads its response.
+fn exchange(connection: &mut Connection, request: &Request) -> Result<Response, Failure> {
+    let is_reset = |kind| matches!(kind, ErrorKind::ConnectionReset | ErrorKind::BrokenPipe);
+    connection.send_if_open(request.bytes());
+    match connection.read_some(64 * 1024) {
+        Ok(0) => return Err(Failure::Closed),
+        Ok(_) => {}
+        Err(error) if is_reset(error.kind()) => return Err(Failure::Closed),
+        Err(error) => return Err(Failure::Wrong(error.to_string())),
+    }
+    connection.try_receive(request.is_head()).map_err(|broken| match broken {
+        Broken::Short(_) => Failure::Cut,
+        Broken::Failed(error) if is_reset(error.kind()) => Failure::Cut,
+        broken => Failure::Wrong(format!("{broken:?}")),
+    })
 }
 
 /// A response is the right one, or says that there is none.
@@ -178,6 +231,7 @@ fn wait_for_requests(tally: &Tally, more: usize) {
 /// Kills or stops a server, and has it back.
 fn disturb(application: &mut Application, tally: &Tally, random: &mut Random) {
     let more = 1 + random.below(200);
+    tally.disturbances.fetch_add(1, Ordering::SeqCst);
     match random.below(3) {
         0 => {
             application.signal(Signal::STOP);
@@ -198,6 +252,7 @@ fn disturb(application: &mut Application, tally: &Tally, random: &mut Random) {
             application.start();
         }
     }
+    tally.disturbances.fetch_add(1, Ordering::SeqCst);
 }
 
 /// Returns the states of the servers, as `pinion status` has them.
@@ -223,9 +278,9 @@ fn servers_that_are_killed_and_stopped_do_nothing_twice() {
     let folder = Folder::with("upstream-soak", [("public/index.html", "home")]);
     let mut applications = Application::all(&folder);
     applications.iter_mut().for_each(Application::start);
-    let urls = applications.each_ref().map(|one| format!("\"http://127.0.0.1:{}\"", one.port));
+    let urls = applications.each_ref().map(|one| format!("\"http://{}\"", one.port.address()));
     let keys = "timeout = 2\nmax-fails = 2\nfail-timeout = 1\nhealth-path = \"/page/health/2\"\n\
-                health-interval = 1\nhealth-timeout = 1\nhealth-fails = 2\nhealth-passes = 1";
+                health-interval = 1\nhealth-timeout = 10\nhealth-fails = 2\nhealth-passes = 1";
     let mount = format!("[[site.mount]]\nproxy = [{}]\n{keys}\n", urls.join(", "));
     folder.write("p.toml", format!("[[site]]\npath = \"public\"\n{mount}"));
     for io in Io::BOTH {
@@ -247,6 +302,7 @@ fn run(server: &Server, folder: &Folder, applications: &mut [Application; 3]) {
     let sockets = server.sockets();
     let mut before_bytes = 0;
     let all = thread::scope(|scope| {
+        let clients_end_too = SetAtEnd(&tally.is_over);
         let clients: Vec<_> = (0..CLIENTS)
             .map(|number| {
                 scope.spawn({
@@ -264,7 +320,7 @@ fn run(server: &Server, folder: &Folder, applications: &mut [Application; 3]) {
         }
         wait_for_health(folder);
         wait_for_requests(&tally, CALM_REQUESTS);
-        tally.is_over.store(true, Ordering::Relaxed);
+        drop(clients_end_too);
         clients.into_iter().map(|client| client.join().expect("no panic")).collect::<Vec<_>>()
     });
     let wrong: Vec<_> = all.iter().flat_map(|one| &one.wrong).collect();
@@ -275,7 +331,9 @@ fn run(server: &Server, folder: &Folder, applications: &mut [Application; 3]) {
     }
     // A disturbance meets at most what each client has open.
     let cut: usize = all.iter().map(|one| one.cut).sum();
-    assert!(cut <= ROUNDS * CLIENTS, "{cut} responses were cut off");
+    let closed: usize = all.iter().map(|one| one.closed).sum();
+    println!("{cut} responses were cut off, {closed} connections closed without a byte of one");
+    assert!(cut + closed <= ROUNDS * CLIENTS, "{cut} responses were cut off, {closed} never began");
     for application in applications.iter() {
         wait_for(application.name, || {
             (server.get("/page/a/1").field("X-Server") == Some(application.name)).then_some(())

@@ -11,7 +11,6 @@ use pinion_http::request::RequestHead;
 
 use super::Proxy;
 use crate::balancing::{Balance, BalanceKey, client_key, hash};
-
 use crate::proxy_error::ProxyError;
 use crate::request_forwarding::readdress;
 use crate::server_health::HealthChange;
@@ -25,6 +24,8 @@ pub(super) struct Attempts {
     tried: TriedServers,
     /// How many they are.
     count: u32,
+    /// A server may have seen the request.
+    was_sent: bool,
     /// When the first one was asked, in monotonic milliseconds.
     began_ms: u64,
     key: BalanceKey,
@@ -39,7 +40,8 @@ pub(super) enum NextAttempt {
     Begun,
     /// It has failed for good.
     None,
-    /// It has failed for good, because it has taken too long to find a server.
+    /// It has failed for good, because it has taken too long to reach a server. None has seen it,
+    /// and some were not tried.
     TooLate,
 }
 
@@ -71,7 +73,7 @@ impl Attempts {
         let mut tried = TriedServers::default();
         tried.add(server.index);
         let asked = head.authority.map(Box::from);
-        Some(Self { server, tried, count: 1, began_ms: now_ms, key, asked })
+        Some(Self { server, tried, count: 1, was_sent: false, began_ms: now_ms, key, asked })
     }
 
     /// The first server is asked now, and not when it was chosen.
@@ -83,6 +85,22 @@ impl Attempts {
     pub(super) fn timeout(&self, last: &ProxyError) -> ProxyError {
         let seconds = self.server.group().options.attempts.timeout_ms / 1000;
         ProxyError::AttemptsTimeout { attempts: self.count, seconds, last: last.to_string().into() }
+    }
+
+    /// Returns how many milliseconds are left for another attempt, or what becomes of the request if
+    /// there is none: the limit of attempts is reached, all servers were tried, or the time is over.
+    /// The last is said only of a request that no server can have seen.
+    fn time_left_ms(&self, now_ms: u64) -> Result<u64, NextAttempt> {
+        let group = self.server.group();
+        let AttemptLimits { max, timeout_ms } = group.options.attempts;
+        if self.count >= max || self.tried.len() >= group.len() {
+            return Err(NextAttempt::None);
+        }
+        match (self.began_ms + timeout_ms).saturating_sub(now_ms) {
+            0 if self.was_sent => Err(NextAttempt::None),
+            0 => Err(NextAttempt::TooLate),
+            left_ms => Ok(left_ms),
+        }
     }
 
     /// Goes on with the next server. Returns false if all were tried.
@@ -173,17 +191,11 @@ impl Proxy {
             FailureKind::Server | FailureKind::Other => return NextAttempt::None,
         };
         let attempts = &mut forwarding.attempts;
-        let AttemptLimits { max, timeout_ms } = attempts.server.group().options.attempts;
-        if !attempts.server.group().has_several() {
-            return NextAttempt::None;
-        }
-        let left_ms = (attempts.began_ms + timeout_ms).saturating_sub(now_ms);
-        if left_ms == 0 {
-            return NextAttempt::TooLate;
-        }
-        if attempts.count >= max {
-            return NextAttempt::None;
-        }
+        attempts.was_sent |= has_sent;
+        let left_ms = match attempts.time_left_ms(now_ms) {
+            Ok(left_ms) => left_ms,
+            Err(none) => return none,
+        };
         let Some(mut request) = client.take_failed(forwarding.id) else { return NextAttempt::None };
         requests.remove(&forwarding.id);
         if has_sent && !(is_repeatable(&request) && client.take_retry()) {
@@ -234,4 +246,64 @@ impl Random {
 /// Returns the error of a server.
 pub(super) fn failure_of(server: &ServerUse, error: Arc<HttpClientError>) -> ProxyError {
     ProxyError::Upstream { upstream: server.to_string().into(), error }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::upstream::Upstream;
+    use crate::upstream_group::UpstreamOptions;
+
+    /// Time for all attempts.
+    const TIMEOUT_MS: u64 = 1_000;
+
+    /// A request that was sent to the first of some servers at 0 ms.
+    fn attempts(servers: usize, max: u32) -> Attempts {
+        let url = |index| format!("http://127.0.0.1:{}", 3000 + index);
+        let upstreams = (0..servers).map(|index| Upstream::parse(&url(index)).expect("a URL"));
+        let attempts = AttemptLimits { max, timeout_ms: TIMEOUT_MS };
+        let options = UpstreamOptions { attempts, ..UpstreamOptions::default() };
+        let group = Arc::new(UpstreamGroup::new(upstreams.collect(), options).expect("a group"));
+        let (key, mut tried) = (BalanceKey::Load, TriedServers::default());
+        let server = group.choose(key, tried, 0, 0).expect("a server");
+        tried.add(server.index);
+        Attempts { server, tried, count: 1, was_sent: false, began_ms: 0, key, asked: None }
+    }
+
+    #[test]
+    fn another_attempt_has_the_time_that_is_left() {
+        let mut attempts = attempts(3, 3);
+        assert_eq!(attempts.time_left_ms(0), Ok(1_000));
+        assert_eq!(attempts.time_left_ms(999), Ok(1));
+        // A request that can be repeated has no more.
+        attempts.was_sent = true;
+        assert_eq!(attempts.time_left_ms(999), Ok(1));
+        attempts.began_ms = 999;
+        assert!(attempts.advance(999, 0));
+        assert_eq!(attempts.time_left_ms(1_000), Ok(999));
+    }
+
+    /// The status for a request that has taken too long says that no server could be reached.
+    #[test]
+    fn only_a_request_that_none_has_seen_is_too_late() {
+        let mut attempts = attempts(3, 3);
+        assert_eq!(attempts.time_left_ms(TIMEOUT_MS), Err(NextAttempt::TooLate));
+        attempts.was_sent = true;
+        assert_eq!(attempts.time_left_ms(TIMEOUT_MS), Err(NextAttempt::None));
+    }
+
+    #[test]
+    fn a_request_that_has_no_further_attempt_is_not_too_late() {
+        for (servers, max) in [(1, 4), (3, 1), (2, 4), (3, 2)] {
+            let mut attempts = attempts(servers, max);
+            for _ in 1..max.min(servers as u32) {
+                assert!(attempts.time_left_ms(0).is_ok(), "{servers} {max}");
+                assert!(attempts.advance(0, 0), "{servers} {max}");
+            }
+            for now_ms in [0, TIMEOUT_MS] {
+                let left_ms = attempts.time_left_ms(now_ms);
+                assert_eq!(left_ms, Err(NextAttempt::None), "{servers} {max} {now_ms}");
+            }
+        }
+    }
 }

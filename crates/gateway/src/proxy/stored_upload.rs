@@ -118,7 +118,7 @@ mod tests {
     use super::*;
     use crate::request_forwarding::forward;
     use crate::upstream::Upstream;
-    use crate::upstream_group::UpstreamOptions;
+    use crate::upstream_group::UpstreamGroup;
     use pinion_http::client_identity::ClientIdentity;
     use pinion_http::h1::head::{HeadStorage, Parsed, parse};
     use pinion_http::limits::Limits;
@@ -129,7 +129,8 @@ mod tests {
         let Ok(Parsed::Head { head, .. }) = parsed else { panic!("a head") };
         let upstream = Upstream::parse("http://a").expect("a URL");
         let client = ClientIdentity { peer: None, is_secured: false };
-        forward(&upstream, &UpstreamOptions::default(), &head, &client, "x").expect("forwarded")
+        let group = UpstreamGroup::of_one(upstream.clone());
+        forward(&upstream, &group, &head, &client, "x").expect("forwarded")
     }
 
     /// What stands in memory is bounded for all uploads together, and is free again when an upload

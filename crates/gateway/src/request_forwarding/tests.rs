@@ -1,4 +1,6 @@
 use super::*;
+use crate::upstream_group::{AttemptLimits, UpstreamOptions};
+use pinion_client::limits::CONNECT_TIMEOUT_MS;
 use pinion_http::h1::client::request_writer::{
     ConnectionOption, OutgoingRequest, RequestContent, RequestTarget, write_request,
 };
@@ -14,12 +16,16 @@ fn upstream() -> Upstream {
     Upstream::parse("http://127.0.0.1:3000").expect("a URL")
 }
 
+fn group() -> UpstreamGroup {
+    UpstreamGroup::of_one(upstream())
+}
+
 /// Parses a head and forwards it.
 fn forwarded(text: &str) -> Result<ClientRequest, ProxyError> {
     let mut storage = HeadStorage::new();
     let parsed = parse(text.as_bytes(), 0, &mut storage, &Limits::default());
     let Ok(Parsed::Head { head, .. }) = parsed else { panic!("{text}") };
-    forward(&upstream(), &UpstreamOptions::default(), &head, &CLIENT, PSEUDONYM)
+    forward(&upstream(), &group(), &head, &CLIENT, PSEUDONYM)
 }
 
 fn with_fields(lines: &str) -> ClientRequest {
@@ -43,6 +49,26 @@ fn the_head_is_forwarded_with_what_this_server_says() {
     assert_eq!((parts.accepts_trailers, parts.upgrade), (false, None));
 }
 
+/// The time for all attempts is that of several servers. One alone has the time of every connection.
+#[test]
+fn only_one_of_several_servers_has_less_time_to_be_reached() {
+    let text = "GET / HTTP/1.1\r\nHost: example.org\r\n\r\n";
+    let mut storage = HeadStorage::new();
+    let parsed = parse(text.as_bytes(), 0, &mut storage, &Limits::default());
+    let Ok(Parsed::Head { head, .. }) = parsed else { panic!("a head") };
+    for (urls, expected_ms) in
+        [(&["http://a"][..], CONNECT_TIMEOUT_MS), (&["http://a", "http://b"], 1_000)]
+    {
+        let upstreams = urls.iter().map(|url| Upstream::parse(url).expect("a URL")).collect();
+        let attempts = AttemptLimits { timeout_ms: 1_000, ..AttemptLimits::default() };
+        let options = UpstreamOptions { attempts, ..UpstreamOptions::default() };
+        let group = UpstreamGroup::new(upstreams, options).expect("a group");
+        let request = forward(&upstream(), &group, &head, &CLIENT, PSEUDONYM).expect("forwarded");
+        let parts = request.forwarded.expect("parts");
+        assert_eq!(parts.connect_timeout_ms, expected_ms, "{urls:?}");
+    }
+}
+
 #[test]
 fn hosts_are_those_of_the_policy() {
     let text = "GET / HTTP/1.1\r\nHost: example.org\r\n\r\n";
@@ -55,8 +81,7 @@ fn hosts_are_those_of_the_policy() {
         (UpstreamHost::Fixed("other.example".into()), "other.example"),
     ] {
         let upstream = Upstream { host, ..upstream() };
-        let request = forward(&upstream, &UpstreamOptions::default(), &head, &CLIENT, PSEUDONYM)
-            .expect("forwarded");
+        let request = forward(&upstream, &group(), &head, &CLIENT, PSEUDONYM).expect("forwarded");
         let parts = request.forwarded.expect("parts");
         assert_eq!(&*parts.authority, expected.as_bytes());
     }
@@ -184,8 +209,7 @@ proptest! {
         let mut storage = HeadStorage::new();
         let parsed = parse(text.as_bytes(), 0, &mut storage, &Limits::default());
         let Ok(Parsed::Head { head, .. }) = parsed else { return Ok(()) };
-        let options = UpstreamOptions::default();
-        let forwarded = forward(&upstream(), &options, &head, &CLIENT, PSEUDONYM);
+        let forwarded = forward(&upstream(), &group(), &head, &CLIENT, PSEUDONYM);
         let Ok(request) = forwarded else { return Ok(()) };
         let parts = request.forwarded.expect("parts");
         let outgoing = OutgoingRequest {
