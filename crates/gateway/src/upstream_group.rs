@@ -64,7 +64,7 @@ pub struct AttemptLimits {
     /// Most servers that it is sent to.
     pub max: u32,
     /// How long it may take to reach one, in milliseconds. Connections that take longer to open are
-    /// given up, and no other server is tried. How long a request waits for a connection of the
+    /// cancelled, and no other server is tried. How long a request waits for a connection of the
     /// pool is the timeout of its server.
     pub timeout_ms: u64,
 }

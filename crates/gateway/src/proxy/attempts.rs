@@ -87,9 +87,9 @@ impl Attempts {
         ProxyError::AttemptsTimeout { attempts: self.count, seconds, last: last.to_string().into() }
     }
 
-    /// Returns how many milliseconds are left for another attempt, or what becomes of the request if
-    /// there is none: the limit of attempts is reached, all servers were tried, or the time is over.
-    /// The last is said only of a request that no server can have seen.
+    /// Returns how many milliseconds are left for another attempt, or what becomes of the request
+    /// if there is none: the limit of attempts is reached, all servers were tried, or the time is
+    /// over. The last is said only of a request that no server can have seen.
     fn time_left_ms(&self, now_ms: u64) -> Result<u64, NextAttempt> {
         let group = self.server.group();
         let AttemptLimits { max, timeout_ms } = group.options.attempts;

@@ -49,7 +49,7 @@ fn the_head_is_forwarded_with_what_this_server_says() {
     assert_eq!((parts.accepts_trailers, parts.upgrade), (false, None));
 }
 
-/// The time for all attempts is that of several servers. One alone has the time of every connection.
+/// The time for all attempts is that of several servers. One alone has that of any connection.
 #[test]
 fn only_one_of_several_servers_has_less_time_to_be_reached() {
     let text = "GET / HTTP/1.1\r\nHost: example.org\r\n\r\n";
