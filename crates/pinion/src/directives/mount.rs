@@ -156,8 +156,8 @@ pub(crate) const ROWS: &[Directive] = &[
         default: Default::Value("30"),
         brief: "The time that a request has to reach one of several servers",
         long: "After that a connection that is still being opened is cancelled, and no other \
-               server is tried. If some are left, the response has status 504. The time for which a \
-               request waits for a free connection is limited by `timeout`. With one server the \
+               server is tried. If some are left, the response has status 504. The time for which \
+               a request waits for a free connection is limited by `timeout`. With one server the \
                key has no effect.",
         ..row("mount-retry-timeout", "retry-timeout", SECONDS)
     },
