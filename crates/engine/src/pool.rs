@@ -170,7 +170,13 @@ impl Pool {
     /// Bytes of buffers in use.
     #[cfg(feature = "sim")]
     pub(crate) fn lent_bytes(&self) -> usize {
-        self.used_bytes - self.spare.len() * CHUNK_BYTES
+        self.used_bytes - self.spare_bytes()
+    }
+
+    /// Bytes of chunks that are kept for reuse, at most [`SPARE_CHUNKS`] of them.
+    #[cfg(feature = "sim")]
+    pub(crate) fn spare_bytes(&self) -> usize {
+        self.spare.len() * CHUNK_BYTES
     }
 
     /// Counts bytes that are taken already; the next who asks feels it.

@@ -114,6 +114,12 @@ impl<const READINESS: bool, A: App> Stepped<READINESS, A> {
         &mut self.worker.app
     }
 
+    /// Bytes of buffers that the worker keeps for reuse. Their number is bounded, but how many there
+    /// are is up to the most that were in use at once.
+    pub fn spare_bytes(&self) -> usize {
+        self.worker.core.buffers.pool.spare_bytes()
+    }
+
     /// What the worker holds now.
     pub fn holdings(&self) -> Holdings {
         let core = &self.worker.core;

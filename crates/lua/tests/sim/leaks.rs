@@ -188,14 +188,14 @@ fn ask_all(stage: &mut Stage<true>, mut numbers: std::ops::Range<u32>) {
 }
 
 /// What is held when all that was begun has come to its end, and memory beside that: of Lua, and
-/// of the rest.
+/// of the rest but for what is kept for reuse.
 fn held(stage: &mut Stage<true>) -> (Counts, usize, usize) {
     stage.rest(BACKGROUND_WALL_MAX_MS + 10_000);
     let engine = stage.worker.holdings();
     let site = stage.worker.app();
     let scripts = site.scripts.holdings();
     let lua_bytes = site.scripts.used_bytes();
-    let native_bytes = counting::used_bytes() - lua_bytes;
+    let native_bytes = counting::used_bytes() - lua_bytes - stage.worker.spare_bytes();
     let descriptors = fs::read_dir("/proc/self/fd").expect("a list of descriptors").count();
     (Counts { scripts, engine, descriptors }, lua_bytes, native_bytes)
 }
