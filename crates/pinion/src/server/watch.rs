@@ -13,6 +13,7 @@
 //! what a build leaves out are dropped: a log that is written into the folder must not have it
 //! built for every request.
 
+mod presence;
 mod scope;
 
 use super::look::{Look, look};
@@ -24,6 +25,7 @@ use crate::settings::Content;
 use crate::source::Source;
 use notify::{Config, EventKind, RecommendedWatcher, RecursiveMode, Watcher as _};
 use pinion_build::{Names, Progress, Walked};
+use presence::{Presence, WatchedKind};
 use scope::{Scope, Watches};
 use std::collections::BTreeMap;
 use std::io;
@@ -72,6 +74,8 @@ impl Drop for Watching {
 /// A watch that has not begun.
 pub(crate) struct Watch {
     target: Target,
+    site: Option<Presence>,
+    password_files: Vec<Presence>,
     sender: Sender<Notice>,
     inbox: Receiver<Notice>,
 }
@@ -98,7 +102,12 @@ impl Watch {
         password_files: &[&Path],
     ) -> Result<Self, Failure> {
         let (sender, inbox) = mpsc::channel();
-        Ok(Self { target: Target::new(source, content, password_files)?, sender, inbox })
+        let target = Target::new(source, content, password_files)?;
+        let site = !matches!(source, Source::Upstream(_));
+        let site = site.then(|| Presence::new(WatchedKind::Site, target.path()));
+        let of_file = |path: &&Path| Presence::new(WatchedKind::PasswordFile, path);
+        let password_files = password_files.iter().map(of_file).collect();
+        Ok(Self { target, site, password_files, sender, inbox })
     }
 
     /// For every build of the source, before the start too.
@@ -114,7 +123,7 @@ impl Watch {
         self,
         on_change: impl FnMut(Cause) + Send + 'static,
     ) -> anyhow::Result<Watching> {
-        let Self { target, sender, inbox } = self;
+        let Self { target, site, password_files, sender, inbox } = self;
         let watching = Watching(sender.clone());
         let tell = move |event: notify::Result<notify::Event>| {
             if let Some(notice) = Notice::of(event) {
@@ -134,7 +143,8 @@ impl Watch {
             stale: false,
             ended: false,
             has_changed: false,
-            is_gone: false,
+            site,
+            password_files,
         };
         // Nothing is watched yet, so these are the links of the first build.
         while let Ok(Notice::Walked(walked)) = running.inbox.try_recv() {
@@ -238,8 +248,10 @@ struct Running {
     ended: bool,
     /// A notice of a change has come since the last call.
     has_changed: bool,
-    /// The path has led nowhere for longer than it takes to replace what is there.
-    is_gone: bool,
+    /// Whether what is served is there; `None` for a site without files.
+    site: Option<Presence>,
+    /// Whether the password files are there.
+    password_files: Vec<Presence>,
 }
 
 impl Running {
@@ -271,21 +283,14 @@ impl Running {
         }
     }
 
-    /// Reports once that the path leads nowhere, and once that it leads somewhere again; true then.
+    /// Reports once of each path that it leads nowhere, and once that it leads somewhere again.
+    /// Returns whether what is served is back.
     fn report_presence(&mut self, is_there: bool, noticed: bool) -> bool {
-        let path = self.target.path().display();
-        let was_gone = self.is_gone;
-        // What is missing right after a notice is being replaced, most likely.
-        self.is_gone = !is_there && (was_gone || !noticed);
-        match (was_gone, self.is_gone) {
-            (false, true) => log_lines::warning(format_args!(
-                "{path} is gone (deleted, renamed or unmounted), keeping the previous version; it \
-                 is served again when it is back"
-            )),
-            (true, false) => log_lines::note(format_args!("{path} is back")),
-            _ => {}
+        for file in &mut self.password_files {
+            let is_there = look(file.path()).is_some();
+            file.report(is_there, noticed);
         }
-        was_gone && is_there
+        self.site.as_mut().is_some_and(|site| site.report(is_there, noticed))
     }
 
     /// Waits for a notice that matters, or until it is time to look; true for a notice, `None` when
