@@ -114,8 +114,8 @@ impl<const READINESS: bool, A: App> Stepped<READINESS, A> {
         &mut self.worker.app
     }
 
-    /// Bytes of buffers that the worker keeps for reuse. Their number is bounded, but how many there
-    /// are is up to the most that were in use at once.
+    /// Bytes of buffers that the worker keeps for reuse. Their number is bounded, but how many
+    /// there are is up to the most that were in use at once.
     pub fn spare_bytes(&self) -> usize {
         self.worker.core.buffers.pool.spare_bytes()
     }
