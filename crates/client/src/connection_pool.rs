@@ -59,6 +59,21 @@ impl Default for PoolSettings {
     }
 }
 
+/// The bounds of the connections of one key, where they are less than those of the pool.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct KeyLimits {
+    /// Most connections, also unused ones and those that are being opened.
+    pub connections_max: usize,
+    /// Most unused connections. An application with few processes serves nobody else by a process
+    /// that waits for the next request of a connection.
+    pub idle_max: usize,
+}
+
+impl KeyLimits {
+    /// No bounds but those of the pool.
+    pub const NONE: Self = Self { connections_max: usize::MAX, idle_max: usize::MAX };
+}
+
 /// Which connections a request may have.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Reuse {
@@ -115,6 +130,7 @@ pub struct ConnectionPool<K, C, W> {
 /// The connections of one key.
 #[derive(Debug)]
 struct KeyConnections<C, W> {
+    limits: KeyLimits,
     /// Those that are being opened.
     opening: usize,
     in_use: Vec<C>,
@@ -146,7 +162,8 @@ impl<C, W> KeyConnections<C, W> {
 
 impl<C, W> Default for KeyConnections<C, W> {
     fn default() -> Self {
-        Self { opening: 0, in_use: Vec::new(), idle: Vec::new(), waiters: VecDeque::new() }
+        let limits = KeyLimits::NONE;
+        Self { limits, opening: 0, in_use: Vec::new(), idle: Vec::new(), waiters: VecDeque::new() }
     }
 }
 
@@ -163,6 +180,12 @@ impl<K: Clone + Eq + Hash, C: Copy + Eq, W: Copy + Eq> ConnectionPool<K, C, W> {
             next_serial: 0,
             actions: VecDeque::new(),
         }
+    }
+
+    /// Sets the bounds of a key. [`Self::acquire`] has to follow: they are forgotten when the key
+    /// has neither connections nor requests that wait.
+    pub fn limit(&mut self, key: &K, limits: KeyLimits) {
+        self.keys.entry(key.clone()).or_default().limits = limits;
     }
 
     /// Asks for a connection for a request. The answer is an action, now or later.
@@ -238,8 +261,13 @@ impl<K: Clone + Eq + Hash, C: Copy + Eq, W: Copy + Eq> ConnectionPool<K, C, W> {
         entry.idle.push(IdleConnection { connection, end_ms, serial });
         self.deadlines.insert((end_ms, serial), key.clone());
         self.dispatch(key, now_ms);
+        let idle_max = self.keys.get(key).map_or(usize::MAX, |entry| entry.limits.idle_max);
+        while self.keys.get(key).is_some_and(|entry| entry.idle.len() > idle_max) {
+            self.close_oldest_idle(key);
+        }
         // Another key may wait for the number of all connections.
         self.dispatch_all(now_ms);
+        self.forget_if_empty(key);
     }
 
     /// A connection has ended, or cannot serve another request and is closed by the caller: one in
@@ -369,7 +397,9 @@ impl<K: Clone + Eq + Hash, C: Copy + Eq, W: Copy + Eq> ConnectionPool<K, C, W> {
         while self.waiting > 0 {
             let has_room = self.connections < self.settings.connections_max || self.has_idle();
             let max = self.settings.connections_per_key_max;
-            let can_open = |entry: &KeyConnections<C, W>| has_room && entry.count() < max;
+            let can_open = |entry: &KeyConnections<C, W>| {
+                has_room && entry.count() < max.min(entry.limits.connections_max)
+            };
             let waiting = self.keys.iter().filter(|(_, entry)| can_open(entry));
             let first =
                 waiting.filter_map(|(key, entry)| Some((entry.waiters.front()?.serial, key)));
@@ -448,8 +478,10 @@ impl<K: Clone + Eq + Hash, C: Copy + Eq, W: Copy + Eq> ConnectionPool<K, C, W> {
     /// Makes sure that a connection for a key may be opened, if need be by closing an unused one:
     /// of the key itself if it has as many as it may, else the oldest of all.
     fn make_room(&mut self, key: &K) -> bool {
-        let count = self.keys.get(key).map_or(0, KeyConnections::count);
-        if count >= self.settings.connections_per_key_max {
+        let entry = self.keys.get(key);
+        let key_max = entry.map_or(usize::MAX, |entry| entry.limits.connections_max);
+        let count = entry.map_or(0, KeyConnections::count);
+        if count >= self.settings.connections_per_key_max.min(key_max) {
             return self.close_oldest_idle(key);
         }
         if self.connections < self.settings.connections_max {

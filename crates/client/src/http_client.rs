@@ -50,14 +50,16 @@ use pinion_engine::Poster;
 use pinion_engine::address::Address;
 use pinion_engine::app::{Gone, RawEvent};
 use pinion_engine::connections::Connections;
+use pinion_engine::exchange::Slice;
 use pinion_engine::raw::RawStream;
 use pinion_engine::remote::NotConnected;
+use pinion_http::fastcgi;
 use pinion_http::h1::client::response_parser::InputEnd;
 use pinion_http::h1::head::HeadStorage;
 use rustc_hash::FxHashMap;
 
 use crate::client_tls::handshake_message;
-use crate::connection_pool::{ConnectionPool, PoolAction};
+use crate::connection_pool::{ConnectionPool, KeyLimits, PoolAction};
 use crate::content_decoder::ACCEPTED_CODINGS;
 use crate::resolver::Resolver;
 use crate::retry::RetryBudget;
@@ -145,6 +147,9 @@ enum Command {
     Drain(ConnectionId),
     /// Cuts a connection that has left the pool.
     Cut(Address),
+    /// Asks the application of a request that is not wanted any more to end it, and closes the
+    /// connection, which has left the pool.
+    AbortRequest(Address),
 }
 
 impl HttpClient {
@@ -432,6 +437,12 @@ impl HttpClient {
                         stream.abort();
                     }
                 }
+                Some(Command::AbortRequest(address)) => {
+                    if let Some(mut stream) = connections.stream(address) {
+                        stream.write(Slice::Copied(&fastcgi::content_writer::ABORT));
+                        stream.close();
+                    }
+                }
                 Some(Command::Abandon(opening)) => {
                     for id in opening.end(None, connections) {
                         self.opening.remove(&id);
@@ -446,6 +457,10 @@ impl HttpClient {
         let Self { requests, pool, .. } = self;
         let Some(pending) = requests.get_mut(&id) else { return Ok(()) };
         pending.stage = Stage::Done;
+        let limits = pending.request.connections;
+        if limits != KeyLimits::NONE {
+            pool.limit(&pending.key, limits);
+        }
         pool.acquire(&pending.key, id, pending.reuse, pending.due_ms(), self.now_ms)?;
         pending.stage = Stage::Waiting;
         Ok(())

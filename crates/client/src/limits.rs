@@ -25,6 +25,14 @@ pub const RESOLUTION_DELAY_MS: u64 = 50;
 /// lost is sent again after 1 s and 3 s (RFC 6298 §2), so this allows two losses.
 pub const CONNECT_TIMEOUT_MS: u64 = 10_000;
 
+/// The first wait for a Unix socket whose queue of new connections is full, in milliseconds. Each
+/// further one is twice as long: a server takes connections out of its queue within a request, and
+/// nothing says when.
+pub const BUSY_SOCKET_RETRY_MS: u64 = 5;
+
+/// The longest of these waits, in milliseconds: as long as a client hardly notices.
+pub const BUSY_SOCKET_RETRY_MAX_MS: u64 = 80;
+
 /// Longest time to look up a name, all name servers and search domains included. It is that of a
 /// whole connection: the C library gives one server as long (resolv.conf(5): twice 5 s).
 pub const LOOKUP_TIMEOUT_MS: u64 = 10_000;

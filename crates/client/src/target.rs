@@ -35,7 +35,7 @@ pub enum ConnectEndpoint {
         /// Not 0.
         port: u16,
     },
-    /// The absolute path of a Unix socket.
+    /// The absolute path of a Unix socket, or `@` and an abstract name.
     Unix(PathBuf),
 }
 
@@ -112,14 +112,16 @@ impl ConnectTarget {
         Ok((Self { endpoint, is_tls }, rest))
     }
 
-    /// Makes a target of the path of a Unix socket, without TLS.
+    /// Makes a target of the path of a Unix socket, without TLS. `@` and an abstract name (unix(7))
+    /// stand for a socket without a file.
     ///
     /// # Errors
     /// The path is not absolute, has a NUL byte or is longer than [`UNIX_PATH_MAX_BYTES`].
     pub fn unix(path: &Path) -> Result<Self, UrlError> {
         let bytes = path.as_os_str().as_encoded_bytes();
         let fits = bytes.len() <= UNIX_PATH_MAX_BYTES && !bytes.contains(&0);
-        if !fits || !path.is_absolute() {
+        let is_abstract = bytes.len() > 1 && bytes.starts_with(b"@");
+        if !fits || !(is_abstract || path.is_absolute()) {
             return Err(UrlError::UnixPath(path.display().to_string()));
         }
         Ok(Self { endpoint: ConnectEndpoint::Unix(path.to_owned()), is_tls: false })

@@ -14,7 +14,7 @@ use rustls::pki_types::ServerName;
 pub enum RemoteAddress {
     /// A TCP port.
     Tcp(SocketAddr),
-    /// A Unix socket, by its path.
+    /// A Unix socket, by its path, or by `@` and an abstract name.
     Unix(PathBuf),
 }
 
@@ -82,6 +82,8 @@ pub enum NotConnected {
     NoSuchSocket,
     /// The system does not allow it.
     Denied,
+    /// The queue of new connections of the Unix socket is full.
+    Busy,
     /// The system has no descriptor, port or memory for it.
     Exhausted,
     /// The handshake of TLS failed: [`RawStream::tls_error`](crate::raw::RawStream::tls_error) says
@@ -102,14 +104,11 @@ impl From<Errno> for NotConnected {
             Errno::TIMEDOUT => Self::TimedOut,
             Errno::NOENT | Errno::NOTDIR => Self::NoSuchSocket,
             Errno::ACCESS | Errno::PERM => Self::Denied,
-            // A Unix socket whose queue of new connections is full says EAGAIN, and so does a
-            // system without a free port (connect(2)).
-            Errno::MFILE
-            | Errno::NFILE
-            | Errno::NOMEM
-            | Errno::NOBUFS
-            | Errno::AGAIN
-            | Errno::ADDRNOTAVAIL => Self::Exhausted,
+            // connect(2): a TCP socket without a free port says EADDRNOTAVAIL.
+            Errno::AGAIN => Self::Busy,
+            Errno::MFILE | Errno::NFILE | Errno::NOMEM | Errno::NOBUFS | Errno::ADDRNOTAVAIL => {
+                Self::Exhausted
+            }
             _ => Self::Failed,
         }
     }
@@ -123,6 +122,7 @@ impl fmt::Display for NotConnected {
             Self::TimedOut => "no response in time",
             Self::NoSuchSocket => "no such socket",
             Self::Denied => "not permitted",
+            Self::Busy => "the queue of the socket is full",
             Self::Exhausted => "the system has no descriptor, port or memory for a connection",
             Self::Tls => "the TLS handshake failed",
             Self::Failed => "the connection failed",

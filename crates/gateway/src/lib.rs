@@ -14,6 +14,8 @@
 //! | [`field_changes`] | fields that an operator sets or removes |
 //! | [`request_forwarding`] | a request as the upstream server gets it |
 //! | [`response_forwarding`] | the fields of a response as the client gets them |
+//! | [`program_forwarding`] | a request as an application behind FastCGI or SCGI gets it |
+//! | [`script_location`] | which script of a folder responds to a path |
 //! | `connection_fields` | what becomes of a field that is forwarded (RFC 9110 §7.6.1) |
 //! | [`proxy`] | the requests of one worker that are forwarded |
 //! | `tunnels`, `tunnel_end` | connections that were switched to another protocol |
@@ -27,10 +29,12 @@ mod connection_fields;
 pub mod field_changes;
 pub mod limits;
 pub mod path_prefix;
+pub mod program_forwarding;
 pub mod proxy;
 pub mod proxy_error;
 pub mod request_forwarding;
 pub mod response_forwarding;
+pub mod script_location;
 pub mod server_health;
 mod tunnel_end;
 mod tunnels;

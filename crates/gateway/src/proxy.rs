@@ -33,19 +33,21 @@ use pinion_engine::raw::RawStream;
 use pinion_http::client_identity::ClientIdentity;
 use pinion_http::field::Field;
 use pinion_http::h1::client::response_error::ResponseError;
+use pinion_http::refusal::Refusal;
 use pinion_http::request::{Framing, RequestHead};
 use pinion_jobs::upload_spool::StoreError;
 use rustc_hash::FxHashMap;
 
 use crate::field_changes::FieldChanges;
 use crate::limits::{REQUEST_PIECE_BYTES, RESPONSE_PIECE_BYTES, UPSTREAM_TAG};
+use crate::program_forwarding::forward_to_program;
 use crate::proxy_error::ProxyError;
 use crate::request_forwarding::{forward, forwarded_trailers};
 use crate::response_forwarding::{
     ResponseChanges, forwarded, forwarded_interim, location_for_client,
 };
 use crate::tunnels::Tunnels;
-use crate::upstream_group::UpstreamGroup;
+use crate::upstream_group::{UpstreamGroup, UpstreamOptions};
 use crate::websocket_handshake::WebSocketHandshake;
 pub use attempts::ServerNews;
 use attempts::{Attempts, NextAttempt, Random, failure_of};
@@ -66,6 +68,8 @@ pub struct Proxy {
     health_checks: HealthChecks,
     /// Servers whose state has changed.
     news: VecDeque<ServerNews>,
+    /// What applications have written to their error streams.
+    messages: VecDeque<ApplicationMessage>,
     uploads: UploadQuotas,
     random: Random,
 }
@@ -108,6 +112,15 @@ struct Forwarding {
     status: Option<u16>,
     /// Bytes of content that were sent.
     body_bytes: u64,
+}
+
+/// What an application has written to its error stream.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ApplicationMessage {
+    /// The server.
+    pub server: Box<str>,
+    /// Any bytes, perhaps of several lines.
+    pub text: Box<[u8]>,
 }
 
 /// How a forwarded request has ended.
@@ -167,6 +180,7 @@ impl Proxy {
             tunnels: Tunnels::default(),
             health_checks: HealthChecks::default(),
             news: VecDeque::new(),
+            messages: VecDeque::new(),
             uploads: uploads.clone(),
             random: Random::new(RandomState::new().hash_one(worker)),
         }
@@ -192,11 +206,14 @@ impl Proxy {
         let attempts = Attempts::first(group, head, client, now_ms, number);
         let attempts = attempts.ok_or(ProxyError::NoServer)?;
         let upstream = attempts.server.upstream().ok_or(ProxyError::NoServer)?;
-        let mut request = forward(upstream, group, head, client, &self.pseudonym)?;
+        let mut request = match &group.options.program {
+            Some(program) => forward_to_program(upstream, group, program, head, client)?,
+            None => forward(upstream, group, head, client, &self.pseudonym)?,
+        };
         handshake.iter().for_each(|handshake| handshake.complete(&mut request));
         let offered = request.forwarded.as_ref().and_then(|one| one.upgrade.clone());
         let has_all_content = head.framing == Framing::None;
-        let stored_max_bytes = group.options.stored_upload_max_bytes.filter(|_| !has_all_content);
+        let stored_max_bytes = stored_upload_max_bytes(&group.options, head.framing);
         let (id, upload) = match stored_max_bytes {
             Some(_) => {
                 let upload = StoredUpload::new(request, &self.uploads);
@@ -275,6 +292,10 @@ impl Proxy {
                 forwarding.is_full = false;
                 self.go_on(address, exchange)
             }
+            // With a length it would not have to be stored.
+            Event::Refused(Refusal::ContentTooLarge) if forwarding.lacks_length() => {
+                Some(self.failed(address, ProxyError::LengthRequired))
+            }
             Event::Refused(_) | Event::Gone(_) => Some(self.left(address)),
             // A client that ends its side has left, as far as other proxies are concerned, too.
             Event::InputEnd => {
@@ -323,6 +344,11 @@ impl Proxy {
         self.news.pop_front()
     }
 
+    /// Returns what an application has written to its error stream, for the log.
+    pub fn next_message(&mut self) -> Option<ApplicationMessage> {
+        self.messages.pop_front()
+    }
+
     /// When [`Self::pass`] has something to do, in monotonic milliseconds.
     #[must_use]
     pub fn alarm_ms(&self) -> Option<u64> {
@@ -336,11 +362,12 @@ impl Proxy {
         self.client.stop();
     }
 
-    /// Whether [`Self::flush`] or [`Self::next_server_news`] has something to do.
+    /// Whether [`Self::flush`], [`Self::next_server_news`] or [`Self::next_message`] has something
+    /// to do.
     #[inline]
     #[must_use]
     pub fn has_work(&self) -> bool {
-        self.client.has_work() || !self.news.is_empty()
+        self.client.has_work() || !self.news.is_empty() || !self.messages.is_empty()
     }
 
     /// Hands on what has come from upstream servers. `ended` is called for each request that ends
@@ -369,12 +396,16 @@ impl Proxy {
 
     /// Goes on with an exchange in both directions, as far as there is room.
     fn go_on(&mut self, address: Address, exchange: &mut Exchange<'_>) -> Option<Ended> {
-        let Self { client, exchanges, tunnels, news, .. } = self;
+        let Self { client, exchanges, tunnels, news, messages, .. } = self;
         let forwarding = exchanges.get_mut(&address).filter(|one| !one.is_collecting())?;
         if let Err(error) = forwarding.take_content(client, exchange) {
             return Some(self.failed(address, ProxyError::Stored(error.to_string().into())));
         }
-        let ended = forwarding.respond(client, tunnels, news, exchange)?;
+        let ended = forwarding.respond(client, tunnels, news, exchange);
+        if forwarding.is_of_application() {
+            messages.extend(forwarding.message(client));
+        }
+        let ended = ended?;
         let now_ms = exchange.now().monotonic_ms;
         if let Ended::Failed(error) | Ended::Aborted { error, .. } = &ended {
             self.note_failure(address, error, now_ms);
@@ -480,6 +511,24 @@ impl Forwarding {
         Ok(())
     }
 
+    /// Whether the server is an application behind FastCGI or SCGI.
+    fn is_of_application(&self) -> bool {
+        self.attempts.server.group().options.program.is_some()
+    }
+
+    /// Whether content is stored only to find out its length.
+    fn lacks_length(&self) -> bool {
+        let options = &self.attempts.server.group().options;
+        self.is_collecting() && !self.has_length && options.stored_upload_max_bytes.is_none()
+    }
+
+    /// Returns what the application has written to its error stream since the last call.
+    fn message(&self, client: &mut HttpClient) -> Option<ApplicationMessage> {
+        let text = client.take_stderr(self.id);
+        let server = || self.attempts.server.to_string().into();
+        (!text.is_empty()).then(|| ApplicationMessage { server: server(), text: text.into() })
+    }
+
     /// Hands on what there is of the response.
     fn respond(
         &mut self,
@@ -542,7 +591,9 @@ impl Forwarding {
     fn send_head(&mut self, start: &ResponseStart, exchange: &mut Exchange<'_>) -> u16 {
         let Self { attempts, defaults, .. } = self;
         let options = &attempts.server.group().options;
-        let location = start.fields.get("Location").and_then(|value| {
+        // Applications know the paths of the site, and have no host of their own.
+        let own_location = start.fields.get("Location").filter(|_| options.program.is_none());
+        let location = own_location.and_then(|value| {
             let (upstream, asked) = (attempts.server.upstream()?, attempts.asked.as_deref());
             location_for_client(value, upstream, options.path.as_ref(), asked)
         });
@@ -624,6 +675,20 @@ impl Forwarding {
 
     fn failure(&self, error: Arc<HttpClientError>) -> ProxyError {
         failure_of(&self.attempts.server, error)
+    }
+}
+
+/// Returns how much content of a request is stored before its server is asked; `None` if it is
+/// passed on as it comes.
+fn stored_upload_max_bytes(options: &UpstreamOptions, framing: Framing) -> Option<u64> {
+    let has_no_length = matches!(framing, Framing::Chunked | Framing::Frames);
+    match options.stored_upload_max_bytes {
+        _ if framing == Framing::None => None,
+        Some(max_bytes) => Some(max_bytes),
+        None if options.program.is_some() && has_no_length => {
+            Some(options.unknown_length_max_bytes)
+        }
+        None => None,
     }
 }
 

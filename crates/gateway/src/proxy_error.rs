@@ -1,5 +1,6 @@
 //! Why a request has no response of an upstream server, and the status for that.
 
+use std::path::PathBuf;
 use std::sync::Arc;
 
 use pinion_client::http_client::error::HttpClientError;
@@ -16,6 +17,31 @@ pub enum ProxyError {
     /// The path has a segment `.` or `..`.
     #[error("the path has a segment `.` or `..`")]
     DotSegment,
+    /// The path cannot be decoded, or has a NUL byte.
+    #[error("the path cannot be decoded")]
+    Path,
+    /// There is no script for the path.
+    #[error("there is no script for the path")]
+    NoScript,
+    /// The path is that of a folder with a script, without the slash at its end.
+    #[error("the path is that of a folder, without the slash at its end")]
+    MissingSlash {
+        /// The path with the slash.
+        path: Box<[u8]>,
+        /// The query of the request.
+        query: Option<Box<[u8]>>,
+    },
+    /// The folder of the scripts cannot be opened.
+    #[error("cannot open the folder of the scripts, {}: {error}", .path.display())]
+    ScriptFolder {
+        /// The folder.
+        path: PathBuf,
+        /// The error of the system.
+        error: Box<str>,
+    },
+    /// The content has no length, and is too long to be stored to find it out.
+    #[error("the content has no Content-Length, and is longer than buffer-limit")]
+    LengthRequired,
     /// `Connection` lists too many names.
     #[error("Connection lists more than {CONNECTION_OPTIONS_MAX} names")]
     ConnectionOptions,
@@ -82,7 +108,11 @@ impl ProxyError {
     pub fn status(&self) -> u16 {
         match self {
             Self::Method => 405,
-            Self::DotSegment | Self::ConnectionOptions => 400,
+            Self::DotSegment | Self::ConnectionOptions | Self::Path => 400,
+            Self::NoScript => 404,
+            Self::MissingSlash { .. } => 308,
+            Self::ScriptFolder { .. } => 500,
+            Self::LengthRequired => 411,
             Self::Loop => 508,
             Self::NoServer => 502,
             Self::StorageFull(_) => 503,
@@ -109,6 +139,8 @@ impl ProxyError {
     pub fn is_logged(&self) -> bool {
         match self {
             Self::Method | Self::DotSegment | Self::ConnectionOptions | Self::Protocol => false,
+            Self::Path | Self::NoScript | Self::MissingSlash { .. } | Self::LengthRequired => false,
+            Self::ScriptFolder { .. } => true,
             Self::Loop | Self::NotSwitched { .. } | Self::WebSocketAccept { .. } => true,
             Self::NoServer | Self::StorageFull(_) | Self::Stored(_) => true,
             Self::AttemptsTimeout { .. } | Self::TooManyTunnels { .. } => true,

@@ -88,6 +88,7 @@ pub fn forward(
             connect_timeout_ms: group.connect_timeout_ms(),
         }),
         protocol: ServerProtocol::Http,
+        connections: upstream.connection_limits(),
     })
 }
 
@@ -115,6 +116,7 @@ pub(crate) fn readdress(
     request.policy = to.policy.clone();
     request.tls = to.tls.clone();
     request.timeout_ms = to.timeout_ms;
+    request.connections = to.connection_limits();
     if let Some(forwarded) = &mut request.forwarded {
         forwarded.authority = authority(to, asked).into();
         forwarded.connect_timeout_ms = connect_timeout_ms;

@@ -8,6 +8,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 
 use pinion_client::address_policy::{AddressPolicy, PrivateAddresses};
 use pinion_client::client_tls::ServerTrust;
+use pinion_client::connection_pool::KeyLimits;
 use pinion_client::ip_network::IpNetwork;
 use pinion_client::lazy_client_tls::{LazyClientTls, ServerNameError};
 use pinion_client::request_url::{RequestUrl, RequestUrlError};
@@ -26,10 +27,29 @@ pub struct Upstream {
     pub(crate) tls: Option<Arc<LazyClientTls>>,
     /// The content of requests that have none.
     pub(crate) no_content: Arc<[u8]>,
+    /// What it speaks.
+    pub protocol: UpstreamProtocol,
+    /// Most connections of a worker to it.
+    pub connections_max: usize,
     /// The value of `Host`.
     pub host: UpstreamHost,
     /// See [`UPSTREAM_TIMEOUT_MS`].
     pub timeout_ms: u64,
+}
+
+/// What an upstream server speaks.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum UpstreamProtocol {
+    /// HTTP/1.1.
+    Http,
+    /// FastCGI 1.0.
+    FastCgi {
+        /// How many unused connections a worker keeps for further requests. Each of them occupies a
+        /// process of most applications.
+        keep_connections: usize,
+    },
+    /// SCGI.
+    Scgi,
 }
 
 /// Which host an upstream server is asked for.
@@ -58,6 +78,30 @@ impl Upstream {
             }
             None => (RequestUrl::parse(text)?, Vec::new()),
         };
+        Self::new(url, sockets)
+    }
+
+    /// Describes an application: `unix:PATH` for a Unix socket, `unix:@NAME` for an abstract one,
+    /// or `HOST:PORT`.
+    ///
+    /// # Errors
+    /// The text is no such address.
+    pub fn parse_application(
+        text: &str,
+        protocol: UpstreamProtocol,
+    ) -> Result<Self, UpstreamError> {
+        if text.starts_with("unix:") {
+            return Ok(Self { protocol, ..Self::parse(text)? });
+        }
+        let port = text.rsplit_once(':').map(|(_, port)| port).unwrap_or_default();
+        let is_port = port.parse::<u16>().is_ok_and(|port| port > 0);
+        if !is_port || text.contains(['/', '?', '#', '@']) {
+            return Err(UpstreamError::Application);
+        }
+        Ok(Self { protocol, ..Self::parse(&format!("http://{text}"))? })
+    }
+
+    fn new(url: RequestUrl, sockets: Vec<PathBuf>) -> Result<Self, UpstreamError> {
         if url.path_and_query() != "/" {
             return Err(UpstreamError::Path);
         }
@@ -80,7 +124,18 @@ impl Upstream {
         let number = COUNT.fetch_add(2, Ordering::Relaxed);
         let health_number = number + 1;
         let no_content = Arc::from([]);
-        Ok(Self { number, health_number, url, policy, tls, no_content, host, timeout_ms })
+        Ok(Self {
+            number,
+            health_number,
+            url,
+            policy,
+            tls,
+            no_content,
+            protocol: UpstreamProtocol::Http,
+            connections_max: usize::MAX,
+            host,
+            timeout_ms,
+        })
     }
 
     /// Sets which servers are trusted, and the name that the certificate has to be for if it is not
@@ -104,6 +159,16 @@ impl Upstream {
         Ok(Self { tls: Some(Arc::new(tls)), ..self })
     }
 
+    /// Returns the bounds of the connections of a worker.
+    pub(crate) fn connection_limits(&self) -> KeyLimits {
+        let idle_max = match self.protocol {
+            UpstreamProtocol::Http => usize::MAX,
+            UpstreamProtocol::FastCgi { keep_connections } => keep_connections,
+            UpstreamProtocol::Scgi => 0,
+        };
+        KeyLimits { connections_max: self.connections_max, idle_max }
+    }
+
     /// Whether the connections to it are encrypted.
     #[must_use]
     pub fn is_tls(&self) -> bool {
@@ -113,7 +178,16 @@ impl Upstream {
 
 impl fmt::Display for Upstream {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        self.url.target().fmt(f)
+        let target = self.url.target().to_string();
+        let (scheme, front) = match self.protocol {
+            UpstreamProtocol::Http => return f.write_str(&target),
+            UpstreamProtocol::FastCgi { .. } => ("fastcgi", "http://"),
+            UpstreamProtocol::Scgi => ("scgi", "http://"),
+        };
+        match target.strip_prefix(front) {
+            Some(address) => write!(f, "{scheme}://{address}"),
+            None => write!(f, "{scheme}+{target}"),
+        }
     }
 }
 
@@ -126,6 +200,9 @@ pub enum UpstreamError {
     /// It has a path or a query.
     #[error("the URL of an upstream server has no path; requests keep theirs")]
     Path,
+    /// It is no address of an application.
+    #[error("write unix:/run/app.sock, unix:@name for an abstract socket, or HOST:PORT")]
+    Application,
 }
 
 #[cfg(test)]
@@ -145,6 +222,24 @@ mod tests {
         }
         for text in ["127.0.0.1:3000", "http://a/b", "http://a/?b", "ftp://a", "unix:", "unix:a"] {
             assert!(Upstream::parse(text).is_err(), "{text}");
+        }
+    }
+
+    #[test]
+    fn an_application_has_an_address() {
+        let fastcgi = UpstreamProtocol::FastCgi { keep_connections: 0 };
+        for (text, protocol, shown) in [
+            ("127.0.0.1:9000", fastcgi, "fastcgi://127.0.0.1:9000"),
+            ("[::1]:9000", UpstreamProtocol::Scgi, "scgi://[::1]:9000"),
+            ("php:9000", fastcgi, "fastcgi://php:9000"),
+            ("unix:/run/php.sock", fastcgi, "fastcgi+unix:/run/php.sock"),
+            ("unix:@php", UpstreamProtocol::Scgi, "scgi+unix:@php"),
+        ] {
+            let upstream = Upstream::parse_application(text, protocol).expect(text);
+            assert_eq!(upstream.to_string(), shown);
+        }
+        for text in ["", "127.0.0.1", "a:0", "a:b", "http://a:1", "a:1/x", "unix:x", "unix:@"] {
+            assert!(Upstream::parse_application(text, fastcgi).is_err(), "{text}");
         }
     }
 }

@@ -12,6 +12,7 @@ use crate::balancing::{Balance, BalanceKey, Candidate, choose, hash};
 use crate::field_changes::FieldChanges;
 use crate::limits::{ATTEMPTS_MAX, ATTEMPTS_TIMEOUT_MS, UPSTREAMS_MAX};
 use crate::path_prefix::PathRewrite;
+use crate::program_forwarding::ProgramOptions;
 use crate::server_health::{
     Availability, HealthChange, HealthThresholds, PassiveChecks, ServerHealth, SharedHealth,
 };
@@ -46,6 +47,12 @@ pub struct UpstreamOptions {
     /// Most bytes of a request's content that is stored before a server is asked; `None` if content
     /// is passed on as it comes.
     pub stored_upload_max_bytes: Option<u64>,
+    /// Most bytes of a request's content of unknown length that is stored, for applications that
+    /// have to know the length.
+    pub unknown_length_max_bytes: u64,
+    /// What applications behind FastCGI and SCGI are told beside the request; `None` for servers
+    /// that speak HTTP.
+    pub program: Option<ProgramOptions>,
 }
 
 /// Fields of responses that hold for the whole host (RFC 7838, RFC 6797), and whether those of the

@@ -213,7 +213,7 @@ impl<'n> FileLocation<'_, 'n> {
 /// The mode of new files, less the umask.
 const NEW_FILE: Mode = Mode::from_raw_mode(0o644);
 
-fn open_below(root: &OwnedFd, path: &[u8], flags: OFlags) -> Result<OwnedFd, Errno> {
+pub(crate) fn open_below(root: &OwnedFd, path: &[u8], flags: OFlags) -> Result<OwnedFd, Errno> {
     let resolve = ResolveFlags::BENEATH | ResolveFlags::NO_SYMLINKS | ResolveFlags::NO_MAGICLINKS;
     // The kernel takes no mode where nothing is made, and few flags beside O_PATH.
     let mode = if flags.contains(OFlags::CREATE) { NEW_FILE } else { Mode::empty() };

@@ -9,6 +9,7 @@
 //! | [`piecewise_job`] | jobs that give their result in pieces, each when it is wanted |
 //! | [`task_thread`] | asynchronous tasks of client libraries, on one thread with a runtime |
 //! | [`byte_quota`] | bytes that stand in memory outside of workers and VMs |
+//! | [`folder_root`] | what is at a path below a folder |
 //! | [`folders`] | files below folders that the operator has named |
 //! | [`upload_spool`] | where the files of an upload lie until its request is over |
 //! | [`upload_quota`] | what all uploads may take of the folder for temporary files |
@@ -17,6 +18,7 @@
 #![forbid(unsafe_code)]
 
 pub mod byte_quota;
+pub mod folder_root;
 pub mod folders;
 pub mod job_queue;
 pub mod limits;

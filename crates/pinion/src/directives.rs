@@ -167,6 +167,8 @@ pub(crate) enum Kind {
     Upstream,
     /// A server that requests are forwarded to, without a path: `http://127.0.0.1:3000`.
     UpstreamUrl,
+    /// An application behind FastCGI or SCGI: `unix:/run/php/php-fpm.sock`, `127.0.0.1:9000`.
+    Application,
     /// How requests are distributed over several servers: `header-hash:X-User`.
     Balance,
     /// A path and all below it, or an extension: `/api`, `*.php`.
@@ -267,6 +269,7 @@ impl Kind {
             Self::Switch => "",
             Self::Upstream => "[PATH=]URL",
             Self::UpstreamUrl => "URL",
+            Self::Application => "ADDR",
             Self::UrlPath => "PATH",
         }
     }
@@ -314,6 +317,9 @@ impl Kind {
             Self::Switch => "given or not".to_owned(),
             Self::Upstream => "http://127.0.0.1:3000, /api=http://127.0.0.1:3000".to_owned(),
             Self::UpstreamUrl => "http://127.0.0.1:3000, unix:/run/app.sock".to_owned(),
+            Self::Application => {
+                "unix:/run/app.sock, unix:@name, 127.0.0.1:9000, app.internal:9000".to_owned()
+            }
             Self::UrlPath => "/path".to_owned(),
             Self::Balance => "least-connections, client-hash, header-hash:NAME".to_owned(),
             Self::MountPath => "/api, *.php".to_owned(),

@@ -4,6 +4,7 @@ mod archives;
 mod build;
 mod lua;
 mod mount;
+mod mount_program;
 mod releases;
 mod script_access;
 mod serve;
@@ -27,6 +28,7 @@ pub(crate) use archives::{Diff, Extract, Import};
 pub(crate) use build::{Build, CONTENT_FLAGS, Content, NamedSources};
 pub(crate) use lua::{LuaSettings, Run};
 pub(crate) use mount::{MountFault, mount};
+pub(crate) use mount_program::SERVER_ROWS;
 pub(crate) use releases::{Publish, Releases, Rollback};
 pub(crate) use script_access::{ProgramFile, ScriptAccess, SecretFile};
 pub(crate) use serve::{

@@ -6,6 +6,7 @@
 use crate::directives::file::Table;
 use crate::failure::Failure;
 use crate::releases::folder::{CURRENT, is_release_folder};
+use crate::settings::SERVER_ROWS;
 use crate::written::Low;
 use std::fs::File;
 use std::io::{self, Read};
@@ -51,7 +52,8 @@ impl Source {
     /// first `proxy`, or that of its first mount.
     pub(crate) fn of_proxy(low: &Low) -> Option<Self> {
         let mounts = low.tables(Table::Mount).iter();
-        let of_mounts = mounts.flat_map(|mount| mount.values("mount-proxy"));
+        let rows = SERVER_ROWS.iter();
+        let of_mounts = mounts.flat_map(|mount| rows.clone().flat_map(|row| mount.values(row)));
         let first = low.values("proxy").chain(of_mounts).next()?.to_string_lossy();
         let url = match first.split_once('=') {
             Some((path, url)) if path.starts_with('/') => url,

@@ -15,7 +15,7 @@ use pinion_client::lazy_client_tls::LazyClientTls;
 use pinion_engine::settings::Protocols;
 use pinion_gateway::balancing::Balance;
 use pinion_gateway::path_prefix::PathPrefix;
-use pinion_gateway::upstream::{Upstream, UpstreamHost};
+use pinion_gateway::upstream::{Upstream, UpstreamHost, UpstreamProtocol};
 use pinion_http::grammar::{is_token, is_value_byte};
 use pinion_http::host;
 use pinion_jobs::folders::FolderAt;
@@ -234,6 +234,11 @@ pub(crate) fn upstream(url: &str) -> Result<Upstream, String> {
         true => error.to_string(),
         false => format!("{url:?} is no URL: {}", Kind::UpstreamUrl.bounds()),
     })
+}
+
+/// An application behind FastCGI or SCGI.
+pub(crate) fn application(text: &str, protocol: UpstreamProtocol) -> Result<Upstream, String> {
+    Upstream::parse_application(text, protocol).map_err(|error| format!("{text:?}: {error}"))
 }
 
 /// The host that a server is asked for.
@@ -495,6 +500,7 @@ pub(crate) fn check(kind: &Kind, text: &str) -> Result<(), String> {
         Kind::Origin => origin(text).map(drop),
         Kind::Upstream => proxy_mount(text).map(drop),
         Kind::UpstreamUrl => upstream(text).map(drop),
+        Kind::Application => application(text, UpstreamProtocol::Scgi).map(drop),
         Kind::FieldName => field_name(text).map(drop),
         Kind::Network => Network::parse(text).map(drop),
         Kind::Number { .. } => number(kind, text).map(drop),

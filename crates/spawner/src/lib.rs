@@ -65,3 +65,5 @@ mod stderr_lines;
 pub mod table_check;
 mod table_codec;
 mod worker_requests;
+
+pub use stderr_lines::escape;

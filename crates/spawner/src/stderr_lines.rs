@@ -139,7 +139,7 @@ impl StderrLines {
 
 /// Appends a text to a line of at most `max` bytes. Control characters and bytes that are no UTF-8
 /// become escapes; what does not fit is left out at the border of a character.
-pub(crate) fn escape(text: &[u8], max: usize, line: &mut Vec<u8>) {
+pub fn escape(text: &[u8], max: usize, line: &mut Vec<u8>) {
     let mut escaped = String::new();
     for chunk in text.utf8_chunks() {
         for character in chunk.valid().chars() {

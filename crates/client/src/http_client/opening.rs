@@ -6,14 +6,14 @@ use std::path::PathBuf;
 
 use pinion_engine::address::Address;
 use pinion_engine::connections::Connections;
-use pinion_engine::remote::{Connect, ConnectError, ConnectTls, RemoteAddress};
+use pinion_engine::remote::{Connect, ConnectError, ConnectTls, NotConnected, RemoteAddress};
 use rustc_hash::FxHashMap;
 
 use super::error::{AttemptError, HttpClientError};
 use super::request::ClientRequest;
 use super::{ConnectionId, RequestId};
 use crate::happy_eyeballs::{AddressFamily, ConnectAction, ConnectTimes, HappyEyeballs};
-use crate::limits::CONNECT_TIMEOUT_MS;
+use crate::limits::{BUSY_SOCKET_RETRY_MAX_MS, BUSY_SOCKET_RETRY_MS, CONNECT_TIMEOUT_MS};
 use crate::target::ConnectEndpoint;
 
 /// A connection that is being opened.
@@ -30,8 +30,19 @@ pub(super) struct Opening {
 
 #[derive(Debug)]
 enum Kind {
-    Unix { path: PathBuf, timeout_ms: u64, is_open: bool },
+    Unix(UnixOpening),
     Tcp { eyeballs: Box<HappyEyeballs<AttemptError>>, port: u16, timeout_ms: u64 },
+}
+
+/// The opening of a connection to a Unix socket.
+#[derive(Debug)]
+struct UnixOpening {
+    path: PathBuf,
+    is_open: bool,
+    /// When it must be open, in monotonic milliseconds.
+    due_ms: u64,
+    /// How long the next attempt waits if the queue of the socket is full, in milliseconds.
+    retry_after_ms: u64,
 }
 
 #[derive(Clone, Copy, Debug)]
@@ -74,9 +85,12 @@ impl Opening {
         let times = ConnectTimes { timeout_ms, ..ConnectTimes::default() };
         let tcp = |eyeballs, port| Kind::Tcp { eyeballs: Box::new(eyeballs), port, timeout_ms };
         let kind = match request.url.target().endpoint() {
-            ConnectEndpoint::Unix(path) => {
-                Kind::Unix { path: path.clone(), timeout_ms, is_open: false }
-            }
+            ConnectEndpoint::Unix(path) => Kind::Unix(UnixOpening {
+                path: path.clone(),
+                is_open: false,
+                due_ms: now_ms.saturating_add(timeout_ms),
+                retry_after_ms: BUSY_SOCKET_RETRY_MS,
+            }),
             ConnectEndpoint::Name { port, .. } => tcp(HappyEyeballs::new(times, now_ms), *port),
             ConnectEndpoint::Address { address, port } => {
                 tcp(HappyEyeballs::with_addresses(times, &[*address], now_ms), *port)
@@ -111,7 +125,7 @@ impl Opening {
     pub(super) fn connected(&mut self, connection: ConnectionId, now_ms: u64) {
         let Some(attempt) = self.attempt(connection) else { return };
         match &mut self.kind {
-            Kind::Unix { is_open, .. } => *is_open = true,
+            Kind::Unix(unix) => unix.is_open = true,
             Kind::Tcp { eyeballs, .. } => eyeballs.connected(attempt.index, now_ms),
         }
     }
@@ -126,7 +140,16 @@ impl Opening {
         let Some(attempt) = self.attempt(connection) else { return Opened::Pending };
         self.attempts.retain(|one| one.connection != connection);
         match &mut self.kind {
-            Kind::Unix { .. } => Opened::Failed(HttpClientError::ConnectUnix(error)),
+            // The server is there, and takes the connection when it has taken others.
+            Kind::Unix(unix)
+                if error == AttemptError::NotConnected(NotConnected::Busy)
+                    && now_ms < unix.due_ms =>
+            {
+                self.wait_ms = Some((now_ms + unix.retry_after_ms).min(unix.due_ms));
+                unix.retry_after_ms = (unix.retry_after_ms * 2).min(BUSY_SOCKET_RETRY_MAX_MS);
+                Opened::Pending
+            }
+            Kind::Unix(_) => Opened::Failed(HttpClientError::ConnectUnix(error)),
             Kind::Tcp { eyeballs, .. } => {
                 eyeballs.failed(attempt.index, error, now_ms);
                 Opened::Pending
@@ -143,24 +166,31 @@ impl Opening {
                 eyeballs.tick(now_ms);
             }
         }
-        if let Kind::Unix { path, timeout_ms, is_open } = &self.kind {
-            if let Some(attempt) = self.attempts.first() {
-                return if *is_open {
+        if let Kind::Unix(unix) = &self.kind {
+            return match self.attempts.first() {
+                Some(attempt) if unix.is_open => {
                     Opened::Connection(attempt.connection, attempt.address)
-                } else {
-                    Opened::Pending
-                };
-            }
-            if let Err(refused) = context.request.policy.check_socket(path) {
-                return Opened::Failed(refused.into());
-            }
-            let (remote, timeout_ms) = (RemoteAddress::Unix(path.clone()), *timeout_ms);
-            return match self.connect(remote, timeout_ms, 0, context) {
-                Ok(()) => Opened::Pending,
-                Err(error) => Opened::Failed(HttpClientError::ConnectUnix(error)),
+                }
+                None if self.wait_ms.is_none() => self.connect_unix(now_ms, context),
+                _ => Opened::Pending,
             };
         }
         self.advance_tcp(now_ms, context)
+    }
+
+    /// Connects to the Unix socket.
+    fn connect_unix(&mut self, now_ms: u64, context: &mut OpeningContext<'_, '_>) -> Opened {
+        let Kind::Unix(UnixOpening { path, due_ms, .. }) = &self.kind else {
+            return Opened::Pending;
+        };
+        if let Err(refused) = context.request.policy.check_socket(path) {
+            return Opened::Failed(refused.into());
+        }
+        let timeout_ms = due_ms.saturating_sub(now_ms).max(1);
+        match self.connect(RemoteAddress::Unix(path.clone()), timeout_ms, 0, context) {
+            Ok(()) => Opened::Pending,
+            Err(error) => Opened::Failed(HttpClientError::ConnectUnix(error)),
+        }
     }
 
     fn advance_tcp(&mut self, now_ms: u64, context: &mut OpeningContext<'_, '_>) -> Opened {

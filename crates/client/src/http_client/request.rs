@@ -17,7 +17,7 @@ pub use super::owned_fields::OwnedFields;
 use super::request_key::RequestKey;
 use super::sending::WrittenHead;
 use crate::address_policy::AddressPolicy;
-use crate::connection_pool::Reuse;
+use crate::connection_pool::{KeyLimits, Reuse};
 use crate::content_decoder::ContentDecoder;
 use crate::lazy_client_tls::LazyClientTls;
 use crate::limits::{
@@ -54,6 +54,8 @@ pub struct ClientRequest {
     pub forwarded: Option<ForwardedRequest>,
     /// What the server speaks.
     pub protocol: ServerProtocol,
+    /// How many connections there may be to the server.
+    pub connections: KeyLimits,
 }
 
 /// What a server speaks. The client sends no fields to an application behind FastCGI or SCGI, but
@@ -63,8 +65,13 @@ pub enum ServerProtocol {
     /// HTTP/1.1.
     #[default]
     Http,
-    /// FastCGI 1.0. The connection stays open for another request.
-    FastCgi(OwnedFields),
+    /// FastCGI 1.0.
+    FastCgi {
+        /// The variables.
+        variables: OwnedFields,
+        /// Whether the application leaves the connection open for another request.
+        keep_connection: bool,
+    },
     /// SCGI. The length of the content has to be known.
     Scgi(OwnedFields),
 }
@@ -106,6 +113,17 @@ pub struct Tunnel {
 }
 
 impl ClientRequest {
+    /// Sets the length of content that comes in pieces. An application gets it as `CONTENT_LENGTH`.
+    pub fn set_content_length(&mut self, bytes: u64) {
+        self.content = RequestBody::Pieces { length: Some(bytes) };
+        if let ServerProtocol::FastCgi { variables, .. } | ServerProtocol::Scgi(variables) =
+            &mut self.protocol
+        {
+            variables.remove(&["CONTENT_LENGTH"]);
+            variables.push(b"CONTENT_LENGTH", bytes.to_string().as_bytes());
+        }
+    }
+
     /// Checks that the connection can be encrypted if the URL says so, and makes the settings for
     /// that if there are none yet.
     pub(super) fn check_tls(&self) -> Result<(), HttpClientError> {
@@ -404,7 +422,7 @@ impl PendingRequest {
         let head = head + forwarded;
         let program = match &request.protocol {
             ServerProtocol::Http => 0,
-            ServerProtocol::FastCgi(variables) => variables.bytes() + STDERR_KEPT_MAX_BYTES,
+            ServerProtocol::FastCgi { variables, .. } => variables.bytes() + STDERR_KEPT_MAX_BYTES,
             ServerProtocol::Scgi(variables) => variables.bytes(),
         };
         let written = self.written.as_ref().map_or(0, |written| written.bytes.capacity());

@@ -59,7 +59,7 @@ pub(super) fn write_head(
 ) -> Result<WrittenHead, HttpClientError> {
     let variables = match &request.protocol {
         ServerProtocol::Http => return write_http_head(request, codings),
-        ServerProtocol::FastCgi(variables) | ServerProtocol::Scgi(variables) => variables,
+        ServerProtocol::FastCgi { variables, .. } | ServerProtocol::Scgi(variables) => variables,
     };
     let (method, content) = (Method::from_token(request.method.as_bytes()), content_of(request));
     let (lines, text_bytes) = variables.size();
@@ -72,7 +72,9 @@ pub(super) fn write_head(
         let reader = ResponseReader::Scgi(CgiReader::new(written.request, &limits));
         return Ok(WrittenHead { bytes, reader, framing: RequestFraming::Http(written.content) });
     }
-    let outgoing = FastCgiRequest { method, content, keep_connection: true };
+    let keep_connection =
+        matches!(request.protocol, ServerProtocol::FastCgi { keep_connection: true, .. });
+    let outgoing = FastCgiRequest { method, content, keep_connection };
     let written = fastcgi::request_writer::write_request(&mut bytes, &outgoing, |params| {
         variables.try_for_each(|variable| params.add(variable.name, variable.value))
     })?;

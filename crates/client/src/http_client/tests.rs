@@ -22,7 +22,7 @@ use sim_worker::sim_worker;
 use super::request::{OwnedFields, RequestBody, ServerProtocol};
 use super::*;
 use crate::address_policy::{AddressPolicy, PrivateAddresses};
-use crate::connection_pool::PoolSettings;
+use crate::connection_pool::{KeyLimits, PoolSettings};
 use crate::happy_eyeballs::AddressFamily;
 use crate::limits::{CONTENT_BUFFER_BYTES, POOL_IDLE_TIMEOUT_MS, READ_BYTES};
 use crate::request_url::RequestUrl;
@@ -192,6 +192,7 @@ fn get(url: &str) -> ClientRequest {
         content_max_bytes: 1 << 20,
         forwarded: None,
         protocol: ServerProtocol::Http,
+        connections: KeyLimits::NONE,
     }
 }
 

@@ -371,9 +371,21 @@ impl HttpClient {
             Stage::Open(on) => {
                 let Some(connection) = self.connections.get_mut(&on) else { return };
                 connection.user = None;
-                self.begin_drain(on);
+                match connection.framing {
+                    Some(RequestFraming::FastCgi(_)) => self.abort_request(on),
+                    _ => self.begin_drain(on),
+                }
             }
         }
+    }
+
+    /// The request of a FastCGI application is not wanted any more: the application learns that
+    /// (§5.4), also one that is not reading its connection: that closes.
+    fn abort_request(&mut self, on: ConnectionId) {
+        let Some(connection) = self.connections.remove(&on) else { return };
+        self.draining.remove(&(connection.drain_due_ms, on));
+        self.pool.closed(&connection.key, on, self.now_ms);
+        self.commands.push_back(Command::AbortRequest(connection.address));
     }
 
     /// Tells the caller that there is something to look at.

@@ -1,6 +1,7 @@
 //! Sockets of connections that are opened to other servers.
 
 use std::os::fd::OwnedFd;
+use std::os::unix::ffi::OsStrExt as _;
 
 use rustix::io::Errno;
 use rustix::net::{
@@ -25,7 +26,11 @@ pub(super) fn socket_for(
         }
         RemoteAddress::Tcp(address) => (AddressFamily::INET6, SocketAddrAny::from(*address)),
         RemoteAddress::Unix(path) => {
-            (AddressFamily::UNIX, SocketAddrAny::from(SocketAddrUnix::new(&**path)?))
+            let address = match path.as_os_str().as_bytes().strip_prefix(b"@") {
+                Some(name) => SocketAddrUnix::new_abstract_name(name)?,
+                None => SocketAddrUnix::new(&**path)?,
+            };
+            (AddressFamily::UNIX, SocketAddrAny::from(address))
         }
     };
     let flags = flags | SocketFlags::CLOEXEC;

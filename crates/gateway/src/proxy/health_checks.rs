@@ -3,6 +3,7 @@
 
 use std::sync::Arc;
 
+use pinion_client::connection_pool::KeyLimits;
 use pinion_client::http_client::error::HttpClientError;
 use pinion_client::http_client::request::{
     ClientRequest, ForwardedRequest, OwnedFields, RequestBody, ServerProtocol,
@@ -130,5 +131,6 @@ fn request(upstream: &Upstream, active: &ActiveChecks) -> ClientRequest {
             connect_timeout_ms: active.timeout_ms,
         }),
         protocol: ServerProtocol::Http,
+        connections: KeyLimits::NONE,
     }
 }

@@ -3,7 +3,7 @@
 
 use std::sync::Arc;
 
-use pinion_client::http_client::request::{ClientRequest, RequestBody};
+use pinion_client::http_client::request::ClientRequest;
 use pinion_client::http_client::{HttpClient, RequestId};
 use pinion_jobs::byte_quota::{ByteQuota, ByteReservation};
 use pinion_jobs::upload_quota::UploadQuota;
@@ -78,10 +78,11 @@ impl StoredUpload {
         if self.spool.held_bytes() == 0 {
             self.memory = None;
         }
-        let length = Some(self.spool.bytes());
-        let request = self.request.take();
-        Ok(request
-            .map(|request| ClientRequest { content: RequestBody::Pieces { length }, ..*request }))
+        let bytes = self.spool.bytes();
+        Ok(self.request.take().map(|mut request| {
+            request.set_content_length(bytes);
+            *request
+        }))
     }
 
     /// Whether all content was given to the connection.
@@ -119,6 +120,7 @@ mod tests {
     use crate::request_forwarding::forward;
     use crate::upstream::Upstream;
     use crate::upstream_group::UpstreamGroup;
+    use pinion_client::http_client::request::RequestBody;
     use pinion_http::client_identity::ClientIdentity;
     use pinion_http::h1::head::{HeadStorage, Parsed, parse};
     use pinion_http::limits::Limits;

@@ -172,7 +172,8 @@ impl RequestVariables<'_> {
         give(b"SERVER_SOFTWARE", software)
     }
 
-    /// Variables of the client. One on a Unix socket has the address `unix:`, as nginx writes it.
+    /// Variables of the client. One on a Unix socket has the address `unix:`, as nginx writes it,
+    /// and an IPv4 address that is mapped into IPv6 is written as IPv4.
     fn visit_client<E>(
         &self,
         scratch: &mut VariableScratch,
@@ -181,7 +182,7 @@ impl RequestVariables<'_> {
         let ClientIdentity { peer, is_secured } = self.client;
         let text = &mut scratch.text;
         text.clear();
-        let written = match peer.map(|peer| peer.ip()) {
+        let written = match peer.map(|peer| peer.ip().to_canonical()) {
             None => text.write_str("unix:"),
             Some(IpAddr::V4(ip)) => write!(text, "{ip}"),
             Some(IpAddr::V6(ip)) => write!(text, "{ip}"),

@@ -20,9 +20,11 @@ enum State {
     Stream,
     /// The end of the stream was written.
     Ended,
-    /// The request was aborted.
-    Aborted,
 }
+
+/// The record that asks the application to end the request, because the client has left (§5.4). The
+/// application ends it, soon or once it is done; its connection is not used again.
+pub const ABORT: [u8; HEADER_BYTES] = header(ABORT_REQUEST, 0, 0);
 
 /// What surrounds a piece of content.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -56,7 +58,7 @@ impl FastCgiContentWriter {
     }
 
     /// Returns whether the request is complete: only then may another one follow it on the
-    /// connection. A request that was aborted is never complete.
+    /// connection.
     #[must_use]
     pub const fn is_complete(&self) -> bool {
         matches!(self.state, State::Ended)
@@ -113,13 +115,13 @@ impl FastCgiContentWriter {
         let allowed = match self.state {
             State::Length(missing) => missing,
             State::Stream => u64::MAX,
-            State::Ended | State::Aborted => 0,
+            State::Ended => 0,
         };
         if bytes > allowed { Err(RequestError::ContentTooLong) } else { Ok(()) }
     }
 
     /// Ends the content: appends the end of the stream, or checks that all bytes of a length were
-    /// written. It does nothing if the content is complete, or the request was aborted.
+    /// written. It does nothing if the content is complete.
     ///
     /// # Errors
     /// [`RequestError::ContentTooShort`]; the request is then not complete.
@@ -131,17 +133,7 @@ impl FastCgiContentWriter {
                 self.state = State::Ended;
                 Ok(())
             }
-            State::Ended | State::Aborted => Ok(()),
+            State::Ended => Ok(()),
         }
-    }
-
-    /// Asks the application to end the request, because the client has left (§5.4). The application
-    /// answers with the end of the request, soon or once it is done; its connection is not used
-    /// again.
-    ///
-    /// It must not be called between [`FastCgiContentWriter::frame`] and the end of its piece.
-    pub fn abort(&mut self, out: &mut Vec<u8>) {
-        out.extend_from_slice(&header(ABORT_REQUEST, 0, 0));
-        self.state = State::Aborted;
     }
 }

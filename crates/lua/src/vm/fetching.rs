@@ -5,6 +5,7 @@ use std::rc::Rc;
 use std::sync::Arc;
 
 use mlua::{Lua, LuaString, Result, Table, Value};
+use pinion_client::connection_pool::KeyLimits;
 use pinion_client::http_client::RequestId;
 use pinion_client::http_client::request::{
     ClientRequest, OwnedFields, ReadOutcome, RequestBody, ResponseStart, ServerProtocol,
@@ -116,6 +117,7 @@ impl Host {
             content_max_bytes: max_bytes.map_or(RESPONSE_MAX_BYTES, whole),
             forwarded: None,
             protocol: ServerProtocol::Http,
+            connections: KeyLimits::NONE,
         })
     }
 

@@ -28,10 +28,10 @@ pub(super) fn find(site: &Section, file: &Path) -> Vec<Fault> {
                 add("path", path, place, &mut known, file, &mut faults);
             }
         }
-        // So were servers that are wrong or missing.
-        if section.low.given("mount-proxy")
-            && let Err(fault) = settings::mount(&section.low)
-        {
+        // So were servers that are wrong.
+        let rows = settings::SERVER_ROWS;
+        let is_wrong = rows.iter().any(|row| section.is_written(row) && !section.low.given(row));
+        if !is_wrong && let Err(fault) = settings::mount(&section.low) {
             let place = section.places_of(fault.row).nth(fault.value);
             faults.push(Fault::at(file, place.unwrap_or(section.place), fault.to_string()));
         }

@@ -589,6 +589,7 @@ mod tests {
             Kind::SiteFile => "index.html",
             Kind::Switch => return (String::new(), "true".to_owned()),
             Kind::UpstreamUrl => "http://127.0.0.1:3000",
+            Kind::Application => "127.0.0.1:9000",
             Kind::Balance => "header-hash:X-User",
             Kind::MountPath => "*.php",
             Kind::ServerName | Kind::UpstreamHost => "app.internal",

@@ -43,10 +43,91 @@ pub(crate) const ROWS: &[Directive] = &[
     },
     Directive {
         repeatable: true,
-        default: Default::Required,
         brief: "The server that requests are forwarded to, or several of them",
-        long: "At most 64.",
+        long: "At most 64. A mount has either `proxy`, `fastcgi` or `scgi`.",
         ..row("mount-proxy", "proxy", Kind::UpstreamUrl)
+    },
+    Directive {
+        repeatable: true,
+        brief: "The FastCGI application that responds, or several of them",
+        long: "Such as the socket of PHP-FPM. At most 64.",
+        ..row("mount-fastcgi", "fastcgi", Kind::Application)
+    },
+    Directive {
+        repeatable: true,
+        brief: "The SCGI application that responds, or several of them",
+        long: "At most 64.",
+        ..row("mount-scgi", "scgi", Kind::Application)
+    },
+    Directive {
+        default: Default::Nothing("the application is one program"),
+        brief: "The folder of the scripts that the application runs",
+        long: "The path `/a/b.php` is the file `a/b.php` of this folder. Without `root` the \
+               application is one program for all paths of the mount: it gets the path of the \
+               mount as `SCRIPT_NAME` and the rest as `PATH_INFO`.",
+        ..row("mount-root", "root", Kind::Folder)
+    },
+    Directive {
+        default: Default::Auto("`root`"),
+        brief: "The path of `root` as the application sees it",
+        long: "For an application in a container, in a chroot or on another machine. The files \
+               have to be in `root`, too.",
+        ..row("mount-application-root", "application-root", Kind::AbsolutePath)
+    },
+    Directive {
+        default: Default::Value("index.php"),
+        brief: "The script of a folder, and of paths that no script responds to",
+        long: "For a mount with `root` whose path is no extension.",
+        ..row("mount-index", "index", Kind::SiteFile)
+    },
+    Directive {
+        default: Default::Off,
+        brief: "Paths that no script responds to are not found",
+        long: "Without this key, the index of the mount responds to them (a front controller).",
+        ..row("mount-no-front-controller", "no-front-controller", Kind::Switch)
+    },
+    Directive {
+        repeatable: true,
+        default: Default::Value("wp-content/uploads"),
+        brief: "Folders below `root` in which no scripts are run",
+        long: "Name the folders that the application stores uploaded files in.",
+        ..row("mount-no-exec", "no-exec", Kind::SiteFile)
+    },
+    Directive {
+        default: Default::Off,
+        brief: "Pass the header `Authorization` to the application",
+        long: "It has the password of the user. Without this key the application gets the name of \
+               a user that Pinion has verified, as `REMOTE_USER`.",
+        ..row("mount-pass-authorization", "pass-authorization", Kind::Switch)
+    },
+    Directive {
+        repeatable: true,
+        default: Default::Nothing("none"),
+        brief: "Variables that the application gets in addition",
+        long: "They replace those of the same name.",
+        ..row("mount-variables", "variables", Kind::Variable)
+    },
+    Directive {
+        default: Default::Value("0"),
+        brief: "Unused connections that are kept for further requests, of each worker",
+        long: "For FastCGI. A kept connection saves time, but most applications, such as PHP-FPM, \
+               occupy a process with it: all workers together must keep fewer than there are \
+               processes.",
+        ..row(
+            "mount-keep-connections",
+            "keep-connections",
+            Kind::Number { min: 0, max: 1_000, unit: "" },
+        )
+    },
+    Directive {
+        default: Default::Nothing("no limit but `max-outgoing`"),
+        brief: "Most connections to one application, of each worker",
+        long: "Further requests wait for `timeout`, and get status 503 then. For FastCGI and SCGI.",
+        ..row(
+            "mount-max-connections",
+            "max-connections",
+            Kind::Number { min: 1, max: 10_000, unit: "" },
+        )
     },
     Directive {
         default: Default::Value("60"),
@@ -201,7 +282,8 @@ pub(crate) const ROWS: &[Directive] = &[
     Directive {
         default: Default::Value("16M"),
         brief: "The largest content that `buffer-uploads` stores",
-        long: "A larger one is refused with status 413.",
+        long: "A larger one is refused with status 413. For FastCGI and SCGI, content without \
+               `Content-Length` is always stored, and a larger one is refused with status 411.",
         ..row("mount-buffer-limit", "buffer-limit", Kind::Size)
     },
 ];

@@ -19,7 +19,9 @@ use pinion_engine::exchange::Exchange;
 use pinion_engine::raw::RawStream;
 use pinion_engine::stderr;
 use pinion_gateway::limits::{STORED_UPLOADS_MEMORY_MAX_BYTES, UPSTREAM_TAG};
-use pinion_gateway::proxy::{Ended, Proxy, ProxySettings, ServerNews, UploadQuotas};
+use pinion_gateway::proxy::{
+    ApplicationMessage, Ended, Proxy, ProxySettings, ServerNews, UploadQuotas,
+};
 use pinion_gateway::proxy_error::ProxyError;
 use pinion_gateway::request_forwarding::asks_for_tunnel;
 use pinion_gateway::upstream_group::UpstreamGroup;
@@ -27,7 +29,7 @@ use pinion_http::client_identity::ClientIdentity;
 use pinion_http::field::KnownField;
 use pinion_http::method::Method;
 use pinion_http::negotiate::prefers_text;
-use pinion_http::prepared::Prepared;
+use pinion_http::prepared::{Location, Prepared, SharedFields};
 use pinion_http::request::RequestHead;
 use pinion_jobs::byte_quota::ByteQuota;
 use pinion_jobs::upload_quota::UploadQuota;
@@ -37,6 +39,10 @@ use std::sync::Arc;
 
 /// Bytes of a target that are kept for messages.
 const TARGET_SHOWN_BYTES: usize = 256;
+
+/// Most of a line of an application's error stream that is logged, in bytes: as much as of a line
+/// of a program that the server has started.
+const MESSAGE_LINE_MAX_BYTES: usize = 1024;
 
 /// What the access log has as the status of a request whose client has left before the response,
 /// as that of nginx has.
@@ -240,6 +246,9 @@ impl Gateway {
         while let Some(news) = proxy.next_server_news() {
             log_server_news(&news);
         }
+        while let Some(message) = proxy.next_message() {
+            self.log_message(&message, connections.now().monotonic_ms);
+        }
         self.proxy = Some(proxy);
     }
 
@@ -293,6 +302,25 @@ impl Gateway {
         }
     }
 
+    /// Logs what an application has written to its error stream.
+    #[cold]
+    fn log_message(&self, message: &ApplicationMessage, now_ms: u64) {
+        let ApplicationMessage { server, text } = message;
+        let lines = text.split(|byte| *byte == b'\n').map(<[u8]>::trim_ascii_end);
+        for line in lines.filter(|line| !line.is_empty()) {
+            let Some(suppressed) = self.shared.throttle.admit(now_ms) else { continue };
+            let mut escaped = Vec::new();
+            pinion_spawner::escape(line, MESSAGE_LINE_MAX_BYTES, &mut escaped);
+            let line = String::from_utf8_lossy(&escaped);
+            match suppressed {
+                0 => stderr::line(format_args!("pinion: {server}: {line}")),
+                count => {
+                    stderr::line(format_args!("pinion: {server}: {line} (and {count} more before)"))
+                }
+            }
+        }
+    }
+
     #[cold]
     fn fail(
         &mut self,
@@ -301,6 +329,10 @@ impl Gateway {
         journal: &mut Journal,
         exchange: &mut Exchange<'_>,
     ) {
+        if let ProxyError::MissingSlash { path, query } = error {
+            let location = Location { path, query: query.as_deref() };
+            return redirect(waiting, location, journal, exchange);
+        }
         self.log(&error.status().to_string(), &waiting, error, exchange);
         self.respond(waiting, error.status(), journal, exchange);
     }
@@ -337,6 +369,24 @@ impl Gateway {
             )),
         }
     }
+}
+
+/// Redirects to the path of a folder with the slash at its end.
+#[cold]
+fn redirect(
+    waiting: Waiting,
+    location: Location<'_>,
+    journal: &mut Journal,
+    exchange: &mut Exchange<'_>,
+) {
+    let response = Prepared {
+        shared: SharedFields::h1(waiting.generation.generated_fields()),
+        location: Some(location),
+        content_length: Some(0),
+        ..Prepared::empty(308)
+    };
+    exchange.prepared(&response, None);
+    journal.answered_later(waiting.later, 308, 0, exchange);
 }
 
 /// Logs that a server is left out or used again.

@@ -2,6 +2,8 @@
 
 use crate::control::status::{self, UpstreamState};
 use pinion_gateway::path_prefix::{PathPrefix, PathSuffix};
+use pinion_gateway::program_forwarding::ProgramTarget;
+use pinion_gateway::script_location::ScriptFolder;
 use pinion_gateway::upstream_group::UpstreamGroup;
 use std::fmt;
 use std::sync::Arc;
@@ -18,7 +20,7 @@ pub(crate) struct Mount {
 pub(crate) enum MountPath {
     /// Those for a path and all below it.
     Prefix(PathPrefix),
-    /// Those for names with an extension that no file responds to.
+    /// Those for names with an extension that no file responds to, or for scripts with it.
     Suffix(PathSuffix),
 }
 
@@ -62,6 +64,8 @@ pub(crate) struct Mounts {
     below_root: Vec<(PathPrefix, Mount)>,
     /// Those for extensions, the longest one first.
     extensions: Vec<(PathSuffix, Mount)>,
+    /// Some of them, or the one of the root, run scripts of a folder.
+    has_scripts: bool,
     /// What responds where no file does.
     fallback: Option<Mount>,
 }
@@ -79,6 +83,14 @@ impl Mount {
 }
 
 impl Mount {
+    /// Returns the scripts that it runs, if it runs those of a folder.
+    fn scripts(&self) -> Option<&ScriptFolder> {
+        match &self.upstreams.options().program.as_ref()?.target {
+            ProgramTarget::Scripts(scripts) => Some(scripts),
+            ProgramTarget::Application(_) => None,
+        }
+    }
+
     /// Returns what is told about its servers.
     pub(crate) fn status(&self) -> impl Iterator<Item = status::Upstream> {
         self.upstreams.servers().map(|server| status::Upstream {
@@ -129,6 +141,8 @@ impl Mounts {
                 MountPath::Suffix(suffix) => this.extensions.push((suffix, mount)),
             }
         }
+        let of_root = this.extensions.iter().map(|(_, mount)| mount).chain(&this.fallback);
+        this.has_scripts = { of_root }.any(|mount| mount.scripts().is_some());
         this.below_root.sort_by_key(|(prefix, _)| std::cmp::Reverse(prefix.as_str().len()));
         this.extensions.sort_by_key(|(suffix, _)| std::cmp::Reverse(suffix.as_str().len()));
         Ok(this)
@@ -145,12 +159,25 @@ impl Mounts {
         below_root.chain(extensions).chain(&self.fallback)
     }
 
-    /// Returns the mount below the root that covers a path, as the client has sent it. It comes
-    /// before all files.
+    /// Returns the mount that responds to a path, as the client has sent it, before all files: one
+    /// below the root that covers it, or one that runs scripts, if the path has the name of a
+    /// script in it. A script is never sent as a file.
     #[inline]
     pub(crate) fn covering(&self, path: &[u8]) -> Option<&Mount> {
         let mut mounts = self.below_root.iter();
-        mounts.find(|(prefix, _)| prefix.rest(path).is_some()).map(|(_, mount)| mount)
+        let below_root = mounts.find(|(prefix, _)| prefix.rest(path).is_some());
+        below_root.map(|(_, mount)| mount).or_else(|| self.of_script(path))
+    }
+
+    /// Returns the mount that runs the script of a path.
+    #[inline]
+    fn of_script(&self, path: &[u8]) -> Option<&Mount> {
+        if !self.has_scripts {
+            return None;
+        }
+        let mounts = self.extensions.iter().map(|(_, mount)| mount).chain(&self.fallback);
+        let covers = |mount: &&Mount| mount.scripts().is_some_and(|scripts| scripts.covers(path));
+        { mounts }.find(covers)
     }
 
     /// Returns what responds to a path, as the client has sent it, if no file does: the mount of

@@ -1,6 +1,7 @@
-//! A part of a site that other servers respond to, as its `[[site.mount]]` says.
+//! A part of a site that other servers respond to, as its `[[site.mount]]` says. What is said about
+//! FastCGI and SCGI is read by `mount_program`.
 
-use super::row;
+use super::{mount_program, row};
 use crate::directives::Default;
 use crate::regular_file;
 use crate::server::mounts::{Mount, MountPath};
@@ -32,7 +33,7 @@ pub(crate) struct MountFault {
 }
 
 impl MountFault {
-    fn new(row: &'static str, message: impl fmt::Display) -> Self {
+    pub(super) fn new(row: &'static str, message: impl fmt::Display) -> Self {
         Self { row, value: 0, message: message.to_string() }
     }
 }
@@ -51,6 +52,8 @@ impl fmt::Display for MountFault {
 /// The key that is wrong.
 pub(crate) fn mount(low: &Low) -> Result<Mount, MountFault> {
     let path = value(low, "mount-path", MountPath::parse)?;
+    let servers = mount_program::servers(low)?;
+    let program = mount_program::options(low, servers, &path)?;
     let options = UpstreamOptions {
         balance: value(low, "mount-balance", values::balance)?,
         passive: PassiveChecks {
@@ -69,18 +72,23 @@ pub(crate) fn mount(low: &Low) -> Result<Mount, MountFault> {
             alt_svc: has_value(low, "mount-pass-response-headers", "Alt-Svc"),
             hsts: has_value(low, "mount-pass-response-headers", "Strict-Transport-Security"),
         },
-        stored_upload_max_bytes: stored_upload_max_bytes(low)?,
+        stored_upload_max_bytes: stored_upload_max_bytes(low, program.is_some())?,
+        unknown_length_max_bytes: value(low, "mount-buffer-limit", values::size)?,
+        program,
     };
-    let upstreams = upstreams(low)?;
+    let upstreams = match servers {
+        "mount-proxy" => upstreams(low)?,
+        _ => mount_program::upstreams(low)?,
+    };
     if let Some(wrong) = without_tls(low, &upstreams) {
         return Err(wrong);
     }
     let group = UpstreamGroup::new(upstreams, options);
     let group = group.map_err(|error| match error {
         UpstreamGroupError::Twice(value) => {
-            MountFault { value, ..MountFault::new("mount-proxy", "the server is given twice") }
+            MountFault { value, ..MountFault::new(servers, "the server is given twice") }
         }
-        error => MountFault::new("mount-proxy", error),
+        error => MountFault::new(servers, error),
     })?;
     Ok(Mount::new(path, group))
 }
@@ -208,19 +216,19 @@ fn field_changes(low: &Low, message: ChangedMessage) -> Result<FieldChanges, Mou
     Ok(changes)
 }
 
-fn stored_upload_max_bytes(low: &Low) -> Result<Option<u64>, MountFault> {
+fn stored_upload_max_bytes(low: &Low, is_program: bool) -> Result<Option<u64>, MountFault> {
     let row = "mount-buffer-limit";
     if low.given("mount-buffer-uploads") {
         return value(low, row, values::size).map(Some);
     }
-    if low.given(row) {
+    if low.given(row) && !is_program {
         return Err(MountFault::new(row, "has no effect without buffer-uploads = true; add it"));
     }
     Ok(None)
 }
 
 /// Returns the values of a row that are text.
-fn texts<'l>(low: &'l Low, row: &str) -> impl Iterator<Item = &'l str> {
+pub(super) fn texts<'l>(low: &'l Low, row: &str) -> impl Iterator<Item = &'l str> {
     low.values(row).filter_map(|text| text.to_str())
 }
 
@@ -229,7 +237,7 @@ fn has_value(low: &Low, row: &str, value: &str) -> bool {
 }
 
 /// Returns the value of a row, if it is written.
-fn optional<T>(
+pub(super) fn optional<T>(
     low: &Low,
     row: &'static str,
     parse: impl FnOnce(&str) -> Result<T, String>,
@@ -239,7 +247,7 @@ fn optional<T>(
 }
 
 /// Returns the value of a row with a default.
-fn value<T>(
+pub(super) fn value<T>(
     low: &Low,
     name: &'static str,
     parse: impl FnOnce(&str) -> Result<T, String>,
@@ -252,6 +260,6 @@ fn value<T>(
     parse(text).map_err(|error| MountFault::new(name, error))
 }
 
-fn number(low: &Low, name: &'static str) -> Result<u64, MountFault> {
+pub(super) fn number(low: &Low, name: &'static str) -> Result<u64, MountFault> {
     value(low, name, |text| values::number(&row(name).kind, text))
 }

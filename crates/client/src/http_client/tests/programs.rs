@@ -16,7 +16,8 @@ fn variables() -> OwnedFields {
 }
 
 fn fastcgi(content: RequestBody) -> ClientRequest {
-    ClientRequest { content, protocol: ServerProtocol::FastCgi(variables()), ..get(URL) }
+    let protocol = ServerProtocol::FastCgi { variables: variables(), keep_connection: true };
+    ClientRequest { content, protocol, ..get(URL) }
 }
 
 /// A record of request 1 (FastCGI §3.3).

@@ -1,0 +1,3 @@
+//! What applications get.
+
+use super::*;

@@ -1,0 +1,72 @@
+//! A folder in which names are looked up and nothing outside of it is found.
+
+use std::io;
+use std::os::fd::OwnedFd;
+use std::path::Path;
+
+use rustix::fs::{FileType, Mode, OFlags, fstat};
+
+use crate::folders::{FileKind, open_below};
+
+/// An open folder. The kernel looks names up below it with the rules of [`crate::folders`]:
+/// nothing leads out of it, and links are not followed.
+#[derive(Debug)]
+pub struct FolderRoot(OwnedFd);
+
+impl FolderRoot {
+    /// Opens a folder. Links in the path itself are followed: the operator has named it.
+    ///
+    /// # Errors
+    /// The error of open(2).
+    pub fn open(path: &Path) -> io::Result<Self> {
+        let flags = OFlags::PATH | OFlags::DIRECTORY | OFlags::CLOEXEC;
+        Ok(Self(rustix::fs::open(path, flags, Mode::empty())?))
+    }
+
+    /// Returns what is at a path below the folder. The path does not begin with a slash.
+    ///
+    /// # Errors
+    /// The error of openat2(2): above all `ENOENT`, `ENOTDIR`, and `ELOOP` for a link.
+    pub fn kind(&self, path: &[u8]) -> io::Result<FileKind> {
+        let found = open_below(&self.0, path, OFlags::PATH)?;
+        let kind = FileType::from_raw_mode(fstat(&found)?.st_mode);
+        Ok(match kind {
+            FileType::RegularFile => FileKind::File,
+            FileType::Directory => FileKind::Folder,
+            _ => FileKind::Other,
+        })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::fs;
+    use std::os::unix::fs::symlink;
+    use std::os::unix::net::UnixListener;
+
+    #[test]
+    fn links_and_other_folders_are_not_found() {
+        let name = format!("pinion-folder-root-{}", std::process::id());
+        let folder = std::env::temp_dir().join(name);
+        let root = folder.join("root");
+        fs::create_dir_all(root.join("a")).expect("a folder");
+        fs::write(root.join("a/b.php"), "").expect("a file");
+        fs::write(folder.join("c.php"), "").expect("a file");
+        symlink("a/b.php", root.join("link.php")).expect("a link");
+        symlink("..", root.join("up")).expect("a link");
+        let _socket = UnixListener::bind(root.join("s.php")).expect("a socket");
+        let linked = folder.join("linked");
+        symlink("root", &linked).expect("a link");
+        let root = FolderRoot::open(&linked).expect("links in its own path are followed");
+        let kind = |path: &[u8]| root.kind(path).ok();
+        assert_eq!(kind(b"a"), Some(FileKind::Folder));
+        assert_eq!(kind(b"a/"), Some(FileKind::Folder));
+        assert_eq!(kind(b"a/b.php"), Some(FileKind::File));
+        assert_eq!(kind(b"s.php"), Some(FileKind::Other));
+        for path in [&b"link.php"[..], b"up/c.php", b"../c.php", b"a/b.php/", b"/etc/passwd", b""] {
+            assert_eq!(kind(path), None, "{}", path.escape_ascii());
+        }
+        fs::remove_dir_all(&folder).expect("removed");
+    }
+}
