@@ -7,6 +7,7 @@
 //! | [`empty_root`] | a file system with the program in it and nothing else |
 //! | [`folder`] | folders that vanish after the test |
 //! | [`server`] | a running server: started, listened to, stopped |
+//! | [`fastcgi`] | an application behind FastCGI, which does what a test wants |
 //! | [`floods`] | clients that make work without end |
 //! | [`h3_errors`] | what a client of HTTP/3 must not do, and what has to come of it |
 //! | [`held_port`] | ports that stay with a test while nothing listens on them |
@@ -45,6 +46,7 @@ pub mod body;
 pub mod browser;
 pub mod client;
 pub mod empty_root;
+pub mod fastcgi;
 pub mod floods;
 pub mod folder;
 pub mod h3_errors;

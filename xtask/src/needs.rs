@@ -14,6 +14,7 @@ const DEBIAN: &[Need] = &[
     Need { package: "caddy", proof: Proof::Program("caddy") },
     Need { package: "chromium", proof: Proof::Program("chromium") },
     Need { package: "curl", proof: Proof::Program("curl") },
+    Need { package: "fcgiwrap", proof: Proof::Program("fcgiwrap") },
     Need { package: "fish", proof: Proof::Program("fish") },
     Need { package: "golang-go", proof: Proof::Program("go") },
     Need { package: "h2o", proof: Proof::Program("h2o") },
@@ -31,6 +32,7 @@ const DEBIAN: &[Need] = &[
     Need { package: "openssh-client", proof: Proof::Program("ssh") },
     Need { package: "openssh-server", proof: Proof::File("/usr/sbin/sshd") },
     Need { package: "openssl", proof: Proof::Program("openssl") },
+    Need { package: "php8.2-fpm", proof: Proof::File("/usr/sbin/php-fpm8.2") },
     // Debian packs the module apart from Python itself.
     Need { package: "python3-venv", proof: Proof::Module("ensurepip") },
     Need {

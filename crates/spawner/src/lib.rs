@@ -66,4 +66,4 @@ pub mod table_check;
 mod table_codec;
 mod worker_requests;
 
-pub use stderr_lines::escape;
+pub use stderr_lines::{LineBucket, escape};

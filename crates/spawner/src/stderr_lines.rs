@@ -24,9 +24,9 @@ pub(crate) struct StderrLines {
     fed_ms: u64,
 }
 
-/// A token bucket of lines.
+/// A token bucket of lines: bounds the lines of a program, so that it cannot fill the log.
 #[derive(Debug)]
-pub(crate) struct LineBucket {
+pub struct LineBucket {
     /// Thousandths of a line.
     tokens: u64,
     filled_ms: u64,
@@ -43,7 +43,7 @@ impl Default for LineBucket {
 
 impl LineBucket {
     /// Takes a line out of the bucket if there is one.
-    pub(crate) fn take(&mut self, now_ms: u64) -> bool {
+    pub fn take(&mut self, now_ms: u64) -> bool {
         let passed_ms = now_ms.saturating_sub(self.filled_ms);
         self.filled_ms = now_ms;
         let fresh = passed_ms.saturating_mul(LINES_PER_SECOND);

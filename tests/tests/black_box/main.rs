@@ -33,6 +33,8 @@ mod dynamic_sites;
 mod early_responses;
 mod error_pages;
 mod escaping;
+mod fastcgi;
+mod fastcgi_faults;
 mod fields;
 mod fingerprints;
 mod floods;

@@ -384,7 +384,10 @@ fn contradictions_are_found_with_their_place() {
             "[[site.mount]]\nproxy = \"http://a\"\nset-request-headers = [\"Host: a\"]\n",
             "p.toml:5:24: set-request-headers: Host is set with `host`",
         ),
-        ("[[site.mount]]\npath = \"/a\"\n", "p.toml:3:1: [[site.mount]] lacks proxy"),
+        (
+            "[[site.mount]]\npath = \"/a\"\n",
+            "p.toml:3:1: proxy: is missing; a mount has proxy, fastcgi or scgi",
+        ),
         (
             "single-page = \"index.html\"\nproxy = \"http://a\"\n",
             "p.toml:3:15: single-page: the page responds to every path",

@@ -223,6 +223,8 @@ struct Waiting {
 struct Run {
     pool: Pool,
     settings: PoolSettings,
+    /// Of the keys of the same position.
+    limits: [KeyLimits; 3],
     now_ms: u64,
     waiting: Vec<Waiting>,
     /// Key and request of each connection that is being opened.
@@ -236,10 +238,11 @@ struct Run {
 }
 
 impl Run {
-    fn new(settings: PoolSettings) -> Self {
+    fn new(settings: PoolSettings, limits: [KeyLimits; 3]) -> Self {
         Self {
             pool: Pool::new(settings),
             settings,
+            limits,
             now_ms: 0,
             waiting: Vec::new(),
             opening: Vec::new(),
@@ -257,6 +260,15 @@ impl Run {
 
     fn end(&mut self, waiter: u32, result: &'static str) {
         assert_eq!(self.results.insert(waiter, result), None, "{waiter} has one result");
+    }
+
+    fn limits(&self, key: &str) -> KeyLimits {
+        let keys = KEYS.iter().zip(self.limits);
+        { keys }.find(|(of, _)| **of == key).expect("a key").1
+    }
+
+    fn connections_max(&self, key: &str) -> usize {
+        self.settings.connections_per_key_max.min(self.limits(key).connections_max)
     }
 
     fn count(&self, key: &str) -> usize {
@@ -327,6 +339,7 @@ impl Run {
         let deadline_ms = self.now_ms + wait_ms;
         self.waiting.push(Waiting { waiter, key, is_new_wanted, deadline_ms });
         let reuse = if is_new_wanted { Reuse::Refused } else { Reuse::Allowed };
+        self.pool.limit(&key, self.limits(key));
         let result = self.pool.acquire(&key, waiter, reuse, deadline_ms, self.now_ms);
         self.take_actions();
         let waiting = self.waiting.iter().filter(|waiting| waiting.key == key).count();
@@ -388,13 +401,15 @@ impl Run {
         assert_eq!((self.pool.connections(), self.pool.waiting()), (all, self.waiting.len()));
         for key in KEYS {
             let count = self.count(key);
-            assert!(count <= self.settings.connections_per_key_max);
+            assert!(count <= self.connections_max(key));
+            let idle = self.idle.iter().filter(|(of, ..)| *of == key).count();
+            assert!(idle <= self.limits(key).idle_max);
             if !self.waiting.iter().any(|waiting| waiting.key == key) {
                 continue;
             }
             // A request waits only if there is really nothing for it.
             assert!(!self.idle.iter().any(|(of, ..)| *of == key), "an unused connection");
-            let is_key_full = count == self.settings.connections_per_key_max;
+            let is_key_full = count == self.connections_max(key);
             let is_all_full = all == self.settings.connections_max && self.idle.is_empty();
             assert!(is_key_full || is_all_full, "room for a connection of {key}");
         }
@@ -413,14 +428,16 @@ impl Run {
 }
 
 proptest! {
-    /// Never more connections than allowed, no request is lost or served twice, no connection is
+    /// Never more connections than allowed, for all, for each key and for this one, no request is lost or served twice, no connection is
     /// used twice at a time, the order is kept, and no request waits without need.
     #[test]
     fn requests_share_connections(
         steps in vec(step(), 0..120),
         per_key in 1_usize..4, all in 1_usize..6, waiters in 0_usize..5,
+        connections_max in 1_usize..4, idle_max in 0_usize..3,
     ) {
-        let mut run = Run::new(settings(per_key, all, waiters));
+        let limits = [KeyLimits::NONE, KeyLimits { connections_max, idle_max }, KeyLimits::NONE];
+        let mut run = Run::new(settings(per_key, all, waiters), limits);
         for step in steps {
             run.step(step);
         }

@@ -122,13 +122,10 @@ impl HttpClientError {
     pub fn is_overload(&self) -> bool {
         let is_full =
             |error: &AttemptError| matches!(error, AttemptError::TooMany | AttemptError::NoMemory);
-        let is_busy = |error: &AttemptError| {
-            *error == AttemptError::NotConnected(NotConnected::Busy) || is_full(error)
-        };
         match self {
             Self::Queue(_) | Self::QueueTimeout(_) | Self::Memory(_) => true,
             Self::Connect(failure) => failure.attempts.iter().any(|(_, error)| is_full(error)),
-            Self::ConnectUnix(error) => is_busy(error),
+            Self::ConnectUnix(error) => is_full(error),
             _ => false,
         }
     }

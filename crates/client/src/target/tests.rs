@@ -121,7 +121,9 @@ fn unix_sockets_have_absolute_paths() {
     assert_eq!(target.tls_server_name(), None);
     let longest = format!("/{}", "x".repeat(UNIX_PATH_MAX_BYTES - 1));
     assert!(ConnectTarget::unix(Path::new(&longest)).is_ok());
-    for path in ["", "app.sock", "@abstract", "/a\0b", &format!("{longest}x")] {
+    let target = ConnectTarget::unix(Path::new("@app")).expect("an abstract name");
+    assert_eq!(target.to_string(), "unix:@app");
+    for path in ["", "app.sock", "@", "@a\0b", "/a\0b", &format!("{longest}x")] {
         let error = UrlError::UnixPath(path.to_owned());
         assert_eq!(ConnectTarget::unix(Path::new(path)), Err(error), "{path:?}");
     }

@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, HashMap};
 use std::sync::Arc;
 
 use pinion_client::address_policy::{AddressPolicy, PrivateAddresses};
-use pinion_client::connection_pool::PoolSettings;
+use pinion_client::connection_pool::{KeyLimits, PoolSettings};
 use pinion_client::http_client::request::{
     ClientRequest, OwnedFields, ReadOutcome, RequestBody, ServerProtocol,
 };
@@ -100,6 +100,7 @@ impl Asked {
             content_max_bytes: RESPONSE_MAX_BYTES,
             forwarded: None,
             protocol: ServerProtocol::Http,
+            connections: KeyLimits::NONE,
         }
     }
 }

@@ -235,7 +235,9 @@ impl<'t> Line<'t> {
         let (name, rest) = text.split_once([':', ' ', '\t']).unwrap_or((text.trim_end(), ""));
         let value = rest.split(" #").next().unwrap_or_default().trim();
         let value = value.trim_end_matches(';').trim_end();
-        let is_key = directives::all().any(|row| row.file.is_some_and(|key| key.name == name));
+        // A mount has a key `root`, but a line of another server means the folder of the site.
+        let is_key = name != "root"
+            && directives::all().any(|row| row.file.is_some_and(|key| key.name == name));
         let is_name = !name.is_empty() && name.bytes().all(is_name_byte);
         match (is_key, value) {
             (true, "") => format!("{name}: a value is missing; write {name} = and a value"),

@@ -3,6 +3,7 @@
 mod checked_requests;
 
 use super::access::gate::{AccessGate, CheckedAccess};
+use super::access::path_scope::PathReadings;
 use super::access::rules::MetRules;
 use super::acme::AcmeChallenges;
 use super::dev::adapt::widened;
@@ -14,6 +15,7 @@ use super::extended_connect::fallback_for;
 use super::gateway::Gateway;
 use super::generation::Generation;
 use super::journal::{Beginning, Journal};
+use super::mounts::Mount;
 use super::published::{Published, Roster, SiteId};
 use super::redirect::Redirect;
 use super::refusal_by_rule::RefusalTrace;
@@ -167,29 +169,16 @@ impl Means<'_> {
         if let Some(mount) = site.generation.mounts().covering(head.target.path)
             && !is_unsecured
         {
-            return gateway.begin(
-                mount,
-                &site.generation,
-                head,
-                &client,
-                (access, journal),
-                exchange,
-            );
+            let means = Self { work, dynamic, gateway, access, journal };
+            return means.forward(site, mount, request, head, exchange);
         }
         request.developer = developer;
         if head.protocol.is_some() && !is_unsecured {
             let mount = fallback_for(&site.generation, head, exchange.now(), work, gateway);
-            if let Some(mount) = mount {
-                return gateway.begin(
-                    mount,
-                    &site.generation,
-                    head,
-                    &client,
-                    (access, journal),
-                    exchange,
-                );
-            }
             let means = Self { work, dynamic, gateway, access, journal };
+            if let Some(mount) = mount {
+                return means.forward(site, mount, request, head, exchange);
+            }
             return means.archive_request(site, request, head, exchange);
         }
         if let Some(scripted) = &site.scripted
@@ -212,12 +201,35 @@ impl Means<'_> {
             .archive_request(site, request, head, exchange);
     }
 
+    /// Has the servers of a mount respond, unless a rule about access that covers the script of the
+    /// path does not admit the request: the path may be another one than that of the script.
+    fn forward(
+        self,
+        site: &Site,
+        mount: &Mount,
+        request: SiteRequest<'_>,
+        head: &RequestHead<'_>,
+        exchange: &mut Exchange<'_>,
+    ) {
+        if let (Some(checked), Some(rules)) = (&request.checked, site.generation.access())
+            && let Some(script) = mount.script_name(head.target.path)
+        {
+            let met = rules.covering(&PathReadings::of_decoded(&script));
+            if !met.without(checked.admitted).is_empty() {
+                return self.check(site, met, request, head, exchange);
+            }
+        }
+        let Self { gateway, access, journal, .. } = self;
+        let (generation, means) = (&site.generation, (access, journal));
+        gateway.begin(mount, generation, head, &request.client, means, exchange);
+    }
+
     /// Responds with what the archive of a site has.
     #[inline(always)]
     fn archive_request(
         self,
         site: &Site,
-        request: SiteRequest<'_>,
+        mut request: SiteRequest<'_>,
         head: &RequestHead<'_>,
         exchange: &mut Exchange<'_>,
     ) {
@@ -249,7 +261,8 @@ impl Means<'_> {
         } else {
             answer(&archive, asked, now.unix_seconds, work, &mut pieces)
         };
-        let (offer, outdated) = (request.offer, generation.is_outdated(&answer));
+        let offer = std::mem::replace(&mut request.offer, Offer::Nothing);
+        let outdated = generation.is_outdated(&answer);
         if answer.status == 404
             && let Some(scripted) = &site.scripted
             && dynamic.missed(scripted, offer, head, (&client, developer), journal, exchange)
@@ -260,8 +273,8 @@ impl Means<'_> {
             && let Some(mount) = fallback
             && !gateway.is_refused_by_rule(&archive, asked, now.unix_seconds, traced.as_ref())
         {
-            let (generation, means) = (&site.generation, (access, journal));
-            return gateway.begin(mount, generation, head, &client, means, exchange);
+            let means = Self { work, dynamic, gateway, access, journal };
+            return means.forward(site, mount, request, head, exchange);
         }
         // An answer is large: the one to be sent is pointed at.
         let instead;

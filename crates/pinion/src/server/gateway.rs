@@ -34,6 +34,7 @@ use pinion_http::request::RequestHead;
 use pinion_jobs::byte_quota::ByteQuota;
 use pinion_jobs::upload_quota::UploadQuota;
 use pinion_site::{Work, field_rules_path, script_fields};
+use pinion_spawner::LineBucket;
 use std::hash::{BuildHasher as _, RandomState};
 use std::sync::Arc;
 
@@ -84,6 +85,10 @@ pub(crate) struct Gateway {
     proxy: Option<Box<Proxy>>,
     waiting: AddressMap<Waiting>,
     work: Option<Box<Work>>,
+    /// Bounds the lines of the error streams of applications that are logged.
+    message_lines: LineBucket,
+    /// Lines since the last one that was logged.
+    left_out_lines: u64,
     is_stopping: bool,
 }
 
@@ -109,6 +114,8 @@ impl Gateway {
             proxy: None,
             waiting: AddressMap::default(),
             work: None,
+            message_lines: LineBucket::default(),
+            left_out_lines: 0,
             is_stopping: false,
         }
     }
@@ -304,20 +311,21 @@ impl Gateway {
 
     /// Logs what an application has written to its error stream.
     #[cold]
-    fn log_message(&self, message: &ApplicationMessage, now_ms: u64) {
+    fn log_message(&mut self, message: &ApplicationMessage, now_ms: u64) {
         let ApplicationMessage { server, text } = message;
         let lines = text.split(|byte| *byte == b'\n').map(<[u8]>::trim_ascii_end);
         for line in lines.filter(|line| !line.is_empty()) {
-            let Some(suppressed) = self.shared.throttle.admit(now_ms) else { continue };
+            if !self.message_lines.take(now_ms) {
+                self.left_out_lines += 1;
+                continue;
+            }
+            if let count @ 1.. = std::mem::take(&mut self.left_out_lines) {
+                stderr::line(format_args!("pinion: {count} lines of applications were left out"));
+            }
             let mut escaped = Vec::new();
             pinion_spawner::escape(line, MESSAGE_LINE_MAX_BYTES, &mut escaped);
             let line = String::from_utf8_lossy(&escaped);
-            match suppressed {
-                0 => stderr::line(format_args!("pinion: {server}: {line}")),
-                count => {
-                    stderr::line(format_args!("pinion: {server}: {line} (and {count} more before)"))
-                }
-            }
+            stderr::line(format_args!("pinion: {server}: {line}"));
         }
     }
 

@@ -3,7 +3,7 @@
 use crate::control::status::{self, UpstreamState};
 use pinion_gateway::path_prefix::{PathPrefix, PathSuffix};
 use pinion_gateway::program_forwarding::ProgramTarget;
-use pinion_gateway::script_location::ScriptFolder;
+use pinion_gateway::script_location::{ScriptFolder, ScriptLocation};
 use pinion_gateway::upstream_group::UpstreamGroup;
 use std::fmt;
 use std::sync::Arc;
@@ -88,6 +88,15 @@ impl Mount {
         match &self.upstreams.options().program.as_ref()?.target {
             ProgramTarget::Scripts(scripts) => Some(scripts),
             ProgramTarget::Application(_) => None,
+        }
+    }
+
+    /// Returns the path of the script that would respond to a path, as the client has sent it:
+    /// `None` without scripts, and if none would.
+    pub(crate) fn script_name(&self, path: &[u8]) -> Option<Vec<u8>> {
+        match self.scripts()?.locate(path) {
+            Ok(ScriptLocation::Script(script)) => Some(script.name),
+            _ => None,
         }
     }
 

@@ -10,6 +10,7 @@ mod client;
 mod cpu;
 mod crowd;
 mod encrypted;
+mod fastcgi;
 mod fetch;
 mod floods;
 mod h2load;
@@ -40,8 +41,8 @@ use std::path::PathBuf;
 
 const USAGE: &str = "\
 usage: cargo xtask bench load [OPTIONS]
-  --only NAME[,NAME]   only these; tls-idle, lua-crowd, fetch, proxy, streams and access are
-                       some, too
+  --only NAME[,NAME]   only these; tls-idle, lua-crowd, fetch, proxy, fastcgi, streams and
+                       access are some, too
   --sweep              the sweep over connection counts instead
   --steps N[,N]        only these connection counts of the sweep
   --rounds N           how often the servers take turns [7; sweep: 3]
@@ -53,11 +54,12 @@ usage: cargo xtask bench load [OPTIONS]
 /// Measures something that is no load of one kind; the report and the data.
 type Part = fn(&Workshop) -> Result<(String, Value)>;
 
-const PARTS: [(&str, Part); 6] = [
+const PARTS: [(&str, Part); 7] = [
     (idle::NAME, idle::run),
     (crowd::NAME, crowd::run),
     (fetch::NAME, fetch::run),
     (proxy::NAME, proxy::run),
+    (fastcgi::NAME, fastcgi::run),
     (streams::NAME, streams::run),
     (access::NAME, access::run),
 ];

@@ -71,13 +71,13 @@ pub(crate) fn run(shop: &Workshop) -> Result<(String, Value)> {
     Ok((report, data.into()))
 }
 
-/// One load on one proxy.
-struct Round {
-    cpu_us: f64,
-    measured: Measured,
+/// One load on one server.
+pub(super) struct Round {
+    pub(super) cpu_us: f64,
+    pub(super) measured: Measured,
 }
 
-fn spread(values: impl IntoIterator<Item = f64>) -> Result<Spread> {
+pub(super) fn spread(values: impl IntoIterator<Item = f64>) -> Result<Spread> {
     Spread::of(values).context("at least one round")
 }
 
@@ -98,7 +98,7 @@ fn forwarded(shop: &Workshop) -> Result<BTreeMap<Program, Vec<Round>>> {
     for round in 0..=ROUNDS {
         for (program, proxy) in &proxies {
             let before = proxy.cpu()?;
-            let measured = load(proxy.address(), "/")?;
+            let measured = load(proxy.address(), "/", CONNECTIONS, SECONDS)?;
             let cpu_us = proxy.cpu()?.since(&before) as f64 / 1e3 / measured.requests as f64;
             ensure!(measured.errors + measured.refusals == 0, "{}: {measured:?}", program.name());
             eprintln!("  {NAME} {} {round}/{ROUNDS}: {cpu_us:.2} µs", program.name());
@@ -111,10 +111,16 @@ fn forwarded(shop: &Workshop) -> Result<BTreeMap<Program, Vec<Round>>> {
     Ok(rounds)
 }
 
-fn load(address: SocketAddr, path: &str) -> Result<Measured> {
+/// Loads a path of a server over plain connections that stay open.
+pub(super) fn load(
+    address: SocketAddr,
+    path: &str,
+    connections: u32,
+    seconds: u32,
+) -> Result<Measured> {
     wrk::run(&Load {
-        connections: CONNECTIONS,
-        seconds: SECONDS,
+        connections,
+        seconds,
         url: format!("http://{address}{path}"),
         fields: Vec::new(),
         pattern: Pattern::Plain,

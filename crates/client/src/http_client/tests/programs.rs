@@ -2,7 +2,8 @@
 //! (`pinion_http`); here it is about connections.
 
 use super::*;
-use crate::limits::STDERR_KEPT_MAX_BYTES;
+use crate::limits::{BUSY_SOCKET_RETRY_MAX_MS, POOL_IDLE_TIMEOUT_MS, STDERR_KEPT_MAX_BYTES};
+use rustix::io::Errno;
 
 const STDIN: u8 = 5;
 const STDOUT: u8 = 6;
@@ -166,5 +167,83 @@ fn a_scgi_response_ends_with_its_connection() {
     let unknown = ClientRequest { content: RequestBody::Pieces { length: None }, ..request };
     let now_ms = run.now_ms();
     assert!(matches!(run.client().start(unknown, now_ms), Err(HttpClientError::Variables(_))));
+    run.end(&[id]);
+}
+
+/// An application that serves one request of a connection closes it behind the response.
+#[test]
+fn a_connection_that_is_not_kept_is_closed_by_the_application() {
+    let mut run = Run::new(4);
+    let protocol = ServerProtocol::FastCgi { variables: variables(), keep_connection: false };
+    let connections = KeyLimits { idle_max: 0, ..KeyLimits::NONE };
+    let request = ClientRequest { protocol, connections, ..get(URL) };
+    let id = run.start(request.clone());
+    let (server, _) = run.accept();
+    // Responder, without FCGI_KEEP_CONN.
+    assert_eq!(received(&run, server)[0], (1, vec![0, 1, 0, 0, 0, 0, 0, 0]));
+    run.respond(server, &[document("one"), end()].concat());
+    assert_eq!(run.read_all(id), (b"one".to_vec(), ReadOutcome::End));
+    let next = run.start(request);
+    assert!(run.network.is_closed(server), "no request will use it");
+    let (server, _) = run.accept();
+    run.respond(server, &[document("two"), end()].concat());
+    assert_eq!(run.read_all(next), (b"two".to_vec(), ReadOutcome::End));
+    run.end(&[id, next]);
+}
+
+/// §5.4: the application learns that its response is not wanted any more, wherever it is.
+#[test]
+fn a_request_that_is_not_wanted_is_aborted() {
+    const ABORT: u8 = 2;
+    for sent in [&b""[..], &document("some content")] {
+        let mut run = Run::new(4);
+        let id = run.start(fastcgi(RequestBody::Pieces { length: None }));
+        let (server, _) = run.accept();
+        received(&run, server);
+        run.respond(server, sent);
+        run.client().close(id);
+        run.passes();
+        assert_eq!(received(&run, server), [(ABORT, Vec::new())]);
+        assert!(run.network.is_closed(server), "no other request is sent on it");
+        run.end(&[]);
+    }
+}
+
+/// connect(2): a Unix socket whose queue is full says so at once. The server is there, so the
+/// request waits for it, but not for ever.
+#[test]
+fn a_full_queue_of_a_unix_socket_is_waited_for() {
+    let path = std::path::Path::new("/run/app.sock");
+    let local = || {
+        let url = RequestUrl::parse(URL).expect("a URL").over_socket(path).expect("a path");
+        let policy = Arc::new(AddressPolicy::new(PrivateAddresses::Allowed, [], [path.into()]));
+        ClientRequest { url, policy, ..fastcgi(RequestBody::Whole([].into())) }
+    };
+    let mut run = Run::new(4);
+    let id = run.start(local());
+    for _ in 0..20 {
+        let (server, _) = run.network.next_opened().expect("another attempt");
+        run.network.refuse(server, Errno::AGAIN);
+        run.passes();
+        let due_ms = run.now_ms() + BUSY_SOCKET_RETRY_MAX_MS;
+        run.pass_until(due_ms);
+        assert_eq!(run.error(id), None);
+    }
+    let (server, _) = run.accept();
+    run.respond(server, &[document("late"), end()].concat());
+    assert_eq!(run.read_all(id), (b"late".to_vec(), ReadOutcome::End));
+    run.client().close(id);
+    // It stays full.
+    run.pass_until(run.now_ms() + POOL_IDLE_TIMEOUT_MS + 1000);
+    let id = run.start(local());
+    let due_ms = run.now_ms() + TIMEOUT_MS;
+    while let Some((server, _)) = run.network.next_opened() {
+        assert!(run.now_ms() <= due_ms, "an attempt after the time for it");
+        run.network.refuse(server, Errno::AGAIN);
+        run.passes();
+        run.pass_until(run.now_ms() + BUSY_SOCKET_RETRY_MAX_MS);
+    }
+    let error = run.client().response(id).expect_err("an error");
+    assert!(matches!(*error, HttpClientError::ConnectTimeout(TIMEOUT_MS)), "{error}");
     run.end(&[id]);
 }

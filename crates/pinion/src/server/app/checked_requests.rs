@@ -102,7 +102,7 @@ impl Means<'_> {
         exchange: &mut Exchange<'_>,
     ) {
         if request.is_oversized {
-            self.oversized_request(site, &request, head, exchange);
+            self.oversized_request(site, request, head, exchange);
         } else {
             self.dynamic_request(site, request, head, exchange);
         }
@@ -114,45 +114,33 @@ impl Means<'_> {
     fn oversized_request(
         self,
         site: &Site,
-        request: &SiteRequest<'_>,
+        request: SiteRequest<'_>,
         head: &RequestHead<'_>,
         exchange: &mut Exchange<'_>,
     ) {
         let Self { work, dynamic, gateway, access, journal } = self;
-        let client = &request.client;
+        let (client, began) = (request.client, request.began);
         let mounts = site.generation.mounts();
         if let Some(mount) = mounts.covering(head.target.path) {
-            return gateway.begin(
-                mount,
-                &site.generation,
-                head,
-                client,
-                (access, journal),
-                exchange,
-            );
+            let means = Self { work, dynamic, gateway, access, journal };
+            return means.forward(site, mount, request, head, exchange);
         }
         if let Some(scripted) = &site.scripted
             && let Offer::Handler(found) = dynamic.offer(scripted, head)
         {
-            let who = (client, site.developer(head, exchange));
+            let who = (&client, site.developer(head, exchange));
             return dynamic.begin(scripted, Some(found), head, who, journal, exchange);
         }
         // The same as for content that fits: nothing that the site has for a GET is forwarded.
         if head.target.form != Form::Asterisk
             && let Some(mount) = fallback_for(&site.generation, head, exchange.now(), work, gateway)
         {
-            return gateway.begin(
-                mount,
-                &site.generation,
-                head,
-                client,
-                (access, journal),
-                exchange,
-            );
+            let means = Self { work, dynamic, gateway, access, journal };
+            return means.forward(site, mount, request, head, exchange);
         }
         let answer = error_for(413, &site.generation.archive(), head, work);
         exchange.prepared(&answer, Some(site.mapping));
-        journal.answered(request.began, head, &answer, exchange);
+        journal.answered(began, head, &answer, exchange);
     }
 }
 
