@@ -10,7 +10,7 @@ use std::io;
 use std::path::{Path, PathBuf};
 
 use pinion_http::target::decode_path;
-use pinion_jobs::folder_root::FolderRoot;
+use pinion_jobs::folder_root::{FolderRoot, kind_below};
 use pinion_jobs::folders::FileKind;
 
 use crate::path_prefix::PathPrefix;
@@ -62,8 +62,11 @@ impl ScriptFolder {
     /// # Errors
     /// The folder cannot be opened.
     pub fn locate(&self, path: &[u8]) -> io::Result<ScriptLocation> {
-        let root = FolderRoot::open(&self.root)?;
-        Ok(self.locate_among(path, |path| root.kind(path).ok()))
+        let located = self.locate_among(path, |path| kind_below(&self.root, path).ok());
+        if located == ScriptLocation::NotFound {
+            FolderRoot::open(&self.root)?;
+        }
+        Ok(located)
     }
 
     /// Returns the path of a script as the application sees it: `SCRIPT_FILENAME`.

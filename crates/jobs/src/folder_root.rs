@@ -2,9 +2,11 @@
 
 use std::io;
 use std::os::fd::OwnedFd;
+use std::os::unix::ffi::OsStrExt as _;
 use std::path::Path;
 
-use rustix::fs::{FileType, Mode, OFlags, fstat};
+use rustix::fs::{CWD, FileType, Mode, OFlags, ResolveFlags, fstat};
+use rustix::io::Errno;
 
 use crate::folders::{FileKind, open_below};
 
@@ -28,14 +30,35 @@ impl FolderRoot {
     /// # Errors
     /// The error of openat2(2): above all `ENOENT`, `ENOTDIR`, and `ELOOP` for a link.
     pub fn kind(&self, path: &[u8]) -> io::Result<FileKind> {
-        let found = open_below(&self.0, path, OFlags::PATH)?;
-        let kind = FileType::from_raw_mode(fstat(&found)?.st_mode);
-        Ok(match kind {
-            FileType::RegularFile => FileKind::File,
-            FileType::Directory => FileKind::Folder,
-            _ => FileKind::Other,
-        })
+        kind_of(&open_below(&self.0, path, OFlags::PATH)?)
     }
+}
+
+/// Returns what is at a path below a folder, as [`FolderRoot::kind`] does. If there is no link in
+/// the path of the folder, the folder itself is not opened. The path below it must not have a
+/// segment `..`.
+///
+/// # Errors
+/// Those of [`FolderRoot::open`] and of [`FolderRoot::kind`].
+pub fn kind_below(root: &Path, path: &[u8]) -> io::Result<FileKind> {
+    debug_assert!(path.split(|byte| *byte == b'/').all(|name| name != b".."), "it stays below");
+    let whole = [root.as_os_str().as_bytes(), path].join(&b'/');
+    let resolve = ResolveFlags::NO_SYMLINKS | ResolveFlags::NO_MAGICLINKS;
+    let flags = OFlags::PATH | OFlags::CLOEXEC;
+    match rustix::fs::openat2(CWD, whole, flags, Mode::empty(), resolve) {
+        Ok(found) => kind_of(&found),
+        // The link may be in the path of the folder.
+        Err(Errno::LOOP) => FolderRoot::open(root)?.kind(path),
+        Err(error) => Err(error.into()),
+    }
+}
+
+fn kind_of(found: &OwnedFd) -> io::Result<FileKind> {
+    Ok(match FileType::from_raw_mode(fstat(found)?.st_mode) {
+        FileType::RegularFile => FileKind::File,
+        FileType::Directory => FileKind::Folder,
+        _ => FileKind::Other,
+    })
 }
 
 #[cfg(test)]
@@ -58,14 +81,22 @@ mod tests {
         let _socket = UnixListener::bind(root.join("s.php")).expect("a socket");
         let linked = folder.join("linked");
         symlink("root", &linked).expect("a link");
-        let root = FolderRoot::open(&linked).expect("links in its own path are followed");
-        let kind = |path: &[u8]| root.kind(path).ok();
-        assert_eq!(kind(b"a"), Some(FileKind::Folder));
-        assert_eq!(kind(b"a/"), Some(FileKind::Folder));
-        assert_eq!(kind(b"a/b.php"), Some(FileKind::File));
-        assert_eq!(kind(b"s.php"), Some(FileKind::Other));
-        for path in [&b"link.php"[..], b"up/c.php", b"../c.php", b"a/b.php/", b"/etc/passwd", b""] {
-            assert_eq!(kind(path), None, "{}", path.escape_ascii());
+        let opened = FolderRoot::open(&linked).expect("links in its own path are followed");
+        let straight = |path: &[u8]| kind_below(&root, path).ok();
+        let over_link = |path: &[u8]| kind_below(&linked, path).ok();
+        let in_opened = |path: &[u8]| opened.kind(path).ok();
+        let ways: [&dyn Fn(&[u8]) -> Option<FileKind>; 3] = [&straight, &over_link, &in_opened];
+        for kind in ways {
+            assert_eq!(kind(b"a"), Some(FileKind::Folder));
+            assert_eq!(kind(b"a/"), Some(FileKind::Folder));
+            assert_eq!(kind(b"a/b.php"), Some(FileKind::File));
+            assert_eq!(kind(b"s.php"), Some(FileKind::Other));
+            for path in [&b"link.php"[..], b"up/c.php", b"a/b.php/", b"none"] {
+                assert_eq!(kind(path), None, "{}", path.escape_ascii());
+            }
+        }
+        for path in [&b"../c.php"[..], b"/etc/passwd", b""] {
+            assert_eq!(in_opened(path), None, "{}", path.escape_ascii());
         }
         fs::remove_dir_all(&folder).expect("removed");
     }
