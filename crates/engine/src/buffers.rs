@@ -3,11 +3,12 @@
 //! there.
 
 use std::num::NonZeroU32;
+use std::sync::Arc;
 
 use pinion_http::prepared::{Piece, PreparedBody};
 
 use crate::encode::Encoders;
-use crate::exchange::slice::Slice;
+use crate::exchange::slice::{RangeSource, Slice};
 use crate::gone::Gone;
 use crate::limits::COPY_BODY_MAX_BYTES;
 use crate::link::Link;
@@ -76,7 +77,7 @@ impl Buffers {
         &mut self,
         index: &mut u32,
         body: PreparedBody<'_>,
-        mapping: Option<MappingId>,
+        source: RangeSource<'_>,
     ) -> Result<(), Gone> {
         let pieces = match body {
             PreparedBody::None => return Ok(()),
@@ -85,19 +86,23 @@ impl Buffers {
             }
             PreparedBody::Archive(pieces) => pieces,
         };
-        pieces.iter().try_for_each(|piece| match (*piece, mapping) {
+        pieces.iter().try_for_each(|piece| match (*piece, source) {
             (Piece::Bytes(bytes), _) => {
                 or_overload(self.outputs.of(index).append_bytes(&mut self.pool, bytes))
             }
-            (Piece::Archive(range), Some(mapping)) => {
+            (Piece::Archive(range), RangeSource::Mapping(mapping)) => {
                 self.queue_mapped(index, mapping, range.offset, range.bytes)
             }
-            (Piece::External(range), Some(mapping)) => {
+            (Piece::External(range), RangeSource::Mapping(mapping)) => {
                 let Self { outputs, pool, mappings, .. } = self;
                 or_overload(outputs.of(index).push_external(pool, mappings, mapping, range))
             }
-            (Piece::Archive(_) | Piece::External(_), None) => {
-                debug_assert!(false, "archive ranges need their mapping");
+            (Piece::External(range), RangeSource::File(file)) => {
+                let (file, offset, bytes) = (Arc::clone(file), range.offset, range.bytes);
+                self.queue(index, Slice::File { file, offset, bytes })
+            }
+            (Piece::Archive(_) | Piece::External(_), _) => {
+                debug_assert!(false, "ranges need what they are ranges of");
                 Err(Gone::Broken)
             }
         })

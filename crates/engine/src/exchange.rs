@@ -8,8 +8,10 @@ pub(crate) mod slice;
 pub(crate) mod state;
 mod tunnel;
 
+use std::fs::File;
 use std::net::SocketAddr;
 use std::num::NonZeroU32;
+use std::sync::Arc;
 
 use pinion_http::field::Field;
 use pinion_http::prepared::{Prepared, SharedFields};
@@ -30,6 +32,7 @@ use crate::multiplexed::{Multiplexed, Stream};
 use crate::protocol::{self, Response};
 
 pub use added_fields::AddedFields;
+pub(crate) use slice::RangeSource;
 pub use slice::{Room, Slice};
 pub(crate) use state::{Carrier, ExchangeState, Stage};
 
@@ -134,6 +137,18 @@ impl Exchange<'_> {
     /// is over for the application, whether or not the answer reaches the client.
     #[inline]
     pub fn prepared(&mut self, answer: &Prepared<'_>, mapping: Option<MappingId>) {
+        self.prepared_of(answer, RangeSource::of(mapping));
+    }
+
+    /// Responds in full as [`Self::prepared`] does, with ranges of an open file: each external
+    /// range of the body is one of it, whatever file, size and time it names. They are sent as a
+    /// [`Slice::File`] is.
+    pub fn prepared_file(&mut self, answer: &Prepared<'_>, file: &Arc<File>) {
+        self.prepared_of(answer, RangeSource::File(file));
+    }
+
+    #[inline(always)]
+    fn prepared_of(&mut self, answer: &Prepared<'_>, source: RangeSource<'_>) {
         let Some(mut response) = self.response() else { return };
         let Some(state) = response.state() else { return };
         match state.stage {
@@ -142,8 +157,8 @@ impl Exchange<'_> {
             _ => return,
         }
         let queued = match state.added.take() {
-            None => response.prepared(answer, mapping),
-            Some(added) => prepared_with(&mut response, &added, answer, mapping),
+            None => response.prepared(answer, source),
+            Some(added) => prepared_with(&mut response, &added, answer, source),
         };
         self.give_up_unless(queued);
     }
@@ -428,8 +443,8 @@ fn prepared_with(
     response: &mut Response<'_>,
     added: &AddedFields,
     answer: &Prepared<'_>,
-    mapping: Option<MappingId>,
+    source: RangeSource<'_>,
 ) -> Result<(), Gone> {
     let lines = added.with(&answer.shared);
-    response.prepared(&Prepared { shared: SharedFields::h1(&lines), ..*answer }, mapping)
+    response.prepared(&Prepared { shared: SharedFields::h1(&lines), ..*answer }, source)
 }

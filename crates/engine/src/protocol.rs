@@ -8,14 +8,13 @@ use crate::backend::Slot;
 use crate::buffers::Buffers;
 use crate::conn::{Conn, Protocol};
 use crate::core::Core;
-use crate::exchange::slice::Slice;
+use crate::exchange::slice::{RangeSource, Slice};
 use crate::exchange::state::{Carrier, ExchangeState};
 use crate::gone::Gone;
 use crate::http1::{self, Http1, OpenExchange};
 use crate::http2::{self, Http2};
 use crate::http3::{self, Http3};
 use crate::link::Link;
-use crate::mapping::MappingId;
 use crate::multiplexed::Multiplexed;
 use crate::settings::Settings;
 use crate::tails::Tails;
@@ -156,16 +155,16 @@ impl<'c> Response<'c> {
     pub(crate) fn prepared(
         &mut self,
         response: &Prepared<'_>,
-        mapping: Option<MappingId>,
+        source: RangeSource<'_>,
     ) -> Result<(), Gone> {
         let Self { carried, sink } = self;
         match carried {
-            Carried::Http1(open) => http1::response::prepared(open, sink, response, mapping),
+            Carried::Http1(open) => http1::response::prepared(open, sink, response, source),
             Carried::Http2(http2, id) => {
-                http2::response::prepared(http2, *id, sink, response, mapping)
+                http2::response::prepared(http2, *id, sink, response, source)
             }
             Carried::Http3(http3, id) => {
-                http3::response::prepared(http3, *id, sink, response, mapping)
+                http3::response::prepared(http3, *id, sink, response, source)
             }
         }
     }

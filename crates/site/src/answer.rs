@@ -136,7 +136,10 @@ fn other_answer<'x>(
 }
 
 /// 308 to the slash form that exists, with the query (RFC 9110 §15.4.9).
-fn slash_redirect<'x>(question: &Question<'_, 'x>, buffers: ResponseBuffers<'x>) -> Prepared<'x> {
+pub(crate) fn slash_redirect<'x>(
+    question: &Question<'_, 'x>,
+    buffers: ResponseBuffers<'x>,
+) -> Prepared<'x> {
     let (text, shared) = buffers.of_redirect(question);
     let location = location::slash(text, question.head.target.query);
     empty_redirect(308, location, shared)
@@ -187,7 +190,7 @@ fn redirect<'x>(
     let status = entry.status();
     let answer = match entry.representation(0) {
         Some(_) => resource::select(question, &entry)
-            .map(|selected| resource::content(entry, status, &selected, pieces)),
+            .map(|selected| resource::content(status, &selected, pieces)),
         None => {
             let shared = match entry.shared() {
                 Some(id) => question.archive.shared(id).map(|block| block.fields_without_type()),

@@ -98,6 +98,27 @@ impl FieldBuffers {
         self.apply_to_noted(has_path, archive, block, sort, sent)
     }
 
+    /// The fields of a response to `head` that may be kept, with all rules for its path: `block`
+    /// has those before any rule.
+    pub(crate) fn apply_all<'x>(
+        &'x mut self,
+        archive: &Archive<'x>,
+        head: &RequestHead<'_>,
+        block: SharedBlock<'x>,
+        decoded: &mut Vec<u8>,
+    ) -> SharedBlock<'x> {
+        if archive.field_rules().is_empty() || !self.note_path(head, decoded) {
+            return block;
+        }
+        self.find_rules(archive, SentPage::NONE);
+        let (sort, has_rules) = (FieldSort::Kept, !self.rules.is_empty());
+        let written = has_rules.then(|| self.write_all(archive, &block, &block, sort, b""));
+        match written {
+            Some(Ok(full_bytes)) => self.written(full_bytes, &block),
+            Some(Err(TooLong)) | None => block,
+        }
+    }
+
     /// As [`apply`](Self::apply), for a path that is decoded already.
     pub(crate) fn apply_to_path<'x>(
         &'x mut self,

@@ -15,6 +15,7 @@
 //! | `fields` | the fields that rules give what is not stored with them |
 //! | `resource` | which representation, and whole, part, 304, 412 or 416 |
 //! | `multipart` | several ranges in one body |
+//! | [`live`] | a file that is no part of the archive, with the fields of the site |
 //! | `location` | where a redirect leads |
 //! | `generated` | the answers without an entry: error pages, OPTIONS |
 //! | [`hosts`] | which of several sites a request is for |
@@ -27,6 +28,7 @@ mod fields;
 mod form;
 mod generated;
 pub mod hosts;
+pub mod live;
 mod location;
 mod multipart;
 mod resolve;
@@ -41,5 +43,5 @@ pub use generated::{
     error_for, error_page, error_page_at, field_rules_path, generated_fields, options_for,
     pathless_script_fields, refused_page, script_fields,
 };
-pub use resolve::has_file;
+pub use resolve::{has_file, has_rule_before_files};
 pub use work::{Pieces, Work};

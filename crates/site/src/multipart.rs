@@ -12,7 +12,8 @@ use crate::work::Pieces;
 
 /// A 206 with a part for each of 2 to [`RANGES_MAX`] ranges.
 ///
-/// The boundary is the entity tag: 128 bits of a hash of the content cannot stand in that content.
+/// The boundary is 128 bits that cannot stand in the content: of an archive the entity tag, a hash
+/// of that content, and random ones of any other file.
 /// `text` takes the media type and the headings, `pieces` the order of it all.
 pub(crate) fn answer<'x>(
     answer: Prepared<'x>,
@@ -22,7 +23,7 @@ pub(crate) fn answer<'x>(
     pieces: &'x mut Pieces<'x>,
 ) -> Prepared<'x> {
     text.clear();
-    let (boundary, total) = (selected.representation.etag(), selected.representation.bytes());
+    let (boundary, total) = (selected.boundary, selected.bytes);
     byteranges::write_type(text, boundary);
     let type_end = text.len();
     let mut headings: [Range<usize>; RANGES_MAX] = core::array::from_fn(|_| 0..0);

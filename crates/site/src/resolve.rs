@@ -71,6 +71,27 @@ pub fn has_file(archive: &Archive<'_>, path: &[u8], work: &mut Work) -> bool {
     archive.load(path, &mut work.scratch).unwrap_or(false) && is_alone(&work.scratch)
 }
 
+/// Whether a rule comes before any file for the path of a request: one that is forced, or one for
+/// this path alone, of which an archive does not tell whether it is forced.
+pub fn has_rule_before_files(
+    archive: &Archive<'_>,
+    head: &RequestHead<'_>,
+    work: &mut Work,
+) -> bool {
+    let Ok(path) = head.target.decoded_path(&mut work.path) else { return false };
+    let is_found = archive.load(path, &mut work.scratch).unwrap_or(false);
+    let kind = work.scratch.entry().filter(|_| is_found).map(|entry| entry.kind());
+    if matches!(kind, Some(EntryKind::Redirect | EntryKind::Rewrite)) {
+        return true;
+    }
+    if archive.rules().is_empty() {
+        return false;
+    }
+    let (asked, mut captures) = (Asked::new(path, head), Captures::NONE);
+    let rule = rules::first(archive.rules(), &asked, &mut captures, crate::trace::Untraced);
+    rule.is_some_and(|rule| rule.is_forced())
+}
+
 /// Whether the entry is a resource that nothing may answer in place of.
 #[inline]
 fn is_alone(scratch: &Scratch) -> bool {

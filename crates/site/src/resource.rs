@@ -4,7 +4,7 @@
 //! preconditions, then the range (RFC 9110 §13.2.2).
 
 use pinion_archive::layout::VARIANT_PREFIX;
-use pinion_archive::{Damage, Entry, Fault, Part, Place, Representation, SharedBlock};
+use pinion_archive::{Damage, Entry, Fault, Part, Place, SharedBlock};
 use pinion_http::conditional::{self, Validators, Verdict};
 use pinion_http::field::KnownField;
 use pinion_http::negotiate;
@@ -20,9 +20,27 @@ use crate::work::{Pieces, ResponseBuffers};
 /// The representation that will be sent, and what is known about it.
 #[derive(Clone, Copy)]
 pub(crate) struct Selected<'x> {
-    pub(crate) representation: Representation<'x>,
+    /// The status of the response with all of it.
+    pub(crate) status: u16,
+    /// `Content-Location`.
+    pub(crate) content_location: Option<&'x [u8]>,
+    /// What separates ranges of it, see [`multipart`]; empty if it is not sent in several ranges.
+    pub(crate) boundary: &'x [u8],
+    /// Its length in bytes.
+    pub(crate) bytes: u64,
     pub(crate) shared: SharedBlock<'x>,
     pub(crate) place: Place,
+}
+
+/// Which rules for fields the response has still to get.
+#[derive(Clone, Copy)]
+pub(crate) enum UnappliedRules<'k> {
+    /// None: the stored fields have them all.
+    None,
+    /// Those for the path of the request, which this page stands for.
+    StandIn(SentPage<'k>),
+    /// All: the fields are those before any rule.
+    All,
 }
 
 /// The answer to GET or HEAD of an entry by its own path, whose fields are stored with the rules
@@ -37,10 +55,10 @@ pub(crate) fn answer<'x>(
     pieces: &'x mut Pieces<'x>,
 ) -> Prepared<'x> {
     let validators = validators(question, &entry, &selected);
-    if is_unconditional(question, &entry) {
-        return whole(entry, &validators, &selected, pieces);
+    if is_unconditional(question, selected.status) {
+        return whole(&validators, &selected, pieces);
     }
-    conditional_answer(question, entry, &validators, selected, None, buffers, pieces)
+    conditional_answer(question, &validators, selected, UnappliedRules::None, buffers, pieces)
 }
 
 /// The answer to GET or HEAD of a path that another page stands for.
@@ -53,11 +71,12 @@ pub(crate) fn stand_in<'x>(
 ) -> Prepared<'x> {
     let validators = validators(question, &entry, &selected);
     let sent = sent_page(&entry, buffers.target);
-    if is_unconditional(question, &entry) {
+    if is_unconditional(question, selected.status) {
         let shared = buffers.apply(question, selected.shared, FieldSort::Kept, sent);
-        return whole(entry, &validators, &Selected { shared, ..selected }, pieces);
+        return whole(&validators, &Selected { shared, ..selected }, pieces);
     }
-    conditional_answer(question, entry, &validators, selected, Some(sent), buffers, pieces)
+    let rules = UnappliedRules::StandIn(sent);
+    conditional_answer(question, &validators, selected, rules, buffers, pieces)
 }
 
 /// The content of an entry with the status of an error.
@@ -78,7 +97,7 @@ pub(crate) fn page<'x>(
     };
     let sent = sent_page(&entry, buffers.target);
     let shared = buffers.apply(question, selected.shared, sort, sent);
-    content(entry, status, &Selected { shared, ..selected }, pieces)
+    content(status, &Selected { shared, ..selected }, pieces)
 }
 
 /// The page that is sent in place of the path of a request, in `target` unless it is empty.
@@ -96,7 +115,7 @@ fn validators<'x>(
 ) -> Validators<'x> {
     let Question { archive, now, .. } = question;
     Validators {
-        etag: archive.tells_etags().then(|| selected.representation.etag().as_slice()),
+        etag: archive.tells_etags().then_some(selected.boundary),
         // RFC 9110 §8.8.2.1: no date later than that of the message.
         last_modified: entry.modified().filter(|modified| modified <= now),
     }
@@ -105,9 +124,9 @@ fn validators<'x>(
 /// Whether nothing in the request can make its answer something else than the whole
 /// representation.
 #[inline(always)]
-fn is_unconditional(question: &Question<'_, '_>, entry: &Entry<'_>) -> bool {
+pub(crate) fn is_unconditional(question: &Question<'_, '_>, status: u16) -> bool {
     // RFC 9110 §13.2.1: preconditions are for what would be a 2xx.
-    !question.head.known.has_any(CONDITIONAL) || !(200..=299).contains(&entry.status())
+    !question.head.known.has_any(CONDITIONAL) || !(200..=299).contains(&status)
 }
 
 /// The fields that can make an answer something else than the whole representation.
@@ -119,14 +138,12 @@ const CONDITIONAL: &[KnownField] = &[
     KnownField::Range,
 ];
 
-/// The answer to a request with preconditions or a range. `sent` is the page that stands for its
-/// path, if it is another one.
-fn conditional_answer<'x>(
+/// The answer to a request with preconditions or a range.
+pub(crate) fn conditional_answer<'x>(
     question: &Question<'_, 'x>,
-    entry: Entry<'x>,
     validators: &Validators<'x>,
     mut selected: Selected<'x>,
-    sent: Option<SentPage<'_>>,
+    rules: UnappliedRules<'_>,
     buffers: ResponseBuffers<'x>,
     pieces: &'x mut Pieces<'x>,
 ) -> Prepared<'x> {
@@ -136,7 +153,7 @@ fn conditional_answer<'x>(
     if verdict == Verdict::PreconditionFailed {
         return generated::error(question, 412, buffers);
     }
-    let total = selected.representation.bytes();
+    let total = selected.bytes;
     let ranges = match range::requested(head, total) {
         _ if verdict == Verdict::NotModified => Ranges::Ignore,
         Ranges::Ignore => Ranges::Ignore,
@@ -148,24 +165,29 @@ fn conditional_answer<'x>(
         return Prepared { content_range, ..generated::error(question, 416, buffers) };
     }
     let ResponseBuffers { text, decoded, fields, .. } = buffers;
-    if let Some(sent) = sent {
-        let (block, sort) = (selected.shared, FieldSort::Kept);
-        selected.shared = fields.apply(archive, head, block, sort, sent, decoded);
+    let block = selected.shared;
+    match rules {
+        UnappliedRules::None => {}
+        UnappliedRules::StandIn(sent) => {
+            selected.shared = fields.apply(archive, head, block, FieldSort::Kept, sent, decoded);
+        }
+        UnappliedRules::All => selected.shared = fields.apply_all(archive, head, block, decoded),
     }
     if verdict == Verdict::NotModified {
         let shared = selected.shared.not_modified_fields();
-        let content_location = entry.target();
+        let content_location = selected.content_location;
         let Validators { etag, last_modified } = *validators;
         let empty = Prepared::empty(304);
         return Prepared { shared, etag, last_modified, content_location, ..empty };
     }
     let Ranges::Satisfiable(set) = ranges else {
-        return whole(entry, validators, &selected, pieces);
+        return whole(validators, &selected, pieces);
     };
     match set.as_slice() {
-        [range] => with_part(entry, validators, &selected, *range, pieces),
+        [range] => with_part(validators, &selected, *range, pieces),
+        _ if selected.boundary.is_empty() => whole(validators, &selected, pieces),
         ranges => {
-            let answer = without_body(entry, validators, &selected);
+            let answer = without_body(validators, &selected);
             multipart::answer(answer, &selected, ranges, text, pieces)
         }
     }
@@ -174,13 +196,12 @@ fn conditional_answer<'x>(
 /// The content of an entry as that of another answer: a not-found page, the body of a redirect. No
 /// validators, no ranges.
 pub(crate) fn content<'x>(
-    entry: Entry<'x>,
     status: u16,
     selected: &Selected<'x>,
     pieces: &'x mut Pieces<'x>,
 ) -> Prepared<'x> {
     let none = Validators { etag: None, last_modified: None };
-    Prepared { status, content_location: None, ..whole(entry, &none, selected, pieces) }
+    Prepared { status, content_location: None, ..whole(&none, selected, pieces) }
 }
 
 /// A range of the place, both ends included; it lies inside it.
@@ -220,56 +241,57 @@ pub(crate) fn select<'x>(
     })?;
     let shared = archive.shared(representation.shared())?;
     let place = archive.place(&representation)?;
-    Ok(Selected { representation, shared, place })
+    Ok(Selected {
+        status: entry.status(),
+        content_location: entry.target(),
+        boundary: representation.etag(),
+        bytes: representation.bytes(),
+        shared,
+        place,
+    })
 }
 
 /// The whole representation.
 #[inline(always)]
-fn whole<'x>(
-    entry: Entry<'x>,
+pub(crate) fn whole<'x>(
     validators: &Validators<'x>,
     selected: &Selected<'x>,
     pieces: &'x mut Pieces<'x>,
 ) -> Prepared<'x> {
-    let bytes = selected.representation.bytes();
+    let bytes = selected.bytes;
     let body = match selected.place {
         _ if bytes == 0 => PreparedBody::None,
         Place::Archive(slice) => PreparedBody::Archive(pieces.one(Piece::Archive(slice))),
         Place::External(slice) => PreparedBody::Archive(pieces.one(Piece::External(slice))),
     };
-    Prepared { content_length: Some(bytes), body, ..without_body(entry, validators, selected) }
+    Prepared { content_length: Some(bytes), body, ..without_body(validators, selected) }
 }
 
 /// What a whole and a partial answer have in common.
 #[inline(always)]
-fn without_body<'x>(
-    entry: Entry<'x>,
-    validators: &Validators<'x>,
-    selected: &Selected<'x>,
-) -> Prepared<'x> {
+fn without_body<'x>(validators: &Validators<'x>, selected: &Selected<'x>) -> Prepared<'x> {
     Prepared {
         shared: selected.shared.full_fields(),
         etag: validators.etag,
         last_modified: validators.last_modified,
-        content_location: entry.target(),
-        ..Prepared::empty(entry.status())
+        content_location: selected.content_location,
+        ..Prepared::empty(selected.status)
     }
 }
 
 fn with_part<'x>(
-    entry: Entry<'x>,
     validators: &Validators<'x>,
     selected: &Selected<'x>,
     range: ByteRange,
     pieces: &'x mut Pieces<'x>,
 ) -> Prepared<'x> {
-    let total = selected.representation.bytes();
+    let total = selected.bytes;
     let ByteRange { first, last } = range;
     Prepared {
         status: 206,
         content_range: Some(ContentRange::Bytes { first, last, total }),
         content_length: Some(range.bytes()),
         body: PreparedBody::Archive(pieces.one(part(selected.place, range))),
-        ..without_body(entry, validators, selected)
+        ..without_body(validators, selected)
     }
 }

@@ -32,6 +32,8 @@ pub struct Work {
     pub(crate) text: Vec<u8>,
     /// Fields that rules have changed for the path of the request.
     pub(crate) fields: FieldBuffers,
+    /// The fields of a live file, before rules.
+    pub(crate) live: Vec<u8>,
     pub(crate) damage: Option<Damage>,
 }
 
@@ -45,6 +47,7 @@ impl Work {
             scratch: Scratch::new(),
             fields: FieldBuffers::new(),
             text: Vec::with_capacity(TEXT_CAPACITY_BYTES),
+            live: Vec::new(),
             damage: None,
         }
     }

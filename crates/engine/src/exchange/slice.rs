@@ -39,6 +39,24 @@ pub enum Slice<'a> {
     },
 }
 
+/// What the ranges of a prepared response are ranges of.
+#[derive(Clone, Copy)]
+pub(crate) enum RangeSource<'f> {
+    /// Nothing: it has none.
+    None,
+    /// A mapping that the worker holds.
+    Mapping(MappingId),
+    /// An open file: each range of an external file is one of it.
+    File(&'f Arc<File>),
+}
+
+impl RangeSource<'static> {
+    #[inline(always)]
+    pub(crate) fn of(mapping: Option<MappingId>) -> Self {
+        mapping.map_or(Self::None, Self::Mapping)
+    }
+}
+
 /// Whether more content is welcome.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Room {

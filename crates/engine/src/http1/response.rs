@@ -7,7 +7,7 @@ use pinion_http::prepared::{ArchiveRange, Piece, Prepared, PreparedBody};
 use pinion_http::status::never_has_content;
 
 use crate::buffers::{Buffers, or_overload};
-use crate::exchange::slice::Slice;
+use crate::exchange::slice::{RangeSource, Slice};
 use crate::gone::Gone;
 use crate::http1::OpenExchange;
 use crate::limits::COPY_BODY_MAX_BYTES;
@@ -27,19 +27,19 @@ pub(crate) fn prepared(
     open: &OpenExchange,
     sink: &mut Sink<'_>,
     response: &Prepared<'_>,
-    mapping: Option<MappingId>,
+    source: RangeSource<'_>,
 ) -> Result<(), Gone> {
     let connection = connection_fields(open, sink);
-    match (response.body, mapping) {
+    match (response.body, source) {
         _ if open.state.head_only => prepared_head(sink, response, connection, None),
-        (PreparedBody::Archive([Piece::Archive(range)]), Some(mapping))
+        (PreparedBody::Archive([Piece::Archive(range)]), RangeSource::Mapping(mapping))
             if range.bytes <= COPY_BODY_MAX_BYTES =>
         {
             prepared_head(sink, response, connection, Some((mapping, *range)))
         }
         _ => {
             prepared_head(sink, response, connection, None)?;
-            sink.buffers.queue_body(&mut sink.link.output, response.body, mapping)
+            sink.buffers.queue_body(&mut sink.link.output, response.body, source)
         }
     }
 }

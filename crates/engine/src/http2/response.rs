@@ -7,11 +7,11 @@ use pinion_http::prepared::{Piece, Prepared, PreparedBody};
 
 use super::Http2;
 use crate::buffers::{Buffers, or_overload};
-use crate::exchange::slice::Slice;
+use crate::exchange::slice::{RangeSource, Slice};
 use crate::gone::Gone;
 use crate::http1::response::{HEAD_FIXED_BYTES, fields_bytes};
 use crate::limits::{COPY_BODY_MAX_BYTES, FRAMED_MAX_BYTES};
-use crate::mapping::{Mapping, MappingId, Mappings};
+use crate::mapping::{Mapping, Mappings};
 use crate::multiplexed::no_stream;
 use crate::protocol::Sink;
 
@@ -25,14 +25,14 @@ pub(crate) fn prepared(
     id: u32,
     sink: &mut Sink<'_>,
     response: &Prepared<'_>,
-    mapping: Option<MappingId>,
+    source: RangeSource<'_>,
 ) -> Result<(), Gone> {
     let Buffers { outputs, pool, mappings, .. } = &mut *sink.buffers;
     let tail = sink.tails.hpack(sink.listener);
     let session = &mut http2.session;
     let stream = session.own(id).ok_or_else(no_stream)?;
     let bodiless = stream.state.head_only || matches!(response.body, PreparedBody::None);
-    let content = if bodiless { Some(&b""[..]) } else { short(response.body, mapping, mappings) };
+    let content = if bodiless { Some(&b""[..]) } else { short(response.body, source, mappings) };
     let output = outputs.of(&mut sink.link.output);
     // What waits on other streams may be more urgent.
     let fits =
@@ -52,20 +52,21 @@ pub(crate) fn prepared(
     if content.is_some() {
         return Ok(());
     }
-    on_stream(http2, id, sink, |buffers, index| buffers.queue_body(index, response.body, mapping))
+    on_stream(http2, id, sink, |buffers, index| buffers.queue_body(index, response.body, source))
 }
 
 /// Content that is cheaper to copy than to queue, if it is all in one place.
 fn short<'a>(
     body: PreparedBody<'a>,
-    mapping: Option<MappingId>,
+    source: RangeSource<'_>,
     mappings: &'a Mappings,
 ) -> Option<&'a [u8]> {
     let content = match body {
         PreparedBody::None => b"",
         PreparedBody::Bytes(bytes) => bytes,
         PreparedBody::Archive([Piece::Archive(range)]) if range.bytes <= COPY_BODY_MAX_BYTES => {
-            let held: &Mapping = mappings.get(mapping?)?;
+            let RangeSource::Mapping(mapping) = source else { return None };
+            let held: &Mapping = mappings.get(mapping)?;
             held.range(range.offset, range.bytes)?
         }
         PreparedBody::Archive(_) => return None,

@@ -8,10 +8,9 @@ use pinion_http::qpack::encode;
 
 use super::Http3;
 use crate::buffers::{Buffers, or_overload};
-use crate::exchange::slice::Slice;
+use crate::exchange::slice::{RangeSource, Slice};
 use crate::gone::Gone;
 use crate::http1::response::{HEAD_FIXED_BYTES, fields_bytes};
-use crate::mapping::MappingId;
 use crate::multiplexed::no_stream;
 use crate::protocol::Sink;
 
@@ -24,7 +23,7 @@ pub(crate) fn prepared(
     number: u32,
     sink: &mut Sink<'_>,
     response: &Prepared<'_>,
-    mapping: Option<MappingId>,
+    source: RangeSource<'_>,
 ) -> Result<(), Gone> {
     let tail = sink.tails.qpack(sink.listener);
     on_stream(http3, number, sink, |buffers, index, head_only| {
@@ -41,7 +40,7 @@ pub(crate) fn prepared(
                 send::data(out, content_bytes);
             }
         })?;
-        if content_bytes == 0 { Ok(()) } else { buffers.queue_body(index, response.body, mapping) }
+        if content_bytes == 0 { Ok(()) } else { buffers.queue_body(index, response.body, source) }
     })
 }
 

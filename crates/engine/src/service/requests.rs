@@ -16,8 +16,8 @@ use crate::app::{App, Event, OwnAnswer};
 use crate::backend::Slot;
 use crate::core::Core;
 use crate::ending::Ending;
-use crate::exchange::Exchange;
 use crate::exchange::state::{Carrier, ExchangeState, Stage};
+use crate::exchange::{Exchange, RangeSource};
 use crate::gone::Gone;
 use crate::limits::STREAM_LOW_WATER_BYTES;
 use crate::multiplexed::Stream;
@@ -382,7 +382,8 @@ fn answer_page<A: App>(
     let page = app.error_page(status, request);
     let PreparedBody::Bytes(body) = page.body else { unreachable!("a page is bytes") };
     let response = Response::of(core, slot, Carrier::Stream(id));
-    if let Some(Err(why)) = response.map(|mut response| response.prepared(&page, None)) {
+    if let Some(Err(why)) = response.map(|mut response| response.prepared(&page, RangeSource::None))
+    {
         core.give_up(slot, why);
     }
     let body_bytes = if request.head_only { 0 } else { body.len() as u64 };

@@ -1,0 +1,140 @@
+//! A file that is no part of the archive of its site: one of a folder that is read for each
+//! request. Its response is that of a file of the archive, with the same preconditions, ranges and fields.
+
+use pinion_archive::{Archive, Place, SharedBlock};
+use pinion_http::conditional::Validators;
+use pinion_http::date::UnixSeconds;
+use pinion_http::method::Method;
+use pinion_http::prepared::{ExternalRange, Prepared};
+use pinion_http::request::RequestHead;
+use pinion_http::target::{escape, is_path_byte};
+
+use crate::answer::Question;
+use crate::generated::{self, generated_block};
+use crate::resource::{self, Selected, UnappliedRules};
+use crate::work::{Pieces, ResponseBuffers, Work};
+
+/// A file, as it was when it was opened.
+#[derive(Clone, Copy, Debug)]
+pub struct LiveFile<'x> {
+    /// The value of `Content-Type`.
+    pub media_type: &'x str,
+    /// The value of `Cache-Control`, if it has one before rules.
+    pub cache_control: Option<&'x str>,
+    /// Whether its content is sent in several codings.
+    pub varies: bool,
+    /// Its length in bytes.
+    pub bytes: u64,
+    /// The time of its last change, in seconds since 1970, if it is told.
+    pub modified: Option<UnixSeconds>,
+    /// Its entity tag, without quotes, if it is told.
+    pub etag: Option<&'x [u8]>,
+    /// `Content-Location`: the path of the file, if that is not the path of the request.
+    pub location: Option<&'x [u8]>,
+    /// What separates several ranges: it must not stand in the content. Empty if there is nothing
+    /// for that; the file is then sent as a whole.
+    pub boundary: &'x [u8],
+}
+
+/// The response of a site to a request for a file outside of its archive. The pieces of its body
+/// are [external](pinion_http::prepared::Piece::External), and all of them of this file.
+pub fn live_response<'x>(
+    archive: &Archive<'x>,
+    head: &RequestHead<'x>,
+    now: UnixSeconds,
+    file: &LiveFile<'x>,
+    work: &'x mut Work,
+    pieces: &'x mut Pieces<'x>,
+) -> Prepared<'x> {
+    let question = Question { archive: *archive, head, now };
+    let Work { text, path, fields, live, .. } = work;
+    let (lines, buffers) = (live, ResponseBuffers { text, decoded: path, target: b"", fields });
+    match head.method {
+        Method::Get | Method::Head => {}
+        Method::Options => return generated::options(&question, buffers),
+        Method::Other => return generated::error(&question, 501, buffers),
+        _ => return generated::error(&question, 405, buffers),
+    }
+    let (full_bytes, type_line_bytes) = write_fields(archive, file, lines);
+    let (full, not_modified) = lines.split_at(full_bytes);
+    let place = Place::External(ExternalRange {
+        file: 0,
+        offset: 0,
+        bytes: file.bytes,
+        size: file.bytes,
+        modified_ns: 0,
+    });
+    let selected = Selected {
+        status: 200,
+        content_location: file.location,
+        boundary: file.boundary,
+        bytes: file.bytes,
+        shared: SharedBlock::of_lines(full, not_modified, type_line_bytes),
+        place,
+    };
+    let validators = Validators {
+        etag: file.etag.filter(|_| archive.tells_etags()),
+        // RFC 9110 §8.8.2.1: no date later than that of the message.
+        last_modified: file.modified.filter(|modified| *modified <= now),
+    };
+    if resource::is_unconditional(&question, selected.status) {
+        let ResponseBuffers { decoded, fields, .. } = buffers;
+        let shared = fields.apply_all(archive, head, selected.shared, decoded);
+        return resource::whole(&validators, &Selected { shared, ..selected }, pieces);
+    }
+    let rules = UnappliedRules::All;
+    resource::conditional_answer(&question, &validators, selected, rules, buffers, pieces)
+}
+
+/// The redirect of a folder to its path with a slash, as that of a folder of the archive.
+pub fn live_slash_redirect<'x>(
+    archive: &Archive<'x>,
+    head: &RequestHead<'x>,
+    work: &'x mut Work,
+) -> Prepared<'x> {
+    let question = Question { archive: *archive, head, now: 0 };
+    let Work { text, path, fields, .. } = work;
+    text.clear();
+    if let Ok(decoded) = head.target.decoded_path(path) {
+        escape(text, decoded.iter().copied(), is_path_byte);
+        text.push(b'/');
+    }
+    let buffers = ResponseBuffers { text, decoded: path, target: b"", fields };
+    if head.method == Method::Options {
+        return generated::options(&question, buffers);
+    }
+    crate::answer::slash_redirect(&question, buffers)
+}
+
+/// Writes the fields of a whole response and then those of a 304, as a build makes them before it
+/// applies rules. Returns the length of the former, and of the media type in them.
+fn write_fields(archive: &Archive<'_>, file: &LiveFile<'_>, lines: &mut Vec<u8>) -> (usize, usize) {
+    let LiveFile { media_type, cache_control, varies, .. } = *file;
+    lines.clear();
+    let line = |lines: &mut Vec<u8>, name: &str, value: &str| {
+        [name, ": ", value, "\r\n"]
+            .iter()
+            .for_each(|part| lines.extend_from_slice(part.as_bytes()));
+    };
+    line(lines, "Content-Type", media_type);
+    let type_line_bytes = lines.len();
+    let common = |lines: &mut Vec<u8>| {
+        if let Some(cache_control) = cache_control {
+            line(lines, "Cache-Control", cache_control);
+        }
+        if varies {
+            line(lines, "Vary", "Accept-Encoding");
+        }
+    };
+    common(lines);
+    lines.extend_from_slice(b"Accept-Ranges: bytes\r\n");
+    // The security fields of the site, which all of its responses have.
+    let block = generated_block(archive);
+    let plain = block.plain.and_then(|plain| archive.shared(plain).ok()).unwrap_or(block);
+    let all = plain.without_type().split_inclusive(|&byte| byte == b'\n');
+    let kept = all.filter(|line| !line.to_ascii_lowercase().starts_with(b"cache-control:"));
+    kept.for_each(|line| lines.extend_from_slice(line));
+    let full_bytes = lines.len();
+    common(lines);
+    (full_bytes, type_line_bytes)
+}
