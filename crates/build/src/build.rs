@@ -66,7 +66,7 @@ pub fn build<W: Write + Seek>(
 /// # Errors
 /// The output cannot be written, or an option is wrong.
 pub fn build_nothing<W: Write + Seek>(options: &Options, out: W) -> Result<Built<W>, BuildError> {
-    let names = Names::new(&options.exclude, &options.include)?;
+    let names = Names::of(options)?;
     let lists = Lists::new(options)?;
     let rules = Rules::default();
     let assembly = Assembly::new(options, &lists, &[], &rules, None, None, out)?;
@@ -101,7 +101,7 @@ pub(crate) fn build_beside<'a, W: Write + Seek>(
     progress: &dyn Progress,
 ) -> Result<(Built<W>, Option<Notes>), BuildError> {
     let begin = Instant::now();
-    let names = Names::new(&options.exclude, &options.include)?;
+    let names = Names::of(options)?;
     let (lists, workers) = (Lists::new(options)?, workers(options));
     let left_out: Vec<_> = output.iter().copied().chain(options.named_files()).collect();
     let selection = Selection { names: &names, left_out: &left_out, is_80s: options.compat_80s };

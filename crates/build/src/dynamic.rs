@@ -29,7 +29,7 @@ use crate::summary::Warning;
 use crate::walk::{Found, SourceFile, relative};
 
 /// The folder at the top that, where there is one, holds the content of a dynamic site.
-pub(crate) const CONTENT_FOLDER: &str = "public_html";
+pub const CONTENT_FOLDER: &str = "public_html";
 
 /// What stands before the keys of what lies in it.
 const CONTENT_PREFIX: &[u8] = b"/public_html";

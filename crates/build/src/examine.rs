@@ -42,7 +42,7 @@ pub struct Examined {
 /// [`BuildError`], as a build would fail before it reads content, with all problems and all errors
 /// in rules at once.
 pub fn examine(source: &Path, options: &Options) -> Result<Examined, BuildError> {
-    let names = Names::new(&options.exclude, &options.include)?;
+    let names = Names::of(options)?;
     let immutable = Globs::of("immutable", &options.immutable)?;
     let left_out: Vec<FileId> = options.named_files().collect();
     let selection = Selection { names: &names, left_out: &left_out, is_80s: options.compat_80s };
@@ -69,7 +69,7 @@ pub fn examine(source: &Path, options: &Options) -> Result<Examined, BuildError>
 /// they can be read: for a look at them where a page keeps the folder from being built.
 #[must_use]
 pub fn scripts(source: &Path, options: &Options) -> Vec<(Box<[u8]>, Vec<u8>)> {
-    let Ok(names) = Names::new(&options.exclude, &options.include) else { return Vec::new() };
+    let Ok(names) = Names::of(options) else { return Vec::new() };
     let left_out: Vec<FileId> = options.named_files().collect();
     let selection = Selection { names: &names, left_out: &left_out, is_80s: options.compat_80s };
     let Ok(found) = walk(source, selection, 0, &()) else { return Vec::new() };

@@ -18,7 +18,7 @@ use crate::rules::{Changes, ChangesId, FieldList};
 /// not even asked about on reload (RFC 8246).
 const FINGERPRINTED: &str = "public, max-age=31536000, immutable";
 /// Everything else: kept, but asked about each time.
-const REVALIDATED: &str = "max-age=0, must-revalidate";
+pub const REVALIDATED: &str = "max-age=0, must-revalidate";
 /// Answers to a wrong URL: right until somebody uploads the file.
 pub(crate) const NEVER_CACHED: &str = "no-store";
 

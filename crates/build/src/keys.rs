@@ -241,6 +241,11 @@ pub(crate) fn is_hidden(key: &[u8]) -> bool {
     error_status(key).is_some() || rank.is_some_and(|rank| rank + 1 < FALLBACK_NAMES.len())
 }
 
+/// Whether a file with this key, at the root, answers in place of others.
+pub(crate) fn is_page_for_others(key: &[u8]) -> bool {
+    name_at(key) == 1 && (is_hidden(key) || key.get(1..) == Some(NOT_FOUND_NAME))
+}
+
 /// The place of a name among those of pages for what is missing.
 fn fallback_rank(name: &[u8]) -> Option<usize> {
     FALLBACK_NAMES.iter().position(|(known, _)| match known.last() {

@@ -91,12 +91,14 @@ pub use codings::{
     CodingError, CodingLevel, CodingsFor, Level, Method, NamedCoding, codings_at, parse_codings,
 };
 pub use draft::{Draft, remove_left_drafts};
+pub use dynamic::CONTENT_FOLDER;
 pub use error::{BuildError, CodeError, Occupant, Problem, Reason};
 pub use examine::{Examined, examine, scripts};
 pub use extract::{
     Difference, DifferenceReason, ExtractError, ExtractOptions, Extracted, Refusal, RefusalReason,
     extract,
 };
+pub use fields::REVALIDATED;
 pub use import::{ContentFault, ImportError, Imported, Leftover, LeftoverReason, import_file};
 pub use media::file_type;
 pub use names::{Globs, Names, RulesFile};

@@ -12,6 +12,8 @@ use pinion_template::name::{Kind, MAIN, kind};
 use crate::draft::draft_of;
 use crate::eighties::is_page_below_static;
 use crate::error::BuildError;
+use crate::keys;
+use crate::options::Options;
 
 #[cfg(any(test, fuzzing))]
 pub(crate) mod oracle;
@@ -74,6 +76,9 @@ const SPECIAL_SUFFIX: &[u8] = b".lua";
 pub struct Names {
     exclude: Globs,
     include: Globs,
+    /// The keys of folders that are read for each request, as in
+    /// [`Options::live`](crate::Options::live); empty for the source itself.
+    live: Vec<Box<[u8]>>,
 }
 
 /// Patterns of files: one without a slash is held against names, one with a slash against paths.
@@ -151,7 +156,24 @@ impl Names {
     /// [`BuildError::Glob`] for a pattern that is none.
     pub fn new(exclude: &[String], include: &[String]) -> Result<Names, BuildError> {
         let (exclude, include) = (Globs::of("exclude", exclude)?, Globs::of("include", include)?);
-        Ok(Names { exclude, include })
+        Ok(Names { exclude, include, live: Vec::new() })
+    }
+
+    /// Those of a build.
+    pub(crate) fn of(options: &Options) -> Result<Names, BuildError> {
+        let names = Names::new(&options.exclude, &options.include)?;
+        Ok(names.without_live(&options.live))
+    }
+
+    /// Leaves out folders that are read for each request, as in
+    /// [`Options::live`](crate::Options::live).
+    #[must_use]
+    pub fn without_live(self, folders: &[String]) -> Names {
+        let key = |folder: &String| match folder.as_str() {
+            "" => Box::default(),
+            path => format!("/{path}").into_bytes().into(),
+        };
+        Names { live: folders.iter().map(key).collect(), ..self }
     }
 
     /// The fixed rules, and patterns of [`Options::include`](crate::Options::include). Those that
@@ -160,13 +182,27 @@ impl Names {
         let are_good = |pattern: &&String| glob_of(pattern).is_ok();
         let patterns: Vec<String> = patterns.iter().filter(are_good).cloned().collect();
         let include = Globs::of("include", &patterns).unwrap_or_else(|_| Globs::none());
-        Names { exclude: Globs::none(), include }
+        Names { exclude: Globs::none(), include, live: Vec::new() }
     }
 
-    /// Whether a pattern of [`Options::exclude`](crate::Options::exclude) leaves out what is at
-    /// `key`.
+    /// Whether the options leave out what is at `key`: a pattern of
+    /// [`Options::exclude`](crate::Options::exclude), or because it is read for each request.
     pub(crate) fn excludes(&self, key: &[u8]) -> bool {
-        self.exclude.is_match(key)
+        self.exclude.is_match(key) || self.is_live(key)
+    }
+
+    /// Whether a pattern of [`Options::include`](crate::Options::include) publishes what is at
+    /// `path`, below the source.
+    pub fn includes(&self, path: &Path) -> bool {
+        self.include.is_match(&[b"/", path.as_os_str().as_bytes()].concat())
+    }
+
+    /// Whether what is at `key` is no part of an archive because it is read for each request. Of a
+    /// source that is read so as a whole, pages for errors are part of the archive as well.
+    fn is_live(&self, key: &[u8]) -> bool {
+        let is_page = || keys::is_page_for_others(key);
+        let covers = |live: &Box<[u8]>| if live.is_empty() { !is_page() } else { **live == *key };
+        self.live.iter().any(covers)
     }
 
     /// The patterns that have left nothing out so far, as they were given.
@@ -222,6 +258,9 @@ impl Names {
         }
         if is_special(name) {
             return Verdict::Special;
+        }
+        if self.is_live(key) {
+            return Verdict::Skip;
         }
         // A draft is gone when its build has ended.
         let is_left_out = is_leftover(name) && (is_draft(name) || !self.include.is_match(key));

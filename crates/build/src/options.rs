@@ -36,6 +36,10 @@ pub struct Options {
     /// out: hidden files and leftovers. A folder that matches is entered. What is code, private or
     /// has rules is never published, and `exclude` comes first.
     pub include: Vec<String>,
+    /// Folders whose files are no part of the archive because the server reads them for each
+    /// request: their paths below the source, without a slash at either end. They are not entered.
+    /// The empty path is the source itself; then only pages for errors, rules and code are read.
+    pub live: Vec<String>,
     /// Globs, read like those of `exclude`, of files whose names change with their content: clients
     /// keep them for a year and do not ask for them again.
     pub immutable: Vec<String>,
@@ -112,6 +116,7 @@ impl Options {
             codings_for: Vec::new(),
             exclude: Vec::new(),
             include: Vec::new(),
+            live: Vec::new(),
             immutable: Vec::new(),
             compat_80s: false,
             keep_going: false,

@@ -13,7 +13,7 @@ use crate::walk::{Found, relative};
 pub(crate) fn doubts(found: &Found, options: &Options) -> Vec<Warning> {
     let mut doubts = dynamic::doubts(found);
     let has_rules = !found.rules.is_empty() || options.named_files().next().is_some();
-    if found.files.is_empty() && !found.is_dynamic && !has_rules {
+    if found.files.is_empty() && !found.is_dynamic && !has_rules && options.live.is_empty() {
         doubts.push(Warning::NoFiles);
     }
     doubts.extend(options.cache_control.as_deref().and_then(number_as_directive));
