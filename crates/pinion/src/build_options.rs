@@ -22,6 +22,7 @@ pub(crate) fn options(
         codings_for: content.codings_for.clone(),
         exclude: content.exclude.clone(),
         include: content.include.clone(),
+        live: content.live.clone(),
         immutable: content.immutable.clone(),
         compat_80s: content.compat_80s,
         rules: content.rules.clone(),

@@ -17,6 +17,8 @@
 //! | [`dynamic`] | requests that the scripts of sites answer |
 //! | [`gateway`] | requests that other servers respond to |
 //! | [`mounts`] | which requests those are |
+//! | [`live_folders`] | the folders of such files, opened with their site |
+//! | [`live_files`] | files that are read as they are when they are requested |
 //! | [`refusal_by_rule`] | whether status 404 is what a rule says |
 //! | [`dummy`] | the yardstick without a site |
 //! | [`generation`] | one state of a site |
@@ -75,6 +77,8 @@ pub(crate) mod keys;
 pub(crate) mod kit;
 mod latency;
 pub(crate) mod listeners;
+pub(crate) mod live_files;
+pub(crate) mod live_folders;
 pub(crate) mod loader;
 pub(crate) mod log_throttle;
 pub(crate) mod look;

@@ -2,6 +2,7 @@
 
 mod archives;
 mod build;
+mod live_folder;
 mod lua;
 mod mount;
 mod mount_program;
@@ -26,6 +27,7 @@ use std::path::{Path, PathBuf};
 
 pub(crate) use archives::{Diff, Extract, Import};
 pub(crate) use build::{Build, CONTENT_FLAGS, Content, NamedSources};
+pub(crate) use live_folder::{LiveFolder, LiveFolderLocation, live_folders};
 pub(crate) use lua::{LuaSettings, Run};
 pub(crate) use mount::{MountFault, mount};
 pub(crate) use mount_program::SERVER_ROWS;

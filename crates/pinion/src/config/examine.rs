@@ -17,6 +17,7 @@ use crate::fallback_rule;
 use crate::notes;
 use crate::path_warnings;
 use crate::script_file;
+use crate::server::live_files::LiveFiles;
 use crate::settings::{
     CanonicalHost, CertificateFiles, Certificates, Content, ListenKind, LogTarget, Serve,
 };
@@ -38,6 +39,7 @@ pub(crate) fn examine(loaded: &mut Loaded, path: &Path) {
     let mut known = HashSet::new();
     let mut add = |place: Place, message: String| found.push(Fault::at(path, place, message));
     for site in &loaded.sites {
+        examine_live(site, &mut add);
         match examine_site(site, &mut add) {
             Ok(of_site) => said.add(of_site),
             // Sites may share files of rules; what is wrong with one is told once.
@@ -334,6 +336,20 @@ fn examine_site(
         Err(failure) => {
             add(section.place, reason(failure));
             Ok(Said::default())
+        }
+    }
+}
+
+/// Adds what is wrong with the live folders of a site.
+fn examine_live(site: &LoadedSite, add: &mut impl FnMut(Place, String)) {
+    let LoadedSite { planned, section } = site;
+    let in_folder = match &planned.source {
+        Source::Folder(folder) => Some(folder.as_path()),
+        _ => None,
+    };
+    for (folder, place) in planned.settings.live.iter().zip(section.places_of("live")) {
+        if let Err(why) = LiveFiles::check(folder, in_folder) {
+            add(place, format!("live: {why}"));
         }
     }
 }

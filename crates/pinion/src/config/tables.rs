@@ -317,7 +317,9 @@ impl Reader<'_> {
         };
         match (row.kind, text.strip_prefix("unix:")) {
             (Kind::Folder | Kind::Path, _) if !is_word => self.folder.join(text).into(),
-            (Kind::LuaFolder | Kind::Secret, _) => match text.split_once('=') {
+            // A folder of the site is below the folder of the site.
+            (Kind::LiveFolder, _) if !text.starts_with('/') => text.into(),
+            (Kind::LiveFolder | Kind::LuaFolder | Kind::Secret, _) => match text.split_once('=') {
                 Some((name, path)) => {
                     let mut folder = OsString::from(format!("{name}="));
                     folder.push(self.folder.join(path));
@@ -580,6 +582,7 @@ mod tests {
             Kind::Protocols => "h1,h2",
             Kind::CertificatePin => "sha256//AAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAA=",
             Kind::IpNetwork => "10.0.0.0/8",
+            Kind::LiveFolder => "/media=a/b",
             Kind::LuaFolder => "data=a/b:ro",
             Kind::Secret => "token=a/b",
             Kind::Program => "convert=/usr/bin/convert",

@@ -149,6 +149,24 @@ pub(crate) const ROWS: &[Directive] = &[
         long: "SIGHUP reloads it.",
     },
     Directive {
+        name: "live",
+        short: None,
+        verbs: &[Verb::Serve, Verb::Why],
+        file: Some(Table::Site.key("live")),
+        group: Group::Site,
+        level: Level::Site,
+        kind: Kind::LiveFolder,
+        repeatable: true,
+        default: Default::Nothing("no folder"),
+        change: Change::Live,
+        brief: "A folder whose files are read for each request, such as uploads",
+        long: "The folder of the site is read once, when it is loaded. Files that an application \
+               writes later are served from a live folder: one below the folder of the site \
+               (media), the whole site (.), or any other with its path in URLs \
+               (/media=/srv/app/media). Links in it are not followed, and hidden files, leftovers \
+               and sources of scripts are not served.",
+    },
+    Directive {
         name: "lua-folder",
         short: None,
         verbs: &[Verb::Serve, Verb::Why],

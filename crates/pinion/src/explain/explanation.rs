@@ -106,6 +106,7 @@ pub(crate) enum StepName {
     ForcedRule,
     HealthCheck,
     Host,
+    LiveFile,
     LoadError,
     Method,
     NotFoundHandler,

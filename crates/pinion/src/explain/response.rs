@@ -2,6 +2,7 @@
 //! and its script. The functions of the server choose who responds and make the responses.
 
 mod access_steps;
+mod live_steps;
 
 use super::explanation::{
     CodingShown, Explanation, FileLine, ListenerShown, Step, StepName, VERSION,
@@ -35,7 +36,7 @@ use pinion_http::prepared::{Prepared, SharedFields};
 use pinion_http::refusal::RefusedRequest;
 use pinion_http::request::RequestHead;
 use pinion_http::target::{PathError, decode_path};
-use pinion_lua::routes::RouteFound;
+use pinion_lua::routes::{RouteFound, Routes};
 use pinion_site::{Pieces, Work, answer_traced, error_for, options_for, refused_page};
 use std::path::Path;
 
@@ -217,6 +218,22 @@ impl<'s> Draft<'s> {
             self.failed(500, (StepName::Damage, reason), site, head);
             return Ok(());
         }
+        if self.is_live(site, head) {
+            return Ok(());
+        }
+        self.archived(site, head, found, routes.as_ref())
+    }
+
+    /// Explains the response of the archive of a site, or of what responds where it has none.
+    /// `found` is what the routes of its script have.
+    fn archived(
+        &mut self,
+        site: &LoadedSite,
+        head: &RequestHead<'_>,
+        found: RouteFound,
+        routes: Option<&Routes>,
+    ) -> Result<(), Failure> {
+        let mounts = site.generation.mounts();
         let (archive, now) = (site.generation.archive(), Now::read().unix_seconds);
         let (recorder, mut work, mut pieces) = (Recorder::default(), Work::new(), Pieces::new());
         let response = answer_traced(&archive, head, now, &mut work, &mut pieces, &recorder);
@@ -235,7 +252,7 @@ impl<'s> Draft<'s> {
                 return Ok(());
             }
             (true, _) => {
-                let special = routes.as_ref().map(pinion_lua::routes::Routes::not_found);
+                let special = routes.map(Routes::not_found);
                 if let Some(RouteFound::Handler { place, .. }) = special {
                     let step = StepName::NotFoundHandler;
                     self.handler(step, None, place.as_deref(), (site, head));

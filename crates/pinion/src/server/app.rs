@@ -1,6 +1,7 @@
 //! What a worker does with a request: the steps from a head to an answer.
 
 mod checked_requests;
+mod live_requests;
 
 use super::access::gate::{AccessGate, CheckedAccess};
 use super::access::path_scope::PathReadings;
@@ -198,7 +199,7 @@ impl Means<'_> {
             }
         }
         Self { work, dynamic, gateway, access, journal }
-            .archive_request(site, request, head, exchange);
+            .live_request(site, request, head, exchange);
     }
 
     /// Has the servers of a mount respond, unless a rule about access that covers the script of the
@@ -501,6 +502,7 @@ impl SitesApp {
                 && generation.mounts().is_empty()
                 && !generation.has_no_content()
                 && generation.access().is_none()
+                && generation.live().is_none()
                 && !generation.shows_errors();
             Site { id: *id, generation, mapping, scripted, is_static, refused: None }
         };
@@ -662,7 +664,7 @@ fn tell_damage(
         Some(damage) => damage,
         None => &"damage",
     };
-    generation.report().tell(now, head.target.raw, why);
+    generation.report().tell(now, 500, head.target.raw, why);
 }
 
 /// 200 as long as the server takes requests; 503 from when it begins to stop, so that who sends
@@ -697,7 +699,8 @@ pub(crate) fn has_challenge(
     work: &mut Work,
 ) -> bool {
     let Some(path) = redirect.proof(head) else { return false };
-    !generation.is_damaged() && has_file(&generation.archive(), path, work)
+    let is_live = || generation.live().is_some_and(|live| live.has_file(path));
+    !generation.is_damaged() && (has_file(&generation.archive(), path, work) || is_live())
 }
 
 /// No site answers for the host (RFC 9110 §15.5.20).

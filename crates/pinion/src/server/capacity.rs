@@ -1,6 +1,7 @@
 //! How many connections a server takes and how much memory they may cost, worked out at start.
 
 use super::access::footprint::AccessFootprint;
+use super::live_files::live_files_max;
 use crate::failure::Failure;
 use crate::settings::{ListenKind, Serve};
 use crate::terminal::counted;
@@ -129,6 +130,8 @@ pub(crate) struct Load<'s> {
     pub(crate) sites: usize,
     /// Files outside of the archives that the sites keep open.
     pub(crate) external_files: usize,
+    /// Sites with live folders, whose files are open while they are sent.
+    pub(crate) live_sites: usize,
     /// A configuration file can be read again; that has a thread of its own.
     pub(crate) configured: bool,
     /// Access logs, of which the first one is among the reserved descriptors.
@@ -331,7 +334,10 @@ impl Descriptors {
             Some(asked) => asked.min((descriptors / 2).max(1)),
             None => outgoing,
         };
-        let taken = if has_uploads { upload_files } else { 0 }
+        let live_files = load.live_sites as u64 * live_files_max(descriptors) as u64;
+        // However many sites have some, half of all is for others.
+        let taken = live_files.min(descriptors / 2)
+            + if has_uploads { upload_files } else { 0 }
             + if opens_connections { outgoing } else { 0 };
         let possible = descriptors.saturating_sub(taken + RESERVED_DESCRIPTORS).max(1);
         Self { upload_files, outgoing, possible }
@@ -377,6 +383,7 @@ mod tests {
         io: Io::Epoll,
         sites: 1,
         external_files: 0,
+        live_sites: 0,
         configured: false,
         logs: 0,
         datagram_sockets: 0,
@@ -524,6 +531,19 @@ mod tests {
         let quic = "pinion serve --tls 127.0.0.1:443 --quic 127.0.0.1:443";
         assert_eq!(of(quic, 4, 256), (1, 2, true));
         assert_eq!(of("pinion serve --workers 2", 2, 256), (2, 0, false));
+    }
+
+    #[test]
+    fn live_files_take_descriptors_from_the_connections() {
+        let serve = serve("pinion serve site");
+        let connections = |live_sites, descriptors| {
+            let load = Load { live_sites, ..ONE_SITE };
+            let Ok(capacity) = Capacity::new(&serve, descriptors, load) else { panic!("{load:?}") };
+            capacity.connections
+        };
+        assert_eq!(connections(0, 1024) - connections(1, 1024), 1024 / 8);
+        assert_eq!(connections(0, 1024) - connections(2, 1024), 1024 / 4);
+        assert_eq!(connections(0, 1024) - connections(100, 1024), 1024 / 2);
     }
 
     #[test]

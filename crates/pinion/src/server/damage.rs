@@ -1,4 +1,4 @@
-//! Why answers were 500, told on stderr so rarely that no damage can fill a disk.
+//! Why answers were errors of the server, told on stderr so rarely that no damage can fill a disk.
 
 use super::log_throttle::LogThrottle;
 use pinion_engine::clock::Now;
@@ -15,7 +15,7 @@ pub(crate) struct DamageReport(LogThrottle);
 impl DamageReport {
     /// Writes a line, or counts the answer for the next one.
     #[cold]
-    pub(crate) fn tell(&self, now: Now, target: &[u8], why: &dyn fmt::Display) {
+    pub(crate) fn tell(&self, now: Now, status: u16, target: &[u8], why: &dyn fmt::Display) {
         if let Some(untold) = self.0.admit(now.monotonic_ms) {
             let (shown, dots) = match target.get(..TARGET_SHOWN_BYTES) {
                 Some(start) if target.len() > start.len() => (start, "..."),
@@ -23,9 +23,9 @@ impl DamageReport {
             };
             let target = shown.escape_ascii();
             match untold {
-                0 => stderr::line(format_args!("pinion: 500 for {target}{dots}: {why}")),
+                0 => stderr::line(format_args!("pinion: {status} for {target}{dots}: {why}")),
                 count => stderr::line(format_args!(
-                    "pinion: 500 for {target}{dots}: {why} (and {count} more answers of 500 before)"
+                    "pinion: {status} for {target}{dots}: {why} (and {count} more errors before)"
                 )),
             }
         }

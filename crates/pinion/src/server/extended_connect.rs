@@ -20,6 +20,9 @@ pub(super) fn fallback_for<'g>(
     gateway: &mut Gateway,
 ) -> Option<&'g Mount> {
     let mount = generation.mounts().without_file(head.target.path)?;
+    if generation.live().is_some_and(|live| live.answers(head.target.path)) {
+        return None;
+    }
     let archive = generation.archive();
     let get = RequestHead { method: Method::Get, method_token: b"GET", ..*head };
     let mut pieces = Pieces::new();

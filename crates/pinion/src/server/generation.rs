@@ -5,6 +5,7 @@ use super::access::rules::AccessRules;
 use super::damage::DamageReport;
 use super::dev::load_failure::LoadFailure;
 use super::dev::next_version;
+use super::live_files::LiveFiles;
 use super::mounts::Mounts;
 use crate::access_log::{LogHandle, LogId};
 use pinion_archive::{Archive, Layout, OpenError};
@@ -28,6 +29,8 @@ pub(crate) struct Generation {
     generated_fields: OnceLock<Arc<[u8]>>,
     /// What other servers respond to.
     mounts: Arc<Mounts>,
+    /// The files that are read as they are now; `None` if there are none.
+    live: Option<LiveFiles>,
     /// Who may request what; `None` if there is nothing to check.
     access: Option<Arc<AccessRules>>,
     /// Whose generation it is, for its script.
@@ -59,6 +62,7 @@ impl Generation {
             program: None,
             generated_fields: OnceLock::new(),
             mounts: Arc::default(),
+            live: None,
             access: None,
             site: Site::default(),
             shows_errors: false,
@@ -89,6 +93,17 @@ impl Generation {
     #[inline]
     pub(crate) fn mounts(&self) -> &Mounts {
         &self.mounts
+    }
+
+    /// With files that are read as they are now.
+    pub(crate) fn serving_live(self, live: Option<LiveFiles>) -> Self {
+        Self { live, ..self }
+    }
+
+    /// Returns the files that are read as they are now, if there are any.
+    #[inline]
+    pub(crate) fn live(&self) -> Option<&LiveFiles> {
+        self.live.as_ref()
     }
 
     /// With rules about who may request what.

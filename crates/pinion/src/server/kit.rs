@@ -119,6 +119,7 @@ pub(crate) fn prepare(plan: Plan, mut manager: ServiceManager) -> Result<Kit, Fa
         workers: most_workers,
         io,
         sites: sites.len(),
+        live_sites: sites.iter().filter(|site| site.first.live().is_some()).count(),
         external_files: sites.iter().map(|site| site.first.mapping().external_count()).sum(),
         configured: config.is_some(),
         logs: logs.len(),

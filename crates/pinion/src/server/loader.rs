@@ -5,6 +5,8 @@ use super::content_count::ContentCount;
 use super::dev::load_failure::{LoadFailure, Meanwhile, SiteFiles};
 use super::dev::{SCRIPT_PATH, STREAM_PATH};
 use super::generation::Generation;
+use super::live_files::LiveFiles;
+use super::live_folders::{self, LiveSite};
 use super::lua_folders;
 use super::watch::WalkTeller;
 use crate::access_log::LogHandle;
@@ -19,11 +21,13 @@ use crate::releases::served;
 use crate::script_file::{self, Proven};
 use crate::server::mounts::Mounts;
 use crate::server::program_table::ProgramTable;
-use crate::settings::{Content, LuaSettings, Memory, ScriptAccess, SiteAccess, SiteSettings};
+use crate::settings::{
+    Content, LiveFolder, LuaSettings, Memory, ScriptAccess, SiteAccess, SiteSettings,
+};
 use crate::source::Source;
 use anyhow::{Context as _, anyhow};
 use pinion_archive::Archive;
-use pinion_build::{Options, Progress, Summary, Walked, Walls, Warning};
+use pinion_build::{Options, Progress, Shape, Summary, Walked, Walls, Warning};
 use pinion_engine::mapping::Mapping;
 use pinion_jobs::folders::FolderAt;
 use pinion_lua::program::Program;
@@ -47,6 +51,8 @@ pub(crate) struct Loader {
     access: ScriptAccess,
     programs: ProgramTable,
     mounts: Arc<Mounts>,
+    /// The folders whose files are read for each request.
+    live: Vec<LiveFolder>,
     /// Who may request what.
     site_access: Arc<SiteAccess>,
     /// What its scripts have in common, one load after the other.
@@ -96,6 +102,7 @@ impl Loader {
         let (memory, lua, site) = (settings.memory, settings.lua, Site::default());
         let access = settings.script_access.clone();
         let (mounts, site_access) = (Arc::clone(&settings.mounts), Arc::clone(&settings.access));
+        let live = settings.live.clone();
         let (walls, notes, content_count) = (Cell::default(), RefCell::default(), Cell::default());
         let (warnings, is_again) = (RefCell::default(), Cell::default());
         Self {
@@ -107,6 +114,7 @@ impl Loader {
             access,
             programs,
             mounts,
+            live,
             site_access,
             site,
             log: None,
@@ -204,15 +212,33 @@ impl Loader {
         }
         let program = program.map(|program| program.with_folders(folders));
         self.warn_of_reserved_paths(&generation.archive());
+        let live = self.live_files(walls.as_ref(), &generation.archive())?;
         // Whoever has switched waits for this mark, and takes it for the word that all is well.
         held.iter().for_each(served::hold);
         self.walls.set(walls);
         self.content_count.set(ContentCount::of(&generation.archive()));
-        let generation = generation.holding(held).running(program, &site);
+        let generation = generation.holding(held).running(program, &site).serving_live(live);
         let generation = generation.logging(self.log.clone()).mounting(&self.mounts);
         let rules = rules.map(|rules| rules.with_single_page(&generation.archive()));
         let generation = generation.protected(rules);
         Ok(generation.showing_errors(self.lua.shows_errors))
+    }
+
+    /// Opens the folders whose files are read for each request; `None` if there are none. `walls`
+    /// are those of a folder that was built.
+    fn live_files(
+        &self,
+        walls: Option<&Walls>,
+        archive: &Archive<'_>,
+    ) -> Result<Option<LiveFiles>, Failure> {
+        let site = LiveSite {
+            folder: walls.map(|_| self.source.path()),
+            shape: walls.map_or(Shape::Static, |walls| walls.shape),
+            content: &self.content,
+            mounts: &self.mounts,
+            password_files: &self.site_access.password_files(),
+        };
+        live_folders::open(&self.live, &site, archive)
     }
 
     /// Reads the files that the rules about access name.
@@ -316,6 +342,7 @@ impl Loader {
     /// be held in memory.
     fn build_folder(&self, path: &Path, walls: &mut Option<Walls>) -> Result<Mapping, Failure> {
         let mut options = build_options::options(&self.content, Options::serving)?;
+        options.live.extend(live_folders::named_elsewhere(&self.live, path));
         options.follows = self.walls.get();
         if self.memory != Memory::Map {
             options.external_min_bytes = None;

@@ -24,6 +24,7 @@ pub(super) fn check(
         return Ok(());
     }
     let names = Names::new(&content.exclude, &content.include).map_err(build_options::failure)?;
+    let names = names.without_live(&content.live);
     // One that is gone holds nothing.
     let Ok(real_site) = site.canonicalize() else { return Ok(()) };
     let targets: Vec<PathBuf> =

@@ -198,6 +198,11 @@ impl Mounts {
         of_extension.map(|(_, mount)| mount).or(self.fallback.as_ref())
     }
 
+    /// Returns the extensions of mounts such as `*.php`, with their dots.
+    pub(crate) fn extensions(&self) -> impl Iterator<Item = &str> {
+        self.extensions.iter().map(|(suffix, _)| suffix.as_str())
+    }
+
     /// Whether content of requests is stored before a server is asked.
     pub(crate) fn store_uploads(&self) -> bool {
         self.all().any(|mount| mount.upstreams.options().stored_upload_max_bytes.is_some())

@@ -476,7 +476,7 @@ impl Target {
         Ok(match file {
             None => {
                 let names = Names::new(&content.exclude, &content.include);
-                let names = names.map_err(build_options::failure)?;
+                let names = names.map_err(build_options::failure)?.without_live(&content.live);
                 let named = content.rules.iter().chain(&content.fields).map(PathBuf::as_path);
                 let rules = named.chain(password_files.iter().copied());
                 let rules: Result<_, _> = rules.map(std::path::absolute).collect();

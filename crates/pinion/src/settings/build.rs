@@ -57,6 +57,8 @@ pub(crate) struct Content {
     pub(crate) exclude: Vec<String>,
     /// Globs over paths that are published although their names are left out.
     pub(crate) include: Vec<String>,
+    /// Folders of the site whose files are read for each request.
+    pub(crate) live: Vec<String>,
     /// Globs over paths whose names change with their content.
     pub(crate) immutable: Vec<String>,
     /// The folder is that of a site of 80s.
@@ -180,6 +182,7 @@ pub(super) fn content(low: &Low) -> Result<Content, Failure> {
         codings_for,
         exclude: globs(low, "exclude")?,
         include: globs(low, "include")?,
+        live: Vec::new(),
         immutable: globs(low, "immutable")?,
         compat_80s: choice(low, "compat")? == "80s",
         rules: paths(low, "rules")?,

@@ -2,9 +2,9 @@
 
 use super::build::content;
 use super::{
-    CONTENT_FLAGS, Content, Listen, ListenKind, LuaSettings, MountFault, ScriptAccess, SiteAccess,
-    TlsSettings, choice, field_value, mount, networks, number, optional, path, path_or_stdout,
-    read, row, single, tls,
+    CONTENT_FLAGS, Content, Listen, ListenKind, LiveFolder, LuaSettings, MountFault, ScriptAccess,
+    SiteAccess, TlsSettings, choice, field_value, live_folders, mount, networks, number, optional,
+    path, path_or_stdout, read, row, single, tls,
 };
 use crate::directives::file::Table;
 use crate::failure::Failure;
@@ -119,6 +119,8 @@ pub(crate) struct SiteSettings {
     pub(crate) lua_folders: Vec<FolderAt>,
     /// What scripts may reach outside of the site.
     pub(crate) script_access: ScriptAccess,
+    /// The folders whose files are read for each request.
+    pub(crate) live: Vec<LiveFolder>,
     /// What other servers respond to.
     pub(crate) mounts: Arc<Mounts>,
     /// Who may request what.
@@ -333,10 +335,19 @@ impl SiteSettings {
         let names = hosts.iter().map(HostPattern::to_string).collect();
         let mounts = mounts(low)?;
         let has_fallback_server = mounts.has_fallback();
+        let live = live_folders_of(low)?;
+        let live_in_site = live.iter().filter_map(|folder| folder.at.in_site());
+        let live_in_site = live_in_site.map(str::to_owned).collect();
         Ok(Self {
             low: low.clone(),
             hosts,
-            content: Content { hosts: names, has_fallback_server, ..content(low)? },
+            content: Content {
+                hosts: names,
+                has_fallback_server,
+                live: live_in_site,
+                ..content(low)?
+            },
+            live,
             memory: match choice(low, "memory")? {
                 "copy" => Memory::Copy,
                 "preload" => Memory::Preload,
@@ -372,6 +383,14 @@ impl SiteSettings {
 
 fn private_addresses(low: &Low) -> PrivateAddresses {
     if low.given("fetch-private") { PrivateAddresses::Allowed } else { PrivateAddresses::Refused }
+}
+
+fn live_folders_of(low: &Low) -> Result<Vec<LiveFolder>, Failure> {
+    let texts: Vec<&str> = low
+        .values("live")
+        .map(|text| text.to_str().ok_or_else(|| Failure::usage("--live: not UTF-8")))
+        .collect::<Result<_, _>>()?;
+    live_folders(texts.into_iter()).map_err(|error| Failure::usage(format!("--live: {error}")))
 }
 
 fn lua_folders(low: &Low) -> Result<Vec<FolderAt>, Failure> {
@@ -474,10 +493,11 @@ fn refuse_beside_dummy(low: &Low) -> Result<(), Failure> {
             "--{dummy} serves no site; leave out PATH or --{dummy}"
         )));
     }
-    let mut about_a_site = ["watch", "no-watch", "memory", "lua-folder", "health", "redirect-http"]
-        .iter()
-        .chain(LUA_FLAGS)
-        .chain(CONTENT_FLAGS);
+    let mut about_a_site =
+        ["watch", "no-watch", "memory", "live", "lua-folder", "health", "redirect-http"]
+            .iter()
+            .chain(LUA_FLAGS)
+            .chain(CONTENT_FLAGS);
     match about_a_site.find(|flag| low.given(flag)) {
         Some(flag) => Err(Failure::usage(format!(
             "--{flag} has no effect with --{dummy}, which serves no site; leave out one of them"

@@ -64,7 +64,12 @@ impl Draft<'_> {
     }
 
     /// Explains what these rules do. Returns whether one of them gives the response.
-    fn checked(&mut self, set: RuleSet, site: &LoadedSite, head: &RequestHead<'_>) -> bool {
+    pub(super) fn checked(
+        &mut self,
+        set: RuleSet,
+        site: &LoadedSite,
+        head: &RequestHead<'_>,
+    ) -> bool {
         let Some(rules) = site.generation.access() else { return false };
         let lacks = |rule: &AccessRule| rule.password.is_some() && !has_password(head);
         let refusing = rules.of(set).map(|(_, rule)| rule).find(|rule| lacks(rule));

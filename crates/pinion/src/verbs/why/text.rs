@@ -132,6 +132,7 @@ fn in_words(name: StepName) -> &'static str {
         StepName::ForcedRule => "forced rule",
         StepName::HealthCheck => "health check",
         StepName::Host => "host",
+        StepName::LiveFile => "live file",
         StepName::LoadError => "load error",
         StepName::Method => "method",
         StepName::NotFoundHandler => "not_found handler",

@@ -1,0 +1,67 @@
+//! How many live files are open at once: a client that reads slowly keeps one open for as long as
+//! its response lasts, and descriptors are for connections as well.
+
+use super::limits::{LIVE_FILES_DIVISOR, LIVE_FILES_OPEN_MAX, LIVE_FILES_OPEN_MIN};
+use rustix::process::{Resource, getrlimit};
+use std::fs::File;
+use std::sync::{Arc, Mutex, PoisonError, Weak};
+
+/// The files that responses of all workers are sent from.
+pub(crate) struct OpenLiveFiles {
+    files: Mutex<Vec<Weak<File>>>,
+    max: usize,
+}
+
+impl Default for OpenLiveFiles {
+    /// As many as this process may have, by its limit of descriptors.
+    fn default() -> Self {
+        Self::at_most(live_files_max(getrlimit(Resource::Nofile).current.unwrap_or(u64::MAX)))
+    }
+}
+
+/// Returns how many live files of one site may be open in a process with so many descriptors.
+pub(crate) fn live_files_max(descriptors: u64) -> usize {
+    let max = usize::try_from(descriptors / LIVE_FILES_DIVISOR).unwrap_or(usize::MAX);
+    max.clamp(LIVE_FILES_OPEN_MIN, LIVE_FILES_OPEN_MAX)
+}
+
+impl OpenLiveFiles {
+    fn at_most(max: usize) -> Self {
+        Self { files: Mutex::default(), max }
+    }
+
+    /// Counts a file for as long as somebody holds it. Returns false if there are too many.
+    pub(crate) fn admit(&self, file: &Arc<File>) -> bool {
+        let mut files = self.files.lock().unwrap_or_else(PoisonError::into_inner);
+        if files.len() >= self.max {
+            files.retain(|file| file.strong_count() > 0);
+        }
+        if files.len() >= self.max {
+            return false;
+        }
+        files.push(Arc::downgrade(file));
+        true
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_file_counts_as_long_as_it_is_open() {
+        let open = OpenLiveFiles::at_most(2);
+        let file = || Arc::new(File::open("/dev/null").expect("a file"));
+        let [one, two, three] = [file(), file(), file()];
+        assert!(open.admit(&one) && open.admit(&two));
+        for _ in 0..3 {
+            assert!(!open.admit(&three));
+        }
+        drop(one);
+        assert!(open.admit(&three) && !open.admit(&file()));
+        drop((two, three));
+        for _ in 0..5 {
+            assert!(open.admit(&file()));
+        }
+    }
+}

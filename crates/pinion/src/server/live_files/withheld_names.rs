@@ -1,0 +1,208 @@
+//! The names that are never served from a live folder. This is the one place that lists them; those
+//! that no build publishes (`build/src/names.rs`) are withheld as well.
+
+use pinion_build::Names;
+use std::ffi::OsStr;
+use std::os::unix::ffi::OsStrExt as _;
+use std::path::Path;
+
+/// Endings of files that applications and editors leave behind, and that have code, data or
+/// passwords in them. Compared without regard to case.
+pub(crate) const WITHHELD_SUFFIXES: [&[u8]; 12] = [
+    b"~",
+    b".bak",
+    b".inc",
+    b".ini",
+    b".log",
+    b".old",
+    b".orig",
+    b".save",
+    b".sql",
+    b".sqlite",
+    b".sqlite3",
+    b".swp",
+];
+
+/// Endings that servers for PHP execute beside `.php`.
+const PHP_SUFFIXES: [&[u8]; 4] = [b".phar", b".phps", b".pht", b".phtml"];
+
+/// What becomes of a request for a name.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum NameVerdict {
+    /// A file of this name may be served.
+    Serve,
+    /// It is for a mount: no live file, and whatever else the site has.
+    PassOn,
+    /// It is never served, also where nothing else responds.
+    Withhold,
+}
+
+/// What decides about names.
+pub(crate) struct WithheldNames {
+    names: Names,
+    /// The extensions of mounts such as `*.php`, in lower case, with their dots.
+    mounted: Vec<Box<[u8]>>,
+}
+
+impl WithheldNames {
+    /// For the names that builds of the site leave out, and for the extensions of its mounts.
+    pub(crate) fn new<'e>(names: Names, extensions: impl Iterator<Item = &'e str>) -> Self {
+        let mounted = extensions.map(|one| one.to_ascii_lowercase().into_bytes().into()).collect();
+        Self { names, mounted }
+    }
+
+    /// Decides about a decoded path, which begins with a slash.
+    pub(crate) fn verdict(&self, path: &[u8]) -> NameVerdict {
+        let below = path.get(1..).unwrap_or_default();
+        let mut segments = below.split(|&byte| byte == b'/');
+        let last = segments.next_back().unwrap_or_default();
+        // `/index.php/pages/1`: the rest of the path is for the script.
+        if segments.clone().any(|segment| self.is_mounted(segment)) {
+            return NameVerdict::PassOn;
+        }
+        let path = Path::new(OsStr::from_bytes(below));
+        if !self.names.may_be_part(path) {
+            return NameVerdict::Withhold;
+        }
+        if below.split(|&byte| byte == b'/').any(is_withheld) && !self.names.includes(path) {
+            return NameVerdict::Withhold;
+        }
+        if self.mounted.iter().any(|extension| has_extension(last, extension)) {
+            return NameVerdict::PassOn;
+        }
+        if segments.chain([last]).any(|segment| self.is_source(segment)) {
+            return NameVerdict::Withhold;
+        }
+        NameVerdict::Serve
+    }
+
+    fn is_mounted(&self, segment: &[u8]) -> bool {
+        self.mounted.iter().any(|extension| has_extension(segment, extension))
+    }
+
+    /// Whether a name could be that of a source file of a mounted kind for some server, or of a
+    /// copy of one: `a.PHP`, `a.php.`, `a.php5`, `a.php.txt`, `a.phtml`.
+    fn is_source(&self, segment: &[u8]) -> bool {
+        let name = trimmed(&segment.to_ascii_lowercase()).to_vec();
+        let is_php = self.mounted.iter().any(|extension| **extension == *b".php");
+        let is_kind = |suffix: &[u8]| has_inner_extension(&name, suffix);
+        self.mounted.iter().any(|extension| is_kind(extension))
+            || is_php && PHP_SUFFIXES.iter().any(|suffix| is_kind(suffix))
+    }
+}
+
+/// Whether a mount for an extension covers a name.
+fn has_extension(name: &[u8], extension: &[u8]) -> bool {
+    name.len() > extension.len() && name.ends_with(extension)
+}
+
+/// Whether an extension stands anywhere in a name, perhaps with a version behind it, so that
+/// something else than a letter follows.
+fn has_inner_extension(name: &[u8], extension: &[u8]) -> bool {
+    let mut windows = name.windows(extension.len()).enumerate();
+    windows.any(|(at, window)| {
+        let rest = name.get(at + extension.len()..).unwrap_or_default();
+        window == extension && !rest.first().is_some_and(u8::is_ascii_alphabetic)
+    })
+}
+
+/// Some systems do not tell names apart that differ in dots and spaces at their ends.
+fn trimmed(name: &[u8]) -> &[u8] {
+    let last = name.iter().rposition(|byte| !matches!(byte, b'.' | b' '));
+    last.and_then(|last| name.get(..=last)).unwrap_or_default()
+}
+
+/// Whether a name is withheld whatever is mounted. Hidden names are those of builds, too, but for
+/// `.well-known`.
+fn is_withheld(segment: &[u8]) -> bool {
+    let lower = segment.to_ascii_lowercase();
+    let name = trimmed(&lower);
+    WITHHELD_SUFFIXES.iter().any(|suffix| name.ends_with(suffix))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn withheld(extensions: &[&str], include: &[&str]) -> WithheldNames {
+        let include: Vec<String> = include.iter().map(|&one| one.to_owned()).collect();
+        let names = Names::new(&["*.psd".to_owned()], &include).expect("patterns");
+        WithheldNames::new(names, extensions.iter().copied())
+    }
+
+    #[test]
+    fn secrets_and_leftovers_are_withheld() {
+        let names = withheld(&[], &[]);
+        for path in [
+            "/.env",
+            "/a/.git/config",
+            "/.htaccess",
+            "/a.inc",
+            "/a.php~",
+            "/a.bak",
+            "/a.BAK",
+            "/dump.sql",
+            "/dump.SQL.",
+            "/a.log",
+            "/a.tmp",
+            "/db.sqlite3",
+            "/a.ini",
+            "/_headers",
+            "/_redirects",
+            "/pinion.toml",
+            "/main.lua",
+            "/a.dyn.html",
+            "/a.priv.txt",
+            "/Thumbs.db",
+            "/a.psd",
+            "/backup.bak/a.png",
+            "/#a#",
+            "/.user.ini",
+        ] {
+            assert_eq!(names.verdict(path.as_bytes()), NameVerdict::Withhold, "{path}");
+        }
+        for path in ["/", "/a.png", "/a/b.html", "/.well-known/x", "/a.php", "/a.logo", "/bak"] {
+            assert_eq!(names.verdict(path.as_bytes()), NameVerdict::Serve, "{path}");
+        }
+        let included = withheld(&[], &["*.log", "*.sql"]);
+        for path in ["/a.log", "/dump.sql"] {
+            assert_eq!(included.verdict(path.as_bytes()), NameVerdict::Serve, "{path}");
+        }
+    }
+
+    #[test]
+    fn sources_of_a_mounted_kind_are_for_the_mount_or_nobody() {
+        let names = withheld(&[".php"], &[]);
+        for path in ["/a.php", "/a/b.php", "/a.php/x", "/a.php/x.bak", "/A.php"] {
+            assert_eq!(names.verdict(path.as_bytes()), NameVerdict::PassOn, "{path}");
+        }
+        for path in [
+            "/a.PHP",
+            "/a.Php",
+            "/a.php.",
+            "/a.php ",
+            "/a.php. .",
+            "/a.php5",
+            "/a.phtml",
+            "/a.pht",
+            "/a.phar",
+            "/a.PHAR",
+            "/a.phps",
+            "/a.php.txt",
+            "/a.php.png",
+            "/a.php-dist",
+            "/a.php_",
+            "/.php",
+            "/a.PHP/x.png",
+        ] {
+            assert_eq!(names.verdict(path.as_bytes()), NameVerdict::Withhold, "{path}");
+        }
+        for path in ["/a.phpx", "/php", "/a.png", "/phar/a.png"] {
+            assert_eq!(names.verdict(path.as_bytes()), NameVerdict::Serve, "{path}");
+        }
+        let names = withheld(&[".cgi"], &[]);
+        assert_eq!(names.verdict(b"/a.cgi"), NameVerdict::PassOn);
+        assert_eq!(names.verdict(b"/a.CGI"), NameVerdict::Withhold);
+        assert_eq!(names.verdict(b"/a.phtml"), NameVerdict::Serve);
+    }
+}
