@@ -136,10 +136,18 @@ impl Client {
     /// When no answer comes, or one against the law.
     #[track_caller]
     pub fn finish(&mut self, underway: Underway, rest: &[u8]) -> Response {
+        it_goes_on(self.try_finish(underway, rest))
+    }
+
+    /// As [`Client::finish`], for an answer that may be cut.
+    ///
+    /// # Errors
+    /// Why there is no whole answer.
+    pub fn try_finish(&mut self, underway: Underway, rest: &[u8]) -> Result<Response, Broken> {
         let Underway { is_upload, way } = underway;
         assert!(is_upload || rest.is_empty(), "the request is whole already");
         let rest = is_upload.then_some(rest);
-        it_goes_on(match (self, way) {
+        match (self, way) {
             (Client::Http1(connection), Way::Http1(part)) => {
                 if let Some(rest) = rest {
                     connection.send([chunk(rest), b"0\r\n\r\n".to_vec()].concat());
@@ -149,7 +157,7 @@ impl Client {
             (Client::Http2(connection), Way::Http2(stream)) => connection.try_finish(stream, rest),
             (Client::Http3(connection), Way::Http3(part)) => connection.try_finish(*part, rest),
             _ => panic!("{ANOTHER}"),
-        })
+        }
     }
 
     /// Has the server stop; the connection stays.

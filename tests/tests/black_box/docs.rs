@@ -212,6 +212,7 @@ impl Reader {
                 false => copy_folder(&self.folder.join("public"), &target),
             }
         }
+        self.makes_live_folders(text);
         self.installs_programs(text);
         self.certifies(text);
         // A log is written into a folder that is there.
@@ -222,6 +223,25 @@ impl Reader {
         self.folder.write("pinion.toml", text);
         let mut check = Command::new(pinion());
         stdout(check.arg("check").current_dir(self.folder.path()));
+    }
+
+    /// Makes the folders that a site serves live.
+    fn makes_live_folders(&self, text: &str) {
+        let mut site = self.folder.join("public");
+        for line in text.lines() {
+            if let Some(path) = line.strip_prefix("path = \"") {
+                site = self.folder.join(path.trim_end_matches('"'));
+            }
+            let live = line.strip_prefix("live = [").and_then(|list| list.strip_suffix(']'));
+            for named in live.iter().flat_map(|list| list.split(", ")) {
+                let named = named.trim_matches('"');
+                let folder = match named.split_once('=') {
+                    Some((_, path)) => PathBuf::from(path),
+                    None => site.join(named),
+                };
+                fs::create_dir_all(folder).expect("it is there");
+            }
+        }
     }
 
     /// Writes the file, has it checked and started, and asks all that it answers.

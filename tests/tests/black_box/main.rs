@@ -55,6 +55,9 @@ mod large;
 mod limits;
 mod listing;
 mod little_memory;
+mod live_files;
+mod live_responses;
+mod live_safety;
 mod log;
 mod log_trouble;
 #[cfg(feature = "long")]
