@@ -402,7 +402,7 @@ impl ProgramRunner {
         let (own_input, input) = run.request.has_input.then(sockets).transpose()?.unzip();
         let arguments = run.request.arguments.iter().map(Vec::as_slice).collect();
         let (start, generation) = (run.request.start, self.access.generation());
-        let request = StartRequest { id: id.0, start, generation, arguments };
+        let request = StartRequest { id: id.0, start, generation, arguments, script: None };
         // Without input the program finds its end on the socket of its output.
         let (stdin, stdout) = match &input {
             Some(input) => (input.as_fd(), Some(output.as_fd())),

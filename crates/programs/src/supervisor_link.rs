@@ -280,7 +280,13 @@ impl UnsentRequest {
         match self {
             Self::Start { id, start, generation } => {
                 let arguments = Vec::new();
-                connection.start_supervised(StartRequest { id, start, generation, arguments })
+                connection.start_supervised(StartRequest {
+                    id,
+                    start,
+                    generation,
+                    arguments,
+                    script: None,
+                })
             }
             Self::Stop { id } => connection.stop(id),
         }

@@ -4,10 +4,10 @@
 //! cargo run --release -p pinion-spawner --example spawn_cost [RUNS [ROUNDS]]
 //! ```
 //!
-//! Both run `/bin/true` with a socket as standard input and output, one after the other, in turn
-//! for some rounds. The time is that of all processes: of the program, of the loop, and of the
-//! spawner with the client. The spawner does more for it: a pipe for standard error, a session of
-//! its own, the search for descendants.
+//! All run `/bin/true` with a socket as standard input and output, one after the other, in turn for
+//! some rounds. The time is that of all processes: of the program, of the loop, and of the spawner
+//! with the client. The spawner does more for it: a pipe for standard error, a session of its own,
+//! the search for descendants; for CGI also the look-up of the script, and as root another user.
 
 use std::os::fd::{AsFd, AsRawFd};
 use std::time::Duration;
@@ -15,10 +15,11 @@ use std::{env, fs, mem, ptr};
 
 use pinion_spawner::answer::{ANSWER_BYTES, Answer};
 use pinion_spawner::connection::{SpawnerConnection, stream_sockets};
-use pinion_spawner::request::StartRequest;
+use pinion_spawner::request::{CgiScript, StartRequest};
 use pinion_spawner::spawner::{CgroupUse, Spawner};
-use pinion_spawner::start_table::{ProgramStart, StartTable};
+use pinion_spawner::start_table::{Identity, ProgramKind, ProgramStart, StartTable};
 use rustix::event::{PollFd, PollFlags, poll};
+use rustix::process::geteuid;
 
 const PROGRAM: &std::ffi::CStr = c"/bin/true";
 
@@ -27,12 +28,21 @@ fn main() {
     let runs = arguments.next().map_or(2000, |text| text.parse().expect("a number of runs"));
     let rounds = arguments.next().map_or(5, |text| text.parse().expect("a number of rounds"));
     println!("CPU time of a run in microseconds, {runs} runs a round");
-    let ways = [("in groups", CgroupUse::Never), ("in cgroups", CgroupUse::IfDelegated)];
+    let plain = || ProgramStart::new("true", "/bin/true");
+    let cgi = ProgramStart { kind: ProgramKind::Cgi, ..ProgramStart::new("bin", "/bin") };
+    let user = Identity { uid: 65534, gid: 65534, groups: Vec::new() };
+    let identity = geteuid().is_root().then_some(user);
+    let ways = [
+        ("in groups", CgroupUse::Never, plain()),
+        ("in cgroups", CgroupUse::IfDelegated, plain()),
+        ("CGI", CgroupUse::Never, ProgramStart { cgi_as_root: true, ..cgi.clone() }),
+        ("CGI, user", CgroupUse::Never, ProgramStart { identity, ..cgi }),
+    ];
     let mut times = vec![Vec::new(); 1 + ways.len()];
     for _ in 0..rounds {
         times[0].push(bare(runs));
-        for (number, (_, cgroups)) in (1..).zip(ways) {
-            times[number].push(spawner(runs, cgroups));
+        for (number, (_, cgroups, start)) in (1..).zip(&ways) {
+            times[number].push(spawner(runs, *cgroups, start));
         }
     }
     let median = |times: &mut Vec<f64>| {
@@ -41,7 +51,7 @@ fn main() {
     };
     let bare = median(&mut times[0]);
     println!("posix_spawn         {bare:7.1}");
-    for (number, (name, _)) in (1..).zip(ways) {
+    for (number, (name, _, _)) in (1..).zip(ways) {
         let time = median(&mut times[number]);
         println!("spawner, {name:<10} {time:7.1}  {:.2} x", time / bare);
     }
@@ -86,24 +96,29 @@ fn posix_spawn(socket: i32) {
 }
 
 /// Runs the program by a spawner of its own and returns the CPU time of a run in microseconds.
-fn spawner(runs: u32, cgroups: CgroupUse) -> f64 {
-    let table = StartTable { starts: vec![ProgramStart::new("true", "/bin/true")] };
+fn spawner(runs: u32, cgroups: CgroupUse, start: &ProgramStart) -> f64 {
+    let is_cgi = start.kind == ProgramKind::Cgi;
+    let variables = b"REQUEST_METHOD=GET\0HTTP_ACCEPT=text/html\0".repeat(10);
+    let script = is_cgi.then_some(CgiScript { path: b"true", variables: &variables });
+    let table = StartTable { starts: vec![start.clone()] };
     let spawner = Spawner::fork(&table, cgroups).expect("a spawner");
     let connection = spawner.connect().expect("a connection");
-    run(&connection, spawner.generation(), 0);
+    let run = |id| run(&connection, spawner.generation(), id, script);
+    run(0);
     let pid = spawner.pid().as_raw_nonzero().get();
     let before = cpu_time() + cpu_time_of(pid);
     for id in 1..=runs {
-        run(&connection, spawner.generation(), u64::from(id));
+        run(u64::from(id));
     }
     let time = cpu_time() + cpu_time_of(pid) - before;
     spawner.stop(Duration::from_secs(10)).expect("nothing is left");
     time.as_secs_f64() * 1e6 / f64::from(runs)
 }
 
-fn run(connection: &SpawnerConnection, generation: u32, id: u64) {
+fn run(connection: &SpawnerConnection, generation: u32, id: u64, script: Option<CgiScript<'_>>) {
     let (_own, program) = stream_sockets().expect("sockets");
-    let request = StartRequest { id, start: 0, generation, arguments: Vec::new() };
+    let arguments = Vec::new();
+    let request = StartRequest { id, start: 0, generation, arguments, script };
     connection.start(request, program.as_fd(), None).expect("sent");
     drop(program);
     loop {

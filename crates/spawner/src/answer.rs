@@ -89,8 +89,19 @@ pub enum Stage {
     NoNewPrivileges = 13,
     /// `PR_SET_PDEATHSIG` (prctl(2)), or the spawner has ended.
     ParentDeathSignal = 14,
+    /// The folder of CGI scripts (open(2)).
+    ScriptFolder = 15,
+    /// The path of a CGI script below it, of which no part is a symbolic link (openat2(2)).
+    Script = 16,
+    /// The file is a regular one: `EISDIR` for a folder, `EACCES` for any other kind.
+    ScriptType = 17,
+    /// The file is executable for somebody.
+    ScriptMode = 18,
     /// The program itself (execve(2)).
-    Exec = 15,
+    Exec = 19,
+    /// What executes a CGI script that is there: the interpreter of its first line (`#!`), or the
+    /// loader of its shared libraries, is missing (execve(2)).
+    Interpreter = 20,
 }
 
 /// Why a request was rejected.
@@ -114,10 +125,14 @@ pub enum Reason {
     Stopping = 7,
     /// The worker has no program with this ID: it has ended, or was never started.
     NotRunning = 8,
+    /// The row is for CGI and the request has no script, or the other way round.
+    Script = 9,
+    /// A variable is neither one of CGI nor named by the row.
+    Variable = 10,
 }
 
 impl Stage {
-    const ALL: [Stage; 15] = [
+    const ALL: [Stage; 20] = [
         Stage::Pipes,
         Stage::Fork,
         Stage::Session,
@@ -132,7 +147,12 @@ impl Stage {
         Stage::WorkingDirectory,
         Stage::NoNewPrivileges,
         Stage::ParentDeathSignal,
+        Stage::ScriptFolder,
+        Stage::Script,
+        Stage::ScriptType,
+        Stage::ScriptMode,
         Stage::Exec,
+        Stage::Interpreter,
     ];
 
     pub(crate) fn from_byte(byte: u8) -> Option<Self> {
@@ -158,13 +178,18 @@ impl fmt::Display for Stage {
             Stage::WorkingDirectory => "enter the working directory",
             Stage::NoNewPrivileges => "set no_new_privs",
             Stage::ParentDeathSignal => "set the parent-death signal",
+            Stage::ScriptFolder => "open the folder of the scripts",
+            Stage::Script => "find the script",
+            Stage::ScriptType => "execute what is not a regular file",
+            Stage::ScriptMode => "execute a file that is not executable",
             Stage::Exec => "execute the program",
+            Stage::Interpreter => "find the interpreter of the script",
         })
     }
 }
 
 impl Reason {
-    const ALL: [Reason; 8] = [
+    const ALL: [Reason; 10] = [
         Reason::UnknownStart,
         Reason::StaleTable,
         Reason::Arguments,
@@ -173,6 +198,8 @@ impl Reason {
         Reason::TooManyRunning,
         Reason::Stopping,
         Reason::NotRunning,
+        Reason::Script,
+        Reason::Variable,
     ];
 
     fn from_byte(byte: u8) -> Option<Self> {
@@ -191,6 +218,8 @@ impl fmt::Display for Reason {
             Reason::TooManyRunning => "too many programs are running",
             Reason::Stopping => "the server is stopping",
             Reason::NotRunning => "the program is not running",
+            Reason::Script => "only CGI programs have scripts, and each needs one",
+            Reason::Variable => "a variable of the environment is not one of CGI",
         })
     }
 }
@@ -343,7 +372,7 @@ mod tests {
     #[test]
     fn an_answer_has_the_documented_layout() {
         let answer = Answer::Failed { id: 0x0102_0304_0506_0708, stage: Stage::Exec, errno: 2 };
-        let bytes = [8, 7, 6, 5, 4, 3, 2, 1, 2, 15, 0, 0, 2, 0, 0, 0];
+        let bytes = [8, 7, 6, 5, 4, 3, 2, 1, 2, 19, 0, 0, 2, 0, 0, 0];
         assert_eq!(answer.encode(), bytes);
     }
 }

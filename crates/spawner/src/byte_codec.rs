@@ -1,4 +1,5 @@
-//! Numbers and texts as bytes: little-endian, texts behind their lengths in 16 bits.
+//! Numbers and texts as bytes: little-endian, texts behind their lengths in 16 bits, or in 32 bits
+//! where they may be longer.
 
 /// Appends values to bytes.
 #[derive(Debug, Default)]
@@ -27,6 +28,14 @@ impl ByteWriter {
     /// length does not fit into 16 bits.
     pub(crate) fn text(&mut self, text: &[u8]) -> Option<()> {
         self.u16(u16::try_from(text.len()).ok()?);
+        self.bytes.extend_from_slice(text);
+        Some(())
+    }
+
+    /// Appends the length of a text in 32 bits and the text. Returns `None`, and appends nothing,
+    /// if the length does not fit.
+    pub(crate) fn long_text(&mut self, text: &[u8]) -> Option<()> {
+        self.u32(u32::try_from(text.len()).ok()?);
         self.bytes.extend_from_slice(text);
         Some(())
     }
@@ -74,6 +83,14 @@ impl<'b> ByteReader<'b> {
     pub(crate) fn text(&mut self) -> Option<&'b [u8]> {
         let length = self.u16()?;
         let (text, rest) = self.rest.split_at_checked(usize::from(length))?;
+        self.rest = rest;
+        Some(text)
+    }
+
+    /// Takes a text that stands behind its length in 32 bits.
+    pub(crate) fn long_text(&mut self) -> Option<&'b [u8]> {
+        let length = usize::try_from(self.u32()?).ok()?;
+        let (text, rest) = self.rest.split_at_checked(length)?;
         self.rest = rest;
         Some(text)
     }

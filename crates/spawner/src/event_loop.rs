@@ -3,9 +3,11 @@
 
 use std::collections::BTreeMap;
 use std::convert::Infallible;
+use std::ffi::OsString;
 use std::fs::File;
 use std::io;
 use std::os::fd::{AsFd, OwnedFd};
+use std::os::unix::ffi::OsStrExt;
 use std::rc::Rc;
 use std::time::Instant;
 
@@ -15,6 +17,7 @@ use rustix::process::{
     setsid,
 };
 
+use crate::cgi_variables::{is_cgi_variable, variables};
 use crate::cgroups::{CgroupTree, Cgroups};
 use crate::control::ControlAnswer;
 use crate::descendants::ChildrenList;
@@ -81,6 +84,8 @@ pub(crate) struct LiveStart {
     pub(crate) allows_arguments: bool,
     pub(crate) stop_signal: Signal,
     pub(crate) grace_ms: u32,
+    /// Names of variables that a worker may set besides those of CGI.
+    cgi_variables: Vec<OsString>,
     pub(crate) prepared: PreparedStart,
 }
 
@@ -363,8 +368,16 @@ impl LiveStart {
             allows_arguments: start.allows_arguments,
             stop_signal: start.stop_signal,
             grace_ms: start.grace_ms,
+            cgi_variables: start.cgi_variables.clone(),
             prepared: PreparedStart::of(start)?,
         }))
+    }
+
+    /// Returns whether a worker may set all of these variables.
+    pub(crate) fn allows_variables(&self, block: &[u8]) -> bool {
+        variables(block).all(|(name, _)| {
+            is_cgi_variable(name) || self.cgi_variables.iter().any(|own| own.as_bytes() == name)
+        })
     }
 }
 

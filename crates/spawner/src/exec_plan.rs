@@ -1,7 +1,8 @@
 //! Everything that a new process needs to execute a program, as the system calls want it. It is
 //! made before the fork, so that the new process allocates nothing.
 
-use std::ffi::{CString, OsStr, c_char};
+use std::ffi::{CStr, CString, OsStr, c_char};
+use std::marker::PhantomData;
 use std::os::fd::BorrowedFd;
 use std::os::unix::ffi::OsStrExt;
 use std::ptr;
@@ -9,6 +10,7 @@ use std::ptr;
 use rustix::process::{Pid, Resource, Rlimit};
 use rustix::thread::{Gid, Uid};
 
+use crate::cgi_variables::variables;
 use crate::start_table::{MARKER, ProgramStart};
 
 /// A row of the table in the form of system calls, made once for each row.
@@ -68,20 +70,65 @@ fn text(text: &OsStr) -> Option<CString> {
     CString::new(text.as_bytes()).ok()
 }
 
+/// The CGI script of one start, in the form of system calls.
+#[derive(Debug)]
+pub(crate) struct PreparedScript {
+    path: CString,
+    parent: Option<CString>,
+    name: CString,
+}
+
+impl PreparedScript {
+    /// Prepares the script with a path below the folder of a row. Returns `None` if the path has a
+    /// NUL byte, which no decoded request has.
+    pub(crate) fn new(start: &PreparedStart, path: &[u8]) -> Option<Self> {
+        let folder = start.program.to_bytes();
+        let folder = folder.strip_suffix(b"/").unwrap_or(folder);
+        let slash = path.iter().rposition(|byte| *byte == b'/');
+        let (parent, name) = match slash {
+            Some(slash) => (Some(&path[..slash]), &path[slash + 1..]),
+            None => (None, path),
+        };
+        Some(Self {
+            path: CString::new([folder, path].join(&b'/')).ok()?,
+            parent: match parent {
+                Some(parent) => Some(CString::new(parent).ok()?),
+                None => None,
+            },
+            name: CString::new(name).ok()?,
+        })
+    }
+
+    /// Its absolute path, inside of the root directory of the row.
+    pub(crate) fn path(&self) -> &CStr {
+        &self.path
+    }
+
+    /// The path of the folder that it is in, below the folder of the row; `None` if it is in that.
+    pub(crate) fn parent(&self) -> Option<&CStr> {
+        self.parent.as_deref()
+    }
+
+    /// Its name in that folder.
+    pub(crate) fn name(&self) -> &CStr {
+        &self.name
+    }
+}
+
 /// The arguments and the environment of one start, with the lists of pointers that execve(2) takes.
 #[derive(Debug)]
 pub(crate) struct ExecVectors<'p> {
-    /// What the pointers point to, besides texts of the row.
+    /// What the pointers point to, besides texts of the row and of a request.
     _arguments: Vec<CString>,
     _marker: CString,
     argv: Vec<*const c_char>,
     envp: Vec<*const c_char>,
-    _start: &'p PreparedStart,
+    _row: PhantomData<&'p PreparedStart>,
 }
 
 impl<'p> ExecVectors<'p> {
     /// Puts the vectors of a start together: the arguments of the row and those of the worker, the
-    /// environment of the row and the marker of this start. Returns `None` if an argument has a NUL
+    /// marker of this start and the environment of the row. Returns `None` if an argument has a NUL
     /// byte, which no decoded request has.
     pub(crate) fn new(start: &'p PreparedStart, arguments: &[&[u8]], marker: u64) -> Option<Self> {
         let arguments: Vec<CString> =
@@ -89,9 +136,32 @@ impl<'p> ExecVectors<'p> {
         let marker = CString::new(marker_variable(marker)).ok()?;
         let fixed = start.arguments.iter().chain(&arguments).map(|text| text.as_ptr());
         let argv = [start.program.as_ptr()].into_iter().chain(fixed).chain([ptr::null()]).collect();
-        let variables = start.environment.iter().chain([&marker]).map(|text| text.as_ptr());
+        // The marker comes first: of a long environment only the beginning is searched for it.
+        let variables = [&marker].into_iter().chain(&start.environment).map(|text| text.as_ptr());
         let envp = variables.chain([ptr::null()]).collect();
-        Some(Self { _arguments: arguments, _marker: marker, argv, envp, _start: start })
+        Some(Self { _arguments: arguments, _marker: marker, argv, envp, _row: PhantomData })
+    }
+
+    /// Executes a script with variables of a worker in place of the program of the row. A variable
+    /// that the row has is left out, so that the row decides about it. Each variable of `block`
+    /// ends with a NUL byte.
+    pub(crate) fn set_script(
+        &mut self,
+        start: &PreparedStart,
+        script: &'p PreparedScript,
+        block: &'p [u8],
+    ) {
+        self.argv[0] = script.path.as_ptr();
+        self.envp.pop();
+        for (name, variable) in variables(block) {
+            let has_name = |fixed: &CString| {
+                fixed.as_bytes().get(..=name.len()) == variable.get(..=name.len())
+            };
+            if variable.last() == Some(&0) && !start.environment.iter().any(has_name) {
+                self.envp.push(variable.as_ptr().cast());
+            }
+        }
+        self.envp.push(ptr::null());
     }
 
     /// Pointers to the arguments, the last one null. They are valid as long as this value.
@@ -115,6 +185,8 @@ pub(crate) fn marker_variable(marker: u64) -> String {
 #[derive(Debug)]
 pub(crate) struct ExecPlan<'p> {
     pub(crate) start: &'p PreparedStart,
+    /// The script that is executed in place of the program.
+    pub(crate) script: Option<&'p PreparedScript>,
     pub(crate) vectors: &'p ExecVectors<'p>,
     pub(crate) stdin: BorrowedFd<'p>,
     pub(crate) stdout: BorrowedFd<'p>,

@@ -22,8 +22,9 @@ use rustix::thread::{
 };
 
 use crate::answer::Stage;
-use crate::exec_plan::{ExecPlan, PreparedIdentity};
+use crate::exec_plan::{ExecPlan, PreparedIdentity, PreparedScript};
 use crate::process_state::{threads, unblock_signals};
+use crate::script_lookup::enter_script_folder;
 
 /// Exit status of a process that could not execute its program, as a shell has it.
 const NOT_EXECUTED: libc::c_int = 127;
@@ -236,8 +237,9 @@ fn execute_or_exit(plan: &ExecPlan<'_>) -> ! {
 }
 
 /// Executes the plan in the new process. The order matters: limits, nice value and root directory
-/// need privileges that the change of the user drops, the working directory is entered as the
-/// user, and the parent-death signal is cleared by a change of the user (prctl(2)).
+/// need privileges that the change of the user drops, the working directory is entered and a script
+/// is looked up as the user, and the parent-death signal is cleared by a change of the user
+/// (prctl(2)).
 fn execute(plan: &ExecPlan<'_>) -> Result<Infallible, (Stage, Errno)> {
     let start = plan.start;
     let step = |stage: Stage, result: Result<(), Errno>| result.map_err(|error| (stage, error));
@@ -256,20 +258,32 @@ fn execute(plan: &ExecPlan<'_>) -> Result<Infallible, (Stage, Errno)> {
         set_identity(identity)?;
     }
     step(Stage::Capabilities, clear_ambient_capability_set())?;
-    step(Stage::WorkingDirectory, chdir(start.working_directory.as_c_str()))?;
+    if plan.script.is_none() {
+        step(Stage::WorkingDirectory, chdir(start.working_directory.as_c_str()))?;
+    }
     step(Stage::NoNewPrivileges, set_no_new_privs(true))?;
     step(Stage::ParentDeathSignal, set_parent_process_death_signal(Some(Signal::KILL)))?;
     if getppid() != Some(plan.spawner) {
         return Err((Stage::ParentDeathSignal, Errno::SRCH));
     }
+    if let Some(script) = plan.script {
+        enter_script_folder(&start.program, script)?;
+    }
     if unblock_signals().is_err() {
         return Err((Stage::Exec, last_error()));
     }
+    let program = plan.script.map_or(start.program.as_c_str(), PreparedScript::path);
     let (argv, envp) = (plan.vectors.argv(), plan.vectors.envp());
     // SAFETY: both lists end with a null pointer, and their other pointers are to texts that end
     // with NUL, as `ExecVectors` makes them; it lives as long as the plan.
-    unsafe { libc::execve(start.program.as_ptr(), argv.as_ptr(), envp.as_ptr()) };
-    Err((Stage::Exec, last_error()))
+    unsafe { libc::execve(program.as_ptr(), argv.as_ptr(), envp.as_ptr()) };
+    match last_error() {
+        // The script itself was found just now.
+        error @ (Errno::NOENT | Errno::NOTDIR) if plan.script.is_some() => {
+            Err((Stage::Interpreter, error))
+        }
+        error => Err((Stage::Exec, error)),
+    }
 }
 
 /// Makes the descriptors of the plan standard input, output and error, and lets the kernel close

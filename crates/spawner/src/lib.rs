@@ -6,7 +6,8 @@
 //! a connection to the spawner ([`connection`]); it sends the number of a row of the table,
 //! arguments if the row allows them, and sockets that become standard input and output. Paths,
 //! users and environment never come from a worker, so the spawner may have more privileges than
-//! the workers.
+//! the workers. The scripts of CGI are the exception: for them a worker names a file below the
+//! folder of the row, and variables that CGI has ([`cgi_variables`]).
 //!
 //! The crate knows neither HTTP nor the engine. Apart from the two files with `unsafe` code it
 //! calls the system by way of `rustix`.
@@ -19,6 +20,7 @@
 //! | [`spawner`] | the server's side: forks the spawner, connects workers, replaces the table |
 //! | [`connection`] | a worker's side: sends requests, reads answers |
 //! | [`request`] | requests of workers as bytes |
+//! | [`cgi_variables`] | which variables workers may set for CGI scripts |
 //! | [`answer`] | answers to workers as bytes, all of one size |
 //! | `control` | requests of the server as bytes |
 //! | `table_codec` | a row of the table as bytes |
@@ -30,6 +32,7 @@
 //! | `start_program` | what a request for a start does |
 //! | `end_program` | what the end of a process does, and how programs are stopped |
 //! | `program` | a program that runs |
+//! | `script_lookup` | finds a CGI script below its folder and enters the folder that it is in |
 //! | `exec_plan` | what a new process does before it executes the program |
 //! | `fork_exec` | forks, and executes the plan; `unsafe` |
 //! | `process_state` | signals, title and descriptors of the spawner; `unsafe` |
@@ -43,6 +46,7 @@
 pub mod accounts;
 pub mod answer;
 mod byte_codec;
+pub mod cgi_variables;
 mod cgroups;
 pub mod connection;
 mod control;
@@ -57,6 +61,7 @@ mod process_state;
 mod program;
 mod records;
 pub mod request;
+mod script_lookup;
 mod server_requests;
 pub mod spawner;
 mod start_program;

@@ -34,6 +34,22 @@ pub const GROUPS_MAX: usize = 64;
 /// server. `TimeoutStopSec` of systemd is 90 s by default.
 pub const GRACE_MAX_MS: u32 = 600_000;
 
+/// Longest path of a CGI script below the folder of its row, in bytes. Servers refuse longer paths
+/// in URLs, and with the folder it fits into [`PATH_MAX_BYTES`].
+pub const SCRIPT_PATH_MAX_BYTES: usize = 1024;
+
+/// Most variables that a worker may set for a CGI script: one for each field of a request, of which
+/// there are at most 100, and those of the request itself.
+pub const CGI_VARIABLES_MAX: usize = 256;
+
+/// Most bytes of all variables that a worker may set for a CGI script. The head of a request has at
+/// most 16 KiB, of which each byte is in at most three variables; the rest is for names and for
+/// what the server says.
+pub const CGI_VARIABLES_MAX_BYTES: usize = 64 * 1024;
+
+/// Most names of variables that a row may allow workers besides those of CGI.
+pub const CGI_NAMES_MAX: usize = 64;
+
 /// Most programs that run at the same time, of all workers. Each has up to three descriptors in the
 /// spawner, and a process has 1024 by default. Those that are started on demand leave room for all
 /// supervised ones.
@@ -47,8 +63,10 @@ pub const WORKERS_MAX: usize = 192;
 pub const DESCRIPTORS_MAX: usize = 2;
 
 /// Most bytes of a record that the spawner reads, from a worker or from the server: the longest is
-/// a row of a table with its header.
-pub const RECORD_MAX_BYTES: usize = START_MAX_BYTES + 64;
+/// the start of a CGI script with its header.
+pub const RECORD_MAX_BYTES: usize = CGI_VARIABLES_MAX_BYTES + SCRIPT_PATH_MAX_BYTES + 64;
+
+const _: () = assert!(RECORD_MAX_BYTES >= START_MAX_BYTES + 64, "a row fits, too");
 
 /// Most requests of one connection that are read before the others have their turn.
 pub const REQUESTS_PER_TURN: usize = 16;
@@ -84,6 +102,6 @@ pub const CONTROL_TIMEOUT_MS: u64 = 10_000;
 /// for a device (state D) needs longer, and nothing can end it.
 pub const KILL_WAIT_MS: u64 = 5_000;
 
-/// Most bytes of the environment of a process that are searched for the marker: twice what a row of
-/// a table can set.
-pub const ENVIRONMENT_READ_MAX_BYTES: u64 = 2 * START_MAX_BYTES as u64;
+/// Most bytes of the environment of a process that are searched for the marker: more than a row of
+/// a table and a worker together can set.
+pub const ENVIRONMENT_READ_MAX_BYTES: u64 = (2 * START_MAX_BYTES + CGI_VARIABLES_MAX_BYTES) as u64;

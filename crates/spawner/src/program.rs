@@ -138,7 +138,7 @@ impl Program {
     }
 
     /// Returns whether the spawner logs a signal that has ended the program: nothing has asked for
-    /// its end, and the server does not log it.
+    /// its end, and neither the server nor the worker logs it.
     pub(crate) fn logs_signal(&self) -> bool {
         let is_stopping =
             matches!(self.state, ProgramState::Stopping { .. } | ProgramState::Killed);

@@ -10,11 +10,18 @@
 //! | 8 | 8 | `id`, which the worker has chosen for the program |
 //! | 16 | 2 | number of arguments, only of a start |
 //! | 18 | | for each argument its length in 16 bits, and the argument |
+//! | behind them | 1 | only of a start: 1 if a CGI script follows, 0 otherwise |
+//! | | | the length of its path in 16 bits, and the path |
+//! | | | the length of its variables in 32 bits, and the variables, each with a NUL at its end |
 //!
 //! Numbers are little-endian.
 
 use crate::byte_codec::{ByteReader, ByteWriter};
-use crate::limits::{ARGUMENTS_MAX, ARGUMENTS_MAX_BYTES};
+use crate::cgi_variables::variables;
+use crate::limits::{
+    ARGUMENTS_MAX, ARGUMENTS_MAX_BYTES, CGI_VARIABLES_MAX, CGI_VARIABLES_MAX_BYTES,
+    SCRIPT_PATH_MAX_BYTES,
+};
 
 /// A request of a worker.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -47,7 +54,27 @@ pub struct StartRequest<'a> {
     pub generation: u32,
     /// Arguments behind those of the row, without NUL bytes.
     pub arguments: Vec<&'a [u8]>,
+    /// The script of a CGI row. Other rows have none.
+    pub script: Option<CgiScript<'a>>,
 }
+
+/// A CGI script that is to be started for a request.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct CgiScript<'a> {
+    /// Its path below the folder of the row, of 1 to [`SCRIPT_PATH_MAX_BYTES`] bytes: segments
+    /// between slashes, none of which is empty, `.` or `..` or has a NUL byte.
+    pub path: &'a [u8],
+    /// Variables of its environment, each a name, `=`, a value and a NUL byte: at most
+    /// [`CGI_VARIABLES_MAX`] of them with [`CGI_VARIABLES_MAX_BYTES`]. The spawner rejects those
+    /// that are neither [of CGI](crate::cgi_variables::is_cgi_variable) nor named by the row, and
+    /// leaves those out that the environment of the row has.
+    pub variables: &'a [u8],
+}
+
+/// Stands for a start without a script.
+const NO_SCRIPT: u8 = 0;
+/// Stands before the script of a start.
+const SCRIPT: u8 = 1;
 
 const START: u8 = 1;
 const SIGNAL: u8 = 2;
@@ -57,8 +84,8 @@ const STOP: u8 = 3;
 const SIGNALS: std::ops::RangeInclusive<u8> = 1..=31;
 
 impl<'a> Request<'a> {
-    /// Encodes the request. Returns `None` if it exceeds a limit, if an argument has a NUL byte or
-    /// if the signal is none.
+    /// Encodes the request. Returns `None` if it exceeds a limit, if an argument has a NUL byte, if
+    /// the script or its variables are malformed or if the signal is none.
     pub fn encode(&self) -> Option<Vec<u8>> {
         let mut bytes = ByteWriter::default();
         match self {
@@ -70,6 +97,15 @@ impl<'a> Request<'a> {
                 bytes.count(request.arguments.len())?;
                 for argument in &request.arguments {
                     bytes.text(argument)?;
+                }
+                match &request.script {
+                    None => bytes.u8(NO_SCRIPT),
+                    Some(script) if script.is_valid() => {
+                        bytes.u8(SCRIPT);
+                        bytes.text(script.path)?;
+                        bytes.long_text(script.variables)?;
+                    }
+                    Some(_) => return None,
                 }
             }
             Request::Signal { id, signal } => {
@@ -97,7 +133,16 @@ impl<'a> Request<'a> {
             START => {
                 let count = reader.count(ARGUMENTS_MAX)?;
                 let arguments = (0..count).map(|_| reader.text()).collect::<Option<_>>()?;
-                let request = StartRequest { id, start, generation, arguments };
+                let script = match reader.u8()? {
+                    NO_SCRIPT => None,
+                    SCRIPT => {
+                        let (path, variables) = (reader.text()?, reader.long_text()?);
+                        let script = CgiScript { path, variables };
+                        script.is_valid().then_some(Some(script))?
+                    }
+                    _ => return None,
+                };
+                let request = StartRequest { id, start, generation, arguments, script };
                 if !request.has_valid_arguments() {
                     return None;
                 }
@@ -119,6 +164,23 @@ impl StartRequest<'_> {
             && bytes <= ARGUMENTS_MAX_BYTES
             && self.arguments.iter().all(|argument| !argument.contains(&0))
     }
+}
+
+impl CgiScript<'_> {
+    fn is_valid(&self) -> bool {
+        is_script_path(self.path)
+            && self.variables.len() <= CGI_VARIABLES_MAX_BYTES
+            && self.variables.last().is_none_or(|last| *last == 0)
+            && variables(self.variables).all(|(name, _)| !name.is_empty())
+            && variables(self.variables).count() <= CGI_VARIABLES_MAX
+    }
+}
+
+/// Returns whether a path can be that of a script below a folder, whatever is there.
+#[must_use]
+pub fn is_script_path(path: &[u8]) -> bool {
+    let is_name = |segment: &[u8]| !matches!(segment, b"" | b"." | b"..") && !segment.contains(&0);
+    path.len() <= SCRIPT_PATH_MAX_BYTES && path.split(|byte| *byte == b'/').all(is_name)
 }
 
 fn head(bytes: &mut ByteWriter, kind: u8, signal: u8, id: u64, (start, generation): (u16, u32)) {

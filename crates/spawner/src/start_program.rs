@@ -13,7 +13,7 @@ use rustix::process::Pid;
 use crate::answer::{Answer, Reason, Stage};
 use crate::cgroups::{Cgroups, ProgramCgroup};
 use crate::event_loop::{End, EventLoop, LiveStart, LiveTable};
-use crate::exec_plan::{ExecPlan, ExecVectors};
+use crate::exec_plan::{ExecPlan, ExecVectors, PreparedScript};
 use crate::fork_exec::spawn;
 use crate::limits::RUNNING_MAX;
 use crate::process_state::random_number;
@@ -98,15 +98,23 @@ impl EventLoop {
             return Some(Reason::StaleTable);
         }
         let Some(start) = self.live_start(request) else { return Some(Reason::UnknownStart) };
-        if !start.allows_arguments && !request.arguments.is_empty() {
+        let is_cgi = start.kind == ProgramKind::Cgi;
+        // Programs take arguments for options; a client must not choose those of a script.
+        if (is_cgi || !start.allows_arguments) && !request.arguments.is_empty() {
             return Some(Reason::Arguments);
+        }
+        if is_cgi != request.script.is_some() {
+            return Some(Reason::Script);
+        }
+        if request.script.is_some_and(|script| !start.allows_variables(script.variables)) {
+            return Some(Reason::Variable);
         }
         let is_socket = |descriptor: &OwnedFd| {
             fstat(descriptor)
                 .is_ok_and(|stat| FileType::from_raw_mode(stat.st_mode) == FileType::Socket)
         };
         let has_sockets = match start.kind {
-            ProgramKind::OnDemand => {
+            ProgramKind::OnDemand | ProgramKind::Cgi => {
                 matches!(descriptors.len(), 1 | 2) && descriptors.iter().all(is_socket)
             }
             ProgramKind::Supervised => descriptors.is_empty(),
@@ -126,7 +134,7 @@ impl EventLoop {
     fn has_room(&self, kind: ProgramKind) -> bool {
         let reserved = match kind {
             ProgramKind::Supervised => 0,
-            ProgramKind::OnDemand => {
+            ProgramKind::OnDemand | ProgramKind::Cgi => {
                 let rows = self.table.starts.iter();
                 let supervised = rows.filter(|row| row.kind == ProgramKind::Supervised).count();
                 let running = self.programs.values();
@@ -159,7 +167,17 @@ impl EventLoop {
         let marker = random_number(&self.random).map_err(|_| before(Errno::IO))?;
         let pipes = Pipes::open().map_err(before)?;
         let vectors = ExecVectors::new(&start.prepared, &request.arguments, marker);
-        let vectors = vectors.ok_or(before(Errno::INVAL))?;
+        let mut vectors = vectors.ok_or(before(Errno::INVAL))?;
+        let script = match &request.script {
+            Some(script) => {
+                let prepared = PreparedScript::new(&start.prepared, script.path);
+                Some(prepared.ok_or(before(Errno::INVAL))?)
+            }
+            None => None,
+        };
+        if let (Some(prepared), Some(script)) = (&script, &request.script) {
+            vectors.set_script(&start.prepared, prepared, script.variables);
+        }
         let null;
         let (stdin, stdout) = match (start.kind, descriptors) {
             (ProgramKind::Supervised, _) => {
@@ -167,12 +185,13 @@ impl EventLoop {
                     .map_err(before)?;
                 (&null, &pipes.program_stderr)
             }
-            (ProgramKind::OnDemand, [first, .., last]) => (first, last),
-            (ProgramKind::OnDemand, [both]) => (both, both),
-            (ProgramKind::OnDemand, []) => return Err(before(Errno::BADF)),
+            (_, [first, .., last]) => (first, last),
+            (_, [both]) => (both, both),
+            (_, []) => return Err(before(Errno::BADF)),
         };
         let plan = ExecPlan {
             start: &start.prepared,
+            script: script.as_ref(),
             vectors: &vectors,
             stdin: stdin.as_fd(),
             stdout: stdout.as_fd(),
@@ -231,9 +250,9 @@ impl EventLoop {
         Ok((pid, None))
     }
 
-    /// Logs why a program was not executed, unless the server does so.
+    /// Logs why a program was not executed, unless the server or the worker does so.
     fn log_failure(&mut self, (name, kind): (&str, ProgramKind), stage: Stage, errno: i32) {
-        if kind == ProgramKind::Supervised {
+        if kind != ProgramKind::OnDemand {
             return;
         }
         let now_ms = self.now_ms();

@@ -19,7 +19,7 @@ pub struct ProgramStart {
     /// How the log calls the program: letters, digits, `-`, `_` and `.`.
     pub name: String,
     /// The absolute path of the program, inside of `chroot` if there is one. It is also the first
-    /// element of `argv`.
+    /// element of `argv`. For [`ProgramKind::Cgi`] it is the folder of the scripts.
     pub program: PathBuf,
     /// Who starts the program, and what its standard input and output are.
     pub kind: ProgramKind,
@@ -33,7 +33,8 @@ pub struct ProgramStart {
     pub identity: Option<Identity>,
     /// The root directory of the program, an absolute path.
     pub chroot: Option<PathBuf>,
-    /// The working directory, an absolute path, inside of `chroot` if there is one.
+    /// The working directory, an absolute path, inside of `chroot` if there is one. A CGI script
+    /// has the folder that it is in instead (RFC 3875 §7.2).
     pub working_directory: PathBuf,
     /// The nice value, -20 to 19. `None` keeps that of the spawner.
     pub nice: Option<i8>,
@@ -43,6 +44,11 @@ pub struct ProgramStart {
     pub stop_signal: Signal,
     /// The time from the stop signal to SIGKILL, in milliseconds.
     pub grace_ms: u32,
+    /// Names of variables that a worker may set for a CGI script besides
+    /// [those of CGI](crate::cgi_variables::is_cgi_variable).
+    pub cgi_variables: Vec<OsString>,
+    /// Whether CGI scripts may run as root.
+    pub cgi_as_root: bool,
 }
 
 /// Who starts a program, and what its standard input and output are.
@@ -54,6 +60,11 @@ pub enum ProgramKind {
     /// log, as standard error does. The spawner does not log how it has ended: the server does, and
     /// with it when it starts the program again.
     Supervised,
+    /// A worker starts one of the scripts in a folder for a request, by CGI/1.1 (RFC 3875). It
+    /// names the script and most of its environment; standard input and output are sockets of the
+    /// worker. The spawner does not log why a script could not be executed, or which signal has
+    /// ended it: the worker does, and with it for which request.
+    Cgi,
 }
 
 /// The variable in the environment of each program by which its descendants are recognised. Its
@@ -138,6 +149,8 @@ impl ProgramStart {
             resource_limits: Vec::new(),
             stop_signal: Signal::TERM,
             grace_ms: 10_000,
+            cgi_variables: Vec::new(),
+            cgi_as_root: false,
         }
     }
 }

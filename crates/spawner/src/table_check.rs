@@ -1,7 +1,7 @@
 //! What is wrong with a table of programs. The server checks a table before it uses it, and the
 //! spawner checks it again with the privileges that it has.
 
-use std::ffi::OsStr;
+use std::ffi::{OsStr, OsString};
 use std::io;
 use std::os::fd::OwnedFd;
 use std::os::unix::ffi::OsStrExt;
@@ -13,8 +13,8 @@ use rustix::process::{Signal, geteuid, getpriority_process, getrlimit};
 use rustix::thread::{CapabilitySet, capabilities};
 
 use crate::limits::{
-    ARGUMENTS_MAX, ENVIRONMENT_MAX, GRACE_MAX_MS, GROUPS_MAX, NAME_MAX_BYTES, PATH_MAX_BYTES,
-    START_MAX_BYTES, STARTS_MAX, TABLE_MAX_BYTES,
+    ARGUMENTS_MAX, CGI_NAMES_MAX, ENVIRONMENT_MAX, GRACE_MAX_MS, GROUPS_MAX, NAME_MAX_BYTES,
+    PATH_MAX_BYTES, START_MAX_BYTES, STARTS_MAX, TABLE_MAX_BYTES,
 };
 use crate::start_table::{Identity, MARKER, ProgramKind, ProgramStart, ResourceLimit, StartTable};
 use crate::table_codec::encode_start;
@@ -95,6 +95,12 @@ pub enum StartError {
     /// The environment has the variable that the spawner sets.
     #[error("the environment has `{MARKER}`, which the server sets: remove it")]
     Marker,
+    /// A worker may not be allowed to set the variable.
+    #[error("requests cannot set the variable {0:?}")]
+    CgiVariable(String),
+    /// CGI scripts would run as root.
+    #[error("CGI scripts would run as root: name a user for them")]
+    CgiAsRoot,
     /// The nice value does not exist.
     #[error("a nice value is -20 to 19")]
     Nice,
@@ -126,8 +132,8 @@ pub enum StartError {
 impl StartTable {
     /// Checks the table with the privileges of this process: names and sizes, and whether the
     /// process may change user, root directory, nice value and limits as the rows want. Programs
-    /// that workers start must exist. Supervised ones need not, because their starts are tried
-    /// again: see [`ProgramStart::check_files`].
+    /// that workers start must exist, and so must the folders of CGI scripts. Supervised
+    /// ones need not, because their starts are tried again: see [`ProgramStart::check_files`].
     ///
     /// # Errors
     /// The first thing that is wrong.
@@ -203,7 +209,10 @@ fn check_start(start: &ProgramStart) -> Result<usize, StartError> {
         check_identity(identity)?;
     }
     check_paths(start)?;
-    if start.kind == ProgramKind::OnDemand {
+    if start.kind == ProgramKind::Cgi {
+        check_cgi(start)?;
+    }
+    if start.kind != ProgramKind::Supervised {
         start.check_files()?;
     }
     Ok(bytes)
@@ -238,6 +247,22 @@ fn check_environment(start: &ProgramStart) -> Result<(), StartError> {
         }
     }
     Ok(())
+}
+
+/// Checks what concerns CGI scripts alone: their user, and the variables of workers.
+fn check_cgi(start: &ProgramStart) -> Result<(), StartError> {
+    let uid = start.identity.as_ref().map_or_else(|| geteuid().as_raw(), |identity| identity.uid);
+    if uid == 0 && !start.cgi_as_root {
+        return Err(StartError::CgiAsRoot);
+    }
+    at_most("variables of requests", start.cgi_variables.len(), CGI_NAMES_MAX)?;
+    let is_wrong = |name: &&OsString| {
+        name.is_empty() || name.as_bytes().contains(&b'=') || has_nul(name) || *name == MARKER
+    };
+    match start.cgi_variables.iter().find(is_wrong) {
+        Some(name) => Err(StartError::CgiVariable(name.to_string_lossy().into_owned())),
+        None => Ok(()),
+    }
 }
 
 /// Checks nice value, limits, stop signal and grace period.
@@ -359,6 +384,12 @@ fn look_at_files(start: &ProgramStart) -> Result<(), StartError> {
         Err(error) => Err(missing(path, error)),
     };
     let (found, mode) = kind(&open(&start.program)?, &start.program)?;
+    if start.kind == ProgramKind::Cgi {
+        // Scripts come and go, and each has its own working directory.
+        let is_folder = found == FileType::Directory;
+        let error = || StartError::NotADirectory(start.program.clone());
+        return if is_folder { Ok(()) } else { Err(error()) };
+    }
     if found != FileType::RegularFile {
         return Err(StartError::NotAFile(start.program.clone()));
     }

@@ -7,7 +7,7 @@ use std::path::PathBuf;
 use rustix::process::Signal;
 
 use crate::byte_codec::{ByteReader, ByteWriter};
-use crate::limits::{ARGUMENTS_MAX, ENVIRONMENT_MAX, GROUPS_MAX};
+use crate::limits::{ARGUMENTS_MAX, CGI_NAMES_MAX, ENVIRONMENT_MAX, GROUPS_MAX};
 use crate::start_table::{Identity, ProgramKind, ProgramStart, RESOURCES, ResourceLimit};
 
 /// Stands for a value that is not there.
@@ -17,6 +17,7 @@ const PRESENT: u8 = 1;
 
 const ON_DEMAND: u8 = 0;
 const SUPERVISED: u8 = 1;
+const CGI: u8 = 2;
 
 /// Encodes a row. Returns `None` if a text or a list is longer than 65535.
 pub(crate) fn encode_start(start: &ProgramStart) -> Option<Vec<u8>> {
@@ -26,6 +27,7 @@ pub(crate) fn encode_start(start: &ProgramStart) -> Option<Vec<u8>> {
     bytes.u8(match start.kind {
         ProgramKind::OnDemand => ON_DEMAND,
         ProgramKind::Supervised => SUPERVISED,
+        ProgramKind::Cgi => CGI,
     });
     bytes.count(start.arguments.len())?;
     for argument in &start.arguments {
@@ -61,6 +63,11 @@ pub(crate) fn encode_start(start: &ProgramStart) -> Option<Vec<u8>> {
     }
     bytes.u8(u8::try_from(start.stop_signal.as_raw()).ok()?);
     bytes.u32(start.grace_ms);
+    bytes.count(start.cgi_variables.len())?;
+    for name in &start.cgi_variables {
+        bytes.text(name.as_bytes())?;
+    }
+    bytes.u8(u8::from(start.cgi_as_root));
     Some(bytes.into_bytes())
 }
 
@@ -74,6 +81,7 @@ pub(crate) fn decode_start(bytes: &[u8]) -> Option<ProgramStart> {
         kind: match bytes.u8()? {
             ON_DEMAND => ProgramKind::OnDemand,
             SUPERVISED => ProgramKind::Supervised,
+            CGI => ProgramKind::Cgi,
             _ => return None,
         },
         arguments: (0..bytes.count(ARGUMENTS_MAX)?).map(|_| text(bytes)).collect::<Option<_>>()?,
@@ -94,6 +102,10 @@ pub(crate) fn decode_start(bytes: &[u8]) -> Option<ProgramStart> {
             .collect::<Option<_>>()?,
         stop_signal: Signal::from_named_raw(i32::from(bytes.u8()?))?,
         grace_ms: bytes.u32()?,
+        cgi_variables: (0..bytes.count(CGI_NAMES_MAX)?)
+            .map(|_| text(bytes))
+            .collect::<Option<_>>()?,
+        cgi_as_root: flag(bytes)?,
     };
     reader.end()?;
     Some(start)
@@ -167,6 +179,12 @@ mod tests {
             arguments in texts(5),
             names in texts(5),
             flags in any::<[bool; 3]>(),
+            kind in prop::sample::select(vec![
+                ProgramKind::OnDemand,
+                ProgramKind::Supervised,
+                ProgramKind::Cgi,
+            ]),
+            cgi_variables in texts(3),
             identity in identities(),
             nice in prop::option::of(any::<i8>()),
             resource_limits in limits(),
@@ -174,7 +192,6 @@ mod tests {
             grace_ms in any::<u32>(),
         ) -> ProgramStart {
             let path = |at: usize| PathBuf::from(paths.get(at).cloned().unwrap_or_default());
-            let kind = if flags[2] { ProgramKind::Supervised } else { ProgramKind::OnDemand };
             ProgramStart {
                 kind,
                 arguments,
@@ -187,6 +204,8 @@ mod tests {
                 resource_limits,
                 stop_signal: Signal::from_named_raw(signal).expect("a standard signal"),
                 grace_ms,
+                cgi_variables,
+                cgi_as_root: flags[2],
                 ..ProgramStart::new(&name, path(2))
             }
         }

@@ -143,3 +143,31 @@ fn files_that_only_the_user_of_the_program_sees_are_not_refused() {
     as_other.expect("nothing is known to be wrong");
     assert!(missing.expect_err("refused").to_string().contains("No such file"));
 }
+
+#[test]
+fn cgi_scripts_have_a_folder_and_do_not_run_as_root() {
+    let of = |change: &dyn Fn(&mut ProgramStart)| {
+        error(|start| {
+            start.kind = ProgramKind::Cgi;
+            start.program = "/bin".into();
+            start.cgi_as_root = true;
+            change(start);
+        })
+    };
+    assert_eq!(of(&|_| ()), "");
+    assert!(of(&|start| start.program = "/bin/sh".into()).contains("/bin/sh is not a directory"));
+    assert!(of(&|start| start.program = "/no/such".into()).contains("cannot open /no/such"));
+    let as_root = of(&|start| start.cgi_as_root = false);
+    assert_eq!(as_root.contains("would run as root: name a user"), geteuid().is_root());
+    let named = of(&|start| {
+        start.cgi_as_root = false;
+        start.identity = Some(Identity { uid: 0, gid: 0, groups: vec![0] });
+    });
+    assert!(named.contains("would run as root"), "{named}");
+    for wrong in ["", "A=B", "A\0", MARKER] {
+        let shown = of(&|start| start.cgi_variables = vec!["OK".into(), wrong.into()]);
+        assert!(shown.contains("requests cannot set the variable"), "{wrong:?}");
+    }
+    let many = of(&|start| start.cgi_variables = vec!["OK".into(); CGI_NAMES_MAX + 1]);
+    assert!(many.contains("65 variables of requests are too many"), "{many}");
+}

@@ -4,6 +4,7 @@
 //! instead of the harness of the standard library, which runs tests on threads. It understands what
 //! cargo and nextest call it with; each test is a process of its own.
 
+mod cgi_scripts;
 mod death;
 mod descendants;
 mod ends;
@@ -35,6 +36,9 @@ const TESTS: &[Test] = tests! {
         settings_of_the_row_hold, another_user_has_no_way_back, a_root_directory_is_a_root,
         the_spawner_is_small_and_visible, tables_are_replaced, kept_rows_are_not_checked_again,
         a_late_answer_is_not_that_of_a_later_table, supervised_programs_have_no_sockets;
+    cgi_scripts: a_script_has_its_folder_and_its_variables, workers_set_no_other_variables,
+        nothing_outside_of_the_folder_is_executed, failures_of_scripts_name_their_stage,
+        a_script_runs_in_its_root_directory_as_its_user, scripts_are_for_rows_of_cgi;
     ends: every_end_is_reported, a_program_that_ignores_sigterm_is_killed,
         a_program_that_obeys_is_not_killed, signals_reach_the_main_process,
         programs_of_a_closed_connection_are_stopped, stopping_ends_all, many_runs_leave_nothing;

@@ -110,6 +110,7 @@ impl Server {
             start: self.rows[name],
             generation: self.spawner.generation(),
             arguments: arguments.iter().map(|text| text.as_bytes()).collect(),
+            script: None,
         }
     }
 

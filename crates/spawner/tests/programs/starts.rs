@@ -75,7 +75,7 @@ pub(crate) fn the_environment_is_complete() {
     let mut server = Server::with(vec![env]);
     let output = server.output(1, "env", &[]);
     let lines: Vec<&str> = output.lines().collect();
-    let [one, empty, marker] = lines[..] else { panic!("{output}") };
+    let [marker, one, empty] = lines[..] else { panic!("{output}") };
     assert_eq!((one, empty), ("ONE=1", "EMPTY="));
     let marker = marker.strip_prefix(MARKER).expect("the marker");
     let other = server.output(2, "env", &[]);

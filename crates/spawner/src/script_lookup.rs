@@ -1,0 +1,48 @@
+//! Finds a CGI script below its folder and enters the folder that it is in. A new process does so
+//! right before it executes the script, inside of its root directory and as its user: it calls the
+//! system and allocates nothing.
+//!
+//! A worker chooses the path. No part of it may be a symbolic link or lead out of the folder, so
+//! that a worker that was taken over can execute nothing but what the folder has.
+
+use std::ffi::CStr;
+
+use rustix::fs::{FileType, Mode, OFlags, ResolveFlags, fstat, open, openat2};
+use rustix::io::Errno;
+use rustix::process::fchdir;
+
+use crate::answer::Stage;
+use crate::exec_plan::PreparedScript;
+
+/// Makes the folder that a script is in the working directory (RFC 3875 §7.2), and checks that the
+/// script is a regular file that somebody may execute. `folder` is that of all scripts.
+///
+/// # Errors
+/// The step that has failed, and what the system says.
+pub(crate) fn enter_script_folder(
+    folder: &CStr,
+    script: &PreparedScript,
+) -> Result<(), (Stage, Errno)> {
+    let directory = OFlags::PATH | OFlags::DIRECTORY | OFlags::CLOEXEC;
+    let file = OFlags::PATH | OFlags::CLOEXEC;
+    let below = ResolveFlags::BENEATH | ResolveFlags::NO_SYMLINKS | ResolveFlags::NO_MAGICLINKS;
+    let none = Mode::empty();
+    let not_found = |error| (Stage::Script, error);
+    let folder = open(folder, directory, none).map_err(|error| (Stage::ScriptFolder, error))?;
+    let parent = match script.parent() {
+        Some(parent) => openat2(&folder, parent, directory, none, below).map_err(not_found)?,
+        None => folder,
+    };
+    let file = openat2(&parent, script.name(), file, none, below).map_err(not_found)?;
+    let stat = fstat(&file).map_err(not_found)?;
+    match FileType::from_raw_mode(stat.st_mode) {
+        FileType::RegularFile => {}
+        FileType::Directory => return Err((Stage::ScriptType, Errno::ISDIR)),
+        _ => return Err((Stage::ScriptType, Errno::ACCESS)),
+    }
+    let execute = Mode::XUSR | Mode::XGRP | Mode::XOTH;
+    if !Mode::from_raw_mode(stat.st_mode).intersects(execute) {
+        return Err((Stage::ScriptMode, Errno::ACCESS));
+    }
+    fchdir(&parent).map_err(|error| (Stage::WorkingDirectory, error))
+}
