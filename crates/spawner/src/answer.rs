@@ -125,7 +125,8 @@ pub enum Reason {
     Stopping = 7,
     /// The worker has no program with this ID: it has ended, or was never started.
     NotRunning = 8,
-    /// The row is for CGI and the request has no script, or the other way round.
+    /// The row is for CGI and the request has no script, or the other way round, or the row does
+    /// not allow the script.
     Script = 9,
     /// A variable is neither one of CGI nor named by the row.
     Variable = 10,
@@ -218,7 +219,7 @@ impl fmt::Display for Reason {
             Reason::TooManyRunning => "too many programs are running",
             Reason::Stopping => "the server is stopping",
             Reason::NotRunning => "the program is not running",
-            Reason::Script => "only CGI programs have scripts, and each needs one",
+            Reason::Script => "the script is not one of the table",
             Reason::Variable => "a variable of the environment is not one of CGI",
         })
     }

@@ -84,6 +84,8 @@ pub(crate) struct LiveStart {
     pub(crate) allows_arguments: bool,
     pub(crate) stop_signal: Signal,
     pub(crate) grace_ms: u32,
+    /// The only script that a worker may name.
+    cgi_script: Option<OsString>,
     /// Names of variables that a worker may set besides those of CGI.
     cgi_variables: Vec<OsString>,
     pub(crate) prepared: PreparedStart,
@@ -368,9 +370,15 @@ impl LiveStart {
             allows_arguments: start.allows_arguments,
             stop_signal: start.stop_signal,
             grace_ms: start.grace_ms,
+            cgi_script: start.cgi_script.clone(),
             cgi_variables: start.cgi_variables.clone(),
             prepared: PreparedStart::of(start)?,
         }))
+    }
+
+    /// Returns whether a worker may start the script with this path.
+    pub(crate) fn allows_script(&self, path: &[u8]) -> bool {
+        self.cgi_script.as_ref().is_none_or(|only| only.as_bytes() == path)
     }
 
     /// Returns whether a worker may set all of these variables.

@@ -103,7 +103,8 @@ impl EventLoop {
         if (is_cgi || !start.allows_arguments) && !request.arguments.is_empty() {
             return Some(Reason::Arguments);
         }
-        if is_cgi != request.script.is_some() {
+        let is_allowed = request.script.is_none_or(|script| start.allows_script(script.path));
+        if is_cgi != request.script.is_some() || !is_allowed {
             return Some(Reason::Script);
         }
         if request.script.is_some_and(|script| !start.allows_variables(script.variables)) {

@@ -44,6 +44,9 @@ pub struct ProgramStart {
     pub stop_signal: Signal,
     /// The time from the stop signal to SIGKILL, in milliseconds.
     pub grace_ms: u32,
+    /// The only CGI script of the folder that workers may start, by its name; `None` allows all
+    /// that are in the folder or below it.
+    pub cgi_script: Option<OsString>,
     /// Names of variables that a worker may set for a CGI script besides
     /// [those of CGI](crate::cgi_variables::is_cgi_variable).
     pub cgi_variables: Vec<OsString>,
@@ -149,6 +152,7 @@ impl ProgramStart {
             resource_limits: Vec::new(),
             stop_signal: Signal::TERM,
             grace_ms: 10_000,
+            cgi_script: None,
             cgi_variables: Vec::new(),
             cgi_as_root: false,
         }

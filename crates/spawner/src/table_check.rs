@@ -16,6 +16,7 @@ use crate::limits::{
     ARGUMENTS_MAX, CGI_NAMES_MAX, ENVIRONMENT_MAX, GRACE_MAX_MS, GROUPS_MAX, NAME_MAX_BYTES,
     PATH_MAX_BYTES, START_MAX_BYTES, STARTS_MAX, TABLE_MAX_BYTES,
 };
+use crate::request::is_script_path;
 use crate::start_table::{Identity, MARKER, ProgramKind, ProgramStart, ResourceLimit, StartTable};
 use crate::table_codec::encode_start;
 
@@ -95,6 +96,9 @@ pub enum StartError {
     /// The environment has the variable that the spawner sets.
     #[error("the environment has `{MARKER}`, which the server sets: remove it")]
     Marker,
+    /// The name of the only script has a slash or is none.
+    #[error("{0:?} is not the name of a script in the folder")]
+    CgiScript(String),
     /// A worker may not be allowed to set the variable.
     #[error("requests cannot set the variable {0:?}")]
     CgiVariable(String),
@@ -254,6 +258,11 @@ fn check_cgi(start: &ProgramStart) -> Result<(), StartError> {
     let uid = start.identity.as_ref().map_or_else(|| geteuid().as_raw(), |identity| identity.uid);
     if uid == 0 && !start.cgi_as_root {
         return Err(StartError::CgiAsRoot);
+    }
+    if let Some(name) = &start.cgi_script
+        && (name.as_bytes().contains(&b'/') || !is_script_path(name.as_bytes()))
+    {
+        return Err(StartError::CgiScript(name.to_string_lossy().into_owned()));
     }
     at_most("variables of requests", start.cgi_variables.len(), CGI_NAMES_MAX)?;
     let is_wrong = |name: &&OsString| {

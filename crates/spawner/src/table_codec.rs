@@ -63,6 +63,10 @@ pub(crate) fn encode_start(start: &ProgramStart) -> Option<Vec<u8>> {
     }
     bytes.u8(u8::try_from(start.stop_signal.as_raw()).ok()?);
     bytes.u32(start.grace_ms);
+    bytes.u8(if start.cgi_script.is_some() { PRESENT } else { ABSENT });
+    if let Some(script) = &start.cgi_script {
+        bytes.text(script.as_bytes())?;
+    }
     bytes.count(start.cgi_variables.len())?;
     for name in &start.cgi_variables {
         bytes.text(name.as_bytes())?;
@@ -102,6 +106,7 @@ pub(crate) fn decode_start(bytes: &[u8]) -> Option<ProgramStart> {
             .collect::<Option<_>>()?,
         stop_signal: Signal::from_named_raw(i32::from(bytes.u8()?))?,
         grace_ms: bytes.u32()?,
+        cgi_script: if flag(bytes)? { Some(text(bytes)?) } else { None },
         cgi_variables: (0..bytes.count(CGI_NAMES_MAX)?)
             .map(|_| text(bytes))
             .collect::<Option<_>>()?,
@@ -206,6 +211,7 @@ mod tests {
                 grace_ms,
                 cgi_variables,
                 cgi_as_root: flags[2],
+                cgi_script: flags[1].then(|| name.clone().into()),
                 ..ProgramStart::new(&name, path(2))
             }
         }

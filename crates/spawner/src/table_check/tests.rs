@@ -168,6 +168,10 @@ fn cgi_scripts_have_a_folder_and_do_not_run_as_root() {
         let shown = of(&|start| start.cgi_variables = vec!["OK".into(), wrong.into()]);
         assert!(shown.contains("requests cannot set the variable"), "{wrong:?}");
     }
+    for wrong in ["", "..", "a/b", "A\0"] {
+        let shown = of(&|start| start.cgi_script = Some(wrong.into()));
+        assert!(shown.contains("is not the name of a script"), "{wrong:?}");
+    }
     let many = of(&|start| start.cgi_variables = vec!["OK".into(); CGI_NAMES_MAX + 1]);
     assert!(many.contains("65 variables of requests are too many"), "{many}");
 }

@@ -189,6 +189,8 @@ pub(crate) fn scripts_are_for_rows_of_cgi() {
     write(&folder.0.join("one"), "#!/bin/sh\necho \"$#\"\n");
     let mut row = cgi(&folder.0);
     row.allows_arguments = true;
+    write(&folder.0.join("two"), "#!/bin/sh\n");
+    row.cgi_script = Some("one".into());
     let mut server = Server::with(vec![row, shell()]);
     let script = Some(CgiScript { path: b"one", variables: b"" });
     let wrong = StartRequest { script, ..server.request(1, "sh", &["true"]) };
@@ -198,5 +200,7 @@ pub(crate) fn scripts_are_for_rows_of_cgi() {
     // A client chooses no options of a script, whatever the row says.
     let wrong = StartRequest { script, ..server.request(3, "cgi", &["-s"]) };
     assert_eq!(rejection(&mut server, 3, wrong), Reason::Arguments);
-    assert_eq!(output(&mut server, 4, "one", ""), "0\n");
+    let wrong = request(&server, 4, "two", "");
+    assert_eq!(rejection(&mut server, 4, wrong), Reason::Script, "another script");
+    assert_eq!(output(&mut server, 5, "one", ""), "0\n");
 }
