@@ -22,4 +22,5 @@ pub mod spawner_access;
 pub mod supervisor;
 pub mod supervisor_link;
 
-pub use pinion_spawner::answer::signal_name;
+pub use pinion_spawner::answer::{Reason, Stage, signal_name};
+pub use pinion_spawner::request::is_script_path;

@@ -4,6 +4,7 @@ use std::collections::VecDeque;
 use std::sync::Arc;
 
 use pinion_engine::address::Address;
+use pinion_spawner::request::CgiScript;
 
 use crate::limits::INPUT_BUFFER_BYTES;
 use crate::run_error::RunError;
@@ -38,6 +39,24 @@ pub struct RunRequest {
     pub has_input: bool,
     /// Within how many milliseconds the program has to end.
     pub timeout_ms: u64,
+    /// The script of a row of CGI scripts; `None` for a program.
+    pub script: Option<ScriptStart>,
+}
+
+/// A CGI script that is to be run, with its variables
+/// ([`CgiScript`](pinion_spawner::request::CgiScript)).
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ScriptStart {
+    /// Its path below the folder of the row.
+    pub path: Box<[u8]>,
+    /// Its variables, each a name, `=`, a value and a NUL byte.
+    pub variables: Vec<u8>,
+}
+
+impl ScriptStart {
+    pub(crate) fn as_request(&self) -> CgiScript<'_> {
+        CgiScript { path: &self.path, variables: &self.variables }
+    }
 }
 
 /// How a program has ended.

@@ -27,23 +27,23 @@ use pinion_spawner::spawner::ControlError;
 use crate::limits::{
     BUSY_RETRY_MAX_MS, BUSY_RETRY_MS, BUSY_TIMEOUT_MS, OUTPUT_BUFFER_BYTES, RUNS_PER_WORKER_MAX,
 };
-use crate::program_run::{Exit, OutputRead, ProgramRun, RunId, RunRequest, RunStage, RunStream};
+use crate::program_run::{
+    Exit, OutputRead, ProgramRun, RunId, RunRequest, RunStage, RunStream, ScriptStart,
+};
 use crate::run_error::{ReasonText, RunError, StageText};
 use crate::spawner_access::SpawnerAccess;
 
-/// This bit is set in the tags of the streams of programs, and in no other tags of the worker.
+/// This bit is set in the tags of the streams of programs of scripts, and in no other tags of the
+/// worker.
 pub const PROGRAM_TAG: u64 = 1 << 63;
-
-/// The tag of the stream of answers; runs have numbers from 1 on.
-const ANSWERS_TAG: u64 = PROGRAM_TAG;
-
-/// This bit is set in the tags of streams of input, beside [`PROGRAM_TAG`].
-const INPUT_TAG: u64 = 1 << 62;
 
 /// See the head of the module.
 #[derive(Debug)]
 pub struct ProgramRunner {
     access: SpawnerAccess,
+    /// This bit is set in the tags of all streams. It alone is the tag of the stream of answers;
+    /// runs have numbers from 1 on.
+    tag: u64,
     link: Link,
     answers: AnswerReader,
     runs: HashMap<RunId, ProgramRun>,
@@ -80,11 +80,21 @@ enum Link {
 }
 
 impl ProgramRunner {
-    /// Makes a runner. It connects to the spawner with the first program.
+    /// Makes a runner of the programs of scripts, whose streams have [`PROGRAM_TAG`]. It connects
+    /// to the spawner with the first program.
     #[must_use]
     pub fn new(access: SpawnerAccess) -> Self {
+        Self::with_tag(access, PROGRAM_TAG)
+    }
+
+    /// Makes a runner as [`Self::new`] does, with a bit of its own that is set in the tags of its
+    /// streams. The next lower bit is set in some of them as well.
+    #[must_use]
+    pub fn with_tag(access: SpawnerAccess, tag: u64) -> Self {
+        debug_assert!(tag.is_power_of_two(), "one bit");
         Self {
             access,
+            tag,
             link: Link::Unused,
             answers: AnswerReader::default(),
             runs: HashMap::new(),
@@ -181,6 +191,26 @@ impl ProgramRunner {
         outcome
     }
 
+    /// Whether the output of a program has come to its end, although the program may still run.
+    #[must_use]
+    pub fn has_all_output(&self, id: RunId) -> bool {
+        let is_over = |run: &ProgramRun| run.output_stream.is_over() && run.output.is_empty();
+        self.runs.get(&id).is_none_or(is_over)
+    }
+
+    /// Whether a program has ended, or will never run. Its run may be closed then.
+    pub fn has_ended(&mut self, id: RunId) -> bool {
+        let Some(run) = self.runs.get_mut(&id) else { return true };
+        run.is_announced = false;
+        !run.may_run() && !matches!((&run.stage, &run.error), (RunStage::Wanted { .. }, None))
+    }
+
+    /// Has a program stopped whose output is not wanted any more. There are news when it has ended:
+    /// [`Self::has_ended`].
+    pub fn cancel(&mut self, id: RunId) {
+        self.fail(id, RunError::Stopped);
+    }
+
     /// Whether [`Self::write`] may be called now; if not, there are news when it may. The second
     /// value is whether nothing reads input any more.
     pub fn takes_input(&mut self, id: RunId) -> (bool, bool) {
@@ -264,17 +294,24 @@ impl ProgramRunner {
         self.flush(connections);
     }
 
-    /// Something has happened on a stream whose tag has [`PROGRAM_TAG`].
+    /// Something has happened on a stream whose tag has the bit of this runner.
     pub fn raw(&mut self, event: &RawEvent<'_>, stream: &mut RawStream<'_>) {
         let Some(tag) = stream.tag() else { return };
         self.now_ms = stream.now().monotonic_ms;
-        let id = RunId(tag & !PROGRAM_TAG & !INPUT_TAG);
-        match tag {
-            ANSWERS_TAG => self.answers_event(event, stream),
-            tag if tag & INPUT_TAG != 0 => self.input_event(id, event, stream),
-            _ => self.output_event(id, event, stream),
+        let id = RunId(tag & !self.tag & !self.input_bit());
+        if tag == self.tag {
+            self.answers_event(event, stream);
+        } else if tag & self.input_bit() != 0 {
+            self.input_event(id, event, stream);
+        } else {
+            self.output_event(id, event, stream);
         }
         self.flush(&mut stream.connections());
+    }
+
+    /// This bit is set in the tags of streams of input, beside that of the runner.
+    fn input_bit(&self) -> u64 {
+        self.tag >> 1
     }
 
     /// Does on connections what is to be done.
@@ -395,6 +432,7 @@ impl ProgramRunner {
         if !self.connect(connections)? {
             return Ok(false);
         }
+        let (tag, input_tag) = (self.tag | id.0, self.tag | self.input_bit() | id.0);
         let Link::Open(connection, _) = &self.link else { return Err(RunError::SpawnerGone) };
         let Some(run) = self.runs.get_mut(&id) else { return Ok(true) };
         let sockets = || stream_sockets().map_err(|error| RunError::NoResources(error.to_string()));
@@ -402,7 +440,8 @@ impl ProgramRunner {
         let (own_input, input) = run.request.has_input.then(sockets).transpose()?.unzip();
         let arguments = run.request.arguments.iter().map(Vec::as_slice).collect();
         let (start, generation) = (run.request.start, self.access.generation());
-        let request = StartRequest { id: id.0, start, generation, arguments, script: None };
+        let script = run.request.script.as_ref().map(ScriptStart::as_request);
+        let request = StartRequest { id: id.0, start, generation, arguments, script };
         // Without input the program finds its end on the socket of its output.
         let (stdin, stdout) = match &input {
             Some(input) => (input.as_fd(), Some(output.as_fd())),
@@ -416,7 +455,7 @@ impl ProgramRunner {
         }
         run.stage = RunStage::Asked;
         self.to_do.push_back(id);
-        let address = connections.adopt(own_output, PROGRAM_TAG | id.0).map_err(no_stream)?;
+        let address = connections.adopt(own_output, tag).map_err(no_stream)?;
         run.output_stream = RunStream::Open(address);
         if !run.request.has_input
             && let Some(mut stream) = connections.stream(address)
@@ -424,8 +463,7 @@ impl ProgramRunner {
             stream.finish();
         }
         if let Some(socket) = own_input {
-            let tag = PROGRAM_TAG | INPUT_TAG | id.0;
-            let address = connections.adopt(socket, tag).map_err(no_stream)?;
+            let address = connections.adopt(socket, input_tag).map_err(no_stream)?;
             run.input_stream = RunStream::Open(address);
             // Nothing comes but the end, when the program reads no more.
             if let Some(mut stream) = connections.stream(address) {
@@ -447,7 +485,7 @@ impl ProgramRunner {
         };
         let reader = connection.reader();
         let reader = reader.map_err(|error| RunError::NoResources(error.to_string()))?;
-        let answers = connections.adopt(reader, ANSWERS_TAG).map_err(no_stream)?;
+        let answers = connections.adopt(reader, self.tag).map_err(no_stream)?;
         self.link = Link::Open(connection, answers);
         Ok(true)
     }

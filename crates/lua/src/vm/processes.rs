@@ -49,6 +49,7 @@ impl Host {
             arguments: arguments.iter().map(|text| text.as_bytes().to_vec()).collect(),
             has_input: *has_input,
             timeout_ms,
+            script: None,
         };
         let started = runner.borrow_mut().start(request, self.clock.now().monotonic_ms);
         let id = started.map_err(|error| StartFault::Failed(format!("{name}: {error}")))?;
