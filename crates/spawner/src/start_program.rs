@@ -182,9 +182,13 @@ impl EventLoop {
         let null;
         let (stdin, stdout) = match (start.kind, descriptors) {
             (ProgramKind::Supervised, _) => {
-                null = open("/dev/null", OFlags::RDONLY | OFlags::CLOEXEC, Mode::empty())
-                    .map_err(before)?;
+                null = open_null().map_err(before)?;
                 (&null, &pipes.program_stderr)
+            }
+            // A script that closes its output to go on must not keep it open as its input.
+            (ProgramKind::Cgi, [output]) => {
+                null = open_null().map_err(before)?;
+                (&null, output)
             }
             (_, [first, .., last]) => (first, last),
             (_, [both]) => (both, both),
@@ -260,6 +264,10 @@ impl EventLoop {
         let error = io::Error::from_raw_os_error(errno);
         self.log.notice(now_ms, &format!("{name}: cannot {stage}: {error}"));
     }
+}
+
+fn open_null() -> Result<OwnedFd, Errno> {
+    open("/dev/null", OFlags::RDONLY | OFlags::CLOEXEC, Mode::empty())
 }
 
 impl Pipes {

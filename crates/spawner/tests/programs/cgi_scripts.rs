@@ -77,6 +77,19 @@ pub(crate) fn a_script_has_its_folder_and_its_variables() {
     assert_eq!(output(&mut server, 3, "b/c/two", ""), format!("{path}/b/c\n"));
 }
 
+/// Without a socket for its input a script finds the end of it, and closes its output when it says
+/// so.
+pub(crate) fn a_script_without_input_can_close_its_output() {
+    let folder = Folder::new("cgi");
+    write(&folder.0.join("closes"), "#!/bin/sh\ncat; echo done; exec >&-; exec sleep 1000\n");
+    let mut server = Server::with(vec![cgi(&folder.0)]);
+    let stream = server.worker.start(request(&server, 1, "closes", ""));
+    server.worker.started(1);
+    assert_eq!(std::io::read_to_string(stream).expect("text"), "done\n");
+    server.worker.connection.stop(1).expect("sent");
+    assert_eq!(server.worker.answer(), Answer::Signaled { id: 1, signal: 15 });
+}
+
 pub(crate) fn workers_set_no_other_variables() {
     let folder = Folder::new("cgi");
     write(&folder.0.join("env"), "#!/bin/sh\nexec env\n");

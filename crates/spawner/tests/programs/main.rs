@@ -37,6 +37,7 @@ const TESTS: &[Test] = tests! {
         the_spawner_is_small_and_visible, tables_are_replaced, kept_rows_are_not_checked_again,
         a_late_answer_is_not_that_of_a_later_table, supervised_programs_have_no_sockets;
     cgi_scripts: a_script_has_its_folder_and_its_variables, workers_set_no_other_variables,
+        a_script_without_input_can_close_its_output,
         nothing_outside_of_the_folder_is_executed, failures_of_scripts_name_their_stage,
         a_script_runs_in_its_root_directory_as_its_user, scripts_are_for_rows_of_cgi;
     ends: every_end_is_reported, a_program_that_ignores_sigterm_is_killed,
