@@ -17,6 +17,7 @@
 //! | [`program_forwarding`] | a request as an application behind FastCGI or SCGI gets it |
 //! | [`script_location`] | which script of a folder responds to a path |
 //! | `connection_fields` | what becomes of a field that is forwarded (RFC 9110 §7.6.1) |
+//! | [`cgi`] | the requests of one worker that CGI scripts respond to |
 //! | [`proxy`] | the requests of one worker that are forwarded |
 //! | `tunnels`, `tunnel_end` | connections that were switched to another protocol |
 //! | `websocket_handshake` | WebSockets over HTTP/2 and HTTP/3, as the upstream server gets them |
@@ -25,6 +26,7 @@
 #![forbid(unsafe_code)]
 
 pub mod balancing;
+pub mod cgi;
 mod connection_fields;
 pub mod field_changes;
 pub mod limits;

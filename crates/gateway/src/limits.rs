@@ -87,3 +87,41 @@ pub const STORED_UPLOAD_MAX_BYTES: u64 = 16 << 20;
 /// Most bytes of stored uploads that stand in memory, of all workers together: the first 64 KiB of
 /// 256 of them. Further ones are refused until some have ended.
 pub const STORED_UPLOADS_MEMORY_MAX_BYTES: usize = 16 << 20;
+
+/// This bit is set in the tags of streams of CGI scripts, and in no other tags of a worker. The bit
+/// below is set in some of them.
+pub const CGI_TAG: u64 = 1 << 60;
+
+/// Most CGI scripts of one mount that run at the same time by default, of all workers together.
+/// Each is a process, with tens of MiB if its interpreter is large; a request that waits costs far
+/// less.
+pub const CGI_RUNNING_MAX: usize = 32;
+
+/// Most requests of one mount that wait until a CGI script may run. Further ones get status 503:
+/// with scripts of 0.1 s and [`CGI_RUNNING_MAX`] of them the last one waits for about a second.
+pub const CGI_QUEUE_MAX: usize = 256;
+
+/// How long a request waits until a CGI script may run, in milliseconds: half of what proxies before
+/// this server wait for a response (`proxy_read_timeout` of nginx).
+pub const CGI_QUEUE_TIMEOUT_MS: u64 = 30_000;
+
+/// How long a CGI script may neither write output nor read content that is there for it, in
+/// milliseconds, by default: `Timeout` of Apache httpd, and as long as an upstream server has.
+pub const CGI_TIMEOUT_MS: u64 = UPSTREAM_TIMEOUT_MS;
+
+/// How long a CGI script may run in all by default, in milliseconds: an hour. A download of a large
+/// repository over a slow line ends within that; a script that never ends must not keep its place.
+pub const CGI_TOTAL_TIMEOUT_MS: u64 = 3_600_000;
+
+/// How long the end of a response waits for the end of the script behind the end of its output, in
+/// milliseconds. A process that is killed closes its output right before its parent hears of it,
+/// and then the response is not complete. A script that closes its output and goes on is rare; its
+/// response ends so much later.
+pub const CGI_EXIT_WAIT_MS: u64 = 50;
+
+/// Most local redirects (RFC 3875 §6.2.2) that a request follows: as Apache httpd
+/// (`LimitInternalRecursion`). More are a circle.
+pub const LOCAL_REDIRECTS_MAX: u32 = 10;
+
+/// Most bytes of the output of a script behind its response that are read and dropped at a time.
+pub const DROPPED_PIECE_BYTES: usize = 64 * 1024;

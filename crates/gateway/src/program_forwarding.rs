@@ -43,7 +43,7 @@ pub enum ProgramTarget {
 }
 
 /// The value of `SERVER_SOFTWARE`.
-const SOFTWARE: &str = concat!("Pinion/", env!("CARGO_PKG_VERSION"));
+pub(crate) const SOFTWARE: &str = concat!("Pinion/", env!("CARGO_PKG_VERSION"));
 
 /// Bytes of the variables beside those of the fields and the paths, about.
 const OWN_VARIABLES_BYTES: usize = 512;
@@ -138,7 +138,7 @@ fn script_of(folder: &ScriptFolder, head: &RequestHead<'_>) -> Result<Script, Pr
 
 /// Decodes percent escapes once. Returns `None` for an escape without two hexadecimal digits, and
 /// for a NUL byte, which no variable can have.
-fn percent_decoded(path: &[u8]) -> Option<Vec<u8>> {
+pub(crate) fn percent_decoded(path: &[u8]) -> Option<Vec<u8>> {
     let mut decoded = Vec::with_capacity(path.len());
     let mut rest = path;
     loop {
@@ -216,7 +216,7 @@ fn variables(
 
 /// Whether a variable is passed on: not one of a field by which proxies tell who asks for what, nor
 /// of one that the operator sets or removes.
-fn is_passed(name: &[u8], changes: &FieldChanges) -> bool {
+pub(crate) fn is_passed(name: &[u8], changes: &FieldChanges) -> bool {
     match name.strip_prefix(b"HTTP_") {
         None | Some(b"HOST") => true,
         Some(field) => FieldClass::of(field) == FieldClass::Other && !changes.replace(field),
@@ -236,7 +236,7 @@ fn set_fields(changes: &FieldChanges, variables: &mut OwnedFields) {
 }
 
 /// Returns the host that the client has asked for and its port. The site was chosen by that host.
-fn server(head: &RequestHead<'_>, client: &ClientIdentity) -> (Vec<u8>, u16) {
+pub(crate) fn server(head: &RequestHead<'_>, client: &ClientIdentity) -> (Vec<u8>, u16) {
     let default_port = if client.is_secured { 443 } else { 80 };
     let authority = head.authority.unwrap_or(b"localhost");
     let behind_brackets = authority.iter().rposition(|byte| *byte == b']').map_or(0, |at| at + 1);

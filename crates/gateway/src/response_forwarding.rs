@@ -23,6 +23,12 @@ impl<'a> ResponseChanges<'a> {
         Self { changes: &options.response_fields, passed: options.passed_fields, location }
     }
 
+    /// Changes fields as an operator says, and passes those on that hold for the whole host.
+    #[must_use]
+    pub(crate) fn of(changes: &'a FieldChanges, passed: PassedFields) -> Self {
+        Self { changes, passed, location: None }
+    }
+
     fn is_forwarded(&self, name: &[u8]) -> bool {
         let is_passed = match FieldClass::of(name) {
             FieldClass::Other | FieldClass::Origin => true,

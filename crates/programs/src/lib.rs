@@ -23,4 +23,5 @@ pub mod supervisor;
 pub mod supervisor_link;
 
 pub use pinion_spawner::answer::{Reason, Stage, signal_name};
+pub use pinion_spawner::limits::{CGI_VARIABLES_MAX, CGI_VARIABLES_MAX_BYTES};
 pub use pinion_spawner::request::is_script_path;

@@ -1,0 +1,566 @@
+//! The requests of one worker that CGI scripts respond to (CGI/1.1, RFC 3875).
+//!
+//! The application begins a request with [`Cgi::begin`], and gives it the events of its exchange
+//! ([`Cgi::event`]) and those of streams of scripts ([`Cgi::raw`]). Behind each of these it calls
+//! [`Cgi::flush`]. The spawner starts the scripts, each for one request.
+//!
+//! The end of the output ends the response, as with other servers. A script that closes its output
+//! may go on until its time is over, and counts as one that runs. What a script has started ends
+//! with it: the spawner kills what is left of it, so that a process which keeps the output open
+//! keeps no client waiting.
+//!
+//! | Module | Task |
+//! |---|---|
+//! | [`cgi_scripts`] | the scripts of a mount, and their limits |
+//! | [`cgi_failure`] | why a request has no response, and the status for that |
+//! | `script_search` | which script responds to a path |
+//! | `script_variables` | the environment of a script |
+//! | `script_queue` | how many scripts run, and which requests wait |
+//! | `stored_content` | content that is stored to find its length out |
+//! | `script_request` | one request: content to the script, output to the client |
+//! | `script_output` | output of a script as a response |
+//! | `client_response` | the response as it is sent |
+
+pub mod cgi_failure;
+pub mod cgi_scripts;
+mod client_response;
+mod script_output;
+mod script_queue;
+mod script_request;
+mod script_search;
+mod script_variables;
+mod stored_content;
+
+use std::fmt;
+use std::sync::Arc;
+
+use pinion_engine::Poster;
+use pinion_engine::address::{Address, AddressMap};
+use pinion_engine::app::{Event, RawEvent};
+use pinion_engine::connections::Connections;
+use pinion_engine::exchange::Exchange;
+use pinion_engine::raw::RawStream;
+use pinion_http::cgi::variables::VariableScratch;
+use pinion_http::client_identity::ClientIdentity;
+use pinion_http::h1::head::HeadStorage;
+use pinion_http::method::Method;
+use pinion_http::refusal::Refusal;
+use pinion_http::request::{Framing, RequestHead};
+use pinion_jobs::folder_root::FolderRoot;
+use pinion_jobs::upload_spool::StoreError;
+use pinion_programs::program_run::{OutputRead, RunId, RunRequest, ScriptStart};
+use pinion_programs::program_runner::ProgramRunner;
+use pinion_programs::spawner_access::SpawnerAccess;
+use rustc_hash::FxHashMap;
+
+use crate::limits::{
+    CGI_QUEUE_TIMEOUT_MS, CGI_TAG, DROPPED_PIECE_BYTES, LOCAL_REDIRECTS_MAX, REQUEST_PIECE_BYTES,
+};
+use crate::program_forwarding::percent_decoded;
+use crate::proxy::UploadQuotas;
+use crate::request_forwarding::has_dot_segment;
+use cgi_failure::CgiFailure;
+use cgi_scripts::CgiScripts;
+use client_response::ClientResponse;
+pub use script_output::OutputError;
+use script_output::ScriptOutput;
+use script_queue::QueueEntry;
+use script_request::{RequestStage, ScriptEnd, ScriptRequest};
+use script_search::find_script;
+use script_variables::{ScriptTarget, add_content_length, script_variables};
+use stored_content::StoredContent;
+
+/// See the head of the module.
+pub struct Cgi {
+    runner: ProgramRunner,
+    poster: Poster,
+    uploads: UploadQuotas,
+    requests: AddressMap<ScriptRequest>,
+    /// The scripts that run.
+    runs: FxHashMap<RunId, ScriptRun>,
+    storage: HeadStorage,
+    scratch: VariableScratch,
+}
+
+/// A script that runs.
+struct ScriptRun {
+    scripts: Arc<CgiScripts>,
+    /// The exchange that it responds to; `None` once that is over.
+    exchange: Option<Address>,
+}
+
+/// A message to an exchange whose script may run now.
+struct ScriptTurn;
+
+/// How a request has ended.
+#[derive(Debug, PartialEq)]
+pub enum CgiEnded {
+    /// Its response was handed on.
+    Answered {
+        /// The status code.
+        status: u16,
+        /// Bytes of content.
+        body_bytes: u64,
+    },
+    /// Its response is that to a GET for another path (RFC 3875 §6.2.2). The application responds
+    /// to that, with one redirect more than before.
+    LocalRedirect {
+        /// The path and the query.
+        target: Box<[u8]>,
+    },
+    /// There is no response. The application sends one for the failure.
+    Failed(CgiFailure),
+    /// The script has failed in the middle of its response. What the client has does not look like
+    /// a whole one.
+    Aborted {
+        /// The status code.
+        status: u16,
+        /// Bytes of content.
+        body_bytes: u64,
+        /// What has failed.
+        error: CgiFailure,
+    },
+    /// The client has left, or its request was refused.
+    Gone {
+        /// The status code, if the head of the response was sent.
+        status: Option<u16>,
+        /// Bytes of content that were sent.
+        body_bytes: u64,
+    },
+}
+
+impl Cgi {
+    /// Makes one for a worker, whose streams have [`CGI_TAG`].
+    #[must_use]
+    pub fn new(access: SpawnerAccess, uploads: UploadQuotas, poster: Poster) -> Self {
+        Self {
+            runner: ProgramRunner::with_tag(access, CGI_TAG),
+            poster,
+            uploads,
+            requests: AddressMap::default(),
+            runs: FxHashMap::default(),
+            storage: HeadStorage::new(),
+            scratch: VariableScratch::default(),
+        }
+    }
+
+    /// Whether a stream with this tag is one of a script.
+    #[must_use]
+    pub fn is_of_script(tag: u64) -> bool {
+        tag >> CGI_TAG.trailing_zeros() == 1
+    }
+
+    /// Begins a request. `defaults` are whole lines of fields that its response has unless the
+    /// script sets them; `redirects` is how many local redirects have led to it.
+    ///
+    /// # Errors
+    /// No script responds. The application responds.
+    pub fn begin(
+        &mut self,
+        scripts: &Arc<CgiScripts>,
+        defaults: &Arc<[u8]>,
+        (client, head): (&ClientIdentity, &RequestHead<'_>),
+        redirects: u32,
+        exchange: &mut Exchange<'_>,
+    ) -> Result<(), CgiFailure> {
+        if redirects > LOCAL_REDIRECTS_MAX {
+            return Err(CgiFailure::Redirects);
+        }
+        if matches!(head.method, Method::Connect | Method::Trace) || head.protocol.is_some() {
+            return Err(CgiFailure::Method);
+        }
+        let target = script_target(scripts, head.target.path)?;
+        if scripts.row.get().is_none() {
+            return Err(CgiFailure::NoRow);
+        }
+        let variables = script_variables(scripts, &target, head, client, &mut self.scratch);
+        let is_stored = matches!(head.framing, Framing::Chunked | Framing::Frames);
+        let request = ScriptRequest {
+            scripts: Arc::clone(scripts),
+            output: ScriptOutput::new(head.method, &target.path),
+            path: target.path,
+            stage: if is_stored { RequestStage::Storing } else { RequestStage::Waiting },
+            variables: variables.map_err(CgiFailure::Variables)?,
+            has_content: !matches!(head.framing, Framing::None | Framing::Length(0)),
+            stored: is_stored.then(|| StoredContent::new(&self.uploads)),
+            response: ClientResponse::default(),
+            defaults: Arc::clone(defaults),
+            wanted_bytes: 0,
+            has_all_content: head.framing == Framing::None,
+            due_ms: 0,
+            output_end_ms: None,
+        };
+        let address = exchange.address();
+        exchange.wait(None);
+        exchange.body_limit(if is_stored { scripts.stored_max_bytes } else { u64::MAX });
+        self.requests.insert(address, request);
+        if is_stored {
+            exchange.want(REQUEST_PIECE_BYTES);
+            return Ok(());
+        }
+        let entered = self.enter(address, exchange);
+        entered.inspect_err(|_| drop(self.requests.remove(&address)))
+    }
+
+    /// Something has happened to an exchange. Returns how its request has ended, if it has; `None`
+    /// also for an exchange of another request.
+    pub fn event(&mut self, event: &Event<'_>, exchange: &mut Exchange<'_>) -> Option<CgiEnded> {
+        let address = exchange.address();
+        let request = self.requests.get_mut(&address)?;
+        let is_storing = request.stage == RequestStage::Storing;
+        let now_ms = exchange.now().monotonic_ms;
+        let ended = match event {
+            Event::Body(bytes) if is_storing => {
+                exchange.want(bytes.len() as u64);
+                let stored = request.stored.as_mut();
+                let stored = stored.map(|stored| stored.append(bytes, &self.uploads));
+                self.stored(address, stored.unwrap_or(Ok(())))
+            }
+            Event::BodyEnd(_) if is_storing => self.collected(address, exchange),
+            Event::Body(bytes) => {
+                request.wanted_bytes = request.wanted_bytes.saturating_sub(bytes.len() as u64);
+                request.due_ms = now_ms + request.scripts.timeout_ms;
+                if let RequestStage::Running(id) = request.stage {
+                    self.runner.write(id, Some(bytes));
+                }
+                self.go_on(address, exchange)
+            }
+            Event::BodyEnd(_) => {
+                (request.has_all_content, request.wanted_bytes) = (true, 0);
+                if let RequestStage::Running(id) = request.stage {
+                    self.runner.write(id, None);
+                }
+                None
+            }
+            Event::Writable => {
+                request.response.is_full = false;
+                request.due_ms = now_ms + request.scripts.timeout_ms;
+                self.go_on(address, exchange)
+            }
+            Event::Posted(message) if message.is::<ScriptTurn>() => self.turn(address, exchange),
+            Event::Deadline => self.deadline(address, exchange),
+            Event::Refused(Refusal::ContentTooLarge) if is_storing => {
+                Some(self.failed(address, CgiFailure::LengthRequired))
+            }
+            Event::Refused(_) | Event::Gone(_) => Some(self.left(address)),
+            // A client that ends its side has left, as far as other servers are concerned, too.
+            Event::InputEnd => {
+                exchange.abort();
+                Some(self.left(address))
+            }
+            Event::Head(_) | Event::Posted(_) | Event::Stopping => None,
+        };
+        if ended.is_none() {
+            self.set_deadline(address, exchange);
+        }
+        ended
+    }
+
+    /// Whether a script responds to an exchange.
+    #[must_use]
+    pub fn has(&self, address: Address) -> bool {
+        self.requests.contains_key(&address)
+    }
+
+    /// Something has happened on a stream of a script.
+    pub fn raw(&mut self, event: &RawEvent<'_>, stream: &mut RawStream<'_>) {
+        self.runner.raw(event, stream);
+    }
+
+    /// Does what is due. Call it at the top of each pass, and [`Self::flush`] behind it.
+    pub fn pass(&mut self, connections: &mut Connections<'_>) {
+        self.runner.pass(connections);
+    }
+
+    /// When [`Self::pass`] has something to do, in monotonic milliseconds.
+    #[must_use]
+    pub fn alarm_ms(&self) -> Option<u64> {
+        self.runner.alarm_ms()
+    }
+
+    /// The server stops: the connection to the spawner ends with the last script.
+    pub fn stop(&mut self) {
+        self.runner.stop();
+    }
+
+    /// Whether [`Self::flush`] has something to do.
+    #[inline]
+    #[must_use]
+    pub fn has_work(&self) -> bool {
+        self.runner.has_work()
+    }
+
+    /// Hands on what has come from scripts. `ended` is called for each request that ends thereby,
+    /// with its exchange.
+    pub fn flush(
+        &mut self,
+        connections: &mut Connections<'_>,
+        mut ended: impl FnMut(CgiEnded, &mut Exchange<'_>),
+    ) {
+        while self.runner.has_work() {
+            self.runner.flush(connections);
+            while let Some(id) = self.runner.next_news() {
+                let Some(run) = self.runs.get(&id) else { continue };
+                let Some(address) = run.exchange else {
+                    self.go_on_without_client(id);
+                    continue;
+                };
+                // Without an exchange its last event is on the way.
+                let Some(mut exchange) = connections.exchange(address) else { continue };
+                match self.go_on(address, &mut exchange) {
+                    Some(end) => ended(end, &mut exchange),
+                    None => self.set_deadline(address, &mut exchange),
+                }
+            }
+        }
+    }
+
+    /// Goes on with an exchange in both directions, as far as there is room.
+    fn go_on(&mut self, address: Address, exchange: &mut Exchange<'_>) -> Option<CgiEnded> {
+        let Self { runner, requests, storage, .. } = self;
+        let request = requests.get_mut(&address)?;
+        let RequestStage::Running(id) = request.stage else { return None };
+        let (ended, end) = match request.give_content(runner, id, exchange) {
+            Ok(()) => request.respond(runner, id, storage, exchange)?,
+            Err(error) => {
+                let failure = CgiFailure::Stored(error.to_string().into());
+                (request.failed(failure, exchange), ScriptEnd::Stopped)
+            }
+        };
+        self.forget(address, end);
+        Some(ended)
+    }
+
+    /// Goes on with a script whose client has its response, or has left: what it still writes is
+    /// dropped, and its place becomes free when it has ended.
+    fn go_on_without_client(&mut self, id: RunId) {
+        while let OutputRead::Bytes(_) = self.runner.read(id, DROPPED_PIECE_BYTES, |_| ()) {}
+        if self.runner.has_ended(id) {
+            self.end_run(id);
+        }
+    }
+
+    /// A piece of content was stored, or could not be.
+    fn stored(&mut self, address: Address, stored: Result<(), StoreError>) -> Option<CgiEnded> {
+        let failure = match stored.err()? {
+            StoreError::Full(why) => CgiFailure::StorageFull(why.into()),
+            StoreError::Io(error) => CgiFailure::Stored(error.to_string().into()),
+        };
+        Some(self.failed(address, failure))
+    }
+
+    /// All content of an exchange is stored: its script may run.
+    fn collected(&mut self, address: Address, exchange: &mut Exchange<'_>) -> Option<CgiEnded> {
+        let request = self.requests.get_mut(&address)?;
+        let finished = request.stored.as_mut().map(StoredContent::finish)?;
+        let bytes = match finished {
+            Ok(bytes) => bytes,
+            Err(error) => return self.stored(address, Err(error)),
+        };
+        request.stage = RequestStage::Waiting;
+        request.has_content = bytes > 0;
+        request.has_all_content = bytes == 0;
+        let added = add_content_length(&mut request.variables, bytes);
+        let entered = match added {
+            Ok(()) => self.enter(address, exchange),
+            Err(error) => Err(CgiFailure::Variables(error)),
+        };
+        entered.err().map(|failure| self.failed(address, failure))
+    }
+
+    /// Starts the script of a request, or lets the request wait.
+    fn enter(&mut self, address: Address, exchange: &mut Exchange<'_>) -> Result<(), CgiFailure> {
+        let Some(request) = self.requests.get_mut(&address) else { return Ok(()) };
+        match request.scripts.queue.enter(address) {
+            QueueEntry::Run => self.start(address, exchange),
+            QueueEntry::Waits => {
+                request.due_ms = exchange.now().monotonic_ms + CGI_QUEUE_TIMEOUT_MS;
+                exchange.wait(Some(CGI_QUEUE_TIMEOUT_MS));
+                Ok(())
+            }
+            QueueEntry::Full => {
+                Err(CgiFailure::Busy { running_max: request.scripts.queue.running_max() })
+            }
+        }
+    }
+
+    /// The script of a request that has waited may run.
+    fn turn(&mut self, address: Address, exchange: &mut Exchange<'_>) -> Option<CgiEnded> {
+        let request = self.requests.get(&address)?;
+        if request.stage != RequestStage::Waiting || !request.scripts.queue.take(address) {
+            return None;
+        }
+        let started = self.start(address, exchange);
+        started.err().map(|failure| self.fail_started(address, failure))
+    }
+
+    /// Starts the script of a request, which has a place among those that run.
+    fn start(&mut self, address: Address, exchange: &mut Exchange<'_>) -> Result<(), CgiFailure> {
+        let now_ms = exchange.now().monotonic_ms;
+        let Some(request) = self.requests.get_mut(&address) else { return Ok(()) };
+        let scripts = Arc::clone(&request.scripts);
+        let variables = std::mem::take(&mut request.variables);
+        let run = RunRequest {
+            // It was looked at when the request began.
+            start: scripts.row.get().copied().unwrap_or(u16::MAX),
+            arguments: Vec::new(),
+            has_input: request.has_content,
+            timeout_ms: scripts.total_timeout_ms,
+            script: Some(ScriptStart { path: request.path.clone().into(), variables }),
+        };
+        match self.runner.start(run, now_ms) {
+            Ok(id) => {
+                request.stage = RequestStage::Running(id);
+                request.due_ms = now_ms + scripts.timeout_ms;
+                exchange.wait(Some(scripts.timeout_ms));
+                self.runs.insert(id, ScriptRun { scripts, exchange: Some(address) });
+                Ok(())
+            }
+            Err(error) => {
+                self.release(&scripts);
+                let path = self.requests.get(&address).map(|request| request.path.clone());
+                let path = path.unwrap_or_default();
+                Err(CgiFailure::of_run(&scripts, &path, Arc::new(error)))
+            }
+        }
+    }
+
+    /// What an exchange waits for has not come in time.
+    fn deadline(&mut self, address: Address, exchange: &mut Exchange<'_>) -> Option<CgiEnded> {
+        let now_ms = exchange.now().monotonic_ms;
+        let request = self.requests.get_mut(&address)?;
+        if now_ms < request.due_ms || request.stage == RequestStage::Storing {
+            return None;
+        }
+        if request.stage == RequestStage::Waiting {
+            if request.scripts.queue.take(address) {
+                // The message about it is late.
+                let started = self.start(address, exchange);
+                return started.err().map(|failure| self.fail_started(address, failure));
+            }
+            let running_max = request.scripts.queue.running_max();
+            self.requests.remove(&address);
+            return Some(CgiEnded::Failed(CgiFailure::QueueTimeout { running_max }));
+        }
+        if request.response.is_full || request.wanted_bytes > 0 {
+            // It is the client that does nothing, which the engine watches.
+            request.due_ms = now_ms + request.scripts.timeout_ms;
+            return None;
+        }
+        if request.output_end_ms.is_some() {
+            return self.go_on(address, exchange);
+        }
+        let script = request.scripts.shown(&request.path).into();
+        let seconds = request.scripts.timeout_ms / 1000;
+        let ended = request.failed(CgiFailure::Silent { script, seconds }, exchange);
+        self.forget(address, ScriptEnd::Stopped);
+        Some(ended)
+    }
+
+    /// Has the engine tell when an exchange has waited for too long.
+    fn set_deadline(&self, address: Address, exchange: &mut Exchange<'_>) {
+        let Some(request) = self.requests.get(&address) else { return };
+        let left_ms = request.due_ms.saturating_sub(exchange.now().monotonic_ms);
+        exchange.wait((request.stage != RequestStage::Storing).then_some(left_ms));
+    }
+
+    /// The request of an exchange has failed before its script was started.
+    fn failed(&mut self, address: Address, failure: CgiFailure) -> CgiEnded {
+        self.forget(address, ScriptEnd::Stopped);
+        CgiEnded::Failed(failure)
+    }
+
+    /// The script of an exchange could not be started, and its place is free already.
+    fn fail_started(&mut self, address: Address, failure: CgiFailure) -> CgiEnded {
+        self.requests.remove(&address);
+        CgiEnded::Failed(failure)
+    }
+
+    /// The client of an exchange has left.
+    fn left(&mut self, address: Address) -> CgiEnded {
+        let response = self.requests.get(&address).map(|request| &request.response);
+        let (status, body_bytes) =
+            response.map_or((None, 0), |response| (response.status, response.body_bytes));
+        self.forget(address, ScriptEnd::Stopped);
+        CgiEnded::Gone { status, body_bytes }
+    }
+
+    /// The request of an exchange has ended.
+    fn forget(&mut self, address: Address, end: ScriptEnd) {
+        let Some(request) = self.requests.remove(&address) else { return };
+        match request.stage {
+            RequestStage::Storing => {}
+            RequestStage::Waiting => {
+                if request.scripts.queue.take(address) {
+                    self.release(&request.scripts);
+                }
+            }
+            RequestStage::Running(id) if self.runner.has_ended(id) => self.end_run(id),
+            RequestStage::Running(id) => {
+                if let Some(run) = self.runs.get_mut(&id) {
+                    run.exchange = None;
+                }
+                match end {
+                    ScriptEnd::GoesOn => self.runner.write(id, None),
+                    ScriptEnd::Stopped => self.runner.cancel(id),
+                }
+            }
+        }
+    }
+
+    /// A script has ended: its place is free.
+    fn end_run(&mut self, id: RunId) {
+        self.runner.close(id);
+        if let Some(run) = self.runs.remove(&id) {
+            self.release(&run.scripts);
+        }
+    }
+
+    /// Gives the place of a script to the next request.
+    fn release(&self, scripts: &CgiScripts) {
+        if let Some(next) = scripts.queue.release() {
+            // A message that cannot be sent is not needed at the deadline of the request.
+            let _ = self.poster.post(next, Box::new(ScriptTurn));
+        }
+    }
+}
+
+/// A worker that ends in a panic leaves its places to the others.
+impl Drop for Cgi {
+    fn drop(&mut self) {
+        for (address, request) in std::mem::take(&mut self.requests) {
+            if request.stage == RequestStage::Waiting && request.scripts.queue.take(address) {
+                self.release(&request.scripts);
+            }
+        }
+        for run in std::mem::take(&mut self.runs).into_values() {
+            self.release(&run.scripts);
+        }
+    }
+}
+
+impl fmt::Debug for Cgi {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Cgi").field("requests", &self.requests).finish_non_exhaustive()
+    }
+}
+
+/// Returns the script that responds to a path, as the client has sent it.
+fn script_target(scripts: &CgiScripts, path: &[u8]) -> Result<ScriptTarget, CgiFailure> {
+    if has_dot_segment(path) {
+        return Err(CgiFailure::Path);
+    }
+    let rest = scripts.mount.rest(path).ok_or(CgiFailure::NoScript)?;
+    let rest = percent_decoded(rest).ok_or(CgiFailure::Path)?;
+    let mount = percent_decoded(scripts.mount.as_str().as_bytes()).ok_or(CgiFailure::Path)?;
+    if let Some(script) = &scripts.script {
+        return Ok(ScriptTarget { path: script.to_vec(), name: mount, path_info: rest });
+    }
+    let root = FolderRoot::open(&scripts.folder).map_err(|error| CgiFailure::Folder {
+        folder: scripts.folder.display().to_string().into(),
+        error: error.to_string().into(),
+    })?;
+    let found = find_script(&rest, |path| root.kind(path).ok()).ok_or(CgiFailure::NoScript)?;
+    let name = [&*mount, &found.path].join(&b'/');
+    Ok(ScriptTarget { path: found.path, name, path_info: found.path_info })
+}

@@ -1,0 +1,255 @@
+//! Why a request has no response of a CGI script, and the status for that.
+
+use std::fmt;
+use std::io;
+use std::sync::Arc;
+
+use pinion_http::cgi::variable_error::VariableError;
+use pinion_programs::program_run::Exit;
+use pinion_programs::run_error::RunError;
+use pinion_programs::{Reason, Stage, signal_name};
+use thiserror::Error;
+
+use super::cgi_scripts::CgiScripts;
+use super::script_output::OutputError;
+use crate::limits::{CGI_QUEUE_TIMEOUT_MS, LOCAL_REDIRECTS_MAX};
+
+/// Why a request has no response of a CGI script.
+#[derive(Clone, Debug, PartialEq, Error)]
+pub enum CgiFailure {
+    /// CONNECT and TRACE are for the connection to this server.
+    #[error("the method is not for scripts")]
+    Method,
+    /// The path can be read in two ways, or has a NUL byte.
+    #[error("the path cannot be read in one way")]
+    Path,
+    /// No script responds to the path.
+    #[error("there is no script for the path")]
+    NoScript,
+    /// The folder of scripts cannot be opened.
+    #[error("cannot open the folder of scripts {folder}: {error}")]
+    Folder {
+        /// The folder as this process sees it.
+        folder: Box<str>,
+        /// What the system says.
+        error: Box<str>,
+    },
+    /// The request has too many or too long fields for variables.
+    #[error("the request is too long for a script: {0}")]
+    Variables(VariableError),
+    /// The content has no length and is longer than what is stored to find it out.
+    #[error("the content has no length and is too long to be stored")]
+    LengthRequired,
+    /// All uploads together take as much as they may.
+    #[error("the content of the request cannot be stored: {0}")]
+    StorageFull(Box<str>),
+    /// The content of the request cannot be stored, or not be read again.
+    #[error("the content of the request cannot be stored: {0}")]
+    Stored(Box<str>),
+    /// As many scripts run as may, and as many requests wait.
+    #[error("{running_max} scripts run, and too many requests wait for one to end (cgi-max)")]
+    Busy {
+        /// How many may run.
+        running_max: usize,
+    },
+    /// As many scripts run as may, and none has ended in time.
+    #[error(
+        "{running_max} scripts run, and none has ended within {} s (cgi-max)",
+        CGI_QUEUE_TIMEOUT_MS / 1000
+    )]
+    QueueTimeout {
+        /// How many may run.
+        running_max: usize,
+    },
+    /// Scripts redirect the request to each other.
+    #[error("more than {LOCAL_REDIRECTS_MAX} local redirects (Location without a host)")]
+    Redirects,
+    /// The scripts have no row in the table of programs yet.
+    #[error("the process that starts programs does not know the scripts yet")]
+    NoRow,
+    /// The script was not run, or not to its end.
+    #[error("{text}")]
+    Run {
+        /// What has happened, to which script, and what to do.
+        text: Box<str>,
+        /// The error itself.
+        error: Arc<RunError>,
+    },
+    /// The script does nothing.
+    #[error("{script}: no output for {seconds} s, and no content was read; stopped")]
+    Silent {
+        /// Its path.
+        script: Box<str>,
+        /// For how long.
+        seconds: u64,
+    },
+    /// What the script has written is no response.
+    #[error("{script}: {error}{}", ExitText(*.exit))]
+    Output {
+        /// Its path.
+        script: Box<str>,
+        /// What is wrong.
+        error: OutputError,
+        /// How it has ended; `None` if it has not.
+        exit: Option<Exit>,
+    },
+}
+
+/// How a script has ended, behind what is wrong with its output.
+struct ExitText(Option<Exit>);
+
+impl fmt::Display for ExitText {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self.0 {
+            None => Ok(()),
+            Some(Exit::Status(status)) => write!(f, " (it has exited with status {status})"),
+            Some(Exit::Signal(signal)) => {
+                write!(f, " (it was ended by {})", signal_name(signal.into()))
+            }
+        }
+    }
+}
+
+impl CgiFailure {
+    /// Returns the status of the response.
+    #[must_use]
+    pub fn status(&self) -> u16 {
+        match self {
+            Self::Method => 405,
+            Self::Path => 400,
+            Self::NoScript => 404,
+            Self::Variables(VariableError::TooLarge) => 431,
+            Self::Variables(_) => 400,
+            Self::LengthRequired => 411,
+            Self::Stored(_) => 500,
+            Self::StorageFull(_) | Self::Busy { .. } | Self::QueueTimeout { .. } | Self::NoRow => {
+                503
+            }
+            Self::Silent { .. } => 504,
+            Self::Folder { .. } | Self::Redirects | Self::Output { .. } => 502,
+            Self::Run { error, .. } => match &**error {
+                RunError::TimedOut(_) => 504,
+                RunError::TooMany
+                | RunError::NoResources(_)
+                | RunError::SpawnerGone
+                | RunError::SpawnerBusy
+                | RunError::Disconnected
+                | RunError::Stopped => 503,
+                RunError::Rejected(reason)
+                    if matches!(reason.0, Reason::TooManyRunning | Reason::Stopping) =>
+                {
+                    503
+                }
+                _ => 502,
+            },
+        }
+    }
+
+    /// Whether the failure says something about a script or this server, and not only about the
+    /// request.
+    #[must_use]
+    pub fn is_logged(&self) -> bool {
+        !matches!(
+            self,
+            Self::Method | Self::Path | Self::NoScript | Self::Variables(_) | Self::LengthRequired
+        )
+    }
+
+    /// Returns the failure of a run of the script with a path below its folder.
+    pub(super) fn of_run(scripts: &CgiScripts, path: &[u8], error: Arc<RunError>) -> Self {
+        let file = scripts.shown(path);
+        let text = match &*error {
+            RunError::NotStarted { stage, errno } => {
+                not_started(scripts, &file, stage.0, &io::Error::from_raw_os_error(*errno))
+            }
+            error => format!("{file}: {error}"),
+        };
+        Self::Run { text: text.into(), error }
+    }
+}
+
+/// Returns why a script could not be executed, and what to do.
+fn not_started(scripts: &CgiScripts, file: &str, stage: Stage, error: &io::Error) -> String {
+    const NO_EXEC: i32 = 8;
+    const LOOP: i32 = 40;
+    let chroot = scripts.chroot.as_ref();
+    let inside = chroot.map_or_else(String::new, |chroot| {
+        format!(" inside of the root directory {}", chroot.display())
+    });
+    match (stage, error.raw_os_error()) {
+        (Stage::ScriptFolder, _) => {
+            let folder = String::from_utf8_lossy(&scripts.script_folder);
+            format!("cannot open the folder of scripts {folder}{inside}: {error}")
+        }
+        (Stage::Script, Some(LOOP)) => {
+            format!("{file}{inside}: a part of the path is a symbolic link, which is not followed")
+        }
+        (Stage::Script, _) => format!("cannot find the script {file}{inside}: {error}"),
+        (Stage::ScriptType, _) => format!("{file}{inside} is not a regular file"),
+        (Stage::ScriptMode, _) => {
+            format!("{file}{inside} is not executable: run `chmod +x` for it")
+        }
+        (Stage::Interpreter, _) => format!(
+            "{file} is there, but the interpreter of its first line (#!), or a loader for it, is \
+             missing{inside}"
+        ),
+        (Stage::Exec, Some(NO_EXEC)) => {
+            format!("{file} is no program: begin it with a line such as #!/bin/sh")
+        }
+        (stage, _) => format!("{file}: cannot {stage}: {error}"),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use pinion_http::cgi::error::CgiError;
+    use pinion_programs::run_error::StageText;
+
+    fn text(chroot: Option<&str>, stage: Stage, errno: i32) -> String {
+        let scripts = CgiScripts { chroot: chroot.map(Into::into), ..CgiScripts::new("/cgi") };
+        let error = RunError::NotStarted { stage: StageText(stage), errno };
+        let failure = CgiFailure::of_run(&scripts, b"dir/a.sh", Arc::new(error));
+        assert_eq!((failure.status(), failure.is_logged()), (502, true));
+        failure.to_string()
+    }
+
+    #[test]
+    fn a_start_that_fails_says_what_to_do() {
+        for (chroot, stage, errno, expected) in [
+            (None, Stage::Script, 2, "cannot find the script /cgi/dir/a.sh: No such file"),
+            (
+                Some("/srv"),
+                Stage::Script,
+                2,
+                "cannot find the script /cgi/dir/a.sh inside of the root directory /srv: No such",
+            ),
+            (
+                Some("/srv"),
+                Stage::Interpreter,
+                2,
+                "/cgi/dir/a.sh is there, but the interpreter of its first line (#!), or a loader \
+                 for it, is missing inside of the root directory /srv",
+            ),
+            (None, Stage::ScriptMode, 13, "/cgi/dir/a.sh is not executable: run `chmod +x`"),
+            (None, Stage::Script, 40, "/cgi/dir/a.sh: a part of the path is a symbolic link"),
+            (None, Stage::Exec, 8, "/cgi/dir/a.sh is no program: begin it with a line such as #!"),
+            (None, Stage::ScriptFolder, 2, "cannot open the folder of scripts /cgi: No such"),
+            (None, Stage::User, 1, "/cgi/dir/a.sh: cannot set the user: Operation not permitted"),
+        ] {
+            let text = text(chroot, stage, errno);
+            assert!(text.starts_with(expected), "{text}");
+        }
+    }
+
+    #[test]
+    fn wrong_output_says_how_the_script_has_ended() {
+        let error = OutputError::Document(CgiError::NoOutput);
+        let text = |exit| CgiFailure::Output { script: "/a".into(), error, exit }.to_string();
+        assert_eq!(text(None), "/a: the program wrote no response");
+        let status = text(Some(Exit::Status(3)));
+        assert_eq!(status, "/a: the program wrote no response (it has exited with status 3)");
+        let signal = text(Some(Exit::Signal(11)));
+        assert_eq!(signal, "/a: the program wrote no response (it was ended by SIGSEGV)");
+    }
+}

@@ -1,0 +1,87 @@
+//! The CGI scripts of a mount. All workers share it.
+
+use std::path::{Path, PathBuf};
+use std::sync::OnceLock;
+
+use pinion_engine::address::Address;
+
+use super::script_queue::ScriptQueue;
+use crate::field_changes::FieldChanges;
+use crate::limits::{
+    CGI_QUEUE_MAX, CGI_RUNNING_MAX, CGI_TIMEOUT_MS, CGI_TOTAL_TIMEOUT_MS, STORED_UPLOAD_MAX_BYTES,
+};
+use crate::path_prefix::PathPrefix;
+use crate::script_location::application_root;
+use crate::upstream_group::PassedFields;
+
+/// See the head of the module.
+#[derive(Debug)]
+pub struct CgiScripts {
+    /// The row of the spawner's table, once it has one.
+    pub row: OnceLock<u16>,
+    /// The folder of the scripts as this process sees it.
+    pub folder: PathBuf,
+    /// The same folder as the scripts see it, inside of their root directory, without a slash at
+    /// its end.
+    pub script_folder: Box<[u8]>,
+    /// The root directory of the scripts, for messages.
+    pub chroot: Option<PathBuf>,
+    /// The one script of the folder that responds to all paths, by its name; `None` if the path
+    /// says which script responds.
+    pub script: Option<Box<[u8]>>,
+    /// The path of the mount.
+    pub mount: PathPrefix,
+    /// Whether scripts get `Authorization`.
+    pub passes_authorization: bool,
+    /// How long a script may do nothing, in milliseconds.
+    pub timeout_ms: u64,
+    /// How long a script may run in all, in milliseconds.
+    pub total_timeout_ms: u64,
+    /// Most bytes of content without a length that are stored to find it out.
+    pub stored_max_bytes: u64,
+    /// Fields that are set or removed in responses.
+    pub response_fields: FieldChanges,
+    /// Fields of responses that hold for the whole host and are passed on all the same.
+    pub passed_fields: PassedFields,
+    /// Which scripts run, and which requests wait.
+    pub(super) queue: ScriptQueue<Address>,
+}
+
+impl CgiScripts {
+    /// Returns the scripts of a folder with default settings at the root of a site.
+    #[must_use]
+    pub fn new(folder: impl AsRef<Path>) -> Self {
+        let folder = folder.as_ref();
+        Self {
+            row: OnceLock::new(),
+            folder: folder.to_owned(),
+            script_folder: application_root(folder),
+            chroot: None,
+            script: None,
+            mount: PathPrefix::new("/"),
+            passes_authorization: false,
+            timeout_ms: CGI_TIMEOUT_MS,
+            total_timeout_ms: CGI_TOTAL_TIMEOUT_MS,
+            stored_max_bytes: STORED_UPLOAD_MAX_BYTES,
+            response_fields: FieldChanges::default(),
+            passed_fields: PassedFields::default(),
+            queue: ScriptQueue::new(CGI_RUNNING_MAX, CGI_QUEUE_MAX),
+        }
+    }
+
+    /// Sets how many scripts run at the same time, in all workers together; at least one does.
+    #[must_use]
+    pub fn with_running_max(self, running_max: usize) -> Self {
+        Self { queue: ScriptQueue::new(running_max, CGI_QUEUE_MAX), ..self }
+    }
+
+    /// Returns the path of a script as it sees it itself: `SCRIPT_FILENAME`.
+    pub(super) fn filename(&self, path: &[u8]) -> Vec<u8> {
+        [&*self.script_folder, path].join(&b'/')
+    }
+
+    /// Returns the path of a script for messages.
+    pub(super) fn shown(&self, path: &[u8]) -> String {
+        self.filename(path).escape_ascii().to_string()
+    }
+}

@@ -1,0 +1,55 @@
+//! The response of a script as it is sent to the client.
+
+use std::sync::Arc;
+
+use pinion_engine::exchange::{Exchange, Room, Slice};
+
+use super::cgi_scripts::CgiScripts;
+use super::script_output::OutputEvent;
+use crate::response_forwarding::{ResponseChanges, forwarded};
+
+/// How far the response to a client is.
+#[derive(Debug, Default)]
+pub(super) struct ClientResponse {
+    /// Of the head that was sent.
+    pub(super) status: Option<u16>,
+    /// Bytes of content that were sent.
+    pub(super) body_bytes: u64,
+    /// What the head has said.
+    content_length: Option<u64>,
+    /// Enough waits for the client: no output is read until there is room.
+    pub(super) is_full: bool,
+    /// In place of a response: the path and query of another one.
+    pub(super) redirect: Option<Box<[u8]>>,
+}
+
+impl ClientResponse {
+    /// Sends a part of the response. `defaults` are lines of fields that it has unless the script
+    /// sets them.
+    pub(super) fn send(
+        &mut self,
+        event: OutputEvent<'_>,
+        scripts: &CgiScripts,
+        defaults: &Arc<[u8]>,
+        exchange: &mut Exchange<'_>,
+    ) {
+        match event {
+            OutputEvent::LocalRedirect(target) => self.redirect = Some(target.into()),
+            OutputEvent::Head { status, fields, content_length } => {
+                let changes = ResponseChanges::of(&scripts.response_fields, scripts.passed_fields);
+                let fields = forwarded(fields.iter(), changes, defaults);
+                exchange.head(status, fields.iter().copied(), content_length);
+                (self.status, self.content_length) = (Some(status), content_length);
+            }
+            OutputEvent::Content(bytes) => {
+                self.body_bytes += bytes.len() as u64;
+                self.is_full = exchange.write(Slice::Copied(bytes)) != Room::Free;
+            }
+        }
+    }
+
+    /// Whether all content was sent that the head has announced.
+    pub(super) fn has_announced_content(&self) -> bool {
+        self.status.is_some() && self.content_length == Some(self.body_bytes)
+    }
+}

@@ -1,0 +1,208 @@
+//! One request that a CGI script responds to.
+
+use std::io;
+use std::sync::Arc;
+
+use pinion_engine::exchange::Exchange;
+use pinion_http::h1::client::response_parser::InputEnd;
+use pinion_http::h1::head::HeadStorage;
+use pinion_programs::program_run::{Exit, OutputRead, RunId};
+use pinion_programs::program_runner::ProgramRunner;
+use pinion_programs::run_error::RunError;
+
+use super::CgiEnded;
+use super::cgi_failure::CgiFailure;
+use super::cgi_scripts::CgiScripts;
+use super::client_response::ClientResponse;
+use super::script_output::{OutputError, ScriptOutput};
+use super::stored_content::StoredContent;
+use crate::limits::{CGI_EXIT_WAIT_MS, REQUEST_PIECE_BYTES, RESPONSE_PIECE_BYTES};
+
+/// See the head of the module.
+#[derive(Debug)]
+pub(super) struct ScriptRequest {
+    pub(super) scripts: Arc<CgiScripts>,
+    /// The path of the script below its folder.
+    pub(super) path: Vec<u8>,
+    pub(super) stage: RequestStage,
+    /// The variables, until the script is started.
+    pub(super) variables: Vec<u8>,
+    /// Whether the request has content.
+    pub(super) has_content: bool,
+    /// Content that is stored before the script is started.
+    pub(super) stored: Option<StoredContent>,
+    pub(super) output: ScriptOutput,
+    pub(super) response: ClientResponse,
+    /// Lines of fields that the response has unless the script sets them.
+    pub(super) defaults: Arc<[u8]>,
+    /// Bytes of content that the client was asked for and that have not come.
+    pub(super) wanted_bytes: u64,
+    /// All content was given to the script, or there is none.
+    pub(super) has_all_content: bool,
+    /// When nothing is waited for any more, in monotonic milliseconds.
+    pub(super) due_ms: u64,
+    /// When the output has ended, if the script has not, in monotonic milliseconds.
+    pub(super) output_end_ms: Option<u64>,
+}
+
+/// How far a request is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum RequestStage {
+    /// Its content is stored.
+    Storing,
+    /// It waits until its script may run.
+    Waiting,
+    /// Its script was started.
+    Running(RunId),
+}
+
+/// What becomes of a script whose request has ended.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum ScriptEnd {
+    /// It may go on, as one does that has closed its output.
+    GoesOn,
+    /// It is stopped.
+    Stopped,
+}
+
+impl ScriptRequest {
+    /// Gives content to the script, or asks the client for more, as far as the script takes it.
+    ///
+    /// # Errors
+    /// Stored content cannot be read.
+    pub(super) fn give_content(
+        &mut self,
+        runner: &mut ProgramRunner,
+        id: RunId,
+        exchange: &mut Exchange<'_>,
+    ) -> io::Result<()> {
+        while !self.has_all_content && self.wanted_bytes == 0 && runner.takes_input(id).0 {
+            match &mut self.stored {
+                None => {
+                    exchange.want(REQUEST_PIECE_BYTES);
+                    self.wanted_bytes = REQUEST_PIECE_BYTES;
+                }
+                Some(stored) => {
+                    let piece = stored.next_piece()?;
+                    self.has_all_content = piece.is_none();
+                    runner.write(id, piece.as_deref());
+                }
+            }
+        }
+        Ok(())
+    }
+
+    /// Sends the client what there is of the response. Returns how the request has ended, if it has.
+    pub(super) fn respond(
+        &mut self,
+        runner: &mut ProgramRunner,
+        id: RunId,
+        storage: &mut HeadStorage,
+        exchange: &mut Exchange<'_>,
+    ) -> Option<(CgiEnded, ScriptEnd)> {
+        let now_ms = exchange.now().monotonic_ms;
+        while !self.response.is_full {
+            let mut read = Ok(false);
+            let give = |bytes: &[u8]| read = self.send(bytes, InputEnd::Open, storage, exchange);
+            let end = match runner.read(id, RESPONSE_PIECE_BYTES, give) {
+                OutputRead::Bytes(_) => {
+                    self.due_ms = now_ms + self.scripts.timeout_ms;
+                    match read {
+                        Ok(false) => continue,
+                        read => return Some(self.end(read, runner, id, exchange)),
+                    }
+                }
+                OutputRead::Pending if runner.has_all_output(id) => {
+                    let ended_ms = *self.output_end_ms.get_or_insert(now_ms);
+                    self.due_ms = ended_ms + CGI_EXIT_WAIT_MS;
+                    if now_ms < self.due_ms {
+                        return None;
+                    }
+                    InputEnd::Closed
+                }
+                OutputRead::Pending => return None,
+                OutputRead::End => self.input_end(runner, id),
+                OutputRead::Failed(error) => return Some(self.run_has_failed(error, exchange)),
+            };
+            let read = self.send(b"", end, storage, exchange);
+            return Some(self.end(read, runner, id, exchange));
+        }
+        None
+    }
+
+    /// Returns the end of the output of a script that has ended. One that was killed has not written
+    /// all of its response.
+    fn input_end(&self, runner: &mut ProgramRunner, id: RunId) -> InputEnd {
+        match runner.exit(id) {
+            Ok(Some(Exit::Signal(_))) if !self.response.has_announced_content() => InputEnd::Broken,
+            _ => InputEnd::Closed,
+        }
+    }
+
+    /// Sends output on. Returns whether the response is at its end.
+    fn send(
+        &mut self,
+        bytes: &[u8],
+        end: InputEnd,
+        storage: &mut HeadStorage,
+        exchange: &mut Exchange<'_>,
+    ) -> Result<bool, OutputError> {
+        let Self { output, response, scripts, defaults, .. } = self;
+        output.feed(bytes, end, storage, |event| response.send(event, scripts, defaults, exchange))
+    }
+
+    /// The response is at its end, or is wrong.
+    fn end(
+        &mut self,
+        read: Result<bool, OutputError>,
+        runner: &mut ProgramRunner,
+        id: RunId,
+        exchange: &mut Exchange<'_>,
+    ) -> (CgiEnded, ScriptEnd) {
+        let Err(error) = read else {
+            let end = match runner.has_all_output(id) || self.output.is_http() {
+                true => ScriptEnd::GoesOn,
+                // It writes without end what nobody gets.
+                false => ScriptEnd::Stopped,
+            };
+            return (self.end_of_response(exchange), end);
+        };
+        let exit = runner.exit(id).ok().flatten();
+        let script = self.scripts.shown(&self.path).into();
+        let failure = CgiFailure::Output { script, error, exit };
+        (self.failed(failure, exchange), ScriptEnd::Stopped)
+    }
+
+    fn end_of_response(&mut self, exchange: &mut Exchange<'_>) -> CgiEnded {
+        let body_bytes = self.response.body_bytes;
+        match (self.response.redirect.take(), self.response.status) {
+            (Some(target), _) => CgiEnded::LocalRedirect { target },
+            (None, status) => {
+                exchange.end(std::iter::empty());
+                // A response that has an end has a head.
+                CgiEnded::Answered { status: status.unwrap_or(200), body_bytes }
+            }
+        }
+    }
+
+    /// The script could not be started, or was stopped.
+    fn run_has_failed(
+        &mut self,
+        error: Arc<RunError>,
+        exchange: &mut Exchange<'_>,
+    ) -> (CgiEnded, ScriptEnd) {
+        let failure = CgiFailure::of_run(&self.scripts, &self.path, error);
+        (self.failed(failure, exchange), ScriptEnd::Stopped)
+    }
+
+    /// Nothing more comes of the response.
+    pub(super) fn failed(&self, error: CgiFailure, exchange: &mut Exchange<'_>) -> CgiEnded {
+        match self.response.status {
+            None => CgiEnded::Failed(error),
+            Some(status) => {
+                exchange.abort();
+                CgiEnded::Aborted { status, body_bytes: self.response.body_bytes, error }
+            }
+        }
+    }
+}

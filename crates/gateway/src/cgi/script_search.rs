@@ -1,0 +1,95 @@
+//! Which CGI script responds to a path: `SCRIPT_NAME` and `PATH_INFO` (RFC 3875 §4.1.5, §4.1.13).
+//!
+//! The script is the first file that the segments of a path lead to, from the folder of scripts on;
+//! what is behind it is for the script. A path with an encoded slash, an empty segment, a backslash,
+//! a control character or a name that begins with a dot before the end of the script leads nowhere.
+
+use pinion_jobs::folders::FileKind;
+use pinion_programs::is_script_path;
+
+/// A script and the rest of a path.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) struct FoundScript {
+    /// Its path below the folder.
+    pub(super) path: Vec<u8>,
+    /// What is behind it; empty or with a slash at its front.
+    pub(super) path_info: Vec<u8>,
+}
+
+/// Returns the script for the rest of a decoded path behind the path of the mount. `kind` tells what
+/// is at a path below the folder.
+pub(super) fn find_script(
+    rest: &[u8],
+    kind: impl Fn(&[u8]) -> Option<FileKind>,
+) -> Option<FoundScript> {
+    let path = rest.strip_prefix(b"/")?;
+    let mut end = 0;
+    loop {
+        let segment_end = path.get(end..)?.iter().position(|byte| *byte == b'/');
+        let segment_end = segment_end.map_or(path.len(), |at| end + at);
+        let (name, path_info) = path.split_at_checked(segment_end)?;
+        if !is_plain(name.get(end..)?) || !is_script_path(name) {
+            return None;
+        }
+        match kind(name)? {
+            FileKind::File => {
+                return Some(FoundScript { path: name.to_vec(), path_info: path_info.to_vec() });
+            }
+            FileKind::Folder => end = segment_end + 1,
+            FileKind::Other => return None,
+        }
+    }
+}
+
+/// Whether a name of a file or folder means the same for everything that reads it, and is not
+/// hidden.
+fn is_plain(name: &[u8]) -> bool {
+    let is_forbidden = |byte: &u8| byte.is_ascii_control() || *byte == b'\\';
+    !name.starts_with(b".") && !name.iter().any(is_forbidden)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn kind(path: &[u8]) -> Option<FileKind> {
+        match path {
+            b"a.cgi" | b"dir/b" | b".hidden" | b"dir/.x" => Some(FileKind::File),
+            b"dir" => Some(FileKind::Folder),
+            b"socket" => Some(FileKind::Other),
+            _ => None,
+        }
+    }
+
+    #[test]
+    fn the_first_file_of_a_path_is_the_script() {
+        for (path, expected) in [
+            ("/a.cgi", Some(("a.cgi", ""))),
+            ("/a.cgi/", Some(("a.cgi", "/"))),
+            ("/a.cgi/x//../y", Some(("a.cgi", "/x//../y"))),
+            ("/dir/b", Some(("dir/b", ""))),
+            ("/dir/b/c", Some(("dir/b", "/c"))),
+            ("/dir", None),
+            ("/dir/", None),
+            ("", None),
+            ("/", None),
+            ("//a.cgi", None),
+            ("/dir//b", None),
+            ("/./a.cgi", None),
+            ("/dir/../a.cgi", None),
+            ("/none/a.cgi", None),
+            ("/socket", None),
+            ("/socket/x", None),
+            ("/.hidden", None),
+            ("/dir/.x", None),
+            ("/dir\\b", None),
+            ("/a.cgi\0", None),
+        ] {
+            let found = find_script(path.as_bytes(), kind);
+            let shown = |text: Vec<u8>| String::from_utf8(text).expect("text");
+            let found = found.map(|found| (shown(found.path), shown(found.path_info)));
+            let expected = expected.map(|(path, info)| (path.to_owned(), info.to_owned()));
+            assert_eq!(found, expected, "{path}");
+        }
+    }
+}

@@ -1,0 +1,76 @@
+//! Content of a request that is stored before its script is started, since the script is told its
+//! length (`CONTENT_LENGTH`, RFC 3875 §4.1.2).
+
+use std::io;
+
+use pinion_jobs::byte_quota::ByteReservation;
+use pinion_jobs::upload_spool::{StoreError, UploadSpool};
+
+use crate::limits::REQUEST_PIECE_BYTES;
+use crate::proxy::UploadQuotas;
+
+/// The stored content of a request.
+#[derive(Debug)]
+pub(super) struct StoredContent {
+    spool: UploadSpool,
+    /// What of it stands in memory.
+    memory: Option<ByteReservation>,
+    sent_bytes: u64,
+}
+
+impl StoredContent {
+    pub(super) fn new(quotas: &UploadQuotas) -> Self {
+        let mut spool = UploadSpool::default();
+        spool.belong_to(&quotas.files);
+        Self { spool, memory: None, sent_bytes: 0 }
+    }
+
+    /// Adds content.
+    ///
+    /// # Errors
+    /// It cannot be stored.
+    pub(super) fn append(&mut self, bytes: &[u8], quotas: &UploadQuotas) -> Result<(), StoreError> {
+        self.spool.append(bytes)?;
+        let held_bytes = self.spool.held_bytes();
+        if self.memory.as_ref().is_some_and(|memory| memory.bytes() >= held_bytes) {
+            return Ok(());
+        }
+        self.memory = None;
+        self.memory = quotas.memory.try_reserve(held_bytes);
+        match self.memory {
+            Some(_) => Ok(()),
+            None => Err(StoreError::Full(
+                "the uploads of all requests take all memory that they \
+                may; try again later"
+                    .to_owned(),
+            )),
+        }
+    }
+
+    /// All content is there. Returns how many bytes it has.
+    ///
+    /// # Errors
+    /// The content cannot be stored.
+    pub(super) fn finish(&mut self) -> Result<u64, StoreError> {
+        self.spool.finish()?;
+        // What is in a file takes no memory any more.
+        if self.spool.held_bytes() == 0 {
+            self.memory = None;
+        }
+        Ok(self.spool.bytes())
+    }
+
+    /// Returns the next piece of the content; `None` at its end.
+    ///
+    /// # Errors
+    /// It cannot be read.
+    pub(super) fn next_piece(&mut self) -> io::Result<Option<Vec<u8>>> {
+        let left = self.spool.bytes() - self.sent_bytes;
+        if left == 0 {
+            return Ok(None);
+        }
+        let piece = self.spool.read(self.sent_bytes, left.min(REQUEST_PIECE_BYTES))?;
+        self.sent_bytes += piece.len() as u64;
+        Ok(Some(piece))
+    }
+}
