@@ -218,6 +218,11 @@ pub(crate) fn all() -> impl Iterator<Item = &'static Directive> {
     served.chain(build::ROWS).chain(archive::ROWS).chain(why::ROWS)
 }
 
+/// The rows of the table `[[site.mount]]`.
+pub(crate) fn mount_rows() -> impl Iterator<Item = &'static Directive> {
+    mount::ROWS.iter()
+}
+
 /// The rows of one verb.
 pub(crate) fn of(verb: Verb) -> impl Iterator<Item = &'static Directive> {
     all().filter(move |row| row.verbs.contains(&verb))

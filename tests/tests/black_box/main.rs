@@ -13,6 +13,7 @@ mod balancing;
 mod building;
 #[cfg(feature = "long")]
 mod certbot;
+mod cgi;
 mod changing;
 mod check_cost;
 mod chromium;

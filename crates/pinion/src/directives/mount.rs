@@ -44,7 +44,7 @@ pub(crate) const ROWS: &[Directive] = &[
     Directive {
         repeatable: true,
         brief: "The server that requests are forwarded to, or several of them",
-        long: "At most 64. A mount has either `proxy`, `fastcgi` or `scgi`.",
+        long: "At most 64. A mount has either `proxy`, `fastcgi`, `scgi` or `cgi`.",
         ..row("mount-proxy", "proxy", Kind::UpstreamUrl)
     },
     Directive {
@@ -58,6 +58,55 @@ pub(crate) const ROWS: &[Directive] = &[
         brief: "The SCGI application that responds, or several of them",
         long: "At most 64.",
         ..row("mount-scgi", "scgi", Kind::Application)
+    },
+    Directive {
+        brief: "The folder of the CGI scripts that respond, or a single script",
+        long: "An absolute path. `/cgi-bin/a.sh/x` of a mount with the path `/cgi-bin` is the \
+               script `a.sh` of the folder, with `/x` as `PATH_INFO`. A single script responds to \
+               all paths of the mount. The files must be executable.",
+        ..row("mount-cgi", "cgi", Kind::AbsolutePath)
+    },
+    Directive {
+        default: Default::Auto("the user of the server, unless it is root"),
+        brief: "The user that CGI scripts run as",
+        long: "A server that is started as root needs it: scripts do not run as root.",
+        ..row("mount-cgi-user", "cgi-user", Kind::Account)
+    },
+    Directive {
+        default: Default::Auto("the group of the user"),
+        brief: "The group that CGI scripts run as",
+        long: "",
+        ..row("mount-cgi-group", "cgi-group", Kind::Account)
+    },
+    Directive {
+        default: Default::Auto("the folder of the scripts for a server that is started as root"),
+        brief: "The root directory of CGI scripts",
+        long: "Scripts see nothing outside of it, so their interpreters and libraries have to be \
+               in it. The folder of the scripts is in it, too.",
+        ..row("mount-cgi-chroot", "cgi-chroot", Kind::AbsolutePath)
+    },
+    Directive {
+        default: Default::Off,
+        brief: "CGI scripts see all files that their user may read",
+        long: "Without this key, scripts of a server that is started as root see only their \
+               folder.",
+        ..row("mount-cgi-no-chroot", "cgi-no-chroot", Kind::Switch)
+    },
+    Directive {
+        default: Default::Value("32"),
+        brief: "Most CGI scripts of the mount that run at the same time",
+        long: "Further requests wait for up to 30 seconds, and get status 503 then.",
+        ..row("mount-cgi-max", "cgi-max", Kind::Number { min: 1, max: 200, unit: "" })
+    },
+    Directive {
+        default: Default::Value("3600"),
+        brief: "The time after which a CGI script is stopped in any case",
+        long: "A script that writes nothing is stopped after `timeout`.",
+        ..row(
+            "mount-cgi-total-timeout",
+            "cgi-total-timeout",
+            Kind::Number { min: 1, max: 604_800, unit: "seconds" },
+        )
     },
     Directive {
         default: Default::Nothing("the application is one program"),

@@ -19,6 +19,7 @@ use pinion_http::request::RequestHead;
 use pinion_lua::routes::Routes;
 use pinion_site::hosts::{HostPattern, Hosts};
 use pinion_site::{Work, field_rules_path, pathless_script_fields, script_fields};
+use std::iter;
 use std::sync::Arc;
 
 /// All sites of a server.
@@ -117,7 +118,8 @@ impl ExplainedSite {
 /// Loads a site as a server does at its start.
 fn load(PlannedSite { source, settings }: &PlannedSite) -> Result<Generation, Failure> {
     // While this process has one thread.
-    let programs = ProgramTable::fork(&[], settings.script_access.programs().iter())?;
+    let named = settings.script_access.programs().iter();
+    let programs = ProgramTable::fork(&[], named, iter::empty())?;
     mapping::guard_lost_pages().context("cannot watch over mapped files")?;
     let loader = Loader::new(source.clone(), settings, programs, None).silent();
     loader.load().map_err(|failure| loader.of_site(failure))

@@ -13,7 +13,7 @@ use super::dev::{Developer, developer_page};
 use super::dispatch::{Responder, ServerResponders};
 use super::dynamic::{Dynamic, Scripted};
 use super::extended_connect::fallback_for;
-use super::gateway::Gateway;
+use super::gateway::{Gateway, LocalRedirect};
 use super::generation::Generation;
 use super::journal::{Beginning, Journal};
 use super::mounts::Mount;
@@ -39,6 +39,7 @@ use pinion_http::page;
 use pinion_http::prepared::{Prepared, PreparedBody, SharedFields};
 use pinion_http::refusal::RefusedRequest;
 use pinion_http::request::{Framing, RequestHead};
+use pinion_http::target::Target;
 use pinion_lua::problem::Problem;
 use pinion_lua::program::Program;
 use pinion_lua::scripts::Offer;
@@ -369,6 +370,44 @@ impl SitesApp {
         }
     }
 
+    /// Hands on what has come from other servers and from CGI scripts.
+    #[inline]
+    pub(super) fn flush_gateway(&mut self, connections: &mut Connections<'_>) {
+        self.gateway.flush(&mut self.journal, connections);
+        self.follow_redirects(connections);
+    }
+
+    /// Responds to requests that CGI scripts have redirected to another path of this server, as if
+    /// the client had asked for that (RFC 3875 §6.2.2).
+    #[inline]
+    fn follow_redirects(&mut self, connections: &mut Connections<'_>) {
+        while let Some(redirect) = self.gateway.next_redirect() {
+            self.follow_redirect(&redirect, connections);
+        }
+    }
+
+    #[cold]
+    fn follow_redirect(&mut self, redirect: &LocalRedirect, connections: &mut Connections<'_>) {
+        let Some(mut exchange) = connections.exchange(redirect.address) else { return };
+        let original = redirect.head.head();
+        // The reader of scripts has parsed it, too.
+        let Ok(target) = Target::parse(Method::Get, &redirect.target) else {
+            return exchange.abort();
+        };
+        let (method, method_token) = match original.method {
+            Method::Head => (Method::Head, &b"HEAD"[..]),
+            _ => (Method::Get, &b"GET"[..]),
+        };
+        let (framing, expect_continue) = (Framing::None, false);
+        let head =
+            RequestHead { method, method_token, target, framing, expect_continue, ..original };
+        self.gateway.set_redirect_count(redirect.count);
+        self.request(&head, &mut exchange);
+        self.gateway.set_redirect_count(0);
+        self.dynamic.flush(connections);
+        self.gateway.flush(&mut self.journal, connections);
+    }
+
     /// A request announces more content than is allowed: only a handler may allow it more. The
     /// engine refuses one for no site.
     #[cold]
@@ -514,8 +553,9 @@ impl SitesApp {
             }
         }
         let mounts = sites.iter().flat_map(|site| site.generation.mounts().all());
-        let watched = mounts.filter(|mount| mount.upstreams.options().active.is_some());
-        self.gateway.watch(watched.map(|mount| Arc::clone(&mount.upstreams)).collect());
+        let upstreams = mounts.filter_map(Mount::upstreams);
+        let watched = upstreams.filter(|upstreams| upstreams.options().active.is_some());
+        self.gateway.watch(watched.cloned().collect());
         let version = |id| sites.iter().find(|site| site.id == id).map(Site::version);
         self.dynamic.streams.sites_changed(version);
         let has_mounts = sites.iter().any(|site| !site.generation.mounts().is_empty());
@@ -749,14 +789,18 @@ impl App for SitesApp {
             }
         }
         self.dynamic.flush(&mut exchange.connections());
-        self.gateway.flush(&mut self.journal, &mut exchange.connections());
+        self.flush_gateway(&mut exchange.connections());
     }
 
     fn raw(&mut self, event: RawEvent<'_>, stream: &mut RawStream<'_>) {
         match stream.tag() {
             Some(tag) if Gateway::is_of_upstream(tag) => {
                 self.gateway.raw(&event, stream);
-                self.gateway.flush(&mut self.journal, &mut stream.connections());
+                self.flush_gateway(&mut stream.connections());
+            }
+            Some(tag) if Gateway::is_of_script(tag) => {
+                self.gateway.raw_of_script(&event, stream);
+                self.flush_gateway(&mut stream.connections());
             }
             Some(_) => self.dynamic.raw(&event, stream),
             None => self.gateway.raw_of_client(&event, stream),
@@ -780,6 +824,7 @@ impl App for SitesApp {
         }
         self.dynamic.pass(connections);
         self.gateway.pass(&mut self.journal, connections);
+        self.follow_redirects(connections);
     }
 
     #[inline]

@@ -1,13 +1,15 @@
 //! Requests that other servers respond to, between the steps of a request and the proxy: their
 //! records in the access log, and the pages for errors.
 
+mod cgi_requests;
+
 use super::access::gate::AccessGate;
 use super::access::limits::TUNNEL_RETRY_SECONDS;
 use super::dynamic::page_at;
 use super::generation::Generation;
 use super::journal::{Journal, Later};
 use super::log_throttle::LogThrottle;
-use super::mounts::Mount;
+use super::mounts::{Mount, MountTarget};
 use super::refusal_by_rule::{RefusalTrace, is_by_rule};
 use pinion_archive::Archive;
 use pinion_client::resolver::Resolver;
@@ -18,6 +20,7 @@ use pinion_engine::connections::Connections;
 use pinion_engine::exchange::Exchange;
 use pinion_engine::raw::RawStream;
 use pinion_engine::stderr;
+use pinion_gateway::cgi::Cgi;
 use pinion_gateway::limits::{STORED_UPLOADS_MEMORY_MAX_BYTES, UPSTREAM_TAG};
 use pinion_gateway::proxy::{
     ApplicationMessage, Ended, Proxy, ProxySettings, ServerNews, UploadQuotas,
@@ -33,10 +36,16 @@ use pinion_http::prepared::{Location, Prepared, SharedFields};
 use pinion_http::request::RequestHead;
 use pinion_jobs::byte_quota::ByteQuota;
 use pinion_jobs::upload_quota::UploadQuota;
+use pinion_programs::spawner_access::SpawnerAccess;
 use pinion_site::{Work, field_rules_path, script_fields};
 use pinion_spawner::LineBucket;
+use std::collections::VecDeque;
+use std::fmt;
 use std::hash::{BuildHasher as _, RandomState};
 use std::sync::Arc;
+
+pub(crate) use cgi_requests::LocalRedirect;
+use cgi_requests::Redirectable;
 
 /// Bytes of a target that are kept for messages.
 const TARGET_SHOWN_BYTES: usize = 256;
@@ -56,6 +65,8 @@ const FORWARDED_METHODS: &[u8] = b"GET, HEAD, OPTIONS, POST, PUT, PATCH, DELETE"
 #[derive(Clone)]
 pub(crate) struct GatewayShared {
     settings: ProxySettings,
+    /// What starts CGI scripts.
+    programs: SpawnerAccess,
     throttle: Arc<LogThrottle>,
 }
 
@@ -65,6 +76,7 @@ impl GatewayShared {
         resolver: Resolver,
         connections_max: usize,
         uploads: Arc<UploadQuota>,
+        programs: SpawnerAccess,
     ) -> Self {
         // Two servers with the same name would take their requests for a loop.
         let number = RandomState::new().hash_one(()) >> 32;
@@ -72,7 +84,7 @@ impl GatewayShared {
         let memory = Arc::new(ByteQuota::new(STORED_UPLOADS_MEMORY_MAX_BYTES));
         let uploads = UploadQuotas { files: uploads, memory };
         let settings = ProxySettings { resolver, pseudonym, connections_max, uploads };
-        Self { settings, throttle: Arc::default() }
+        Self { settings, programs, throttle: Arc::default() }
     }
 }
 
@@ -83,6 +95,12 @@ pub(crate) struct Gateway {
     worker: u16,
     /// Made for the first request.
     proxy: Option<Box<Proxy>>,
+    /// Made for the first request to a CGI script.
+    cgi: Option<Box<Cgi>>,
+    /// Requests that CGI scripts have redirected to another path of this server.
+    redirects: VecDeque<LocalRedirect>,
+    /// How many local redirects have led to the request that begins.
+    redirect_count: u32,
     waiting: AddressMap<Waiting>,
     work: Option<Box<Work>>,
     /// Bounds the lines of the error streams of applications that are logged.
@@ -103,6 +121,8 @@ struct Waiting {
     target: Box<[u8]>,
     later: Option<Later>,
     prefers_text: bool,
+    /// What a local redirect of a CGI script needs; `None` for other servers.
+    redirectable: Option<Box<Redirectable>>,
 }
 
 impl Gateway {
@@ -112,6 +132,9 @@ impl Gateway {
             poster,
             worker,
             proxy: None,
+            cgi: None,
+            redirects: VecDeque::new(),
+            redirect_count: 0,
             waiting: AddressMap::default(),
             work: None,
             message_lines: LineBucket::default(),
@@ -159,6 +182,20 @@ impl Gateway {
             target: target.into(),
             later: journal.note(head, client, generation.log(), exchange),
             prefers_text: prefers_text(head.values(KnownField::Accept)),
+            redirectable: None,
+        };
+        let upstreams = match &mount.target {
+            MountTarget::Servers(upstreams) => upstreams,
+            MountTarget::Scripts(cgi) => {
+                let scripts = &cgi.scripts;
+                return self.begin_cgi(
+                    waiting,
+                    (scripts, &defaults),
+                    (client, head),
+                    journal,
+                    exchange,
+                );
+            }
         };
         if asks_for_tunnel(head)
             && let Err(max) = access.count_tunnel(client, exchange)
@@ -166,7 +203,7 @@ impl Gateway {
             exchange.add_fields(format!("Retry-After: {TUNNEL_RETRY_SECONDS}\r\n").as_bytes());
             return self.fail(waiting, &ProxyError::TooManyTunnels { max }, journal, exchange);
         }
-        match self.proxy().begin(&mount.upstreams, &defaults, client, head, exchange) {
+        match self.proxy().begin(upstreams, &defaults, client, head, exchange) {
             Ok(()) => {
                 self.waiting.insert(exchange.address(), waiting);
             }
@@ -203,6 +240,9 @@ impl Gateway {
         journal: &mut Journal,
         exchange: &mut Exchange<'_>,
     ) -> bool {
+        if self.cgi_event(event, journal, exchange) {
+            return true;
+        }
         let Some(proxy) = &mut self.proxy else { return false };
         if !proxy.has(exchange.address()) {
             return false;
@@ -245,6 +285,9 @@ impl Gateway {
         if self.proxy.as_ref().is_some_and(|proxy| proxy.has_work()) {
             self.flush_proxy(journal, connections);
         }
+        if self.cgi.as_ref().is_some_and(|cgi| cgi.has_work()) {
+            self.flush_cgi(journal, connections);
+        }
     }
 
     fn flush_proxy(&mut self, journal: &mut Journal, connections: &mut Connections<'_>) {
@@ -262,22 +305,24 @@ impl Gateway {
     /// Does what is due.
     #[inline]
     pub(crate) fn pass(&mut self, journal: &mut Journal, connections: &mut Connections<'_>) {
-        if let Some(proxy) = &mut self.proxy {
-            proxy.pass(connections);
-            self.flush(journal, connections);
-        }
+        self.proxy.iter_mut().for_each(|proxy| proxy.pass(connections));
+        self.cgi.iter_mut().for_each(|cgi| cgi.pass(connections));
+        self.flush(journal, connections);
     }
 
     /// When something is due, in monotonic milliseconds.
     #[inline]
     pub(crate) fn alarm_ms(&self) -> Option<u64> {
-        self.proxy.as_ref()?.alarm_ms()
+        let of_proxy = self.proxy.as_ref().and_then(|proxy| proxy.alarm_ms());
+        let of_cgi = self.cgi.as_ref().and_then(|cgi| cgi.alarm_ms());
+        of_proxy.into_iter().chain(of_cgi).min()
     }
 
     /// The server has begun to stop.
     pub(crate) fn stop(&mut self) {
         self.is_stopping = true;
         self.proxy.iter_mut().for_each(|proxy| proxy.stop());
+        self.cgi.iter_mut().for_each(|cgi| cgi.stop());
     }
 
     /// A request has ended. `refusal` is the status for content that was refused.
@@ -366,9 +411,22 @@ impl Gateway {
     /// Logs why a request has no response, or not all of one.
     #[cold]
     fn log(&self, what: &str, waiting: &Waiting, error: &ProxyError, exchange: &Exchange<'_>) {
+        if error.is_logged() {
+            self.log_failure(what, waiting, error, exchange);
+        }
+    }
+
+    /// Logs what has failed, unless there are too many such lines.
+    #[cold]
+    fn log_failure(
+        &self,
+        what: &str,
+        waiting: &Waiting,
+        error: &dyn fmt::Display,
+        exchange: &Exchange<'_>,
+    ) {
         let now_ms = exchange.now().monotonic_ms;
-        let admitted = error.is_logged().then(|| self.shared.throttle.admit(now_ms)).flatten();
-        let Some(suppressed) = admitted else { return };
+        let Some(suppressed) = self.shared.throttle.admit(now_ms) else { return };
         let target = waiting.target.escape_ascii();
         match suppressed {
             0 => stderr::line(format_args!("pinion: {what} for {target}: {error}")),

@@ -94,7 +94,8 @@ pub(crate) fn prepare(plan: Plan, mut manager: ServiceManager) -> Result<Kit, Fa
     let signals = signals::block().context("cannot block signals")?;
     // While nothing is in memory that programs should not see, such as keys.
     let named = sites.iter().flat_map(|site| site.settings.script_access.programs());
-    let programs = ProgramTable::fork(&programs, named)?;
+    let cgi = sites.iter().flat_map(|site| site.settings.mounts.cgi());
+    let programs = ProgramTable::fork(&programs, named, cgi)?;
     mapping::guard_lost_pages().context("cannot watch over mapped files")?;
     let descriptors = raise_descriptors();
     let files = SocketFiles::default();

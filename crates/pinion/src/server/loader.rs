@@ -167,6 +167,9 @@ impl Loader {
         let (mut held, mut program, mut walls) = (None, None, None);
         let folders = script_file::folders(&self.folders)?;
         let site = self.access.give_to(&self.site, &self.programs)?;
+        if !self.is_silent {
+            self.programs.add_cgi(self.mounts.cgi())?;
+        }
         let rules = self.access_rules()?;
         let mapping = match &self.source {
             Source::Archive(path) => self.map_archive(archive_file::open(path)?, path)?,

@@ -1,6 +1,7 @@
 //! The parts of a site that other servers respond to, by their paths.
 
 use crate::control::status::{self, UpstreamState};
+use crate::settings::CgiMount;
 use pinion_gateway::path_prefix::{PathPrefix, PathSuffix};
 use pinion_gateway::program_forwarding::ProgramTarget;
 use pinion_gateway::script_location::{ScriptFolder, ScriptLocation};
@@ -12,7 +13,16 @@ use std::sync::Arc;
 #[derive(Clone, Debug)]
 pub(crate) struct Mount {
     path: MountPath,
-    pub(crate) upstreams: Arc<UpstreamGroup>,
+    pub(crate) target: MountTarget,
+}
+
+/// What responds to requests of a mount.
+#[derive(Clone, Debug)]
+pub(crate) enum MountTarget {
+    /// Other servers.
+    Servers(Arc<UpstreamGroup>),
+    /// CGI scripts.
+    Scripts(Arc<CgiMount>),
 }
 
 /// Which requests a mount is for.
@@ -72,7 +82,11 @@ pub(crate) struct Mounts {
 
 impl Mount {
     pub(crate) fn new(path: MountPath, upstreams: UpstreamGroup) -> Self {
-        Self { path, upstreams: Arc::new(upstreams) }
+        Self { path, target: MountTarget::Servers(Arc::new(upstreams)) }
+    }
+
+    pub(crate) fn of_scripts(path: MountPath, scripts: CgiMount) -> Self {
+        Self { path, target: MountTarget::Scripts(Arc::new(scripts)) }
     }
 
     /// Returns which requests it is for.
@@ -83,9 +97,25 @@ impl Mount {
 }
 
 impl Mount {
+    /// Returns the servers, unless CGI scripts respond.
+    pub(crate) fn upstreams(&self) -> Option<&Arc<UpstreamGroup>> {
+        match &self.target {
+            MountTarget::Servers(upstreams) => Some(upstreams),
+            MountTarget::Scripts(_) => None,
+        }
+    }
+
+    /// Returns the CGI scripts, if some respond.
+    pub(crate) fn cgi(&self) -> Option<&Arc<CgiMount>> {
+        match &self.target {
+            MountTarget::Servers(_) => None,
+            MountTarget::Scripts(scripts) => Some(scripts),
+        }
+    }
+
     /// Returns the scripts that it runs, if it runs those of a folder.
     fn scripts(&self) -> Option<&ScriptFolder> {
-        match &self.upstreams.options().program.as_ref()?.target {
+        match &self.upstreams()?.options().program.as_ref()?.target {
             ProgramTarget::Scripts(scripts) => Some(scripts),
             ProgramTarget::Application(_) => None,
         }
@@ -102,7 +132,8 @@ impl Mount {
 
     /// Returns what is told about its servers.
     pub(crate) fn status(&self) -> impl Iterator<Item = status::Upstream> {
-        self.upstreams.servers().map(|server| status::Upstream {
+        let servers = self.upstreams().into_iter().flat_map(|upstreams| upstreams.servers());
+        servers.map(|server| status::Upstream {
             mount: self.path.to_string(),
             url: server.upstream.to_string(),
             state: match server.health {
@@ -118,15 +149,22 @@ impl Mount {
 /// What is forwarded and where to, in words.
 impl fmt::Display for Mount {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let upstreams = match &self.target {
+            MountTarget::Servers(upstreams) => upstreams,
+            MountTarget::Scripts(scripts) => {
+                let folder = scripts.scripts.folder.display();
+                return write!(f, "{} runs the CGI scripts of {folder}", self.path);
+            }
+        };
         match &self.path {
             MountPath::Prefix(prefix) if prefix.is_root() => f.write_str("forwarded to ")?,
             path => write!(f, "{path} is forwarded to ")?,
         }
-        if self.upstreams.servers().count() > 1 {
+        if upstreams.servers().count() > 1 {
             f.write_str("one of ")?;
         }
-        self.upstreams.fmt(f)?;
-        match &self.upstreams.options().path {
+        upstreams.fmt(f)?;
+        match &upstreams.options().path {
             Some(path) => write!(f, ", with {path} in the place of that path"),
             None => Ok(()),
         }
@@ -205,7 +243,13 @@ impl Mounts {
 
     /// Whether content of requests is stored before a server is asked.
     pub(crate) fn store_uploads(&self) -> bool {
-        self.all().any(|mount| mount.upstreams.options().stored_upload_max_bytes.is_some())
+        let mut upstreams = self.all().filter_map(Mount::upstreams);
+        upstreams.any(|upstreams| upstreams.options().stored_upload_max_bytes.is_some())
+    }
+
+    /// Returns the CGI scripts of all of them.
+    pub(crate) fn cgi(&self) -> impl Iterator<Item = &Arc<CgiMount>> {
+        self.all().filter_map(Mount::cgi)
     }
 
     /// Whether there is a server for what the site has not.

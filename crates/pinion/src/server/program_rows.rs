@@ -1,11 +1,13 @@
-//! The rows of the table of the spawner: those of programs that scripts run, and those of programs
-//! that the server keeps running.
+//! The rows of the table of the spawner: those of programs that scripts run, those of programs that
+//! the server keeps running, and those of CGI scripts.
 
 use crate::settings::{ProgramFile, default_variables};
+use pinion_gateway::cgi::cgi_scripts::CgiScripts;
 use pinion_lua::programs::ProgramsUse;
 use pinion_programs::supervisor::SupervisedProgram;
 use pinion_spawner::start_table::{ProgramStart, StartTable};
 use std::path::Path;
+use std::sync::{Arc, Weak};
 
 /// The rows, by their numbers.
 #[derive(Clone, Debug, Default)]
@@ -31,6 +33,8 @@ enum RowUser {
     Scripts(Option<Vec<ProgramsUse>>),
     /// The server keeps it running.
     Supervisor,
+    /// Mounts with these CGI scripts; `None` before the first one has it.
+    Cgi(Option<Vec<Weak<CgiScripts>>>),
 }
 
 impl Row {
@@ -38,7 +42,8 @@ impl Row {
     fn is_free(&self) -> bool {
         match &self.user {
             RowUser::Scripts(Some(uses)) => uses.iter().all(ProgramsUse::has_ended),
-            RowUser::Scripts(None) | RowUser::Supervisor => false,
+            RowUser::Cgi(Some(uses)) => uses.iter().all(|scripts| scripts.strong_count() == 0),
+            RowUser::Scripts(None) | RowUser::Supervisor | RowUser::Cgi(None) => false,
         }
     }
 
@@ -134,6 +139,40 @@ impl ProgramRows {
             return found as u16;
         }
         self.take_row(&script_start(name, path))
+    }
+
+    /// Returns the number of the row of CGI scripts. If there is none, a free row becomes that, or
+    /// one is added.
+    pub(super) fn add_cgi(&mut self, start: &ProgramStart) -> u16 {
+        let is_of = |row: &Row| {
+            let own = ProgramStart { name: row.start.name.clone(), ..start.clone() };
+            matches!(row.user, RowUser::Cgi(_)) && row.start == own
+        };
+        if let Some(found) = self.rows.iter().position(is_of) {
+            if self.rows[found].is_free() {
+                self.rows[found].user = RowUser::Cgi(None);
+            }
+            return found as u16;
+        }
+        let number = self.take_row(start);
+        self.rows[usize::from(number)].user = RowUser::Cgi(None);
+        number
+    }
+
+    /// Adds a mount to those whose CGI scripts have a row.
+    pub(super) fn add_cgi_use(&mut self, number: u16, scripts: &Arc<CgiScripts>) {
+        if let RowUser::Cgi(uses) = &mut self.rows[usize::from(number)].user {
+            let uses = uses.get_or_insert_default();
+            uses.retain(|scripts| scripts.strong_count() > 0);
+            uses.push(Arc::downgrade(scripts));
+        }
+    }
+
+    /// Returns whether the row of a name has CGI scripts.
+    pub(super) fn is_cgi(&self, name: &str) -> bool {
+        let is_named = |row: &&Row| row.start.name == name;
+        let row = self.rows.iter().find(is_named);
+        row.is_some_and(|row| matches!(row.user, RowUser::Cgi(_)))
     }
 
     /// Adds a site to those whose scripts run the program of a row.

@@ -3,7 +3,7 @@
 use super::notifier::Notifier;
 use super::program_rows::ProgramRows;
 use crate::failure::Failure;
-use crate::settings::ProgramFile;
+use crate::settings::{CgiMount, ProgramFile};
 use crate::terminal::counted;
 use anyhow::{Context as _, anyhow};
 use pinion_engine::stderr;
@@ -38,19 +38,23 @@ pub(crate) struct ProgramTable {
 }
 
 impl ProgramTable {
-    /// Forks the spawner if there is a program: one that is kept running, or one of scripts. This
-    /// process has no other thread yet.
+    /// Forks the spawner if there is a program: one that is kept running, one of scripts, or CGI
+    /// scripts. This process has no other thread yet.
     ///
     /// # Errors
     /// [`Failure`]: a program cannot be run, or the system allows no further process.
     pub(crate) fn fork<'p>(
         supervised: &[ProgramStart],
         of_scripts: impl Iterator<Item = &'p ProgramFile>,
+        cgi: impl Iterator<Item = &'p Arc<CgiMount>>,
     ) -> Result<Self, Failure> {
         let mut rows = ProgramRows::default();
         rows.set_supervised(supervised);
         of_scripts.for_each(|program| {
             rows.add_script_program(program);
+        });
+        cgi.for_each(|mount| {
+            rows.add_cgi(&mount.start);
         });
         let table = rows.table();
         if table.starts.is_empty() {
@@ -87,6 +91,32 @@ impl ProgramTable {
         numbers.into_iter().for_each(|number| next.add_use(number, programs.usage()));
         *rows = next;
         Ok(programs)
+    }
+
+    /// Gives the CGI scripts of a site their rows, if they have none yet.
+    ///
+    /// # Errors
+    /// [`Failure`]: they cannot be run, or there is no spawner.
+    pub(crate) fn add_cgi<'m>(
+        &self,
+        mounts: impl Iterator<Item = &'m Arc<CgiMount>>,
+    ) -> Result<(), Failure> {
+        let new: Vec<_> = mounts.filter(|mount| mount.scripts.row.get().is_none()).collect();
+        if new.is_empty() {
+            return Ok(());
+        }
+        self.needs_spawner("[[site.mount]] cgi")?;
+        let mut rows = self.lock();
+        let mut next = rows.clone();
+        let numbers: Vec<u16> = new.iter().map(|mount| next.add_cgi(&mount.start)).collect();
+        self.replace(&rows, &next, "[[site.mount]] cgi")?;
+        for (mount, number) in new.into_iter().zip(numbers) {
+            next.add_cgi_use(number, &mount.scripts);
+            // It had none, and the lock is held.
+            let _ = mount.scripts.row.set(number);
+        }
+        *rows = next;
+        Ok(())
     }
 
     /// Checks whether [`Self::set_supervised`] can make these the programs that are kept running.
@@ -246,7 +276,13 @@ fn wrong_table(rows: &ProgramRows, error: &TableError) -> Failure {
         TableError::Start { name, .. } => !is_supervised(name),
         _ => rows.supervised().is_empty(),
     };
-    let of = if is_of_scripts { "--lua-program" } else { "[[program]]" };
+    let of = if matches!(error, TableError::Start { name, .. } if rows.is_cgi(name)) {
+        "[[site.mount]] cgi"
+    } else if is_of_scripts {
+        "--lua-program"
+    } else {
+        "[[program]]"
+    };
     Failure::usage(format!("{of}: {error}"))
 }
 

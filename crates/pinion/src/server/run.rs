@@ -392,7 +392,8 @@ fn start_sites(
     let jobs = Arc::clone(&scripts.jobs);
     let access = AccessShared::new(jobs, scripts.password_limits(), tunnels)?;
     let (resolver, uploads) = (scripts.resolver(), scripts.uploads());
-    let gateways = GatewayShared::new(resolver, engine.settings.outgoing, uploads);
+    let gateways =
+        GatewayShared::new(resolver, engine.settings.outgoing, uploads, programs.access());
     let make_app = move |worker, poster: Poster| {
         let gateway = Gateway::new(gateways.clone(), worker, poster.clone());
         let access = AccessGate::new(Arc::clone(&access), worker, poster.clone());

@@ -1,7 +1,7 @@
 //! A part of a site that other servers respond to, as its `[[site.mount]]` says. What is said about
 //! FastCGI and SCGI is read by `mount_program`.
 
-use super::{mount_program, row};
+use super::{mount_cgi, mount_program, row};
 use crate::directives::Default;
 use crate::regular_file;
 use crate::server::mounts::{Mount, MountPath};
@@ -53,6 +53,10 @@ impl fmt::Display for MountFault {
 pub(crate) fn mount(low: &Low) -> Result<Mount, MountFault> {
     let path = value(low, "mount-path", MountPath::parse)?;
     let servers = mount_program::servers(low)?;
+    if servers == "mount-cgi" {
+        return Ok(Mount::of_scripts(path.clone(), mount_cgi::scripts(low, &path)?));
+    }
+    mount_cgi::refuse_without_scripts(low)?;
     let program = mount_program::options(low, servers, &path)?;
     let options = UpstreamOptions {
         balance: value(low, "mount-balance", values::balance)?,
@@ -186,7 +190,10 @@ fn rewrite(low: &Low, path: &MountPath) -> Result<Option<PathRewrite>, MountFaul
     Ok(Some(rewrite?))
 }
 
-fn field_changes(low: &Low, message: ChangedMessage) -> Result<FieldChanges, MountFault> {
+pub(super) fn field_changes(
+    low: &Low,
+    message: ChangedMessage,
+) -> Result<FieldChanges, MountFault> {
     let (set, remove) = match message {
         ChangedMessage::Request => ("mount-set-request-headers", "mount-remove-request-headers"),
         ChangedMessage::Response => ("mount-set-response-headers", "mount-remove-response-headers"),
@@ -232,7 +239,7 @@ pub(super) fn texts<'l>(low: &'l Low, row: &str) -> impl Iterator<Item = &'l str
     low.values(row).filter_map(|text| text.to_str())
 }
 
-fn has_value(low: &Low, row: &str, value: &str) -> bool {
+pub(super) fn has_value(low: &Low, row: &str, value: &str) -> bool {
     texts(low, row).any(|text| text == value)
 }
 

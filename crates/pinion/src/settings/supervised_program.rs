@@ -216,7 +216,11 @@ fn row_of(start: &ProgramStart, error: &StartError) -> &'static str {
             "program-limit-open-files"
         }
         StartError::Privilege { capability: "CAP_SYS_CHROOT", .. } => "program-chroot",
-        StartError::NoIdentity | StartError::Privilege { .. } => "program-user",
+        StartError::NoIdentity
+        | StartError::Privilege { .. }
+        | StartError::CgiAsRoot
+        | StartError::CgiScript(_)
+        | StartError::CgiVariable(_) => "program-user",
         StartError::StopSignal(_) => "program-stop-signal",
         StartError::Grace(_) => "program-stop-timeout",
     }

@@ -23,6 +23,7 @@ use pinion_lua::program::Program;
 use pinion_lua::script_memory::ScriptMemory;
 use pinion_lua::scripts::{Scripts, Shared};
 use pinion_lua::site::Site;
+use std::iter;
 use std::os::unix::ffi::OsStringExt;
 use std::process;
 use std::sync::mpsc::{self, Sender};
@@ -36,7 +37,7 @@ pub(crate) fn run(run: Run) -> Result<(), Failure> {
     let arguments = run.arguments.into_iter().map(OsStringExt::into_vec);
     let program = program.with_arguments(arguments.collect());
     // Before the first thread.
-    let programs = ProgramTable::fork(&[], run.access.programs().iter())?;
+    let programs = ProgramTable::fork(&[], run.access.programs().iter(), iter::empty())?;
     let site = run.access.give_to(&Site::default(), &programs)?;
     if run.allowance.is_unsafe {
         let shown = run.script.display();

@@ -25,19 +25,19 @@ fn read(lines: &str) -> Result<Mount, (String, Place)> {
 fn a_mount_has_defaults() {
     let mount = read("proxy = \"http://127.0.0.1:3000\"").expect("a mount");
     assert_eq!(mount.path().to_string(), "/");
-    let options = mount.upstreams.options();
+    let options = mount.upstreams().expect("servers").options();
     assert_eq!(options.balance, Balance::LeastConnections);
     assert_eq!(options.passive, PassiveChecks::default());
     assert_eq!((&options.active, &options.path), (&None, &None));
     assert!(options.request_fields.is_empty() && options.response_fields.is_empty());
     assert_eq!(options.passed_fields, PassedFields::default());
     assert_eq!(options.stored_upload_max_bytes, None);
-    let upstream = mount.upstreams.servers().next().expect("a server").upstream;
+    let upstream = mount.upstreams().expect("servers").servers().next().expect("a server").upstream;
     assert_eq!(upstream.host, UpstreamHost::Client);
     assert_eq!(upstream.timeout_ms, limits::UPSTREAM_TIMEOUT_MS);
     // The table of directives says the same as the limits.
     let checked = read("proxy = \"http://a\"\nhealth-path = \"/up\"\nbuffer-uploads = true");
-    let options = checked.expect("a mount").upstreams.options().clone();
+    let options = checked.expect("a mount").upstreams().expect("servers").options().clone();
     let expected = ActiveChecks {
         target: "/up".into(),
         interval_ms: limits::HEALTH_INTERVAL_MS,
@@ -68,7 +68,7 @@ fn every_key_of_a_mount_is_taken() {
         "/api is forwarded to one of https://a:1, unix:/run/b.sock, with /v1 in the place of that \
          path"
     );
-    let options = mount.upstreams.options();
+    let options = mount.upstreams().expect("servers").options();
     assert_eq!(options.balance, Balance::HeaderHash("X-User".into()));
     assert_eq!(options.passive, PassiveChecks { max_fails: 0, fail_timeout_ms: 2_000 });
     assert_eq!(options.attempts, AttemptLimits { max: 5, timeout_ms: 9_000 });
@@ -78,7 +78,7 @@ fn every_key_of_a_mount_is_taken() {
     assert_eq!(options.active, Some(expected));
     assert_eq!(options.passed_fields, PassedFields { alt_svc: true, hsts: false });
     assert_eq!(options.stored_upload_max_bytes, Some(2048));
-    for upstream in mount.upstreams.servers().map(|server| server.upstream) {
+    for upstream in mount.upstreams().expect("servers").servers().map(|server| server.upstream) {
         assert_eq!(upstream.host, UpstreamHost::Fixed("app.internal:80".into()));
         assert_eq!(upstream.timeout_ms, 7_000);
     }

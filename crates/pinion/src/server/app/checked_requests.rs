@@ -227,7 +227,7 @@ impl SitesApp {
             }
         }
         self.dynamic.flush(connections);
-        self.gateway.flush(&mut self.journal, connections);
+        self.flush_gateway(connections);
     }
 
     #[cold]

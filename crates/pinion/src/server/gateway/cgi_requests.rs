@@ -1,0 +1,184 @@
+//! Requests that CGI scripts respond to.
+
+use super::{CLIENT_LEFT, Gateway, Waiting};
+use crate::server::journal::Journal;
+use pinion_engine::address::Address;
+use pinion_engine::app::{Event, RawEvent};
+use pinion_engine::connections::Connections;
+use pinion_engine::exchange::Exchange;
+use pinion_engine::raw::RawStream;
+use pinion_gateway::cgi::cgi_failure::CgiFailure;
+use pinion_gateway::cgi::cgi_scripts::CgiScripts;
+use pinion_gateway::cgi::{Cgi, CgiEnded};
+use pinion_http::client_identity::ClientIdentity;
+use pinion_http::field::is_same_name;
+use pinion_http::method::Method;
+use pinion_http::owned_head::OwnedRequestHead;
+use pinion_http::request::RequestHead;
+use std::sync::Arc;
+
+/// Fields of a request that are about its content, which a redirected request does not have.
+const CONTENT_FIELDS: [&str; 6] = [
+    "Content-Length",
+    "Content-Type",
+    "Content-Encoding",
+    "Content-Language",
+    "Expect",
+    "Transfer-Encoding",
+];
+
+/// What is kept of a request to a CGI script, in case that the script redirects it.
+#[derive(Debug)]
+pub(super) struct Redirectable {
+    head: OwnedRequestHead,
+    /// How many local redirects have led to it.
+    count: u32,
+}
+
+/// A request whose response is that to a GET for another path of this server (RFC 3875 §6.2.2).
+#[derive(Debug)]
+pub(crate) struct LocalRedirect {
+    pub(crate) address: Address,
+    /// The request, without its content.
+    pub(crate) head: OwnedRequestHead,
+    /// The path and the query.
+    pub(crate) target: Box<[u8]>,
+    /// How many local redirects there were, this one included.
+    pub(crate) count: u32,
+}
+
+impl Gateway {
+    /// Begins a request to a CGI script. Answers it if that is not possible.
+    pub(super) fn begin_cgi(
+        &mut self,
+        mut waiting: Waiting,
+        (scripts, defaults): (&Arc<CgiScripts>, &Arc<[u8]>),
+        (client, head): (&ClientIdentity, &RequestHead<'_>),
+        journal: &mut Journal,
+        exchange: &mut Exchange<'_>,
+    ) {
+        let count = self.redirect_count;
+        let keep = |name: &[u8]| !CONTENT_FIELDS.iter().any(|one| is_same_name(name, one));
+        let kept = OwnedRequestHead::with_fields(head, |field| keep(field.name), &[]);
+        waiting.redirectable = Some(Box::new(Redirectable { head: kept, count }));
+        match self.cgi().begin(scripts, defaults, (client, head), count, exchange) {
+            Ok(()) => {
+                self.waiting.insert(exchange.address(), waiting);
+            }
+            Err(failure) => self.fail_cgi(waiting, &failure, journal, exchange),
+        }
+    }
+
+    /// Returns the requests to CGI scripts, which are made for the first one.
+    fn cgi(&mut self) -> &mut Cgi {
+        let Self { shared, poster, is_stopping, .. } = self;
+        self.cgi.get_or_insert_with(|| {
+            let uploads = shared.settings.uploads.clone();
+            let mut cgi = Cgi::new(shared.programs.clone(), uploads, poster.clone());
+            if *is_stopping {
+                cgi.stop();
+            }
+            Box::new(cgi)
+        })
+    }
+
+    /// Something has happened to an exchange. Returns false if no CGI script responds to it.
+    pub(super) fn cgi_event(
+        &mut self,
+        event: &Event<'_>,
+        journal: &mut Journal,
+        exchange: &mut Exchange<'_>,
+    ) -> bool {
+        let Some(cgi) = &mut self.cgi else { return false };
+        if !cgi.has(exchange.address()) {
+            return false;
+        }
+        if let Some(ended) = cgi.event(event, exchange) {
+            let refusal = match event {
+                Event::Refused(refusal) => Some(refusal.status()),
+                _ => None,
+            };
+            self.cgi_ended(ended, refusal, journal, exchange);
+        }
+        true
+    }
+
+    /// Whether an event on a stream is for a CGI script.
+    pub(crate) fn is_of_script(tag: u64) -> bool {
+        Cgi::is_of_script(tag)
+    }
+
+    /// Something has happened on a stream of a CGI script.
+    pub(crate) fn raw_of_script(&mut self, event: &RawEvent<'_>, stream: &mut RawStream<'_>) {
+        match &mut self.cgi {
+            Some(cgi) => cgi.raw(event, stream),
+            None => stream.abort(),
+        }
+    }
+
+    /// Returns a request that a CGI script has redirected to another path of this server.
+    pub(crate) fn next_redirect(&mut self) -> Option<LocalRedirect> {
+        self.redirects.pop_front()
+    }
+
+    /// Says how many local redirects have led to the request that begins now.
+    pub(crate) fn set_redirect_count(&mut self, count: u32) {
+        self.redirect_count = count;
+    }
+
+    pub(super) fn flush_cgi(&mut self, journal: &mut Journal, connections: &mut Connections<'_>) {
+        let Some(mut cgi) = self.cgi.take() else { return };
+        cgi.flush(connections, |ended, exchange| self.cgi_ended(ended, None, journal, exchange));
+        self.cgi = Some(cgi);
+    }
+
+    /// A request has ended. `refusal` is the status for content that was refused.
+    fn cgi_ended(
+        &mut self,
+        ended: CgiEnded,
+        refusal: Option<u16>,
+        journal: &mut Journal,
+        exchange: &mut Exchange<'_>,
+    ) {
+        let address = exchange.address();
+        let Some(waiting) = self.waiting.remove(&address) else { return };
+        match ended {
+            CgiEnded::Answered { status, body_bytes } => {
+                let body_bytes = if waiting.method == Method::Head { 0 } else { body_bytes };
+                journal.answered_later(waiting.later, status, body_bytes, exchange);
+            }
+            CgiEnded::LocalRedirect { target } => {
+                let Some(redirectable) = waiting.redirectable else { return };
+                let Redirectable { head, count } = *redirectable;
+                self.redirects.push_back(LocalRedirect { address, head, target, count: count + 1 });
+            }
+            CgiEnded::Aborted { status, body_bytes, error } => {
+                self.log_failure("the response was cut off", &waiting, &error, exchange);
+                journal.answered_later(waiting.later, status, body_bytes, exchange);
+            }
+            CgiEnded::Failed(failure) => self.fail_cgi(waiting, &failure, journal, exchange),
+            CgiEnded::Gone { status, body_bytes } => match (status, refusal) {
+                (None, Some(status)) => self.respond(waiting, status, journal, exchange),
+                (status, _) => {
+                    let status = status.unwrap_or(CLIENT_LEFT);
+                    journal.answered_later(waiting.later, status, body_bytes, exchange);
+                }
+            },
+        }
+    }
+
+    #[cold]
+    fn fail_cgi(
+        &mut self,
+        waiting: Waiting,
+        failure: &CgiFailure,
+        journal: &mut Journal,
+        exchange: &mut Exchange<'_>,
+    ) {
+        let status = failure.status();
+        if failure.is_logged() {
+            self.log_failure(&status.to_string(), &waiting, failure, exchange);
+        }
+        self.respond(waiting, status, journal, exchange);
+    }
+}
