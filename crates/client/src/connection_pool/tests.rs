@@ -428,8 +428,9 @@ impl Run {
 }
 
 proptest! {
-    /// Never more connections than allowed, for all, for each key and for this one, no request is lost or served twice, no connection is
-    /// used twice at a time, the order is kept, and no request waits without need.
+    /// Never more connections than allowed, for all, for each key and for this one, no request is
+    /// lost or served twice, no connection is used twice at a time, the order is kept, and no
+    /// request waits without need.
     #[test]
     fn requests_share_connections(
         steps in vec(step(), 0..120),

@@ -152,7 +152,7 @@ proptest! {
     /// server.
     #[test]
     fn fields_never_take_the_place_of_other_variables(
-        names in prop::collection::vec("[A-Za-z_-]{1,4}(Proxy|Host|Remote[-_]Addr|Https|User)?", 0..6),
+        names in prop::collection::vec("[A-Za-z_-]{1,4}(Proxy|Host|Remote[-_]Addr|Https)?", 0..6),
     ) {
         let lines: String = names.iter().map(|name| format!("{name}: evil\r\n")).collect();
         let clean = variables("", FieldChanges::default());
@@ -160,7 +160,8 @@ proptest! {
         for (name, value) in &clean {
             prop_assert_eq!(found.get(name), Some(value), "{}", name);
         }
-        prop_assert!(found.keys().all(|name| clean.contains_key(name) || name.starts_with("HTTP_")));
+        let is_known = |name: &String| clean.contains_key(name) || name.starts_with("HTTP_");
+        prop_assert!(found.keys().all(is_known));
         prop_assert_eq!(found.get("HTTP_PROXY"), None);
     }
 }

@@ -123,6 +123,11 @@ struct SiteRequest<'r> {
 }
 
 impl SiteRequest<'_> {
+    /// Returns what the script of the site has for other methods, once.
+    fn take_offer(&mut self) -> Offer {
+        std::mem::replace(&mut self.offer, Offer::Nothing)
+    }
+
     fn new(began: Option<Beginning>, client: ClientIdentity, is_unsecured: bool) -> Self {
         let (developer, offer) = (None, Offer::Nothing);
         Self {
@@ -237,8 +242,8 @@ impl Means<'_> {
     ) {
         let SiteRequest { began, client, is_unsecured, developer, .. } = request;
         let Self { work, dynamic, gateway, access, journal } = self;
-        let generation = &*site.generation;
-        let (now, archive) = (exchange.now(), generation.archive());
+        let (generation, now) = (&*site.generation, exchange.now());
+        let archive = generation.archive();
         let (mut pieces, mut traced) = (Pieces::new(), None);
         let fallback = generation.mounts().without_file(head.target.path);
         let whole = developer.filter(|developer| developer.wants_page).map(|_| widened(head));
@@ -263,7 +268,7 @@ impl Means<'_> {
         } else {
             answer(&archive, asked, now.unix_seconds, work, &mut pieces)
         };
-        let offer = std::mem::replace(&mut request.offer, Offer::Nothing);
+        let offer = request.take_offer();
         let outdated = generation.is_outdated(&answer);
         if answer.status == 404
             && let Some(scripted) = &site.scripted

@@ -236,9 +236,11 @@ impl Mounts {
         of_extension.map(|(_, mount)| mount).or(self.fallback.as_ref())
     }
 
-    /// Returns the extensions of mounts such as `*.php`, with their dots.
+    /// Returns the extensions of mounts such as `*.php`, and those of the scripts of the other ones,
+    /// with their dots.
     pub(crate) fn extensions(&self) -> impl Iterator<Item = &str> {
-        self.extensions.iter().map(|(suffix, _)| suffix.as_str())
+        let extensions = self.extensions.iter().map(|(suffix, _)| suffix.as_str());
+        extensions.chain(self.all().filter_map(|mount| Some(&*mount.scripts()?.extension)))
     }
 
     /// Whether content of requests is stored before a server is asked.

@@ -56,8 +56,8 @@ pub(crate) fn run(shop: &Workshop) -> Result<(String, Value)> {
         figures.push(Figure::spread(name, &over).at_most(GOAL_OF_NGINX));
     }
     let report = format!(
-        "Requests over {CONNECTIONS} connections for a script of 5 bytes that {PROCESSES} processes \
-         of PHP-FPM run, {ROUNDS} rounds of {SECONDS} s in turn. CPU time is that of the server \
+        "Requests over {CONNECTIONS} connections for a script of 5 bytes that PHP-FPM runs in \
+         {PROCESSES} processes, {ROUNDS} rounds of {SECONDS} s in turn. CPU time is that of the server \
          before PHP-FPM alone. \"Kept\" keeps up to {KEPT} connections to it.\n\n{}",
         figures::table(&figures)
     );
