@@ -268,8 +268,7 @@ impl Means<'_> {
         } else {
             answer(&archive, asked, now.unix_seconds, work, &mut pieces)
         };
-        let offer = request.take_offer();
-        let outdated = generation.is_outdated(&answer);
+        let (offer, outdated) = (request.take_offer(), generation.is_outdated(&answer));
         if answer.status == 404
             && let Some(scripted) = &site.scripted
             && dynamic.missed(scripted, offer, head, (&client, developer), journal, exchange)

@@ -236,8 +236,8 @@ impl Mounts {
         of_extension.map(|(_, mount)| mount).or(self.fallback.as_ref())
     }
 
-    /// Returns the extensions of mounts such as `*.php`, and those of the scripts of the other ones,
-    /// with their dots.
+    /// Returns the extensions of mounts such as `*.php`, and those of the scripts of other ones, with
+    /// their dots.
     pub(crate) fn extensions(&self) -> impl Iterator<Item = &str> {
         let extensions = self.extensions.iter().map(|(suffix, _)| suffix.as_str());
         extensions.chain(self.all().filter_map(|mount| Some(&*mount.scripts()?.extension)))

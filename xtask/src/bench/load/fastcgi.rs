@@ -57,8 +57,8 @@ pub(crate) fn run(shop: &Workshop) -> Result<(String, Value)> {
     }
     let report = format!(
         "Requests over {CONNECTIONS} connections for a script of 5 bytes that PHP-FPM runs in \
-         {PROCESSES} processes, {ROUNDS} rounds of {SECONDS} s in turn. CPU time is that of the server \
-         before PHP-FPM alone. \"Kept\" keeps up to {KEPT} connections to it.\n\n{}",
+         {PROCESSES} processes, {ROUNDS} rounds of {SECONDS} s in turn. CPU time is that of the \
+         server before PHP-FPM alone. \"Kept\" keeps up to {KEPT} connections to it.\n\n{}",
         figures::table(&figures)
     );
     Ok((report, data.into()))
