@@ -6,7 +6,7 @@ use std::sync::Arc;
 use pinion_client::http_client::error::HttpClientError;
 use thiserror::Error;
 
-use crate::limits::CONNECTION_OPTIONS_MAX;
+use crate::limits::{CONNECTION_OPTIONS_MAX, LOCAL_REDIRECTS_MAX};
 
 /// Why a request has no response of an upstream server.
 #[derive(Clone, Debug, PartialEq, Error)]
@@ -39,6 +39,9 @@ pub enum ProxyError {
         /// The error of the system.
         error: Box<str>,
     },
+    /// Applications redirect a request to each other again and again.
+    #[error("more than {LOCAL_REDIRECTS_MAX} local redirects (Location without a host)")]
+    LocalRedirects,
     /// The content has no length, and is too long to be stored to find it out.
     #[error("the content has no Content-Length, and is longer than buffer-limit")]
     LengthRequired,
@@ -113,6 +116,7 @@ impl ProxyError {
             Self::MissingSlash { .. } => 308,
             Self::ScriptFolder { .. } => 500,
             Self::LengthRequired => 411,
+            Self::LocalRedirects => 502,
             Self::Loop => 508,
             Self::NoServer => 502,
             Self::StorageFull(_) => 503,
@@ -140,7 +144,7 @@ impl ProxyError {
         match self {
             Self::Method | Self::DotSegment | Self::ConnectionOptions | Self::Protocol => false,
             Self::Path | Self::NoScript | Self::MissingSlash { .. } | Self::LengthRequired => false,
-            Self::ScriptFolder { .. } => true,
+            Self::ScriptFolder { .. } | Self::LocalRedirects => true,
             Self::Loop | Self::NotSwitched { .. } | Self::WebSocketAccept { .. } => true,
             Self::NoServer | Self::StorageFull(_) | Self::Stored(_) => true,
             Self::AttemptsTimeout { .. } | Self::TooManyTunnels { .. } => true,

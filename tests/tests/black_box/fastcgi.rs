@@ -289,6 +289,36 @@ fn clients_choose_no_variables_that_applications_trust() {
     drop(app);
 }
 
+/// RFC 3875 §6.2.2: the response is that to a GET for another path, with its rules about access.
+#[test]
+fn a_local_redirect_leads_to_another_path_of_the_site() {
+    let folder = site("fastcgi-local");
+    folder.write("site/secret.txt", "secret");
+    let socket = folder.join("app.sock");
+    let _app = Application::responding(&socket, |request| {
+        let target = request.get("QUERY_STRING");
+        match target {
+            "end" => page(&format!("{} end", request.get("REQUEST_METHOD"))),
+            target => response(format!("Location: {target}\n\n").as_bytes()),
+        }
+    });
+    let lines =
+        mount(&socket) + "[[site.access]]\npath = \"/secret.txt\"\ndeny = [\"127.0.0.0/8\"]\n";
+    for io in Io::BOTH {
+        let server = start(&folder, io, &lines);
+        let post = |target: &str| Request::new("POST", &format!("/?{target}")).body(b"content");
+        assert_eq!(server.exchange(&post("/hello.txt")).text(), "hello");
+        assert_eq!(server.exchange(&post("/index.php?end")).text(), "GET end");
+        assert_eq!(server.exchange(&post("/secret.txt")).status, 403);
+        assert_eq!(server.exchange(&post("/index.php?/hello.txt")).text(), "hello");
+        // It leads on and on.
+        let many = "/index.php?".repeat(11);
+        assert_eq!(server.exchange(&post(&format!("{many}end"))).status, 502);
+        assert_eq!(server.exchange(&post(&format!("{}end", &many[11..]))).text(), "GET end");
+        server.stop();
+    }
+}
+
 /// Headers of a response are those of the site where the application sets none, and `Status` is
 /// none of them.
 #[test]

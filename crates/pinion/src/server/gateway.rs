@@ -12,6 +12,7 @@ use super::log_throttle::LogThrottle;
 use super::mounts::{Mount, MountTarget};
 use super::refusal_by_rule::{RefusalTrace, is_by_rule};
 use pinion_archive::Archive;
+use pinion_client::http_client::error::HttpClientError;
 use pinion_client::resolver::Resolver;
 use pinion_engine::Poster;
 use pinion_engine::address::AddressMap;
@@ -21,7 +22,7 @@ use pinion_engine::exchange::Exchange;
 use pinion_engine::raw::RawStream;
 use pinion_engine::stderr;
 use pinion_gateway::cgi::Cgi;
-use pinion_gateway::limits::{STORED_UPLOADS_MEMORY_MAX_BYTES, UPSTREAM_TAG};
+use pinion_gateway::limits::{LOCAL_REDIRECTS_MAX, STORED_UPLOADS_MEMORY_MAX_BYTES, UPSTREAM_TAG};
 use pinion_gateway::proxy::{
     ApplicationMessage, Ended, Proxy, ProxySettings, ServerNews, UploadQuotas,
 };
@@ -175,7 +176,7 @@ impl Gateway {
             None => Arc::clone(generation.generated_fields()),
         };
         let target = head.target.raw.get(..TARGET_SHOWN_BYTES).unwrap_or(head.target.raw);
-        let waiting = Waiting {
+        let mut waiting = Waiting {
             generation: Arc::clone(generation),
             rules_path,
             method: head.method,
@@ -202,6 +203,12 @@ impl Gateway {
         {
             exchange.add_fields(format!("Retry-After: {TUNNEL_RETRY_SECONDS}\r\n").as_bytes());
             return self.fail(waiting, &ProxyError::TooManyTunnels { max }, journal, exchange);
+        }
+        if upstreams.options().program.is_some() {
+            if self.redirect_count > LOCAL_REDIRECTS_MAX {
+                return self.fail(waiting, &ProxyError::LocalRedirects, journal, exchange);
+            }
+            waiting.redirectable = Some(Redirectable::new(head, self.redirect_count));
         }
         match self.proxy().begin(upstreams, &defaults, client, head, exchange) {
             Ok(()) => {
@@ -385,6 +392,13 @@ impl Gateway {
         if let ProxyError::MissingSlash { path, query } = error {
             let location = Location { path, query: query.as_deref() };
             return redirect(waiting, location, journal, exchange);
+        }
+        if let ProxyError::Upstream { error, .. } = error
+            && let HttpClientError::LocalRedirect(target) = &**error
+            && let Some(redirectable) = waiting.redirectable
+        {
+            let redirect = redirectable.redirected(exchange.address(), target.clone());
+            return self.redirects.push_back(redirect);
         }
         self.log(&error.status().to_string(), &waiting, error, exchange);
         self.respond(waiting, error.status(), journal, exchange);

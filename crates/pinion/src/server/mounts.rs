@@ -236,7 +236,7 @@ impl Mounts {
         of_extension.map(|(_, mount)| mount).or(self.fallback.as_ref())
     }
 
-    /// Returns the extensions of mounts such as `*.php`, and those of the scripts of other ones, with
+    /// Returns the extensions of mounts such as `*.php`, and of the scripts of other mounts, with
     /// their dots.
     pub(crate) fn extensions(&self) -> impl Iterator<Item = &str> {
         let extensions = self.extensions.iter().map(|(suffix, _)| suffix.as_str());

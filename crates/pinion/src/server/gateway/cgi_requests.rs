@@ -27,7 +27,8 @@ const CONTENT_FIELDS: [&str; 6] = [
     "Transfer-Encoding",
 ];
 
-/// What is kept of a request to a CGI script, in case that the script redirects it.
+/// What is kept of a request to an application behind CGI, FastCGI or SCGI, in case that it
+/// redirects the request.
 #[derive(Debug)]
 pub(super) struct Redirectable {
     head: OwnedRequestHead,
@@ -47,6 +48,20 @@ pub(crate) struct LocalRedirect {
     pub(crate) count: u32,
 }
 
+impl Redirectable {
+    pub(super) fn new(head: &RequestHead<'_>, count: u32) -> Box<Self> {
+        let keep = |name: &[u8]| !CONTENT_FIELDS.iter().any(|one| is_same_name(name, one));
+        let head = OwnedRequestHead::with_fields(head, |field| keep(field.name), &[]);
+        Box::new(Self { head, count })
+    }
+
+    /// Returns the request for another path of this server.
+    pub(super) fn redirected(self, address: Address, target: Box<[u8]>) -> LocalRedirect {
+        let Self { head, count } = self;
+        LocalRedirect { address, head, target, count: count + 1 }
+    }
+}
+
 impl Gateway {
     /// Begins a request to a CGI script. Answers it if that is not possible.
     pub(super) fn begin_cgi(
@@ -58,9 +73,7 @@ impl Gateway {
         exchange: &mut Exchange<'_>,
     ) {
         let count = self.redirect_count;
-        let keep = |name: &[u8]| !CONTENT_FIELDS.iter().any(|one| is_same_name(name, one));
-        let kept = OwnedRequestHead::with_fields(head, |field| keep(field.name), &[]);
-        waiting.redirectable = Some(Box::new(Redirectable { head: kept, count }));
+        waiting.redirectable = Some(Redirectable::new(head, count));
         match self.cgi().begin(scripts, defaults, (client, head), count, exchange) {
             Ok(()) => {
                 self.waiting.insert(exchange.address(), waiting);
@@ -149,8 +162,7 @@ impl Gateway {
             }
             CgiEnded::LocalRedirect { target } => {
                 let Some(redirectable) = waiting.redirectable else { return };
-                let Redirectable { head, count } = *redirectable;
-                self.redirects.push_back(LocalRedirect { address, head, target, count: count + 1 });
+                self.redirects.push_back(redirectable.redirected(address, target));
             }
             CgiEnded::Aborted { status, body_bytes, error } => {
                 self.log_failure("the response was cut off", &waiting, &error, exchange);
