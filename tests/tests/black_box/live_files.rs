@@ -365,28 +365,16 @@ fn a_dynamic_site_has_live_folders_in_its_content() {
     assert_eq!(server.get("/media/x.lua").status, 404);
     server.stop();
     fs::remove_file(folder.join("site/public_html/media/x.lua")).expect("removed");
-    for (live, why) in [("data", "lies beside public_html"), (".", "has Lua code")] {
+    let plain = Folder::with("live-plain", [("main.lua", ""), ("index.dyn.html", "home")]);
+    for (site, live, why) in [
+        (&*site, "data", "lies beside public_html"),
+        (&*site, ".", "public_html is excluded"),
+        (plain.path(), ".", "has Lua code"),
+    ] {
         let site = site.display().to_string();
         let started = run(&["serve", &site, "-l", "127.0.0.1:0", "--live", live]);
         assert!(started.code != Some(0) && started.stderr.contains(why), "{}", started.stderr);
     }
-}
-
-/// Live files change while others are built: they are no part of that.
-#[test]
-fn a_watched_site_is_not_reloaded_for_its_live_files() {
-    let folder = site("live-watch");
-    let server = Start::site(folder.path()).flags(&["--live", "media", "--watch"]).start();
-    for number in 0..20 {
-        write_at(&folder, &format!("media/{number}.txt"), "x", 0);
-        assert_eq!(server.get(&format!("/media/{number}.txt")).status, 200);
-    }
-    folder.write("b.html", "new");
-    wait_for("the reload", || (server.get("/b").status == 200).then_some(()));
-    let lines = server.lines();
-    let reloads = lines.iter().filter(|line| line.contains("reloaded")).count();
-    assert_eq!(reloads, 1, "{lines:#?}");
-    server.stop();
 }
 
 /// What a client of a live file that is compressed has at the end is whole, over each protocol.

@@ -182,3 +182,27 @@ fn a_bad_pattern_is_named() {
     let error = Names::new(&["a[".to_owned()], &[]).err().unwrap().to_string();
     assert!(error.contains("a["), "{error}");
 }
+
+/// What is read for each request is no part of a build, and no build depends on it.
+#[test]
+fn live_folders_are_left_out() {
+    let live = |folders: &[&str]| {
+        let folders: Vec<String> = folders.iter().map(|&one| one.to_owned()).collect();
+        Names::new(&[], &[]).expect("no patterns").without_live(&folders)
+    };
+    let some = live(&["media", "a/b"]);
+    for path in ["media", "media/x.html", "media/d/x.html", "a/b", "a/b/x.html"] {
+        assert_eq!(part_and_matters(&some, path), (false, [false; 2]), "{path}");
+    }
+    for path in ["media.html", "mediax/x.html", "x/media/x.html", "a", "a/x.html", "b/x.html"] {
+        assert_eq!(part_and_matters(&some, path), (true, [true; 2]), "{path}");
+    }
+    let all = live(&[""]);
+    for path in ["index.html", "a/x.html", "a/404.html"] {
+        assert_eq!(part_and_matters(&all, path), (false, [false; 2]), "{path}");
+    }
+    for path in ["404.html", "_404.html", "_500.html"] {
+        assert_eq!(part_and_matters(&all, path), (true, [true; 2]), "{path}");
+    }
+    assert_eq!(part_and_matters(&all, "_headers"), (false, [true; 2]));
+}
