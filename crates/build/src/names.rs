@@ -201,8 +201,8 @@ impl Names {
     /// source that is read so as a whole, pages for errors are part of the archive as well.
     fn is_live(&self, key: &[u8]) -> bool {
         let is_page = || keys::is_page_for_others(key);
-        let covers = |live: &Box<[u8]>| if live.is_empty() { !is_page() } else { **live == *key };
-        self.live.iter().any(covers)
+        let covers = |live: &[u8]| if live.is_empty() { !is_page() } else { live == key };
+        self.live.iter().any(|live| covers(live))
     }
 
     /// The patterns that have left nothing out so far, as they were given.

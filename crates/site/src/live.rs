@@ -1,5 +1,6 @@
 //! A file that is no part of the archive of its site: one of a folder that is read for each
-//! request. Its response is that of a file of the archive, with the same preconditions, ranges and fields.
+//! request. Its response is that of a file of the archive, with the same preconditions, ranges and
+//! fields.
 
 use pinion_archive::{Archive, Place, SharedBlock};
 use pinion_http::conditional::Validators;

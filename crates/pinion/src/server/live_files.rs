@@ -388,7 +388,7 @@ impl FileStamp {
         Self {
             bytes: stat.st_size as u64,
             modified: stat.st_mtime,
-            modified_ns: stat.st_mtime_nsec as u64,
+            modified_ns: stat.st_mtime_nsec,
         }
     }
 

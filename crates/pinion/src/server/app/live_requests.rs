@@ -126,7 +126,7 @@ impl LiveSending<'_> {
                 exchange.prepared(&Prepared { body, ..answer }, None);
             }
             (coding, content) => {
-                send_coded(&answer, coding, content.as_ref(), file.stamp.bytes, exchange)
+                send_coded(&answer, coding, content.as_ref(), file.stamp.bytes, exchange);
             }
         }
         Ok(logged)
