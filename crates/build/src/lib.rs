@@ -101,7 +101,7 @@ pub use extract::{
 pub use fields::REVALIDATED;
 pub use import::{ContentFault, ImportError, Imported, Leftover, LeftoverReason, import_file};
 pub use media::file_type;
-pub use names::{Globs, Names, RulesFile};
+pub use names::{Globs, Names, RulesFile, is_script_source};
 pub use options::{CodeCheck, Options};
 pub use progress::Progress;
 pub use publish::{build_file, build_file_after, switch_link};

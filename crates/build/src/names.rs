@@ -72,6 +72,13 @@ const SPECIAL_INFIXES: [&[u8]; 2] = [b".dyn.", b".priv."];
 /// An ending that is never a resource.
 const SPECIAL_SUFFIX: &[u8] = b".lua";
 
+/// Endings of the sources of scripts that other servers run, such as PHP-FPM: whoever reads one
+/// finds passwords and mistakes in it.
+const SCRIPT_SUFFIXES: [&[u8]; 6] = [b".php", b".phtml", b".phar", b".phps", b".cgi", b".fcgi"];
+/// What people and editors write behind the name of a script that they copy.
+const COPY_WORDS: [&[u8]; 8] =
+    [b"bak", b"backup", b"copy", b"dist", b"old", b"orig", b"save", b"swp"];
+
 /// What a build leaves out by name: the fixed rules, and the patterns of its options.
 pub struct Names {
     exclude: Globs,
@@ -263,7 +270,8 @@ impl Names {
             return Verdict::Skip;
         }
         // A draft is gone when its build has ended.
-        let is_left_out = is_leftover(name) && (is_draft(name) || !self.include.is_match(key));
+        let is_left_out = (is_leftover(name) || is_script_source(name))
+            && (is_draft(name) || !self.include.is_match(key));
         if is_left_out { Verdict::Skip } else { Verdict::Take }
     }
 }
@@ -338,6 +346,22 @@ pub(crate) fn is_leftover(name: &[u8]) -> bool {
         || is_autosave(name)
         || SKIP_NAMES.contains(&name)
         || SKIP_SUFFIXES.iter().any(|suffix| name.ends_with(suffix))
+}
+
+/// Whether a name is that of a script that another server runs, or of a copy of one
+/// (`config.php.bak`). Without regard to case, as scripts may come from systems without it.
+#[must_use]
+pub fn is_script_source(name: &[u8]) -> bool {
+    let name = name.to_ascii_lowercase();
+    let is_script = |name: &[u8]| SCRIPT_SUFFIXES.iter().any(|suffix| name.ends_with(suffix));
+    let word = name.rsplit(|byte| !byte.is_ascii_alphanumeric()).next().unwrap_or_default();
+    let is_number = word.iter().all(u8::is_ascii_digit);
+    let front = name.strip_suffix(word).and_then(|front| front.split_last());
+    let is_copy = (is_number || COPY_WORDS.contains(&word))
+        && front.is_some_and(|(_, front)| is_script(front));
+    // `.php5` is PHP, too.
+    let version = name.split_last().filter(|(last, _)| last.is_ascii_digit());
+    is_script(version.map_or(&name, |(_, front)| front)) || is_copy
 }
 
 /// Whether a file has a name that Emacs gives to what it saves by itself: `#name#`.

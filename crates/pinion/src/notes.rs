@@ -2,40 +2,38 @@
 //! ones clients keep.
 
 use crate::terminal::{count, counted};
-use pinion_build::{Examined, Fingerprinted, Summary};
-use std::path::PathBuf;
+use pinion_build::{Examined, Fingerprinted, Summary, is_script_source};
+use std::path::{Path, PathBuf};
 
 /// Paths that are left out and named; more are counted.
 const LEFT_OUT_NAMED: usize = 5;
 
 /// The notes about a build, one line each.
 pub(crate) fn of_build(summary: &Summary) -> Vec<String> {
-    lines(left_out_of(summary), &summary.special, &summary.fingerprinted)
+    let unasked = unasked(&summary.skipped, &summary.excluded);
+    lines(&unasked, &summary.special, &summary.fingerprinted)
 }
 
 /// The notes about a folder that was not built, one line each.
 pub(crate) fn of_examined(examined: &Examined) -> Vec<String> {
     let Examined { skipped, excluded, special, fingerprinted, .. } = examined;
-    lines(left_out(&unasked(skipped, excluded)), special, fingerprinted)
+    lines(&unasked(skipped, excluded), special, fingerprinted)
 }
 
-fn lines(
-    left_out: Option<String>,
-    special: &[PathBuf],
-    fingerprinted: &Fingerprinted,
-) -> Vec<String> {
+fn lines(unasked: &[&PathBuf], special: &[PathBuf], fingerprinted: &Fingerprinted) -> Vec<String> {
     let never_served = (!special.is_empty()).then(|| {
         let paths = counted(special.len() as u64, "path");
         let special: Vec<&PathBuf> = special.iter().collect();
         format!("{paths} never served because of the name: {}", some(&special))
     });
-    let notes = [left_out, never_served, kept_by_clients(fingerprinted)];
+    let notes = [left_out(unasked), scripts(unasked), never_served, kept_by_clients(fingerprinted)];
     notes.into_iter().flatten().collect()
 }
 
-/// Says what a build has left out without being asked to; `None` if that is nothing.
-pub(crate) fn left_out_of(summary: &Summary) -> Option<String> {
-    left_out(&unasked(&summary.skipped, &summary.excluded))
+/// Says what a build has left out without being asked to: paths, and scripts.
+pub(crate) fn left_out_of(summary: &Summary) -> [Option<String>; 2] {
+    let unasked = unasked(&summary.skipped, &summary.excluded);
+    [left_out(&unasked), scripts(&unasked)]
 }
 
 /// Returns what is left out by its name alone. Both lists are sorted.
@@ -43,10 +41,23 @@ fn unasked<'p>(skipped: &'p [PathBuf], excluded: &[PathBuf]) -> Vec<&'p PathBuf>
     skipped.iter().filter(|path| excluded.binary_search(path).is_err()).collect()
 }
 
-/// Says what is left out; `None` if nothing is.
+/// Says which scripts of other programs there are, whose sources are left out; `None` without any.
+fn scripts(skipped: &[&PathBuf]) -> Option<String> {
+    let scripts: Vec<&PathBuf> = skipped.iter().copied().filter(|path| is_script(path)).collect();
+    let count = counted(scripts.len() as u64, "script");
+    let named = some(&scripts);
+    (!scripts.is_empty()).then(|| format!("{count} whose source is not published: {named}"))
+}
+
+fn is_script(path: &Path) -> bool {
+    path.file_name().is_some_and(|name| is_script_source(name.as_encoded_bytes()))
+}
+
+/// Says what is left out beside scripts; `None` if nothing is.
 fn left_out(skipped: &[&PathBuf]) -> Option<String> {
+    let skipped: Vec<&PathBuf> = skipped.iter().copied().filter(|path| !is_script(path)).collect();
     let paths = counted(skipped.len() as u64, "path");
-    let named = some(skipped);
+    let named = some(&skipped);
     (!skipped.is_empty()).then(|| format!("{paths} left out (publish with --include): {named}"))
 }
 
@@ -95,6 +106,17 @@ mod tests {
         let expected = "2 paths left out (publish with --include): .git, b.log";
         assert_eq!(line(&["a.psd"]).as_deref(), Some(expected));
         assert_eq!(line(&[".git", "a.psd", "b.log"]), None);
+    }
+
+    #[test]
+    fn scripts_have_a_line_of_their_own() {
+        let paths: Vec<PathBuf> = [".git", "a.php", "b/index.php"].map(PathBuf::from).to_vec();
+        let paths = unasked(&paths, &[]);
+        let line = left_out(&paths);
+        assert_eq!(line.as_deref(), Some("1 path left out (publish with --include): .git"));
+        let expected = "2 scripts whose source is not published: a.php, b/index.php";
+        assert_eq!(scripts(&paths).as_deref(), Some(expected));
+        assert_eq!(scripts(&paths[..1]), None);
     }
 
     #[test]

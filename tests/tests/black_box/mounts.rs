@@ -13,7 +13,8 @@ use rustix::process::Signal;
 
 /// A server of a site with these lines, behind files of a folder.
 pub(crate) fn start(folder: &Folder, io: Io, lines: &str) -> Server {
-    folder.write("p.toml", format!("[[site]]\npath = \"public\"\n{lines}"));
+    let site = "[[site]]\npath = \"public\"\ninclude = \"*.php\"\n";
+    folder.write("p.toml", format!("{site}{lines}"));
     Start::site(&folder.join("p.toml")).flags(&["--io", io.as_str()]).start()
 }
 
@@ -416,7 +417,8 @@ fn why_names_the_mount_and_its_servers() {
     let folder = site("mount-why");
     folder.write(
         "p.toml",
-        "[[site]]\npath = \"public\"\n[[site.mount]]\npath = \"/api\"\nupstream-path = \"/v1\"\n\
+        "[[site]]\npath = \"public\"\ninclude = \"*.php\"\n[[site.mount]]\n\
+         path = \"/api\"\nupstream-path = \"/v1\"\n\
          proxy = [\"http://127.0.0.1:3001\", \"http://127.0.0.1:3002\"]\n[[site.mount]]\n\
          path = \"*.php\"\nproxy = \"unix:/run/php.sock\"\n",
     );

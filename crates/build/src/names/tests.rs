@@ -66,6 +66,33 @@ fn leftovers_that_are_asked_for_are_taken() {
 }
 
 #[test]
+fn sources_of_scripts_are_left_out_unless_they_are_asked_for() {
+    for name in [
+        "index.php",
+        "A.PHP",
+        "x.Php5",
+        "x.phtml",
+        "x.phar",
+        "x.phps",
+        "form.cgi",
+        "a.fcgi",
+        "config.php.bak",
+        "config.php_old",
+        "config.php-orig",
+        "config.PHP.Save",
+        "x.php.1",
+        "a.php copy",
+    ] {
+        assert_eq!(judge(&[], &format!("/a/{name}")), Verdict::Skip, "{name}");
+        assert_eq!(judge_with(&[], &["*"], &format!("/a/{name}")), Verdict::Take, "{name}");
+    }
+    for name in ["php", "x.php.jpg", "php.html", "xphp", "a.php.html", "x.cgi.txt", "php5", "a.bak"]
+    {
+        assert_eq!(judge(&[], &format!("/a/{name}")), Verdict::Take, "{name}");
+    }
+}
+
+#[test]
 fn special_names_in_any_case() {
     for name in [
         "x.lua",

@@ -25,7 +25,8 @@ pub(crate) fn tell(build: &Build, summary: &Summary, of_code: &[String], style: 
     name_some(style, "never served", &special);
     let code: Vec<_> = summary.code.iter().map(|path| path.display().to_string()).collect();
     name_some(style, "code", &code);
-    let found = [notes::left_out_of(summary), notes::kept_by_clients(&summary.fingerprinted)];
+    let [left_out, scripts] = notes::left_out_of(summary);
+    let found = [left_out, scripts, notes::kept_by_clients(&summary.fingerprinted)];
     for text in found.iter().flatten() {
         stderr::line(format_args!("{}: {text}", style.dim("note")));
     }
