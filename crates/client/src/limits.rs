@@ -33,6 +33,11 @@ pub const BUSY_SOCKET_RETRY_MS: u64 = 5;
 /// The longest of these waits, in milliseconds: as long as a client hardly notices.
 pub const BUSY_SOCKET_RETRY_MAX_MS: u64 = 80;
 
+/// The longest time that a connection waits for a Unix socket whose server is being started, in
+/// milliseconds: a server that has ended is started again after a second at most, unless it ends
+/// again and again.
+pub const ABSENT_SOCKET_WAIT_MS: u64 = 5_000;
+
 /// Longest time to look up a name, all name servers and search domains included. It is that of a
 /// whole connection: the C library gives one server as long (resolv.conf(5): twice 5 s).
 pub const LOOKUP_TIMEOUT_MS: u64 = 10_000;

@@ -106,6 +106,7 @@ pub fn forward_to_program(
             accepts_trailers: false,
             upgrade: None,
             connect_timeout_ms: group.connect_timeout_ms(),
+            waits_for_socket: upstream.waits_for_socket,
         }),
         protocol,
         connections: upstream.connection_limits(),

@@ -86,6 +86,7 @@ pub fn forward(
             accepts_trailers: accepts_trailers(head),
             upgrade: upgrade(head),
             connect_timeout_ms: group.connect_timeout_ms(),
+            waits_for_socket: false,
         }),
         protocol: ServerProtocol::Http,
         connections: upstream.connection_limits(),

@@ -31,6 +31,9 @@ pub struct Upstream {
     pub protocol: UpstreamProtocol,
     /// Most connections of a worker to it.
     pub connections_max: usize,
+    /// Whether requests wait for its Unix socket if that is not there: the server is one that is
+    /// being started.
+    pub waits_for_socket: bool,
     /// The value of `Host`.
     pub host: UpstreamHost,
     /// See [`UPSTREAM_TIMEOUT_MS`].
@@ -133,6 +136,7 @@ impl Upstream {
             no_content,
             protocol: UpstreamProtocol::Http,
             connections_max: usize::MAX,
+            waits_for_socket: false,
             host,
             timeout_ms,
         })

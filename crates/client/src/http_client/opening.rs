@@ -13,7 +13,9 @@ use super::error::{AttemptError, HttpClientError};
 use super::request::ClientRequest;
 use super::{ConnectionId, RequestId};
 use crate::happy_eyeballs::{AddressFamily, ConnectAction, ConnectTimes, HappyEyeballs};
-use crate::limits::{BUSY_SOCKET_RETRY_MAX_MS, BUSY_SOCKET_RETRY_MS, CONNECT_TIMEOUT_MS};
+use crate::limits::{
+    ABSENT_SOCKET_WAIT_MS, BUSY_SOCKET_RETRY_MAX_MS, BUSY_SOCKET_RETRY_MS, CONNECT_TIMEOUT_MS,
+};
 use crate::target::ConnectEndpoint;
 
 /// A connection that is being opened.
@@ -41,8 +43,25 @@ struct UnixOpening {
     is_open: bool,
     /// When it must be open, in monotonic milliseconds.
     due_ms: u64,
-    /// How long the next attempt waits if the queue of the socket is full, in milliseconds.
+    /// How long the next attempt waits if this one is too early, in milliseconds.
     retry_after_ms: u64,
+    /// Until when it waits for a socket that is not there, in monotonic milliseconds.
+    awaited_until_ms: u64,
+}
+
+impl UnixOpening {
+    /// Returns until when another attempt makes sense after this error: the queue of the socket is
+    /// full, so its server takes the connection when it has taken others; or the server is being
+    /// started.
+    fn retry_until_ms(&self, error: &AttemptError) -> u64 {
+        match error {
+            AttemptError::NotConnected(NotConnected::Busy) => self.due_ms,
+            AttemptError::NotConnected(NotConnected::NoSuchSocket | NotConnected::Refused) => {
+                self.awaited_until_ms.min(self.due_ms)
+            }
+            _ => 0,
+        }
+    }
 }
 
 #[derive(Clone, Copy, Debug)]
@@ -90,6 +109,11 @@ impl Opening {
                 is_open: false,
                 due_ms: now_ms.saturating_add(timeout_ms),
                 retry_after_ms: BUSY_SOCKET_RETRY_MS,
+                awaited_until_ms: if forwarded.is_some_and(|one| one.waits_for_socket) {
+                    now_ms.saturating_add(ABSENT_SOCKET_WAIT_MS)
+                } else {
+                    now_ms
+                },
             }),
             ConnectEndpoint::Name { port, .. } => tcp(HappyEyeballs::new(times, now_ms), *port),
             ConnectEndpoint::Address { address, port } => {
@@ -140,11 +164,7 @@ impl Opening {
         let Some(attempt) = self.attempt(connection) else { return Opened::Pending };
         self.attempts.retain(|one| one.connection != connection);
         match &mut self.kind {
-            // The server is there, and takes the connection when it has taken others.
-            Kind::Unix(unix)
-                if error == AttemptError::NotConnected(NotConnected::Busy)
-                    && now_ms < unix.due_ms =>
-            {
+            Kind::Unix(unix) if now_ms < unix.retry_until_ms(&error) => {
                 self.wait_ms = Some((now_ms + unix.retry_after_ms).min(unix.due_ms));
                 unix.retry_after_ms = (unix.retry_after_ms * 2).min(BUSY_SOCKET_RETRY_MAX_MS);
                 Opened::Pending

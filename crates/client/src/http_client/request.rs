@@ -96,6 +96,10 @@ pub struct ForwardedRequest {
     /// How long it may take to open a connection, in milliseconds, if that is less than
     /// [`CONNECT_TIMEOUT_MS`](crate::limits::CONNECT_TIMEOUT_MS).
     pub connect_timeout_ms: u64,
+    /// Whether a connection waits for a Unix socket that is not there, or that nobody listens on:
+    /// its server is being started. It waits no longer than
+    /// [`ABSENT_SOCKET_WAIT_MS`](crate::limits::ABSENT_SOCKET_WAIT_MS).
+    pub waits_for_socket: bool,
 }
 
 /// A connection whose server has switched to another protocol (RFC 9110 §7.8). Its bytes are the

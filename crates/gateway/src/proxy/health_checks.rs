@@ -129,6 +129,7 @@ fn request(upstream: &Upstream, active: &ActiveChecks) -> ClientRequest {
             accepts_trailers: false,
             upgrade: None,
             connect_timeout_ms: active.timeout_ms,
+            waits_for_socket: false,
         }),
         protocol: ServerProtocol::Http,
         connections: KeyLimits::NONE,
