@@ -33,6 +33,10 @@ const DEBIAN: &[Need] = &[
     Need { package: "openssh-server", proof: Proof::File("/usr/sbin/sshd") },
     Need { package: "openssl", proof: Proof::Program("openssl") },
     Need { package: "php8.2-fpm", proof: Proof::File("/usr/sbin/php-fpm8.2") },
+    Need {
+        package: "php8.2-sqlite3",
+        proof: Proof::File("/usr/share/php8.2-sqlite3/sqlite3/pdo_sqlite.ini"),
+    },
     // Debian packs the module apart from Python itself.
     Need { package: "python3-venv", proof: Proof::Module("ensurepip") },
     Need {

@@ -5,7 +5,8 @@
 //! Rows stand in one file for each side of the program: [`archive`] (how an archive is looked
 //! into), [`build`] (how a folder becomes one), [`serve`] (how it is served), [`lua`] (how its
 //! scripts are run), [`tls`] (how it is encrypted), [`site`] (which sites a server has),
-//! [`proxy`] and [`mount`] (what other servers respond to), [`access`] (who may request what) and
+//! [`proxy`] and [`mount`] (what other servers respond to), `php` (PHP that the server starts),
+//! [`access`] (who may request what) and
 //! [`program`] (which programs it keeps running). The tables that keys stand in are those of
 //! [`mod@file`], the headings above flags those of [`mod@group`]. What a flag says differently
 //! under one verb is in [`wording`]. Examples and the like, which follow the flags in the help, are
@@ -19,7 +20,8 @@ pub(crate) mod file;
 pub(crate) mod group;
 pub(crate) mod lua;
 mod mount;
-pub(crate) mod program;
+mod php;
+mod program;
 pub(crate) mod proxy;
 #[cfg(test)]
 mod reference;
@@ -213,7 +215,7 @@ pub(crate) enum Change {
 /// Every row, in the order of the help.
 pub(crate) fn all() -> impl Iterator<Item = &'static Directive> {
     let served = site::ROWS.iter().chain(serve::ROWS).chain(proxy::ROWS).chain(lua::ROWS);
-    let served = served.chain(fetch::ROWS).chain(tls::ROWS);
+    let served = served.chain(php::ROWS).chain(fetch::ROWS).chain(tls::ROWS);
     let served = served.chain(mount::ROWS).chain(access::ROWS).chain(program::ROWS);
     served.chain(build::ROWS).chain(archive::ROWS).chain(why::ROWS)
 }

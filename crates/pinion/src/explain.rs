@@ -34,13 +34,23 @@ use explanation::Explanation;
 use request::WhyRequest;
 use server_settings::ServerSettings;
 use sites::ExplainedSites;
+use std::path::Path;
+
+/// Where PHP of a server that is not started would listen, for explanations.
+const PLANNED_SOCKET: &str = "/run/php-fpm.sock";
 
 /// Explains the response of a server that would be started with this plan.
 ///
 /// # Errors
 /// The site of the host cannot be loaded, or its archive is damaged.
 pub(crate) fn explain_plan(plan: Plan, request: &WhyRequest) -> Result<Explanation, Failure> {
-    let Plan { serve, sites, config, .. } = plan;
+    let Plan { serve, mut sites, config, .. } = plan;
+    for site in &mut sites {
+        let php = site.settings.php.as_ref();
+        if let Some(mount) = php.map(|php| php.mount(Path::new(PLANNED_SOCKET))).transpose()? {
+            site.settings.mount_php(mount)?;
+        }
+    }
     let settings = ServerSettings::of_plan(&serve, config.is_some(), request)?;
     response::explain(&settings, ExplainedSites::Planned(sites), request)
 }

@@ -3,7 +3,7 @@
 
 use crate::config::{self, Fault};
 use crate::failure::Failure;
-use crate::settings::{CONTENT_FLAGS, Serve, SiteSettings, without_effect};
+use crate::settings::{CONTENT_FLAGS, Serve, SiteSettings, php_wish, without_effect};
 use crate::source::{self, Found, Source};
 use crate::written::Low;
 use pinion_spawner::start_table::ProgramStart;
@@ -106,6 +106,8 @@ impl Plan {
         }
         let settings = SiteSettings::from_low(&serve.low)?;
         let settings = settings.watched_on(io::stderr().is_terminal());
+        let wish = php_wish(&serve.low).map(|name| format!("--{name}"));
+        let settings = settings.with_php(&source, wish.as_deref())?;
         let has_no_build = !matches!(source, Source::Folder(_));
         if let (true, Some(flag)) = (has_no_build, settings.content_flag()) {
             let why = match source {

@@ -19,6 +19,7 @@
 //! | [`mounts`] | which requests those are |
 //! | [`live_folders`] | the folders of such files, opened with their site |
 //! | [`live_files`] | files that are read as they are when they are requested |
+//! | [`php`] | PHP that the server starts for its sites |
 //! | [`refusal_by_rule`] | whether status 404 is what a rule says |
 //! | [`dummy`] | the yardstick without a site |
 //! | [`generation`] | one state of a site |
@@ -89,6 +90,7 @@ pub(crate) mod mounts;
 pub(crate) mod notifier;
 mod passed_sockets;
 pub(crate) mod pending;
+pub(crate) mod php;
 mod program_rows;
 pub(crate) mod program_table;
 pub(crate) mod published;

@@ -98,6 +98,8 @@ mod packages;
 mod packaging;
 mod passwords;
 mod permits;
+mod php;
+mod php_processes;
 mod previous;
 mod protocols;
 mod proxy;

@@ -18,6 +18,7 @@ use crate::notes;
 use crate::path_warnings;
 use crate::script_file;
 use crate::server::live_files::LiveFiles;
+use crate::server::php::php_pools;
 use crate::settings::{
     CanonicalHost, CertificateFiles, Certificates, Content, ListenKind, LogTarget, Serve,
 };
@@ -267,6 +268,15 @@ fn examine_access(site: &LoadedSite, add: &mut impl FnMut(Place, String)) {
     }
 }
 
+/// Adds what PHP of a site lacks on this machine.
+fn examine_php(site: &LoadedSite, add: &mut impl FnMut(Place, String)) {
+    let LoadedSite { planned, section } = site;
+    let php = planned.settings.php.as_ref();
+    if let Some(Err((row, wrong))) = php.map(php_pools::check) {
+        add(section.place_of(row), format!("{row}: {wrong}"));
+    }
+}
+
 /// Adds what is wrong with the keys of a site; gives what is wrong with its files, or what is to be
 /// said about them.
 fn examine_site(
@@ -283,6 +293,7 @@ fn examine_site(
             add(place, reason(failure));
         }
     }
+    examine_php(site, add);
     examine_access(site, add);
     let folder = match &planned.source {
         Source::Archive(_) | Source::Releases(_) => {

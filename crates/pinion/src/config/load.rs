@@ -11,7 +11,7 @@ use crate::plan::PlannedSite;
 use crate::regular_file;
 use crate::settings::{
     CONTENT_FLAGS, LISTEN_KINDS, Listen, ListenKind, ProgramFault, Serve, SiteSettings,
-    check_program_files, supervised_program, without_effect,
+    check_program_files, php_wish, supervised_program, without_effect,
 };
 use crate::source::{self, Source};
 use crate::written::Low;
@@ -194,7 +194,10 @@ impl Loaded {
                 flags.without(CONTENT_FLAGS).over(&section.low)
             }
         };
-        match SiteSettings::from_low(&low) {
+        let is_written = section.is_written("no-php") && !section.low.given("no-php");
+        let wish = php_wish(&section.low).or(is_written.then_some("php = true"));
+        let settings = SiteSettings::from_low(&low);
+        match settings.and_then(|settings| settings.with_php(&source, wish)) {
             Ok(settings) => {
                 self.sites.push(LoadedSite { planned: PlannedSite { source, settings }, section });
             }

@@ -2,6 +2,7 @@
 //! runs changes; of the rest one line says that it needs a start. A file that is wrong changes
 //! nothing.
 
+use super::php::php_pools::{PhpPool, PhpPools};
 use super::reload::report_failure;
 use super::reload_report::Reports;
 use super::sites::Sites;
@@ -13,6 +14,7 @@ use crate::plan::{ConfigFile, Plan};
 use crate::settings::{Certificates, Listen, Serve};
 use crate::written::Low;
 use anyhow::anyhow;
+use pinion_spawner::start_table::ProgramStart;
 use std::io;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -64,7 +66,7 @@ impl Renewal {
     /// # Errors
     /// There is no thread.
     pub(crate) fn start(
-        sites: Sites,
+        (sites, php): (Sites, PhpPools),
         config: Option<ConfigFile>,
         started: Started,
         live: Arc<LiveSettings>,
@@ -75,7 +77,8 @@ impl Renewal {
         let (asked, wishes) = sync_channel(1);
         let pending = Arc::new(Mutex::new(Reports::default()));
         let waiting = Arc::clone(&pending);
-        let mut renewer = Renewer { sites, config, started, live, certificates };
+        let unused = None;
+        let mut renewer = Renewer { sites, php, unused, config, started, live, certificates };
         let run = move || renewer.run(&wishes, &waiting);
         thread::Builder::new().name("configuration".to_owned()).spawn(run)?;
         Ok(Self::File(ConfigFileReload { asked, pending }))
@@ -121,11 +124,21 @@ pub(crate) struct Started {
 /// What the thread has.
 struct Renewer {
     sites: Sites,
+    php: PhpPools,
+    /// What no site uses any more since the last reload.
+    unused: Option<Unused>,
     config: ConfigFile,
     started: Started,
     live: Arc<LiveSettings>,
     /// None without TLS.
     certificates: Option<Keeper>,
+}
+
+/// PHP-FPM that no site uses any more, but perhaps requests of before.
+struct Unused {
+    pools: Vec<Arc<PhpPool>>,
+    /// The programs that stay.
+    programs: Vec<ProgramStart>,
 }
 
 impl Renewer {
@@ -142,16 +155,36 @@ impl Renewer {
                 )));
                 report_failure(failure, &reports);
             }
+            // The reload is over and reported.
+            drop(reports);
+            self.stop_unused();
+        }
+    }
+
+    /// Stops PHP-FPM that no site uses any more, after the requests of before.
+    fn stop_unused(&mut self) {
+        let Some(Unused { pools, programs }) = self.unused.take() else { return };
+        pools.iter().for_each(|pool| pool.wait_until_unused());
+        if let Err(failure) = self.sites.programs().set_supervised(&programs) {
+            report_failure(failure, &Reports::default());
         }
     }
 
     fn take_up(&mut self, reports: &Reports) -> Result<(), Failure> {
         let plan = self.config.plan()?;
         plan.check_privileges()?;
-        let Plan { serve, sites, programs, program_file_faults, .. } = plan;
+        let Plan { serve, mut sites, programs, program_file_faults, .. } = plan;
+        let php = self.php.next(&mut sites, &programs)?;
+        let pools = self.php.left_out_of(&php);
+        let remaining = php.starts_with(&programs, &[]);
+        let programs = php.starts_with(&programs, &pools);
         // Sites may fail, and then nothing changes. Programs that were checked do not.
         self.sites.programs().check_supervised(&programs)?;
         self.sites.arrange(sites, &self.config.path, reports)?;
+        self.php = php;
+        if !pools.is_empty() {
+            self.unused = Some(Unused { pools, programs: remaining });
+        }
         if let Err(failure) = self.sites.programs().set_supervised(&programs) {
             reports.log(&Message::error("cannot reload programs, keeping the previous ones"));
             report_failure(failure, reports);

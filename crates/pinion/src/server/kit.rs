@@ -9,6 +9,7 @@ use super::keys::Keys;
 use super::listeners::{self, Bound, BoundQuic};
 use super::memory_limit::MemoryLimit;
 use super::passed_sockets::PassedSockets;
+use super::php::php_pools::PhpPools;
 use super::program_table::ProgramTable;
 use super::service_manager::ServiceManager;
 use super::sites::{LoadedSite, UnloadedSite};
@@ -67,6 +68,8 @@ pub(crate) struct Kit {
     pub(crate) sites: Vec<LoadedSite>,
     /// The programs of the sites, and those that are kept running.
     pub(crate) programs: ProgramTable,
+    /// Of these, the PHP-FPM of sites.
+    pub(crate) php: PhpPools,
     /// How to talk to the kernel.
     pub(crate) io: Io,
     /// How many workers.
@@ -85,17 +88,18 @@ pub(crate) struct Kit {
 /// One line that names what is in the way.
 pub(crate) fn prepare(plan: Plan, mut manager: ServiceManager) -> Result<Kit, Failure> {
     plan.check_privileges()?;
-    let Plan { serve: settings, sites, programs, program_file_faults, config, .. } = plan;
+    let Plan { serve: settings, mut sites, programs, program_file_faults, config, .. } = plan;
     program_file_faults.iter().for_each(log_lines::warning);
     let has_built = sites.iter().any(|site| matches!(site.source, Source::Folder(_)));
     // Before anything is made for the listeners, such as a certificate.
     listeners::check(&settings.listen)?;
+    let php = PhpPools::default().next(&mut sites, &programs)?;
     // Before every thread, so that it inherits it, those that build a folder too.
     let signals = signals::block().context("cannot block signals")?;
     // While nothing is in memory that programs should not see, such as keys.
     let named = sites.iter().flat_map(|site| site.settings.script_access.programs());
     let cgi = sites.iter().flat_map(|site| site.settings.mounts.cgi());
-    let programs = ProgramTable::fork(&programs, named, cgi)?;
+    let programs = ProgramTable::fork(&php.starts_with(&programs, &[]), named, cgi)?;
     mapping::guard_lost_pages().context("cannot watch over mapped files")?;
     let descriptors = raise_descriptors();
     let files = SocketFiles::default();
@@ -145,6 +149,7 @@ pub(crate) fn prepare(plan: Plan, mut manager: ServiceManager) -> Result<Kit, Fa
         log,
         sites,
         programs,
+        php,
         io,
         workers,
         capacity,

@@ -55,6 +55,8 @@ pub(crate) struct Loader {
     live: Vec<LiveFolder>,
     /// Who may request what.
     site_access: Arc<SiteAccess>,
+    /// Whether scripts that nothing runs may be left out.
+    leaves_out_php: bool,
     /// What its scripts have in common, one load after the other.
     site: Site,
     /// Its log, if it has one of its own.
@@ -116,6 +118,7 @@ impl Loader {
             mounts,
             live,
             site_access,
+            leaves_out_php: settings.low.given("no-php"),
             site,
             log: None,
             watch,
@@ -356,6 +359,7 @@ impl Loader {
         let built = built.map_err(build_options::failure)?;
         let links = walk.links.into_inner().unwrap_or_else(PoisonError::into_inner);
         lua_folders::check(path, &self.content, &self.folders, &links)?;
+        self.check_php(&built.summary)?;
         self.print_warnings(&built.summary);
         *walls = Some(built.summary.walls);
         self.print_notes(notes::of_build(&built.summary));
@@ -378,12 +382,38 @@ impl Loader {
         self.content.hosts.first().map(String::as_str)
     }
 
+    /// Checks that every PHP script of the folder is run. Its source is not part of the site in any
+    /// case, but its path would have no response.
+    ///
+    /// # Errors
+    /// A script that nothing runs.
+    fn check_php(&self, summary: &Summary) -> Result<(), Failure> {
+        if self.leaves_out_php {
+            return Ok(());
+        }
+        let is_php = |path: &&PathBuf| path.extension().is_some_and(|found| found == "php");
+        let is_excluded = |path: &&PathBuf| summary.excluded.binary_search(path).is_ok();
+        let mut scripts = summary.skipped.iter().filter(is_php).filter(|path| !is_excluded(path));
+        let is_run = |path: &&PathBuf| {
+            self.mounts.respond_to(&[b"/", path.as_os_str().as_encoded_bytes()].concat())
+        };
+        let Some(script) = scripts.find(|path| !is_run(path)) else { return Ok(()) };
+        let script = self.source.path().join(script);
+        Err(anyhow!(
+            "{} is a PHP script, and nothing runs it: run PHP with --php-fpm PATH (in a file php = \
+             true) or a mount with root, or leave scripts out with --no-php (php = false)",
+            script.display()
+        )
+        .into())
+    }
+
     /// Prints the warnings about a build: after the first load only those that matter then.
     fn print_warnings(&self, summary: &Summary) {
         // Of a site that has lost its last file the report of the reload says so.
         let is_first = self.walls.get().is_none();
         let warnings = summary.warnings.iter();
-        let warnings = warnings.filter(|warning| is_first || **warning != Warning::NoFiles);
+        let may_be_empty = !is_first || self.mounts.has_fallback();
+        let warnings = warnings.filter(|warning| !may_be_empty || **warning != Warning::NoFiles);
         let problems = summary.problems.iter().map(|problem| format!("left out {problem}"));
         let source = self.source.path();
         let shown =

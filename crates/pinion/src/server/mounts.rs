@@ -243,6 +243,16 @@ impl Mounts {
         extensions.chain(self.all().filter_map(|mount| Some(&*mount.scripts()?.extension)))
     }
 
+    /// Whether scripts of the whole site are run.
+    pub(crate) fn runs_scripts(&self) -> bool {
+        self.has_scripts
+    }
+
+    /// Whether a mount responds to a path, as a client sends it, that is not that of a file.
+    pub(crate) fn respond_to(&self, path: &[u8]) -> bool {
+        self.covering(path).or_else(|| self.without_file(path)).is_some()
+    }
+
     /// Whether content of requests is stored before a server is asked.
     pub(crate) fn store_uploads(&self) -> bool {
         let mut upstreams = self.all().filter_map(Mount::upstreams);

@@ -1,6 +1,7 @@
 //! The programs of all sites and of the configuration, as the spawner has them.
 
 use super::notifier::Notifier;
+use super::php::php_pools::PhpPools;
 use super::program_rows::ProgramRows;
 use crate::failure::Failure;
 use crate::settings::{CgiMount, ProgramFile};
@@ -161,14 +162,16 @@ impl ProgramTable {
     }
 
     /// Returns how many programs are kept running, and as which users; `None` if there are none.
-    pub(crate) fn supervised_in_words(&self) -> Option<String> {
+    /// Those of PHP have lines of their own.
+    pub(crate) fn supervised_in_words(&self, php: &PhpPools) -> Option<String> {
         let (rows, own) = (self.lock(), geteuid().as_raw());
-        let count = rows.supervised().len();
+        let users = || rows.users().filter(|(name, _)| !php.has(name));
+        let count = users().count();
         let shown = |(name, user): (&str, Option<u32>)| match user {
             Some(user) => format!("{name} as user {user}"),
             None => format!("{name} as the user of the server ({own})"),
         };
-        let mut words: Vec<String> = rows.users().take(SHOWN_MAX).map(shown).collect();
+        let mut words: Vec<String> = users().take(SHOWN_MAX).map(shown).collect();
         if let Some(more @ 1..) = count.checked_sub(SHOWN_MAX) {
             words.push(format!("{more} more"));
         }

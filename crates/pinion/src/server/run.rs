@@ -17,6 +17,7 @@ use super::keys::Keys;
 use super::kit::Kit;
 use super::listeners::{Bound, BoundQuic};
 use super::notifier::Notifier;
+use super::php::php_pools::PhpPools;
 use super::program_table::ProgramTable;
 use super::published::Published;
 use super::redirect::{Leads, Redirect};
@@ -70,6 +71,7 @@ pub(crate) fn run(kit: Kit) -> Result<(), Failure> {
         log,
         sites,
         programs,
+        php,
         io,
         workers,
         capacity,
@@ -87,7 +89,7 @@ pub(crate) fn run(kit: Kit) -> Result<(), Failure> {
     let tally = (every.is_some() || socket.is_some()).then(Arc::<Tally>::default);
     let configuration = config.as_ref().map(|config| config.path.clone());
     let desks = Desks::new(log.clone(), tally.clone(), &settings);
-    let (of_sites, notifier) = (programs.clone(), manager.notifier.clone());
+    let (of_sites, notifier) = ((programs.clone(), php.clone()), manager.notifier.clone());
     let starting = Starting { config, sites, logs, programs: of_sites, notifier, capacity, leads };
     let Serving { server, published, renewal } =
         starting.serve(settings, engine, desks, (Arc::clone(&live), keeper.clone()))?;
@@ -118,7 +120,7 @@ pub(crate) fn run(kit: Kit) -> Result<(), Failure> {
     };
     controlled.start_ready(published, || print_ready(&urls, &hosts, has_built))?;
     server.join();
-    end(&programs, files, stats, log);
+    end((&programs, &php), files, stats, log);
     Ok(())
 }
 
@@ -127,7 +129,7 @@ struct Starting {
     config: Option<ConfigFile>,
     sites: Vec<LoadedSite>,
     logs: Arc<OpenLogs>,
-    programs: ProgramTable,
+    programs: (ProgramTable, PhpPools),
     notifier: Notifier,
     capacity: Capacity,
     leads: Option<Leads>,
@@ -153,7 +155,8 @@ impl Starting {
             let server = start_dummy(dummy, engine, desks)?;
             return Ok(Serving { server, published: None, renewal: None });
         }
-        let Self { config, sites, logs, programs, notifier, capacity, leads } = self;
+        let Self { config, sites, logs, programs: (programs, php), notifier, capacity, leads } =
+            self;
         programs.watch(notifier).context("cannot start the thread for the end of programs")?;
         let uploads = UploadQuota::new(settings.upload_space_bytes, capacity.upload_files);
         let scripts = Shared::new(engine.workers, uploads, capacity.script_memory)
@@ -162,7 +165,7 @@ impl Starting {
         let (server, sites) = start_sites(sites, engine, desks, &settings, scripts, leads)?;
         let published = Some(sites.published());
         let started = Started { low: settings.low, listen: settings.listen };
-        let renewal = Renewal::start(sites, config, started, live, keeper);
+        let renewal = Renewal::start((sites, php), config, started, live, keeper);
         let renewal = Some(renewal.context("cannot start the thread for the configuration")?);
         Ok(Serving { server, published, renewal })
     }
@@ -184,7 +187,7 @@ fn start_stats(
 
 /// Ends what outlasts the workers: programs, files of sockets, the threads of figures and logs.
 fn end(
-    programs: &ProgramTable,
+    (programs, php): (&ProgramTable, &PhpPools),
     files: SocketFiles,
     stats: Option<Stats>,
     log: Option<Arc<AccessLog>>,
@@ -192,6 +195,7 @@ fn end(
     if let Some(left) = programs.stop(programs.grace()) {
         stderr::line(format_args!("pinion: {left}"));
     }
+    php.remove_files();
     drop(files);
     if let Some(stats) = stats {
         stats.finish();

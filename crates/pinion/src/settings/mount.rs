@@ -51,6 +51,14 @@ impl fmt::Display for MountFault {
 /// # Errors
 /// The key that is wrong.
 pub(crate) fn mount(low: &Low) -> Result<Mount, MountFault> {
+    mount_with(low, |_| {})
+}
+
+/// Reads what was written about a mount, as [`mount`] does, and changes its servers.
+///
+/// # Errors
+/// The key that is wrong.
+pub(crate) fn mount_with(low: &Low, change: impl Fn(&mut Upstream)) -> Result<Mount, MountFault> {
     let path = value(low, "mount-path", MountPath::parse)?;
     let servers = mount_program::servers(low)?;
     if servers == "mount-cgi" {
@@ -80,13 +88,14 @@ pub(crate) fn mount(low: &Low) -> Result<Mount, MountFault> {
         unknown_length_max_bytes: value(low, "mount-buffer-limit", values::size)?,
         program,
     };
-    let upstreams = match servers {
+    let mut upstreams = match servers {
         "mount-proxy" => upstreams(low)?,
         _ => mount_program::upstreams(low)?,
     };
     if let Some(wrong) = without_tls(low, &upstreams) {
         return Err(wrong);
     }
+    upstreams.iter_mut().for_each(change);
     let group = UpstreamGroup::new(upstreams, options);
     let group = group.map_err(|error| match error {
         UpstreamGroupError::Twice(value) => {

@@ -2,14 +2,15 @@
 
 use super::build::content;
 use super::{
-    CONTENT_FLAGS, Content, Listen, ListenKind, LiveFolder, LuaSettings, MountFault, ScriptAccess,
-    SiteAccess, TlsSettings, choice, field_value, live_folders, mount, networks, number, optional,
-    path, path_or_stdout, read, row, single, tls,
+    CONTENT_FLAGS, Content, Listen, ListenKind, LiveFolder, LuaSettings, MountFault, PHP_ROWS,
+    PhpSettings, ScriptAccess, SiteAccess, TlsSettings, choice, field_value, live_folders, mount,
+    networks, number, optional, path, path_or_stdout, read, row, single, tls,
 };
 use crate::directives::file::Table;
 use crate::failure::Failure;
 use crate::server::mounts::{Mount, Mounts};
 use crate::server::trusted_proxies::TrustedProxies;
+use crate::source::Source;
 use crate::values;
 use crate::written::Low;
 use pinion_client::address_policy::PrivateAddresses;
@@ -123,6 +124,8 @@ pub(crate) struct SiteSettings {
     pub(crate) live: Vec<LiveFolder>,
     /// What other servers respond to.
     pub(crate) mounts: Arc<Mounts>,
+    /// PHP that the server starts for it.
+    pub(crate) php: Option<PhpSettings>,
     /// Who may request what.
     pub(crate) access: Arc<SiteAccess>,
 }
@@ -359,8 +362,40 @@ impl SiteSettings {
             lua_folders: lua_folders(low)?,
             script_access: ScriptAccess::from_low(low, private_addresses(low))?,
             mounts: Arc::new(mounts),
+            php: None,
             access: Arc::new(SiteAccess::from_low(low)?),
         })
+    }
+
+    /// Adds what is said about PHP of the site. `wish` is what asks for PHP, if anything does.
+    ///
+    /// # Errors
+    /// [`Failure::Usage`]: something has no effect, or is wrong.
+    pub(crate) fn with_php(mut self, source: &Source, wish: Option<&str>) -> Result<Self, Failure> {
+        self.php = PhpSettings::of(&self.low, source, &self.mounts, wish)?;
+        if self.php.is_some() {
+            self.content.has_fallback_server = true;
+            if self.live.is_empty() {
+                // An application writes files anywhere.
+                let whole = live_folders(["."].into_iter());
+                self.live = whole.map_err(Failure::usage)?;
+                self.content.live = vec![String::new()];
+            }
+        }
+        Ok(self)
+    }
+
+    /// Adds the mount of PHP.
+    ///
+    /// # Errors
+    /// [`Failure::Usage`]: there is a mount for its path.
+    pub(crate) fn mount_php(&mut self, mount: Mount) -> Result<(), Failure> {
+        let mounts = self.mounts.all().cloned().chain([mount]);
+        let mounts = Mounts::new(mounts.collect());
+        self.mounts = Arc::new(mounts.map_err(|path| {
+            Failure::usage(format!("PHP: there is a mount for the path {path} already"))
+        })?);
+        Ok(())
     }
 
     /// A flag or key that was given and means nothing for a ready archive.
@@ -377,7 +412,7 @@ impl SiteSettings {
 
     /// Whether the same comes of the same path, whoever it is for.
     pub(crate) fn loads_like(&self, other: &Self) -> bool {
-        self.low.differences(&other.low).all(|name| name == "hosts")
+        self.low.differences(&other.low).all(|name| name == "hosts") && self.php == other.php
     }
 }
 
@@ -497,6 +532,8 @@ fn refuse_beside_dummy(low: &Low) -> Result<(), Failure> {
         ["watch", "no-watch", "memory", "live", "lua-folder", "health", "redirect-http"]
             .iter()
             .chain(LUA_FLAGS)
+            .chain(PHP_ROWS)
+            .chain(["no-php"].iter())
             .chain(CONTENT_FLAGS);
     match about_a_site.find(|flag| low.given(flag)) {
         Some(flag) => Err(Failure::usage(format!(
@@ -607,7 +644,9 @@ mod tests {
              --rules r --rules s --fields f --lax-rules \
              --cache-control no-cache --no-security-headers --no-index --listing \
              --no-clean-urls --no-slash-redirects --no-etag \
-             --single-page index.html --keep-going --jobs 2",
+             --single-page index.html --keep-going --jobs 2 \
+             --php-fpm a --php-user b --php-processes 3 --php-upload-limit 5M \
+             --php-pass-authorization --no-exec c",
         );
         assert_eq!(serve.path, Some("site".into()));
         let listen = serve.listen.iter().map(|listen| (listen.kind, listen.address.to_string()));

@@ -38,7 +38,7 @@ const VERBS: [(&str, &str); 23] = [
 const SCRIPT: &str = "none.lua";
 
 /// Values that flags do not take. Whole numbers: [`NUMBERS`].
-const WRONG: [(&str, &[&str]); 54] = [
+const WRONG: [(&str, &[&str]); 58] = [
     ("--acme-webroot", &[""]),
     ("--access-log", &[""]),
     ("--alt-svc", &["", "on", " a=b", "h3=\n"]),
@@ -72,7 +72,11 @@ const WRONG: [(&str, &[&str]); 54] = [
     ("--lua-folder", &["", "/srv", "=/srv", "a b=/srv", "a=", "a=:ro", "a/b=/srv", "\u{fc}=/srv"]),
     ("--lua-program", &["", "sh", "=/bin/sh", "a b=/bin/sh", "sh=sh", "sh=./sh"]),
     ("--memory", &["", "mmap"]),
+    ("--no-exec", &[""]),
     ("--method", &["", "GE T", "GET/", "\u{fc}"]),
+    ("--php-fpm", &[""]),
+    ("--php-upload-limit", &["", "1X", "-1", "M"]),
+    ("--php-user", &["", "a b", "a:b"]),
     ("--previous", &[""]),
     ("--previous-for", &["", "[", "{a"]),
     ("--protocols", &["", "h4", "h1,", "http/1.1", "h1,h1"]),
@@ -96,7 +100,7 @@ const WRONG: [(&str, &[&str]); 54] = [
 ];
 
 /// Flags that take a whole number, none of which takes more than 10^9.
-const NUMBERS: [&str; 22] = [
+const NUMBERS: [&str; 23] = [
     "--dummy-bytes",
     "--grace",
     "--jobs",
@@ -115,6 +119,7 @@ const NUMBERS: [&str; 22] = [
     "--body-timeout",
     "--max-requests-per-connection",
     "--memory-budget",
+    "--php-processes",
     "--previous-keep",
     "--stats",
     "--upload-space",

@@ -1,0 +1,47 @@
+//! The limits of PHP that the server starts.
+
+use std::time::Duration;
+
+/// Processes for each core by default: requests wait for a database most of their time.
+pub(super) const PROCESSES_PER_CORE: u64 = 8;
+
+/// The memory for which there is one process by default, in bytes: `memory_limit` of PHP is 128 MiB
+/// by default, which a request may take.
+pub(super) const PROCESS_MEMORY_BYTES: u64 = 128 << 20;
+
+/// The fewest processes by default: one alone would let a request wait for itself that asks its own
+/// site, as the scheduled tasks of WordPress do.
+pub(super) const PROCESSES_MIN: u64 = 2;
+
+/// After how many requests a process is replaced, so that what an extension leaks does not add up.
+pub(super) const REQUESTS_PER_PROCESS: u32 = 1_000;
+
+/// How long a process may have nothing to do before it ends, in seconds: the default of PHP-FPM.
+pub(super) const IDLE_SECONDS: u32 = 10;
+
+/// How long the requests in flight have when PHP-FPM is to stop, in seconds: as long as a program
+/// of `[[program]]` by default. Those that are left are killed.
+pub(super) const STOP_SECONDS: u32 = 10;
+
+/// How long `php-fpm -v` may take: it reads no configuration, and takes a tenth of a second.
+pub(super) const VERSION_TIMEOUT: Duration = Duration::from_secs(10);
+
+/// How often it is looked whether it has ended.
+pub(super) const VERSION_PAUSE: Duration = Duration::from_millis(5);
+
+/// The most of the output of `php-fpm -v` that is read, in bytes: it is three lines.
+pub(super) const VERSION_MAX_BYTES: u64 = 4 * 1024;
+
+/// How long a PHP-FPM that no site uses any more may go on with requests in flight and those that
+/// wait for it. After that it gets its stop signal.
+pub(super) const UNUSED_MAX: Duration = Duration::from_secs(10);
+
+/// How often it is looked whether it has requests.
+pub(super) const UNUSED_PAUSE: Duration = Duration::from_millis(20);
+
+/// The longest path of a Unix socket, in bytes: `sun_path` of unix(7) without the zero at its end.
+pub(super) const SOCKET_PATH_MAX_BYTES: usize = 107;
+
+/// How much longer PHP-FPM has itself to stop, in seconds: it kills what is left of its processes,
+/// and waits for them.
+pub(super) const STOP_MARGIN_SECONDS: u32 = 2;
