@@ -64,13 +64,20 @@ fn a_script_gets_the_request() {
         "cgi-request",
         &[
             ENVIRONMENT,
-            ("dir/echo", "echo X-Length: $CONTENT_LENGTH; echo; exec cat\n"),
-            ("pwd", "echo Status: 404 None; echo; pwd; echo \"$0 $#\"; cat\n"),
+            (
+                "dir/echo",
+                "echo Content-Type: text/plain; echo X-Length: $CONTENT_LENGTH; echo; exec cat\n",
+            ),
+            (
+                "pwd",
+                "echo Status: 404 None; echo Content-Type: text/plain\n\
+                 echo Cache-Control: no-store; echo; pwd; echo \"$0 $#\"; cat\n",
+            ),
         ],
     );
     let path = folder.join("scripts").to_str().expect("text").to_owned();
     for io in Io::BOTH {
-        let keys = "variables = [\"OWN=yes\", \"REMOTE_USER=fixed\"]\n";
+        let keys = "variables = { OWN = \"yes\", REMOTE_USER = \"fixed\" }\n";
         let server = start(&folder, io, &mount(&folder, keys));
         let request = Request::get("/run/env/a%20b?c=d")
             .host("example.org:81")
@@ -129,8 +136,10 @@ fn a_script_gets_the_request() {
 
 #[test]
 fn all_protocols_reach_scripts() {
-    let folder =
-        scripts("cgi-protocols", &[("echo", "echo X-Length: $CONTENT_LENGTH; echo; cat\n")]);
+    let folder = scripts(
+        "cgi-protocols",
+        &[("echo", "echo Content-Type: text/plain; echo X-Length: $CONTENT_LENGTH; echo; cat\n")],
+    );
     folder.write("p.toml", format!("[[site]]\npath = \"public\"\n{}", mount(&folder, "")));
     let content = noise(300_000);
     for protocol in [Protocol::Http2Clear, Protocol::Http3] {
@@ -157,7 +166,7 @@ fn wrong_output_is_status_502_and_a_line_of_the_log() {
             ("interim", "echo Status: 100 Continue; echo; echo x\n"),
             ("half", "printf 'Content-Type: text'\n"),
             ("nph-document", "echo Content-Type: text/plain; echo; echo x\n"),
-            ("right", "echo X: y; echo; echo right\n"),
+            ("right", "echo Content-Type: text/plain; echo; echo right\n"),
             ("to-stderr", "echo from the script >&2; echo; echo\n"),
         ],
     );
@@ -202,10 +211,14 @@ fn a_script_that_dies_in_its_response_cuts_the_connection() {
     let folder = scripts(
         "cgi-cut",
         &[
-            ("killed", "echo X: y; echo; echo half; kill -KILL $$\n"),
-            ("short", "echo Content-Length: 10; echo; echo half\n"),
-            ("whole", "echo Content-Length: 5; echo; echo half; kill -KILL $$\n"),
-            ("fails", "echo X: y; echo; echo half; exit 1\n"),
+            ("killed", "echo Content-Type: text/plain; echo; echo half; kill -KILL $$\n"),
+            ("short", "echo Content-Type: text/plain; echo Content-Length: 10; echo; echo half\n"),
+            (
+                "whole",
+                "echo Content-Type: text/plain; echo Content-Length: 5; echo\n\
+                 echo half; kill -KILL $$\n",
+            ),
+            ("fails", "echo Content-Type: text/plain; echo; echo half; exit 1\n"),
         ],
     );
     for io in Io::BOTH {
@@ -231,7 +244,7 @@ fn scripts_that_write_http_and_local_redirects() {
             (
                 "nph-one",
                 "printf 'HTTP/1.1 103 Early Hints\\r\\nLink: x\\r\\n\\r\\nHTTP/1.0 201 Made\\r\\n\
-             X: y\\r\\n\\r\\nnph'\n",
+             X: y\\r\\nContent-Type: text/plain\\r\\n\\r\\nnph'\n",
             ),
             ("away", "echo Location: http://other.example/; echo\n"),
             ("file", "echo Location: /file.php; echo\n"),
@@ -269,9 +282,9 @@ fn content_that_is_not_read_and_output_that_comes_first() {
     let folder = scripts(
         "cgi-directions",
         &[
-            ("unread", "echo X: y; echo; echo done\n"),
-            ("first", "echo X: y; echo; head -c 400000 /dev/zero; wc -c\n"),
-            ("large", "echo X: y; echo; head -c 30000000 /dev/zero\n"),
+            ("unread", "echo Content-Type: text/plain; echo; echo done\n"),
+            ("first", "echo Content-Type: text/plain; echo; head -c 400000 /dev/zero; wc -c\n"),
+            ("large", "echo Content-Type: text/plain; echo; head -c 30000000 /dev/zero\n"),
         ],
     );
     let content = noise(LARGE_BYTES);
@@ -296,14 +309,18 @@ fn processes_that_stay_keep_no_client_waiting() {
     let folder = scripts(
         "cgi-stays",
         &[
-            ("forks", &format!("echo X: y; echo; sleep {mark} & echo done\n")),
-            ("goes-on", "echo X: y; echo; echo done; exec >&-; read line; cat; touch \"$DONE\"\n"),
+            ("forks", &format!("echo Content-Type: text/plain; echo; sleep {mark} & echo done\n")),
+            (
+                "goes-on",
+                "echo Content-Type: text/plain; echo; echo done\n\
+                 exec >&-; read line; cat; touch \"$DONE\"\n",
+            ),
         ],
     );
     fs::set_permissions(folder.path(), Permissions::from_mode(0o777)).expect("permissions");
     let done = folder.join("done");
     for io in Io::BOTH {
-        let keys = format!("variables = [\"DONE={}\"]\n", done.display());
+        let keys = format!("variables = {{ DONE = \"{}\" }}\n", done.display());
         let server = start(&folder, io, &mount(&folder, &keys));
         assert_eq!(server.get("/run/forks").text(), "done\n");
         wait_for("the end of what is left", || processes_with(&mark).is_empty().then_some(()));
@@ -320,7 +337,10 @@ fn a_client_that_leaves_stops_its_script() {
     let folder = scripts(
         "cgi-left",
         &[
-            ("silent", &format!("echo X: y; echo; echo first; exec sleep {mark}\n")),
+            (
+                "silent",
+                &format!("echo Content-Type: text/plain; echo; echo first; exec sleep {mark}\n"),
+            ),
             ("env", ENVIRONMENT.1),
         ],
     );
@@ -341,8 +361,14 @@ fn a_script_that_does_nothing_is_stopped() {
         "cgi-silent",
         &[
             ("silent", &format!("exec sleep {mark}\n")),
-            ("half", &format!("echo X: y; echo; echo half; exec sleep {mark}\n")),
-            ("endless", "echo X: y; echo; while :; do sleep 0.1; echo more; done\n"),
+            (
+                "half",
+                &format!("echo Content-Type: text/plain; echo; echo half; exec sleep {mark}\n"),
+            ),
+            (
+                "endless",
+                "echo Content-Type: text/plain; echo; while :; do sleep 0.1; echo more; done\n",
+            ),
         ],
     );
     for io in Io::BOTH {
@@ -363,13 +389,13 @@ fn a_script_that_does_nothing_is_stopped() {
 /// No more scripts run at the same time than may, and none of the requests is lost.
 #[test]
 fn requests_wait_for_their_turn() {
-    let script =
-        "mkdir \"$LOCK\" || exit 1\necho X: y; echo; sleep 0.02\nrmdir \"$LOCK\"\necho ok\n";
+    let script = "mkdir \"$LOCK\" || exit 1\necho Content-Type: text/plain; echo; sleep 0.02\n\
+                  rmdir \"$LOCK\"\necho ok\n";
     let folder = scripts("cgi-turns", &[("alone", script)]);
     fs::set_permissions(folder.path(), Permissions::from_mode(0o777)).expect("permissions");
     let lock = folder.join("lock");
     for io in Io::BOTH {
-        let keys = format!("cgi-max = 1\nvariables = [\"LOCK={}\"]\n", lock.display());
+        let keys = format!("cgi-max = 1\nvariables = {{ LOCK = \"{}\" }}\n", lock.display());
         let server = start(&folder, io, &mount(&folder, &keys));
         thread::scope(|scope| {
             for _ in 0..20 {
@@ -401,7 +427,8 @@ fn a_script_runs_as_its_user_in_its_root_directory() {
     if !geteuid().is_root() {
         return;
     }
-    let folder = scripts("cgi-root", &[("who", "echo X: y; echo; id -u; pwd; ls /\n")]);
+    let folder =
+        scripts("cgi-root", &[("who", "echo Content-Type: text/plain; echo; id -u; pwd; ls /\n")]);
     let path = folder.join("scripts");
     let lines = |keys: &str| format!("[[site.mount]]\npath = \"/run\"\ncgi = {path:?}\n{keys}");
     // Without a user nothing is started.
@@ -429,11 +456,12 @@ fn a_script_runs_as_its_user_in_its_root_directory() {
 
 #[test]
 fn a_reload_takes_other_scripts() {
-    let folder = scripts("cgi-reload", &[("a", "echo X: y; echo; echo \"one $KEY\"\n")]);
-    let server = start(&folder, Io::BOTH[0], &mount(&folder, "variables = [\"KEY=1\"]\n"));
+    let folder =
+        scripts("cgi-reload", &[("a", "echo Content-Type: text/plain; echo; echo \"one $KEY\"\n")]);
+    let server = start(&folder, Io::BOTH[0], &mount(&folder, "variables = { KEY = \"1\" }\n"));
     assert_eq!(server.get("/run/a").text(), "one 1\n");
     let mut lines = format!("[[site]]\npath = \"public\"\n{}", mount(&folder, ""));
-    lines.push_str("variables = [\"KEY=2\"]\n");
+    lines.push_str("variables = { KEY = \"2\" }\n");
     folder.write("p.toml", &lines);
     let from = server.lines().len();
     server.signal(rustix::process::Signal::HUP);
@@ -469,8 +497,9 @@ fn repositories_are_cloned_and_pushed_to() {
     let chown = Command::new("chmod").args(["-R", "a+rwX"]).arg(folder.path()).status();
     assert!(chown.expect("chmod").success());
     let keys = format!(
-        "variables = [\"GIT_PROJECT_ROOT={}\", \"GIT_HTTP_EXPORT_ALL=1\", \
-         \"GIT_CONFIG_COUNT=1\", \"GIT_CONFIG_KEY_0=safe.directory\", \"GIT_CONFIG_VALUE_0=*\"]\n",
+        "variables = {{ GIT_PROJECT_ROOT = \"{}\", GIT_HTTP_EXPORT_ALL = \"1\", \
+         GIT_CONFIG_COUNT = \"1\", GIT_CONFIG_KEY_0 = \"safe.directory\", \
+         GIT_CONFIG_VALUE_0 = \"*\" }}\n",
         folder.join("repositories").display()
     );
     let mount = format!("[[site.mount]]\npath = \"/git\"\ncgi = {backend:?}\n{}{keys}", user());

@@ -70,8 +70,8 @@ impl<T: PartialEq + Copy> ScriptQueue<T> {
         next
     }
 
-    /// Takes a request that has waited out of the queue. Returns whether its script may run, so that
-    /// the caller runs it or calls [`Self::release`].
+    /// Takes a request that has waited out of the queue. Returns whether its script may run, so
+    /// that the caller runs it or calls [`Self::release`].
     #[must_use]
     pub(super) fn take(&self, request: T) -> bool {
         let mut state = self.lock();

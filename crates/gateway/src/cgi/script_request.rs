@@ -92,7 +92,8 @@ impl ScriptRequest {
         Ok(())
     }
 
-    /// Sends the client what there is of the response. Returns how the request has ended, if it has.
+    /// Sends the client what there is of the response. Returns how the request has ended, if it
+    /// has.
     pub(super) fn respond(
         &mut self,
         runner: &mut ProgramRunner,
@@ -130,8 +131,8 @@ impl ScriptRequest {
         None
     }
 
-    /// Returns the end of the output of a script that has ended. One that was killed has not written
-    /// all of its response.
+    /// Returns the end of the output of a script that has ended. One that was killed has not
+    /// written all of its response.
     fn input_end(&self, runner: &mut ProgramRunner, id: RunId) -> InputEnd {
         match runner.exit(id) {
             Ok(Some(Exit::Signal(_))) if !self.response.has_announced_content() => InputEnd::Broken,

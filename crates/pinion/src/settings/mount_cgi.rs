@@ -208,7 +208,8 @@ fn row_name(folder: &Path, script: Option<&OsString>) -> String {
     if shown.is_empty() { "cgi".to_owned() } else { shown }
 }
 
-/// Checks what the spawner would refuse. Whether this process has the privileges shows at the start.
+/// Checks what the spawner would refuse. Whether this process has the privileges shows at the
+/// start.
 fn check(start: &ProgramStart) -> Result<(), MountFault> {
     let table = StartTable { starts: vec![start.clone()] };
     match table.check() {
