@@ -66,7 +66,7 @@ pub use script_output::OutputError;
 use script_output::ScriptOutput;
 use script_queue::QueueEntry;
 use script_request::{RequestStage, ScriptEnd, ScriptRequest};
-use script_search::find_script;
+use script_search::{FoundScript, find_script};
 use script_variables::{ScriptTarget, add_content_length, script_variables};
 use stored_content::StoredContent;
 
@@ -550,8 +550,8 @@ fn script_target(scripts: &CgiScripts, path: &[u8]) -> Result<ScriptTarget, CgiF
     if has_dot_segment(path) {
         return Err(CgiFailure::Path);
     }
-    let rest = scripts.mount.rest(path).ok_or(CgiFailure::NoScript)?;
-    let rest = percent_decoded(rest).ok_or(CgiFailure::Path)?;
+    let raw = scripts.mount.rest(path).ok_or(CgiFailure::NoScript)?;
+    let rest = percent_decoded(raw).ok_or(CgiFailure::Path)?;
     let mount = percent_decoded(scripts.mount.as_str().as_bytes()).ok_or(CgiFailure::Path)?;
     if let Some(script) = &scripts.script {
         return Ok(ScriptTarget { path: script.to_vec(), name: mount, path_info: rest });
@@ -560,7 +560,19 @@ fn script_target(scripts: &CgiScripts, path: &[u8]) -> Result<ScriptTarget, CgiF
         folder: scripts.folder.display().to_string().into(),
         error: error.to_string().into(),
     })?;
-    let found = find_script(&rest, |path| root.kind(path).ok()).ok_or(CgiFailure::NoScript)?;
-    let name = [&*mount, &found.path].join(&b'/');
-    Ok(ScriptTarget { path: found.path, name, path_info: found.path_info })
+    let found = find_script(&without_encoded_slashes(raw), |path| root.kind(path).ok());
+    let FoundScript { path, path_info } = found.ok_or(CgiFailure::NoScript)?;
+    let name = [&*mount, &path].join(&b'/');
+    // The rest of the path may have encoded slashes.
+    let path_info = rest.get(rest.len() - path_info.len()..).unwrap_or_default().to_vec();
+    Ok(ScriptTarget { path, name, path_info })
+}
+
+/// Decodes a path, with a NUL byte in the place of each encoded slash: no name of a script has one.
+fn without_encoded_slashes(path: &[u8]) -> Vec<u8> {
+    let parts = path.split(|byte| *byte == b'/').map(|segment| {
+        let decoded = percent_decoded(segment).unwrap_or_default();
+        decoded.iter().map(|byte| if *byte == b'/' { 0 } else { *byte }).collect::<Vec<u8>>()
+    });
+    parts.collect::<Vec<_>>().join(&b'/')
 }

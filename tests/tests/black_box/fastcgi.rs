@@ -162,6 +162,25 @@ fn rules_about_access_hold_for_the_script_that_is_run() {
     assert_eq!(server.get("/hello.txt").status, 200);
     assert_eq!(app.connections(), 0);
     server.stop();
+    // A front controller takes the path behind it for that of the page.
+    let lines = mount(&socket)
+        + "[[site.access]]\npath = \"/users\"\ndeny = [\"127.0.0.0/8\"]\n\
+           [[site.access]]\npath = \"/admin/users\"\ndeny = [\"127.0.0.0/8\"]\n";
+    let server = start(&folder, Io::Uring, &lines);
+    for target in [
+        "/users",
+        "/users/x",
+        "/index.php/users",
+        "/index.php/users/x",
+        "/index.php/%75sers",
+        "/admin/index.php/users",
+        "/admin/users",
+    ] {
+        assert_eq!(server.get(target).status, 403, "{target}");
+    }
+    assert_eq!(app.connections(), 0);
+    assert_eq!(server.get("/index.php/other").text(), "/index.php\n");
+    server.stop();
 }
 
 /// The length of content is known to the application, however it came.

@@ -5,7 +5,7 @@ mod live_requests;
 
 use super::access::gate::{AccessGate, CheckedAccess};
 use super::access::path_scope::PathReadings;
-use super::access::rules::MetRules;
+use super::access::rules::{MetRules, RuleSet};
 use super::acme::AcmeChallenges;
 use super::dev::adapt::widened;
 use super::dev::load_failure::{LoadFailure, Meanwhile};
@@ -208,8 +208,8 @@ impl Means<'_> {
             .live_request(site, request, head, exchange);
     }
 
-    /// Has the servers of a mount respond, unless a rule about access that covers the script of the
-    /// path does not admit the request: the path may be another one than that of the script.
+    /// Has the servers of a mount respond, unless a rule about access does not admit the request that
+    /// covers what the script of the path could take for it.
     fn forward(
         self,
         site: &Site,
@@ -218,17 +218,18 @@ impl Means<'_> {
         head: &RequestHead<'_>,
         exchange: &mut Exchange<'_>,
     ) {
-        if let (Some(checked), Some(rules)) = (&request.checked, site.generation.access())
-            && let Some(script) = mount.script_name(head.target.path)
-        {
-            let met = rules.covering(&PathReadings::of_decoded(&script));
+        if let (Some(checked), Some(rules)) = (&request.checked, site.generation.access()) {
+            let readings = mount.script_readings(head.target.path);
+            let covering = |path: &Vec<u8>| rules.covering(&PathReadings::of_decoded(path));
+            let met = readings.iter().map(covering).fold(RuleSet::default(), RuleSet::with);
             if !met.without(checked.admitted).is_empty() {
                 return self.check(site, met, request, head, exchange);
             }
         }
         let Self { gateway, access, journal, .. } = self;
         let (generation, means) = (&site.generation, (access, journal));
-        gateway.begin(mount, generation, head, &request.client, means, exchange);
+        let heads = (head, request.sent.unwrap_or(head));
+        gateway.begin(mount, generation, heads, &request.client, means, exchange);
     }
 
     /// Responds with what the archive of a site has.

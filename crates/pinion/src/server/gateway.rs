@@ -160,11 +160,12 @@ impl Gateway {
     }
 
     /// Begins to forward a request to the server of a mount. Answers it if that is not possible.
+    /// `sent` is its head as the client has sent it, with a password that was checked.
     pub(crate) fn begin(
         &mut self,
         mount: &Mount,
         generation: &Arc<Generation>,
-        head: &RequestHead<'_>,
+        (head, sent): (&RequestHead<'_>, &RequestHead<'_>),
         client: &ClientIdentity,
         (access, journal): (&mut AccessGate, &mut Journal),
         exchange: &mut Exchange<'_>,
@@ -185,6 +186,9 @@ impl Gateway {
             prefers_text: prefers_text(head.values(KnownField::Accept)),
             redirectable: None,
         };
+        if mount.is_of_programs() {
+            waiting.redirectable = Some(Redirectable::new(sent, self.redirect_count));
+        }
         let upstreams = match &mount.target {
             MountTarget::Servers(upstreams) => upstreams,
             MountTarget::Scripts(cgi) => {
@@ -208,7 +212,6 @@ impl Gateway {
             if self.redirect_count > LOCAL_REDIRECTS_MAX {
                 return self.fail(waiting, &ProxyError::LocalRedirects, journal, exchange);
             }
-            waiting.redirectable = Some(Redirectable::new(head, self.redirect_count));
         }
         match self.proxy().begin(upstreams, &defaults, client, head, exchange) {
             Ok(()) => {

@@ -4,8 +4,9 @@ use crate::control::status::{self, UpstreamState};
 use crate::settings::CgiMount;
 use pinion_gateway::path_prefix::{PathPrefix, PathSuffix};
 use pinion_gateway::program_forwarding::ProgramTarget;
-use pinion_gateway::script_location::{ScriptFolder, ScriptLocation};
+use pinion_gateway::script_location::{Script, ScriptFolder, ScriptLocation};
 use pinion_gateway::upstream_group::UpstreamGroup;
+use pinion_http::target::decode_path;
 use std::fmt;
 use std::sync::Arc;
 
@@ -113,6 +114,11 @@ impl Mount {
         }
     }
 
+    /// Whether applications behind CGI, FastCGI or SCGI respond.
+    pub(crate) fn is_of_programs(&self) -> bool {
+        self.upstreams().is_none_or(|upstreams| upstreams.options().program.is_some())
+    }
+
     /// Returns the scripts that it runs, if it runs those of a folder.
     fn scripts(&self) -> Option<&ScriptFolder> {
         match &self.upstreams()?.options().program.as_ref()?.target {
@@ -121,13 +127,20 @@ impl Mount {
         }
     }
 
-    /// Returns the path of the script that would respond to a path, as the client has sent it:
-    /// `None` without scripts, and if none would.
-    pub(crate) fn script_name(&self, path: &[u8]) -> Option<Vec<u8>> {
-        match self.scripts()?.locate(path) {
-            Ok(ScriptLocation::Script(script)) => Some(script.name),
-            _ => None,
+    /// Returns what the script that responds to a path, as the client has sent it, could take for
+    /// the path: its own, and with `PATH_INFO` that one, also below its folder. A framework that has
+    /// `/index.php` as front controller takes `/index.php/admin` for `/admin`.
+    pub(crate) fn script_readings(&self, path: &[u8]) -> Vec<Vec<u8>> {
+        let located = self.scripts().map(|scripts| scripts.locate(path));
+        let Some(Ok(ScriptLocation::Script(Script { name, path_info }))) = located else {
+            return Vec::new();
+        };
+        if path_info.is_empty() {
+            return vec![name];
         }
+        let folder = name.iter().rposition(|byte| *byte == b'/').unwrap_or(0);
+        let below = [name.get(..folder).unwrap_or_default(), &*path_info].concat();
+        vec![name, path_info, below]
     }
 
     /// Returns what is told about its servers.
@@ -211,9 +224,24 @@ impl Mounts {
     /// script in it. A script is never sent as a file.
     #[inline]
     pub(crate) fn covering(&self, path: &[u8]) -> Option<&Mount> {
+        self.below_root(path).or_else(|| self.of_script(path)).or_else(|| self.disguised(path))
+    }
+
+    #[inline]
+    fn below_root(&self, path: &[u8]) -> Option<&Mount> {
         let mut mounts = self.below_root.iter();
-        let below_root = mounts.find(|(prefix, _)| prefix.rest(path).is_some());
-        below_root.map(|(_, mount)| mount).or_else(|| self.of_script(path))
+        mounts.find(|(prefix, _)| prefix.rest(path).is_some()).map(|(_, mount)| mount)
+    }
+
+    /// Returns the mount of a path with dot segments or escapes, under which files of the site would
+    /// be found. The mount refuses it, or finds nothing.
+    #[inline]
+    fn disguised(&self, path: &[u8]) -> Option<&Mount> {
+        if self.below_root.is_empty() || !(path.contains(&b'%') || path.windows(2).any(is_dotted)) {
+            return None;
+        }
+        let mut decoded = Vec::new();
+        self.below_root(decode_path(path, &mut decoded).ok()?)
     }
 
     /// Returns the mount that runs the script of a path.
@@ -268,6 +296,11 @@ impl Mounts {
     pub(crate) fn has_fallback(&self) -> bool {
         self.fallback.is_some()
     }
+}
+
+/// Whether a segment begins with a dot.
+fn is_dotted(pair: &[u8]) -> bool {
+    pair == b"/."
 }
 
 #[cfg(test)]

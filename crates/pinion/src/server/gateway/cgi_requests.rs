@@ -66,14 +66,13 @@ impl Gateway {
     /// Begins a request to a CGI script. Answers it if that is not possible.
     pub(super) fn begin_cgi(
         &mut self,
-        mut waiting: Waiting,
+        waiting: Waiting,
         (scripts, defaults): (&Arc<CgiScripts>, &Arc<[u8]>),
         (client, head): (&ClientIdentity, &RequestHead<'_>),
         journal: &mut Journal,
         exchange: &mut Exchange<'_>,
     ) {
         let count = self.redirect_count;
-        waiting.redirectable = Some(Redirectable::new(head, count));
         match self.cgi().begin(scripts, defaults, (client, head), count, exchange) {
             Ok(()) => {
                 self.waiting.insert(exchange.address(), waiting);

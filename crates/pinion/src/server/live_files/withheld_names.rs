@@ -61,14 +61,19 @@ impl WithheldNames {
             return NameVerdict::PassOn;
         }
         let path = Path::new(OsStr::from_bytes(below));
-        if !self.names.may_be_part(path) {
+        let folder = path.parent().unwrap_or(Path::new(""));
+        if !self.names.may_be_part(folder) {
             return NameVerdict::Withhold;
         }
         if below.split(|&byte| byte == b'/').any(is_withheld) && !self.names.includes(path) {
             return NameVerdict::Withhold;
         }
-        if self.mounted.iter().any(|extension| has_extension(last, extension)) {
+        // No build has sources of scripts, but a mount may respond to them.
+        if !last.starts_with(b".") && self.is_mounted(last) {
             return NameVerdict::PassOn;
+        }
+        if !self.names.may_be_part(path) {
+            return NameVerdict::Withhold;
         }
         if segments.chain([last]).any(|segment| self.is_source(segment)) {
             return NameVerdict::Withhold;
@@ -158,10 +163,11 @@ mod tests {
             "/backup.bak/a.png",
             "/#a#",
             "/.user.ini",
+            "/a.php",
         ] {
             assert_eq!(names.verdict(path.as_bytes()), NameVerdict::Withhold, "{path}");
         }
-        for path in ["/", "/a.png", "/a/b.html", "/.well-known/x", "/a.php", "/a.logo", "/bak"] {
+        for path in ["/", "/a.png", "/a/b.html", "/.well-known/x", "/a.logo", "/bak"] {
             assert_eq!(names.verdict(path.as_bytes()), NameVerdict::Serve, "{path}");
         }
         let included = withheld(&[], &["*.log", "*.sql"]);
@@ -203,6 +209,6 @@ mod tests {
         let names = withheld(&[".cgi"], &[]);
         assert_eq!(names.verdict(b"/a.cgi"), NameVerdict::PassOn);
         assert_eq!(names.verdict(b"/a.CGI"), NameVerdict::Withhold);
-        assert_eq!(names.verdict(b"/a.phtml"), NameVerdict::Serve);
+        assert_eq!(names.verdict(b"/a.phtml"), NameVerdict::Withhold);
     }
 }

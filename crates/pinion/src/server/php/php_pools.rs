@@ -63,12 +63,18 @@ impl PhpPools {
         sites: &mut [PlannedSite],
         programs: &[ProgramStart],
     ) -> Result<Self, Failure> {
-        let mut known = self.pools.clone();
         let mut next = Self { pools: Vec::new(), ..self.clone() };
         for site in sites {
             let Some(settings) = &site.settings.php else { continue };
-            let pool = match known.iter().position(|pool| pool.settings == *settings) {
-                Some(at) => known.swap_remove(at),
+            // Sites with equal settings share one, so that a site that is kept at a reload keeps its
+            // pool, whichever other sites are removed.
+            let is_it = |pool: &&Arc<PhpPool>| pool.settings == *settings;
+            if let Some(pool) = next.pools.iter().find(is_it) {
+                site.settings.mount_php(pool.mount.clone())?;
+                continue;
+            }
+            let pool = match self.pools.iter().find(is_it) {
+                Some(pool) => Arc::clone(pool),
                 None => Arc::new(next.pool(settings, programs)?),
             };
             site.settings.mount_php(pool.mount.clone())?;
