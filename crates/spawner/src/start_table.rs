@@ -64,10 +64,10 @@ pub enum ProgramKind {
     /// with it when it starts the program again.
     Supervised,
     /// A worker starts one of the scripts in a folder for a request, by CGI/1.1 (RFC 3875). It
-    /// names the script and most of its environment; standard input and output are sockets of the
-    /// worker, or standard input is `/dev/null` if there is one socket. The spawner does not log why
-    /// a script could not be executed, or which signal has ended it: the worker does, and with it
-    /// for which request.
+    /// names the script and most of its environment. Standard output is a socket of the worker, and
+    /// so is standard input, or that is `/dev/null` if there is one socket. The spawner does not
+    /// log why a script could not be executed, or which signal has ended it: the worker does, and
+    /// with it for which request.
     Cgi,
 }
 

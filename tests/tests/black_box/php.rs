@@ -204,6 +204,7 @@ const ATTACKS: &[&str] = &[
     "/wp-content/uploads/x.php;a.jpg",
     "/wp-content/uploads/x.PHP",
     "/wp-content/uploads/x.phtml",
+    "/wp-content/uploads/x.php.jpg",
     "/wp-content/uploads/",
     "/wp-content/uploads",
     "/wp-content/uploads/deep/y.php",
@@ -265,12 +266,10 @@ fn nothing_is_run_or_shown_that_is_no_script() {
         assert!(!text.contains("ran "), "{target} was run: {response}{text}");
         assert!(!text.contains(SECRET), "{target} shows its source: {response}{text}");
     }
-    // A picture is one, whatever is in its name.
-    for target in ["/wp-content/uploads/x.jpg", "/wp-content/uploads/x.php.jpg"] {
-        let response = server.get(target);
-        assert_eq!(response.field("Content-Type"), Some("image/jpeg"), "{target}: {response}");
-        assert_eq!(response.body, image.as_bytes());
-    }
+    // A picture is one, whatever it says.
+    let response = server.get("/wp-content/uploads/x.jpg");
+    assert_eq!(response.field("Content-Type"), Some("image/jpeg"), "{response}");
+    assert_eq!(response.body, image.as_bytes());
     server.stop();
 }
 
@@ -322,12 +321,12 @@ fn a_fatal_error_is_logged_and_not_shown() {
     let script = "<?php missing_function_of_a_test();";
     let folder = site("php-fatal", &[("index.php", script)]);
     let server = start(&folder, &[]);
-    // PHP says nothing about caches, as Pinion does with its own errors.
+    // PHP says nothing about caches, as a response of Pinion has to, so this one is read as it is.
     let mut connection = server.connect();
-    connection.send("GET / HTTP/1.1\r\nHost: localhost\r\n\r\n");
-    let response = connection.receive();
-    assert_eq!(response.status, 500, "{response}");
-    assert!(!response.text().contains("missing_function"), "{response}");
+    connection.send("GET / HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n");
+    let response = String::from_utf8(connection.rest()).expect("text");
+    assert!(response.starts_with("HTTP/1.1 500 "), "{response}");
+    assert!(!response.contains("missing_function"), "{response}");
     server.wait_for_line(0, |line| line.contains("undefined function missing_function_of_a_test"));
     server.stop();
 }

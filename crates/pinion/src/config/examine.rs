@@ -266,6 +266,7 @@ fn examine_access(site: &LoadedSite, add: &mut impl FnMut(Place, String)) {
     if let Err(failure) = access.trust() {
         add(section.place_of("fetch-ca"), reason(failure));
     }
+    examine_php(site, add);
 }
 
 /// Adds what PHP of a site lacks on this machine.
@@ -293,7 +294,6 @@ fn examine_site(
             add(place, reason(failure));
         }
     }
-    examine_php(site, add);
     examine_access(site, add);
     let folder = match &planned.source {
         Source::Archive(_) | Source::Releases(_) => {

@@ -208,8 +208,8 @@ impl Means<'_> {
             .live_request(site, request, head, exchange);
     }
 
-    /// Has the servers of a mount respond, unless a rule about access does not admit the request that
-    /// covers what the script of the path could take for it.
+    /// Has the servers of a mount respond, unless a rule about access does not admit the request,
+    /// one that covers what the script of the path could take for it.
     fn forward(
         self,
         site: &Site,

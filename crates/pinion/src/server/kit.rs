@@ -101,8 +101,7 @@ pub(crate) fn prepare(plan: Plan, mut manager: ServiceManager) -> Result<Kit, Fa
     let cgi = sites.iter().flat_map(|site| site.settings.mounts.cgi());
     let programs = ProgramTable::fork(&php.starts_with(&programs, &[]), named, cgi)?;
     mapping::guard_lost_pages().context("cannot watch over mapped files")?;
-    let descriptors = raise_descriptors();
-    let files = SocketFiles::default();
+    let (descriptors, files) = (raise_descriptors(), SocketFiles::default());
     let keys = settings.encrypts().then(|| Keys::of(&settings)).transpose()?;
     let tickets = keys.as_ref().map(|keys| &keys.tickets);
     let memory = MemoryLimit::of_process();

@@ -128,8 +128,8 @@ impl Mount {
     }
 
     /// Returns what the script that responds to a path, as the client has sent it, could take for
-    /// the path: its own, and with `PATH_INFO` that one, also below its folder. A framework that has
-    /// `/index.php` as front controller takes `/index.php/admin` for `/admin`.
+    /// the path: its own, and with `PATH_INFO` that one, also below its folder. A framework that
+    /// has `/index.php` as front controller takes `/index.php/admin` for `/admin`.
     pub(crate) fn script_readings(&self, path: &[u8]) -> Vec<Vec<u8>> {
         let located = self.scripts().map(|scripts| scripts.locate(path));
         let Some(Ok(ScriptLocation::Script(Script { name, path_info }))) = located else {
@@ -233,8 +233,8 @@ impl Mounts {
         mounts.find(|(prefix, _)| prefix.rest(path).is_some()).map(|(_, mount)| mount)
     }
 
-    /// Returns the mount of a path with dot segments or escapes, under which files of the site would
-    /// be found. The mount refuses it, or finds nothing.
+    /// Returns the mount of a path with dot segments or escapes, under which files of the site
+    /// would be found. The mount refuses it, or finds nothing.
     #[inline]
     fn disguised(&self, path: &[u8]) -> Option<&Mount> {
         if self.below_root.is_empty() || !(path.contains(&b'%') || path.windows(2).any(is_dotted)) {

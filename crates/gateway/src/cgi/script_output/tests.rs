@@ -89,7 +89,7 @@ fn broken_output_is_no_whole_response() {
 proptest! {
     #[test]
     fn any_output_is_read_alike_in_any_pieces(
-        text in "(Content-Type: a|Status: 200|Location: /x|X: y|HTTP/1.1 200 OK|\r|\n|[a-z: ]){0,9}",
+        text in "(Content-Type: a|Status: 200|Location: /x|X: y|HTTP/1.1 200|\r|\n|[a-z: ]){0,9}",
         piece_bytes in 1usize..10,
     ) {
         for path in ["a.cgi", "nph-a"] {

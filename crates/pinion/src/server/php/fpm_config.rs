@@ -17,9 +17,9 @@ pub(super) struct FpmConfig<'a> {
 }
 
 impl FpmConfig<'_> {
-    /// Returns the text of the file. Errors of PHP-FPM and of scripts go to its standard error, and
-    /// not once more with the response. `display_errors` is a default that applications and
-    /// `.user.ini` may change; what the server depends on is fixed.
+    /// Returns the text of the file. Errors of PHP-FPM and of scripts go to its standard error,
+    /// those of scripts come with the response, too. `display_errors` is a default that
+    /// applications and `.user.ini` may change; what the server depends on is fixed.
     pub(super) fn text(&self) -> String {
         let Self { socket, processes, upload_max_bytes, .. } = self;
         let user = self.user.map_or_else(String::new, |(user, group)| {
@@ -48,7 +48,6 @@ impl FpmConfig<'_> {
              php_admin_value[post_max_size] = {upload_max_bytes}\n\
              php_admin_flag[expose_php] = off\n\
              php_admin_flag[log_errors] = on\n\
-             php_admin_flag[fcgi.logging] = off\n\
              php_flag[display_errors] = off\n",
             socket = socket.display(),
         )

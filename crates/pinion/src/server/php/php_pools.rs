@@ -66,8 +66,8 @@ impl PhpPools {
         let mut next = Self { pools: Vec::new(), ..self.clone() };
         for site in sites {
             let Some(settings) = &site.settings.php else { continue };
-            // Sites with equal settings share one, so that a site that is kept at a reload keeps its
-            // pool, whichever other sites are removed.
+            // Sites with equal settings share one, so that a site that is kept at a reload keeps
+            // its pool, whichever other sites are removed.
             let is_it = |pool: &&Arc<PhpPool>| pool.settings == *settings;
             if let Some(pool) = next.pools.iter().find(is_it) {
                 site.settings.mount_php(pool.mount.clone())?;
