@@ -140,7 +140,8 @@ fn all_protocols_reach_scripts() {
         "cgi-protocols",
         &[("echo", "echo Content-Type: text/plain; echo X-Length: $CONTENT_LENGTH; echo; cat\n")],
     );
-    folder.write("p.toml", format!("[[site]]\npath = \"public\"\n{}", mount(&folder, "")));
+    let site = "[[site]]\npath = \"public\"\ninclude = \"*.php\"\n";
+    folder.write("p.toml", format!("{site}{}", mount(&folder, "")));
     let content = noise(300_000);
     for protocol in [Protocol::Http2Clear, Protocol::Http3] {
         let server = Start::site(&folder.join("p.toml"))
@@ -460,7 +461,8 @@ fn a_reload_takes_other_scripts() {
         scripts("cgi-reload", &[("a", "echo Content-Type: text/plain; echo; echo \"one $KEY\"\n")]);
     let server = start(&folder, Io::BOTH[0], &mount(&folder, "variables = { KEY = \"1\" }\n"));
     assert_eq!(server.get("/run/a").text(), "one 1\n");
-    let mut lines = format!("[[site]]\npath = \"public\"\n{}", mount(&folder, ""));
+    let site = "[[site]]\npath = \"public\"\ninclude = \"*.php\"\n";
+    let mut lines = format!("{site}{}", mount(&folder, ""));
     lines.push_str("variables = { KEY = \"2\" }\n");
     folder.write("p.toml", &lines);
     let from = server.lines().len();
@@ -517,7 +519,10 @@ fn repositories_are_cloned_and_pushed_to() {
         git(folder.path(), &["clone", "-q", &url, &copy]);
         let cloned = fs::read(folder.join(&copy).join(format!("large{number}"))).expect("a file");
         assert!(cloned == noise(LARGE_BYTES));
-        assert_eq!(server.get("/git/none.git/info/refs").status, 404);
+        let missing = server.url("/git/none.git");
+        let mut listing = program("git", "git");
+        listing.args(["ls-remote", "-q", &missing]).env("GIT_TERMINAL_PROMPT", "0");
+        assert!(!listing.output().expect("git").status.success(), "there is no such repository");
         server.stop();
     }
 }

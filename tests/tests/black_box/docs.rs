@@ -213,6 +213,7 @@ impl Reader {
             }
         }
         self.makes_live_folders(text);
+        let text = &self.makes_scripts(text);
         self.installs_programs(text);
         self.certifies(text);
         // A log is written into a folder that is there.
@@ -223,6 +224,28 @@ impl Reader {
         self.folder.write("pinion.toml", text);
         let mut check = Command::new(pinion());
         stdout(check.arg("check").current_dir(self.folder.path()));
+    }
+
+    /// Makes the CGI scripts of a file, and returns the file with a user for them, whom a server
+    /// that root starts has to have.
+    fn makes_scripts(&self, text: &str) -> String {
+        let mut lines = Vec::new();
+        for line in text.lines() {
+            lines.push(line);
+            let Some(path) = line.strip_prefix("cgi = \"") else { continue };
+            let path = Path::new(path.trim_end_matches('"'));
+            let is_folder = path.ends_with("cgi-bin");
+            let folder = if is_folder { path } else { path.parent().expect("a folder") };
+            fs::create_dir_all(folder).expect("it is there");
+            if !is_folder {
+                fs::write(path, "#!/bin/sh\n").expect("written");
+                fs::set_permissions(path, Permissions::from_mode(0o755)).expect("set");
+            }
+            if !text.contains("cgi-user") {
+                lines.extend(["cgi-user = \"nobody\"", "cgi-no-chroot = true"]);
+            }
+        }
+        lines.join("\n") + "\n"
     }
 
     /// Makes the folders that a site serves live.

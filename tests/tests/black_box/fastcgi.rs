@@ -35,7 +35,7 @@ fn site(name: &str) -> Folder {
 
 /// A server of the folder `site` behind a mount with these lines.
 fn start(folder: &Folder, io: Io, lines: &str) -> Server {
-    let text = format!("[[site]]\npath = \"site\"\n[[site.mount]]\n{lines}");
+    let text = format!("[[site]]\npath = \"site\"\nphp = false\n[[site.mount]]\n{lines}");
     folder.write("pinion.toml", text);
     Start::site(&folder.join("pinion.toml")).flags(&["--io", io.as_str()]).start()
 }
@@ -515,8 +515,11 @@ fn wrong_keys_are_found_by_check() {
     let folder = site("fastcgi-check");
     for (lines, expected) in [
         ("fastcgi = \"php\"", "4:11: fastcgi: \"php\": write unix:/run/app.sock"),
-        ("fastcgi = \"a:1\"\nproxy = \"http://a\"", "a mount has either proxy, fastcgi or scgi"),
-        ("path = \"/x\"", "a mount has proxy, fastcgi or scgi"),
+        (
+            "fastcgi = \"a:1\"\nproxy = \"http://a\"",
+            "a mount has either proxy, fastcgi, scgi or cgi",
+        ),
+        ("path = \"/x\"", "a mount has proxy, fastcgi, scgi or cgi"),
         ("fastcgi = \"a:1\"\nindex = \"a.php\"", "index: has no effect without root"),
         ("path = \"*.php\"\nfastcgi = \"a:1\"", "root: is missing"),
         ("scgi = \"a:1\"\nkeep-connections = 1", "has no effect with scgi"),

@@ -142,7 +142,8 @@ fn headers_are_set_and_removed_in_both_directions() {
             ("pass-response-headers = [\"Alt-Svc\"]", Some("h3=\":444\""), None),
             ("pass-response-headers = \"Strict-Transport-Security\"", None, Some("max-age=1")),
         ] {
-            folder.write("p.toml", format!("[[site]]\npath = \"public\"\n{}", lines(more)));
+            let site = "[[site]]\npath = \"public\"\ninclude = \"*.php\"\n";
+            folder.write("p.toml", format!("{site}{}", lines(more)));
             // `Alt-Svc` has no meaning without TLS.
             let way = Way { protocol: Protocol::Http1Tls, io, form: Form::Folder };
             let server = Start::site(&folder.join("p.toml")).in_way(way).start();
@@ -286,20 +287,21 @@ fn servers_with_https_are_verified() {
 #[test]
 fn mounts_come_and_go_with_a_reload() {
     let folder = site("mount-reload");
+    let site = "[[site]]\npath = \"public\"\ninclude = \"*.php\"\n";
     let upstream = named("one");
     for io in Io::BOTH {
         let server = start(&folder, io, "");
         assert_eq!(server.get("/x").status, 404);
         let mount = format!("[[site.mount]]\nproxy = \"{}\"\n", upstream.url());
-        folder.write("p.toml", format!("[[site]]\npath = \"public\"\n{mount}"));
+        folder.write("p.toml", format!("{site}{mount}"));
         reload(&server);
         assert_eq!(server.get("/x").text(), "one GET /x HTTP/1.1");
         assert_eq!(server.get("/").text(), "home");
         let more = format!("path = \"/x\"\nupstream-path = \"/y\"\n{mount}");
-        folder.write("p.toml", format!("[[site]]\npath = \"public\"\n{mount}{more}"));
+        folder.write("p.toml", format!("{site}{mount}{more}"));
         reload(&server);
         assert_eq!(server.get("/x").text(), "one GET /y HTTP/1.1");
-        folder.write("p.toml", "[[site]]\npath = \"public\"\n");
+        folder.write("p.toml", site);
         reload(&server);
         assert_eq!(server.get("/x").status, 404);
         server.stop();
@@ -387,7 +389,7 @@ fn contradictions_are_found_with_their_place() {
         ),
         (
             "[[site.mount]]\npath = \"/a\"\n",
-            "p.toml:3:1: proxy: is missing; a mount has proxy, fastcgi or scgi",
+            "p.toml:3:1: proxy: is missing; a mount has proxy, fastcgi, scgi or cgi",
         ),
         (
             "single-page = \"index.html\"\nproxy = \"http://a\"\n",
