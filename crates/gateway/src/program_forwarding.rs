@@ -29,8 +29,11 @@ pub struct ProgramOptions {
     /// Whether it gets `Authorization`.
     pub passes_authorization: bool,
     /// Variables that the operator has added. They replace those of the same name.
-    pub variables: Vec<(Box<str>, Box<str>)>,
+    pub variables: AddedVariables,
 }
+
+/// Names and values of variables.
+pub type AddedVariables = Vec<(Box<str>, Box<str>)>;
 
 /// Where an application is in the paths of a site.
 #[derive(Clone, Debug, PartialEq, Eq)]

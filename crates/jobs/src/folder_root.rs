@@ -85,7 +85,8 @@ mod tests {
         let straight = |path: &[u8]| kind_below(&root, path).ok();
         let over_link = |path: &[u8]| kind_below(&linked, path).ok();
         let in_opened = |path: &[u8]| opened.kind(path).ok();
-        let ways: [&dyn Fn(&[u8]) -> Option<FileKind>; 3] = [&straight, &over_link, &in_opened];
+        type LookUp<'l> = &'l dyn Fn(&[u8]) -> Option<FileKind>;
+        let ways: [LookUp<'_>; 3] = [&straight, &over_link, &in_opened];
         for kind in ways {
             assert_eq!(kind(b"a"), Some(FileKind::Folder));
             assert_eq!(kind(b"a/"), Some(FileKind::Folder));

@@ -446,7 +446,8 @@ fn mounts_respond_over_every_protocol() {
     let folder = site("mount-protocols");
     let (one, two) = (named("one"), named("one"));
     let lines = format!(
-        "[[site]]\npath = \"public\"\n[[site.mount]]\npath = \"/api\"\nproxy = [\"{}\", \"{}\"]\n\
+        "[[site]]\npath = \"public\"\ninclude = \"*.php\"\n\
+         [[site.mount]]\npath = \"/api\"\nproxy = [\"{}\", \"{}\"]\n\
          upstream-path = \"/v1\"\nbuffer-uploads = true\n",
         one.url(),
         two.url()

@@ -32,7 +32,7 @@ fn kind(path: &[u8]) -> Option<FileKind> {
     let is_below = |file: &&str| file.strip_prefix(path).is_some_and(|rest| rest.starts_with('/'));
     if FILES.contains(&path) {
         Some(FileKind::File)
-    } else if FILES.iter().any(|file| is_below(&file)) {
+    } else if FILES.iter().any(is_below) {
         Some(FileKind::Folder)
     } else {
         None

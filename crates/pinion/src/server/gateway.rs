@@ -208,10 +208,8 @@ impl Gateway {
             exchange.add_fields(format!("Retry-After: {TUNNEL_RETRY_SECONDS}\r\n").as_bytes());
             return self.fail(waiting, &ProxyError::TooManyTunnels { max }, journal, exchange);
         }
-        if upstreams.options().program.is_some() {
-            if self.redirect_count > LOCAL_REDIRECTS_MAX {
-                return self.fail(waiting, &ProxyError::LocalRedirects, journal, exchange);
-            }
+        if upstreams.options().program.is_some() && self.redirect_count > LOCAL_REDIRECTS_MAX {
+            return self.fail(waiting, &ProxyError::LocalRedirects, journal, exchange);
         }
         match self.proxy().begin(upstreams, &defaults, client, head, exchange) {
             Ok(()) => {

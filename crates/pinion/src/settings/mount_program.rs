@@ -5,7 +5,7 @@ use crate::server::mounts::MountPath;
 use crate::values;
 use crate::written::Low;
 use pinion_gateway::path_prefix::PathPrefix;
-use pinion_gateway::program_forwarding::{ProgramOptions, ProgramTarget};
+use pinion_gateway::program_forwarding::{AddedVariables, ProgramOptions, ProgramTarget};
 use pinion_gateway::script_location::{ScriptFolder, application_root};
 use pinion_gateway::upstream::{Upstream, UpstreamProtocol};
 use std::path::{Path, absolute};
@@ -174,7 +174,7 @@ fn no_exec(low: &Low) -> Result<Vec<Box<[u8]>>, MountFault> {
 }
 
 /// Returns the variables that are added.
-fn variables(low: &Low) -> Result<Vec<(Box<str>, Box<str>)>, MountFault> {
+fn variables(low: &Low) -> Result<AddedVariables, MountFault> {
     let row = "mount-variables";
     let variable = |(value, text): (usize, &str)| {
         let at = |message| MountFault { value, ..MountFault::new(row, message) };
