@@ -281,10 +281,14 @@ impl Mounts {
         self.covering(path).or_else(|| self.without_file(path)).is_some()
     }
 
-    /// Whether content of requests is stored before a server is asked.
+    /// Whether content of requests is stored before a server is asked, or an application, which has
+    /// to know its length.
     pub(crate) fn store_uploads(&self) -> bool {
-        let mut upstreams = self.all().filter_map(Mount::upstreams);
-        upstreams.any(|upstreams| upstreams.options().stored_upload_max_bytes.is_some())
+        let is_asked = |mount: &Mount| {
+            let options = mount.upstreams().map(|upstreams| upstreams.options());
+            options.is_some_and(|options| options.stored_upload_max_bytes.is_some())
+        };
+        self.all().any(|mount| mount.is_of_programs() || is_asked(mount))
     }
 
     /// Returns the CGI scripts of all of them.
