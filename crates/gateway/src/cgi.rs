@@ -16,7 +16,6 @@
 //! | `script_search` | which script responds to a path |
 //! | `script_variables` | the environment of a script |
 //! | `script_queue` | how many scripts run, and which requests wait |
-//! | `stored_content` | content that is stored to find its length out |
 //! | `script_request` | one request: content to the script, output to the client |
 //! | `script_output` | output of a script as a response |
 //! | `client_response` | the response as it is sent |
@@ -29,7 +28,6 @@ mod script_queue;
 mod script_request;
 mod script_search;
 mod script_variables;
-mod stored_content;
 
 use std::fmt;
 use std::sync::Arc;
@@ -59,6 +57,7 @@ use crate::limits::{
 use crate::program_forwarding::percent_decoded;
 use crate::proxy::UploadQuotas;
 use crate::request_forwarding::has_dot_segment;
+use crate::stored_content::StoredContent;
 use cgi_failure::CgiFailure;
 use cgi_scripts::CgiScripts;
 use client_response::ClientResponse;
@@ -68,7 +67,6 @@ use script_queue::QueueEntry;
 use script_request::{RequestStage, ScriptEnd, ScriptRequest};
 use script_search::{FoundScript, find_script};
 use script_variables::{ScriptTarget, add_content_length, script_variables};
-use stored_content::StoredContent;
 
 /// See the head of the module.
 pub struct Cgi {

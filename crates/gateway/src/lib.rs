@@ -19,6 +19,7 @@
 //! | `connection_fields` | what becomes of a field that is forwarded (RFC 9110 §7.6.1) |
 //! | [`cgi`] | the requests of one worker that CGI scripts respond to |
 //! | [`proxy`] | the requests of one worker that are forwarded |
+//! | `stored_content` | content that is stored before a server is asked or a script is started |
 //! | `tunnels`, `tunnel_end` | connections that were switched to another protocol |
 //! | `websocket_handshake` | WebSockets over HTTP/2 and HTTP/3, as the upstream server gets them |
 //! | [`proxy_error`] | why a request has no response, and the status for that |
@@ -38,6 +39,7 @@ pub mod request_forwarding;
 pub mod response_forwarding;
 pub mod script_location;
 pub mod server_health;
+mod stored_content;
 mod tunnel_end;
 mod tunnels;
 pub mod upstream;

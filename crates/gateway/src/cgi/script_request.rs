@@ -15,8 +15,8 @@ use super::cgi_failure::CgiFailure;
 use super::cgi_scripts::CgiScripts;
 use super::client_response::ClientResponse;
 use super::script_output::{OutputError, ScriptOutput};
-use super::stored_content::StoredContent;
 use crate::limits::{CGI_EXIT_WAIT_MS, REQUEST_PIECE_BYTES, RESPONSE_PIECE_BYTES};
+use crate::stored_content::StoredContent;
 
 /// See the head of the module.
 #[derive(Debug)]

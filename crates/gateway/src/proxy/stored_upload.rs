@@ -5,21 +5,18 @@ use std::sync::Arc;
 
 use pinion_client::http_client::request::ClientRequest;
 use pinion_client::http_client::{HttpClient, RequestId};
-use pinion_jobs::byte_quota::{ByteQuota, ByteReservation};
+use pinion_jobs::byte_quota::ByteQuota;
 use pinion_jobs::upload_quota::UploadQuota;
-use pinion_jobs::upload_spool::{StoreError, UploadSpool};
+use pinion_jobs::upload_spool::StoreError;
 
-use crate::limits::REQUEST_PIECE_BYTES;
+use crate::stored_content::StoredContent;
 
 /// The stored content of a request.
 #[derive(Debug)]
 pub(super) struct StoredUpload {
     /// The request, until all content is there.
     request: Option<Box<ClientRequest>>,
-    spool: UploadSpool,
-    /// What of it stands in memory.
-    memory: Option<ByteReservation>,
-    sent_bytes: u64,
+    content: StoredContent,
     is_ended: bool,
 }
 
@@ -35,10 +32,8 @@ pub struct UploadQuotas {
 impl StoredUpload {
     /// Begins to store the content of a request.
     pub(super) fn new(request: ClientRequest, quotas: &UploadQuotas) -> Self {
-        let mut spool = UploadSpool::default();
-        spool.belong_to(&quotas.files);
         let request = Some(Box::new(request));
-        Self { request, spool, memory: None, sent_bytes: 0, is_ended: false }
+        Self { request, content: StoredContent::new(quotas), is_ended: false }
     }
 
     /// Whether content is missing.
@@ -51,21 +46,7 @@ impl StoredUpload {
     /// # Errors
     /// It cannot be stored.
     pub(super) fn append(&mut self, bytes: &[u8], quotas: &UploadQuotas) -> Result<(), StoreError> {
-        self.spool.append(bytes)?;
-        let held_bytes = self.spool.held_bytes();
-        if self.memory.as_ref().is_some_and(|memory| memory.bytes() >= held_bytes) {
-            return Ok(());
-        }
-        self.memory = None;
-        self.memory = quotas.memory.try_reserve(held_bytes);
-        if self.memory.is_some() {
-            return Ok(());
-        }
-        Err(StoreError::Full(format!(
-            "the uploads of all requests take {} MiB of memory, the most that they may; try again \
-             later",
-            quotas.memory.max_bytes() >> 20
-        )))
+        self.content.append(bytes, quotas)
     }
 
     /// All content is there. Returns the request that is sent now, with the length of its content.
@@ -73,12 +54,7 @@ impl StoredUpload {
     /// # Errors
     /// The content cannot be stored.
     pub(super) fn finish(&mut self) -> Result<Option<ClientRequest>, StoreError> {
-        self.spool.finish()?;
-        // What is in a file takes no memory any more.
-        if self.spool.held_bytes() == 0 {
-            self.memory = None;
-        }
-        let bytes = self.spool.bytes();
+        let bytes = self.content.finish()?;
         Ok(self.request.take().map(|mut request| {
             request.set_content_length(bytes);
             *request
@@ -92,7 +68,8 @@ impl StoredUpload {
 
     /// The request is sent once more.
     pub(super) fn rewind(&mut self) {
-        (self.sent_bytes, self.is_ended) = (0, false);
+        self.content.rewind();
+        self.is_ended = false;
     }
 
     /// Gives the next content to the connection, as far as there is room.
@@ -101,11 +78,10 @@ impl StoredUpload {
     /// It cannot be read.
     pub(super) fn send(&mut self, client: &mut HttpClient, id: RequestId) -> std::io::Result<()> {
         while !self.is_ended && client.takes_content(id) {
-            let left = self.spool.bytes() - self.sent_bytes;
-            let piece = self.spool.read(self.sent_bytes, left.min(REQUEST_PIECE_BYTES))?;
-            client.write(id, Some(&piece));
-            self.sent_bytes += piece.len() as u64;
-            if self.sent_bytes == self.spool.bytes() {
+            if let Some(piece) = self.content.next_piece()? {
+                client.write(id, Some(&piece));
+            }
+            if self.content.is_at_end() {
                 client.write(id, None);
                 self.is_ended = true;
             }
@@ -171,6 +147,7 @@ mod tests {
         let request = upload.finish().expect("stored").expect("a request");
         assert_eq!(request.content, RequestBody::Pieces { length: Some(600_000) });
         assert_eq!(memory.bytes(), 0);
-        assert_eq!(upload.spool.read(599_999, 1).expect("it is there"), [7]);
+        let mut pieces = std::iter::from_fn(|| upload.content.next_piece().expect("it is there"));
+        assert!(pieces.by_ref().flatten().eq([7].repeat(600_000)));
     }
 }

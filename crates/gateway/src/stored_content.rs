@@ -1,5 +1,5 @@
-//! Content of a request that is stored before its script is started, since the script is told its
-//! length (`CONTENT_LENGTH`, RFC 3875 §4.1.2).
+//! Content of a request that is stored before a server is asked or a script is started: in memory
+//! first, and in a temporary file what is more.
 
 use std::io;
 
@@ -11,7 +11,7 @@ use crate::proxy::UploadQuotas;
 
 /// The stored content of a request.
 #[derive(Debug)]
-pub(super) struct StoredContent {
+pub(crate) struct StoredContent {
     spool: UploadSpool,
     /// What of it stands in memory.
     memory: Option<ByteReservation>,
@@ -19,7 +19,7 @@ pub(super) struct StoredContent {
 }
 
 impl StoredContent {
-    pub(super) fn new(quotas: &UploadQuotas) -> Self {
+    pub(crate) fn new(quotas: &UploadQuotas) -> Self {
         let mut spool = UploadSpool::default();
         spool.belong_to(&quotas.files);
         Self { spool, memory: None, sent_bytes: 0 }
@@ -29,7 +29,7 @@ impl StoredContent {
     ///
     /// # Errors
     /// It cannot be stored.
-    pub(super) fn append(&mut self, bytes: &[u8], quotas: &UploadQuotas) -> Result<(), StoreError> {
+    pub(crate) fn append(&mut self, bytes: &[u8], quotas: &UploadQuotas) -> Result<(), StoreError> {
         self.spool.append(bytes)?;
         let held_bytes = self.spool.held_bytes();
         if self.memory.as_ref().is_some_and(|memory| memory.bytes() >= held_bytes) {
@@ -37,21 +37,21 @@ impl StoredContent {
         }
         self.memory = None;
         self.memory = quotas.memory.try_reserve(held_bytes);
-        match self.memory {
-            Some(_) => Ok(()),
-            None => Err(StoreError::Full(
-                "the uploads of all requests take all memory that they \
-                may; try again later"
-                    .to_owned(),
-            )),
+        if self.memory.is_some() {
+            return Ok(());
         }
+        Err(StoreError::Full(format!(
+            "the uploads of all requests take {} MiB of memory, the most that they may; try again \
+             later",
+            quotas.memory.max_bytes() >> 20
+        )))
     }
 
     /// All content is there. Returns how many bytes it has.
     ///
     /// # Errors
     /// The content cannot be stored.
-    pub(super) fn finish(&mut self) -> Result<u64, StoreError> {
+    pub(crate) fn finish(&mut self) -> Result<u64, StoreError> {
         self.spool.finish()?;
         // What is in a file takes no memory any more.
         if self.spool.held_bytes() == 0 {
@@ -60,11 +60,21 @@ impl StoredContent {
         Ok(self.spool.bytes())
     }
 
+    /// Whether all of it was given out.
+    pub(crate) fn is_at_end(&self) -> bool {
+        self.sent_bytes == self.spool.bytes()
+    }
+
+    /// It is given out once more from its beginning.
+    pub(crate) fn rewind(&mut self) {
+        self.sent_bytes = 0;
+    }
+
     /// Returns the next piece of the content; `None` at its end.
     ///
     /// # Errors
     /// It cannot be read.
-    pub(super) fn next_piece(&mut self) -> io::Result<Option<Vec<u8>>> {
+    pub(crate) fn next_piece(&mut self) -> io::Result<Option<Vec<u8>>> {
         let left = self.spool.bytes() - self.sent_bytes;
         if left == 0 {
             return Ok(None);
