@@ -15,7 +15,7 @@ use rustix::io::Errno;
 use rustix::net::{self, RecvFlags, SendAncillaryBuffer, SendFlags, Shutdown, SocketFlags};
 
 use super::outgoing::socket_for;
-use super::{Backend, Completion, Lent, Sending, Slot, Waker};
+use super::{Backend, Completion, Lent, Opening, Sending, Slot, Waker};
 use crate::clock::Now;
 use crate::limits::{ACCEPTS_PER_PASS, CONTENT_TURN_BYTES, SEND_MAX_BYTES};
 use crate::remote::RemoteAddress;
@@ -45,6 +45,8 @@ struct Watched {
     connecting: bool,
     /// The server has opened it.
     opened: bool,
+    /// It is a Unix socket that the server has opened: a reset would be nothing else than an end.
+    is_local: bool,
     /// Our side has ended.
     finished: bool,
     /// epoll does not watch it; see [`Epoll::park`].
@@ -198,12 +200,15 @@ impl Epoll {
         Some(Completion::Connected { slot, result })
     }
 
-    /// Watches a socket as `slot` until it is connected, which makes it writable.
-    fn await_connected(&mut self, slot: Slot, socket: OwnedFd) -> Result<(), Errno> {
-        let added = self.add(slot, socket, EventFlags::OUT);
+    /// Watches a socket as `slot` that the server has opened: until it is connected, which makes it
+    /// writable, or for input.
+    fn add_opened(&mut self, slot: Slot, socket: OwnedFd, opening: Opening) -> Result<(), Errno> {
+        let is_pending = opening == Opening::Pending;
+        let added =
+            self.add(slot, socket, if is_pending { EventFlags::OUT } else { EventFlags::IN });
         added.map_err(|error| Errno::from_io_error(&error).unwrap_or(Errno::NOMEM))?;
         let watched = &mut self.sockets[slot as usize];
-        (watched.connecting, watched.opened) = (true, true);
+        (watched.connecting, watched.opened) = (is_pending, true);
         Ok(())
     }
 
@@ -396,19 +401,21 @@ impl Backend for Epoll {
         self.add(slot, socket, EventFlags::IN)
     }
 
-    fn connect(&mut self, slot: Slot, remote: &RemoteAddress) -> Result<(), Errno> {
+    fn connect(&mut self, slot: Slot, remote: &RemoteAddress) -> Result<Opening, Errno> {
         let (socket, address) = socket_for(remote, SocketFlags::NONBLOCK)?;
-        match net::connect(&socket, &address) {
-            // One that is open at once is writable, and told of as every other.
-            Ok(()) | Err(Errno::INPROGRESS | Errno::INTR) => {}
+        let opening = match net::connect(&socket, &address) {
+            Ok(()) => Opening::Done,
+            Err(Errno::INPROGRESS | Errno::INTR) => Opening::Pending,
             Err(error) => return Err(error),
-        }
-        self.await_connected(slot, socket)
+        };
+        self.add_opened(slot, socket, opening)?;
+        self.sockets[slot as usize].is_local = matches!(remote, RemoteAddress::Unix(_));
+        Ok(opening)
     }
 
     fn adopt(&mut self, slot: Slot, socket: OwnedFd) -> Result<(), Errno> {
         rustix::io::ioctl_fionbio(&socket, true)?;
-        self.await_connected(slot, socket)
+        self.add_opened(slot, socket, Opening::Pending)
     }
 
     fn receive(&mut self, slot: Slot, on: bool) {
@@ -485,6 +492,7 @@ impl Backend for Epoll {
         // Closing the only descriptor of a socket takes it out of the poller.
         if let Some(fd) = watched.fd.take()
             && abruptly
+            && !watched.is_local
         {
             let _ = net::sockopt::set_socket_linger(&fd, Some(Duration::ZERO));
         }

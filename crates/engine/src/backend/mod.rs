@@ -120,6 +120,16 @@ pub enum Completion<S> {
     Woken,
 }
 
+/// How far a connection is that is to be opened.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Opening {
+    /// It is open, and receives as one that was attached: a Unix socket, whose peer is on this
+    /// machine.
+    Done,
+    /// [`Completion::Connected`] follows, unless it is closed before.
+    Pending,
+}
+
 /// How a send went.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Sending {
@@ -186,11 +196,11 @@ pub trait Backend: Sized {
     /// When the system cannot watch one more socket; the socket is closed then.
     fn attach(&mut self, slot: Slot, socket: Self::Socket) -> io::Result<()>;
 
-    /// Opens a connection as `slot`. [`Completion::Connected`] follows, unless it is closed before.
+    /// Opens a connection as `slot`.
     ///
     /// # Errors
     /// When the system cannot begin; the slot is free then.
-    fn connect(&mut self, slot: Slot, remote: &RemoteAddress) -> Result<(), Errno>;
+    fn connect(&mut self, slot: Slot, remote: &RemoteAddress) -> Result<Opening, Errno>;
 
     /// Takes a socket over as `slot` that is connected already. [`Completion::Connected`] follows,
     /// as for one that is opened.

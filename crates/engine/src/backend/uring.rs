@@ -31,7 +31,7 @@ use rustix::event::{EventfdFlags, eventfd};
 use rustix::io::Errno;
 use rustix::net::{self, Shutdown, SocketAddrAny};
 
-use super::{Backend, Completion, Lent, Sending, Slot, Waker};
+use super::{Backend, Completion, Lent, Opening, Sending, Slot, Waker};
 use crate::clock::Now;
 use crate::remote::RemoteAddress;
 use crate::tables::has_places;
@@ -205,9 +205,9 @@ impl Uring {
         assert!(entry.fd.is_none(), "a slot is attached once");
         let generation = entry.generation.wrapping_add(1) & GENERATION_MASK;
         let listed = entry.listed;
-        let Socket { fd, tells } = socket;
+        let Socket { fd, is_tcp } = socket;
         let fd = Some(fd);
-        *entry = Entry { fd, tells, generation, wanted: true, listed, ..Entry::empty() };
+        *entry = Entry { fd, is_tcp, generation, wanted: true, listed, ..Entry::empty() };
         true
     }
 
@@ -368,7 +368,7 @@ impl Backend for Uring {
         Ok(())
     }
 
-    fn connect(&mut self, slot: Slot, remote: &RemoteAddress) -> Result<(), Errno> {
+    fn connect(&mut self, slot: Slot, remote: &RemoteAddress) -> Result<Opening, Errno> {
         self.open_connection(slot, remote)
     }
 
@@ -418,7 +418,7 @@ impl Backend for Uring {
         entry.closing = true;
         entry.wanted = false;
         let Some(fd) = &entry.fd else { return true };
-        if abruptly {
+        if abruptly && entry.is_tcp {
             let _ = net::sockopt::set_socket_linger(fd, Some(Duration::ZERO));
         }
         if !entry.is_busy() {

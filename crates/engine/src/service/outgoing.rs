@@ -5,7 +5,7 @@ use rustix::io::Errno;
 
 use super::{http1, raw, requests};
 use crate::app::App;
-use crate::backend::{Backend, Slot};
+use crate::backend::{Backend, Opening, Slot};
 use crate::byte_stream::ConnectStep;
 use crate::conn::Protocol;
 use crate::core::Core;
@@ -53,13 +53,16 @@ impl<B: Backend, A: App> Worker<B, A> {
                 Origin::Remote(remote) => self.backend.connect(slot, remote),
                 Origin::Socket(socket) => {
                     let socket = socket.take().expect("it is taken once, by the step");
-                    self.backend.adopt(slot, socket)
+                    self.backend.adopt(slot, socket).map(|()| Opening::Pending)
                 }
             };
             match begun {
-                Ok(()) => {
+                Ok(opening) => {
                     connecting.step = ConnectStep::Begun;
-                    self.settle(slot);
+                    match opening {
+                        Opening::Done => self.connected(slot, Ok(())),
+                        Opening::Pending => self.settle(slot),
+                    }
                 }
                 Err(error) => self.cut(slot, Gone::NotConnected(NotConnected::from(error))),
             }

@@ -60,6 +60,11 @@ impl Behaviour {
             _ => Self::Garbage,
         }
     }
+
+    /// Whether the connection comes about.
+    fn accepts(self) -> bool {
+        !matches!(self, Self::Refuse | Self::Hang)
+    }
 }
 
 /// What the application does with a connection once it has sent all.
@@ -421,7 +426,10 @@ impl<const READINESS: bool> Run<READINESS> {
                     name.and_then(|name| name.parse().ok()).expect("a number")
                 }
             };
-            let behaviour = Behaviour::draw(&mut self.random);
+            let mut behaviour = Behaviour::draw(&mut self.random);
+            while self.network.is_established(client) && !behaviour.accepts() {
+                behaviour = Behaviour::draw(&mut self.random);
+            }
             let (had, sent) = (Vec::new(), 0);
             let server = Server { behaviour, accepted: false, had, sent, is_over: false };
             self.servers.insert(client, (number, behaviour, server));

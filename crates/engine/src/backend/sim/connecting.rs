@@ -4,12 +4,32 @@ use rustix::io::Errno;
 
 use super::asked::Flight;
 use super::faults::Fallible;
-use super::{Completion, Entry, Ready, Sim, SimSocket, Slot, is_late};
+use super::{Completion, Entry, Opening, Ready, Sim, SimSocket, Slot, is_late};
 use crate::remote::RemoteAddress;
 
 impl<const READINESS: bool> Sim<READINESS> {
-    /// See [`super::Backend::connect`].
+    /// See [`super::Backend::connect`]. Those of Unix sockets are open at once, or later: the
+    /// engine must not rely on either.
     pub(super) fn open_connection(
+        &mut self,
+        slot: Slot,
+        remote: &RemoteAddress,
+    ) -> Result<Opening, Errno> {
+        self.begin_opening(slot, remote)?;
+        let is_local = matches!(remote, RemoteAddress::Unix(_));
+        if !is_local || !self.network.0.borrow_mut().random.chance(500) {
+            return Ok(Opening::Pending);
+        }
+        let entry = &mut self.entries[slot as usize];
+        let client = entry.socket.as_ref().expect("it was made just now").client;
+        self.network.0.borrow_mut().connections[client.0].established = true;
+        (entry.connecting, entry.wanted) = (false, true);
+        entry.flight = Flight::new(!READINESS);
+        Ok(Opening::Done)
+    }
+
+    /// Begins to open a connection, which is told of later.
+    pub(super) fn begin_opening(
         &mut self,
         slot: Slot,
         remote: &RemoteAddress,

@@ -16,7 +16,7 @@ use std::time::Instant;
 
 use rustix::io::Errno;
 
-use super::{Backend, Completion, Lent, Sending, Slot, Waker};
+use super::{Backend, Completion, Lent, Opening, Sending, Slot, Waker};
 use crate::clock::Now;
 use crate::limits::{ACCEPTS_PER_PASS, CHUNK_BYTES, SEND_PARTS_MAX, TURN_BYTES};
 use crate::remote::RemoteAddress;
@@ -450,14 +450,14 @@ impl<const READINESS: bool> Backend for Sim<READINESS> {
         Ok(())
     }
 
-    fn connect(&mut self, slot: Slot, remote: &RemoteAddress) -> Result<(), Errno> {
+    fn connect(&mut self, slot: Slot, remote: &RemoteAddress) -> Result<Opening, Errno> {
         self.open_connection(slot, remote)
     }
 
     /// A real socket is nothing here: a peer of the simulated network takes its place, behind
     /// [`ADOPTED`].
     fn adopt(&mut self, slot: Slot, _socket: OwnedFd) -> Result<(), Errno> {
-        self.open_connection(slot, &RemoteAddress::Unix(ADOPTED.into()))
+        self.begin_opening(slot, &RemoteAddress::Unix(ADOPTED.into()))
     }
 
     fn receive(&mut self, slot: Slot, on: bool) {

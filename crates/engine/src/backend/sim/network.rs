@@ -411,6 +411,12 @@ impl Network {
         self.0.borrow_mut().opened.pop_front()
     }
 
+    /// Whether a connection is open for the engine: one to a Unix socket may be so before its server
+    /// has accepted it, and is not refused then.
+    pub fn is_established(&self, server: Client) -> bool {
+        self.0.borrow().connections[server.0].established
+    }
+
     /// The server accepts a connection.
     pub fn establish(&self, server: Client, window_bytes: usize) {
         let mut state = self.0.borrow_mut();

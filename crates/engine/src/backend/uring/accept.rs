@@ -88,7 +88,7 @@ impl Uring {
             self.accept_from = Some((listener, left - 1));
             return Some(match outcome {
                 Ok((fd, peer)) => {
-                    let socket = Socket { fd, tells: peer.is_some() };
+                    let socket = Socket { fd, is_tcp: peer.is_some() };
                     Completion::Accepted { listener, socket, peer }
                 }
                 Err(error) => Completion::AcceptFailed { error },

@@ -4,11 +4,11 @@ use std::os::fd::{AsRawFd, OwnedFd};
 
 use io_uring::opcode;
 use io_uring::types::Fd;
-use rustix::io::Errno;
-use rustix::net::SocketFlags;
+use rustix::io::{Errno, ioctl_fionbio};
+use rustix::net::{self, SocketFlags};
 
 use super::super::outgoing::socket_for;
-use super::super::{Completion, Slot};
+use super::super::{Completion, Opening, Slot};
 use super::operation::{Op, user_data};
 use super::{Socket, Uring};
 use crate::remote::RemoteAddress;
@@ -20,15 +20,17 @@ impl Uring {
         &mut self,
         slot: Slot,
         remote: &RemoteAddress,
-    ) -> Result<(), Errno> {
+    ) -> Result<Opening, Errno> {
+        if let RemoteAddress::Unix(_) = remote {
+            return self.open_local(slot, remote);
+        }
         let (fd, address) = socket_for(remote, SocketFlags::empty())?;
         let places = self.remotes.len() + 1;
         if !has_places(&mut self.remotes, places) {
             return Err(Errno::NOMEM);
         }
-        let tells = matches!(remote, RemoteAddress::Tcp(_));
         let raw = Fd(fd.as_raw_fd());
-        if !self.fill(slot, Socket { fd, tells }) {
+        if !self.fill(slot, Socket { fd, is_tcp: true }) {
             return Err(Errno::NOMEM);
         }
         // The kernel reads the address when it takes the entry (IORING_FEAT_SUBMIT_STABLE), so it
@@ -41,12 +43,25 @@ impl Uring {
         entry.connecting = true;
         let data = user_data(Op::Connect, entry.generation, slot);
         self.push(&connect.user_data(data));
-        Ok(())
+        Ok(Opening::Pending)
+    }
+
+    /// Opens a connection to a Unix socket, which is done in the call. The call must not block if
+    /// the queue of the socket is full, and sends must.
+    fn open_local(&mut self, slot: Slot, remote: &RemoteAddress) -> Result<Opening, Errno> {
+        let (fd, address) = socket_for(remote, SocketFlags::NONBLOCK)?;
+        net::connect(&fd, &address)?;
+        ioctl_fionbio(&fd, false)?;
+        if !self.fill(slot, Socket { fd, is_tcp: false }) {
+            return Err(Errno::NOMEM);
+        }
+        self.arm_receive(slot);
+        Ok(Opening::Done)
     }
 
     /// See [`super::super::Backend::adopt`].
     pub(super) fn adopt_socket(&mut self, slot: Slot, fd: OwnedFd) -> Result<(), Errno> {
-        if !self.fill(slot, Socket { fd, tells: false }) {
+        if !self.fill(slot, Socket { fd, is_tcp: false }) {
             return Err(Errno::NOMEM);
         }
         let entry = &mut self.entries[slot as usize];

@@ -10,22 +10,23 @@ use crate::limits::SEND_PARTS_MAX;
 #[derive(Debug)]
 pub struct Socket {
     pub(super) fd: OwnedFd,
-    /// The kernel tells how far the peer is (TCP), so that a send may take as long as it likes.
-    pub(super) tells: bool,
+    /// It is one of TCP. Of such a socket the kernel tells how far the peer is, so that a send may
+    /// take as long as it likes; and the peer sees how it ends.
+    pub(super) is_tcp: bool,
 }
 
 impl From<OwnedFd> for Socket {
     /// Of a socket nothing is known.
     fn from(fd: OwnedFd) -> Self {
-        Self { fd, tells: false }
+        Self { fd, is_tcp: false }
     }
 }
 
 /// One connection as the kernel knows it.
 pub(super) struct Entry {
     pub(super) fd: Option<OwnedFd>,
-    /// See [`Socket::tells`].
-    pub(super) tells: bool,
+    /// See [`Socket::is_tcp`].
+    pub(super) is_tcp: bool,
     pub(super) generation: u32,
     /// A receive is armed; its last completion is still to come.
     pub(super) receiving: bool,
@@ -68,7 +69,7 @@ impl Entry {
     pub(super) fn empty() -> Self {
         Self {
             fd: None,
-            tells: false,
+            is_tcp: false,
             generation: 0,
             receiving: false,
             fresh: true,

@@ -28,7 +28,7 @@ impl Uring {
         };
         // WAITALL: the kernel goes on after a short send by itself. That is not for a socket which
         // does not tell how far it has come: a peer that reads slowly would look like none.
-        let waits = if entry.tells { libc::MSG_WAITALL } else { 0 };
+        let waits = if entry.is_tcp { libc::MSG_WAITALL } else { 0 };
         let flags = libc::MSG_NOSIGNAL | waits;
         let message = match parts {
             [_] => None,
