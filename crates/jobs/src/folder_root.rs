@@ -5,7 +5,7 @@ use std::os::fd::OwnedFd;
 use std::os::unix::ffi::OsStrExt as _;
 use std::path::Path;
 
-use rustix::fs::{CWD, FileType, Mode, OFlags, ResolveFlags, fstat};
+use rustix::fs::{CWD, FileType, Mode, OFlags, RawMode, ResolveFlags, fstat, lstat};
 use rustix::io::Errno;
 
 use crate::folders::{FileKind, open_below};
@@ -34,15 +34,20 @@ impl FolderRoot {
     }
 }
 
-/// Returns what is at a path below a folder, as [`FolderRoot::kind`] does. If there is no link in
-/// the path of the folder, the folder itself is not opened. The path below it must not have a
-/// segment `..`.
+/// Returns what is at a path below a folder, as [`FolderRoot::kind`] does. The path below it must
+/// not have a segment `..`.
+///
+/// A name in the folder itself costs one system call. A longer path is looked up as a whole, and
+/// the folder is opened only if there is a link in its own path.
 ///
 /// # Errors
 /// Those of [`FolderRoot::open`] and of [`FolderRoot::kind`].
 pub fn kind_below(root: &Path, path: &[u8]) -> io::Result<FileKind> {
     debug_assert!(path.split(|byte| *byte == b'/').all(|name| name != b".."), "it stays below");
     let whole = [root.as_os_str().as_bytes(), path].join(&b'/');
+    if !path.is_empty() && !path.contains(&b'/') {
+        return file_kind(lstat(whole)?.st_mode).ok_or_else(|| Errno::LOOP.into());
+    }
     let resolve = ResolveFlags::NO_SYMLINKS | ResolveFlags::NO_MAGICLINKS;
     let flags = OFlags::PATH | OFlags::CLOEXEC;
     match rustix::fs::openat2(CWD, whole, flags, Mode::empty(), resolve) {
@@ -54,9 +59,15 @@ pub fn kind_below(root: &Path, path: &[u8]) -> io::Result<FileKind> {
 }
 
 fn kind_of(found: &OwnedFd) -> io::Result<FileKind> {
-    Ok(match FileType::from_raw_mode(fstat(found)?.st_mode) {
+    file_kind(fstat(found)?.st_mode).ok_or_else(|| Errno::LOOP.into())
+}
+
+/// Returns what has this mode; `None` for a link.
+fn file_kind(mode: RawMode) -> Option<FileKind> {
+    Some(match FileType::from_raw_mode(mode) {
         FileType::RegularFile => FileKind::File,
         FileType::Directory => FileKind::Folder,
+        FileType::Symlink => return None,
         _ => FileKind::Other,
     })
 }
@@ -92,7 +103,7 @@ mod tests {
             assert_eq!(kind(b"a/"), Some(FileKind::Folder));
             assert_eq!(kind(b"a/b.php"), Some(FileKind::File));
             assert_eq!(kind(b"s.php"), Some(FileKind::Other));
-            for path in [&b"link.php"[..], b"up/c.php", b"a/b.php/", b"none"] {
+            for path in [&b"link.php"[..], b"up", b"up/c.php", b"a/b.php/", b"none", b"a\0"] {
                 assert_eq!(kind(path), None, "{}", path.escape_ascii());
             }
         }
