@@ -261,6 +261,28 @@ fn an_answer_that_is_cut_off_says_how_much_of_it_has_left() {
     });
 }
 
+/// Content that is written piece by piece is counted as a whole, also what has left long before its
+/// end.
+#[test]
+fn content_that_comes_in_pieces_counts_as_a_whole() {
+    const STREAM: &str = r#"
+pinion.get("/stream", function(req, res)
+    for _ = 1, 100 do res:write(("x"):rep(10000)) end
+end)
+"#;
+    let folder = Folder::with("log-stream", [("site.lua", STREAM)]);
+    let log = folder.join("access.log");
+    let flags = ["--access-log", log.to_str().expect("a path"), "--log-format", "json"];
+    let script = folder.join("site.lua");
+    let matrix = Matrix::of(&script).folder_only("a script is no archive").serve(&flags);
+    matrix.run(|server| {
+        assert_eq!(server.get("/stream").body.len(), 1_000_000);
+        let line = json(&lines(&log, 1)[0]);
+        assert_eq!((&line["bytes"], &line["cut"]), (&1_000_000.into(), &false.into()));
+        fs::remove_file(&log).expect("a log for each way");
+    });
+}
+
 #[test]
 fn an_answer_that_its_client_stops_is_a_line_at_once() {
     const LARGE_BYTES: u64 = 16 << 20;

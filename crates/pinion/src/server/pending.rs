@@ -57,7 +57,7 @@ struct Answer {
     exchange: u32,
     began: Instant,
     body_bytes: u64,
-    /// Head and content.
+    /// Head and content, without what had left when the end was queued.
     bytes: u64,
     record_bytes: usize,
     /// The end of it was dropped, and is not counted.
@@ -200,8 +200,9 @@ impl List {
             let unsent = unsent_bytes.saturating_sub(behind_bytes).min(answer.bytes);
             unsent_bytes -= unsent;
             let is_cut = answer.is_cut || unsent > 0;
-            let head_bytes = answer.bytes.saturating_sub(answer.body_bytes);
-            let body_bytes = (answer.bytes - unsent).saturating_sub(head_bytes);
+            // The content is at the end of the answer, and may have left before the rest of it was
+            // queued.
+            let body_bytes = answer.body_bytes.saturating_sub(unsent);
             Record::amend(record, body_bytes, micros_since(answer.began), is_cut);
             logger.log_encoded(record);
         }
@@ -314,6 +315,38 @@ mod tests {
             pending.finish(logger, 7, 0);
             assert_eq!(capacity_bytes(&pending), FIRST_LISTS * 52);
         });
+    }
+
+    /// The content that was sent is all of it but what of the queue has not left, whatever of a long
+    /// answer had left before its end was queued.
+    #[test]
+    fn content_that_left_before_the_end_was_queued_counts() {
+        const CONTENT: u64 = 200_000;
+        const HEAD: u64 = 150;
+        let cases = [(0, 0), (100, 0), (HEAD + 80_000, 0), (HEAD + CONTENT - 5, 0)]
+            .into_iter()
+            .chain([(HEAD + 80_000, 30_000), (0, HEAD + CONTENT), (0, CONTENT), (0, 7)]);
+        let path = std::env::temp_dir().join(format!("pinion-content-{}", std::process::id()));
+        let logs = Arc::new(OpenLogs::default());
+        let server = logs.open(&LogTarget::File(path.clone()), LogFormat::Combined);
+        let log = AccessLog::start(logs, server.ok()).expect("a thread");
+        let (mut logger, mut pending, mut expected) = (log.logger(), Pending::default(), vec![]);
+        for (left, unsent) in cases {
+            let exchange = Address { worker: 0, slot: 1, generation: 1, exchange: 1 };
+            let record = Record { body_bytes: CONTENT, ..example() };
+            let queued = HEAD + CONTENT - left;
+            pending.add(&mut logger, exchange, (Instant::now(), queued), &record);
+            pending.finish(&mut logger, 1, unsent);
+            expected.push(CONTENT.saturating_sub(unsent).to_string());
+        }
+        drop(logger);
+        log.finish();
+        let text = fs::read_to_string(&path).expect("the log");
+        let bytes =
+            |line: &str| line.rsplit('"').nth(4)?.split_whitespace().last().map(String::from);
+        let logged: Vec<String> = text.lines().filter_map(bytes).collect();
+        assert_eq!(logged, expected, "{text}");
+        fs::remove_file(path).expect("removed");
     }
 
     #[test]
