@@ -7,6 +7,7 @@ mod abuse;
 mod build;
 mod cost;
 mod figures;
+mod gateways;
 mod load;
 mod machine;
 mod release;
@@ -22,9 +23,10 @@ mod upload;
 use anyhow::{Context, Result, bail};
 
 const USAGE: &str = "\
-usage: cargo xtask bench abuse|build|load|machine|releases|scale|tests|upload
+usage: cargo xtask bench abuse|build|gateways|load|machine|releases|scale|tests|upload
   abuse     how long a client waits while another one abuses the server
   build     what a build and a rebuild cost, beside kawipiko's archiver
+  gateways  files, CGI scripts and FastCGI, beside nginx, fcgiwrap and a bare loop
   load      what an answer costs, beside the bare loops and other servers
   machine   what this machine is, as a run's data notes it
   releases  how long it takes until clients get another release
@@ -37,6 +39,7 @@ pub(crate) fn run(arguments: &[&str]) -> Result<()> {
     match arguments {
         ["abuse", rest @ ..] => abuse::run(rest),
         ["build", rest @ ..] => build::run(rest),
+        ["gateways", rest @ ..] => gateways::run(rest),
         ["load", rest @ ..] => load::run(rest),
         ["releases", rest @ ..] => releases::run(rest),
         ["scale", rest @ ..] => scale::run(rest),

@@ -66,6 +66,13 @@ fn parent(stat: &str) -> Option<u32> {
     after_name.split_whitespace().nth(1)?.parse().ok()
 }
 
+/// The CPU time of the children that a process has waited for, in ticks, of its stat line.
+pub(crate) fn ended_ticks(stat: &str) -> Option<u64> {
+    let (_, after_name) = stat.rsplit_once(')')?;
+    let mut figures = after_name.split_whitespace().skip(13);
+    Some(figures.next()?.parse::<u64>().ok()? + figures.next()?.parse::<u64>().ok()?)
+}
+
 /// `root` and everything below it.
 fn descendants(root: u32, parents: &[(u32, u32)]) -> Vec<u32> {
     let mut family = vec![root];
@@ -97,6 +104,13 @@ mod tests {
     fn a_name_with_brackets_and_spaces_hides_no_parent() {
         assert_eq!(parent("71 (a) S 1 (b) R 40 71 71 0"), Some(40));
         assert_eq!(parent("71 cut"), None);
+    }
+
+    #[test]
+    fn the_time_of_ended_children_is_the_sum_of_user_and_system() {
+        let stat = "71 (a b) S 40 71 71 0 -1 4194560 1 2 3 4 50 60 700 80 20 0 1";
+        assert_eq!(ended_ticks(stat), Some(780));
+        assert_eq!(ended_ticks("71 (a) S 40"), None);
     }
 
     #[test]

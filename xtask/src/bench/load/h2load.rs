@@ -1,11 +1,14 @@
-//! h2load: HTTP/2 over TLS, so many requests of a connection under way at once.
+//! h2load: HTTP/2 over TLS, so many requests of a connection under way at once; and a number of
+//! requests over HTTP/1.1.
 
 use super::client::Measured;
 use super::server::{self, CLIENT_CORE};
 use crate::process;
 use anyhow::{Context, Result};
 use std::fs;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+use std::time::Instant;
 
 /// What h2load is to do.
 #[derive(Debug, Clone)]
@@ -19,21 +22,47 @@ pub(crate) struct Streams {
     pub(crate) times: PathBuf,
 }
 
+/// A number of requests over HTTP/1.1.
+#[derive(Debug, Clone)]
+pub(crate) struct Requests {
+    pub(crate) requests: u32,
+    pub(crate) connections: u32,
+    pub(crate) url: String,
+    /// Where it may write how long each answer took.
+    pub(crate) times: PathBuf,
+}
+
+/// Runs one load to its end, on all cores.
+pub(crate) fn run_requests(load: &Requests) -> Result<Measured> {
+    let mut command = Command::new("h2load");
+    command.args(["--h1", "-t1", &format!("-c{}", load.connections)]);
+    command.arg(format!("-n{}", load.requests));
+    let began = Instant::now();
+    let measured = measured(command, &load.url, &load.times)?;
+    let duration = began.elapsed().as_micros().try_into().unwrap_or(u64::MAX);
+    Ok(Measured { duration, ..measured })
+}
+
 /// Runs one load to its end.
 pub(crate) fn run(load: &Streams) -> Result<Measured> {
-    // It adds to what is there.
-    let _ = fs::remove_file(&load.times);
     let mut command = server::on_core(CLIENT_CORE, "h2load");
     command.args(["-t1", &format!("-c{}", load.connections), &format!("-m{}", load.streams)]);
     command.args([&format!("-D{}", load.seconds), "--npn-list=h2"]);
-    command.arg(format!("--log-file={}", load.times.display())).arg(&load.url);
+    let measured = measured(command, &load.url, &load.times)?;
+    Ok(Measured { duration: u64::from(load.seconds) * 1_000_000, ..measured })
+}
+
+/// Runs it; what it reports, with the times that it writes to a file.
+fn measured(mut command: Command, url: &str, times: &Path) -> Result<Measured> {
+    // It adds to what is there.
+    let _ = fs::remove_file(times);
+    command.arg(format!("--log-file={}", times.display())).arg(url);
     let text = process::output(&mut command)?;
-    let shown = || load.times.display().to_string();
-    let times = fs::read_to_string(&load.times).with_context(shown)?;
+    let shown = || times.display().to_string();
+    let times = fs::read_to_string(times).with_context(shown)?;
     let counted = counted(&text).with_context(|| format!("h2load did not report:\n{text}"))?;
     let measured = with_times(counted, &times);
-    let measured = measured.with_context(|| format!("{}: answers without times", shown()))?;
-    Ok(Measured { duration: u64::from(load.seconds) * 1_000_000, ..measured })
+    measured.with_context(|| format!("{}: answers without times", shown()))
 }
 
 /// Reads the counts of the summary. What has failed there is what broke and what was refused; what

@@ -6,14 +6,14 @@
 
 mod access;
 mod attack;
-mod client;
-mod cpu;
+pub(super) mod client;
+pub(super) mod cpu;
 mod crowd;
 mod encrypted;
 mod fastcgi;
 mod fetch;
 mod floods;
-mod h2load;
+pub(super) mod h2load;
 mod h3;
 mod h3load;
 mod handshakes;
@@ -26,7 +26,7 @@ mod probe;
 mod programs;
 mod proxy;
 mod scenario;
-mod server;
+pub(super) mod server;
 mod site;
 mod streams;
 mod table;

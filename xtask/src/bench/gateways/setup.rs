@@ -1,0 +1,195 @@
+//! The servers of the comparison, and the programs behind them.
+//!
+//! All of them run as the same user, as which scripts run, too: that is not root. Files are
+//! therefore in the folder for temporary files, which every user can reach.
+
+use crate::bench::load::server::{self, SERVER_CORE, Server};
+use crate::{process, workspace};
+use anyhow::{Context, Result, ensure};
+use std::ffi::OsStr;
+use std::fs;
+use std::os::unix::fs::PermissionsExt as _;
+use std::os::unix::net::UnixStream;
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, Stdio};
+use std::time::{Duration, Instant};
+
+/// How long a program may take until it listens.
+const START: Duration = Duration::from_secs(20);
+
+/// Whom everything runs as if the bench is started as root.
+const USER: &str = "www-data";
+
+/// The files of the bench.
+pub(super) struct Place {
+    state: PathBuf,
+    is_root: bool,
+}
+
+/// How Pinion runs scripts.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Scripts {
+    /// As the user of the server, at most so many at the same time.
+    AtMost(u32),
+    /// As the user of the server, on the core of servers.
+    OnCore,
+    /// The same as another user, which takes root.
+    OnCoreAsOther,
+}
+
+impl Place {
+    /// Makes the site and compiles the script and the bare loop.
+    pub(super) fn make(pinion: &Path) -> Result<Self> {
+        let state = std::env::temp_dir().join("pinion-bench-gateways");
+        for folder in ["site", "scripts", "nginx"] {
+            fs::create_dir_all(state.join(folder))?;
+        }
+        fs::copy(pinion, state.join("pinion"))?;
+        let is_root = process::output(Command::new("id").arg("-u"))?.trim() == "0";
+        if is_root {
+            process::run(Command::new("chown").args(["-R", USER]).arg(&state))?;
+        }
+        fs::write(state.join("site/hello.txt"), "hello world!\n")?;
+        for (source, program, flags) in [
+            ("bench/load/hello.c", "scripts/hello", &["-static"][..]),
+            ("bench/limits/spawn.c", "spawn", &[]),
+        ] {
+            let mut compile = Command::new("gcc");
+            compile.args(["-O3", "-o"]).arg(state.join(program));
+            compile.args(flags).arg(workspace::root().join(source));
+            process::run(&mut compile)?;
+        }
+        let script = state.join("scripts/hello");
+        fs::set_permissions(script, fs::Permissions::from_mode(0o755))?;
+        Ok(Self { state, is_root })
+    }
+
+    /// A file of the bench.
+    pub(super) fn file(&self, name: &str) -> PathBuf {
+        self.state.join(name)
+    }
+
+    /// Whether scripts can run as another user than the server.
+    pub(super) fn is_root(&self) -> bool {
+        self.is_root
+    }
+
+    /// A command that runs a program as the user of the bench.
+    pub(super) fn command(&self, program: impl AsRef<OsStr>) -> Command {
+        if !self.is_root {
+            return Command::new(program);
+        }
+        let mut command = Command::new("setpriv");
+        command.args(["--reuid", USER, "--regid", USER, "--clear-groups"]).arg(program);
+        command
+    }
+
+    /// The same on one core.
+    pub(super) fn command_on_core(&self, program: impl AsRef<OsStr>) -> Command {
+        let mut command = self.command("taskset");
+        command.args(["-c", &SERVER_CORE.to_string()]).arg(program);
+        command
+    }
+
+    /// Starts the application with FastCGI.
+    pub(super) fn application(&self) -> Result<Listening> {
+        let socket = self.file("app.sock");
+        // The environment of the tests may be where only its owner can read.
+        let mut python = Command::new(workspace::target().join("python/bin/python"));
+        python.arg(workspace::root().join("bench/load/flup_hello.py")).arg(&socket);
+        Listening::start(python, &socket)
+    }
+
+    /// Starts fcgiwrap with so many processes, each of which runs one script at a time.
+    pub(super) fn fcgiwrap(&self, processes: u32) -> Result<Listening> {
+        let socket = self.file("wrap.sock");
+        let mut wrap = self.command(process::find("fcgiwrap").context("fcgiwrap")?);
+        wrap.args(["-c", &processes.to_string(), "-s"]).arg(format!("unix:{}", socket.display()));
+        Listening::start(wrap, &socket)
+    }
+
+    /// Starts nginx in front of both, with so many processes.
+    pub(super) fn nginx(&self, processes: u32) -> Result<Server> {
+        let folder = self.file("nginx");
+        Server::start(&self.file("nginx.log"), |port| {
+            let shown = |name: &str| self.file(name).display().to_string();
+            let values = [
+                ("PORT", port.to_string()),
+                ("WORKERS", processes.to_string()),
+                ("STATE", folder.display().to_string()),
+                ("ROOT", shown("site")),
+                ("SCRIPTS", shown("scripts")),
+                ("WRAP", shown("wrap.sock")),
+                ("APP", shown("app.sock")),
+            ];
+            let template = server::template("nginx-gateways.conf");
+            let file = server::configuration(&template, &values, &folder)?;
+            let mut nginx = self.command(process::find("nginx").context("nginx")?);
+            nginx.arg("-e").arg(folder.join("nginx.error")).arg("-p").arg(&folder);
+            nginx.arg("-c").arg(file);
+            Ok(nginx)
+        })
+    }
+
+    /// Starts Pinion in front of the scripts and, unless it is bound to a core, of the application.
+    pub(super) fn pinion(&self, workers: u32, scripts: Scripts) -> Result<Server> {
+        Server::start(&self.file("pinion.log"), |port| {
+            let mut mounts =
+                format!("path = \"/cgi-bin\"\ncgi = \"{}\"\n", self.file("scripts").display());
+            match scripts {
+                Scripts::AtMost(scripts) => {
+                    mounts += &format!(
+                        "cgi-max = {scripts}\n[[site.mount]]\npath = \"/app\"\n\
+                         fastcgi = \"unix:{}\"\n",
+                        self.file("app.sock").display()
+                    );
+                }
+                Scripts::OnCore => {}
+                Scripts::OnCoreAsOther => {
+                    mounts += &format!("cgi-user = \"{USER}\"\ncgi-no-chroot = true\n");
+                }
+            }
+            let text = format!(
+                "[server]\ncontrol = \"off\"\nworkers = {workers}\n[[listen]]\n\
+                 address = \"127.0.0.1:{port}\"\n[[site]]\npath = \"{}\"\n[[site.mount]]\n\
+                 {mounts}",
+                self.file("site").display(),
+            );
+            let (file, pinion) = (self.file("pinion.toml"), self.file("pinion"));
+            fs::write(&file, text)?;
+            let mut command = match scripts {
+                Scripts::AtMost(_) => self.command(pinion),
+                Scripts::OnCore => self.command_on_core(pinion),
+                Scripts::OnCoreAsOther => server::on_core(SERVER_CORE, pinion),
+            };
+            command.arg("serve").arg(file);
+            Ok(command)
+        })
+    }
+}
+
+/// A program that listens at a Unix socket; it ends when this is dropped.
+pub(super) struct Listening(Child);
+
+impl Listening {
+    fn start(mut command: Command, socket: &Path) -> Result<Self> {
+        // It may be left from a run that was cut off.
+        let _ = fs::remove_file(socket);
+        command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null());
+        let started = Self(command.spawn().with_context(|| process::shown(&command))?);
+        let began = Instant::now();
+        while UnixStream::connect(socket).is_err() {
+            ensure!(began.elapsed() < START, "{} does not listen", process::shown(&command));
+            std::thread::sleep(Duration::from_millis(20));
+        }
+        Ok(started)
+    }
+}
+
+impl Drop for Listening {
+    /// Its processes end with it only if it is asked to end.
+    fn drop(&mut self) {
+        let _asked = Command::new("kill").arg(self.0.id().to_string()).status();
+        let _ended = self.0.wait();
+    }
+}
