@@ -52,11 +52,13 @@ use pinion_programs::spawner_access::SpawnerAccess;
 use rustc_hash::FxHashMap;
 
 use crate::limits::{
-    CGI_QUEUE_TIMEOUT_MS, CGI_TAG, DROPPED_PIECE_BYTES, LOCAL_REDIRECTS_MAX, REQUEST_PIECE_BYTES,
+    CGI_QUEUE_TIMEOUT_MS, CGI_TAG, DISCARDED_CONTENT_MAX_BYTES, DROPPED_PIECE_BYTES,
+    LOCAL_REDIRECTS_MAX, REQUEST_PIECE_BYTES,
 };
 use crate::program_forwarding::percent_decoded;
 use crate::proxy::UploadQuotas;
 use crate::request_forwarding::has_dot_segment;
+use crate::sent_files::FileResponse;
 use crate::stored_content::StoredContent;
 use cgi_failure::CgiFailure;
 use cgi_scripts::CgiScripts;
@@ -85,6 +87,8 @@ struct ScriptRun {
     scripts: Arc<CgiScripts>,
     /// The exchange that it responds to; `None` once that is over.
     exchange: Option<Address>,
+    /// Bytes that it may still write once that is over.
+    left_bytes: u64,
 }
 
 /// A message to an exchange whose script may run now.
@@ -106,6 +110,8 @@ pub enum CgiEnded {
         /// The path and the query.
         target: Box<[u8]>,
     },
+    /// A file is sent in place of the content of the response. The application does that.
+    File(Box<FileResponse>),
     /// There is no response. The application sends one for the failure.
     Failed(CgiFailure),
     /// The script has failed in the middle of its response. What the client has does not look like
@@ -332,9 +338,16 @@ impl Cgi {
     /// Goes on with a script whose client has its response, or has left: what it still writes is
     /// dropped, and its place becomes free when it has ended.
     fn go_on_without_client(&mut self, id: RunId) {
-        while let OutputRead::Bytes(_) = self.runner.read(id, DROPPED_PIECE_BYTES, |_| ()) {}
+        let Some(run) = self.runs.get_mut(&id) else { return };
+        while let OutputRead::Bytes(bytes) = self.runner.read(id, DROPPED_PIECE_BYTES, |_| ()) {
+            run.left_bytes = run.left_bytes.saturating_sub(bytes as u64);
+        }
         if self.runner.has_ended(id) {
             self.end_run(id);
+        } else if run.left_bytes == 0 {
+            // There are news of that, at which it is not stopped once more.
+            run.left_bytes = u64::MAX;
+            self.runner.cancel(id);
         }
     }
 
@@ -411,7 +424,8 @@ impl Cgi {
                 request.stage = RequestStage::Running(id);
                 request.due_ms = now_ms + scripts.timeout_ms;
                 exchange.wait(Some(scripts.timeout_ms));
-                self.runs.insert(id, ScriptRun { scripts, exchange: Some(address) });
+                let run = ScriptRun { scripts, exchange: Some(address), left_bytes: u64::MAX };
+                self.runs.insert(id, run);
                 Ok(())
             }
             Err(error) => {
@@ -495,11 +509,15 @@ impl Cgi {
             }
             RequestStage::Running(id) if self.runner.has_ended(id) => self.end_run(id),
             RequestStage::Running(id) => {
-                if let Some(run) = self.runs.get_mut(&id) {
-                    run.exchange = None;
-                }
+                let Some(run) = self.runs.get_mut(&id) else { return };
+                run.exchange = None;
                 match end {
                     ScriptEnd::GoesOn => self.runner.write(id, None),
+                    ScriptEnd::Discarded => {
+                        run.left_bytes = DISCARDED_CONTENT_MAX_BYTES;
+                        self.runner.write(id, None);
+                        self.go_on_without_client(id);
+                    }
                     ScriptEnd::Stopped => self.runner.cancel(id),
                 }
             }

@@ -14,6 +14,7 @@
 //! | [`field_changes`] | fields that an operator sets or removes |
 //! | [`request_forwarding`] | a request as the upstream server gets it |
 //! | [`response_forwarding`] | the fields of a response as the client gets them |
+//! | [`sent_files`] | responses in place of whose content a file is sent |
 //! | [`program_forwarding`] | a request as an application behind FastCGI or SCGI gets it |
 //! | [`script_location`] | which script of a folder responds to a path |
 //! | `connection_fields` | what becomes of a field that is forwarded (RFC 9110 §7.6.1) |
@@ -38,6 +39,7 @@ pub mod proxy_error;
 pub mod request_forwarding;
 pub mod response_forwarding;
 pub mod script_location;
+pub mod sent_files;
 pub mod server_health;
 mod stored_content;
 mod tunnel_end;

@@ -125,3 +125,12 @@ pub const LOCAL_REDIRECTS_MAX: u32 = 10;
 
 /// Most bytes of the output of a script behind its response that are read and dropped at a time.
 pub const DROPPED_PIECE_BYTES: usize = 64 * 1024;
+
+/// Most bytes of the content of a response that are read and dropped because a file is sent in its
+/// place. Most such responses have none, and a page about the download at most; an application that
+/// sends more does not know that nobody gets it.
+pub const DISCARDED_CONTENT_MAX_BYTES: u64 = 1 << 20;
+
+/// How long an application may take for the end of such a response, in milliseconds: as long as it
+/// may be silent by default. It may have something left to do, such as counting the download.
+pub const DISCARDED_RESPONSE_TIMEOUT_MS: u64 = UPSTREAM_TIMEOUT_MS;

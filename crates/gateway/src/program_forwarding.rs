@@ -141,8 +141,9 @@ fn script_of(folder: &ScriptFolder, head: &RequestHead<'_>) -> Result<Script, Pr
 }
 
 /// Decodes percent escapes once. Returns `None` for an escape without two hexadecimal digits, and
-/// for a NUL byte, which no variable can have.
-pub(crate) fn percent_decoded(path: &[u8]) -> Option<Vec<u8>> {
+/// for a NUL byte, which neither a variable nor the name of a file can have.
+#[must_use]
+pub fn percent_decoded(path: &[u8]) -> Option<Vec<u8>> {
     let mut decoded = Vec::with_capacity(path.len());
     let mut rest = path;
     loop {

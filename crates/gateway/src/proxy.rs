@@ -8,9 +8,11 @@
 //! |---|---|
 //! | `attempts` | which server a request is sent to, and to which one next when that fails |
 //! | `stored_upload` | content that is stored before a server is asked |
+//! | `discarded_responses` | responses whose content nobody gets |
 //! | `health_checks` | requests that find out whether servers work |
 
 mod attempts;
+mod discarded_responses;
 mod health_checks;
 mod holdings;
 mod stored_upload;
@@ -46,11 +48,13 @@ use crate::request_forwarding::{forward, forwarded_trailers};
 use crate::response_forwarding::{
     ResponseChanges, forwarded, forwarded_interim, location_for_client,
 };
+use crate::sent_files::FileResponse;
 use crate::tunnels::Tunnels;
 use crate::upstream_group::{UpstreamGroup, UpstreamOptions};
 use crate::websocket_handshake::WebSocketHandshake;
 pub use attempts::ServerNews;
 use attempts::{Attempts, NextAttempt, Random, failure_of};
+use discarded_responses::DiscardedResponses;
 use health_checks::HealthChecks;
 pub use holdings::ProxyHoldings;
 use stored_upload::StoredUpload;
@@ -66,6 +70,7 @@ pub struct Proxy {
     requests: FxHashMap<RequestId, Address>,
     tunnels: Tunnels,
     health_checks: HealthChecks,
+    discarded: DiscardedResponses,
     /// Servers whose state has changed.
     news: VecDeque<ServerNews>,
     /// What applications have written to their error streams.
@@ -133,6 +138,8 @@ pub enum Ended {
         /// Bytes of content.
         body_bytes: u64,
     },
+    /// A file is sent in place of the content of the response. The application does that.
+    File(Box<FileResponse>),
     /// There is no response. The application sends one for the error.
     Failed(ProxyError),
     /// The upstream server has failed in the middle of its response. What the client has does not
@@ -179,6 +186,7 @@ impl Proxy {
             requests: FxHashMap::default(),
             tunnels: Tunnels::default(),
             health_checks: HealthChecks::default(),
+            discarded: DiscardedResponses::default(),
             news: VecDeque::new(),
             messages: VecDeque::new(),
             uploads: uploads.clone(),
@@ -382,6 +390,7 @@ impl Proxy {
             while let Some(id) = self.client.next_news() {
                 let Some(address) = self.requests.get(&id).copied() else {
                     self.news.extend(self.health_checks.news(id, &mut self.client));
+                    self.discard(id, connections.now().monotonic_ms);
                     continue;
                 };
                 // Without an exchange its last event is on the way.
@@ -407,6 +416,10 @@ impl Proxy {
         }
         let ended = ended?;
         let now_ms = exchange.now().monotonic_ms;
+        if let Ended::File(_) = &ended {
+            self.leave_response(address, now_ms);
+            return Some(ended);
+        }
         if let Ended::Failed(error) | Ended::Aborted { error, .. } = &ended {
             self.note_failure(address, error, now_ms);
         }
@@ -472,6 +485,24 @@ impl Proxy {
             forwarding.map_or((None, 0), |forwarding| (forwarding.status, forwarding.body_bytes));
         self.forget(address);
         Ended::Gone { status, body_bytes }
+    }
+
+    /// Nobody gets the content of the response to an exchange. An application that has all of the
+    /// request may finish.
+    fn leave_response(&mut self, address: Address, now_ms: u64) {
+        let is_sent = |one: &Forwarding| one.has_all_content && one.upload.is_none();
+        if !self.exchanges.get(&address).is_some_and(is_sent) {
+            return self.forget(address);
+        }
+        if let Some(forwarding) = self.exchanges.remove(&address) {
+            self.requests.remove(&forwarding.id);
+            self.discarded.add(forwarding.id, forwarding.attempts.server, now_ms);
+            self.discard(forwarding.id, now_ms);
+        }
+    }
+
+    fn discard(&mut self, id: RequestId, now_ms: u64) {
+        self.messages.extend(self.discarded.news(id, &mut self.client, now_ms));
     }
 
     fn forget(&mut self, address: Address) {
@@ -557,6 +588,10 @@ impl Forwarding {
                         return Some(Ended::Failed(error));
                     }
                     Ok(Some(start)) => {
+                        if let Some(file) = self.file_response(start) {
+                            news.extend(self.succeeded());
+                            return Some(Ended::File(Box::new(file)));
+                        }
                         let status = self.send_head(start, exchange);
                         news.extend(self.succeeded());
                         status
@@ -589,18 +624,35 @@ impl Forwarding {
 
     /// Sends the head of the response. Returns its status.
     fn send_head(&mut self, start: &ResponseStart, exchange: &mut Exchange<'_>) -> u16 {
-        let Self { attempts, defaults, .. } = self;
-        let options = &attempts.server.group().options;
-        // Applications know the paths of the site, and have no host of their own.
-        let own_location = start.fields.get("Location").filter(|_| options.program.is_none());
-        let location = own_location.and_then(|value| {
-            let (upstream, asked) = (attempts.server.upstream()?, attempts.asked.as_deref());
-            location_for_client(value, upstream, options.path.as_ref(), asked)
-        });
-        let changes = ResponseChanges::new(options, location.as_deref());
-        let fields = forwarded(start.fields.iter(), changes, defaults);
+        let location = self.location(start);
+        let changes = ResponseChanges::new(self.options(), location.as_deref());
+        let fields = forwarded(start.fields.iter(), changes, &self.defaults);
         exchange.head(start.status, fields.iter().copied(), start.content_length);
         *self.status.insert(start.status)
+    }
+
+    /// Returns the response if a file is sent in place of its content.
+    fn file_response(&self, start: &ResponseStart) -> Option<FileResponse> {
+        if !self.options().sends_files {
+            return None;
+        }
+        let location = self.location(start);
+        let changes = ResponseChanges::new(self.options(), location.as_deref());
+        FileResponse::of(start.status, start.fields.iter(), changes, &self.defaults)
+    }
+
+    /// Returns the value of `Location` as the client gets it, if that is another one.
+    fn location(&self, start: &ResponseStart) -> Option<Vec<u8>> {
+        let (attempts, options) = (&self.attempts, self.options());
+        // Applications know the paths of the site, and have no host of their own.
+        let value = start.fields.get("Location").filter(|_| options.program.is_none())?;
+        let (upstream, asked) = (attempts.server.upstream()?, attempts.asked.as_deref());
+        location_for_client(value, upstream, options.path.as_ref(), asked)
+    }
+
+    /// Returns how the messages of the mount are changed.
+    fn options(&self) -> &UpstreamOptions {
+        &self.attempts.server.group().options
     }
 
     /// The server has responded.

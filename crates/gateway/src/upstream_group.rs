@@ -44,6 +44,9 @@ pub struct UpstreamOptions {
     pub response_fields: FieldChanges,
     /// Fields of responses that hold for the whole host and are passed on all the same.
     pub passed_fields: PassedFields,
+    /// Whether a response may name a [file](crate::sent_files) that is sent in place of its
+    /// content.
+    pub sends_files: bool,
     /// Most bytes of a request's content that is stored before a server is asked; `None` if content
     /// is passed on as it comes.
     pub stored_upload_max_bytes: Option<u64>,

@@ -137,6 +137,8 @@ pub(crate) enum Kind {
     /// A folder of files that are read for each request, below that of the site or with its path in
     /// URLs: `media`, `/media=/srv/app/media`.
     LiveFolder,
+    /// `/srv/files`, or `/protected=/srv/files`: a folder with files that applications name.
+    SentFolder,
     /// A name for scripts and the folder it stands for: `data=/srv/data:ro`.
     LuaFolder,
     /// A network of IP addresses, or `unix`.
@@ -261,7 +263,7 @@ impl Kind {
             Self::Hsts => "AGE",
             Self::CertificatePin => "PIN",
             Self::Method => "METHOD",
-            Self::LiveFolder => "[PATH=]DIR",
+            Self::LiveFolder | Self::SentFolder => "[PATH=]DIR",
             Self::LuaFolder => "NAME=DIR",
             Self::Program => "NAME=PATH",
             Self::Secret => "NAME=FILE",
@@ -317,6 +319,7 @@ impl Kind {
             Self::CertificatePin => "AB:CD:…, sha256//BASE64".to_owned(),
             Self::IpNetwork => "10.0.0.0/8, 2001:db8::/32, 192.0.2.1".to_owned(),
             Self::LiveFolder => "media, /media=/srv/app/media".to_owned(),
+            Self::SentFolder => "/srv/files, /protected=/srv/files".to_owned(),
             Self::LuaFolder => "data=/srv/data, data=/srv/data:ro".to_owned(),
             Self::Program => "convert=/usr/bin/convert".to_owned(),
             Self::Secret => "token=/etc/pinion/token".to_owned(),

@@ -19,6 +19,7 @@
 //! | [`mounts`] | which requests those are |
 //! | [`live_folders`] | the folders of such files, opened with their site |
 //! | [`live_files`] | files that are read as they are when they are requested |
+//! | [`sent_folders`] | folders with the files that applications have sent |
 //! | [`php`] | PHP that the server starts for its sites |
 //! | [`refusal_by_rule`] | whether status 404 is what a rule says |
 //! | [`dummy`] | the yardstick without a site |
@@ -100,6 +101,7 @@ pub(crate) mod refusal_by_rule;
 pub(crate) mod reload;
 mod reload_report;
 pub(crate) mod run;
+pub(crate) mod sent_folders;
 pub(crate) mod service_manager;
 pub(crate) mod sites;
 pub(crate) mod socket_files;

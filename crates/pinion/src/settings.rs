@@ -10,6 +10,7 @@ mod mount_program;
 mod php;
 mod releases;
 mod script_access;
+mod sent_folder;
 mod serve;
 mod site_access;
 mod supervised_program;
@@ -37,6 +38,7 @@ pub(crate) use mount_program::SERVER_ROWS;
 pub(crate) use php::{PHP_ROWS, PhpSettings, php_wish};
 pub(crate) use releases::{Publish, Releases, Rollback};
 pub(crate) use script_access::{ProgramFile, ScriptAccess, SecretFile};
+pub(crate) use sent_folder::SentFolder;
 pub(crate) use serve::{
     ControlSetting, Dummy, HealthCheck, Io, LogFormat, LogTarget, Memory, Serve, SiteSettings,
 };

@@ -5,7 +5,7 @@ use crate::address::Address;
 use crate::directives::Kind;
 use crate::network::Network;
 use crate::server::mounts::MountPath;
-use crate::settings::{AltSvc, CanonicalHost, LiveFolder, Spoken};
+use crate::settings::{AltSvc, CanonicalHost, LiveFolder, SentFolder, Spoken};
 use crate::settings::{ProgramFile, SecretFile};
 use pinion_build::{CodingsFor, Level, NamedCoding};
 use pinion_client::certificate_pin::{CertificatePin, PinError};
@@ -490,6 +490,7 @@ pub(crate) fn check(kind: &Kind, text: &str) -> Result<(), String> {
         Kind::CertificatePin => certificate_pin(text).map(drop),
         Kind::IpNetwork => ip_network(text).map(drop),
         Kind::LiveFolder => LiveFolder::parse(text).map(drop),
+        Kind::SentFolder => SentFolder::parse(text).map(drop),
         Kind::LuaFolder => lua_folder(text).map(drop),
         Kind::Secret => secret(text).map(drop),
         Kind::Program => lua_program(text).map(drop),

@@ -1,6 +1,6 @@
 //! A file that is no part of the archive of its site: one of a folder that is read for each
-//! request. Its response is that of a file of the archive, with the same preconditions, ranges and
-//! fields.
+//! request, or one that an application has named. Its response is that of a file of the archive,
+//! with the same preconditions and ranges.
 
 use pinion_archive::{Archive, Place, SharedBlock};
 use pinion_http::conditional::Validators;
@@ -58,26 +58,15 @@ pub fn live_response<'x>(
     }
     let (full_bytes, type_line_bytes) = write_fields(archive, file, lines);
     let (full, not_modified) = lines.split_at(full_bytes);
-    let place = Place::External(ExternalRange {
-        file: 0,
-        offset: 0,
-        bytes: file.bytes,
-        size: file.bytes,
-        modified_ns: 0,
-    });
     let selected = Selected {
         status: 200,
         content_location: file.location,
         boundary: file.boundary,
         bytes: file.bytes,
         shared: SharedBlock::of_lines(full, not_modified, type_line_bytes),
-        place,
+        place: whole_file(file.bytes),
     };
-    let validators = Validators {
-        etag: file.etag.filter(|_| archive.tells_etags()),
-        // RFC 9110 §8.8.2.1: no date later than that of the message.
-        last_modified: file.modified.filter(|modified| *modified <= now),
-    };
+    let validators = validators(archive, file.etag, file.modified, now);
     if resource::is_unconditional(&question, selected.status) {
         let ResponseBuffers { decoded, fields, .. } = buffers;
         let shared = fields.apply_all(archive, head, selected.shared, decoded);
@@ -85,6 +74,80 @@ pub fn live_response<'x>(
     }
     let rules = UnappliedRules::All;
     resource::conditional_answer(&question, &validators, selected, rules, buffers, pieces)
+}
+
+/// A file that is sent in place of the content of an application's response. The application has
+/// decided who gets it.
+#[derive(Clone, Copy, Debug)]
+pub struct SentFile<'x> {
+    /// The status of a whole response. Preconditions and ranges count for 200 alone.
+    pub status: u16,
+    /// Whole lines of the fields that it has, with `Content-Type` in front.
+    pub fields: &'x [u8],
+    /// The length of that first line in bytes.
+    pub type_line_bytes: usize,
+    /// Whole lines of the fields of a 304.
+    pub not_modified_fields: &'x [u8],
+    /// Its length in bytes.
+    pub bytes: u64,
+    /// The time of its last change, in seconds since 1970, if it is told.
+    pub modified: Option<UnixSeconds>,
+    /// Its entity tag, without quotes, if it is told.
+    pub etag: Option<&'x [u8]>,
+    /// As [`LiveFile::boundary`].
+    pub boundary: &'x [u8],
+}
+
+/// The response to a request for which an application has named a file. The pieces of its body are
+/// [external](pinion_http::prepared::Piece::External), and all of them of this file. Rules for
+/// fields are in the fields already.
+pub fn sent_file_response<'x>(
+    archive: &Archive<'x>,
+    head: &RequestHead<'x>,
+    now: UnixSeconds,
+    file: &SentFile<'x>,
+    work: &'x mut Work,
+    pieces: &'x mut Pieces<'x>,
+) -> Prepared<'x> {
+    let question = Question { archive: *archive, head, now };
+    let Work { text, path, fields, .. } = work;
+    let buffers = ResponseBuffers { text, decoded: path, target: b"", fields };
+    let shared = SharedBlock::of_lines(file.fields, file.not_modified_fields, file.type_line_bytes);
+    let selected = Selected {
+        status: file.status,
+        content_location: None,
+        boundary: file.boundary,
+        bytes: file.bytes,
+        shared,
+        place: whole_file(file.bytes),
+    };
+    let validators = validators(archive, file.etag, file.modified, now);
+    // RFC 9110 §13.1 and §14.2: conditions of other methods are for what they change, and ranges
+    // are for GET.
+    let is_selected = file.status == 200 && matches!(head.method, Method::Get | Method::Head);
+    if !is_selected || resource::is_unconditional(&question, file.status) {
+        return resource::whole(&validators, &selected, pieces);
+    }
+    let rules = UnappliedRules::None;
+    resource::conditional_answer(&question, &validators, selected, rules, buffers, pieces)
+}
+
+/// All of the one file that is not in the archive.
+fn whole_file(bytes: u64) -> Place {
+    Place::External(ExternalRange { file: 0, offset: 0, bytes, size: bytes, modified_ns: 0 })
+}
+
+fn validators<'x>(
+    archive: &Archive<'_>,
+    etag: Option<&'x [u8]>,
+    modified: Option<UnixSeconds>,
+    now: UnixSeconds,
+) -> Validators<'x> {
+    Validators {
+        etag: etag.filter(|_| archive.tells_etags()),
+        // RFC 9110 §8.8.2.1: no date later than that of the message.
+        last_modified: modified.filter(|modified| *modified <= now),
+    }
 }
 
 /// The redirect of a folder to its path with a slash, as that of a folder of the archive.

@@ -248,15 +248,17 @@ impl Reader {
         lines.join("\n") + "\n"
     }
 
-    /// Makes the folders that a site serves live.
+    /// Makes the folders that a site serves live, and those that applications have files sent of.
     fn makes_live_folders(&self, text: &str) {
         let mut site = self.folder.join("public");
         for line in text.lines() {
             if let Some(path) = line.strip_prefix("path = \"") {
                 site = self.folder.join(path.trim_end_matches('"'));
             }
-            let live = line.strip_prefix("live = [").and_then(|list| list.strip_suffix(']'));
-            for named in live.iter().flat_map(|list| list.split(", ")) {
+            let keys = ["live = [", "send-files = ["];
+            let list = keys.into_iter().find_map(|key| line.strip_prefix(key));
+            let list = list.and_then(|list| list.strip_suffix(']'));
+            for named in list.iter().flat_map(|list| list.split(", ")) {
                 let named = named.trim_matches('"');
                 let folder = match named.split_once('=') {
                     Some((_, path)) => PathBuf::from(path),

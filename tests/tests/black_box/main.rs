@@ -118,6 +118,7 @@ mod report;
 mod resolve;
 mod rules;
 mod sbom;
+mod sent_files;
 mod service_manager;
 mod site_logs;
 mod sites;

@@ -43,6 +43,9 @@ pub struct CgiScripts {
     pub response_fields: FieldChanges,
     /// Fields of responses that hold for the whole host and are passed on all the same.
     pub passed_fields: PassedFields,
+    /// Whether a response may name a [file](crate::sent_files) that is sent in place of its
+    /// content.
+    pub sends_files: bool,
     /// Which scripts run, and which requests wait.
     pub(super) queue: ScriptQueue<Address>,
 }
@@ -65,6 +68,7 @@ impl CgiScripts {
             stored_max_bytes: STORED_UPLOAD_MAX_BYTES,
             response_fields: FieldChanges::default(),
             passed_fields: PassedFields::default(),
+            sends_files: false,
             queue: ScriptQueue::new(CGI_RUNNING_MAX, CGI_QUEUE_MAX),
         }
     }

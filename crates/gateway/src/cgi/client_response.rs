@@ -7,6 +7,7 @@ use pinion_engine::exchange::{Exchange, Room, Slice};
 use super::cgi_scripts::CgiScripts;
 use super::script_output::OutputEvent;
 use crate::response_forwarding::{ResponseChanges, forwarded};
+use crate::sent_files::FileResponse;
 
 /// How far the response to a client is.
 #[derive(Debug, Default)]
@@ -21,6 +22,8 @@ pub(super) struct ClientResponse {
     pub(super) is_full: bool,
     /// In place of a response: the path and query of another one.
     pub(super) redirect: Option<Box<[u8]>>,
+    /// In place of the response: one with a file.
+    pub(super) file: Option<Box<FileResponse>>,
 }
 
 impl ClientResponse {
@@ -37,10 +40,19 @@ impl ClientResponse {
             OutputEvent::LocalRedirect(target) => self.redirect = Some(target.into()),
             OutputEvent::Head { status, fields, content_length } => {
                 let changes = ResponseChanges::of(&scripts.response_fields, scripts.passed_fields);
+                if scripts.sends_files {
+                    let file = FileResponse::of(status, fields.iter(), changes, defaults);
+                    self.file = file.map(Box::new);
+                }
+                if self.file.is_some() {
+                    return;
+                }
                 let fields = forwarded(fields.iter(), changes, defaults);
                 exchange.head(status, fields.iter().copied(), content_length);
                 (self.status, self.content_length) = (Some(status), content_length);
             }
+            // A file is sent in its place.
+            OutputEvent::Content(_) if self.file.is_some() => {}
             OutputEvent::Content(bytes) => {
                 self.body_bytes += bytes.len() as u64;
                 self.is_full = exchange.write(Slice::Copied(bytes)) != Room::Free;

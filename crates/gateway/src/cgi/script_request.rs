@@ -16,6 +16,7 @@ use super::cgi_scripts::CgiScripts;
 use super::client_response::ClientResponse;
 use super::script_output::{OutputError, ScriptOutput};
 use crate::limits::{CGI_EXIT_WAIT_MS, REQUEST_PIECE_BYTES, RESPONSE_PIECE_BYTES};
+use crate::sent_files::FileResponse;
 use crate::stored_content::StoredContent;
 
 /// See the head of the module.
@@ -61,6 +62,8 @@ pub(super) enum RequestStage {
 pub(super) enum ScriptEnd {
     /// It may go on, as one does that has closed its output.
     GoesOn,
+    /// It may go on as long as it writes little, which nobody gets.
+    Discarded,
     /// It is stopped.
     Stopped,
 }
@@ -108,6 +111,9 @@ impl ScriptRequest {
             let end = match runner.read(id, RESPONSE_PIECE_BYTES, give) {
                 OutputRead::Bytes(_) => {
                     self.due_ms = now_ms + self.scripts.timeout_ms;
+                    if let Some(file) = self.response.file.take() {
+                        return Some(self.end_with_file(file));
+                    }
                     match read {
                         Ok(false) => continue,
                         read => return Some(self.end(read, runner, id, exchange)),
@@ -126,9 +132,22 @@ impl ScriptRequest {
                 OutputRead::Failed(error) => return Some(self.run_has_failed(error, exchange)),
             };
             let read = self.send(b"", end, storage, exchange);
+            if let Some(file) = self.response.file.take() {
+                return Some(self.end_with_file(file));
+            }
             return Some(self.end(read, runner, id, exchange));
         }
         None
+    }
+
+    /// A file is sent in place of the content of the response. A script that has all of the request
+    /// may finish.
+    fn end_with_file(&self, file: Box<FileResponse>) -> (CgiEnded, ScriptEnd) {
+        let end = match self.has_all_content {
+            true => ScriptEnd::Discarded,
+            false => ScriptEnd::Stopped,
+        };
+        (CgiEnded::File(file), end)
     }
 
     /// Returns the end of the output of a script that has ended. One that was killed has not

@@ -298,6 +298,8 @@ fn check_end(report: &Report, request: &Request, outcome: &Outcome) -> Result<()
         (Some(_), Some(Ended::Aborted { .. } | Ended::Gone { .. })) => {
             outcome.reading.end.is_none()
         }
+        // No mount here sends files.
+        (Some(_), Some(Ended::File(_))) => false,
         (None, Some(_)) => true,
         (message, None) => message.is_none(),
     };

@@ -319,14 +319,17 @@ impl Reader<'_> {
             (Kind::Folder | Kind::Path, _) if !is_word => self.folder.join(text).into(),
             // A folder of the site is below the folder of the site.
             (Kind::LiveFolder, _) if !text.starts_with('/') => text.into(),
-            (Kind::LiveFolder | Kind::LuaFolder | Kind::Secret, _) => match text.split_once('=') {
-                Some((name, path)) => {
-                    let mut folder = OsString::from(format!("{name}="));
-                    folder.push(self.folder.join(path));
-                    folder
+            (Kind::SentFolder, _) if !text.starts_with('/') => self.folder.join(text).into(),
+            (Kind::LiveFolder | Kind::LuaFolder | Kind::Secret | Kind::SentFolder, _) => {
+                match text.split_once('=') {
+                    Some((name, path)) => {
+                        let mut folder = OsString::from(format!("{name}="));
+                        folder.push(self.folder.join(path));
+                        folder
+                    }
+                    None => text.into(),
                 }
-                None => text.into(),
-            },
+            }
             (Kind::Address, Some(path)) => {
                 let mut address = OsString::from("unix:");
                 address.push(self.folder.join(path));
@@ -582,7 +585,7 @@ mod tests {
             Kind::Protocols => "h1,h2",
             Kind::CertificatePin => "sha256//AAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAA=",
             Kind::IpNetwork => "10.0.0.0/8",
-            Kind::LiveFolder => "/media=a/b",
+            Kind::LiveFolder | Kind::SentFolder => "/media=a/b",
             Kind::LuaFolder => "data=a/b:ro",
             Kind::Secret => "token=a/b",
             Kind::Program => "convert=/usr/bin/convert",

@@ -254,6 +254,14 @@ pub(crate) const ROWS: &[Directive] = &[
         ..row("mount-pass-response-headers", "pass-response-headers", Kind::Choice(HOST_FIELDS))
     },
     Directive {
+        repeatable: true,
+        default: Default::Nothing("no files are sent"),
+        brief: "Folders with the files that responses may name with `X-Sendfile`",
+        long: "Pinion sends such a file in place of the content of the response. A path in front \
+               of the folder is for `X-Accel-Redirect`. At most 64.",
+        ..row("mount-send-files", "send-files", Kind::SentFolder)
+    },
+    Directive {
         default: Default::Value("least-connections"),
         brief: "How requests are distributed over several servers",
         long: "`least-connections`: to a server with the fewest requests. `client-hash`: always to \

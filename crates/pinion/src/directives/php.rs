@@ -66,6 +66,14 @@ pub(crate) const ROWS: &[Directive] = &[
     },
     Directive {
         repeatable: true,
+        default: Default::Nothing("no files are sent"),
+        brief: "A folder with the files that scripts may name with `X-Sendfile`",
+        long: "Pinion sends such a file in place of the content of the response. A path in front \
+               of the folder is for `X-Accel-Redirect`. At most 64.",
+        ..row("php-send-files", "php-send-files", Kind::SentFolder)
+    },
+    Directive {
+        repeatable: true,
         default: Default::Value("wp-content/uploads"),
         brief: "A folder in which no PHP scripts are run",
         long: "Name the folders that the application stores uploaded files in.",

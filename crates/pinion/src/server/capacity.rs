@@ -130,8 +130,8 @@ pub(crate) struct Load<'s> {
     pub(crate) sites: usize,
     /// Files outside of the archives that the sites keep open.
     pub(crate) external_files: usize,
-    /// Sites with live folders, whose files are open while they are sent.
-    pub(crate) live_sites: usize,
+    /// Sites with live folders and mounts that send files, which are open while they are sent.
+    pub(crate) file_senders: usize,
     /// A configuration file can be read again; that has a thread of its own.
     pub(crate) configured: bool,
     /// Access logs, of which the first one is among the reserved descriptors.
@@ -334,7 +334,7 @@ impl Descriptors {
             Some(asked) => asked.min((descriptors / 2).max(1)),
             None => outgoing,
         };
-        let live_files = load.live_sites as u64 * live_files_max(descriptors) as u64;
+        let live_files = load.file_senders as u64 * live_files_max(descriptors) as u64;
         // However many sites have some, half of all is for others.
         let taken = live_files.min(descriptors / 2)
             + if has_uploads { upload_files } else { 0 }
@@ -383,7 +383,7 @@ mod tests {
         io: Io::Epoll,
         sites: 1,
         external_files: 0,
-        live_sites: 0,
+        file_senders: 0,
         configured: false,
         logs: 0,
         datagram_sockets: 0,
@@ -536,8 +536,8 @@ mod tests {
     #[test]
     fn live_files_take_descriptors_from_the_connections() {
         let serve = serve("pinion serve site");
-        let connections = |live_sites, descriptors| {
-            let load = Load { live_sites, ..ONE_SITE };
+        let connections = |file_senders, descriptors| {
+            let load = Load { file_senders, ..ONE_SITE };
             let Ok(capacity) = Capacity::new(&serve, descriptors, load) else { panic!("{load:?}") };
             capacity.connections
         };

@@ -1,7 +1,8 @@
 //! Requests that other servers respond to, between the steps of a request and the proxy: their
-//! records in the access log, and the pages for errors.
+//! records in the access log, the pages for errors, and the files that responses name.
 
 mod cgi_requests;
+mod file_responses;
 
 use super::access::gate::AccessGate;
 use super::access::limits::TUNNEL_RETRY_SECONDS;
@@ -45,8 +46,8 @@ use std::fmt;
 use std::hash::{BuildHasher as _, RandomState};
 use std::sync::Arc;
 
+use cgi_requests::KeptRequest;
 pub(crate) use cgi_requests::LocalRedirect;
-use cgi_requests::Redirectable;
 
 /// Bytes of a target that are kept for messages.
 const TARGET_SHOWN_BYTES: usize = 256;
@@ -122,8 +123,8 @@ struct Waiting {
     target: Box<[u8]>,
     later: Option<Later>,
     prefers_text: bool,
-    /// What a local redirect of a CGI script needs; `None` for other servers.
-    redirectable: Option<Box<Redirectable>>,
+    /// The request, if something other than the content of the response may respond to it.
+    kept: Option<Box<KeptRequest>>,
 }
 
 impl Gateway {
@@ -184,10 +185,10 @@ impl Gateway {
             target: target.into(),
             later: journal.note(head, client, generation.log(), exchange),
             prefers_text: prefers_text(head.values(KnownField::Accept)),
-            redirectable: None,
+            kept: None,
         };
-        if mount.is_of_programs() {
-            waiting.redirectable = Some(Redirectable::new(sent, self.redirect_count));
+        if mount.is_of_programs() || mount.sent_folders.is_some() {
+            waiting.kept = Some(KeptRequest::new(sent, self.redirect_count, mount));
         }
         let upstreams = match &mount.target {
             MountTarget::Servers(upstreams) => upstreams,
@@ -351,6 +352,7 @@ impl Gateway {
                 self.log("the response was cut off", &waiting, &error, exchange);
                 journal.answered_later(waiting.later, status, body_bytes, exchange);
             }
+            Ended::File(response) => self.send_file(waiting, &response, journal, exchange),
             Ended::Failed(error) => self.fail(waiting, &error, journal, exchange),
             Ended::Gone { status, body_bytes } => match (status, refusal) {
                 (None, Some(status)) => self.respond(waiting, status, journal, exchange),
@@ -396,9 +398,9 @@ impl Gateway {
         }
         if let ProxyError::Upstream { error, .. } = error
             && let HttpClientError::LocalRedirect(target) = &**error
-            && let Some(redirectable) = waiting.redirectable
+            && let Some(kept) = waiting.kept
         {
-            let redirect = redirectable.redirected(exchange.address(), target.clone());
+            let redirect = kept.redirected(exchange.address(), target.clone());
             return self.redirects.push_back(redirect);
         }
         self.log(&error.status().to_string(), &waiting, error, exchange);

@@ -106,6 +106,13 @@ impl Generation {
         self.live.as_ref()
     }
 
+    /// Returns how many parts of the site send files that they open for it: its live folders, and
+    /// mounts whose responses name files.
+    pub(crate) fn file_senders(&self) -> usize {
+        let sending = self.mounts().all().filter(|mount| mount.sent_folders.is_some());
+        sending.count() + usize::from(self.live.is_some())
+    }
+
     /// With rules about who may request what.
     pub(crate) fn protected(self, access: Option<AccessRules>) -> Self {
         Self { access: access.map(Arc::new), ..self }

@@ -123,7 +123,7 @@ pub(crate) fn prepare(plan: Plan, mut manager: ServiceManager) -> Result<Kit, Fa
         workers: most_workers,
         io,
         sites: sites.len(),
-        live_sites: sites.iter().filter(|site| site.first.live().is_some()).count(),
+        file_senders: sites.iter().map(|site| site.first.file_senders()).sum(),
         external_files: sites.iter().map(|site| site.first.mapping().external_count()).sum(),
         configured: config.is_some(),
         logs: logs.len(),

@@ -11,8 +11,10 @@
 //! |---|---|
 //! | `withheld_names` | which names are never served |
 //! | `open_files` | how many files may be open at once |
+//! | `file_content` | what of a file is in memory while it is sent |
 //! | `limits` | every limit with its reason |
 
+mod file_content;
 pub(crate) mod limits;
 mod open_files;
 mod withheld_names;
@@ -34,6 +36,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use withheld_names::{NameVerdict, WithheldNames};
 
+pub(crate) use file_content::{FileContent, range_boundary};
 pub(crate) use open_files::{OpenLiveFiles, live_files_max};
 
 /// What answers for a folder.
@@ -310,13 +313,9 @@ impl OpenFolder {
             escape(&mut escaped, path.iter().copied(), is_path_byte);
             escaped
         });
-        let media_type = file_type(&String::from_utf8_lossy(&path));
         LiveOutcome::File(OpenLiveFile {
-            file: Arc::new(File::from(opened)),
-            path,
             location,
-            media_type: media_type.unwrap_or_else(|| UNKNOWN_TYPE.to_owned()),
-            stamp: FileStamp::of(&stat),
+            ..OpenLiveFile::new(opened.into(), &stat, path)
         })
     }
 
@@ -353,6 +352,29 @@ impl LiveOutcome {
 }
 
 impl OpenLiveFile {
+    /// Makes one of a regular file that was just opened. Its type comes from the extension of the
+    /// path.
+    fn new(file: File, stat: &Stat, path: Vec<u8>) -> Self {
+        let media_type = file_type(&String::from_utf8_lossy(&path));
+        Self {
+            file: Arc::new(file),
+            path,
+            location: None,
+            media_type: media_type.unwrap_or_else(|| UNKNOWN_TYPE.to_owned()),
+            stamp: FileStamp::of(stat),
+        }
+    }
+
+    /// Makes one of a file that was just opened; `None` if it is no regular one.
+    ///
+    /// # Errors
+    /// That of fstat(2).
+    pub(crate) fn of_regular(file: File, path: Vec<u8>) -> Result<Option<Self>, Errno> {
+        let stat = rustix::fs::fstat(&file)?;
+        let is_file = FileType::from_raw_mode(stat.st_mode).is_file();
+        Ok(is_file.then(|| Self::new(file, &stat, path)))
+    }
+
     /// Returns what its response is made of. `etag` is that of its stamp, `boundary` separates
     /// several ranges. A file that has just changed is sent without validators.
     pub(crate) fn described<'f>(
@@ -375,6 +397,12 @@ impl OpenLiveFile {
             location: self.location.as_deref(),
             boundary: boundary.as_bytes(),
         }
+    }
+
+    /// Returns its entity tag, without quotes, and the time of its last change. One that has just
+    /// changed has none.
+    pub(crate) fn validators(&self, now: UnixSeconds) -> Option<(String, UnixSeconds)> {
+        self.stamp.is_settled(now).then(|| (self.stamp.etag(), self.stamp.modified))
     }
 
     /// Returns whether it is still what it was when it was opened.
@@ -413,7 +441,7 @@ impl fmt::Display for LiveFailure {
 }
 
 /// Returns an error of the system without its number.
-fn in_words(error: Errno) -> String {
+pub(crate) fn in_words(error: Errno) -> String {
     let text = std::io::Error::from(error).to_string();
     text.split(" (os error").next().unwrap_or_default().to_ascii_lowercase()
 }

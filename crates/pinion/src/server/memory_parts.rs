@@ -135,7 +135,7 @@ mod tests {
             io,
             sites: 1,
             external_files: 0,
-            live_sites: 0,
+            file_senders: 0,
             configured: false,
             logs: 0,
             datagram_sockets: 0,

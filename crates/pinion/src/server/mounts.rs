@@ -1,5 +1,6 @@
 //! The parts of a site that other servers respond to, by their paths.
 
+use super::sent_folders::SentFolders;
 use crate::control::status::{self, UpstreamState};
 use crate::settings::CgiMount;
 use pinion_gateway::path_prefix::{PathPrefix, PathSuffix};
@@ -15,6 +16,8 @@ use std::sync::Arc;
 pub(crate) struct Mount {
     path: MountPath,
     pub(crate) target: MountTarget,
+    /// The files that it has this server send; `None` if responses name no files.
+    pub(crate) sent_folders: Option<Arc<SentFolders>>,
 }
 
 /// What responds to requests of a mount.
@@ -83,11 +86,18 @@ pub(crate) struct Mounts {
 
 impl Mount {
     pub(crate) fn new(path: MountPath, upstreams: UpstreamGroup) -> Self {
-        Self { path, target: MountTarget::Servers(Arc::new(upstreams)) }
+        let target = MountTarget::Servers(Arc::new(upstreams));
+        Self { path, target, sent_folders: None }
     }
 
     pub(crate) fn of_scripts(path: MountPath, scripts: CgiMount) -> Self {
-        Self { path, target: MountTarget::Scripts(Arc::new(scripts)) }
+        let target = MountTarget::Scripts(Arc::new(scripts));
+        Self { path, target, sent_folders: None }
+    }
+
+    /// Returns a mount whose responses may name files of these folders.
+    pub(crate) fn sending(self, folders: Option<SentFolders>) -> Self {
+        Self { sent_folders: folders.map(Arc::new), ..self }
     }
 
     /// Returns which requests it is for.

@@ -1,6 +1,7 @@
 //! A part of a site that other servers respond to, as its `[[site.mount]]` says. What is said about
 //! FastCGI and SCGI is read by `mount_program`.
 
+use super::sent_folder::sent_folders;
 use super::{mount_cgi, mount_program, row};
 use crate::directives::Default;
 use crate::regular_file;
@@ -10,6 +11,7 @@ use crate::written::Low;
 use pinion_client::client_tls::{ServerAuthorities, ServerTrust};
 use pinion_gateway::field_changes::{ChangedMessage, FieldChanges, check_changed_field};
 use pinion_gateway::path_prefix::PathRewrite;
+use pinion_gateway::sent_files::FILE_FIELDS;
 use pinion_gateway::server_health::{HealthThresholds, PassiveChecks};
 use pinion_gateway::upstream::Upstream;
 use pinion_gateway::upstream_group::{
@@ -61,8 +63,10 @@ pub(crate) fn mount(low: &Low) -> Result<Mount, MountFault> {
 pub(crate) fn mount_with(low: &Low, change: impl Fn(&mut Upstream)) -> Result<Mount, MountFault> {
     let path = value(low, "mount-path", MountPath::parse)?;
     let servers = mount_program::servers(low)?;
+    let sent = sent_folders(low)?;
     if servers == "mount-cgi" {
-        return Ok(Mount::of_scripts(path.clone(), mount_cgi::scripts(low, &path)?));
+        let mount = Mount::of_scripts(path.clone(), mount_cgi::scripts(low, &path)?);
+        return Ok(mount.sending(sent));
     }
     mount_cgi::refuse_without_scripts(low)?;
     let program = mount_program::options(low, servers, &path)?;
@@ -84,6 +88,7 @@ pub(crate) fn mount_with(low: &Low, change: impl Fn(&mut Upstream)) -> Result<Mo
             alt_svc: has_value(low, "mount-pass-response-headers", "Alt-Svc"),
             hsts: has_value(low, "mount-pass-response-headers", "Strict-Transport-Security"),
         },
+        sends_files: sent.is_some(),
         stored_upload_max_bytes: stored_upload_max_bytes(low, program.is_some())?,
         unknown_length_max_bytes: value(low, "mount-buffer-limit", values::size)?,
         program,
@@ -103,7 +108,7 @@ pub(crate) fn mount_with(low: &Low, change: impl Fn(&mut Upstream)) -> Result<Mo
         }
         error => MountFault::new(servers, error),
     })?;
-    Ok(Mount::new(path, group))
+    Ok(Mount::new(path, group).sending(sent))
 }
 
 fn upstreams(low: &Low) -> Result<Vec<Upstream>, MountFault> {
@@ -228,6 +233,9 @@ pub(super) fn field_changes(
             return Err(MountFault { value, ..MountFault::new(remove, message) });
         }
         changes.remove(name);
+    }
+    if message == ChangedMessage::Response && low.given("mount-send-files") {
+        FILE_FIELDS.into_iter().for_each(|name| changes.remove(name));
     }
     Ok(changes)
 }

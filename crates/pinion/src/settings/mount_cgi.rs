@@ -43,7 +43,7 @@ const CGI_ROWS: [&str; 6] = [
 ];
 
 /// Other rows that have an effect with CGI scripts.
-const COMMON_ROWS: [&str; 9] = [
+const COMMON_ROWS: [&str; 10] = [
     "mount-path",
     "mount-cgi",
     "mount-timeout",
@@ -53,6 +53,7 @@ const COMMON_ROWS: [&str; 9] = [
     "mount-set-response-headers",
     "mount-remove-response-headers",
     "mount-pass-response-headers",
+    "mount-send-files",
 ];
 
 /// Where scripts are.
@@ -121,6 +122,7 @@ pub(super) fn scripts(low: &Low, path: &MountPath) -> Result<CgiMount, MountFaul
     scripts.total_timeout_ms = number(low, "mount-cgi-total-timeout")? * 1000;
     scripts.stored_max_bytes = value(low, "mount-buffer-limit", values::size)?;
     scripts.response_fields = field_changes(low, ChangedMessage::Response)?;
+    scripts.sends_files = low.given("mount-send-files");
     scripts.passed_fields = PassedFields {
         alt_svc: has_value(low, "mount-pass-response-headers", "Alt-Svc"),
         hsts: has_value(low, "mount-pass-response-headers", "Strict-Transport-Security"),

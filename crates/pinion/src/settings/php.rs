@@ -19,6 +19,7 @@ pub(crate) const PHP_ROWS: &[&str] = &[
     "php-processes",
     "php-upload-limit",
     "php-pass-authorization",
+    "php-send-files",
     "no-exec",
 ];
 
@@ -98,6 +99,10 @@ impl PhpSettings {
         }
         if !no_exec.is_empty() {
             mount.set("mount-no-exec", no_exec);
+        }
+        let sent: Vec<OsString> = low.values("php-send-files").map(OsString::from).collect();
+        if !sent.is_empty() {
+            mount.set("mount-send-files", sent);
         }
         Ok(Self {
             root,

@@ -646,7 +646,7 @@ mod tests {
              --no-clean-urls --no-slash-redirects --no-etag \
              --single-page index.html --keep-going --jobs 2 \
              --php-fpm a --php-user b --php-processes 3 --php-upload-limit 5M \
-             --php-pass-authorization --no-exec c",
+             --php-pass-authorization --php-send-files / --no-exec c",
         );
         assert_eq!(serve.path, Some("site".into()));
         let listen = serve.listen.iter().map(|listen| (listen.kind, listen.address.to_string()));

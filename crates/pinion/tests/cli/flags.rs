@@ -38,7 +38,7 @@ const VERBS: [(&str, &str); 23] = [
 const SCRIPT: &str = "none.lua";
 
 /// Values that flags do not take. Whole numbers: [`NUMBERS`].
-const WRONG: [(&str, &[&str]); 58] = [
+const WRONG: [(&str, &[&str]); 59] = [
     ("--acme-webroot", &[""]),
     ("--access-log", &[""]),
     ("--alt-svc", &["", "on", " a=b", "h3=\n"]),
@@ -76,6 +76,7 @@ const WRONG: [(&str, &[&str]); 58] = [
     ("--method", &["", "GE T", "GET/", "\u{fc}"]),
     ("--php-fpm", &[""]),
     ("--php-upload-limit", &["", "1X", "-1", "M"]),
+    ("--php-send-files", &["", "/a=", "/a//b=c", "/..=c", "/%61=c"]),
     ("--php-user", &["", "a b", "a:b"]),
     ("--previous", &[""]),
     ("--previous-for", &["", "[", "{a"]),

@@ -2,6 +2,8 @@
 
 use super::{CLIENT_LEFT, Gateway, Waiting};
 use crate::server::journal::Journal;
+use crate::server::mounts::Mount;
+use crate::server::sent_folders::SentFolders;
 use pinion_engine::address::Address;
 use pinion_engine::app::{Event, RawEvent};
 use pinion_engine::connections::Connections;
@@ -27,13 +29,13 @@ const CONTENT_FIELDS: [&str; 6] = [
     "Transfer-Encoding",
 ];
 
-/// What is kept of a request to an application behind CGI, FastCGI or SCGI, in case that it
-/// redirects the request.
-#[derive(Debug)]
-pub(super) struct Redirectable {
-    head: OwnedRequestHead,
+/// What is kept of a request in case that the application redirects it, or names a file.
+pub(super) struct KeptRequest {
+    pub(super) head: OwnedRequestHead,
     /// How many local redirects have led to it.
     count: u32,
+    /// The folders of files that the application may name, if it may do that.
+    pub(super) sent_folders: Option<Arc<SentFolders>>,
 }
 
 /// A request whose response is that to a GET for another path of this server (RFC 3875 §6.2.2).
@@ -48,16 +50,16 @@ pub(crate) struct LocalRedirect {
     pub(crate) count: u32,
 }
 
-impl Redirectable {
-    pub(super) fn new(head: &RequestHead<'_>, count: u32) -> Box<Self> {
+impl KeptRequest {
+    pub(super) fn new(head: &RequestHead<'_>, count: u32, mount: &Mount) -> Box<Self> {
         let keep = |name: &[u8]| !CONTENT_FIELDS.iter().any(|one| is_same_name(name, one));
         let head = OwnedRequestHead::with_fields(head, |field| keep(field.name), &[]);
-        Box::new(Self { head, count })
+        Box::new(Self { head, count, sent_folders: mount.sent_folders.clone() })
     }
 
     /// Returns the request for another path of this server.
     pub(super) fn redirected(self, address: Address, target: Box<[u8]>) -> LocalRedirect {
-        let Self { head, count } = self;
+        let Self { head, count, .. } = self;
         LocalRedirect { address, head, target, count: count + 1 }
     }
 }
@@ -160,13 +162,14 @@ impl Gateway {
                 journal.answered_later(waiting.later, status, body_bytes, exchange);
             }
             CgiEnded::LocalRedirect { target } => {
-                let Some(redirectable) = waiting.redirectable else { return };
-                self.redirects.push_back(redirectable.redirected(address, target));
+                let Some(kept) = waiting.kept else { return };
+                self.redirects.push_back(kept.redirected(address, target));
             }
             CgiEnded::Aborted { status, body_bytes, error } => {
                 self.log_failure("the response was cut off", &waiting, &error, exchange);
                 journal.answered_later(waiting.later, status, body_bytes, exchange);
             }
+            CgiEnded::File(response) => self.send_file(waiting, &response, journal, exchange),
             CgiEnded::Failed(failure) => self.fail_cgi(waiting, &failure, journal, exchange),
             CgiEnded::Gone { status, body_bytes } => match (status, refusal) {
                 (None, Some(status)) => self.respond(waiting, status, journal, exchange),

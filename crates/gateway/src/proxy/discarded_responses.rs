@@ -1,0 +1,70 @@
+//! Responses whose content nobody gets, because a file is sent in its place. They are read to their
+//! end, so that the application can finish and its connection can be kept.
+
+use pinion_client::http_client::request::ReadOutcome;
+use pinion_client::http_client::{HttpClient, RequestId};
+use rustc_hash::FxHashMap;
+
+use super::ApplicationMessage;
+use crate::limits::{
+    DISCARDED_CONTENT_MAX_BYTES, DISCARDED_RESPONSE_TIMEOUT_MS, RESPONSE_PIECE_BYTES,
+};
+use crate::upstream_group::ServerUse;
+
+/// The responses of one worker that are discarded.
+#[derive(Debug, Default)]
+pub(super) struct DiscardedResponses {
+    responses: FxHashMap<RequestId, DiscardedResponse>,
+}
+
+#[derive(Debug)]
+struct DiscardedResponse {
+    /// The server has the request until its response has ended.
+    server: ServerUse,
+    /// Bytes that may still come.
+    left_bytes: u64,
+    /// When it has to be at its end, in monotonic milliseconds. A server that is silent is noticed
+    /// by the client.
+    due_ms: u64,
+}
+
+impl DiscardedResponses {
+    /// Discards what is left of the response of a server.
+    pub(super) fn add(&mut self, id: RequestId, server: ServerUse, now_ms: u64) {
+        let left_bytes = DISCARDED_CONTENT_MAX_BYTES;
+        let due_ms = now_ms + DISCARDED_RESPONSE_TIMEOUT_MS;
+        self.responses.insert(id, DiscardedResponse { server, left_bytes, due_ms });
+    }
+
+    /// Reads what there is of a response, and closes its connection if it is too long. Returns what
+    /// the application has written to its error stream meanwhile.
+    pub(super) fn news(
+        &mut self,
+        id: RequestId,
+        client: &mut HttpClient,
+        now_ms: u64,
+    ) -> Option<ApplicationMessage> {
+        let response = self.responses.get_mut(&id)?;
+        let is_over = loop {
+            match client.read(id, RESPONSE_PIECE_BYTES, |_| ()) {
+                ReadOutcome::Pending => break now_ms >= response.due_ms,
+                ReadOutcome::Bytes(bytes) => {
+                    response.left_bytes = response.left_bytes.saturating_sub(bytes as u64);
+                    if response.left_bytes == 0 {
+                        break true;
+                    }
+                }
+                ReadOutcome::End | ReadOutcome::Failed(_) => break true,
+            }
+        };
+        let text = client.take_stderr(id);
+        let server = || response.server.to_string().into();
+        let message =
+            (!text.is_empty()).then(|| ApplicationMessage { server: server(), text: text.into() });
+        if is_over {
+            self.responses.remove(&id);
+            client.close(id);
+        }
+        message
+    }
+}

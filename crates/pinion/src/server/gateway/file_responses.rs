@@ -1,0 +1,161 @@
+//! Files that are sent in place of the content of responses (`X-Sendfile`, `X-Accel-Redirect`).
+
+use super::{Gateway, Waiting};
+use crate::server::journal::Journal;
+use crate::server::live_files::{FileContent, OpenLiveFile, range_boundary};
+use crate::server::sent_folders::{SentFileError, SentFolders};
+use pinion_engine::exchange::Exchange;
+use pinion_gateway::sent_files::{FileReference, FileResponse};
+use pinion_http::method::Method;
+use pinion_http::prepared::Prepared;
+use pinion_http::request::RequestHead;
+use pinion_site::live::{SentFile, sent_file_response};
+use pinion_site::{Pieces, Work};
+use std::sync::Arc;
+
+/// How caches treat a file if the application says nothing: it has decided for one user.
+const PRIVATE_LINE: &[u8] = b"Cache-Control: private, max-age=0, must-revalidate\r\n";
+
+/// How they treat one that is the page of an error.
+const ERROR_LINE: &[u8] = b"Cache-Control: no-store\r\n";
+
+/// A part of the file can be asked for.
+const RANGES_LINE: &[u8] = b"Accept-Ranges: bytes\r\n";
+
+/// Lines of fields of a response with a file.
+struct FileFields {
+    /// Those of a whole response, with `Content-Type` in front.
+    full: Vec<u8>,
+    type_line_bytes: usize,
+    /// Those of a 304.
+    not_modified: Vec<u8>,
+}
+
+impl Gateway {
+    /// Responds with the file that an application has named in place of the content of its
+    /// response, or with an error that has nothing of that response.
+    pub(super) fn send_file(
+        &mut self,
+        waiting: Waiting,
+        response: &FileResponse,
+        journal: &mut Journal,
+        exchange: &mut Exchange<'_>,
+    ) {
+        let Some(kept) = &waiting.kept else { return exchange.abort() };
+        let Some(folders) = kept.sent_folders.clone() else { return exchange.abort() };
+        let file = match folders.file(&response.file) {
+            Ok(file) => file,
+            Err(error) => {
+                self.log_file_error(&waiting, &response.file, &error, exchange);
+                return self.respond(waiting, error.status(), journal, exchange);
+            }
+        };
+        let head = kept.head.head();
+        let sending = FileSending { waiting: &waiting, response, head: &head, folders: &folders };
+        match sending.send(file, self.work.get_or_insert_default(), exchange) {
+            Ok(sent) => {
+                let body_bytes = sent.content_length.filter(|_| head.method != Method::Head);
+                let body_bytes = body_bytes.unwrap_or_default();
+                journal.answered_later(waiting.later, sent.status, body_bytes, exchange);
+            }
+            Err(status) => self.respond(waiting, status, journal, exchange),
+        }
+    }
+
+    #[cold]
+    fn log_file_error(
+        &self,
+        waiting: &Waiting,
+        named: &FileReference,
+        error: &SentFileError,
+        exchange: &Exchange<'_>,
+    ) {
+        let why = format_args!("{named}: {error}").to_string();
+        self.log_failure(&error.status().to_string(), waiting, &why, exchange);
+    }
+}
+
+/// A response with a file that is being made.
+struct FileSending<'r> {
+    waiting: &'r Waiting,
+    response: &'r FileResponse,
+    /// The request.
+    head: &'r RequestHead<'r>,
+    folders: &'r Arc<SentFolders>,
+}
+
+impl FileSending<'_> {
+    /// Sends a file, and returns the response for the log.
+    ///
+    /// # Errors
+    /// The status of a response that is still to be given.
+    fn send(
+        &self,
+        mut file: OpenLiveFile,
+        work: &mut Work,
+        exchange: &mut Exchange<'_>,
+    ) -> Result<Prepared<'static>, u16> {
+        let again = |_: &OpenLiveFile| self.folders.file(&self.response.file).ok();
+        let content = match self.head.method {
+            Method::Head => None,
+            _ => FileContent::of(&mut file, (&self.folders.open, again), exchange)?,
+        };
+        let now = exchange.now().unix_seconds;
+        let (etag, modified) = file.validators(now).unzip();
+        let (fields, boundary) = (self.fields(&file), range_boundary(self.head));
+        let sent = SentFile {
+            // The application may have looked at the range of the request, too.
+            status: if self.response.status == 206 { 200 } else { self.response.status },
+            fields: &fields.full,
+            type_line_bytes: fields.type_line_bytes,
+            not_modified_fields: &fields.not_modified,
+            bytes: file.stamp.bytes,
+            modified,
+            etag: etag.as_deref().map(str::as_bytes),
+            boundary: boundary.as_bytes(),
+        };
+        let (archive, mut pieces) = (self.waiting.generation.archive(), Pieces::new());
+        let answer = sent_file_response(&archive, self.head, now, &sent, work, &mut pieces);
+        let logged =
+            Prepared { content_length: answer.content_length, ..Prepared::empty(answer.status) };
+        FileContent::send(content.as_ref(), &answer, exchange);
+        Ok(logged)
+    }
+
+    /// Returns the fields of the application, with those that it has not set.
+    fn fields(&self, file: &OpenLiveFile) -> FileFields {
+        let own = &self.response.fields;
+        let has = |name| own.get(name).is_some();
+        // PHP sends an empty type for none.
+        let media_type = own.get("Content-Type").filter(|value| !value.is_empty());
+        let media_type = media_type.unwrap_or(file.media_type.as_bytes());
+        let mut full = [b"Content-Type: ", media_type, b"\r\n"].concat();
+        let (type_line_bytes, mut not_modified) = (full.len(), Vec::new());
+        if !has("Cache-Control") && !has("Expires") {
+            let line = if self.response.status < 400 { PRIVATE_LINE } else { ERROR_LINE };
+            full.extend_from_slice(line);
+            not_modified.extend_from_slice(line);
+        }
+        if matches!(self.response.status, 200 | 206) {
+            full.extend_from_slice(RANGES_LINE);
+        }
+        for field in own.iter() {
+            if field.name.eq_ignore_ascii_case(b"Content-Type") {
+                continue;
+            }
+            let line = [field.name, b": ", field.value, b"\r\n"].concat();
+            full.extend_from_slice(&line);
+            if !is_of_content(field.name) {
+                not_modified.extend_from_slice(&line);
+            }
+        }
+        FileFields { full, type_line_bytes, not_modified }
+    }
+}
+
+/// Whether a field describes the content, so that a 304 has no use for it (RFC 9110 §15.4.5).
+fn is_of_content(name: &[u8]) -> bool {
+    ["Content-Disposition", "Content-Language"]
+        .iter()
+        .any(|of_content| name.eq_ignore_ascii_case(of_content.as_bytes()))
+}
