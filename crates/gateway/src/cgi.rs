@@ -29,7 +29,9 @@ mod script_request;
 mod script_search;
 mod script_variables;
 
+use std::ffi::OsStr;
 use std::fmt;
+use std::os::unix::ffi::OsStrExt as _;
 use std::sync::Arc;
 
 use pinion_engine::Poster;
@@ -582,6 +584,17 @@ fn script_target(scripts: &CgiScripts, path: &[u8]) -> Result<ScriptTarget, CgiF
     // The rest of the path may have encoded slashes.
     let path_info = rest.get(rest.len() - path_info.len()..).unwrap_or_default().to_vec();
     Ok(ScriptTarget { path, name, path_info })
+}
+
+/// Returns the path of the script that responds to a path, as the client has sent it, for messages,
+/// and its `PATH_INFO`.
+///
+/// # Errors
+/// No script responds.
+pub fn located_script(scripts: &CgiScripts, path: &[u8]) -> Result<(String, Vec<u8>), CgiFailure> {
+    let ScriptTarget { path, path_info, .. } = script_target(scripts, path)?;
+    let file = scripts.folder.join(OsStr::from_bytes(&path));
+    Ok((file.display().to_string(), path_info))
 }
 
 /// Decodes a path, with a NUL byte in the place of each encoded slash: no name of a script has one.

@@ -119,6 +119,14 @@ pub const CGI_TOTAL_TIMEOUT_MS: u64 = 3_600_000;
 /// response ends so much later.
 pub const CGI_EXIT_WAIT_MS: u64 = 50;
 
+/// Most bytes of the first line of a script that are read to say why its interpreter is not found:
+/// as many as Linux reads (BINPRM_BUF_SIZE).
+pub const INTERPRETER_LINE_MAX_BYTES: usize = 256;
+
+/// Most bytes of a malformed line of a script that a message shows: enough to recognise what has
+/// written it.
+pub const MALFORMED_LINE_SHOWN_BYTES: usize = 80;
+
 /// Most local redirects (RFC 3875 §6.2.2) that a request follows: as Apache httpd
 /// (`LimitInternalRecursion`). More are a circle.
 pub const LOCAL_REDIRECTS_MAX: u32 = 10;

@@ -137,14 +137,25 @@ impl ProxyError {
         }
     }
 
+    /// Returns the server that the error is about, or "" if it is about none.
+    #[must_use]
+    pub fn upstream(&self) -> &str {
+        match self {
+            Self::NotSwitched { upstream, .. }
+            | Self::WebSocketAccept { upstream }
+            | Self::Upstream { upstream, .. } => upstream,
+            _ => "",
+        }
+    }
+
     /// Whether the error says something about the upstream server or this one, and not only about
     /// the request.
     #[must_use]
     pub fn is_logged(&self) -> bool {
         match self {
             Self::Method | Self::DotSegment | Self::ConnectionOptions | Self::Protocol => false,
-            Self::Path | Self::NoScript | Self::MissingSlash { .. } | Self::LengthRequired => false,
-            Self::ScriptFolder { .. } | Self::LocalRedirects => true,
+            Self::Path | Self::NoScript | Self::MissingSlash { .. } => false,
+            Self::ScriptFolder { .. } | Self::LocalRedirects | Self::LengthRequired => true,
             Self::Loop | Self::NotSwitched { .. } | Self::WebSocketAccept { .. } => true,
             Self::NoServer | Self::StorageFull(_) | Self::Stored(_) => true,
             Self::AttemptsTimeout { .. } | Self::TooManyTunnels { .. } => true,

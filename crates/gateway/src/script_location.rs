@@ -138,13 +138,24 @@ impl ScriptFolder {
         })
     }
 
+    /// Returns the folder of [`Self::no_exec`] that a path, as the client has sent it, is in.
+    #[must_use]
+    pub fn no_exec_folder(&self, path: &[u8]) -> Option<&[u8]> {
+        let mut scratch = Vec::new();
+        self.no_exec_of(decode_path(path, &mut scratch).ok()?)
+    }
+
     /// Whether a path is that of a folder in which no scripts are run, or below one.
     fn is_no_exec(&self, path: &[u8]) -> bool {
+        self.no_exec_of(path).is_some()
+    }
+
+    fn no_exec_of(&self, path: &[u8]) -> Option<&[u8]> {
         let path = path.strip_prefix(b"/").unwrap_or(path);
-        let is_in = |folder: &[u8]| {
-            path.strip_prefix(folder).is_some_and(|rest| rest.is_empty() || rest.starts_with(b"/"))
+        let is_in = |folder: &&[u8]| {
+            path.strip_prefix(*folder).is_some_and(|rest| rest.is_empty() || rest.starts_with(b"/"))
         };
-        self.no_exec.iter().any(|folder| is_in(folder))
+        self.no_exec.iter().map(|folder| &**folder).find(is_in)
     }
 }
 

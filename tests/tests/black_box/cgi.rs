@@ -174,12 +174,16 @@ fn wrong_output_is_status_502_and_a_line_of_the_log() {
     folder.write("scripts/plain", "#!/bin/sh\n");
     write_script(&folder, "lost", "#!/no/such/interpreter\n");
     write_script(&folder, "no-program", "text\n");
+    write_script(&folder, "dos", "#!/bin/sh\r\necho\r\n");
     symlink("right", folder.join("scripts/link")).expect("a link");
     let cases = [
         ("nothing", "the program wrote no response (it has exited with status 3)"),
         ("killed", "the program wrote no response (it was ended by SIGSEGV)"),
         ("binary", "control character"),
-        ("text", "malformed field line"),
+        (
+            "text",
+            "has a malformed field line (it has exited with status 0); the line is \"hello world\"",
+        ),
         ("status", "Status is no status code"),
         ("interim", "Status is no status code"),
         ("half", "the output ended within the response's head"),
@@ -187,21 +191,30 @@ fn wrong_output_is_status_502_and_a_line_of_the_log() {
         ("to-stderr", "begins with a blank line"),
         ("plain", "plain is not executable: run `chmod +x` for it"),
         ("lost", "lost is there, but the interpreter of its first line (#!)"),
+        ("dos", "dos: its first line ends with CR LF"),
         ("no-program", "is no program: begin it with a line such as #!/bin/sh"),
     ];
-    // The log has such a line every ten seconds at most, so each case has a server of its own.
-    for ((name, line), io) in cases.into_iter().zip(Io::BOTH.into_iter().cycle()) {
+    // Each script and cause has its line at once, so that a repair can be seen.
+    for io in Io::BOTH {
         let server = start(&folder, io, &mount(&folder, ""));
-        let response = server.get(&format!("/run/{name}"));
-        assert_eq!(response.status, 502, "{name}: {response}");
-        server.wait_for_line(0, |found| {
-            found.contains(line) && found.contains(&format!("/run/{name}"))
-        });
-        if name == "to-stderr" {
-            server.wait_for_line(0, |line| line.ends_with("from the script"));
+        for (name, line) in cases {
+            for _ in 0..2 {
+                let response = server.get(&format!("/run/{name}"));
+                assert_eq!(response.status, 502, "{name}: {response}");
+            }
+            server.wait_for_line(0, |found| {
+                found.contains(line) && found.contains(&format!("/run/{name}"))
+            });
         }
+        server.wait_for_line(0, |line| line.ends_with("from the script"));
         assert_eq!(server.get("/run/link").status, 404);
         assert_eq!(server.get("/run/right").text(), "right\n");
+        shell(&folder, "killed", "exit 4\n");
+        assert_eq!(server.get("/run/killed").status, 502);
+        server.wait_for_line(0, |line| {
+            line.contains("/run/killed") && line.contains("it has exited with status 4")
+        });
+        shell(&folder, "killed", "kill -SEGV $$\n");
         server.stop();
     }
 }
@@ -356,6 +369,23 @@ fn a_client_that_leaves_stops_its_script() {
 }
 
 #[test]
+fn content_without_a_length_has_a_limit() {
+    let folder =
+        scripts("cgi-length", &[("count", "echo Content-Type: text/plain; echo; wc -c\n")]);
+    let server = start(&folder, Io::BOTH[0], &mount(&folder, "buffer-limit = \"200000\"\n"));
+    let content = noise(200_001);
+    let post = Request::new("POST", "/run/count");
+    let fits = server.exchange(&post.clone().chunked(&content[1..], 10_000));
+    assert_eq!(fits.text().trim(), "200000");
+    assert_eq!(server.exchange(&post.clone().chunked(&content, 10_000)).status, 411);
+    server.wait_for_line(0, |line| {
+        line.contains("411 for /run/count: ") && line.contains("buffer-limit of the mount /run;")
+    });
+    assert_eq!(server.exchange(&post.body(&content)).text().trim(), "200001");
+    server.stop();
+}
+
+#[test]
 fn a_script_that_does_nothing_is_stopped() {
     let mark = format!("6{}", std::process::id());
     let folder = scripts(
@@ -439,7 +469,11 @@ fn a_script_runs_as_its_user_in_its_root_directory() {
     // By default the root directory is the folder of the scripts, without any interpreter.
     let server = start(&folder, Io::BOTH[0], &lines("cgi-user = \"nobody\"\n"));
     assert_eq!(server.get("/run/who").status, 502);
-    let inside = format!("missing inside of the root directory {}", path.display());
+    let inside = format!(
+        "missing inside of the root directory {}; put it there, or let scripts see all files with \
+         cgi-no-chroot = true",
+        path.display()
+    );
     server.wait_for_line(0, |line| line.contains(&inside));
     server.stop();
     for name in ["/bin/sh", "/usr/bin/id", "/usr/bin/ls"] {

@@ -201,6 +201,10 @@ fn content_without_a_length_is_stored_first() {
     // With a length there is no limit, and without one there is.
     let more = content + "x";
     assert_eq!(server.exchange(&post.clone().chunked(more.as_bytes(), 10_000)).status, 411);
+    server.wait_for_line(0, |line| {
+        line.contains("411 for /: the content has no Content-Length, and is longer than")
+            && line.contains("buffer-limit of the mount /; raise that key")
+    });
     assert_eq!(server.exchange(&post.body(more.as_bytes())).status, 200);
     server.stop();
 }

@@ -1,18 +1,22 @@
 //! Why a request has no response of a CGI script, and the status for that.
 
+use std::ffi::OsStr;
 use std::fmt;
 use std::io;
+use std::os::unix::ffi::OsStrExt as _;
+use std::path::Path;
 use std::sync::Arc;
 
 use pinion_http::cgi::variable_error::VariableError;
 use pinion_programs::program_run::Exit;
 use pinion_programs::run_error::RunError;
 use pinion_programs::{Reason, Stage, signal_name};
+use rustix::fs::{Mode, OFlags};
 use thiserror::Error;
 
 use super::cgi_scripts::CgiScripts;
 use super::script_output::OutputError;
-use crate::limits::{CGI_QUEUE_TIMEOUT_MS, LOCAL_REDIRECTS_MAX};
+use crate::limits::{CGI_QUEUE_TIMEOUT_MS, INTERPRETER_LINE_MAX_BYTES, LOCAL_REDIRECTS_MAX};
 
 /// Why a request has no response of a CGI script.
 #[derive(Clone, Debug, PartialEq, Error)]
@@ -38,7 +42,7 @@ pub enum CgiFailure {
     #[error("the request is too long for a script: {0}")]
     Variables(VariableError),
     /// The content has no length and is longer than what is stored to find it out.
-    #[error("the content has no length and is too long to be stored")]
+    #[error("the content has no Content-Length, and is longer than buffer-limit")]
     LengthRequired,
     /// All uploads together take as much as they may.
     #[error("the content of the request cannot be stored: {0}")]
@@ -70,6 +74,8 @@ pub enum CgiFailure {
     /// The script was not run, or not to its end.
     #[error("{text}")]
     Run {
+        /// The path of the script.
+        script: Box<str>,
         /// What has happened, to which script, and what to do.
         text: Box<str>,
         /// The error itself.
@@ -92,6 +98,8 @@ pub enum CgiFailure {
         error: OutputError,
         /// How it has ended; `None` if it has not.
         exit: Option<Exit>,
+        /// The beginning of the line that is no field line, escaped.
+        line: Option<Box<str>>,
     },
 }
 
@@ -149,10 +157,29 @@ impl CgiFailure {
     /// request.
     #[must_use]
     pub fn is_logged(&self) -> bool {
-        !matches!(
-            self,
-            Self::Method | Self::Path | Self::NoScript | Self::Variables(_) | Self::LengthRequired
-        )
+        !matches!(self, Self::Method | Self::Path | Self::NoScript | Self::Variables(_))
+    }
+
+    /// Returns the path of the script that has failed, if it is one that was started or was to be.
+    #[must_use]
+    pub fn script(&self) -> &str {
+        match self {
+            Self::Silent { script, .. }
+            | Self::Output { script, .. }
+            | Self::Run { script, .. } => script,
+            _ => "",
+        }
+    }
+
+    /// Returns the beginning of the line of the script's output that is no field line, escaped, if
+    /// that is what has failed. It is not in the text of the failure, which has nothing in it that
+    /// a client could choose.
+    #[must_use]
+    pub fn malformed_line(&self) -> Option<&str> {
+        match self {
+            Self::Output { line, .. } => line.as_deref(),
+            _ => None,
+        }
     }
 
     /// Returns the failure of a run of the script with a path below its folder.
@@ -160,11 +187,15 @@ impl CgiFailure {
         let file = scripts.shown(path);
         let text = match &*error {
             RunError::NotStarted { stage, errno } => {
-                not_started(scripts, &file, stage.0, &io::Error::from_raw_os_error(*errno))
+                let error = io::Error::from_raw_os_error(*errno);
+                match stage.0 {
+                    Stage::Interpreter => no_interpreter(scripts, &file, path),
+                    stage => not_started(scripts, &file, stage, &error),
+                }
             }
             error => format!("{file}: {error}"),
         };
-        Self::Run { text: text.into(), error }
+        Self::Run { script: file.into(), text: text.into(), error }
     }
 }
 
@@ -172,10 +203,7 @@ impl CgiFailure {
 fn not_started(scripts: &CgiScripts, file: &str, stage: Stage, error: &io::Error) -> String {
     const NO_EXEC: i32 = 8;
     const LOOP: i32 = 40;
-    let chroot = scripts.chroot.as_ref();
-    let inside = chroot.map_or_else(String::new, |chroot| {
-        format!(" inside of the root directory {}", chroot.display())
-    });
+    let inside = inside(scripts);
     match (stage, error.raw_os_error()) {
         (Stage::ScriptFolder, _) => {
             let folder = String::from_utf8_lossy(&scripts.script_folder);
@@ -189,15 +217,50 @@ fn not_started(scripts: &CgiScripts, file: &str, stage: Stage, error: &io::Error
         (Stage::ScriptMode, _) => {
             format!("{file}{inside} is not executable: run `chmod +x` for it")
         }
-        (Stage::Interpreter, _) => format!(
-            "{file} is there, but the interpreter of its first line (#!), or a loader for it, is \
-             missing{inside}"
-        ),
         (Stage::Exec, Some(NO_EXEC)) => {
             format!("{file} is no program: begin it with a line such as #!/bin/sh")
         }
         (stage, _) => format!("{file}: cannot {stage}: {error}"),
     }
+}
+
+/// Returns why the interpreter of a script, which has a path below its folder, is not found.
+fn no_interpreter(scripts: &CgiScripts, file: &str, path: &[u8]) -> String {
+    let path = scripts.folder.join(OsStr::from_bytes(path));
+    if has_carriage_return(&path).unwrap_or(false) {
+        return format!(
+            "{file}: its first line ends with CR LF, and the CR is taken for a part of the \
+             interpreter; save the script with LF alone (sed -i 's/\\r$//' {})",
+            path.display()
+        );
+    }
+    let advice = match scripts.chroot {
+        Some(_) => "; put it there, or let scripts see all files with cgi-no-chroot = true",
+        None => "",
+    };
+    let inside = inside(scripts);
+    format!(
+        "{file} is there, but the interpreter of its first line (#!), or a loader for it, is \
+         missing{inside}{advice}"
+    )
+}
+
+/// Whether the first line of a script, which names its interpreter, ends with CR LF.
+fn has_carriage_return(path: &Path) -> io::Result<bool> {
+    let flags = OFlags::RDONLY | OFlags::NOFOLLOW | OFlags::NONBLOCK | OFlags::CLOEXEC;
+    let file = rustix::fs::open(path, flags, Mode::empty())?;
+    let mut first = [0; INTERPRETER_LINE_MAX_BYTES];
+    let bytes = rustix::io::read(&file, &mut first)?;
+    let line = first.get(..bytes).unwrap_or_default().split_inclusive(|&byte| byte == b'\n').next();
+    Ok(line.is_some_and(|line| line.starts_with(b"#!") && line.ends_with(b"\r\n")))
+}
+
+/// Returns where the root directory of scripts is in a message, if they have one.
+fn inside(scripts: &CgiScripts) -> String {
+    let chroot = scripts.chroot.as_ref();
+    chroot.map_or_else(String::new, |chroot| {
+        format!(" inside of the root directory {}", chroot.display())
+    })
 }
 
 #[cfg(test)]
@@ -229,7 +292,8 @@ mod tests {
                 Stage::Interpreter,
                 2,
                 "/cgi/dir/a.sh is there, but the interpreter of its first line (#!), or a loader \
-                 for it, is missing inside of the root directory /srv",
+                 for it, is missing inside of the root directory /srv; put it there, or let \
+                 scripts see all files with cgi-no-chroot = true",
             ),
             (None, Stage::ScriptMode, 13, "/cgi/dir/a.sh is not executable: run `chmod +x`"),
             (None, Stage::Script, 40, "/cgi/dir/a.sh: a part of the path is a symbolic link"),
@@ -245,7 +309,10 @@ mod tests {
     #[test]
     fn wrong_output_says_how_the_script_has_ended() {
         let error = OutputError::Document(CgiError::NoOutput);
-        let text = |exit| CgiFailure::Output { script: "/a".into(), error, exit }.to_string();
+        let text = |exit| {
+            let line = None;
+            CgiFailure::Output { script: "/a".into(), error, exit, line }.to_string()
+        };
         assert_eq!(text(None), "/a: the program wrote no response");
         let status = text(Some(Exit::Status(3)));
         assert_eq!(status, "/a: the program wrote no response (it has exited with status 3)");

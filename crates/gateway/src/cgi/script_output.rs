@@ -14,6 +14,8 @@ use pinion_http::h1::client::response_parser::{InputEnd, ResponseEvent, Response
 use pinion_http::h1::head::HeadStorage;
 use pinion_http::method::Method;
 
+use crate::limits::MALFORMED_LINE_SHOWN_BYTES;
+
 /// What the names of scripts begin with that write HTTP themselves (non-parsed header).
 const NPH_PREFIX: &[u8] = b"nph-";
 
@@ -23,6 +25,8 @@ pub(super) struct ScriptOutput {
     reader: OutputReader,
     /// A part of a head that is not whole yet.
     pending: Vec<u8>,
+    /// The beginning of a line that is no field line, escaped.
+    malformed_line: Option<Box<str>>,
 }
 
 #[derive(Debug)]
@@ -81,12 +85,17 @@ impl ScriptOutput {
             true => OutputReader::Http(ResponseParser::new(request, &limits)),
             false => OutputReader::Document(CgiReader::new(request, &limits)),
         };
-        Self { reader, pending: Vec::new() }
+        Self { reader, pending: Vec::new(), malformed_line: None }
     }
 
     /// Whether the script writes HTTP itself.
     pub(super) fn is_http(&self) -> bool {
         matches!(self.reader, OutputReader::Http(_))
+    }
+
+    /// Takes the line that is no field line, if that is what was wrong, for messages.
+    pub(super) fn take_malformed_line(&mut self) -> Option<Box<str>> {
+        self.malformed_line.take()
     }
 
     /// Reads the next output, and gives the parts of the response in it. Returns whether the
@@ -107,7 +116,13 @@ impl ScriptOutput {
         }
         let mut input = if joined.is_empty() { bytes } else { &joined };
         loop {
-            let (used, step) = self.reader.step(input, end, storage)?;
+            let (used, step) = match self.reader.step(input, end, storage) {
+                Ok(step) => step,
+                Err(error) => {
+                    self.malformed_line = self.reader.malformed_line(input);
+                    return Err(error);
+                }
+            };
             input = input.get(used..).unwrap_or_default();
             match step {
                 OutputStep::End => return Ok(true),
@@ -123,6 +138,15 @@ impl ScriptOutput {
 }
 
 impl OutputReader {
+    /// Returns the beginning of the line that is no field line, escaped.
+    fn malformed_line(&self, input: &[u8]) -> Option<Box<str>> {
+        let Self::Document(reader) = self else { return None };
+        let line = reader.malformed_line(input)?;
+        let shown = line.get(..MALFORMED_LINE_SHOWN_BYTES).unwrap_or(line);
+        let more = if shown.len() < line.len() { "..." } else { "" };
+        Some(format!("{}{more}", shown.escape_ascii()).into())
+    }
+
     fn step<'a>(
         &'a mut self,
         input: &'a [u8],

@@ -189,7 +189,8 @@ impl ScriptRequest {
         };
         let exit = runner.exit(id).ok().flatten();
         let script = self.scripts.shown(&self.path).into();
-        let failure = CgiFailure::Output { script, error, exit };
+        let line = self.output.take_malformed_line();
+        let failure = CgiFailure::Output { script, error, exit, line };
         (self.failed(failure, exchange), ScriptEnd::Stopped)
     }
 

@@ -4,7 +4,7 @@ use super::error::CgiError;
 use super::event::GatewayEvent;
 use super::head_end::HeadEnd;
 use super::limits::SKIPPED_OUTPUT_MAX_BYTES;
-use super::response_head::{CgiHead, DocumentHead, check_partial, read_head};
+use super::response_head::{CgiHead, DocumentHead, check_partial, malformed_line, read_head};
 use crate::h1::client::limits::{RESPONSE_HEAD_MAX_BYTES, ResponseLimits};
 use crate::h1::client::request_writer::SentRequest;
 use crate::h1::client::response_framing::ResponseFraming;
@@ -96,6 +96,12 @@ impl CgiOutput {
             }
             State::WholeHead | State::Content(_) | State::Skipped(_) => Ok(()),
         }
+    }
+
+    /// Returns the line of the head that is no field line, if there is one. `piece` is the last
+    /// output.
+    pub(crate) fn malformed_line<'a>(&'a self, piece: &'a [u8]) -> Option<&'a [u8]> {
+        malformed_line(if self.head.is_empty() { piece } else { &self.head })
     }
 
     fn take_head(

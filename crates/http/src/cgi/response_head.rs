@@ -93,6 +93,12 @@ pub(super) fn check_partial(text: &[u8]) -> CgiError {
     }
 }
 
+/// Returns the first line of a head, or of a part of one, that is no field line.
+pub(super) fn malformed_line(text: &[u8]) -> Option<&[u8]> {
+    let lines = text.split_inclusive(|&byte| byte == b'\n').map(without_end);
+    { lines }.take_while(|line| !line.is_empty()).find(|line| split_line(line).is_err())
+}
+
 /// Finds the field lines of a head that ends with its blank line.
 fn field_lines(text: &[u8], lines: &mut Vec<Line>, max: usize) -> Result<(), CgiError> {
     lines.clear();

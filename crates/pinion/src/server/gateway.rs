@@ -1,15 +1,23 @@
 //! Requests that other servers respond to, between the steps of a request and the proxy: their
 //! records in the access log, the pages for errors, and the files that responses name.
+//!
+//! | Module | Has |
+//! |---|---|
+//! | `cgi_requests` | requests that CGI scripts respond to |
+//! | `failure_log` | the lines of the log about requests that have failed |
+//! | `file_responses` | the files that responses name |
+//! | `limits` | the limits of what is logged |
 
 mod cgi_requests;
+mod failure_log;
 mod file_responses;
+mod limits;
 
 use super::access::gate::AccessGate;
 use super::access::limits::TUNNEL_RETRY_SECONDS;
 use super::dynamic::page_at;
 use super::generation::Generation;
 use super::journal::{Journal, Later};
-use super::log_throttle::LogThrottle;
 use super::mounts::{Mount, MountTarget};
 use super::refusal_by_rule::{RefusalTrace, is_by_rule};
 use pinion_archive::Archive;
@@ -42,19 +50,13 @@ use pinion_programs::spawner_access::SpawnerAccess;
 use pinion_site::{Work, field_rules_path, script_fields};
 use pinion_spawner::LineBucket;
 use std::collections::VecDeque;
-use std::fmt;
 use std::hash::{BuildHasher as _, RandomState};
 use std::sync::Arc;
 
 use cgi_requests::KeptRequest;
 pub(crate) use cgi_requests::LocalRedirect;
-
-/// Bytes of a target that are kept for messages.
-const TARGET_SHOWN_BYTES: usize = 256;
-
-/// Most of a line of an application's error stream that is logged, in bytes: as much as of a line
-/// of a program that the server has started.
-const MESSAGE_LINE_MAX_BYTES: usize = 1024;
+use failure_log::{Failure, FailureLog};
+use limits::{MESSAGE_LINE_MAX_BYTES, TARGET_SHOWN_BYTES};
 
 /// What the access log has as the status of a request whose client has left before the response,
 /// as that of nginx has.
@@ -69,7 +71,7 @@ pub(crate) struct GatewayShared {
     settings: ProxySettings,
     /// What starts CGI scripts.
     programs: SpawnerAccess,
-    throttle: Arc<LogThrottle>,
+    failures: Arc<FailureLog>,
 }
 
 impl GatewayShared {
@@ -86,7 +88,7 @@ impl GatewayShared {
         let memory = Arc::new(ByteQuota::new(STORED_UPLOADS_MEMORY_MAX_BYTES));
         let uploads = UploadQuotas { files: uploads, memory };
         let settings = ProxySettings { resolver, pseudonym, connections_max, uploads };
-        Self { settings, programs, throttle: Arc::default() }
+        Self { settings, programs, failures: Arc::default() }
     }
 }
 
@@ -119,6 +121,8 @@ struct Waiting {
     /// The path that rules for fields are about; `None` without such rules.
     rules_path: Option<Box<[u8]>>,
     method: Method,
+    /// The path of the mount.
+    mount: Arc<str>,
     /// The beginning of the target.
     target: Box<[u8]>,
     later: Option<Later>,
@@ -182,6 +186,7 @@ impl Gateway {
             generation: Arc::clone(generation),
             rules_path,
             method: head.method,
+            mount: Arc::clone(mount.name()),
             target: target.into(),
             later: journal.note(head, client, generation.log(), exchange),
             prefers_text: prefers_text(head.values(KnownField::Accept)),
@@ -429,27 +434,8 @@ impl Gateway {
     #[cold]
     fn log(&self, what: &str, waiting: &Waiting, error: &ProxyError, exchange: &Exchange<'_>) {
         if error.is_logged() {
-            self.log_failure(what, waiting, error, exchange);
-        }
-    }
-
-    /// Logs what has failed, unless there are too many such lines.
-    #[cold]
-    fn log_failure(
-        &self,
-        what: &str,
-        waiting: &Waiting,
-        error: &dyn fmt::Display,
-        exchange: &Exchange<'_>,
-    ) {
-        let now_ms = exchange.now().monotonic_ms;
-        let Some(suppressed) = self.shared.throttle.admit(now_ms) else { return };
-        let target = waiting.target.escape_ascii();
-        match suppressed {
-            0 => stderr::line(format_args!("pinion: {what} for {target}: {error}")),
-            count => stderr::line(format_args!(
-                "pinion: {what} for {target}: {error} (and {count} more before)"
-            )),
+            let failure = Failure::of_server(what, error, &waiting.mount);
+            self.shared.failures.log(&failure, waiting, exchange);
         }
     }
 }

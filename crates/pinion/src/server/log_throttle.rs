@@ -3,7 +3,7 @@
 use std::sync::atomic::{AtomicU64, Ordering};
 
 /// Milliseconds between two messages of one kind.
-const BETWEEN_LINES_MS: u64 = 10_000;
+pub(crate) const BETWEEN_LINES_MS: u64 = 10_000;
 
 /// Decides for all workers together when a message of one kind is logged.
 #[derive(Debug, Default)]
@@ -33,6 +33,11 @@ impl LogThrottle {
             None
         }
     }
+
+    /// Whether the next message would be logged whatever came before.
+    pub(crate) fn is_over(&self, now_ms: u64) -> bool {
+        now_ms >= self.next_ms.load(Ordering::Relaxed)
+    }
 }
 
 #[cfg(test)]
@@ -48,6 +53,8 @@ mod tests {
         }
         assert_eq!(throttle.admit(5_000 + BETWEEN_LINES_MS), Some(1000));
         assert_eq!(throttle.admit(5_001 + BETWEEN_LINES_MS), None);
+        assert!(!throttle.is_over(5_001 + BETWEEN_LINES_MS));
+        assert!(throttle.is_over(5_000 + 2 * BETWEEN_LINES_MS));
         assert_eq!(throttle.admit(u64::MAX - BETWEEN_LINES_MS), Some(1));
     }
 }

@@ -15,6 +15,8 @@ use std::sync::Arc;
 #[derive(Clone, Debug)]
 pub(crate) struct Mount {
     path: MountPath,
+    /// The path as it is shown.
+    name: Arc<str>,
     pub(crate) target: MountTarget,
     /// The files that it has this server send; `None` if responses name no files.
     pub(crate) sent_folders: Option<Arc<SentFolders>>,
@@ -86,13 +88,16 @@ pub(crate) struct Mounts {
 
 impl Mount {
     pub(crate) fn new(path: MountPath, upstreams: UpstreamGroup) -> Self {
-        let target = MountTarget::Servers(Arc::new(upstreams));
-        Self { path, target, sent_folders: None }
+        Self::with_target(path, MountTarget::Servers(Arc::new(upstreams)))
     }
 
     pub(crate) fn of_scripts(path: MountPath, scripts: CgiMount) -> Self {
-        let target = MountTarget::Scripts(Arc::new(scripts));
-        Self { path, target, sent_folders: None }
+        Self::with_target(path, MountTarget::Scripts(Arc::new(scripts)))
+    }
+
+    fn with_target(path: MountPath, target: MountTarget) -> Self {
+        let name = path.to_string().into();
+        Self { path, name, target, sent_folders: None }
     }
 
     /// Returns a mount whose responses may name files of these folders.
@@ -108,6 +113,11 @@ impl Mount {
 }
 
 impl Mount {
+    /// Returns its path for messages: `/api` or `*.php`.
+    pub(crate) fn name(&self) -> &Arc<str> {
+        &self.name
+    }
+
     /// Returns the servers, unless CGI scripts respond.
     pub(crate) fn upstreams(&self) -> Option<&Arc<UpstreamGroup>> {
         match &self.target {

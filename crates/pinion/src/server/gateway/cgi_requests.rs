@@ -1,5 +1,6 @@
 //! Requests that CGI scripts respond to.
 
+use super::failure_log::Failure;
 use super::{CLIENT_LEFT, Gateway, Waiting};
 use crate::server::journal::Journal;
 use crate::server::mounts::Mount;
@@ -166,7 +167,7 @@ impl Gateway {
                 self.redirects.push_back(kept.redirected(address, target));
             }
             CgiEnded::Aborted { status, body_bytes, error } => {
-                self.log_failure("the response was cut off", &waiting, &error, exchange);
+                self.log_cgi("the response was cut off", &waiting, &error, exchange);
                 journal.answered_later(waiting.later, status, body_bytes, exchange);
             }
             CgiEnded::File(response) => self.send_file(waiting, &response, journal, exchange),
@@ -191,8 +192,20 @@ impl Gateway {
     ) {
         let status = failure.status();
         if failure.is_logged() {
-            self.log_failure(&status.to_string(), &waiting, failure, exchange);
+            self.log_cgi(&status.to_string(), &waiting, failure, exchange);
         }
         self.respond(waiting, status, journal, exchange);
+    }
+
+    #[cold]
+    fn log_cgi(
+        &self,
+        what: &str,
+        waiting: &Waiting,
+        failure: &CgiFailure,
+        exchange: &Exchange<'_>,
+    ) {
+        let failure = Failure::of_script(what, failure, &waiting.mount);
+        self.shared.failures.log(&failure, waiting, exchange);
     }
 }

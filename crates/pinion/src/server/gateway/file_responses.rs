@@ -1,5 +1,6 @@
 //! Files that are sent in place of the content of responses (`X-Sendfile`, `X-Accel-Redirect`).
 
+use super::failure_log::Failure;
 use super::{Gateway, Waiting};
 use crate::server::journal::Journal;
 use crate::server::live_files::{FileContent, OpenLiveFile, range_boundary};
@@ -70,8 +71,9 @@ impl Gateway {
         error: &SentFileError,
         exchange: &Exchange<'_>,
     ) {
-        let why = format_args!("{named}: {error}").to_string();
-        self.log_failure(&error.status().to_string(), waiting, &why, exchange);
+        let (what, cause) = (error.status().to_string(), format!("{named}: {error}"));
+        let failure = Failure { what: &what, subject: "", cause: &cause, advice: None };
+        self.shared.failures.log(&failure, waiting, exchange);
     }
 }
 
