@@ -23,6 +23,13 @@ pub(crate) const WITHHELD_SUFFIXES: [&[u8]; 12] = [
     b".swp",
 ];
 
+/// Endings of logs and data, which names that were made of them have, too: `a.log.1`,
+/// `a.log-20261128`, `a.sql.gz`, `a.sqlite-wal`.
+const WITHHELD_STEMS: [&[u8]; 3] = [b".log", b".sql", b".sqlite"];
+
+/// Logs that PHP writes to the folder of a script where its administrator has set no other one.
+const WITHHELD_LOGS: [&[u8]; 2] = [b"error_log", b"php_errorlog"];
+
 /// Endings that servers for PHP execute beside `.php`.
 const PHP_SUFFIXES: [&[u8]; 4] = [b".phar", b".phps", b".pht", b".phtml"];
 
@@ -90,7 +97,7 @@ impl WithheldNames {
     fn is_source(&self, segment: &[u8]) -> bool {
         let name = trimmed(&segment.to_ascii_lowercase()).to_vec();
         let is_php = self.mounted.iter().any(|extension| **extension == *b".php");
-        let is_kind = |suffix: &[u8]| has_inner_extension(&name, suffix);
+        let is_kind = |suffix: &[u8]| inner_extensions(&name, suffix).any(|rest| !is_renamed(rest));
         self.mounted.iter().any(|extension| is_kind(extension))
             || is_php && PHP_SUFFIXES.iter().any(|suffix| is_kind(suffix))
     }
@@ -101,14 +108,20 @@ fn has_extension(name: &[u8], extension: &[u8]) -> bool {
     name.len() > extension.len() && name.ends_with(extension)
 }
 
-/// Whether an extension stands anywhere in a name, perhaps with a version behind it, so that
-/// something else than a letter follows.
-fn has_inner_extension(name: &[u8], extension: &[u8]) -> bool {
-    let mut windows = name.windows(extension.len()).enumerate();
-    windows.any(|(at, window)| {
-        let rest = name.get(at + extension.len()..).unwrap_or_default();
-        window == extension && !rest.first().is_some_and(u8::is_ascii_alphabetic)
+/// Returns what is behind an extension, for each place of a name that it stands at: perhaps a
+/// version, or another extension, but no letter.
+fn inner_extensions<'n>(name: &'n [u8], extension: &'n [u8]) -> impl Iterator<Item = &'n [u8]> {
+    let windows = name.windows(extension.len()).enumerate();
+    windows.filter(move |(_, window)| *window == extension).filter_map(move |(at, _)| {
+        let rest = name.get(at + extension.len()..)?;
+        (!rest.first().is_some_and(u8::is_ascii_alphabetic)).then_some(rest)
     })
+}
+
+/// Whether an application has made an extension harmless by a rest behind it: WordPress stores an
+/// upload `a.php.jpg` as `a.php_.jpg`, which no server takes for a script.
+fn is_renamed(rest: &[u8]) -> bool {
+    rest.strip_prefix(b"_.").is_some_and(|extension| !extension.is_empty())
 }
 
 /// Some systems do not tell names apart that differ in dots and spaces at their ends.
@@ -122,7 +135,13 @@ fn trimmed(name: &[u8]) -> &[u8] {
 fn is_withheld(segment: &[u8]) -> bool {
     let lower = segment.to_ascii_lowercase();
     let name = trimmed(&lower);
+    let is_log = |log: &&[u8]| {
+        let rest = name.strip_prefix(*log);
+        rest.is_some_and(|rest| !rest.first().is_some_and(u8::is_ascii_alphanumeric))
+    };
     WITHHELD_SUFFIXES.iter().any(|suffix| name.ends_with(suffix))
+        || WITHHELD_STEMS.iter().any(|stem| inner_extensions(name, stem).next().is_some())
+        || WITHHELD_LOGS.iter().any(is_log)
 }
 
 #[cfg(test)]
@@ -149,6 +168,14 @@ mod tests {
             "/dump.sql",
             "/dump.SQL.",
             "/a.log",
+            "/a.log.1",
+            "/a.log.2.gz",
+            "/A.LOG-20261128",
+            "/dump.sql.gz",
+            "/a.sqlite-wal",
+            "/error_log",
+            "/a/error_log-20261128",
+            "/php_errorlog",
             "/a.tmp",
             "/db.sqlite3",
             "/a.ini",
@@ -167,7 +194,17 @@ mod tests {
         ] {
             assert_eq!(names.verdict(path.as_bytes()), NameVerdict::Withhold, "{path}");
         }
-        for path in ["/", "/a.png", "/a/b.html", "/.well-known/x", "/a.logo", "/bak"] {
+        for path in [
+            "/",
+            "/a.png",
+            "/a/b.html",
+            "/.well-known/x",
+            "/a.logo",
+            "/bak",
+            "/error_logs",
+            "/a.logs.gz",
+            "/log.1",
+        ] {
             assert_eq!(names.verdict(path.as_bytes()), NameVerdict::Serve, "{path}");
         }
         let included = withheld(&[], &["*.log", "*.sql"]);
@@ -198,12 +235,15 @@ mod tests {
             "/a.php.png",
             "/a.php-dist",
             "/a.php_",
+            "/a.php_.",
+            "/a.php_old.txt",
+            "/a.php_.php.jpg",
             "/.php",
             "/a.PHP/x.png",
         ] {
             assert_eq!(names.verdict(path.as_bytes()), NameVerdict::Withhold, "{path}");
         }
-        for path in ["/a.phpx", "/php", "/a.png", "/phar/a.png"] {
+        for path in ["/a.php_.jpg", "/a.phtml_.png", "/a.phpx", "/php", "/a.png", "/phar/a.png"] {
             assert_eq!(names.verdict(path.as_bytes()), NameVerdict::Serve, "{path}");
         }
         let names = withheld(&[".cgi"], &[]);
