@@ -3,6 +3,9 @@
 /// A name of more bytes is no slip of the pen.
 const NAME_MAX_BYTES: usize = 64;
 
+/// The most steps from a name to its beginning: a slip in a whole name is nearer.
+const START_STEPS_MAX: usize = 2;
+
 /// The nearest of `names`, if it is near: at most a third of its letters are others.
 pub(crate) fn nearest<'n>(
     wrong: &str,
@@ -15,12 +18,14 @@ pub(crate) fn nearest<'n>(
     // Somebody who writes `cache` means `cache-control`.
     let is_start =
         |name: &str| wrong.len() >= 3 && (name.starts_with(&wrong) || wrong.starts_with(name));
-    let steps = |name: &str| match is_start(name) {
-        true => 0,
-        false => distance(wrong.as_bytes(), name.as_bytes()),
+    let candidate = |name: &'n str| {
+        let steps = distance(wrong.as_bytes(), name.as_bytes());
+        match is_start(name) {
+            true => Some((steps.min(START_STEPS_MAX), true, name)),
+            false => (steps * 3 <= name.len()).then_some((steps, false, name)),
+        }
     };
-    let (steps, name) = names.into_iter().map(|name| (steps(name), name)).min()?;
-    (steps * 3 <= name.len()).then_some(name)
+    names.into_iter().filter_map(candidate).min().map(|(_, _, name)| name)
 }
 
 /// Letters to insert, remove, replace, or swap with the next one, until one is the other.
@@ -62,6 +67,15 @@ mod tests {
             assert_eq!(nearest(wrong, names), name, "{wrong}");
         }
         assert_eq!(nearest(&"w".repeat(65), names), None);
+        let names = ["php", "php-user", "php-processes"];
+        for (wrong, name) in [
+            ("php-usr", "php-user"),
+            ("php-procesess", "php-processes"),
+            ("php-x", "php"),
+            ("php", "php"),
+        ] {
+            assert_eq!(nearest(wrong, names), Some(name), "{wrong}");
+        }
     }
 
     #[test]
