@@ -90,6 +90,12 @@ const TABLE: &[NotRun] = &[
         look_up: |_, _| {},
     },
     NotRun {
+        what: "packages and a database for an application",
+        is: |words| ["apt", "mariadb", "chown"].contains(&words[0]),
+        why: "it changes the machine",
+        look_up: |_, _| {},
+    },
+    NotRun {
         what: "a service of systemd",
         is: |words| words[0] == "systemctl",
         why: "no systemd runs services here; packaging.rs runs what the unit says",
