@@ -16,6 +16,7 @@ const DEBIAN: &[Need] = &[
     Need { package: "curl", proof: Proof::Program("curl") },
     Need { package: "fcgiwrap", proof: Proof::Program("fcgiwrap") },
     Need { package: "fish", proof: Proof::Program("fish") },
+    Need { package: "git", proof: Proof::File("/usr/lib/git-core/git-http-backend") },
     Need { package: "golang-go", proof: Proof::Program("go") },
     Need { package: "h2o", proof: Proof::Program("h2o") },
     Need { package: "haproxy", proof: Proof::File("/usr/sbin/haproxy") },
