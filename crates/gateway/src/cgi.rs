@@ -180,7 +180,8 @@ impl Cgi {
             return Err(CgiFailure::NoRow);
         }
         let variables = script_variables(scripts, &target, head, client, &mut self.scratch);
-        let is_stored = matches!(head.framing, Framing::Chunked | Framing::Frames);
+        let stored_max_bytes = scripts.stored_max_bytes_of(head.framing);
+        let is_stored = stored_max_bytes.is_some();
         let request = ScriptRequest {
             scripts: Arc::clone(scripts),
             output: ScriptOutput::new(head.method, &target.path),
@@ -189,6 +190,7 @@ impl Cgi {
             variables: variables.map_err(CgiFailure::Variables)?,
             has_content: !matches!(head.framing, Framing::None | Framing::Length(0)),
             stored: is_stored.then(|| StoredContent::new(&self.uploads)),
+            lacks_length: matches!(head.framing, Framing::Chunked | Framing::Frames),
             response: ClientResponse::default(),
             defaults: Arc::clone(defaults),
             wanted_bytes: 0,
@@ -198,7 +200,8 @@ impl Cgi {
         };
         let address = exchange.address();
         exchange.wait(None);
-        exchange.body_limit(if is_stored { scripts.stored_max_bytes } else { u64::MAX });
+        // The script decides how much it takes, unless the content is stored.
+        exchange.body_limit(stored_max_bytes.unwrap_or(u64::MAX));
         self.requests.insert(address, request);
         if is_stored {
             exchange.want(REQUEST_PIECE_BYTES);
@@ -233,8 +236,10 @@ impl Cgi {
             }
             Event::BodyEnd(_) => {
                 (request.has_all_content, request.wanted_bytes) = (true, 0);
-                if let RequestStage::Running(id) = request.stage {
-                    self.runner.write(id, None);
+                match request.stage {
+                    RequestStage::Running(id) => self.runner.write(id, None),
+                    // Nothing was asked for, so there is no content.
+                    _ => request.has_content = false,
                 }
                 None
             }
@@ -245,7 +250,7 @@ impl Cgi {
             }
             Event::Posted(message) if message.is::<ScriptTurn>() => self.turn(address, exchange),
             Event::Deadline => self.deadline(address, exchange),
-            Event::Refused(Refusal::ContentTooLarge) if is_storing => {
+            Event::Refused(Refusal::ContentTooLarge) if request.is_measured() => {
                 Some(self.failed(address, CgiFailure::LengthRequired))
             }
             Event::Refused(_) | Event::Gone(_) => Some(self.left(address)),
@@ -373,7 +378,10 @@ impl Cgi {
         request.stage = RequestStage::Waiting;
         request.has_content = bytes > 0;
         request.has_all_content = bytes == 0;
-        let added = add_content_length(&mut request.variables, bytes);
+        let added = match request.lacks_length {
+            true => add_content_length(&mut request.variables, bytes),
+            false => Ok(()),
+        };
         let entered = match added {
             Ok(()) => self.enter(address, exchange),
             Err(error) => Err(CgiFailure::Variables(error)),

@@ -14,6 +14,7 @@ mod building;
 #[cfg(feature = "long")]
 mod certbot;
 mod cgi;
+mod cgi_content;
 mod changing;
 mod check_cost;
 mod chromium;

@@ -4,6 +4,7 @@ use std::path::{Path, PathBuf};
 use std::sync::OnceLock;
 
 use pinion_engine::address::Address;
+use pinion_http::request::Framing;
 
 use super::script_queue::ScriptQueue;
 use crate::field_changes::FieldChanges;
@@ -13,6 +14,21 @@ use crate::limits::{
 use crate::path_prefix::PathPrefix;
 use crate::script_location::application_root;
 use crate::upstream_group::PassedFields;
+
+/// Which content of requests is stored before a script is started. A script whose content comes from
+/// the client is a process for as long as the client takes.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum ContentStorage {
+    /// Content up to the limit. Longer content is streamed if its length is known, and is refused
+    /// with status 411 otherwise: a script has to know its length (RFC 3875 §4.1.2).
+    #[default]
+    UpToLimit,
+    /// All content. Longer content is refused with status 413.
+    Always,
+    /// None. Content whose length the client has not announced is streamed without `CONTENT_LENGTH`,
+    /// as Apache httpd does; the script has to read it up to its end.
+    Never,
+}
 
 /// See the head of the module.
 #[derive(Debug)]
@@ -37,7 +53,9 @@ pub struct CgiScripts {
     pub timeout_ms: u64,
     /// How long a script may run in all, in milliseconds.
     pub total_timeout_ms: u64,
-    /// Most bytes of content without a length that are stored to find it out.
+    /// Which content is stored before a script is started.
+    pub content_storage: ContentStorage,
+    /// Most bytes of the content of one request that are stored.
     pub stored_max_bytes: u64,
     /// Fields that are set or removed in responses.
     pub response_fields: FieldChanges,
@@ -65,6 +83,7 @@ impl CgiScripts {
             passes_authorization: false,
             timeout_ms: CGI_TIMEOUT_MS,
             total_timeout_ms: CGI_TOTAL_TIMEOUT_MS,
+            content_storage: ContentStorage::default(),
             stored_max_bytes: STORED_UPLOAD_MAX_BYTES,
             response_fields: FieldChanges::default(),
             passed_fields: PassedFields::default(),
@@ -79,6 +98,17 @@ impl CgiScripts {
         Self { queue: ScriptQueue::new(running_max, CGI_QUEUE_MAX), ..self }
     }
 
+    /// Returns how many bytes of the content of a request are stored before its script is started;
+    /// `None` if the script gets the content as it comes, or there is none.
+    pub(super) fn stored_max_bytes_of(&self, framing: Framing) -> Option<u64> {
+        let max_bytes = self.stored_max_bytes;
+        match (self.content_storage, framing) {
+            (_, Framing::None) | (ContentStorage::Never, _) => None,
+            (ContentStorage::UpToLimit, Framing::Length(bytes)) if bytes > max_bytes => None,
+            _ => Some(max_bytes),
+        }
+    }
+
     /// Returns the path of a script as it sees it itself: `SCRIPT_FILENAME`.
     pub(super) fn filename(&self, path: &[u8]) -> Vec<u8> {
         [&*self.script_folder, path].join(&b'/')
@@ -87,5 +117,27 @@ impl CgiScripts {
     /// Returns the path of a script for messages.
     pub(super) fn shown(&self, path: &[u8]) -> String {
         self.filename(path).escape_ascii().to_string()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_storage_says_which_content_is_stored() {
+        use ContentStorage::{Always, Never, UpToLimit};
+        let (fits, larger) = (Framing::Length(10), Framing::Length(11));
+        for (content_storage, expected) in [
+            (UpToLimit, [None, Some(10), None, Some(10), Some(10)]),
+            (Always, [None, Some(10), Some(10), Some(10), Some(10)]),
+            (Never, [None; 5]),
+        ] {
+            let scripts =
+                CgiScripts { content_storage, stored_max_bytes: 10, ..CgiScripts::new("/cgi") };
+            let framings = [Framing::None, fits, larger, Framing::Chunked, Framing::Frames];
+            let stored = framings.map(|framing| scripts.stored_max_bytes_of(framing));
+            assert_eq!(stored, expected, "{content_storage:?}");
+        }
     }
 }

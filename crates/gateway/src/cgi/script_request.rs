@@ -12,7 +12,7 @@ use pinion_programs::run_error::RunError;
 
 use super::CgiEnded;
 use super::cgi_failure::CgiFailure;
-use super::cgi_scripts::CgiScripts;
+use super::cgi_scripts::{CgiScripts, ContentStorage};
 use super::client_response::ClientResponse;
 use super::script_output::{OutputError, ScriptOutput};
 use crate::limits::{CGI_EXIT_WAIT_MS, REQUEST_PIECE_BYTES, RESPONSE_PIECE_BYTES};
@@ -32,6 +32,8 @@ pub(super) struct ScriptRequest {
     pub(super) has_content: bool,
     /// Content that is stored before the script is started.
     pub(super) stored: Option<StoredContent>,
+    /// The variables have no length of the content yet.
+    pub(super) lacks_length: bool,
     pub(super) output: ScriptOutput,
     pub(super) response: ClientResponse,
     /// Lines of fields that the response has unless the script sets them.
@@ -69,6 +71,13 @@ pub(super) enum ScriptEnd {
 }
 
 impl ScriptRequest {
+    /// Whether its content is stored to find out the length.
+    pub(super) fn is_measured(&self) -> bool {
+        let is_storing = self.stage == RequestStage::Storing;
+        let is_always_stored = self.scripts.content_storage == ContentStorage::Always;
+        is_storing && self.lacks_length && !is_always_stored
+    }
+
     /// Gives content to the script, or asks the client for more, as far as the script takes it.
     ///
     /// # Errors

@@ -271,6 +271,10 @@ impl Reader<'_> {
         let at = value.span().start;
         if let (Kind::Switch, DeValue::Boolean(on)) = (row.kind, value.get_ref()) {
             places.push(self.places.of(at));
+            if matches!(row.default, Default::Auto(_)) {
+                // `false` is not what holds without the key.
+                return Some(vec![on.to_string().into()]);
+            }
             return (*on != row.is_inverted()).then(Vec::new);
         }
         let whole = std::slice::from_ref(value);

@@ -330,17 +330,21 @@ pub(crate) const ROWS: &[Directive] = &[
         ..row("mount-health-passes", "health-passes", CHECKS)
     },
     Directive {
-        default: Default::Off,
+        default: Default::Auto("`false`; for CGI content up to `buffer-limit`"),
         brief: "Store the content of a request before a server is asked",
-        long: "A slow client then takes no connection of the server. What does not fit into memory \
-               is a temporary file, of which all take as much as `upload-space` allows.",
+        long: "A slow client then takes no connection of the server, and no process of a CGI \
+               script. What does not fit into memory is a temporary file, of which all take as \
+               much as `upload-space` allows. Without this key, a CGI script gets content that is \
+               longer than `buffer-limit` as it comes; with `false` it gets all content so, and \
+               `CONTENT_LENGTH` only if the client has announced the length.",
         ..row("mount-buffer-uploads", "buffer-uploads", Kind::Switch)
     },
     Directive {
         default: Default::Value("16M"),
         brief: "The largest content that `buffer-uploads` stores",
-        long: "A larger one is refused with status 413. For FastCGI and SCGI, content without \
-               `Content-Length` is always stored, and a larger one is refused with status 411.",
+        long: "A larger one is refused with status 413. For FastCGI, SCGI and CGI, content without \
+               `Content-Length` is stored also without `buffer-uploads`, and a larger one is \
+               refused with status 411.",
         ..row("mount-buffer-limit", "buffer-limit", Kind::Size)
     },
 ];

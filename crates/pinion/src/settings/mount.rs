@@ -242,7 +242,7 @@ pub(super) fn field_changes(
 
 fn stored_upload_max_bytes(low: &Low, is_program: bool) -> Result<Option<u64>, MountFault> {
     let row = "mount-buffer-limit";
-    if low.given("mount-buffer-uploads") {
+    if switch(low, "mount-buffer-uploads") == Some(true) {
         return value(low, row, values::size).map(Some);
     }
     if low.given(row) && !is_program {
@@ -254,6 +254,11 @@ fn stored_upload_max_bytes(low: &Low, is_program: bool) -> Result<Option<u64>, M
 /// Returns the values of a row that are text.
 pub(super) fn texts<'l>(low: &'l Low, row: &str) -> impl Iterator<Item = &'l str> {
     low.values(row).filter_map(|text| text.to_str())
+}
+
+/// Returns what is written about a switch whose default is neither on nor off.
+pub(super) fn switch(low: &Low, row: &str) -> Option<bool> {
+    low.given(row).then(|| !has_value(low, row, "false"))
 }
 
 pub(super) fn has_value(low: &Low, row: &str, value: &str) -> bool {

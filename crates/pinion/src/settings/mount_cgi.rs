@@ -1,12 +1,12 @@
 //! What a `[[site.mount]]` says about CGI scripts.
 
-use super::mount::{MountFault, field_changes, has_value, number, optional, texts, value};
+use super::mount::{MountFault, field_changes, has_value, number, optional, switch, texts, value};
 use super::{default_variables, row};
 use crate::directives;
 use crate::server::mounts::MountPath;
 use crate::values;
 use crate::written::Low;
-use pinion_gateway::cgi::cgi_scripts::CgiScripts;
+use pinion_gateway::cgi::cgi_scripts::{CgiScripts, ContentStorage};
 use pinion_gateway::field_changes::ChangedMessage;
 use pinion_gateway::path_prefix::PathPrefix;
 use pinion_gateway::script_location::application_root;
@@ -49,6 +49,7 @@ const COMMON_ROWS: [&str; 10] = [
     "mount-timeout",
     "mount-variables",
     "mount-pass-authorization",
+    "mount-buffer-uploads",
     "mount-buffer-limit",
     "mount-set-response-headers",
     "mount-remove-response-headers",
@@ -120,6 +121,11 @@ pub(super) fn scripts(low: &Low, path: &MountPath) -> Result<CgiMount, MountFaul
     scripts.passes_authorization = low.given("mount-pass-authorization");
     scripts.timeout_ms = number(low, "mount-timeout")? * 1000;
     scripts.total_timeout_ms = number(low, "mount-cgi-total-timeout")? * 1000;
+    scripts.content_storage = match switch(low, "mount-buffer-uploads") {
+        None => ContentStorage::UpToLimit,
+        Some(true) => ContentStorage::Always,
+        Some(false) => ContentStorage::Never,
+    };
     scripts.stored_max_bytes = value(low, "mount-buffer-limit", values::size)?;
     scripts.response_fields = field_changes(low, ChangedMessage::Response)?;
     scripts.sends_files = low.given("mount-send-files");
