@@ -5,8 +5,8 @@
 //! Rows stand in one file for each side of the program: [`archive`] (how an archive is looked
 //! into), [`build`] (how a folder becomes one), [`serve`] (how it is served), [`lua`] (how its
 //! scripts are run), [`tls`] (how it is encrypted), [`site`] (which sites a server has),
-//! [`proxy`] and [`mount`] (what other servers respond to), `php` (PHP that the server starts),
-//! [`access`] (who may request what) and
+//! [`proxy`] and [`mount`] (what other servers respond to), `cgi` (CGI scripts that flags name),
+//! `php` (PHP that the server starts), [`access`] (who may request what) and
 //! [`program`] (which programs it keeps running). The tables that keys stand in are those of
 //! [`mod@file`], the headings above flags those of [`mod@group`]. What a flag says differently
 //! under one verb is in [`wording`]. Examples and the like, which follow the flags in the help, are
@@ -15,6 +15,7 @@
 mod access;
 pub(crate) mod archive;
 pub(crate) mod build;
+mod cgi;
 mod fetch;
 pub(crate) mod file;
 pub(crate) mod group;
@@ -130,6 +131,9 @@ pub(crate) enum Kind {
     IpNetwork,
     /// The hash of a certificate or of a public key.
     CertificatePin,
+    /// A folder of CGI scripts, or a single script, with its path in URLs or the name as that:
+    /// `/srv/cgi-bin`, `/run=/srv/scripts`.
+    ScriptFolder,
     /// A name for scripts and the file with its value: `token=/etc/pinion/token`.
     Secret,
     /// A name for scripts and the program it stands for: `convert=/usr/bin/convert`.
@@ -216,8 +220,8 @@ pub(crate) enum Change {
 
 /// Every row, in the order of the help.
 pub(crate) fn all() -> impl Iterator<Item = &'static Directive> {
-    let served = site::ROWS.iter().chain(serve::ROWS).chain(proxy::ROWS).chain(lua::ROWS);
-    let served = served.chain(php::ROWS).chain(fetch::ROWS).chain(tls::ROWS);
+    let served = site::ROWS.iter().chain(serve::ROWS).chain(proxy::ROWS).chain(cgi::ROWS);
+    let served = served.chain(lua::ROWS).chain(php::ROWS).chain(fetch::ROWS).chain(tls::ROWS);
     let served = served.chain(mount::ROWS).chain(access::ROWS).chain(program::ROWS);
     served.chain(build::ROWS).chain(archive::ROWS).chain(why::ROWS)
 }
@@ -263,7 +267,7 @@ impl Kind {
             Self::Hsts => "AGE",
             Self::CertificatePin => "PIN",
             Self::Method => "METHOD",
-            Self::LiveFolder | Self::SentFolder => "[PATH=]DIR",
+            Self::LiveFolder | Self::SentFolder | Self::ScriptFolder => "[PATH=]DIR",
             Self::LuaFolder => "NAME=DIR",
             Self::Program => "NAME=PATH",
             Self::Secret => "NAME=FILE",
@@ -322,6 +326,7 @@ impl Kind {
             Self::SentFolder => "/srv/files, /protected=/srv/files".to_owned(),
             Self::LuaFolder => "data=/srv/data, data=/srv/data:ro".to_owned(),
             Self::Program => "convert=/usr/bin/convert".to_owned(),
+            Self::ScriptFolder => "/srv/cgi-bin, /run=/srv/scripts".to_owned(),
             Self::Secret => "token=/etc/pinion/token".to_owned(),
             Self::Network => "10.0.0.0/8, 2001:db8::/32, 192.0.2.1, unix".to_owned(),
             Self::Number { min, max, unit: "" } => format!("{min} to {max}"),

@@ -2,6 +2,7 @@
 
 mod archives;
 mod build;
+mod cgi_flags;
 mod live_folder;
 mod lua;
 mod mount;
@@ -30,6 +31,7 @@ use std::path::{Path, PathBuf};
 
 pub(crate) use archives::{Diff, Extract, Import};
 pub(crate) use build::{Build, CONTENT_FLAGS, Content, NamedSources};
+pub(crate) use cgi_flags::ScriptFolderFlag;
 pub(crate) use live_folder::{LiveFolder, LiveFolderLocation, live_folders};
 pub(crate) use lua::{LuaSettings, Run};
 pub(crate) use mount::{MountFault, mount, mount_with};

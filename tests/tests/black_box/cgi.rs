@@ -441,7 +441,7 @@ fn requests_wait_for_their_turn() {
 }
 
 /// Copies a program and its shared libraries below a root directory.
-fn copy_with_libraries(program: &str, root: &Path) {
+pub(crate) fn copy_with_libraries(program: &str, root: &Path) {
     let listed = Command::new("ldd").arg(program).output().expect("ldd");
     let listed = String::from_utf8(listed.stdout).expect("text");
     let libraries = listed.split_whitespace().filter(|word| word.starts_with('/'));

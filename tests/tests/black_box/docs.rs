@@ -444,9 +444,17 @@ impl Reader {
         self.leaves();
         let application = arguments.contains(&"--proxy").then(Upstream::echo);
         let url = application.as_ref().map_or_else(String::new, Upstream::url);
-        let arguments: Vec<String> =
-            arguments.iter().map(|word| word.replace("http://127.0.0.1:3000", &url)).collect();
-        let arguments: Vec<&str> = arguments.iter().map(String::as_str).collect();
+        let scripts = self.folder.join("cgi-bin").display().to_string();
+        let own = |word: &&str| {
+            word.replace("http://127.0.0.1:3000", &url).replace("/srv/cgi-bin", &scripts)
+        };
+        let arguments: Vec<String> = arguments.iter().map(own).collect();
+        let mut arguments: Vec<&str> = arguments.iter().map(String::as_str).collect();
+        if arguments.contains(&"--cgi") {
+            fs::create_dir_all(&scripts).expect("it is there");
+            // A server that root starts has to have a user for them.
+            arguments.extend(["--cgi-user", "nobody"]);
+        }
         let mut kept = Vec::new();
         let (words, mut arguments) = (&arguments[..], arguments.iter());
         while let Some(argument) = arguments.next() {

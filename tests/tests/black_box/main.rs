@@ -15,6 +15,7 @@ mod building;
 mod certbot;
 mod cgi;
 mod cgi_content;
+mod cgi_flags;
 mod changing;
 mod check_cost;
 mod chromium;

@@ -605,6 +605,7 @@ mod tests {
             Kind::ServerName | Kind::UpstreamHost => "app.internal",
             Kind::Rate => "10/s",
             Kind::Origin => "https://example.org",
+            Kind::ScriptFolder => "/run=a/b",
             Kind::Upstream => "/api=http://127.0.0.1:3000",
         };
         (text.to_owned(), format!("\"{text}\""))

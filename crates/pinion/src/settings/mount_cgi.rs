@@ -43,7 +43,7 @@ const CGI_ROWS: [&str; 6] = [
 ];
 
 /// Other rows that have an effect with CGI scripts.
-const COMMON_ROWS: [&str; 10] = [
+const COMMON_ROWS: [&str; 11] = [
     "mount-path",
     "mount-cgi",
     "mount-timeout",

@@ -1,6 +1,7 @@
 //! `pinion serve`, as meant: a server, and one site of it.
 
 use super::build::content;
+use super::cgi_flags::cgi_mounts;
 use super::{
     CONTENT_FLAGS, Content, Listen, ListenKind, LiveFolder, LuaSettings, MountFault, PHP_ROWS,
     PhpSettings, ScriptAccess, SiteAccess, TlsSettings, choice, field_value, live_folders, mount,
@@ -461,11 +462,15 @@ fn mounts(low: &Low) -> Result<Mounts, Failure> {
         let fault = |fault: MountFault| Failure::usage(format!("[[site.mount]] {fault}"));
         mount(low).map_err(fault)
     };
-    let flags = low.values("proxy").map(flag);
-    let mounts = flags.chain(low.tables(Table::Mount).iter().map(table));
-    let mounts = Mounts::new(mounts.collect::<Result<_, Failure>>()?);
-    let mounts =
-        mounts.map_err(|path| Failure::usage(format!("--proxy: {path} is given twice")))?;
+    let mut mounts = low.values("proxy").map(flag).collect::<Result<Vec<Mount>, Failure>>()?;
+    mounts.extend(cgi_mounts(low)?);
+    for section in low.tables(Table::Mount) {
+        mounts.push(table(section)?);
+    }
+    let mounts = Mounts::new(mounts).map_err(|path| {
+        let flag = if low.given("cgi") { "cgi" } else { "proxy" };
+        Failure::usage(format!("--{flag}: the path {path} is given twice; give another one"))
+    })?;
     if mounts.has_fallback() && low.given("single-page") {
         return Err(Failure::usage(
             "--single-page responds to every path and leaves nothing for the server of the mount \
@@ -492,6 +497,9 @@ fn dummy(low: &Low) -> Result<Option<Dummy>, Failure> {
 const LUA_FLAGS: &[&str] = &[
     "proxy",
     "proxy-timeout",
+    "cgi",
+    "cgi-user",
+    "cgi-chroot",
     "lua-program",
     "secret",
     "fetch-private",

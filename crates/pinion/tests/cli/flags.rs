@@ -38,7 +38,7 @@ const VERBS: [(&str, &str); 23] = [
 const SCRIPT: &str = "none.lua";
 
 /// Values that flags do not take. Whole numbers: [`NUMBERS`].
-const WRONG: [(&str, &[&str]); 59] = [
+const WRONG: [(&str, &[&str]); 62] = [
     ("--acme-webroot", &[""]),
     ("--access-log", &[""]),
     ("--alt-svc", &["", "on", " a=b", "h3=\n"]),
@@ -46,6 +46,9 @@ const WRONG: [(&str, &[&str]); 59] = [
     ("--coding", &["", "deflate", "BR"]),
     ("--canonical-host", &["", "*.a.org", "a.org:0", "https://a.org", "a b"]),
     ("--cert", &[""]),
+    ("--cgi", &["", "..", "/", "/run=", "/srv/a b", "/a b=/srv", "/a*=/srv"]),
+    ("--cgi-chroot", &[""]),
+    ("--cgi-user", &["", "a b", "a:b"]),
     ("--client-ca", &[""]),
     ("--codings", &["", "deflate", "gzip:0", "gzip:13", "br:12", "zstd:23", "br:", "br,br"]),
     ("--codings-for", &["", "*.svg", "=br", "*.svg=", "*.svg=lzma", "[=br", "a=gzip,zopfli"]),
