@@ -2,6 +2,7 @@
 
 use std::fmt;
 
+use pinion_http::grammar::hex_digit;
 use thiserror::Error;
 
 /// The path of a mount and of all below it: `/api` covers `/api` and `/api/users`, but not `/apis`.
@@ -32,16 +33,16 @@ impl PathPrefix {
     }
 
     /// Returns what is behind the prefix in a path that it covers, as the client has sent it: it is
-    /// empty or begins with a slash.
+    /// empty or begins with a slash. Paths are compared as normalised ones (RFC 3986 §6.2.2).
     #[must_use]
     pub fn rest<'p>(&self, path: &'p [u8]) -> Option<&'p [u8]> {
-        let mut rest = path;
-        for expected in self.text.bytes() {
-            let (byte, behind) = next_byte(rest)?;
-            if byte != expected {
+        let (mut rest, mut text) = (path, self.text.as_bytes());
+        while let Some((expected, text_behind)) = next_character(text) {
+            let (character, behind) = next_character(rest)?;
+            if character != expected {
                 return None;
             }
-            rest = behind;
+            (rest, text) = (behind, text_behind);
         }
         // A request target that is no path, such as `*`, is covered by nothing.
         let is_whole = match rest {
@@ -59,23 +60,32 @@ impl fmt::Display for PathPrefix {
     }
 }
 
-/// Takes the next character of a path. Characters may be encoded that need not (RFC 3986 §2.3).
-fn next_byte(path: &[u8]) -> Option<(u8, &[u8])> {
+/// A character of a path.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Character {
+    /// As it is, or encoded although it need not be (RFC 3986 §2.3).
+    Plain(u8),
+    /// Encoded, with digits of either case, and not the same as the character itself.
+    Encoded(u8),
+}
+
+/// Takes the next character of a path.
+fn next_character(path: &[u8]) -> Option<(Character, &[u8])> {
     match path {
-        [b'%', high, low, rest @ ..] if let Some(byte) = unreserved(*high, *low) => {
-            Some((byte, rest))
+        [b'%', high, low, rest @ ..] if let Some(byte) = encoded(*high, *low) => {
+            let is_unreserved = byte.is_ascii_alphanumeric() || b"-._~".contains(&byte);
+            let character =
+                if is_unreserved { Character::Plain(byte) } else { Character::Encoded(byte) };
+            Some((character, rest))
         }
-        [byte, rest @ ..] => Some((*byte, rest)),
+        [byte, rest @ ..] => Some((Character::Plain(*byte), rest)),
         [] => None,
     }
 }
 
-/// Returns the character that two hexadecimal digits stand for if it need not be encoded.
-fn unreserved(high: u8, low: u8) -> Option<u8> {
-    let digit = |byte: u8| char::from(byte).to_digit(16);
-    let byte = u8::try_from(digit(high)? * 16 + digit(low)?).ok()?;
-    let is_unreserved = byte.is_ascii_alphanumeric() || matches!(byte, b'-' | b'.' | b'_' | b'~');
-    is_unreserved.then_some(byte)
+/// Returns the byte that two hexadecimal digits stand for.
+fn encoded(high: u8, low: u8) -> Option<u8> {
+    Some(hex_digit(high)? << 4 | hex_digit(low)?)
 }
 
 /// The end of the paths of a mount: `.php` covers `/index.php`, but not `/.php` and not
@@ -105,8 +115,12 @@ impl PathSuffix {
     pub fn covers(&self, path: &[u8]) -> bool {
         let mut segment = path.rsplit(|byte| *byte == b'/').next().unwrap_or_default();
         let mut name = Vec::with_capacity(segment.len());
-        while let Some((byte, rest)) = next_byte(segment) {
-            name.push(byte);
+        while let Some((character, rest)) = next_character(segment) {
+            name.push(match character {
+                Character::Plain(byte) => byte,
+                // It is in no extension.
+                Character::Encoded(_) => 0,
+            });
             segment = rest;
         }
         name.len() > self.text.len() && name.ends_with(self.text.as_bytes())
@@ -206,6 +220,10 @@ mod tests {
             ("/api/", "/api/", Some("/")),
             ("/api", "/api/v2", Some("/v2")),
             ("/api", "/%61p%69/x%2Fy", Some("/x%2Fy")),
+            ("/caf%c3%A9", "/caf%C3%a9/x", Some("/x")),
+            ("/caf%C3%A9", "/caf%C3%AA", None),
+            ("/%61pi", "/api", Some("")),
+            ("/a%3Ab", "/a:b", None),
             ("/api", "/api%2Fx", None),
             ("/api", "/apis", None),
             ("/api", "/ap", None),

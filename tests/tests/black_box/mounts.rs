@@ -308,6 +308,50 @@ fn mounts_come_and_go_with_a_reload() {
     }
 }
 
+/// A mount comes before files, however a client spells its path.
+#[test]
+fn no_spelling_of_a_path_leads_past_its_mount() {
+    const HIDDEN: &str = "a file below a mount";
+    let folder = Folder::with(
+        "mount-spellings",
+        [
+            ("public/index.html", "home"),
+            ("public/api/x.txt", HIDDEN),
+            ("public/caf\u{e9}/x.txt", HIDDEN),
+        ],
+    );
+    let upstream = named("upstream");
+    let mounts = ["/api", "/caf%C3%A9"]
+        .map(|path| format!("[[site.mount]]\npath = \"{path}\"\nproxy = \"{}\"\n", upstream.url()));
+    let mut spellings = Vec::new();
+    for (path, key) in [("/api/x.txt", "/api/x.txt"), ("/caf%C3%A9/x.txt", "/caf\u{e9}/x.txt")] {
+        spellings.push(path.to_owned());
+        for front in ["/.", "/x/..", "/%2e", "/x/%2E.", "/x/y/../.."] {
+            spellings.push(format!("{front}{path}"));
+            spellings.push(path.replace("/x.txt", &format!("{front}/x.txt")));
+        }
+        let segments: Vec<&str> = key.split('/').skip(1).collect();
+        for digits in [|byte: u8| format!("%{byte:02x}"), |byte: u8| format!("%{byte:02X}")] {
+            let encoded = segments.iter().map(|one| one.bytes().map(digits).collect::<String>());
+            spellings.push(encoded.map(|one| format!("/{one}")).collect());
+        }
+        spellings.extend(["%c3%a9", "%c3%A9"].map(|escapes| path.replace("%C3%A9", escapes)));
+    }
+    for io in Io::BOTH {
+        let server = start(&folder, io, &mounts.concat());
+        for target in &spellings {
+            let response = server.get(target);
+            let is_of_mount = matches!(response.status, 400 | 404)
+                || response.status == 200 && response.text().starts_with("upstream GET /");
+            assert!(is_of_mount && response.text() != HIDDEN, "{target}: {response}");
+        }
+        for target in [&*spellings[0], "/caf%c3%a9/x.txt"] {
+            assert_eq!(server.get(target).text(), format!("upstream GET {target} HTTP/1.1"));
+        }
+        server.stop();
+    }
+}
+
 pub(crate) fn reload(server: &Server) {
     let from = server.lines().len();
     server.signal(Signal::HUP);

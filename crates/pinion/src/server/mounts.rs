@@ -55,6 +55,9 @@ impl MountPath {
             Some(extension) if is_extension(extension) => {
                 Ok(Self::Suffix(PathSuffix::new(extension)))
             }
+            None if has_dot_segment(text) => {
+                Err(format!("{text:?} has a segment . or .., which clients take out: leave it out"))
+            }
             None if text.starts_with('/') && text.bytes().all(sent) => {
                 Ok(Self::Prefix(PathPrefix::new(text)))
             }
@@ -77,13 +80,38 @@ impl fmt::Display for MountPath {
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Mounts {
     /// Those below the root, the longest path first.
-    below_root: Vec<(PathPrefix, Mount)>,
+    below_root: Vec<MountBelowRoot>,
+    /// The archive knows the path of one of them in another form, which a client may send, too.
+    has_other_keys: bool,
     /// Those for extensions, the longest one first.
     extensions: Vec<(PathSuffix, Mount)>,
     /// Some of them, or the one of the root, run scripts of a folder.
     has_scripts: bool,
     /// What responds where no file does.
     fallback: Option<Mount>,
+}
+
+/// A mount of a path below the root.
+#[derive(Clone, Debug)]
+struct MountBelowRoot {
+    prefix: PathPrefix,
+    /// The path as archives have it; `None` if it can be in no archive.
+    key: Option<Box<[u8]>>,
+    mount: Mount,
+}
+
+impl MountBelowRoot {
+    fn new(prefix: PathPrefix, mount: Mount) -> Self {
+        let mut decoded = Vec::new();
+        let key = decode_path(prefix.as_str().as_bytes(), &mut decoded).ok().map(Box::from);
+        Self { prefix, key, mount }
+    }
+
+    /// Whether the key of a path in an archive is that of the mount, or below it.
+    fn has_key(&self, key: &[u8]) -> bool {
+        let own = self.key.as_ref().and_then(|own| key.strip_prefix(&**own));
+        matches!(own, Some([] | [b'/', ..]))
+    }
 }
 
 impl Mount {
@@ -217,13 +245,17 @@ impl Mounts {
             }
             match mount.path.clone() {
                 MountPath::Prefix(prefix) if prefix.is_root() => this.fallback = Some(mount),
-                MountPath::Prefix(prefix) => this.below_root.push((prefix, mount)),
+                MountPath::Prefix(prefix) => {
+                    this.below_root.push(MountBelowRoot::new(prefix, mount));
+                }
                 MountPath::Suffix(suffix) => this.extensions.push((suffix, mount)),
             }
         }
         let of_root = this.extensions.iter().map(|(_, mount)| mount).chain(&this.fallback);
         this.has_scripts = { of_root }.any(|mount| mount.scripts().is_some());
-        this.below_root.sort_by_key(|(prefix, _)| std::cmp::Reverse(prefix.as_str().len()));
+        this.below_root.sort_by_key(|one| std::cmp::Reverse(one.prefix.as_str().len()));
+        this.has_other_keys = { this.below_root.iter() }
+            .any(|one| one.key.as_deref().is_some_and(|key| key != one.prefix.as_str().as_bytes()));
         this.extensions.sort_by_key(|(suffix, _)| std::cmp::Reverse(suffix.as_str().len()));
         Ok(this)
     }
@@ -234,7 +266,7 @@ impl Mounts {
 
     /// Returns all of them, in the order in which they are tried.
     pub(crate) fn all(&self) -> impl Iterator<Item = &Mount> {
-        let below_root = self.below_root.iter().map(|(_, mount)| mount);
+        let below_root = self.below_root.iter().map(|one| &one.mount);
         let extensions = self.extensions.iter().map(|(_, mount)| mount);
         below_root.chain(extensions).chain(&self.fallback)
     }
@@ -250,18 +282,20 @@ impl Mounts {
     #[inline]
     fn below_root(&self, path: &[u8]) -> Option<&Mount> {
         let mut mounts = self.below_root.iter();
-        mounts.find(|(prefix, _)| prefix.rest(path).is_some()).map(|(_, mount)| mount)
+        mounts.find(|one| one.prefix.rest(path).is_some()).map(|one| &one.mount)
     }
 
-    /// Returns the mount of a path with dot segments or escapes, under which files of the site
-    /// would be found. The mount refuses it, or finds nothing.
+    /// Returns the mount of a path in another spelling, such as one with dot segments or escapes,
+    /// under which files of the site would be found. The mount refuses it, or finds nothing.
     #[inline]
     fn disguised(&self, path: &[u8]) -> Option<&Mount> {
-        if self.below_root.is_empty() || !(path.contains(&b'%') || path.windows(2).any(is_dotted)) {
+        let is_plain = || !path.contains(&b'%') && !path.windows(2).any(is_dotted);
+        if self.below_root.is_empty() || !self.has_other_keys && is_plain() {
             return None;
         }
         let mut decoded = Vec::new();
-        self.below_root(decode_path(path, &mut decoded).ok()?)
+        let key = decode_path(path, &mut decoded).ok()?;
+        self.below_root.iter().find(|one| one.has_key(key)).map(|one| &one.mount)
     }
 
     /// Returns the mount that runs the script of a path.
@@ -322,80 +356,17 @@ impl Mounts {
     }
 }
 
+/// Whether a path has a segment `.` or `..`, also in escapes.
+fn has_dot_segment(path: &str) -> bool {
+    let is_dots =
+        |segment: &str| matches!(&*segment.to_ascii_lowercase().replace("%2e", "."), "." | "..");
+    path.split('/').any(is_dots)
+}
+
 /// Whether a segment begins with a dot.
 fn is_dotted(pair: &[u8]) -> bool {
     pair == b"/."
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-    use pinion_gateway::upstream::Upstream;
-
-    fn mounts(paths: &[&str]) -> Result<Mounts, MountPath> {
-        let mount = |path: &&str| {
-            let upstream = Upstream::parse("http://a").expect("a URL");
-            Mount::new(MountPath::parse(path).expect(path), UpstreamGroup::of_one(upstream))
-        };
-        Mounts::new(paths.iter().map(mount).collect())
-    }
-
-    #[test]
-    fn the_longest_path_covers_itself_and_all_below() {
-        let mounts = mounts(&["/", "/api", "/api/v2/"]).expect("mounts");
-        let covering =
-            |path: &str| mounts.covering(path.as_bytes()).map(|found| found.path.to_string());
-        for (path, expected) in [
-            ("/api", Some("/api")),
-            ("/api/", Some("/api")),
-            ("/api/v2", Some("/api/v2")),
-            ("/api/v2/x", Some("/api/v2")),
-            ("/api/v22", Some("/api")),
-            ("/%61p%69/x", Some("/api")),
-            ("/api%2Fx", None),
-            ("/apis", None),
-            ("/%6", None),
-            ("/ap", None),
-            ("*", None),
-            ("", None),
-        ] {
-            assert_eq!(covering(path).as_deref(), expected, "{path}");
-        }
-        assert!(mounts.has_fallback() && !mounts.is_empty());
-        assert!(Mounts::default().is_empty());
-    }
-
-    #[test]
-    fn extensions_come_before_the_root() {
-        let mounts = mounts(&["/", "*.gz", "*.tar.gz"]).expect("mounts");
-        for (path, expected) in [
-            ("/a/b.gz", "*.gz"),
-            ("/a.tar.gz", "*.tar.gz"),
-            ("/.gz", "/"),
-            ("/b.gz/x", "/"),
-            ("/b.GZ", "/"),
-        ] {
-            let found = mounts.without_file(path.as_bytes()).map(|found| found.path.to_string());
-            assert_eq!(found.as_deref(), Some(expected), "{path}");
-        }
-    }
-
-    #[test]
-    fn a_path_has_one_mount() {
-        let twice = |paths: &[&str]| mounts(paths).err().map(|path| path.to_string());
-        assert_eq!(twice(&["/a", "/b", "/a/"]).as_deref(), Some("/a"));
-        assert_eq!(twice(&["/", "/a", "/"]).as_deref(), Some("/"));
-        assert_eq!(twice(&["*.a", "/a", "*.a"]).as_deref(), Some("*.a"));
-    }
-
-    #[test]
-    fn a_path_is_a_prefix_or_an_extension() {
-        for text in ["/", "/a", "/a/b/", "/%20", "*.php", "*.tar.gz"] {
-            assert!(MountPath::parse(text).is_ok(), "{text}");
-        }
-        for text in ["", "a", "*", "*.", "*php", "/a*", "/*.php", "/a?b", "/a b", "*.p/p", "*.%70"]
-        {
-            assert!(MountPath::parse(text).is_err(), "{text}");
-        }
-    }
-}
+mod tests;
