@@ -154,6 +154,11 @@ impl Actor {
         self.outcomes.len() == self.requests.len()
     }
 
+    /// Returns the request that it is at.
+    pub(crate) fn open(&self) -> Option<&Request> {
+        self.requests.get(self.outcomes.len())
+    }
+
     /// Returns its requests and what has become of them.
     pub(crate) fn results(&self) -> impl Iterator<Item = (&Request, &Outcome)> {
         self.requests.iter().zip(&self.outcomes)
@@ -192,7 +197,8 @@ impl Actor {
             if end < self.received.len() {
                 return Err(format!("{} bytes behind a response", self.received.len() - end));
             }
-            let is_kept = self.sent == self.wire.len() && is_kept(&reading) && !is_over;
+            let is_open = !is_over && !self.has_ended_side;
+            let is_kept = self.sent == self.wire.len() && is_kept(&reading) && is_open;
             self.next(Outcome { reading, saw: None, has_left: false }, network, is_kept);
         } else if is_over {
             let has_left = self.has_ended_side;

@@ -115,6 +115,7 @@ impl Http2Client {
         });
         let is_whole = |stream: &Stream| stream.end == Some(End::Whole);
         let reading = Reading {
+            has_all_content: false,
             interims: stream.interim.iter().map(|status| head(*status)).collect(),
             message,
             end: is_whole(stream).then_some(stream.content.len()),

@@ -7,6 +7,7 @@ mod http2_client;
 mod laws;
 mod message;
 mod operations;
+mod records;
 mod run;
 mod seeds;
 #[path = "../../../engine/tests/strict/mod.rs"]

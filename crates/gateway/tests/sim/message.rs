@@ -53,6 +53,9 @@ pub(crate) struct Reading {
     pub(crate) message: Option<Message>,
     /// Where the message ends, if it is whole.
     pub(crate) end: Option<usize>,
+    /// All content is there that the head announces, or there is none: for a client of HTTP it is
+    /// whole, also if its server has not said that it ends.
+    pub(crate) has_all_content: bool,
     /// It is malformed.
     pub(crate) is_malformed: bool,
 }
@@ -168,7 +171,8 @@ fn read_content(
     };
     let is_malformed = end.is_err();
     let end = end.ok().flatten().map(|used| begin + used);
-    Reading { message: Some(message), end, is_malformed, ..reading }
+    let has_all_content = end.is_some();
+    Reading { message: Some(message), end, has_all_content, is_malformed, ..reading }
 }
 
 fn read_chunks(message: &mut Message, bytes: &[u8]) -> Result<Option<usize>, ()> {

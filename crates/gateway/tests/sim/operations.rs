@@ -6,6 +6,7 @@ use pinion_engine::backend::sim::Faults;
 use crate::client::{Actor, Content, Outcome, Request};
 use crate::laws;
 use crate::message::Message;
+use crate::records::Spoken;
 use crate::run::{FAILING, HEALTHY, Plan, Report, run_over};
 use crate::upstream::{Behaviour, Shape};
 
@@ -17,7 +18,7 @@ const CONTENT_BYTES: usize = 100_000;
 const SERVERS: usize = 2;
 
 /// Three clients whose requests have every framing, in both directions.
-fn plan(fail_at: u64, is_stored: bool) -> Plan {
+fn plan(fail_at: u64, spoken: Spoken, is_stored: bool) -> Plan {
     let framings = [Content::None, Content::Length(CONTENT_BYTES), Content::Chunked(CONTENT_BYTES)];
     let methods = ["GET", "POST", "PUT", "GET", "HEAD"];
     let mut ids = 1..;
@@ -30,8 +31,10 @@ fn plan(fail_at: u64, is_stored: bool) -> Plan {
     };
     let mut client = |mount| Actor::new(requests(mount)).over(20_000);
     let clients = vec![client(FAILING), client(FAILING), client(HEALTHY)];
-    let shapes =
-        [Shape::Chunked, Shape::Length, Shape::UntilClose, Shape::Interim, Shape::NoContent];
+    // An application that ends a connection that it was asked to keep may meet the next request.
+    let is_kept = spoken == (Spoken::FastCgi { is_kept: true });
+    let third = if is_kept { Shape::Http10 } else { Shape::UntilClose };
+    let shapes = [Shape::Chunked, Shape::Length, third, Shape::Interim, Shape::NoContent];
     let behaviours = shapes.map(|shape| Behaviour::good(shape, CONTENT_BYTES));
     Plan {
         seed: 1,
@@ -40,6 +43,7 @@ fn plan(fail_at: u64, is_stored: bool) -> Plan {
         clients,
         http2_clients: Vec::new(),
         servers: vec![behaviours.to_vec(); SERVERS],
+        spoken,
         stored_upload_max_bytes: is_stored.then_some(1 << 20),
     }
 }
@@ -58,27 +62,37 @@ fn check_harm(report: &Report) -> Result<(), String> {
 }
 
 fn sweep(readiness: bool) {
-    let is_long = std::env::var_os("PINION_LONG").is_some();
     for is_stored in [false, true] {
-        // The two forms of the kernel begin at different ones.
-        let first = if is_long || readiness { 1 } else { 2 };
-        let mut met = 0;
-        for fail_at in (first..).step_by(if is_long { 1 } else { STEP }) {
-            let report = run_over(readiness, plan(fail_at, is_stored));
-            let checked = report.and_then(|report| {
-                laws::check(&report, false)?;
-                check_harm(&report)?;
-                Ok(report)
-            });
-            let report = checked.unwrap_or_else(|why| {
-                panic!("readiness {readiness}, stored {is_stored}, operation {fail_at}: {why}")
-            });
-            let all = report.clients.iter().flat_map(Actor::results);
-            met += all.filter(|(_, outcome)| !is_answered(outcome)).count();
-            if report.operations < fail_at {
-                assert!(fail_at > 100 && met > 10, "the script is too short to show anything");
-                break;
-            }
+        sweep_over(readiness, Spoken::Http, is_stored);
+    }
+    for spoken in Spoken::APPLICATIONS {
+        sweep_over(readiness, spoken, false);
+    }
+}
+
+fn sweep_over(readiness: bool, spoken: Spoken, is_stored: bool) {
+    let is_long = std::env::var_os("PINION_LONG").is_some();
+    // The two forms of the kernel begin at different ones.
+    let first = if is_long || readiness { 1 } else { 2 };
+    let mut met = 0;
+    for fail_at in (first..).step_by(if is_long { 1 } else { STEP }) {
+        let report = run_over(readiness, plan(fail_at, spoken, is_stored));
+        let checked = report.and_then(|report| {
+            laws::check(&report, false)?;
+            check_harm(&report)?;
+            Ok(report)
+        });
+        let report = checked.unwrap_or_else(|why| {
+            panic!(
+                "{spoken:?}, readiness {readiness}, stored {is_stored}, operation {fail_at}: \
+                 {why}"
+            )
+        });
+        let all = report.clients.iter().flat_map(Actor::results);
+        met += all.filter(|(_, outcome)| !is_answered(outcome)).count();
+        if report.operations < fail_at {
+            assert!(fail_at > 100 && met > 10, "the script is too short to show anything");
+            break;
         }
     }
 }

@@ -10,20 +10,27 @@ use pinion_engine::remote::RemoteAddress;
 use pinion_engine::settings::Settings;
 use pinion_engine::stepped::{Holdings, Stepped};
 use pinion_gateway::balancing::Balance;
+use pinion_gateway::path_prefix::PathPrefix;
+use pinion_gateway::program_forwarding::{ProgramOptions, ProgramTarget};
 use pinion_gateway::proxy::{Ended, ProxyHoldings};
 use pinion_gateway::server_health::PassiveChecks;
-use pinion_gateway::upstream::Upstream as UpstreamUrl;
+use pinion_gateway::upstream::{Upstream as UpstreamUrl, UpstreamProtocol};
 use pinion_gateway::upstream_group::{UpstreamGroup, UpstreamOptions};
 
 use crate::application::Application;
 use crate::client::{Actor, Outcome, Request};
 use crate::http2_client::Http2Client;
+use crate::records::Spoken;
 use crate::upstream::{Behaviour, Shape, Upstream};
 
 /// How long an upstream server may be silent, in milliseconds.
 const TIMEOUT_MS: u64 = 2_000;
 /// Simulated milliseconds after which nothing may be left of a run.
 const RUN_MAX_MS: u64 = 10 * 60 * 1000;
+/// Unused connections to an application that are kept, if some are.
+const KEPT_CONNECTIONS: usize = 4;
+/// Most content without a length of a request to an application.
+const UNKNOWN_LENGTH_MAX_BYTES: u64 = 1 << 20;
 /// The port of the first server.
 pub(crate) const BASE_PORT: u16 = 8000;
 /// The mount whose servers fail.
@@ -41,6 +48,8 @@ pub(crate) struct Plan {
     pub(crate) http2_clients: Vec<Http2Client>,
     /// What the servers of [`FAILING`] do with their first requests.
     pub(crate) servers: Vec<Vec<Behaviour>>,
+    /// What the servers of [`FAILING`] speak.
+    pub(crate) spoken: Spoken,
     /// Bytes of content that are stored before a server is asked.
     pub(crate) stored_upload_max_bytes: Option<u64>,
 }
@@ -58,6 +67,8 @@ pub(crate) struct Report {
     pub(crate) ended: HashMap<String, Ended>,
     /// Content is stored before a server is asked.
     pub(crate) is_stored: bool,
+    /// What the servers of [`FAILING`] speak.
+    pub(crate) spoken: Spoken,
 }
 
 struct Run<const READINESS: bool> {
@@ -84,7 +95,7 @@ impl Report {
 /// # Errors
 /// The law that was broken.
 pub(crate) fn run<const READINESS: bool>(plan: Plan) -> Result<Report, String> {
-    let is_stored = plan.stored_upload_max_bytes.is_some();
+    let (is_stored, spoken) = (plan.stored_upload_max_bytes.is_some(), plan.spoken);
     let mut run = Run::<READINESS>::new(plan)?;
     run.finish()?;
     let app = run.worker.app();
@@ -95,6 +106,7 @@ pub(crate) fn run<const READINESS: bool>(plan: Plan) -> Result<Report, String> {
         operations: run.network.operations(),
         out,
         is_stored,
+        spoken,
         ended: std::mem::take(&mut app.ended),
         clients: run.clients,
         http2_clients: run.http2_clients,
@@ -110,10 +122,23 @@ pub(crate) fn run_over(readiness: bool, plan: Plan) -> Result<Report, String> {
     if readiness { run::<true>(plan) } else { run::<false>(plan) }
 }
 
-pub(crate) fn group(ports: std::ops::Range<u16>, options: UpstreamOptions) -> Arc<UpstreamGroup> {
+pub(crate) fn group(
+    ports: std::ops::Range<u16>,
+    spoken: Spoken,
+    options: UpstreamOptions,
+) -> Arc<UpstreamGroup> {
     let upstreams = ports.map(|port| {
-        let url = format!("http://192.0.2.1:{port}");
-        let mut upstream = UpstreamUrl::parse(&url).expect("a URL");
+        let address = format!("192.0.2.1:{port}");
+        let upstream = match spoken {
+            Spoken::Http => UpstreamUrl::parse(&format!("http://{address}")),
+            Spoken::FastCgi { is_kept } => {
+                let keep_connections = if is_kept { KEPT_CONNECTIONS } else { 0 };
+                let protocol = UpstreamProtocol::FastCgi { keep_connections };
+                UpstreamUrl::parse_application(&address, protocol)
+            }
+            Spoken::Scgi => UpstreamUrl::parse_application(&address, UpstreamProtocol::Scgi),
+        };
+        let mut upstream = upstream.expect("an address");
         upstream.timeout_ms = TIMEOUT_MS;
         upstream
     });
@@ -122,7 +147,7 @@ pub(crate) fn group(ports: std::ops::Range<u16>, options: UpstreamOptions) -> Ar
 
 impl<const READINESS: bool> Run<READINESS> {
     fn new(plan: Plan) -> Result<Self, String> {
-        let Plan { seed, faults, pieces, clients, http2_clients, servers, .. } = plan;
+        let Plan { seed, faults, pieces, clients, http2_clients, servers, spoken, .. } = plan;
         let mut random = Random::new(seed);
         let healthy_port = BASE_PORT + servers.len() as u16;
         let options = UpstreamOptions {
@@ -130,10 +155,17 @@ impl<const READINESS: bool> Run<READINESS> {
             balance: Balance::HeaderHash("Key".into()),
             passive: PassiveChecks { max_fails: 1, ..PassiveChecks::default() },
             stored_upload_max_bytes: plan.stored_upload_max_bytes,
+            unknown_length_max_bytes: UNKNOWN_LENGTH_MAX_BYTES,
+            program: (spoken != Spoken::Http).then(|| ProgramOptions {
+                target: ProgramTarget::Application(PathPrefix::new(&format!("/{FAILING}"))),
+                passes_authorization: false,
+                variables: Vec::new(),
+            }),
             ..UpstreamOptions::default()
         };
-        let failing = group(BASE_PORT..healthy_port, options);
-        let healthy = group(healthy_port..healthy_port + 1, UpstreamOptions::default());
+        let failing = group(BASE_PORT..healthy_port, spoken, options);
+        let healthy = healthy_port..healthy_port + 1;
+        let healthy = group(healthy, Spoken::Http, UpstreamOptions::default());
         let mounts = HashMap::from([(FAILING, failing), (HEALTHY, healthy)]);
         let settings = Settings { outgoing: 64, ..Settings::default() };
         let network = Network::new(random.number(), faults, settings.listeners.len());
@@ -142,9 +174,9 @@ impl<const READINESS: bool> Run<READINESS> {
         let otherwise = Behaviour::good(Shape::Length, 20);
         let mut servers: Vec<Upstream> = servers
             .into_iter()
-            .map(|behaviours| Upstream::new(otherwise).first(behaviours))
+            .map(|behaviours| Upstream::new(spoken, otherwise).first(behaviours))
             .collect();
-        servers.push(Upstream::new(Behaviour::good(Shape::Chunked, 300)));
+        servers.push(Upstream::new(Spoken::Http, Behaviour::good(Shape::Chunked, 300)));
         Ok(Self { network, worker, random, pieces, clients, http2_clients, servers })
     }
 
@@ -186,8 +218,11 @@ impl<const READINESS: bool> Run<READINESS> {
             let acted = client.act(network, random, *pieces);
             has_moved |= acted.map_err(|why| format!("HTTP/2 client {index}: {why}"))?;
         }
+        let mut open = clients.iter().filter_map(Actor::open).filter(|one| one.mount == FAILING);
+        let first = open.next().map(Request::target);
+        let open = first.filter(|_| open.next().is_none());
         for server in servers {
-            has_moved |= server.act(network, random, *pieces);
+            has_moved |= server.act(network, random, *pieces, open.as_deref());
         }
         Ok(has_moved)
     }

@@ -5,15 +5,20 @@ use pinion_engine::backend::sim::{Faults, Random};
 use crate::client::{Actor, Content, Leaving, Request};
 use crate::http2_client::Http2Client;
 use crate::laws;
+use crate::records::Spoken;
 use crate::run::{FAILING, HEALTHY, Plan, run_over};
 use crate::upstream::{Behaviour, Shape, Way};
 
 /// Seeds of an ordinary run, each in both forms of the kernel.
 const SEEDS: u64 = 300;
+/// Those with applications, of each kind.
+const APPLICATION_SEEDS: u64 = 100;
 /// Requests of a run to servers that fail.
 const REQUESTS: u64 = 12;
 /// More bytes than the first line of a request has.
 const LINE_BYTES: u64 = 60;
+/// More bytes than the variables of a request have, with their records.
+const VARIABLES_BYTES: u64 = 600;
 
 /// A kernel that is slow and out of order, and breaks something if the run is not exact.
 fn faults(is_exact: bool, random: &mut Random) -> Faults {
@@ -58,14 +63,16 @@ fn request(id: u64, mount: &'static str, is_leaving: bool, random: &mut Random) 
     Request { is_http10, leaves, ..request }
 }
 
-fn behaviour(random: &mut Random) -> Behaviour {
+fn behaviour(spoken: Spoken, random: &mut Random) -> Behaviour {
     let good = Behaviour::good(*random.pick(&Shape::ALL), *random.pick(&[0, 10, 1000, 100_000]));
     if random.chance(400) {
         return good;
     }
     let reads_bytes = random.chance(300).then(|| {
         let most_bytes = *random.pick(&[300, 3000, 150_000]);
-        random.between(LINE_BYTES, most_bytes) as usize
+        // A server that has read less does not say for which request it was tried.
+        let least_bytes = if spoken == Spoken::Http { LINE_BYTES } else { VARIABLES_BYTES };
+        random.between(least_bytes, most_bytes.max(least_bytes)) as usize
     });
     let failure = random.chance(800).then(|| {
         let most_bytes = *random.pick(&[1, 150, 1000, 100_000]);
@@ -80,7 +87,7 @@ fn behaviour(random: &mut Random) -> Behaviour {
     }
 }
 
-fn plan(seed: u64) -> (bool, Plan) {
+fn plan(seed: u64, spoken: Spoken) -> (bool, Plan) {
     let mut random = Random::new(seed);
     let is_exact = random.chance(500);
     let mut ids = 1..;
@@ -100,7 +107,7 @@ fn plan(seed: u64) -> (bool, Plan) {
     let requests = ids.take(4).map(|id| request(id, HEALTHY, false, &mut random)).collect();
     clients.push(Actor::new(requests));
     let servers = (0..random.between(1, 3))
-        .map(|_| (0..REQUESTS).map(|_| behaviour(&mut random)).collect())
+        .map(|_| (0..REQUESTS).map(|_| behaviour(spoken, &mut random)).collect())
         .collect();
     let plan = Plan {
         seed,
@@ -109,14 +116,15 @@ fn plan(seed: u64) -> (bool, Plan) {
         clients,
         http2_clients: http2_clients.into(),
         servers,
+        spoken,
         stored_upload_max_bytes: random.chance(200).then_some(1 << 20),
     };
     (is_exact, plan)
 }
 
 /// Returns the digest of all that has happened.
-fn run(readiness: bool, seed: u64) -> Result<u64, String> {
-    let (is_exact, plan) = plan(seed);
+fn run(readiness: bool, seed: u64, spoken: Spoken) -> Result<u64, String> {
+    let (is_exact, plan) = plan(seed, spoken);
     let report = run_over(readiness, plan)?;
     laws::check(&report, is_exact)?;
     if is_exact {
@@ -131,25 +139,44 @@ fn number(variable: &str) -> Option<u64> {
 }
 
 /// Every seed keeps all laws. `PINION_SIM_SEED` picks one, `PINION_SIM_SEEDS` says how many.
-#[test]
-fn seeds() {
-    let seeds = number("PINION_SIM_SEEDS").unwrap_or(SEEDS);
+fn check_seeds(spoken: Spoken) {
+    let ordinary = if spoken == Spoken::Http { SEEDS } else { APPLICATION_SEEDS };
+    let seeds = number("PINION_SIM_SEEDS").unwrap_or(ordinary);
     let only = number("PINION_SIM_SEED");
     for seed in only.map_or(0..seeds, |seed| seed..seed + 1) {
         for readiness in [true, false] {
-            if let Err(why) = run(readiness, seed) {
-                panic!("seed {seed}, readiness {readiness}: {why}");
+            if let Err(why) = run(readiness, seed, spoken) {
+                panic!("{spoken:?}, seed {seed}, readiness {readiness}: {why}");
             }
         }
     }
 }
 
 #[test]
+fn seeds() {
+    check_seeds(Spoken::Http);
+}
+
+#[test]
+fn seeds_of_fastcgi() {
+    check_seeds(Spoken::FastCgi { is_kept: true });
+    check_seeds(Spoken::FastCgi { is_kept: false });
+}
+
+#[test]
+fn seeds_of_scgi() {
+    check_seeds(Spoken::Scgi);
+}
+
+#[test]
 fn the_same_seed_gives_the_same_run() {
     for seed in 0..10 {
         for readiness in [true, false] {
-            assert_eq!(run(readiness, seed), run(readiness, seed), "seed {seed}");
+            for spoken in [Spoken::Http, Spoken::FastCgi { is_kept: true }] {
+                let run = || run(readiness, seed, spoken);
+                assert_eq!(run(), run(), "seed {seed}");
+            }
         }
     }
-    assert_ne!(run(true, 0), run(true, 1));
+    assert_ne!(run(true, 0, Spoken::Http), run(true, 1, Spoken::Http));
 }

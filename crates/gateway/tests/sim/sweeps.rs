@@ -1,10 +1,13 @@
 //! A server that fails behind every byte of its response, and behind every byte of a request.
 
+use std::ops::RangeInclusive;
+
 use pinion_engine::backend::sim::Faults;
 
 use crate::client::{Actor, Content, Request};
 use crate::http2_client::Http2Client;
 use crate::laws;
+use crate::records::Spoken;
 use crate::run::{FAILING, HEALTHY, Plan, run_over};
 use crate::upstream::{Behaviour, Shape, Way};
 
@@ -17,10 +20,13 @@ const LONG_SEEDS: u64 = 10;
 const LINE_BYTES: usize = "OPTIONS /failing/2 HTTP/1.1\r\n".len();
 /// More bytes than a request has when it is forwarded.
 const FORWARDED_MAX_BYTES: usize = 300;
+/// More bytes than a request has as variables.
+const VARIABLES_MAX_BYTES: usize = 900;
 
 /// A server, and what the client asks it for first.
 #[derive(Clone, Copy, Debug)]
 struct Case {
+    spoken: Spoken,
     shape: Shape,
     method: &'static str,
     content: Content,
@@ -67,6 +73,7 @@ impl Case {
             clients,
             http2_clients,
             servers: vec![behaviours; self.servers],
+            spoken: self.spoken,
             stored_upload_max_bytes: None,
         }
     }
@@ -116,16 +123,35 @@ fn slow_kernel(seed: u64) -> Faults {
     }
 }
 
+/// Calls this for every `step`th byte in a range, beginning with another one each time; for each of
+/// them with `PINION_LONG`.
+fn every(step: usize, bytes: RangeInclusive<usize>, offset: u64, call: impl FnMut(usize)) {
+    let is_long = std::env::var_os("PINION_LONG").is_some();
+    let step = if is_long { 1 } else { step };
+    let (first, last) = (*bytes.start(), *bytes.end());
+    (first + offset as usize % step..=last).step_by(step).for_each(call);
+}
+
 #[test]
 fn a_server_may_fail_behind_every_byte_of_its_response() {
+    sweep_responses(Spoken::Http, 1);
+}
+
+#[test]
+fn an_application_may_fail_behind_every_byte_of_its_response() {
+    Spoken::APPLICATIONS.into_iter().for_each(|spoken| sweep_responses(spoken, 5));
+}
+
+fn sweep_responses(spoken: Spoken, step: usize) {
     let mut seed = 0u64;
     for shape in Shape::ALL {
         for method in ["GET", "HEAD"] {
-            let bytes = shape.response("2", method, &[b'a'; CONTENT_BYTES]).len();
+            let bytes = spoken.response(shape, "2", method, &[b'a'; CONTENT_BYTES]).len();
             for way in Way::ALL {
-                for at in 0..=bytes {
+                every(step, 0..=bytes, seed, |at| {
                     seed += 1;
                     let case = Case {
+                        spoken,
                         shape,
                         method,
                         content: Content::None,
@@ -138,7 +164,7 @@ fn a_server_may_fail_behind_every_byte_of_its_response() {
                         failure: Some((at, way)),
                     };
                     case.check(seed);
-                }
+                });
             }
         }
     }
@@ -162,6 +188,17 @@ const EARLY: [(Shape, Option<(usize, Way)>); 12] = [
 
 #[test]
 fn a_server_may_fail_behind_every_byte_of_a_request() {
+    sweep_requests(Spoken::Http, FORWARDED_MAX_BYTES, 1);
+}
+
+#[test]
+fn an_application_may_fail_behind_every_byte_of_a_request() {
+    for spoken in Spoken::APPLICATIONS {
+        sweep_requests(spoken, VARIABLES_MAX_BYTES, 9);
+    }
+}
+
+fn sweep_requests(spoken: Spoken, max_bytes: usize, step: usize) {
     let mut seed = 0u64;
     let requests =
         [("OPTIONS", Content::None), ("PUT", Content::Length(30)), ("POST", Content::Chunked(30))];
@@ -169,10 +206,12 @@ fn a_server_may_fail_behind_every_byte_of_a_request() {
         for (shape, failure) in EARLY {
             // A server that responds has to know to what.
             let is_mute = failure.is_some_and(|(bytes, _)| bytes == 0);
-            for at in if is_mute { 0 } else { LINE_BYTES }..FORWARDED_MAX_BYTES {
+            let first = if is_mute { 0 } else { LINE_BYTES };
+            every(step, first..=max_bytes, seed, |at| {
                 for window_bytes in [None, Some(at)] {
                     seed += 1;
                     let case = Case {
+                        spoken,
                         shape,
                         method,
                         content,
@@ -186,7 +225,7 @@ fn a_server_may_fail_behind_every_byte_of_a_request() {
                     };
                     case.check(seed);
                 }
-            }
+            });
         }
     }
 }

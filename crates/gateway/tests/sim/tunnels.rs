@@ -10,6 +10,7 @@ use pinion_gateway::proxy::ProxyHoldings;
 use pinion_gateway::upstream_group::UpstreamOptions;
 
 use crate::application::Application;
+use crate::records::Spoken;
 use crate::run::{BASE_PORT, FAILING, group};
 
 const REQUEST: &[u8] = b"GET /failing/1 HTTP/1.1\r\nHost: a\r\nConnection: Upgrade\r\n\
@@ -39,7 +40,7 @@ impl<const READINESS: bool> Stage<READINESS> {
     fn asked(response: &[u8]) -> Self {
         let settings = Settings { outgoing: 64, ..Settings::default() };
         let network = Network::new(1, Faults::default(), settings.listeners.len());
-        let upstreams = group(BASE_PORT..BASE_PORT + 1, UpstreamOptions::default());
+        let upstreams = group(BASE_PORT..BASE_PORT + 1, Spoken::Http, UpstreamOptions::default());
         let make_app = |poster| Application::new(poster, HashMap::from([(FAILING, upstreams)]));
         let worker = Stepped::new(network.clone(), settings, make_app);
         let window_bytes = 64 * 1024;

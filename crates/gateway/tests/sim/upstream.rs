@@ -6,10 +6,9 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use pinion_engine::backend::sim::{Client, Network, Random, Read};
 use rustix::io::Errno;
 
-use crate::message::{Reading, read_request, read_response};
+use crate::message::Reading;
+use crate::records::Spoken;
 
-/// What is sent in place of the rest of a response.
-const GARBAGE: &[u8] = b"\0\xff garbage\r\n\r\n";
 /// The window of a server that has no other.
 const WINDOW_BYTES: usize = 64 * 1024;
 
@@ -44,7 +43,7 @@ impl Shape {
     ];
 
     /// Whether the connection ends with the response.
-    fn closes(self) -> bool {
+    pub(crate) fn closes(self) -> bool {
         matches!(self, Self::LengthClose | Self::UntilClose | Self::Http10)
     }
 
@@ -103,7 +102,7 @@ pub(crate) enum Way {
     HastyReset,
     /// Sends nothing any more, and reads nothing.
     Silence,
-    /// Sends what is no HTTP, and ends its side.
+    /// Sends what is no response, and ends its side.
     Garbage,
 }
 
@@ -147,7 +146,10 @@ impl Behaviour {
 pub(crate) struct Attempt {
     /// The first byte of those with greater numbers has come later.
     pub(crate) number: u64,
+    pub(crate) spoken: Spoken,
     pub(crate) behaviour: Behaviour,
+    /// The target of the request that was open when its first byte came, if there was one alone.
+    pub(crate) open: Option<String>,
     /// All that was sent to the server, also what it has not looked at.
     pub(crate) input: Vec<u8>,
     /// What it has sent.
@@ -159,48 +161,70 @@ pub(crate) struct Attempt {
 }
 
 impl Attempt {
-    fn new(behaviour: Behaviour) -> Self {
+    fn new(spoken: Spoken, behaviour: Behaviour) -> Self {
         let (input, sent) = (Vec::new(), Vec::new());
-        Self { number: 0, behaviour, input, sent, has_ended: false, is_lossy: false }
+        let (number, open) = (0, None);
+        Self { number, spoken, behaviour, open, input, sent, has_ended: false, is_lossy: false }
     }
 
     /// Notes that something has come.
-    fn begin(&mut self) {
+    fn begin(&mut self, open: Option<&str>) {
         static COUNT: AtomicU64 = AtomicU64::new(1);
         if self.number == 0 && !self.input.is_empty() {
             self.number = COUNT.fetch_add(1, Ordering::Relaxed);
+            self.open = open.map(str::to_owned);
         }
     }
 
     /// Returns what the server was asked for.
     pub(crate) fn request(&self) -> Reading {
-        read_request(&self.input)
+        self.spoken.read_request(&self.input)
     }
 
     /// Whether it is for this request. `is_alone` says that no other one can have begun like this.
     pub(crate) fn is_for(&self, method: &str, target: &str, is_alone: bool) -> bool {
         let line = format!("{method} {target} ");
+        if self.spoken != Spoken::Http {
+            let is_open = is_alone && self.open.as_deref() == Some(target);
+            let message = self.request().message;
+            return message.map_or(is_open && !self.input.is_empty(), |message| {
+                message.start.starts_with(&line)
+            });
+        }
         let there = self.input.get(..line.len()).unwrap_or(&self.input);
         let is_known = there.len() == line.len() || is_alone && !there.is_empty();
         is_known && line.as_bytes().starts_with(there)
     }
 
+    /// Whether its server knows to what it responds, as it has to unless it is mute.
+    fn is_known(&self) -> bool {
+        let is_mute = self.behaviour.failure.is_some_and(|(bytes, _)| bytes == 0);
+        is_mute || self.spoken == Spoken::Http || !self.id().is_empty()
+    }
+
     /// Returns the last segment of the path.
     fn id(&self) -> String {
-        let line = self.input.split(|byte| *byte == b'\r').next().unwrap_or_default();
-        let target = line.split(|byte| *byte == b' ').nth(1).unwrap_or_default();
-        let id = target.split(|byte| *byte == b'/').next_back().unwrap_or_default();
-        String::from_utf8_lossy(id).into_owned()
+        let line = self.line();
+        let target = line.split(' ').nth(1).unwrap_or_default();
+        target.split('/').next_back().unwrap_or_default().to_owned()
     }
 
     pub(crate) fn method(&self) -> String {
-        let word = self.input.split(|byte| *byte == b' ').next().unwrap_or_default();
-        String::from_utf8_lossy(word).into_owned()
+        self.line().split(' ').next().unwrap_or_default().to_owned()
+    }
+
+    /// Returns the method and the target, as far as they are there.
+    fn line(&self) -> String {
+        if self.spoken != Spoken::Http {
+            return self.request().message.map(|message| message.start).unwrap_or_default();
+        }
+        let line = self.input.split(|byte| *byte == b'\r').next().unwrap_or_default();
+        String::from_utf8_lossy(line).into_owned()
     }
 
     /// Returns what the server has said.
     pub(crate) fn response(&self) -> Reading {
-        read_response(&self.sent, &self.method(), self.has_ended)
+        self.spoken.read_response(&self.sent, &self.method(), self.has_ended)
     }
 }
 
@@ -212,6 +236,7 @@ pub(crate) fn content_of(id: &str, bytes: usize) -> Vec<u8> {
 
 /// A server with all connections to it.
 pub(crate) struct Upstream {
+    spoken: Spoken,
     /// What it does with the next requests; it does as it should with all others.
     behaviours: VecDeque<Behaviour>,
     otherwise: Behaviour,
@@ -241,9 +266,9 @@ enum Stage {
 }
 
 impl Upstream {
-    pub(crate) fn new(otherwise: Behaviour) -> Self {
+    pub(crate) fn new(spoken: Spoken, otherwise: Behaviour) -> Self {
         let (attempts, connections) = (Vec::new(), Vec::new());
-        Self { behaviours: VecDeque::new(), otherwise, attempts, connections }
+        Self { spoken, behaviours: VecDeque::new(), otherwise, attempts, connections }
     }
 
     /// Does this with its first requests.
@@ -268,19 +293,27 @@ impl Upstream {
         self.connections.iter().all(|one| network.is_closed(one.client))
     }
 
-    /// Does what can be done now. Returns whether that was anything.
-    pub(crate) fn act(&mut self, network: &Network, random: &mut Random, pieces: u32) -> bool {
-        let Self { behaviours, otherwise, attempts, connections } = self;
+    /// Does what can be done now. Returns whether that was anything. `open` is the target of the
+    /// request that is open, if there is one alone.
+    pub(crate) fn act(
+        &mut self,
+        network: &Network,
+        random: &mut Random,
+        pieces: u32,
+        open: Option<&str>,
+    ) -> bool {
+        let Self { spoken, behaviours, otherwise, attempts, connections } = self;
         let mut has_moved = false;
         for connection in connections.iter_mut().filter(|one| one.stage != Stage::Over) {
             if connection.attempt.is_none() {
                 let behaviour = behaviours.pop_front().unwrap_or(*otherwise);
-                connection.begin(behaviour, attempts, network);
+                connection.begin(Attempt::new(*spoken, behaviour), attempts, network);
             }
             let Some(attempt) = connection.attempt.and_then(|index| attempts.get_mut(index)) else {
                 continue;
             };
             has_moved |= connection.act(attempt, network, random, pieces);
+            attempt.begin(open);
         }
         has_moved
     }
@@ -288,10 +321,11 @@ impl Upstream {
 
 impl ServerConnection {
     /// Begins with the next request.
-    fn begin(&mut self, behaviour: Behaviour, attempts: &mut Vec<Attempt>, network: &Network) {
+    fn begin(&mut self, attempt: Attempt, attempts: &mut Vec<Attempt>, network: &Network) {
+        let behaviour = attempt.behaviour;
         self.attempt = Some(attempts.len());
         (self.output, self.has_responded) = (Vec::new(), false);
-        attempts.push(Attempt::new(behaviour));
+        attempts.push(attempt);
         if self.stage == Stage::Opened {
             if behaviour.is_refusing {
                 network.refuse(self.client, Errno::CONNREFUSED);
@@ -336,12 +370,14 @@ impl ServerConnection {
             self.has_responded && behaviour.failure.is_some_and(|(_, way)| way == Way::Silence);
         let most_bytes = match behaviour.reads_bytes {
             Some(_) if is_silent => 0,
-            Some(bytes) if !self.has_responded => bytes.saturating_sub(attempt.input.len()),
+            Some(bytes) if !self.has_responded => {
+                let most_bytes = bytes.saturating_sub(attempt.input.len());
+                most_bytes.max(usize::from(!attempt.is_known()))
+            }
             _ => usize::MAX,
         };
         let most_bytes = random.part_of(most_bytes.min(WINDOW_BYTES), pieces);
         let read = network.read(self.client, most_bytes, &mut attempt.input);
-        attempt.begin();
         match read {
             Read::Bytes(_) => true,
             Read::Nothing => false,
@@ -357,7 +393,10 @@ impl ServerConnection {
     fn respond(&mut self, attempt: &mut Attempt) -> bool {
         let behaviour = attempt.behaviour;
         let is_time = match behaviour.reads_bytes {
-            Some(bytes) => attempt.input.len() >= bytes || attempt.request().end.is_some(),
+            Some(bytes) => {
+                let is_read = attempt.input.len() >= bytes && attempt.is_known();
+                is_read || attempt.request().end.is_some()
+            }
             None => attempt.request().end.is_some(),
         };
         if self.has_responded || !is_time {
@@ -366,16 +405,17 @@ impl ServerConnection {
         self.has_responded = true;
         let id = attempt.id();
         let content = content_of(&id, behaviour.content_bytes);
-        self.output = behaviour.shape.response(&id, &attempt.method(), &content);
+        let (spoken, method) = (attempt.spoken, attempt.method());
+        self.output = spoken.response(behaviour.shape, &id, &method, &content);
         if let Some((bytes, way)) = behaviour.failure {
-            let is_whole = || read_response(&self.output, &attempt.method(), false).end.is_some();
+            let is_whole = || spoken.read_response(&self.output, &method, false).end.is_some();
             if way == Way::Silence && bytes >= self.output.len() && is_whole() {
                 // Silence behind a response is what is expected of a server.
                 attempt.behaviour.failure = None;
             }
             self.output.truncate(bytes);
             if way == Way::Garbage {
-                self.output.extend_from_slice(GARBAGE);
+                self.output.extend_from_slice(&spoken.garbage(bytes));
             }
         }
         true
@@ -400,7 +440,7 @@ impl ServerConnection {
         }
         let way = match attempt.behaviour.failure {
             Some((_, way)) => way,
-            None if attempt.behaviour.shape.closes() => Way::End,
+            None if attempt.spoken.closes(attempt.behaviour.shape) => Way::End,
             None => return self.go_on(attempt),
         };
         let untaken = network.facts(self.client).untaken_bytes;
@@ -438,7 +478,6 @@ impl ServerConnection {
     /// Notes what was sent to the server and was not looked at.
     fn drain(&self, attempt: &mut Attempt, network: &Network) {
         network.read(self.client, usize::MAX, &mut attempt.input);
-        attempt.begin();
     }
 
     /// The response is whole: waits for the next request, once all of this one was read.
