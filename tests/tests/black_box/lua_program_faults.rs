@@ -64,7 +64,7 @@ fn unique(number: u32) -> String {
 }
 
 /// All children of a process, also zombies.
-fn children(process: u32) -> Vec<u32> {
+pub(crate) fn children(process: u32) -> Vec<u32> {
     let tasks = fs::read_dir(format!("/proc/{process}/task")).expect("a process").flatten();
     let lists = tasks.filter_map(|task| fs::read_to_string(task.path().join("children")).ok());
     let numbers = lists.flat_map(|list| {
@@ -74,7 +74,7 @@ fn children(process: u32) -> Vec<u32> {
 }
 
 /// The process that starts the programs of a server: its only child.
-fn spawner(server: &Server) -> u32 {
+pub(crate) fn spawner(server: &Server) -> u32 {
     match children(server.id())[..] {
         [spawner] => spawner,
         ref others => panic!("the spawner is the only child: {others:?}"),

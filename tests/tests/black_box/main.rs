@@ -16,6 +16,7 @@ mod certbot;
 mod cgi;
 mod cgi_content;
 mod cgi_flags;
+mod cgi_soak;
 mod changing;
 mod check_cost;
 mod chromium;
