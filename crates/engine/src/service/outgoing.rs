@@ -43,10 +43,14 @@ impl<B: Backend, A: App> Worker<B, A> {
         for at in 0..waiting {
             let slot = self.core.to_connect[at];
             // It may have ended meanwhile, and its slot have another tenant.
-            let Protocol::Connecting(connecting) = &mut self.core.conns.get(slot).protocol else {
-                continue;
-            };
+            let conn = self.core.conns.get(slot);
+            let Protocol::Connecting(connecting) = &mut conn.protocol else { continue };
             if connecting.step != ConnectStep::Wanted {
+                continue;
+            }
+            // The application may have ended it since, and gets no events of it any more.
+            if let Some(why) = conn.link.cut {
+                self.cut(slot, why);
                 continue;
             }
             let begun = match &mut connecting.origin {

@@ -85,6 +85,8 @@ struct Open {
     ending: Ending,
     /// Written before the connection is open.
     is_early: bool,
+    /// Ended before anything is done for it.
+    is_withdrawn: bool,
 }
 
 /// Sends one more byte on the connection with this number, from outside of its events.
@@ -117,6 +119,8 @@ enum Outcome {
         was_open: bool,
     },
     TooMany,
+    /// The application has ended it before anything was done for it.
+    Withdrawn,
 }
 
 #[derive(Default)]
@@ -134,7 +138,7 @@ impl Dialler {
     }
 
     fn open(&mut self, order: Open, connections: &mut Connections<'_>) {
-        let Open { number, content, ending, is_early } = order;
+        let Open { number, content, ending, is_early, is_withdrawn } = order;
         let remote = match number % 3 {
             0 => RemoteAddress::Unix(format!("/run/{number}").into()),
             _ => RemoteAddress::Tcp(([192, 0, 2, 1], number as u16 + 1).into()),
@@ -165,6 +169,10 @@ impl Dialler {
             let mut stream = connections.stream(address).expect("it was opened just now");
             assert_eq!(stream.tag(), Some(number));
             job.send(&mut stream);
+        }
+        if is_withdrawn {
+            connections.stream(address).expect("it was opened just now").abort();
+            return self.over(number, Outcome::Withdrawn);
         }
         self.jobs.insert(number, job);
     }
@@ -363,7 +371,7 @@ fn check(number: u64, behaviour: Behaviour, server: &Server, outcome: &Outcome, 
     let what = format!("{number}, {behaviour:?}: {outcome:?}");
     let echoed = |received: &[u8]| server.had.starts_with(received);
     match (behaviour, outcome) {
-        (_, Outcome::TooMany) => panic!("a server has seen {what}"),
+        (_, Outcome::TooMany | Outcome::Withdrawn) => panic!("a server has seen {what}"),
         (Behaviour::Refuse, Outcome::Gone { why, received, was_open }) => {
             assert_eq!(*why, Gone::NotConnected(NotConnected::Refused), "{what}");
             assert!(received.is_empty() && !was_open, "{what}");
@@ -451,8 +459,8 @@ impl<const READINESS: bool> Run<READINESS> {
         let bytes = self.random.below(50_000) as usize;
         let content = (0..bytes).map(|at| (at as u64 * 7 + number) as u8).collect();
         let ending = *self.random.pick(&[Ending::Finish, Ending::Close, Ending::Abort]);
-        let is_early = self.random.chance(300);
-        Box::new(Open { number, content, ending, is_early })
+        let [is_early, is_withdrawn] = [300, 50].map(|chance| self.random.chance(chance));
+        Box::new(Open { number, content, ending, is_early, is_withdrawn })
     }
 
     fn finish(mut self, poster: &Poster) {
@@ -502,7 +510,8 @@ impl<const READINESS: bool> Run<READINESS> {
         for (number, outcome) in &app.outcomes {
             let was_seen = seen.contains(number);
             let Outcome::Gone { why: Gone::NotConnected(_), .. } = outcome else {
-                assert!(was_seen || *outcome == Outcome::TooMany, "{number}: {outcome:?}");
+                let is_unseen = matches!(outcome, Outcome::TooMany | Outcome::Withdrawn);
+                assert!(was_seen || is_unseen, "{number}: {outcome:?}");
                 continue;
             };
         }
