@@ -206,9 +206,11 @@ impl ProgramRunner {
     }
 
     /// Has a program stopped whose output is not wanted any more. There are news when it has ended:
-    /// [`Self::has_ended`].
+    /// [`Self::has_ended`]. One that is being stopped stays as it is.
     pub fn cancel(&mut self, id: RunId) {
-        self.fail(id, RunError::Stopped);
+        if self.runs.get(&id).is_some_and(|run| run.error.is_none()) {
+            self.fail(id, RunError::Stopped);
+        }
     }
 
     /// Whether [`Self::write`] may be called now; if not, there are news when it may. The second
