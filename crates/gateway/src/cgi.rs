@@ -29,6 +29,7 @@ mod script_request;
 mod script_search;
 mod script_variables;
 
+use std::collections::VecDeque;
 use std::ffi::OsStr;
 use std::fmt;
 use std::os::unix::ffi::OsStrExt as _;
@@ -80,6 +81,9 @@ pub struct Cgi {
     requests: AddressMap<ScriptRequest>,
     /// The scripts that run.
     runs: FxHashMap<RunId, ScriptRun>,
+    /// When scripts have to end whose output nobody gets because a file was sent in its place, in
+    /// monotonic milliseconds. There may be some that have ended.
+    discarded: VecDeque<(u64, RunId)>,
     storage: HeadStorage,
     scratch: VariableScratch,
 }
@@ -145,6 +149,7 @@ impl Cgi {
             uploads,
             requests: AddressMap::default(),
             runs: FxHashMap::default(),
+            discarded: VecDeque::new(),
             storage: HeadStorage::new(),
             scratch: VariableScratch::default(),
         }
@@ -280,13 +285,15 @@ impl Cgi {
 
     /// Does what is due. Call it at the top of each pass, and [`Self::flush`] behind it.
     pub fn pass(&mut self, connections: &mut Connections<'_>) {
+        self.stop_discarded(connections.now().monotonic_ms);
         self.runner.pass(connections);
     }
 
     /// When [`Self::pass`] has something to do, in monotonic milliseconds.
     #[must_use]
     pub fn alarm_ms(&self) -> Option<u64> {
-        self.runner.alarm_ms()
+        let discarded = self.discarded.front().map(|(due_ms, _)| *due_ms);
+        [self.runner.alarm_ms(), discarded].into_iter().flatten().min()
     }
 
     /// The server stops: the connection to the spawner ends with the last script.
@@ -352,9 +359,18 @@ impl Cgi {
         if self.runner.has_ended(id) {
             self.end_run(id);
         } else if run.left_bytes == 0 {
-            // There are news of that, at which it is not stopped once more.
-            run.left_bytes = u64::MAX;
             self.runner.cancel(id);
+        }
+    }
+
+    /// Stops scripts that go on for too long although nobody gets their output.
+    fn stop_discarded(&mut self, now_ms: u64) {
+        while let Some((due_ms, id)) = self.discarded.front() {
+            if *due_ms > now_ms && self.runs.contains_key(id) {
+                return;
+            }
+            self.runner.cancel(*id);
+            self.discarded.pop_front();
         }
     }
 
@@ -523,8 +539,9 @@ impl Cgi {
                 run.exchange = None;
                 match end {
                     ScriptEnd::GoesOn => self.runner.write(id, None),
-                    ScriptEnd::Discarded => {
+                    ScriptEnd::Discarded { due_ms } => {
                         run.left_bytes = DISCARDED_CONTENT_MAX_BYTES;
+                        self.discarded.push_back((due_ms, id));
                         self.runner.write(id, None);
                         self.go_on_without_client(id);
                     }

@@ -14,10 +14,21 @@ pub struct PathPrefix {
 }
 
 impl PathPrefix {
-    /// Takes a path that begins with a slash. One at its end has no meaning.
+    /// Takes a path that begins with a slash. One at its end has no meaning, and neither has the
+    /// spelling: the path is kept as a normalised one (RFC 3986 §6.2.2).
     #[must_use]
     pub fn new(path: &str) -> Self {
-        Self { text: path.trim_end_matches('/').into() }
+        let (mut rest, mut text) = (path.as_bytes(), Vec::with_capacity(path.len()));
+        while let Some((character, behind)) = next_character(rest) {
+            match character {
+                Character::Plain(byte) => text.push(byte),
+                Character::Encoded(byte) => text.extend(format!("%{byte:02X}").bytes()),
+            }
+            rest = behind;
+        }
+        // Only ASCII characters have taken the place of others.
+        let text = String::from_utf8_lossy(&text);
+        Self { text: text.trim_end_matches('/').into() }
     }
 
     /// Returns the path without a slash at its end; it is empty for the root.
@@ -169,19 +180,17 @@ impl PathRewrite {
         Ok(Self { mount, upstream: PathPrefix::new(upstream) })
     }
 
-    /// Returns the path that the upstream server is asked for. One that the mount does not cover
-    /// stays as it is.
+    /// Returns the path that the upstream server is asked for; `None` if the mount does not cover
+    /// it.
     #[must_use]
-    pub fn to_upstream(&self, path: &[u8]) -> Vec<u8> {
-        let Some(mut sent) = exchanged(&self.mount, &self.upstream, path) else {
-            return path.to_vec();
-        };
+    pub fn to_upstream(&self, path: &[u8]) -> Option<Vec<u8>> {
+        let mut sent = exchanged(&self.mount, &self.upstream, path)?;
         // Two slashes at the beginning of a target would name a host for some servers.
         if self.upstream.is_root() && !self.mount.is_root() {
             let slashes = sent.iter().take_while(|byte| **byte == b'/').count();
             sent.drain(..slashes.saturating_sub(1));
         }
-        sent
+        Some(sent)
     }
 
     /// Returns the path that clients ask for, if the upstream server has it below its own path.
@@ -267,11 +276,14 @@ mod tests {
             ("/api", "/v1", "/%61pi/%41", "/v1/%41"),
             ("/", "/app", "/x", "/app/x"),
             ("/", "/app", "/", "/app/"),
-            ("/", "/app", "*", "*"),
         ] {
             let rewrite = PathRewrite::new(PathPrefix::new(mount), upstream).expect(upstream);
-            let path = rewrite.to_upstream(path.as_bytes());
+            let path = rewrite.to_upstream(path.as_bytes()).expect(path);
             assert_eq!(String::from_utf8_lossy(&path), expected, "{mount} {upstream}");
+        }
+        for (mount, path) in [("/", "*"), ("/a%3Ab", "/a:b/x"), ("/api", "/api%2Fx")] {
+            let rewrite = PathRewrite::new(PathPrefix::new(mount), "/v1").expect("a path");
+            assert_eq!(rewrite.to_upstream(path.as_bytes()), None, "{mount} {path}");
         }
         for (upstream, error) in [
             ("x", UpstreamPathError::Relative),
@@ -299,7 +311,7 @@ mod tests {
             let prefix = PathPrefix::new(&mount);
             let rewrite = PathRewrite::new(prefix.clone(), &upstream).expect("a path");
             let path = format!("{}{rest}", prefix.as_str());
-            let sent = rewrite.to_upstream(path.as_bytes());
+            let sent = rewrite.to_upstream(path.as_bytes()).expect("it is covered");
             prop_assert!(PathPrefix::new(&upstream).rest(&sent).is_some());
             prop_assert!(!sent.starts_with(b"//") || mount == "/");
             // But for slashes that would name a host.

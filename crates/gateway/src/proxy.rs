@@ -337,7 +337,11 @@ impl Proxy {
     /// Does what is due, and what names that were resolved make possible. Call it at the top of
     /// each pass.
     pub fn pass(&mut self, connections: &mut Connections<'_>) {
-        self.health_checks.pass(&mut self.client, connections.now().monotonic_ms);
+        let now_ms = connections.now().monotonic_ms;
+        self.health_checks.pass(&mut self.client, now_ms);
+        while let Some(id) = self.discarded.next_due(now_ms) {
+            self.discard(id, now_ms);
+        }
         self.client.pass(connections);
     }
 
@@ -360,7 +364,8 @@ impl Proxy {
     /// When [`Self::pass`] has something to do, in monotonic milliseconds.
     #[must_use]
     pub fn alarm_ms(&self) -> Option<u64> {
-        let alarms = [self.client.alarm_ms(), self.health_checks.alarm_ms()];
+        let alarms =
+            [self.client.alarm_ms(), self.health_checks.alarm_ms(), self.discarded.alarm_ms()];
         alarms.into_iter().flatten().min()
     }
 
@@ -490,7 +495,9 @@ impl Proxy {
     /// Nobody gets the content of the response to an exchange. An application that has all of the
     /// request may finish.
     fn leave_response(&mut self, address: Address, now_ms: u64) {
-        let is_sent = |one: &Forwarding| one.has_all_content && one.upload.is_none();
+        let is_sent = |one: &Forwarding| {
+            one.has_all_content && one.upload.as_ref().is_none_or(StoredUpload::is_sent)
+        };
         if !self.exchanges.get(&address).is_some_and(is_sent) {
             return self.forget(address);
         }

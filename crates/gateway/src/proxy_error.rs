@@ -20,6 +20,9 @@ pub enum ProxyError {
     /// The path cannot be decoded, or has a NUL byte.
     #[error("the path cannot be decoded")]
     Path,
+    /// The path is found below that of the mount in another spelling only.
+    #[error("the path is not below that of the mount")]
+    OtherPath,
     /// There is no script for the path.
     #[error("there is no script for the path")]
     NoScript,
@@ -112,7 +115,7 @@ impl ProxyError {
         match self {
             Self::Method => 405,
             Self::DotSegment | Self::ConnectionOptions | Self::Path => 400,
-            Self::NoScript => 404,
+            Self::NoScript | Self::OtherPath => 404,
             Self::MissingSlash { .. } => 308,
             Self::ScriptFolder { .. } => 500,
             Self::LengthRequired => 411,
@@ -154,7 +157,8 @@ impl ProxyError {
     pub fn is_logged(&self) -> bool {
         match self {
             Self::Method | Self::DotSegment | Self::ConnectionOptions | Self::Protocol => false,
-            Self::Path | Self::NoScript | Self::MissingSlash { .. } => false,
+            Self::Path | Self::OtherPath => false,
+            Self::NoScript | Self::MissingSlash { .. } => false,
             Self::ScriptFolder { .. } | Self::LocalRedirects | Self::LengthRequired => true,
             Self::Loop | Self::NotSwitched { .. } | Self::WebSocketAccept { .. } => true,
             Self::NoServer | Self::StorageFull(_) | Self::Stored(_) => true,

@@ -82,7 +82,7 @@ pub fn forward(
         content_max_bytes: u64::MAX,
         forwarded: Some(ForwardedRequest {
             authority: authority(upstream, head.authority).into(),
-            target: target(head, group.options.path.as_ref()),
+            target: target(head, group.options.path.as_ref())?,
             accepts_trailers: accepts_trailers(head),
             upgrade: upgrade(head),
             connect_timeout_ms: group.connect_timeout_ms(),
@@ -125,13 +125,20 @@ pub(crate) fn readdress(
 }
 
 /// Returns path and query, as the client has sent them but for the path of the mount.
-fn target(head: &RequestHead<'_>, rewrite: Option<&PathRewrite>) -> Box<[u8]> {
-    let rewritten = rewrite.map(|rewrite| rewrite.to_upstream(head.target.path));
-    let path = rewritten.as_deref().unwrap_or(head.target.path);
-    match head.target.query {
+fn target(head: &RequestHead<'_>, rewrite: Option<&PathRewrite>) -> Result<Box<[u8]>, ProxyError> {
+    let path = head.target.path;
+    let rewritten = match rewrite {
+        // `OPTIONS *` is about the server.
+        Some(rewrite) if path.starts_with(b"/") => {
+            Some(rewrite.to_upstream(path).ok_or(ProxyError::OtherPath)?)
+        }
+        _ => None,
+    };
+    let path = rewritten.as_deref().unwrap_or(path);
+    Ok(match head.target.query {
         None => path.into(),
         Some(query) => [path, query].join(&b'?').into(),
-    }
+    })
 }
 
 /// Returns how often the request may still be forwarded behind this server (RFC 9110 §7.6.2). It

@@ -15,7 +15,9 @@ use super::cgi_failure::CgiFailure;
 use super::cgi_scripts::{CgiScripts, ContentStorage};
 use super::client_response::ClientResponse;
 use super::script_output::{OutputError, ScriptOutput};
-use crate::limits::{CGI_EXIT_WAIT_MS, REQUEST_PIECE_BYTES, RESPONSE_PIECE_BYTES};
+use crate::limits::{
+    CGI_EXIT_WAIT_MS, DISCARDED_RESPONSE_TIMEOUT_MS, REQUEST_PIECE_BYTES, RESPONSE_PIECE_BYTES,
+};
 use crate::sent_files::FileResponse;
 use crate::stored_content::StoredContent;
 
@@ -64,8 +66,11 @@ pub(super) enum RequestStage {
 pub(super) enum ScriptEnd {
     /// It may go on, as one does that has closed its output.
     GoesOn,
-    /// It may go on as long as it writes little, which nobody gets.
-    Discarded,
+    /// It may go on as long as it writes little, which nobody gets, until it has to end.
+    Discarded {
+        /// Monotonic milliseconds.
+        due_ms: u64,
+    },
     /// It is stopped.
     Stopped,
 }
@@ -96,8 +101,12 @@ impl ScriptRequest {
                 }
                 Some(stored) => {
                     let piece = stored.next_piece()?;
-                    self.has_all_content = piece.is_none();
                     runner.write(id, piece.as_deref());
+                    if piece.is_none() {
+                        self.has_all_content = true;
+                        // Its file and its share of the space are free for others.
+                        self.stored = None;
+                    }
                 }
             }
         }
@@ -121,7 +130,7 @@ impl ScriptRequest {
                 OutputRead::Bytes(_) => {
                     self.due_ms = now_ms + self.scripts.timeout_ms;
                     if let Some(file) = self.response.file.take() {
-                        return Some(self.end_with_file(file));
+                        return Some(self.end_with_file(file, now_ms));
                     }
                     match read {
                         Ok(false) => continue,
@@ -142,7 +151,7 @@ impl ScriptRequest {
             };
             let read = self.send(b"", end, storage, exchange);
             if let Some(file) = self.response.file.take() {
-                return Some(self.end_with_file(file));
+                return Some(self.end_with_file(file, now_ms));
             }
             return Some(self.end(read, runner, id, exchange));
         }
@@ -151,9 +160,9 @@ impl ScriptRequest {
 
     /// A file is sent in place of the content of the response. A script that has all of the request
     /// may finish.
-    fn end_with_file(&self, file: Box<FileResponse>) -> (CgiEnded, ScriptEnd) {
+    fn end_with_file(&self, file: Box<FileResponse>, now_ms: u64) -> (CgiEnded, ScriptEnd) {
         let end = match self.has_all_content {
-            true => ScriptEnd::Discarded,
+            true => ScriptEnd::Discarded { due_ms: now_ms + DISCARDED_RESPONSE_TIMEOUT_MS },
             false => ScriptEnd::Stopped,
         };
         (CgiEnded::File(file), end)

@@ -1,6 +1,8 @@
 //! Responses whose content nobody gets, because a file is sent in its place. They are read to their
 //! end, so that the application can finish and its connection can be kept.
 
+use std::collections::BTreeSet;
+
 use pinion_client::http_client::request::ReadOutcome;
 use pinion_client::http_client::{HttpClient, RequestId};
 use rustc_hash::FxHashMap;
@@ -15,6 +17,8 @@ use crate::upstream_group::ServerUse;
 #[derive(Debug, Default)]
 pub(super) struct DiscardedResponses {
     responses: FxHashMap<RequestId, DiscardedResponse>,
+    /// When each of them has to be at its end, in monotonic milliseconds.
+    due: BTreeSet<(u64, RequestId)>,
 }
 
 #[derive(Debug)]
@@ -23,8 +27,7 @@ struct DiscardedResponse {
     server: ServerUse,
     /// Bytes that may still come.
     left_bytes: u64,
-    /// When it has to be at its end, in monotonic milliseconds. A server that is silent is noticed
-    /// by the client.
+    /// See [`DiscardedResponses::due`].
     due_ms: u64,
 }
 
@@ -34,6 +37,17 @@ impl DiscardedResponses {
         let left_bytes = DISCARDED_CONTENT_MAX_BYTES;
         let due_ms = now_ms + DISCARDED_RESPONSE_TIMEOUT_MS;
         self.responses.insert(id, DiscardedResponse { server, left_bytes, due_ms });
+        self.due.insert((due_ms, id));
+    }
+
+    /// When [`Self::next_due`] has something, in monotonic milliseconds.
+    pub(super) fn alarm_ms(&self) -> Option<u64> {
+        self.due.first().map(|(due_ms, _)| *due_ms)
+    }
+
+    /// Returns a response that has to be at its end now. It is until [`Self::news`] has ended it.
+    pub(super) fn next_due(&self, now_ms: u64) -> Option<RequestId> {
+        self.due.first().filter(|(due_ms, _)| *due_ms <= now_ms).map(|(_, id)| *id)
     }
 
     /// Reads what there is of a response, and closes its connection if it is too long. Returns what
@@ -45,6 +59,7 @@ impl DiscardedResponses {
         now_ms: u64,
     ) -> Option<ApplicationMessage> {
         let response = self.responses.get_mut(&id)?;
+        let due = (response.due_ms, id);
         let is_over = loop {
             match client.read(id, RESPONSE_PIECE_BYTES, |_| ()) {
                 ReadOutcome::Pending => break now_ms >= response.due_ms,
@@ -63,6 +78,7 @@ impl DiscardedResponses {
             (!text.is_empty()).then(|| ApplicationMessage { server: server(), text: text.into() });
         if is_over {
             self.responses.remove(&id);
+            self.due.remove(&due);
             client.close(id);
         }
         message

@@ -163,6 +163,17 @@ impl SentFileError {
         }
     }
 
+    /// Returns what kind of error it is, without anything that a client may choose.
+    pub(crate) fn kind(&self) -> &'static str {
+        match self {
+            Self::Repeated => "repeated",
+            Self::Path => "path",
+            Self::Outside { .. } => "outside",
+            Self::Missing { .. } => "missing",
+            Self::Failed { .. } => "failed",
+        }
+    }
+
     /// Returns the status of the response.
     pub(crate) fn status(&self) -> u16 {
         match self {

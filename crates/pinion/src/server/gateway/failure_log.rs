@@ -30,6 +30,8 @@ pub(super) struct Failure<'f> {
     pub(super) what: &'f str,
     /// The script or the server; "" if it is about none.
     pub(super) subject: &'f str,
+    /// What it is about and a client may choose; "" if there is no such thing.
+    pub(super) about: &'f str,
     /// What has happened. Numbers in it make no other kind: they are sizes and times.
     pub(super) cause: &'f dyn fmt::Display,
     /// What is logged behind the cause.
@@ -43,14 +45,14 @@ impl<'f> Failure<'f> {
             CgiFailure::LengthRequired => Some(raise_buffer_limit(mount)),
             failure => failure.malformed_line().map(|line| format!("; the line is \"{line}\"")),
         };
-        Self { what, subject: failure.script(), cause: failure, advice }
+        Self { what, subject: failure.script(), about: "", cause: failure, advice }
     }
 
     /// Returns the failure of another server, whose mount has this path.
     pub(super) fn of_server(what: &'f str, error: &'f ProxyError, mount: &str) -> Self {
         let is_length = matches!(error, ProxyError::LengthRequired);
         let advice = is_length.then(|| raise_buffer_limit(mount));
-        Self { what, subject: error.upstream(), cause: error, advice }
+        Self { what, subject: error.upstream(), about: "", cause: error, advice }
     }
 
     /// Returns a number for its kind.
@@ -84,13 +86,13 @@ impl FailureLog {
     pub(super) fn log(&self, failure: &Failure<'_>, waiting: &Waiting, exchange: &Exchange<'_>) {
         let kind = failure.kind(&waiting.mount);
         let Some(suppressed) = self.admit(kind, exchange.now().monotonic_ms) else { return };
-        let Failure { what, cause, advice, .. } = failure;
+        let Failure { what, about, cause, advice, .. } = failure;
         let target = waiting.target.escape_ascii();
         let advice = advice.as_deref().unwrap_or_default();
         match suppressed {
-            0 => stderr::line(format_args!("pinion: {what} for {target}: {cause}{advice}")),
+            0 => stderr::line(format_args!("pinion: {what} for {target}: {about}{cause}{advice}")),
             count => stderr::line(format_args!(
-                "pinion: {what} for {target}: {cause}{advice} (and {count} more before)"
+                "pinion: {what} for {target}: {about}{cause}{advice} (and {count} more before)"
             )),
         }
     }
@@ -115,7 +117,7 @@ mod tests {
     use crate::server::log_throttle::BETWEEN_LINES_MS;
 
     fn kind(mount: &str, subject: &str, cause: &str) -> u64 {
-        Failure { what: "502", subject, cause: &cause, advice: None }.kind(mount)
+        Failure { what: "502", subject, about: "", cause: &cause, advice: None }.kind(mount)
     }
 
     #[test]

@@ -4,7 +4,7 @@ use super::failure_log::Failure;
 use super::{Gateway, Waiting};
 use crate::server::journal::Journal;
 use crate::server::live_files::{FileContent, OpenLiveFile, range_boundary};
-use crate::server::sent_folders::{SentFileError, SentFolders};
+use crate::server::sent_folders::SentFolders;
 use pinion_engine::exchange::Exchange;
 use pinion_gateway::sent_files::{FileReference, FileResponse};
 use pinion_http::method::Method;
@@ -47,7 +47,13 @@ impl Gateway {
         let file = match folders.file(&response.file) {
             Ok(file) => file,
             Err(error) => {
-                self.log_file_error(&waiting, &response.file, &error, exchange);
+                let (kind, cause) = (error.kind(), error.to_string());
+                self.log_file_error(
+                    &waiting,
+                    &response.file,
+                    (error.status(), kind, &cause),
+                    exchange,
+                );
                 return self.respond(waiting, error.status(), journal, exchange);
             }
         };
@@ -59,7 +65,11 @@ impl Gateway {
                 let body_bytes = body_bytes.unwrap_or_default();
                 journal.answered_later(waiting.later, sent.status, body_bytes, exchange);
             }
-            Err(status) => self.respond(waiting, status, journal, exchange),
+            Err(status) => {
+                let cause = unsent_file(status);
+                self.log_file_error(&waiting, &response.file, (status, cause, cause), exchange);
+                self.respond(waiting, status, journal, exchange);
+            }
         }
     }
 
@@ -68,12 +78,25 @@ impl Gateway {
         &self,
         waiting: &Waiting,
         named: &FileReference,
-        error: &SentFileError,
+        (status, kind, cause): (u16, &str, &str),
         exchange: &Exchange<'_>,
     ) {
-        let (what, cause) = (error.status().to_string(), format!("{named}: {error}"));
-        let failure = Failure { what: &what, subject: "", cause: &cause, advice: None };
+        // The path may be a client's choice, so it makes no other kind.
+        let (what, about) = (status.to_string(), format!("{named}: {cause}"));
+        let failure =
+            Failure { what: &what, subject: kind, about: &about, cause: &"", advice: None };
         self.shared.failures.log(&failure, waiting, exchange);
+    }
+}
+
+/// Says why an open file is not sent, with this status.
+fn unsent_file(status: u16) -> &'static str {
+    match status {
+        503 => {
+            "too many files are being sent; the limit is an eighth of the open files (ulimit -n)"
+        }
+        404 => "it has gone while it was read",
+        _ => "it changes too often to be read as a whole",
     }
 }
 

@@ -4,18 +4,30 @@
 use super::limits::{LIVE_FILES_DIVISOR, LIVE_FILES_OPEN_MAX, LIVE_FILES_OPEN_MIN};
 use rustix::process::{Resource, getrlimit};
 use std::fs::File;
-use std::sync::{Arc, Mutex, PoisonError, Weak};
+use std::sync::{Arc, LazyLock, Mutex, PoisonError, Weak};
 
-/// The files that responses of all workers are sent from.
+/// The files of one site or mount that responses of all workers are sent from.
 pub(crate) struct OpenLiveFiles {
     files: Mutex<Vec<Weak<File>>>,
     max: usize,
+    /// Those of the whole process; `None` where these are counted.
+    all: Option<&'static Self>,
+}
+
+/// The files of all sites, also of those before a reload: half of all descriptors is for others.
+static ALL: LazyLock<OpenLiveFiles> = LazyLock::new(|| {
+    let max = usize::try_from(descriptors() / 2).unwrap_or(usize::MAX);
+    OpenLiveFiles { all: None, ..OpenLiveFiles::at_most(max) }
+});
+
+fn descriptors() -> u64 {
+    getrlimit(Resource::Nofile).current.unwrap_or(u64::MAX)
 }
 
 impl Default for OpenLiveFiles {
     /// As many as this process may have, by its limit of descriptors.
     fn default() -> Self {
-        Self::at_most(live_files_max(getrlimit(Resource::Nofile).current.unwrap_or(u64::MAX)))
+        Self { all: Some(&ALL), ..Self::at_most(live_files_max(descriptors())) }
     }
 }
 
@@ -27,16 +39,21 @@ pub(crate) fn live_files_max(descriptors: u64) -> usize {
 
 impl OpenLiveFiles {
     fn at_most(max: usize) -> Self {
-        Self { files: Mutex::default(), max }
+        Self { files: Mutex::default(), max, all: None }
     }
 
     /// Counts a file for as long as somebody holds it. Returns false if there are too many.
     pub(crate) fn admit(&self, file: &Arc<File>) -> bool {
         let mut files = self.files.lock().unwrap_or_else(PoisonError::into_inner);
-        if files.len() >= self.max {
+        if files.len() >= files.capacity().min(self.max) {
             files.retain(|file| file.strong_count() > 0);
+            if files.len() > files.capacity() / 2 {
+                // As many may come before they are looked through again.
+                let more = files.len();
+                files.reserve(more);
+            }
         }
-        if files.len() >= self.max {
+        if files.len() >= self.max || !self.all.is_none_or(|all| all.admit(file)) {
             return false;
         }
         files.push(Arc::downgrade(file));
@@ -47,6 +64,19 @@ impl OpenLiveFiles {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn the_files_of_all_sites_have_a_bound_too() {
+        let all: &'static OpenLiveFiles = Box::leak(Box::new(OpenLiveFiles::at_most(3)));
+        let site = || OpenLiveFiles { all: Some(all), ..OpenLiveFiles::at_most(2) };
+        let file = || Arc::new(File::open("/dev/null").expect("a file"));
+        let (one, other) = (site(), site());
+        let files = [file(), file(), file()];
+        assert!(one.admit(&files[0]) && one.admit(&files[1]) && other.admit(&files[2]));
+        assert!(!other.admit(&file()));
+        drop(files);
+        assert!(other.admit(&file()));
+    }
 
     #[test]
     fn a_file_counts_as_long_as_it_is_open() {
