@@ -102,6 +102,7 @@ mod packaging;
 mod passwords;
 mod permits;
 mod php;
+mod php_directives;
 mod php_processes;
 mod previous;
 mod protocols;

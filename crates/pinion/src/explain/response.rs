@@ -200,8 +200,7 @@ impl<'s> Draft<'s> {
         if self.is_refused(None, site, head) {
             return Ok(());
         }
-        let mounts = site.generation.mounts();
-        if let Some(mount) = mounts.covering(head.target.path) {
+        if let Some(mount) = site.generation.covering_mount(head, &mut Work::new()) {
             return self.forwarded(mount, site, head);
         }
         let routes = site.routes()?;

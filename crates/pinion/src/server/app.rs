@@ -173,7 +173,7 @@ impl Means<'_> {
         if site.generation.has_no_content() && !is_unsecured {
             return answer_unloaded(site, developer, began, head, work, journal, exchange);
         }
-        if let Some(mount) = site.generation.mounts().covering(head.target.path)
+        if let Some(mount) = site.generation.covering_mount(head, work)
             && !is_unsecured
         {
             let means = Self { work, dynamic, gateway, access, journal };

@@ -6,14 +6,15 @@ use super::damage::DamageReport;
 use super::dev::load_failure::LoadFailure;
 use super::dev::next_version;
 use super::live_files::LiveFiles;
-use super::mounts::Mounts;
+use super::mounts::{Mount, Mounts};
 use crate::access_log::{LogHandle, LogId};
 use pinion_archive::{Archive, Layout, OpenError};
 use pinion_engine::mapping::Mapping;
 use pinion_http::prepared::{Piece, Prepared, PreparedBody};
+use pinion_http::request::RequestHead;
 use pinion_lua::program::Program;
 use pinion_lua::site::Site;
-use pinion_site::pathless_script_fields;
+use pinion_site::{Work, has_rule_before_files, pathless_script_fields};
 use std::fs::File;
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 
@@ -104,6 +105,14 @@ impl Generation {
     #[inline]
     pub(crate) fn live(&self) -> Option<&LiveFiles> {
         self.live.as_ref()
+    }
+
+    /// Returns the mount that responds to a request before all files. A rule that comes before the
+    /// file of its path comes before a script of the site, too.
+    #[inline]
+    pub(crate) fn covering_mount(&self, head: &RequestHead<'_>, work: &mut Work) -> Option<&Mount> {
+        let is_ruled = || !self.is_damaged() && has_rule_before_files(&self.archive(), head, work);
+        self.mounts().responding(head.target.path, is_ruled)
     }
 
     /// Returns how many parts of the site send files that they open for it: its live folders, and

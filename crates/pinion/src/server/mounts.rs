@@ -162,6 +162,15 @@ impl Mount {
         }
     }
 
+    /// Whether it is for the whole site, or for an extension: rules and files of the site come
+    /// before it.
+    fn is_of_whole_site(&self) -> bool {
+        match &self.path {
+            MountPath::Prefix(prefix) => prefix.is_root(),
+            MountPath::Suffix(_) => true,
+        }
+    }
+
     /// Whether applications behind CGI, FastCGI or SCGI respond.
     pub(crate) fn is_of_programs(&self) -> bool {
         self.upstreams().is_none_or(|upstreams| upstreams.options().program.is_some())
@@ -277,6 +286,17 @@ impl Mounts {
     #[inline]
     pub(crate) fn covering(&self, path: &[u8]) -> Option<&Mount> {
         self.below_root(path).or_else(|| self.of_script(path)).or_else(|| self.disguised(path))
+    }
+
+    /// Returns what [`Self::covering`] does, unless it runs scripts of the whole site and
+    /// `is_ruled` says that a rule comes before any file of the path.
+    #[inline]
+    pub(crate) fn responding(
+        &self,
+        path: &[u8],
+        is_ruled: impl FnOnce() -> bool,
+    ) -> Option<&Mount> {
+        self.covering(path).filter(|mount| !(mount.is_of_whole_site() && is_ruled()))
     }
 
     #[inline]

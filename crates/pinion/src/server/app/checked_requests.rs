@@ -120,8 +120,7 @@ impl Means<'_> {
     ) {
         let Self { work, dynamic, gateway, access, journal } = self;
         let (client, began) = (request.client, request.began);
-        let mounts = site.generation.mounts();
-        if let Some(mount) = mounts.covering(head.target.path) {
+        if let Some(mount) = site.generation.covering_mount(head, work) {
             let means = Self { work, dynamic, gateway, access, journal };
             return means.forward(site, mount, request, head, exchange);
         }
