@@ -394,9 +394,10 @@ impl Cgi {
         request.stage = RequestStage::Waiting;
         request.has_content = bytes > 0;
         request.has_all_content = bytes == 0;
-        let added = match request.lacks_length {
-            true => add_content_length(&mut request.variables, bytes),
-            false => Ok(()),
+        let added = if request.lacks_length {
+            add_content_length(&mut request.variables, bytes)
+        } else {
+            Ok(())
         };
         let entered = match added {
             Ok(()) => self.enter(address, exchange),

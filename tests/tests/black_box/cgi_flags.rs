@@ -21,9 +21,10 @@ fn site(name: &str) -> Folder {
 
 /// Flags for scripts that run as another user, if this process may do that.
 fn user(root: &Path) -> Vec<&str> {
-    match geteuid().is_root() {
-        true => vec!["--cgi-user", "nobody", "--cgi-chroot", root.to_str().expect("text")],
-        false => Vec::new(),
+    if geteuid().is_root() {
+        vec!["--cgi-user", "nobody", "--cgi-chroot", root.to_str().expect("text")]
+    } else {
+        Vec::new()
     }
 }
 

@@ -1,5 +1,6 @@
 //! Many CGI scripts one after the other leave nothing behind: a million of them with `cargo xtask
-//! test --long`, or as many as the variable `PINION_CGI_RUNS` says. They are counted and never timed.
+//! test --long`, or as many as the variable `PINION_CGI_RUNS` says. They are counted and never
+//! timed.
 
 use crate::cgi::scripts;
 use crate::lua_program_faults::{children, spawner};

@@ -15,8 +15,8 @@ use crate::path_prefix::PathPrefix;
 use crate::script_location::application_root;
 use crate::upstream_group::PassedFields;
 
-/// Which content of requests is stored before a script is started. A script whose content comes from
-/// the client is a process for as long as the client takes.
+/// Which content of requests is stored before a script is started. A script that gets content as it
+/// comes is a process for as long as the client takes.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum ContentStorage {
     /// Content up to the limit. Longer content is streamed if its length is known, and is refused
@@ -25,8 +25,8 @@ pub enum ContentStorage {
     UpToLimit,
     /// All content. Longer content is refused with status 413.
     Always,
-    /// None. Content whose length the client has not announced is streamed without `CONTENT_LENGTH`,
-    /// as Apache httpd does; the script has to read it up to its end.
+    /// None. Content whose length the client has not announced is streamed without
+    /// `CONTENT_LENGTH`, as Apache httpd does; the script has to read it up to its end.
     Never,
 }
 

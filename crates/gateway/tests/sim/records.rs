@@ -206,7 +206,8 @@ fn record_at(bytes: &[u8], at: usize) -> Result<Option<Record<'_>>, ()> {
 
 fn read_record_request(bytes: &[u8], is_kept: bool) -> Reading {
     let malformed = Reading { is_malformed: true, ..Reading::default() };
-    let (mut params, mut content, mut message, mut end) = (Vec::new(), Vec::new(), None, None);
+    let (mut params, mut content) = (Vec::new(), Vec::new());
+    let (mut message, mut end) = (None, None);
     let (mut at, mut has_begun) = (0, false);
     loop {
         let Ok(record) = record_at(bytes, at) else { return malformed };
@@ -318,8 +319,8 @@ fn read_netstring_request(bytes: &[u8]) -> Reading {
 }
 
 fn read_record_response(bytes: &[u8], method: &str) -> Reading {
-    let (mut output, mut ended, mut is_stdout_over, mut is_stderr_over) =
-        (Vec::new(), None, false, false);
+    let (mut output, mut ended) = (Vec::new(), None);
+    let (mut is_stdout_over, mut is_stderr_over) = (false, false);
     let mut at = 0;
     while let Ok(Some(record)) = record_at(bytes, at) {
         let wanted_id = u16::from(record.kind < GET_VALUES_RESULT);

@@ -67,8 +67,6 @@ pub(crate) struct Report {
     pub(crate) ended: HashMap<String, Ended>,
     /// Content is stored before a server is asked.
     pub(crate) is_stored: bool,
-    /// What the servers of [`FAILING`] speak.
-    pub(crate) spoken: Spoken,
 }
 
 struct Run<const READINESS: bool> {
@@ -95,7 +93,7 @@ impl Report {
 /// # Errors
 /// The law that was broken.
 pub(crate) fn run<const READINESS: bool>(plan: Plan) -> Result<Report, String> {
-    let (is_stored, spoken) = (plan.stored_upload_max_bytes.is_some(), plan.spoken);
+    let is_stored = plan.stored_upload_max_bytes.is_some();
     let mut run = Run::<READINESS>::new(plan)?;
     run.finish()?;
     let app = run.worker.app();
@@ -106,7 +104,6 @@ pub(crate) fn run<const READINESS: bool>(plan: Plan) -> Result<Report, String> {
         operations: run.network.operations(),
         out,
         is_stored,
-        spoken,
         ended: std::mem::take(&mut app.ended),
         clients: run.clients,
         http2_clients: run.http2_clients,
