@@ -219,7 +219,12 @@ fn unused_codings(lists: &Lists<'_>) -> Vec<Warning> {
     lists.unused().map(|pattern| Warning::UnusedCodings(pattern.into())).collect()
 }
 
+/// Returns the patterns that nothing matches. Those of a site with live folders are for files that
+/// no build sees.
 fn unused_patterns(names: &Names, options: &Options) -> Vec<Warning> {
+    if !options.live.is_empty() {
+        return Vec::new();
+    }
     let excludes = names.unused_excludes().map(|pattern| Warning::UnusedExclude(pattern.into()));
     let include = |pattern: &str| match options.exclude.iter().any(|one| one == pattern) {
         true => Warning::IncludeExcluded(pattern.into()),

@@ -19,6 +19,7 @@ mod access_logs;
 mod clash;
 mod examine;
 mod fault;
+mod live_links;
 mod load;
 mod mounts;
 pub(crate) mod nearest;

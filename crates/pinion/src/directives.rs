@@ -170,6 +170,8 @@ pub(crate) enum Kind {
     Rate,
     /// A file of the site, by its path below the folder.
     SiteFile,
+    /// A folder below that of the site: `wp-content/uploads`.
+    SiteFolder,
     /// A number of bytes, with a unit: `512M`.
     Size,
     /// Given or not.
@@ -283,6 +285,7 @@ impl Kind {
             Self::Number { unit: "seconds", .. } => "SECONDS",
             Self::Number { unit, .. } => unit,
             Self::Path | Self::SiteFile => "FILE",
+            Self::SiteFolder => "FOLDER",
             Self::Switch => "",
             Self::Upstream => "[PATH=]URL",
             Self::UpstreamUrl => "URL",
@@ -334,6 +337,7 @@ impl Kind {
             Self::Path => "a path".to_owned(),
             Self::Protocols => "h1, h2, h3".to_owned(),
             Self::SiteFile => "a path below the folder".to_owned(),
+            Self::SiteFolder => "a folder below that of the site, such as uploads".to_owned(),
             Self::Switch => "given or not".to_owned(),
             Self::Upstream => "http://127.0.0.1:3000, /api=http://127.0.0.1:3000".to_owned(),
             Self::UpstreamUrl => "http://127.0.0.1:3000, unix:/run/app.sock".to_owned(),

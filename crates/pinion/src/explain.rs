@@ -34,10 +34,7 @@ use explanation::Explanation;
 use request::WhyRequest;
 use server_settings::ServerSettings;
 use sites::ExplainedSites;
-use std::path::Path;
-
-/// Where PHP of a server that is not started would listen, for explanations.
-const PLANNED_SOCKET: &str = "/run/php-fpm.sock";
+use std::sync::Arc;
 
 /// Explains the response of a server that would be started with this plan.
 ///
@@ -46,9 +43,8 @@ const PLANNED_SOCKET: &str = "/run/php-fpm.sock";
 pub(crate) fn explain_plan(plan: Plan, request: &WhyRequest) -> Result<Explanation, Failure> {
     let Plan { serve, mut sites, config, .. } = plan;
     for site in &mut sites {
-        let php = site.settings.php.as_ref();
-        if let Some(mount) = php.map(|php| php.mount(Path::new(PLANNED_SOCKET))).transpose()? {
-            site.settings.mount_php(mount)?;
+        if let Some(mounts) = site.settings.planned_mounts() {
+            site.settings.mounts = Arc::new(mounts);
         }
     }
     let settings = ServerSettings::of_plan(&serve, config.is_some(), request)?;

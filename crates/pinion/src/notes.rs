@@ -8,16 +8,23 @@ use std::path::{Path, PathBuf};
 /// Paths that are left out and named; more are counted.
 const LEFT_OUT_NAMED: usize = 5;
 
-/// The notes about a build, one line each.
-pub(crate) fn of_build(summary: &Summary) -> Vec<String> {
+/// The notes about a build, one line each. `is_run` tells which scripts of the folder are run.
+pub(crate) fn of_build(summary: &Summary, is_run: impl Fn(&Path) -> bool) -> Vec<String> {
     let unasked = unasked(&summary.skipped, &summary.excluded);
-    lines(&unasked, &summary.special, &summary.fingerprinted)
+    lines(&not_run(unasked, is_run), &summary.special, &summary.fingerprinted)
 }
 
-/// The notes about a folder that was not built, one line each.
-pub(crate) fn of_examined(examined: &Examined) -> Vec<String> {
+/// The notes about a folder that was not built, one line each. `is_run` tells which scripts of the
+/// folder are run.
+pub(crate) fn of_examined(examined: &Examined, is_run: impl Fn(&Path) -> bool) -> Vec<String> {
     let Examined { skipped, excluded, special, fingerprinted, .. } = examined;
-    lines(&unasked(skipped, excluded), special, fingerprinted)
+    lines(&not_run(unasked(skipped, excluded), is_run), special, fingerprinted)
+}
+
+/// Leaves out scripts that are run: everything is as it should be.
+fn not_run(mut paths: Vec<&PathBuf>, is_run: impl Fn(&Path) -> bool) -> Vec<&PathBuf> {
+    paths.retain(|path| !is_script(path) || !is_run(path));
+    paths
 }
 
 fn lines(unasked: &[&PathBuf], special: &[PathBuf], fingerprinted: &Fingerprinted) -> Vec<String> {
@@ -73,7 +80,7 @@ pub(crate) fn kept_by_clients(fingerprinted: &Fingerprinted) -> Option<String> {
 }
 
 /// The first paths, and how many more there are.
-fn some(paths: &[&PathBuf]) -> String {
+pub(crate) fn some(paths: &[&PathBuf]) -> String {
     let named = paths.iter().take(LEFT_OUT_NAMED).map(|path| path.display().to_string());
     let named = named.collect::<Vec<_>>().join(", ");
     match paths.len().checked_sub(LEFT_OUT_NAMED) {

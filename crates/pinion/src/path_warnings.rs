@@ -3,10 +3,16 @@
 
 use crate::config::real_path;
 use crate::failure::without_number;
+use crate::server::mounts::Mount;
 use crate::settings::LogTarget;
 use crate::source::Source;
+use std::ffi::OsStr;
 use std::io;
+use std::os::unix::ffi::OsStrExt as _;
 use std::path::{Path, PathBuf};
+
+/// The default of `no-exec`.
+const WORDPRESS_UPLOADS: &str = "wp-content/uploads";
 
 /// The folder of the content, where code lies beside it.
 const CONTENT_FOLDER: &str = "public_html";
@@ -25,6 +31,22 @@ pub(crate) fn of_acme_webroot(folder: &Path) -> Option<String> {
             Some(format!("cannot read the folder {shown}: {why}"))
         }
     }
+}
+
+/// Returns a warning for each folder of `no-exec` of a mount that does not exist. That of WordPress
+/// is made with the first upload, so it is none of them.
+pub(crate) fn of_no_exec(mount: &Mount) -> Vec<String> {
+    let Some(scripts) = mount.scripts() else { return Vec::new() };
+    let root = &scripts.root;
+    let folders = scripts.no_exec.iter().map(|folder| OsStr::from_bytes(folder));
+    let is_missing = |folder: &&OsStr| *folder != WORDPRESS_UPLOADS && !root.join(folder).is_dir();
+    let warning = |folder: &OsStr| {
+        let (folder, root) = (folder.display(), root.display());
+        format!(
+            "there is no folder {folder} in {root}; scripts in a folder of another name are run"
+        )
+    };
+    folders.filter(is_missing).map(warning).collect()
 }
 
 /// Returns what is wrong with an access log that is in the folder of a site, where clients may read

@@ -37,7 +37,7 @@ pub(crate) use lua::{LuaSettings, Run};
 pub(crate) use mount::{MountFault, mount, mount_with};
 pub(crate) use mount_cgi::CgiMount;
 pub(crate) use mount_program::SERVER_ROWS;
-pub(crate) use php::{PHP_ROWS, PhpSettings, php_wish};
+pub(crate) use php::{INDEX as PHP_INDEX, PHP_ROWS, PhpSettings, php_wish};
 pub(crate) use releases::{Publish, Releases, Rollback};
 pub(crate) use script_access::{ProgramFile, ScriptAccess, SecretFile};
 pub(crate) use sent_folder::SentFolder;

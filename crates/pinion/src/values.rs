@@ -339,6 +339,16 @@ pub(crate) fn size(text: &str) -> Result<u64, String> {
     bytes.ok_or_else(|| format!("{text} is out of bounds: 1 byte to {}T", u64::MAX >> 40))
 }
 
+/// `wp-content/uploads`: a folder below that of the site. Returns it without a slash at its end.
+pub(crate) fn site_folder(text: &str) -> Result<&str, String> {
+    let folder = text.strip_suffix('/').unwrap_or(text);
+    let is_wrong = |name: &str| matches!(name, "" | "." | "..") || name.contains('\0');
+    match folder.split('/').any(is_wrong) {
+        true => Err(format!("{text:?} is no folder of the site: {}", Kind::SiteFolder.bounds())),
+        false => Ok(folder),
+    }
+}
+
 /// `LANG=C.UTF-8`: a variable and its value.
 pub(crate) fn variable(text: &str) -> Result<(&str, &str), String> {
     match text.split_once('=') {
@@ -511,6 +521,7 @@ pub(crate) fn check(kind: &Kind, text: &str) -> Result<(), String> {
         Kind::Folder | Kind::Path | Kind::SiteFile if text.is_empty() => {
             Err("the path is empty; give one".to_owned())
         }
+        Kind::SiteFolder => site_folder(text).map(drop),
         Kind::Folder | Kind::Glob | Kind::Path | Kind::SiteFile => Ok(()),
         Kind::Switch => Err("takes no value".to_owned()),
     }
@@ -533,6 +544,16 @@ mod tests {
         }
         for text in ["", "+1", "-1", "1s", " 1", "0x1", "1.5"] {
             assert!(number(&SECONDS, text).expect_err(text).contains("whole number"));
+        }
+    }
+
+    #[test]
+    fn a_folder_of_the_site_is_below_it() {
+        for (text, expected) in [("a", "a"), ("a/b.c/", "a/b.c"), (".well-known", ".well-known")] {
+            assert_eq!(site_folder(text), Ok(expected));
+        }
+        for text in ["", "/", "/etc", ".", "..", "a/../b", "../a", "a//b", "./a", "a/.", "a\0"] {
+            assert!(site_folder(text).is_err_and(|why| why.contains("no folder")), "{text:?}");
         }
     }
 

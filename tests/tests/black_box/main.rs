@@ -42,6 +42,7 @@ mod fastcgi_faults;
 mod fields;
 mod fingerprints;
 mod floods;
+mod gateway_mistakes;
 #[cfg(feature = "long")]
 mod generators;
 mod guestbook;

@@ -405,7 +405,8 @@ fn a_rewrite_of_everything_beside_a_fallback_mount_is_an_error() {
     }
     // With another path there is no contradiction, and neither is there without the rule.
     let below = site.replace("proxy = \"", "proxy = \"/api=");
-    folder.write("p.toml", below);
+    // Nothing runs the PHP script of the folder then.
+    folder.write("p.toml", below + "php = false\n");
     assert_eq!(run(&["check", file]).code, Some(0));
     folder.write("public/_redirects", "/* /index.html 200 Language=de\n/docs/* /index.html 200\n");
     folder.write("p.toml", &site);

@@ -127,11 +127,11 @@ fn php_is_shown_where_people_look_for_it() {
     assert!(status.contains("php-fpm") && status.contains("running"), "{status}");
     assert!(status.contains("php-fpm.sock"), "{status}");
     let why = run(&["why", "--socket", socket, "/x"]).stdout;
-    assert!(why.contains("php-fpm.sock"), "{why}");
+    assert!(why.contains("public/index.php is run by PHP"), "{why}");
     let file = folder.join("pinion.toml");
     let file = file.to_str().expect("UTF-8");
     let why = run(&["why", file, "/x"]).stdout;
-    assert!(why.contains("php-fpm.sock"), "{why}");
+    assert!(why.contains("public/index.php is run by PHP"), "{why}");
     let checked = run(&["check", file]);
     assert_eq!(checked.code, Some(0), "{}", checked.stdout);
     server.stop();

@@ -4,7 +4,9 @@
 use super::access_logs;
 use super::clash::address_of;
 use super::fault::{Fault, Place};
+use super::live_links;
 use super::load::{Loaded, LoadedSite};
+use super::mounts;
 use super::password_files;
 use super::tables::Section;
 use crate::address::Address;
@@ -18,12 +20,14 @@ use crate::notes;
 use crate::path_warnings;
 use crate::script_file;
 use crate::server::live_files::LiveFiles;
+use crate::server::mounts::Mounts;
 use crate::server::php::php_pools;
+use crate::server::php::unrun_scripts::{UNRUN, first_unrun, is_run};
 use crate::settings::{
     CanonicalHost, CertificateFiles, Certificates, Content, ListenKind, LogTarget, Serve,
 };
 use crate::source::Source;
-use pinion_build::{BuildError, CodeError, Globs, Options, Problem, RuleError};
+use pinion_build::{BuildError, CodeError, Examined, Globs, Options, Problem, RuleError};
 use pinion_engine::tls::certificates::Certificate;
 use pinion_lua::allowance::Allowance;
 use pinion_lua::site::Site;
@@ -98,6 +102,7 @@ pub(crate) fn examine(loaded: &mut Loaded, path: &Path) {
     access_logs::find(server, &loaded.sites, &mut add);
     said.warnings.extend(password_files::examine(&loaded.sites, &mut add, &mut below));
     said.warnings.extend(doubtful_paths(loaded, path));
+    said.warnings.extend(loaded.sites.iter().flat_map(live_links::warnings));
     let meaningless = loaded.sites.iter().flat_map(|site| meaningless_values(&site.section, path));
     said.warnings.extend(meaningless);
     loaded.faults.extend(found);
@@ -163,10 +168,16 @@ pub(crate) fn examine_folder(
     folder: &Path,
     options: &Options,
     allowance: Allowance,
+    mounts: Option<&Mounts>,
 ) -> Result<Said, Vec<Fault>> {
     let in_place = |file: &Path| pinion_build::in_place(folder, file);
     match pinion_build::examine(folder, options) {
         Ok(examined) => {
+            let Examined { skipped, excluded, .. } = &examined;
+            let unrun = mounts.and_then(|mounts| first_unrun(skipped, excluded, mounts));
+            if let Some(script) = unrun {
+                return Err(vec![Fault::of(&folder.join(script), UNRUN)]);
+            }
             let code = examined.code.iter().map(|(path, content)| (&**path, &**content));
             let proven = match script_file::of_code(folder, code, allowance, &Site::default()) {
                 Ok(proven) => proven,
@@ -181,7 +192,8 @@ pub(crate) fn examine_folder(
                 .iter()
                 .map(|warning| warning.of_rule(folder).unwrap_or_else(|| shown(warning)));
             let warnings = left_out.chain(warnings).chain(code_warnings).collect();
-            let notes = notes::of_examined(&examined);
+            let is_run = |path: &Path| mounts.is_some_and(|mounts| is_run(path, mounts));
+            let notes = notes::of_examined(&examined, is_run);
             Ok(Said { warnings, notes: notes.iter().map(|note| shown(note)).collect() })
         }
         Err(BuildError::Code(errors)) => {
@@ -342,7 +354,11 @@ fn examine_site(
         }
     }
     match build_options::options(content, Options::serving) {
-        Ok(options) if keys_are_right => examine_folder(folder, &options, allowance),
+        Ok(options) if keys_are_right => {
+            let mounts = planned.settings.planned_mounts();
+            let mounts = mounts.as_ref().filter(|_| !section.low.given("no-php"));
+            examine_folder(folder, &options, allowance, mounts)
+        }
         Ok(_) => Ok(Said::default()),
         Err(failure) => {
             add(section.place, reason(failure));
@@ -463,7 +479,8 @@ fn doubtful_paths(loaded: &Loaded, path: &Path) -> Vec<String> {
         let (log, _) = site.planned.settings.access_log.as_ref()?;
         Some((site.section.place_of("site-access-log"), "access-log", in_site(log)?))
     });
-    let warned = webroot.into_iter().chain(log).chain(logs);
+    let scripts = loaded.sites.iter().flat_map(mounts::missing_no_exec);
+    let warned = webroot.into_iter().chain(log).chain(logs).chain(scripts);
     warned
         .map(|(place, key, what)| Fault::at(path, place, format!("{key}: {what}")).to_string())
         .collect()

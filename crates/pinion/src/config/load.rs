@@ -183,7 +183,8 @@ impl Loaded {
             },
         };
         let faults = mounts::find(&section, path);
-        let has_faults = !faults.is_empty();
+        // Without its servers a mount would be reported once more.
+        let has_faults = !faults.is_empty() || mounts::have_wrong_servers(&section);
         self.faults.extend(faults);
         // Otherwise it was told already that the path is missing.
         let Some(source) = source.filter(|_| !has_faults) else { return };

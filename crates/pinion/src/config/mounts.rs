@@ -1,9 +1,11 @@
 //! What is wrong with the mounts of a site, each alone and all together.
 
 use super::fault::{Fault, Place};
+use super::load::LoadedSite;
 use super::tables::Section;
 use crate::directives::file::Table;
-use crate::server::mounts::MountPath;
+use crate::path_warnings;
+use crate::server::mounts::{MountPath, Mounts};
 use crate::settings;
 use crate::values;
 use std::path::Path;
@@ -28,10 +30,9 @@ pub(super) fn find(site: &Section, file: &Path) -> Vec<Fault> {
                 add("path", path, place, &mut known, file, &mut faults);
             }
         }
-        // So were servers that are wrong.
-        let rows = settings::SERVER_ROWS;
-        let is_wrong = rows.iter().any(|row| section.is_written(row) && !section.low.given(row));
-        if !is_wrong && let Err(fault) = settings::mount(&section.low) {
+        if !has_wrong_servers(section)
+            && let Err(fault) = settings::mount(&section.low)
+        {
             let place = section.places_of(fault.row).nth(fault.value);
             faults.push(Fault::at(file, place.unwrap_or(section.place), fault.to_string()));
         }
@@ -47,6 +48,29 @@ pub(super) fn find(site: &Section, file: &Path) -> Vec<Fault> {
         faults.push(Fault::at(file, site.place_of("single-page"), message));
     }
     faults
+}
+
+/// Whether the servers of a mount of a site could not be read, which was reported then.
+pub(super) fn have_wrong_servers(site: &Section) -> bool {
+    site.tables(Table::Mount).iter().any(has_wrong_servers)
+}
+
+fn has_wrong_servers(mount: &Section) -> bool {
+    settings::SERVER_ROWS.iter().any(|row| mount.is_written(row) && !mount.low.given(row))
+}
+
+/// Warns about the folders of `no-exec` of a site that do not exist.
+pub(super) fn missing_no_exec(site: &LoadedSite) -> Vec<(Place, &'static str, String)> {
+    let LoadedSite { planned, section } = site;
+    let has_no_exec = |table: &&Section| table.is_written("mount-no-exec");
+    let table = section.tables(Table::Mount).iter().find(has_no_exec);
+    let place = match table {
+        Some(table) => table.place_of("mount-no-exec"),
+        None => section.place_of("no-exec"),
+    };
+    let mounts = planned.settings.planned_mounts();
+    let warnings = mounts.iter().flat_map(Mounts::all).flat_map(path_warnings::of_no_exec);
+    warnings.map(|warning| (place, "no-exec", warning)).collect()
 }
 
 /// A path has one mount.

@@ -597,6 +597,7 @@ mod tests {
             Kind::Number { max, .. } => return (max.to_string(), max.to_string()),
             Kind::Folder | Kind::Path => "a/b",
             Kind::SiteFile => "index.html",
+            Kind::SiteFolder => "wp-content/uploads",
             Kind::Switch => return (String::new(), "true".to_owned()),
             Kind::UpstreamUrl => "http://127.0.0.1:3000",
             Kind::Application => "127.0.0.1:9000",

@@ -61,10 +61,10 @@ pub(crate) const ROWS: &[Directive] = &[
     },
     Directive {
         brief: "The folder of the CGI scripts that respond, or a single script",
-        long: "An absolute path. `/cgi-bin/a.sh/x` of a mount with the path `/cgi-bin` is the \
-               script `a.sh` of the folder, with `/x` as `PATH_INFO`. A single script responds to \
-               all paths of the mount. The files must be executable.",
-        ..row("mount-cgi", "cgi", Kind::AbsolutePath)
+        long: "`/cgi-bin/a.sh/x` of a mount with the path `/cgi-bin` is the script `a.sh` of the \
+               folder, with `/x` as `PATH_INFO`. A single script responds to all paths of the \
+               mount. The files must be executable.",
+        ..row("mount-cgi", "cgi", Kind::Path)
     },
     Directive {
         default: Default::Auto("the user of the server, unless it is root"),
@@ -83,7 +83,7 @@ pub(crate) const ROWS: &[Directive] = &[
         brief: "The root directory of CGI scripts",
         long: "Scripts see nothing outside of it, so their interpreters and libraries have to be \
                in it. The folder of the scripts is in it, too.",
-        ..row("mount-cgi-chroot", "cgi-chroot", Kind::AbsolutePath)
+        ..row("mount-cgi-chroot", "cgi-chroot", Kind::Path)
     },
     Directive {
         default: Default::Off,
@@ -140,7 +140,7 @@ pub(crate) const ROWS: &[Directive] = &[
         default: Default::Value("wp-content/uploads"),
         brief: "Folders below `root` in which no scripts are run",
         long: "Name the folders that the application stores uploaded files in.",
-        ..row("mount-no-exec", "no-exec", Kind::SiteFile)
+        ..row("mount-no-exec", "no-exec", Kind::SiteFolder)
     },
     Directive {
         default: Default::Off,

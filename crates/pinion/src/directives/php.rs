@@ -77,6 +77,6 @@ pub(crate) const ROWS: &[Directive] = &[
         default: Default::Value("wp-content/uploads"),
         brief: "A folder in which no PHP scripts are run",
         long: "Name the folders that the application stores uploaded files in.",
-        ..row("no-exec", "no-exec", Kind::SiteFile)
+        ..row("no-exec", "no-exec", Kind::SiteFolder)
     },
 ];

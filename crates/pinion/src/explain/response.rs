@@ -3,6 +3,7 @@
 
 mod access_steps;
 mod live_steps;
+mod script_steps;
 
 use super::explanation::{
     CodingShown, Explanation, FileLine, ListenerShown, Step, StepName, VERSION,
@@ -18,7 +19,6 @@ use crate::failure::Failure;
 use crate::server::acme::AcmeChallenges;
 use crate::server::app::{has_challenge, health, misdirected};
 use crate::server::dispatch::{Responder, ServerResponders};
-use crate::server::mounts::Mount;
 use crate::server::redirect::{Leads, Redirect};
 use crate::server::refusal_by_rule::is_by_rule;
 use crate::terminal::shown;
@@ -334,21 +334,6 @@ impl<'s> Draft<'s> {
         let mut scratch = Vec::new();
         let path = decode_path(head.target.path, &mut scratch).ok();
         self.finish(&response, &Origins { path, is_error: true, ..site.origins() });
-    }
-
-    /// Explains a request that another server responds to.
-    fn forwarded(
-        &mut self,
-        mount: &Mount,
-        site: &LoadedSite,
-        head: &RequestHead<'_>,
-    ) -> Result<(), Failure> {
-        let reason = shown(mount.to_string().as_bytes());
-        self.step(Step::responds(None, StepName::Proxy, reason));
-        self.fields_unless_set(site, head);
-        let note = "the server decides about the status, and may replace these headers";
-        self.explanation.notes.push(note.to_owned());
-        Ok(())
     }
 
     /// Explains the headers that a response has unless a script or another server sets them.

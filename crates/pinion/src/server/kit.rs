@@ -245,6 +245,10 @@ fn warn_of_paths(settings: &Serve, sites: &[UnloadedSite]) {
             log_lines::warning(warning);
         }
     }
+    let mounts = sites.iter().flat_map(|site| site.mounts().all());
+    for warning in mounts.flat_map(path_warnings::of_no_exec) {
+        log_lines::warning(format_args!("no-exec: {warning}"));
+    }
 }
 
 /// io_uring where it works, unless epoll was asked for. The verdict is told when it is not what a

@@ -8,6 +8,7 @@ use super::generation::Generation;
 use super::live_files::LiveFiles;
 use super::live_folders::{self, LiveSite};
 use super::lua_folders;
+use super::php::unrun_scripts::{UNRUN, first_unrun, is_run};
 use super::watch::WalkTeller;
 use crate::access_log::LogHandle;
 use crate::archive_file;
@@ -362,7 +363,8 @@ impl Loader {
         self.check_php(&built.summary)?;
         self.print_warnings(&built.summary);
         *walls = Some(built.summary.walls);
-        self.print_notes(notes::of_build(&built.summary));
+        let is_run = |path: &Path| is_run(path, &self.mounts);
+        self.print_notes(notes::of_build(&built.summary, is_run));
         seal(&built.out).context("cannot seal the memory of the site")?;
         let mapping = Mapping::new(built.out, built.externals);
         Ok(mapping.with_context(|| format!("cannot map {}", path.display()))?)
@@ -391,20 +393,10 @@ impl Loader {
         if self.leaves_out_php {
             return Ok(());
         }
-        let is_php = |path: &&PathBuf| path.extension().is_some_and(|found| found == "php");
-        let is_excluded = |path: &&PathBuf| summary.excluded.binary_search(path).is_ok();
-        let mut scripts = summary.skipped.iter().filter(is_php).filter(|path| !is_excluded(path));
-        let is_run = |path: &&PathBuf| {
-            self.mounts.respond_to(&[b"/", path.as_os_str().as_encoded_bytes()].concat())
-        };
-        let Some(script) = scripts.find(|path| !is_run(path)) else { return Ok(()) };
+        let unrun = first_unrun(&summary.skipped, &summary.excluded, &self.mounts);
+        let Some(script) = unrun else { return Ok(()) };
         let script = self.source.path().join(script);
-        Err(anyhow!(
-            "{} is a PHP script, and nothing runs it: run PHP with --php-fpm PATH (in a file php = \
-             true) or a mount with root, or leave scripts out with --no-php (php = false)",
-            script.display()
-        )
-        .into())
+        Err(anyhow!("{} {UNRUN}", script.display()).into())
     }
 
     /// Prints the warnings about a build: after the first load only those that matter then.
@@ -414,6 +406,12 @@ impl Loader {
         let warnings = summary.warnings.iter();
         let may_be_empty = !is_first || self.mounts.has_fallback();
         let warnings = warnings.filter(|warning| !may_be_empty || **warning != Warning::NoFiles);
+        // They may be for the files of a live folder outside of the site.
+        let has_live = !self.live.is_empty();
+        let is_pattern = |warning: &Warning| {
+            matches!(warning, Warning::UnusedExclude(_) | Warning::UnusedInclude(_))
+        };
+        let warnings = warnings.filter(|warning| !has_live || !is_pattern(warning));
         let problems = summary.problems.iter().map(|problem| format!("left out {problem}"));
         let source = self.source.path();
         let shown =

@@ -176,8 +176,14 @@ impl Mount {
         self.upstreams().is_none_or(|upstreams| upstreams.options().program.is_some())
     }
 
+    /// Whether PHP responds that the server starts itself: only its socket is waited for.
+    pub(crate) fn is_own_php(&self) -> bool {
+        let mut servers = self.upstreams().into_iter().flat_map(|upstreams| upstreams.servers());
+        servers.any(|server| server.upstream.waits_for_socket)
+    }
+
     /// Returns the scripts that it runs, if it runs those of a folder.
-    fn scripts(&self) -> Option<&ScriptFolder> {
+    pub(crate) fn scripts(&self) -> Option<&ScriptFolder> {
         match &self.upstreams()?.options().program.as_ref()?.target {
             ProgramTarget::Scripts(scripts) => Some(scripts),
             ProgramTarget::Application(_) => None,

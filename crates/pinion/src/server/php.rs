@@ -3,14 +3,18 @@
 //!
 //! | Module | Does |
 //! |---|---|
+//! | [`folder_access`] | whether the user of PHP can read the scripts |
 //! | [`php_fpm`] | finds the program, and its version |
 //! | [`fpm_config`] | settings → the configuration of PHP-FPM; pure |
 //! | [`private_folder`] | the folder of configurations and sockets, for this server alone |
 //! | [`php_pools`] | which PHP-FPM each site has, at start and after each reload |
+//! | [`unrun_scripts`] | PHP scripts of a folder that nothing runs |
 //! | [`limits`] | the limits of all of them |
 
+mod folder_access;
 mod fpm_config;
-mod limits;
+pub(crate) mod limits;
 mod php_fpm;
 pub(crate) mod php_pools;
 mod private_folder;
+pub(crate) mod unrun_scripts;

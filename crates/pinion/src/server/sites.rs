@@ -3,6 +3,7 @@
 
 use super::generation::Generation;
 use super::loader::Loader;
+use super::mounts::Mounts;
 use super::program_table::ProgramTable;
 use super::published::{Entry, Published, SiteId};
 use super::reload::{ReloadRound, Reloader, not_served, report_failure};
@@ -43,6 +44,10 @@ impl LoadedSite {
         match source {
             Source::Script(_) => format!("{shown} ({state})"),
             Source::Upstream(_) => format!("{shown} (reverse proxy)"),
+            // The archive has no file then.
+            _ if self.settings.content.live.iter().any(String::is_empty) => {
+                format!("{shown} (files are read for each request)")
+            }
             _ => {
                 let code = self.first.program().map_or(0, Program::file_count);
                 let content = self.loader.content_count().in_words_with_code(code);
@@ -94,6 +99,11 @@ impl UnloadedSite {
     /// Returns the log of its own, if it has one.
     pub(crate) fn access_log(&self) -> Option<&LogTarget> {
         self.settings.access_log.as_ref().map(|(target, _)| target)
+    }
+
+    /// Returns what other servers and scripts respond to.
+    pub(crate) fn mounts(&self) -> &Mounts {
+        &self.settings.mounts
     }
 
     /// Opens its log and loads it.

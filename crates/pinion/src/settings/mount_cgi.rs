@@ -20,7 +20,7 @@ use std::ffi::OsString;
 use std::fmt;
 use std::fs;
 use std::os::unix::ffi::OsStrExt;
-use std::path::{Path, PathBuf};
+use std::path::{Path, PathBuf, absolute};
 use std::sync::Arc;
 
 /// The CGI scripts of a mount.
@@ -140,6 +140,7 @@ pub(super) fn scripts(low: &Low, path: &MountPath) -> Result<CgiMount, MountFaul
 fn script_folder(low: &Low) -> Result<ScriptFolder, MountFault> {
     let row = "mount-cgi";
     let path = PathBuf::from(texts(low, row).next().unwrap_or_default());
+    let path = absolute(&path).map_err(|error| MountFault::new(row, error))?;
     let wrong =
         |why: &dyn fmt::Display| MountFault::new(row, format_args!("{}: {why}", path.display()));
     let found = fs::metadata(&path).map_err(|error| wrong(&error))?;
@@ -164,7 +165,11 @@ fn chroot(low: &Low, folder: &Path) -> Result<Option<PathBuf>, MountFault> {
             Err(MountFault::new("mount-cgi-no-chroot", message))
         }
         (None, true) => Ok(None),
-        (Some(path), false) => Ok(Some(path.into())),
+        (Some(path), false) => {
+            let path =
+                absolute(path).map_err(|error| MountFault::new("mount-cgi-chroot", error))?;
+            Ok(Some(path))
+        }
         (None, false) => Ok(geteuid().is_root().then(|| folder.to_owned())),
     }
 }

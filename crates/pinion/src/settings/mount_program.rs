@@ -159,16 +159,9 @@ fn no_exec(low: &Low) -> Result<Vec<Box<[u8]>>, MountFault> {
     if !low.given(row) {
         return value(low, row, |text| Ok(vec![text.as_bytes().into()]));
     }
-    let folder = |(value, text): (usize, &str)| {
-        let folder = text.trim_matches('/');
-        let is_wrong = folder.split('/').any(|name| matches!(name, "" | "." | ".."));
-        match is_wrong {
-            true => {
-                let message = format!("{text:?} is no folder below root: write wp-content/uploads");
-                Err(MountFault { value, ..MountFault::new(row, message) })
-            }
-            false => Ok(folder.as_bytes().into()),
-        }
+    let folder = |(value, text): (usize, &str)| match values::site_folder(text) {
+        Ok(folder) => Ok(folder.as_bytes().into()),
+        Err(message) => Err(MountFault { value, ..MountFault::new(row, message) }),
     };
     texts(low, row).enumerate().map(folder).collect()
 }

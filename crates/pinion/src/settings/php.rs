@@ -3,6 +3,7 @@
 use super::{mount_with, number, path, read, row, single};
 use crate::failure::Failure;
 use crate::server::mounts::{Mount, Mounts};
+use crate::server::php::limits::UPLOAD_LIMIT_MIN_BYTES;
 use crate::source::Source;
 use crate::values;
 use crate::written::Low;
@@ -90,6 +91,12 @@ impl PhpSettings {
         let folders = low.values("no-exec").map(|text| checked("no-exec", text).map(Into::into));
         let no_exec = folders.collect::<Result<Vec<OsString>, Failure>>()?;
         let upload_max_bytes = single(low, "php-upload-limit", values::size)?.unwrap_or_default();
+        if upload_max_bytes < UPLOAD_LIMIT_MIN_BYTES {
+            return Err(Failure::usage(format!(
+                "--php-upload-limit: {upload_max_bytes} means bytes, too few for a form; write \
+                 {upload_max_bytes}M for MiB"
+            )));
+        }
         let mut mount = Low::new(low.verb);
         mount.set("mount-root", vec![root.clone().into()]);
         mount.set("mount-buffer-uploads", Vec::new());
@@ -179,6 +186,7 @@ mod tests {
             (low(&[]), &source, &mounts("/"), "php = true", "a mount for the path / already"),
             (low(&[("listing", "")]), &source, &none, "php = true", "--listing would respond"),
             (low(&[("php-user", "a b")]), &source, &none, "--php-user", "--php-user: "),
+            (low(&[("php-upload-limit", "64")]), &source, &none, "--php-user", "write 64M for"),
         ] {
             let failure = of(&low, source, mounts, Some(wish)).expect_err(message);
             assert!(failure.reason().is_some_and(|why| why.contains(message)), "{failure:?}");
@@ -200,7 +208,6 @@ mod tests {
         assert!(upstreams.servers().all(|server| server.upstream.waits_for_socket));
         let wrong = low(&[("no-exec", "../a")]);
         let php = PhpSettings::of(&wrong, &source, &Mounts::default(), Some("no-exec"));
-        let mount = php.expect("no mistake").expect("PHP").mount(Path::new("/a.sock"));
-        assert!(mount.is_err_and(|failure| failure.reason().is_some()));
+        assert!(php.is_err_and(|failure| failure.reason().is_some()));
     }
 }

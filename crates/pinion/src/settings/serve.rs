@@ -100,6 +100,9 @@ pub(crate) enum ControlSetting {
     At(PathBuf),
 }
 
+/// Where PHP of a server that is not started would listen.
+const PLANNED_SOCKET: &str = "/run/php-fpm.sock";
+
 /// How one site is served.
 #[derive(Clone, Debug)]
 pub(crate) struct SiteSettings {
@@ -397,6 +400,15 @@ impl SiteSettings {
             Failure::usage(format!("PHP: there is a mount for the path {path} already"))
         })?);
         Ok(())
+    }
+
+    /// Returns the mounts of the site before the server has started, with that of PHP. `None` if
+    /// there is a mistake in what is said about PHP, which is reported elsewhere.
+    pub(crate) fn planned_mounts(&self) -> Option<Mounts> {
+        let mounts = self.mounts.all().cloned();
+        let Some(php) = &self.php else { return Mounts::new(mounts.collect()).ok() };
+        let php = php.mount(Path::new(PLANNED_SOCKET)).ok()?;
+        Mounts::new(mounts.chain([php]).collect()).ok()
     }
 
     /// A flag or key that was given and means nothing for a ready archive.

@@ -7,7 +7,8 @@ use crate::directives::verbs::Verb;
 use crate::document;
 use crate::failure::Failure;
 use crate::script_file;
-use crate::settings::Check;
+use crate::server::php::php_pools;
+use crate::settings::{Check, Content, SiteSettings};
 use crate::source::{self, CONFIGURATION, Source};
 use crate::terminal::{Style, counted};
 use crate::written::Low;
@@ -120,12 +121,25 @@ fn site<'p>(path: &'p Path, check: &Check) -> Result<Checked<'p>, Failure> {
         let faults = wrong.into_iter().collect();
         return Ok(Checked { path, sites: 1, listeners: 0, faults, warnings, notes });
     }
-    let options = build_options::options(&check.content, Options::serving)?;
-    let (Said { warnings, notes }, faults) = match config::examine_folder(path, &options, allowance)
-    {
+    let settings = SiteSettings::from_low(&Low::new(Verb::Serve))?.with_php(&source, None)?;
+    let content = Content {
+        live: settings.content.live.clone(),
+        has_fallback_server: settings.content.has_fallback_server,
+        ..check.content.clone()
+    };
+    let options = build_options::options(&content, Options::serving)?;
+    let mounts = settings.planned_mounts();
+    let examined = config::examine_folder(path, &options, allowance, mounts.as_ref());
+    let (Said { mut warnings, notes }, mut faults) = match examined {
         Ok(said) => (said, Vec::new()),
         Err(faults) => (Said::default(), faults),
     };
+    match settings.php.as_ref().map(php_pools::check) {
+        // Another user, or a flag, may be given to the server.
+        Some(Err(("php-user", wrong))) => warnings.push(format!("{}: {wrong}", path.display())),
+        Some(Err((_, wrong))) => faults.push(Fault::of(path, wrong)),
+        Some(Ok(())) | None => {}
+    }
     Ok(Checked { path, sites: 1, listeners: 0, faults, warnings, notes })
 }
 

@@ -75,7 +75,7 @@ const WRONG: [(&str, &[&str]); 62] = [
     ("--lua-folder", &["", "/srv", "=/srv", "a b=/srv", "a=", "a=:ro", "a/b=/srv", "\u{fc}=/srv"]),
     ("--lua-program", &["", "sh", "=/bin/sh", "a b=/bin/sh", "sh=sh", "sh=./sh"]),
     ("--memory", &["", "mmap"]),
-    ("--no-exec", &[""]),
+    ("--no-exec", &["", "/etc", "..", "a/../b", "."]),
     ("--method", &["", "GE T", "GET/", "\u{fc}"]),
     ("--php-fpm", &[""]),
     ("--php-upload-limit", &["", "1X", "-1", "M"]),

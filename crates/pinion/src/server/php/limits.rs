@@ -45,3 +45,7 @@ pub(super) const SOCKET_PATH_MAX_BYTES: usize = 107;
 /// How much longer PHP-FPM has itself to stop, in seconds: it kills what is left of its processes,
 /// and waits for them.
 pub(super) const STOP_MARGIN_SECONDS: u32 = 2;
+
+/// The least `php-upload-limit`, in bytes: a smaller one refuses forms, and most likely its unit is
+/// missing.
+pub(crate) const UPLOAD_LIMIT_MIN_BYTES: u64 = 1024;

@@ -39,9 +39,14 @@ impl PhpFpm {
             )?,
         };
         let shown = path.display();
-        let printed = version_of(&path).with_context(|| format!("cannot run {shown} -v"))?;
+        let printed = version_of(&path).map_err(|error| {
+            anyhow!("cannot run {shown} -v: {error:#}; name another program with --php-fpm")
+        })?;
         let version = parse_version(&printed).ok_or_else(|| {
-            anyhow!("{shown} is no php-fpm: `{shown} -v` does not say so; name another one")
+            anyhow!(
+                "{shown} is no php-fpm: `{shown} -v` does not say so; name another one \
+                 with --php-fpm"
+            )
         })?;
         Ok(Self { version: version.to_owned(), path })
     }

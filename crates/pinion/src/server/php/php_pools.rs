@@ -1,6 +1,7 @@
 //! Which PHP-FPM each site with PHP has. A site has one of its own: a reload that changes its
 //! settings starts another one beside it, and the old one ends when it has no requests any more.
 
+use super::folder_access;
 use super::fpm_config::{FpmConfig, is_plain};
 use super::limits::{
     PROCESS_MEMORY_BYTES, PROCESSES_MIN, PROCESSES_PER_CORE, SOCKET_PATH_MAX_BYTES,
@@ -15,7 +16,7 @@ use crate::server::mounts::Mount;
 use crate::settings::{PhpSettings, default_variables};
 use anyhow::{Context as _, anyhow};
 use pinion_spawner::accounts::Accounts;
-use pinion_spawner::start_table::{ProgramKind, ProgramStart};
+use pinion_spawner::start_table::{Identity, ProgramKind, ProgramStart};
 use rustix::process::{Signal, geteuid};
 use std::ffi::OsString;
 use std::path::Path;
@@ -48,8 +49,8 @@ pub(crate) struct PhpPool {
 enum PhpUser {
     /// The user of the server, by its number.
     Own(u32),
-    /// Another one, as written, and the number of its group.
-    Other(String, u32),
+    /// Another one, as written, and its numbers.
+    Other(String, Identity),
 }
 
 impl PhpPools {
@@ -66,6 +67,7 @@ impl PhpPools {
         let mut next = Self { pools: Vec::new(), ..self.clone() };
         for site in sites {
             let Some(settings) = &site.settings.php else { continue };
+            PhpUser::of(settings)?.check_access(settings).map_err(Failure::usage)?;
             // Sites with equal settings share one, so that a site that is kept at a reload keeps
             // its pool, whichever other sites are removed.
             let is_it = |pool: &&Arc<PhpPool>| pool.settings == *settings;
@@ -166,15 +168,24 @@ impl PhpPools {
     }
 }
 
-/// Checks what PHP of a site needs of this machine: the program, and the user. Whether the user may
-/// be another one depends on who starts the server.
+/// Checks what PHP of a site needs of this machine: the program, the user, and that it can read the
+/// scripts. Only root learns whether PHP can run as another user.
 ///
 /// # Errors
 /// The row that is about it, and what is wrong.
 pub(crate) fn check(settings: &PhpSettings) -> Result<(), (&'static str, String)> {
-    if let Some(name) = &settings.user {
+    let of_user = |why: String| ("php-user", why);
+    if geteuid().is_root() {
+        let wrong = |failure: Failure| {
+            let why = failure.reason().unwrap_or_default();
+            of_user(why.strip_prefix("--php-user: ").unwrap_or(&why).to_owned())
+        };
+        let user = PhpUser::of(settings).map_err(wrong)?;
+        user.check_access(settings).map_err(of_user)?;
+    } else if let Some(name) = &settings.user {
         let identity = Accounts::read().and_then(|accounts| accounts.identity(name, None));
-        identity.map_err(|error| ("php-user", error.to_string()))?;
+        let identity = identity.map_err(|error| of_user(error.to_string()))?;
+        folder_access::check(&settings.root, name, &identity).map_err(of_user)?;
     }
     let found = PhpFpm::find(settings.program.as_deref());
     found.map(drop).map_err(|error| ("php-fpm", format!("{error:#}")))
@@ -241,14 +252,26 @@ impl PhpUser {
         if !is_plain(name) {
             return Err(wrong(&format_args!("{name:?} has unusual characters; give its number")));
         }
-        Ok(Self::Other(name.clone(), identity.gid))
+        Ok(Self::Other(name.clone(), identity))
+    }
+
+    /// Checks that the user can read the scripts.
+    ///
+    /// # Errors
+    /// What it cannot enter or read, and what to do.
+    fn check_access(&self, settings: &PhpSettings) -> Result<(), String> {
+        match self {
+            // The server reads the folder as the same user.
+            Self::Own(_) => Ok(()),
+            Self::Other(name, identity) => folder_access::check(&settings.root, name, identity),
+        }
     }
 
     /// Returns what the configuration says about it.
     fn written(&self) -> Option<(&str, u32)> {
         match self {
             Self::Own(_) => None,
-            Self::Other(name, group) => Some((name, *group)),
+            Self::Other(name, identity) => Some((name, identity.gid)),
         }
     }
 }
