@@ -10,6 +10,7 @@
 //! | [`mod@load`] | file and flags → settings and sites for a [`Plan`](crate::plan::Plan) |
 //! | [`mod@examine`] | a look at everything that the file names |
 //! | [`access_logs`] | access logs that contradict each other |
+//! | [`live_links`] | links in folders that are read for each request |
 //! | [`password_files`] | files with the passwords of users |
 //! | [`nearest`] | the name that was meant |
 //!

@@ -508,12 +508,13 @@ fn the_access_log_has_what_was_sent() {
 fn php_names_files() {
     let script = "<?php\n\
         register_shutdown_function(function () {\n\
-            usleep(100000); file_put_contents(__DIR__ . '/../done', connection_status()); });\n\
+            usleep(100000); echo 'more'; flush(); file_put_contents(__DIR__ . '/../done', connection_status()); });\n\
         if ($_GET['type'] ?? '') header('Content-Type: ' . $_GET['type']);\n\
         if (isset($_GET['none'])) header('Content-Type:');\n\
         header('Content-Disposition: attachment; filename=\"own.txt\"');\n\
         header('X-Sendfile: ' . dirname(__DIR__) . '/files/' . $_GET['file']);\n\
-        echo 'content of the script';";
+        echo 'content of the script';\n\
+        if ($_POST) flush();";
     let folder =
         php::site("sent-php", &[("index.php", "<?php echo 'front';"), ("get.php", script)]);
     write_at(&folder, "files/a b.txt", "hello world", 0);
@@ -530,6 +531,14 @@ fn php_names_files() {
         fs::read_to_string(folder.join("done")).ok().filter(|text| !text.is_empty())
     });
     assert_eq!(done, "0");
+    // One that was sent content finishes as well, though the file is sent long before.
+    fs::remove_file(folder.join("done")).expect("it was there");
+    let post = Request::new("POST", "/get.php?file=a+b.txt").body(b"a=b");
+    let post = post.field("Content-Type", "application/x-www-form-urlencoded");
+    assert_eq!(server.exchange(&post).text(), "hello world");
+    wait_for("the end of the script", || {
+        fs::read_to_string(folder.join("done")).ok().filter(|status| status == "0")
+    });
     let response = server.get("/get.php?none&file=a+b.txt");
     assert_eq!(response.field("Content-Type"), Some("text/plain; charset=utf-8"), "{response}");
     let response = server.get("/get.php?file=none");

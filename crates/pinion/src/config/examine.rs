@@ -102,7 +102,6 @@ pub(crate) fn examine(loaded: &mut Loaded, path: &Path) {
     access_logs::find(server, &loaded.sites, &mut add);
     said.warnings.extend(password_files::examine(&loaded.sites, &mut add, &mut below));
     said.warnings.extend(doubtful_paths(loaded, path));
-    said.warnings.extend(loaded.sites.iter().flat_map(live_links::warnings));
     let meaningless = loaded.sites.iter().flat_map(|site| meaningless_values(&site.section, path));
     said.warnings.extend(meaningless);
     loaded.faults.extend(found);
@@ -354,17 +353,21 @@ fn examine_site(
         }
     }
     match build_options::options(content, Options::serving) {
-        Ok(options) if keys_are_right => {
-            let mounts = planned.settings.planned_mounts();
-            let mounts = mounts.as_ref().filter(|_| !section.low.given("no-php"));
-            examine_folder(folder, &options, allowance, mounts)
-        }
+        Ok(options) if keys_are_right => examine_files(site, folder, &options),
         Ok(_) => Ok(Said::default()),
         Err(failure) => {
             add(section.place, reason(failure));
             Ok(Said::default())
         }
     }
+}
+
+/// Looks at the files of a site. Its PHP scripts are run, unless they are left out on purpose.
+fn examine_files(site: &LoadedSite, folder: &Path, options: &Options) -> Result<Said, Vec<Fault>> {
+    let settings = &site.planned.settings;
+    let leaves_out_scripts = site.section.low.given("no-php");
+    let mounts = if leaves_out_scripts { None } else { settings.planned_mounts() };
+    examine_folder(folder, options, settings.lua.allowance, mounts.as_ref())
 }
 
 /// Adds what is wrong with the live folders of a site.
@@ -481,8 +484,10 @@ fn doubtful_paths(loaded: &Loaded, path: &Path) -> Vec<String> {
     });
     let scripts = loaded.sites.iter().flat_map(mounts::missing_no_exec);
     let warned = webroot.into_iter().chain(log).chain(logs).chain(scripts);
+    let links = loaded.sites.iter().flat_map(live_links::warnings);
     warned
         .map(|(place, key, what)| Fault::at(path, place, format!("{key}: {what}")).to_string())
+        .chain(links)
         .collect()
 }
 
