@@ -56,7 +56,7 @@ pub enum FileReference {
 impl FileReference {
     /// Returns the file that the fields of a response name. `X-Accel-Redirect` counts if both are
     /// there, as with nginx.
-    fn of<'a>(fields: impl Iterator<Item = Field<'a>> + Clone) -> Option<Self> {
+    fn of<'a>(fields: &(impl Iterator<Item = Field<'a>> + Clone)) -> Option<Self> {
         FILE_FIELDS.into_iter().find_map(|name| {
             let is_it = |field: &Field<'_>| field.name.eq_ignore_ascii_case(name.as_bytes());
             let mut values = fields.clone().filter(is_it).map(|field| Box::from(field.value));
@@ -96,7 +96,7 @@ impl FileResponse {
         if matches!(status, 100..=199 | 204 | 304) {
             return None;
         }
-        let file = FileReference::of(fields.clone())?;
+        let file = FileReference::of(&fields)?;
         let mut kept = OwnedFields::default();
         for field in forwarded(fields, changes, defaults) {
             let is_it = |name: &&str| field.name.eq_ignore_ascii_case(name.as_bytes());

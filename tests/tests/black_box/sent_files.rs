@@ -384,7 +384,7 @@ fn an_unreadable_file_is_forbidden() {
     let folder = site("sent-unreadable");
     let naming = Naming::start(&folder);
     let file = folder.join("files/a b.txt");
-    fs::set_permissions(&file, Permissions::from_mode(0)).expect("permissions");
+    fs::set_permissions(&file, Permissions::from_mode(0o000)).expect("permissions");
     let case = ("X-Accel-Redirect: /protected/a%20b.txt", 403, "permission denied");
     refused(&folder, &naming, case, Io::Epoll);
 }
