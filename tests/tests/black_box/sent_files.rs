@@ -508,7 +508,8 @@ fn the_access_log_has_what_was_sent() {
 fn php_names_files() {
     let script = "<?php\n\
         register_shutdown_function(function () {\n\
-            usleep(100000); echo 'more'; flush(); file_put_contents(__DIR__ . '/../done', connection_status()); });\n\
+            usleep(100000); echo 'more'; flush();\n\
+            file_put_contents(__DIR__ . '/../done', connection_status()); });\n\
         if ($_GET['type'] ?? '') header('Content-Type: ' . $_GET['type']);\n\
         if (isset($_GET['none'])) header('Content-Type:');\n\
         header('Content-Disposition: attachment; filename=\"own.txt\"');\n\

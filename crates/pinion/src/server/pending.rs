@@ -317,8 +317,8 @@ mod tests {
         });
     }
 
-    /// The content that was sent is all of it but what of the queue has not left, whatever of a long
-    /// answer had left before its end was queued.
+    /// The content that was sent is all of it but what of the queue has not left, whatever of a
+    /// long answer had left before its end was queued.
     #[test]
     fn content_that_left_before_the_end_was_queued_counts() {
         const CONTENT: u64 = 200_000;

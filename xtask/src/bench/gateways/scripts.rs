@@ -1,5 +1,5 @@
-//! What a CGI script costs beside a bare loop that starts the same program, one after the other; and
-//! the memory of a server that has nothing else to do.
+//! What a CGI script costs beside a bare loop that starts the same program, one after the other;
+//! and the memory of a server that has nothing else to do.
 
 use super::setup::{Place, Scripts};
 use crate::bench::cost;
@@ -56,8 +56,8 @@ pub(super) fn run(place: &Place, rounds: usize) -> Result<(String, Value)> {
     }
     figures.push(Figure::of("memory (PSS) of all processes, MiB", memory).at_most(GOAL_MIB));
     let report = format!(
-        "{SCRIPTS} runs of a static program, one after the other, {rounds} rounds in turn. CPU time \
-         is that of the server with its processes, or of the loop, and of the scripts.\n\n{}",
+        "{SCRIPTS} runs of a static program, one after the other, {rounds} rounds in turn. CPU \
+         time is that of the server with its processes, or of the loop, and of the scripts.\n\n{}",
         figures::table(&figures)
     );
     Ok((report, json!({"bare": bare, "own": as_own, "other": as_other, "memory_mib": memory})))

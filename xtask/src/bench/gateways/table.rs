@@ -1,7 +1,7 @@
-//! A file, a CGI script and an application with FastCGI, each behind Pinion and behind nginx, with one
-//! and with five processes: so many requests over so many connections, on all cores.
+//! A file, a CGI script and an application with FastCGI, each behind Pinion and behind nginx, with
+//! one and with five processes: so many requests over so many connections, on all cores.
 //!
-//! It repeats a comparison of 2017 of a server in C with an application in Python, slowcgi and flup.
+//! It repeats a comparison of 2017: a server in C with an application in Python, slowcgi and flup.
 
 use super::setup::{Place, Scripts};
 use crate::bench::figures::{self, Figure};
@@ -59,8 +59,8 @@ pub(super) fn run(place: &Place, rounds: usize) -> Result<(String, Value)> {
     let report = format!(
         "{REQUESTS} requests over {CONNECTIONS} connections that stay open, {rounds} rounds in \
          turn: the median, in brackets the least and the most. Servers and client share all cores. \
-         The processes are those of nginx and of fcgiwrap, and the workers and `cgi-max` of Pinion. \
-         No request has failed.\n\n{table}\n{}",
+         The processes are those of nginx and of fcgiwrap, and the workers and `cgi-max` of \
+         Pinion. No request has failed.\n\n{table}\n{}",
         figures::table(&compared(&rows)?)
     );
     Ok((report, json!(data)))

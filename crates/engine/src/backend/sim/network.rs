@@ -411,8 +411,8 @@ impl Network {
         self.0.borrow_mut().opened.pop_front()
     }
 
-    /// Whether a connection is open for the engine: one to a Unix socket may be so before its server
-    /// has accepted it, and is not refused then.
+    /// Whether a connection is open for the engine. One to a Unix socket may be so before its
+    /// server has accepted it, and is not refused then.
     pub fn is_established(&self, server: Client) -> bool {
         self.0.borrow().connections[server.0].established
     }
