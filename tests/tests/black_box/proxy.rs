@@ -458,5 +458,5 @@ fn what_is_wrong_is_said_before_anything_is_served() {
         assert!(ended.stderr.contains(reason), "{value}: {}", ended.stderr);
     }
     let ended = pinion_tests::server::run(&["serve", "--proxy", "http://a", "--proxy", "http://b"]);
-    assert!(ended.stderr.contains("--proxy: / is given twice"), "{}", ended.stderr);
+    assert!(ended.stderr.contains("--proxy: the path / is given twice"), "{}", ended.stderr);
 }

@@ -348,10 +348,12 @@ impl Server {
 }
 
 fn faults(random: &mut Random) -> Faults {
+    let open_at_once = 500;
     if random.chance(300) {
-        return Faults::default();
+        return Faults { open_at_once, ..Faults::default() };
     }
     Faults {
+        open_at_once,
         short: 400,
         late: 100,
         late_ms: 5,

@@ -418,6 +418,7 @@ pub(crate) fn pace(random: &mut Random) -> Pace {
 fn faults(random: &mut Random, leaps: bool) -> Faults {
     let mut some = |per_mille: &[u32]| *random.pick(per_mille);
     Faults {
+        open_at_once: 0,
         short: some(&[0, 300, 900]),
         late: some(&[0, 200, 700]),
         late_ms: u64::from(some(&[1, 5, 40])),

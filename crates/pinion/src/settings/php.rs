@@ -88,8 +88,11 @@ impl PhpSettings {
         let checked =
             |name: &'static str, text: &OsStr| read(row(name), text, |text| Ok(text.to_owned()));
         let user = low.values("php-user").next().map(|text| checked("php-user", text));
-        let folders = low.values("no-exec").map(|text| checked("no-exec", text).map(Into::into));
-        let no_exec = folders.collect::<Result<Vec<OsString>, Failure>>()?;
+        let all = |name| {
+            let texts = low.values(name).map(|text| checked(name, text).map(Into::into));
+            texts.collect::<Result<Vec<OsString>, Failure>>()
+        };
+        let (no_exec, sent) = (all("no-exec")?, all("php-send-files")?);
         let upload_max_bytes = single(low, "php-upload-limit", values::size)?.unwrap_or_default();
         if upload_max_bytes < UPLOAD_LIMIT_MIN_BYTES {
             return Err(Failure::usage(format!(
@@ -107,7 +110,6 @@ impl PhpSettings {
         if !no_exec.is_empty() {
             mount.set("mount-no-exec", no_exec);
         }
-        let sent: Vec<OsString> = low.values("php-send-files").map(OsString::from).collect();
         if !sent.is_empty() {
             mount.set("mount-send-files", sent);
         }

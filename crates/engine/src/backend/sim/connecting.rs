@@ -17,9 +17,12 @@ impl<const READINESS: bool> Sim<READINESS> {
     ) -> Result<Opening, Errno> {
         self.begin_opening(slot, remote)?;
         let is_local = matches!(remote, RemoteAddress::Unix(_));
-        if !is_local || !self.network.0.borrow_mut().random.chance(500) {
+        let mut state = self.network.0.borrow_mut();
+        let chance = state.dice.faults.open_at_once;
+        if !is_local || !state.random.chance(chance) {
             return Ok(Opening::Pending);
         }
+        drop(state);
         let entry = &mut self.entries[slot as usize];
         let client = entry.socket.as_ref().expect("it was made just now").client;
         self.network.0.borrow_mut().connections[client.0].established = true;

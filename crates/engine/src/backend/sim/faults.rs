@@ -22,6 +22,8 @@ pub struct Faults {
     pub attach: u32,
     /// A connection cannot be opened.
     pub connect: u32,
+    /// A connection to a Unix socket is open at once, before its server has accepted it.
+    pub open_at_once: u32,
     /// A receive or a send breaks the connection, unless it is a protected one.
     pub broken: u32,
     /// A send finds no memory for a moment (ENOBUFS, ENOMEM).
@@ -71,6 +73,7 @@ impl Default for Faults {
             accept: 0,
             attach: 0,
             connect: 0,
+            open_at_once: 0,
             broken: 0,
             shortage: 0,
             disarm: 0,
