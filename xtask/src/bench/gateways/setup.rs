@@ -10,6 +10,7 @@ use std::ffi::OsStr;
 use std::fs;
 use std::os::unix::fs::PermissionsExt as _;
 use std::os::unix::net::UnixStream;
+use std::os::unix::process::CommandExt as _;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
@@ -176,6 +177,7 @@ impl Listening {
         // It may be left from a run that was cut off.
         let _ = fs::remove_file(socket);
         command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null());
+        command.process_group(0);
         let started = Self(command.spawn().with_context(|| process::shown(&command))?);
         let began = Instant::now();
         while UnixStream::connect(socket).is_err() {
@@ -187,9 +189,9 @@ impl Listening {
 }
 
 impl Drop for Listening {
-    /// Its processes end with it only if it is asked to end.
+    /// Its processes do not end with it, and are asked as well.
     fn drop(&mut self) {
-        let _asked = Command::new("kill").arg(self.0.id().to_string()).status();
+        let _asked = Command::new("kill").args(["--", &format!("-{}", self.0.id())]).status();
         let _ended = self.0.wait();
     }
 }

@@ -19,6 +19,9 @@ pub(crate) const CLIENT_CORE: u32 = 1;
 /// How long a server may take until it accepts.
 const START: Duration = Duration::from_secs(60);
 
+/// How long it may take to end when it is asked to.
+const END: Duration = Duration::from_secs(2);
+
 /// Raises the descriptor limit as far as it goes: 16 384 connections need it on both sides.
 const WITH_DESCRIPTORS: &str = r#"ulimit -n "$(ulimit -Hn)"; exec taskset -c "$0" "$@""#;
 
@@ -74,7 +77,13 @@ impl Server {
 }
 
 impl Drop for Server {
+    /// Asks it to end, so that its processes end with it, and does not wait for long.
     fn drop(&mut self) {
+        let _asked = Command::new("kill").arg(self.child.id().to_string()).status();
+        let began = Instant::now();
+        while began.elapsed() < END && matches!(self.child.try_wait(), Ok(None)) {
+            thread::sleep(Duration::from_millis(20));
+        }
         // It may have ended by itself.
         let _ = self.child.kill();
         let _ = self.child.wait();
