@@ -320,23 +320,31 @@ impl OpenFolder {
     }
 
     fn failed(&self, error: Errno, rest: &[u8]) -> LiveOutcome {
-        let status = match error {
-            // No such file, a link, a socket, a device without a driver, or too long a name.
-            Errno::NOENT
-            | Errno::NOTDIR
-            | Errno::LOOP
-            | Errno::XDEV
-            | Errno::NXIO
-            | Errno::NODEV
-            | Errno::NAMETOOLONG
-            | Errno::INVAL => return LiveOutcome::Nothing,
-            Errno::ACCESS | Errno::PERM => 403,
-            Errno::MFILE | Errno::NFILE | Errno::NOMEM | Errno::AGAIN => 503,
-            _ => 500,
+        let status = match status_of(error) {
+            404 => return LiveOutcome::Nothing,
+            status => status,
         };
         let below = rest.strip_prefix(b"/").unwrap_or(rest);
         let path = self.path.join(String::from_utf8_lossy(below).as_ref());
         LiveOutcome::Failed(LiveFailure { status, path, error })
+    }
+}
+
+/// Returns the status of a response whose file cannot be opened: 404 if there is no such file.
+pub(crate) fn status_of(error: Errno) -> u16 {
+    match error {
+        // No such file, a link, a socket, a device without a driver, or too long a name.
+        Errno::NOENT
+        | Errno::NOTDIR
+        | Errno::LOOP
+        | Errno::XDEV
+        | Errno::NXIO
+        | Errno::NODEV
+        | Errno::NAMETOOLONG
+        | Errno::INVAL => 404,
+        Errno::ACCESS | Errno::PERM => 403,
+        Errno::MFILE | Errno::NFILE | Errno::NOMEM | Errno::AGAIN => 503,
+        _ => 500,
     }
 }
 

@@ -5,7 +5,7 @@
 //! kernel looks the rest of the path up below it: nothing leads out, and no link is followed
 //! (`pinion_jobs::folder_root`).
 
-use super::live_files::{OpenLiveFile, OpenLiveFiles, in_words};
+use super::live_files::{OpenLiveFile, OpenLiveFiles, in_words, status_of};
 use crate::settings::SentFolder;
 use pinion_gateway::program_forwarding::percent_decoded;
 use pinion_gateway::sent_files::FileReference;
@@ -146,20 +146,9 @@ impl SentFileError {
             }
             error => in_words(error),
         };
-        match error {
-            Errno::NOENT
-            | Errno::NOTDIR
-            | Errno::LOOP
-            | Errno::XDEV
-            | Errno::NXIO
-            | Errno::NODEV
-            | Errno::NAMETOOLONG
-            | Errno::INVAL => Self::Missing { path, why },
-            Errno::ACCESS | Errno::PERM => Self::Failed { status: 403, path, why },
-            Errno::MFILE | Errno::NFILE | Errno::NOMEM | Errno::AGAIN => {
-                Self::Failed { status: 503, path, why }
-            }
-            _ => Self::Failed { status: 500, path, why },
+        match status_of(error) {
+            404 => Self::Missing { path, why },
+            status => Self::Failed { status, path, why },
         }
     }
 
