@@ -8,6 +8,14 @@ pub const RUN_TIMEOUT_MS: u64 = 30_000;
 /// holds by default. The program waits then.
 pub const OUTPUT_BUFFER_BYTES: u64 = 64 * 1024;
 
+/// Bytes of output that are read at once from a script that has ended: more than most write.
+pub const HELD_PIECE_BYTES: usize = 8 * 1024;
+
+/// How long the output of a script is left in its socket, in milliseconds. One that has ended by
+/// then is read once, and costs its worker half as much; one that writes early and goes on is seen
+/// by its client this much later at most.
+pub const OUTPUT_DELAY_MS: u64 = 2;
+
 /// Bytes of input that wait in the worker until the engine takes them. The caller waits then.
 pub const INPUT_BUFFER_BYTES: usize = 64 * 1024;
 

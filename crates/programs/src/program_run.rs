@@ -1,12 +1,14 @@
 //! One program that runs, from the caller's side.
 
 use std::collections::VecDeque;
+use std::os::fd::OwnedFd;
 use std::sync::Arc;
 
 use pinion_engine::address::Address;
 use pinion_spawner::request::CgiScript;
+use rustix::net::RecvFlags;
 
-use crate::limits::INPUT_BUFFER_BYTES;
+use crate::limits::{HELD_PIECE_BYTES, INPUT_BUFFER_BYTES, OUTPUT_BUFFER_BYTES};
 use crate::run_error::RunError;
 
 /// Names a run, as long as it lives and afterwards.
@@ -103,6 +105,8 @@ pub(crate) enum RunStage {
 pub(crate) enum RunStream {
     /// The spawner was not asked yet.
     Unopened,
+    /// The engine does not have it yet.
+    Held(OwnedFd),
     /// The stream of the engine.
     Open(Address),
     /// It is over, or there is none.
@@ -114,12 +118,23 @@ impl RunStream {
     pub(crate) fn address(&self) -> Option<Address> {
         match self {
             Self::Open(address) => Some(*address),
-            Self::Unopened | Self::Over => None,
+            Self::Unopened | Self::Held(_) | Self::Over => None,
         }
     }
 
     pub(crate) fn is_over(&self) -> bool {
         matches!(self, Self::Over)
+    }
+
+    /// Takes the socket if the engine does not have it. The stream is over then.
+    pub(crate) fn take_held(&mut self) -> Option<OwnedFd> {
+        match std::mem::replace(self, Self::Over) {
+            Self::Held(socket) => Some(socket),
+            other => {
+                *self = other;
+                None
+            }
+        }
     }
 }
 
@@ -138,6 +153,8 @@ pub(crate) struct ProgramRun {
     pub(crate) output: VecDeque<u8>,
     /// Bytes that the engine may still deliver.
     pub(crate) credit: u64,
+    /// Whether the engine reads output; not at first if it is that of a script.
+    pub(crate) is_read: bool,
     /// Input that the engine has not taken yet.
     pub(crate) unsent: Vec<u8>,
     /// No more input will come.
@@ -179,6 +196,22 @@ impl ProgramRun {
             Some(error) => OutputRead::Failed(Arc::clone(error)),
             None if self.is_over() => OutputRead::End,
             None => OutputRead::Pending,
+        }
+    }
+
+    /// Reads the output of a program that has ended and that the engine does not read, as far as
+    /// there is room for it. All of it is in the socket.
+    pub(crate) fn read_held_output(&mut self) {
+        let mut piece = [0; HELD_PIECE_BYTES];
+        while let RunStream::Held(socket) = &self.output_stream
+            && self.output.len() < OUTPUT_BUFFER_BYTES as usize
+        {
+            match rustix::net::recv(socket, &mut piece, RecvFlags::DONTWAIT) {
+                Ok((0, _)) => self.output_stream = RunStream::Over,
+                Ok((bytes, _)) => self.output.extend(&piece[..bytes]),
+                // A process that was killed just now still has it.
+                Err(_) => return,
+            }
         }
     }
 

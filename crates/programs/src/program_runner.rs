@@ -9,28 +9,24 @@
 //! A program has a socket for its output, and one for its input if it gets any. The spawner closes
 //! its own copies, so the end of the output is the end of all processes that have it.
 
+mod spawner_requests;
+mod stream_events;
+
 use std::collections::{BTreeSet, HashMap, HashSet, VecDeque};
-use std::os::fd::AsFd;
 use std::sync::Arc;
 
 use pinion_engine::address::Address;
-use pinion_engine::app::{Gone, RawEvent};
+use pinion_engine::app::RawEvent;
 use pinion_engine::connections::Connections;
 use pinion_engine::exchange::{Room, Slice};
 use pinion_engine::raw::RawStream;
 use pinion_engine::remote::ConnectError;
-use pinion_spawner::answer::{Answer, AnswerReader};
-use pinion_spawner::connection::{RequestError, SpawnerConnection, stream_sockets};
-use pinion_spawner::request::StartRequest;
-use pinion_spawner::spawner::ControlError;
+use pinion_spawner::answer::AnswerReader;
+use pinion_spawner::connection::SpawnerConnection;
 
-use crate::limits::{
-    BUSY_RETRY_MAX_MS, BUSY_RETRY_MS, BUSY_TIMEOUT_MS, OUTPUT_BUFFER_BYTES, RUNS_PER_WORKER_MAX,
-};
-use crate::program_run::{
-    Exit, OutputRead, ProgramRun, RunId, RunRequest, RunStage, RunStream, ScriptStart,
-};
-use crate::run_error::{ReasonText, RunError, StageText};
+use crate::limits::{BUSY_RETRY_MS, OUTPUT_BUFFER_BYTES, RUNS_PER_WORKER_MAX};
+use crate::program_run::{Exit, OutputRead, ProgramRun, RunId, RunRequest, RunStage, RunStream};
+use crate::run_error::RunError;
 use crate::spawner_access::SpawnerAccess;
 
 /// This bit is set in the tags of the streams of programs of scripts, and in no other tags of the
@@ -52,6 +48,9 @@ pub struct ProgramRunner {
     ending: HashSet<RunId>,
     /// When runs must have ended, in monotonic milliseconds: one time for each.
     deadlines: BTreeSet<(u64, RunId)>,
+    /// Scripts whose output is not read yet, and when it will be, in monotonic milliseconds, the
+    /// first one at the front. Some may have ended.
+    unread: VecDeque<(u64, RunId)>,
     /// Runs on whose streams something is to be done.
     to_do: VecDeque<RunId>,
     /// Streams that are not wanted any more.
@@ -100,6 +99,7 @@ impl ProgramRunner {
             runs: HashMap::new(),
             ending: HashSet::new(),
             deadlines: BTreeSet::new(),
+            unread: VecDeque::new(),
             to_do: VecDeque::new(),
             to_cut: Vec::new(),
             to_stop: VecDeque::new(),
@@ -129,6 +129,7 @@ impl ProgramRunner {
         let id = RunId(self.last_id);
         let due_ms = self.now_ms.saturating_add(request.timeout_ms.max(1));
         let has_all_input = !request.has_input;
+        let is_read = request.script.is_none();
         let input_stream = if has_all_input { RunStream::Over } else { RunStream::Unopened };
         let run = ProgramRun {
             request,
@@ -138,6 +139,7 @@ impl ProgramRunner {
             pid: None,
             output: VecDeque::new(),
             credit: 0,
+            is_read,
             unsent: Vec::new(),
             has_all_input,
             is_input_finished: false,
@@ -265,7 +267,8 @@ impl ProgramRunner {
             return Some(0);
         }
         let first = self.deadlines.first().map(|(due_ms, _)| *due_ms);
-        first.into_iter().chain(self.retry_at_ms).min()
+        let unread = self.unread.front().map(|(due_ms, _)| *due_ms);
+        first.into_iter().chain(unread).chain(self.retry_at_ms).min()
     }
 
     /// The server stops: the connection to the spawner ends with the last run. Call
@@ -289,6 +292,12 @@ impl ProgramRunner {
             self.deadlines.pop_first();
             let timeout_ms = self.runs.get(&id).map_or(0, |run| run.request.timeout_ms);
             self.fail(id, RunError::TimedOut(timeout_ms));
+        }
+        while let Some((due_ms, id)) = self.unread.front().copied()
+            && due_ms <= self.now_ms
+        {
+            self.unread.pop_front();
+            self.read_output(id);
         }
         if self.retry_at_ms.is_some_and(|at_ms| at_ms <= self.now_ms) {
             self.retry_at_ms = None;
@@ -338,60 +347,31 @@ impl ProgramRunner {
         }
     }
 
-    /// Sends the spawner what it has to stop and to start, as far as it has room for that. Input
-    /// and output of programs that run do not wait for it.
-    fn send_requests(&mut self, connections: &mut Connections<'_>) {
-        if self.retry_at_ms.is_some() {
-            return;
+    /// Gives the engine the output of a run, if it is to be read.
+    fn open_output(
+        &mut self,
+        id: RunId,
+        connections: &mut Connections<'_>,
+    ) -> Result<(), RunError> {
+        let Some(run) = self.runs.get_mut(&id).filter(|run| run.is_read) else { return Ok(()) };
+        let Some(socket) = run.output_stream.take_held() else { return Ok(()) };
+        let address = connections.adopt(socket, self.tag | id.0).map_err(no_stream)?;
+        run.output_stream = RunStream::Open(address);
+        // A program without input finds its end on the same socket.
+        if !run.request.has_input
+            && run.request.script.is_none()
+            && let Some(mut stream) = connections.stream(address)
+        {
+            stream.finish();
         }
-        if self.send_stops() && self.send_starts(connections) {
-            self.retry_after_ms = BUSY_RETRY_MS;
-            return;
-        }
-        self.retry_at_ms = Some(self.now_ms + self.retry_after_ms);
-        self.retry_after_ms = (self.retry_after_ms * 2).min(BUSY_RETRY_MAX_MS);
-        // Those that have waited for too long; the first one has waited for the longest time.
-        while let Some(id) = self.to_start.front().copied() {
-            match self.runs.get(&id).map(|run| &run.stage) {
-                Some(RunStage::Wanted { since_ms }) if self.now_ms < since_ms + BUSY_TIMEOUT_MS => {
-                    return;
-                }
-                _ => self.fail(id, RunError::SpawnerBusy),
-            }
-            self.to_start.pop_front();
-        }
-    }
-
-    /// Asks the spawner to stop programs; false if it has no room for all requests.
-    fn send_stops(&mut self) -> bool {
-        while let Some(id) = self.to_stop.front() {
-            // Without a connection the spawner stops them by itself. The stream of answers says it
-            // if the spawner is gone.
-            if let Link::Open(connection, _) = &self.link
-                && connection.stop(id.0) == Err(RequestError::Busy)
-            {
-                return false;
-            }
-            self.to_stop.pop_front();
-        }
-        true
-    }
-
-    /// Asks the spawner to start programs; false if it has no room for all requests.
-    fn send_starts(&mut self, connections: &mut Connections<'_>) -> bool {
-        while let Some(id) = self.to_start.front().copied() {
-            match self.send_start(id, connections) {
-                Ok(true) => {}
-                Ok(false) => return false,
-                Err(error) => self.fail(id, error),
-            }
-            self.to_start.pop_front();
-        }
-        true
+        Ok(())
     }
 
     /// Moves input and output of a run on as far as they go.
     fn go_on(&mut self, id: RunId, connections: &mut Connections<'_>) {
+        if let Err(error) = self.open_output(id, connections) {
+            return self.fail(id, error);
+        }
         let Some(run) = self.runs.get_mut(&id) else { return };
         let open = |stream: &RunStream| stream.address();
         if let Some(mut stream) =
@@ -421,211 +401,12 @@ impl ProgramRunner {
         }
     }
 
-    /// Sends a start to the spawner, and makes streams of our ends; false if the spawner has no
-    /// room for it. A run that is over by now is not started.
-    fn send_start(
-        &mut self,
-        id: RunId,
-        connections: &mut Connections<'_>,
-    ) -> Result<bool, RunError> {
-        if self.runs.get(&id).is_none_or(|run| run.error.is_some()) {
-            return Ok(true);
+    /// Has the engine read the output of a script from now on.
+    fn read_output(&mut self, id: RunId) {
+        if let Some(run) = self.runs.get_mut(&id) {
+            run.is_read = true;
+            self.to_do.push_back(id);
         }
-        if !self.connect(connections)? {
-            return Ok(false);
-        }
-        let (tag, input_tag) = (self.tag | id.0, self.tag | self.input_bit() | id.0);
-        let Link::Open(connection, _) = &self.link else { return Err(RunError::SpawnerGone) };
-        let Some(run) = self.runs.get_mut(&id) else { return Ok(true) };
-        let sockets = || stream_sockets().map_err(|error| RunError::NoResources(error.to_string()));
-        let (own_output, output) = sockets()?;
-        let (own_input, input) = run.request.has_input.then(sockets).transpose()?.unzip();
-        let arguments = run.request.arguments.iter().map(Vec::as_slice).collect();
-        let (start, generation) = (run.request.start, self.access.generation());
-        let script = run.request.script.as_ref().map(ScriptStart::as_request);
-        let request = StartRequest { id: id.0, start, generation, arguments, script };
-        // Without input the program finds its end on the socket of its output.
-        let (stdin, stdout) = match &input {
-            Some(input) => (input.as_fd(), Some(output.as_fd())),
-            None => (output.as_fd(), None),
-        };
-        match connection.start(request, stdin, stdout) {
-            Ok(()) => {}
-            Err(RequestError::Busy) => return Ok(false),
-            Err(RequestError::Invalid) => return Err(RunError::Arguments),
-            Err(RequestError::Gone) => return Err(self.why_lost()),
-        }
-        run.stage = RunStage::Asked;
-        self.to_do.push_back(id);
-        let address = connections.adopt(own_output, tag).map_err(no_stream)?;
-        run.output_stream = RunStream::Open(address);
-        if !run.request.has_input
-            && let Some(mut stream) = connections.stream(address)
-        {
-            stream.finish();
-        }
-        if let Some(socket) = own_input {
-            let address = connections.adopt(socket, input_tag).map_err(no_stream)?;
-            run.input_stream = RunStream::Open(address);
-            // Nothing comes but the end, when the program reads no more.
-            if let Some(mut stream) = connections.stream(address) {
-                stream.want(1);
-            }
-        }
-        Ok(true)
-    }
-
-    /// Connects to the spawner, if there is no connection; false if the spawner has no room for the
-    /// request.
-    fn connect(&mut self, connections: &mut Connections<'_>) -> Result<bool, RunError> {
-        let Link::Unused = self.link else { return Ok(true) };
-        let connection = match self.access.connect() {
-            Ok(connection) => connection,
-            Err(ControlError::Busy) => return Ok(false),
-            Err(ControlError::Gone) => return Err(RunError::SpawnerGone),
-            Err(error) => return Err(RunError::NoResources(error.to_string())),
-        };
-        let reader = connection.reader();
-        let reader = reader.map_err(|error| RunError::NoResources(error.to_string()))?;
-        let answers = connections.adopt(reader, self.tag).map_err(no_stream)?;
-        self.link = Link::Open(connection, answers);
-        Ok(true)
-    }
-
-    fn answers_event(&mut self, event: &RawEvent<'_>, stream: &mut RawStream<'_>) {
-        match event {
-            RawEvent::Open => stream.want(u64::MAX),
-            RawEvent::Bytes(bytes) => {
-                let mut found = Vec::new();
-                let mut is_garbled = false;
-                self.answers.feed(bytes, |answer| match answer {
-                    Some(answer) => found.push(answer),
-                    None => is_garbled = true,
-                });
-                for answer in found {
-                    self.answered(answer);
-                }
-                if is_garbled {
-                    stream.abort();
-                    self.connection_is_lost();
-                }
-            }
-            RawEvent::End => {
-                stream.close();
-                self.connection_is_lost();
-            }
-            RawEvent::Gone(_) => self.connection_is_lost(),
-            _ => {}
-        }
-    }
-
-    fn answered(&mut self, answer: Answer) {
-        let id = RunId(answer.id());
-        if !matches!(answer, Answer::Started { .. }) {
-            self.ending.remove(&id);
-        }
-        let Some(run) = self.runs.get_mut(&id) else { return };
-        match answer {
-            Answer::Started { pid, .. } => {
-                (run.stage, run.pid) = (RunStage::Running, Some(pid));
-            }
-            Answer::Exited { status, .. } => run.stage = RunStage::Ended(Exit::Status(status)),
-            Answer::Signaled { signal, .. } => run.stage = RunStage::Ended(Exit::Signal(signal)),
-            Answer::Failed { stage, errno, .. } => {
-                run.stage = RunStage::NotStarted;
-                let stage = StageText(stage);
-                return self.fail(id, RunError::NotStarted { stage, errno });
-            }
-            Answer::Rejected { reason, .. } => match run.stage {
-                // A stop or a signal came too late.
-                RunStage::Running | RunStage::Ended(_) => return,
-                _ => {
-                    run.stage = RunStage::NotStarted;
-                    return self.fail(id, RunError::Rejected(ReasonText(reason)));
-                }
-            },
-        }
-        self.went_on(id);
-    }
-
-    /// Something has become of a run.
-    fn went_on(&mut self, id: RunId) {
-        if let Some(run) = self.runs.get(&id).filter(|run| run.is_over()) {
-            self.deadlines.remove(&(run.due_ms, id));
-        }
-        self.announce(id);
-    }
-
-    /// The connection to the spawner has ended, and the spawner stops the programs that were
-    /// started over it. The next program opens another one.
-    fn connection_is_lost(&mut self) {
-        self.link = Link::Unused;
-        self.answers = AnswerReader::default();
-        self.ending.clear();
-        let lost = self.runs.iter().filter(|(_, run)| run.may_run());
-        let lost: Vec<RunId> = lost.map(|(id, _)| *id).collect();
-        for id in lost {
-            self.fail(id, self.why_lost());
-            if let Some(run) = self.runs.get_mut(&id) {
-                run.stage = RunStage::NotStarted;
-            }
-        }
-        self.to_stop.clear();
-    }
-
-    fn why_lost(&self) -> RunError {
-        if self.access.has_ended() { RunError::SpawnerGone } else { RunError::Disconnected }
-    }
-
-    fn output_event(&mut self, id: RunId, event: &RawEvent<'_>, stream: &mut RawStream<'_>) {
-        let Some(run) = self.runs.get_mut(&id) else { return stream.abort() };
-        match event {
-            RawEvent::Open => {}
-            RawEvent::Bytes(bytes) => {
-                run.credit = run.credit.saturating_sub(bytes.len() as u64);
-                run.output.extend(*bytes);
-                self.announce(id);
-            }
-            RawEvent::End => {
-                stream.close();
-                run.output_stream = RunStream::Over;
-                self.went_on(id);
-            }
-            RawEvent::Gone(Gone::Peer) => {
-                run.output_stream = RunStream::Over;
-                self.went_on(id);
-            }
-            // What is missing of the output is not known.
-            RawEvent::Gone(_) => {
-                run.output_stream = RunStream::Over;
-                return self.fail(id, RunError::OutputLost);
-            }
-            _ => {}
-        }
-        self.to_do.push_back(id);
-    }
-
-    fn input_event(&mut self, id: RunId, event: &RawEvent<'_>, stream: &mut RawStream<'_>) {
-        let Some(run) = self.runs.get_mut(&id) else { return stream.abort() };
-        match event {
-            RawEvent::Writable => run.is_blocked = false,
-            RawEvent::Gone(Gone::Stalled) => {
-                run.input_stream = RunStream::Over;
-                return self.fail(id, RunError::InputStalled);
-            }
-            // The program reads no more of it, as `head` does.
-            RawEvent::Gone(_) => {
-                run.input_stream = RunStream::Over;
-                self.announce(id);
-            }
-            RawEvent::End => {
-                stream.abort();
-                run.input_stream = RunStream::Over;
-                self.announce(id);
-            }
-            _ => {}
-        }
-        self.to_do.push_back(id);
     }
 
     /// A run has failed; its program is stopped.

@@ -101,7 +101,7 @@ fn spawner(runs: u32, cgroups: CgroupUse, start: &ProgramStart) -> f64 {
     let variables = b"REQUEST_METHOD=GET\0HTTP_ACCEPT=text/html\0".repeat(10);
     let script = is_cgi.then_some(CgiScript { path: b"true", variables: &variables });
     let table = StartTable { starts: vec![start.clone()] };
-    let spawner = Spawner::fork(&table, cgroups).expect("a spawner");
+    let spawner = Spawner::fork(&table, cgroups, || ()).expect("a spawner");
     let connection = spawner.connect().expect("a connection");
     let run = |id| run(&connection, spawner.generation(), id, script);
     run(0);

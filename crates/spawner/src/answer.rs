@@ -15,7 +15,8 @@ use std::fmt;
 pub const ANSWER_BYTES: usize = 16;
 
 /// An answer of the spawner. Every accepted `Start` gets either one `Failed`, or one `Started`
-/// and later one `Exited` or `Signaled`; any other `Start` gets one `Rejected`.
+/// and later one `Exited` or `Signaled`; any other `Start` gets one `Rejected`. CGI scripts have no
+/// `Started`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Answer {
     /// The program was executed.

@@ -16,7 +16,12 @@ impl EventLoop {
     /// own children are children of the spawner now, so orphans are looked for.
     pub(crate) fn reap(&mut self) {
         let (mut has_ended, mut has_reaped_killed) = (false, false);
-        while let Some(pid) = ended_child() {
+        let has_children = loop {
+            let pid = match ended_child() {
+                Ok(Some(pid)) => pid,
+                Ok(None) => break true,
+                Err(_) => break false,
+            };
             let serial = self.programs.iter().find(|(_, program)| program.pid == pid);
             match serial.map(|(serial, _)| *serial) {
                 Some(serial) => {
@@ -29,8 +34,10 @@ impl EventLoop {
                     self.killed_orphans.retain(|killed| *killed != pid);
                 }
             }
-        }
-        if has_ended || has_reaped_killed {
+        };
+        if !has_children {
+            self.suspects.clear();
+        } else if has_ended || has_reaped_killed {
             self.kill_orphans();
         }
     }
@@ -60,7 +67,10 @@ impl EventLoop {
             // The zombie was seen and is a child, so its status can be read.
             (None, None) => Answer::Signaled { id, signal: low_byte(Signal::KILL.as_raw()) },
         };
-        if let Some(worker) = program.worker {
+        let worker = program.worker;
+        // A worker that has an answer may rely on it that its pipes are closed.
+        drop(program);
+        if let Some(worker) = worker {
             self.answer(worker, answer);
         }
     }

@@ -41,6 +41,8 @@ pub(crate) struct EventLoop {
     pub(crate) control: Option<OwnedFd>,
     signals: OwnedFd,
     pub(crate) random: File,
+    /// `/dev/null`, the standard input of programs that have none.
+    pub(crate) null: Rc<File>,
     pub(crate) children: ChildrenList,
     pub(crate) cgroups: Option<Cgroups>,
     pub(crate) log: LogOutput,
@@ -118,9 +120,13 @@ pub(crate) fn run(
     control: OwnedFd,
     server: Pid,
     cgroups: Option<&CgroupTree>,
+    started: fn(),
 ) -> Infallible {
     match EventLoop::new(table, control, server, cgroups) {
-        Ok(mut event_loop) => event_loop.run(),
+        Ok(mut event_loop) => {
+            started();
+            event_loop.run()
+        }
         Err(error) => {
             LogOutput::open().notice(0, &format!("spawner: cannot start: {error}"));
             exit(1)
@@ -152,6 +158,7 @@ impl EventLoop {
             control: Some(control),
             signals,
             random: open_random()?,
+            null: Rc::new(File::open("/dev/null")?),
             children: ChildrenList::open()?,
             cgroups: None,
             log: LogOutput::open(),
@@ -166,7 +173,7 @@ impl EventLoop {
             killed_orphans: Vec::new(),
             end: End::No,
             buffer: vec![0; RECORD_MAX_BYTES],
-            stack: SharedStack::new(),
+            stack: SharedStack::new()?,
         };
         if let Some(tree) = cgroups {
             event_loop.use_cgroups(tree);
@@ -225,12 +232,12 @@ impl EventLoop {
             add(Source::Control, control.as_fd(), PollFlags::IN);
         }
         for (serial, program) in &self.programs {
-            if let Some(pipe) = &program.failure {
+            if let Some(pipe) = &program.failure
+                && program.kind.is_answered_at_start()
+            {
                 add(Source::Failure(*serial), pipe.as_fd(), PollFlags::IN);
             }
-            if let Some(pipe) = &program.stderr {
-                add(Source::Stderr(*serial), pipe.as_fd(), PollFlags::IN);
-            }
+            add(Source::Stderr(*serial), program.stderr.as_fd(), PollFlags::IN);
         }
         // Behind the pipes, so that what a program has written before its end is known before it.
         add(Source::Signals, self.signals.as_fd(), PollFlags::IN);

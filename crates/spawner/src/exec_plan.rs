@@ -191,8 +191,9 @@ pub(crate) struct ExecPlan<'p> {
     pub(crate) stdin: BorrowedFd<'p>,
     pub(crate) stdout: BorrowedFd<'p>,
     pub(crate) stderr: BorrowedFd<'p>,
-    /// The write end of a pipe on which a failure is reported. It is closed on execution.
-    pub(crate) failure: BorrowedFd<'p>,
+    /// Whether the end of the execution is waited for. Otherwise it may go on behind the point from
+    /// which on it cannot fail: descriptors are closed there, for one.
+    pub(crate) is_awaited: bool,
     /// The spawner; the new process ends when it is not its parent any more.
     pub(crate) spawner: Pid,
 }

@@ -6,12 +6,16 @@
 //! process is a copy in which only system calls are certain to work (fork(2)).
 #![allow(unsafe_code, reason = "processes are created by interfaces of C")]
 
+use std::cell::Cell;
 use std::convert::Infallible;
 use std::io;
-use std::os::fd::{AsRawFd, BorrowedFd, RawFd};
+use std::os::fd::{AsRawFd, BorrowedFd, OwnedFd, RawFd};
 use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::ptr::{self, NonNull};
 
 use rustix::io::Errno;
+use rustix::mm::{MapFlags, MprotectFlags, ProtFlags, mmap_anonymous, mprotect};
+use rustix::pipe::{PipeFlags, pipe_with};
 use rustix::process::{
     Pid, Signal, WaitId, WaitIdOptions, chdir, chroot, getppid, set_parent_process_death_signal,
     setpriority_process, setrlimit, setsid, waitid,
@@ -71,21 +75,75 @@ pub(crate) fn exit(status: i32) -> ! {
     unsafe { libc::_exit(status) }
 }
 
-/// The stack on which a new process runs that shares the memory of the spawner.
+/// The stack on which a new process runs that shares the memory of the spawner. It is never freed,
+/// as the spawner ends with it.
 #[derive(Debug)]
-pub(crate) struct SharedStack(Vec<u128>);
+pub(crate) struct SharedStack(NonNull<libc::c_void>);
 
 impl SharedStack {
-    /// Far more than the calls of [`execute`] need, also without optimisation.
+    /// Far more than the calls of [`execute`] need, also without optimisation. Pages that no call
+    /// has reached take no memory.
     const BYTES: usize = 64 * 1024;
+    /// Below the stack, where nothing may be read or written.
+    const GUARD_BYTES: usize = 64 * 1024;
 
-    pub(crate) fn new() -> Self {
-        Self(vec![0; Self::BYTES / size_of::<u128>()])
+    /// Maps a stack.
+    ///
+    /// # Errors
+    /// There is no memory.
+    pub(crate) fn new() -> Result<Self, Errno> {
+        let bytes = Self::GUARD_BYTES + Self::BYTES;
+        let (access, flags) = (ProtFlags::READ | ProtFlags::WRITE, MapFlags::PRIVATE);
+        // SAFETY: the mapping is a new one, and the guard is a part of it.
+        unsafe {
+            let start = mmap_anonymous(ptr::null_mut(), bytes, access, flags)?;
+            mprotect(start, Self::GUARD_BYTES, MprotectFlags::empty())?;
+            NonNull::new(start.byte_add(Self::GUARD_BYTES)).map(Self).ok_or(Errno::NOMEM)
+        }
+    }
+
+    fn bottom(&mut self) -> *mut libc::c_void {
+        self.0.as_ptr()
+    }
+
+    fn top(&mut self) -> *mut libc::c_void {
+        // SAFETY: it is the end of the mapping.
+        unsafe { self.0.as_ptr().byte_add(Self::BYTES) }
     }
 }
 
-/// Creates a process that executes a program, in a cgroup if one is given. Returns its process ID.
-/// If a step fails, the new process writes the failure to the pipe of the plan and exits.
+/// A step that has failed in a new process.
+pub(crate) type Failure = (Stage, Errno);
+
+/// A process that executes a program.
+#[derive(Debug)]
+pub(crate) struct NewProcess {
+    pub(crate) pid: Pid,
+    pub(crate) execution: NewExecution,
+}
+
+/// How far the execution of a new process is.
+#[derive(Debug)]
+pub(crate) enum NewExecution {
+    /// It has executed the program.
+    Executed,
+    /// A step has failed, and the process exits.
+    Failed(Failure),
+    /// It goes on. A failure comes out of the pipe, and the end of the pipe without one says that
+    /// the program was executed.
+    Pending(OwnedFd),
+}
+
+/// What a new process has to do, and where it reports a failure.
+#[derive(Debug)]
+struct ProcessPlan<'a> {
+    plan: &'a ExecPlan<'a>,
+    pipe: Option<&'a OwnedFd>,
+    /// Used if there is no pipe. The spawner sees it if the process shares its memory.
+    failure: Cell<Option<Failure>>,
+}
+
+/// Creates a process that executes a program, in a cgroup if one is given.
 ///
 /// A process that keeps its user and its nice value shares the memory of the spawner until it
 /// executes the program, and the spawner waits for that, as in posix_spawn(3): that costs less than
@@ -94,52 +152,70 @@ impl SharedStack {
 /// one that changes its nice value: the spawner would wait for a process that others run before.
 ///
 /// # Errors
-/// The system allows no further process, or does not allow it in the cgroup.
+/// The system allows no further process or no pipe, or no process in the cgroup.
 pub(crate) fn spawn(
     plan: &ExecPlan<'_>,
     cgroup: Option<BorrowedFd<'_>>,
     stack: &mut SharedStack,
-) -> Result<Pid, Errno> {
-    let is_sharing = plan.start.identity.is_none() && plan.start.nice.is_none();
-    let pid = match cgroup {
-        Some(cgroup) if is_sharing && cfg!(target_arch = "x86_64") => {
-            clone_sharing_into(cgroup, plan, stack)
+) -> Result<NewProcess, Failure> {
+    let not_created = |error| (Stage::Fork, error);
+    let can_share = cgroup.is_none() || cfg!(target_arch = "x86_64");
+    let is_sharing = can_share && plan.start.identity.is_none() && plan.start.nice.is_none();
+    let (pipe, program_pipe) = match plan.is_awaited || !is_sharing {
+        true => {
+            let pipe = pipe_with(PipeFlags::CLOEXEC | PipeFlags::NONBLOCK);
+            Some(pipe.map_err(|error| (Stage::Pipes, error))?).unzip()
         }
+        false => (None, None),
+    };
+    let execution = ProcessPlan { plan, pipe: program_pipe.as_ref(), failure: Cell::new(None) };
+    let pid = match cgroup {
+        Some(cgroup) if is_sharing => clone_sharing_into(cgroup, &execution, stack),
         Some(cgroup) => clone_into(cgroup),
-        None if is_sharing => clone_sharing(plan, stack),
+        None if is_sharing => clone_sharing(&execution, stack),
         // SAFETY: the new process only executes the plan below, which calls the system and
         // nothing else.
         None => result(i64::from(unsafe { libc::fork() })),
     };
-    match pid? {
-        0 => execute_or_exit(plan),
-        pid => i32::try_from(pid).ok().and_then(Pid::from_raw).ok_or(Errno::INVAL),
-    }
+    let pid = match pid.map_err(not_created)? {
+        0 => execution.execute_or_exit(),
+        pid => process_id(pid).map_err(not_created)?,
+    };
+    let execution = match (pipe, execution.failure.get()) {
+        (Some(pipe), _) => NewExecution::Pending(pipe),
+        (None, Some(failure)) => NewExecution::Failed(failure),
+        (None, None) => NewExecution::Executed,
+    };
+    Ok(NewProcess { pid, execution })
+}
+
+fn process_id(pid: i64) -> Result<Pid, Errno> {
+    i32::try_from(pid).ok().and_then(Pid::from_raw).ok_or(Errno::INVAL)
 }
 
 /// Creates a process that shares the memory of this one and runs on another stack. This process
 /// waits until it executes the plan or exits (`CLONE_VFORK`).
-fn clone_sharing(plan: &ExecPlan<'_>, stack: &mut SharedStack) -> Result<i64, Errno> {
+fn clone_sharing(process: &ProcessPlan<'_>, stack: &mut SharedStack) -> Result<i64, Errno> {
     let flags = libc::CLONE_VM | libc::CLONE_VFORK | libc::SIGCHLD;
-    let top = stack.0.as_mut_ptr_range().end;
-    let plan = (&raw const *plan).cast_mut().cast();
+    let top = stack.top();
+    let process = (&raw const *process).cast_mut().cast();
     // SAFETY: the stack is aligned to 16 bytes, grows down from its end, and is used by one process
-    // at a time, because this one waits. The plan lives longer than that. The new process only
-    // reads it, and writes to its stack and to `errno`; all signals are blocked, so that no handler
-    // of this process runs there.
-    result(i64::from(unsafe { libc::clone(execute_sharing, top.cast(), flags, plan) }))
+    // at a time, because this one waits. What is shared lives longer than that. The new process
+    // reads it, and writes to its cell, to its stack and to `errno`; all signals are blocked, so
+    // that no handler of this process runs there.
+    result(i64::from(unsafe { libc::clone(execute_sharing, top, flags, process) }))
 }
 
 /// Creates a process as [`clone_sharing`], in a cgroup. The C library has no function for it.
 #[cfg(target_arch = "x86_64")]
 fn clone_sharing_into(
     cgroup: BorrowedFd<'_>,
-    plan: &ExecPlan<'_>,
+    process: &ProcessPlan<'_>,
     stack: &mut SharedStack,
 ) -> Result<i64, Errno> {
     let mut arguments = clone_arguments(cgroup);
     arguments.flags |= (libc::CLONE_VM | libc::CLONE_VFORK) as u64;
-    arguments.stack = stack.0.as_mut_ptr().expose_provenance() as u64;
+    arguments.stack = stack.bottom().expose_provenance() as u64;
     arguments.stack_size = SharedStack::BYTES as u64;
     let pid: i64;
     // SAFETY: as in `clone_sharing`. The new process begins behind the system call with the end of
@@ -159,7 +235,7 @@ fn clone_sharing_into(
             inlateout("rax") libc::SYS_clone3 => pid,
             in("rdi") &raw const arguments,
             in("rsi") size_of_val(&arguments),
-            in("r12") &raw const *plan,
+            in("r12") &raw const *process,
             in("r13") execute_sharing as extern "C" fn(*mut libc::c_void) -> libc::c_int,
             lateout("rcx") _,
             lateout("r11") _,
@@ -175,16 +251,16 @@ fn clone_sharing_into(
 #[cfg(not(target_arch = "x86_64"))]
 fn clone_sharing_into(
     cgroup: BorrowedFd<'_>,
-    _: &ExecPlan<'_>,
+    _: &ProcessPlan<'_>,
     _: &mut SharedStack,
 ) -> Result<i64, Errno> {
     clone_into(cgroup)
 }
 
 /// Executes the plan that `clone_sharing` has passed.
-extern "C" fn execute_sharing(plan: *mut libc::c_void) -> libc::c_int {
-    // SAFETY: the pointer is to the plan of `clone_sharing`, which waits for this process.
-    execute_or_exit(unsafe { &*plan.cast::<ExecPlan<'_>>() })
+extern "C" fn execute_sharing(process: *mut libc::c_void) -> libc::c_int {
+    // SAFETY: the pointer is to what `clone_sharing` has, which waits for this process.
+    unsafe { &*process.cast::<ProcessPlan<'_>>() }.execute_or_exit()
 }
 
 /// Creates a process in a cgroup, otherwise as fork(2). Returns 0 in the new process.
@@ -205,7 +281,7 @@ fn clone_into(cgroup: BorrowedFd<'_>) -> Result<i64, Errno> {
 pub(crate) fn try_clone_into(cgroup: BorrowedFd<'_>) -> Result<(), Errno> {
     let pid = match clone_into(cgroup)? {
         0 => exit(0),
-        pid => i32::try_from(pid).ok().and_then(Pid::from_raw).ok_or(Errno::INVAL)?,
+        pid => process_id(pid)?,
     };
     let status = waitid(WaitId::Pid(pid), WaitIdOptions::EXITED)?;
     let has_exited = status.is_some_and(|status| status.exit_status() == Some(0));
@@ -228,11 +304,21 @@ fn result(returned: i64) -> Result<i64, Errno> {
     if returned == -1 { Err(last_error()) } else { Ok(returned) }
 }
 
-/// Executes the plan in the new process, or reports why it cannot, and ends it.
-fn execute_or_exit(plan: &ExecPlan<'_>) -> ! {
-    match execute(plan) {
-        Ok(never) => match never {},
-        Err(failure) => report_failure(plan.failure, failure),
+impl ProcessPlan<'_> {
+    /// Executes the plan in the new process, or reports why it cannot, and ends it.
+    fn execute_or_exit(&self) -> ! {
+        match execute(self.plan) {
+            Ok(never) => match never {},
+            Err(failure) => self.report(failure),
+        }
+        exit(NOT_EXECUTED)
+    }
+
+    fn report(&self, (stage, error): Failure) {
+        let Some(pipe) = self.pipe else { return self.failure.set(Some((stage, error))) };
+        let [e0, e1, e2, e3] = error.raw_os_error().to_le_bytes();
+        // If the spawner is gone, there is nothing to report to.
+        let _ = rustix::io::write(pipe, &[stage as u8, e0, e1, e2, e3]);
     }
 }
 
@@ -240,7 +326,7 @@ fn execute_or_exit(plan: &ExecPlan<'_>) -> ! {
 /// need privileges that the change of the user drops, the working directory is entered and a script
 /// is looked up as the user, and the parent-death signal is cleared by a change of the user
 /// (prctl(2)).
-fn execute(plan: &ExecPlan<'_>) -> Result<Infallible, (Stage, Errno)> {
+fn execute(plan: &ExecPlan<'_>) -> Result<Infallible, Failure> {
     let start = plan.start;
     let step = |stage: Stage, result: Result<(), Errno>| result.map_err(|error| (stage, error));
     step(Stage::Session, setsid().map(drop))?;
@@ -313,26 +399,19 @@ fn standard_descriptors(plan: &ExecPlan<'_>) -> Result<(), Errno> {
 
 /// Changes groups, group and user, in this order: the change of the user drops the privilege for
 /// the others. All of real, effective and saved IDs change, so there is no way back.
-fn set_identity(identity: &PreparedIdentity) -> Result<(), (Stage, Errno)> {
+fn set_identity(identity: &PreparedIdentity) -> Result<(), Failure> {
     let PreparedIdentity { uid, gid, groups } = identity;
     set_thread_groups(groups).map_err(|error| (Stage::Groups, error))?;
     set_thread_res_gid(*gid, *gid, *gid).map_err(|error| (Stage::Group, error))?;
     set_thread_res_uid(*uid, *uid, *uid).map_err(|error| (Stage::User, error))
 }
 
-/// Writes a failure to the pipe and ends the new process.
-fn report_failure(pipe: BorrowedFd<'_>, (stage, error): (Stage, Errno)) -> ! {
-    let [e0, e1, e2, e3] = error.raw_os_error().to_le_bytes();
-    // If the spawner is gone, there is nothing to report to.
-    let _ = rustix::io::write(pipe, &[stage as u8, e0, e1, e2, e3]);
-    exit(NOT_EXECUTED)
-}
-
-/// Decodes what [`spawn`]'s process has written to the pipe. Returns `None` if it has written
+/// Decodes what the process of [`NewExecution::Pending`] has written to the pipe. Returns `None` if it has written
 /// nothing, which means that the program was executed.
-pub(crate) fn decode_failure(bytes: &[u8]) -> Option<(Stage, i32)> {
+pub(crate) fn decode_failure(bytes: &[u8]) -> Option<Failure> {
     let [stage, errno @ ..] = bytes.first_chunk::<FAILURE_BYTES>()?;
-    Some((Stage::from_byte(*stage)?, i32::from_le_bytes(*errno)))
+    let errno = Errno::from_raw_os_error(i32::from_le_bytes(*errno));
+    Some((Stage::from_byte(*stage)?, errno))
 }
 
 /// Returns the error of the last call of the C library.

@@ -148,18 +148,21 @@ fn argument_area() -> Option<(usize, usize)> {
 
 /// Returns a child of this process that has ended and was not reaped yet. It stays a zombie, so its
 /// process ID and its process group are not used again.
-pub(crate) fn ended_child() -> Option<Pid> {
+///
+/// # Errors
+/// There are no children at all (`ECHILD`).
+pub(crate) fn ended_child() -> io::Result<Option<Pid>> {
     let mut info = MaybeUninit::<libc::siginfo_t>::zeroed();
     let options = libc::WEXITED | libc::WNOHANG | libc::WNOWAIT;
     // SAFETY: `info` has space for the structure, and all zeros are a valid value of it. The kernel
     // sets the process ID if it returns success, to zero if no child has ended.
     let pid = unsafe {
         if libc::waitid(libc::P_ALL, 0, info.as_mut_ptr(), options) != 0 {
-            return None;
+            return Err(io::Error::last_os_error());
         }
         info.assume_init().si_pid()
     };
-    Pid::from_raw(pid)
+    Ok(Pid::from_raw(pid))
 }
 
 /// Reads and forgets the signals that have come.

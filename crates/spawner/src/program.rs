@@ -6,9 +6,8 @@ use std::rc::Rc;
 use rustix::io::{Errno, read};
 use rustix::process::{Pid, Signal, kill_process, kill_process_group};
 
-use crate::answer::Stage;
 use crate::cgroups::ProgramCgroup;
-use crate::fork_exec::{FAILURE_BYTES, decode_failure};
+use crate::fork_exec::{FAILURE_BYTES, Failure, decode_failure};
 use crate::limits::STDERR_TURN_BYTES;
 use crate::start_table::ProgramKind;
 use crate::stderr_lines::{LineOutput, StderrLines};
@@ -30,8 +29,11 @@ pub(crate) struct Program {
     pub(crate) state: ProgramState,
     /// The pipe on which the new process reports a failure, until it has executed the program.
     pub(crate) failure: Option<OwnedFd>,
-    /// The pipe of standard error, and of standard output if that is logged too, until its end.
-    pub(crate) stderr: Option<OwnedFd>,
+    /// The pipe of standard error, and of standard output if that is logged too.
+    pub(crate) stderr: OwnedFd,
+    /// The program's side of that pipe. As long as it is open, the end of the program does not
+    /// wake the spawner twice.
+    pub(crate) _program_stderr: OwnedFd,
     pub(crate) lines: StderrLines,
     pub(crate) cgroup: Option<ProgramCgroup>,
     pub(crate) stop_signal: Signal,
@@ -57,7 +59,7 @@ pub(crate) enum ProgramState {
 pub(crate) enum Execution {
     Pending,
     Executed,
-    Failed(Stage, i32),
+    Failed(Failure),
 }
 
 impl Program {
@@ -70,8 +72,8 @@ impl Program {
             Ok(bytes) if bytes > 0 => {
                 self.failure = None;
                 // The report is shorter than `PIPE_BUF`, so it comes whole.
-                if let Some((stage, errno)) = decode_failure(&report[..bytes]) {
-                    return Execution::Failed(stage, errno);
+                if let Some(failure) = decode_failure(&report[..bytes]) {
+                    return Execution::Failed(failure);
                 }
             }
             _ => self.failure = None,
@@ -79,24 +81,19 @@ impl Program {
         Execution::Executed
     }
 
-    /// Reads what the program has written to standard error, up to the limit of a turn, and closes
-    /// the pipe at its end. `buffer` has any content.
+    /// Reads what the program has written to standard error, up to the limit of a turn. `buffer`
+    /// has any content.
     pub(crate) fn read_stderr(&mut self, now_ms: u64, buffer: &mut [u8], output: LineOutput<'_>) {
-        debug_assert!(!buffer.is_empty(), "a read of nothing looks like the end");
         let mut turn_bytes = 0;
         while turn_bytes < STDERR_TURN_BYTES {
-            let Some(pipe) = &self.stderr else { return };
-            match read(pipe, &mut *buffer) {
-                Ok(bytes) if bytes > 0 => {
-                    self.lines.feed(&buffer[..bytes], now_ms, output);
-                    turn_bytes += bytes;
-                    // A short read has emptied the pipe.
-                    if bytes < buffer.len() {
-                        return;
-                    }
-                }
-                Err(Errno::AGAIN | Errno::INTR) => return,
-                _ => self.stderr = None,
+            // The pipe has no end as long as both of its sides are open, so an error says that it
+            // is empty.
+            let Ok(bytes) = read(&self.stderr, &mut *buffer) else { return };
+            self.lines.feed(&buffer[..bytes], now_ms, output);
+            turn_bytes += bytes;
+            // A short read has emptied the pipe.
+            if bytes < buffer.len() {
+                return;
             }
         }
     }

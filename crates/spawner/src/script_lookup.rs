@@ -13,16 +13,14 @@ use rustix::process::fchdir;
 
 use crate::answer::Stage;
 use crate::exec_plan::PreparedScript;
+use crate::fork_exec::Failure;
 
 /// Makes the folder that a script is in the working directory (RFC 3875 §7.2), and checks that the
 /// script is a regular file that somebody may execute. `folder` is that of all scripts.
 ///
 /// # Errors
 /// The step that has failed, and what the system says.
-pub(crate) fn enter_script_folder(
-    folder: &CStr,
-    script: &PreparedScript,
-) -> Result<(), (Stage, Errno)> {
+pub(crate) fn enter_script_folder(folder: &CStr, script: &PreparedScript) -> Result<(), Failure> {
     let directory = OFlags::PATH | OFlags::DIRECTORY | OFlags::CLOEXEC;
     let file = OFlags::PATH | OFlags::CLOEXEC;
     let below = ResolveFlags::BENEATH | ResolveFlags::NO_SYMLINKS | ResolveFlags::NO_MAGICLINKS;

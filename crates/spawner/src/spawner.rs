@@ -124,9 +124,12 @@ impl Spawner {
     /// keys and sites are loaded. This process becomes a child subreaper, for
     /// [`Self::kill_descendants`]; it must have no other children.
     ///
+    /// `started` is called in the spawner once it has started, and may give memory back that only
+    /// the start needs.
+    ///
     /// # Errors
     /// The table is wrong, or the system allows no further process.
-    pub fn fork(table: &StartTable, cgroups: CgroupUse) -> Result<Self, ForkError> {
+    pub fn fork(table: &StartTable, cgroups: CgroupUse, started: fn()) -> Result<Self, ForkError> {
         table.check()?;
         let system = |what| move |error| ForkError::System { what, error };
         let list = "read the list of its children";
@@ -142,7 +145,7 @@ impl Spawner {
         };
         let mut spawner_control = Some(spawner_control);
         let pid = fork_main(|| match spawner_control.take() {
-            Some(control) => event_loop::run(table, control, server, tree.as_ref()),
+            Some(control) => event_loop::run(table, control, server, tree.as_ref(), started),
             None => unreachable!("the new process runs this once"),
         });
         let pid = match pid {

@@ -5,30 +5,21 @@ use std::io;
 use std::os::fd::{AsFd, OwnedFd};
 use std::rc::Rc;
 
-use rustix::fs::{FileType, Mode, OFlags, fcntl_setfl, fstat, open};
+use rustix::fs::{FileType, OFlags, fcntl_setfl, fstat};
 use rustix::io::Errno;
 use rustix::pipe::{PipeFlags, pipe_with};
-use rustix::process::Pid;
 
 use crate::answer::{Answer, Reason, Stage};
 use crate::cgroups::{Cgroups, ProgramCgroup};
 use crate::event_loop::{End, EventLoop, LiveStart, LiveTable};
 use crate::exec_plan::{ExecPlan, ExecVectors, PreparedScript};
-use crate::fork_exec::spawn;
+use crate::fork_exec::{Failure, NewExecution, NewProcess, spawn};
 use crate::limits::RUNNING_MAX;
 use crate::process_state::random_number;
 use crate::program::{Execution, Program, ProgramState};
 use crate::request::StartRequest;
 use crate::start_table::ProgramKind;
 use crate::stderr_lines::StderrLines;
-
-/// The pipes of a program. Those of the spawner never wait.
-struct Pipes {
-    stderr: OwnedFd,
-    program_stderr: OwnedFd,
-    failure: OwnedFd,
-    program_failure: OwnedFd,
-}
 
 impl EventLoop {
     /// Starts a program for a worker. `descriptors` came with the request; the flag says whether
@@ -64,15 +55,21 @@ impl EventLoop {
     /// Handles the end of an execution: the program runs, or a step has failed.
     pub(crate) fn on_execution(&mut self, serial: u64) {
         let Some(program) = self.programs.get_mut(&serial) else { return };
+        let execution = program.read_execution();
+        self.after_execution(serial, execution);
+    }
+
+    fn after_execution(&mut self, serial: u64, execution: Execution) {
+        let Some(program) = self.programs.get_mut(&serial) else { return };
         let (id, name, kind) = (program.id, Rc::clone(&program.name), program.kind);
-        let answer = match program.read_execution() {
-            Execution::Pending => return,
-            Execution::Executed => {
+        let answer = match execution {
+            Execution::Executed if kind.is_answered_at_start() => {
                 Answer::Started { id, pid: program.pid.as_raw_nonzero().get().unsigned_abs() }
             }
-            Execution::Failed(stage, errno) => {
+            Execution::Pending | Execution::Executed => return,
+            Execution::Failed((stage, errno)) => {
                 program.state = ProgramState::Failed;
-                Answer::Failed { id, stage, errno }
+                Answer::Failed { id, stage, errno: errno.raw_os_error() }
             }
         };
         let worker = program.worker;
@@ -162,11 +159,11 @@ impl EventLoop {
         worker: u64,
         request: &StartRequest<'_>,
         descriptors: &[OwnedFd],
-    ) -> Result<(), (Stage, Errno)> {
+    ) -> Result<(), Failure> {
         let before = |error: Errno| (Stage::Pipes, error);
         let start = self.live_start(request).ok_or(before(Errno::INVAL))?;
         let marker = random_number(&self.random).map_err(|_| before(Errno::IO))?;
-        let pipes = Pipes::open().map_err(before)?;
+        let (stderr, program_stderr) = stderr_pipe().map_err(before)?;
         let vectors = ExecVectors::new(&start.prepared, &request.arguments, marker);
         let mut vectors = vectors.ok_or(before(Errno::INVAL))?;
         let script = match &request.script {
@@ -179,32 +176,32 @@ impl EventLoop {
         if let (Some(prepared), Some(script)) = (&script, &request.script) {
             vectors.set_script(&start.prepared, prepared, script.variables);
         }
-        let null;
+        let null = Rc::clone(&self.null);
         let (stdin, stdout) = match (start.kind, descriptors) {
-            (ProgramKind::Supervised, _) => {
-                null = open_null().map_err(before)?;
-                (&null, &pipes.program_stderr)
-            }
+            (ProgramKind::Supervised, _) => (null.as_fd(), program_stderr.as_fd()),
             // A script that closes its output to go on must not keep it open as its input.
-            (ProgramKind::Cgi, [output]) => {
-                null = open_null().map_err(before)?;
-                (&null, output)
-            }
-            (_, [first, .., last]) => (first, last),
-            (_, [both]) => (both, both),
+            (ProgramKind::Cgi, [output]) => (null.as_fd(), output.as_fd()),
+            (_, [first, .., last]) => (first.as_fd(), last.as_fd()),
+            (_, [both]) => (both.as_fd(), both.as_fd()),
             (_, []) => return Err(before(Errno::BADF)),
         };
         let plan = ExecPlan {
             start: &start.prepared,
             script: script.as_ref(),
             vectors: &vectors,
-            stdin: stdin.as_fd(),
-            stdout: stdout.as_fd(),
-            stderr: pipes.program_stderr.as_fd(),
-            failure: pipes.program_failure.as_fd(),
+            stdin,
+            stdout,
+            stderr: program_stderr.as_fd(),
+            is_awaited: start.kind.is_answered_at_start(),
             spawner: self.pid,
         };
-        let (pid, cgroup) = self.spawn_in_cgroup(&plan).map_err(|error| (Stage::Fork, error))?;
+        let (process, cgroup) = self.spawn_in_cgroup(&plan)?;
+        let pid = process.pid;
+        let (execution, failure) = match process.execution {
+            NewExecution::Executed => (Execution::Executed, None),
+            NewExecution::Failed(failure) => (Execution::Failed(failure), None),
+            NewExecution::Pending(pipe) => (Execution::Pending, Some(pipe)),
+        };
         let serial = self.serial();
         let program = Program {
             worker: Some(worker),
@@ -214,16 +211,16 @@ impl EventLoop {
             pid,
             marker,
             state: ProgramState::Running,
-            failure: Some(pipes.failure),
-            stderr: Some(pipes.stderr),
+            failure,
+            stderr,
+            _program_stderr: program_stderr,
             lines: StderrLines::new(&start.name, pid.as_raw_nonzero().get()),
             cgroup,
             stop_signal: start.stop_signal,
             grace_ms: start.grace_ms,
         };
         self.programs.insert(serial, program);
-        // The new process may be done with it already.
-        self.on_execution(serial);
+        self.after_execution(serial, execution);
         Ok(())
     }
 
@@ -231,28 +228,29 @@ impl EventLoop {
     fn spawn_in_cgroup(
         &mut self,
         plan: &ExecPlan<'_>,
-    ) -> Result<(Pid, Option<ProgramCgroup>), Errno> {
+    ) -> Result<(NewProcess, Option<ProgramCgroup>), Failure> {
         let Some(cgroup) = self.cgroups.as_mut().and_then(Cgroups::take) else {
             return Ok((spawn(plan, None, &mut self.stack)?, None));
         };
-        let error = match spawn(plan, Some(cgroup.as_fd()), &mut self.stack) {
-            Ok(pid) => return Ok((pid, Some(cgroup))),
-            Err(error) => error,
+        let failure = match spawn(plan, Some(cgroup.as_fd()), &mut self.stack) {
+            Ok(process) => return Ok((process, Some(cgroup))),
+            Err(failure) => failure,
         };
         if let Some(cgroups) = &mut self.cgroups {
             cgroups.put_back(cgroup);
         }
         // These have other causes than the cgroup.
-        if matches!(error, Errno::AGAIN | Errno::NOMEM) {
-            return Err(error);
+        if matches!(failure, (Stage::Pipes, _) | (_, Errno::AGAIN | Errno::NOMEM)) {
+            return Err(failure);
         }
-        let pid = spawn(plan, None, &mut self.stack)?;
+        let process = spawn(plan, None, &mut self.stack)?;
         if let Some(cgroups) = &mut self.cgroups {
             cgroups.stop_using();
         }
         let now_ms = self.now_ms();
-        self.log.notice(now_ms, &format!("spawner: cannot start programs in cgroups: {error}"));
-        Ok((pid, None))
+        self.log
+            .notice(now_ms, &format!("spawner: cannot start programs in cgroups: {}", failure.1));
+        Ok((process, None))
     }
 
     /// Logs why a program was not executed, unless the server or the worker does so.
@@ -266,16 +264,10 @@ impl EventLoop {
     }
 }
 
-fn open_null() -> Result<OwnedFd, Errno> {
-    open("/dev/null", OFlags::RDONLY | OFlags::CLOEXEC, Mode::empty())
-}
-
-impl Pipes {
-    fn open() -> Result<Self, Errno> {
-        let (stderr, program_stderr) = pipe_with(PipeFlags::CLOEXEC)?;
-        // The program's end waits as programs expect it; the flag belongs to one end.
-        fcntl_setfl(&stderr, OFlags::NONBLOCK)?;
-        let (failure, program_failure) = pipe_with(PipeFlags::CLOEXEC | PipeFlags::NONBLOCK)?;
-        Ok(Self { stderr, program_stderr, failure, program_failure })
-    }
+/// Opens the pipe of standard error of a program: the side of the spawner, which never waits, and
+/// that of the program, which waits as programs expect it.
+fn stderr_pipe() -> Result<(OwnedFd, OwnedFd), Errno> {
+    let (stderr, program_stderr) = pipe_with(PipeFlags::CLOEXEC)?;
+    fcntl_setfl(&stderr, OFlags::NONBLOCK)?;
+    Ok((stderr, program_stderr))
 }

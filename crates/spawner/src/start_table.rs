@@ -71,6 +71,14 @@ pub enum ProgramKind {
     Cgi,
 }
 
+impl ProgramKind {
+    /// Returns whether a worker is told that a program runs. It needs no news of a script before
+    /// its output.
+    pub(crate) fn is_answered_at_start(self) -> bool {
+        self != Self::Cgi
+    }
+}
+
 /// The variable in the environment of each program by which its descendants are recognised. Its
 /// value is a random number, so that a program of another user cannot claim them.
 pub const MARKER: &str = "PINION_START";

@@ -316,6 +316,29 @@ fn content_that_is_not_read_and_output_that_comes_first() {
     }
 }
 
+/// All output arrives, whatever of it is in the socket when the script ends.
+#[test]
+fn output_of_any_size_is_whole() {
+    let script =
+        "cat; echo Content-Type: text/plain; echo; exec head -c \"$QUERY_STRING\" /dev/zero\n";
+    let folder = scripts("cgi-sizes", &[("zeros", script)]);
+    // Around the sizes of a read, of what is taken from a script, and of the buffer of a socket.
+    let sizes = [8 * 1024, 64 * 1024, 208 * 1024].into_iter();
+    let sizes = sizes.flat_map(|size| size - 40..size + 40).step_by(13).chain([0, 1, 300_000]);
+    for io in Io::BOTH {
+        let server = start(&folder, io, &mount(&folder, ""));
+        for size in sizes.clone() {
+            let target = format!("/run/zeros?{size}");
+            let mut connection = server.connect();
+            for request in [Request::get(&target), Request::new("POST", &target).body(b"")] {
+                let response = connection.exchange(&request);
+                assert_eq!((response.status, response.body.len()), (200, size));
+            }
+        }
+        server.stop();
+    }
+}
+
 /// What a script leaves does not keep a client waiting, and a script may go on without its output.
 #[test]
 fn processes_that_stay_keep_no_client_waiting() {

@@ -7,7 +7,7 @@ use crate::failure::Failure;
 use crate::settings::{CgiMount, ProgramFile};
 use crate::terminal::counted;
 use anyhow::{Context as _, anyhow};
-use pinion_engine::stderr;
+use pinion_engine::{residency, stderr};
 use pinion_lua::programs::Programs;
 use pinion_programs::signal_name;
 use pinion_programs::spawner_access::{SpawnerAccess, UnexpectedEnd};
@@ -61,7 +61,9 @@ impl ProgramTable {
         if table.starts.is_empty() {
             return Ok(Self::default());
         }
-        let spawner = Spawner::fork(&table, CgroupUse::IfDelegated);
+        // The spawner has a copy of what is left of the configuration otherwise.
+        residency::release_heap();
+        let spawner = Spawner::fork(&table, CgroupUse::IfDelegated, residency::release_code);
         let spawner = spawner.map_err(|error| match error {
             ForkError::Table(error) => wrong_table(&rows, &error),
             error => anyhow!("{error}").into(),

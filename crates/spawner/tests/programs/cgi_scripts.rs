@@ -34,7 +34,6 @@ fn request<'a>(server: &Server, id: u64, path: &'a str, variables: &'a str) -> S
 /// Runs a script to its end and returns its output.
 fn output(server: &mut Server, id: u64, path: &str, variables: &str) -> String {
     let stream = server.worker.start(request(server, id, path, variables));
-    server.worker.started(id);
     let output = std::io::read_to_string(stream).expect("text");
     assert_eq!(server.worker.answer(), Answer::Exited { id, status: 0 }, "{output}");
     output
@@ -84,7 +83,6 @@ pub(crate) fn a_script_without_input_can_close_its_output() {
     write(&folder.0.join("closes"), "#!/bin/sh\ncat; echo done; exec >&-; exec sleep 1000\n");
     let mut server = Server::with(vec![cgi(&folder.0)]);
     let stream = server.worker.start(request(&server, 1, "closes", ""));
-    server.worker.started(1);
     assert_eq!(std::io::read_to_string(stream).expect("text"), "done\n");
     server.worker.connection.stop(1).expect("sent");
     assert_eq!(server.worker.answer(), Answer::Signaled { id: 1, signal: 15 });

@@ -228,7 +228,7 @@ pub(crate) fn refused_calls_are_reported() {
 /// Forks a spawner and prints what comes of it.
 pub(crate) fn try_fork(_: &[String]) {
     let table = StartTable { starts: vec![shell()] };
-    match Spawner::fork(&table, CgroupUse::IfDelegated) {
+    match Spawner::fork(&table, CgroupUse::IfDelegated, || ()) {
         Ok(_) => println!("forked"),
         Err(error) => println!("{error}"),
     }

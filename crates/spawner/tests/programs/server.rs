@@ -81,7 +81,7 @@ impl Server {
     pub(crate) fn in_cgroups(starts: Vec<ProgramStart>, cgroups: CgroupUse) -> Self {
         redirect_log();
         let rows = rows(&starts);
-        let spawner = Spawner::fork(&StartTable { starts }, cgroups).expect("a spawner");
+        let spawner = Spawner::fork(&StartTable { starts }, cgroups, || ()).expect("a spawner");
         let worker = Worker::connect(&spawner);
         Self { spawner, worker, rows }
     }

@@ -1,0 +1,171 @@
+//! What comes on the streams of programs, and on that of the spawner's answers.
+
+use pinion_engine::app::{Gone, RawEvent};
+use pinion_engine::raw::RawStream;
+use pinion_spawner::answer::{Answer, AnswerReader};
+
+use super::{Link, ProgramRunner};
+use crate::program_run::{Exit, RunId, RunStage, RunStream};
+use crate::run_error::{ReasonText, RunError, StageText};
+
+impl ProgramRunner {
+    pub(super) fn answers_event(&mut self, event: &RawEvent<'_>, stream: &mut RawStream<'_>) {
+        match event {
+            RawEvent::Open => stream.want(u64::MAX),
+            RawEvent::Bytes(bytes) => {
+                let mut found = Vec::new();
+                let mut is_garbled = false;
+                self.answers.feed(bytes, |answer| match answer {
+                    Some(answer) => found.push(answer),
+                    None => is_garbled = true,
+                });
+                for answer in found {
+                    self.answered(answer);
+                }
+                if is_garbled {
+                    stream.abort();
+                    self.connection_is_lost();
+                }
+            }
+            RawEvent::End => {
+                stream.close();
+                self.connection_is_lost();
+            }
+            RawEvent::Gone(_) => self.connection_is_lost(),
+            _ => {}
+        }
+    }
+
+    fn answered(&mut self, answer: Answer) {
+        let id = RunId(answer.id());
+        if !matches!(answer, Answer::Started { .. }) {
+            self.ending.remove(&id);
+        }
+        let Some(run) = self.runs.get_mut(&id) else { return };
+        match answer {
+            Answer::Started { pid, .. } => {
+                (run.stage, run.pid) = (RunStage::Running, Some(pid));
+            }
+            Answer::Exited { status, .. } => self.ended(id, Exit::Status(status)),
+            Answer::Signaled { signal, .. } => self.ended(id, Exit::Signal(signal)),
+            Answer::Failed { stage, errno, .. } => {
+                run.stage = RunStage::NotStarted;
+                let stage = StageText(stage);
+                return self.fail(id, RunError::NotStarted { stage, errno });
+            }
+            Answer::Rejected { reason, .. } => match run.stage {
+                // A stop or a signal came too late.
+                RunStage::Running | RunStage::Ended(_) => return,
+                _ => {
+                    run.stage = RunStage::NotStarted;
+                    return self.fail(id, RunError::Rejected(ReasonText(reason)));
+                }
+            },
+        }
+        self.went_on(id);
+    }
+
+    /// The program of a run has ended.
+    fn ended(&mut self, id: RunId, exit: Exit) {
+        let Some(run) = self.runs.get_mut(&id) else { return };
+        run.stage = RunStage::Ended(exit);
+        if run.is_read {
+            return;
+        }
+        if self.unread.front().is_some_and(|(_, first)| *first == id) {
+            self.unread.pop_front();
+        }
+        run.read_held_output();
+        self.read_output(id);
+    }
+
+    /// Something has become of a run.
+    fn went_on(&mut self, id: RunId) {
+        if let Some(run) = self.runs.get(&id).filter(|run| run.is_over()) {
+            self.deadlines.remove(&(run.due_ms, id));
+        }
+        self.announce(id);
+    }
+
+    /// The connection to the spawner has ended, and the spawner stops the programs that were
+    /// started over it. The next program opens another one.
+    fn connection_is_lost(&mut self) {
+        self.link = Link::Unused;
+        self.answers = AnswerReader::default();
+        self.ending.clear();
+        let lost = self.runs.iter().filter(|(_, run)| run.may_run());
+        let lost: Vec<RunId> = lost.map(|(id, _)| *id).collect();
+        for id in lost {
+            self.fail(id, self.why_lost());
+            if let Some(run) = self.runs.get_mut(&id) {
+                run.stage = RunStage::NotStarted;
+            }
+        }
+        self.to_stop.clear();
+    }
+
+    pub(super) fn why_lost(&self) -> RunError {
+        if self.access.has_ended() { RunError::SpawnerGone } else { RunError::Disconnected }
+    }
+
+    pub(super) fn output_event(
+        &mut self,
+        id: RunId,
+        event: &RawEvent<'_>,
+        stream: &mut RawStream<'_>,
+    ) {
+        let Some(run) = self.runs.get_mut(&id) else { return stream.abort() };
+        match event {
+            RawEvent::Open => {}
+            RawEvent::Bytes(bytes) => {
+                run.credit = run.credit.saturating_sub(bytes.len() as u64);
+                run.output.extend(*bytes);
+                self.announce(id);
+            }
+            RawEvent::End => {
+                stream.close();
+                run.output_stream = RunStream::Over;
+                self.went_on(id);
+            }
+            RawEvent::Gone(Gone::Peer) => {
+                run.output_stream = RunStream::Over;
+                self.went_on(id);
+            }
+            // What is missing of the output is not known.
+            RawEvent::Gone(_) => {
+                run.output_stream = RunStream::Over;
+                return self.fail(id, RunError::OutputLost);
+            }
+            _ => {}
+        }
+        self.to_do.push_back(id);
+    }
+
+    pub(super) fn input_event(
+        &mut self,
+        id: RunId,
+        event: &RawEvent<'_>,
+        stream: &mut RawStream<'_>,
+    ) {
+        let Some(run) = self.runs.get_mut(&id) else { return stream.abort() };
+        match event {
+            RawEvent::Writable => run.is_blocked = false,
+            RawEvent::Gone(Gone::Stalled) => {
+                run.input_stream = RunStream::Over;
+                return self.fail(id, RunError::InputStalled);
+            }
+            // The program reads no more of it, as `head` does.
+            RawEvent::Gone(_) => {
+                run.input_stream = RunStream::Over;
+                self.announce(id);
+            }
+            RawEvent::End => {
+                stream.abort();
+                run.input_stream = RunStream::Over;
+                self.announce(id);
+            }
+            _ => {}
+        }
+        self.to_do.push_back(id);
+    }
+}
