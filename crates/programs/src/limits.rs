@@ -13,7 +13,8 @@ pub const HELD_PIECE_BYTES: usize = 8 * 1024;
 
 /// How long the output of a script is left in its socket, in milliseconds. One that has ended by
 /// then is read once, and costs its worker half as much; one that writes early and goes on is seen
-/// by its client this much later at most.
+/// by its client this much later at most. Until then the socket does not count among the outgoing
+/// connections of the server; a worker has no more than it runs programs.
 pub const OUTPUT_DELAY_MS: u64 = 2;
 
 /// Bytes of input that wait in the worker until the engine takes them. The caller waits then.

@@ -91,7 +91,7 @@ pub(crate) enum RunStage {
     Wanted { since_ms: u64 },
     /// The spawner has it.
     Asked,
-    /// It runs.
+    /// It runs. Of a script it is not known, which stays asked for until it has ended.
     Running,
     /// It has ended.
     Ended(Exit),
@@ -147,7 +147,7 @@ pub(crate) struct ProgramRun {
     pub(crate) output_stream: RunStream,
     /// Where its input goes.
     pub(crate) input_stream: RunStream,
-    /// Its process ID, from when it runs.
+    /// Its process ID, from when it runs; that of a script is not known.
     pub(crate) pid: Option<u32>,
     /// Output that was not read yet.
     pub(crate) output: VecDeque<u8>,
@@ -199,20 +199,29 @@ impl ProgramRun {
         }
     }
 
+    /// Whether the engine does not have the output.
+    pub(crate) fn has_held_output(&self) -> bool {
+        matches!(self.output_stream, RunStream::Held(_))
+    }
+
     /// Reads the output of a program that has ended and that the engine does not read, as far as
-    /// there is room for it. All of it is in the socket.
-    pub(crate) fn read_held_output(&mut self) {
+    /// there is room for it. Returns whether more has to be waited for, because a process that was
+    /// killed just now still has the socket.
+    pub(crate) fn read_held_output(&mut self) -> bool {
         let mut piece = [0; HELD_PIECE_BYTES];
-        while let RunStream::Held(socket) = &self.output_stream
-            && self.output.len() < OUTPUT_BUFFER_BYTES as usize
-        {
-            match rustix::net::recv(socket, &mut piece, RecvFlags::DONTWAIT) {
+        while let RunStream::Held(socket) = &self.output_stream {
+            let room = (OUTPUT_BUFFER_BYTES as usize).saturating_sub(self.output.len());
+            if room == 0 {
+                return false;
+            }
+            let piece = &mut piece[..room.min(HELD_PIECE_BYTES)];
+            match rustix::net::recv(socket, &mut *piece, RecvFlags::DONTWAIT) {
                 Ok((0, _)) => self.output_stream = RunStream::Over,
                 Ok((bytes, _)) => self.output.extend(&piece[..bytes]),
-                // A process that was killed just now still has it.
-                Err(_) => return,
+                Err(_) => return true,
             }
         }
+        false
     }
 
     /// Whether the spawner was asked for the program and has not said that it has ended.

@@ -113,7 +113,8 @@ impl ProgramRunner {
         }
     }
 
-    /// Starts a program. Its first news are that it runs, or why it does not.
+    /// Starts a program. Its first news are that it runs, or why it does not; those of a script are
+    /// its output or its end.
     ///
     /// # Errors
     /// It cannot be started at all.
@@ -154,7 +155,7 @@ impl ProgramRunner {
         Ok(id)
     }
 
-    /// Returns the process ID of a program once it runs; `None` before.
+    /// Returns the process ID of a program once it runs; `None` before, and for a script.
     ///
     /// # Errors
     /// It was not started.
@@ -347,13 +348,22 @@ impl ProgramRunner {
         }
     }
 
-    /// Gives the engine the output of a run, if it is to be read.
+    /// Gives the engine the output of a run, if it is to be read. That of a program that has ended
+    /// is in the socket, so no connection is needed for it.
     fn open_output(
         &mut self,
         id: RunId,
         connections: &mut Connections<'_>,
     ) -> Result<(), RunError> {
         let Some(run) = self.runs.get_mut(&id).filter(|run| run.is_read) else { return Ok(()) };
+        if run.has_held_output() && matches!(run.stage, RunStage::Ended(_)) {
+            let is_left = run.read_held_output();
+            self.went_on(id);
+            if !is_left {
+                return Ok(());
+            }
+        }
+        let Some(run) = self.runs.get_mut(&id) else { return Ok(()) };
         let Some(socket) = run.output_stream.take_held() else { return Ok(()) };
         let address = connections.adopt(socket, self.tag | id.0).map_err(no_stream)?;
         run.output_stream = RunStream::Open(address);

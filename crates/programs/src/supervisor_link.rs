@@ -5,7 +5,7 @@
 //! [`SupervisorLink::handle_events`]. Any other thread says by a [`SupervisorInbox`] which programs
 //! there are.
 
-use std::collections::VecDeque;
+use std::collections::{BTreeMap, VecDeque};
 use std::io;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -35,11 +35,22 @@ struct SharedInbox {
     news: Mutex<SupervisorNews>,
 }
 
+/// The programs that are kept running.
+#[derive(Debug, Default)]
+pub struct SupervisedPrograms {
+    /// The generation of the table that their rows are in.
+    pub generation: u32,
+    /// The programs.
+    pub programs: Vec<SupervisedProgram>,
+    /// The sockets that programs have as standard input, by the rows of the programs. They stay
+    /// open when a program ends, and the next process has them again.
+    pub sockets: BTreeMap<u16, Arc<OwnedFd>>,
+}
+
 /// What has changed since the supervisor looked last.
 #[derive(Debug, Default)]
 struct SupervisorNews {
-    /// The programs, and the generation of the table that their rows are in.
-    programs: Option<(u32, Vec<SupervisedProgram>)>,
+    programs: Option<SupervisedPrograms>,
     is_stopping: bool,
 }
 
@@ -53,6 +64,8 @@ pub struct SupervisorLink {
     answers: AnswerReader,
     /// The generation of the table that the rows of the supervisor are in.
     generation: u32,
+    /// See [`SupervisedPrograms::sockets`].
+    sockets: BTreeMap<u16, Arc<OwnedFd>>,
     /// Requests that were not sent yet.
     unsent: VecDeque<UnsentRequest>,
     /// When the first of them is tried again, in milliseconds.
@@ -73,9 +86,9 @@ enum SupervisorConnection {
     Closed,
 }
 
-#[derive(Clone, Copy, Debug)]
+#[derive(Debug)]
 enum UnsentRequest {
-    Start { id: u64, start: u16, generation: u32 },
+    Start { id: u64, start: u16, generation: u32, socket: Option<Arc<OwnedFd>> },
     Stop { id: u64 },
 }
 
@@ -89,9 +102,9 @@ impl SupervisorInbox {
         Ok(Self { shared: Arc::new(SharedInbox { ready, news: Mutex::default() }) })
     }
 
-    /// Makes these the programs. Their rows are in the table with this generation.
-    pub fn set_programs(&self, generation: u32, programs: Vec<SupervisedProgram>) {
-        self.lock().programs = Some((generation, programs));
+    /// Makes these the programs.
+    pub fn set_programs(&self, programs: SupervisedPrograms) {
+        self.lock().programs = Some(programs);
         self.wake();
     }
 
@@ -128,6 +141,7 @@ impl SupervisorLink {
             connection: SupervisorConnection::Unused,
             answers: AnswerReader::default(),
             generation: 0,
+            sockets: BTreeMap::new(),
             unsent: VecDeque::new(),
             retry_at_ms: None,
             report_closed_at_ms: None,
@@ -165,9 +179,9 @@ impl SupervisorLink {
             self.supervisor.stop(now_ms);
             self.unsent.clear();
         }
-        if let Some((generation, programs)) = news.programs {
-            self.generation = generation;
-            self.supervisor.set_programs(&programs, now_ms);
+        if let Some(next) = news.programs {
+            (self.generation, self.sockets) = (next.generation, next.sockets);
+            self.supervisor.set_programs(&next.programs, now_ms);
         }
         let mut is_lost = false;
         for answer in answers {
@@ -232,7 +246,8 @@ impl SupervisorLink {
             match output {
                 SupervisorOutput::Start { id, start } => {
                     let generation = self.generation;
-                    self.unsent.push_back(UnsentRequest::Start { id, start, generation });
+                    let socket = self.sockets.get(&start).cloned();
+                    self.unsent.push_back(UnsentRequest::Start { id, start, generation, socket });
                 }
                 SupervisorOutput::Stop { id } => self.unsent.push_back(UnsentRequest::Stop { id }),
                 SupervisorOutput::Log(line) => log(&line),
@@ -276,17 +291,12 @@ impl SupervisorLink {
 struct ConnectionLost;
 
 impl UnsentRequest {
-    fn send(self, connection: &SpawnerConnection) -> Result<(), RequestError> {
-        match self {
-            Self::Start { id, start, generation } => {
+    fn send(&self, connection: &SpawnerConnection) -> Result<(), RequestError> {
+        match *self {
+            Self::Start { id, start, generation, ref socket } => {
                 let arguments = Vec::new();
-                connection.start_supervised(StartRequest {
-                    id,
-                    start,
-                    generation,
-                    arguments,
-                    script: None,
-                })
+                let request = StartRequest { id, start, generation, arguments, script: None };
+                connection.start_supervised(request, socket.as_ref().map(AsFd::as_fd))
             }
             Self::Stop { id } => connection.stop(id),
         }

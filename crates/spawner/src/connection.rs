@@ -60,12 +60,16 @@ impl SpawnerConnection {
         self.send(&Request::Start(request), &descriptors)
     }
 
-    /// Asks for a supervised program, which has no sockets.
+    /// Asks for a supervised program. Its standard input is `stdin`, a socket, if there is one.
     ///
     /// # Errors
     /// The request was not sent.
-    pub fn start_supervised(&self, request: StartRequest<'_>) -> Result<(), RequestError> {
-        self.send(&Request::Start(request), &[])
+    pub fn start_supervised(
+        &self,
+        request: StartRequest<'_>,
+        stdin: Option<BorrowedFd<'_>>,
+    ) -> Result<(), RequestError> {
+        self.send(&Request::Start(request), stdin.as_slice())
     }
 
     /// Asks for a signal, 1 to 31, to the main process of a program.

@@ -31,6 +31,7 @@ impl EventLoop {
                 None => {
                     reap_one(pid);
                     has_reaped_killed |= self.killed_orphans.contains(&pid);
+                    self.suspects.retain(|suspect| *suspect != pid);
                     self.killed_orphans.retain(|killed| *killed != pid);
                 }
             }
@@ -68,7 +69,7 @@ impl EventLoop {
             (None, None) => Answer::Signaled { id, signal: low_byte(Signal::KILL.as_raw()) },
         };
         let worker = program.worker;
-        // A worker that has an answer may rely on it that its pipes are closed.
+        // A worker that has this answer may rely on it that the pipes of the program are closed.
         drop(program);
         if let Some(worker) = worker {
             self.answer(worker, answer);

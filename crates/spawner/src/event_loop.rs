@@ -232,9 +232,7 @@ impl EventLoop {
             add(Source::Control, control.as_fd(), PollFlags::IN);
         }
         for (serial, program) in &self.programs {
-            if let Some(pipe) = &program.failure
-                && program.kind.is_answered_at_start()
-            {
+            if let Some(pipe) = &program.failure {
                 add(Source::Failure(*serial), pipe.as_fd(), PollFlags::IN);
             }
             add(Source::Stderr(*serial), program.stderr.as_fd(), PollFlags::IN);

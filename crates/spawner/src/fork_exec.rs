@@ -102,6 +102,7 @@ impl SharedStack {
         }
     }
 
+    #[cfg(target_arch = "x86_64")]
     fn bottom(&mut self) -> *mut libc::c_void {
         self.0.as_ptr()
     }
@@ -125,7 +126,7 @@ pub(crate) struct NewProcess {
 /// How far the execution of a new process is.
 #[derive(Debug)]
 pub(crate) enum NewExecution {
-    /// It has executed the program.
+    /// It has executed the program, or was killed before.
     Executed,
     /// A step has failed, and the process exits.
     Failed(Failure),
@@ -406,7 +407,8 @@ fn set_identity(identity: &PreparedIdentity) -> Result<(), Failure> {
     set_thread_res_uid(*uid, *uid, *uid).map_err(|error| (Stage::User, error))
 }
 
-/// Decodes what the process of [`NewExecution::Pending`] has written to the pipe. Returns `None` if it has written
+/// Decodes what the process of [`NewExecution::Pending`] has written to the pipe. Returns `None` if
+/// it has written
 /// nothing, which means that the program was executed.
 pub(crate) fn decode_failure(bytes: &[u8]) -> Option<Failure> {
     let [stage, errno @ ..] = bytes.first_chunk::<FAILURE_BYTES>()?;

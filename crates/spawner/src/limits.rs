@@ -51,8 +51,8 @@ pub const CGI_VARIABLES_MAX_BYTES: usize = 64 * 1024;
 pub const CGI_NAMES_MAX: usize = 64;
 
 /// Most programs that run at the same time, of all workers. Each has up to three descriptors in the
-/// spawner, and a process has 1024 by default. Those that are started on demand leave room for all
-/// supervised ones.
+/// spawner once it runs, and a process has 1024 by default. Those that are started on demand leave
+/// room for all supervised ones.
 pub const RUNNING_MAX: usize = 256;
 
 /// Most connections of workers. More workers than cores bring nothing, and the descriptors of all

@@ -88,7 +88,7 @@ impl Program {
         while turn_bytes < STDERR_TURN_BYTES {
             // The pipe has no end as long as both of its sides are open, so an error says that it
             // is empty.
-            let Ok(bytes) = read(&self.stderr, &mut *buffer) else { return };
+            let Ok(bytes @ 1..) = read(&self.stderr, &mut *buffer) else { return };
             self.lines.feed(&buffer[..bytes], now_ms, output);
             turn_bytes += bytes;
             // A short read has emptied the pipe.

@@ -38,7 +38,7 @@ impl EventLoop {
                 Answer::Failed { id, stage, errno: error.raw_os_error() }
             }),
         };
-        // The new process has copies. A worker that has an answer may rely on it.
+        // The new process has copies. A worker that is told that it runs may rely on it.
         drop(descriptors);
         let answer = match started {
             Ok(()) => return,
@@ -115,7 +115,7 @@ impl EventLoop {
             ProgramKind::OnDemand | ProgramKind::Cgi => {
                 matches!(descriptors.len(), 1 | 2) && descriptors.iter().all(is_socket)
             }
-            ProgramKind::Supervised => descriptors.is_empty(),
+            ProgramKind::Supervised => descriptors.len() <= 1 && descriptors.iter().all(is_socket),
         };
         if has_lost || !has_sockets {
             return Some(Reason::Descriptors);
@@ -178,7 +178,8 @@ impl EventLoop {
         }
         let null = Rc::clone(&self.null);
         let (stdin, stdout) = match (start.kind, descriptors) {
-            (ProgramKind::Supervised, _) => (null.as_fd(), program_stderr.as_fd()),
+            (ProgramKind::Supervised, []) => (null.as_fd(), program_stderr.as_fd()),
+            (ProgramKind::Supervised, [socket, ..]) => (socket.as_fd(), program_stderr.as_fd()),
             // A script that closes its output to go on must not keep it open as its input.
             (ProgramKind::Cgi, [output]) => (null.as_fd(), output.as_fd()),
             (_, [first, .., last]) => (first.as_fd(), last.as_fd()),

@@ -59,7 +59,8 @@ pub struct ProgramStart {
 pub enum ProgramKind {
     /// A worker starts it when it needs it. Standard input and output are sockets of the worker.
     OnDemand,
-    /// The server keeps it running. Standard input is `/dev/null`, and standard output goes to the
+    /// The server keeps it running. Standard input is `/dev/null`, or a socket that comes with the
+    /// request, such as one that the program accepts connections from. Standard output goes to the
     /// log, as standard error does. The spawner does not log how it has ended: the server does, and
     /// with it when it starts the program again.
     Supervised,

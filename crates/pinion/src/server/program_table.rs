@@ -11,11 +11,12 @@ use pinion_engine::{residency, stderr};
 use pinion_lua::programs::Programs;
 use pinion_programs::signal_name;
 use pinion_programs::spawner_access::{SpawnerAccess, UnexpectedEnd};
-use pinion_programs::supervisor_link::{SupervisorInbox, SupervisorLink};
+use pinion_programs::supervisor_link::{SupervisedPrograms, SupervisorInbox, SupervisorLink};
 use pinion_spawner::spawner::{CgroupUse, ControlError, ForkError, Spawner};
 use pinion_spawner::start_table::ProgramStart;
 use pinion_spawner::table_check::TableError;
 use rustix::process::geteuid;
+use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 use std::{io, process, thread};
@@ -265,7 +266,11 @@ impl ProgramTable {
     /// Tells the supervisor its programs, and the generation of the table that is in use.
     fn announce(&self, rows: &ProgramRows) {
         if let Some(inbox) = &self.inbox {
-            inbox.set_programs(self.access.generation(), rows.supervised().to_vec());
+            inbox.set_programs(SupervisedPrograms {
+                generation: self.access.generation(),
+                programs: rows.supervised().to_vec(),
+                sockets: BTreeMap::new(),
+            });
         }
     }
 

@@ -72,15 +72,16 @@ impl ProgramRunner {
         if run.is_read {
             return;
         }
-        if self.unread.front().is_some_and(|(_, first)| *first == id) {
+        run.is_read = true;
+        self.to_do.push_back(id);
+        let is_over = |id: &RunId| self.runs.get(id).is_none_or(|run| run.is_read);
+        while self.unread.front().is_some_and(|(_, first)| is_over(first)) {
             self.unread.pop_front();
         }
-        run.read_held_output();
-        self.read_output(id);
     }
 
     /// Something has become of a run.
-    fn went_on(&mut self, id: RunId) {
+    pub(super) fn went_on(&mut self, id: RunId) {
         if let Some(run) = self.runs.get(&id).filter(|run| run.is_over()) {
             self.deadlines.remove(&(run.due_ms, id));
         }

@@ -35,7 +35,8 @@ const TESTS: &[Test] = tests! {
     starts: programs_talk_over_their_sockets, a_process_begins_clean, the_environment_is_complete,
         settings_of_the_row_hold, another_user_has_no_way_back, a_root_directory_is_a_root,
         the_spawner_is_small_and_visible, tables_are_replaced, kept_rows_are_not_checked_again,
-        a_late_answer_is_not_that_of_a_later_table, supervised_programs_have_no_sockets;
+        a_late_answer_is_not_that_of_a_later_table, supervised_programs_have_no_sockets,
+        a_supervised_program_has_a_listening_socket;
     cgi_scripts: a_script_has_its_folder_and_its_variables, workers_set_no_other_variables,
         a_script_without_input_can_close_its_output,
         nothing_outside_of_the_folder_is_executed, failures_of_scripts_name_their_stage,

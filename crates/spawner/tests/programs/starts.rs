@@ -3,7 +3,8 @@
 use std::io::{Read, Write};
 use std::net::Shutdown;
 use std::os::fd::AsFd;
-use std::os::unix::net::UnixStream;
+use std::os::linux::net::SocketAddrExt;
+use std::os::unix::net::{SocketAddr, UnixListener, UnixStream};
 
 use pinion_spawner::answer::{Answer, Reason, Stage};
 use pinion_spawner::connection::stream_sockets;
@@ -278,20 +279,63 @@ pub(crate) fn supervised_programs_have_no_sockets() {
     let missing =
         ProgramStart { kind: program.kind, ..row("missing", file.to_str().expect("UTF-8")) };
     let mut server = Server::with(vec![program, missing, shell()]);
-    server.worker.connection.start_supervised(server.request(1, "app", &[])).expect("sent");
+    server.worker.connection.start_supervised(server.request(1, "app", &[]), None).expect("sent");
     let pid = server.worker.started(1);
     assert_eq!(server.worker.answer(), Answer::Signaled { id: 1, signal: 11 });
     let lines = ["nothing to read", "error"].map(|line| format!("pinion: app[{pid}]: {line}\n"));
     assert_eq!(log(), lines.concat());
     std::fs::remove_file(&file).expect("removed");
-    server.worker.connection.start_supervised(server.request(4, "missing", &[])).expect("sent");
+    server
+        .worker
+        .connection
+        .start_supervised(server.request(4, "missing", &[]), None)
+        .expect("sent");
     let failed = Answer::Failed { id: 4, stage: Stage::Exec, errno: 2 };
     assert_eq!(server.worker.answer(), failed);
     let rejected = |id| Answer::Rejected { id, reason: Reason::Descriptors };
-    let _stream = server.start(2, "app", &[]);
-    assert_eq!(server.worker.answer(), rejected(2), "it has no use for a socket");
-    server.worker.connection.start_supervised(server.request(3, "sh", &["true"])).expect("sent");
+    let (one, other) = stream_sockets().expect("sockets");
+    let two = server.worker.connection.start(
+        server.request(2, "app", &[]),
+        one.as_fd(),
+        Some(other.as_fd()),
+    );
+    two.expect("sent");
+    assert_eq!(server.worker.answer(), rejected(2), "it has no use for two sockets");
+    server
+        .worker
+        .connection
+        .start_supervised(server.request(3, "sh", &["true"]), None)
+        .expect("sent");
     assert_eq!(server.worker.answer(), rejected(3), "what a worker starts needs one");
     assert_eq!(log(), lines.concat(), "nothing more is logged");
     server.assert_works();
+}
+
+/// A program accepts connections from a socket that stays when the program ends.
+pub(crate) fn a_supervised_program_has_a_listening_socket() {
+    let script = "import socket\n\
+        listener = socket.socket(fileno=0)\n\
+        connection, _ = listener.accept()\n\
+        connection.sendall(connection.recv(100).upper())\n";
+    let mut program = row("app", "/usr/bin/env");
+    program.kind = ProgramKind::Supervised;
+    program.environment = vec![("PATH".into(), std::env::var_os("PATH").expect("a path"))];
+    program.arguments = ["python3", "-c", script].map(Into::into).into();
+    let mut server = Server::with(vec![program]);
+    let address = SocketAddr::from_abstract_name(format!("pinion-{}", std::process::id()));
+    let address = address.expect("a name");
+    let listener = UnixListener::bind_addr(&address).expect("a socket");
+    for id in 1..=3 {
+        // It waits for the program.
+        let mut client = UnixStream::connect_addr(&address).expect("connected");
+        client.write_all(b"text").expect("written");
+        let request = server.request(id, "app", &[]);
+        let sent = server.worker.connection.start_supervised(request, Some(listener.as_fd()));
+        sent.expect("sent");
+        server.worker.started(id);
+        let mut text = String::new();
+        client.read_to_string(&mut text).expect("text");
+        assert_eq!(text, "TEXT");
+        assert_eq!(server.worker.answer(), Answer::Exited { id, status: 0 });
+    }
 }
