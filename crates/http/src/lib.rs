@@ -13,6 +13,7 @@
 //! | the bytes of a response | [`h1::client`] | its head, content and trailers |
 //! | a request, and the output of a program | [`cgi`] | variables; head and content of a response |
 //! | a request, and the records of an application | [`fastcgi`], [`scgi`] | the same, and bytes |
+//! | requests, and the frames of a Python process | [`python`] | bytes; heads and content |
 //! | the bytes of an HTTP/2 connection | [`h2::session`] | [`h2::event`], frames to send |
 //! | the bytes of streams of HTTP/3 | [`h3::request`], [`h3::session`] | [`h3::event`] |
 //! | cheap frames of a client | [`budget`] | whether it has had too many of them |
@@ -70,6 +71,7 @@ pub mod page;
 pub mod prepared;
 pub mod priority;
 pub mod proxy_protocol;
+pub mod python;
 pub mod qpack;
 pub mod range;
 pub mod refusal;

@@ -75,7 +75,7 @@ pub mod event;
 mod head_end;
 pub mod limits;
 pub(crate) mod output;
-mod response_head;
+pub(crate) mod response_head;
 pub mod response_reader;
 pub mod variable_error;
 pub mod variables;

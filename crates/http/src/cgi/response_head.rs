@@ -128,7 +128,7 @@ fn without_end(line: &[u8]) -> &[u8] {
 
 /// Splits `field-name ":" [ field-value ]` (RFC 3875 §6.3). Returns how many bytes the name has,
 /// and where the value is behind the colon.
-fn split_line(line: &[u8]) -> Result<(usize, core::ops::Range<usize>), CgiError> {
+pub(crate) fn split_line(line: &[u8]) -> Result<(usize, core::ops::Range<usize>), CgiError> {
     let colon = memchr::memchr(b':', line).ok_or(CgiError::FieldLine)?;
     let (name, value) = line.split_at(colon);
     let value = value.get(1..).unwrap_or_default();
@@ -140,7 +140,7 @@ fn split_line(line: &[u8]) -> Result<(usize, core::ops::Range<usize>), CgiError>
 }
 
 /// Returns the value of a field that may come once.
-fn single<'h>(
+pub(crate) fn single<'h>(
     text: &'h [u8],
     lines: &[Line],
     name: &'static str,
@@ -156,7 +156,7 @@ fn single<'h>(
 
 /// Reads `status-code SP reason-phrase`; programs leave out the reason phrase. There are no interim
 /// responses, so the code is at least 200.
-fn status_code(value: &[u8]) -> Result<(u16, &[u8]), CgiError> {
+pub(crate) fn status_code(value: &[u8]) -> Result<(u16, &[u8]), CgiError> {
     let (digits, rest) = value.split_at_checked(3).ok_or(CgiError::Status)?;
     let status = decimal(digits).and_then(|code| u16::try_from(code).ok());
     match (status, rest) {
@@ -174,7 +174,7 @@ fn is_local(location: &[u8]) -> bool {
 
 /// Leaves out the fields of the connection, and those that `Connection` names. `Content-Length`
 /// stays in any case: it was read, and says how long the content is.
-fn retain_allowed(text: &[u8], lines: &mut Vec<Line>) {
+pub(crate) fn retain_allowed(text: &[u8], lines: &mut Vec<Line>) {
     let named = named_by_connection(text, lines);
     let mut named = named.iter();
     lines.retain(|line| {

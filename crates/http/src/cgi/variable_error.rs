@@ -33,12 +33,15 @@ impl fmt::Display for VariableError {
 
 impl core::error::Error for VariableError {}
 
-/// Checks a variable that is to be written.
+/// Checks a variable that is to be written. Names and values are so short that to look at all of
+/// their bytes costs less than a search that stops.
+#[inline]
 pub(crate) fn check_variable(name: &[u8], value: &[u8]) -> Result<(), VariableError> {
-    if name.is_empty() || memchr::memchr2(0, b'=', name).is_some() {
+    let ends_name = |found: bool, &byte: &u8| found | (byte == 0) | (byte == b'=');
+    if name.is_empty() || name.iter().fold(false, ends_name) {
         return Err(VariableError::Name);
     }
-    if memchr::memchr(0, value).is_some() {
+    if value.iter().fold(false, |found, &byte| found | (byte == 0)) {
         return Err(VariableError::Value);
     }
     Ok(())

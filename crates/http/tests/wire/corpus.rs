@@ -94,3 +94,8 @@ fn cgi_head() {
 fn fastcgi() {
     replay("fastcgi", oracle::fastcgi::check);
 }
+
+#[test]
+fn python_frames() {
+    replay("python_frames", oracle::python_frames::check);
+}

@@ -25,6 +25,8 @@ mod oracle;
 mod properties;
 mod proxy_header_peer;
 mod proxy_headers;
+mod python_batches;
+mod python_frames;
 mod qpack;
 mod responses;
 mod smuggling;

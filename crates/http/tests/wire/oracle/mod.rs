@@ -18,6 +18,7 @@ pub(crate) mod h3;
 pub(crate) mod hpack;
 pub(crate) mod multipart;
 pub(crate) mod proxy_header;
+pub(crate) mod python_frames;
 pub(crate) mod qpack;
 pub(crate) mod range;
 pub(crate) mod target_decode;

@@ -1,0 +1,147 @@
+//! What the frames of a Python process say.
+
+use super::response_head::{HintFields, PythonResponseHead};
+use crate::cgi::error::CgiError;
+
+/// How much of the input was used, and what it was.
+#[derive(Debug)]
+pub struct FrameStep<'a> {
+    /// Bytes at the front of the input that must not be given again.
+    pub used: usize,
+    /// What they were; `None` if all of the input is a part of a frame that is not whole.
+    pub frame: Option<ChildFrame<'a>>,
+}
+
+/// A frame, or a piece of the content of one. The reader knows no requests: frames of one that is
+/// over, or was never sent, are given as well, and are to be ignored.
+#[derive(Debug)]
+pub enum ChildFrame<'a> {
+    /// The application is loaded. The JSON object that describes it, which is not parsed here. It
+    /// comes once, before all other frames.
+    Ready(&'a str),
+    /// A whole response. If no bytes are missing it is complete; otherwise [`ChildFrame::Content`]
+    /// follows until one has `is_end`.
+    Response {
+        /// The request.
+        request: u32,
+        /// The head.
+        head: PythonResponseHead<'a>,
+        /// What is there of the content.
+        content: &'a [u8],
+        /// Bytes of content that follow.
+        missing_bytes: u32,
+    },
+    /// The head of a response whose content comes in frames.
+    Head {
+        /// The request.
+        request: u32,
+        /// The head.
+        head: PythonResponseHead<'a>,
+    },
+    /// The head of a response, or field lines of hints, that are not what they must be: the
+    /// request has failed. The rest of the frame is skipped, and other requests go on.
+    MalformedHead {
+        /// The request.
+        request: u32,
+        /// What is wrong with the head.
+        error: CgiError,
+        /// Whether the frame was a whole response, so that nothing more comes of this request.
+        is_end: bool,
+    },
+    /// Content of a response; never empty.
+    Content {
+        /// The request.
+        request: u32,
+        /// A piece of the content.
+        bytes: &'a [u8],
+        /// Whether it is the last piece of a [`ChildFrame::Response`], which is then complete.
+        is_end: bool,
+    },
+    /// The response is complete.
+    End {
+        /// The request.
+        request: u32,
+    },
+    /// The response is not whole, and nothing more comes.
+    Abort {
+        /// The request.
+        request: u32,
+        /// Why, for the log. Any bytes.
+        text: &'a [u8],
+    },
+    /// There is no response.
+    Failed {
+        /// The request.
+        request: u32,
+        /// Why, for the log. Any bytes.
+        text: &'a [u8],
+    },
+    /// The application reads the content of the request.
+    Want {
+        /// The request.
+        request: u32,
+        /// How many bytes may be sent.
+        bytes: u32,
+    },
+    /// Fields of a response with the status 103.
+    Hints {
+        /// The request.
+        request: u32,
+        /// The fields.
+        hints: HintFields<'a>,
+    },
+    /// Requests that were not started, and will not be.
+    GivenBack(RequestNumbers<'a>),
+}
+
+impl ChildFrame<'_> {
+    /// Returns the request that the frame is about; `None` if it is about none or several.
+    #[must_use]
+    pub const fn request(&self) -> Option<u32> {
+        match *self {
+            Self::Response { request, .. }
+            | Self::Head { request, .. }
+            | Self::MalformedHead { request, .. }
+            | Self::Content { request, .. }
+            | Self::End { request }
+            | Self::Abort { request, .. }
+            | Self::Failed { request, .. }
+            | Self::Want { request, .. }
+            | Self::Hints { request, .. } => Some(request),
+            Self::Ready(_) | Self::GivenBack(_) => None,
+        }
+    }
+
+    /// Returns whether the process sends nothing more about the request.
+    #[must_use]
+    pub const fn is_last(&self) -> bool {
+        match *self {
+            Self::Response { missing_bytes, .. } => missing_bytes == 0,
+            Self::MalformedHead { is_end, .. } | Self::Content { is_end, .. } => is_end,
+            Self::End { .. } | Self::Abort { .. } | Self::Failed { .. } => true,
+            Self::Head { .. }
+            | Self::Want { .. }
+            | Self::Hints { .. }
+            | Self::Ready(_)
+            | Self::GivenBack(_) => false,
+        }
+    }
+}
+
+/// Numbers of requests.
+#[derive(Clone, Copy, Debug)]
+pub struct RequestNumbers<'a> {
+    numbers: &'a [[u8; size_of::<u32>()]],
+}
+
+impl<'a> RequestNumbers<'a> {
+    /// Takes numbers of 32 bits from a frame, whose length was checked.
+    pub(super) fn new(bytes: &'a [u8]) -> RequestNumbers<'a> {
+        RequestNumbers { numbers: bytes.as_chunks().0 }
+    }
+
+    /// Returns the numbers in the order in which they came.
+    pub fn iter(&self) -> impl ExactSizeIterator<Item = u32> + Clone + use<'a> {
+        self.numbers.iter().map(|number| u32::from_le_bytes(*number))
+    }
+}
