@@ -38,6 +38,7 @@ const DEBIAN: &[Need] = &[
         package: "php8.2-sqlite3",
         proof: Proof::File("/usr/share/php8.2-sqlite3/sqlite3/pdo_sqlite.ini"),
     },
+    Need { package: "pypy3", proof: Proof::Program("pypy3") },
     // Debian packs the module apart from Python itself.
     Need { package: "python3-venv", proof: Proof::Module("ensurepip") },
     Need {

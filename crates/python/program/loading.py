@@ -1,0 +1,114 @@
+# Loads the application that the command line names.
+
+import os
+import sys
+
+DEFAULT_NAMES = ('application', 'app')
+
+
+class LoadError(Exception):
+    """The application was not found; the message says what to do."""
+
+
+def split_application(text):
+    """Splits "module:callable" or "path/to/file.py:callable"; the callable may be left out."""
+    source, colon, name = text.rpartition(':')
+    if not colon:
+        source, name = text, ''
+    if not source:
+        raise LoadError('"%s" names no module; write "module:callable"' % text)
+    return source, name
+
+
+def import_application_module(source):
+    """Imports a module by its name or by the path of its file."""
+    if not source.endswith('.py') and os.sep not in source:
+        __import__(source)
+        return sys.modules[source]
+    path = os.path.abspath(source)
+    if not os.path.isfile(path):
+        raise LoadError('there is no file %s' % path)
+    folder, file_name = os.path.split(path)
+    name = file_name[:-3] if file_name.endswith('.py') else file_name
+    if folder not in sys.path[:1]:
+        sys.path.insert(0, folder)
+    if name in sys.modules or '.' in name or not file_name.endswith('.py'):
+        # Its name is taken, for example by a module of the standard library.
+        return import_file('application_' + name.replace('.', '_'), path)
+    __import__(name)
+    module = sys.modules[name]
+    found = getattr(module, '__file__', None)
+    if found is None or not os.path.samefile(found, path):
+        return import_file('application_' + name, path)
+    return module
+
+
+def import_file(name, path):
+    from importlib.machinery import SourceFileLoader
+    from importlib.util import module_from_spec, spec_from_loader
+    loader = SourceFileLoader(name, path)
+    module = module_from_spec(spec_from_loader(name, loader))
+    sys.modules[name] = module
+    loader.exec_module(module)
+    return module
+
+
+def find_callable(module, source, name):
+    if not name:
+        for name in DEFAULT_NAMES:
+            if hasattr(module, name):
+                return getattr(module, name), name
+        raise LoadError('"%s" has neither "application" nor "app"; write "%s:callable"'
+                        % (source, source))
+    found = module
+    for part in name.split('.'):
+        if not hasattr(found, part):
+            raise LoadError('"%s" has no "%s"' % (source, name))
+        found = getattr(found, part)
+    return found, name
+
+
+def load_application(options):
+    """Returns the application, or raises what importing it has raised."""
+    folder = os.path.abspath(options.folder)
+    # `python3 -c` has put the working directory first, which is not always the folder.
+    if sys.path and sys.path[0] in ('', '/dev/fd'):
+        del sys.path[0]
+    if folder not in sys.path[:1]:
+        sys.path.insert(0, folder)
+    sys.argv = [options.application]
+    source, name = split_application(options.application)
+    if source.endswith('.py'):
+        source = os.path.join(folder, source)
+    found, name = find_callable(import_application_module(source), source, name)
+    if options.factory:
+        if not callable(found):
+            raise LoadError('"%s" of "%s" is no factory: it cannot be called' % (name, source))
+        found = found()
+    if not callable(found):
+        raise LoadError('"%s" of "%s" is no application: it cannot be called' % (name, source))
+    return found
+
+
+def print_traceback(error):
+    """Prints the traceback of `error` to standard error, without the frames of this program."""
+    trace = error.__traceback__
+    while trace is not None:
+        file = trace.tb_frame.f_code.co_filename
+        if not file.startswith('<pinion/') and 'frozen importlib.' not in file:
+            break
+        trace = trace.tb_next
+    try:
+        sys.__excepthook__(type(error), error.with_traceback(trace), trace)
+        sys.stderr.flush()
+    except Exception:
+        pass  # Standard error is closed: there is no place left to report it to.
+
+
+def describe_error(error):
+    """Returns one line about an exception for the log of the server."""
+    try:
+        text = str(error)
+    except Exception:
+        text = 'its message cannot be read'
+    return '%s: %s' % (type(error).__name__, text) if text else type(error).__name__

@@ -1,0 +1,18 @@
+//! The Python side of a Python application: the program that its processes run, and their command
+//! line.
+//!
+//! The program is plain Python from version 3.8 on, with nothing but the standard library. Its
+//! parts lie in `program/` and are executed as one: `python3 -c PROGRAM --interface wsgi app:app`,
+//! with a listening Unix socket as descriptor 0. Nothing is installed, and no file of the server
+//! needs to be readable for the user of the process.
+//!
+//! | Module | Task |
+//! |---|---|
+//! | [`program`] | the text of the program |
+//! | [`command_line`] | the arguments of an interpreter for an application |
+//! | [`limits`] | every limit with its reason |
+#![forbid(unsafe_code)]
+
+pub mod command_line;
+pub mod limits;
+pub mod program;

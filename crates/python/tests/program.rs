@@ -1,0 +1,66 @@
+//! Runs the tests of the program, which are written in Python (`tests/python`), with each
+//! interpreter: `python3`, `pypy3`, and those that `PINION_PYTHONS` names, separated by colons.
+//! One that is missing fails.
+
+use std::path::Path;
+use std::process::Command;
+use std::{env, fs, process};
+
+/// The interpreters that are always there (`cargo xtask needs`). The path is that of Debian: a
+/// virtual environment that is active is no other interpreter.
+const INTERPRETERS: [&str; 2] = ["/usr/bin/python3", "/usr/bin/pypy3"];
+
+fn run(module: &str) {
+    let folder = env::temp_dir().join(format!("pinion-program-{module}-{}", process::id()));
+    fs::create_dir(&folder).expect("a folder for the program");
+    let program = folder.join("program.py");
+    fs::write(&program, pinion_python::program::PROGRAM).expect("the program in a file");
+    let more = env::var("PINION_PYTHONS").unwrap_or_default();
+    let more = more.split(':').filter(|path| !path.is_empty());
+    for interpreter in INTERPRETERS.into_iter().chain(more) {
+        run_with(interpreter, module, &program);
+    }
+    fs::remove_dir_all(folder).expect("the folder is removed");
+}
+
+fn run_with(interpreter: &str, module: &str, program: &Path) {
+    let output = Command::new(interpreter)
+        .args(["-W", "error", "-m", "unittest", module])
+        .current_dir(Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/python"))
+        .env("PINION_PYTHON_PROGRAM", program)
+        .env("PYTHONDONTWRITEBYTECODE", "1")
+        .output()
+        .unwrap_or_else(|error| {
+            panic!("cannot run {interpreter} ({error}): install it with `cargo xtask needs`")
+        });
+    let text = String::from_utf8_lossy(&output.stderr);
+    assert!(output.status.success(), "{module} with {interpreter}: {}\n{text}", output.status);
+    // A module without tests is a success for unittest.
+    assert!(text.contains("\nOK") && !text.contains("Ran 0 tests"), "{interpreter}: {text}");
+    assert!(!text.contains("skipped="), "{module} with {interpreter} skips tests: {text}");
+}
+
+#[test]
+fn loading() {
+    run("test_loading");
+}
+
+#[test]
+fn wsgi() {
+    run("test_wsgi");
+}
+
+#[test]
+fn content() {
+    run("test_content");
+}
+
+#[test]
+fn flow() {
+    run("test_flow");
+}
+
+#[test]
+fn processes() {
+    run("test_process");
+}

@@ -1,0 +1,237 @@
+"""The server's side of the protocol, written apart from the program: starts a process with an
+application, sends it requests, and reads what it sends."""
+
+import collections
+import marshal
+import os
+import shutil
+import signal
+import socket
+import struct
+import subprocess
+import sys
+import tempfile
+import textwrap
+
+REQUESTS, CONTENT, CONTENT_END, ROOM, GONE, TAKE_BACK = range(1, 7)
+READY, RESPONSE, HEAD, PIECE, END, ABORT, FAILED, WANT, HINTS, GIVEN_BACK = range(16, 26)
+LAST = (RESPONSE, END, ABORT, FAILED)
+
+# A peer that sends nothing for so long has failed. No test depends on how long anything takes.
+TIMEOUT_SECONDS = 60
+
+Frame = collections.namedtuple('Frame', 'kind request content')
+
+
+def program():
+    with open(os.environ['PINION_PYTHON_PROGRAM'], encoding='utf-8') as file:
+        return file.read()
+
+
+class Child:
+    """A process that runs an application whose source is given."""
+
+    def __init__(self, source='', application='app:app', options=(), files=None, folder=None):
+        self.home = tempfile.mkdtemp(prefix='pinion-python-')
+        self.folder = folder or os.path.join(self.home, 'site')
+        os.makedirs(self.folder, exist_ok=True)
+        for name, text in dict(files or {}, **({'app.py': source} if source else {})).items():
+            path = os.path.join(self.folder, name)
+            os.makedirs(os.path.dirname(path), exist_ok=True)
+            with open(path, 'w', encoding='utf-8') as file:
+                file.write(textwrap.dedent(text))
+        self.address = os.path.join(self.home, 'socket')
+        listener = socket.socket(socket.AF_UNIX)
+        listener.bind(self.address)
+        listener.listen(16)
+        self.log_path = os.path.join(self.home, 'log')
+        self.out_path = os.path.join(self.home, 'out')
+        command = [sys.executable, '-c', program(), '--interface', 'wsgi', '--folder', self.folder]
+        # Neither variables of Python nor an ignored SIGINT are inherited from who runs the tests.
+        variables = {name: value for name, value in os.environ.items() if name[:6] != 'PYTHON'}
+        with open(self.log_path, 'wb') as log, open(self.out_path, 'wb') as out:
+            self.process = subprocess.Popen(
+                command + list(options) + [application], stdin=listener, stdout=out, stderr=log,
+                cwd=self.home, env=variables,
+                preexec_fn=lambda: signal.signal(signal.SIGINT, signal.SIG_DFL))
+        listener.close()
+        self.links = []
+
+    def __enter__(self):
+        return self
+
+    def __exit__(self, *_):
+        for link in self.links:
+            link.close()
+        if self.process.poll() is None:
+            self.process.kill()
+        self.process.wait()
+        shutil.rmtree(self.home)
+
+    def connect(self):
+        link = Link(self.address)
+        self.links.append(link)
+        link.ready = link.frame()
+        assert link.ready.kind == READY, link.ready
+        return link
+
+    def stop(self):
+        self.process.send_signal(signal.SIGTERM)
+
+    def wait(self):
+        return self.process.wait(TIMEOUT_SECONDS)
+
+    def log(self):
+        with open(self.log_path, encoding='utf-8') as file:
+            return file.read()
+
+    def output(self):
+        with open(self.out_path, encoding='utf-8') as file:
+            return file.read()
+
+
+class Response:
+    """All frames of one request."""
+
+    def __init__(self):
+        self.frames = []
+
+    @property
+    def kinds(self):
+        return [frame.kind for frame in self.frames]
+
+    @property
+    def last(self):
+        return self.frames[-1]
+
+    def head(self):
+        for frame in self.frames:
+            if frame.kind == RESPONSE:
+                size, = struct.unpack_from('<I', frame.content)
+                return frame.content[4:4 + size]
+            if frame.kind == HEAD:
+                return frame.content
+        raise AssertionError('no head: %r' % self.frames)
+
+    @property
+    def status(self):
+        return self.head().decode('latin-1').split('\n')[0]
+
+    @property
+    def fields(self):
+        lines = self.head().decode('latin-1').split('\n')
+        assert lines[-1] == '', lines
+        return [tuple(line.split(': ', 1)) for line in lines[1:-1]]
+
+    def field(self, name):
+        values = [value for key, value in self.fields if key.lower() == name.lower()]
+        assert len(values) < 2, values
+        return values[0] if values else None
+
+    @property
+    def content(self):
+        content = b''
+        for frame in self.frames:
+            if frame.kind == RESPONSE:
+                size, = struct.unpack_from('<I', frame.content)
+                content += frame.content[4 + size:]
+            elif frame.kind == PIECE:
+                content += frame.content
+        return content
+
+
+class Link:
+    """A connection of a worker."""
+
+    def __init__(self, address):
+        self.socket = socket.socket(socket.AF_UNIX)
+        self.socket.settimeout(TIMEOUT_SECONDS)
+        try:
+            self.socket.connect(address)
+        except OSError:
+            self.socket.close()
+            raise
+        self.number = 0
+        self.others = collections.deque()
+
+    def close(self):
+        self.socket.close()
+
+    def send(self, kind, request=0, content=b''):
+        self.socket.sendall(struct.pack('<III', kind, request, len(content)) + content)
+
+    def receive(self, size):
+        data = b''
+        while len(data) < size:
+            piece = self.socket.recv(size - len(data))
+            if not piece:
+                raise EOFError('the process has closed the connection')
+            data += piece
+        return data
+
+    def frame(self):
+        kind, request, size = struct.unpack('<III', self.receive(12))
+        return Frame(kind, request, self.receive(size))
+
+    def batch(self, *requests):
+        """Sends requests, each a dict of environ with perhaps "content"; returns their numbers."""
+        tuples = []
+        for request in requests:
+            self.number += 1
+            request = dict(request)
+            content = request.pop('content', b'')
+            tuples.append((self.number, environ(**request), content))
+        self.send(REQUESTS, 0, marshal.dumps(tuples, 2))
+        return [number for number, _, _ in tuples]
+
+    def start(self, path='/', method='GET', content=b'', **more):
+        return self.batch(dict(more, PATH_INFO=path, REQUEST_METHOD=method, content=content))[0]
+
+    def frame_of(self, number):
+        """Returns the next frame of a request; frames of others are kept for later."""
+        for frame in self.others:
+            if frame.request == number:
+                self.others.remove(frame)
+                return frame
+        while True:
+            frame = self.frame()
+            if frame.request == number:
+                return frame
+            self.others.append(frame)
+
+    def finish(self, number, content=None, room=True):
+        """Reads until the last frame of a request; sends room, and content as it is wanted."""
+        response = Response()
+        content = None if content is None else memoryview(content)
+        is_sent = False
+        while True:
+            frame = self.frame_of(number)
+            response.frames.append(frame)
+            if frame.kind in LAST:
+                return response
+            if frame.kind == PIECE and room and frame.content:
+                self.send(ROOM, number, struct.pack('<I', len(frame.content)))
+            if frame.kind == WANT and content is not None:
+                size, = struct.unpack('<I', frame.content)
+                if len(content):
+                    self.send(CONTENT, number, bytes(content[:size]))
+                    content = content[size:]
+                if not len(content) and not is_sent:
+                    is_sent = True
+                    self.send(CONTENT_END, number)
+
+    def get(self, path='/', method='GET', content=b'', streamed=None, **more):
+        """Sends one request and returns its response."""
+        if streamed is not None:
+            content = None
+        return self.finish(self.start(path, method, content, **more), streamed)
+
+
+def environ(**more):
+    base = {
+        'REQUEST_METHOD': 'GET', 'SCRIPT_NAME': '', 'PATH_INFO': '/', 'QUERY_STRING': '',
+        'SERVER_NAME': 'localhost', 'SERVER_PORT': '80', 'SERVER_PROTOCOL': 'HTTP/1.1',
+        'REMOTE_ADDR': '127.0.0.1', 'HTTP_HOST': 'localhost',
+    }
+    base.update(more)
+    return base

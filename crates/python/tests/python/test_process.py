@@ -1,0 +1,295 @@
+"""The process: signals, threads, forks, descriptors, standard output."""
+
+import os
+import signal
+import struct
+import time
+import unittest
+
+from peer import END, GIVEN_BACK, HEAD, PIECE, ROOM, Child
+
+APPLICATION = '''
+import atexit, multiprocessing, os, signal, subprocess, sys, threading, time
+
+HERE = os.path.dirname(os.path.abspath(__file__))
+barrier = threading.Barrier(3)
+
+
+@atexit.register
+def at_exit():
+    if os.getpid() == parent:
+        print('at exit')
+
+
+parent = os.getpid()
+
+
+def answer(start, value):
+    start('200 OK', [])
+    return [repr(value).encode()]
+
+
+def wait(environ, start):
+    with open(os.path.join(HERE, 'started'), 'a') as file:
+        file.write('.')
+    while not os.path.exists(os.path.join(HERE, 'go')):
+        time.sleep(0.001)
+    return answer(start, 'waited')
+
+
+def hello(environ, start):
+    return answer(start, 'hello')
+
+
+def stream(environ, start):
+    start('200 OK', [])
+    return [b'x' * 400000]
+
+
+def meet(environ, start):
+    barrier.wait()
+    return answer(start, (environ['wsgi.multithread'], threading.current_thread().name[:5]))
+
+
+def upload(environ, start):
+    return answer(start, len(environ['wsgi.input'].read()))
+
+
+def fork_and_return(environ, start):
+    if not os.fork():
+        return answer(start, 'forked')
+    return answer(start, 'parent')
+
+
+def fork_and_stream(environ, start):
+    start('200 OK', [])
+    child = os.fork()
+    yield b'forked' if not child else b'parent'
+    if not child:
+        for _ in range(1000):
+            yield b'forked' * 1000
+
+
+def fork_and_exit(environ, start):
+    child = os.fork()
+    if not child:
+        sys.exit(7)
+    return answer(start, os.WEXITSTATUS(os.waitpid(child, 0)[1]))
+
+
+def fork_and_fail(environ, start):
+    child = os.fork()
+    if not child:
+        raise ValueError('in the fork')
+    return answer(start, os.WEXITSTATUS(os.waitpid(child, 0)[1]))
+
+
+def sockets():
+    names = []
+    for name in os.listdir('/proc/self/fd'):
+        try:
+            names.append(os.readlink('/proc/self/fd/' + name))
+        except OSError:
+            pass
+    return sum(name.startswith('socket:') for name in names), names
+
+
+def descriptors_of_fork(environ, start):
+    reader, writer = os.pipe()
+    if not os.fork():
+        os.write(writer, repr(sockets()[0]).encode())
+        os._exit(0)
+    os.wait()
+    return answer(start, (sockets()[0], int(os.read(reader, 1000))))
+
+
+def signals_of_fork(environ, start):
+    ends = []
+    for number in (signal.SIGTERM, signal.SIGINT):
+        reader, writer = os.pipe()
+        child = os.fork()
+        if not child:
+            try:
+                os.write(writer, b'.')
+                while True:
+                    time.sleep(0.01)
+            except KeyboardInterrupt:
+                os._exit(3)
+        os.read(reader, 1)
+        os.kill(child, number)
+        ends.append(os.waitpid(child, 0)[1])
+    return answer(start, ends)
+
+
+def descriptors_of_program(environ, start):
+    found = subprocess.check_output(['ls', '-l', '/proc/self/fd']).decode()
+    return answer(start, (found.count('socket:'), os.readlink('/proc/self/fd/0')))
+
+
+def work(value):
+    return value * 2
+
+
+def pool(environ, start):
+    with multiprocessing.get_context('fork').Pool(2) as pool:
+        return answer(start, pool.map(work, [1, 2, 3]))
+
+
+def prints(environ, start):
+    print('a line of the application')
+    return answer(start, 0)
+
+
+def app(environ, start_response):
+    return globals()[environ['PATH_INFO'][1:]](environ, start_response)
+'''
+
+
+class Process(unittest.TestCase):
+    options = ()
+
+    def setUp(self):
+        self.child = Child(APPLICATION, options=self.options)
+        self.link = self.child.connect()
+
+    def tearDown(self):
+        self.child.__exit__()
+
+    def wait_for_start(self, count=1):
+        path = os.path.join(self.child.folder, 'started')
+        while not os.path.exists(path) or os.path.getsize(path) < count:
+            time.sleep(0.001)
+
+    def go(self):
+        open(os.path.join(self.child.folder, 'go'), 'w').close()
+
+    def value(self, path, **more):
+        response = self.link.get(path, **more)
+        self.assertEqual(response.status, '200 OK', response.frames)
+        return eval(response.content)
+
+    def test_standard_output_is_flushed_by_line(self):
+        self.value('/prints')
+        self.assertEqual(self.child.output(), 'a line of the application\n')
+
+    def test_sigterm_while_idle(self):
+        self.value('/hello')
+        self.child.stop()
+        self.assertEqual(self.child.wait(), 0)
+        self.assertEqual(self.child.output(), 'at exit\n')
+        with self.assertRaises((EOFError, OSError)):
+            self.child.connect()
+        self.assertEqual(self.child.log(), '')
+
+    def test_sigterm_before_any_connection(self):
+        with Child(APPLICATION, options=self.options) as child:
+            # Once it has answered another one it has loaded the application.
+            child.connect().close()
+            child.stop()
+            self.assertEqual(child.wait(), 0)
+
+    def test_sigterm_finishes_what_was_started_and_gives_back_the_rest(self):
+        threads = int(self.options[1]) if self.options else 1
+        numbers = self.link.batch(*([{'PATH_INFO': '/wait'}] * threads
+                                    + [{'PATH_INFO': '/hello'}] * 3))
+        self.wait_for_start(threads)
+        self.child.stop()
+        frame = self.link.frame_of(0)
+        self.assertEqual(frame.kind, GIVEN_BACK)
+        self.assertEqual(list(struct.unpack('<3I', frame.content)), numbers[-3:])
+        late = self.link.start('/hello')
+        frame = self.link.frame_of(0)
+        self.assertEqual(struct.unpack('<I', frame.content), (late,))
+        self.go()
+        for number in numbers[:threads]:
+            self.assertEqual(self.link.finish(number).content, b"'waited'")
+        self.assertEqual(self.child.wait(), 0)
+
+    def test_sigterm_while_a_response_waits_for_room(self):
+        number = self.link.start('/stream')
+        self.assertEqual(self.link.frame_of(number).kind, HEAD)
+        self.child.stop()
+        size = 0
+        while size < 256 * 1024:
+            frame = self.link.frame_of(number)
+            self.assertEqual(frame.kind, PIECE)
+            size += len(frame.content)
+        self.link.send(ROOM, number, struct.pack('<I', 400000))
+        response = self.link.finish(number, room=False)
+        self.assertEqual(size + len(response.content), 400000)
+        self.assertEqual(response.last.kind, END)
+        self.assertEqual(self.child.wait(), 0)
+
+    def test_sigint_is_left_to_the_server(self):
+        number = self.link.start('/wait')
+        self.wait_for_start()
+        self.child.process.send_signal(signal.SIGINT)
+        self.go()
+        self.assertEqual(self.link.finish(number).content, b"'waited'")
+        self.child.process.send_signal(signal.SIGINT)
+        self.assertEqual(self.value('/hello'), 'hello')
+
+    def test_a_process_that_a_request_has_forked_sends_nothing(self):
+        for path, content in (('/fork_and_return', b"'parent'"), ('/fork_and_stream', b'parent')):
+            with self.subTest(path):
+                response = self.link.get(path)
+                self.assertEqual(response.content, content)
+                for _ in range(20):
+                    self.assertEqual(self.value('/hello'), 'hello')
+                self.assertEqual(list(self.link.others), [])
+        self.assertEqual(self.child.log(), '')
+
+    def test_a_forked_process_ends_as_a_script_would(self):
+        self.assertEqual(self.value('/fork_and_exit'), 7)
+        self.assertEqual(self.value('/fork_and_fail'), 1)
+        self.assertIn('ValueError: in the fork', self.child.log())
+        self.assertEqual(self.value('/hello'), 'hello')
+
+    def test_a_forked_process_has_no_sockets_of_the_server(self):
+        self.assertEqual(self.value('/descriptors_of_fork'), (2, 0))
+
+    def test_a_forked_process_has_the_signals_of_a_script(self):
+        terminated, interrupted = self.value('/signals_of_fork')
+        self.assertEqual(os.WTERMSIG(terminated), signal.SIGTERM)
+        self.assertEqual(os.WEXITSTATUS(interrupted), 3)
+        self.assertEqual(self.value('/hello'), 'hello')
+
+    def test_a_program_that_is_started_has_no_sockets_of_the_server(self):
+        self.assertEqual(self.value('/descriptors_of_program'), (0, '/dev/null'))
+
+    def test_a_pool_of_processes(self):
+        self.assertEqual(self.value('/pool'), [2, 4, 6])
+        self.assertEqual(self.value('/hello'), 'hello')
+
+
+class ProcessOfThreads(Process):
+    options = ('--threads', '3')
+
+    def test_requests_run_at_the_same_time(self):
+        # Each waits until all three run.
+        numbers = self.link.batch(*[{'PATH_INFO': '/meet'}] * 3)
+        for number in numbers:
+            self.assertEqual(eval(self.link.finish(number).content), (True, 'wsgi-'))
+
+    def test_threads_wait_for_content_and_room_at_the_same_time(self):
+        uploads = [self.link.start('/upload', 'POST', None) for _ in range(2)]
+        stream = self.link.start('/stream')
+        self.assertEqual(len(self.link.finish(stream).content), 400000)
+        for number in uploads:
+            response = self.link.finish(number, b'x' * 300000)
+            self.assertEqual(response.content, b'300000')
+
+
+class Options(unittest.TestCase):
+    def test_several_processes(self):
+        source = '''
+def app(environ, start):
+    start('200 OK', [])
+    return [repr(environ['wsgi.multiprocess']).encode()]
+'''
+        with Child(source, options=('--processes', '2')) as child:
+            self.assertEqual(child.connect().get().content, b'True')
+
+
+if __name__ == '__main__':
+    unittest.main()
