@@ -20,6 +20,7 @@
 //! | `connection_fields` | what becomes of a field that is forwarded (RFC 9110 §7.6.1) |
 //! | [`cgi`] | the requests of one worker that CGI scripts respond to |
 //! | [`proxy`] | the requests of one worker that are forwarded |
+//! | [`python`] | the requests of one worker that Python applications respond to |
 //! | `stored_content` | content that is stored before a server is asked or a script is started |
 //! | `tunnels`, `tunnel_end` | connections that were switched to another protocol |
 //! | `websocket_handshake` | WebSockets over HTTP/2 and HTTP/3, as the upstream server gets them |
@@ -36,6 +37,7 @@ pub mod path_prefix;
 pub mod program_forwarding;
 pub mod proxy;
 pub mod proxy_error;
+pub mod python;
 pub mod request_forwarding;
 pub mod response_forwarding;
 pub mod script_location;

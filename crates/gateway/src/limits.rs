@@ -36,6 +36,10 @@ pub const TUNNEL_STALL_MS: u64 = pinion_engine::limits::WINDOW_STALL_MS;
 /// there in the same pass, unless the client has just left.
 pub const TUNNEL_OPEN_MS: u64 = 10_000;
 
+/// This bit is set in the tags of connections to processes of Python applications, and in no other
+/// tags of a worker without one of a higher bit.
+pub const PYTHON_TAG: u64 = 1 << 58;
+
 /// This bit is set in the tags of connections to upstream servers, and in no other tags of a
 /// worker.
 pub const UPSTREAM_TAG: u64 = 1 << 61;

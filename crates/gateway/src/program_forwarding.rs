@@ -117,7 +117,7 @@ pub fn forward_to_program(
 }
 
 /// Returns the paths of a request to one program.
-fn application(mount: &PathPrefix, path: &[u8]) -> Result<Script, ProxyError> {
+pub(crate) fn application(mount: &PathPrefix, path: &[u8]) -> Result<Script, ProxyError> {
     let rest = mount.rest(path).ok_or(ProxyError::OtherPath)?;
     let path_info = percent_decoded(rest).ok_or(ProxyError::Path)?;
     let name = percent_decoded(mount.as_str().as_bytes()).ok_or(ProxyError::Path)?;

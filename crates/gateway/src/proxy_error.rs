@@ -7,6 +7,7 @@ use pinion_client::http_client::error::HttpClientError;
 use thiserror::Error;
 
 use crate::limits::{CONNECTION_OPTIONS_MAX, LOCAL_REDIRECTS_MAX};
+use crate::python::python_failure::PythonFailure;
 
 /// Why a request has no response of an upstream server.
 #[derive(Clone, Debug, PartialEq, Error)]
@@ -98,6 +99,14 @@ pub enum ProxyError {
         /// The error of the last one.
         last: Box<str>,
     },
+    /// A Python application does not respond.
+    #[error("{app}: {failure}")]
+    Python {
+        /// What the log calls it.
+        app: Box<str>,
+        /// What has failed.
+        failure: Box<PythonFailure>,
+    },
     /// The upstream server cannot be used.
     #[error("{upstream}: {error}")]
     Upstream {
@@ -128,6 +137,7 @@ impl ProxyError {
             Self::NotSwitched { .. } | Self::WebSocketAccept { .. } => 502,
             Self::AttemptsTimeout { .. } => 504,
             Self::TooManyTunnels { .. } => 429,
+            Self::Python { failure, .. } => failure.status(),
             Self::Upstream { error, .. } => match &**error {
                 HttpClientError::ConnectTimeout(_)
                 | HttpClientError::HeadTimeout(_)
@@ -147,6 +157,7 @@ impl ProxyError {
             Self::NotSwitched { upstream, .. }
             | Self::WebSocketAccept { upstream }
             | Self::Upstream { upstream, .. } => upstream,
+            Self::Python { app, .. } => app,
             _ => "",
         }
     }
@@ -163,6 +174,7 @@ impl ProxyError {
             Self::Loop | Self::NotSwitched { .. } | Self::WebSocketAccept { .. } => true,
             Self::NoServer | Self::StorageFull(_) | Self::Stored(_) => true,
             Self::AttemptsTimeout { .. } | Self::TooManyTunnels { .. } => true,
+            Self::Python { failure, .. } => !matches!(**failure, PythonFailure::Variables(_)),
             Self::Upstream { error, .. } => !matches!(**error, HttpClientError::Request(_)),
         }
     }

@@ -60,6 +60,11 @@ impl StoredContent {
         Ok(self.spool.bytes())
     }
 
+    /// Returns how many bytes there are.
+    pub(crate) fn bytes(&self) -> u64 {
+        self.spool.bytes()
+    }
+
     /// Whether all of it was given out.
     pub(crate) fn is_at_end(&self) -> bool {
         self.sent_bytes == self.spool.bytes()
@@ -75,11 +80,20 @@ impl StoredContent {
     /// # Errors
     /// It cannot be read.
     pub(crate) fn next_piece(&mut self) -> io::Result<Option<Vec<u8>>> {
+        self.next_piece_up_to(REQUEST_PIECE_BYTES)
+    }
+
+    /// Returns the next piece of the content, as [`Self::next_piece`], of at most so many bytes.
+    ///
+    /// # Errors
+    /// It cannot be read.
+    pub(crate) fn next_piece_up_to(&mut self, bytes: u64) -> io::Result<Option<Vec<u8>>> {
         let left = self.spool.bytes() - self.sent_bytes;
         if left == 0 {
             return Ok(None);
         }
-        let piece = self.spool.read(self.sent_bytes, left.min(REQUEST_PIECE_BYTES))?;
+        let piece_bytes = left.min(bytes).min(REQUEST_PIECE_BYTES);
+        let piece = self.spool.read(self.sent_bytes, piece_bytes)?;
         self.sent_bytes += piece.len() as u64;
         Ok(Some(piece))
     }

@@ -35,6 +35,16 @@ struct SharedInbox {
     news: Mutex<SupervisorNews>,
 }
 
+/// Descriptors that a program has beside those for its output. They stay open when the program
+/// ends, and the next process has them again.
+#[derive(Clone, Debug)]
+pub struct ProgramDescriptors {
+    /// Its standard input, on which it accepts connections.
+    pub listener: Arc<OwnedFd>,
+    /// Its descriptor 3.
+    pub file: Arc<OwnedFd>,
+}
+
 /// The programs that are kept running.
 #[derive(Debug, Default)]
 pub struct SupervisedPrograms {
@@ -42,9 +52,8 @@ pub struct SupervisedPrograms {
     pub generation: u32,
     /// The programs.
     pub programs: Vec<SupervisedProgram>,
-    /// The sockets that programs have as standard input, by the rows of the programs. They stay
-    /// open when a program ends, and the next process has them again.
-    pub sockets: BTreeMap<u16, Arc<OwnedFd>>,
+    /// The descriptors of programs that have some, by the rows of the programs.
+    pub descriptors: BTreeMap<u16, ProgramDescriptors>,
 }
 
 /// What has changed since the supervisor looked last.
@@ -64,8 +73,8 @@ pub struct SupervisorLink {
     answers: AnswerReader,
     /// The generation of the table that the rows of the supervisor are in.
     generation: u32,
-    /// See [`SupervisedPrograms::sockets`].
-    sockets: BTreeMap<u16, Arc<OwnedFd>>,
+    /// See [`SupervisedPrograms::descriptors`].
+    descriptors: BTreeMap<u16, ProgramDescriptors>,
     /// Requests that were not sent yet.
     unsent: VecDeque<UnsentRequest>,
     /// When the first of them is tried again, in milliseconds.
@@ -88,7 +97,7 @@ enum SupervisorConnection {
 
 #[derive(Debug)]
 enum UnsentRequest {
-    Start { id: u64, start: u16, generation: u32, socket: Option<Arc<OwnedFd>> },
+    Start { id: u64, start: u16, generation: u32, descriptors: Option<ProgramDescriptors> },
     Stop { id: u64 },
 }
 
@@ -141,7 +150,7 @@ impl SupervisorLink {
             connection: SupervisorConnection::Unused,
             answers: AnswerReader::default(),
             generation: 0,
-            sockets: BTreeMap::new(),
+            descriptors: BTreeMap::new(),
             unsent: VecDeque::new(),
             retry_at_ms: None,
             report_closed_at_ms: None,
@@ -180,7 +189,7 @@ impl SupervisorLink {
             self.unsent.clear();
         }
         if let Some(next) = news.programs {
-            (self.generation, self.sockets) = (next.generation, next.sockets);
+            (self.generation, self.descriptors) = (next.generation, next.descriptors);
             self.supervisor.set_programs(&next.programs, now_ms);
         }
         let mut is_lost = false;
@@ -246,8 +255,9 @@ impl SupervisorLink {
             match output {
                 SupervisorOutput::Start { id, start } => {
                     let generation = self.generation;
-                    let socket = self.sockets.get(&start).cloned();
-                    self.unsent.push_back(UnsentRequest::Start { id, start, generation, socket });
+                    let descriptors = self.descriptors.get(&start).cloned();
+                    let request = UnsentRequest::Start { id, start, generation, descriptors };
+                    self.unsent.push_back(request);
                 }
                 SupervisorOutput::Stop { id } => self.unsent.push_back(UnsentRequest::Stop { id }),
                 SupervisorOutput::Log(line) => log(&line),
@@ -293,10 +303,15 @@ struct ConnectionLost;
 impl UnsentRequest {
     fn send(&self, connection: &SpawnerConnection) -> Result<(), RequestError> {
         match *self {
-            Self::Start { id, start, generation, ref socket } => {
+            Self::Start { id, start, generation, ref descriptors } => {
                 let arguments = Vec::new();
                 let request = StartRequest { id, start, generation, arguments, script: None };
-                connection.start_supervised(request, socket.as_ref().map(AsFd::as_fd))
+                match descriptors {
+                    None => connection.start_supervised(request, &[]),
+                    Some(ProgramDescriptors { listener, file }) => {
+                        connection.start_supervised(request, &[listener.as_fd(), file.as_fd()])
+                    }
+                }
             }
             Self::Stop { id } => connection.stop(id),
         }

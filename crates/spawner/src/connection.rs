@@ -60,16 +60,17 @@ impl SpawnerConnection {
         self.send(&Request::Start(request), &descriptors)
     }
 
-    /// Asks for a supervised program. Its standard input is `stdin`, a socket, if there is one.
+    /// Asks for a supervised program. The first descriptor, a socket, becomes its standard input,
+    /// and the second one, a file, its descriptor 3, if they are there.
     ///
     /// # Errors
     /// The request was not sent.
     pub fn start_supervised(
         &self,
         request: StartRequest<'_>,
-        stdin: Option<BorrowedFd<'_>>,
+        descriptors: &[BorrowedFd<'_>],
     ) -> Result<(), RequestError> {
-        self.send(&Request::Start(request), stdin.as_slice())
+        self.send(&Request::Start(request), descriptors)
     }
 
     /// Asks for a signal, 1 to 31, to the main process of a program.

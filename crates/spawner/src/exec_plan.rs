@@ -191,6 +191,8 @@ pub(crate) struct ExecPlan<'p> {
     pub(crate) stdin: BorrowedFd<'p>,
     pub(crate) stdout: BorrowedFd<'p>,
     pub(crate) stderr: BorrowedFd<'p>,
+    /// What becomes descriptor 3, if there is one.
+    pub(crate) file: Option<BorrowedFd<'p>>,
     /// Whether the end of the execution is waited for. Otherwise it may go on behind the point from
     /// which on it cannot fail: descriptors are closed there, for one.
     pub(crate) is_awaited: bool,

@@ -27,7 +27,8 @@ use rustix::thread::{
 
 use crate::answer::Stage;
 use crate::exec_plan::{ExecPlan, PreparedIdentity, PreparedScript};
-use crate::process_state::{threads, unblock_signals};
+use crate::process_state::{CONTROL, threads, unblock_signals};
+use crate::program::Execution;
 use crate::script_lookup::enter_script_folder;
 
 /// Exit status of a process that could not execute its program, as a shell has it.
@@ -133,6 +134,17 @@ pub(crate) enum NewExecution {
     /// It goes on. A failure comes out of the pipe, and the end of the pipe without one says that
     /// the program was executed.
     Pending(OwnedFd),
+}
+
+impl NewExecution {
+    /// Returns what is known by now, and the pipe if there is more to come.
+    pub(crate) fn with_pipe(self) -> (Execution, Option<OwnedFd>) {
+        match self {
+            Self::Executed => (Execution::Executed, None),
+            Self::Failed(failure) => (Execution::Failed(failure), None),
+            Self::Pending(pipe) => (Execution::Pending, Some(pipe)),
+        }
+    }
 }
 
 /// What a new process has to do, and where it reports a failure.
@@ -395,7 +407,15 @@ fn standard_descriptors(plan: &ExecPlan<'_>) -> Result<(), Errno> {
         let flags = libc::CLOSE_RANGE_CLOEXEC;
         libc::syscall(libc::SYS_close_range, FIRST, libc::c_uint::MAX, flags)
     };
-    if marked == 0 { Ok(()) } else { Err(last_error()) }
+    if marked != 0 {
+        return Err(last_error());
+    }
+    let Some(file) = plan.file else { return Ok(()) };
+    // SAFETY: as above. The spawner has its control connection there, which no program has.
+    match unsafe { libc::dup2(file.as_raw_fd(), CONTROL) } {
+        -1 => Err(last_error()),
+        _ => Ok(()),
+    }
 }
 
 /// Changes groups, group and user, in this order: the change of the user drops the privilege for

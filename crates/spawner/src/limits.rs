@@ -59,7 +59,8 @@ pub const RUNNING_MAX: usize = 256;
 /// programs and connections together have to stay below 1024.
 pub const WORKERS_MAX: usize = 192;
 
-/// Most descriptors of a request: a socket for standard input and one for standard output.
+/// Most descriptors of a request: a socket for standard input, and one for standard output or a
+/// file.
 pub const DESCRIPTORS_MAX: usize = 2;
 
 /// Most bytes of a record that the spawner reads, from a worker or from the server: the longest is

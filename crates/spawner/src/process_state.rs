@@ -20,7 +20,7 @@ const TITLE: &str = "pinion: spawner";
 const SIGNAL_MAX: libc::c_int = 64;
 
 /// The descriptor of the control connection: the first one after standard error.
-const CONTROL: RawFd = 3;
+pub(crate) const CONTROL: RawFd = 3;
 
 /// Sets every signal to its default action and blocks all of them. Returns a descriptor from which
 /// `signals` are read.

@@ -27,8 +27,8 @@ use crate::limits::{
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Request<'a> {
     /// Starts a program. One socket comes with it, for standard input and output, or two, for input
-    /// and output in this order; none or one, for input, for a supervised program. A CGI script with
-    /// one socket has it as its output.
+    /// and output in this order; for a supervised program none, or one for input, or that and a
+    /// file. A CGI script with one socket has it as its output.
     Start(StartRequest<'a>),
     /// Sends a signal to the main process of a program.
     Signal {

@@ -13,7 +13,7 @@ use crate::answer::{Answer, Reason, Stage};
 use crate::cgroups::{Cgroups, ProgramCgroup};
 use crate::event_loop::{End, EventLoop, LiveStart, LiveTable};
 use crate::exec_plan::{ExecPlan, ExecVectors, PreparedScript};
-use crate::fork_exec::{Failure, NewExecution, NewProcess, spawn};
+use crate::fork_exec::{Failure, NewProcess, spawn};
 use crate::limits::RUNNING_MAX;
 use crate::process_state::random_number;
 use crate::program::{Execution, Program, ProgramState};
@@ -107,15 +107,19 @@ impl EventLoop {
         if request.script.is_some_and(|script| !start.allows_variables(script.variables)) {
             return Some(Reason::Variable);
         }
-        let is_socket = |descriptor: &OwnedFd| {
-            fstat(descriptor)
-                .is_ok_and(|stat| FileType::from_raw_mode(stat.st_mode) == FileType::Socket)
+        let is_of_type = |descriptor: &OwnedFd, expected: FileType| {
+            fstat(descriptor).is_ok_and(|stat| FileType::from_raw_mode(stat.st_mode) == expected)
         };
-        let has_sockets = match start.kind {
-            ProgramKind::OnDemand | ProgramKind::Cgi => {
+        let is_socket = |descriptor| is_of_type(descriptor, FileType::Socket);
+        let has_sockets = match (start.kind, descriptors) {
+            (ProgramKind::Supervised, []) => true,
+            (ProgramKind::Supervised, [listener, file @ ..]) => {
+                is_socket(listener)
+                    && file.iter().all(|file| is_of_type(file, FileType::RegularFile))
+            }
+            (_, descriptors) => {
                 matches!(descriptors.len(), 1 | 2) && descriptors.iter().all(is_socket)
             }
-            ProgramKind::Supervised => descriptors.len() <= 1 && descriptors.iter().all(is_socket),
         };
         if has_lost || !has_sockets {
             return Some(Reason::Descriptors);
@@ -177,6 +181,7 @@ impl EventLoop {
             vectors.set_script(&start.prepared, prepared, script.variables);
         }
         let null = Rc::clone(&self.null);
+        let is_supervised = start.kind == ProgramKind::Supervised;
         let (stdin, stdout) = match (start.kind, descriptors) {
             (ProgramKind::Supervised, []) => (null.as_fd(), program_stderr.as_fd()),
             (ProgramKind::Supervised, [socket, ..]) => (socket.as_fd(), program_stderr.as_fd()),
@@ -193,16 +198,13 @@ impl EventLoop {
             stdin,
             stdout,
             stderr: program_stderr.as_fd(),
+            file: descriptors.get(1).filter(|_| is_supervised).map(AsFd::as_fd),
             is_awaited: start.kind.is_answered_at_start(),
             spawner: self.pid,
         };
         let (process, cgroup) = self.spawn_in_cgroup(&plan)?;
         let pid = process.pid;
-        let (execution, failure) = match process.execution {
-            NewExecution::Executed => (Execution::Executed, None),
-            NewExecution::Failed(failure) => (Execution::Failed(failure), None),
-            NewExecution::Pending(pipe) => (Execution::Pending, Some(pipe)),
-        };
+        let (execution, failure) = process.execution.with_pipe();
         let serial = self.serial();
         let program = Program {
             worker: Some(worker),

@@ -60,9 +60,9 @@ pub enum ProgramKind {
     /// A worker starts it when it needs it. Standard input and output are sockets of the worker.
     OnDemand,
     /// The server keeps it running. Standard input is `/dev/null`, or a socket that comes with the
-    /// request, such as one that the program accepts connections from. Standard output goes to the
-    /// log, as standard error does. The spawner does not log how it has ended: the server does, and
-    /// with it when it starts the program again.
+    /// request, such as one that the program accepts connections from; a file that comes behind it
+    /// is descriptor 3. Standard output goes to the log, as standard error does. The spawner does
+    /// not log how it has ended: the server does, and with it when it starts the program again.
     Supervised,
     /// A worker starts one of the scripts in a folder for a request, by CGI/1.1 (RFC 3875). It
     /// names the script and most of its environment. Standard output is a socket of the worker, and

@@ -592,7 +592,10 @@ fn keys_without_effect_are_errors() {
     let path = folder.join("scripts");
     for (lines, expected) in [
         (mount(&folder, "host = \"a\"\n"), "host: has no effect with cgi; leave it out"),
-        (mount(&folder, "proxy = \"http://a\"\n"), "proxy, fastcgi, scgi or cgi; leave one out"),
+        (
+            mount(&folder, "proxy = \"http://a\"\n"),
+            "proxy, fastcgi, scgi, cgi or wsgi; leave one out",
+        ),
         (
             format!("[[site.mount]]\npath = \"*.cgi\"\ncgi = {path:?}\n"),
             "path: is an extension; with cgi write a path",

@@ -31,6 +31,11 @@ use std::os::unix::fs::PermissionsExt as _;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command};
 
+/// The application that the documents call `app:app`.
+const WSGI_APPLICATION: &str = "def app(environ, start_response):\n\
+    \x20   start_response('200 OK', [('Content-Type', 'text/plain')])\n\
+    \x20   return [b'hello']\n";
+
 /// The server of others that scripts in documents send requests to.
 const OTHER: &str = "https://api.example.org";
 
@@ -226,12 +231,18 @@ impl Reader {
         stdout(check.arg("check").current_dir(self.folder.path()));
     }
 
-    /// Makes the CGI scripts of a file, and returns the file with a user for them, whom a server
-    /// that root starts has to have.
+    /// Makes the CGI scripts and the Python application of a file, and returns the file with a user
+    /// for them, whom a server that root starts has to have.
     fn makes_scripts(&self, text: &str) -> String {
         let mut lines = Vec::new();
         for line in text.lines() {
             lines.push(line);
+            if let Some(folder) = line.strip_prefix("python-folder = \"") {
+                let folder = Path::new(folder.trim_end_matches('"'));
+                fs::create_dir_all(folder).expect("it is there");
+                fs::write(folder.join("app.py"), WSGI_APPLICATION).expect("written");
+                lines.extend(["python-user = \"nobody\"", "python = \"/usr/bin/python3\""]);
+            }
             let Some(path) = line.strip_prefix("cgi = \"") else { continue };
             let path = Path::new(path.trim_end_matches('"'));
             let is_folder = path.ends_with("cgi-bin");

@@ -160,3 +160,4 @@ mod watch;
 mod websockets;
 mod why;
 mod why_running;
+mod wsgi;

@@ -44,7 +44,7 @@ pub(crate) const ROWS: &[Directive] = &[
     Directive {
         repeatable: true,
         brief: "The server that requests are forwarded to, or several of them",
-        long: "At most 64. A mount has either `proxy`, `fastcgi`, `scgi` or `cgi`.",
+        long: "At most 64. A mount has either `proxy`, `fastcgi`, `scgi`, `cgi` or `wsgi`.",
         ..row("mount-proxy", "proxy", Kind::UpstreamUrl)
     },
     Directive {
@@ -65,6 +65,49 @@ pub(crate) const ROWS: &[Directive] = &[
                folder, with `/x` as `PATH_INFO`. A single script responds to all paths of the \
                mount. The files must be executable.",
         ..row("mount-cgi", "cgi", Kind::Path)
+    },
+    Directive {
+        brief: "The Python application (WSGI) that responds",
+        long: "`app:app` is the object `app` of the module `app`, `wsgi.py` a file. Without the \
+               name of an object it is `application` or `app`. The server starts the processes \
+               itself, and nothing has to be installed for it.",
+        ..row("mount-wsgi", "wsgi", Kind::Argument)
+    },
+    Directive {
+        default: Default::Auto("the working directory of the server"),
+        brief: "The folder of the Python application",
+        long: "Modules are found in it, and it is the working directory of the application.",
+        ..row("mount-python-folder", "python-folder", Kind::Path)
+    },
+    Directive {
+        default: Default::Auto(
+            "VIRTUAL_ENV, the folder `.venv` or `venv` of the application, or python3",
+        ),
+        brief: "The Python interpreter, or the folder of a virtual environment",
+        long: "CPython 3.8 or later, or PyPy.",
+        ..row("mount-python", "python", Kind::Path)
+    },
+    Directive {
+        default: Default::Value("1"),
+        brief: "Processes of the Python application",
+        long: "With more than one, global variables of the application are not shared.",
+        ..row(
+            "mount-python-processes",
+            "python-processes",
+            Kind::Number { min: 1, max: 32, unit: "" },
+        )
+    },
+    Directive {
+        default: Default::Value("1"),
+        brief: "Threads of each process of the Python application",
+        long: "Each thread has one request at a time.",
+        ..row("mount-python-threads", "python-threads", Kind::Number { min: 1, max: 128, unit: "" })
+    },
+    Directive {
+        default: Default::Auto("the user of the server, unless it is root"),
+        brief: "The user that the Python application runs as",
+        long: "A server that is started as root needs it: applications do not run as root.",
+        ..row("mount-python-user", "python-user", Kind::Account)
     },
     Directive {
         default: Default::Auto("the user of the server, unless it is root"),

@@ -10,6 +10,7 @@ use crate::server::generation::Generation;
 use crate::server::loader::Loader;
 use crate::server::program_table::ProgramTable;
 use crate::server::published::{Published, ServedSite};
+use crate::server::site_programs::KeptPrograms;
 use crate::settings::NamedSources;
 use crate::source::Source;
 use anyhow::{Context as _, anyhow};
@@ -119,7 +120,7 @@ impl ExplainedSite {
 fn load(PlannedSite { source, settings }: &PlannedSite) -> Result<Generation, Failure> {
     // While this process has one thread.
     let named = settings.script_access.programs().iter();
-    let programs = ProgramTable::fork(&[], named, iter::empty())?;
+    let programs = ProgramTable::fork(KeptPrograms::default(), named, iter::empty())?;
     mapping::guard_lost_pages().context("cannot watch over mapped files")?;
     let loader = Loader::new(source.clone(), settings, programs, None).silent();
     loader.load().map_err(|failure| loader.of_site(failure))

@@ -803,6 +803,10 @@ impl App for SitesApp {
                 self.gateway.raw(&event, stream);
                 self.flush_gateway(&mut stream.connections());
             }
+            Some(tag) if Gateway::is_of_python(tag) => {
+                self.gateway.raw_of_python(&event, &mut self.journal, stream);
+                self.flush_gateway(&mut stream.connections());
+            }
             Some(tag) if Gateway::is_of_script(tag) => {
                 self.gateway.raw_of_script(&event, stream);
                 self.flush_gateway(&mut stream.connections());

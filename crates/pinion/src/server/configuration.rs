@@ -2,9 +2,9 @@
 //! runs changes; of the rest one line says that it needs a start. A file that is wrong changes
 //! nothing.
 
-use super::php::php_pools::{PhpPool, PhpPools};
 use super::reload::report_failure;
 use super::reload_report::Reports;
+use super::site_programs::{KeptPrograms, LeftPrograms, SitePrograms};
 use super::sites::Sites;
 use super::tls::{Keeper, Wish};
 use crate::control::protocol::Message;
@@ -14,7 +14,6 @@ use crate::plan::{ConfigFile, Plan};
 use crate::settings::{Certificates, Listen, Serve};
 use crate::written::Low;
 use anyhow::anyhow;
-use pinion_spawner::start_table::ProgramStart;
 use std::io;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -66,7 +65,7 @@ impl Renewal {
     /// # Errors
     /// There is no thread.
     pub(crate) fn start(
-        (sites, php): (Sites, PhpPools),
+        (sites, site_programs): (Sites, SitePrograms),
         config: Option<ConfigFile>,
         started: Started,
         live: Arc<LiveSettings>,
@@ -78,7 +77,8 @@ impl Renewal {
         let pending = Arc::new(Mutex::new(Reports::default()));
         let waiting = Arc::clone(&pending);
         let unused = None;
-        let mut renewer = Renewer { sites, php, unused, config, started, live, certificates };
+        let mut renewer =
+            Renewer { sites, site_programs, unused, config, started, live, certificates };
         let run = move || renewer.run(&wishes, &waiting);
         thread::Builder::new().name("configuration".to_owned()).spawn(run)?;
         Ok(Self::File(ConfigFileReload { asked, pending }))
@@ -124,7 +124,7 @@ pub(crate) struct Started {
 /// What the thread has.
 struct Renewer {
     sites: Sites,
-    php: PhpPools,
+    site_programs: SitePrograms,
     /// What no site uses any more since the last reload.
     unused: Option<Unused>,
     config: ConfigFile,
@@ -134,11 +134,11 @@ struct Renewer {
     certificates: Option<Keeper>,
 }
 
-/// PHP-FPM that no site uses any more, but perhaps requests of before.
+/// Programs that no site uses any more.
 struct Unused {
-    pools: Vec<Arc<PhpPool>>,
+    left: LeftPrograms,
     /// The programs that stay.
-    programs: Vec<ProgramStart>,
+    remaining: KeptPrograms,
 }
 
 impl Renewer {
@@ -161,11 +161,11 @@ impl Renewer {
         }
     }
 
-    /// Stops PHP-FPM that no site uses any more, after the requests of before.
+    /// Stops programs that no site uses any more, after the requests of before.
     fn stop_unused(&mut self) {
-        let Some(Unused { pools, programs }) = self.unused.take() else { return };
-        pools.iter().for_each(|pool| pool.wait_until_unused());
-        if let Err(failure) = self.sites.programs().set_supervised(&programs) {
+        let Some(Unused { left, remaining }) = self.unused.take() else { return };
+        left.wait_until_unused();
+        if let Err(failure) = self.sites.programs().set_supervised(remaining) {
             report_failure(failure, &Reports::default());
         }
     }
@@ -174,18 +174,18 @@ impl Renewer {
         let plan = self.config.plan()?;
         plan.check_privileges()?;
         let Plan { serve, mut sites, programs, program_file_faults, .. } = plan;
-        let php = self.php.next(&mut sites, &programs)?;
-        let pools = self.php.left_out_of(&php);
-        let remaining = php.starts_with(&programs, &[]);
-        let programs = php.starts_with(&programs, &pools);
+        let next = self.site_programs.next(&mut sites, &programs)?;
+        let left = self.site_programs.left_out_of(&next);
+        let remaining = next.kept(&programs);
+        let kept = next.kept_with(&programs, &left);
         // Sites may fail, and then nothing changes. Programs that were checked do not.
-        self.sites.programs().check_supervised(&programs)?;
+        self.sites.programs().check_supervised(&kept.starts)?;
         self.sites.arrange(sites, &self.config.path, reports)?;
-        self.php = php;
-        if !pools.is_empty() {
-            self.unused = Some(Unused { pools, programs: remaining });
+        self.site_programs = next;
+        if !left.is_empty() {
+            self.unused = Some(Unused { left, remaining });
         }
-        if let Err(failure) = self.sites.programs().set_supervised(&programs) {
+        if let Err(failure) = self.sites.programs().set_supervised(kept) {
             reports.log(&Message::error("cannot reload programs, keeping the previous ones"));
             report_failure(failure, reports);
         }

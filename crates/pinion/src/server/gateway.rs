@@ -6,12 +6,14 @@
 //! | `cgi_requests` | requests that CGI scripts respond to |
 //! | `failure_log` | the lines of the log about requests that have failed |
 //! | `file_responses` | the files that responses name |
+//! | `python_requests` | requests that Python applications respond to |
 //! | `limits` | the limits of what is logged |
 
 mod cgi_requests;
 mod failure_log;
 mod file_responses;
 mod limits;
+mod python_requests;
 
 use super::access::gate::AccessGate;
 use super::access::limits::TUNNEL_RETRY_SECONDS;
@@ -36,6 +38,7 @@ use pinion_gateway::proxy::{
     ApplicationMessage, Ended, Proxy, ProxySettings, ServerNews, UploadQuotas,
 };
 use pinion_gateway::proxy_error::ProxyError;
+use pinion_gateway::python::Python;
 use pinion_gateway::request_forwarding::asks_for_tunnel;
 use pinion_gateway::upstream_group::UpstreamGroup;
 use pinion_http::client_identity::ClientIdentity;
@@ -101,6 +104,8 @@ pub(crate) struct Gateway {
     proxy: Option<Box<Proxy>>,
     /// Made for the first request to a CGI script.
     cgi: Option<Box<Cgi>>,
+    /// Made for the first request to a Python application.
+    python: Option<Box<Python>>,
     /// Requests that CGI scripts have redirected to another path of this server.
     redirects: VecDeque<LocalRedirect>,
     /// How many local redirects have led to the request that begins.
@@ -139,6 +144,7 @@ impl Gateway {
             worker,
             proxy: None,
             cgi: None,
+            python: None,
             redirects: VecDeque::new(),
             redirect_count: 0,
             waiting: AddressMap::default(),
@@ -197,6 +203,10 @@ impl Gateway {
         }
         let upstreams = match &mount.target {
             MountTarget::Servers(upstreams) => upstreams,
+            MountTarget::Python(python) => {
+                let of_app = (python, &defaults);
+                return self.begin_python(waiting, of_app, (client, head), journal, exchange);
+            }
             MountTarget::Scripts(cgi) => {
                 let scripts = &cgi.scripts;
                 return self.begin_cgi(
@@ -254,7 +264,7 @@ impl Gateway {
         journal: &mut Journal,
         exchange: &mut Exchange<'_>,
     ) -> bool {
-        if self.cgi_event(event, journal, exchange) {
+        if self.cgi_event(event, journal, exchange) || self.python_event(event, journal, exchange) {
             return true;
         }
         let Some(proxy) = &mut self.proxy else { return false };
@@ -302,6 +312,9 @@ impl Gateway {
         if self.cgi.as_ref().is_some_and(|cgi| cgi.has_work()) {
             self.flush_cgi(journal, connections);
         }
+        if self.python.as_ref().is_some_and(|python| python.has_work()) {
+            self.flush_python(journal, connections);
+        }
     }
 
     fn flush_proxy(&mut self, journal: &mut Journal, connections: &mut Connections<'_>) {
@@ -337,6 +350,7 @@ impl Gateway {
         self.is_stopping = true;
         self.proxy.iter_mut().for_each(|proxy| proxy.stop());
         self.cgi.iter_mut().for_each(|cgi| cgi.stop());
+        self.python.iter_mut().for_each(|python| python.stop());
     }
 
     /// A request has ended. `refusal` is the status for content that was refused.

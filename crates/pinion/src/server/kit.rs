@@ -9,9 +9,9 @@ use super::keys::Keys;
 use super::listeners::{self, Bound, BoundQuic};
 use super::memory_limit::MemoryLimit;
 use super::passed_sockets::PassedSockets;
-use super::php::php_pools::PhpPools;
 use super::program_table::ProgramTable;
 use super::service_manager::ServiceManager;
+use super::site_programs::SitePrograms;
 use super::sites::{LoadedSite, UnloadedSite};
 use super::socket_files::SocketFiles;
 use super::tls::Tls;
@@ -69,7 +69,7 @@ pub(crate) struct Kit {
     /// The programs of the sites, and those that are kept running.
     pub(crate) programs: ProgramTable,
     /// Of these, the PHP-FPM of sites.
-    pub(crate) php: PhpPools,
+    pub(crate) site_programs: SitePrograms,
     /// How to talk to the kernel.
     pub(crate) io: Io,
     /// How many workers.
@@ -93,13 +93,13 @@ pub(crate) fn prepare(plan: Plan, mut manager: ServiceManager) -> Result<Kit, Fa
     let has_built = sites.iter().any(|site| matches!(site.source, Source::Folder(_)));
     // Before anything is made for the listeners, such as a certificate.
     listeners::check(&settings.listen)?;
-    let php = PhpPools::default().next(&mut sites, &programs)?;
+    let site_programs = SitePrograms::default().next(&mut sites, &programs)?;
     // Before every thread, so that it inherits it, those that build a folder too.
     let signals = signals::block().context("cannot block signals")?;
     // While nothing is in memory that programs should not see, such as keys.
     let named = sites.iter().flat_map(|site| site.settings.script_access.programs());
     let cgi = sites.iter().flat_map(|site| site.settings.mounts.cgi());
-    let programs = ProgramTable::fork(&php.starts_with(&programs, &[]), named, cgi)?;
+    let programs = ProgramTable::fork(site_programs.kept(&programs), named, cgi)?;
     mapping::guard_lost_pages().context("cannot watch over mapped files")?;
     let (descriptors, files) = (raise_descriptors(), SocketFiles::default());
     let keys = settings.encrypts().then(|| Keys::of(&settings)).transpose()?;
@@ -148,7 +148,7 @@ pub(crate) fn prepare(plan: Plan, mut manager: ServiceManager) -> Result<Kit, Fa
         log,
         sites,
         programs,
-        php,
+        site_programs,
         io,
         workers,
         capacity,

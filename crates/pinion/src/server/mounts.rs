@@ -2,7 +2,7 @@
 
 use super::sent_folders::SentFolders;
 use crate::control::status::{self, UpstreamState};
-use crate::settings::CgiMount;
+use crate::settings::{CgiMount, PythonMount};
 use pinion_gateway::path_prefix::{PathPrefix, PathSuffix};
 use pinion_gateway::program_forwarding::ProgramTarget;
 use pinion_gateway::script_location::{Script, ScriptFolder, ScriptLocation};
@@ -29,6 +29,8 @@ pub(crate) enum MountTarget {
     Servers(Arc<UpstreamGroup>),
     /// CGI scripts.
     Scripts(Arc<CgiMount>),
+    /// A Python application.
+    Python(Arc<PythonMount>),
 }
 
 /// Which requests a mount is for.
@@ -123,6 +125,10 @@ impl Mount {
         Self::with_target(path, MountTarget::Scripts(Arc::new(scripts)))
     }
 
+    pub(crate) fn of_application(path: MountPath, application: PythonMount) -> Self {
+        Self::with_target(path, MountTarget::Python(Arc::new(application)))
+    }
+
     fn with_target(path: MountPath, target: MountTarget) -> Self {
         let name = path.to_string().into();
         Self { path, name, target, sent_folders: None }
@@ -150,15 +156,23 @@ impl Mount {
     pub(crate) fn upstreams(&self) -> Option<&Arc<UpstreamGroup>> {
         match &self.target {
             MountTarget::Servers(upstreams) => Some(upstreams),
-            MountTarget::Scripts(_) => None,
+            MountTarget::Scripts(_) | MountTarget::Python(_) => None,
         }
     }
 
     /// Returns the CGI scripts, if some respond.
     pub(crate) fn cgi(&self) -> Option<&Arc<CgiMount>> {
         match &self.target {
-            MountTarget::Servers(_) => None,
+            MountTarget::Servers(_) | MountTarget::Python(_) => None,
             MountTarget::Scripts(scripts) => Some(scripts),
+        }
+    }
+
+    /// Returns the Python application, if one responds.
+    pub(crate) fn python(&self) -> Option<&Arc<PythonMount>> {
+        match &self.target {
+            MountTarget::Python(application) => Some(application),
+            MountTarget::Servers(_) | MountTarget::Scripts(_) => None,
         }
     }
 
@@ -230,6 +244,10 @@ impl fmt::Display for Mount {
             MountTarget::Scripts(scripts) => {
                 let folder = scripts.scripts.folder.display();
                 return write!(f, "{} runs the CGI scripts of {folder}", self.path);
+            }
+            MountTarget::Python(python) => {
+                let application = &python.settings.application;
+                return write!(f, "{} is the Python application {application}", self.path);
             }
         };
         match &self.path {
@@ -369,6 +387,11 @@ impl Mounts {
             options.is_some_and(|options| options.stored_upload_max_bytes.is_some())
         };
         self.all().any(|mount| mount.is_of_programs() || is_asked(mount))
+    }
+
+    /// Returns the Python applications of all of them.
+    pub(crate) fn python(&self) -> impl Iterator<Item = &Arc<PythonMount>> {
+        self.all().filter_map(Mount::python)
     }
 
     /// Returns the CGI scripts of all of them.

@@ -16,5 +16,5 @@ mod fpm_config;
 pub(crate) mod limits;
 mod php_fpm;
 pub(crate) mod php_pools;
-mod private_folder;
+pub(crate) mod private_folder;
 pub(crate) mod unrun_scripts;

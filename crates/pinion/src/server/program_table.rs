@@ -1,8 +1,8 @@
 //! The programs of all sites and of the configuration, as the spawner has them.
 
 use super::notifier::Notifier;
-use super::php::php_pools::PhpPools;
 use super::program_rows::ProgramRows;
+use super::site_programs::KeptPrograms;
 use crate::failure::Failure;
 use crate::settings::{CgiMount, ProgramFile};
 use crate::terminal::counted;
@@ -11,7 +11,10 @@ use pinion_engine::{residency, stderr};
 use pinion_lua::programs::Programs;
 use pinion_programs::signal_name;
 use pinion_programs::spawner_access::{SpawnerAccess, UnexpectedEnd};
-use pinion_programs::supervisor_link::{SupervisedPrograms, SupervisorInbox, SupervisorLink};
+use pinion_programs::supervisor::SupervisedProgram;
+use pinion_programs::supervisor_link::{
+    ProgramDescriptors, SupervisedPrograms, SupervisorInbox, SupervisorLink,
+};
 use pinion_spawner::spawner::{CgroupUse, ControlError, ForkError, Spawner};
 use pinion_spawner::start_table::ProgramStart;
 use pinion_spawner::table_check::TableError;
@@ -35,6 +38,8 @@ const SHOWN_MAX: usize = 8;
 pub(crate) struct ProgramTable {
     access: SpawnerAccess,
     rows: Arc<Mutex<ProgramRows>>,
+    /// The descriptors of programs that are kept running and have some, by their names.
+    descriptors: Arc<Mutex<BTreeMap<String, ProgramDescriptors>>>,
     /// Where the supervisor hears of its programs; `None` without a spawner.
     inbox: Option<SupervisorInbox>,
 }
@@ -46,12 +51,12 @@ impl ProgramTable {
     /// # Errors
     /// [`Failure`]: a program cannot be run, or the system allows no further process.
     pub(crate) fn fork<'p>(
-        supervised: &[ProgramStart],
+        kept: KeptPrograms,
         of_scripts: impl Iterator<Item = &'p ProgramFile>,
         cgi: impl Iterator<Item = &'p Arc<CgiMount>>,
     ) -> Result<Self, Failure> {
         let mut rows = ProgramRows::default();
-        rows.set_supervised(supervised);
+        rows.set_supervised(&kept.starts);
         of_scripts.for_each(|program| {
             rows.add_script_program(program);
         });
@@ -71,7 +76,12 @@ impl ProgramTable {
         })?;
         let inbox = SupervisorInbox::new().context("cannot open an event descriptor")?;
         let access = SpawnerAccess::new(spawner);
-        let this = Self { access, rows: Arc::new(Mutex::new(rows)), inbox: Some(inbox) };
+        let this = Self {
+            access,
+            rows: Arc::new(Mutex::new(rows)),
+            descriptors: Arc::new(Mutex::new(kept.descriptors)),
+            inbox: Some(inbox),
+        };
         this.announce(&this.lock());
         Ok(this)
     }
@@ -147,12 +157,13 @@ impl ProgramTable {
     ///
     /// # Errors
     /// [`Failure`]: one cannot be run, or there is no spawner. The others stay.
-    pub(crate) fn set_supervised(&self, programs: &[ProgramStart]) -> Result<(), Failure> {
+    pub(crate) fn set_supervised(&self, kept: KeptPrograms) -> Result<(), Failure> {
         if self.inbox.is_none() {
             // It was checked that there is none.
             return Ok(());
         }
-        let (mut rows, next) = self.with_supervised(programs);
+        let (mut rows, next) = self.with_supervised(&kept.starts);
+        *self.descriptors.lock().unwrap_or_else(PoisonError::into_inner) = kept.descriptors;
         self.replace(&rows, &next, "[[program]]")?;
         *rows = next;
         self.announce(&rows);
@@ -165,10 +176,13 @@ impl ProgramTable {
     }
 
     /// Returns how many programs are kept running, and as which users; `None` if there are none.
-    /// Those of PHP have lines of their own.
-    pub(crate) fn supervised_in_words(&self, php: &PhpPools) -> Option<String> {
+    /// Those that `has_own_line` says have lines of their own.
+    pub(crate) fn supervised_in_words(
+        &self,
+        has_own_line: impl Fn(&str) -> bool,
+    ) -> Option<String> {
         let (rows, own) = (self.lock(), geteuid().as_raw());
-        let users = || rows.users().filter(|(name, _)| !php.has(name));
+        let users = || rows.users().filter(|(name, _)| !has_own_line(name));
         let count = users().count();
         let shown = |(name, user): (&str, Option<u32>)| match user {
             Some(user) => format!("{name} as user {user}"),
@@ -269,9 +283,18 @@ impl ProgramTable {
             inbox.set_programs(SupervisedPrograms {
                 generation: self.access.generation(),
                 programs: rows.supervised().to_vec(),
-                sockets: BTreeMap::new(),
+                descriptors: self.descriptors_of(rows),
             });
         }
+    }
+
+    /// Returns the descriptors of programs by their rows.
+    fn descriptors_of(&self, rows: &ProgramRows) -> BTreeMap<u16, ProgramDescriptors> {
+        let descriptors = self.descriptors.lock().unwrap_or_else(PoisonError::into_inner);
+        let of_row = |program: &SupervisedProgram| {
+            Some((program.start, descriptors.get(&*program.name)?.clone()))
+        };
+        rows.supervised().iter().filter_map(of_row).collect()
     }
 
     fn lock(&self) -> MutexGuard<'_, ProgramRows> {

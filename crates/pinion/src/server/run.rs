@@ -17,10 +17,10 @@ use super::keys::Keys;
 use super::kit::Kit;
 use super::listeners::{Bound, BoundQuic};
 use super::notifier::Notifier;
-use super::php::php_pools::PhpPools;
 use super::program_table::ProgramTable;
 use super::published::Published;
 use super::redirect::{Leads, Redirect};
+use super::site_programs::SitePrograms;
 use super::sites::{self, LoadedSite, Sites};
 use super::socket_files::SocketFiles;
 use super::start_lines::{Hosts, print_ready, print_start, urls};
@@ -71,7 +71,7 @@ pub(crate) fn run(kit: Kit) -> Result<(), Failure> {
         log,
         sites,
         programs,
-        php,
+        site_programs,
         io,
         workers,
         capacity,
@@ -89,8 +89,8 @@ pub(crate) fn run(kit: Kit) -> Result<(), Failure> {
     let tally = (every.is_some() || socket.is_some()).then(Arc::<Tally>::default);
     let configuration = config.as_ref().map(|config| config.path.clone());
     let desks = Desks::new(log.clone(), tally.clone(), &settings);
-    let (of_sites, notifier) = ((programs.clone(), php.clone()), manager.notifier.clone());
-    let starting = Starting { config, sites, logs, programs: of_sites, notifier, capacity, leads };
+    let (own, notifier) = ((programs.clone(), site_programs.clone()), manager.notifier.clone());
+    let starting = Starting { config, sites, logs, programs: own, notifier, capacity, leads };
     let Serving { server, published, renewal } =
         starting.serve(settings, engine, desks, (Arc::clone(&live), keeper.clone()))?;
     let stats = start_stats(every.zip(tally.clone()), &server)?;
@@ -120,7 +120,7 @@ pub(crate) fn run(kit: Kit) -> Result<(), Failure> {
     };
     controlled.start_ready(published, || print_ready(&urls, &hosts, has_built))?;
     server.join();
-    end((&programs, &php), files, stats, log);
+    end((&programs, &site_programs), files, stats, log);
     Ok(())
 }
 
@@ -129,7 +129,7 @@ struct Starting {
     config: Option<ConfigFile>,
     sites: Vec<LoadedSite>,
     logs: Arc<OpenLogs>,
-    programs: (ProgramTable, PhpPools),
+    programs: (ProgramTable, SitePrograms),
     notifier: Notifier,
     capacity: Capacity,
     leads: Option<Leads>,
@@ -155,8 +155,15 @@ impl Starting {
             let server = start_dummy(dummy, engine, desks)?;
             return Ok(Serving { server, published: None, renewal: None });
         }
-        let Self { config, sites, logs, programs: (programs, php), notifier, capacity, leads } =
-            self;
+        let Self {
+            config,
+            sites,
+            logs,
+            programs: (programs, site_programs),
+            notifier,
+            capacity,
+            leads,
+        } = self;
         programs.watch(notifier).context("cannot start the thread for the end of programs")?;
         let uploads = UploadQuota::new(settings.upload_space_bytes, capacity.upload_files);
         let scripts = Shared::new(engine.workers, uploads, capacity.script_memory)
@@ -165,7 +172,7 @@ impl Starting {
         let (server, sites) = start_sites(sites, engine, desks, &settings, scripts, leads)?;
         let published = Some(sites.published());
         let started = Started { low: settings.low, listen: settings.listen };
-        let renewal = Renewal::start((sites, php), config, started, live, keeper);
+        let renewal = Renewal::start((sites, site_programs), config, started, live, keeper);
         let renewal = Some(renewal.context("cannot start the thread for the configuration")?);
         Ok(Serving { server, published, renewal })
     }
@@ -187,7 +194,7 @@ fn start_stats(
 
 /// Ends what outlasts the workers: programs, files of sockets, the threads of figures and logs.
 fn end(
-    (programs, php): (&ProgramTable, &PhpPools),
+    (programs, site_programs): (&ProgramTable, &SitePrograms),
     files: SocketFiles,
     stats: Option<Stats>,
     log: Option<Arc<AccessLog>>,
@@ -195,7 +202,7 @@ fn end(
     if let Some(left) = programs.stop(programs.grace()) {
         stderr::line(format_args!("pinion: {left}"));
     }
-    php.remove_files();
+    site_programs.remove_files();
     drop(files);
     if let Some(stats) = stats {
         stats.finish();

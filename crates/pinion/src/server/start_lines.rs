@@ -90,10 +90,10 @@ pub(super) fn print_start(kit: &Kit) {
             geteuid().as_raw()
         ));
     }
-    if let Some(words) = kit.programs.supervised_in_words(&kit.php) {
+    if let Some(words) = kit.programs.supervised_in_words(|name| kit.site_programs.has(name)) {
         stderr::line(format_args!("{words}"));
     }
-    for words in kit.php.in_words() {
+    for words in kit.site_programs.in_words() {
         stderr::line(format_args!("{words}"));
     }
     if config.is_some() {

@@ -2,7 +2,7 @@
 //! FastCGI and SCGI is read by `mount_program`.
 
 use super::sent_folder::sent_folders;
-use super::{mount_cgi, mount_program, row};
+use super::{mount_cgi, mount_program, mount_python, row};
 use crate::directives::Default;
 use crate::regular_file;
 use crate::server::mounts::{Mount, MountPath};
@@ -69,6 +69,10 @@ pub(crate) fn mount_with(low: &Low, change: impl Fn(&mut Upstream)) -> Result<Mo
         return Ok(mount.sending(sent));
     }
     mount_cgi::refuse_without_scripts(low)?;
+    if servers == "mount-wsgi" {
+        return Ok(Mount::of_application(path.clone(), mount_python::application(low, &path)?));
+    }
+    mount_python::refuse_without_application(low)?;
     let program = mount_program::options(low, servers, &path)?;
     let options = UpstreamOptions {
         balance: value(low, "mount-balance", values::balance)?,

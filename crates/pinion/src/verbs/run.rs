@@ -6,6 +6,7 @@ use crate::failure::Failure;
 use crate::script_file;
 use crate::server::notifier::Notifier;
 use crate::server::program_table::ProgramTable;
+use crate::server::site_programs::KeptPrograms;
 use crate::settings::Run;
 use anyhow::{Context as _, anyhow};
 use pinion_engine::app::{App, Event, Message, RawEvent};
@@ -37,7 +38,8 @@ pub(crate) fn run(run: Run) -> Result<(), Failure> {
     let arguments = run.arguments.into_iter().map(OsStringExt::into_vec);
     let program = program.with_arguments(arguments.collect());
     // Before the first thread.
-    let programs = ProgramTable::fork(&[], run.access.programs().iter(), iter::empty())?;
+    let programs =
+        ProgramTable::fork(KeptPrograms::default(), run.access.programs().iter(), iter::empty())?;
     let site = run.access.give_to(&Site::default(), &programs)?;
     if run.allowance.is_unsafe {
         let shown = run.script.display();

@@ -213,7 +213,7 @@ pub(crate) fn supervised_programs_have_their_places() {
     let rejected = |id| Answer::Rejected { id, reason: Reason::TooManyRunning };
     assert_eq!(server.worker.answer(), rejected(max));
     let app = server.request(max + 1, "app", &[]);
-    server.worker.connection.start_supervised(app, None).expect("sent");
+    server.worker.connection.start_supervised(app, &[]).expect("sent");
     server.worker.started(max + 1);
     let _stream = server.start(max + 2, "cat", &[]);
     assert_eq!(server.worker.answer(), rejected(max + 2));

@@ -279,7 +279,7 @@ pub(crate) fn supervised_programs_have_no_sockets() {
     let missing =
         ProgramStart { kind: program.kind, ..row("missing", file.to_str().expect("UTF-8")) };
     let mut server = Server::with(vec![program, missing, shell()]);
-    server.worker.connection.start_supervised(server.request(1, "app", &[]), None).expect("sent");
+    server.worker.connection.start_supervised(server.request(1, "app", &[]), &[]).expect("sent");
     let pid = server.worker.started(1);
     assert_eq!(server.worker.answer(), Answer::Signaled { id: 1, signal: 11 });
     let lines = ["nothing to read", "error"].map(|line| format!("pinion: app[{pid}]: {line}\n"));
@@ -288,7 +288,7 @@ pub(crate) fn supervised_programs_have_no_sockets() {
     server
         .worker
         .connection
-        .start_supervised(server.request(4, "missing", &[]), None)
+        .start_supervised(server.request(4, "missing", &[]), &[])
         .expect("sent");
     let failed = Answer::Failed { id: 4, stage: Stage::Exec, errno: 2 };
     assert_eq!(server.worker.answer(), failed);
@@ -304,23 +304,27 @@ pub(crate) fn supervised_programs_have_no_sockets() {
     server
         .worker
         .connection
-        .start_supervised(server.request(3, "sh", &["true"]), None)
+        .start_supervised(server.request(3, "sh", &["true"]), &[])
         .expect("sent");
     assert_eq!(server.worker.answer(), rejected(3), "what a worker starts needs one");
     assert_eq!(log(), lines.concat(), "nothing more is logged");
     server.assert_works();
 }
 
-/// A program accepts connections from a socket that stays when the program ends.
+/// A program accepts connections from a socket that stays when the program ends, and has a file.
 pub(crate) fn a_supervised_program_has_a_listening_socket() {
     let script = "import socket\n\
         listener = socket.socket(fileno=0)\n\
         connection, _ = listener.accept()\n\
         connection.sendall(connection.recv(100).upper())\n";
+    let path = std::env::temp_dir().join(format!("pinion-program-{}", std::process::id()));
+    std::fs::write(&path, script).expect("a file");
+    let file = std::fs::File::open(&path).expect("a file");
+    std::fs::remove_file(&path).expect("removed");
     let mut program = row("app", "/usr/bin/env");
     program.kind = ProgramKind::Supervised;
     program.environment = vec![("PATH".into(), std::env::var_os("PATH").expect("a path"))];
-    program.arguments = ["python3", "-c", script].map(Into::into).into();
+    program.arguments = ["python3", "/dev/fd/3"].map(Into::into).into();
     let mut server = Server::with(vec![program]);
     let address = SocketAddr::from_abstract_name(format!("pinion-{}", std::process::id()));
     let address = address.expect("a name");
@@ -330,7 +334,8 @@ pub(crate) fn a_supervised_program_has_a_listening_socket() {
         let mut client = UnixStream::connect_addr(&address).expect("connected");
         client.write_all(b"text").expect("written");
         let request = server.request(id, "app", &[]);
-        let sent = server.worker.connection.start_supervised(request, Some(listener.as_fd()));
+        let connection = &server.worker.connection;
+        let sent = connection.start_supervised(request, &[listener.as_fd(), file.as_fd()]);
         sent.expect("sent");
         server.worker.started(id);
         let mut text = String::new();

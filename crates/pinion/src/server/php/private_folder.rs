@@ -24,7 +24,7 @@ const ATTEMPTS: usize = 4;
 /// The folder. It is locked as long as it is used: so the next server knows that it is in use, and
 /// systemd-tmpfiles(8) does not remove old files in it.
 #[derive(Debug)]
-pub(super) struct PrivateFolder {
+pub(crate) struct PrivateFolder {
     path: PathBuf,
     _lock: OwnedFd,
 }
@@ -35,7 +35,7 @@ impl PrivateFolder {
     ///
     /// # Errors
     /// It cannot be made there.
-    pub(super) fn new() -> anyhow::Result<Self> {
+    pub(crate) fn new() -> anyhow::Result<Self> {
         let parent = parent();
         remove_left(&parent);
         Self::new_in(&parent).map_err(|error| {
@@ -61,14 +61,14 @@ impl PrivateFolder {
     }
 
     /// Returns its path.
-    pub(super) fn path(&self) -> &Path {
+    pub(crate) fn path(&self) -> &Path {
         &self.path
     }
 }
 
 impl PrivateFolder {
     /// Removes it, and everything in it.
-    pub(super) fn remove(&self) {
+    pub(crate) fn remove(&self) {
         // If something stays, the next server tries it again.
         let _left = fs::remove_dir_all(&self.path);
     }

@@ -1,0 +1,567 @@
+//! The requests of one worker that Python applications respond to (WSGI, PEP 3333).
+//!
+//! The application begins a request with [`Python::begin`], and gives it the events of its exchange
+//! ([`Python::event`]) and those of connections to processes ([`Python::raw`]). Behind each of
+//! these it calls [`Python::flush`].
+//!
+//! Each worker has a connection to each process that it has used. Requests that come in the same
+//! pass go to a process in one frame ([`pinion_http::python`]).
+//!
+//! | Module | Task |
+//! |---|---|
+//! | [`python_app`] | the application of a mount |
+//! | [`python_failure`] | why a request has no response, and the status for that |
+//! | `app_queue` | how many requests each process has, and which requests wait |
+//! | `process_link` | the connection to a process |
+//! | `python_request` | one request: content to the process, the response to the client |
+//! | [`limits`] | every limit with its reason |
+
+mod app_queue;
+pub mod limits;
+mod process_link;
+pub mod python_app;
+pub mod python_failure;
+mod python_request;
+
+use std::fmt;
+use std::sync::Arc;
+
+use pinion_engine::Poster;
+use pinion_engine::address::{Address, AddressMap};
+use pinion_engine::app::{Event, Gone, RawEvent};
+use pinion_engine::connections::Connections;
+use pinion_engine::exchange::Exchange;
+use pinion_engine::raw::RawStream;
+use pinion_http::cgi::variables::VariableScratch;
+use pinion_http::client_identity::ClientIdentity;
+use pinion_http::h1::head::HeadStorage;
+use pinion_http::method::Method;
+use pinion_http::python::child_frame::ChildFrame;
+use pinion_http::python::frame_writer::{write_gone, write_room};
+use pinion_http::refusal::Refusal;
+use pinion_http::request::RequestHead;
+use rustc_hash::FxHashMap;
+
+use crate::limits::{PYTHON_TAG, REQUEST_PIECE_BYTES};
+use crate::proxy::{Ended, UploadQuotas};
+use crate::proxy_error::ProxyError;
+use app_queue::QueueEntry;
+use limits::{QUEUE_TIMEOUT_MS, WAITING_MAX};
+use process_link::{LinkRequest, ProcessLink};
+use python_app::{AppProcess, PythonApp};
+use python_failure::PythonFailure;
+use python_request::{PythonRequest, RequestStage};
+
+/// See the head of the module.
+pub struct Python {
+    poster: Poster,
+    uploads: UploadQuotas,
+    requests: AddressMap<PythonRequest>,
+    /// The connections to processes, by the numbers in their tags.
+    links: FxHashMap<u64, ProcessLink>,
+    /// The number of the connection to a process: that of the application, and its position.
+    numbers: FxHashMap<(u64, usize), u64>,
+    last_number: u64,
+    /// Connections with requests that were not sent yet.
+    unsent: Vec<u64>,
+    storage: HeadStorage,
+    scratch: VariableScratch,
+    /// Memory for frames.
+    frames: Vec<u8>,
+    is_stopping: bool,
+}
+
+/// Why a request has no response that a process gives back.
+const STOPPED: PythonFailure = PythonFailure::ProcessEnded;
+
+/// A message to an exchange that a process has time for now.
+struct ProcessTurn;
+
+impl Python {
+    /// Makes one for a worker, whose connections have [`PYTHON_TAG`].
+    #[must_use]
+    pub fn new(uploads: UploadQuotas, poster: Poster) -> Self {
+        Self {
+            poster,
+            uploads,
+            requests: AddressMap::default(),
+            links: FxHashMap::default(),
+            numbers: FxHashMap::default(),
+            last_number: 0,
+            unsent: Vec::new(),
+            storage: HeadStorage::new(),
+            scratch: VariableScratch::default(),
+            frames: Vec::new(),
+            is_stopping: false,
+        }
+    }
+
+    /// Whether a connection with this tag is one to a process.
+    #[must_use]
+    pub fn is_of_process(tag: u64) -> bool {
+        tag >> PYTHON_TAG.trailing_zeros() == 1
+    }
+
+    /// Begins a request. `defaults` are whole lines of fields that its response has unless the
+    /// application sets them.
+    ///
+    /// # Errors
+    /// The application does not get the request. The caller responds.
+    pub fn begin(
+        &mut self,
+        app: &Arc<PythonApp>,
+        defaults: &Arc<[u8]>,
+        (client, head): (&ClientIdentity, &RequestHead<'_>),
+        exchange: &mut Exchange<'_>,
+    ) -> Result<(), ProxyError> {
+        if matches!(head.method, Method::Connect | Method::Trace) {
+            return Err(ProxyError::Method);
+        }
+        if head.protocol.is_some() {
+            return Err(ProxyError::Protocol);
+        }
+        let scratch = &mut self.scratch;
+        let request = PythonRequest::new(app, defaults, client, head, &self.uploads, scratch)?;
+        let address = exchange.address();
+        exchange.wait(None);
+        exchange.body_limit(request.content_max_bytes());
+        let is_storing = request.stage == RequestStage::Storing;
+        self.requests.insert(address, request);
+        if is_storing {
+            exchange.want(REQUEST_PIECE_BYTES);
+            return Ok(());
+        }
+        let entered = self.enter(address, exchange);
+        entered.inspect_err(|_| drop(self.requests.remove(&address)))
+    }
+
+    /// Whether an application responds to an exchange.
+    #[must_use]
+    pub fn has(&self, address: Address) -> bool {
+        self.requests.contains_key(&address)
+    }
+
+    /// Something has happened to an exchange. Returns how its request has ended, if it has.
+    pub fn event(&mut self, event: &Event<'_>, exchange: &mut Exchange<'_>) -> Option<Ended> {
+        let address = exchange.address();
+        let request = self.requests.get_mut(&address)?;
+        let is_storing = request.stage == RequestStage::Storing;
+        let now_ms = exchange.now().monotonic_ms;
+        match event {
+            Event::Body(bytes) if is_storing => {
+                exchange.want(bytes.len() as u64);
+                let stored = request.store(bytes, &self.uploads);
+                stored.err().map(|error| self.failed(address, error, exchange))
+            }
+            Event::BodyEnd(_) if is_storing => {
+                let entered = match request.finish_storing() {
+                    Ok(()) => self.enter(address, exchange),
+                    Err(error) => Err(error),
+                };
+                entered.err().map(|error| self.failed(address, error, exchange))
+            }
+            Event::Body(bytes) => {
+                request.due_ms = now_ms + request.app.timeout_ms;
+                request.add_content(bytes);
+                self.send_content(address, exchange);
+                None
+            }
+            Event::BodyEnd(_) => {
+                request.has_all_content = true;
+                self.send_content(address, exchange);
+                None
+            }
+            Event::Writable => {
+                request.due_ms = now_ms + request.app.timeout_ms;
+                let room = request.room_after_writing();
+                self.send_room(address, room, exchange);
+                None
+            }
+            Event::Posted(message) if message.is::<ProcessTurn>() => self.turn(address, exchange),
+            Event::Deadline => self.deadline(address, exchange),
+            Event::Refused(Refusal::ContentTooLarge) if is_storing && request.lacks_length => {
+                Some(self.failed(address, ProxyError::LengthRequired, exchange))
+            }
+            Event::Refused(_) | Event::Gone(_) => Some(self.left(address, exchange)),
+            // A client that ends its side has left, as far as other servers are concerned, too.
+            Event::InputEnd => {
+                exchange.abort();
+                Some(self.left(address, exchange))
+            }
+            Event::Head(_) | Event::Posted(_) | Event::Stopping => None,
+        }
+    }
+
+    /// Something has happened on a connection to a process. `ended` is called for each request that
+    /// ends thereby, with its exchange.
+    pub fn raw(
+        &mut self,
+        event: &RawEvent<'_>,
+        stream: &mut RawStream<'_>,
+        mut ended: impl FnMut(Ended, &mut Exchange<'_>),
+    ) {
+        let Some(tag) = stream.tag() else { return };
+        let number = tag & !PYTHON_TAG;
+        match event {
+            RawEvent::Open => stream.want(limits::FRAME_PIECE_BYTES),
+            RawEvent::Bytes(bytes) => {
+                stream.want(bytes.len() as u64);
+                let mut connections = stream.connections();
+                if let Err(failure) = self.frames(number, bytes, &mut connections, &mut ended) {
+                    stream.abort();
+                    self.lost(number, &failure, &mut stream.connections(), &mut ended);
+                }
+            }
+            RawEvent::End => {
+                stream.abort();
+                let failure = PythonFailure::ProcessEnded;
+                self.lost(number, &failure, &mut stream.connections(), &mut ended);
+            }
+            RawEvent::Gone(why) => {
+                let failure = match why {
+                    Gone::NotConnected(error) => PythonFailure::NotConnected(*error),
+                    _ => PythonFailure::ProcessEnded,
+                };
+                self.lost(number, &failure, &mut stream.connections(), &mut ended);
+            }
+            _ => {}
+        }
+    }
+
+    /// Whether [`Self::flush`] has something to do.
+    #[inline]
+    #[must_use]
+    pub fn has_work(&self) -> bool {
+        !self.unsent.is_empty() || self.is_stopping && self.links.values().any(ProcessLink::is_idle)
+    }
+
+    /// The server stops: each connection to a process ends with its last request.
+    pub fn stop(&mut self) {
+        self.is_stopping = true;
+    }
+
+    /// Sends requests to the processes.
+    pub fn flush(
+        &mut self,
+        connections: &mut Connections<'_>,
+        mut ended: impl FnMut(Ended, &mut Exchange<'_>),
+    ) {
+        for number in std::mem::take(&mut self.unsent) {
+            let Some(link) = self.links.get_mut(&number) else { continue };
+            if let Err(failure) = link.send(connections, number) {
+                self.lost(number, &failure, connections, &mut ended);
+            }
+        }
+        if self.is_stopping {
+            self.links.retain(|_, link| {
+                let is_needed = !link.is_idle();
+                if !is_needed {
+                    link.close(connections);
+                }
+                is_needed
+            });
+            let links = &self.links;
+            self.numbers.retain(|_, number| links.contains_key(number));
+        }
+    }
+
+    /// Gives a request to a process, or lets it wait.
+    fn enter(&mut self, address: Address, exchange: &mut Exchange<'_>) -> Result<(), ProxyError> {
+        let Some(request) = self.requests.get_mut(&address) else { return Ok(()) };
+        request.stage = RequestStage::Waiting;
+        match request.app.queue.enter(address) {
+            QueueEntry::Run(position) => self.start(address, position, exchange),
+            QueueEntry::Waits => {
+                request.due_ms = exchange.now().monotonic_ms + QUEUE_TIMEOUT_MS;
+                exchange.wait(Some(QUEUE_TIMEOUT_MS));
+                Ok(())
+            }
+            QueueEntry::Full => Err(request.error(PythonFailure::QueueFull { max: WAITING_MAX })),
+        }
+    }
+
+    /// A process may have time for a request that has waited.
+    fn turn(&mut self, address: Address, exchange: &mut Exchange<'_>) -> Option<Ended> {
+        let request = self.requests.get(&address)?;
+        if request.stage != RequestStage::Waiting {
+            return None;
+        }
+        let position = request.app.queue.take(address)?;
+        let started = self.start(address, position, exchange);
+        started.err().map(|error| self.failed(address, error, exchange))
+    }
+
+    /// Puts a request into the next batch of a process, which has a place for it.
+    fn start(
+        &mut self,
+        address: Address,
+        position: usize,
+        exchange: &mut Exchange<'_>,
+    ) -> Result<(), ProxyError> {
+        let Some(request) = self.requests.get_mut(&address) else { return Ok(()) };
+        let process = AppProcess { app: Arc::clone(&request.app), position };
+        let key = (process.app.number, position);
+        let last_number = &mut self.last_number;
+        let number = *self.numbers.entry(key).or_insert_with(|| {
+            *last_number += 1;
+            *last_number
+        });
+        let link = self.links.entry(number).or_insert_with(|| ProcessLink::new(process));
+        if !link.has_unsent() {
+            self.unsent.push(number);
+        }
+        let now_ms = exchange.now().monotonic_ms;
+        let added = link.add(request, address, now_ms, &mut exchange.connections(), number);
+        if let Err(error) = added {
+            let app = Arc::clone(&request.app);
+            self.release(&app, position, None);
+            return Err(error);
+        }
+        let timeout_ms = request.app.timeout_ms;
+        request.due_ms = now_ms + timeout_ms;
+        exchange.wait(Some(timeout_ms));
+        Ok(())
+    }
+
+    /// Sends a frame about the request of an exchange to its process.
+    fn send_frame(
+        &mut self,
+        address: Address,
+        exchange: &mut Exchange<'_>,
+        write: impl FnOnce(u32, &mut Vec<u8>),
+    ) {
+        let Some(request) = self.requests.get(&address) else { return };
+        let RequestStage::Sent { link, number } = request.stage else { return };
+        let Some(link) = self.links.get_mut(&link) else { return };
+        self.frames.clear();
+        write(number, &mut self.frames);
+        link.write(&self.frames, &mut exchange.connections());
+    }
+
+    /// Sends the content of a request that has come and that its process wants.
+    fn send_content(&mut self, address: Address, exchange: &mut Exchange<'_>) {
+        let Some(request) = self.requests.get_mut(&address) else { return };
+        let RequestStage::Sent { link, number } = request.stage else { return };
+        let Some(link) = self.links.get_mut(&link) else { return };
+        self.frames.clear();
+        request.give_waiting_content(number, &mut self.frames);
+        link.write(&std::mem::take(&mut self.frames), &mut exchange.connections());
+    }
+
+    fn send_room(&mut self, address: Address, room: Option<u32>, exchange: &mut Exchange<'_>) {
+        if let Some(bytes) = room {
+            self.send_frame(address, exchange, |number, out| {
+                write_room(out, number, bytes);
+            });
+        }
+    }
+
+    /// Reads what has come from a process.
+    fn frames(
+        &mut self,
+        link_number: u64,
+        mut input: &[u8],
+        connections: &mut Connections<'_>,
+        ended: &mut impl FnMut(Ended, &mut Exchange<'_>),
+    ) -> Result<(), PythonFailure> {
+        let Some(mut link) = self.links.remove(&link_number) else { return Ok(()) };
+        let mut storage = std::mem::take(&mut self.storage);
+        let mut result = Ok(());
+        while !input.is_empty() {
+            let ProcessLink { reader, requests, .. } = &mut link;
+            match reader.step(input, &mut storage) {
+                Ok(step) => {
+                    input = input.get(step.used..).unwrap_or_default();
+                    let Some(frame) = step.frame else { continue };
+                    if let ChildFrame::GivenBack(numbers) = frame {
+                        // The process stops, and would not have run them.
+                        let known = numbers.iter().filter_map(|number| requests.remove(&number));
+                        let known: Vec<LinkRequest> = known.collect();
+                        self.lose(&link.process, known, &STOPPED, connections, ended);
+                        continue;
+                    }
+                    let Some(number) = frame.request() else { continue };
+                    let Some(known) = requests.get(&number) else { continue };
+                    let is_last = frame.is_last();
+                    self.frame(&frame, *known, connections, ended);
+                    if is_last && let Some(known) = requests.remove(&number) {
+                        let now_ms = connections.now().monotonic_ms;
+                        let service_ms = now_ms - known.sent_ms.max(link.last_end_ms).min(now_ms);
+                        link.last_end_ms = now_ms;
+                        let AppProcess { app, position } = &link.process;
+                        self.release(app, *position, Some(service_ms));
+                    }
+                }
+                Err(error) => {
+                    result = Err(PythonFailure::Frame(error));
+                    break;
+                }
+            }
+        }
+        self.storage = storage;
+        link.write(&std::mem::take(&mut self.frames), connections);
+        self.links.insert(link_number, link);
+        result
+    }
+
+    /// Hands a frame about a request on to its client. Frames for the process come into
+    /// `self.frames`.
+    fn frame(
+        &mut self,
+        frame: &ChildFrame<'_>,
+        known: LinkRequest,
+        connections: &mut Connections<'_>,
+        ended: &mut impl FnMut(Ended, &mut Exchange<'_>),
+    ) {
+        let Some(address) = known.exchange else { return };
+        let Some(request) = self.requests.get_mut(&address) else { return };
+        // Without an exchange its last event is on the way.
+        let Some(mut exchange) = connections.exchange(address) else { return };
+        match request.frame(frame, known.number, &mut exchange, &mut self.frames) {
+            None => {
+                let left_ms = request.due_ms.saturating_sub(exchange.now().monotonic_ms);
+                exchange.wait(Some(left_ms));
+            }
+            Some(end) => {
+                self.requests.remove(&address);
+                ended(end, &mut exchange);
+            }
+        }
+    }
+
+    /// A connection is lost, and with it all its requests.
+    fn lost(
+        &mut self,
+        number: u64,
+        failure: &PythonFailure,
+        connections: &mut Connections<'_>,
+        ended: &mut impl FnMut(Ended, &mut Exchange<'_>),
+    ) {
+        let Some(link) = self.links.remove(&number) else { return };
+        let AppProcess { app, position } = &link.process;
+        self.numbers.remove(&(app.number, *position));
+        self.lose(&link.process, link.requests.into_values(), failure, connections, ended);
+    }
+
+    /// A process has these requests no more.
+    fn lose(
+        &mut self,
+        process: &AppProcess,
+        requests: impl IntoIterator<Item = LinkRequest>,
+        failure: &PythonFailure,
+        connections: &mut Connections<'_>,
+        ended: &mut impl FnMut(Ended, &mut Exchange<'_>),
+    ) {
+        for known in requests {
+            self.release(&process.app, process.position, None);
+            let Some(address) = known.exchange else { continue };
+            let Some(request) = self.requests.remove(&address) else { continue };
+            let Some(mut exchange) = connections.exchange(address) else { continue };
+            ended(request.failed(failure.clone(), &mut exchange), &mut exchange);
+        }
+    }
+
+    /// What an exchange waits for has not come in time.
+    fn deadline(&mut self, address: Address, exchange: &mut Exchange<'_>) -> Option<Ended> {
+        let now_ms = exchange.now().monotonic_ms;
+        let request = self.requests.get_mut(&address)?;
+        if now_ms < request.due_ms || request.stage == RequestStage::Storing {
+            return None;
+        }
+        if request.stage == RequestStage::Waiting {
+            if let Some(position) = request.app.queue.take(address) {
+                // The message about it is late.
+                let started = self.start(address, position, exchange);
+                return started.err().map(|error| self.failed(address, error, exchange));
+            }
+            let failure = PythonFailure::QueueTimeout { seconds: QUEUE_TIMEOUT_MS / 1000 };
+            let error = request.error(failure);
+            return Some(self.failed(address, error, exchange));
+        }
+        if request.waits_for_client() {
+            // It is the client that does nothing, which the engine watches.
+            request.due_ms = now_ms + request.app.timeout_ms;
+            exchange.wait(Some(request.app.timeout_ms));
+            return None;
+        }
+        let failure = PythonFailure::Silent { seconds: request.app.timeout_ms / 1000 };
+        self.give_up(address, exchange);
+        let request = self.requests.remove(&address)?;
+        Some(request.failed(failure, exchange))
+    }
+
+    /// A request has failed before its process had it, or has nothing to do with it any more.
+    fn failed(
+        &mut self,
+        address: Address,
+        error: ProxyError,
+        exchange: &mut Exchange<'_>,
+    ) -> Ended {
+        self.give_up(address, exchange);
+        self.requests.remove(&address);
+        Ended::Failed(error)
+    }
+
+    /// The client of an exchange has left.
+    fn left(&mut self, address: Address, exchange: &mut Exchange<'_>) -> Ended {
+        self.give_up(address, exchange);
+        let request = self.requests.remove(&address);
+        let (status, body_bytes) =
+            request.map_or((None, 0), |request| (request.status, request.body_bytes));
+        Ended::Gone { status, body_bytes }
+    }
+
+    /// Tells the process that nothing of a request is needed any more, or takes it out of the
+    /// queue.
+    fn give_up(&mut self, address: Address, exchange: &mut Exchange<'_>) {
+        let Some(request) = self.requests.get(&address) else { return };
+        let app = Arc::clone(&request.app);
+        match request.stage {
+            RequestStage::Storing => {}
+            RequestStage::Waiting => {
+                if let Some(position) = app.queue.take(address) {
+                    self.release(&app, position, None);
+                }
+            }
+            RequestStage::Sent { link, number } => {
+                self.send_frame(address, exchange, |number, out| write_gone(out, number));
+                let link = self.links.get_mut(&link);
+                if let Some(known) = link.and_then(|link| link.requests.get_mut(&number)) {
+                    known.exchange = None;
+                }
+            }
+        }
+    }
+
+    /// Gives the place of a request to the next one.
+    fn release(&self, app: &PythonApp, position: usize, service_ms: Option<u64>) {
+        if let Some(next) = app.queue.release(position, service_ms) {
+            // A message that cannot be sent is not needed at the deadline of the request.
+            let _ = self.poster.post(next, Box::new(ProcessTurn));
+        }
+    }
+}
+
+/// A worker that ends in a panic leaves its places to the others.
+impl Drop for Python {
+    fn drop(&mut self) {
+        for (address, request) in std::mem::take(&mut self.requests) {
+            if request.stage == RequestStage::Waiting
+                && let Some(position) = request.app.queue.take(address)
+            {
+                self.release(&request.app, position, None);
+            }
+        }
+        for link in std::mem::take(&mut self.links).into_values() {
+            for _ in &link.requests {
+                self.release(&link.process.app, link.process.position, None);
+            }
+        }
+    }
+}
+
+impl fmt::Debug for Python {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Python").field("requests", &self.requests).finish_non_exhaustive()
+    }
+}

@@ -1,0 +1,35 @@
+//! The limits of requests that Python applications respond to.
+
+/// Most requests that one process has at the same time beyond its threads: as many as a
+/// [batch](pinion_http::python::limits::BATCH_REQUESTS_MAX) has.
+pub(super) const BACKLOG_MAX: usize = 32;
+
+/// An application whose requests take less on average is quick, in milliseconds: a request that
+/// waits behind [`BACKLOG_MAX`] others of it waits for less than a person notices.
+pub(super) const QUICK_MS: u64 = 1;
+
+/// The last request is this part of the moving average of the service time.
+pub(super) const SERVICE_TIME_WEIGHT: u64 = 16;
+
+/// Most requests of a mount that wait for a process: as many as a browser-like burst of some
+/// hundred clients has. Further ones get status 503.
+pub const WAITING_MAX: usize = 1024;
+
+/// How long a request waits for a process, in milliseconds: as a request for a CGI script does.
+pub(super) const QUEUE_TIMEOUT_MS: u64 = crate::limits::CGI_QUEUE_TIMEOUT_MS;
+
+/// How long a connection to a process may take, in milliseconds. The socket is there before the
+/// process, and its queue of new connections has room for all workers.
+pub(super) const CONNECT_TIMEOUT_MS: u64 = 10_000;
+
+/// Bytes of frames that are taken from a process at a time, before the clients have taken what was
+/// in them.
+pub(super) const FRAME_PIECE_BYTES: u64 = 256 * 1024;
+
+/// Bytes of content of a response that the client has taken, after which the process is allowed to
+/// send as many more: a quarter of what it may send at first.
+pub(super) const ROOM_STEP_BYTES: u32 = pinion_http::python::limits::INITIAL_ROOM_BYTES / 4;
+
+/// Content up to this many bytes goes to the process with the request, once all of it is there.
+pub(super) const WHOLE_CONTENT_MAX_BYTES: u64 =
+    pinion_http::python::limits::BATCHED_CONTENT_MAX_BYTES as u64;

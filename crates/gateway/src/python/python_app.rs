@@ -1,0 +1,80 @@
+//! A Python application of a mount, which all workers share.
+
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+
+use pinion_engine::address::Address;
+
+use super::app_queue::AppQueue;
+use super::limits::WAITING_MAX;
+use crate::field_changes::FieldChanges;
+use crate::limits::UPSTREAM_TIMEOUT_MS;
+use crate::path_prefix::PathPrefix;
+use crate::program_forwarding::AddedVariables;
+use crate::upstream_group::PassedFields;
+
+/// Numbers of applications; no two have the same.
+static LAST_NUMBER: AtomicU64 = AtomicU64::new(0);
+
+/// See the head of the module.
+#[derive(Debug)]
+pub struct PythonApp {
+    pub(super) number: u64,
+    /// What the log calls it, such as `app:app`.
+    pub name: Box<str>,
+    /// The path of the mount: `SCRIPT_NAME`.
+    pub mount: PathPrefix,
+    /// The sockets on which its processes accept connections, one for each.
+    pub(super) sockets: Box<[PathBuf]>,
+    pub(super) queue: AppQueue<Address>,
+    /// Whether the application gets `Authorization`.
+    pub passes_authorization: bool,
+    /// Variables that the operator has added. They replace those of the same name.
+    pub variables: AddedVariables,
+    /// How long a process may take for the next piece of a response, in milliseconds.
+    pub timeout_ms: u64,
+    /// Content is stored before a process gets the request, up to this many bytes.
+    pub stored_max_bytes: u64,
+    /// How fields of responses are changed.
+    pub response_fields: FieldChanges,
+    /// Fields of responses that are passed on although they hold for the whole host.
+    pub passed_fields: PassedFields,
+}
+
+impl PythonApp {
+    /// Describes an application with a process for each of the sockets, which are Unix sockets, and
+    /// so many threads in each process.
+    #[must_use]
+    pub fn new(name: &str, mount: PathPrefix, sockets: Vec<PathBuf>, threads: usize) -> Self {
+        Self {
+            number: LAST_NUMBER.fetch_add(1, Ordering::Relaxed),
+            name: name.into(),
+            mount,
+            queue: AppQueue::new(sockets.len(), threads, WAITING_MAX),
+            sockets: sockets.into(),
+            passes_authorization: true,
+            variables: AddedVariables::new(),
+            timeout_ms: UPSTREAM_TIMEOUT_MS,
+            stored_max_bytes: 0,
+            response_fields: FieldChanges::default(),
+            passed_fields: PassedFields::default(),
+        }
+    }
+}
+
+impl PythonApp {
+    /// Whether it has requests, or some wait for it.
+    #[must_use]
+    pub fn is_used(&self) -> bool {
+        self.queue.is_used()
+    }
+}
+
+/// A process of an application.
+#[derive(Clone, Debug)]
+pub(super) struct AppProcess {
+    pub(super) app: Arc<PythonApp>,
+    /// Its position among the sockets.
+    pub(super) position: usize,
+}

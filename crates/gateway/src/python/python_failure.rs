@@ -1,0 +1,68 @@
+//! Why a request has no response of a Python application.
+
+use pinion_engine::remote::NotConnected;
+use pinion_http::cgi::error::CgiError;
+use pinion_http::cgi::variable_error::VariableError;
+use pinion_http::python::error::ChildFrameError;
+use thiserror::Error;
+
+/// See the head of the module.
+#[derive(Clone, Debug, PartialEq, Error)]
+pub enum PythonFailure {
+    /// The application has raised an exception. The log has its traceback.
+    #[error("the application has failed: {0}")]
+    Application(Box<str>),
+    /// Its response is not what it must be.
+    #[error("the response of the application is wrong: {0}")]
+    Response(CgiError),
+    /// The process has ended, or has closed the connection.
+    #[error("the process of the application has ended")]
+    ProcessEnded,
+    /// The process has sent what is no frame.
+    #[error("the process of the application has sent {0}")]
+    Frame(ChildFrameError),
+    /// There is no connection to the process.
+    #[error("cannot connect to the process of the application: {0}")]
+    NotConnected(NotConnected),
+    /// This server has too many connections, or no memory for one more.
+    #[error("no connection to the process of the application: too many (--max-outgoing)")]
+    NoConnection,
+    /// The application sends nothing.
+    #[error("the application has sent nothing for {seconds} s (timeout)")]
+    Silent {
+        /// The time.
+        seconds: u64,
+    },
+    /// No process has had time for the request.
+    #[error("no process of the application has had time for the request within {seconds} s")]
+    QueueTimeout {
+        /// The time.
+        seconds: u64,
+    },
+    /// Too many requests wait.
+    #[error("{max} requests wait for the application already")]
+    QueueFull {
+        /// How many may wait.
+        max: usize,
+    },
+    /// The request has fields that cannot be variables.
+    #[error("the request cannot be given to the application: {0}")]
+    Variables(VariableError),
+}
+
+impl PythonFailure {
+    /// Returns the status of the response.
+    #[must_use]
+    pub fn status(&self) -> u16 {
+        match self {
+            Self::Application(_) | Self::Response(_) => 500,
+            Self::ProcessEnded | Self::Frame(_) => 502,
+            Self::Silent { .. } => 504,
+            Self::NotConnected(_)
+            | Self::NoConnection
+            | Self::QueueTimeout { .. }
+            | Self::QueueFull { .. } => 503,
+            Self::Variables(_) => 431,
+        }
+    }
+}

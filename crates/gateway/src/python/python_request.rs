@@ -1,0 +1,444 @@
+//! One request that a Python application responds to.
+
+use std::sync::Arc;
+
+use pinion_engine::exchange::{Exchange, Room, Slice};
+use pinion_http::cgi::variable_error::VariableError;
+use pinion_http::cgi::variables::{
+    RequestVariables, ScriptVariables, ServerVariables, VariableScratch,
+};
+use pinion_http::client_identity::ClientIdentity;
+use pinion_http::h1::client::limits::ResponseLimits;
+use pinion_http::h1::client::request_writer::RequestContent;
+use pinion_http::method::Method;
+use pinion_http::python::child_frame::ChildFrame;
+use pinion_http::python::environ::Environ;
+use pinion_http::python::frame_writer::{write_content, write_content_end, write_gone, write_room};
+use pinion_http::python::response_content::ResponseContentCheck;
+use pinion_http::python::response_head::PythonResponseHead;
+use pinion_http::request::{Framing, RequestHead};
+use pinion_jobs::upload_spool::StoreError;
+
+use super::limits::{ROOM_STEP_BYTES, WHOLE_CONTENT_MAX_BYTES};
+use super::python_app::PythonApp;
+use super::python_failure::PythonFailure;
+use crate::field_changes::FieldChanges;
+use crate::program_forwarding::{SOFTWARE, application, is_passed, server};
+use crate::proxy::{Ended, UploadQuotas};
+use crate::proxy_error::ProxyError;
+use crate::request_forwarding::has_dot_segment;
+use crate::response_forwarding::{ResponseChanges, forwarded, forwarded_interim};
+use crate::script_location::Script;
+use crate::stored_content::StoredContent;
+
+/// Bytes of the variables beside those of the fields and the paths, about.
+const OWN_VARIABLES_BYTES: usize = 768;
+
+/// See the head of the module.
+#[derive(Debug)]
+pub(super) struct PythonRequest {
+    pub(super) app: Arc<PythonApp>,
+    pub(super) stage: RequestStage,
+    /// The variables, until a process has the request.
+    pub(super) environ: Environ,
+    /// The content has no length yet.
+    pub(super) lacks_length: bool,
+    /// All content has come from the client, or there is none.
+    pub(super) has_all_content: bool,
+    /// Bytes of content that the client was asked for and that have not come.
+    asked_bytes: u64,
+    /// Bytes of content that the process wants and that have not come.
+    wanted_bytes: u64,
+    /// Content that has come with what was wanted.
+    waiting_content: Vec<u8>,
+    /// When nothing is waited for any more, in monotonic milliseconds.
+    pub(super) due_ms: u64,
+    /// Of the head that was sent.
+    pub(super) status: Option<u16>,
+    /// Bytes of content that were sent.
+    pub(super) body_bytes: u64,
+    method: Method,
+    /// Content that is stored before a process gets the request.
+    stored: Option<StoredContent>,
+    /// Lines of fields that the response has unless the application sets them.
+    defaults: Arc<[u8]>,
+    content_check: Option<ResponseContentCheck>,
+    /// Bytes of content of the response since the process was allowed more.
+    sent_bytes: u32,
+    /// Enough waits for the client.
+    is_full: bool,
+}
+
+/// How far a request is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum RequestStage {
+    /// Its content is stored.
+    Storing,
+    /// It waits until a process has time.
+    Waiting,
+    /// A process has it, or gets it with the next batch.
+    Sent {
+        /// The connection.
+        link: u64,
+        /// Its number there.
+        number: u32,
+    },
+}
+
+impl PythonRequest {
+    /// # Errors
+    /// The path is not one of the application, or the request has too many fields.
+    pub(super) fn new(
+        app: &Arc<PythonApp>,
+        defaults: &Arc<[u8]>,
+        client: &ClientIdentity,
+        head: &RequestHead<'_>,
+        uploads: &UploadQuotas,
+        scratch: &mut VariableScratch,
+    ) -> Result<Self, ProxyError> {
+        let is_stored = match head.framing {
+            Framing::None | Framing::Length(0) => false,
+            Framing::Length(bytes) => bytes <= app.stored_max_bytes.max(WHOLE_CONTENT_MAX_BYTES),
+            Framing::Chunked | Framing::Frames => true,
+        };
+        Ok(Self {
+            environ: environ(app, client, head, scratch)?,
+            app: Arc::clone(app),
+            stage: if is_stored { RequestStage::Storing } else { RequestStage::Waiting },
+            lacks_length: matches!(head.framing, Framing::Chunked | Framing::Frames),
+            has_all_content: matches!(head.framing, Framing::None | Framing::Length(0)),
+            asked_bytes: 0,
+            wanted_bytes: 0,
+            waiting_content: Vec::new(),
+            due_ms: 0,
+            status: None,
+            body_bytes: 0,
+            method: head.method,
+            stored: is_stored.then(|| StoredContent::new(uploads)),
+            defaults: Arc::clone(defaults),
+            content_check: None,
+            sent_bytes: 0,
+            is_full: false,
+        })
+    }
+
+    /// Returns how much content the client may send.
+    pub(super) fn content_max_bytes(&self) -> u64 {
+        match self.stored {
+            Some(_) => self.app.stored_max_bytes.max(WHOLE_CONTENT_MAX_BYTES),
+            // The application decides how much it takes.
+            None => u64::MAX,
+        }
+    }
+
+    /// Stores content.
+    ///
+    /// # Errors
+    /// There is no space for it.
+    pub(super) fn store(&mut self, bytes: &[u8], uploads: &UploadQuotas) -> Result<(), ProxyError> {
+        let Some(stored) = &mut self.stored else { return Ok(()) };
+        stored.append(bytes, uploads).map_err(not_stored)
+    }
+
+    /// All content is there.
+    ///
+    /// # Errors
+    /// It cannot be stored, or the variables become too long by its length.
+    pub(super) fn finish_storing(&mut self) -> Result<(), ProxyError> {
+        self.has_all_content = true;
+        let Some(stored) = &mut self.stored else { return Ok(()) };
+        let bytes = stored.finish().map_err(not_stored)?;
+        if self.lacks_length {
+            let added = self.environ.add(b"CONTENT_LENGTH", bytes.to_string().as_bytes());
+            added.map_err(|error| self.error(PythonFailure::Variables(error)))?;
+        }
+        Ok(())
+    }
+
+    /// Takes the content that goes to the process with the request: none at all, or all of it if
+    /// that is short. Other content is streamed.
+    ///
+    /// # Errors
+    /// It cannot be read.
+    pub(super) fn take_whole_content(&mut self) -> Result<Option<Vec<u8>>, ProxyError> {
+        let Some(stored) = &mut self.stored else {
+            return Ok(self.has_all_content.then(Vec::new));
+        };
+        if stored.bytes() > WHOLE_CONTENT_MAX_BYTES {
+            return Ok(None);
+        }
+        let mut whole = Vec::new();
+        let unreadable = |error: std::io::Error| ProxyError::Stored(error.to_string().into());
+        while let Some(piece) = stored.next_piece().map_err(unreadable)? {
+            whole.extend_from_slice(&piece);
+        }
+        self.stored = None;
+        Ok(Some(whole))
+    }
+
+    /// Whether the client has to do something before anything goes on.
+    pub(super) fn waits_for_client(&self) -> bool {
+        self.is_full || self.asked_bytes > 0
+    }
+
+    /// Returns a failure of the application as the error of the request.
+    pub(super) fn error(&self, failure: PythonFailure) -> ProxyError {
+        ProxyError::Python { app: self.app.name.clone(), failure: Box::new(failure) }
+    }
+
+    /// Ends the request: nothing more comes of the response.
+    pub(super) fn failed(&self, failure: PythonFailure, exchange: &mut Exchange<'_>) -> Ended {
+        let error = self.error(failure);
+        match self.status {
+            None => Ended::Failed(error),
+            Some(status) => {
+                exchange.abort();
+                Ended::Aborted { status, body_bytes: self.body_bytes, error }
+            }
+        }
+    }
+
+    /// Handles a frame of the process. Frames for the process are added to `out`. Returns how the
+    /// request has ended, if it has.
+    pub(super) fn frame(
+        &mut self,
+        frame: &ChildFrame<'_>,
+        number: u32,
+        exchange: &mut Exchange<'_>,
+        out: &mut Vec<u8>,
+    ) -> Option<Ended> {
+        self.due_ms = exchange.now().monotonic_ms + self.app.timeout_ms;
+        let text = |text: &[u8]| {
+            PythonFailure::Application(
+                String::from_utf8_lossy(text).escape_debug().to_string().into(),
+            )
+        };
+        match *frame {
+            ChildFrame::Response { head, content, missing_bytes, .. } => {
+                let bytes = content.len() as u64 + u64::from(missing_bytes);
+                self.begin_response(&head, Some(bytes), exchange);
+                self.content(content, number, missing_bytes == 0, exchange, out)
+            }
+            ChildFrame::Head { head, .. } => {
+                self.begin_response(&head, None, exchange);
+                None
+            }
+            ChildFrame::Content { bytes, is_end, .. } => {
+                self.content(bytes, number, is_end, exchange, out)
+            }
+            ChildFrame::End { .. } => Some(self.end(exchange)),
+            ChildFrame::MalformedHead { error, is_end, .. } => {
+                if !is_end {
+                    write_gone(out, number);
+                }
+                Some(self.failed(PythonFailure::Response(error), exchange))
+            }
+            ChildFrame::Abort { text: why, .. } | ChildFrame::Failed { text: why, .. } => {
+                Some(self.failed(text(why), exchange))
+            }
+            ChildFrame::Want { bytes, .. } => {
+                let given = self.give_content(bytes.into(), number, exchange, out);
+                let error = given.err()?;
+                write_gone(out, number);
+                Some(match self.status {
+                    None => Ended::Failed(error),
+                    Some(status) => {
+                        exchange.abort();
+                        Ended::Aborted { status, body_bytes: self.body_bytes, error }
+                    }
+                })
+            }
+            ChildFrame::Hints { hints, .. } => {
+                let fields = forwarded_interim(hints.fields.iter(), &self.app.response_fields);
+                exchange.interim(EARLY_HINTS, fields);
+                None
+            }
+            ChildFrame::Ready(_) | ChildFrame::GivenBack(_) => None,
+        }
+    }
+
+    fn begin_response(
+        &mut self,
+        head: &PythonResponseHead<'_>,
+        whole_bytes: Option<u64>,
+        exchange: &mut Exchange<'_>,
+    ) {
+        let changes = ResponseChanges::of(&self.app.response_fields, self.app.passed_fields);
+        let fields = forwarded(head.fields.iter(), changes, &self.defaults);
+        let has_content = self.method != Method::Head;
+        let length = head.content_length.or(whole_bytes.filter(|_| has_content));
+        exchange.head(head.status, fields.iter().copied(), length);
+        let limits = ResponseLimits::default();
+        self.content_check = Some(ResponseContentCheck::new(self.method, head, &limits));
+        self.status = Some(head.status);
+    }
+
+    /// Sends content on; it may be the last.
+    fn content(
+        &mut self,
+        bytes: &[u8],
+        number: u32,
+        is_end: bool,
+        exchange: &mut Exchange<'_>,
+        out: &mut Vec<u8>,
+    ) -> Option<Ended> {
+        let Some(check) = &mut self.content_check else { return None };
+        match check.take(bytes) {
+            Ok(bytes) => {
+                self.body_bytes += bytes.len() as u64;
+                self.is_full = exchange.write(Slice::Copied(bytes)) != Room::Free;
+            }
+            Err(error) => {
+                if !is_end {
+                    write_gone(out, number);
+                }
+                return Some(self.failed(PythonFailure::Response(error), exchange));
+            }
+        }
+        if is_end {
+            return Some(self.end(exchange));
+        }
+        self.sent_bytes = self.sent_bytes.saturating_add(bytes.len() as u32);
+        if let Some(bytes) = self.room() {
+            write_room(out, number, bytes);
+        }
+        None
+    }
+
+    /// The client has taken content. Returns how many more bytes the process may send.
+    pub(super) fn room_after_writing(&mut self) -> Option<u32> {
+        self.is_full = false;
+        self.room()
+    }
+
+    fn room(&mut self) -> Option<u32> {
+        let is_due = !self.is_full && self.sent_bytes >= ROOM_STEP_BYTES;
+        is_due.then(|| std::mem::take(&mut self.sent_bytes))
+    }
+
+    fn end(&mut self, exchange: &mut Exchange<'_>) -> Ended {
+        let is_whole = self.content_check.as_ref().map_or(Ok(()), ResponseContentCheck::end);
+        match (is_whole, self.status) {
+            (Ok(()), Some(status)) => {
+                exchange.end(std::iter::empty());
+                Ended::Answered { status, body_bytes: self.body_bytes }
+            }
+            (Err(error), _) => self.failed(PythonFailure::Response(error), exchange),
+            (Ok(()), None) => {
+                let text = "it has ended without a response";
+                self.failed(PythonFailure::Application(text.into()), exchange)
+            }
+        }
+    }
+
+    /// Content has come from the client, perhaps more than it was asked for.
+    pub(super) fn add_content(&mut self, bytes: &[u8]) {
+        self.asked_bytes = self.asked_bytes.saturating_sub(bytes.len() as u64);
+        self.waiting_content.extend_from_slice(bytes);
+    }
+
+    /// Gives the process what it wants of the content that has come, and the end of it.
+    pub(super) fn give_waiting_content(&mut self, number: u32, out: &mut Vec<u8>) {
+        let waiting = &mut self.waiting_content;
+        let bytes = waiting.len().min(usize::try_from(self.wanted_bytes).unwrap_or(usize::MAX));
+        if bytes > 0 {
+            self.wanted_bytes -= bytes as u64;
+            write_content(out, number, &waiting[..bytes]);
+            waiting.drain(..bytes);
+        }
+        if waiting.is_empty() && self.has_all_content {
+            write_content_end(out, number);
+        }
+    }
+
+    /// The process wants so many bytes of content.
+    fn give_content(
+        &mut self,
+        mut bytes: u64,
+        number: u32,
+        exchange: &mut Exchange<'_>,
+        out: &mut Vec<u8>,
+    ) -> Result<(), ProxyError> {
+        let Some(stored) = &mut self.stored else {
+            self.wanted_bytes = self.wanted_bytes.saturating_add(bytes);
+            self.give_waiting_content(number, out);
+            let missing_bytes = self.wanted_bytes.saturating_sub(self.asked_bytes);
+            if !self.has_all_content && missing_bytes > 0 {
+                exchange.want(missing_bytes);
+                self.asked_bytes += missing_bytes;
+            }
+            return Ok(());
+        };
+        let unreadable = |error: std::io::Error| ProxyError::Stored(error.to_string().into());
+        while bytes > 0 {
+            let Some(piece) = stored.next_piece_up_to(bytes).map_err(unreadable)? else { break };
+            bytes -= piece.len() as u64;
+            write_content(out, number, &piece);
+        }
+        if stored.is_at_end() {
+            write_content_end(out, number);
+            // Its file and its share of the space are free for others.
+            self.stored = None;
+        }
+        Ok(())
+    }
+}
+
+fn not_stored(error: StoreError) -> ProxyError {
+    match error {
+        StoreError::Full(why) => ProxyError::StorageFull(why.into()),
+        StoreError::Io(error) => ProxyError::Stored(error.to_string().into()),
+    }
+}
+
+/// The status of early hints (RFC 8297).
+const EARLY_HINTS: u16 = 103;
+
+/// Returns the variables of a request.
+fn environ(
+    app: &PythonApp,
+    client: &ClientIdentity,
+    head: &RequestHead<'_>,
+    scratch: &mut VariableScratch,
+) -> Result<Environ, ProxyError> {
+    if has_dot_segment(head.target.path) {
+        return Err(ProxyError::DotSegment);
+    }
+    let Script { name: script_name, path_info } = application(&app.mount, head.target.path)?;
+    let (server_name, port) = server(head, client);
+    let added: Vec<(&[u8], &[u8])> =
+        app.variables.iter().map(|(name, value)| (name.as_bytes(), value.as_bytes())).collect();
+    let request = RequestVariables {
+        head,
+        client: *client,
+        server: ServerVariables { name: &server_name, port, software: SOFTWARE.as_bytes() },
+        script: ScriptVariables {
+            name: &script_name,
+            path_info: &path_info,
+            ..ScriptVariables::default()
+        },
+        content: match head.framing {
+            Framing::None => RequestContent::Length(0),
+            Framing::Length(bytes) => RequestContent::Length(bytes),
+            Framing::Chunked | Framing::Frames => RequestContent::Chunked,
+        },
+        passes_authorization: app.passes_authorization,
+        added: &added,
+    };
+    let field_bytes: usize =
+        head.fields.iter().map(|field| field.name.len() + field.value.len() + 16).sum();
+    let bytes = field_bytes + 2 * head.target.raw.len() + OWN_VARIABLES_BYTES;
+    let mut environ = Environ::with_capacity(bytes);
+    let changes = FieldChanges::default();
+    let visited = request.visit(scratch, |name, value| match is_passed(name, &changes) {
+        true => environ.add(name, value),
+        false => Ok(()),
+    });
+    let scheme: &[u8] = if client.is_secured { b"https" } else { b"http" };
+    let visited = visited.and_then(|()| environ.add(b"wsgi.url_scheme", scheme));
+    visited.map_err(|error: VariableError| ProxyError::Python {
+        app: app.name.clone(),
+        failure: Box::new(PythonFailure::Variables(error)),
+    })?;
+    Ok(environ)
+}

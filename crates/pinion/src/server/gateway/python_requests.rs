@@ -1,0 +1,98 @@
+//! Requests that Python applications respond to.
+
+use super::super::journal::Journal;
+use super::{Gateway, Waiting};
+use crate::settings::PythonMount;
+use pinion_engine::app::{Event, RawEvent};
+use pinion_engine::connections::Connections;
+use pinion_engine::exchange::Exchange;
+use pinion_engine::raw::RawStream;
+use pinion_gateway::proxy_error::ProxyError;
+use pinion_gateway::python::Python;
+use pinion_http::client_identity::ClientIdentity;
+use pinion_http::request::RequestHead;
+use std::sync::Arc;
+
+impl Gateway {
+    /// Begins a request to a Python application. Answers it if that is not possible.
+    pub(super) fn begin_python(
+        &mut self,
+        waiting: Waiting,
+        (mount, defaults): (&Arc<PythonMount>, &Arc<[u8]>),
+        (client, head): (&ClientIdentity, &RequestHead<'_>),
+        journal: &mut Journal,
+        exchange: &mut Exchange<'_>,
+    ) {
+        let begun = match mount.app.get() {
+            Some(app) => self.python().begin(app, defaults, (client, head), exchange),
+            None => Err(ProxyError::NoServer),
+        };
+        match begun {
+            Ok(()) => {
+                self.waiting.insert(exchange.address(), waiting);
+            }
+            Err(error) => self.fail(waiting, &error, journal, exchange),
+        }
+    }
+
+    /// Returns the requests to Python applications, which are made for the first one.
+    fn python(&mut self) -> &mut Python {
+        let Self { shared, poster, is_stopping, .. } = self;
+        self.python.get_or_insert_with(|| {
+            let mut python = Python::new(shared.settings.uploads.clone(), poster.clone());
+            if *is_stopping {
+                python.stop();
+            }
+            Box::new(python)
+        })
+    }
+
+    /// Something has happened to an exchange. Returns false if no Python application responds to
+    /// it.
+    pub(super) fn python_event(
+        &mut self,
+        event: &Event<'_>,
+        journal: &mut Journal,
+        exchange: &mut Exchange<'_>,
+    ) -> bool {
+        let Some(python) = &mut self.python else { return false };
+        if !python.has(exchange.address()) {
+            return false;
+        }
+        if let Some(ended) = python.event(event, exchange) {
+            let refusal = match event {
+                Event::Refused(refusal) => Some(refusal.status()),
+                _ => None,
+            };
+            self.ended(ended, refusal, journal, exchange);
+        }
+        true
+    }
+
+    /// Whether an event on a connection is for a Python application.
+    pub(crate) fn is_of_python(tag: u64) -> bool {
+        Python::is_of_process(tag)
+    }
+
+    /// Something has happened on a connection to a process of a Python application.
+    pub(crate) fn raw_of_python(
+        &mut self,
+        event: &RawEvent<'_>,
+        journal: &mut Journal,
+        stream: &mut RawStream<'_>,
+    ) {
+        let Some(mut python) = self.python.take() else { return stream.abort() };
+        python.raw(event, stream, |ended, exchange| self.ended(ended, None, journal, exchange));
+        self.python = Some(python);
+    }
+
+    pub(super) fn flush_python(
+        &mut self,
+        journal: &mut Journal,
+        connections: &mut Connections<'_>,
+    ) {
+        let Some(mut python) = self.python.take() else { return };
+        python.flush(connections, |ended, exchange| self.ended(ended, None, journal, exchange));
+        self.python = Some(python);
+    }
+}

@@ -1,0 +1,279 @@
+//! `[[site.mount]] wsgi`: Python applications that the server starts itself (WSGI, PEP 3333).
+
+use crate::mounts::{site, start};
+use pinion_tests::body::noise;
+use pinion_tests::folder::Folder;
+use pinion_tests::matrix::{Form, Io, Way};
+use pinion_tests::protocol::Protocol;
+use pinion_tests::request::Request;
+use pinion_tests::server::Start;
+use pinion_tests::wait_for;
+use rustix::process::{Signal, geteuid};
+use std::fs::{self, Permissions};
+use std::os::unix::fs::PermissionsExt as _;
+use std::thread;
+
+/// Content that fits into no socket buffer.
+const LARGE_BYTES: usize = 3_000_000;
+
+/// An application with a path for each thing that it does.
+const APPLICATION: &str = r#"
+import os, signal, time
+from wsgiref.validate import validator
+
+text = [('Content-Type', 'text/plain')]
+
+def application(environ, start_response):
+    path = environ['PATH_INFO']
+    if path == '/fails':
+        raise ValueError('no luck today')
+    if path == '/breaks':
+        start_response('200 OK', text)
+        return breaks()
+    if path == '/injects':
+        start_response('200 OK', text + [('X-A', 'a\r\nSet-Cookie: b=c')])
+        return [b'']
+    if path == '/short':
+        start_response('200 OK', text + [('Content-Length', '100')])
+        return [b'short']
+    if path == '/dies':
+        os.kill(os.getpid(), signal.SIGSEGV)
+    if path == '/dies-within':
+        start_response('200 OK', text)
+        return dies()
+    if path == '/pid':
+        start_response('200 OK', text)
+        return [str(os.getpid()).encode()]
+    if path == '/leaves':
+        start_response('200 OK', text)
+        return Leaves(environ['QUERY_STRING'])
+    if path == '/sleeps':
+        time.sleep(0.3)
+    if path == '/zeros':
+        start_response('200 OK', text)
+        return (bytes(10000) for _ in range(int(environ['QUERY_STRING'])))
+    return checked(environ, start_response)
+
+def breaks():
+    yield b'first'
+    raise ValueError('in the middle')
+
+def dies():
+    yield b'first'
+    os.kill(os.getpid(), signal.SIGKILL)
+    yield b'second'
+
+class Leaves:
+    """Writes a file when the server closes it."""
+    def __init__(self, path):
+        self.path = path
+    def __iter__(self):
+        while True:
+            yield bytes(1000)
+            time.sleep(0.01)
+    def close(self):
+        open(self.path, 'w').close()
+
+def variables(environ, start_response):
+    content = environ['wsgi.input'].read(10**9)
+    start_response('200 OK', text)
+    names = ['REQUEST_METHOD', 'SCRIPT_NAME', 'PATH_INFO', 'QUERY_STRING', 'CONTENT_LENGTH',
+             'CONTENT_TYPE', 'SERVER_NAME', 'HTTP_X_A', 'HTTP_X_B', 'HTTP_PROXY', 'wsgi.url_scheme']
+    lines = ['%s=%s\n' % (name, environ[name]) for name in names if name in environ]
+    return [''.join(lines).encode('latin-1'), b'%d %d\n' % (len(content), sum(content))]
+
+checked = validator(variables)
+"#;
+
+fn application(name: &str) -> Folder {
+    let folder = site(name);
+    folder.write("app/app.py", APPLICATION);
+    // The application writes a file there, as another user if the tests run as root.
+    fs::set_permissions(folder.path(), Permissions::from_mode(0o777)).expect("permissions");
+    folder
+}
+
+/// A mount at `/run` of the application.
+fn mount(folder: &Folder, keys: &str) -> String {
+    let path = folder.join("app");
+    let user = match geteuid().is_root() {
+        true => "python-user = \"nobody\"\n",
+        false => "",
+    };
+    format!(
+        "[[site.mount]]\npath = \"/run\"\nwsgi = \"app\"\npython = \"/usr/bin/python3\"\n\
+         python-folder = {path:?}\n{user}{keys}"
+    )
+}
+
+#[test]
+fn an_application_gets_the_request() {
+    let folder = application("wsgi-request");
+    let content = noise(LARGE_BYTES);
+    let sum = |content: &[u8]| content.iter().map(|byte| u64::from(*byte)).sum::<u64>();
+    for io in Io::BOTH {
+        let server = start(&folder, io, &mount(&folder, "buffer-limit = \"1M\"\n"));
+        let request = Request::new("PUT", "/run/a%20%C3%A4/b?x=%201&y")
+            .field("Content-Type", "text/x-own")
+            .field("X-A", "\u{e4}")
+            .field("X_B", "wrong")
+            .field("Proxy", "wrong");
+        for content in [&content[..0], &content[..1], &content[..100_000], &content] {
+            let response = server.exchange(&request.clone().body(content));
+            let length = content.len();
+            let expected = format!(
+                "REQUEST_METHOD=PUT\nSCRIPT_NAME=/run\nPATH_INFO=/a \u{e4}/b\n\
+                 QUERY_STRING=x=%201&y\nCONTENT_LENGTH={length}\nCONTENT_TYPE=text/x-own\n\
+                 SERVER_NAME=localhost\nHTTP_X_A=\u{e4}\nwsgi.url_scheme=http\n{length} {}\n",
+                sum(content)
+            );
+            assert_eq!((response.status, response.text()), (200, &*expected));
+        }
+        // Its length is found out before.
+        let chunked = request.clone().chunked(&content[..500_000], 10_000);
+        let text = server.exchange(&chunked).text().to_owned();
+        assert!(text.ends_with(&format!("\n500000 {}\n", sum(&content[..500_000]))), "{text}");
+        assert!(text.contains("CONTENT_LENGTH=500000\n"), "{text}");
+        assert_eq!(server.exchange(&request.chunked(&content, 10_000)).status, 411);
+        let head = server.exchange(&Request::head("/run/"));
+        assert_eq!((head.status, head.body.len()), (200, 0));
+        server.stop();
+    }
+}
+
+#[test]
+fn all_protocols_reach_applications() {
+    let folder = application("wsgi-protocols");
+    folder.write(
+        "p.toml",
+        format!("[[site]]\npath = \"public\"\ninclude = \"*.php\"\n{}", mount(&folder, "")),
+    );
+    for protocol in [Protocol::Http2Clear, Protocol::Http3] {
+        let server = Start::site(&folder.join("p.toml"))
+            .in_way(Way { io: Io::BOTH[0], protocol, form: Form::Folder })
+            .start();
+        let response = server.exchange(&Request::new("POST", "/run/x").body(b"abc"));
+        assert!(response.text().ends_with("\n3 294\n"), "{protocol:?}: {}", response.text());
+        server.stop();
+    }
+}
+
+#[test]
+fn a_failure_ends_its_request_alone() {
+    let folder = application("wsgi-failures");
+    for io in Io::BOTH {
+        let server = start(&folder, io, &mount(&folder, ""));
+        let pid = server.get("/run/pid").text().to_owned();
+        for (target, line) in [
+            ("/run/fails", "ValueError: no luck today"),
+            ("/run/injects", "X-A"),
+            ("/run/short", "Content-Length"),
+        ] {
+            let response = server.get(target);
+            assert_eq!(response.status, 500, "{target}");
+            assert!(!response.text().contains("luck"), "the traceback is in the log alone");
+            server.wait_for_line(0, |found| found.contains(line));
+        }
+        server.wait_for_line(0, |line| line.contains("in application"));
+        let cut = server.client().try_exchange(&Request::get("/run/breaks"));
+        assert!(cut.is_err(), "{cut:?}");
+        assert_eq!(server.get("/run/pid").text(), pid, "it is the same process");
+        server.stop();
+    }
+}
+
+#[test]
+fn a_process_that_dies_is_started_again() {
+    let folder = application("wsgi-dies");
+    for io in Io::BOTH {
+        let server = start(&folder, io, &mount(&folder, ""));
+        let pid = server.get("/run/pid").text().to_owned();
+        assert_eq!(server.get("/run/dies").status, 502);
+        // The next request waits for the next process.
+        let next = server.get("/run/pid").text().to_owned();
+        assert_ne!(next, pid);
+        server.wait_for_line(0, |line| line.contains("SIGSEGV"));
+        let cut = server.client().try_exchange(&Request::get("/run/dies-within"));
+        assert!(cut.is_err(), "{cut:?}");
+        assert_ne!(server.get("/run/pid").text(), next);
+        server.stop();
+    }
+}
+
+#[test]
+fn an_iterable_of_a_client_that_leaves_is_closed() {
+    let folder = application("wsgi-leaves");
+    for io in Io::BOTH {
+        let server = start(&folder, io, &mount(&folder, ""));
+        let closed = folder.join("closed");
+        let target = format!("/run/leaves?{}", closed.display());
+        server.client().leave_within(&Request::get(&target));
+        wait_for("the end of the iterable", || closed.exists().then_some(()));
+        fs::remove_file(&closed).expect("removed");
+        assert_eq!(server.get("/run/").status, 200);
+        server.stop();
+    }
+}
+
+/// More than a process may send before the client has taken it.
+#[test]
+fn large_responses_are_whole() {
+    let folder = application("wsgi-large");
+    for io in Io::BOTH {
+        let server = start(&folder, io, &mount(&folder, ""));
+        let response = server.get("/run/zeros?3000");
+        assert_eq!(response.body.len(), 30_000_000);
+        server.stop();
+    }
+}
+
+/// Requests come from many clients at the same time, to several processes.
+#[test]
+fn many_clients_share_processes() {
+    let folder = application("wsgi-clients");
+    for io in Io::BOTH {
+        let keys = "python-processes = 2\npython-threads = 2\n";
+        let server = start(&folder, io, &mount(&folder, keys));
+        thread::scope(|scope| {
+            for client in 0..16 {
+                let server = &server;
+                scope.spawn(move || {
+                    let mut connection = server.connect();
+                    for number in 0..50 {
+                        let path = if number % 25 == 7 { "sleeps" } else { "x" };
+                        let target = format!("/run/{path}?{client}-{number}");
+                        let text = connection.exchange(&Request::get(&target)).text().to_owned();
+                        let query = format!("QUERY_STRING={client}-{number}\n");
+                        assert!(text.contains(&query), "{text}");
+                    }
+                });
+            }
+        });
+        server.stop();
+    }
+}
+
+#[test]
+fn a_reload_takes_another_application() {
+    let folder = application("wsgi-reload");
+    folder.write(
+        "app/other.py",
+        "def app(environ, start_response):\n\
+         \x20   start_response('200 OK', [('Content-Type', 'text/plain')])\n\
+         \x20   return [b'other']\n",
+    );
+    for io in Io::BOTH {
+        let server = start(&folder, io, &mount(&folder, ""));
+        assert_eq!(server.get("/run/x").status, 200);
+        let site = "[[site]]\npath = \"public\"\ninclude = \"*.php\"\n";
+        let other = mount(&folder, "").replace("wsgi = \"app\"", "wsgi = \"other\"");
+        folder.write("p.toml", format!("{site}{other}"));
+        server.signal(Signal::HUP);
+        wait_for("the other application", || {
+            let response = server.get("/run/x");
+            assert_eq!(response.status, 200);
+            (response.text() == "other").then_some(())
+        });
+        server.stop();
+    }
+}
