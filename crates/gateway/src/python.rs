@@ -465,7 +465,12 @@ impl Python {
     fn deadline(&mut self, address: Address, exchange: &mut Exchange<'_>) -> Option<Ended> {
         let now_ms = exchange.now().monotonic_ms;
         let request = self.requests.get_mut(&address)?;
-        if now_ms < request.due_ms || request.stage == RequestStage::Storing {
+        if request.stage == RequestStage::Storing {
+            return None;
+        }
+        if now_ms < request.due_ms {
+            // Something has come meanwhile.
+            exchange.wait(Some(request.due_ms - now_ms));
             return None;
         }
         if request.stage == RequestStage::Waiting {

@@ -41,6 +41,9 @@ def application(environ, start_response):
     if path == '/dies-within':
         start_response('200 OK', text)
         return dies()
+    if path == '/empty':
+        start_response(environ['QUERY_STRING'], [])
+        return []
     if path == '/pid':
         start_response('200 OK', text)
         return [str(os.getpid()).encode()]
@@ -213,6 +216,19 @@ fn an_iterable_of_a_client_that_leaves_is_closed() {
         assert_eq!(server.get("/run/").status, 200);
         server.stop();
     }
+}
+
+/// RFC 9110 §8.6: no Content-Length with status 204, and none with 304 that a GET would not have.
+#[test]
+fn responses_without_content_have_no_length() {
+    let folder = application("wsgi-empty");
+    let server = start(&folder, Io::BOTH[0], &mount(&folder, ""));
+    for status in [204, 304] {
+        let response = server.get(&format!("/run/empty?{status}"));
+        assert_eq!((response.status, response.body.len()), (status, 0));
+        assert_eq!(response.field("Content-Length"), None, "{status}");
+    }
+    server.stop();
 }
 
 /// More than a process may send before the client has taken it.

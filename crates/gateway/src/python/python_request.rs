@@ -17,6 +17,7 @@ use pinion_http::python::frame_writer::{write_content, write_content_end, write_
 use pinion_http::python::response_content::ResponseContentCheck;
 use pinion_http::python::response_head::PythonResponseHead;
 use pinion_http::request::{Framing, RequestHead};
+use pinion_http::status::never_has_content;
 use pinion_jobs::upload_spool::StoreError;
 
 use super::limits::{ROOM_STEP_BYTES, WHOLE_CONTENT_MAX_BYTES};
@@ -265,7 +266,7 @@ impl PythonRequest {
     ) {
         let changes = ResponseChanges::of(&self.app.response_fields, self.app.passed_fields);
         let fields = forwarded(head.fields.iter(), changes, &self.defaults);
-        let has_content = self.method != Method::Head;
+        let has_content = self.method != Method::Head && !never_has_content(head.status);
         let length = head.content_length.or(whole_bytes.filter(|_| has_content));
         exchange.head(head.status, fields.iter().copied(), length);
         let limits = ResponseLimits::default();
