@@ -12,6 +12,8 @@ pub const PROGRAM_PATH: &str = "/dev/fd/3";
 pub enum Interface {
     /// WSGI, as PEP 3333 defines it.
     Wsgi,
+    /// ASGI, version 3.
+    Asgi,
 }
 
 impl Interface {
@@ -20,6 +22,7 @@ impl Interface {
     pub fn name(self) -> &'static str {
         match self {
             Self::Wsgi => "wsgi",
+            Self::Asgi => "asgi",
         }
     }
 }

@@ -44,7 +44,8 @@ pub(crate) const ROWS: &[Directive] = &[
     Directive {
         repeatable: true,
         brief: "The server that requests are forwarded to, or several of them",
-        long: "At most 64. A mount has either `proxy`, `fastcgi`, `scgi`, `cgi` or `wsgi`.",
+        long: "At most 64. A mount has either `proxy`, `fastcgi`, `scgi`, `cgi`, `wsgi` \
+               or `asgi`.",
         ..row("mount-proxy", "proxy", Kind::UpstreamUrl)
     },
     Directive {
@@ -72,6 +73,17 @@ pub(crate) const ROWS: &[Directive] = &[
                name of an object it is `application` or `app`. The server starts the processes \
                itself, and nothing has to be installed for it.",
         ..row("mount-wsgi", "wsgi", Kind::Argument)
+    },
+    Directive {
+        brief: "The Python application (ASGI) that responds",
+        long: "Named as in `wsgi`: `main:app`.",
+        ..row("mount-asgi", "asgi", Kind::Argument)
+    },
+    Directive {
+        default: Default::Off,
+        brief: "The object that was named returns the Python application",
+        long: "It is called without arguments when a process starts: `create_app`.",
+        ..row("mount-python-factory", "python-factory", Kind::Switch)
     },
     Directive {
         default: Default::Auto("the working directory of the server"),

@@ -69,8 +69,9 @@ pub(crate) fn mount_with(low: &Low, change: impl Fn(&mut Upstream)) -> Result<Mo
         return Ok(mount.sending(sent));
     }
     mount_cgi::refuse_without_scripts(low)?;
-    if servers == "mount-wsgi" {
-        return Ok(Mount::of_application(path.clone(), mount_python::application(low, &path)?));
+    if let Some(interface) = mount_python::interface(servers) {
+        let application = mount_python::application(low, &path, interface)?;
+        return Ok(Mount::of_application(path, application));
     }
     mount_python::refuse_without_application(low)?;
     let program = mount_program::options(low, servers, &path)?;

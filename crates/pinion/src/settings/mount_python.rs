@@ -10,6 +10,7 @@ use pinion_gateway::field_changes::{ChangedMessage, FieldChanges};
 use pinion_gateway::path_prefix::PathPrefix;
 use pinion_gateway::python::python_app::PythonApp;
 use pinion_gateway::upstream_group::PassedFields;
+use pinion_python::command_line::Interface;
 use pinion_spawner::accounts::Accounts;
 use pinion_spawner::start_table::Identity;
 use rustix::process::geteuid;
@@ -28,8 +29,11 @@ pub(crate) struct PythonMount {
 /// What is said about it.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) struct PythonSettings {
+    pub(crate) interface: Interface,
     /// `app:app`.
     pub(crate) application: String,
+    /// Whether the object that was named returns the application.
+    pub(crate) is_factory: bool,
     pub(crate) folder: PathBuf,
     /// The interpreter, or the folder of a virtual environment.
     pub(crate) python: Option<PathBuf>,
@@ -46,7 +50,8 @@ pub(crate) struct PythonSettings {
 }
 
 /// Rows that say something about Python applications alone.
-const PYTHON_ROWS: [&str; 5] = [
+const PYTHON_ROWS: [&str; 6] = [
+    "mount-python-factory",
     "mount-python-folder",
     "mount-python",
     "mount-python-processes",
@@ -55,9 +60,10 @@ const PYTHON_ROWS: [&str; 5] = [
 ];
 
 /// Other rows that have an effect with a Python application.
-const COMMON_ROWS: [&str; 8] = [
+const COMMON_ROWS: [&str; 9] = [
     "mount-path",
     "mount-wsgi",
+    "mount-asgi",
     "mount-timeout",
     "mount-variables",
     "mount-buffer-limit",
@@ -66,13 +72,22 @@ const COMMON_ROWS: [&str; 8] = [
     "mount-pass-response-headers",
 ];
 
+/// Returns how an application is called that this row names; `None` if it names none.
+pub(super) fn interface(row: &str) -> Option<Interface> {
+    match row {
+        "mount-wsgi" => Some(Interface::Wsgi),
+        "mount-asgi" => Some(Interface::Asgi),
+        _ => None,
+    }
+}
+
 /// Refuses what is said about a Python application in a mount without one.
 ///
 /// # Errors
 /// The key that has no effect.
 pub(super) fn refuse_without_application(low: &Low) -> Result<(), MountFault> {
     match PYTHON_ROWS.into_iter().find(|row| low.given(row)) {
-        Some(row) => Err(MountFault::new(row, "has no effect without wsgi; leave it out")),
+        Some(row) => Err(MountFault::new(row, "has no effect without wsgi or asgi; leave it out")),
         None => Ok(()),
     }
 }
@@ -81,15 +96,23 @@ pub(super) fn refuse_without_application(low: &Low) -> Result<(), MountFault> {
 ///
 /// # Errors
 /// Something is wrong, or has no effect.
-pub(super) fn application(low: &Low, path: &MountPath) -> Result<PythonMount, MountFault> {
+pub(super) fn application(
+    low: &Low,
+    path: &MountPath,
+    interface: Interface,
+) -> Result<PythonMount, MountFault> {
+    let (row, key) = match interface {
+        Interface::Wsgi => ("mount-wsgi", "wsgi"),
+        Interface::Asgi => ("mount-asgi", "asgi"),
+    };
     let MountPath::Prefix(prefix) = path else {
-        let message = "is an extension; with wsgi write a path, such as /";
+        let message = format!("is an extension; with {key} write a path, such as /");
         return Err(MountFault::new("mount-path", message));
     };
     let has_effect = |name: &str| PYTHON_ROWS.contains(&name) || COMMON_ROWS.contains(&name);
     let mut others = directives::mount_rows().map(|row| row.name).filter(|name| !has_effect(name));
-    if let Some(row) = others.find(|row| low.given(row)) {
-        return Err(MountFault::new(row, "has no effect with wsgi; leave it out"));
+    if let Some(other) = others.find(|row| low.given(row)) {
+        return Err(MountFault::new(other, format!("has no effect with {key}; leave it out")));
     }
     let path_of = |row| {
         let path = texts(low, row).next().map(absolute).transpose();
@@ -103,7 +126,9 @@ pub(super) fn application(low: &Low, path: &MountPath) -> Result<PythonMount, Mo
         return Err(MountFault::new("mount-python-folder", message));
     }
     let settings = PythonSettings {
-        application: value(low, "mount-wsgi", |text| Ok(text.to_owned()))?,
+        interface,
+        application: value(low, row, |text| Ok(text.to_owned()))?,
+        is_factory: low.given("mount-python-factory"),
         folder,
         python: path_of("mount-python")?,
         processes: number(low, "mount-python-processes")? as usize,

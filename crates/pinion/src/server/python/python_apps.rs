@@ -10,7 +10,7 @@ use crate::settings::{PythonMount, PythonSettings};
 use anyhow::{Context as _, anyhow};
 use pinion_gateway::python::python_app::PythonApp;
 use pinion_programs::supervisor_link::ProgramDescriptors;
-use pinion_python::command_line::{ApplicationCommand, Interface};
+use pinion_python::command_line::ApplicationCommand;
 use pinion_python::program::PROGRAM;
 use pinion_spawner::start_table::{ProgramKind, ProgramStart};
 use rustix::fs::{MemfdFlags, SealFlags, fcntl_add_seals, memfd_create};
@@ -132,12 +132,12 @@ impl PythonApps {
             u16::try_from(count).ok().and_then(NonZeroU16::new).unwrap_or(NonZeroU16::MIN)
         };
         let command = ApplicationCommand {
-            interface: Interface::Wsgi,
+            interface: settings.interface,
             application: settings.application.clone().into(),
             folder: settings.folder.clone(),
             threads: number(settings.threads),
             processes: number(settings.processes),
-            is_factory: false,
+            is_factory: settings.is_factory,
         };
         let (mut sockets, mut starts) = (Vec::new(), Vec::new());
         for _ in 0..settings.processes {
