@@ -59,8 +59,8 @@ pub struct Python {
     requests: AddressMap<PythonRequest>,
     /// The connections to processes, by the numbers in their tags.
     links: FxHashMap<u64, ProcessLink>,
-    /// The number of the connection to a process: that of the application, and its position.
-    numbers: FxHashMap<(u64, usize), u64>,
+    /// The number of the connection to a process, by the number of the process.
+    numbers: FxHashMap<u64, u64>,
     last_number: u64,
     /// Connections with requests that were not sent yet.
     unsent: Vec<u64>,
@@ -270,7 +270,7 @@ impl Python {
         let Some(request) = self.requests.get_mut(&address) else { return Ok(()) };
         request.stage = RequestStage::Waiting;
         match request.app.queue.enter(address) {
-            QueueEntry::Run(position) => self.start(address, position, exchange),
+            QueueEntry::Run(process) => self.start(address, process, exchange),
             QueueEntry::Waits => {
                 request.due_ms = exchange.now().monotonic_ms + QUEUE_TIMEOUT_MS;
                 exchange.wait(Some(QUEUE_TIMEOUT_MS));
@@ -286,8 +286,8 @@ impl Python {
         if request.stage != RequestStage::Waiting {
             return None;
         }
-        let position = request.app.queue.take(address)?;
-        let started = self.start(address, position, exchange);
+        let process = request.app.queue.take(address)?;
+        let started = self.start(address, process, exchange);
         started.err().map(|error| self.failed(address, error, exchange))
     }
 
@@ -295,26 +295,26 @@ impl Python {
     fn start(
         &mut self,
         address: Address,
-        position: usize,
+        process: u64,
         exchange: &mut Exchange<'_>,
     ) -> Result<(), ProxyError> {
         let Some(request) = self.requests.get_mut(&address) else { return Ok(()) };
-        let process = AppProcess { app: Arc::clone(&request.app), position };
-        let key = (process.app.number, position);
+        let app = Arc::clone(&request.app);
         let last_number = &mut self.last_number;
-        let number = *self.numbers.entry(key).or_insert_with(|| {
+        let number = *self.numbers.entry(process).or_insert_with(|| {
             *last_number += 1;
             *last_number
         });
-        let link = self.links.entry(number).or_insert_with(|| ProcessLink::new(process));
+        let link = self.links.entry(number).or_insert_with(|| {
+            ProcessLink::new(AppProcess { app: Arc::clone(&app), number: process })
+        });
         if !link.has_unsent() {
             self.unsent.push(number);
         }
         let now_ms = exchange.now().monotonic_ms;
         let added = link.add(request, address, now_ms, &mut exchange.connections(), number);
         if let Err(error) = added {
-            let app = Arc::clone(&request.app);
-            self.release(&app, position, None);
+            self.release(&app, process, None);
             return Err(error);
         }
         let timeout_ms = request.app.timeout_ms;
@@ -388,8 +388,8 @@ impl Python {
                         let now_ms = connections.now().monotonic_ms;
                         let service_ms = now_ms - known.sent_ms.max(link.last_end_ms).min(now_ms);
                         link.last_end_ms = now_ms;
-                        let AppProcess { app, position } = &link.process;
-                        self.release(app, *position, Some(service_ms));
+                        let AppProcess { app, number } = &link.process;
+                        self.release(app, *number, Some(service_ms));
                     }
                 }
                 Err(error) => {
@@ -438,8 +438,7 @@ impl Python {
         ended: &mut impl FnMut(Ended, &mut Exchange<'_>),
     ) {
         let Some(link) = self.links.remove(&number) else { return };
-        let AppProcess { app, position } = &link.process;
-        self.numbers.remove(&(app.number, *position));
+        self.numbers.remove(&link.process.number);
         self.lose(&link.process, link.requests.into_values(), failure, connections, ended);
     }
 
@@ -453,7 +452,7 @@ impl Python {
         ended: &mut impl FnMut(Ended, &mut Exchange<'_>),
     ) {
         for known in requests {
-            self.release(&process.app, process.position, None);
+            self.release(&process.app, process.number, None);
             let Some(address) = known.exchange else { continue };
             let Some(request) = self.requests.remove(&address) else { continue };
             let Some(mut exchange) = connections.exchange(address) else { continue };
@@ -474,9 +473,9 @@ impl Python {
             return None;
         }
         if request.stage == RequestStage::Waiting {
-            if let Some(position) = request.app.queue.take(address) {
+            if let Some(process) = request.app.queue.take(address) {
                 // The message about it is late.
-                let started = self.start(address, position, exchange);
+                let started = self.start(address, process, exchange);
                 return started.err().map(|error| self.failed(address, error, exchange));
             }
             let failure = PythonFailure::QueueTimeout { seconds: QUEUE_TIMEOUT_MS / 1000 };
@@ -524,8 +523,8 @@ impl Python {
         match request.stage {
             RequestStage::Storing => {}
             RequestStage::Waiting => {
-                if let Some(position) = app.queue.take(address) {
-                    self.release(&app, position, None);
+                if let Some(process) = app.queue.take(address) {
+                    self.release(&app, process, None);
                 }
             }
             RequestStage::Sent { link, number } => {
@@ -539,8 +538,8 @@ impl Python {
     }
 
     /// Gives the place of a request to the next one.
-    fn release(&self, app: &PythonApp, position: usize, service_ms: Option<u64>) {
-        if let Some(next) = app.queue.release(position, service_ms) {
+    fn release(&self, app: &PythonApp, process: u64, service_ms: Option<u64>) {
+        if let Some(next) = app.queue.release(process, service_ms) {
             // A message that cannot be sent is not needed at the deadline of the request.
             let _ = self.poster.post(next, Box::new(ProcessTurn));
         }
@@ -552,14 +551,14 @@ impl Drop for Python {
     fn drop(&mut self) {
         for (address, request) in std::mem::take(&mut self.requests) {
             if request.stage == RequestStage::Waiting
-                && let Some(position) = request.app.queue.take(address)
+                && let Some(process) = request.app.queue.take(address)
             {
-                self.release(&request.app, position, None);
+                self.release(&request.app, process, None);
             }
         }
         for link in std::mem::take(&mut self.links).into_values() {
             for _ in &link.requests {
-                self.release(&link.process.app, link.process.position, None);
+                self.release(&link.process.app, link.process.number, None);
             }
         }
     }

@@ -3,9 +3,13 @@
 //!
 //! A process has as many requests as it has threads. While all have, one that is quick gets more,
 //! so that it has the next one at hand when it has responded.
+//!
+//! Processes come and go while workers use the application. One that is to end gets no more
+//! requests, and is forgotten behind its last one.
 
 use std::collections::VecDeque;
-use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::path::{Path, PathBuf};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use super::limits::{BACKLOG_MAX, QUICK_MS, SERVICE_TIME_WEIGHT};
 
@@ -22,12 +26,18 @@ struct QueueState<T> {
     processes: Vec<ProcessLoad>,
     waiting: VecDeque<T>,
     /// Requests that may run in a process, and that have not heard of it yet.
-    granted: Vec<(T, usize)>,
+    granted: Vec<(T, u64)>,
 }
 
 /// What a process has to do.
-#[derive(Clone, Copy, Debug)]
+#[derive(Debug)]
 struct ProcessLoad {
+    /// Its number, which no other process of any application has.
+    number: u64,
+    /// The socket on which it accepts connections.
+    socket: Arc<Path>,
+    /// Whether it gets no more requests.
+    is_retired: bool,
     /// Requests that it has, and those in `granted`.
     requests: usize,
     /// The moving average of the time for a request, in 1/256 ms.
@@ -41,7 +51,7 @@ const MILLISECOND: u64 = 256;
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum QueueEntry {
     /// The process with this number has it. The caller calls [`AppQueue::release`] behind its end.
-    Run(usize),
+    Run(u64),
     /// It waits.
     Waits,
     /// Too many wait.
@@ -49,12 +59,46 @@ pub(super) enum QueueEntry {
 }
 
 impl<T: PartialEq + Copy> AppQueue<T> {
-    pub(super) fn new(processes: usize, threads: usize, waiting_max: usize) -> Self {
-        // A process is quick once it has shown it.
-        let load = ProcessLoad { requests: 0, service_time: QUICK_MS * MILLISECOND };
-        let processes = vec![load; processes.max(1)];
-        let state = QueueState { processes, waiting: VecDeque::new(), granted: Vec::new() };
+    pub(super) fn new(threads: usize, waiting_max: usize) -> Self {
+        let (processes, waiting, granted) = (Vec::new(), VecDeque::new(), Vec::new());
+        let state = QueueState { processes, waiting, granted };
         Self { threads: threads.max(1), waiting_max, state: Mutex::new(state) }
+    }
+
+    /// Adds a process. Returns the requests that may run now, which have to be told.
+    #[must_use]
+    pub(super) fn add_process(&self, number: u64, socket: PathBuf) -> Vec<T> {
+        let mut state = self.lock();
+        // A process is quick once it has shown it.
+        let service_time = QUICK_MS * MILLISECOND;
+        let socket = Arc::from(socket);
+        state.processes.push(ProcessLoad {
+            number,
+            socket,
+            is_retired: false,
+            requests: 0,
+            service_time,
+        });
+        std::iter::from_fn(|| state.grant_next(self.threads)).collect()
+    }
+
+    /// Gives a process no more requests.
+    pub(super) fn retire_process(&self, number: u64) {
+        let mut state = self.lock();
+        if let Some(load) = state.load(number) {
+            load.is_retired = true;
+        }
+        state.processes.retain(ProcessLoad::is_needed);
+    }
+
+    /// Whether a process has requests, or may get some.
+    pub(super) fn has_process(&self, number: u64) -> bool {
+        self.lock().load(number).is_some()
+    }
+
+    /// Returns the socket of a process that has requests.
+    pub(super) fn socket(&self, number: u64) -> Option<Arc<Path>> {
+        self.lock().load(number).map(|load| Arc::clone(&load.socket))
     }
 
     /// Adds a request.
@@ -76,28 +120,25 @@ impl<T: PartialEq + Copy> AppQueue<T> {
     /// A request has ended that a process had. It has taken `service_ms`, if it was served. Returns
     /// the request that may run now, which has to be told.
     #[must_use]
-    pub(super) fn release(&self, process: usize, service_ms: Option<u64>) -> Option<T> {
+    pub(super) fn release(&self, process: u64, service_ms: Option<u64>) -> Option<T> {
         let mut state = self.lock();
-        if let Some(load) = state.processes.get_mut(process) {
+        if let Some(load) = state.load(process) {
             load.requests = load.requests.saturating_sub(1);
             if let Some(ms) = service_ms {
                 let sum = load.service_time * (SERVICE_TIME_WEIGHT - 1) + ms * MILLISECOND;
                 load.service_time = sum / SERVICE_TIME_WEIGHT;
             }
+            if !load.is_needed() {
+                state.processes.retain(ProcessLoad::is_needed);
+            }
         }
-        if state.waiting.is_empty() {
-            return None;
-        }
-        let process = state.free_process(self.threads)?;
-        let next = state.waiting.pop_front()?;
-        state.granted.push((next, process));
-        Some(next)
+        state.grant_next(self.threads)
     }
 
     /// Takes a request that has waited out of the queue. Returns the process that it may run in, so
     /// that the caller runs it there or calls [`Self::release`].
     #[must_use]
-    pub(super) fn take(&self, request: T) -> Option<usize> {
+    pub(super) fn take(&self, request: T) -> Option<u64> {
         let mut state = self.lock();
         if let Some(at) = state.granted.iter().position(|(granted, _)| *granted == request) {
             return Some(state.granted.swap_remove(at).1);
@@ -117,18 +158,40 @@ impl<T: PartialEq + Copy> AppQueue<T> {
     }
 }
 
-impl<T> QueueState<T> {
+impl ProcessLoad {
+    /// Whether it has requests, or may get some.
+    fn is_needed(&self) -> bool {
+        !self.is_retired || self.requests > 0
+    }
+}
+
+impl<T: Copy> QueueState<T> {
+    fn load(&mut self, process: u64) -> Option<&mut ProcessLoad> {
+        self.processes.iter_mut().find(|load| load.number == process)
+    }
+
     /// Gives the process with the fewest requests another one, if it may have one.
-    fn free_process(&mut self, threads: usize) -> Option<usize> {
+    fn free_process(&mut self, threads: usize) -> Option<u64> {
         let with_room = |load: &&mut ProcessLoad| {
             let is_quick = load.service_time < QUICK_MS * MILLISECOND;
-            load.requests < threads || is_quick && load.requests < BACKLOG_MAX
+            let has_room = load.requests < threads || is_quick && load.requests < BACKLOG_MAX;
+            has_room && !load.is_retired
         };
-        let loads = self.processes.iter_mut().enumerate();
-        let free = loads.filter(|(_, load)| with_room(load));
-        let (process, load) = free.min_by_key(|(_, load)| load.requests)?;
+        let free = self.processes.iter_mut().filter(with_room);
+        let load = free.min_by_key(|load| load.requests)?;
         load.requests += 1;
-        Some(process)
+        Some(load.number)
+    }
+
+    /// Gives the request that has waited for the longest time to a process, if one has room.
+    fn grant_next(&mut self, threads: usize) -> Option<T> {
+        if self.waiting.is_empty() {
+            return None;
+        }
+        let process = self.free_process(threads)?;
+        let next = self.waiting.pop_front()?;
+        self.granted.push((next, process));
+        Some(next)
     }
 }
 
@@ -136,11 +199,19 @@ impl<T> QueueState<T> {
 mod tests {
     use super::*;
 
-    const RUN: fn(usize) -> QueueEntry = QueueEntry::Run;
+    const RUN: fn(u64) -> QueueEntry = QueueEntry::Run;
+
+    fn queue(processes: u64, threads: usize, waiting_max: usize) -> AppQueue<u64> {
+        let queue = AppQueue::new(threads, waiting_max);
+        for number in 0..processes {
+            assert_eq!(queue.add_process(number, PathBuf::new()), []);
+        }
+        queue
+    }
 
     #[test]
     fn requests_go_to_the_process_with_the_fewest() {
-        let queue = AppQueue::new(2, 2, 1);
+        let queue = queue(2, 2, 1);
         let entered: Vec<QueueEntry> = (0..6).map(|request| queue.enter(request)).collect();
         let waits = [QueueEntry::Waits, QueueEntry::Full];
         assert_eq!(entered, [[RUN(0), RUN(1)], [RUN(0), RUN(1)], waits].concat());
@@ -151,7 +222,7 @@ mod tests {
 
     #[test]
     fn a_quick_process_has_a_backlog_until_it_is_slow() {
-        let queue = AppQueue::new(1, 1, 100);
+        let queue = queue(1, 1, 100);
         assert_eq!((queue.enter(0), queue.enter(1)), (RUN(0), QueueEntry::Waits));
         assert_eq!(queue.release(0, Some(0)), Some(1));
         assert_eq!(queue.take(1), Some(0));
@@ -171,12 +242,31 @@ mod tests {
     /// A request that leaves right after its turn has come passes it on.
     #[test]
     fn a_turn_is_passed_on() {
-        let queue = AppQueue::new(1, 1, 9);
+        let queue = queue(1, 1, 9);
         let entered = [1, 2, 3].map(|request| queue.enter(request));
         assert_eq!(entered, [RUN(0), QueueEntry::Waits, QueueEntry::Waits]);
         assert_eq!(queue.take(2), None, "it has left before its turn");
         assert_eq!(queue.release(0, None), Some(3));
         assert_eq!(queue.take(3), Some(0));
         assert_eq!((queue.release(0, None), queue.enter(4)), (None, RUN(0)));
+    }
+
+    /// Requests move to the processes that have come in the place of others.
+    #[test]
+    fn processes_are_replaced() {
+        let queue = queue(1, 1, 9);
+        assert_eq!(
+            [1, 2, 3].map(|it| queue.enter(it)),
+            [RUN(0), QueueEntry::Waits, QueueEntry::Waits]
+        );
+        assert_eq!(queue.add_process(7, "/7".into()), [2]);
+        queue.retire_process(0);
+        assert_eq!((queue.take(2), queue.has_process(0)), (Some(7), true));
+        assert_eq!((queue.release(0, None), queue.has_process(0)), (None, false));
+        assert_eq!(queue.socket(7).as_deref(), Some(Path::new("/7")));
+        assert_eq!((queue.release(7, None), queue.take(3)), (Some(3), Some(7)));
+        queue.retire_process(7);
+        assert_eq!((queue.release(7, None), queue.enter(4)), (None, QueueEntry::Waits));
+        assert_eq!(queue.add_process(8, PathBuf::new()), [4]);
     }
 }

@@ -127,10 +127,10 @@ impl ProcessLink {
             return Ok(());
         }
         if self.stream.is_none() {
-            let AppProcess { app, position } = &self.process;
-            let Some(path) = app.sockets.get(*position) else { return Ok(()) };
+            let AppProcess { app, number } = &self.process;
+            let Some(path) = app.queue.socket(*number) else { return Ok(()) };
             let connect = Connect {
-                remote: RemoteAddress::Unix(path.clone()),
+                remote: RemoteAddress::Unix(path.to_path_buf()),
                 tls: None,
                 timeout_ms: CONNECT_TIMEOUT_MS,
                 tag: PYTHON_TAG | link,

@@ -4,8 +4,10 @@ use std::path::PathBuf;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
+use pinion_engine::Poster;
 use pinion_engine::address::Address;
 
+use super::ProcessTurn;
 use super::app_queue::AppQueue;
 use super::limits::WAITING_MAX;
 use crate::field_changes::FieldChanges;
@@ -14,19 +16,16 @@ use crate::path_prefix::PathPrefix;
 use crate::program_forwarding::AddedVariables;
 use crate::upstream_group::PassedFields;
 
-/// Numbers of applications; no two have the same.
+/// Numbers of processes; no two have the same.
 static LAST_NUMBER: AtomicU64 = AtomicU64::new(0);
 
 /// See the head of the module.
 #[derive(Debug)]
 pub struct PythonApp {
-    pub(super) number: u64,
     /// What the log calls it, such as `app:app`.
     pub name: Box<str>,
     /// The path of the mount: `SCRIPT_NAME`.
     pub mount: PathPrefix,
-    /// The sockets on which its processes accept connections, one for each.
-    pub(super) sockets: Box<[PathBuf]>,
     pub(super) queue: AppQueue<Address>,
     /// Whether the application gets `Authorization`.
     pub passes_authorization: bool,
@@ -43,16 +42,13 @@ pub struct PythonApp {
 }
 
 impl PythonApp {
-    /// Describes an application with a process for each of the sockets, which are Unix sockets, and
-    /// so many threads in each process.
+    /// Describes an application with so many threads in each process. It has no process yet.
     #[must_use]
-    pub fn new(name: &str, mount: PathPrefix, sockets: Vec<PathBuf>, threads: usize) -> Self {
+    pub fn new(name: &str, mount: PathPrefix, threads: usize) -> Self {
         Self {
-            number: LAST_NUMBER.fetch_add(1, Ordering::Relaxed),
             name: name.into(),
             mount,
-            queue: AppQueue::new(sockets.len(), threads, WAITING_MAX),
-            sockets: sockets.into(),
+            queue: AppQueue::new(threads, WAITING_MAX),
             passes_authorization: true,
             variables: AddedVariables::new(),
             timeout_ms: UPSTREAM_TIMEOUT_MS,
@@ -69,12 +65,36 @@ impl PythonApp {
     pub fn is_used(&self) -> bool {
         self.queue.is_used()
     }
+
+    /// Adds a process that accepts connections on this Unix socket, and returns its number. It gets
+    /// requests that wait, of which `poster` tells their workers.
+    pub fn add_process(&self, socket: PathBuf, poster: Option<&Poster>) -> u64 {
+        let number = LAST_NUMBER.fetch_add(1, Ordering::Relaxed);
+        for request in self.queue.add_process(number, socket) {
+            if let Some(poster) = poster {
+                // A message that cannot be sent is not needed at the deadline of the request.
+                let _ = poster.post(request, Box::new(ProcessTurn));
+            }
+        }
+        number
+    }
+
+    /// Gives a process no more requests.
+    pub fn retire_process(&self, number: u64) {
+        self.queue.retire_process(number);
+    }
+
+    /// Whether a process has requests, or may get some: not for long once it is retired.
+    #[must_use]
+    pub fn has_process(&self, number: u64) -> bool {
+        self.queue.has_process(number)
+    }
 }
 
 /// A process of an application.
 #[derive(Clone, Debug)]
 pub(super) struct AppProcess {
     pub(super) app: Arc<PythonApp>,
-    /// Its position among the sockets.
-    pub(super) position: usize,
+    /// The number of the process.
+    pub(super) number: u64,
 }

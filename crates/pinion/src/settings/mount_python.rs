@@ -148,10 +148,10 @@ pub(super) fn application(
 }
 
 impl PythonSettings {
-    /// Returns the application for the workers. Its processes listen on these sockets.
-    pub(crate) fn app(&self, sockets: Vec<PathBuf>) -> PythonApp {
+    /// Returns the application for the workers, which has no processes yet.
+    pub(crate) fn app(&self) -> PythonApp {
         let prefix = PathPrefix::new(self.prefix.as_str());
-        let mut app = PythonApp::new(&self.application, prefix, sockets, self.threads);
+        let mut app = PythonApp::new(&self.application, prefix, self.threads);
         app.timeout_ms = self.timeout_ms;
         app.stored_max_bytes = self.stored_max_bytes;
         app.response_fields = self.response_fields.clone();

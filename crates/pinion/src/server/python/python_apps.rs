@@ -139,7 +139,8 @@ impl PythonApps {
             processes: number(settings.processes),
             is_factory: settings.is_factory,
         };
-        let (mut sockets, mut starts) = (Vec::new(), Vec::new());
+        let app = Arc::new(settings.app());
+        let mut starts = Vec::new();
         for _ in 0..settings.processes {
             let name = self.free_name(programs);
             let (socket, listener) = self.listener(&name)?;
@@ -152,12 +153,11 @@ impl PythonApps {
                 grace_ms: GRACE_MS,
                 ..ProgramStart::new(&name, &interpreter)
             };
-            sockets.push(socket);
+            app.add_process(socket, None);
             let descriptors =
                 ProgramDescriptors { listener: Arc::new(listener), file: Arc::clone(&program) };
             starts.push((start, descriptors));
         }
-        let app = Arc::new(settings.app(sockets));
         Ok(RunningApp { settings: settings.clone(), app, interpreter, starts })
     }
 
