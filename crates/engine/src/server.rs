@@ -70,6 +70,11 @@ impl Control {
         self.drain();
     }
 
+    /// Whether the server ends: [`Self::drain`] or [`Self::stop`] was called.
+    pub fn is_ending(&self) -> bool {
+        self.shared.draining.load(Ordering::Acquire)
+    }
+
     /// Wakes every worker, so that each makes a pass (and `App::pass` is called).
     pub fn wake_all(&self) {
         for inbox in self.shared.inboxes.iter() {

@@ -41,6 +41,8 @@
 //! | [`latency`] | how long requests take |
 //! | [`stats`] | what the server does and costs, in figures |
 //! | [`program_table`] | the programs of all sites, and the process that starts them |
+//! | [`site_programs`] | those that the server starts for sites by itself |
+//! | [`running_programs`] | which programs run, and how they are replaced |
 //! | [`pending`] | records of answers that have not left yet |
 //! | [`loader`] | folder, archive or script → generation |
 //! | [`reload`] | the thread that loads the next generation |
@@ -102,6 +104,7 @@ pub(crate) mod refusal_by_rule;
 pub(crate) mod reload;
 mod reload_report;
 pub(crate) mod run;
+pub(crate) mod running_programs;
 pub(crate) mod sent_folders;
 pub(crate) mod service_manager;
 pub(crate) mod site_programs;

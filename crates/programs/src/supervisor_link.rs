@@ -33,6 +33,8 @@ struct SharedInbox {
     /// Readable when there is news.
     ready: OwnedFd,
     news: Mutex<SupervisorNews>,
+    /// What the programs did when something had changed last.
+    status: Mutex<Vec<ProgramStatus>>,
 }
 
 /// Descriptors that a program has beside those for its output. They stay open when the program
@@ -108,7 +110,8 @@ impl SupervisorInbox {
     /// There are too many descriptors.
     pub fn new() -> io::Result<Self> {
         let ready = eventfd(0, EventfdFlags::CLOEXEC | EventfdFlags::NONBLOCK)?;
-        Ok(Self { shared: Arc::new(SharedInbox { ready, news: Mutex::default() }) })
+        let (news, status) = (Mutex::default(), Mutex::default());
+        Ok(Self { shared: Arc::new(SharedInbox { ready, news, status }) })
     }
 
     /// Makes these the programs.
@@ -121,6 +124,18 @@ impl SupervisorInbox {
     pub fn stop(&self) {
         self.lock().is_stopping = true;
         self.wake();
+    }
+
+    /// Returns what a program does, unless it has begun just now. Times are those of the
+    /// supervisor.
+    #[must_use]
+    pub fn status_of(&self, name: &str) -> Option<ProgramStatus> {
+        let status = self.shared.status.lock().unwrap_or_else(PoisonError::into_inner);
+        status.iter().find(|program| *program.name == *name).cloned()
+    }
+
+    fn set_status(&self, status: Vec<ProgramStatus>) {
+        *self.shared.status.lock().unwrap_or_else(PoisonError::into_inner) = status;
     }
 
     fn take(&self) -> SupervisorNews {
@@ -215,6 +230,7 @@ impl SupervisorLink {
                 log("the process that starts programs has closed a connection; restart the server");
             }
         }
+        self.inbox.set_status(self.supervisor.status().collect());
     }
 
     /// Returns what the programs do. Times are those of [`Self::milliseconds`].

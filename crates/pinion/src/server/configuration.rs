@@ -4,7 +4,7 @@
 
 use super::reload::report_failure;
 use super::reload_report::Reports;
-use super::site_programs::{KeptPrograms, LeftPrograms, SitePrograms};
+use super::running_programs::RunningPrograms;
 use super::sites::Sites;
 use super::tls::{Keeper, Wish};
 use crate::control::protocol::Message;
@@ -46,8 +46,8 @@ impl LiveSettings {
 
 /// Asks for everything to be taken up anew, from any thread.
 pub(crate) enum Renewal {
-    /// There is no file: the only site loads again.
-    Site(Sites),
+    /// There is no file: the only site loads again, and its Python application starts anew.
+    Site(Sites, RunningPrograms),
     /// The file is read again, and every site of it loads again.
     File(ConfigFileReload),
 }
@@ -65,20 +65,18 @@ impl Renewal {
     /// # Errors
     /// There is no thread.
     pub(crate) fn start(
-        (sites, site_programs): (Sites, SitePrograms),
+        (sites, programs): (Sites, RunningPrograms),
         config: Option<ConfigFile>,
         started: Started,
         live: Arc<LiveSettings>,
         certificates: Option<Keeper>,
     ) -> io::Result<Self> {
-        let Some(config) = config else { return Ok(Self::Site(sites)) };
+        let Some(config) = config else { return Ok(Self::Site(sites, programs)) };
         // Room for one: what was asked for and has not begun answers every later wish too.
         let (asked, wishes) = sync_channel(1);
         let pending = Arc::new(Mutex::new(Reports::default()));
         let waiting = Arc::clone(&pending);
-        let unused = None;
-        let mut renewer =
-            Renewer { sites, site_programs, unused, config, started, live, certificates };
+        let mut renewer = Renewer { sites, programs, config, started, live, certificates };
         let run = move || renewer.run(&wishes, &waiting);
         thread::Builder::new().name("configuration".to_owned()).spawn(run)?;
         Ok(Self::File(ConfigFileReload { asked, pending }))
@@ -87,7 +85,10 @@ impl Renewal {
     /// Asks for a reload. The reports get its messages.
     pub(crate) fn ask(&self, reports: Reports) {
         match self {
-            Self::Site(sites) => sites.reload(&reports),
+            Self::Site(sites, programs) => {
+                sites.reload(&reports);
+                programs.restart_applications(reports);
+            }
             Self::File(file) => file.ask(reports),
         }
     }
@@ -124,21 +125,12 @@ pub(crate) struct Started {
 /// What the thread has.
 struct Renewer {
     sites: Sites,
-    site_programs: SitePrograms,
-    /// What no site uses any more since the last reload.
-    unused: Option<Unused>,
+    programs: RunningPrograms,
     config: ConfigFile,
     started: Started,
     live: Arc<LiveSettings>,
     /// None without TLS.
     certificates: Option<Keeper>,
-}
-
-/// Programs that no site uses any more.
-struct Unused {
-    left: LeftPrograms,
-    /// The programs that stay.
-    remaining: KeptPrograms,
 }
 
 impl Renewer {
@@ -155,40 +147,16 @@ impl Renewer {
                 )));
                 report_failure(failure, &reports);
             }
-            // The reload is over and reported.
-            drop(reports);
-            self.stop_unused();
-        }
-    }
-
-    /// Stops programs that no site uses any more, after the requests of before.
-    fn stop_unused(&mut self) {
-        let Some(Unused { left, remaining }) = self.unused.take() else { return };
-        left.wait_until_unused();
-        if let Err(failure) = self.sites.programs().set_supervised(remaining) {
-            report_failure(failure, &Reports::default());
         }
     }
 
     fn take_up(&mut self, reports: &Reports) -> Result<(), Failure> {
         let plan = self.config.plan()?;
         plan.check_privileges()?;
-        let Plan { serve, mut sites, programs, program_file_faults, .. } = plan;
-        let next = self.site_programs.next(&mut sites, &programs)?;
-        let left = self.site_programs.left_out_of(&next);
-        let remaining = next.kept(&programs);
-        let kept = next.kept_with(&programs, &left);
-        // Sites may fail, and then nothing changes. Programs that were checked do not.
-        self.sites.programs().check_supervised(&kept.starts)?;
-        self.sites.arrange(sites, &self.config.path, reports)?;
-        self.site_programs = next;
-        if !left.is_empty() {
-            self.unused = Some(Unused { left, remaining });
-        }
-        if let Err(failure) = self.sites.programs().set_supervised(kept) {
-            reports.log(&Message::error("cannot reload programs, keeping the previous ones"));
-            report_failure(failure, reports);
-        }
+        let Plan { serve, sites, programs, program_file_faults, .. } = plan;
+        let (served, path) = (&mut self.sites, &self.config.path);
+        let arrange = |sites| served.arrange(sites, path, reports);
+        self.programs.change(sites, programs, arrange, reports)?;
         for fault in program_file_faults {
             reports.log(&Message::warning(fault.to_string()));
         }

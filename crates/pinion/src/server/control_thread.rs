@@ -7,7 +7,9 @@ use super::control_clients::{ClientId, ControlClients};
 use super::explainer::Explainer;
 use super::notifier::Notifier;
 use super::published::Published;
+use super::python::process_start::StartOutcome;
 use super::reload_report::{ReloadReport, Reports};
+use super::running_programs::RunningPrograms;
 use super::status::StatusSource;
 use super::tls::{Keeper, Wish};
 use crate::access_log::AccessLog;
@@ -51,19 +53,27 @@ pub(super) struct Controlled {
 }
 
 impl Controlled {
-    /// Starts the thread, and reports that the server is ready: to the service manager, and by
-    /// `print`. The thread runs until the process ends. A signal that has waited is reported after
-    /// that.
+    /// Starts the thread, waits for programs that have to be ready first, and reports that the
+    /// server is ready: to the service manager, and by `print`. The thread runs until the process
+    /// ends. A signal that has waited is reported after that, unless programs are waited for.
     ///
     /// # Errors
-    /// No descriptor or no thread is left. Nothing was reported.
+    /// No descriptor or no thread is left, or a program has failed. Nothing was reported.
     pub(super) fn start_ready(
         self,
         published: Option<Arc<Published>>,
+        programs: Option<&RunningPrograms>,
         print: impl FnOnce(),
     ) -> Result<(), Failure> {
         let (notifier, control) = (self.notifier.clone(), self.control.clone());
         let begin = self.start()?;
+        if let Some(programs) = programs.filter(|programs| programs.are_waited_for()) {
+            // The thread starts them.
+            let _begun = begin.send(());
+            if programs.wait_until_ready()? == StartOutcome::Ending {
+                return Ok(());
+            }
+        }
         print();
         notifier.ready(published, control);
         // The thread waits for it.

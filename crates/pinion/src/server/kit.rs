@@ -32,6 +32,7 @@ use pinion_engine::server::Io;
 use pinion_engine::signals::{self, Signals};
 use pinion_engine::tls::tickets::Tickets;
 use pinion_lua::allowance::Allowance;
+use pinion_spawner::start_table::ProgramStart;
 use std::os::fd::OwnedFd;
 use std::sync::Arc;
 
@@ -68,6 +69,8 @@ pub(crate) struct Kit {
     pub(crate) sites: Vec<LoadedSite>,
     /// The programs of the sites, and those that are kept running.
     pub(crate) programs: ProgramTable,
+    /// Those of `[[program]]`.
+    pub(crate) configured_programs: Vec<ProgramStart>,
     /// Of these, the PHP-FPM of sites.
     pub(crate) site_programs: SitePrograms,
     /// How to talk to the kernel.
@@ -89,17 +92,18 @@ pub(crate) struct Kit {
 pub(crate) fn prepare(plan: Plan, mut manager: ServiceManager) -> Result<Kit, Failure> {
     plan.check_privileges()?;
     let Plan { serve: settings, mut sites, programs, program_file_faults, config, .. } = plan;
+    let configured_programs = programs;
     program_file_faults.iter().for_each(log_lines::warning);
     let has_built = sites.iter().any(|site| matches!(site.source, Source::Folder(_)));
     // Before anything is made for the listeners, such as a certificate.
     listeners::check(&settings.listen)?;
-    let site_programs = SitePrograms::default().next(&mut sites, &programs)?;
+    let site_programs = SitePrograms::default().next(&mut sites, &configured_programs)?;
     // Before every thread, so that it inherits it, those that build a folder too.
     let signals = signals::block().context("cannot block signals")?;
     // While nothing is in memory that programs should not see, such as keys.
     let named = sites.iter().flat_map(|site| site.settings.script_access.programs());
     let cgi = sites.iter().flat_map(|site| site.settings.mounts.cgi());
-    let programs = ProgramTable::fork(site_programs.kept(&programs), named, cgi)?;
+    let programs = ProgramTable::fork(site_programs.kept(&configured_programs), named, cgi)?;
     mapping::guard_lost_pages().context("cannot watch over mapped files")?;
     let (descriptors, files) = (raise_descriptors(), SocketFiles::default());
     let keys = settings.encrypts().then(|| Keys::of(&settings)).transpose()?;
@@ -148,6 +152,7 @@ pub(crate) fn prepare(plan: Plan, mut manager: ServiceManager) -> Result<Kit, Fa
         log,
         sites,
         programs,
+        configured_programs,
         site_programs,
         io,
         workers,

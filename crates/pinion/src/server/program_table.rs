@@ -11,7 +11,7 @@ use pinion_engine::{residency, stderr};
 use pinion_lua::programs::Programs;
 use pinion_programs::signal_name;
 use pinion_programs::spawner_access::{SpawnerAccess, UnexpectedEnd};
-use pinion_programs::supervisor::SupervisedProgram;
+use pinion_programs::supervisor::{ProgramStatus, SupervisedProgram};
 use pinion_programs::supervisor_link::{
     ProgramDescriptors, SupervisedPrograms, SupervisorInbox, SupervisorLink,
 };
@@ -168,6 +168,11 @@ impl ProgramTable {
         *rows = next;
         self.announce(&rows);
         Ok(())
+    }
+
+    /// Returns what a program does that is kept running; `None` if there is none with this name.
+    pub(crate) fn status_of(&self, name: &str) -> Option<ProgramStatus> {
+        self.inbox.as_ref()?.status_of(name)
     }
 
     /// Returns how many programs scripts run.

@@ -4,7 +4,15 @@
 //! | Module | Does |
 //! |---|---|
 //! | [`interpreter`] | finds the interpreter of an application |
-//! | [`python_apps`] | which processes each application has, at start and after each reload |
+//! | [`limits`] | every limit with its reason |
+//! | [`process_files`] | the program, sockets and names of processes |
+//! | [`process_start`] | waits until processes have loaded their application |
+//! | [`python_apps`] | the applications of all sites, at start and after each reload |
+//! | [`running_app`] | an application with its processes, and how they are replaced |
 
 mod interpreter;
+mod limits;
+mod process_files;
+pub(crate) mod process_start;
 pub(crate) mod python_apps;
+pub(crate) mod running_app;

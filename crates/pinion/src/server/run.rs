@@ -20,6 +20,7 @@ use super::notifier::Notifier;
 use super::program_table::ProgramTable;
 use super::published::Published;
 use super::redirect::{Leads, Redirect};
+use super::running_programs::RunningPrograms;
 use super::site_programs::SitePrograms;
 use super::sites::{self, LoadedSite, Sites};
 use super::socket_files::SocketFiles;
@@ -41,6 +42,7 @@ use pinion_engine::settings::{ListenerSettings, Protocol, ProxySources, Settings
 use pinion_engine::stderr;
 use pinion_jobs::upload_quota::UploadQuota;
 use pinion_lua::scripts::{Scripts, Shared};
+use pinion_spawner::start_table::ProgramStart;
 use std::path::Path;
 use std::sync::Arc;
 use std::time::{Duration, Instant, SystemTime};
@@ -71,6 +73,7 @@ pub(crate) fn run(kit: Kit) -> Result<(), Failure> {
         log,
         sites,
         programs,
+        configured_programs,
         site_programs,
         io,
         workers,
@@ -89,9 +92,10 @@ pub(crate) fn run(kit: Kit) -> Result<(), Failure> {
     let tally = (every.is_some() || socket.is_some()).then(Arc::<Tally>::default);
     let configuration = config.as_ref().map(|config| config.path.clone());
     let desks = Desks::new(log.clone(), tally.clone(), &settings);
-    let (own, notifier) = ((programs.clone(), site_programs.clone()), manager.notifier.clone());
+    let own = (programs.clone(), configured_programs, site_programs);
+    let notifier = manager.notifier.clone();
     let starting = Starting { config, sites, logs, programs: own, notifier, capacity, leads };
-    let Serving { server, published, renewal } =
+    let Serving { server, published, renewal, running } =
         starting.serve(settings, engine, desks, (Arc::clone(&live), keeper.clone()))?;
     let stats = start_stats(every.zip(tally.clone()), &server)?;
     let status = StatusSource {
@@ -118,10 +122,14 @@ pub(crate) fn run(kit: Kit) -> Result<(), Failure> {
         live,
         status,
     };
-    controlled.start_ready(published, || print_ready(&urls, &hosts, has_built))?;
+    let print = || print_ready(&urls, &hosts, has_built);
+    let started = controlled.start_ready(published, running.as_ref(), print);
+    if started.is_err() {
+        server.control().stop();
+    }
     server.join();
-    end((&programs, &site_programs), files, stats, log);
-    Ok(())
+    end((&programs, running.as_ref()), files, stats, log);
+    started
 }
 
 /// What is served, and what that takes.
@@ -129,7 +137,8 @@ struct Starting {
     config: Option<ConfigFile>,
     sites: Vec<LoadedSite>,
     logs: Arc<OpenLogs>,
-    programs: (ProgramTable, SitePrograms),
+    /// With those of `[[program]]`, and those of sites.
+    programs: (ProgramTable, Vec<ProgramStart>, SitePrograms),
     notifier: Notifier,
     capacity: Capacity,
     leads: Option<Leads>,
@@ -140,6 +149,7 @@ struct Serving {
     server: Server,
     published: Option<Arc<Published>>,
     renewal: Option<Renewal>,
+    running: Option<RunningPrograms>,
 }
 
 impl Starting {
@@ -153,13 +163,13 @@ impl Starting {
     ) -> Result<Serving, Failure> {
         if let Some(dummy) = &settings.dummy {
             let server = start_dummy(dummy, engine, desks)?;
-            return Ok(Serving { server, published: None, renewal: None });
+            return Ok(Serving { server, published: None, renewal: None, running: None });
         }
         let Self {
             config,
             sites,
             logs,
-            programs: (programs, site_programs),
+            programs: (programs, configured, site_programs),
             notifier,
             capacity,
             leads,
@@ -168,13 +178,16 @@ impl Starting {
         let uploads = UploadQuota::new(settings.upload_space_bytes, capacity.upload_files);
         let scripts = Shared::new(engine.workers, uploads, capacity.script_memory)
             .with_spawner(programs.access());
+        let own = (programs.clone(), configured);
         let sites = (sites, logs, programs);
         let (server, sites) = start_sites(sites, engine, desks, &settings, scripts, leads)?;
         let published = Some(sites.published());
         let started = Started { low: settings.low, listen: settings.listen };
-        let renewal = Renewal::start((sites, site_programs), config, started, live, keeper);
+        let of_server = (server.poster(), server.control());
+        let running = RunningPrograms::new(own, site_programs, of_server);
+        let renewal = Renewal::start((sites, running.clone()), config, started, live, keeper);
         let renewal = Some(renewal.context("cannot start the thread for the configuration")?);
-        Ok(Serving { server, published, renewal })
+        Ok(Serving { server, published, renewal, running: Some(running) })
     }
 }
 
@@ -194,7 +207,7 @@ fn start_stats(
 
 /// Ends what outlasts the workers: programs, files of sockets, the threads of figures and logs.
 fn end(
-    (programs, site_programs): (&ProgramTable, &SitePrograms),
+    (programs, running): (&ProgramTable, Option<&RunningPrograms>),
     files: SocketFiles,
     stats: Option<Stats>,
     log: Option<Arc<AccessLog>>,
@@ -202,7 +215,9 @@ fn end(
     if let Some(left) = programs.stop(programs.grace()) {
         stderr::line(format_args!("pinion: {left}"));
     }
-    site_programs.remove_files();
+    if let Some(running) = running {
+        running.remove_files();
+    }
     drop(files);
     if let Some(stats) = stats {
         stats.finish();

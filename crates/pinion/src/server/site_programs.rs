@@ -1,27 +1,30 @@
 //! Programs that the server starts for its sites by itself: PHP-FPM, and the processes of Python
 //! applications. The supervisor keeps them running, as it does those of `[[program]]`.
 
+use super::php::limits::UNUSED_MAX;
 use super::php::php_pools::{PhpPool, PhpPools};
-use super::python::python_apps::{PythonApps, RunningApp};
+use super::python::python_apps::PythonApps;
 use crate::failure::Failure;
 use crate::plan::PlannedSite;
 use pinion_programs::supervisor_link::ProgramDescriptors;
 use pinion_spawner::start_table::ProgramStart;
 use std::collections::BTreeMap;
 use std::sync::Arc;
+use std::time::Instant;
 
 /// The programs of all sites. A copy has the same files.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct SitePrograms {
     php: PhpPools,
-    python: PythonApps,
+    pub(super) python: PythonApps,
 }
 
 /// Those that no site uses any more, but perhaps requests of before.
-#[derive(Debug, Default)]
+#[derive(Debug)]
 pub(crate) struct LeftPrograms {
+    since: Instant,
     pools: Vec<Arc<PhpPool>>,
-    apps: Vec<Arc<RunningApp>>,
+    pub(super) python: PythonApps,
 }
 
 /// Programs that are kept running.
@@ -34,7 +37,8 @@ pub(crate) struct KeptPrograms {
 
 impl SitePrograms {
     /// Returns the programs for these sites: those that there are if their settings are the same,
-    /// and new ones. The sites get their mounts. `programs` are those with names that are taken.
+    /// and new ones. Python applications have new processes in any case. The sites get their
+    /// mounts. `programs` are those with names that are taken.
     ///
     /// # Errors
     /// One is not there, or cannot run as asked.
@@ -49,23 +53,32 @@ impl SitePrograms {
 
     /// Returns the programs to keep running: those of `[[program]]`, and these.
     pub(crate) fn kept(&self, programs: &[ProgramStart]) -> KeptPrograms {
-        self.kept_with(programs, &LeftPrograms::default())
+        self.kept_with(programs, &[])
     }
 
     /// Returns the programs to keep running, as [`Self::kept`] does, and left ones.
-    pub(crate) fn kept_with(&self, programs: &[ProgramStart], left: &LeftPrograms) -> KeptPrograms {
-        let programs = self.php.starts_with(programs, &left.pools);
-        KeptPrograms {
-            starts: self.python.starts_with(programs, &left.apps),
-            descriptors: self.python.descriptors(&left.apps),
+    pub(crate) fn kept_with(
+        &self,
+        programs: &[ProgramStart],
+        left: &[&LeftPrograms],
+    ) -> KeptPrograms {
+        let pools: Vec<Arc<PhpPool>> = left.iter().flat_map(|left| left.pools.clone()).collect();
+        let mut starts = self.php.starts_with(programs, &pools);
+        let mut descriptors = BTreeMap::new();
+        let apps = [&self.python].into_iter().chain(left.iter().map(|left| &left.python));
+        for (start, of_start) in apps.flat_map(PythonApps::starts) {
+            descriptors.insert(start.name.clone(), of_start);
+            starts.push(start);
         }
+        KeptPrograms { starts, descriptors }
     }
 
     /// Returns those that `next` has not.
     pub(crate) fn left_out_of(&self, next: &Self) -> LeftPrograms {
         LeftPrograms {
+            since: Instant::now(),
             pools: self.php.left_out_of(&next.php),
-            apps: self.python.left_out_of(&next.python),
+            python: self.python.left_out_of(&next.python),
         }
     }
 
@@ -87,13 +100,17 @@ impl SitePrograms {
 }
 
 impl LeftPrograms {
+    /// Whether nothing of it runs.
     pub(crate) fn is_empty(&self) -> bool {
-        self.pools.is_empty() && self.apps.is_empty()
+        self.pools.is_empty() && self.python.is_empty()
     }
 
-    /// Waits until requests that were sent to them have ended, or for a limited time.
-    pub(crate) fn wait_until_unused(&self) {
-        self.pools.iter().for_each(|pool| pool.wait_until_unused());
-        self.apps.iter().for_each(|app| app.wait_until_unused());
+    /// Forgets those that have no requests any more, or have had long enough. `is_there` says
+    /// whether a program has not ended yet. Returns whether the programs are others now.
+    pub(crate) fn stop_unused(&mut self, is_there: impl Fn(&str) -> bool) -> bool {
+        let before = self.pools.len();
+        let has_time = self.since.elapsed() < UNUSED_MAX;
+        self.pools.retain(|pool| has_time && pool.is_used());
+        self.python.stop_unused(is_there) || self.pools.len() != before
     }
 }

@@ -239,11 +239,6 @@ impl Sites {
         Ok(this)
     }
 
-    /// Returns the table of programs.
-    pub(crate) fn programs(&self) -> &ProgramTable {
-        &self.programs
-    }
-
     /// Returns what is published of them, now and later.
     pub(crate) fn published(&self) -> Arc<Published> {
         Arc::clone(&self.published)

@@ -5,7 +5,7 @@ use super::folder_access;
 use super::fpm_config::{FpmConfig, is_plain};
 use super::limits::{
     PROCESS_MEMORY_BYTES, PROCESSES_MIN, PROCESSES_PER_CORE, SOCKET_PATH_MAX_BYTES,
-    STOP_MARGIN_SECONDS, STOP_SECONDS, UNUSED_MAX, UNUSED_PAUSE,
+    STOP_MARGIN_SECONDS, STOP_SECONDS,
 };
 use super::php_fpm::PhpFpm;
 use super::private_folder::{PrivateFolder, write_private};
@@ -22,7 +22,6 @@ use std::ffi::OsString;
 use std::path::Path;
 use std::sync::{Arc, OnceLock};
 use std::thread;
-use std::time::Instant;
 
 /// The PHP-FPM of all sites. A copy has the same folder.
 #[derive(Clone, Debug, Default)]
@@ -192,14 +191,10 @@ pub(crate) fn check(settings: &PhpSettings) -> Result<(), (&'static str, String)
 }
 
 impl PhpPool {
-    /// Waits until requests that were sent to it have ended, or for a limited time.
-    pub(crate) fn wait_until_unused(&self) {
-        let begin = Instant::now();
-        let servers = || self.mount.upstreams().into_iter().flat_map(|group| group.servers());
-        let is_used = || servers().any(|server| server.requests > 0);
-        while is_used() && begin.elapsed() < UNUSED_MAX {
-            thread::sleep(UNUSED_PAUSE);
-        }
+    /// Whether requests were sent to it that have not ended.
+    pub(crate) fn is_used(&self) -> bool {
+        let mut servers = self.mount.upstreams().into_iter().flat_map(|group| group.servers());
+        servers.any(|server| server.requests > 0)
     }
 
     fn in_words(&self) -> String {

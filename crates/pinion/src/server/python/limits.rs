@@ -1,0 +1,18 @@
+//! The limits of the processes of Python applications.
+
+use std::time::Duration;
+
+/// How long a process may take until it has loaded its application: large ones take ten seconds on
+/// a small machine.
+pub(super) const START_TIMEOUT: Duration = Duration::from_secs(120);
+
+/// How often it is looked whether a process that is waited for has ended.
+pub(super) const START_PAUSE: Duration = Duration::from_millis(50);
+
+/// How long a process that others have replaced may go on with its requests, such as streams,
+/// uploads and downloads. After that it gets its stop signal.
+pub(super) const RETIRED_MAX: Duration = Duration::from_secs(600);
+
+/// Most replaced processes of an application that still have requests. Of more, the first ones get
+/// their stop signal: each has as much memory as the application takes.
+pub(super) const RETIRED_PROCESSES_MAX: usize = 32;

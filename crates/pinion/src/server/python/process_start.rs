@@ -1,0 +1,112 @@
+//! Waits until processes have loaded their application.
+
+use super::limits::{START_PAUSE, START_TIMEOUT};
+use super::running_app::NewProcess;
+use anyhow::anyhow;
+use pinion_http::h1::client::limits::ResponseLimits;
+use pinion_http::h1::head::HeadStorage;
+use pinion_http::python::child_frame::ChildFrame;
+use pinion_http::python::frame_reader::ChildFrameReader;
+use pinion_programs::supervisor::{ProgramEnd, ProgramPhase, ProgramStatus};
+use std::io::{ErrorKind, Read as _};
+use std::os::unix::net::UnixStream;
+use std::time::Instant;
+
+/// What has come of processes that were waited for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum StartOutcome {
+    /// All of them have loaded their application.
+    Ready,
+    /// The server ends.
+    Ending,
+}
+
+/// Waits until processes have loaded their application. `status_of` says what a program does,
+/// `is_ending` whether the server ends.
+///
+/// # Errors
+/// One of them has ended, or takes too long.
+pub(crate) fn wait_until_ready(
+    processes: &[NewProcess],
+    status_of: impl Fn(&str) -> Option<ProgramStatus>,
+    is_ending: impl Fn() -> bool,
+) -> anyhow::Result<StartOutcome> {
+    let begin = Instant::now();
+    for process in processes {
+        let mut connection = None;
+        while !is_ready(&mut connection, process) {
+            if is_ending() {
+                return Ok(StartOutcome::Ending);
+            }
+            if let Some(end) = status_of(&process.name).and_then(|status| end_of(&status)) {
+                return Err(failed(process, end));
+            }
+            if begin.elapsed() >= START_TIMEOUT {
+                return Err(anyhow!(
+                    "the Python application {} was not loaded within {} seconds",
+                    process.application,
+                    START_TIMEOUT.as_secs()
+                ));
+            }
+        }
+    }
+    Ok(StartOutcome::Ready)
+}
+
+/// Returns how a program has ended, if it has.
+fn end_of(status: &ProgramStatus) -> Option<ProgramEnd> {
+    match status.phase {
+        ProgramPhase::Waiting { .. } | ProgramPhase::Stopped => status.last_end,
+        // It was started again meanwhile.
+        _ if status.restarts > 0 => status.last_end,
+        _ => None,
+    }
+}
+
+fn failed(process: &NewProcess, end: ProgramEnd) -> anyhow::Error {
+    let NewProcess { name, application, .. } = process;
+    match end {
+        ProgramEnd::Exited(_) | ProgramEnd::Signaled(_) => anyhow!(
+            "the Python application {application} cannot be loaded: {name} {end}; what it has \
+             written is above"
+        ),
+        _ => anyhow!("the Python application {application} cannot be started: {end}"),
+    }
+}
+
+/// Waits for a moment, and returns whether the process has loaded its application. `connection` is
+/// the one on which it says so, kept until the next call.
+fn is_ready(connection: &mut Option<(UnixStream, ChildFrameReader)>, process: &NewProcess) -> bool {
+    let known = match connection.take() {
+        Some(known) => Ok(known),
+        None => UnixStream::connect(&process.socket).and_then(|stream| {
+            stream.set_read_timeout(Some(START_PAUSE))?;
+            Ok((stream, ChildFrameReader::new(&ResponseLimits::default())))
+        }),
+    };
+    let Ok((mut stream, mut reader)) = known else {
+        std::thread::sleep(START_PAUSE);
+        return false;
+    };
+    let mut buffer = [0; 1024];
+    match stream.read(&mut buffer) {
+        Ok(bytes) if bytes > 0 => {
+            let input = buffer.get(..bytes).unwrap_or_default();
+            match reader.step(input, &mut HeadStorage::new()) {
+                Ok(step) => {
+                    if matches!(step.frame, Some(ChildFrame::Ready(_))) {
+                        return true;
+                    }
+                    *connection = Some((stream, reader));
+                }
+                Err(_) => std::thread::sleep(START_PAUSE),
+            }
+        }
+        Err(error) if matches!(error.kind(), ErrorKind::WouldBlock | ErrorKind::TimedOut) => {
+            *connection = Some((stream, reader));
+        }
+        // The process has ended behind the connection, and another one is started.
+        Ok(_) | Err(_) => std::thread::sleep(START_PAUSE),
+    }
+    false
+}

@@ -1,0 +1,257 @@
+//! A Python application with its processes. Each reload, each change of its code with `--dev` and
+//! each limit of a process leads to the same: other processes are started, and once all of them
+//! have loaded the application they take the place of those that there were. These finish their
+//! requests and end.
+
+use super::interpreter;
+use super::limits::RETIRED_PROCESSES_MAX;
+use super::process_files::{ProcessFiles, ProcessSocket};
+use crate::failure::Failure;
+use crate::settings::PythonSettings;
+use pinion_engine::Poster;
+use pinion_gateway::python::python_app::PythonApp;
+use pinion_programs::supervisor_link::ProgramDescriptors;
+use pinion_python::command_line::ApplicationCommand;
+use pinion_spawner::start_table::{ProgramKind, ProgramStart};
+use std::num::NonZeroU16;
+use std::path::PathBuf;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::{Duration, Instant};
+
+/// How long the processes have for their requests after a stop, in milliseconds.
+const GRACE_MS: u32 = 30_000;
+
+/// See the head of the module.
+#[derive(Debug)]
+pub(crate) struct RunningApp {
+    pub(super) settings: PythonSettings,
+    /// For the workers.
+    pub(super) app: Arc<PythonApp>,
+    interpreter: PathBuf,
+    files: ProcessFiles,
+    processes: Mutex<Vec<AppProcess>>,
+}
+
+/// A process of it.
+#[derive(Debug)]
+struct AppProcess {
+    start: ProgramStart,
+    socket: ProcessSocket,
+    stage: ProcessStage,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum ProcessStage {
+    /// It was not proved yet that it can load the application.
+    New,
+    /// Workers have it with this number.
+    InUse { number: u64 },
+    /// It finishes its requests since then.
+    Retired { number: u64, since: Instant },
+    /// It gets its stop signal.
+    Stopping,
+}
+
+/// A process that is waited for.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct NewProcess {
+    /// The name of its program.
+    pub(super) name: String,
+    pub(super) socket: PathBuf,
+    /// The application, for messages.
+    pub(super) application: String,
+}
+
+impl RunningApp {
+    /// Describes an application that has no processes yet.
+    ///
+    /// # Errors
+    /// There is no Python.
+    pub(super) fn new(settings: &PythonSettings, files: &ProcessFiles) -> Result<Self, Failure> {
+        Ok(Self {
+            interpreter: interpreter::find(settings.python.as_deref(), &settings.folder)?,
+            settings: settings.clone(),
+            app: Arc::new(settings.app()),
+            files: files.clone(),
+            processes: Mutex::default(),
+        })
+    }
+
+    /// Adds `count` processes that get no requests yet. `is_taken` says which names other programs
+    /// have.
+    ///
+    /// # Errors
+    /// A socket cannot be made. None was added.
+    pub(super) fn add_new(
+        &self,
+        count: usize,
+        is_taken: impl Fn(&str) -> bool,
+    ) -> Result<(), Failure> {
+        let new = (0..count).map(|_| Ok(self.process(self.files.socket(&is_taken)?)));
+        let new: Result<Vec<AppProcess>, Failure> = new.collect();
+        self.lock().extend(new?);
+        Ok(())
+    }
+
+    /// Returns the processes that get no requests yet.
+    pub(super) fn new_processes(&self) -> Vec<NewProcess> {
+        let processes = self.lock();
+        let new = processes.iter().filter(|process| process.stage == ProcessStage::New);
+        let described = new.map(|process| NewProcess {
+            name: process.start.name.clone(),
+            socket: process.socket.path.clone(),
+            application: self.settings.application.clone(),
+        });
+        described.collect()
+    }
+
+    /// Stops the processes that get no requests yet.
+    pub(super) fn drop_new(&self) {
+        let mut processes = self.lock();
+        let new = processes.iter_mut().filter(|process| process.stage == ProcessStage::New);
+        new.for_each(|process| process.stage = ProcessStage::Stopping);
+    }
+
+    /// Gives requests to the new processes, and no more to as many of those that there were as
+    /// there are too many: first to the one with the number `first`, if it is there.
+    pub(super) fn use_new(&self, first: Option<u64>, poster: Option<&Poster>) {
+        let mut processes = self.lock();
+        let in_use = |process: &AppProcess| match process.stage {
+            ProcessStage::InUse { number } => Some(number),
+            _ => None,
+        };
+        let mut old: Vec<u64> = processes.iter().filter_map(in_use).collect();
+        old.sort_by_key(|number| first != Some(*number));
+        let mut count = old.len();
+        for process in &mut *processes {
+            if process.stage == ProcessStage::New {
+                let number = self.app.add_process(process.socket.path.clone(), poster);
+                process.stage = ProcessStage::InUse { number };
+                count += 1;
+            }
+        }
+        old.truncate(count.saturating_sub(self.settings.processes));
+        for process in &mut *processes {
+            if let ProcessStage::InUse { number } = process.stage
+                && old.contains(&number)
+            {
+                self.app.retire_process(number);
+                process.stage = ProcessStage::Retired { number, since: Instant::now() };
+            }
+        }
+    }
+
+    /// Gives requests to none of the processes.
+    pub(super) fn retire(&self) {
+        for process in &mut *self.lock() {
+            if let ProcessStage::InUse { number } = process.stage {
+                self.app.retire_process(number);
+                process.stage = ProcessStage::Retired { number, since: Instant::now() };
+            }
+        }
+    }
+
+    /// Stops retired processes that have no requests any more, those that have had as long as
+    /// `age_max`, and the first ones of too many; forgets those that `is_there` has no more.
+    /// Returns whether some were stopped.
+    pub(super) fn stop_unused(&self, age_max: Duration, is_there: impl Fn(&str) -> bool) -> bool {
+        let mut processes = self.lock();
+        let is_left = |process: &AppProcess| {
+            process.stage != ProcessStage::Stopping || is_there(&process.start.name)
+        };
+        processes.retain(is_left);
+        let is_retired =
+            |process: &&AppProcess| matches!(process.stage, ProcessStage::Retired { .. });
+        let retired = processes.iter().filter(is_retired).count();
+        let mut excess = retired.saturating_sub(RETIRED_PROCESSES_MAX);
+        let mut has_stopped = false;
+        for process in &mut *processes {
+            let ProcessStage::Retired { number, since } = process.stage else { continue };
+            let is_used = self.app.has_process(number) && since.elapsed() < age_max;
+            if excess > 0 || !is_used {
+                excess = excess.saturating_sub(1);
+                process.stage = ProcessStage::Stopping;
+                has_stopped = true;
+            }
+        }
+        has_stopped
+    }
+
+    /// Whether there are processes that were replaced.
+    pub(super) fn has_retired(&self) -> bool {
+        let is_retired = |process: &AppProcess| {
+            matches!(process.stage, ProcessStage::Retired { .. } | ProcessStage::Stopping)
+        };
+        self.lock().iter().any(is_retired)
+    }
+
+    /// Whether it has no process.
+    pub(super) fn is_empty(&self) -> bool {
+        self.lock().is_empty()
+    }
+
+    /// Returns its programs, with their descriptors.
+    pub(super) fn starts(&self) -> Vec<(ProgramStart, ProgramDescriptors)> {
+        let with_descriptors =
+            |process: &AppProcess| (process.start.clone(), process.socket.descriptors.clone());
+        let processes = self.lock();
+        let is_kept = |process: &&AppProcess| process.stage != ProcessStage::Stopping;
+        processes.iter().filter(is_kept).map(with_descriptors).collect()
+    }
+
+    /// Whether a program is one of its processes.
+    pub(super) fn has(&self, name: &str) -> bool {
+        self.lock().iter().any(|process| process.start.name == name)
+    }
+
+    /// Returns a line about it for the start.
+    pub(crate) fn in_words(&self) -> String {
+        let Self { settings, interpreter, .. } = self;
+        format!(
+            "Python application {} in {} ({}), {}",
+            settings.application,
+            settings.folder.display(),
+            interpreter.display(),
+            match (settings.processes, settings.threads) {
+                (1, 1) => "1 process with 1 thread".to_owned(),
+                (1, threads) => format!("1 process with {threads} threads"),
+                (processes, 1) => {
+                    format!("{processes} processes, which share no global variables")
+                }
+                (processes, threads) => format!(
+                    "{processes} processes with {threads} threads each, which share no global \
+                     variables"
+                ),
+            }
+        )
+    }
+
+    fn process(&self, socket: ProcessSocket) -> AppProcess {
+        let settings = &self.settings;
+        let number = |count: usize| {
+            u16::try_from(count).ok().and_then(NonZeroU16::new).unwrap_or(NonZeroU16::MIN)
+        };
+        let command = ApplicationCommand {
+            interface: settings.interface,
+            application: settings.application.clone().into(),
+            folder: settings.folder.clone(),
+            threads: number(settings.threads),
+            processes: number(settings.processes),
+            is_factory: settings.is_factory,
+        };
+        let start = ProgramStart {
+            kind: ProgramKind::Supervised,
+            arguments: command.arguments(),
+            environment: settings.environment.clone(),
+            identity: settings.identity.clone(),
+            working_directory: settings.folder.clone(),
+            grace_ms: GRACE_MS,
+            ..ProgramStart::new(&socket.name, &self.interpreter)
+        };
+        AppProcess { start, socket, stage: ProcessStage::New }
+    }
+
+    fn lock(&self) -> MutexGuard<'_, Vec<AppProcess>> {
+        self.processes.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
