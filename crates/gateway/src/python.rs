@@ -64,6 +64,8 @@ pub struct Python {
     last_number: u64,
     /// Connections with requests that were not sent yet.
     unsent: Vec<u64>,
+    /// Requests of this worker that a process has time for now.
+    turns: Vec<Address>,
     storage: HeadStorage,
     scratch: VariableScratch,
     /// Memory for frames.
@@ -71,10 +73,7 @@ pub struct Python {
     is_stopping: bool,
 }
 
-/// Why a request has no response that a process gives back.
-const STOPPED: PythonFailure = PythonFailure::ProcessEnded;
-
-/// A message to an exchange that a process has time for now.
+/// A message to an exchange of another worker that a process has time for now.
 struct ProcessTurn;
 
 impl Python {
@@ -89,6 +88,7 @@ impl Python {
             numbers: FxHashMap::default(),
             last_number: 0,
             unsent: Vec::new(),
+            turns: Vec::new(),
             storage: HeadStorage::new(),
             scratch: VariableScratch::default(),
             frames: Vec::new(),
@@ -177,7 +177,10 @@ impl Python {
                 self.send_room(address, room, exchange);
                 None
             }
-            Event::Posted(message) if message.is::<ProcessTurn>() => self.turn(address, exchange),
+            Event::Posted(message) if message.is::<ProcessTurn>() => {
+                self.turn(address, exchange);
+                None
+            }
             Event::Deadline => self.deadline(address, exchange),
             Event::Refused(Refusal::ContentTooLarge) if is_storing && request.lacks_length => {
                 Some(self.failed(address, ProxyError::LengthRequired, exchange))
@@ -232,7 +235,9 @@ impl Python {
     #[inline]
     #[must_use]
     pub fn has_work(&self) -> bool {
-        !self.unsent.is_empty() || self.is_stopping && self.links.values().any(ProcessLink::is_idle)
+        !self.unsent.is_empty()
+            || !self.turns.is_empty()
+            || self.is_stopping && self.links.values().any(ProcessLink::is_idle)
     }
 
     /// The server stops: each connection to a process ends with its last request.
@@ -246,10 +251,15 @@ impl Python {
         connections: &mut Connections<'_>,
         mut ended: impl FnMut(Ended, &mut Exchange<'_>),
     ) {
-        for number in std::mem::take(&mut self.unsent) {
-            let Some(link) = self.links.get_mut(&number) else { continue };
-            if let Err(failure) = link.send(connections, number) {
-                self.lost(number, &failure, connections, &mut ended);
+        while !self.turns.is_empty() || !self.unsent.is_empty() {
+            for address in std::mem::take(&mut self.turns) {
+                // Without an exchange its last event is on the way, and passes the turn on.
+                if let Some(mut exchange) = connections.exchange(address) {
+                    self.turn(address, &mut exchange);
+                }
+            }
+            for number in std::mem::take(&mut self.unsent) {
+                self.send(number, connections, &mut ended);
             }
         }
         if self.is_stopping {
@@ -265,12 +275,38 @@ impl Python {
         }
     }
 
+    /// Sends the requests of a connection.
+    fn send(
+        &mut self,
+        number: u64,
+        connections: &mut Connections<'_>,
+        ended: &mut impl FnMut(Ended, &mut Exchange<'_>),
+    ) {
+        let Some(link) = self.links.get_mut(&number) else { return };
+        let process = link.process.clone();
+        match link.send(&mut self.requests, connections, number) {
+            Ok(refused) => {
+                for (known, error) in refused {
+                    self.release(&process.app, process.number, None);
+                    let Some(address) = known.exchange else { continue };
+                    let Some(mut exchange) = connections.exchange(address) else { continue };
+                    self.requests.remove(&address);
+                    ended(Ended::Failed(error), &mut exchange);
+                }
+            }
+            Err(failure) => self.lost(number, &failure, connections, ended),
+        }
+    }
+
     /// Gives a request to a process, or lets it wait.
     fn enter(&mut self, address: Address, exchange: &mut Exchange<'_>) -> Result<(), ProxyError> {
         let Some(request) = self.requests.get_mut(&address) else { return Ok(()) };
         request.stage = RequestStage::Waiting;
         match request.app.queue.enter(address) {
-            QueueEntry::Run(process) => self.start(address, process, exchange),
+            QueueEntry::Run(process) => {
+                self.start(address, process, exchange);
+                Ok(())
+            }
             QueueEntry::Waits => {
                 request.due_ms = exchange.now().monotonic_ms + QUEUE_TIMEOUT_MS;
                 exchange.wait(Some(QUEUE_TIMEOUT_MS));
@@ -281,46 +317,34 @@ impl Python {
     }
 
     /// A process may have time for a request that has waited.
-    fn turn(&mut self, address: Address, exchange: &mut Exchange<'_>) -> Option<Ended> {
-        let request = self.requests.get(&address)?;
-        if request.stage != RequestStage::Waiting {
-            return None;
+    fn turn(&mut self, address: Address, exchange: &mut Exchange<'_>) {
+        let Some(request) = self.requests.get(&address) else { return };
+        if request.stage == RequestStage::Waiting
+            && let Some(process) = request.app.queue.take(address)
+        {
+            self.start(address, process, exchange);
         }
-        let process = request.app.queue.take(address)?;
-        let started = self.start(address, process, exchange);
-        started.err().map(|error| self.failed(address, error, exchange))
     }
 
-    /// Puts a request into the next batch of a process, which has a place for it.
-    fn start(
-        &mut self,
-        address: Address,
-        process: u64,
-        exchange: &mut Exchange<'_>,
-    ) -> Result<(), ProxyError> {
-        let Some(request) = self.requests.get_mut(&address) else { return Ok(()) };
-        let app = Arc::clone(&request.app);
+    /// Gives a request to a process, which has a place for it.
+    fn start(&mut self, address: Address, process: u64, exchange: &mut Exchange<'_>) {
+        let Some(request) = self.requests.get_mut(&address) else { return };
         let last_number = &mut self.last_number;
         let number = *self.numbers.entry(process).or_insert_with(|| {
             *last_number += 1;
             *last_number
         });
+        let app = &request.app;
         let link = self.links.entry(number).or_insert_with(|| {
-            ProcessLink::new(AppProcess { app: Arc::clone(&app), number: process })
+            ProcessLink::new(AppProcess { app: Arc::clone(app), number: process })
         });
         if !link.has_unsent() {
             self.unsent.push(number);
         }
-        let now_ms = exchange.now().monotonic_ms;
-        let added = link.add(request, address, now_ms, &mut exchange.connections(), number);
-        if let Err(error) = added {
-            self.release(&app, process, None);
-            return Err(error);
-        }
+        request.stage = RequestStage::Sent { link: number, number: link.add(address) };
         let timeout_ms = request.app.timeout_ms;
-        request.due_ms = now_ms + timeout_ms;
+        request.due_ms = exchange.now().monotonic_ms + timeout_ms;
         exchange.wait(Some(timeout_ms));
-        Ok(())
     }
 
     /// Sends a frame about the request of an exchange to its process.
@@ -336,6 +360,7 @@ impl Python {
         self.frames.clear();
         write(number, &mut self.frames);
         link.write(&self.frames, &mut exchange.connections());
+        self.frames.clear();
     }
 
     /// Sends the content of a request that has come and that its process wants.
@@ -345,7 +370,8 @@ impl Python {
         let Some(link) = self.links.get_mut(&link) else { return };
         self.frames.clear();
         request.give_waiting_content(number, &mut self.frames);
-        link.write(&std::mem::take(&mut self.frames), &mut exchange.connections());
+        link.write(&self.frames, &mut exchange.connections());
+        self.frames.clear();
     }
 
     fn send_room(&mut self, address: Address, room: Option<u32>, exchange: &mut Exchange<'_>) {
@@ -366,7 +392,7 @@ impl Python {
     ) -> Result<(), PythonFailure> {
         let Some(mut link) = self.links.remove(&link_number) else { return Ok(()) };
         let mut storage = std::mem::take(&mut self.storage);
-        let mut result = Ok(());
+        let (mut result, mut given_back) = (Ok(()), Vec::new());
         while !input.is_empty() {
             let ProcessLink { reader, requests, .. } = &mut link;
             match reader.step(input, &mut storage) {
@@ -374,19 +400,20 @@ impl Python {
                     input = input.get(step.used..).unwrap_or_default();
                     let Some(frame) = step.frame else { continue };
                     if let ChildFrame::GivenBack(numbers) = frame {
-                        // The process stops, and would not have run them.
                         let known = numbers.iter().filter_map(|number| requests.remove(&number));
-                        let known: Vec<LinkRequest> = known.collect();
-                        self.lose(&link.process, known, &STOPPED, connections, ended);
+                        given_back.extend(known);
                         continue;
                     }
                     let Some(number) = frame.request() else { continue };
-                    let Some(known) = requests.get(&number) else { continue };
+                    // A process that answers what it has not got is not believed.
+                    let known = requests.get(&number).filter(|known| known.sent_ms.is_some());
+                    let Some(known) = known else { continue };
                     let is_last = frame.is_last();
                     self.frame(&frame, *known, connections, ended);
                     if is_last && let Some(known) = requests.remove(&number) {
                         let now_ms = connections.now().monotonic_ms;
-                        let service_ms = now_ms - known.sent_ms.max(link.last_end_ms).min(now_ms);
+                        let begin_ms = known.sent_ms.unwrap_or(now_ms).max(link.last_end_ms);
+                        let service_ms = now_ms.saturating_sub(begin_ms);
                         link.last_end_ms = now_ms;
                         let AppProcess { app, number } = &link.process;
                         self.release(app, *number, Some(service_ms));
@@ -399,8 +426,16 @@ impl Python {
             }
         }
         self.storage = storage;
-        link.write(&std::mem::take(&mut self.frames), connections);
+        link.write(&self.frames, connections);
+        self.frames.clear();
+        if link.has_unsent() && link.reader.is_ready() {
+            self.unsent.push(link_number);
+        }
+        let process = (!given_back.is_empty()).then(|| link.process.clone());
         self.links.insert(link_number, link);
+        if let Some(process) = process {
+            self.enter_again(&process, given_back, connections, ended);
+        }
         result
     }
 
@@ -429,7 +464,8 @@ impl Python {
         }
     }
 
-    /// A connection is lost, and with it all its requests.
+    /// A connection is lost, and with it all its requests. Those that were not sent go to another
+    /// process, if it is the process that has ended.
     fn lost(
         &mut self,
         number: u64,
@@ -439,14 +475,18 @@ impl Python {
     ) {
         let Some(link) = self.links.remove(&number) else { return };
         self.numbers.remove(&link.process.number);
-        self.lose(&link.process, link.requests.into_values(), failure, connections, ended);
+        let is_again = *failure == PythonFailure::ProcessEnded;
+        let (unsent, sent): (Vec<LinkRequest>, Vec<LinkRequest>) =
+            link.requests.into_values().partition(|known| is_again && known.sent_ms.is_none());
+        self.lose(&link.process, sent, failure, connections, ended);
+        self.enter_again(&link.process, unsent, connections, ended);
     }
 
     /// A process has these requests no more.
     fn lose(
         &mut self,
         process: &AppProcess,
-        requests: impl IntoIterator<Item = LinkRequest>,
+        requests: Vec<LinkRequest>,
         failure: &PythonFailure,
         connections: &mut Connections<'_>,
         ended: &mut impl FnMut(Ended, &mut Exchange<'_>),
@@ -454,9 +494,37 @@ impl Python {
         for known in requests {
             self.release(&process.app, process.number, None);
             let Some(address) = known.exchange else { continue };
-            let Some(request) = self.requests.remove(&address) else { continue };
+            // Without an exchange its last event is on the way.
             let Some(mut exchange) = connections.exchange(address) else { continue };
+            let Some(request) = self.requests.remove(&address) else { continue };
             ended(request.failed(failure.clone(), &mut exchange), &mut exchange);
+        }
+    }
+
+    /// A process has not started these requests, and does not have them any more. They go to
+    /// another one.
+    fn enter_again(
+        &mut self,
+        process: &AppProcess,
+        mut requests: Vec<LinkRequest>,
+        connections: &mut Connections<'_>,
+        ended: &mut impl FnMut(Ended, &mut Exchange<'_>),
+    ) {
+        requests.sort_unstable_by_key(|known| known.number);
+        for known in requests {
+            self.release(&process.app, process.number, None);
+            let Some(address) = known.exchange else { continue };
+            // Without an exchange its last event is on the way.
+            let Some(mut exchange) = connections.exchange(address) else { continue };
+            let Some(request) = self.requests.get_mut(&address) else { continue };
+            let entered = match request.count_attempt() {
+                Ok(()) => self.enter(address, &mut exchange),
+                Err(error) => Err(error),
+            };
+            if let Err(error) = entered {
+                self.requests.remove(&address);
+                ended(Ended::Failed(error), &mut exchange);
+            }
         }
     }
 
@@ -475,8 +543,8 @@ impl Python {
         if request.stage == RequestStage::Waiting {
             if let Some(process) = request.app.queue.take(address) {
                 // The message about it is late.
-                let started = self.start(address, process, exchange);
-                return started.err().map(|error| self.failed(address, error, exchange));
+                self.start(address, process, exchange);
+                return None;
             }
             let failure = PythonFailure::QueueTimeout { seconds: QUEUE_TIMEOUT_MS / 1000 };
             let error = request.error(failure);
@@ -528,20 +596,30 @@ impl Python {
                 }
             }
             RequestStage::Sent { link, number } => {
-                self.send_frame(address, exchange, |number, out| write_gone(out, number));
-                let link = self.links.get_mut(&link);
-                if let Some(known) = link.and_then(|link| link.requests.get_mut(&number)) {
+                let Some(link) = self.links.get_mut(&link) else { return };
+                let Some(known) = link.requests.get_mut(&number) else { return };
+                if known.sent_ms.is_some() {
                     known.exchange = None;
+                    self.send_frame(address, exchange, |number, out| write_gone(out, number));
+                } else {
+                    let process = link.process.number;
+                    link.requests.remove(&number);
+                    self.release(&app, process, None);
                 }
             }
         }
     }
 
-    /// Gives the place of a request to the next one.
-    fn release(&self, app: &PythonApp, process: u64, service_ms: Option<u64>) {
-        if let Some(next) = app.queue.release(process, service_ms) {
-            // A message that cannot be sent is not needed at the deadline of the request.
-            let _ = self.poster.post(next, Box::new(ProcessTurn));
+    /// Gives the place of a request to those that wait.
+    fn release(&mut self, app: &PythonApp, process: u64, service_ms: Option<u64>) {
+        app.queue.release(process, service_ms);
+        while let Some(next) = app.queue.grant() {
+            if self.requests.contains_key(&next) {
+                self.turns.push(next);
+            } else {
+                // A message that cannot be sent is not needed at the deadline of the request.
+                let _ = self.poster.post(next, Box::new(ProcessTurn));
+            }
         }
     }
 }

@@ -117,10 +117,9 @@ impl<T: PartialEq + Copy> AppQueue<T> {
         QueueEntry::Waits
     }
 
-    /// A request has ended that a process had. It has taken `service_ms`, if it was served. Returns
-    /// the request that may run now, which has to be told.
-    #[must_use]
-    pub(super) fn release(&self, process: u64, service_ms: Option<u64>) -> Option<T> {
+    /// A request has ended that a process had. It has taken `service_ms`, if it was served. Behind
+    /// it, the caller tells the requests of [`Self::grant`].
+    pub(super) fn release(&self, process: u64, service_ms: Option<u64>) {
         let mut state = self.lock();
         if let Some(load) = state.load(process) {
             load.requests = load.requests.saturating_sub(1);
@@ -132,7 +131,13 @@ impl<T: PartialEq + Copy> AppQueue<T> {
                 state.processes.retain(ProcessLoad::is_needed);
             }
         }
-        state.grant_next(self.threads)
+    }
+
+    /// Returns the next request that has waited and may run now, which has to be told. There may be
+    /// several: a process that has become quick has room for more than the one that has ended.
+    #[must_use]
+    pub(super) fn grant(&self) -> Option<T> {
+        self.lock().grant_next(self.threads)
     }
 
     /// Takes a request that has waited out of the queue. Returns the process that it may run in, so
@@ -201,6 +206,12 @@ mod tests {
 
     const RUN: fn(u64) -> QueueEntry = QueueEntry::Run;
 
+    /// Ends a request, and returns those whose turn has come.
+    fn end(queue: &AppQueue<u64>, process: u64, service_ms: Option<u64>) -> Vec<u64> {
+        queue.release(process, service_ms);
+        std::iter::from_fn(|| queue.grant()).collect()
+    }
+
     fn queue(processes: u64, threads: usize, waiting_max: usize) -> AppQueue<u64> {
         let queue = AppQueue::new(threads, waiting_max);
         for number in 0..processes {
@@ -215,16 +226,16 @@ mod tests {
         let entered: Vec<QueueEntry> = (0..6).map(|request| queue.enter(request)).collect();
         let waits = [QueueEntry::Waits, QueueEntry::Full];
         assert_eq!(entered, [[RUN(0), RUN(1)], [RUN(0), RUN(1)], waits].concat());
-        assert_eq!(queue.release(1, Some(5)), Some(4));
+        assert_eq!(end(&queue, 1, Some(5)), [4]);
         assert_eq!((queue.take(4), queue.take(4)), (Some(1), None));
-        assert_eq!((queue.release(0, Some(5)), queue.enter(6)), (None, RUN(0)));
+        assert_eq!((end(&queue, 0, Some(5)), queue.enter(6)), (vec![], RUN(0)));
     }
 
     #[test]
     fn a_quick_process_has_a_backlog_until_it_is_slow() {
         let queue = queue(1, 1, 100);
         assert_eq!((queue.enter(0), queue.enter(1)), (RUN(0), QueueEntry::Waits));
-        assert_eq!(queue.release(0, Some(0)), Some(1));
+        assert_eq!(end(&queue, 0, Some(0)), [1]);
         assert_eq!(queue.take(1), Some(0));
         let backlog = (2..).take_while(|request| queue.enter(*request) == RUN(0)).count();
         assert_eq!(backlog, BACKLOG_MAX - 1);
@@ -233,10 +244,24 @@ mod tests {
             // The first one that did not fit waits, and gets no place as long as the process is
             // slow.
             running -= 1;
-            assert_eq!(queue.release(0, Some(20)), None);
+            assert_eq!(end(&queue, 0, Some(20)), []);
         }
-        assert!(queue.release(0, Some(20)).is_some(), "it is as with one thread now");
+        assert_eq!(end(&queue, 0, Some(20)).len(), 1, "it is as with one thread now");
         assert_eq!(queue.enter(1000), QueueEntry::Waits);
+    }
+
+    /// All that wait enter the backlog of a process that has shown that it is quick, and not one
+    /// for each response.
+    #[test]
+    fn requests_that_wait_fill_the_backlog() {
+        let queue = queue(1, 1, 100);
+        assert_eq!(queue.enter(0), RUN(0));
+        for request in 1..=40 {
+            assert_eq!(queue.enter(request), QueueEntry::Waits);
+        }
+        let backlog: Vec<u64> = (1..=BACKLOG_MAX as u64).collect();
+        assert_eq!(end(&queue, 0, Some(0)), backlog);
+        assert_eq!(end(&queue, 0, Some(0)), [BACKLOG_MAX as u64 + 1]);
     }
 
     /// A request that leaves right after its turn has come passes it on.
@@ -246,9 +271,9 @@ mod tests {
         let entered = [1, 2, 3].map(|request| queue.enter(request));
         assert_eq!(entered, [RUN(0), QueueEntry::Waits, QueueEntry::Waits]);
         assert_eq!(queue.take(2), None, "it has left before its turn");
-        assert_eq!(queue.release(0, None), Some(3));
+        assert_eq!(end(&queue, 0, None), [3]);
         assert_eq!(queue.take(3), Some(0));
-        assert_eq!((queue.release(0, None), queue.enter(4)), (None, RUN(0)));
+        assert_eq!((end(&queue, 0, None), queue.enter(4)), (vec![], RUN(0)));
     }
 
     /// Requests move to the processes that have come in the place of others.
@@ -262,11 +287,11 @@ mod tests {
         assert_eq!(queue.add_process(7, "/7".into()), [2]);
         queue.retire_process(0);
         assert_eq!((queue.take(2), queue.has_process(0)), (Some(7), true));
-        assert_eq!((queue.release(0, None), queue.has_process(0)), (None, false));
+        assert_eq!((end(&queue, 0, None), queue.has_process(0)), (vec![], false));
         assert_eq!(queue.socket(7).as_deref(), Some(Path::new("/7")));
-        assert_eq!((queue.release(7, None), queue.take(3)), (Some(3), Some(7)));
+        assert_eq!((end(&queue, 7, None), queue.take(3)), (vec![3], Some(7)));
         queue.retire_process(7);
-        assert_eq!((queue.release(7, None), queue.enter(4)), (None, QueueEntry::Waits));
+        assert_eq!((end(&queue, 7, None), queue.enter(4)), (vec![], QueueEntry::Waits));
         assert_eq!(queue.add_process(8, PathBuf::new()), [4]);
     }
 }

@@ -33,3 +33,11 @@ pub(super) const ROOM_STEP_BYTES: u32 = pinion_http::python::limits::INITIAL_ROO
 /// Content up to this many bytes goes to the process with the request, once all of it is there.
 pub(super) const WHOLE_CONTENT_MAX_BYTES: u64 =
     pinion_http::python::limits::BATCHED_CONTENT_MAX_BYTES as u64;
+
+/// Most bytes of content of a request that a process may want and has not got: what comes of it
+/// waits in memory for the process to read it. The program of the processes wants 64 KiB at a time.
+pub(super) const WANTED_MAX_BYTES: u64 = 1024 * 1024;
+
+/// To how many processes a request is given that have ended without starting it, before the client
+/// gets status 502.
+pub(super) const ATTEMPTS_MAX: u32 = 8;

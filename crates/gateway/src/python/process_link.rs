@@ -1,19 +1,21 @@
 //! The connection of a worker to a process of an application.
 
-use pinion_engine::address::Address;
+use std::collections::VecDeque;
+
+use pinion_engine::address::{Address, AddressMap};
 use pinion_engine::connections::Connections;
 use pinion_engine::exchange::Slice;
 use pinion_engine::remote::{Connect, RemoteAddress};
 use pinion_http::h1::client::limits::ResponseLimits;
 use pinion_http::python::error::BatchError;
 use pinion_http::python::frame_reader::ChildFrameReader;
-use pinion_http::python::request_batch::{BatchedContent, RequestBatch};
+use pinion_http::python::request_batch::RequestBatch;
 use rustc_hash::FxHashMap;
 
 use super::limits::CONNECT_TIMEOUT_MS;
 use super::python_app::AppProcess;
 use super::python_failure::PythonFailure;
-use super::python_request::{PythonRequest, RequestStage};
+use super::python_request::PythonRequest;
 use crate::limits::PYTHON_TAG;
 use crate::proxy_error::ProxyError;
 
@@ -27,6 +29,8 @@ pub(super) struct ProcessLink {
     /// When the last response has ended, in monotonic milliseconds.
     pub(super) last_end_ms: u64,
     stream: Option<Address>,
+    /// Numbers of requests that were not sent. Some may be over.
+    unsent: VecDeque<u32>,
     batch: RequestBatch,
     last_number: u32,
 }
@@ -37,8 +41,8 @@ pub(super) struct LinkRequest {
     pub(super) number: u32,
     /// Its exchange; `None` once that is over.
     pub(super) exchange: Option<Address>,
-    /// When it was sent, in monotonic milliseconds.
-    pub(super) sent_ms: u64,
+    /// When it was sent, in monotonic milliseconds; `None` before that.
+    pub(super) sent_ms: Option<u64>,
 }
 
 impl ProcessLink {
@@ -49,6 +53,7 @@ impl ProcessLink {
             requests: FxHashMap::default(),
             last_end_ms: 0,
             stream: None,
+            unsent: VecDeque::new(),
             batch: RequestBatch::new(),
             last_number: 0,
         }
@@ -56,12 +61,12 @@ impl ProcessLink {
 
     /// Whether there are requests that were not sent yet.
     pub(super) fn has_unsent(&self) -> bool {
-        !self.batch.is_empty()
+        !self.unsent.is_empty()
     }
 
     /// Whether the process has no requests, and gets none.
     pub(super) fn is_idle(&self) -> bool {
-        self.requests.is_empty() && self.batch.is_empty()
+        self.requests.is_empty()
     }
 
     /// Ends the connection.
@@ -71,92 +76,90 @@ impl ProcessLink {
         }
     }
 
-    /// Adds a request to the batch that is sent next.
-    ///
-    /// # Errors
-    /// Its content cannot be read, or its variables are too long.
-    pub(super) fn add(
-        &mut self,
-        request: &mut PythonRequest,
-        address: Address,
-        now_ms: u64,
-        connections: &mut Connections<'_>,
-        link: u64,
-    ) -> Result<(), ProxyError> {
-        let whole = request.take_whole_content()?;
-        let content = match &whole {
-            Some(bytes) => BatchedContent::Whole(bytes),
-            None => BatchedContent::Streamed,
-        };
+    /// Adds a request to those that are sent next, and returns its number.
+    pub(super) fn add(&mut self, exchange: Address) -> u32 {
         let number = self.free_number();
-        let environ = std::mem::take(&mut request.environ);
-        let mut added = self.batch.add(number, content, |writer| {
-            environ.write(writer);
-            Ok(())
-        });
-        if added == Err(BatchError::Full) {
-            self.send(connections, link).map_err(|failure| request.error(failure))?;
-            added = self.batch.add(number, content, |writer| {
-                environ.write(writer);
-                Ok(())
-            });
-        }
-        match added {
-            Ok(()) => {}
-            Err(BatchError::Variable(error)) => {
-                return Err(request.error(PythonFailure::Variables(error)));
-            }
-            Err(error) => return Err(ProxyError::Stored(error.to_string().into())),
-        }
-        request.stage = RequestStage::Sent { link, number };
-        let known = LinkRequest { number, exchange: Some(address), sent_ms: now_ms };
+        let known = LinkRequest { number, exchange: Some(exchange), sent_ms: None };
         self.requests.insert(number, known);
-        Ok(())
+        self.unsent.push_back(number);
+        number
     }
 
-    /// Sends the batch, over a connection that is opened if there is none.
+    /// Sends the requests of the link, over a connection that is opened if there is none. Before
+    /// the process has sent `READY` it gets none, so that what is lost with a connection that never
+    /// was ready can be given to another process. Returns the requests that cannot be sent, each
+    /// with its error; the process does not have them.
     ///
     /// # Errors
     /// No connection can be opened.
     pub(super) fn send(
         &mut self,
+        requests: &mut AddressMap<PythonRequest>,
         connections: &mut Connections<'_>,
         link: u64,
-    ) -> Result<(), PythonFailure> {
-        if self.batch.is_empty() {
-            return Ok(());
-        }
+    ) -> Result<Vec<(LinkRequest, ProxyError)>, PythonFailure> {
         if self.stream.is_none() {
-            let AppProcess { app, number } = &self.process;
-            let Some(path) = app.queue.socket(*number) else { return Ok(()) };
-            let connect = Connect {
-                remote: RemoteAddress::Unix(path.to_path_buf()),
-                tls: None,
-                timeout_ms: CONNECT_TIMEOUT_MS,
-                tag: PYTHON_TAG | link,
-            };
-            let opened = connections.connect(connect);
-            self.stream = Some(opened.map_err(|_| PythonFailure::NoConnection)?);
+            self.open(connections, link)?;
         }
-        let stream = self.stream.and_then(|address| connections.stream(address));
-        if let Some(mut stream) = stream {
-            stream.write(Slice::Copied(self.batch.frame()));
+        let mut refused = Vec::new();
+        if !self.reader.is_ready() {
+            return Ok(refused);
         }
-        self.batch.clear();
+        let now_ms = connections.now().monotonic_ms;
+        while let Some(number) = self.unsent.pop_front() {
+            let Some(known) = self.requests.get_mut(&number) else { continue };
+            let request = known.exchange.and_then(|address| requests.get_mut(&address));
+            let Some(request) = request else { continue };
+            known.sent_ms = Some(now_ms);
+            match request.add_to(&mut self.batch, number) {
+                Ok(()) => {}
+                Err(BatchError::Full) => {
+                    known.sent_ms = None;
+                    self.unsent.push_front(number);
+                    self.write_batch(connections);
+                }
+                Err(error) => {
+                    let error = request.not_added(error);
+                    refused.extend(self.requests.remove(&number).map(|known| (known, error)));
+                }
+            }
+        }
+        self.write_batch(connections);
+        Ok(refused)
+    }
+
+    fn open(&mut self, connections: &mut Connections<'_>, link: u64) -> Result<(), PythonFailure> {
+        let AppProcess { app, number } = &self.process;
+        let path = app.queue.socket(*number).ok_or(PythonFailure::ProcessEnded)?;
+        let connect = Connect {
+            remote: RemoteAddress::Unix(path.to_path_buf()),
+            tls: None,
+            timeout_ms: CONNECT_TIMEOUT_MS,
+            tag: PYTHON_TAG | link,
+        };
+        let opened = connections.connect(connect);
+        self.stream = Some(opened.map_err(|_| PythonFailure::NoConnection)?);
         Ok(())
     }
 
-    /// Sends other frames, behind the requests that they may be about.
-    pub(super) fn write(&mut self, frames: &[u8], connections: &mut Connections<'_>) {
+    fn write_batch(&mut self, connections: &mut Connections<'_>) {
+        let stream = self.stream.and_then(|address| connections.stream(address));
+        if let Some(mut stream) = stream
+            && !self.batch.is_empty()
+        {
+            stream.write(Slice::Copied(self.batch.frame()));
+        }
+        // Without a stream the last event of the connection is on the way.
+        self.batch.clear();
+    }
+
+    /// Sends frames about requests that were sent.
+    pub(super) fn write(&self, frames: &[u8], connections: &mut Connections<'_>) {
         if frames.is_empty() {
             return;
         }
         let stream = self.stream.and_then(|address| connections.stream(address));
         if let Some(mut stream) = stream {
-            if !self.batch.is_empty() {
-                stream.write(Slice::Copied(self.batch.frame()));
-                self.batch.clear();
-            }
             stream.write(Slice::Copied(frames));
         }
     }

@@ -21,6 +21,9 @@ pub enum PythonFailure {
     /// The process has sent what is no frame.
     #[error("the process of the application has sent {0}")]
     Frame(ChildFrameError),
+    /// The process has sent a frame that it must not send for this request now.
+    #[error("the process of the application has sent {0}")]
+    Unexpected(&'static str),
     /// There is no connection to the process.
     #[error("cannot connect to the process of the application: {0}")]
     NotConnected(NotConnected),
@@ -56,7 +59,7 @@ impl PythonFailure {
     pub fn status(&self) -> u16 {
         match self {
             Self::Application(_) | Self::Response(_) => 500,
-            Self::ProcessEnded | Self::Frame(_) => 502,
+            Self::ProcessEnded | Self::Frame(_) | Self::Unexpected(_) => 502,
             Self::Silent { .. } => 504,
             Self::NotConnected(_)
             | Self::NoConnection

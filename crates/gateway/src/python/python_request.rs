@@ -8,19 +8,22 @@ use pinion_http::cgi::variables::{
     RequestVariables, ScriptVariables, ServerVariables, VariableScratch,
 };
 use pinion_http::client_identity::ClientIdentity;
-use pinion_http::h1::client::limits::ResponseLimits;
+use pinion_http::h1::client::limits::{INTERIM_RESPONSES_MAX, ResponseLimits};
 use pinion_http::h1::client::request_writer::RequestContent;
 use pinion_http::method::Method;
 use pinion_http::python::child_frame::ChildFrame;
 use pinion_http::python::environ::Environ;
+use pinion_http::python::error::BatchError;
 use pinion_http::python::frame_writer::{write_content, write_content_end, write_gone, write_room};
+use pinion_http::python::limits::INITIAL_ROOM_BYTES;
+use pinion_http::python::request_batch::{BatchedContent, RequestBatch};
 use pinion_http::python::response_content::ResponseContentCheck;
 use pinion_http::python::response_head::PythonResponseHead;
 use pinion_http::request::{Framing, RequestHead};
 use pinion_http::status::never_has_content;
 use pinion_jobs::upload_spool::StoreError;
 
-use super::limits::{ROOM_STEP_BYTES, WHOLE_CONTENT_MAX_BYTES};
+use super::limits::{ATTEMPTS_MAX, ROOM_STEP_BYTES, WANTED_MAX_BYTES, WHOLE_CONTENT_MAX_BYTES};
 use super::python_app::PythonApp;
 use super::python_failure::PythonFailure;
 use crate::field_changes::FieldChanges;
@@ -40,8 +43,12 @@ const OWN_VARIABLES_BYTES: usize = 768;
 pub(super) struct PythonRequest {
     pub(super) app: Arc<PythonApp>,
     pub(super) stage: RequestStage,
-    /// The variables, until a process has the request.
-    pub(super) environ: Environ,
+    /// The variables, as long as a process may not have started the request.
+    environ: Environ,
+    /// Whole content that goes to the process with the variables, as long as they are kept.
+    whole_content: Option<Vec<u8>>,
+    /// How many processes did not start the request.
+    attempts: u32,
     /// The content has no length yet.
     pub(super) lacks_length: bool,
     /// All content has come from the client, or there is none.
@@ -68,6 +75,8 @@ pub(super) struct PythonRequest {
     sent_bytes: u32,
     /// Enough waits for the client.
     is_full: bool,
+    /// How many interim responses were sent.
+    interim_responses: usize,
 }
 
 /// How far a request is.
@@ -104,6 +113,8 @@ impl PythonRequest {
         };
         Ok(Self {
             environ: environ(app, client, head, scratch)?,
+            whole_content: None,
+            attempts: 0,
             app: Arc::clone(app),
             stage: if is_stored { RequestStage::Storing } else { RequestStage::Waiting },
             lacks_length: matches!(head.framing, Framing::Chunked | Framing::Frames),
@@ -120,6 +131,7 @@ impl PythonRequest {
             content_check: None,
             sent_bytes: 0,
             is_full: false,
+            interim_responses: 0,
         })
     }
 
@@ -153,28 +165,65 @@ impl PythonRequest {
             let added = self.environ.add(b"CONTENT_LENGTH", bytes.to_string().as_bytes());
             added.map_err(|error| self.error(PythonFailure::Variables(error)))?;
         }
-        Ok(())
+        let taken = self.take_whole_content();
+        taken.map_err(|error| ProxyError::Stored(error.to_string().into()))
     }
 
-    /// Takes the content that goes to the process with the request: none at all, or all of it if
-    /// that is short. Other content is streamed.
+    /// Adds the request to a batch, under this number.
     ///
     /// # Errors
-    /// It cannot be read.
-    pub(super) fn take_whole_content(&mut self) -> Result<Option<Vec<u8>>, ProxyError> {
-        let Some(stored) = &mut self.stored else {
-            return Ok(self.has_all_content.then(Vec::new));
+    /// The batch has no space for it, or none ever has.
+    pub(super) fn add_to(
+        &mut self,
+        batch: &mut RequestBatch,
+        number: u32,
+    ) -> Result<(), BatchError> {
+        let content = match &self.whole_content {
+            Some(bytes) => BatchedContent::Whole(bytes),
+            None if self.stored.is_none() && self.has_all_content => BatchedContent::Whole(b""),
+            None => BatchedContent::Streamed,
         };
+        let environ = &self.environ;
+        batch.add(number, content, |writer| {
+            environ.write(writer);
+            Ok(())
+        })
+    }
+
+    /// Returns why the request was not added to a batch as the error of the request.
+    pub(super) fn not_added(&self, error: BatchError) -> ProxyError {
+        match error {
+            BatchError::Variable(error) => self.error(PythonFailure::Variables(error)),
+            error => ProxyError::Stored(error.to_string().into()),
+        }
+    }
+
+    /// A process did not start the request, so another one gets it.
+    ///
+    /// # Errors
+    /// That has happened too often.
+    pub(super) fn count_attempt(&mut self) -> Result<(), ProxyError> {
+        self.attempts += 1;
+        match self.attempts < ATTEMPTS_MAX {
+            true => Ok(()),
+            false => Err(self.error(PythonFailure::ProcessEnded)),
+        }
+    }
+
+    /// Takes the content that goes to the process with the request if that is short. Other content
+    /// is streamed.
+    fn take_whole_content(&mut self) -> std::io::Result<()> {
+        let Some(stored) = &mut self.stored else { return Ok(()) };
         if stored.bytes() > WHOLE_CONTENT_MAX_BYTES {
-            return Ok(None);
+            return Ok(());
         }
         let mut whole = Vec::new();
-        let unreadable = |error: std::io::Error| ProxyError::Stored(error.to_string().into());
-        while let Some(piece) = stored.next_piece().map_err(unreadable)? {
+        while let Some(piece) = stored.next_piece()? {
             whole.extend_from_slice(&piece);
         }
         self.stored = None;
-        Ok(Some(whole))
+        self.whole_content = Some(whole);
+        Ok(())
     }
 
     /// Whether the client has to do something before anything goes on.
@@ -209,6 +258,13 @@ impl PythonRequest {
         out: &mut Vec<u8>,
     ) -> Option<Ended> {
         self.due_ms = exchange.now().monotonic_ms + self.app.timeout_ms;
+        self.forget_input();
+        if let Err(failure) = self.check(frame) {
+            if !frame.is_last() {
+                write_gone(out, number);
+            }
+            return Some(self.failed(failure, exchange));
+        }
         let text = |text: &[u8]| {
             PythonFailure::Application(
                 String::from_utf8_lossy(text).escape_debug().to_string().into(),
@@ -255,6 +311,47 @@ impl PythonRequest {
                 None
             }
             ChildFrame::Ready(_) | ChildFrame::GivenBack(_) => None,
+        }
+    }
+
+    /// The process has started the request, so no other one gets it.
+    fn forget_input(&mut self) {
+        self.environ = Environ::default();
+        self.whole_content = None;
+    }
+
+    /// Checks that a frame may come now, and that it is within what the process was allowed.
+    fn check(&mut self, frame: &ChildFrame<'_>) -> Result<(), PythonFailure> {
+        let is_begun = self.status.is_some();
+        match *frame {
+            ChildFrame::Response { .. } | ChildFrame::Head { .. } if is_begun => {
+                Err(PythonFailure::Unexpected("a second head"))
+            }
+            ChildFrame::Content { .. } if !is_begun => {
+                Err(PythonFailure::Unexpected("content before a head"))
+            }
+            ChildFrame::Content { bytes, .. }
+                if u64::from(self.sent_bytes) + bytes.len() as u64
+                    > u64::from(INITIAL_ROOM_BYTES) =>
+            {
+                Err(PythonFailure::Unexpected("more content than there is room for"))
+            }
+            ChildFrame::Want { bytes, .. }
+                if self.wanted_bytes + u64::from(bytes) > WANTED_MAX_BYTES =>
+            {
+                Err(PythonFailure::Unexpected("a request for too much content at a time"))
+            }
+            ChildFrame::Hints { .. } => {
+                self.interim_responses += 1;
+                match is_begun {
+                    true => Err(PythonFailure::Unexpected("hints after the head")),
+                    false if self.interim_responses > INTERIM_RESPONSES_MAX => {
+                        Err(PythonFailure::Unexpected("too many hints"))
+                    }
+                    false => Ok(()),
+                }
+            }
+            _ => Ok(()),
         }
     }
 
