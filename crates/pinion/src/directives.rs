@@ -24,6 +24,7 @@ mod mount;
 mod php;
 mod program;
 pub(crate) mod proxy;
+pub(crate) mod python;
 #[cfg(test)]
 mod reference;
 pub(crate) mod serve;
@@ -134,6 +135,9 @@ pub(crate) enum Kind {
     /// A folder of CGI scripts, or a single script, with its path in URLs or the name as that:
     /// `/srv/cgi-bin`, `/run=/srv/scripts`.
     ScriptFolder,
+    /// A Python application, with its path in URLs if that is not the root: `app:app`,
+    /// `/api=app:app`.
+    PythonApplication,
     /// A name for scripts and the file with its value: `token=/etc/pinion/token`.
     Secret,
     /// A name for scripts and the program it stands for: `convert=/usr/bin/convert`.
@@ -223,7 +227,12 @@ pub(crate) enum Change {
 /// Every row, in the order of the help.
 pub(crate) fn all() -> impl Iterator<Item = &'static Directive> {
     let served = site::ROWS.iter().chain(serve::ROWS).chain(proxy::ROWS).chain(cgi::ROWS);
-    let served = served.chain(lua::ROWS).chain(php::ROWS).chain(fetch::ROWS).chain(tls::ROWS);
+    let served = served
+        .chain(python::ROWS)
+        .chain(lua::ROWS)
+        .chain(php::ROWS)
+        .chain(fetch::ROWS)
+        .chain(tls::ROWS);
     let served = served.chain(mount::ROWS).chain(access::ROWS).chain(program::ROWS);
     served.chain(build::ROWS).chain(archive::ROWS).chain(why::ROWS)
 }
@@ -271,6 +280,7 @@ impl Kind {
             Self::Method => "METHOD",
             Self::LiveFolder | Self::SentFolder | Self::ScriptFolder => "[PATH=]DIR",
             Self::LuaFolder => "NAME=DIR",
+            Self::PythonApplication => "[PATH=]APP",
             Self::Program => "NAME=PATH",
             Self::Secret => "NAME=FILE",
             Self::IpNetwork | Self::Network => "NETWORK",
@@ -329,6 +339,7 @@ impl Kind {
             Self::SentFolder => "/srv/files, /protected=/srv/files".to_owned(),
             Self::LuaFolder => "data=/srv/data, data=/srv/data:ro".to_owned(),
             Self::Program => "convert=/usr/bin/convert".to_owned(),
+            Self::PythonApplication => "app:app, main.py, /api=app:app".to_owned(),
             Self::ScriptFolder => "/srv/cgi-bin, /run=/srv/scripts".to_owned(),
             Self::Secret => "token=/etc/pinion/token".to_owned(),
             Self::Network => "10.0.0.0/8, 2001:db8::/32, 192.0.2.1, unix".to_owned(),

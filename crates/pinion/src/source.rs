@@ -6,7 +6,7 @@
 use crate::directives::file::Table;
 use crate::failure::Failure;
 use crate::releases::folder::{CURRENT, is_release_folder};
-use crate::settings::SERVER_ROWS;
+use crate::settings::{FOUND_APPLICATION, SERVER_ROWS};
 use crate::written::Low;
 use std::fs::File;
 use std::io::{self, Read};
@@ -49,12 +49,14 @@ impl Source {
     }
 
     /// Returns the source of a site that has no path, if it forwards requests: the value of its
-    /// first `proxy`, or that of its first mount.
+    /// first `proxy`, that of its first mount, or its Python application.
     pub(crate) fn of_proxy(low: &Low) -> Option<Self> {
         let mounts = low.tables(Table::Mount).iter();
         let rows = SERVER_ROWS.iter();
         let of_mounts = mounts.flat_map(|mount| rows.clone().flat_map(|row| mount.values(row)));
-        let first = low.values("proxy").chain(of_mounts).next()?.to_string_lossy();
+        let of_python = [FOUND_APPLICATION, "wsgi", "asgi"].iter().flat_map(|row| low.values(row));
+        let first = low.values("proxy").chain(of_mounts).chain(of_python).next()?;
+        let first = first.to_string_lossy();
         let url = match first.split_once('=') {
             Some((path, url)) if path.starts_with('/') => url,
             _ => &first,

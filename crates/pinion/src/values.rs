@@ -5,7 +5,9 @@ use crate::address::Address;
 use crate::directives::Kind;
 use crate::network::Network;
 use crate::server::mounts::MountPath;
-use crate::settings::{AltSvc, CanonicalHost, LiveFolder, ScriptFolderFlag, SentFolder, Spoken};
+use crate::settings::{
+    AltSvc, CanonicalHost, LiveFolder, PythonApplicationFlag, ScriptFolderFlag, SentFolder, Spoken,
+};
 use crate::settings::{ProgramFile, SecretFile};
 use pinion_build::{CodingsFor, Level, NamedCoding};
 use pinion_client::certificate_pin::{CertificatePin, PinError};
@@ -511,6 +513,7 @@ pub(crate) fn check(kind: &Kind, text: &str) -> Result<(), String> {
         Kind::Rate => rate(text).map(drop),
         Kind::Origin => origin(text).map(drop),
         Kind::ScriptFolder => ScriptFolderFlag::parse(text).map(drop),
+        Kind::PythonApplication => PythonApplicationFlag::parse(text).map(drop),
         Kind::Upstream => proxy_mount(text).map(drop),
         Kind::UpstreamUrl => upstream(text).map(drop),
         Kind::Application => application(text, UpstreamProtocol::Scgi).map(drop),

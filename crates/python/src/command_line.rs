@@ -14,6 +14,8 @@ pub enum Interface {
     Wsgi,
     /// ASGI, version 3.
     Asgi,
+    /// The process finds out by the application which of them it is.
+    Auto,
 }
 
 impl Interface {
@@ -23,6 +25,7 @@ impl Interface {
         match self {
             Self::Wsgi => "wsgi",
             Self::Asgi => "asgi",
+            Self::Auto => "auto",
         }
     }
 }

@@ -606,6 +606,7 @@ mod tests {
             Kind::ServerName | Kind::UpstreamHost => "app.internal",
             Kind::Rate => "10/s",
             Kind::Origin => "https://example.org",
+            Kind::PythonApplication => "/api=app:app",
             Kind::ScriptFolder => "/run=a/b",
             Kind::Upstream => "/api=http://127.0.0.1:3000",
         };

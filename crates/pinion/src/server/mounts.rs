@@ -43,6 +43,11 @@ pub(crate) enum MountPath {
 }
 
 impl MountPath {
+    /// Returns the path of everything: `/`.
+    pub(crate) fn root() -> Self {
+        Self::Prefix(PathPrefix::new("/"))
+    }
+
     /// Reads `/api` or `*.php`.
     ///
     /// # Errors

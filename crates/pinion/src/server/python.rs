@@ -3,6 +3,7 @@
 //!
 //! | Module | Does |
 //! |---|---|
+//! | [`django`] | the folders that the settings of a Django project name |
 //! | [`interpreter`] | finds the interpreter of an application |
 //! | [`limits`] | every limit with its reason |
 //! | [`process_files`] | the program, sockets and names of processes |
@@ -10,6 +11,7 @@
 //! | [`python_apps`] | the applications of all sites, at start and after each reload |
 //! | [`running_app`] | an application with its processes, and how they are replaced |
 
+pub(crate) mod django;
 mod interpreter;
 mod limits;
 mod process_files;

@@ -43,6 +43,9 @@ impl LoadedSite {
         let state = if self.watch.is_some() { "live" } else { "snapshot until SIGHUP" };
         match source {
             Source::Script(_) => format!("{shown} ({state})"),
+            Source::Upstream(_) if self.settings.mounts.python().next().is_some() => {
+                format!("{shown} (Python application)")
+            }
             Source::Upstream(_) => format!("{shown} (reverse proxy)"),
             // The archive has no file then.
             _ if self.settings.content.live.iter().any(String::is_empty) => {

@@ -102,7 +102,7 @@ pub(super) fn application(
     interface: Interface,
 ) -> Result<PythonMount, MountFault> {
     let (row, key) = match interface {
-        Interface::Wsgi => ("mount-wsgi", "wsgi"),
+        Interface::Wsgi | Interface::Auto => ("mount-wsgi", "wsgi"),
         Interface::Asgi => ("mount-asgi", "asgi"),
     };
     let MountPath::Prefix(prefix) = path else {

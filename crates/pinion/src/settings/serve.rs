@@ -2,6 +2,7 @@
 
 use super::build::content;
 use super::cgi_flags::cgi_mounts;
+use super::python_flags::python_mounts;
 use super::{
     CONTENT_FLAGS, Content, Listen, ListenKind, LiveFolder, LuaSettings, MountFault, PHP_ROWS,
     PhpSettings, ScriptAccess, SiteAccess, TlsSettings, choice, field_value, live_folders, mount,
@@ -476,11 +477,13 @@ fn mounts(low: &Low) -> Result<Mounts, Failure> {
     };
     let mut mounts = low.values("proxy").map(flag).collect::<Result<Vec<Mount>, Failure>>()?;
     mounts.extend(cgi_mounts(low)?);
+    mounts.extend(python_mounts(low)?);
     for section in low.tables(Table::Mount) {
         mounts.push(table(section)?);
     }
     let mounts = Mounts::new(mounts).map_err(|path| {
-        let flag = if low.given("cgi") { "cgi" } else { "proxy" };
+        let flags = ["cgi", "wsgi", "asgi"];
+        let flag = flags.into_iter().find(|flag| low.given(flag)).unwrap_or("proxy");
         Failure::usage(format!("--{flag}: the path {path} is given twice; give another one"))
     })?;
     if mounts.has_fallback() && low.given("single-page") {
@@ -512,6 +515,14 @@ const LUA_FLAGS: &[&str] = &[
     "cgi",
     "cgi-user",
     "cgi-chroot",
+    "wsgi",
+    "asgi",
+    "python-factory",
+    "python-folder",
+    "python",
+    "python-processes",
+    "python-threads",
+    "python-user",
     "lua-program",
     "secret",
     "fetch-private",

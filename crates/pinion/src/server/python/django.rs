@@ -1,0 +1,115 @@
+//! The folders with files that the settings of a Django project name. Django itself is asked, as
+//! settings are a program.
+
+use super::interpreter;
+use super::limits::{DJANGO_ANSWER_MAX_BYTES, DJANGO_PAUSE, DJANGO_TIMEOUT};
+use crate::failure::Failure;
+use crate::settings::default_variables;
+use crate::written::Low;
+use anyhow::{Context as _, anyhow};
+use pinion_spawner::accounts::Accounts;
+use std::io::Read as _;
+use std::os::unix::process::CommandExt as _;
+use std::path::{Path, PathBuf, absolute};
+use std::process::{Command, Stdio};
+use std::thread;
+use std::time::Instant;
+
+/// What is asked: each line of the output is an answer.
+const QUESTION: &str = "\
+import sys
+sys.path.insert(0, '.')
+from django.conf import settings as s
+def local(url):
+    return url if url and url.startswith('/') and url.strip('/') else ''
+for url, root in ((s.STATIC_URL, s.STATIC_ROOT), (s.MEDIA_URL, s.MEDIA_ROOT)):
+    print('pinion:', local(url) if root else '', root or '', sep='\\t')
+";
+
+/// The folders, each with its path in URLs; `None` for one that the settings do not name.
+#[derive(Debug, Default, PartialEq, Eq)]
+pub(crate) struct DjangoFolders {
+    pub(crate) static_files: Option<(String, String)>,
+    pub(crate) media: Option<(String, String)>,
+}
+
+impl DjangoFolders {
+    /// Asks Django about the project in a folder, as the user that flags name for applications.
+    ///
+    /// # Errors
+    /// There is no Python or no Django, or the settings cannot be loaded.
+    pub(crate) fn ask(low: &Low, folder: &Path, settings: &str) -> Result<Self, Failure> {
+        let named = low.values("python").next().map(PathBuf::from);
+        let named = named.map(absolute).transpose().context("--python")?;
+        let interpreter = interpreter::find(named.as_deref(), folder)?;
+        let mut command = Command::new(&interpreter);
+        command.args(["-c", QUESTION]).current_dir(folder).env_clear();
+        command.envs(default_variables(false)).env("DJANGO_SETTINGS_MODULE", settings);
+        if let Some(user) = low.values("python-user").next().and_then(|user| user.to_str()) {
+            let wrong = |error| Failure::usage(format!("--python-user: {error}"));
+            let identity = Accounts::read().map_err(wrong)?.identity(user, None).map_err(wrong)?;
+            command.uid(identity.uid).gid(identity.gid);
+        }
+        let output = output_of(&mut command).map_err(|error| {
+            anyhow!(
+                "cannot ask the Django project in {} for its settings with {}: {error:#}",
+                folder.display(),
+                interpreter.display()
+            )
+        })?;
+        Ok(Self::parse(&output, folder))
+    }
+
+    fn parse(output: &str, folder: &Path) -> Self {
+        let answers = output.lines().filter_map(|line| line.strip_prefix("pinion:\t"));
+        let mut answers = answers.map(|answer| {
+            let (url, root) = answer.split_once('\t')?;
+            let url = url.trim_end_matches('/');
+            let root = folder.join(root).to_str()?.to_owned();
+            (!url.is_empty()).then(|| (url.to_owned(), root))
+        });
+        Self { static_files: answers.next().flatten(), media: answers.next().flatten() }
+    }
+}
+
+/// Returns what a program prints; its errors go to standard error.
+fn output_of(command: &mut Command) -> anyhow::Result<String> {
+    let mut child = command.stdin(Stdio::null()).stdout(Stdio::piped()).spawn()?;
+    let begin = Instant::now();
+    let status = loop {
+        if let Some(status) = child.try_wait()? {
+            break status;
+        }
+        if begin.elapsed() > DJANGO_TIMEOUT {
+            let _ended = child.kill();
+            let _status = child.wait();
+            return Err(anyhow!("no answer within {} seconds", DJANGO_TIMEOUT.as_secs()));
+        }
+        thread::sleep(DJANGO_PAUSE);
+    };
+    if !status.success() {
+        return Err(anyhow!("{status}; the error is above"));
+    }
+    let mut printed = Vec::new();
+    if let Some(stdout) = child.stdout.take() {
+        stdout.take(DJANGO_ANSWER_MAX_BYTES).read_to_end(&mut printed)?;
+    }
+    Ok(String::from_utf8_lossy(&printed).into_owned())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn answers_are_read_among_other_output() {
+        let output = "hello\npinion:\t/static/\t/srv/static\npinion:\t\t/srv/media\n";
+        let found = DjangoFolders::parse(output, Path::new("/srv"));
+        let expected = Some(("/static".to_owned(), "/srv/static".to_owned()));
+        assert_eq!(found, DjangoFolders { static_files: expected, media: None });
+        let output = "pinion:\t\t\npinion:\t/a/media/\tmedia/\n";
+        let found = DjangoFolders::parse(output, Path::new("/srv"));
+        assert_eq!(found.media, Some(("/a/media".to_owned(), "/srv/media/".to_owned())));
+        assert_eq!(DjangoFolders::parse("", Path::new("/")), DjangoFolders::default());
+    }
+}
