@@ -105,6 +105,10 @@ pub const CGI_RUNNING_MAX: usize = 32;
 /// with scripts of 0.1 s and [`CGI_RUNNING_MAX`] of them the last one waits for about a second.
 pub const CGI_QUEUE_MAX: usize = 256;
 
+/// After how many seconds clients may repeat a request for which there was no time: most
+/// applications have worked off a full queue by then.
+pub const OVERLOAD_RETRY_SECONDS: u64 = 1;
+
 /// How long a request waits until a CGI script may run, in milliseconds: half of what proxies
 /// before this server wait for a response (`proxy_read_timeout` of nginx).
 pub const CGI_QUEUE_TIMEOUT_MS: u64 = 30_000;

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use pinion_client::http_client::error::HttpClientError;
 use thiserror::Error;
 
-use crate::limits::{CONNECTION_OPTIONS_MAX, LOCAL_REDIRECTS_MAX};
+use crate::limits::{CONNECTION_OPTIONS_MAX, LOCAL_REDIRECTS_MAX, OVERLOAD_RETRY_SECONDS};
 use crate::python::python_failure::PythonFailure;
 
 /// Why a request has no response of an upstream server.
@@ -160,6 +160,21 @@ impl ProxyError {
             Self::Python { app, .. } => app,
             _ => "",
         }
+    }
+
+    /// Returns after how many seconds a client may try it again, for requests that have found too
+    /// much to do.
+    #[must_use]
+    pub fn retry_seconds(&self) -> Option<u64> {
+        let is_overload = match self {
+            Self::StorageFull(_) => true,
+            Self::Python { failure, .. } => matches!(
+                **failure,
+                PythonFailure::QueueFull { .. } | PythonFailure::QueueTimeout { .. }
+            ),
+            _ => false,
+        };
+        is_overload.then_some(OVERLOAD_RETRY_SECONDS)
     }
 
     /// Whether the error says something about the upstream server or this one, and not only about

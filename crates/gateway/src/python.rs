@@ -312,6 +312,7 @@ impl Python {
                 exchange.wait(Some(QUEUE_TIMEOUT_MS));
                 Ok(())
             }
+            QueueEntry::NotLoaded => Err(request.error(PythonFailure::NotLoaded)),
             QueueEntry::Full => Err(request.error(PythonFailure::QueueFull { max: WAITING_MAX })),
         }
     }

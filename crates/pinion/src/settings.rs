@@ -40,7 +40,7 @@ pub(crate) use lua::{LuaSettings, Run};
 pub(crate) use mount::{MountFault, mount, mount_with};
 pub(crate) use mount_cgi::CgiMount;
 pub(crate) use mount_program::SERVER_ROWS;
-pub(crate) use mount_python::{PythonMount, PythonSettings};
+pub(crate) use mount_python::{ProcessLimits, PythonMount, PythonSettings};
 pub(crate) use php::{INDEX as PHP_INDEX, PHP_ROWS, PhpSettings, php_wish};
 pub(crate) use python_flags::{FOUND_APPLICATION, PythonApplicationFlag};
 pub(crate) use python_project::with_found_project;

@@ -12,6 +12,7 @@ use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use super::limits::{BACKLOG_MAX, QUICK_MS, SERVICE_TIME_WEIGHT};
+use super::python_app::{AppFigures, ProcessFigures};
 
 /// See the head of the module. A request is `T`.
 #[derive(Debug)]
@@ -27,6 +28,8 @@ struct QueueState<T> {
     waiting: VecDeque<T>,
     /// Requests that may run in a process, and that have not heard of it yet.
     granted: Vec<(T, u64)>,
+    /// Whether no process is to come, unless the application is corrected.
+    is_broken: bool,
 }
 
 /// What a process has to do.
@@ -40,6 +43,8 @@ struct ProcessLoad {
     is_retired: bool,
     /// Requests that it has, and those in `granted`.
     requests: usize,
+    /// Requests that it has served.
+    served: u64,
     /// The moving average of the time for a request, in 1/256 ms.
     service_time: u64,
 }
@@ -56,12 +61,14 @@ pub(super) enum QueueEntry {
     Waits,
     /// Too many wait.
     Full,
+    /// No process is to come.
+    NotLoaded,
 }
 
 impl<T: PartialEq + Copy> AppQueue<T> {
     pub(super) fn new(threads: usize, waiting_max: usize) -> Self {
         let (processes, waiting, granted) = (Vec::new(), VecDeque::new(), Vec::new());
-        let state = QueueState { processes, waiting, granted };
+        let state = QueueState { processes, waiting, granted, is_broken: false };
         Self { threads: threads.max(1), waiting_max, state: Mutex::new(state) }
     }
 
@@ -69,6 +76,7 @@ impl<T: PartialEq + Copy> AppQueue<T> {
     #[must_use]
     pub(super) fn add_process(&self, number: u64, socket: PathBuf) -> Vec<T> {
         let mut state = self.lock();
+        state.is_broken = false;
         // A process is quick once it has shown it.
         let service_time = QUICK_MS * MILLISECOND;
         let socket = Arc::from(socket);
@@ -77,9 +85,15 @@ impl<T: PartialEq + Copy> AppQueue<T> {
             socket,
             is_retired: false,
             requests: 0,
+            served: 0,
             service_time,
         });
         std::iter::from_fn(|| state.grant_next(self.threads)).collect()
+    }
+
+    /// No process is to come before the application was corrected: requests do not wait for one.
+    pub(super) fn set_broken(&self) {
+        self.lock().is_broken = true;
     }
 
     /// Gives a process no more requests.
@@ -101,9 +115,26 @@ impl<T: PartialEq + Copy> AppQueue<T> {
         self.lock().load(number).map(|load| Arc::clone(&load.socket))
     }
 
+    /// Returns what there is to do.
+    pub(super) fn figures(&self) -> AppFigures {
+        let state = self.lock();
+        let figures = |load: &ProcessLoad| ProcessFigures {
+            number: load.number,
+            requests: load.requests,
+            served: load.served,
+        };
+        AppFigures {
+            waiting: state.waiting.len(),
+            processes: state.processes.iter().map(figures).collect(),
+        }
+    }
+
     /// Adds a request.
     pub(super) fn enter(&self, request: T) -> QueueEntry {
         let mut state = self.lock();
+        if state.is_broken && state.processes.is_empty() {
+            return QueueEntry::NotLoaded;
+        }
         // What has waited comes first.
         if state.waiting.is_empty()
             && let Some(process) = state.free_process(self.threads)
@@ -126,6 +157,7 @@ impl<T: PartialEq + Copy> AppQueue<T> {
             if let Some(ms) = service_ms {
                 let sum = load.service_time * (SERVICE_TIME_WEIGHT - 1) + ms * MILLISECOND;
                 load.service_time = sum / SERVICE_TIME_WEIGHT;
+                load.served += 1;
             }
             if !load.is_needed() {
                 state.processes.retain(ProcessLoad::is_needed);

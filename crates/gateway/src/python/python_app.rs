@@ -66,6 +66,12 @@ impl PythonApp {
         self.queue.is_used()
     }
 
+    /// Returns what it has to do.
+    #[must_use]
+    pub fn figures(&self) -> AppFigures {
+        self.queue.figures()
+    }
+
     /// Adds a process that accepts connections on this Unix socket, and returns its number. It gets
     /// requests that wait, of which `poster` tells their workers.
     pub fn add_process(&self, socket: PathBuf, poster: Option<&Poster>) -> u64 {
@@ -79,6 +85,11 @@ impl PythonApp {
         number
     }
 
+    /// No process is to come before the application was corrected: requests do not wait for one.
+    pub fn set_broken(&self) {
+        self.queue.set_broken();
+    }
+
     /// Gives a process no more requests.
     pub fn retire_process(&self, number: u64) {
         self.queue.retire_process(number);
@@ -89,6 +100,26 @@ impl PythonApp {
     pub fn has_process(&self, number: u64) -> bool {
         self.queue.has_process(number)
     }
+}
+
+/// What an application has to do.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct AppFigures {
+    /// Requests that wait for a process.
+    pub waiting: usize,
+    /// Its processes that have requests, or may get some.
+    pub processes: Vec<ProcessFigures>,
+}
+
+/// What a process of an application has to do.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct ProcessFigures {
+    /// See [`PythonApp::add_process`].
+    pub number: u64,
+    /// Requests that it has.
+    pub requests: usize,
+    /// Requests that it has had.
+    pub served: u64,
 }
 
 /// A process of an application.

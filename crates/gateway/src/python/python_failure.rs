@@ -48,6 +48,9 @@ pub enum PythonFailure {
         /// How many may wait.
         max: usize,
     },
+    /// The application cannot be loaded. The log says why.
+    #[error("the application cannot be loaded")]
+    NotLoaded,
     /// The request has fields that cannot be variables.
     #[error("the request cannot be given to the application: {0}")]
     Variables(VariableError),
@@ -64,7 +67,8 @@ impl PythonFailure {
             Self::NotConnected(_)
             | Self::NoConnection
             | Self::QueueTimeout { .. }
-            | Self::QueueFull { .. } => 503,
+            | Self::QueueFull { .. }
+            | Self::NotLoaded => 503,
             Self::Variables(_) => 431,
         }
     }

@@ -31,6 +31,8 @@ pub(crate) struct Status {
     pub(crate) sites: Vec<Site>,
     /// Null for a server that starts no programs.
     pub(crate) programs: Option<Programs>,
+    /// The Python applications that the server runs.
+    pub(crate) python: Vec<PythonApplication>,
     /// Those that are served.
     pub(crate) certificates: Vec<Certificate>,
 }
@@ -202,6 +204,50 @@ pub(crate) struct Child {
     pub(crate) pid: u32,
     /// Of its program, as the kernel has it.
     pub(crate) name: String,
+}
+
+/// A Python application.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default)]
+pub(crate) struct PythonApplication {
+    /// As it was named: `app:app`.
+    pub(crate) name: String,
+    pub(crate) folder: String,
+    /// Requests that wait for a process.
+    pub(crate) waiting: u64,
+    pub(crate) processes: Vec<PythonProcess>,
+}
+
+/// A process of a Python application.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default)]
+pub(crate) struct PythonProcess {
+    /// The name of its program.
+    pub(crate) name: String,
+    /// Null if it does not run.
+    pub(crate) pid: Option<u32>,
+    pub(crate) state: PythonState,
+    /// Requests that it has.
+    pub(crate) requests: u64,
+    /// Requests that it has had.
+    pub(crate) served: u64,
+    /// Its memory; null if it does not run.
+    pub(crate) resident_bytes: Option<u64>,
+}
+
+/// What a process of a Python application does.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub(crate) enum PythonState {
+    /// It loads the application, and gets no requests yet.
+    Starting,
+    /// It gets requests.
+    InUse,
+    /// Another one is in its place; it finishes its requests.
+    Retired,
+    /// It was asked to stop.
+    #[default]
+    Stopping,
 }
 
 /// A certificate.

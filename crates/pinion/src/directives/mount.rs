@@ -116,6 +116,34 @@ pub(crate) const ROWS: &[Directive] = &[
         ..row("mount-python-threads", "python-threads", Kind::Number { min: 1, max: 128, unit: "" })
     },
     Directive {
+        default: Default::Nothing("no limit"),
+        brief: "Requests after which a process of the Python application is replaced",
+        long: "Up to a tenth more, so that processes are not replaced at the same time. The new \
+               process has loaded the application before it gets requests, and the old one \
+               finishes those that it has. For applications that lose memory.",
+        ..row(
+            "mount-python-max-requests",
+            "python-max-requests",
+            Kind::Number { min: 1, max: 1_000_000_000, unit: "" },
+        )
+    },
+    Directive {
+        default: Default::Nothing("no limit"),
+        brief: "Time after which a process of the Python application is replaced",
+        long: "Up to a tenth more.",
+        ..row(
+            "mount-python-max-lifetime",
+            "python-max-lifetime",
+            Kind::Number { min: 1, max: 31_536_000, unit: "seconds" },
+        )
+    },
+    Directive {
+        default: Default::Nothing("no limit"),
+        brief: "Memory with which a process of the Python application is replaced",
+        long: "The resident set of the process. It is looked at four times a second.",
+        ..row("mount-python-max-memory", "python-max-memory", Kind::Size)
+    },
+    Directive {
         default: Default::Auto("the user of the server, unless it is root"),
         brief: "The user that the Python application runs as",
         long: "A server that is started as root needs it: applications do not run as root.",

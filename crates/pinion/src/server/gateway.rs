@@ -423,6 +423,9 @@ impl Gateway {
             return self.redirects.push_back(redirect);
         }
         self.log(&error.status().to_string(), &waiting, error, exchange);
+        if let Some(seconds) = error.retry_seconds() {
+            exchange.add_fields(format!("Retry-After: {seconds}\r\n").as_bytes());
+        }
         self.respond(waiting, error.status(), journal, exchange);
     }
 

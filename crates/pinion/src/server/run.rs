@@ -106,6 +106,7 @@ pub(crate) fn run(kit: Kit) -> Result<(), Failure> {
         capacity,
         published: published.clone(),
         programs: programs.clone(),
+        running: running.clone(),
         certificates: keeper.as_ref().map(Keeper::served),
         tally,
     };

@@ -7,22 +7,28 @@
 //! requests, for which a thread waits.
 
 use super::program_table::ProgramTable;
+use super::python::code_watch;
+use super::python::limits::{LIMITS_PAUSE, REPLACE_RETRY};
 use super::python::process_start::{StartOutcome, wait_until_ready};
-use super::python::running_app::NewProcess;
+use super::python::python_apps::PythonApps;
+use super::python::running_app::{NewProcess, RunningApp};
 use super::reload::report_failure;
 use super::reload_report::Reports;
 use super::site_programs::{KeptPrograms, LeftPrograms, SitePrograms};
 use crate::control::protocol::Message;
+use crate::control::status::PythonApplication;
 use crate::failure::Failure;
+use crate::log_lines;
 use crate::plan::PlannedSite;
 use anyhow::anyhow;
 use pinion_engine::Poster;
 use pinion_engine::server::Control;
+use pinion_engine::stderr;
 use pinion_spawner::start_table::ProgramStart;
 use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, channel};
-use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError, Weak};
 use std::thread;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 /// How often it is looked whether programs that are not used any more have requests.
 const UNUSED_PAUSE: Duration = Duration::from_millis(50);
@@ -38,6 +44,8 @@ struct SharedPrograms {
     poster: Poster,
     control: Control,
     state: Mutex<RunningState>,
+    /// The Python applications, for the status, which does not wait for a change.
+    python: Mutex<PythonApps>,
     /// Wakes the thread, once there is one.
     tasks: OnceLock<Sender<Task>>,
 }
@@ -55,6 +63,8 @@ enum Task {
     Look,
     /// To replace the processes of all Python applications. The reports get the messages.
     Restart(Reports),
+    /// To replace those of this one, as its code has changed.
+    CodeChanged(Weak<RunningApp>),
 }
 
 impl RunningPrograms {
@@ -64,9 +74,10 @@ impl RunningPrograms {
         site_programs: SitePrograms,
         (poster, control): (Poster, Control),
     ) -> Self {
+        let python = Mutex::new(site_programs.python.clone());
         let state = RunningState { configured, site_programs, left: Vec::new() };
         let (state, tasks) = (Mutex::new(state), OnceLock::new());
-        Self { shared: Arc::new(SharedPrograms { table, poster, control, state, tasks }) }
+        Self { shared: Arc::new(SharedPrograms { table, poster, control, state, python, tasks }) }
     }
 
     /// Whether the start has to wait for programs.
@@ -81,8 +92,29 @@ impl RunningPrograms {
     pub(crate) fn wait_until_ready(&self) -> Result<StartOutcome, Failure> {
         let state = self.lock();
         let python = &state.site_programs.python;
-        let outcome = self.prove(&python.new_processes())?;
-        python.use_new(&self.shared.poster);
+        let outcome = match self.prove(&python.new_processes()) {
+            Ok(outcome) => {
+                python.use_new(&self.shared.poster);
+                outcome
+            }
+            // It is corrected while the server runs.
+            Err(failure) if python.apps().iter().all(|app| app.is_watched()) => {
+                log_lines::warning(
+                    "Python applications are not served until the error is corrected (--dev)",
+                );
+                report_failure(failure, &Reports::default());
+                python.set_broken();
+                state.keep(&self.shared.table)?;
+                StartOutcome::Ready
+            }
+            Err(failure) => return Err(failure),
+        };
+        python.apps().iter().for_each(|app| self.watch(app));
+        let has_limits = python.have_limits();
+        drop(state);
+        if has_limits {
+            self.ask(Task::Look);
+        }
         Ok(outcome)
     }
 
@@ -134,6 +166,12 @@ impl RunningPrograms {
             return kept.and(Err(failure));
         }
         next.python.use_new(&self.shared.poster);
+        let is_known = |app: &Arc<RunningApp>| {
+            state.site_programs.python.apps().iter().any(|known| Arc::ptr_eq(known, app))
+        };
+        let new_apps = next.python.apps().iter().filter(|app| !is_known(app));
+        new_apps.for_each(|app| self.watch(app));
+        *self.shared.python.lock().unwrap_or_else(PoisonError::into_inner) = next.python.clone();
         left_now.python.retire();
         (state.configured, state.site_programs) = (configured, next);
         state.left.push(left_now);
@@ -141,12 +179,18 @@ impl RunningPrograms {
             reports.log(&Message::error("cannot reload programs, keeping the previous ones"));
             report_failure(failure, reports);
         }
-        let has_unused = state.has_unused();
+        let needs_thread = state.has_unused() || state.site_programs.python.have_limits();
         drop(state);
-        if has_unused {
+        if needs_thread {
             self.ask(Task::Look);
         }
         Ok(())
+    }
+
+    /// Returns the status of the Python applications.
+    pub(crate) fn python_status(&self) -> Vec<PythonApplication> {
+        let python = self.shared.python.lock().unwrap_or_else(PoisonError::into_inner).clone();
+        python.apps().iter().map(|app| app.status(|name| self.pid_of(name))).collect()
     }
 
     /// Replaces the processes of all Python applications, on a thread of its own. The reports get
@@ -170,6 +214,25 @@ impl RunningPrograms {
         Ok(outcome?)
     }
 
+    /// Watches the code of an application, if that was asked for.
+    fn watch(&self, app: &Arc<RunningApp>) {
+        if !app.is_watched() {
+            return;
+        }
+        let (this, changed) = (self.clone(), Arc::downgrade(app));
+        let watched = code_watch::watch(app.folder(), move || {
+            this.ask(Task::CodeChanged(Weak::clone(&changed)));
+        });
+        if let Err(error) = watched {
+            let folder = app.folder().display();
+            log_lines::warning(format_args!("cannot watch the code in {folder}: {error}"));
+        }
+    }
+
+    fn pid_of(&self, name: &str) -> Option<u32> {
+        self.shared.table.status_of(name)?.pid
+    }
+
     /// Asks the thread for something. The first time starts it.
     fn ask(&self, task: Task) {
         let tasks = self.shared.tasks.get_or_init(|| {
@@ -185,22 +248,27 @@ impl RunningPrograms {
 
     /// The thread.
     fn run(&self, tasks: &Receiver<Task>) {
+        // Before that, no process that has reached a limit is replaced.
+        let mut retry_at = Instant::now();
         loop {
-            let has_unused = self.lock().has_unused();
-            let task = match has_unused {
-                true => tasks.recv_timeout(UNUSED_PAUSE),
-                false => tasks.recv().map_err(|_| RecvTimeoutError::Disconnected),
+            let task = match self.lock().pause() {
+                Some(pause) => tasks.recv_timeout(pause),
+                None => tasks.recv().map_err(|_| RecvTimeoutError::Disconnected),
             };
             match task {
-                Ok(Task::Restart(reports)) => {
-                    if let Err(failure) = self.restart(&reports) {
-                        let line = "cannot reload Python applications, keeping their processes";
-                        reports.log(&Message::error(line));
-                        report_failure(failure, &reports);
-                    }
+                Ok(Task::Restart(reports)) => self.restart(|_| true, &reports),
+                Ok(Task::CodeChanged(app)) => {
+                    self.restart(|known| app.ptr_eq(&Arc::downgrade(known)), &Reports::default());
                 }
                 Ok(Task::Look) | Err(RecvTimeoutError::Timeout) => {}
                 Err(RecvTimeoutError::Disconnected) => return,
+            }
+            let now = Instant::now();
+            if now >= retry_at
+                && let Err(failure) = self.replace_due()
+            {
+                report_failure(failure, &Reports::default());
+                retry_at = now + REPLACE_RETRY;
             }
             if let Err(failure) = self.stop_unused() {
                 report_failure(failure, &Reports::default());
@@ -208,30 +276,63 @@ impl RunningPrograms {
         }
     }
 
-    /// Replaces the processes of all Python applications.
-    fn restart(&self, reports: &Reports) -> Result<(), Failure> {
+    /// Replaces the processes of Python applications.
+    fn restart(&self, is_asked: impl Fn(&Arc<RunningApp>) -> bool, reports: &Reports) {
         let state = self.lock();
-        let python = &state.site_programs.python;
-        let result = (|| {
-            python.add_new(&state.configured)?;
-            state.keep(&self.shared.table)?;
-            self.prove(&python.new_processes())
-        })();
-        match result {
-            Ok(StartOutcome::Ready) => {
-                python.use_new(&self.shared.poster);
-                for app in python.apps() {
+        for app in state.site_programs.python.apps().iter().filter(|app| is_asked(app)) {
+            match self.replace(&state, app, app.process_count(), None) {
+                Ok(StartOutcome::Ready) => {
                     reports.log(&Message::info(format!("reloaded {}", app.in_words())));
                 }
+                Ok(StartOutcome::Ending) => return,
+                Err(failure) => {
+                    let line = "cannot reload the Python application, keeping its processes";
+                    reports.log(&Message::error(line));
+                    report_failure(failure, reports);
+                }
             }
-            Ok(StartOutcome::Ending) => {}
-            Err(failure) => {
-                python.drop_new();
-                state.keep(&self.shared.table)?;
-                return Err(failure);
+        }
+    }
+
+    /// Replaces the processes that have reached a limit.
+    fn replace_due(&self) -> Result<(), Failure> {
+        let state = self.lock();
+        for app in state.site_programs.python.apps() {
+            while let Some((number, why)) = app.due_process(|name| self.pid_of(name)) {
+                stderr::line(format_args!("pinion: replacing a Python process: {why}"));
+                if self.replace(&state, app, 1, Some(number))? == StartOutcome::Ending {
+                    return Ok(());
+                }
             }
         }
         Ok(())
+    }
+
+    /// Starts so many processes of an application, and gives them requests in the place of others:
+    /// first in that of the one with the number `first`.
+    fn replace(
+        &self,
+        state: &RunningState,
+        app: &RunningApp,
+        count: usize,
+        first: Option<u64>,
+    ) -> Result<StartOutcome, Failure> {
+        let table = &self.shared.table;
+        let is_taken = |name: &str| state.configured.iter().any(|program| program.name == name);
+        let result = (|| {
+            app.add_new(count, is_taken)?;
+            state.keep(table)?;
+            self.prove(&app.new_processes())
+        })();
+        match &result {
+            Ok(StartOutcome::Ready) => app.use_new(first, Some(&self.shared.poster)),
+            Ok(StartOutcome::Ending) => {}
+            Err(_) => {
+                app.drop_new();
+                state.keep(table)?;
+            }
+        }
+        result
     }
 
     /// Stops what is not used any more.
@@ -257,6 +358,14 @@ impl RunningState {
     fn keep(&self, table: &ProgramTable) -> Result<(), Failure> {
         let left: Vec<&LeftPrograms> = self.left.iter().collect();
         table.set_supervised(self.site_programs.kept_with(&self.configured, &left))
+    }
+
+    /// Returns how long the thread waits until it looks again.
+    fn pause(&self) -> Option<Duration> {
+        if self.has_unused() {
+            return Some(UNUSED_PAUSE);
+        }
+        self.site_programs.python.have_limits().then_some(LIMITS_PAUSE)
     }
 
     fn has_unused(&self) -> bool {

@@ -3,6 +3,7 @@
 use super::capacity::Capacity;
 use super::program_table::ProgramTable;
 use super::published::Published;
+use super::running_programs::RunningPrograms;
 use super::stats::{self, Tally};
 use super::tls::ServedCertificates;
 use crate::control::status::{
@@ -33,6 +34,8 @@ pub(super) struct StatusSource {
     /// None for the dummy.
     pub(super) published: Option<Arc<Published>>,
     pub(super) programs: ProgramTable,
+    /// None for the dummy.
+    pub(super) running: Option<RunningPrograms>,
     /// None without TLS.
     pub(super) certificates: Option<Arc<ServedCertificates>>,
     pub(super) tally: Option<Arc<Tally>>,
@@ -71,6 +74,7 @@ impl StatusSource {
             },
             sites: self.published.as_ref().map(|published| published.status()).unwrap_or_default(),
             programs: self.programs(supervisor),
+            python: self.running.as_ref().map(RunningPrograms::python_status).unwrap_or_default(),
             certificates: self.certificates(),
         }
     }

@@ -39,6 +39,7 @@ pub(crate) struct PythonSettings {
     pub(crate) python: Option<PathBuf>,
     pub(crate) processes: usize,
     pub(crate) threads: usize,
+    pub(crate) limits: ProcessLimits,
     /// The user that was written, with its numbers.
     pub(crate) identity: Option<Identity>,
     pub(crate) environment: Vec<(OsString, OsString)>,
@@ -49,13 +50,24 @@ pub(crate) struct PythonSettings {
     passed_fields: PassedFields,
 }
 
+/// When a process is replaced by another one.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) struct ProcessLimits {
+    pub(crate) requests: Option<u64>,
+    pub(crate) lifetime_seconds: Option<u64>,
+    pub(crate) memory_bytes: Option<u64>,
+}
+
 /// Rows that say something about Python applications alone.
-const PYTHON_ROWS: [&str; 6] = [
+const PYTHON_ROWS: [&str; 9] = [
     "mount-python-factory",
     "mount-python-folder",
     "mount-python",
     "mount-python-processes",
     "mount-python-threads",
+    "mount-python-max-requests",
+    "mount-python-max-lifetime",
+    "mount-python-max-memory",
     "mount-python-user",
 ];
 
@@ -133,6 +145,7 @@ pub(super) fn application(
         python: path_of("mount-python")?,
         processes: number(low, "mount-python-processes")? as usize,
         threads: number(low, "mount-python-threads")? as usize,
+        limits: process_limits(low)?,
         identity: identity(low)?,
         environment: environment(low)?,
         prefix: PathPrefix::new(prefix.as_str()),
@@ -157,6 +170,23 @@ impl PythonSettings {
         app.response_fields = self.response_fields.clone();
         app.passed_fields = self.passed_fields;
         app
+    }
+}
+
+fn process_limits(low: &Low) -> Result<ProcessLimits, MountFault> {
+    let number =
+        |row: &'static str| optional(low, row, |text| values::number(&super::row(row).kind, text));
+    Ok(ProcessLimits {
+        requests: number("mount-python-max-requests")?,
+        lifetime_seconds: number("mount-python-max-lifetime")?,
+        memory_bytes: optional(low, "mount-python-max-memory", values::size)?,
+    })
+}
+
+impl ProcessLimits {
+    /// Whether there is one.
+    pub(crate) fn is_some(&self) -> bool {
+        *self != Self::default()
     }
 }
 

@@ -3,8 +3,8 @@
 use crate::control::client;
 use crate::control::protocol::{Command, Request};
 use crate::control::status::{
-    Certificate, Latency, ProgramState, Requests, Site, State, Status, SupervisedProgram, Upstream,
-    UpstreamState,
+    Certificate, Latency, ProgramState, PythonApplication, PythonProcess, PythonState, Requests,
+    Site, State, Status, SupervisedProgram, Upstream, UpstreamState,
 };
 use crate::failure::Failure;
 use crate::settings::ControlCommand;
@@ -140,6 +140,7 @@ fn facts(socket: &str, status: &Status, style: Style) -> Vec<(&'static str, Vec<
         lines.extend(programs.supervised.iter().map(|program| supervised(program, style)));
         facts.push(("programs", lines));
     }
+    facts.push(("python", status.python.iter().flat_map(|app| python(app, style)).collect()));
     let upstreams = status.sites.iter().flat_map(|site| &site.upstreams);
     facts.push(("upstreams", upstreams.map(|one| upstream(one, style)).collect()));
     let certificates = status.certificates.iter().map(|one| certificate(one, style));
@@ -156,6 +157,34 @@ fn upstream(upstream: &Upstream, style: Style) -> String {
         UpstreamState::LeftOut => style.yellow("left out: requests have failed"),
     };
     format!("{} at {}, {state}, {}", shown(url), shown(mount), counted(*requests, "request"))
+}
+
+/// Returns what a Python application does: a line about it, and one for each process.
+fn python(app: &PythonApplication, style: Style) -> Vec<String> {
+    let PythonApplication { name, folder, waiting, processes } = app;
+    let mut line = format!("{} in {}", shown(name), shown(folder));
+    if *waiting > 0 {
+        let waiting = format!(", {} waiting", counted(*waiting, "request"));
+        line.push_str(&style.yellow(waiting));
+    }
+    let process = |process: &PythonProcess| {
+        let PythonProcess { name, pid, state, requests, served, resident_bytes } = process;
+        let pid = pid.map_or_else(String::new, |pid| format!(" ({pid})"));
+        let state = match state {
+            PythonState::Starting => style.yellow("starting"),
+            PythonState::InUse => style.green("in use"),
+            PythonState::Retired => style.yellow("finishes its requests"),
+            PythonState::Stopping => style.yellow("stopping"),
+        };
+        let memory = resident_bytes.map_or_else(String::new, |bytes| format!(", {}", size(bytes)));
+        format!(
+            "  {}{pid} {state}, {} now, {} served{memory}",
+            shown(name),
+            counted(*requests, "request"),
+            count(*served)
+        )
+    };
+    [line].into_iter().chain(processes.iter().map(process)).collect()
 }
 
 /// Returns what a program does that the server keeps running.

@@ -13,6 +13,7 @@ use pinion_engine::raw::RawStream;
 use pinion_gateway::cgi::cgi_failure::CgiFailure;
 use pinion_gateway::cgi::cgi_scripts::CgiScripts;
 use pinion_gateway::cgi::{Cgi, CgiEnded};
+use pinion_gateway::limits::OVERLOAD_RETRY_SECONDS;
 use pinion_http::client_identity::ClientIdentity;
 use pinion_http::field::is_same_name;
 use pinion_http::method::Method;
@@ -193,6 +194,10 @@ impl Gateway {
         let status = failure.status();
         if failure.is_logged() {
             self.log_cgi(&status.to_string(), &waiting, failure, exchange);
+        }
+        if status == 503 {
+            let field = format!("Retry-After: {OVERLOAD_RETRY_SECONDS}\r\n");
+            exchange.add_fields(field.as_bytes());
         }
         self.respond(waiting, status, journal, exchange);
     }

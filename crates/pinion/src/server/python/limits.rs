@@ -25,3 +25,20 @@ pub(super) const DJANGO_PAUSE: Duration = Duration::from_millis(5);
 
 /// Most bytes of its answer, which is two paths; settings may print something, too.
 pub(super) const DJANGO_ANSWER_MAX_BYTES: u64 = 64 * 1024;
+
+/// How long no code has changed when a burst of changes is over.
+pub(super) const CODE_QUIET: Duration = Duration::from_millis(150);
+
+/// A burst that never ends is interrupted after this time.
+pub(super) const CODE_BURST_MAX: Duration = Duration::from_secs(5);
+
+/// Most folders that are watched for changes of the code of an application. The kernel allows a
+/// user 8192 watches by default on small machines.
+pub(super) const CODE_FOLDERS_MAX: usize = 2048;
+
+/// How often it is looked whether a process has reached a limit.
+pub(crate) const LIMITS_PAUSE: Duration = Duration::from_millis(250);
+
+/// How long no other process is tried in the place of one that has reached a limit, after one that
+/// could not be started.
+pub(crate) const REPLACE_RETRY: Duration = Duration::from_secs(60);

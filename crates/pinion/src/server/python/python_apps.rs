@@ -30,12 +30,18 @@ impl PythonApps {
         programs: &[ProgramStart],
     ) -> Result<Self, Failure> {
         let mut next = Self { apps: Vec::new(), files: self.files.clone() };
-        for mount in sites.iter().flat_map(|site| site.settings.mounts.python()) {
-            let is_it = |app: &&Arc<RunningApp>| app.settings == mount.settings;
+        let mounts = sites.iter().flat_map(|site| {
+            let is_watched = site.settings.low.given("dev");
+            site.settings.mounts.python().map(move |mount| (mount, is_watched))
+        });
+        for (mount, is_watched) in mounts {
+            let is_it = |app: &&Arc<RunningApp>| {
+                app.settings == mount.settings && app.is_watched() == is_watched
+            };
             let known = self.apps.iter().chain(&next.apps).find(is_it).cloned();
             let app = match known {
                 Some(app) => app,
-                None => Arc::new(RunningApp::new(&mount.settings, &self.files)?),
+                None => Arc::new(RunningApp::new(&mount.settings, is_watched, &self.files)?),
             };
             // The mount was made for this plan.
             let _first = mount.app.set(Arc::clone(&app.app));
@@ -69,6 +75,12 @@ impl PythonApps {
     /// Stops the processes that get no requests yet.
     pub(crate) fn drop_new(&self) {
         self.apps.iter().for_each(|app| app.drop_new());
+    }
+
+    /// Stops the processes that get no requests yet. Requests do not wait for others.
+    pub(crate) fn set_broken(&self) {
+        self.drop_new();
+        self.apps.iter().for_each(|app| app.app.set_broken());
     }
 
     /// Gives requests to none of the processes.
@@ -114,6 +126,11 @@ impl PythonApps {
     /// Returns a line about each for the start.
     pub(crate) fn in_words(&self) -> impl Iterator<Item = String> {
         self.apps.iter().map(|app| app.in_words())
+    }
+
+    /// Whether processes of one have limits.
+    pub(crate) fn have_limits(&self) -> bool {
+        self.apps.iter().any(|app| app.has_limits())
     }
 
     /// Returns the applications.

@@ -6,6 +6,9 @@
 use super::interpreter;
 use super::limits::RETIRED_PROCESSES_MAX;
 use super::process_files::{ProcessFiles, ProcessSocket};
+use super::reached_limit::{ProcessUse, jitter_percent, reached, resident_bytes};
+use crate::control::status;
+use crate::document;
 use crate::failure::Failure;
 use crate::settings::PythonSettings;
 use pinion_engine::Poster;
@@ -14,7 +17,7 @@ use pinion_programs::supervisor_link::ProgramDescriptors;
 use pinion_python::command_line::ApplicationCommand;
 use pinion_spawner::start_table::{ProgramKind, ProgramStart};
 use std::num::NonZeroU16;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
@@ -28,6 +31,8 @@ pub(crate) struct RunningApp {
     /// For the workers.
     pub(super) app: Arc<PythonApp>,
     interpreter: PathBuf,
+    /// Whether changes of its code replace its processes (`--dev`).
+    is_watched: bool,
     files: ProcessFiles,
     processes: Mutex<Vec<AppProcess>>,
 }
@@ -45,7 +50,7 @@ enum ProcessStage {
     /// It was not proved yet that it can load the application.
     New,
     /// Workers have it with this number.
-    InUse { number: u64 },
+    InUse { number: u64, since: Instant, jitter_percent: u64 },
     /// It finishes its requests since then.
     Retired { number: u64, since: Instant },
     /// It gets its stop signal.
@@ -67,11 +72,16 @@ impl RunningApp {
     ///
     /// # Errors
     /// There is no Python.
-    pub(super) fn new(settings: &PythonSettings, files: &ProcessFiles) -> Result<Self, Failure> {
+    pub(super) fn new(
+        settings: &PythonSettings,
+        is_watched: bool,
+        files: &ProcessFiles,
+    ) -> Result<Self, Failure> {
         Ok(Self {
             interpreter: interpreter::find(settings.python.as_deref(), &settings.folder)?,
             settings: settings.clone(),
             app: Arc::new(settings.app()),
+            is_watched,
             files: files.clone(),
             processes: Mutex::default(),
         })
@@ -82,7 +92,7 @@ impl RunningApp {
     ///
     /// # Errors
     /// A socket cannot be made. None was added.
-    pub(super) fn add_new(
+    pub(crate) fn add_new(
         &self,
         count: usize,
         is_taken: impl Fn(&str) -> bool,
@@ -94,7 +104,7 @@ impl RunningApp {
     }
 
     /// Returns the processes that get no requests yet.
-    pub(super) fn new_processes(&self) -> Vec<NewProcess> {
+    pub(crate) fn new_processes(&self) -> Vec<NewProcess> {
         let processes = self.lock();
         let new = processes.iter().filter(|process| process.stage == ProcessStage::New);
         let described = new.map(|process| NewProcess {
@@ -106,7 +116,7 @@ impl RunningApp {
     }
 
     /// Stops the processes that get no requests yet.
-    pub(super) fn drop_new(&self) {
+    pub(crate) fn drop_new(&self) {
         let mut processes = self.lock();
         let new = processes.iter_mut().filter(|process| process.stage == ProcessStage::New);
         new.for_each(|process| process.stage = ProcessStage::Stopping);
@@ -114,10 +124,10 @@ impl RunningApp {
 
     /// Gives requests to the new processes, and no more to as many of those that there were as
     /// there are too many: first to the one with the number `first`, if it is there.
-    pub(super) fn use_new(&self, first: Option<u64>, poster: Option<&Poster>) {
+    pub(crate) fn use_new(&self, first: Option<u64>, poster: Option<&Poster>) {
         let mut processes = self.lock();
         let in_use = |process: &AppProcess| match process.stage {
-            ProcessStage::InUse { number } => Some(number),
+            ProcessStage::InUse { number, .. } => Some(number),
             _ => None,
         };
         let mut old: Vec<u64> = processes.iter().filter_map(in_use).collect();
@@ -126,13 +136,15 @@ impl RunningApp {
         for process in &mut *processes {
             if process.stage == ProcessStage::New {
                 let number = self.app.add_process(process.socket.path.clone(), poster);
-                process.stage = ProcessStage::InUse { number };
+                let jitter_percent = jitter_percent();
+                process.stage =
+                    ProcessStage::InUse { number, since: Instant::now(), jitter_percent };
                 count += 1;
             }
         }
         old.truncate(count.saturating_sub(self.settings.processes));
         for process in &mut *processes {
-            if let ProcessStage::InUse { number } = process.stage
+            if let ProcessStage::InUse { number, .. } = process.stage
                 && old.contains(&number)
             {
                 self.app.retire_process(number);
@@ -144,7 +156,7 @@ impl RunningApp {
     /// Gives requests to none of the processes.
     pub(super) fn retire(&self) {
         for process in &mut *self.lock() {
-            if let ProcessStage::InUse { number } = process.stage {
+            if let ProcessStage::InUse { number, .. } = process.stage {
                 self.app.retire_process(number);
                 process.stage = ProcessStage::Retired { number, since: Instant::now() };
             }
@@ -175,6 +187,87 @@ impl RunningApp {
             }
         }
         has_stopped
+    }
+
+    /// Returns the number of a process that has reached a limit, and its name and the limit in
+    /// words. `pid_of` knows the processes of programs.
+    pub(crate) fn due_process(
+        &self,
+        pid_of: impl Fn(&str) -> Option<u32>,
+    ) -> Option<(u64, String)> {
+        let limits = &self.settings.limits;
+        if !limits.is_some() {
+            return None;
+        }
+        let figures = self.app.figures();
+        let processes = self.lock();
+        processes.iter().find_map(|process| {
+            let ProcessStage::InUse { number, since, jitter_percent } = process.stage else {
+                return None;
+            };
+            let name = &process.start.name;
+            let pid = limits.memory_bytes.and_then(|_| pid_of(name));
+            let known = figures.processes.iter().find(|known| known.number == number);
+            let used = ProcessUse {
+                requests: known.map_or(0, |known| known.served),
+                age: since.elapsed(),
+                memory_bytes: pid.map_or(0, resident_bytes),
+            };
+            let reached = reached(limits, used, jitter_percent)?;
+            Some((number, format!("{name} has had {reached}")))
+        })
+    }
+
+    /// Whether its processes have limits.
+    pub(super) fn has_limits(&self) -> bool {
+        self.settings.limits.is_some()
+    }
+
+    /// Whether changes of its code replace its processes.
+    pub(crate) fn is_watched(&self) -> bool {
+        self.is_watched
+    }
+
+    /// Returns how many processes it is to have.
+    pub(crate) fn process_count(&self) -> usize {
+        self.settings.processes
+    }
+
+    /// Returns the folder of its code.
+    pub(crate) fn folder(&self) -> &Path {
+        &self.settings.folder
+    }
+
+    /// Returns its status. `status_of` says what a program does.
+    pub(crate) fn status(&self, pid_of: impl Fn(&str) -> Option<u32>) -> status::PythonApplication {
+        let figures = self.app.figures();
+        let processes = self.lock();
+        let of_process = |process: &AppProcess| {
+            let (number, state) = match process.stage {
+                ProcessStage::New => (None, status::PythonState::Starting),
+                ProcessStage::InUse { number, .. } => (Some(number), status::PythonState::InUse),
+                ProcessStage::Retired { number, .. } => {
+                    (Some(number), status::PythonState::Retired)
+                }
+                ProcessStage::Stopping => (None, status::PythonState::Stopping),
+            };
+            let known = figures.processes.iter().find(|known| Some(known.number) == number);
+            let pid = pid_of(&process.start.name);
+            status::PythonProcess {
+                name: process.start.name.clone(),
+                pid,
+                state,
+                requests: known.map_or(0, |known| known.requests as u64),
+                served: known.map_or(0, |known| known.served),
+                resident_bytes: pid.map(resident_bytes),
+            }
+        };
+        status::PythonApplication {
+            name: self.settings.application.clone(),
+            folder: document::text(&self.settings.folder),
+            waiting: figures.waiting as u64,
+            processes: processes.iter().map(of_process).collect(),
+        }
     }
 
     /// Whether there are processes that were replaced.
