@@ -1,4 +1,4 @@
-//! The requests of one worker that Python applications respond to (WSGI, PEP 3333).
+//! The requests of one worker that Python applications respond to: WSGI (PEP 3333) and ASGI 3.
 //!
 //! The application begins a request with [`Python::begin`], and gives it the events of its exchange
 //! ([`Python::event`]) and those of connections to processes ([`Python::raw`]). Behind each of
@@ -14,6 +14,7 @@
 //! | `app_queue` | how many requests each process has, and which requests wait |
 //! | `process_link` | the connection to a process |
 //! | `python_request` | one request: content to the process, the response to the client |
+//! | `python_scope` | what an ASGI application is told about a request |
 //! | [`limits`] | every limit with its reason |
 
 mod app_queue;
@@ -22,6 +23,7 @@ mod process_link;
 pub mod python_app;
 pub mod python_failure;
 mod python_request;
+mod python_scope;
 
 use std::fmt;
 use std::sync::Arc;

@@ -1,8 +1,9 @@
 //! How many requests each process of an application has, and which requests wait. All workers share
 //! it, and the request that has waited for the longest time is the next, of whichever worker.
 //!
-//! A process has as many requests as it has threads. While all have, one that is quick gets more,
-//! so that it has the next one at hand when it has responded.
+//! A process has as many requests as it executes at the same time: one for each thread, or many if
+//! the application is asynchronous. While all have, one that is quick gets more, so that it has the
+//! next one at hand when it has responded.
 //!
 //! Processes come and go while workers use the application. One that is to end gets no more
 //! requests, and is forgotten behind its last one.

@@ -4,6 +4,10 @@
 /// [batch](pinion_http::python::limits::BATCH_REQUESTS_MAX) has.
 pub(super) const BACKLOG_MAX: usize = 32;
 
+/// Most requests that one process of an ASGI application has at the same time. Each costs the
+/// process some ten KiB, mostly for its task, and most of so many are streams that wait.
+pub const ASGI_REQUESTS_MAX: usize = 10_000;
+
 /// An application whose requests take less on average is quick, in milliseconds: a request that
 /// waits behind [`BACKLOG_MAX`] others of it waits for less than a person notices.
 pub(super) const QUICK_MS: u64 = 1;

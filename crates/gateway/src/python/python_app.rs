@@ -9,7 +9,7 @@ use pinion_engine::address::Address;
 
 use super::ProcessTurn;
 use super::app_queue::AppQueue;
-use super::limits::WAITING_MAX;
+use super::limits::{ASGI_REQUESTS_MAX, WAITING_MAX};
 use crate::field_changes::FieldChanges;
 use crate::limits::UPSTREAM_TIMEOUT_MS;
 use crate::path_prefix::PathPrefix;
@@ -26,6 +26,8 @@ pub struct PythonApp {
     pub name: Box<str>,
     /// The path of the mount: `SCRIPT_NAME`.
     pub mount: PathPrefix,
+    /// How it is called.
+    pub interface: PythonInterface,
     pub(super) queue: AppQueue<Address>,
     /// Whether the application gets `Authorization`.
     pub passes_authorization: bool,
@@ -41,14 +43,31 @@ pub struct PythonApp {
     pub passed_fields: PassedFields,
 }
 
+/// How an application is called.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum PythonInterface {
+    /// WSGI (PEP 3333).
+    Wsgi {
+        /// How many requests a process executes at the same time.
+        threads: usize,
+    },
+    /// ASGI 3: a process executes all requests at the same time, at most [`ASGI_REQUESTS_MAX`].
+    Asgi,
+}
+
 impl PythonApp {
-    /// Describes an application with so many threads in each process. It has no process yet.
+    /// Describes an application. It has no process yet.
     #[must_use]
-    pub fn new(name: &str, mount: PathPrefix, threads: usize) -> Self {
+    pub fn new(name: &str, mount: PathPrefix, interface: PythonInterface) -> Self {
+        let requests = match interface {
+            PythonInterface::Wsgi { threads } => threads,
+            PythonInterface::Asgi => ASGI_REQUESTS_MAX,
+        };
         Self {
             name: name.into(),
             mount,
-            queue: AppQueue::new(threads, WAITING_MAX),
+            interface,
+            queue: AppQueue::new(requests, WAITING_MAX),
             passes_authorization: true,
             variables: AddedVariables::new(),
             timeout_ms: UPSTREAM_TIMEOUT_MS,

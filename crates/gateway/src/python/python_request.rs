@@ -24,7 +24,8 @@ use pinion_http::status::never_has_content;
 use pinion_jobs::upload_spool::StoreError;
 
 use super::limits::{ATTEMPTS_MAX, ROOM_STEP_BYTES, WANTED_MAX_BYTES, WHOLE_CONTENT_MAX_BYTES};
-use super::python_app::PythonApp;
+use super::python_app::{PythonApp, PythonInterface};
+use super::python_scope::http_scope;
 use super::python_failure::PythonFailure;
 use crate::field_changes::FieldChanges;
 use crate::program_forwarding::{SOFTWARE, application, is_passed, server};
@@ -43,7 +44,7 @@ const OWN_VARIABLES_BYTES: usize = 768;
 pub(super) struct PythonRequest {
     pub(super) app: Arc<PythonApp>,
     pub(super) stage: RequestStage,
-    /// The variables, as long as a process may not have started the request.
+    /// The variables or the scope, as long as a process may not have started the request.
     environ: Environ,
     /// Whole content that goes to the process with the variables, as long as they are kept.
     whole_content: Option<Vec<u8>>,
@@ -106,13 +107,19 @@ impl PythonRequest {
         uploads: &UploadQuotas,
         scratch: &mut VariableScratch,
     ) -> Result<Self, ProxyError> {
+        let is_wsgi = matches!(app.interface, PythonInterface::Wsgi { .. });
         let is_stored = match head.framing {
             Framing::None | Framing::Length(0) => false,
+            // An application that waits for content holds nothing up.
+            _ if !is_wsgi => false,
             Framing::Length(bytes) => bytes <= app.stored_max_bytes.max(WHOLE_CONTENT_MAX_BYTES),
             Framing::Chunked | Framing::Frames => true,
         };
         Ok(Self {
-            environ: environ(app, client, head, scratch)?,
+            environ: match is_wsgi {
+                true => environ(app, client, head, scratch)?,
+                false => http_scope(app, client, head)?,
+            },
             whole_content: None,
             attempts: 0,
             app: Arc::clone(app),
@@ -187,7 +194,12 @@ impl PythonRequest {
         batch.add(number, content, |writer| {
             environ.write(writer);
             Ok(())
-        })
+        })?;
+        if self.app.interface == PythonInterface::Asgi {
+            // It is started at once.
+            self.forget_input();
+        }
+        Ok(())
     }
 
     /// Returns why the request was not added to a batch as the error of the request.

@@ -1,4 +1,4 @@
-//! The variables of a request that is not in a batch yet.
+//! The variables of a request that is not in a batch yet, or its [scope](super::scope).
 
 use super::request_batch::EnvironWriter;
 use crate::cgi::variable_error::VariableError;
@@ -6,9 +6,9 @@ use crate::cgi::variable_error::VariableError;
 /// The variables of a request, as a batch has them.
 #[derive(Clone, Debug, Default)]
 pub struct Environ {
-    encoded: Vec<u8>,
+    pub(super) encoded: Vec<u8>,
     /// Bytes of all variables, as [`EnvironWriter`] counts them.
-    bytes: usize,
+    pub(super) bytes: usize,
 }
 
 impl Environ {
@@ -16,6 +16,12 @@ impl Environ {
     #[must_use]
     pub fn with_capacity(bytes: usize) -> Environ {
         Environ { encoded: Vec::with_capacity(bytes), bytes: 0 }
+    }
+
+    /// Makes it empty. It keeps its memory.
+    pub fn clear(&mut self) {
+        self.encoded.clear();
+        self.bytes = 0;
     }
 
     /// Appends a variable; see [`EnvironWriter::add`].

@@ -52,3 +52,7 @@ const _: () = assert!(RESPONSE_HEAD_MAX_BYTES <= SKIPPED_HEAD_MAX_BYTES as usize
 /// Most bytes of memory that a reader keeps from frame to frame; usual heads fit. What a longer
 /// frame has needed is freed behind it.
 pub const KEPT_BUFFER_MAX_BYTES: usize = 4 * 1024;
+
+/// Most bytes of the text of an IP address: six groups of four digits with colons, and an IPv4
+/// address (RFC 4291 §2.2).
+pub const SCOPE_ADDRESS_MAX_BYTES: usize = 45;

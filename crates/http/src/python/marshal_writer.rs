@@ -2,7 +2,8 @@
 //! PyPy read alike. It is the fastest way to hand values to Python: the reader is a function of the
 //! interpreter itself.
 //!
-//! Strings are those of WSGI (PEP 3333): each byte is the character with its number (Latin-1).
+//! Strings are those of WSGI (PEP 3333): each byte is the character with its number (Latin-1). The
+//! paths of ASGI are UTF-8.
 //! Nothing here uses references to values that were written before.
 
 /// Types of values (`Python/marshal.c`).
@@ -56,6 +57,24 @@ pub fn write_bytes(out: &mut Vec<u8>, bytes: &[u8]) {
     out.reserve(PREFIX_BYTES + bytes.len());
     out.extend_from_slice(&prefix(BYTES, length(bytes.len())));
     out.extend_from_slice(bytes);
+}
+
+/// Begins `bytes`; so many must follow. There must be fewer than 2^31.
+#[inline]
+pub fn begin_bytes(out: &mut Vec<u8>, bytes: usize) {
+    out.extend_from_slice(&prefix(BYTES, length(bytes)));
+}
+
+/// Appends a `str` of text in UTF-8; what is none becomes U+FFFD. There must be fewer than 2^29
+/// bytes.
+#[inline]
+pub fn write_utf8(out: &mut Vec<u8>, text: &[u8]) {
+    if text.is_ascii() {
+        return write_str(out, text);
+    }
+    let text = String::from_utf8_lossy(text);
+    out.extend_from_slice(&prefix(UNICODE, length(text.len())));
+    out.extend_from_slice(text.as_bytes());
 }
 
 /// Appends a `str` with a character for each byte. There must be fewer than 2^30.

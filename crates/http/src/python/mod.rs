@@ -1,5 +1,5 @@
 //! The protocol between the server and a Python process that executes a WSGI application (PEP
-//! 3333), over a Unix socket. One connection has many requests at a time.
+//! 3333) or an ASGI application, over a Unix socket. One connection has many requests at a time.
 //!
 //! Both sides send frames: a header of [12 bytes](frame::FRAME_HEADER_BYTES) with the kind of the
 //! frame, the number of the request (0 if it is of none) and the length of what follows, each in 32
@@ -9,6 +9,7 @@
 //! | Module | Subject |
 //! |---|---|
 //! | [`request_batch`], [`environ`] | the frame `REQUESTS`, and the variables of a request |
+//! | [`scope`] | what an ASGI application gets in their place |
 //! | [`frame_writer`] | all other frames of the server |
 //! | [`frame_reader`], [`child_frame`] | the frames of a process |
 //! | [`response_head`], [`response_content`] | heads of responses; whether content fits to them |
@@ -67,3 +68,4 @@ pub mod marshal_writer;
 pub mod request_batch;
 pub mod response_content;
 pub mod response_head;
+pub mod scope;

@@ -4,8 +4,10 @@ use pinion_http::cgi::variables::{RequestVariables, VariableScratch};
 use pinion_http::h1::client::limits::{RESPONSE_HEAD_MAX_BYTES, ResponseLimits};
 use pinion_http::h1::head::HeadStorage;
 use pinion_http::python::child_frame::ChildFrame;
+use pinion_http::python::environ::Environ;
 use pinion_http::python::frame_reader::ChildFrameReader;
 use pinion_http::python::request_batch::{BatchedContent, RequestBatch};
+use pinion_http::python::scope::{Scope, ScopeProtocol};
 
 use super::{CALLS, LARGEST, with_variables};
 
@@ -102,4 +104,40 @@ fn frames_take_no_more_memory_than_a_head() {
             }
         }
     }
+}
+
+#[test]
+fn a_scope_takes_no_memory() {
+    with_variables(|variables| {
+        let head = variables.head;
+        let scope = Scope {
+            protocol: ScopeProtocol::Http { method: head.method_token },
+            version: head.version,
+            is_secured: true,
+            path: "/\u{e4}".as_bytes(),
+            raw_path: b"/%C3%A4",
+            query: b"b",
+            root_path: b"",
+            client: variables.client.peer,
+            server: (b"h", 443),
+        };
+        let (mut batch, mut environ) = (RequestBatch::new(), Environ::default());
+        let mut fill = || {
+            batch.clear();
+            for request in 1..=32 {
+                environ.clear();
+                scope.write(head.authority, head.fields.iter(), &mut environ).expect("it fits");
+                let added = batch.add(request, BatchedContent::Streamed, |writer| {
+                    environ.write(writer);
+                    Ok(())
+                });
+                added.expect("the request is good");
+            }
+            batch.frame().len()
+        };
+        let bytes = fill();
+        let before = CALLS.get();
+        assert_eq!(fill(), bytes);
+        assert_eq!(CALLS.get(), before, "no memory was taken");
+    });
 }

@@ -27,6 +27,7 @@ mod proxy_header_peer;
 mod proxy_headers;
 mod python_batches;
 mod python_frames;
+mod python_scopes;
 mod qpack;
 mod responses;
 mod smuggling;

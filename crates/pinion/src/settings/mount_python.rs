@@ -8,7 +8,7 @@ use crate::values;
 use crate::written::Low;
 use pinion_gateway::field_changes::{ChangedMessage, FieldChanges};
 use pinion_gateway::path_prefix::PathPrefix;
-use pinion_gateway::python::python_app::PythonApp;
+use pinion_gateway::python::python_app::{PythonApp, PythonInterface};
 use pinion_gateway::upstream_group::PassedFields;
 use pinion_python::command_line::Interface;
 use pinion_spawner::accounts::Accounts;
@@ -164,7 +164,11 @@ impl PythonSettings {
     /// Returns the application for the workers, which has no processes yet.
     pub(crate) fn app(&self) -> PythonApp {
         let prefix = PathPrefix::new(self.prefix.as_str());
-        let mut app = PythonApp::new(&self.application, prefix, self.threads);
+        let interface = match self.interface {
+            Interface::Wsgi => PythonInterface::Wsgi { threads: self.threads },
+            Interface::Asgi => PythonInterface::Asgi,
+        };
+        let mut app = PythonApp::new(&self.application, prefix, interface);
         app.timeout_ms = self.timeout_ms;
         app.stored_max_bytes = self.stored_max_bytes;
         app.response_fields = self.response_fields.clone();

@@ -1,0 +1,163 @@
+//! Processes of Python applications that do not keep to the protocol, or end in the middle of it.
+//! They are scripts in the place of the interpreter.
+
+use crate::mounts::{site, start};
+use pinion_tests::folder::Folder;
+use pinion_tests::matrix::Io;
+use pinion_tests::request::Request;
+use pinion_tests::server::Server;
+use rustix::process::geteuid;
+use std::fs::{self, Permissions};
+use std::os::unix::fs::PermissionsExt as _;
+
+/// A process that does what the path of a request says.
+const PROCESS: &str = r#"#!/usr/bin/python3
+import marshal, os, socket, struct, sys, threading
+
+listener = socket.socket(fileno=os.dup(0))
+connections = 0
+attempts = 0
+
+def frame(kind, number, content=b''):
+    return struct.pack('<III', kind, number, len(content)) + content
+
+def response(number, content):
+    head = b'200 OK\nContent-Type: text/plain\nContent-Length: %d\n' % len(content)
+    return frame(17, number, struct.pack('<I', len(head)) + head + content)
+
+def action(number, path, content):
+    global attempts
+    head = frame(18, number, b'200 OK\nContent-Type: text/plain\n')
+    if path == '/floods':
+        return head + frame(19, number, bytes(65536)) * 1000 + frame(20, number)
+    if path == '/wants':
+        return frame(23, number, struct.pack('<I', 2**31))
+    if path == '/wants-again':
+        return frame(23, number, struct.pack('<I', 65536)) * 100
+    if path == '/two-heads':
+        return head + head + frame(20, number)
+    if path == '/hints':
+        return frame(24, number, b'Link: </x>\n') * 100 + response(number, b'late')
+    if path == '/content-first':
+        return frame(19, number, b'x') + response(number, b'late')
+    if path == '/end-alone':
+        return frame(20, number)
+    if path == '/unknown':
+        return frame(99, number)
+    if path == '/others':
+        return response(number + 1, b'not asked for') + response(number, b'own')
+    if path == '/gives-back':
+        attempts += 1
+        if attempts < 3:
+            return frame(25, 0, struct.pack('<I', number))
+    if path == '/never':
+        return frame(25, 0, struct.pack('<I', number))
+    return response(number, b'%d %s' % (connections, content or b''))
+
+def serve(connection):
+    connection.sendall(frame(16, 0, b'{}'))
+    stream = connection.makefile('rb')
+    while True:
+        header = stream.read(12)
+        if len(header) < 12:
+            return
+        kind, number, length = struct.unpack('<III', header)
+        content = stream.read(length)
+        if kind == 1:
+            for number, environ, content in marshal.loads(content):
+                connection.sendall(action(number, environ['PATH_INFO'], content))
+        elif kind == 5:
+            connection.sendall(frame(20, number))
+
+def run(connection):
+    try:
+        serve(connection)
+    except OSError:
+        pass
+
+while True:
+    connection, _ = listener.accept()
+    connections += 1
+    if sys.argv[-1] == 'closes' and connections == 2:
+        connection.close()
+        continue
+    threading.Thread(target=run, args=(connection,), daemon=True).start()
+"#;
+
+/// A server whose applications have this process.
+fn serve(folder: &Folder, io: Io, application: &str) -> Server {
+    folder.write("process", PROCESS);
+    let process = folder.join("process");
+    fs::set_permissions(&process, Permissions::from_mode(0o755)).expect("permissions");
+    let user = if geteuid().is_root() { "python-user = \"nobody\"\n" } else { "" };
+    let lines = format!(
+        "[[site.mount]]\npath = \"/run\"\nwsgi = \"{application}\"\npython = {process:?}\n{user}"
+    );
+    start(folder, io, &lines)
+}
+
+/// Each of them costs its request alone, and the log says what was wrong.
+#[test]
+fn a_process_that_breaks_the_rules_costs_its_request() {
+    let folder = site("python-faults");
+    for io in Io::BOTH {
+        let server = serve(&folder, io, "x");
+        for (path, status, line) in [
+            ("wants", 502, "a request for too much content"),
+            ("wants-again", 502, "a request for too much content"),
+            ("hints", 502, "too many hints"),
+            ("content-first", 502, "content before a head"),
+            ("end-alone", 500, "without a response"),
+            ("unknown", 502, "unknown kind 99"),
+            ("never", 502, "has ended"),
+        ] {
+            let request = Request::new("POST", &format!("/run/{path}")).body(&[b'a'; 100_000]);
+            let response = server.exchange(&request);
+            assert_eq!(response.status, status, "{path}: {response}");
+            server.wait_for_line(0, |found| found.contains(line));
+        }
+        let cut = server.client().try_exchange(&Request::get("/run/two-heads"));
+        assert!(cut.is_err(), "{cut:?}");
+        server.wait_for_line(0, |found| found.contains("a second head"));
+        assert!(server.get("/run/others").text().ends_with(' '), "the own response");
+        server.stop();
+    }
+}
+
+/// What a process sends waits in memory for the client, so it sends no more than was allowed.
+#[test]
+fn a_process_that_floods_a_slow_client_is_stopped() {
+    let folder = site("python-floods");
+    for io in Io::BOTH {
+        let server = serve(&folder, io, "x");
+        let mut slow = server.connect();
+        slow.send(Request::get("/run/floods").bytes());
+        server.wait_for_line(0, |line| line.contains("more content than there is room for"));
+        assert_eq!(server.get("/run/x").status, 200);
+        server.stop();
+    }
+}
+
+/// The first connection of a worker is closed before the process has read anything of it.
+#[test]
+fn a_request_that_no_process_has_read_is_sent_again() {
+    let folder = site("python-closes");
+    for io in Io::BOTH {
+        let server = serve(&folder, io, "closes");
+        let response = server.exchange(&Request::new("POST", "/run/x").body(b"content"));
+        assert_eq!((response.status, response.text()), (200, "3 content"));
+        server.stop();
+    }
+}
+
+/// They come with their content.
+#[test]
+fn requests_that_are_given_back_are_sent_again() {
+    let folder = site("python-gives-back");
+    for io in Io::BOTH {
+        let server = serve(&folder, io, "x");
+        let response = server.exchange(&Request::new("POST", "/run/gives-back").body(b"content"));
+        assert_eq!((response.status, response.text()), (200, "2 content"));
+        server.stop();
+    }
+}
