@@ -10,6 +10,7 @@
 
 use std::collections::VecDeque;
 use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use super::limits::{BACKLOG_MAX, QUICK_MS, SERVICE_TIME_WEIGHT};
@@ -18,7 +19,8 @@ use super::python_app::{AppFigures, ProcessFigures};
 /// See the head of the module. A request is `T`.
 #[derive(Debug)]
 pub(super) struct AppQueue<T> {
-    threads: usize,
+    /// Requests that a process executes at the same time.
+    requests_max: AtomicUsize,
     waiting_max: usize,
     state: Mutex<QueueState<T>>,
 }
@@ -67,10 +69,20 @@ pub(super) enum QueueEntry {
 }
 
 impl<T: PartialEq + Copy> AppQueue<T> {
-    pub(super) fn new(threads: usize, waiting_max: usize) -> Self {
+    pub(super) fn new(requests_max: usize, waiting_max: usize) -> Self {
         let (processes, waiting, granted) = (Vec::new(), VecDeque::new(), Vec::new());
         let state = QueueState { processes, waiting, granted, is_broken: false };
-        Self { threads: threads.max(1), waiting_max, state: Mutex::new(state) }
+        let requests_max = AtomicUsize::new(requests_max.max(1));
+        Self { requests_max, waiting_max, state: Mutex::new(state) }
+    }
+
+    /// Sets how many requests a process executes at the same time.
+    pub(super) fn set_requests_max(&self, requests_max: usize) {
+        self.requests_max.store(requests_max.max(1), Ordering::Relaxed);
+    }
+
+    fn requests_max(&self) -> usize {
+        self.requests_max.load(Ordering::Relaxed)
     }
 
     /// Adds a process. Returns the requests that may run now, which have to be told.
@@ -89,7 +101,7 @@ impl<T: PartialEq + Copy> AppQueue<T> {
             served: 0,
             service_time,
         });
-        std::iter::from_fn(|| state.grant_next(self.threads)).collect()
+        std::iter::from_fn(|| state.grant_next(self.requests_max())).collect()
     }
 
     /// No process is to come before the application was corrected: requests do not wait for one.
@@ -138,7 +150,7 @@ impl<T: PartialEq + Copy> AppQueue<T> {
         }
         // What has waited comes first.
         if state.waiting.is_empty()
-            && let Some(process) = state.free_process(self.threads)
+            && let Some(process) = state.free_process(self.requests_max())
         {
             return QueueEntry::Run(process);
         }
@@ -170,7 +182,7 @@ impl<T: PartialEq + Copy> AppQueue<T> {
     /// several: a process that has become quick has room for more than the one that has ended.
     #[must_use]
     pub(super) fn grant(&self) -> Option<T> {
-        self.lock().grant_next(self.threads)
+        self.lock().grant_next(self.requests_max())
     }
 
     /// Takes a request that has waited out of the queue. Returns the process that it may run in, so
@@ -209,10 +221,10 @@ impl<T: Copy> QueueState<T> {
     }
 
     /// Gives the process with the fewest requests another one, if it may have one.
-    fn free_process(&mut self, threads: usize) -> Option<u64> {
+    fn free_process(&mut self, requests_max: usize) -> Option<u64> {
         let with_room = |load: &&mut ProcessLoad| {
             let is_quick = load.service_time < QUICK_MS * MILLISECOND;
-            let has_room = load.requests < threads || is_quick && load.requests < BACKLOG_MAX;
+            let has_room = load.requests < requests_max || is_quick && load.requests < BACKLOG_MAX;
             has_room && !load.is_retired
         };
         let free = self.processes.iter_mut().filter(with_room);
@@ -222,11 +234,11 @@ impl<T: Copy> QueueState<T> {
     }
 
     /// Gives the request that has waited for the longest time to a process, if one has room.
-    fn grant_next(&mut self, threads: usize) -> Option<T> {
+    fn grant_next(&mut self, requests_max: usize) -> Option<T> {
         if self.waiting.is_empty() {
             return None;
         }
-        let process = self.free_process(threads)?;
+        let process = self.free_process(requests_max)?;
         let next = self.waiting.pop_front()?;
         self.granted.push((next, process));
         Some(next)

@@ -2,10 +2,11 @@
 
 use std::path::PathBuf;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
 use pinion_engine::Poster;
 use pinion_engine::address::Address;
+use pinion_http::python::child_frame::says_asgi;
 
 use super::ProcessTurn;
 use super::app_queue::AppQueue;
@@ -26,8 +27,7 @@ pub struct PythonApp {
     pub name: Box<str>,
     /// The path of the mount: `SCRIPT_NAME`.
     pub mount: PathPrefix,
-    /// How it is called.
-    pub interface: PythonInterface,
+    is_asgi: AtomicBool,
     pub(super) queue: AppQueue<Address>,
     /// Whether the application gets `Authorization`.
     pub passes_authorization: bool,
@@ -55,19 +55,25 @@ pub enum PythonInterface {
     Asgi,
 }
 
+impl PythonInterface {
+    /// Returns how many requests a process executes at the same time.
+    fn requests_max(self) -> usize {
+        match self {
+            Self::Wsgi { threads } => threads,
+            Self::Asgi => ASGI_REQUESTS_MAX,
+        }
+    }
+}
+
 impl PythonApp {
     /// Describes an application. It has no process yet.
     #[must_use]
     pub fn new(name: &str, mount: PathPrefix, interface: PythonInterface) -> Self {
-        let requests = match interface {
-            PythonInterface::Wsgi { threads } => threads,
-            PythonInterface::Asgi => ASGI_REQUESTS_MAX,
-        };
         Self {
             name: name.into(),
             mount,
-            interface,
-            queue: AppQueue::new(requests, WAITING_MAX),
+            is_asgi: AtomicBool::new(interface == PythonInterface::Asgi),
+            queue: AppQueue::new(interface.requests_max(), WAITING_MAX),
             passes_authorization: true,
             variables: AddedVariables::new(),
             timeout_ms: UPSTREAM_TIMEOUT_MS,
@@ -79,6 +85,21 @@ impl PythonApp {
 }
 
 impl PythonApp {
+    /// Whether it is called as ASGI says.
+    pub(super) fn is_asgi(&self) -> bool {
+        self.is_asgi.load(Ordering::Relaxed)
+    }
+
+    /// A process has said what it executes, in its frame
+    /// [`READY`](pinion_http::python::child_frame::ChildFrame::Ready). It is called that way from
+    /// the next request on; before the first one, if the process was waited for.
+    pub fn learn_interface(&self, ready: &str) {
+        let is_asgi = says_asgi(ready);
+        if is_asgi && !self.is_asgi.swap(true, Ordering::Relaxed) {
+            self.queue.set_requests_max(PythonInterface::Asgi.requests_max());
+        }
+    }
+
     /// Whether it has requests, or some wait for it.
     #[must_use]
     pub fn is_used(&self) -> bool {

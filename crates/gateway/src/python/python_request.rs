@@ -24,7 +24,7 @@ use pinion_http::status::never_has_content;
 use pinion_jobs::upload_spool::StoreError;
 
 use super::limits::{ATTEMPTS_MAX, ROOM_STEP_BYTES, WANTED_MAX_BYTES, WHOLE_CONTENT_MAX_BYTES};
-use super::python_app::{PythonApp, PythonInterface};
+use super::python_app::PythonApp;
 use super::python_scope::http_scope;
 use super::python_failure::PythonFailure;
 use crate::field_changes::FieldChanges;
@@ -48,6 +48,8 @@ pub(super) struct PythonRequest {
     environ: Environ,
     /// Whole content that goes to the process with the variables, as long as they are kept.
     whole_content: Option<Vec<u8>>,
+    /// Whether the request was made for ASGI.
+    is_asgi: bool,
     /// How many processes did not start the request.
     attempts: u32,
     /// The content has no length yet.
@@ -107,7 +109,7 @@ impl PythonRequest {
         uploads: &UploadQuotas,
         scratch: &mut VariableScratch,
     ) -> Result<Self, ProxyError> {
-        let is_wsgi = matches!(app.interface, PythonInterface::Wsgi { .. });
+        let is_wsgi = !app.is_asgi();
         let is_stored = match head.framing {
             Framing::None | Framing::Length(0) => false,
             // An application that waits for content holds nothing up.
@@ -121,6 +123,7 @@ impl PythonRequest {
                 false => http_scope(app, client, head)?,
             },
             whole_content: None,
+            is_asgi: !is_wsgi,
             attempts: 0,
             app: Arc::clone(app),
             stage: if is_stored { RequestStage::Storing } else { RequestStage::Waiting },
@@ -195,7 +198,7 @@ impl PythonRequest {
             environ.write(writer);
             Ok(())
         })?;
-        if self.app.interface == PythonInterface::Asgi {
+        if self.is_asgi {
             // It is started at once.
             self.forget_input();
         }

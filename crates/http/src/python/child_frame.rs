@@ -94,6 +94,15 @@ pub enum ChildFrame<'a> {
     GivenBack(RequestNumbers<'a>),
 }
 
+/// Returns whether a process says in `READY` that its application is one of ASGI. Its text is
+/// written by the program of this server.
+#[must_use]
+pub fn says_asgi(ready: &str) -> bool {
+    ready.split_once("\"interface\":").is_some_and(|(_, value)| {
+        value.trim_start().starts_with("\"asgi\"")
+    })
+}
+
 impl ChildFrame<'_> {
     /// Returns the request that the frame is about; `None` if it is about none or several.
     #[must_use]

@@ -165,7 +165,8 @@ impl PythonSettings {
     pub(crate) fn app(&self) -> PythonApp {
         let prefix = PathPrefix::new(self.prefix.as_str());
         let interface = match self.interface {
-            Interface::Wsgi => PythonInterface::Wsgi { threads: self.threads },
+            // What is found out by the processes is WSGI before they have said it.
+            Interface::Wsgi | Interface::Auto => PythonInterface::Wsgi { threads: self.threads },
             Interface::Asgi => PythonInterface::Asgi,
         };
         let mut app = PythonApp::new(&self.application, prefix, interface);
