@@ -113,6 +113,16 @@ pub trait App {
     /// ([`Self::alarm_ms`]).
     fn pass(&mut self, connections: &mut Connections<'_>);
 
+    /// Called once at the end of every pass, behind all events: the place for what is done once
+    /// for all that have come together, such as messages that have several requests. What is
+    /// written here leaves in this pass. Some events come later in the pass, such as the next
+    /// request of a connection whose response has ended: what they leave to do is an
+    /// [alarm](Self::alarm_ms) of now.
+    #[inline]
+    fn pass_end(&mut self, connections: &mut Connections<'_>) {
+        let _nothing_to_do = connections;
+    }
+
     /// When [`Self::pass`] is to be called at the latest, in milliseconds of
     /// [`Now::monotonic_ms`]; `None` leaves that to the connections. Asked before every wait, so
     /// keep it at hand. Work that is done must not stand here any more: an alarm that has passed

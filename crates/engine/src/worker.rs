@@ -204,6 +204,7 @@ impl<B: Backend, A: App> Worker<B, A> {
         self.quic_timers();
         self.quic_handshakes();
         self.relieve_permits();
+        self.app.pass_end(&mut Connections { core: &mut self.core });
         self.settle_dirty();
         Ok(!self.drained(brought))
     }

@@ -8,6 +8,7 @@
 mod access;
 mod alt_svc;
 mod applications;
+mod asgi;
 mod bad_input;
 mod balancing;
 mod building;

@@ -837,6 +837,11 @@ impl App for SitesApp {
     }
 
     #[inline]
+    fn pass_end(&mut self, connections: &mut Connections<'_>) {
+        self.gateway.pass_end(&mut self.journal, connections);
+    }
+
+    #[inline]
     fn alarm_ms(&self) -> Option<u64> {
         let alarms = [self.dynamic.alarm_ms(), self.gateway.alarm_ms(), self.turn_ms];
         alarms.into_iter().flatten().min()

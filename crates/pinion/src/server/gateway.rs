@@ -312,6 +312,11 @@ impl Gateway {
         if self.cgi.as_ref().is_some_and(|cgi| cgi.has_work()) {
             self.flush_cgi(journal, connections);
         }
+    }
+
+    /// Sends the requests of this pass to Python applications.
+    #[inline]
+    pub(crate) fn pass_end(&mut self, journal: &mut Journal, connections: &mut Connections<'_>) {
         if self.python.as_ref().is_some_and(|python| python.has_work()) {
             self.flush_python(journal, connections);
         }
@@ -342,7 +347,9 @@ impl Gateway {
     pub(crate) fn alarm_ms(&self) -> Option<u64> {
         let of_proxy = self.proxy.as_ref().and_then(|proxy| proxy.alarm_ms());
         let of_cgi = self.cgi.as_ref().and_then(|cgi| cgi.alarm_ms());
-        of_proxy.into_iter().chain(of_cgi).min()
+        // Requests that have come behind the end of a pass.
+        let of_python = self.python.as_ref().filter(|python| python.has_work()).map(|_| 0);
+        of_proxy.into_iter().chain(of_cgi).chain(of_python).min()
     }
 
     /// The server has begun to stop.
