@@ -8,10 +8,21 @@ use pinion_tests::request::Request;
 use pinion_tests::server::{Server, Start, run};
 use pinion_tests::wait_for;
 use rustix::process::{Signal, geteuid};
+use std::collections::BTreeSet;
 use std::fs::{self, Permissions};
 use std::os::unix::fs::PermissionsExt as _;
+use std::sync::Mutex;
 use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
 use std::thread;
+
+/// However a test ends, its clients must not go on for ever.
+struct StopOnDrop<'a>(&'a AtomicBool);
+
+impl Drop for StopOnDrop<'_> {
+    fn drop(&mut self) {
+        self.0.store(true, Ordering::Relaxed);
+    }
+}
 
 /// A user that tests which run as root run applications as.
 fn user_keys() -> &'static str {
@@ -110,6 +121,7 @@ fn a_reload_loads_changed_code_without_a_failed_request() {
                     }
                 });
             }
+            let ended = StopOnDrop(&stop);
             for number in 2..6 {
                 folder.write("app/app.py", version(number, &folder));
                 let lines = reload(&server);
@@ -118,7 +130,7 @@ fn a_reload_loads_changed_code_without_a_failed_request() {
                     (latest.load(Ordering::Relaxed) == number).then_some(())
                 });
             }
-            stop.store(true, Ordering::Relaxed);
+            drop(ended);
         });
         assert!(server.get("/run/x").text().starts_with("5 "));
         server.stop();
@@ -174,5 +186,109 @@ fn broken_code_leaves_the_processes_as_they_are() {
     let lines = reload(&server);
     assert!(lines.iter().all(|line| !line.contains("cannot")), "{lines:?}");
     assert!(server.get("/run/x").text().starts_with("2 "));
+    server.stop();
+}
+
+/// An application that loses memory with each request, and responds with its process.
+const LEAKS: &str = "\
+import os
+lost = []
+def app(environ, start_response):
+    lost.append(b'x' * int(environ['QUERY_STRING'] or 0))
+    start_response('200 OK', [('Content-Type', 'text/plain')])
+    return [b'%d' % os.getpid()]
+";
+
+/// Sends requests from several clients until so many processes have responded.
+fn until_processes(server: &Server, target: &str, count: usize) {
+    let processes = Mutex::new(BTreeSet::new());
+    thread::scope(|scope| {
+        for _ in 0..4 {
+            scope.spawn(|| {
+                let mut connection = server.connect();
+                wait_for("other processes", || {
+                    let response = connection.exchange(&Request::get(target));
+                    assert_eq!(response.status, 200, "{response}");
+                    let mut processes = processes.lock().expect("no panic");
+                    processes.insert(response.text().to_owned());
+                    (processes.len() >= count).then_some(())
+                });
+            });
+        }
+    });
+}
+
+#[test]
+fn a_process_is_replaced_after_its_requests_without_a_failed_one() {
+    let keys = "python-max-requests = 50\npython-processes = 2\n";
+    let folder = application("python-max-requests", LEAKS, keys);
+    for io in Io::BOTH {
+        let server = start(&folder, io);
+        until_processes(&server, "/run/x", 6);
+        server.wait_for_line(0, |line| line.contains("requests (python-max-requests)"));
+        server.stop();
+    }
+}
+
+#[test]
+fn a_process_that_loses_memory_is_replaced_without_a_failed_request() {
+    let folder = application("python-max-memory", LEAKS, "python-max-memory = \"64M\"\n");
+    let server = start(&folder, Io::BOTH[0]);
+    until_processes(&server, "/run/x?1000000", 3);
+    server.wait_for_line(0, |line| line.contains("of memory (python-max-memory)"));
+    server.stop();
+}
+
+#[test]
+fn a_process_is_replaced_after_its_lifetime() {
+    let folder = application("python-max-lifetime", LEAKS, "python-max-lifetime = 1\n");
+    let server = start(&folder, Io::BOTH[0]);
+    until_processes(&server, "/run/x", 2);
+    server.wait_for_line(0, |line| line.contains("seconds (python-max-lifetime)"));
+    server.stop();
+}
+
+/// With `--dev`, changed code is loaded by itself, also after code that cannot be loaded.
+#[test]
+fn changed_code_is_loaded_in_development() {
+    let folder = application("python-dev", "import pinion_has_no_such_module\n", "dev = true\n");
+    let text = fs::read_to_string(folder.join("p.toml")).expect("the configuration");
+    let text =
+        text.replace("dev = true\n", "").replace("php = false\n", "php = false\ndev = true\n");
+    folder.write("p.toml", text);
+    let server = start(&folder, Io::BOTH[0]);
+    server.wait_for_line(0, |line| line.contains("ModuleNotFoundError"));
+    assert_eq!(server.get("/run/x").status, 503);
+    for number in 1..4 {
+        folder.write("app/app.py", version(number, &folder));
+        wait_for("the new version", || {
+            let response = server.get("/run/x");
+            assert!(matches!(response.status, 200 | 503), "{response}");
+            response.text().starts_with(&format!("{number} ")).then_some(())
+        });
+        let from = server.lines().len();
+        folder.write("app/app.py", "app = = 1\n");
+        server.wait_for_line(from, |line| line.contains("SyntaxError"));
+        assert!(server.get("/run/x").text().starts_with(&format!("{number} ")));
+    }
+    server.stop();
+}
+
+#[test]
+fn the_status_shows_processes() {
+    let folder = application("python-status", LEAKS, "python-processes = 2\n");
+    folder.write("run/.keep", "");
+    fs::set_permissions(folder.join("run"), Permissions::from_mode(0o700)).expect("permissions");
+    let path = folder.join("run/control");
+    let path = path.to_str().expect("a path");
+    let server = Start::site(&folder.join("p.toml")).flags(&["--control", path]).start();
+    for _ in 0..5 {
+        assert_eq!(server.get("/run/x").status, 200);
+    }
+    let ended = run(&["status", "--socket", path]);
+    assert!(ended.stdout.contains("app in "), "{}", ended.stdout);
+    assert_eq!(ended.stdout.matches("in use, 0 requests now, ").count(), 2, "{}", ended.stdout);
+    let ended = run(&["status", "--socket", path, "--json"]);
+    assert!(ended.stdout.contains("\"in-use\""), "{}", ended.stdout);
     server.stop();
 }

@@ -251,7 +251,8 @@ impl RunningPrograms {
         // Before that, no process that has reached a limit is replaced.
         let mut retry_at = Instant::now();
         loop {
-            let task = match self.lock().pause() {
+            let pause = self.lock().pause();
+            let task = match pause {
                 Some(pause) => tasks.recv_timeout(pause),
                 None => tasks.recv().map_err(|_| RecvTimeoutError::Disconnected),
             };

@@ -66,7 +66,7 @@ mod tests {
             (ProcessLimits { requests: Some(1001), ..none }, None),
             (ProcessLimits { lifetime_seconds: Some(100), ..none }, Some("100 seconds")),
             (ProcessLimits { lifetime_seconds: Some(101), ..none }, None),
-            (ProcessLimits { memory_bytes: Some(5 << 20), ..none }, Some("5.0 MiB")),
+            (ProcessLimits { memory_bytes: Some(5 << 20), ..none }, Some("5.00 MiB")),
             (ProcessLimits { memory_bytes: Some(6 << 20), ..none }, None),
         ] {
             let words = reached(&limits, used, 0);
