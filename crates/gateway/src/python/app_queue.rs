@@ -32,7 +32,7 @@ struct QueueState<T> {
     /// Requests that may run in a process, and that have not heard of it yet.
     granted: Vec<(T, u64)>,
     /// Whether no process is to come, unless the application is corrected.
-    is_broken: bool,
+    is_refusing: bool,
 }
 
 /// What a process has to do.
@@ -71,7 +71,7 @@ pub(super) enum QueueEntry {
 impl<T: PartialEq + Copy> AppQueue<T> {
     pub(super) fn new(requests_max: usize, waiting_max: usize) -> Self {
         let (processes, waiting, granted) = (Vec::new(), VecDeque::new(), Vec::new());
-        let state = QueueState { processes, waiting, granted, is_broken: false };
+        let state = QueueState { processes, waiting, granted, is_refusing: false };
         let requests_max = AtomicUsize::new(requests_max.max(1));
         Self { requests_max, waiting_max, state: Mutex::new(state) }
     }
@@ -89,7 +89,7 @@ impl<T: PartialEq + Copy> AppQueue<T> {
     #[must_use]
     pub(super) fn add_process(&self, number: u64, socket: PathBuf) -> Vec<T> {
         let mut state = self.lock();
-        state.is_broken = false;
+        state.is_refusing = false;
         // A process is quick once it has shown it.
         let service_time = QUICK_MS * MILLISECOND;
         let socket = Arc::from(socket);
@@ -104,9 +104,10 @@ impl<T: PartialEq + Copy> AppQueue<T> {
         std::iter::from_fn(|| state.grant_next(self.requests_max())).collect()
     }
 
-    /// No process is to come before the application was corrected: requests do not wait for one.
-    pub(super) fn set_broken(&self) {
-        self.lock().is_broken = true;
+    /// Requests do not wait for a first process: none is to come before the application was
+    /// corrected, or it is not known yet how to call the application.
+    pub(super) fn refuse_until_loaded(&self) {
+        self.lock().is_refusing = true;
     }
 
     /// Gives a process no more requests.
@@ -145,7 +146,7 @@ impl<T: PartialEq + Copy> AppQueue<T> {
     /// Adds a request.
     pub(super) fn enter(&self, request: T) -> QueueEntry {
         let mut state = self.lock();
-        if state.is_broken && state.processes.is_empty() {
+        if state.is_refusing && state.processes.is_empty() {
             return QueueEntry::NotLoaded;
         }
         // What has waited comes first.

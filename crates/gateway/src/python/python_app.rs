@@ -125,9 +125,10 @@ impl PythonApp {
         number
     }
 
-    /// No process is to come before the application was corrected: requests do not wait for one.
-    pub fn set_broken(&self) {
-        self.queue.set_broken();
+    /// Requests do not wait for a first process: none is to come before the application was
+    /// corrected, or it is not known yet how to call the application.
+    pub fn refuse_until_loaded(&self) {
+        self.queue.refuse_until_loaded();
     }
 
     /// Gives a process no more requests.

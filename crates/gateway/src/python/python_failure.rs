@@ -48,8 +48,8 @@ pub enum PythonFailure {
         /// How many may wait.
         max: usize,
     },
-    /// The application cannot be loaded. The log says why.
-    #[error("the application cannot be loaded")]
+    /// The application is not loaded yet, or cannot be loaded; then the log says why.
+    #[error("the application is not loaded")]
     NotLoaded,
     /// The request has fields that cannot be variables.
     #[error("the request cannot be given to the application: {0}")]

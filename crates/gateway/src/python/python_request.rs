@@ -25,8 +25,8 @@ use pinion_jobs::upload_spool::StoreError;
 
 use super::limits::{ATTEMPTS_MAX, ROOM_STEP_BYTES, WANTED_MAX_BYTES, WHOLE_CONTENT_MAX_BYTES};
 use super::python_app::PythonApp;
-use super::python_scope::http_scope;
 use super::python_failure::PythonFailure;
+use super::python_scope::http_scope;
 use crate::field_changes::FieldChanges;
 use crate::program_forwarding::{SOFTWARE, application, is_passed, server};
 use crate::proxy::{Ended, UploadQuotas};

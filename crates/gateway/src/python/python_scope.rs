@@ -63,8 +63,7 @@ fn scope(
     });
     let field_bytes: usize =
         head.fields.iter().map(|field| field.name.len() + field.value.len() + FIELD_BYTES).sum();
-    let mut environ =
-        Environ::with_capacity(field_bytes + 2 * head.target.raw.len() + OWN_BYTES);
+    let mut environ = Environ::with_capacity(field_bytes + 2 * head.target.raw.len() + OWN_BYTES);
     let written = scope.write(head.authority, fields, &mut environ);
     written.map_err(|error| ProxyError::Python {
         app: app.name.clone(),

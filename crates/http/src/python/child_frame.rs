@@ -98,9 +98,9 @@ pub enum ChildFrame<'a> {
 /// written by the program of this server.
 #[must_use]
 pub fn says_asgi(ready: &str) -> bool {
-    ready.split_once("\"interface\":").is_some_and(|(_, value)| {
-        value.trim_start().starts_with("\"asgi\"")
-    })
+    ready
+        .split_once("\"interface\":")
+        .is_some_and(|(_, value)| value.trim_start().starts_with("\"asgi\""))
 }
 
 impl ChildFrame<'_> {

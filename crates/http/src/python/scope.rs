@@ -8,8 +8,8 @@ use core::net::SocketAddr;
 use super::environ::Environ;
 use super::limits::SCOPE_ADDRESS_MAX_BYTES;
 use super::marshal_writer::{
-    begin_bytes, begin_list, begin_tuple, write_bytes, write_int, write_interned, write_none, write_str,
-    write_utf8,
+    begin_bytes, begin_list, begin_tuple, write_bytes, write_int, write_interned, write_none,
+    write_str, write_utf8,
 };
 use crate::cgi::limits::VARIABLES_MAX_BYTES;
 use crate::cgi::variable_error::VariableError;
@@ -119,12 +119,15 @@ impl Scope<'_> {
         }
         entry(out, "scheme");
         let is_http = matches!(self.protocol, ScopeProtocol::Http { .. });
-        write_interned(out, match (is_http, self.is_secured) {
-            (true, false) => b"http",
-            (true, true) => b"https",
-            (false, false) => b"ws",
-            (false, true) => b"wss",
-        });
+        write_interned(
+            out,
+            match (is_http, self.is_secured) {
+                (true, false) => b"http",
+                (true, true) => b"https",
+                (false, false) => b"ws",
+                (false, true) => b"wss",
+            },
+        );
     }
 
     /// Writes the address and the port, or `None`. An IPv4 address that is mapped into IPv6 is

@@ -133,9 +133,9 @@ impl Case {
             hex(version.as_bytes()),
             self.is_secured,
             hex(&self.method),
-            self.subprotocols.as_ref().map_or_else(null, |all| list(&mut all.iter().map(|one| {
-                hex(one)
-            }))),
+            self.subprotocols
+                .as_ref()
+                .map_or_else(null, |all| list(&mut all.iter().map(|one| { hex(one) }))),
             hex(path),
             hex(raw_path),
             hex(query),
@@ -160,12 +160,9 @@ fn hex(bytes: &[u8]) -> String {
 }
 
 fn any_case() -> impl Strategy<Value = Case> {
-    let version = prop::sample::select(&[
-        Version::Http10,
-        Version::Http11,
-        Version::Http2,
-        Version::Http3,
-    ][..]);
+    let version = prop::sample::select(
+        &[Version::Http10, Version::Http11, Version::Http2, Version::Http3][..],
+    );
     let method = prop_oneof![
         prop::sample::select(&["GET", "HEAD", "POST", "DELETE"][..]).prop_map(str::to_owned),
         "[A-Z!-]{1,20}",
@@ -196,13 +193,23 @@ fn any_case() -> impl Strategy<Value = Case> {
         (client, ("[a-z.]{0,300}".prop_map(String::into_bytes), any::<u16>())),
         (prop::option::of(vec(1..=255_u8, 0..40)), fields),
     )
-        .prop_map(|((version, is_secured, method, subprotocols), paths, of, (authority, fields))| {
-            let (client, server) = of;
-            let method = method.into_bytes();
-            Case {
-                version, is_secured, method, subprotocols, paths, client, server, authority, fields,
-            }
-        })
+        .prop_map(
+            |((version, is_secured, method, subprotocols), paths, of, (authority, fields))| {
+                let (client, server) = of;
+                let method = method.into_bytes();
+                Case {
+                    version,
+                    is_secured,
+                    method,
+                    subprotocols,
+                    paths,
+                    client,
+                    server,
+                    authority,
+                    fields,
+                }
+            },
+        )
 }
 
 #[test]

@@ -103,7 +103,7 @@ impl RunningPrograms {
                     "Python applications are not served until the error is corrected (--dev)",
                 );
                 report_failure(failure, &Reports::default());
-                python.set_broken();
+                python.refuse_until_loaded();
                 state.keep(&self.shared.table)?;
                 StartOutcome::Ready
             }

@@ -170,6 +170,9 @@ impl PythonSettings {
             Interface::Asgi => PythonInterface::Asgi,
         };
         let mut app = PythonApp::new(&self.application, prefix, interface);
+        if self.interface == Interface::Auto {
+            app.refuse_until_loaded();
+        }
         app.timeout_ms = self.timeout_ms;
         app.stored_max_bytes = self.stored_max_bytes;
         app.response_fields = self.response_fields.clone();

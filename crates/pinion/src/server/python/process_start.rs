@@ -44,7 +44,7 @@ pub(crate) fn wait_until_ready(
             if begin.elapsed() >= START_TIMEOUT {
                 return Err(anyhow!(
                     "the Python application {} was not loaded within {} seconds",
-                    process.application,
+                    process.app.name,
                     START_TIMEOUT.as_secs()
                 ));
             }
@@ -64,7 +64,7 @@ fn end_of(status: &ProgramStatus) -> Option<ProgramEnd> {
 }
 
 fn failed(process: &NewProcess, end: ProgramEnd) -> anyhow::Error {
-    let NewProcess { name, application, .. } = process;
+    let (name, application) = (&process.name, &process.app.name);
     match end {
         ProgramEnd::Exited(_) | ProgramEnd::Signaled(_) => anyhow!(
             "the Python application {application} cannot be loaded: {name} {end}; what it has \
@@ -94,7 +94,8 @@ fn is_ready(connection: &mut Option<(UnixStream, ChildFrameReader)>, process: &N
             let input = buffer.get(..bytes).unwrap_or_default();
             match reader.step(input, &mut HeadStorage::new()) {
                 Ok(step) => {
-                    if matches!(step.frame, Some(ChildFrame::Ready(_))) {
+                    if let Some(ChildFrame::Ready(text)) = step.frame {
+                        process.app.learn_interface(text);
                         return true;
                     }
                     *connection = Some((stream, reader));

@@ -78,9 +78,9 @@ impl PythonApps {
     }
 
     /// Stops the processes that get no requests yet. Requests do not wait for others.
-    pub(crate) fn set_broken(&self) {
+    pub(crate) fn refuse_until_loaded(&self) {
         self.drop_new();
-        self.apps.iter().for_each(|app| app.app.set_broken());
+        self.apps.iter().for_each(|app| app.app.refuse_until_loaded());
     }
 
     /// Gives requests to none of the processes.

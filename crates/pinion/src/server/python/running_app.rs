@@ -58,13 +58,12 @@ enum ProcessStage {
 }
 
 /// A process that is waited for.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug)]
 pub(crate) struct NewProcess {
     /// The name of its program.
     pub(super) name: String,
     pub(super) socket: PathBuf,
-    /// The application, for messages.
-    pub(super) application: String,
+    pub(super) app: Arc<PythonApp>,
 }
 
 impl RunningApp {
@@ -110,7 +109,7 @@ impl RunningApp {
         let described = new.map(|process| NewProcess {
             name: process.start.name.clone(),
             socket: process.socket.path.clone(),
-            application: self.settings.application.clone(),
+            app: Arc::clone(&self.app),
         });
         described.collect()
     }
