@@ -7,9 +7,11 @@ import struct
 
 # Kinds of frames from the server.
 REQUESTS, CONTENT, CONTENT_END, ROOM, GONE, TAKE_BACK = 1, 2, 3, 4, 5, 6
+MESSAGE, CLOSED, STACK = 7, 8, 9
 # Kinds of frames to the server.
 READY, RESPONSE, HEAD, RESPONSE_CONTENT, END, ABORT = 16, 17, 18, 19, 20, 21
 FAILED, WANT, HINTS, GIVEN_BACK = 22, 23, 24, 25
+ACCEPT, RESPONSE_MESSAGE, CLOSE = 26, 27, 28
 
 HEADER_BYTES = 12
 # A batch of requests has at most this content. A longer frame ends the connection.
@@ -22,6 +24,8 @@ PIECE_MAX_BYTES = 64 * 1024
 INITIAL_ROOM_BYTES = 256 * 1024
 # Request content that is asked for and has not arrived: as much as the server buffers for it.
 WANT_MAX_BYTES = 64 * 1024
+# At the end, after all was sent: how long the server may need to close its connections.
+CLOSE_TIMEOUT_SECONDS = 2
 # A line for the log of the server.
 LOG_LINE_MAX_BYTES = 1000
 # Small responses that wait for the next one to share a call of send. The server wakes once for
@@ -36,6 +40,10 @@ WATCH_INTERVAL_SECONDS = 0.005
 # Names of fields, statuses and heads that are remembered, each.
 REMEMBERED_MAX = 512
 REMEMBERED_HEAD_MAX_BYTES = 1024
+# The reason in the close frame of a WebSocket (RFC 6455, section 5.5).
+CLOSE_REASON_MAX_BYTES = 123
+# Causes of an exception that are searched for the one that a client has left.
+CAUSES_MAX = 16
 # Batches in a row that are read from the only connection before others are looked for.
 DIRECT_READS_MAX = 16
 # Batches until that is tried again after nothing had arrived: one wasted call in so many.

@@ -68,8 +68,8 @@ def find_callable(module, source, name):
     return found, name
 
 
-def load_application(options):
-    """Returns the application, or raises what importing it has raised."""
+def prepare_path(options):
+    """Lets the application be imported from its folder, and its name be that of the process."""
     folder = os.path.abspath(options.folder)
     # `python3 -c` has put the working directory first, which is not always the folder.
     if sys.path and sys.path[0] in ('', '/dev/fd'):
@@ -77,9 +77,14 @@ def load_application(options):
     if folder not in sys.path[:1]:
         sys.path.insert(0, folder)
     sys.argv = [options.application]
+
+
+def load_application(options):
+    """Returns the application, or raises what importing it has raised."""
+    prepare_path(options)
     source, name = split_application(options.application)
     if source.endswith('.py'):
-        source = os.path.join(folder, source)
+        source = os.path.join(os.path.abspath(options.folder), source)
     found, name = find_callable(import_application_module(source), source, name)
     if options.factory:
         if not callable(found):
@@ -112,3 +117,14 @@ def describe_error(error):
     except Exception:
         text = 'its message cannot be read'
     return '%s: %s' % (type(error).__name__, text) if text else type(error).__name__
+
+
+def load_or_report(options):
+    """Returns the application, or None after it was reported why there is none."""
+    try:
+        return load_application(options)
+    except LoadError as error:
+        log('cannot load the application: %s' % error)
+    except BaseException as error:
+        print_traceback(error)
+    return None

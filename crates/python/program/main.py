@@ -1,6 +1,5 @@
 # Starts the process: options, the application, the listening socket, the loop.
 
-import gc
 import os
 import socket
 import sys
@@ -11,8 +10,8 @@ PROGRAM_PATH = '/dev/fd/3'
 
 
 class Options:
-    """The command line: --interface wsgi [--folder F] [--threads N] [--processes N] [--factory]
-    APPLICATION"""
+    """The command line: --interface wsgi|asgi [--folder F] [--threads N] [--processes N]
+    [--factory] APPLICATION"""
 
     def __init__(self, arguments):
         self.interface = 'wsgi'
@@ -66,21 +65,16 @@ def main():
     try:
         listener = take_listener()
         options = Options(sys.argv[1:])
-        application = load_application(options)
     except LoadError as error:
-        log('cannot load the application: %s' % error)
+        log('cannot start: %s' % error)
         sys.exit(1)
     except BaseException as error:
         print_traceback(error)
         sys.exit(1)
-    server = WsgiServer(application, options, listener)
-    server.handle_signals()
-    # What is loaded now stays: the collector need not look at it again.
-    gc.collect()
-    if hasattr(gc, 'freeze'):
-        gc.freeze()
-    server.serve()
-    sys.exit(0)
+    if options.interface == 'asgi':
+        serve_asgi(options, listener)
+    else:
+        serve_wsgi(options, listener)
 
 
 if __name__ == '__main__':

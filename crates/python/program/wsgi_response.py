@@ -1,14 +1,8 @@
 # A request of a WSGI application (PEP 3333): start_response, the content, and the end.
 
 import re
-import sys
 
-HOP_BY_HOP_NAMES = frozenset((
-    'connection', 'keep-alive', 'proxy-authenticate', 'proxy-authorization', 'proxy-connection',
-    'te', 'trailer', 'trailers', 'transfer-encoding', 'upgrade'))
-is_token = re.compile("[!#$%&'*+.^_`|~0-9A-Za-z-]+").fullmatch
 is_status = re.compile('[2-5][0-9][0-9]( [^\x00-\x08\x0a-\x1f\x7f]*)?').fullmatch
-is_length = re.compile('[0-9]{1,18}').fullmatch
 
 # Whether responses of a status have content; whether a name is Content-Length. Applications use
 # few of each, so each is checked once.
@@ -16,10 +10,6 @@ checked_statuses = {}
 checked_names = {}
 # Heads by status and fields: most applications send the same ones again and again.
 remembered_heads = {}
-
-
-class ClientDisconnected(ConnectionResetError):
-    """The client has left: its content cannot be read, and no response can be sent."""
 
 
 def check_status(status):
@@ -357,15 +347,6 @@ class WsgiRequest:
         kind = ABORT if self.head_sent else FAILED
         text = encode_log_line(describe_error(error))
         self.connection.send(encode_frame(kind, self.number, text))
-
-
-def log(text):
-    """Writes one line to standard error, which the server logs."""
-    try:
-        sys.stderr.write(text + '\n')
-        sys.stderr.flush()
-    except Exception:
-        pass  # Standard error is closed: there is no place left to report it to.
 
 
 class FileWrapper:

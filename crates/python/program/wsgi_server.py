@@ -11,6 +11,7 @@
 # waits for a socket, so the two threads do not compete for the interpreter.
 
 import collections
+import gc
 import io
 import marshal
 import os
@@ -473,21 +474,15 @@ class WsgiServer:
         os.close(self.wake_writer)
 
 
-def leave_forked_process(result):
-    """Ends a forked process that has returned from the application, as a script would end."""
-    status = 0
-    if isinstance(result, SystemExit):
-        if isinstance(result.code, int):
-            status = result.code
-        elif result.code is not None:
-            log(str(result.code))
-            status = 1
-    elif isinstance(result, BaseException):
-        print_traceback(result)
-        status = 1
-    for stream in (sys.stdout, sys.stderr):
-        try:
-            stream.flush()
-        except Exception:
-            pass  # It is closed.
-    os._exit(status)
+def serve_wsgi(options, listener):
+    application = load_or_report(options)
+    if application is None:
+        sys.exit(1)
+    server = WsgiServer(application, options, listener)
+    server.handle_signals()
+    # What is loaded now stays: the collector need not look at it again.
+    gc.collect()
+    if hasattr(gc, 'freeze'):
+        gc.freeze()
+    server.serve()
+    sys.exit(0)

@@ -2,4 +2,4 @@
 
 /// The longest text of the program in bytes. Linux takes at most 128 KiB in one argument, and each
 /// process keeps its command line.
-pub const PROGRAM_MAX_BYTES: usize = 64 * 1024;
+pub const PROGRAM_MAX_BYTES: usize = 112 * 1024;

@@ -4,10 +4,17 @@ use crate::limits::PROGRAM_MAX_BYTES;
 
 /// One part, compiled apart from the others and without docstrings: the memory that the compiler
 /// needs for one part serves for the next, which is 1.4 MiB less than for all at once. Tracebacks
-/// name the part.
+/// name the part. A part of an interface is compiled only for it.
 macro_rules! part {
     ($file:literal) => {
+        part!("", $file)
+    };
+    ($file:literal for $interface:literal) => {
+        part!(concat!("if interface == '", $interface, "': "), $file)
+    };
+    ($condition:expr, $file:literal) => {
         concat!(
+            $condition,
             "exec(compile(r'''",
             include_str!(concat!("../program/", $file)),
             "''', '<pinion/",
@@ -20,12 +27,22 @@ macro_rules! part {
 /// The text of the program: an argument of `python3 -c`. Its parts share their names, and the last
 /// one starts it.
 pub const PROGRAM: &str = concat!(
+    // The first two arguments name the interface.
+    "import sys\n",
+    "interface = 'asgi' if sys.argv[1:3] == ['--interface', 'asgi'] else 'wsgi'\n",
     part!("frames.py"),
+    part!("shared.py"),
     part!("loading.py"),
-    part!("wsgi_response.py"),
-    part!("wsgi_input.py"),
-    part!("connection.py"),
-    part!("wsgi_server.py"),
+    part!("wsgi_response.py" for "wsgi"),
+    part!("wsgi_input.py" for "wsgi"),
+    part!("connection.py" for "wsgi"),
+    part!("wsgi_server.py" for "wsgi"),
+    part!("asgi_head.py" for "asgi"),
+    part!("asgi_http.py" for "asgi"),
+    part!("asgi_websocket.py" for "asgi"),
+    part!("asgi_connection.py" for "asgi"),
+    part!("asgi_lifespan.py" for "asgi"),
+    part!("asgi_server.py" for "asgi"),
     part!("main.py"),
 );
 

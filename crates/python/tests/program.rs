@@ -64,3 +64,13 @@ fn flow() {
 fn processes() {
     run("test_process");
 }
+
+#[test]
+fn asgi() {
+    run("test_asgi");
+}
+
+#[test]
+fn asgi_processes() {
+    run("test_asgi_process");
+}

@@ -14,7 +14,9 @@ import tempfile
 import textwrap
 
 REQUESTS, CONTENT, CONTENT_END, ROOM, GONE, TAKE_BACK = range(1, 7)
+MESSAGE, CLOSED, STACK = range(7, 10)
 READY, RESPONSE, HEAD, PIECE, END, ABORT, FAILED, WANT, HINTS, GIVEN_BACK = range(16, 26)
+ACCEPT, SENT_MESSAGE, CLOSE = range(26, 29)
 LAST = (RESPONSE, END, ABORT, FAILED)
 
 # A peer that sends nothing for so long has failed. No test depends on how long anything takes.
@@ -31,6 +33,8 @@ def program():
 class Child:
     """A process that runs an application whose source is given."""
 
+    interface = 'wsgi'
+
     def __init__(self, source='', application='app:app', options=(), files=None, folder=None):
         self.home = tempfile.mkdtemp(prefix='pinion-python-')
         self.folder = folder or os.path.join(self.home, 'site')
@@ -46,7 +50,8 @@ class Child:
         listener.listen(16)
         self.log_path = os.path.join(self.home, 'log')
         self.out_path = os.path.join(self.home, 'out')
-        command = [sys.executable, '-c', program(), '--interface', 'wsgi', '--folder', self.folder]
+        command = [sys.executable, '-c', program(), '--interface', self.interface]
+        command += ['--folder', self.folder]
         # Neither variables of Python nor an ignored SIGINT are inherited from who runs the tests.
         variables = {name: value for name, value in os.environ.items() if name[:6] != 'PYTHON'}
         with open(self.log_path, 'wb') as log, open(self.out_path, 'wb') as out:
@@ -69,11 +74,14 @@ class Child:
         shutil.rmtree(self.home)
 
     def connect(self):
-        link = Link(self.address)
+        link = self.link(self.address)
         self.links.append(link)
         link.ready = link.frame()
         assert link.ready.kind == READY, link.ready
         return link
+
+    def link(self, address):
+        return Link(address)
 
     def stop(self):
         self.process.send_signal(signal.SIGTERM)
@@ -180,9 +188,18 @@ class Link:
             self.number += 1
             request = dict(request)
             content = request.pop('content', b'')
-            tuples.append((self.number, environ(**request), content))
-        self.send(REQUESTS, 0, marshal.dumps(tuples, 2))
+            tuples.append((self.number, self.describe(request), content))
+        self.send_batch(tuples)
         return [number for number, _, _ in tuples]
+
+    def send_batch(self, tuples):
+        self.send(REQUESTS, 0, marshal.dumps(tuples, 2))
+
+    def send_room(self, number, size):
+        self.send(ROOM, number, struct.pack('<I', size))
+
+    def describe(self, request):
+        return environ(**request)
 
     def start(self, path='/', method='GET', content=b'', **more):
         return self.batch(dict(more, PATH_INFO=path, REQUEST_METHOD=method, content=content))[0]
@@ -210,7 +227,7 @@ class Link:
             if frame.kind in LAST:
                 return response
             if frame.kind == PIECE and room and frame.content:
-                self.send(ROOM, number, struct.pack('<I', len(frame.content)))
+                self.send_room(number, len(frame.content))
             if frame.kind == WANT and content is not None:
                 size, = struct.unpack('<I', frame.content)
                 if len(content):

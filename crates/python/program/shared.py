@@ -1,0 +1,64 @@
+# What both interfaces need: the grammar of fields, exceptions, and the log.
+
+import os
+import re
+import sys
+
+HOP_BY_HOP_NAMES = frozenset((
+    'connection', 'keep-alive', 'proxy-authenticate', 'proxy-authorization', 'proxy-connection',
+    'te', 'trailer', 'trailers', 'transfer-encoding', 'upgrade'))
+is_token = re.compile("[!#$%&'*+.^_`|~0-9A-Za-z-]+").fullmatch
+is_length = re.compile('[0-9]{1,18}').fullmatch
+
+
+class ClientDisconnected(ConnectionResetError):
+    """The client has left: its content cannot be read, and no response can be sent."""
+
+
+def log(text):
+    """Writes one line to standard error, which the server logs."""
+    try:
+        sys.stderr.write(text + '\n')
+        sys.stderr.flush()
+    except Exception:
+        pass  # Standard error is closed: there is no place left to report it to.
+
+
+logged_names = set()
+
+
+def log_dropped_field(name):
+    """Logs, once for each name, that a field is not sent: the server alone sends such fields."""
+    name = name.lower()
+    if name not in logged_names:
+        logged_names.add(name)
+        log('the application sends the field %s, which only a server may send: it is left out'
+            % name)
+
+
+def write_stack(label, frames):
+    """Writes a stack to standard error: frames and their lines, from the outermost on."""
+    from traceback import StackSummary
+    frames = [one for one in frames if not one[0].f_code.co_filename.startswith('<pinion/')]
+    text = ''.join(StackSummary.extract(frames).format())
+    log('%s: the request is over its time; it is here:\n%s' % (label, text.rstrip()))
+
+
+def leave_forked_process(result):
+    """Ends a forked process that has returned from the application, as a script would end."""
+    status = 0
+    if isinstance(result, SystemExit):
+        if isinstance(result.code, int):
+            status = result.code
+        elif result.code is not None:
+            log(str(result.code))
+            status = 1
+    elif isinstance(result, BaseException):
+        print_traceback(result)
+        status = 1
+    for stream in (sys.stdout, sys.stderr):
+        try:
+            stream.flush()
+        except Exception:
+            pass  # It is closed.
+    os._exit(status)

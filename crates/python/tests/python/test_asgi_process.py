@@ -1,0 +1,367 @@
+"""The process of an ASGI application: loading, lifespan, the loop, signals and forks."""
+
+import os
+import socket
+import struct
+import time
+import unittest
+
+from asgi_peer import AsgiChild
+from peer import FAILED, GIVEN_BACK, TIMEOUT_SECONDS
+
+HELPERS = '''
+import asyncio, os
+
+HERE = os.path.dirname(os.path.abspath(__file__))
+events = []
+
+
+def note(event):
+    with open(os.path.join(HERE, 'events'), 'a') as file:
+        file.write(event + '\\n')
+
+
+async def wait_for(name):
+    while not os.path.exists(os.path.join(HERE, name)):
+        await asyncio.sleep(0.001)
+
+
+async def reply(send, body):
+    await send({'type': 'http.response.start', 'status': 200})
+    await send({'type': 'http.response.body', 'body': body})
+'''
+
+LIFESPAN = HELPERS + '''
+async def app(scope, receive, send):
+    if scope['type'] == 'lifespan':
+        assert scope['asgi']['version'] == '3.0'
+        message = await receive()
+        assert message == {'type': 'lifespan.startup'}
+        await asyncio.sleep(0)
+        scope['state']['shared'] = events
+        note('startup')
+        await send({'type': 'lifespan.startup.complete'})
+        message = await receive()
+        assert message == {'type': 'lifespan.shutdown'}
+        await asyncio.sleep(0)
+        note('shutdown')
+        await send({'type': 'lifespan.shutdown.complete'})
+        return
+    if scope['path'] == '/wait':
+        note('wait')
+        await wait_for('go')
+        note('waited')
+    scope['state']['own'] = scope['path']
+    scope['state']['shared'].append(scope['path'])
+    await reply(send, repr(scope['state']).encode())
+'''
+
+
+class Process(unittest.TestCase):
+    def child(self, source, *options, **more):
+        child = AsgiChild(source, options=options, **more)
+        self.addCleanup(child.__exit__)
+        return child
+
+    def end(self, child):
+        """Stops a process, which ends once its connections are closed."""
+        child.stop()
+        for link in child.links:
+            self.assertRaises(EOFError, link.frame)
+            link.close()
+        self.assertEqual(child.wait(), 0)
+
+    def path(self, child, name):
+        return os.path.join(child.folder, name)
+
+    def events(self, child):
+        with open(self.path(child, 'events')) as file:
+            return file.read().split()
+
+    def wait_for_event(self, child, event):
+        while not os.path.exists(self.path(child, 'events')) or event not in self.events(child):
+            time.sleep(0.001)
+
+    def assert_ends(self, child, *texts):
+        self.assertEqual(child.wait(), 1)
+        for text in texts:
+            self.assertIn(text, child.log())
+        # No worker was told that it is ready.
+        with socket.socket(socket.AF_UNIX) as stream:
+            stream.settimeout(TIMEOUT_SECONDS)
+            self.assertRaises(OSError, stream.connect, child.address)
+
+    # The lifespan
+
+    def test_startup_comes_first_and_shutdown_last(self):
+        child = self.child(LIFESPAN)
+        link = child.connect()
+        self.assertEqual(self.events(child), ['startup'])
+        number = link.start('/wait')
+        self.wait_for_event(child, 'wait')
+        child.stop()
+        # What comes once it knows is not started: another process has it.
+        while True:
+            late = link.start('/late')
+            frame = link.frame()
+            if frame.kind == GIVEN_BACK:
+                break
+        self.assertEqual(struct.unpack('<I', frame.content), (late,))
+        open(self.path(child, 'go'), 'w').close()
+        self.assertIn(b'/wait', link.finish(number).content)
+        self.assertRaises(EOFError, link.frame)
+        link.close()
+        self.assertEqual(child.wait(), 0)
+        self.assertEqual(self.events(child), ['startup', 'wait', 'waited', 'shutdown'])
+
+    def test_each_request_has_a_copy_of_the_state(self):
+        link = self.child(LIFESPAN).connect()
+        self.assertEqual(link.get('/a').content, b"{'shared': ['/a'], 'own': '/a'}")
+        self.assertEqual(link.get('/b').content, b"{'shared': ['/a', '/b'], 'own': '/b'}")
+
+    def test_a_failed_startup_ends_the_process(self):
+        failed = '''
+            async def app(scope, receive, send):
+                await receive()
+                await send({'type': 'lifespan.startup.failed', 'message': 'no database'})
+        '''
+        self.assert_ends(self.child(failed), 'cannot start the application', 'no database')
+        raises = failed + '''
+                raise ValueError('once more')
+        '''
+        child = self.child(raises)
+        self.assert_ends(child, 'no database')
+        self.assertNotIn('once more', child.log())
+        exits = '''
+            async def app(scope, receive, send):
+                raise SystemExit('no database')
+        '''
+        self.assert_ends(self.child(exits), 'cannot start the application', 'no database')
+
+    def test_an_application_without_lifespan_is_served(self):
+        for line in ('assert scope["type"] == "http"', 'if scope["type"] == "lifespan": return',
+                     'if scope["type"] == "lifespan": await send({"type": "wrong"})'):
+            child = self.child(HELPERS + '''
+async def app(scope, receive, send):
+    %s
+    await reply(send, b'hello')
+''' % line)
+            link = child.connect()
+            self.assertEqual(link.get('/').content, b'hello')
+            self.end(child)
+            self.assertEqual(child.log(), '')
+
+    def test_an_exception_at_startup_is_logged(self):
+        child = self.child(HELPERS + '''
+async def app(scope, receive, send):
+    if scope["type"] == "lifespan":
+        await receive()
+        raise ValueError("no luck")
+    await reply(send, b'hello')
+''')
+        self.assertEqual(child.connect().get('/').content, b'hello')
+        self.assertIn('ValueError: no luck', child.log())
+        self.end(child)
+
+    def test_a_failed_shutdown_is_logged(self):
+        for end in ("await send({'type': 'lifespan.shutdown.failed', 'message': 'no luck'})",
+                    "raise ValueError('no luck')"):
+            child = self.child('''
+async def app(scope, receive, send):
+    await receive()
+    await send({'type': 'lifespan.startup.complete'})
+    await receive()
+    %s
+''' % end)
+            child.connect()
+            self.end(child)
+            self.assertIn('no luck', child.log())
+
+    def test_the_lifespan_may_end_early(self):
+        child = self.child(HELPERS + '''
+async def app(scope, receive, send):
+    if scope['type'] == 'lifespan':
+        await receive()
+        return await send({'type': 'lifespan.startup.complete'})
+    await reply(send, b'hello')
+''')
+        self.assertEqual(child.connect().get('/').content, b'hello')
+        self.end(child)
+        self.assertEqual(child.log(), '')
+
+    # Loading
+
+    def test_the_loop_runs_while_the_application_is_loaded(self):
+        child = self.child(HELPERS + '''
+loop = asyncio.get_running_loop()
+background = loop.create_task(asyncio.sleep(0, 'done'))
+
+
+async def app(scope, receive, send):
+    assert scope['type'] == 'http'
+    assert loop is asyncio.get_running_loop()
+    await reply(send, (await background).encode())
+''')
+        self.assertEqual(child.connect().get('/').content, b'done')
+
+    def test_an_import_error_ends_the_process(self):
+        self.assert_ends(self.child('import no_such_module\n'), 'ModuleNotFoundError')
+        self.assert_ends(self.child('other = 1\n'), 'cannot load the application')
+
+    def test_a_factory(self):
+        child = self.child(HELPERS + '''
+def make():
+    async def made(scope, receive, send):
+        await reply(send, b'made')
+    return made
+''', '--factory', application='app:make')
+        self.assertEqual(child.connect().get('/').content, b'made')
+
+    def test_kinds_of_applications(self):
+        source = HELPERS + '''
+import functools
+
+
+class Instance:
+    async def __call__(self, scope, receive, send):
+        await reply(send, b'instance')
+
+    def method(self, scope, receive, send):
+        return reply(send, b'method')
+
+
+class Awaited:
+    """A class of ASGI 3: its instances are awaited."""
+
+    def __init__(self, scope, receive, send):
+        self.send = send
+
+    def __await__(self):
+        return reply(self.send, b'awaited').__await__()
+
+
+class Old:
+    """A class of ASGI 2."""
+
+    def __init__(self, scope):
+        self.scope = scope
+
+    async def __call__(self, receive, send):
+        await reply(send, b'old')
+
+
+def old_function(scope):
+    async def run(receive, send):
+        await reply(send, b'old_function')
+    return run
+
+
+def wide(*arguments):
+    return reply(arguments[2], b'wide')
+
+
+async def with_more(more, scope, receive, send):
+    await reply(send, more)
+
+
+instance = Instance()
+method = instance.method
+partial = functools.partial(with_more, b'partial')
+'''
+        names = {'instance': 'instance', 'method': 'method', 'Awaited': 'awaited', 'Old': 'old',
+                 'old_function': 'old_function', 'wide': 'wide', 'partial': 'partial'}
+        for name, expected in names.items():
+            child = self.child(source, application='app:' + name)
+            self.assertEqual(child.connect().get('/').content, expected.encode(), name)
+
+    # The process
+
+    def test_several_connections(self):
+        child = self.child(LIFESPAN)
+        links = [child.connect() for _ in range(4)]
+        numbers = [link.start('/wait') for link in links]
+        self.assertEqual(links[0].get('/').status, '200')
+        open(self.path(child, 'go'), 'w').close()
+        for link, number in zip(links, numbers):
+            self.assertEqual(link.finish(number).status, '200')
+
+    def test_what_is_sent_at_the_end_arrives(self):
+        child = self.child(HELPERS + '''
+async def app(scope, receive, send):
+    assert scope['type'] == 'http'
+    await wait_for('go')
+    await send({'type': 'http.response.start', 'status': 200})
+    await send({'type': 'http.response.body', 'body': b'x' * 250000})
+''')
+        link = child.connect()
+        numbers = [link.start('/') for _ in range(8)]
+        child.stop()
+        open(self.path(child, 'go'), 'w').close()
+        for number in numbers:
+            self.assertEqual(len(link.finish(number).content), 250000)
+        self.assertRaises(EOFError, link.frame)
+        link.close()
+        self.assertEqual(child.wait(), 0)
+
+    def test_tasks_that_are_left_are_cancelled(self):
+        child = self.child(HELPERS + '''
+async def left():
+    try:
+        note('begun')
+        await asyncio.sleep(1000)
+    except asyncio.CancelledError:
+        note('cancelled')
+        raise
+
+
+async def app(scope, receive, send):
+    assert scope['type'] == 'http'
+    app.task = asyncio.ensure_future(left())
+    await reply(send, b'hello')
+''')
+        child.connect().get('/')
+        self.wait_for_event(child, 'begun')
+        self.end(child)
+        self.assertEqual(self.events(child), ['begun', 'cancelled'])
+
+    def test_standard_input_is_empty(self):
+        child = self.child(HELPERS + '''
+import sys
+text = sys.stdin.read()
+
+
+async def app(scope, receive, send):
+    await reply(send, repr(text).encode())
+''')
+        self.assertEqual(child.connect().get('/').content, b"''")
+
+    def test_a_forked_process_is_no_reader_and_sends_nothing(self):
+        child = self.child(HELPERS + '''
+import sys
+
+
+async def app(scope, receive, send):
+    assert scope['type'] == 'http'
+    forked = os.fork()
+    if not forked:
+        await reply(send, b'forked')
+        if scope['path'] == '/exit':
+            sys.exit(7)
+        return
+    await reply(send, b'%d' % os.WEXITSTATUS(os.waitpid(forked, 0)[1]))
+''')
+        link = child.connect()
+        self.assertEqual(link.get('/').content, b'0')
+        self.assertEqual(link.get('/exit').content, b'7')
+        self.assertEqual(link.get('/').content, b'0')
+        self.end(child)
+
+    def test_the_process_lives_after_failures(self):
+        child = self.child('async def app(scope, receive, send): raise ValueError("no luck")\n')
+        link = child.connect()
+        for _ in range(3):
+            self.assertEqual(link.get('/').last.kind, FAILED)
+
+
+if __name__ == '__main__':
+    unittest.main()
