@@ -40,7 +40,7 @@ use pinion_http::client_identity::ClientIdentity;
 use pinion_http::h1::head::HeadStorage;
 use pinion_http::method::Method;
 use pinion_http::python::child_frame::ChildFrame;
-use pinion_http::python::frame_writer::{write_gone, write_room};
+use pinion_http::python::frame_writer::{write_gone, write_room, write_stack, write_take_back};
 use pinion_http::refusal::Refusal;
 use pinion_http::request::RequestHead;
 use rustc_hash::FxHashMap;
@@ -73,6 +73,8 @@ pub struct Python {
     scratch: VariableScratch,
     /// Memory for frames.
     frames: Vec<u8>,
+    /// When it is looked for requests that no process has started, in monotonic milliseconds.
+    check_ms: Option<u64>,
     is_stopping: bool,
 }
 
@@ -95,6 +97,7 @@ impl Python {
             storage: HeadStorage::new(),
             scratch: VariableScratch::default(),
             frames: Vec::new(),
+            check_ms: None,
             is_stopping: false,
         }
     }
@@ -129,10 +132,14 @@ impl Python {
         exchange.wait(None);
         exchange.body_limit(request.content_max_bytes());
         let is_storing = request.stage == RequestStage::Storing;
+        let prefetched_bytes = request.prefetched_bytes();
         self.requests.insert(address, request);
         if is_storing {
             exchange.want(REQUEST_PIECE_BYTES);
             return Ok(());
+        }
+        if prefetched_bytes > 0 {
+            exchange.want(prefetched_bytes);
         }
         let entered = self.enter(address, exchange);
         entered.inspect_err(|_| drop(self.requests.remove(&address)))
@@ -164,13 +171,15 @@ impl Python {
                 entered.err().map(|error| self.failed(address, error, exchange))
             }
             Event::Body(bytes) => {
-                request.due_ms = now_ms + request.app.timeout_ms;
+                if request.stage != RequestStage::Waiting {
+                    request.due_ms = now_ms + request.app.timeout_ms;
+                }
                 request.add_content(bytes);
                 self.send_content(address, exchange);
                 None
             }
             Event::BodyEnd(_) => {
-                request.has_all_content = true;
+                request.end_content();
                 self.send_content(address, exchange);
                 None
             }
@@ -243,6 +252,42 @@ impl Python {
             || self.is_stopping && self.links.values().any(ProcessLink::is_idle)
     }
 
+    /// When [`Self::pass`] has something to do, in monotonic milliseconds.
+    #[inline]
+    #[must_use]
+    pub fn alarm_ms(&self) -> Option<u64> {
+        if self.has_work() { Some(0) } else { self.check_ms }
+    }
+
+    /// Takes requests back that wait in a process which does not get to them, while another one has
+    /// time, or while it executes a long one. So what it executes does not hold them up, and they
+    /// are not lost with it.
+    pub fn pass(&mut self, connections: &mut Connections<'_>) {
+        let now_ms = connections.now().monotonic_ms;
+        if self.check_ms.is_none_or(|check_ms| now_ms < check_ms) {
+            return;
+        }
+        let mut has_any = false;
+        for link in self.links.values_mut().filter(|link| !link.is_idle()) {
+            let AppProcess { app, number } = &link.process;
+            has_any |= !app.is_asgi();
+            let Some((backlog, free)) = app.queue.backlog(*number) else { continue };
+            let is_held_up = now_ms >= link.last_end_ms + limits::START_MS;
+            if is_held_up {
+                app.queue.set_slow(*number);
+            }
+            let max = if is_held_up { backlog } else { backlog.min(free) };
+            if max == 0 {
+                continue;
+            }
+            self.frames.clear();
+            write_take_back(&mut self.frames, &link.take_back(now_ms, max));
+            link.write(&self.frames, connections);
+            self.frames.clear();
+        }
+        self.check_ms = has_any.then(|| now_ms + limits::START_MS);
+    }
+
     /// The server stops: each connection to a process ends with its last request.
     pub fn stop(&mut self) {
         self.is_stopping = true;
@@ -289,6 +334,10 @@ impl Python {
         let process = link.process.clone();
         match link.send(&mut self.requests, connections, number) {
             Ok(refused) => {
+                if !process.app.is_asgi() {
+                    let check_ms = connections.now().monotonic_ms + limits::START_MS;
+                    self.check_ms.get_or_insert(check_ms);
+                }
                 for (known, error) in refused {
                     self.release(&process.app, process.number, None);
                     let Some(address) = known.exchange else { continue };
@@ -367,8 +416,20 @@ impl Python {
         self.frames.clear();
     }
 
+    /// Whether a process has a request.
+    fn is_sent(&self, address: Address) -> bool {
+        let Some(request) = self.requests.get(&address) else { return false };
+        let RequestStage::Sent { link, number } = request.stage else { return false };
+        let link = self.links.get(&link);
+        let known = link.and_then(|link| link.requests.get(&number));
+        known.is_some_and(|known| known.sent_ms.is_some())
+    }
+
     /// Sends the content of a request that has come and that its process wants.
     fn send_content(&mut self, address: Address, exchange: &mut Exchange<'_>) {
+        if !self.is_sent(address) {
+            return;
+        }
         let Some(request) = self.requests.get_mut(&address) else { return };
         let RequestStage::Sent { link, number } = request.stage else { return };
         let Some(link) = self.links.get_mut(&link) else { return };
@@ -404,14 +465,18 @@ impl Python {
                     input = input.get(step.used..).unwrap_or_default();
                     let Some(frame) = step.frame else { continue };
                     if let ChildFrame::GivenBack(numbers) = frame {
-                        let known = numbers.iter().filter_map(|number| requests.remove(&number));
-                        given_back.extend(known);
+                        let is_unstarted = |number: &u32| {
+                            requests.get(number).is_some_and(|known| !known.is_started)
+                        };
+                        let numbers: Vec<u32> = numbers.iter().filter(is_unstarted).collect();
+                        given_back.extend(numbers.iter().filter_map(|it| requests.remove(it)));
                         continue;
                     }
                     let Some(number) = frame.request() else { continue };
                     // A process that answers what it has not got is not believed.
-                    let known = requests.get(&number).filter(|known| known.sent_ms.is_some());
+                    let known = requests.get_mut(&number).filter(|known| known.sent_ms.is_some());
                     let Some(known) = known else { continue };
+                    known.is_started = true;
                     let is_last = frame.is_last();
                     self.frame(&frame, *known, connections, ended);
                     if is_last && let Some(known) = requests.remove(&number) {
@@ -438,7 +503,9 @@ impl Python {
         let process = (!given_back.is_empty()).then(|| link.process.clone());
         self.links.insert(link_number, link);
         if let Some(process) = process {
-            self.enter_again(&process, given_back, connections, ended);
+            let (taken, others) = given_back.into_iter().partition(|known| known.is_taken_back);
+            self.enter_first(&process, taken, connections);
+            self.enter_again(&process, others, connections, ended);
         }
         result
     }
@@ -505,6 +572,30 @@ impl Python {
         }
     }
 
+    /// A process was too slow for these requests, and does not have them any more. They are the
+    /// next.
+    fn enter_first(
+        &mut self,
+        process: &AppProcess,
+        mut requests: Vec<LinkRequest>,
+        connections: &mut Connections<'_>,
+    ) {
+        requests.sort_unstable_by_key(|known| std::cmp::Reverse(known.number));
+        for known in &requests {
+            let Some(address) = known.exchange else { continue };
+            // Without an exchange its last event is on the way.
+            let Some(mut exchange) = connections.exchange(address) else { continue };
+            let Some(request) = self.requests.get_mut(&address) else { continue };
+            request.stage = RequestStage::Waiting;
+            request.due_ms = exchange.now().monotonic_ms + QUEUE_TIMEOUT_MS;
+            exchange.wait(Some(QUEUE_TIMEOUT_MS));
+            process.app.queue.enter_first(address);
+        }
+        for _ in &requests {
+            self.release(&process.app, process.number, None);
+        }
+    }
+
     /// A process has not started these requests, and does not have them any more. They go to
     /// another one.
     fn enter_again(
@@ -561,6 +652,9 @@ impl Python {
             return None;
         }
         let failure = PythonFailure::Silent { seconds: request.app.timeout_ms / 1000 };
+        if self.is_sent(address) {
+            self.send_frame(address, exchange, |number, out| write_stack(out, number));
+        }
         self.give_up(address, exchange);
         let request = self.requests.remove(&address)?;
         Some(request.failed(failure, exchange))

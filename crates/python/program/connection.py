@@ -93,7 +93,7 @@ class Connection:
         if kind == TAKE_BACK:
             self.server.give_back(self, decode_numbers(content))
             return
-        if kind not in (CONTENT, CONTENT_END, ROOM, GONE):
+        if kind not in (CONTENT, CONTENT_END, ROOM, GONE, STACK):
             raise ProtocolError('a frame of kind %d' % kind)
         room = decode_number(content) if kind == ROOM else 0
         request = self.requests.get(number)
@@ -102,6 +102,8 @@ class Connection:
         if kind == ROOM:
             with self.lock:
                 request.room += room
+        elif kind == STACK:
+            self.server.write_stack(request)
         elif kind == GONE:
             request.is_gone = True
             self.server.drop(request)

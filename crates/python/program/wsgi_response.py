@@ -102,6 +102,8 @@ class WsgiRequest:
     # What has this value until something sets it: creating a request sets only four attributes.
     method = path = '-'
     is_head = False
+    # The thread that runs it, if it is one of the pool.
+    thread = None
     # The RequestContent of content that is streamed.
     input = None
     room = INITIAL_ROOM_BYTES

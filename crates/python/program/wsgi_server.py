@@ -168,6 +168,18 @@ class WsgiServer:
         if self.take(request):
             request.connection.send(encode_frame(END, request.number))
 
+    def write_stack(self, request):
+        """Writes the stack of the thread that runs a request to standard error."""
+        frame = sys._current_frames().get(request.thread or self.main_thread)
+        if frame is None or request in self.backlog:
+            return
+        frames = []
+        while frame is not None:
+            frames.append((frame, frame.f_lineno))
+            frame = frame.f_back
+        frames.reverse()
+        write_stack(request.label(), frames)
+
     # Waiting for content and for room
 
     def wait(self, request, is_ready):
@@ -417,6 +429,7 @@ class WsgiServer:
                 except IndexError:
                     continue
                 self.running += 1
+            request.thread = get_ident()
             try:
                 self.run(request)
             finally:

@@ -116,6 +116,11 @@ async def leaves(scope, receive, send):
         pass
     open(scope['query_string'].decode(), 'w').close()
 
+async def hangs(scope, receive, send):
+    async for piece in content(receive):
+        pass
+    await gate.wait()
+
 async def stream(scope, receive, send):
     global streams
     streams += 1
@@ -286,6 +291,26 @@ fn an_application_hears_that_its_client_has_left() {
         fs::remove_file(&left).expect("removed");
         assert_eq!(server.get("/run/").text(), "hello");
     });
+}
+
+/// The time counts from the last piece of content, and the log says where the application waits.
+#[test]
+fn a_request_over_its_time_shows_its_stack() {
+    let folder = application("asgi-hangs");
+    for io in Io::BOTH {
+        let server = start(&folder, io, &mount(&folder, "timeout = 1\n"));
+        for request in [
+            Request::get("/run/hangs"),
+            Request::new("POST", "/run/hangs").body(&[b'a'; 100_000]),
+            Request::new("POST", "/run/hangs").chunked(&[b'a'; 100_000], 1000),
+        ] {
+            assert_eq!(server.exchange(&request).status, 504);
+        }
+        server.wait_for_line(0, |line| line.contains("/run/hangs: the request is over its time"));
+        server.wait_for_line(0, |line| line.contains("in hangs"));
+        assert_eq!(server.get("/run/").text(), "hello");
+        server.stop();
+    }
 }
 
 /// One process has them all, and responds to others meanwhile.

@@ -2,15 +2,17 @@
 
 use crate::mounts::{site, start};
 use pinion_tests::body::noise;
+use pinion_tests::client::Connection;
 use pinion_tests::folder::Folder;
 use pinion_tests::matrix::{Form, Io, Way};
 use pinion_tests::protocol::Protocol;
 use pinion_tests::request::Request;
-use pinion_tests::server::Start;
+use pinion_tests::server::{Server, Start};
 use pinion_tests::wait_for;
 use rustix::process::{Signal, geteuid};
 use std::fs::{self, Permissions};
 use std::os::unix::fs::PermissionsExt as _;
+use std::path::Path;
 use std::thread;
 
 /// Content that fits into no socket buffer.
@@ -18,7 +20,7 @@ const LARGE_BYTES: usize = 3_000_000;
 
 /// An application with a path for each thing that it does.
 const APPLICATION: &str = r#"
-import os, signal, time
+import os, signal, sys, time
 from wsgiref.validate import validator
 
 text = [('Content-Type', 'text/plain')]
@@ -50,6 +52,19 @@ def application(environ, start_response):
     if path == '/leaves':
         start_response('200 OK', text)
         return Leaves(environ['QUERY_STRING'])
+    if path == '/counts':
+        # One line for each call, in one call of the system.
+        name, number = environ['QUERY_STRING'].split('&')
+        file = os.open(name, os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o666)
+        os.write(file, number.encode() + b'\n')
+        os.close(file)
+    if path == '/holds':
+        while not os.path.exists(environ['QUERY_STRING']):
+            time.sleep(0.01)
+    if path == '/dies-alone':
+        die_alone()
+    if path == '/hangs':
+        hang(environ['QUERY_STRING'])
     if path == '/sleeps':
         time.sleep(0.3)
     if path == '/zeros':
@@ -60,6 +75,24 @@ def application(environ, start_response):
 def breaks():
     yield b'first'
     raise ValueError('in the middle')
+
+def hang(path):
+    while not os.path.exists(path):
+        time.sleep(0.01)
+
+def die_alone():
+    """Ends the process once its backlog was taken back, or if there was none for a while."""
+    frame = sys._getframe()
+    while type(frame.f_locals.get('self')).__name__ != 'WsgiServer':
+        frame = frame.f_back
+    backlog = frame.f_locals['self'].backlog
+    was_there = False
+    for _ in range(1000):
+        was_there |= len(backlog) > 0
+        if was_there and not backlog:
+            break
+        time.sleep(0.002)
+    os.kill(os.getpid(), signal.SIGKILL)
 
 def dies():
     yield b'first'
@@ -267,6 +300,96 @@ fn many_clients_share_processes() {
         });
         server.stop();
     }
+}
+
+/// Sends these requests at once, each over a connection of its own.
+fn send_all(server: &Server, requests: &[Request]) -> Vec<Connection> {
+    let mut connections: Vec<Connection> = requests.iter().map(|_| server.connect()).collect();
+    for (connection, request) in connections.iter_mut().zip(requests) {
+        connection.send(request.bytes());
+    }
+    connections
+}
+
+/// Returns requests that write their numbers, and the lines that they write.
+fn counted(file: &Path, count: usize) -> (Vec<Request>, Vec<String>) {
+    let target = |number: &usize| format!("/run/counts?{}&{number}", file.display());
+    let numbers = (100..100 + count).collect::<Vec<_>>();
+    let requests = numbers.iter().map(|number| Request::get(&target(number))).collect();
+    (requests, numbers.iter().map(ToString::to_string).collect())
+}
+
+/// Returns the numbers that were written, each as often as its request was executed.
+fn executed(file: &Path) -> Vec<String> {
+    let text = fs::read_to_string(file).unwrap_or_default();
+    let mut lines: Vec<String> = text.lines().map(str::to_owned).collect();
+    lines.sort_unstable();
+    lines
+}
+
+/// What waits behind a long request in a process goes to another one, and nothing is executed
+/// twice.
+#[test]
+fn a_long_request_holds_no_other_up() {
+    let folder = application("wsgi-holds");
+    for io in Io::BOTH {
+        let server = start(&folder, io, &mount(&folder, "python-processes = 2\n"));
+        for round in 0..5 {
+            let (file, gate) = (folder.join("counts"), folder.join("gate"));
+            // The processes show that they are quick, so that they have a backlog.
+            (0..60).for_each(|_| assert_eq!(server.get("/run/pid").status, 200));
+            let (mut requests, expected) = counted(&file, 30);
+            let hold = Request::get(&format!("/run/holds?{}", gate.display()));
+            requests.insert(round, hold);
+            let mut connections = send_all(&server, &requests);
+            let mut held = connections.remove(round);
+            for connection in &mut connections {
+                assert_eq!(connection.receive().status, 200);
+            }
+            assert_eq!(executed(&file), expected, "each request is executed once");
+            fs::write(&gate, "").expect("a file");
+            assert_eq!(held.receive().status, 200);
+            fs::remove_file(&gate).expect("removed");
+            fs::remove_file(&file).expect("removed");
+        }
+        server.stop();
+    }
+}
+
+/// A process that dies takes nothing with it that it was given back before.
+#[test]
+fn a_process_dies_with_the_request_that_it_executes() {
+    let folder = application("wsgi-dies-alone");
+    for io in Io::BOTH {
+        let server = start(&folder, io, &mount(&folder, ""));
+        let file = folder.join("counts");
+        (0..60).for_each(|_| assert_eq!(server.get("/run/pid").status, 200));
+        let (mut requests, expected) = counted(&file, 30);
+        requests.insert(0, Request::get("/run/dies-alone"));
+        let mut connections = send_all(&server, &requests);
+        let statuses: Vec<u16> =
+            connections.iter_mut().map(|connection| connection.receive().status).collect();
+        assert_eq!(statuses.iter().filter(|status| **status == 502).count(), 1, "{statuses:?}");
+        assert_eq!(statuses.first(), Some(&502));
+        assert_eq!(executed(&file), expected, "each request is executed once");
+        fs::remove_file(&file).expect("removed");
+        server.stop();
+    }
+}
+
+/// A request over its time is given up, and the log says where it is.
+#[test]
+fn a_request_over_its_time_shows_its_stack() {
+    let folder = application("wsgi-hangs");
+    let server = start(&folder, Io::BOTH[0], &mount(&folder, "timeout = 1\n"));
+    let gate = folder.join("gate");
+    let target = format!("/run/hangs?{}", gate.display());
+    assert_eq!(server.get(&target).status, 504);
+    server.wait_for_line(0, |line| line.contains("/hangs: the request is over its time"));
+    server.wait_for_line(0, |line| line.contains("in hang"));
+    fs::write(&gate, "").expect("a file");
+    assert_eq!(server.get("/run/x").status, 200);
+    server.stop();
 }
 
 #[test]

@@ -162,6 +162,34 @@ impl<T: PartialEq + Copy> AppQueue<T> {
         QueueEntry::Waits
     }
 
+    /// Puts a request that a process has not started in front of all that wait. The caller calls
+    /// [`Self::release`] for the place that it had.
+    pub(super) fn enter_first(&self, request: T) {
+        self.lock().waiting.push_front(request);
+    }
+
+    /// A process has not ended a request for a while: it is quick again once it has shown it.
+    pub(super) fn set_slow(&self, process: u64) {
+        if let Some(load) = self.lock().load(process) {
+            load.service_time = load.service_time.max(QUICK_MS * MILLISECOND);
+        }
+    }
+
+    /// Returns how many requests a process has that it cannot have started all at once; `None` if
+    /// it executes all that it has. With it comes how many requests the other processes can start
+    /// at once.
+    pub(super) fn backlog(&self, process: u64) -> Option<(usize, usize)> {
+        let requests_max = self.requests_max();
+        let mut state = self.lock();
+        let backlog = state.load(process)?.requests.checked_sub(requests_max)?;
+        let others = state.processes.iter().filter(|load| load.number != process);
+        let free = others
+            .filter(|load| !load.is_retired)
+            .map(|load| requests_max.saturating_sub(load.requests))
+            .sum();
+        (backlog > 0).then_some((backlog, free))
+    }
+
     /// A request has ended that a process had. It has taken `service_ms`, if it was served. Behind
     /// it, the caller tells the requests of [`Self::grant`].
     pub(super) fn release(&self, process: u64, service_ms: Option<u64>) {
@@ -320,6 +348,25 @@ mod tests {
         assert_eq!(end(&queue, 0, None), [3]);
         assert_eq!(queue.take(3), Some(0));
         assert_eq!((end(&queue, 0, None), queue.enter(4)), (vec![], RUN(0)));
+    }
+
+    /// A request that was taken back is the next, in another process if one is free.
+    #[test]
+    fn a_request_that_was_not_started_is_the_first_of_all() {
+        let queue = queue(1, 1, 9);
+        assert_eq!((queue.enter(0), end(&queue, 0, Some(0))), (RUN(0), vec![]));
+        assert_eq!([1, 2, 3].map(|request| queue.enter(request)), [RUN(0); 3]);
+        assert_eq!(queue.backlog(0), Some((2, 0)));
+        queue.set_slow(0);
+        assert_eq!(queue.enter(4), QueueEntry::Waits);
+        for request in [3, 2] {
+            queue.enter_first(request);
+            assert_eq!(end(&queue, 0, None), []);
+        }
+        assert_eq!(queue.backlog(0), None);
+        assert_eq!(queue.add_process(7, PathBuf::new()), [2]);
+        assert_eq!((queue.take(2), end(&queue, 0, Some(50))), (Some(7), vec![3]));
+        assert_eq!((queue.take(3), end(&queue, 7, Some(0))), (Some(0), vec![4]));
     }
 
     /// Requests move to the processes that have come in the place of others.

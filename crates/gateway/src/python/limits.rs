@@ -38,9 +38,17 @@ pub(super) const ROOM_STEP_BYTES: u32 = pinion_http::python::limits::INITIAL_ROO
 pub(super) const WHOLE_CONTENT_MAX_BYTES: u64 =
     pinion_http::python::limits::BATCHED_CONTENT_MAX_BYTES as u64;
 
+/// Bytes of content that a client is asked for before an ASGI application receives it. Most requests
+/// have no more, and have sent it with their heads, so that it goes to the process with them.
+pub(super) const PREFETCHED_CONTENT_BYTES: u64 = WHOLE_CONTENT_MAX_BYTES;
+
 /// Most bytes of content of a request that a process may want and has not got: what comes of it
 /// waits in memory for the process to read it. The program of the processes wants 64 KiB at a time.
 pub(super) const WANTED_MAX_BYTES: u64 = 1024 * 1024;
+
+/// After how many milliseconds a process gives requests back that it has not started: a person does
+/// not notice them, and a process that is quick has executed its whole backlog.
+pub(super) const START_MS: u64 = 20;
 
 /// To how many processes a request is given that have ended without starting it, before the client
 /// gets status 502.

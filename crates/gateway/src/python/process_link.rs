@@ -12,7 +12,7 @@ use pinion_http::python::frame_reader::ChildFrameReader;
 use pinion_http::python::request_batch::RequestBatch;
 use rustc_hash::FxHashMap;
 
-use super::limits::CONNECT_TIMEOUT_MS;
+use super::limits::{CONNECT_TIMEOUT_MS, START_MS};
 use super::python_app::AppProcess;
 use super::python_failure::PythonFailure;
 use super::python_request::PythonRequest;
@@ -43,6 +43,10 @@ pub(super) struct LinkRequest {
     pub(super) exchange: Option<Address>,
     /// When it was sent, in monotonic milliseconds; `None` before that.
     pub(super) sent_ms: Option<u64>,
+    /// A frame about it has come, so the process has started it.
+    pub(super) is_started: bool,
+    /// Whether the process was asked to give it back.
+    pub(super) is_taken_back: bool,
 }
 
 impl ProcessLink {
@@ -79,7 +83,13 @@ impl ProcessLink {
     /// Adds a request to those that are sent next, and returns its number.
     pub(super) fn add(&mut self, exchange: Address) -> u32 {
         let number = self.free_number();
-        let known = LinkRequest { number, exchange: Some(exchange), sent_ms: None };
+        let known = LinkRequest {
+            number,
+            exchange: Some(exchange),
+            sent_ms: None,
+            is_started: false,
+            is_taken_back: false,
+        };
         self.requests.insert(number, known);
         self.unsent.push_back(number);
         number
@@ -162,6 +172,26 @@ impl ProcessLink {
         if let Some(mut stream) = stream {
             stream.write(Slice::Copied(frames));
         }
+    }
+
+    /// Returns the numbers of requests that were sent some time ago, and that the process may not
+    /// have started, the first ones first. They count as taken back.
+    pub(super) fn take_back(&mut self, now_ms: u64, max: usize) -> Vec<u32> {
+        let is_late = |known: &LinkRequest| {
+            let is_old = known.sent_ms.is_some_and(|sent_ms| now_ms >= sent_ms + START_MS);
+            is_old && !known.is_started && !known.is_taken_back && known.exchange.is_some()
+        };
+        let late = self.requests.values().filter(|known| is_late(known));
+        let mut numbers: Vec<u32> = late.map(|known| known.number).collect();
+        numbers.sort_unstable();
+        // The first one is started, as far as is known.
+        numbers.truncate(max.saturating_add(1));
+        for number in &numbers {
+            if let Some(known) = self.requests.get_mut(number) {
+                known.is_taken_back = true;
+            }
+        }
+        numbers
     }
 
     fn free_number(&mut self) -> u32 {

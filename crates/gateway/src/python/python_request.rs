@@ -23,7 +23,10 @@ use pinion_http::request::{Framing, RequestHead};
 use pinion_http::status::never_has_content;
 use pinion_jobs::upload_spool::StoreError;
 
-use super::limits::{ATTEMPTS_MAX, ROOM_STEP_BYTES, WANTED_MAX_BYTES, WHOLE_CONTENT_MAX_BYTES};
+use super::limits::{
+    ATTEMPTS_MAX, PREFETCHED_CONTENT_BYTES, ROOM_STEP_BYTES, WANTED_MAX_BYTES,
+    WHOLE_CONTENT_MAX_BYTES,
+};
 use super::python_app::PythonApp;
 use super::python_failure::PythonFailure;
 use super::python_scope::http_scope;
@@ -48,8 +51,6 @@ pub(super) struct PythonRequest {
     environ: Environ,
     /// Whole content that goes to the process with the variables, as long as they are kept.
     whole_content: Option<Vec<u8>>,
-    /// Whether the request was made for ASGI.
-    is_asgi: bool,
     /// How many processes did not start the request.
     attempts: u32,
     /// The content has no length yet.
@@ -110,6 +111,7 @@ impl PythonRequest {
         scratch: &mut VariableScratch,
     ) -> Result<Self, ProxyError> {
         let is_wsgi = !app.is_asgi();
+        let is_prefetched = !is_wsgi && !head.expect_continue;
         let is_stored = match head.framing {
             Framing::None | Framing::Length(0) => false,
             // An application that waits for content holds nothing up.
@@ -123,13 +125,16 @@ impl PythonRequest {
                 false => http_scope(app, client, head)?,
             },
             whole_content: None,
-            is_asgi: !is_wsgi,
             attempts: 0,
+            asked_bytes: match head.framing {
+                Framing::Length(bytes) if is_prefetched => bytes.min(PREFETCHED_CONTENT_BYTES),
+                Framing::Chunked | Framing::Frames if is_prefetched => PREFETCHED_CONTENT_BYTES,
+                _ => 0,
+            },
             app: Arc::clone(app),
             stage: if is_stored { RequestStage::Storing } else { RequestStage::Waiting },
             lacks_length: matches!(head.framing, Framing::Chunked | Framing::Frames),
             has_all_content: matches!(head.framing, Framing::None | Framing::Length(0)),
-            asked_bytes: 0,
             wanted_bytes: 0,
             waiting_content: Vec::new(),
             due_ms: 0,
@@ -143,6 +148,12 @@ impl PythonRequest {
             is_full: false,
             interim_responses: 0,
         })
+    }
+
+    /// Returns how much content the client is asked for before a process wants it. If it has come
+    /// by the time the request goes to the process, it goes with it.
+    pub(super) fn prefetched_bytes(&self) -> u64 {
+        self.asked_bytes
     }
 
     /// Returns how much content the client may send.
@@ -188,21 +199,21 @@ impl PythonRequest {
         batch: &mut RequestBatch,
         number: u32,
     ) -> Result<(), BatchError> {
+        let is_whole = self.stored.is_none()
+            && self.has_all_content
+            && self.waiting_content.len() as u64 <= WHOLE_CONTENT_MAX_BYTES;
+        if is_whole && self.whole_content.is_none() {
+            self.whole_content = Some(std::mem::take(&mut self.waiting_content));
+        }
         let content = match &self.whole_content {
             Some(bytes) => BatchedContent::Whole(bytes),
-            None if self.stored.is_none() && self.has_all_content => BatchedContent::Whole(b""),
             None => BatchedContent::Streamed,
         };
         let environ = &self.environ;
         batch.add(number, content, |writer| {
             environ.write(writer);
             Ok(())
-        })?;
-        if self.is_asgi {
-            // It is started at once.
-            self.forget_input();
-        }
-        Ok(())
+        })
     }
 
     /// Returns why the request was not added to a batch as the error of the request.
@@ -448,6 +459,12 @@ impl PythonRequest {
     pub(super) fn add_content(&mut self, bytes: &[u8]) {
         self.asked_bytes = self.asked_bytes.saturating_sub(bytes.len() as u64);
         self.waiting_content.extend_from_slice(bytes);
+    }
+
+    /// All content has come from the client, and none of it is waited for any more.
+    pub(super) fn end_content(&mut self) {
+        self.has_all_content = true;
+        self.asked_bytes = 0;
     }
 
     /// Gives the process what it wants of the content that has come, and the end of it.

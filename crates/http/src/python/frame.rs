@@ -12,6 +12,7 @@ pub(super) const CONTENT_END: u32 = 3;
 pub(super) const ROOM: u32 = 4;
 pub(super) const GONE: u32 = 5;
 pub(super) const TAKE_BACK: u32 = 6;
+pub(super) const STACK: u32 = 9;
 
 /// Makes the header of a frame: kind, number of the request, and bytes of what follows.
 pub(super) const fn header(kind: u32, request: u32, bytes: u32) -> [u8; FRAME_HEADER_BYTES] {

@@ -1,6 +1,8 @@
 //! Writes the frames of the server, besides [batches of requests](super::request_batch).
 
-use super::frame::{CONTENT, CONTENT_END, FRAME_HEADER_BYTES, GONE, ROOM, TAKE_BACK, header};
+use super::frame::{
+    CONTENT, CONTENT_END, FRAME_HEADER_BYTES, GONE, ROOM, STACK, TAKE_BACK, header,
+};
 use super::limits::{FRAME_CONTENT_MAX_BYTES, TAKEN_BACK_MAX};
 
 /// Makes the header of a frame with so many bytes of content, at most
@@ -36,6 +38,11 @@ pub fn write_room(out: &mut Vec<u8>, request: u32, bytes: u32) {
 /// Says that the client of a request has left, or that its response is not needed any more.
 pub fn write_gone(out: &mut Vec<u8>, request: u32) {
     out.extend_from_slice(&header(GONE, request, 0));
+}
+
+/// Has the process write to its standard error where in the application the request is.
+pub fn write_stack(out: &mut Vec<u8>, request: u32) {
+    out.extend_from_slice(&header(STACK, request, 0));
 }
 
 /// Asks for the requests with these numbers, as far as they were not started. It writes as many

@@ -9,7 +9,8 @@ use pinion_http::cgi::limits::VARIABLES_MAX_BYTES;
 use pinion_http::cgi::variable_error::VariableError;
 use pinion_http::python::error::BatchError;
 use pinion_http::python::frame_writer::{
-    content_header, write_content, write_content_end, write_gone, write_room, write_take_back,
+    content_header, write_content, write_content_end, write_gone, write_room, write_stack,
+    write_take_back,
 };
 use pinion_http::python::limits::{
     BATCH_MAX_BYTES, BATCH_REQUESTS_MAX, BATCHED_CONTENT_MAX_BYTES, FRAME_CONTENT_MAX_BYTES,
@@ -332,6 +333,7 @@ fn other_frames_of_the_server() {
     write_gone(&mut out, u32::MAX);
     write_take_back(&mut out, &[]);
     write_take_back(&mut out, &[1, 0x0102_0304]);
+    write_stack(&mut out, 3);
     out.extend_from_slice(&content_header(8, 1));
     let expected = [
         frame(2, 7, &long[3..]),
@@ -340,6 +342,7 @@ fn other_frames_of_the_server() {
         frame(4, 0x0102_0304, &[8, 7, 6, 5]),
         frame(5, u32::MAX, b""),
         frame(6, 0, &[1, 0, 0, 0, 4, 3, 2, 1]),
+        frame(9, 3, b""),
         frame(2, 8, b"x")[..12].to_vec(),
     ];
     assert_eq!(out, expected.concat());

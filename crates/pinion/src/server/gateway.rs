@@ -339,6 +339,7 @@ impl Gateway {
     pub(crate) fn pass(&mut self, journal: &mut Journal, connections: &mut Connections<'_>) {
         self.proxy.iter_mut().for_each(|proxy| proxy.pass(connections));
         self.cgi.iter_mut().for_each(|cgi| cgi.pass(connections));
+        self.python.iter_mut().for_each(|python| python.pass(connections));
         self.flush(journal, connections);
     }
 
@@ -347,8 +348,7 @@ impl Gateway {
     pub(crate) fn alarm_ms(&self) -> Option<u64> {
         let of_proxy = self.proxy.as_ref().and_then(|proxy| proxy.alarm_ms());
         let of_cgi = self.cgi.as_ref().and_then(|cgi| cgi.alarm_ms());
-        // Requests that have come behind the end of a pass.
-        let of_python = self.python.as_ref().filter(|python| python.has_work()).map(|_| 0);
+        let of_python = self.python.as_ref().and_then(|python| python.alarm_ms());
         of_proxy.into_iter().chain(of_cgi).chain(of_python).min()
     }
 
