@@ -2,11 +2,12 @@
 //! They are scripts in the place of the interpreter.
 
 use crate::mounts::{site, start};
+use pinion_tests::client::Connection;
 use pinion_tests::folder::Folder;
 use pinion_tests::matrix::Io;
 use pinion_tests::request::Request;
-use pinion_tests::server::Server;
-use rustix::process::geteuid;
+use pinion_tests::server::{Server, Start};
+use rustix::process::{Signal, geteuid};
 use std::fs::{self, Permissions};
 use std::os::unix::fs::PermissionsExt as _;
 
@@ -63,7 +64,10 @@ def serve(connection):
         kind, number, length = struct.unpack('<III', header)
         content = stream.read(length)
         if kind == 1:
-            for number, environ, content in marshal.loads(content):
+            batch = marshal.loads(content)
+            for number, environ, content in batch:
+                if environ['PATH_INFO'] == '/batch':
+                    content = b'%d' % len(batch)
                 connection.sendall(action(number, environ['PATH_INFO'], content))
         elif kind == 5:
             connection.sendall(frame(20, number))
@@ -86,15 +90,44 @@ while True:
 
 /// A server whose applications have this process.
 fn serve(folder: &Folder, io: Io, application: &str) -> Server {
+    start(folder, io, &mount(folder, application))
+}
+
+fn mount(folder: &Folder, application: &str) -> String {
     folder.write("process", PROCESS);
     fs::set_permissions(folder.path(), Permissions::from_mode(0o777)).expect("permissions");
     let process = folder.join("process");
     fs::set_permissions(&process, Permissions::from_mode(0o755)).expect("permissions");
     let user = if geteuid().is_root() { "python-user = \"nobody\"\n" } else { "" };
-    let lines = format!(
+    format!(
         "[[site.mount]]\npath = \"/run\"\nwsgi = \"{application}\"\npython = {process:?}\n{user}"
-    );
-    start(folder, io, &lines)
+    )
+}
+
+/// Requests that have come while the worker did something else go to a process together.
+#[test]
+fn requests_of_one_pass_are_one_batch() {
+    const CLIENTS: usize = 20;
+    let folder = site("python-batch");
+    let keys = mount(&folder, "x") + "python-threads = 32\n";
+    folder.write("p.toml", format!("[[site]]\npath = \"public\"\ninclude = \"*.php\"\n{keys}"));
+    for io in Io::BOTH {
+        let flags = ["--io", io.as_str(), "--workers", "1"];
+        let server = Start::site(&folder.join("p.toml")).flags(&flags).start();
+        let request = Request::get("/run/batch");
+        let mut connections: Vec<Connection> = (0..CLIENTS).map(|_| server.connect()).collect();
+        for connection in &mut connections {
+            assert_eq!(connection.exchange(&request).text(), "1");
+        }
+        server.signal(Signal::STOP);
+        connections.iter_mut().for_each(|connection| connection.send(request.bytes()));
+        server.signal(Signal::CONT);
+        let batches = connections.iter_mut().map(|connection| connection.receive());
+        let batches: Vec<usize> =
+            batches.map(|response| response.text().parse().expect("a number")).collect();
+        assert!(batches.iter().all(|requests| *requests > CLIENTS / 2), "{batches:?}");
+        server.stop();
+    }
 }
 
 /// Each of them costs its request alone, and the log says what was wrong.

@@ -38,8 +38,9 @@ pub(super) const ROOM_STEP_BYTES: u32 = pinion_http::python::limits::INITIAL_ROO
 pub(super) const WHOLE_CONTENT_MAX_BYTES: u64 =
     pinion_http::python::limits::BATCHED_CONTENT_MAX_BYTES as u64;
 
-/// Bytes of content that a client is asked for before an ASGI application receives it. Most requests
-/// have no more, and have sent it with their heads, so that it goes to the process with them.
+/// Bytes of content that a client is asked for before an ASGI application receives it. Most
+/// requests have no more, and have sent it with their heads, so that it goes to the process with
+/// them.
 pub(super) const PREFETCHED_CONTENT_BYTES: u64 = WHOLE_CONTENT_MAX_BYTES;
 
 /// Most bytes of content of a request that a process may want and has not got: what comes of it
