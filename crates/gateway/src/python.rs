@@ -458,6 +458,7 @@ impl Python {
         let Some(mut link) = self.links.remove(&link_number) else { return Ok(()) };
         let mut storage = std::mem::take(&mut self.storage);
         let (mut result, mut given_back) = (Ok(()), Vec::new());
+        let was_ready = link.reader.is_ready();
         while !input.is_empty() {
             let ProcessLink { reader, requests, .. } = &mut link;
             match reader.step(input, &mut storage) {
@@ -500,12 +501,16 @@ impl Python {
         if link.has_unsent() && link.reader.is_ready() {
             self.unsent.push(link_number);
         }
-        let process = (!given_back.is_empty()).then(|| link.process.clone());
+        let is_up = link.reader.is_ready() && !was_ready;
+        let process = (is_up || !given_back.is_empty()).then(|| link.process.clone());
         self.links.insert(link_number, link);
         if let Some(process) = process {
             let (taken, others) = given_back.into_iter().partition(|known| known.is_taken_back);
             self.enter_first(&process, taken, connections);
             self.enter_again(&process, others, connections, ended);
+            if is_up && process.app.queue.set_up(process.number) {
+                self.leave_processes_that_are_down(&process.app, connections);
+            }
         }
         result
     }
@@ -547,10 +552,44 @@ impl Python {
         let Some(link) = self.links.remove(&number) else { return };
         self.numbers.remove(&link.process.number);
         let is_again = *failure == PythonFailure::ProcessEnded;
+        self.expect(&link, is_again);
         let (unsent, sent): (Vec<LinkRequest>, Vec<LinkRequest>) =
             link.requests.into_values().partition(|known| is_again && known.sent_ms.is_none());
         self.lose(&link.process, sent, failure, connections, ended);
         self.enter_again(&link.process, unsent, connections, ended);
+    }
+
+    /// Waits for a process that was there and has ended, and is started again. Others get its
+    /// requests meanwhile.
+    fn expect(&mut self, link: &ProcessLink, has_ended: bool) {
+        let AppProcess { app, number } = &link.process;
+        if !has_ended || self.is_stopping || !link.reader.is_ready() {
+            // If it is not there, that is seen by the next request.
+            app.queue.set_up(*number);
+        } else if app.queue.set_down(*number) {
+            self.last_number += 1;
+            self.numbers.insert(*number, self.last_number);
+            self.links.insert(self.last_number, ProcessLink::new(link.process.clone()));
+            self.unsent.push(self.last_number);
+        }
+    }
+
+    /// A process is there again: requests that wait for others which are not there leave them.
+    fn leave_processes_that_are_down(
+        &mut self,
+        app: &Arc<PythonApp>,
+        connections: &mut Connections<'_>,
+    ) {
+        let mut left = Vec::new();
+        for link in self.links.values_mut().filter(|link| link.has_unsent()) {
+            if Arc::ptr_eq(&link.process.app, app) && app.queue.is_replaced(link.process.number) {
+                left.push((link.process.clone(), link.take_unsent()));
+            }
+        }
+        for (process, requests) in left {
+            self.enter_first(&process, requests, connections);
+        }
+        self.grant(app);
     }
 
     /// A process has these requests no more.
@@ -711,6 +750,11 @@ impl Python {
     /// Gives the place of a request to those that wait.
     fn release(&mut self, app: &PythonApp, process: u64, service_ms: Option<u64>) {
         app.queue.release(process, service_ms);
+        self.grant(app);
+    }
+
+    /// Tells the requests whose turn has come.
+    fn grant(&mut self, app: &PythonApp) {
         while let Some(next) = app.queue.grant() {
             if self.requests.contains_key(&next) {
                 self.turns.push(next);

@@ -66,9 +66,10 @@ def serve(connection):
         if kind == 1:
             batch = marshal.loads(content)
             for number, environ, content in batch:
-                if environ['PATH_INFO'] == '/batch':
+                path = environ.get('PATH_INFO', '/x')
+                if path == '/batch':
                     content = b'%d' % len(batch)
-                connection.sendall(action(number, environ['PATH_INFO'], content))
+                connection.sendall(action(number, path, content))
         elif kind == 5:
             connection.sendall(frame(20, number))
 
@@ -102,6 +103,24 @@ fn mount(folder: &Folder, application: &str) -> String {
     format!(
         "[[site.mount]]\npath = \"/run\"\nwsgi = \"{application}\"\npython = {process:?}\n{user}"
     )
+}
+
+/// What has come with the head of a request goes with it to an ASGI application, without a way to
+/// the application and back.
+#[test]
+fn short_content_goes_with_its_request() {
+    let folder = site("python-content");
+    let keys = mount(&folder, "x").replace("wsgi", "asgi");
+    for io in Io::BOTH {
+        let server = start(&folder, io, &keys);
+        let mut connection = server.connect();
+        for bytes in [1, 100, 10_000] {
+            let content = vec![b'a'; bytes];
+            let response = connection.exchange(&Request::new("POST", "/run/x").body(&content));
+            assert_eq!((response.status, response.body.len()), (200, bytes));
+        }
+        server.stop();
+    }
 }
 
 /// Requests that have come while the worker did something else go to a process together.

@@ -10,6 +10,7 @@ use pinion_tests::request::Request;
 use pinion_tests::server::{Server, Start};
 use pinion_tests::wait_for;
 use rustix::process::{Signal, geteuid};
+use std::collections::BTreeSet;
 use std::fs::{self, Permissions};
 use std::os::unix::fs::PermissionsExt as _;
 use std::path::Path;
@@ -24,6 +25,10 @@ import os, signal, sys, time
 from wsgiref.validate import validator
 
 text = [('Content-Type', 'text/plain')]
+
+# Loading takes as long as this file is there.
+while os.path.exists(os.path.join(os.path.dirname(__file__), 'loading')):
+    time.sleep(0.01)
 
 def application(environ, start_response):
     path = environ['PATH_INFO']
@@ -232,6 +237,32 @@ fn a_process_that_dies_is_started_again() {
         let cut = server.client().try_exchange(&Request::get("/run/dies-within"));
         assert!(cut.is_err(), "{cut:?}");
         assert_ne!(server.get("/run/pid").text(), next);
+        server.stop();
+    }
+}
+
+/// The other process gets all requests while it is loaded.
+#[test]
+fn a_process_that_is_started_again_holds_nothing_up() {
+    let folder = application("wsgi-loading");
+    for io in Io::BOTH {
+        let server = start(&folder, io, &mount(&folder, "python-processes = 2\n"));
+        let pids = || (0..20).map(|_| server.get("/run/pid").text().to_owned());
+        let loading = folder.join("app/loading");
+        fs::write(&loading, "").expect("a file");
+        assert_eq!(server.get("/run/dies").status, 502);
+        assert_eq!(pids().collect::<BTreeSet<_>>().len(), 1, "the other one responds");
+        fs::remove_file(&loading).expect("removed");
+        wait_for("both", || {
+            let requests: Vec<Request> = (0..20).map(|_| Request::get("/run/pid")).collect();
+            let mut connections = send_all(&server, &requests);
+            let pids = connections.iter_mut().map(|connection| {
+                let response = connection.receive();
+                assert_eq!(response.status, 200);
+                response.text().to_owned()
+            });
+            (pids.collect::<BTreeSet<_>>().len() == 2).then_some(())
+        });
         server.stop();
     }
 }

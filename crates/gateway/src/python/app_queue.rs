@@ -44,6 +44,8 @@ struct ProcessLoad {
     socket: Arc<Path>,
     /// Whether it gets no more requests.
     is_retired: bool,
+    /// Whether it has ended unexpectedly and has not said that it is there again.
+    is_down: bool,
     /// Requests that it has, and those in `granted`.
     requests: usize,
     /// Requests that it has served.
@@ -97,6 +99,7 @@ impl<T: PartialEq + Copy> AppQueue<T> {
             number,
             socket,
             is_retired: false,
+            is_down: false,
             requests: 0,
             served: 0,
             service_time,
@@ -160,6 +163,26 @@ impl<T: PartialEq + Copy> AppQueue<T> {
         }
         state.waiting.push_back(request);
         QueueEntry::Waits
+    }
+
+    /// A process has ended, and is started again: others get its requests meanwhile. Returns
+    /// whether it may get some later.
+    pub(super) fn set_down(&self, process: u64) -> bool {
+        let mut state = self.lock();
+        let load = state.load(process).filter(|load| !load.is_retired);
+        load.map(|load| load.is_down = true).is_some()
+    }
+
+    /// A process is there, or may be. Returns whether it was not before.
+    pub(super) fn set_up(&self, process: u64) -> bool {
+        let mut state = self.lock();
+        state.load(process).is_some_and(|load| std::mem::take(&mut load.is_down))
+    }
+
+    /// Whether a process is down while another one is not.
+    pub(super) fn is_replaced(&self, process: u64) -> bool {
+        let mut state = self.lock();
+        state.load(process).is_some_and(|load| load.is_down) && state.has_live()
     }
 
     /// Puts a request that a process has not started in front of all that wait. The caller calls
@@ -249,9 +272,18 @@ impl<T: Copy> QueueState<T> {
         self.processes.iter_mut().find(|load| load.number == process)
     }
 
+    /// Whether a process is there and may get requests.
+    fn has_live(&self) -> bool {
+        self.processes.iter().any(|load| !load.is_down && !load.is_retired)
+    }
+
     /// Gives the process with the fewest requests another one, if it may have one.
     fn free_process(&mut self, requests_max: usize) -> Option<u64> {
+        let has_live = self.has_live();
         let with_room = |load: &&mut ProcessLoad| {
+            if load.is_down && has_live {
+                return false;
+            }
             let is_quick = load.service_time < QUICK_MS * MILLISECOND;
             let has_room = load.requests < requests_max || is_quick && load.requests < BACKLOG_MAX;
             has_room && !load.is_retired
@@ -367,6 +399,20 @@ mod tests {
         assert_eq!(queue.add_process(7, PathBuf::new()), [2]);
         assert_eq!((queue.take(2), end(&queue, 0, Some(50))), (Some(7), vec![3]));
         assert_eq!((queue.take(3), end(&queue, 7, Some(0))), (Some(0), vec![4]));
+    }
+
+    /// A process that is started again gets no requests as long as another one is there.
+    #[test]
+    fn a_process_that_is_down_gets_nothing() {
+        let queue = queue(2, 1, 9);
+        assert!(queue.set_down(0));
+        assert_eq!([1, 2].map(|request| queue.enter(request)), [RUN(1), QueueEntry::Waits]);
+        assert_eq!((queue.is_replaced(0), queue.is_replaced(1)), (true, false));
+        assert!(queue.set_down(1) && !queue.set_down(2));
+        assert_eq!((queue.is_replaced(0), queue.grant()), (false, Some(2)));
+        assert_eq!(queue.take(2), Some(0), "all are down, and one of them is the first to be back");
+        assert!(queue.set_up(1) && !queue.set_up(1));
+        assert!(queue.is_replaced(0));
     }
 
     /// Requests move to the processes that have come in the place of others.

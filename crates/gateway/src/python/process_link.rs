@@ -174,6 +174,12 @@ impl ProcessLink {
         }
     }
 
+    /// Takes all requests out that were not sent.
+    pub(super) fn take_unsent(&mut self) -> Vec<LinkRequest> {
+        let numbers = std::mem::take(&mut self.unsent);
+        numbers.iter().filter_map(|number| self.requests.remove(number)).collect()
+    }
+
     /// Returns the numbers of requests that were sent some time ago, and that the process may not
     /// have started, the first ones first. They count as taken back.
     pub(super) fn take_back(&mut self, now_ms: u64, max: usize) -> Vec<u32> {
