@@ -1,8 +1,7 @@
 # The head of a response of an ASGI application, checked and encoded.
 
-# What a field is for the head, by its name as the application sends it: an ordinary one, the
-# Content-Length, or one that is left out. Applications use few names, so each is checked once.
-ORDINARY_FIELD, LENGTH_FIELD, DROPPED_FIELD = 0, 1, 2
+# What a field is for the head, by its name as the application sends it. Applications use few
+# names, so each is checked once.
 checked_field_names = {}
 # Heads by status and fields: most applications send the same ones again and again.
 remembered_heads = {}
@@ -15,12 +14,7 @@ def check_field_name(name):
     text = str(name, 'latin-1')
     if not is_token(text):
         raise ValueError('%r is no name of a header' % text)
-    kind = ORDINARY_FIELD
-    if text.lower() == 'content-length':
-        kind = LENGTH_FIELD
-    elif text.lower() in HOP_BY_HOP_NAMES:
-        kind = DROPPED_FIELD
-        log_dropped_field(text)
+    kind = classify_field(text)
     if type(name) is bytes and len(checked_field_names) < REMEMBERED_MAX:
         checked_field_names[name] = kind
     return kind

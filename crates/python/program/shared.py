@@ -7,6 +7,9 @@ import sys
 HOP_BY_HOP_NAMES = frozenset((
     'connection', 'keep-alive', 'proxy-authenticate', 'proxy-authorization', 'proxy-connection',
     'te', 'trailer', 'trailers', 'transfer-encoding', 'upgrade'))
+# What a field of a response is for its head: an ordinary one, the Content-Length, or one that is
+# left out.
+ORDINARY_FIELD, LENGTH_FIELD, DROPPED_FIELD = 0, 1, 2
 is_token = re.compile("[!#$%&'*+.^_`|~0-9A-Za-z-]+").fullmatch
 is_length = re.compile('[0-9]{1,18}').fullmatch
 
@@ -29,11 +32,21 @@ logged_names = set()
 
 def log_dropped_field(name):
     """Logs, once for each name, that a field is not sent: the server alone sends such fields."""
-    name = name.lower()
     if name not in logged_names:
         logged_names.add(name)
         log('the application sends the field %s, which only a server may send: it is left out'
             % name)
+
+
+def classify_field(name):
+    """Returns what a field is by its name, and logs one that is left out."""
+    name = name.lower()
+    if name == 'content-length':
+        return LENGTH_FIELD
+    if name not in HOP_BY_HOP_NAMES:
+        return ORDINARY_FIELD
+    log_dropped_field(name)
+    return DROPPED_FIELD
 
 
 def write_stack(label, frames):

@@ -4,8 +4,8 @@ import re
 
 is_status = re.compile('[2-5][0-9][0-9]( [^\x00-\x08\x0a-\x1f\x7f]*)?').fullmatch
 
-# Whether responses of a status have content; whether a name is Content-Length. Applications use
-# few of each, so each is checked once.
+# Whether responses of a status have content; what a field is by its name. Applications use few
+# of each, so each is checked once.
 checked_statuses = {}
 checked_names = {}
 # Heads by status and fields: most applications send the same ones again and again.
@@ -28,12 +28,10 @@ def check_name(name):
         raise TypeError('the name of a field must be a str, not %s' % type(name).__name__)
     if not is_token(name):
         raise ValueError('%r is no name of a field' % (name,))
-    if name.lower() in HOP_BY_HOP_NAMES:
-        raise ValueError('an application must not send the field %s' % name)
-    is_content_length = name.lower() == 'content-length'
+    kind = classify_field(name)
     if len(checked_names) < REMEMBERED_MAX:
-        checked_names[str(name)] = is_content_length
-    return is_content_length
+        checked_names[str(name)] = kind
+    return kind
 
 
 def check_value(name, value):
@@ -49,20 +47,23 @@ def encode_fields(fields):
         raise TypeError('the headers must be a list, not %s' % type(fields).__name__)
     lines = ''
     length = None
+    count = 0
     for field in fields:
         if type(field) is not tuple or len(field) != 2:
             raise TypeError('a header must be a tuple of name and value, not %r' % (field,))
         name, value = field
-        is_content_length = checked_names.get(name) if type(name) is str else None
-        if is_content_length is None:
-            is_content_length = check_name(name)
-        if is_content_length:
+        kind = checked_names.get(name) if type(name) is str else None
+        if kind is None:
+            kind = check_name(name)
+        if kind == LENGTH_FIELD:
             length = decode_length(value, length)
-        else:
-            if type(value) is not str:
-                check_value(name, value)
+            continue
+        if type(value) is not str or kind == DROPPED_FIELD:
+            check_value(name, value)
+        if kind == ORDINARY_FIELD:
             lines += name + ': ' + value + '\n'
-    if lines.count('\n') != len(fields) - (length is not None) or '\r' in lines or '\0' in lines:
+            count += 1
+    if lines.count('\n') != count or '\r' in lines or '\0' in lines:
         for name, value in fields:
             check_value(name, value)
     return lines, length
