@@ -216,8 +216,9 @@ def end_loop(loop):
 
 
 def serve_asgi(options, listener):
-    # The folder of the application may contain uvloop.
-    prepare_path(options)
+    if options.loaded is None:
+        # The folder of the application may contain uvloop.
+        prepare_path(options)
     loop = make_loop()
     asyncio.set_event_loop(loop)
     status = loop.run_until_complete(run_asgi(loop, options, listener))

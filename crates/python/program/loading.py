@@ -121,6 +121,8 @@ def describe_error(error):
 
 def load_or_report(options):
     """Returns the application, or None after it was reported why there is none."""
+    if options.loaded is not None:
+        return options.loaded
     try:
         return load_application(options)
     except LoadError as error:

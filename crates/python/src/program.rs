@@ -27,12 +27,11 @@ macro_rules! part {
 /// The text of the program: an argument of `python3 -c`. Its parts share their names, and the last
 /// one starts it.
 pub const PROGRAM: &str = concat!(
-    // The first two arguments name the interface.
-    "import sys\n",
-    "interface = 'asgi' if sys.argv[1:3] == ['--interface', 'asgi'] else 'wsgi'\n",
     part!("frames.py"),
     part!("shared.py"),
     part!("loading.py"),
+    // It sets `interface`, for which it loads the application if the command line leaves it open.
+    part!("start.py"),
     part!("wsgi_response.py" for "wsgi"),
     part!("wsgi_input.py" for "wsgi"),
     part!("connection.py" for "wsgi"),

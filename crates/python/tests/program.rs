@@ -46,6 +46,11 @@ fn loading() {
 }
 
 #[test]
+fn interfaces() {
+    run("test_interface");
+}
+
+#[test]
 fn wsgi() {
     run("test_wsgi");
 }
