@@ -14,6 +14,7 @@
 //! | a request, and the output of a program | [`cgi`] | variables; head and content of a response |
 //! | a request, and the records of an application | [`fastcgi`], [`scgi`] | the same, and bytes |
 //! | requests, and the frames of a Python process | [`python`] | bytes; heads and content |
+//! | a request for a WebSocket, and its frames | [`websocket`] | messages, and frames to send |
 //! | the bytes of an HTTP/2 connection | [`h2::session`] | [`h2::event`], frames to send |
 //! | the bytes of streams of HTTP/3 | [`h3::request`], [`h3::session`] | [`h3::event`] |
 //! | cheap frames of a client | [`budget`] | whether it has had too many of them |
@@ -81,3 +82,4 @@ pub mod section;
 pub mod status;
 pub mod target;
 pub mod version;
+pub mod websocket;
