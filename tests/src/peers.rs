@@ -31,6 +31,16 @@ pub fn python_program(name: &str) -> Command {
     below_target(&format!("python/bin/{name}"), "needs")
 }
 
+/// A package of those that applications import, which the test command makes of
+/// `tests/python_applications.txt`: a folder, or a file.
+///
+/// # Panics
+/// When it is not there; the message says how to get it.
+#[track_caller]
+pub fn python_package(name: &str) -> PathBuf {
+    path_below_target(&format!("python-applications/{name}"), "needs")
+}
+
 /// A program that the test command builds from `tests/go.mod`.
 ///
 /// # Panics
@@ -71,11 +81,16 @@ pub fn crate_program(name: &str) -> Command {
 /// `step` is the one of the test command that brings it.
 #[track_caller]
 fn below_target(path: &str, step: &str) -> Command {
+    Command::new(path_below_target(path, step))
+}
+
+#[track_caller]
+fn path_below_target(path: &str, step: &str) -> PathBuf {
     let target = profile_folder();
     let target = target.parent().expect("a profile's folder lies in the target folder");
     let path = target.join(path);
-    assert!(path.is_file(), "{} is missing; cargo xtask test --only {step}", path.display());
-    Command::new(path)
+    assert!(path.exists(), "{} is missing; cargo xtask test --only {step}", path.display());
+    path
 }
 
 /// Runs a program to its end within [`PATIENCE`] and gives what it wrote.

@@ -1,7 +1,9 @@
-//! Programs of the Python world that the tests run, in an environment of their own below `target/`.
+//! Programs of the Python world that the tests run, in an environment of their own below `target/`,
+//! and the packages that the applications of tests import.
 //!
 //! `tests/requirements.txt` names every package with its version. The environment is made anew when
-//! that file differs from the copy that lies in it since it was made.
+//! that file differs from the copy that lies in it since it was made. The same holds for
+//! `tests/python_applications.txt`.
 
 use crate::{process, workspace};
 use anyhow::{Context, Result};
@@ -12,7 +14,40 @@ use std::process::Command;
 /// Sees to it that the environment is there and holds what is asked for.
 pub(crate) fn install() -> Result<()> {
     let wanted = workspace::root().join("tests/requirements.txt");
-    install_to(&wanted, &workspace::target().join("python"), &["--no-deps"])
+    install_to(&wanted, &workspace::target().join("python"), &["--no-deps"])?;
+    install_packages()
+}
+
+/// Sees to it that the packages are there that applications import: for the interpreter of the
+/// system, which runs them.
+fn install_packages() -> Result<()> {
+    let wanted = workspace::root().join("tests/python_applications.txt");
+    install_packages_to(&wanted, &workspace::target().join("python-applications"))
+}
+
+/// Sees to it that a folder has the packages that the file `wanted` names, for the interpreter of
+/// the system. It is read by whoever may read the folder.
+pub(crate) fn install_packages_to(wanted: &Path, folder: &Path) -> Result<()> {
+    if is_current(folder, wanted)? {
+        return Ok(());
+    }
+    println!("  installing {} into {}", wanted.display(), folder.display());
+    let version = "import sys; print('%d.%d' % sys.version_info[:2], end='')";
+    let version = process::output(Command::new("/usr/bin/python3").args(["-c", version]))?;
+    if folder.exists() {
+        fs::remove_dir_all(folder).context("the packages of before")?;
+    }
+    process::output(
+        Command::new(workspace::target().join("python/bin/pip"))
+            .args(["install", "--quiet", "--disable-pip-version-check", "--no-deps"])
+            .args(["--only-binary=:all:", "--implementation=cp", "--python-version", &version])
+            .arg("--target")
+            .arg(folder)
+            .arg("-r")
+            .arg(wanted),
+    )?;
+    fs::copy(wanted, stamp(folder)).context("the mark of a whole folder")?;
+    Ok(())
 }
 
 /// Sees to it that an environment holds what the file `wanted` names. `flags` are for pip.

@@ -112,6 +112,7 @@ mod proxy;
 mod proxy_faults;
 mod proxy_protocol;
 mod proxy_smuggling;
+mod python_applications;
 mod python_docs;
 mod python_faults;
 mod python_processes;

@@ -377,6 +377,7 @@ impl SiteSettings {
     /// # Errors
     /// [`Failure::Usage`]: something has no effect, or is wrong.
     pub(crate) fn with_php(mut self, source: &Source, wish: Option<&str>) -> Result<Self, Failure> {
+        self.refuse_published_applications(source)?;
         self.php = PhpSettings::of(&self.low, source, &self.mounts, wish)?;
         if self.php.is_some() {
             self.content.has_fallback_server = true;
@@ -388,6 +389,24 @@ impl SiteSettings {
             }
         }
         Ok(self)
+    }
+
+    /// Refuses Python applications whose source is among the files of the site.
+    fn refuse_published_applications(&self, source: &Source) -> Result<(), Failure> {
+        let Source::Folder(site) = source else { return Ok(()) };
+        let Ok(site) = site.canonicalize() else { return Ok(()) };
+        for mount in self.mounts.python() {
+            let folder = &mount.settings.folder;
+            if folder.canonicalize().is_ok_and(|folder| folder.starts_with(&site)) {
+                return Err(Failure::usage(format!(
+                    "the Python application {} is in the folder {}, which is served as files, so \
+                     its source would be published; name another folder for the files, or none",
+                    mount.settings.application,
+                    site.display()
+                )));
+            }
+        }
+        Ok(())
     }
 
     /// Adds the mount of PHP.

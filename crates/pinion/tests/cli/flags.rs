@@ -38,10 +38,11 @@ const VERBS: [(&str, &str); 23] = [
 const SCRIPT: &str = "none.lua";
 
 /// Values that flags do not take. Whole numbers: [`NUMBERS`].
-const WRONG: [(&str, &[&str]); 62] = [
+const WRONG: [(&str, &[&str]); 67] = [
     ("--acme-webroot", &[""]),
     ("--access-log", &[""]),
     ("--alt-svc", &["", "on", " a=b", "h3=\n"]),
+    ("--asgi", &["", "/api=", "/a b=app"]),
     ("--cache-control", &["", " a", "a ", "a\nb", "\u{fc}"]),
     ("--coding", &["", "deflate", "BR"]),
     ("--canonical-host", &["", "*.a.org", "a.org:0", "https://a.org", "a b"]),
@@ -101,10 +102,14 @@ const WRONG: [(&str, &[&str]); 62] = [
     ("--proxy-protocol", &["", "localhost", "10.0.0.0/33", "10.1.0.0/8", "::1/129"]),
     ("--client-ip-header", &["", "X Real", "X-Real-IP:", "\u{fc}"]),
     ("--trusted-proxy", &["", "localhost", "10.0.0.0/33", "10.1.0.0/8", "::1/129"]),
+    ("--python", &[""]),
+    ("--python-folder", &[""]),
+    ("--python-user", &["", "a b", "a:b"]),
+    ("--wsgi", &["", "/api=", "/a b=app"]),
 ];
 
 /// Flags that take a whole number, none of which takes more than 10^9.
-const NUMBERS: [&str; 23] = [
+const NUMBERS: [&str; 25] = [
     "--dummy-bytes",
     "--grace",
     "--jobs",
@@ -124,6 +129,8 @@ const NUMBERS: [&str; 23] = [
     "--max-requests-per-connection",
     "--memory-budget",
     "--php-processes",
+    "--python-processes",
+    "--python-threads",
     "--previous-keep",
     "--stats",
     "--upload-space",

@@ -85,6 +85,13 @@ impl Place {
         command
     }
 
+    /// Adds to a command of setpriv(1) as which user it runs a program.
+    pub(super) fn add_user(&self, setpriv: &mut Command) {
+        if self.is_root {
+            setpriv.args(["--reuid", USER, "--regid", USER, "--clear-groups"]);
+        }
+    }
+
     /// The same on one core.
     pub(super) fn command_on_core(&self, program: impl AsRef<OsStr>) -> Command {
         let mut command = self.command("taskset");
