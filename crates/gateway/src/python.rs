@@ -14,14 +14,18 @@
 //! | [`python_failure`] | why a request has no response, and the status for that |
 //! | `app_queue` | how many requests each process has, and which requests wait |
 //! | `process_link` | the connection to a process |
+//! | `process_events` | frames of processes, their ends, requests that they do not get to |
 //! | `python_request` | one request: content to the process, the response to the client |
+//! | `python_environ` | what a WSGI application is told about a request |
 //! | `python_scope` | what an ASGI application is told about a request |
 //! | [`limits`] | every limit with its reason |
 
 mod app_queue;
 pub mod limits;
+mod process_events;
 mod process_link;
 pub mod python_app;
+mod python_environ;
 pub mod python_failure;
 mod python_request;
 mod python_scope;
@@ -31,16 +35,14 @@ use std::sync::Arc;
 
 use pinion_engine::Poster;
 use pinion_engine::address::{Address, AddressMap};
-use pinion_engine::app::{Event, Gone, RawEvent};
+use pinion_engine::app::Event;
 use pinion_engine::connections::Connections;
 use pinion_engine::exchange::Exchange;
-use pinion_engine::raw::RawStream;
 use pinion_http::cgi::variables::VariableScratch;
 use pinion_http::client_identity::ClientIdentity;
 use pinion_http::h1::head::HeadStorage;
 use pinion_http::method::Method;
-use pinion_http::python::child_frame::ChildFrame;
-use pinion_http::python::frame_writer::{write_gone, write_room, write_stack, write_take_back};
+use pinion_http::python::frame_writer::{write_gone, write_stack};
 use pinion_http::refusal::Refusal;
 use pinion_http::request::RequestHead;
 use rustc_hash::FxHashMap;
@@ -50,7 +52,7 @@ use crate::proxy::{Ended, UploadQuotas};
 use crate::proxy_error::ProxyError;
 use app_queue::QueueEntry;
 use limits::{QUEUE_TIMEOUT_MS, WAITING_MAX};
-use process_link::{LinkRequest, ProcessLink};
+use process_link::ProcessLink;
 use python_app::{AppProcess, PythonApp};
 use python_failure::PythonFailure;
 use python_request::{PythonRequest, RequestStage};
@@ -207,42 +209,6 @@ impl Python {
         }
     }
 
-    /// Something has happened on a connection to a process. `ended` is called for each request that
-    /// ends thereby, with its exchange.
-    pub fn raw(
-        &mut self,
-        event: &RawEvent<'_>,
-        stream: &mut RawStream<'_>,
-        mut ended: impl FnMut(Ended, &mut Exchange<'_>),
-    ) {
-        let Some(tag) = stream.tag() else { return };
-        let number = tag & !PYTHON_TAG;
-        match event {
-            RawEvent::Open => stream.want(limits::FRAME_PIECE_BYTES),
-            RawEvent::Bytes(bytes) => {
-                stream.want(bytes.len() as u64);
-                let mut connections = stream.connections();
-                if let Err(failure) = self.frames(number, bytes, &mut connections, &mut ended) {
-                    stream.abort();
-                    self.lost(number, &failure, &mut stream.connections(), &mut ended);
-                }
-            }
-            RawEvent::End => {
-                stream.abort();
-                let failure = PythonFailure::ProcessEnded;
-                self.lost(number, &failure, &mut stream.connections(), &mut ended);
-            }
-            RawEvent::Gone(why) => {
-                let failure = match why {
-                    Gone::NotConnected(error) => PythonFailure::NotConnected(*error),
-                    _ => PythonFailure::ProcessEnded,
-                };
-                self.lost(number, &failure, &mut stream.connections(), &mut ended);
-            }
-            _ => {}
-        }
-    }
-
     /// Whether [`Self::flush`] has something to do.
     #[inline]
     #[must_use]
@@ -257,35 +223,6 @@ impl Python {
     #[must_use]
     pub fn alarm_ms(&self) -> Option<u64> {
         if self.has_work() { Some(0) } else { self.check_ms }
-    }
-
-    /// Takes requests back that wait in a process which does not get to them, while another one has
-    /// time, or while it executes a long one. So what it executes does not hold them up, and they
-    /// are not lost with it.
-    pub fn pass(&mut self, connections: &mut Connections<'_>) {
-        let now_ms = connections.now().monotonic_ms;
-        if self.check_ms.is_none_or(|check_ms| now_ms < check_ms) {
-            return;
-        }
-        let mut has_any = false;
-        for link in self.links.values_mut().filter(|link| !link.is_idle()) {
-            let AppProcess { app, number } = &link.process;
-            has_any |= !app.is_asgi();
-            let Some((backlog, free)) = app.queue.backlog(*number) else { continue };
-            let is_held_up = now_ms >= link.last_end_ms + limits::START_MS;
-            if is_held_up {
-                app.queue.set_slow(*number);
-            }
-            let max = if is_held_up { backlog } else { backlog.min(free) };
-            if max == 0 {
-                continue;
-            }
-            self.frames.clear();
-            write_take_back(&mut self.frames, &link.take_back(now_ms, max));
-            link.write(&self.frames, connections);
-            self.frames.clear();
-        }
-        self.check_ms = has_any.then(|| now_ms + limits::START_MS);
     }
 
     /// The server stops: each connection to a process ends with its last request.
@@ -398,268 +335,6 @@ impl Python {
         let timeout_ms = request.app.timeout_ms;
         request.due_ms = exchange.now().monotonic_ms + timeout_ms;
         exchange.wait(Some(timeout_ms));
-    }
-
-    /// Sends a frame about the request of an exchange to its process.
-    fn send_frame(
-        &mut self,
-        address: Address,
-        exchange: &mut Exchange<'_>,
-        write: impl FnOnce(u32, &mut Vec<u8>),
-    ) {
-        let Some(request) = self.requests.get(&address) else { return };
-        let RequestStage::Sent { link, number } = request.stage else { return };
-        let Some(link) = self.links.get_mut(&link) else { return };
-        self.frames.clear();
-        write(number, &mut self.frames);
-        link.write(&self.frames, &mut exchange.connections());
-        self.frames.clear();
-    }
-
-    /// Whether a process has a request.
-    fn is_sent(&self, address: Address) -> bool {
-        let Some(request) = self.requests.get(&address) else { return false };
-        let RequestStage::Sent { link, number } = request.stage else { return false };
-        let link = self.links.get(&link);
-        let known = link.and_then(|link| link.requests.get(&number));
-        known.is_some_and(|known| known.sent_ms.is_some())
-    }
-
-    /// Sends the content of a request that has come and that its process wants.
-    fn send_content(&mut self, address: Address, exchange: &mut Exchange<'_>) {
-        if !self.is_sent(address) {
-            return;
-        }
-        let Some(request) = self.requests.get_mut(&address) else { return };
-        let RequestStage::Sent { link, number } = request.stage else { return };
-        let Some(link) = self.links.get_mut(&link) else { return };
-        self.frames.clear();
-        request.give_waiting_content(number, &mut self.frames);
-        link.write(&self.frames, &mut exchange.connections());
-        self.frames.clear();
-    }
-
-    fn send_room(&mut self, address: Address, room: Option<u32>, exchange: &mut Exchange<'_>) {
-        if let Some(bytes) = room {
-            self.send_frame(address, exchange, |number, out| {
-                write_room(out, number, bytes);
-            });
-        }
-    }
-
-    /// Reads what has come from a process.
-    fn frames(
-        &mut self,
-        link_number: u64,
-        mut input: &[u8],
-        connections: &mut Connections<'_>,
-        ended: &mut impl FnMut(Ended, &mut Exchange<'_>),
-    ) -> Result<(), PythonFailure> {
-        let Some(mut link) = self.links.remove(&link_number) else { return Ok(()) };
-        let mut storage = std::mem::take(&mut self.storage);
-        let (mut result, mut given_back) = (Ok(()), Vec::new());
-        let was_ready = link.reader.is_ready();
-        while !input.is_empty() {
-            let ProcessLink { reader, requests, .. } = &mut link;
-            match reader.step(input, &mut storage) {
-                Ok(step) => {
-                    input = input.get(step.used..).unwrap_or_default();
-                    let Some(frame) = step.frame else { continue };
-                    if let ChildFrame::GivenBack(numbers) = frame {
-                        let is_unstarted = |number: &u32| {
-                            requests.get(number).is_some_and(|known| !known.is_started)
-                        };
-                        let numbers: Vec<u32> = numbers.iter().filter(is_unstarted).collect();
-                        given_back.extend(numbers.iter().filter_map(|it| requests.remove(it)));
-                        continue;
-                    }
-                    let Some(number) = frame.request() else { continue };
-                    // A process that answers what it has not got is not believed.
-                    let known = requests.get_mut(&number).filter(|known| known.sent_ms.is_some());
-                    let Some(known) = known else { continue };
-                    known.is_started = true;
-                    let is_last = frame.is_last();
-                    self.frame(&frame, *known, connections, ended);
-                    if is_last && let Some(known) = requests.remove(&number) {
-                        let now_ms = connections.now().monotonic_ms;
-                        let begin_ms = known.sent_ms.unwrap_or(now_ms).max(link.last_end_ms);
-                        let service_ms = now_ms.saturating_sub(begin_ms);
-                        link.last_end_ms = now_ms;
-                        let AppProcess { app, number } = &link.process;
-                        self.release(app, *number, Some(service_ms));
-                    }
-                }
-                Err(error) => {
-                    result = Err(PythonFailure::Frame(error));
-                    break;
-                }
-            }
-        }
-        self.storage = storage;
-        link.write(&self.frames, connections);
-        self.frames.clear();
-        if link.has_unsent() && link.reader.is_ready() {
-            self.unsent.push(link_number);
-        }
-        let is_up = link.reader.is_ready() && !was_ready;
-        let process = (is_up || !given_back.is_empty()).then(|| link.process.clone());
-        self.links.insert(link_number, link);
-        if let Some(process) = process {
-            let (taken, others) = given_back.into_iter().partition(|known| known.is_taken_back);
-            self.enter_first(&process, taken, connections);
-            self.enter_again(&process, others, connections, ended);
-            if is_up && process.app.queue.set_up(process.number) {
-                self.leave_processes_that_are_down(&process.app, connections);
-            }
-        }
-        result
-    }
-
-    /// Hands a frame about a request on to its client. Frames for the process come into
-    /// `self.frames`.
-    fn frame(
-        &mut self,
-        frame: &ChildFrame<'_>,
-        known: LinkRequest,
-        connections: &mut Connections<'_>,
-        ended: &mut impl FnMut(Ended, &mut Exchange<'_>),
-    ) {
-        let Some(address) = known.exchange else { return };
-        let Some(request) = self.requests.get_mut(&address) else { return };
-        // Without an exchange its last event is on the way.
-        let Some(mut exchange) = connections.exchange(address) else { return };
-        match request.frame(frame, known.number, &mut exchange, &mut self.frames) {
-            None => {
-                let left_ms = request.due_ms.saturating_sub(exchange.now().monotonic_ms);
-                exchange.wait(Some(left_ms));
-            }
-            Some(end) => {
-                self.requests.remove(&address);
-                ended(end, &mut exchange);
-            }
-        }
-    }
-
-    /// A connection is lost, and with it all its requests. Those that were not sent go to another
-    /// process, if it is the process that has ended.
-    fn lost(
-        &mut self,
-        number: u64,
-        failure: &PythonFailure,
-        connections: &mut Connections<'_>,
-        ended: &mut impl FnMut(Ended, &mut Exchange<'_>),
-    ) {
-        let Some(link) = self.links.remove(&number) else { return };
-        self.numbers.remove(&link.process.number);
-        let is_again = *failure == PythonFailure::ProcessEnded;
-        self.expect(&link, is_again);
-        let (unsent, sent): (Vec<LinkRequest>, Vec<LinkRequest>) =
-            link.requests.into_values().partition(|known| is_again && known.sent_ms.is_none());
-        self.lose(&link.process, sent, failure, connections, ended);
-        self.enter_again(&link.process, unsent, connections, ended);
-    }
-
-    /// Waits for a process that was there and has ended, and is started again. Others get its
-    /// requests meanwhile.
-    fn expect(&mut self, link: &ProcessLink, has_ended: bool) {
-        let AppProcess { app, number } = &link.process;
-        if !has_ended || self.is_stopping || !link.reader.is_ready() {
-            // If it is not there, that is seen by the next request.
-            app.queue.set_up(*number);
-        } else if app.queue.set_down(*number) {
-            self.last_number += 1;
-            self.numbers.insert(*number, self.last_number);
-            self.links.insert(self.last_number, ProcessLink::new(link.process.clone()));
-            self.unsent.push(self.last_number);
-        }
-    }
-
-    /// A process is there again: requests that wait for others which are not there leave them.
-    fn leave_processes_that_are_down(
-        &mut self,
-        app: &Arc<PythonApp>,
-        connections: &mut Connections<'_>,
-    ) {
-        let mut left = Vec::new();
-        for link in self.links.values_mut().filter(|link| link.has_unsent()) {
-            if Arc::ptr_eq(&link.process.app, app) && app.queue.is_replaced(link.process.number) {
-                left.push((link.process.clone(), link.take_unsent()));
-            }
-        }
-        for (process, requests) in left {
-            self.enter_first(&process, requests, connections);
-        }
-        self.grant(app);
-    }
-
-    /// A process has these requests no more.
-    fn lose(
-        &mut self,
-        process: &AppProcess,
-        requests: Vec<LinkRequest>,
-        failure: &PythonFailure,
-        connections: &mut Connections<'_>,
-        ended: &mut impl FnMut(Ended, &mut Exchange<'_>),
-    ) {
-        for known in requests {
-            self.release(&process.app, process.number, None);
-            let Some(address) = known.exchange else { continue };
-            // Without an exchange its last event is on the way.
-            let Some(mut exchange) = connections.exchange(address) else { continue };
-            let Some(request) = self.requests.remove(&address) else { continue };
-            ended(request.failed(failure.clone(), &mut exchange), &mut exchange);
-        }
-    }
-
-    /// A process was too slow for these requests, and does not have them any more. They are the
-    /// next.
-    fn enter_first(
-        &mut self,
-        process: &AppProcess,
-        mut requests: Vec<LinkRequest>,
-        connections: &mut Connections<'_>,
-    ) {
-        requests.sort_unstable_by_key(|known| std::cmp::Reverse(known.number));
-        for known in &requests {
-            let Some(address) = known.exchange else { continue };
-            // Without an exchange its last event is on the way.
-            let Some(mut exchange) = connections.exchange(address) else { continue };
-            let Some(request) = self.requests.get_mut(&address) else { continue };
-            request.stage = RequestStage::Waiting;
-            request.due_ms = exchange.now().monotonic_ms + QUEUE_TIMEOUT_MS;
-            exchange.wait(Some(QUEUE_TIMEOUT_MS));
-            process.app.queue.enter_first(address);
-        }
-        for _ in &requests {
-            self.release(&process.app, process.number, None);
-        }
-    }
-
-    /// A process has not started these requests, and does not have them any more. They go to
-    /// another one.
-    fn enter_again(
-        &mut self,
-        process: &AppProcess,
-        mut requests: Vec<LinkRequest>,
-        connections: &mut Connections<'_>,
-        ended: &mut impl FnMut(Ended, &mut Exchange<'_>),
-    ) {
-        requests.sort_unstable_by_key(|known| known.number);
-        for known in requests {
-            self.release(&process.app, process.number, None);
-            let Some(address) = known.exchange else { continue };
-            // Without an exchange its last event is on the way.
-            let Some(mut exchange) = connections.exchange(address) else { continue };
-            let Some(request) = self.requests.get_mut(&address) else { continue };
-            let entered = match request.count_attempt() {
-                Ok(()) => self.enter(address, &mut exchange),
-                Err(error) => Err(error),
-            };
-            if let Err(error) = entered {
-                self.requests.remove(&address);
-                ended(Ended::Failed(error), &mut exchange);
-            }
-        }
     }
 
     /// What an exchange waits for has not come in time.

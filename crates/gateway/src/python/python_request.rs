@@ -1,21 +1,18 @@
 //! One request that a Python application responds to.
 
+mod frame_check;
+
 use std::sync::Arc;
 
 use pinion_engine::exchange::{Exchange, Room, Slice};
-use pinion_http::cgi::variable_error::VariableError;
-use pinion_http::cgi::variables::{
-    RequestVariables, ScriptVariables, ServerVariables, VariableScratch,
-};
+use pinion_http::cgi::variables::VariableScratch;
 use pinion_http::client_identity::ClientIdentity;
-use pinion_http::h1::client::limits::{INTERIM_RESPONSES_MAX, ResponseLimits};
-use pinion_http::h1::client::request_writer::RequestContent;
+use pinion_http::h1::client::limits::ResponseLimits;
 use pinion_http::method::Method;
 use pinion_http::python::child_frame::ChildFrame;
 use pinion_http::python::environ::Environ;
 use pinion_http::python::error::BatchError;
 use pinion_http::python::frame_writer::{write_content, write_content_end, write_gone, write_room};
-use pinion_http::python::limits::INITIAL_ROOM_BYTES;
 use pinion_http::python::request_batch::{BatchedContent, RequestBatch};
 use pinion_http::python::response_content::ResponseContentCheck;
 use pinion_http::python::response_head::PythonResponseHead;
@@ -24,23 +21,16 @@ use pinion_http::status::never_has_content;
 use pinion_jobs::upload_spool::StoreError;
 
 use super::limits::{
-    ATTEMPTS_MAX, PREFETCHED_CONTENT_BYTES, ROOM_STEP_BYTES, WANTED_MAX_BYTES,
-    WHOLE_CONTENT_MAX_BYTES,
+    ATTEMPTS_MAX, PREFETCHED_CONTENT_BYTES, ROOM_STEP_BYTES, WHOLE_CONTENT_MAX_BYTES,
 };
 use super::python_app::PythonApp;
+use super::python_environ::environ;
 use super::python_failure::PythonFailure;
 use super::python_scope::http_scope;
-use crate::field_changes::FieldChanges;
-use crate::program_forwarding::{SOFTWARE, application, is_passed, server};
 use crate::proxy::{Ended, UploadQuotas};
 use crate::proxy_error::ProxyError;
-use crate::request_forwarding::has_dot_segment;
 use crate::response_forwarding::{ResponseChanges, forwarded, forwarded_interim};
-use crate::script_location::Script;
 use crate::stored_content::StoredContent;
-
-/// Bytes of the variables beside those of the fields and the paths, about.
-const OWN_VARIABLES_BYTES: usize = 768;
 
 /// See the head of the module.
 #[derive(Debug)]
@@ -346,41 +336,6 @@ impl PythonRequest {
         self.whole_content = None;
     }
 
-    /// Checks that a frame may come now, and that it is within what the process was allowed.
-    fn check(&mut self, frame: &ChildFrame<'_>) -> Result<(), PythonFailure> {
-        let is_begun = self.status.is_some();
-        match *frame {
-            ChildFrame::Response { .. } | ChildFrame::Head { .. } if is_begun => {
-                Err(PythonFailure::Unexpected("a second head"))
-            }
-            ChildFrame::Content { .. } if !is_begun => {
-                Err(PythonFailure::Unexpected("content before a head"))
-            }
-            ChildFrame::Content { bytes, .. }
-                if u64::from(self.sent_bytes) + bytes.len() as u64
-                    > u64::from(INITIAL_ROOM_BYTES) =>
-            {
-                Err(PythonFailure::Unexpected("more content than there is room for"))
-            }
-            ChildFrame::Want { bytes, .. }
-                if self.wanted_bytes + u64::from(bytes) > WANTED_MAX_BYTES =>
-            {
-                Err(PythonFailure::Unexpected("a request for too much content at a time"))
-            }
-            ChildFrame::Hints { .. } => {
-                self.interim_responses += 1;
-                match is_begun {
-                    true => Err(PythonFailure::Unexpected("hints after the head")),
-                    false if self.interim_responses > INTERIM_RESPONSES_MAX => {
-                        Err(PythonFailure::Unexpected("too many hints"))
-                    }
-                    false => Ok(()),
-                }
-            }
-            _ => Ok(()),
-        }
-    }
-
     fn begin_response(
         &mut self,
         head: &PythonResponseHead<'_>,
@@ -523,52 +478,3 @@ fn not_stored(error: StoreError) -> ProxyError {
 
 /// The status of early hints (RFC 8297).
 const EARLY_HINTS: u16 = 103;
-
-/// Returns the variables of a request.
-fn environ(
-    app: &PythonApp,
-    client: &ClientIdentity,
-    head: &RequestHead<'_>,
-    scratch: &mut VariableScratch,
-) -> Result<Environ, ProxyError> {
-    if has_dot_segment(head.target.path) {
-        return Err(ProxyError::DotSegment);
-    }
-    let Script { name: script_name, path_info } = application(&app.mount, head.target.path)?;
-    let (server_name, port) = server(head, client);
-    let added: Vec<(&[u8], &[u8])> =
-        app.variables.iter().map(|(name, value)| (name.as_bytes(), value.as_bytes())).collect();
-    let request = RequestVariables {
-        head,
-        client: *client,
-        server: ServerVariables { name: &server_name, port, software: SOFTWARE.as_bytes() },
-        script: ScriptVariables {
-            name: &script_name,
-            path_info: &path_info,
-            ..ScriptVariables::default()
-        },
-        content: match head.framing {
-            Framing::None => RequestContent::Length(0),
-            Framing::Length(bytes) => RequestContent::Length(bytes),
-            Framing::Chunked | Framing::Frames => RequestContent::Chunked,
-        },
-        passes_authorization: app.passes_authorization,
-        added: &added,
-    };
-    let field_bytes: usize =
-        head.fields.iter().map(|field| field.name.len() + field.value.len() + 16).sum();
-    let bytes = field_bytes + 2 * head.target.raw.len() + OWN_VARIABLES_BYTES;
-    let mut environ = Environ::with_capacity(bytes);
-    let changes = FieldChanges::default();
-    let visited = request.visit(scratch, |name, value| match is_passed(name, &changes) {
-        true => environ.add(name, value),
-        false => Ok(()),
-    });
-    let scheme: &[u8] = if client.is_secured { b"https" } else { b"http" };
-    let visited = visited.and_then(|()| environ.add(b"wsgi.url_scheme", scheme));
-    visited.map_err(|error: VariableError| ProxyError::Python {
-        app: app.name.clone(),
-        failure: Box::new(PythonFailure::Variables(error)),
-    })?;
-    Ok(environ)
-}

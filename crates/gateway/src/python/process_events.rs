@@ -1,0 +1,355 @@
+//! What goes to the processes besides requests, and what comes of them: their frames, their ends,
+//! and the requests that they do not get to.
+
+use std::sync::Arc;
+
+use pinion_engine::address::Address;
+use pinion_engine::app::{Gone, RawEvent};
+use pinion_engine::connections::Connections;
+use pinion_engine::exchange::Exchange;
+use pinion_engine::raw::RawStream;
+use pinion_http::python::child_frame::ChildFrame;
+use pinion_http::python::frame_writer::{write_room, write_take_back};
+
+use super::Python;
+use super::limits::{FRAME_PIECE_BYTES, QUEUE_TIMEOUT_MS, START_MS};
+use super::process_link::{LinkRequest, ProcessLink};
+use super::python_app::{AppProcess, PythonApp};
+use super::python_failure::PythonFailure;
+use super::python_request::RequestStage;
+use crate::limits::PYTHON_TAG;
+use crate::proxy::Ended;
+
+impl Python {
+    /// Something has happened on a connection to a process. `ended` is called for each request that
+    /// ends thereby, with its exchange.
+    pub fn raw(
+        &mut self,
+        event: &RawEvent<'_>,
+        stream: &mut RawStream<'_>,
+        mut ended: impl FnMut(Ended, &mut Exchange<'_>),
+    ) {
+        let Some(tag) = stream.tag() else { return };
+        let number = tag & !PYTHON_TAG;
+        match event {
+            RawEvent::Open => stream.want(FRAME_PIECE_BYTES),
+            RawEvent::Bytes(bytes) => {
+                stream.want(bytes.len() as u64);
+                let mut connections = stream.connections();
+                if let Err(failure) = self.frames(number, bytes, &mut connections, &mut ended) {
+                    stream.abort();
+                    self.lost(number, &failure, &mut stream.connections(), &mut ended);
+                }
+            }
+            RawEvent::End => {
+                stream.abort();
+                let failure = PythonFailure::ProcessEnded;
+                self.lost(number, &failure, &mut stream.connections(), &mut ended);
+            }
+            RawEvent::Gone(why) => {
+                let failure = match why {
+                    Gone::NotConnected(error) => PythonFailure::NotConnected(*error),
+                    _ => PythonFailure::ProcessEnded,
+                };
+                self.lost(number, &failure, &mut stream.connections(), &mut ended);
+            }
+            _ => {}
+        }
+    }
+
+    /// Takes requests back that wait in a process which does not get to them, while another one has
+    /// time, or while it executes a long one. So what it executes does not hold them up, and they
+    /// are not lost with it.
+    pub fn pass(&mut self, connections: &mut Connections<'_>) {
+        let now_ms = connections.now().monotonic_ms;
+        if self.check_ms.is_none_or(|check_ms| now_ms < check_ms) {
+            return;
+        }
+        let mut has_any = false;
+        for link in self.links.values_mut().filter(|link| !link.is_idle()) {
+            let AppProcess { app, number } = &link.process;
+            has_any |= !app.is_asgi();
+            let Some((backlog, free)) = app.queue.backlog(*number) else { continue };
+            let is_held_up = now_ms >= link.last_end_ms + START_MS;
+            if is_held_up {
+                app.queue.set_slow(*number);
+            }
+            let max = if is_held_up { backlog } else { backlog.min(free) };
+            if max == 0 {
+                continue;
+            }
+            self.frames.clear();
+            write_take_back(&mut self.frames, &link.take_back(now_ms, max));
+            link.write(&self.frames, connections);
+            self.frames.clear();
+        }
+        self.check_ms = has_any.then(|| now_ms + START_MS);
+    }
+
+    /// Sends a frame about the request of an exchange to its process.
+    pub(super) fn send_frame(
+        &mut self,
+        address: Address,
+        exchange: &mut Exchange<'_>,
+        write: impl FnOnce(u32, &mut Vec<u8>),
+    ) {
+        let Some(request) = self.requests.get(&address) else { return };
+        let RequestStage::Sent { link, number } = request.stage else { return };
+        let Some(link) = self.links.get_mut(&link) else { return };
+        self.frames.clear();
+        write(number, &mut self.frames);
+        link.write(&self.frames, &mut exchange.connections());
+        self.frames.clear();
+    }
+
+    /// Whether a process has a request.
+    pub(super) fn is_sent(&self, address: Address) -> bool {
+        let Some(request) = self.requests.get(&address) else { return false };
+        let RequestStage::Sent { link, number } = request.stage else { return false };
+        let link = self.links.get(&link);
+        let known = link.and_then(|link| link.requests.get(&number));
+        known.is_some_and(|known| known.sent_ms.is_some())
+    }
+
+    /// Sends the content of a request that has come and that its process wants.
+    pub(super) fn send_content(&mut self, address: Address, exchange: &mut Exchange<'_>) {
+        if !self.is_sent(address) {
+            return;
+        }
+        let Some(request) = self.requests.get_mut(&address) else { return };
+        let RequestStage::Sent { link, number } = request.stage else { return };
+        let Some(link) = self.links.get_mut(&link) else { return };
+        self.frames.clear();
+        request.give_waiting_content(number, &mut self.frames);
+        link.write(&self.frames, &mut exchange.connections());
+        self.frames.clear();
+    }
+
+    pub(super) fn send_room(
+        &mut self,
+        address: Address,
+        room: Option<u32>,
+        exchange: &mut Exchange<'_>,
+    ) {
+        if let Some(bytes) = room {
+            self.send_frame(address, exchange, |number, out| {
+                write_room(out, number, bytes);
+            });
+        }
+    }
+
+    /// Reads what has come from a process.
+    fn frames(
+        &mut self,
+        link_number: u64,
+        mut input: &[u8],
+        connections: &mut Connections<'_>,
+        ended: &mut impl FnMut(Ended, &mut Exchange<'_>),
+    ) -> Result<(), PythonFailure> {
+        let Some(mut link) = self.links.remove(&link_number) else { return Ok(()) };
+        let mut storage = std::mem::take(&mut self.storage);
+        let (mut result, mut given_back) = (Ok(()), Vec::new());
+        let was_ready = link.reader.is_ready();
+        while !input.is_empty() {
+            let ProcessLink { reader, requests, .. } = &mut link;
+            match reader.step(input, &mut storage) {
+                Ok(step) => {
+                    input = input.get(step.used..).unwrap_or_default();
+                    let Some(frame) = step.frame else { continue };
+                    if let ChildFrame::GivenBack(numbers) = frame {
+                        let is_unstarted = |number: &u32| {
+                            requests.get(number).is_some_and(|known| !known.is_started)
+                        };
+                        let numbers: Vec<u32> = numbers.iter().filter(is_unstarted).collect();
+                        given_back.extend(numbers.iter().filter_map(|it| requests.remove(it)));
+                        continue;
+                    }
+                    let Some(number) = frame.request() else { continue };
+                    // A process that answers what it has not got is not believed.
+                    let known = requests.get_mut(&number).filter(|known| known.sent_ms.is_some());
+                    let Some(known) = known else { continue };
+                    known.is_started = true;
+                    let is_last = frame.is_last();
+                    self.frame(&frame, *known, connections, ended);
+                    if is_last && let Some(known) = requests.remove(&number) {
+                        let now_ms = connections.now().monotonic_ms;
+                        let begin_ms = known.sent_ms.unwrap_or(now_ms).max(link.last_end_ms);
+                        let service_ms = now_ms.saturating_sub(begin_ms);
+                        link.last_end_ms = now_ms;
+                        let AppProcess { app, number } = &link.process;
+                        self.release(app, *number, Some(service_ms));
+                    }
+                }
+                Err(error) => {
+                    result = Err(PythonFailure::Frame(error));
+                    break;
+                }
+            }
+        }
+        self.storage = storage;
+        link.write(&self.frames, connections);
+        self.frames.clear();
+        if link.has_unsent() && link.reader.is_ready() {
+            self.unsent.push(link_number);
+        }
+        let is_up = link.reader.is_ready() && !was_ready;
+        let process = (is_up || !given_back.is_empty()).then(|| link.process.clone());
+        self.links.insert(link_number, link);
+        if let Some(process) = process {
+            let (taken, others) = given_back.into_iter().partition(|known| known.is_taken_back);
+            self.enter_first(&process, taken, connections);
+            self.enter_again(&process, others, connections, ended);
+            if is_up && process.app.queue.set_up(process.number) {
+                self.leave_processes_that_are_down(&process.app, connections);
+            }
+        }
+        result
+    }
+
+    /// Hands a frame about a request on to its client. Frames for the process come into
+    /// `self.frames`.
+    fn frame(
+        &mut self,
+        frame: &ChildFrame<'_>,
+        known: LinkRequest,
+        connections: &mut Connections<'_>,
+        ended: &mut impl FnMut(Ended, &mut Exchange<'_>),
+    ) {
+        let Some(address) = known.exchange else { return };
+        let Some(request) = self.requests.get_mut(&address) else { return };
+        // Without an exchange its last event is on the way.
+        let Some(mut exchange) = connections.exchange(address) else { return };
+        match request.frame(frame, known.number, &mut exchange, &mut self.frames) {
+            None => {
+                let left_ms = request.due_ms.saturating_sub(exchange.now().monotonic_ms);
+                exchange.wait(Some(left_ms));
+            }
+            Some(end) => {
+                self.requests.remove(&address);
+                ended(end, &mut exchange);
+            }
+        }
+    }
+
+    /// A connection is lost, and with it all its requests. Those that were not sent go to another
+    /// process, if it is the process that has ended.
+    pub(super) fn lost(
+        &mut self,
+        number: u64,
+        failure: &PythonFailure,
+        connections: &mut Connections<'_>,
+        ended: &mut impl FnMut(Ended, &mut Exchange<'_>),
+    ) {
+        let Some(link) = self.links.remove(&number) else { return };
+        self.numbers.remove(&link.process.number);
+        let is_again = *failure == PythonFailure::ProcessEnded;
+        self.expect(&link, is_again);
+        let (unsent, sent): (Vec<LinkRequest>, Vec<LinkRequest>) =
+            link.requests.into_values().partition(|known| is_again && known.sent_ms.is_none());
+        self.lose(&link.process, sent, failure, connections, ended);
+        self.enter_again(&link.process, unsent, connections, ended);
+    }
+
+    /// Waits for a process that was there and has ended, and is started again. Others get its
+    /// requests meanwhile.
+    fn expect(&mut self, link: &ProcessLink, has_ended: bool) {
+        let AppProcess { app, number } = &link.process;
+        if !has_ended || self.is_stopping || !link.reader.is_ready() {
+            // If it is not there, that is seen by the next request.
+            app.queue.set_up(*number);
+        } else if app.queue.set_down(*number) {
+            self.last_number += 1;
+            self.numbers.insert(*number, self.last_number);
+            self.links.insert(self.last_number, ProcessLink::new(link.process.clone()));
+            self.unsent.push(self.last_number);
+        }
+    }
+
+    /// A process is there again: requests that wait for others which are not there leave them.
+    fn leave_processes_that_are_down(
+        &mut self,
+        app: &Arc<PythonApp>,
+        connections: &mut Connections<'_>,
+    ) {
+        let mut left = Vec::new();
+        for link in self.links.values_mut().filter(|link| link.has_unsent()) {
+            if Arc::ptr_eq(&link.process.app, app) && app.queue.is_replaced(link.process.number) {
+                left.push((link.process.clone(), link.take_unsent()));
+            }
+        }
+        for (process, requests) in left {
+            self.enter_first(&process, requests, connections);
+        }
+        self.grant(app);
+    }
+
+    /// A process has these requests no more.
+    fn lose(
+        &mut self,
+        process: &AppProcess,
+        requests: Vec<LinkRequest>,
+        failure: &PythonFailure,
+        connections: &mut Connections<'_>,
+        ended: &mut impl FnMut(Ended, &mut Exchange<'_>),
+    ) {
+        for known in requests {
+            self.release(&process.app, process.number, None);
+            let Some(address) = known.exchange else { continue };
+            // Without an exchange its last event is on the way.
+            let Some(mut exchange) = connections.exchange(address) else { continue };
+            let Some(request) = self.requests.remove(&address) else { continue };
+            ended(request.failed(failure.clone(), &mut exchange), &mut exchange);
+        }
+    }
+
+    /// A process was too slow for these requests, and does not have them any more. They are the
+    /// next.
+    fn enter_first(
+        &mut self,
+        process: &AppProcess,
+        mut requests: Vec<LinkRequest>,
+        connections: &mut Connections<'_>,
+    ) {
+        requests.sort_unstable_by_key(|known| std::cmp::Reverse(known.number));
+        for known in &requests {
+            let Some(address) = known.exchange else { continue };
+            // Without an exchange its last event is on the way.
+            let Some(mut exchange) = connections.exchange(address) else { continue };
+            let Some(request) = self.requests.get_mut(&address) else { continue };
+            request.stage = RequestStage::Waiting;
+            request.due_ms = exchange.now().monotonic_ms + QUEUE_TIMEOUT_MS;
+            exchange.wait(Some(QUEUE_TIMEOUT_MS));
+            process.app.queue.enter_first(address);
+        }
+        for _ in &requests {
+            self.release(&process.app, process.number, None);
+        }
+    }
+
+    /// A process has not started these requests, and does not have them any more. They go to
+    /// another one.
+    fn enter_again(
+        &mut self,
+        process: &AppProcess,
+        mut requests: Vec<LinkRequest>,
+        connections: &mut Connections<'_>,
+        ended: &mut impl FnMut(Ended, &mut Exchange<'_>),
+    ) {
+        requests.sort_unstable_by_key(|known| known.number);
+        for known in requests {
+            self.release(&process.app, process.number, None);
+            let Some(address) = known.exchange else { continue };
+            // Without an exchange its last event is on the way.
+            let Some(mut exchange) = connections.exchange(address) else { continue };
+            let Some(request) = self.requests.get_mut(&address) else { continue };
+            let entered = match request.count_attempt() {
+                Ok(()) => self.enter(address, &mut exchange),
+                Err(error) => Err(error),
+            };
+            if let Err(error) = entered {
+                self.requests.remove(&address);
+                ended(Ended::Failed(error), &mut exchange);
+            }
+        }
+    }
+}
