@@ -280,6 +280,7 @@ class AsgiRequest:
             if self.is_head or not has_content:
                 self.send_without_content(size)
                 self.is_complete = True
+                self.wake()
                 return
             if size <= PIECE_MAX_BYTES:
                 self.send_whole(file.read(size))

@@ -186,7 +186,9 @@ class AsgiWebSocket(AsgiRequest):
         await self.send_pieces(RESPONSE_MESSAGE, bytes((flags,)), data)
 
     def close(self, message):
-        code = message.get('code', 1000)
+        code = message.get('code')
+        if code is None:
+            code = 1000
         reason = (message.get('reason') or '').encode('utf-8')
         if not isinstance(code, int) or not 1000 <= code <= 4999 or code in (1005, 1006, 1015):
             raise ValueError('%r is no code to close a WebSocket with' % (code,))

@@ -79,3 +79,13 @@ fn asgi() {
 fn asgi_processes() {
     run("test_asgi_process");
 }
+
+#[test]
+fn websockets() {
+    run("test_asgi_websocket");
+}
+
+#[test]
+fn asgi_flow() {
+    run("test_asgi_flow");
+}
