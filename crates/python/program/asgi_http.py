@@ -173,7 +173,9 @@ class AsgiRequest:
                 head += b'content-length: %d\n' % size
             elif length != size:
                 raise self.length_error(size)
-            if not self.is_gone:
+            if self.is_gone:
+                self.end()
+            else:
                 self.is_done = True
                 size = len(head)
                 self.connection.write(
@@ -189,7 +191,10 @@ class AsgiRequest:
 
     def send_without_content(self, size):
         """Sends the response to HEAD, or one whose status has no content."""
-        if self.is_done or self.is_gone:
+        if self.is_done:
+            return
+        if self.is_gone:
+            self.end()
             return
         head, length, has_content = self.head
         if length is None and size and has_content:

@@ -1,0 +1,382 @@
+"""ASGI over HTTP: content in both directions as it is wanted, clients that leave, and the end."""
+
+import ast
+import marshal
+import os
+import struct
+import time
+import unittest
+
+from asgi_peer import AsgiChild, scope
+from peer import (
+    CONTENT, CONTENT_END, END, GIVEN_BACK, GONE, HEAD, PIECE, REQUESTS, RESPONSE, ROOM, TAKE_BACK,
+    TIMEOUT_SECONDS, WANT)
+
+APPLICATION = '''
+import asyncio, os
+
+HERE = os.path.dirname(os.path.abspath(__file__))
+seen = []
+event = None
+
+
+async def start(send):
+    await send({'type': 'http.response.start', 'status': 200})
+
+
+async def body(send, content, more=False):
+    await send({'type': 'http.response.body', 'body': content, 'more_body': more})
+
+
+async def hello(scope, receive, send):
+    await start(send)
+    await body(send, b'hello')
+
+
+async def count(scope, receive, send):
+    """Receives all content, and responds with its size and the number of its last message."""
+    size = 0
+    while True:
+        message = await receive()
+        size += len(message['body'])
+        if not message['more_body']:
+            break
+    await start(send)
+    await body(send, b'%d' % size)
+
+
+async def held(scope, receive, send):
+    """Receives one message, and the next ones after /set."""
+    await receive()
+    await event.wait()
+    await count(scope, receive, send)
+
+
+async def ignore(scope, receive, send):
+    await hello(scope, receive, send)
+
+
+async def upload_of_the_gone(scope, receive, send):
+    while True:
+        message = await receive()
+        seen.append(message['type'])
+        if message['type'] == 'http.disconnect':
+            return
+
+
+async def endless(scope, receive, send):
+    await start(send)
+    try:
+        while True:
+            await body(send, b'x' * 100000, True)
+    except OSError as error:
+        seen.append(type(error).__name__)
+        raise
+
+
+async def endless_wrapped(scope, receive, send):
+    try:
+        await endless(scope, receive, send)
+    except OSError as error:
+        raise ValueError('its cause is that the client has left') from error
+
+
+async def together(scope, receive, send):
+    """Sends from two tasks at the same time, as nothing forbids."""
+    await start(send)
+    await asyncio.gather(*[body(send, letter * 400000, True) for letter in (b'a', b'b')])
+    await body(send, b'')
+
+
+async def watches(scope, receive, send):
+    """Receives while it sends, as applications do that look for a disconnect."""
+    watch = asyncio.ensure_future(receive_all(receive))
+    await start(send)
+    await body(send, b'begun', True)
+    await event.wait()
+    await body(send, b'', False)
+    seen.append(await watch)
+
+
+async def receive_all(receive):
+    types = []
+    while not types or types[-1] != 'http.disconnect':
+        types.append((await receive())['type'])
+    return types
+
+
+async def file_for_head(scope, receive, send):
+    watch = asyncio.ensure_future(receive_all(receive))
+    await asyncio.sleep(0)
+    await start(send)
+    await send({'type': 'http.response.pathsend', 'path': os.path.abspath(__file__)})
+    seen.append(await watch)
+
+
+async def waits(scope, receive, send):
+    with open(os.path.join(HERE, 'started'), 'a') as file:
+        file.write('.')
+    while not event.is_set() and not os.path.exists(os.path.join(HERE, 'go')):
+        await asyncio.sleep(0.001)
+    await hello(scope, receive, send)
+
+
+async def late_response(scope, receive, send):
+    await event.wait()
+    event.clear()
+    await start(send)
+    await body(send, b'late')
+    seen.append('no error')
+
+
+async def app(scope, receive, send):
+    global event
+    if scope['type'] != 'http':
+        raise ValueError('no lifespan')
+    event = event or asyncio.Event()
+    if scope['path'] == '/seen':
+        await start(send)
+        await body(send, ascii(seen).encode())
+        seen.clear()
+    elif scope['path'] == '/set':
+        event.set()
+        await hello(scope, receive, send)
+    else:
+        await globals()[scope['path'][1:]](scope, receive, send)
+'''
+
+
+class AsgiFlow(unittest.TestCase):
+    def setUp(self):
+        self.child = AsgiChild(APPLICATION)
+        self.link = self.child.connect()
+
+    def tearDown(self):
+        self.child.__exit__()
+
+    def seen(self):
+        return ast.literal_eval(self.link.get('/seen').content.decode())
+
+    def idle(self, number):
+        """Asserts that nothing more comes of a request for now."""
+        self.link.get('/hello')
+        self.assertEqual([one for one in self.link.others if one.request == number], [])
+
+    def wanted(self, number):
+        frame = self.link.frame_of(number)
+        self.assertEqual(frame.kind, WANT)
+        return struct.unpack('<I', frame.content)[0]
+
+    # Content of the request
+
+    def test_content_is_asked_for_when_it_is_received(self):
+        content = bytes(range(256)) * 8000
+        response = self.link.get('/count', 'POST', streamed=content)
+        self.assertEqual(response.content, b'%d' % len(content))
+        wanted = sum(struct.unpack('<I', one.content)[0] for one in response.frames
+                     if one.kind == WANT)
+        self.assertLessEqual(wanted, len(content) + 65536)
+        self.assertEqual(self.link.get('/count', 'POST', streamed=b'').content, b'0')
+
+    def test_content_that_is_not_received_is_not_asked_for(self):
+        number = self.link.start('/ignore', 'POST', content=None)
+        self.assertEqual(self.link.finish(number).kinds, [RESPONSE])
+
+    def test_an_application_that_is_slow_to_receive_stops_the_client(self):
+        number = self.link.start('/held', 'POST', content=None)
+        self.assertEqual(self.wanted(number), 65536)
+        self.link.send(CONTENT, number, b'x' * 60000)
+        # It has received them. Half of what may wait is asked for at once.
+        self.assertEqual(self.wanted(number), 60000)
+        for size in (30000, 30000):
+            self.link.send(CONTENT, number, b'y' * size)
+            self.idle(number)
+        self.link.get('/set')
+        self.assertEqual(self.wanted(number), 60000)
+        self.link.send(CONTENT_END, number)
+        self.assertEqual(self.link.finish(number).content, b'60000')
+
+    def test_content_is_asked_for_in_large_parts(self):
+        number = self.link.start('/count', 'POST', content=None)
+        self.assertEqual(self.wanted(number), 65536)
+        self.link.send(CONTENT, number, b'x' * 10000)
+        self.idle(number)
+        self.link.send(CONTENT, number, b'x' * 30000)
+        self.assertEqual(self.wanted(number), 40000)
+        self.link.send(CONTENT_END, number)
+        self.assertEqual(self.link.finish(number).content, b'40000')
+
+    def test_more_content_than_was_wanted_ends_the_connection(self):
+        for sent in (65537, 1):
+            with self.subTest(sent):
+                link = self.child.connect()
+                number = link.start('/count' if sent > 1 else '/waits', 'POST', content=None)
+                if sent > 1:
+                    self.assertEqual(link.frame_of(number).kind, WANT)
+                link.send(CONTENT, number, b'x' * sent)
+                with self.assertRaises((EOFError, ConnectionError)):
+                    link.frame()
+        self.assertEqual(self.link.get('/hello').content, b'hello')
+
+    def test_a_client_that_leaves_while_it_sends(self):
+        number = self.link.start('/upload_of_the_gone', 'POST', content=None)
+        self.wanted(number)
+        self.link.send(GONE, number)
+        self.assertEqual(self.link.finish(number).kinds, [END])
+        self.assertEqual(self.seen(), ['http.disconnect'])
+        self.assertEqual(self.child.log(), '')
+
+    # Content of the response
+
+    def test_no_more_content_is_sent_than_there_is_room(self):
+        for path in ('/endless', '/endless_wrapped'):
+            number = self.link.start(path)
+            self.assertEqual(self.link.frame_of(number).kind, HEAD)
+            sent = 0
+            while sent < 256 * 1024:
+                frame = self.link.frame_of(number)
+                self.assertEqual(frame.kind, PIECE)
+                self.assertLessEqual(len(frame.content), 65536)
+                sent += len(frame.content)
+            self.assertEqual(sent, 256 * 1024)
+            self.idle(number)
+            self.link.send(ROOM, number, struct.pack('<I', 5))
+            self.assertEqual(self.link.frame_of(number).content, b'x' * 5)
+            self.idle(number)
+            self.link.send(GONE, number)
+            self.assertEqual(self.link.finish(number).kinds, [END])
+            self.assertEqual(self.seen(), ['ClientDisconnected'])
+        self.assertEqual(self.child.log(), '')
+
+    def test_content_of_two_tasks_is_not_mixed(self):
+        response = self.link.get('/together')
+        self.assertIn(response.content, (b'a' * 400000 + b'b' * 400000,
+                                         b'b' * 400000 + b'a' * 400000))
+        self.assertEqual(response.last.kind, END)
+
+    def test_a_receive_that_waits_ends_with_the_response(self):
+        number = self.link.start('/watches')
+        self.assertEqual(self.link.frame_of(number).kind, HEAD)
+        self.assertEqual(self.link.frame_of(number).content, b'begun')
+        self.idle(number)
+        self.link.get('/set')
+        self.assertEqual(self.link.finish(number).kinds, [END])
+        self.assertEqual(self.seen(), [['http.request', 'http.disconnect']])
+
+    def test_a_receive_that_waits_ends_with_the_head_of_a_file(self):
+        number = self.link.start('/file_for_head', 'HEAD')
+        response = self.link.finish(number)
+        self.assertEqual((response.kinds, response.content), ([RESPONSE], b''))
+        self.assertGreater(int(response.field('content-length')), 1000)
+        self.assertEqual(self.seen(), [['http.request', 'http.disconnect']])
+
+    def test_a_response_to_a_client_that_has_left_is_no_error(self):
+        for method in ('GET', 'HEAD'):
+            number = self.link.start('/late_response', method)
+            self.link.send(GONE, number)
+            self.idle(number)
+            self.link.get('/set')
+            self.assertEqual(self.link.finish(number).kinds, [END])
+            self.assertEqual(self.seen(), ['no error'])
+        self.assertEqual(self.child.log(), '')
+
+    # Connections
+
+    def test_requests_run_at_the_same_time(self):
+        numbers = self.link.batch(*[{'path': '/waits'}] * 32)
+        self.assertEqual(self.link.get('/set').content, b'hello')
+        for number in numbers:
+            self.assertEqual(self.link.finish(number).content, b'hello')
+
+    def test_nothing_is_taken_back(self):
+        number = self.link.start('/waits')
+        self.link.send(TAKE_BACK, 0, struct.pack('<2I', number, 99))
+        self.assertEqual(self.link.frame_of(0), (GIVEN_BACK, 0, b''))
+        self.link.get('/set')
+        self.assertEqual(self.link.finish(number).content, b'hello')
+
+    def test_the_end_of_a_connection_is_that_of_its_requests(self):
+        other = self.child.connect()
+        upload = other.start('/upload_of_the_gone', 'POST', content=None)
+        other.frame_of(upload)
+        stream = other.start('/endless')
+        other.frame_of(stream)
+        other.close()
+        events = []
+        end = time.monotonic() + TIMEOUT_SECONDS
+        while len(events) < 2 and time.monotonic() < end:
+            events += self.seen()
+        self.assertEqual(sorted(events), ['ClientDisconnected', 'http.disconnect'])
+
+    def test_a_batch_in_single_bytes(self):
+        content = marshal.dumps([(7, scope(path='/hello'), b'')], 2)
+        data = struct.pack('<III', REQUESTS, 0, len(content)) + content
+        for offset in range(len(data)):
+            self.link.socket.sendall(data[offset:offset + 1])
+        self.assertEqual(self.link.finish(7).content, b'hello')
+
+    def test_frames_of_requests_that_are_over_are_ignored(self):
+        number = self.link.start('/hello')
+        self.link.finish(number)
+        for kind in (CONTENT, CONTENT_END, GONE, 7, 8):
+            self.link.send(kind, number)
+        self.link.send(ROOM, number, struct.pack('<I', 1000))
+        self.assertEqual(self.link.get('/hello').content, b'hello')
+
+    def test_malformed_frames_end_their_connection_and_no_other(self):
+        frames = [
+            struct.pack('<III', 99, 0, 0), struct.pack('<III', RESPONSE, 0, 0),
+            struct.pack('<III', REQUESTS, 0, 0), struct.pack('<III', REQUESTS, 0, 1024 * 1024 + 1),
+            struct.pack('<III', REQUESTS, 0, 5) + b'wrong',
+            struct.pack('<III', TAKE_BACK, 0, 3) + b'abc', struct.pack('<III', ROOM, 1, 0),
+        ]
+        for value in (7, [7], [(1, 2)], [(1, {}, b'', 4)], None, [(1, {}, b'')]):
+            content = marshal.dumps(value, 2)
+            frames.append(struct.pack('<III', REQUESTS, 0, len(content)) + content)
+        # A message of a WebSocket for a request of HTTP.
+        content = marshal.dumps([(1, scope(path='/waits'), b'')], 2)
+        data = struct.pack('<III', REQUESTS, 0, len(content)) + content
+        frames.append(data + struct.pack('<III', 7, 1, 1) + b'\0')
+        for data in frames:
+            with self.subTest(data=data[:40]):
+                other = self.child.connect()
+                other.socket.sendall(data)
+                with self.assertRaises((EOFError, ConnectionError)):
+                    other.frame()
+                self.assertEqual(self.link.get('/hello').content, b'hello')
+
+    # The end
+
+    def test_sigterm_finishes_what_was_started_and_gives_back_what_comes_later(self):
+        waiting = [self.link.start('/waits') for _ in range(3)]
+        stream = self.link.start('/endless')
+        self.assertEqual(self.link.frame_of(stream).kind, HEAD)
+        path = os.path.join(self.child.folder, 'started')
+        self.assertEqual(os.path.getsize(path), 3)
+        self.child.stop()
+        late = None
+        end = time.monotonic() + TIMEOUT_SECONDS
+        while late is None and time.monotonic() < end:
+            number = self.link.start('/hello')
+            frame = self.link.frame()
+            while frame.request == stream:
+                frame = self.link.frame()
+            if frame.kind == GIVEN_BACK:
+                late = number
+                self.assertEqual(struct.unpack('<I', frame.content), (number,))
+            else:
+                # The signal has not arrived yet.
+                self.assertEqual((frame.kind, frame.request), (RESPONSE, number))
+        self.assertIsNotNone(late)
+        self.link.send(GONE, stream)
+        self.assertEqual(self.link.finish(stream).last.kind, END)
+        self.assertIsNone(self.child.process.poll())
+        open(os.path.join(self.child.folder, 'go'), 'w').close()
+        for number in waiting:
+            self.assertEqual(self.link.finish(number).content, b'hello')
+        self.link.close()
+        self.assertEqual(self.child.wait(), 0)
+
+
+if __name__ == '__main__':
+    unittest.main()
