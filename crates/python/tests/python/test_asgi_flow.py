@@ -84,7 +84,8 @@ async def endless_wrapped(scope, receive, send):
 async def together(scope, receive, send):
     """Sends from several tasks at the same time, as nothing forbids."""
     await start(send)
-    await asyncio.gather(*[body(send, letter * 300000, True) for letter in (b'a', b'b', b'c', b'd')])
+    letters = b'a', b'b', b'c', b'd'
+    await asyncio.gather(*[body(send, letter * 300000, True) for letter in letters])
     await body(send, b'')
 
 
