@@ -6,7 +6,7 @@ use crate::grammar::{find_unquoted, is_token, list, trim};
 
 /// That both sides compress messages, each without a history of the ones before
 /// (`server_no_context_takeover`, `client_no_context_takeover`).
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct DeflateAgreement {
     /// The window of the server, in bits, if the client has asked for one.
     asked_window_bits: Option<u8>,

@@ -99,3 +99,8 @@ fn fastcgi() {
 fn python_frames() {
     replay("python_frames", oracle::python_frames::check);
 }
+
+#[test]
+fn websocket() {
+    replay("websocket", oracle::websocket::check);
+}

@@ -22,3 +22,4 @@ pub(crate) mod python_frames;
 pub(crate) mod qpack;
 pub(crate) mod range;
 pub(crate) mod target_decode;
+pub(crate) mod websocket;
