@@ -31,5 +31,6 @@ mod python_scopes;
 mod qpack;
 mod responses;
 mod smuggling;
+mod websocket;
 mod words;
 mod written_requests;

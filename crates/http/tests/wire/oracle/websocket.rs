@@ -285,12 +285,16 @@ fn check_connection(rules: Rules, wire: &[u8], cut: usize, found: &Found) {
     let (mut content, mut out, mut expected) = (Vec::new(), Vec::new(), Vec::new());
     let mut closed = None;
     for mut part in wire.chunks(cut) {
-        while !part.is_empty() {
+        loop {
             let input = connection.read(part, usize::MAX, &mut content, &mut out);
             part = &part[input.used..];
-            if let InputEvent::Closed(by) = input.event {
-                assert!(closed.is_none(), "it closes once");
-                closed = Some(by);
+            match input.event {
+                InputEvent::NeedMore => break,
+                InputEvent::Closed(by) => {
+                    assert!(closed.is_none(), "it closes once");
+                    closed = Some(by);
+                }
+                _ => {}
             }
         }
     }
