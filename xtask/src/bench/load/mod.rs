@@ -30,7 +30,7 @@ pub(super) mod server;
 mod site;
 mod streams;
 mod table;
-mod wrk;
+pub(crate) mod wrk;
 
 use super::runs::Run;
 use anyhow::{Context, Result, bail};
