@@ -30,6 +30,22 @@ const TABLE: &[NotRun] = &[
         look_up: |reader, words| has_flags(&reader.document, words[1], &words[2..]),
     },
     NotRun {
+        what: "a Python application that is served by its path",
+        is: |words| {
+            let is_application = |word: &&str| word.ends_with(".py") || *word == "shop";
+            words.starts_with(&["pinion", "serve"])
+                && words[2..].iter().any(|it| is_application(&it))
+        },
+        why: "its framework is not beside it; python_applications.rs runs each of them",
+        look_up: |reader, words| has_flags(&reader.document, words[1], &words[3..]),
+    },
+    NotRun {
+        what: "a command of Django",
+        is: |words| words.starts_with(&["python3", "manage.py"]),
+        why: "there is no Django project; python_applications.rs runs one",
+        look_up: |_, words| assert_eq!(words[2], "collectstatic"),
+    },
+    NotRun {
         what: "a chore of the project",
         is: |words| words.starts_with(&["cargo", "xtask"]),
         why: "it runs this very test, or takes as long",
