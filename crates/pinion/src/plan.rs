@@ -3,9 +3,7 @@
 
 use crate::config::{self, Fault};
 use crate::failure::Failure;
-use crate::settings::{
-    CONTENT_FLAGS, Serve, SiteSettings, php_wish, with_found_project, without_effect,
-};
+use crate::settings::{CONTENT_FLAGS, Serve, SiteSettings, php_wish, without_effect};
 use crate::source::{self, Found, Source};
 use crate::written::Low;
 use pinion_spawner::start_table::ProgramStart;
@@ -85,7 +83,6 @@ impl Plan {
     /// # Errors
     /// What is wrong with it, or with the configuration file it names.
     pub(crate) fn make(serve: Serve) -> Result<Self, Failure> {
-        let serve = with_found_project(serve)?;
         if serve.dummy.is_some() {
             refuse_without_effect(&serve.low)?;
             return Ok(Self::without_file(serve, Vec::new()));

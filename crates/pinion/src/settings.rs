@@ -43,7 +43,6 @@ pub(crate) use mount_program::SERVER_ROWS;
 pub(crate) use mount_python::{ProcessLimits, PythonMount, PythonSettings};
 pub(crate) use php::{INDEX as PHP_INDEX, PHP_ROWS, PhpSettings, php_wish};
 pub(crate) use python_flags::{FOUND_APPLICATION, PythonApplicationFlag};
-pub(crate) use python_project::with_found_project;
 pub(crate) use releases::{Publish, Releases, Rollback};
 pub(crate) use script_access::{ProgramFile, ScriptAccess, SecretFile};
 pub(crate) use sent_folder::SentFolder;

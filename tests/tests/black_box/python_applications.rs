@@ -240,7 +240,8 @@ TEMPLATES = [{'BACKEND': 'django.template.backends.django.DjangoTemplates', 'APP
     'OPTIONS': {'context_processors': ['django.template.context_processors.request',
         'django.contrib.auth.context_processors.auth',
         'django.contrib.messages.context_processors.messages']}}]
-DATABASES = {'default': {'ENGINE': 'django.db.backends.sqlite3', 'NAME': BASE_DIR / 'db/db.sqlite3'}}
+DATABASES = {'default': {'ENGINE': 'django.db.backends.sqlite3',
+    'NAME': BASE_DIR / 'db/db.sqlite3'}}
 STATIC_URL = 'static/'
 STATIC_ROOT = BASE_DIR / 'static'
 MEDIA_URL = 'media/'
@@ -343,7 +344,11 @@ fn a_folder_of_code_is_not_published() {
     folder.write("app.py", "def app(environ, start_response):\n    return []\n");
     let path = folder.join("");
     let path = path.to_str().expect("a path");
-    let ended = run(&["serve", path, "--wsgi", "app:app", "--python-folder", path]);
+    let mut arguments = vec!["serve", path, "--wsgi", "app:app", "--python-folder", path];
+    if geteuid().is_root() {
+        arguments.extend(["--python-user", "nobody"]);
+    }
+    let ended = run(&arguments);
     assert_ne!(ended.code, Some(0));
     assert!(ended.stderr.contains("its source would be published"), "{}", ended.stderr);
 }

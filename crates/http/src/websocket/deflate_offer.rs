@@ -172,7 +172,8 @@ mod tests {
             ("", None),
             (", ,", None),
             (
-                "permessage-deflate; unknown, permessage-deflate; server_max_window_bits=12, permessage-deflate",
+                "permessage-deflate; unknown, permessage-deflate; server_max_window_bits=12, \
+                 permessage-deflate",
                 Some(with_bits(12)),
             ),
             ("foo; a=\"b\", permessage-deflate", Some(BOTH.to_owned())),

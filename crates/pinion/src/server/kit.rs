@@ -68,11 +68,7 @@ pub(crate) struct Kit {
     /// What is served first, and how to load it again; none for the dummy.
     pub(crate) sites: Vec<LoadedSite>,
     /// The programs of the sites, and those that are kept running.
-    pub(crate) programs: ProgramTable,
-    /// Those of `[[program]]`.
-    pub(crate) configured_programs: Vec<ProgramStart>,
-    /// Of these, the PHP-FPM of sites.
-    pub(crate) site_programs: SitePrograms,
+    pub(crate) programs: KitPrograms,
     /// How to talk to the kernel.
     pub(crate) io: Io,
     /// How many workers.
@@ -85,25 +81,36 @@ pub(crate) struct Kit {
     pub(crate) has_built: bool,
 }
 
+/// The programs of a server.
+pub(crate) struct KitPrograms {
+    /// All of them.
+    pub(crate) table: ProgramTable,
+    /// Those of `[[program]]`.
+    pub(crate) configured: Vec<ProgramStart>,
+    /// Those that the server starts for its sites by itself.
+    pub(crate) of_sites: SitePrograms,
+}
+
 /// Prepares a start. Fails before anything is served if anything is wrong.
 ///
 /// # Errors
 /// One line that names what is in the way.
 pub(crate) fn prepare(plan: Plan, mut manager: ServiceManager) -> Result<Kit, Failure> {
     plan.check_privileges()?;
-    let Plan { serve: settings, mut sites, programs, program_file_faults, config, .. } = plan;
-    let configured_programs = programs;
+    let Plan {
+        serve: settings, mut sites, programs: configured, program_file_faults, config, ..
+    } = plan;
     program_file_faults.iter().for_each(log_lines::warning);
     let has_built = sites.iter().any(|site| matches!(site.source, Source::Folder(_)));
     // Before anything is made for the listeners, such as a certificate.
     listeners::check(&settings.listen)?;
-    let site_programs = SitePrograms::default().next(&mut sites, &configured_programs)?;
+    let of_sites = SitePrograms::default().next(&mut sites, &configured)?;
     // Before every thread, so that it inherits it, those that build a folder too.
     let signals = signals::block().context("cannot block signals")?;
     // While nothing is in memory that programs should not see, such as keys.
     let named = sites.iter().flat_map(|site| site.settings.script_access.programs());
     let cgi = sites.iter().flat_map(|site| site.settings.mounts.cgi());
-    let programs = ProgramTable::fork(site_programs.kept(&configured_programs), named, cgi)?;
+    let table = ProgramTable::fork(of_sites.kept(&configured), named, cgi)?;
     mapping::guard_lost_pages().context("cannot watch over mapped files")?;
     let (descriptors, files) = (raise_descriptors(), SocketFiles::default());
     let keys = settings.encrypts().then(|| Keys::of(&settings)).transpose()?;
@@ -111,18 +118,19 @@ pub(crate) fn prepare(plan: Plan, mut manager: ServiceManager) -> Result<Kit, Fa
     let memory = MemoryLimit::of_process();
     let most_workers = settings.workers.unwrap_or_else(|| default_workers(cores(), memory.bytes));
     let passed = std::mem::take(&mut manager.sockets);
-    let open = || open(&settings, most_workers, sites, &programs, (&files, passed), tickets);
+    let open = || open(&settings, most_workers, sites, &table, (&files, passed), tickets);
     let opened = interrupt::endable(&signals, &files, open)?;
     let Opened { io, logs, log, tls, listeners, mut quic, control, sites } = opened;
     let what = in_words(&sites, config.as_ref());
     let scripts = sites.iter().filter_map(|site| site.first.program());
     let scripts: Vec<Allowance> = scripts.map(|program| *program.allowance()).collect();
-    let rules = sites.iter().filter_map(|site| site.first.access());
     let load = Load {
         scripts: &scripts,
         forwards: sites.iter().any(|site| !site.first.mounts().is_empty()),
         stores_uploads: sites.iter().any(|site| site.first.mounts().store_uploads()),
-        access: AccessFootprint::of(rules.map(|rules| &**rules)),
+        access: AccessFootprint::of(
+            sites.iter().filter_map(|it| it.first.access()).map(|it| &**it),
+        ),
         memory_bytes: memory.bytes,
         workers: most_workers,
         io,
@@ -151,9 +159,7 @@ pub(crate) fn prepare(plan: Plan, mut manager: ServiceManager) -> Result<Kit, Fa
         logs,
         log,
         sites,
-        programs,
-        configured_programs,
-        site_programs,
+        programs: KitPrograms { table, configured, of_sites },
         io,
         workers,
         capacity,

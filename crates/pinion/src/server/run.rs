@@ -14,14 +14,13 @@ use super::explainer::Explainer;
 use super::gateway::{Gateway, GatewayShared};
 use super::journal::{ClientRefusals, Journal};
 use super::keys::Keys;
-use super::kit::Kit;
+use super::kit::{Kit, KitPrograms};
 use super::listeners::{Bound, BoundQuic};
 use super::notifier::Notifier;
 use super::program_table::ProgramTable;
 use super::published::Published;
 use super::redirect::{Leads, Redirect};
 use super::running_programs::RunningPrograms;
-use super::site_programs::SitePrograms;
 use super::sites::{self, LoadedSite, Sites};
 use super::socket_files::SocketFiles;
 use super::start_lines::{Hosts, print_ready, print_start, urls};
@@ -42,7 +41,6 @@ use pinion_engine::settings::{ListenerSettings, Protocol, ProxySources, Settings
 use pinion_engine::stderr;
 use pinion_jobs::upload_quota::UploadQuota;
 use pinion_lua::scripts::{Scripts, Shared};
-use pinion_spawner::start_table::ProgramStart;
 use std::path::Path;
 use std::sync::Arc;
 use std::time::{Duration, Instant, SystemTime};
@@ -73,8 +71,6 @@ pub(crate) fn run(kit: Kit) -> Result<(), Failure> {
         log,
         sites,
         programs,
-        configured_programs,
-        site_programs,
         io,
         workers,
         capacity,
@@ -92,9 +88,8 @@ pub(crate) fn run(kit: Kit) -> Result<(), Failure> {
     let tally = (every.is_some() || socket.is_some()).then(Arc::<Tally>::default);
     let configuration = config.as_ref().map(|config| config.path.clone());
     let desks = Desks::new(log.clone(), tally.clone(), &settings);
-    let own = (programs.clone(), configured_programs, site_programs);
-    let notifier = manager.notifier.clone();
-    let starting = Starting { config, sites, logs, programs: own, notifier, capacity, leads };
+    let (table, notifier) = (programs.table.clone(), manager.notifier.clone());
+    let starting = Starting { config, sites, logs, programs, notifier, capacity, leads };
     let Serving { server, published, renewal, running } =
         starting.serve(settings, engine, desks, (Arc::clone(&live), keeper.clone()))?;
     let stats = start_stats(every.zip(tally.clone()), &server)?;
@@ -105,7 +100,7 @@ pub(crate) fn run(kit: Kit) -> Result<(), Failure> {
         workers: (workers, io),
         capacity,
         published: published.clone(),
-        programs: programs.clone(),
+        programs: table.clone(),
         running: running.clone(),
         certificates: keeper.as_ref().map(Keeper::served),
         tally,
@@ -125,11 +120,7 @@ pub(crate) fn run(kit: Kit) -> Result<(), Failure> {
     };
     let print = || print_ready(&urls, &hosts, has_built);
     let started = controlled.start_ready(published, running.as_ref(), print);
-    if started.is_err() {
-        server.control().stop();
-    }
-    server.join();
-    end((&programs, running.as_ref()), files, stats, log);
+    end((server, started.is_err()), (&table, running.as_ref()), files, stats, log);
     started
 }
 
@@ -138,8 +129,7 @@ struct Starting {
     config: Option<ConfigFile>,
     sites: Vec<LoadedSite>,
     logs: Arc<OpenLogs>,
-    /// With those of `[[program]]`, and those of sites.
-    programs: (ProgramTable, Vec<ProgramStart>, SitePrograms),
+    programs: KitPrograms,
     notifier: Notifier,
     capacity: Capacity,
     leads: Option<Leads>,
@@ -170,7 +160,7 @@ impl Starting {
             config,
             sites,
             logs,
-            programs: (programs, configured, site_programs),
+            programs: KitPrograms { table: programs, configured, of_sites },
             notifier,
             capacity,
             leads,
@@ -185,7 +175,7 @@ impl Starting {
         let published = Some(sites.published());
         let started = Started { low: settings.low, listen: settings.listen };
         let of_server = (server.poster(), server.control());
-        let running = RunningPrograms::new(own, site_programs, of_server);
+        let running = RunningPrograms::new(own, of_sites, of_server);
         let renewal = Renewal::start((sites, running.clone()), config, started, live, keeper);
         let renewal = Some(renewal.context("cannot start the thread for the configuration")?);
         Ok(Serving { server, published, renewal, running: Some(running) })
@@ -206,13 +196,19 @@ fn start_stats(
     Ok(stats.transpose().context("cannot start the thread for the figures")?)
 }
 
-/// Ends what outlasts the workers: programs, files of sockets, the threads of figures and logs.
+/// Waits for the end of the workers, and ends what outlasts them: programs, files of sockets, the
+/// threads of figures and logs. Workers are stopped at once if the start has failed.
 fn end(
+    (server, has_failed): (Server, bool),
     (programs, running): (&ProgramTable, Option<&RunningPrograms>),
     files: SocketFiles,
     stats: Option<Stats>,
     log: Option<Arc<AccessLog>>,
 ) {
+    if has_failed {
+        server.control().stop();
+    }
+    server.join();
     if let Some(left) = programs.stop(programs.grace()) {
         stderr::line(format_args!("pinion: {left}"));
     }

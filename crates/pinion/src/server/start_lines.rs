@@ -83,17 +83,19 @@ pub(super) fn print_start(kit: &Kit) {
             std::env::temp_dir().display(),
         ));
     }
-    if kit.programs.script_count() > 0 {
+    if kit.programs.table.script_count() > 0 {
         stderr::line(format_args!(
             "{} for scripts, run as the user of the server ({})",
-            counted(kit.programs.script_count() as u64, "program"),
+            counted(kit.programs.table.script_count() as u64, "program"),
             geteuid().as_raw()
         ));
     }
-    if let Some(words) = kit.programs.supervised_in_words(|name| kit.site_programs.has(name)) {
+    if let Some(words) =
+        kit.programs.table.supervised_in_words(|name| kit.programs.of_sites.has(name))
+    {
         stderr::line(format_args!("{words}"));
     }
-    for words in kit.site_programs.in_words() {
+    for words in kit.programs.of_sites.in_words() {
         stderr::line(format_args!("{words}"));
     }
     if config.is_some() {

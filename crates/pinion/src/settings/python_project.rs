@@ -2,7 +2,7 @@
 //! with `manage.py`, which is a Django project.
 
 use super::python_flags::FOUND_APPLICATION;
-use super::{Serve, SiteSettings, optional};
+use super::{SiteSettings, optional};
 use crate::failure::Failure;
 use crate::log_lines;
 use crate::server::python::django::DjangoFolders;
@@ -21,21 +21,21 @@ const MANAGE_MAX_BYTES: usize = 64 * 1024;
 /// The variable that names the settings of a Django project.
 const SETTINGS_VARIABLE: &str = "DJANGO_SETTINGS_MODULE";
 
-/// Returns the settings of a server whose path is a Python application, as flags would have named
-/// it; any other settings as they are.
+/// Returns the command line of a server whose path is a Python application, as flags would have
+/// named it; `None` for any other path.
 ///
 /// # Errors
 /// [`Failure`]: the path is a Django project that cannot be served.
-pub(crate) fn with_found_project(serve: Serve) -> Result<Serve, Failure> {
-    let Some(path) = optional(&serve.low, "PATH")? else { return Ok(serve) };
-    let named = ["wsgi", "asgi"].iter().any(|flag| serve.low.given(flag));
+pub(super) fn with_found_project(low: &Low) -> Result<Option<Low>, Failure> {
+    let Some(path) = optional(low, "PATH")? else { return Ok(None) };
+    let named = ["wsgi", "asgi"].iter().any(|flag| low.given(flag));
     let is_file = path.extension().is_some_and(|extension| extension == "py") && path.is_file();
     let is_project = path.is_dir() && path.join(MANAGE).is_file();
     if named || !is_file && !is_project {
-        return Ok(serve);
+        return Ok(None);
     }
     let path = absolute(&path).map_err(|error| anyhow!("{}: {error}", path.display()))?;
-    let mut low = serve.low.without(&["PATH"]);
+    let mut low = low.without(&["PATH"]);
     let is_manage = path.file_name().is_some_and(|name| name == MANAGE);
     if is_project || is_manage {
         let folder = if is_project { &path } else { path.parent().unwrap_or(&path) };
@@ -46,7 +46,7 @@ pub(crate) fn with_found_project(serve: Serve) -> Result<Serve, Failure> {
         set_unless_given(&mut low, "python-folder", folder.into());
         low.set(FOUND_APPLICATION, vec![name]);
     }
-    Serve::from_low(&low)
+    Ok(Some(low))
 }
 
 /// Adds what a Django project needs.
@@ -77,13 +77,13 @@ fn find_django(folder: &Path, low: &mut Low) -> Result<(), Failure> {
     for (what, found) in [("static", folders.static_files), ("media", folders.media)] {
         let Some((url, path)) = found else { continue };
         if !Path::new(&path).is_dir() {
+            let advice = match what {
+                "static" => "; make it with `python manage.py collectstatic`",
+                _ => "",
+            };
             log_lines::note(format_args!(
-                "the {what} files of the Django project are not served: there is no folder {path}{}",
-                if what == "static" {
-                    "; make it with `python manage.py collectstatic`"
-                } else {
-                    ""
-                }
+                "the {what} files of the Django project are not served: there is no folder \
+                 {path}{advice}"
             ));
             continue;
         }

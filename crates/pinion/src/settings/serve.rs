@@ -3,6 +3,7 @@
 use super::build::content;
 use super::cgi_flags::cgi_mounts;
 use super::python_flags::python_mounts;
+use super::python_project::with_found_project;
 use super::{
     CONTENT_FLAGS, Content, Listen, ListenKind, LiveFolder, LuaSettings, MountFault, PHP_ROWS,
     PhpSettings, ScriptAccess, SiteAccess, TlsSettings, choice, field_value, live_folders, mount,
@@ -477,6 +478,8 @@ fn lua_folders(low: &Low) -> Result<Vec<FolderAt>, Failure> {
 /// Reads a command line.
 pub(super) fn serve(low: &Low) -> Result<Serve, Failure> {
     refuse_beside_dummy(low)?;
+    let found = with_found_project(low)?;
+    let low = found.as_ref().unwrap_or(low);
     // What is wrong with the site shows now, and not when the site is found.
     SiteSettings::from_low(low)?;
     Serve::from_low(low)

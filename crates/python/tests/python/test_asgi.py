@@ -248,7 +248,8 @@ class Asgi(unittest.TestCase):
         self.assertEqual(response.field('content-length'), '5')
         self.assertEqual(response.kinds[-1], END)
         for content in (b'hell', b'hello!', b''):
-            self.assert_failed(self.send(start(200, length), body(content)), FAILED, 'Content-Length')
+            response = self.send(start(200, length), body(content))
+            self.assert_failed(response, FAILED, 'Content-Length')
         self.assert_failed(self.send(start(200, length), body(b'he', True), body(b'll')), ABORT)
         self.assert_failed(self.send(start(200, length), body(b'he', True), body(b'llo!')), ABORT)
         self.assert_failed(
