@@ -97,20 +97,18 @@ pub(crate) struct KitPrograms {
 /// One line that names what is in the way.
 pub(crate) fn prepare(plan: Plan, mut manager: ServiceManager) -> Result<Kit, Failure> {
     plan.check_privileges()?;
-    let Plan {
-        serve: settings, mut sites, programs: configured, program_file_faults, config, ..
-    } = plan;
+    let Plan { serve: settings, mut sites, programs, program_file_faults, config, .. } = plan;
     program_file_faults.iter().for_each(log_lines::warning);
     let has_built = sites.iter().any(|site| matches!(site.source, Source::Folder(_)));
     // Before anything is made for the listeners, such as a certificate.
     listeners::check(&settings.listen)?;
-    let of_sites = SitePrograms::default().next(&mut sites, &configured)?;
+    let of_sites = SitePrograms::default().next(&mut sites, &programs)?;
     // Before every thread, so that it inherits it, those that build a folder too.
     let signals = signals::block().context("cannot block signals")?;
     // While nothing is in memory that programs should not see, such as keys.
     let named = sites.iter().flat_map(|site| site.settings.script_access.programs());
     let cgi = sites.iter().flat_map(|site| site.settings.mounts.cgi());
-    let table = ProgramTable::fork(of_sites.kept(&configured), named, cgi)?;
+    let table = ProgramTable::fork(of_sites.kept(&programs), named, cgi)?;
     mapping::guard_lost_pages().context("cannot watch over mapped files")?;
     let (descriptors, files) = (raise_descriptors(), SocketFiles::default());
     let keys = settings.encrypts().then(|| Keys::of(&settings)).transpose()?;
@@ -124,13 +122,12 @@ pub(crate) fn prepare(plan: Plan, mut manager: ServiceManager) -> Result<Kit, Fa
     let what = in_words(&sites, config.as_ref());
     let scripts = sites.iter().filter_map(|site| site.first.program());
     let scripts: Vec<Allowance> = scripts.map(|program| *program.allowance()).collect();
+    let rules = sites.iter().filter_map(|site| site.first.access());
     let load = Load {
         scripts: &scripts,
         forwards: sites.iter().any(|site| !site.first.mounts().is_empty()),
         stores_uploads: sites.iter().any(|site| site.first.mounts().store_uploads()),
-        access: AccessFootprint::of(
-            sites.iter().filter_map(|it| it.first.access()).map(|it| &**it),
-        ),
+        access: AccessFootprint::of(rules.map(|rules| &**rules)),
         memory_bytes: memory.bytes,
         workers: most_workers,
         io,
@@ -159,7 +156,7 @@ pub(crate) fn prepare(plan: Plan, mut manager: ServiceManager) -> Result<Kit, Fa
         logs,
         log,
         sites,
-        programs: KitPrograms { table, configured, of_sites },
+        programs: KitPrograms { table, configured: programs, of_sites },
         io,
         workers,
         capacity,
