@@ -106,7 +106,7 @@ impl fmt::Debug for MessageDecompressor {
 
 impl MessageDecompressor {
     /// Fills `output` from the front. If it is not full all of the input was used, and nothing is
-    /// left to be written.
+    /// left to be written. What was written before malformed data is good.
     ///
     /// A block may say that it is the last one, and others follow it (RFC 7692 §7.2.3.4): they
     /// begin with the next byte, and without a history.
@@ -114,28 +114,29 @@ impl MessageDecompressor {
         &mut self,
         input: &[u8],
         output: &mut [u8],
-    ) -> Result<CoderStep, MalformedDeflate> {
-        let Some(machine) = &mut self.machine else { return Err(MalformedDeflate) };
+    ) -> (CoderStep, Result<(), MalformedDeflate>) {
         let (mut used, mut written) = (0, 0);
-        loop {
+        let mut result = Ok(());
+        while let Some(machine) = &mut self.machine {
             let rest = input.get(used..).unwrap_or_default();
             let space = output.get_mut(written..).unwrap_or_default();
             let before = (machine.total_in(), machine.total_out());
             let status = machine.decompress(rest, space, FlushDecompress::None);
-            let status = status.map_err(|_| MalformedDeflate)?;
             let step_used = (machine.total_in() - before.0) as usize;
             let step_written = (machine.total_out() - before.1) as usize;
             used += step_used;
             written += step_written;
-            if status == Status::StreamEnd {
-                machine.reset(false);
-            } else if step_used == 0 && step_written == 0 && !rest.is_empty() && !space.is_empty() {
-                return Err(MalformedDeflate);
+            let is_stuck = step_used == 0 && step_written == 0 && used < input.len();
+            match status {
+                Ok(Status::StreamEnd) => machine.reset(false),
+                Ok(_) if !is_stuck => {}
+                _ => result = Err(MalformedDeflate),
             }
-            if written >= output.len() || used >= input.len() {
-                return Ok(CoderStep { used, written });
+            if written >= output.len() || used >= input.len() || result.is_err() {
+                break;
             }
         }
+        (CoderStep { used, written }, result)
     }
 }
 

@@ -91,6 +91,8 @@ struct IncomingMessage {
     frame_bytes: u64,
     utf8: Utf8Check,
     decompressor: Option<MessageDecompressor>,
+    /// The decompressor has filled the room, and may have more without any input.
+    has_more: bool,
 }
 
 /// What was found, without its content.
@@ -182,7 +184,9 @@ impl WebSocketReader {
                     self.state = ReaderState::Control { kind, missing, mask };
                     return Ok(FoundEvent::NeedMore);
                 }
-                ReaderState::Content { missing: 1.., .. } if rest.is_empty() => {
+                ReaderState::Content { missing: 1.., .. }
+                    if rest.is_empty() && !self.message.as_ref().is_some_and(|m| m.has_more) =>
+                {
                     return Ok(FoundEvent::NeedMore);
                 }
                 ReaderState::Content { .. } | ReaderState::Tail { .. } if room == 0 => {
@@ -259,6 +263,7 @@ impl WebSocketReader {
                     frame_bytes: 0,
                     utf8,
                     decompressor,
+                    has_more: false,
                 });
             }
             FrameKind::Continuation => {}
@@ -282,11 +287,13 @@ impl WebSocketReader {
         let max_bytes = self.message_max_bytes;
         let message = self.message.as_mut().ok_or(WebSocketError::NoMessage)?;
         let mut is_end = false;
+        let mut result = Ok(());
         match self.state {
             ReaderState::Content { missing, mut mask, is_final } => {
                 let fitting = usize::try_from(missing).unwrap_or(usize::MAX).min(input.len());
                 let piece = input.get(..fitting).unwrap_or_default();
-                let bytes = message.take(piece, mask, room, max_bytes, content)?;
+                let bytes;
+                (bytes, result) = message.take(piece, mask, room, max_bytes, content);
                 mask.advance(bytes);
                 *used += bytes;
                 let missing = missing - bytes as u64;
@@ -295,19 +302,23 @@ impl WebSocketReader {
             }
             ReaderState::Tail { used } => {
                 let rest = TAIL.get(used..).unwrap_or_default();
-                let step = message.decompress(rest, room, max_bytes, content)?;
+                let step;
+                (step, result) = message.decompress(rest, room, max_bytes, content);
                 let used = used + step.used;
-                is_end = used == TAIL.len() && step.written < room;
+                is_end = used == TAIL.len() && !message.has_more;
                 self.state = ReaderState::Tail { used };
             }
             _ => {}
         }
+        // What comes before malformed data is text, or it is what is wrong first.
+        is_end &= result.is_ok();
         let piece = content.get(before..).unwrap_or_default();
         if message.kind == MessageKind::Text {
             let checked = message.utf8.push(piece);
             let checked = checked.and_then(|()| if is_end { message.utf8.end() } else { Ok(()) });
             checked.map_err(|_| WebSocketError::Text)?;
         }
+        result?;
         let (kind, bytes) = (message.kind, piece.len());
         if is_end {
             self.message = None;
@@ -345,6 +356,7 @@ impl ReaderState {
         message: &IncomingMessage,
     ) -> ReaderState {
         match (missing, is_final) {
+            _ if message.has_more => Self::Content { missing, mask, is_final },
             (0, false) => Self::Head,
             (0, true) if message.decompressor.is_some() => Self::Tail { used: 0 },
             _ => Self::Content { missing, mask, is_final },
@@ -365,7 +377,8 @@ impl IncomingMessage {
         if is_within { Ok(()) } else { Err(WebSocketError::MessageTooLarge { max_bytes }) }
     }
 
-    /// Appends what some of a piece becomes. Returns how many bytes of the piece were used.
+    /// Appends what some of a piece becomes. Returns how many bytes of the piece were used, and
+    /// what is wrong behind them.
     fn take(
         &mut self,
         piece: &[u8],
@@ -373,54 +386,60 @@ impl IncomingMessage {
         room: usize,
         max_bytes: u64,
         content: &mut Vec<u8>,
-    ) -> Result<usize, WebSocketError> {
+    ) -> (usize, Result<(), WebSocketError>) {
         if self.decompressor.is_none() {
             let piece = piece.get(..room).unwrap_or(piece);
             let before = content.len();
             content.extend_from_slice(piece);
             mask.apply(content.get_mut(before..).unwrap_or_default());
-            return Ok(piece.len());
+            return (piece.len(), Ok(()));
         }
         let mut unmasked = [0; UNMASKED_BYTES];
         let bytes = piece.len().min(UNMASKED_BYTES);
-        let Some((unmasked, _)) = unmasked.split_at_mut_checked(bytes) else { return Ok(0) };
+        let unmasked = unmasked.get_mut(..bytes).unwrap_or_default();
         unmasked.copy_from_slice(piece.get(..bytes).unwrap_or_default());
         mask.apply(unmasked);
-        Ok(self.decompress(unmasked, room, max_bytes, content)?.used)
+        let (step, result) = self.decompress(unmasked, room, max_bytes, content);
+        (step.used, result)
     }
 
-    /// Appends what some of the input becomes when it is decompressed.
+    /// Appends what some of the input becomes when it is decompressed. Returns what is wrong behind
+    /// it.
     fn decompress(
         &mut self,
         input: &[u8],
         room: usize,
         max_bytes: u64,
         content: &mut Vec<u8>,
-    ) -> Result<CoderStep, WebSocketError> {
-        let malformed = WebSocketError::Compression;
-        let decompressor = self.decompressor.as_mut().ok_or(malformed)?;
+    ) -> (CoderStep, Result<(), WebSocketError>) {
         let before = content.len();
         let mut done = CoderStep { used: 0, written: 0 };
-        loop {
+        while let Some(decompressor) = &mut self.decompressor {
             // One byte more than the limit shows that there are more.
-            let within = max_bytes.saturating_sub(self.decompressed_bytes).saturating_add(1);
-            let within = usize::try_from(within).unwrap_or(usize::MAX);
-            let most = (room - done.written).min(within).min(UNMASKED_BYTES);
+            let within = max_bytes.saturating_sub(self.decompressed_bytes);
+            let most = usize::try_from(within.saturating_add(1)).unwrap_or(usize::MAX);
+            let most = (room - done.written).min(most).min(UNMASKED_BYTES);
             let at = before + done.written;
             content.resize(at + most, 0);
             let rest = input.get(done.used..).unwrap_or_default();
             let space = content.get_mut(at..).unwrap_or_default();
-            let step = decompressor.step(rest, space).map_err(|_| malformed)?;
+            let (step, result) = decompressor.step(rest, space);
             content.truncate(at + step.written);
             done.used += step.used;
             done.written += step.written;
             self.decompressed_bytes += step.written as u64;
             if self.decompressed_bytes > max_bytes {
-                return Err(WebSocketError::MessageTooLarge { max_bytes });
+                content.pop();
+                return (done, Err(WebSocketError::MessageTooLarge { max_bytes }));
             }
-            if step.written < most || done.written >= room {
-                return Ok(done);
+            if result.is_err() {
+                return (done, Err(WebSocketError::Compression));
+            }
+            self.has_more = step.written == most;
+            if !self.has_more || done.written >= room {
+                break;
             }
         }
+        (done, Ok(()))
     }
 }

@@ -54,24 +54,13 @@ pub(crate) fn check_frames(rules: Rules, wire: &[u8], cut: usize, room: usize) -
         assert_eq!(found, parts, "{cut} bytes, room for {room}: {}", wire.escape_ascii());
     }
     let mut plain = Found::default();
-    plain.error = plainly(rules, wire, &mut plain).err().map(one_of_several);
+    plain.error = plainly(rules, wire, &mut plain).err();
     if plain.error.is_some() {
         plain.partial.clear();
     }
     assert_eq!(found, plain, "{rules:?} {}", wire.escape_ascii());
     check_connection(rules, wire, cut.max(1), &found);
     found
-}
-
-/// Several things may be wrong with the bytes of a compressed message that come at once. Which one
-/// is found first depends on how they are cut.
-fn one_of_several(error: WebSocketError) -> WebSocketError {
-    match error {
-        WebSocketError::Text | WebSocketError::MessageTooLarge { .. } => {
-            WebSocketError::Compression
-        }
-        error => error,
-    }
 }
 
 fn read(rules: Rules, wire: &[u8], cut: usize, room: usize) -> Found {
@@ -88,7 +77,7 @@ fn read(rules: Rules, wire: &[u8], cut: usize, room: usize) -> Found {
                     assert_eq!(content.len(), before, "nothing is appended with an error");
                     let again = reader.step(b"", room, &mut content).err();
                     assert_eq!(again, Some(error));
-                    found.error = Some(one_of_several(error));
+                    found.error = Some(error);
                     return found;
                 }
             };
@@ -239,7 +228,7 @@ fn plain_close(content: &[u8]) -> Result<Event, WebSocketError> {
 fn plain_message(rules: Rules, message: &Message, is_end: bool) -> Result<Vec<u8>, WebSocketError> {
     let Rules { max_bytes, .. } = rules;
     let too_large = WebSocketError::MessageTooLarge { max_bytes };
-    let mut text = message.bytes.clone();
+    let (mut text, mut result) = (message.bytes.clone(), Ok(()));
     if message.is_compressed {
         if message.announced > 2 * max_bytes + 1024 {
             return Err(too_large);
@@ -247,35 +236,45 @@ fn plain_message(rules: Rules, message: &Message, is_end: bool) -> Result<Vec<u8
         if is_end {
             text.extend([0, 0, 255, 255]);
         }
-        text = inflate(&text, max_bytes as usize)?;
+        (text, result) = inflate(&text, max_bytes as usize);
     } else if message.announced > max_bytes {
         return Err(too_large);
     }
     if text.len() as u64 > max_bytes {
-        return Err(too_large);
+        text.truncate(max_bytes as usize);
+        result = Err(too_large);
     }
+    // What is wrong first counts.
+    let is_end = is_end && result.is_ok();
     if message.kind == MessageKind::Text
         && let Err(error) = std::str::from_utf8(&text)
         && (is_end || error.error_len().is_some())
     {
         return Err(WebSocketError::Text);
     }
-    Ok(text)
+    result.map(|()| text)
 }
 
-/// Decompresses all, or up to a byte behind the limit.
-fn inflate(mut input: &[u8], max_bytes: usize) -> Result<Vec<u8>, WebSocketError> {
-    let mut out = Vec::with_capacity(max_bytes + 1);
-    while !input.is_empty() && out.len() <= max_bytes {
-        let mut machine = Decompress::new(false);
-        let status = machine.decompress_vec(input, &mut out, FlushDecompress::None);
-        let status = status.map_err(|_| WebSocketError::Compression)?;
-        input = &input[machine.total_in() as usize..];
-        if status != Status::StreamEnd {
-            break;
+/// Decompresses all up to what is malformed, or up to a byte behind the limit. It does so byte by
+/// byte.
+fn inflate(mut input: &[u8], max_bytes: usize) -> (Vec<u8>, Result<(), WebSocketError>) {
+    let mut out = Vec::new();
+    let mut machine = Decompress::new(false);
+    while out.len() <= max_bytes {
+        let mut byte = [0];
+        let before = (machine.total_in(), machine.total_out());
+        let status = machine.decompress(input, &mut byte, FlushDecompress::None);
+        input = &input[(machine.total_in() - before.0) as usize..];
+        let is_written = machine.total_out() > before.1;
+        out.extend(is_written.then_some(byte[0]));
+        match status {
+            Err(_) => return (out, Err(WebSocketError::Compression)),
+            Ok(Status::StreamEnd) => machine = Decompress::new(false),
+            Ok(_) if !is_written && input.is_empty() => break,
+            Ok(_) => {}
         }
     }
-    Ok(out)
+    (out, Ok(()))
 }
 
 /// Checks what a connection sends to the client by itself: pongs, and the frame that closes.
@@ -317,7 +316,7 @@ fn check_connection(rules: Rules, wire: &[u8], cut: usize, found: &Found) {
             assert!(failure.is_empty());
         }
         (Some(ClosedBy::Error(error)), _) => {
-            assert_eq!(Some(one_of_several(error)), found.error);
+            assert_eq!(Some(error), found.error);
             let code = [failure[2], failure[3]];
             assert_eq!((failure[0], u16::from_be_bytes(code)), (0x88, error.code()));
             assert_eq!(usize::from(failure[1]) + 2, failure.len());

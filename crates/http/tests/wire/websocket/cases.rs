@@ -167,10 +167,10 @@ fn text_is_utf8() {
     assert_eq!(Error::Text.code(), 1007);
 }
 
-/// The text fails. The comparison takes all failures of content for the same.
+/// The text fails.
 fn check_text_error(frames: &[Vec<u8>]) {
     let found = found(false, frames);
-    assert_eq!((found.events, found.error), (vec![], Some(Error::Compression)), "{frames:x?}");
+    assert_eq!((found.events, found.error), (vec![], Some(Error::Text)), "{frames:x?}");
     assert_eq!(failure(MESSAGE_MAX_BYTES, &frames.concat()), Some(Error::Text));
 }
 
@@ -251,7 +251,8 @@ fn messages_have_a_limit() {
         check_frames(rules, &wire, 3, 100)
     };
     assert_eq!(limited(5000).events, [message(BINARY, &[0; 5000])]);
-    assert_eq!((limited(5001).events, limited(5001).error), (vec![], Some(Error::Compression)));
+    let too_large = Some(Error::MessageTooLarge { max_bytes: 5000 });
+    assert_eq!((limited(5001).events, limited(5001).error), (vec![], too_large));
 }
 
 /// Cases 12 and 13: compressed messages, and those of RFC 7692 §7.2.3.
@@ -301,4 +302,23 @@ fn compressed_messages() {
         assert_eq!(found(true, wrong).error, Some(Error::Compression), "{wrong:x?}");
     }
     assert_eq!(Error::Compression.code(), 1007);
+}
+
+/// A frame of a compressed message is read to its end before the next one, however little room
+/// there is: what is wrong in it is wrong first.
+#[test]
+fn what_is_wrong_first_does_not_depend_on_room() {
+    let malformed = frame(RSV1 | TEXT, &[0xd2, 0x40, 0x40]);
+    let frames = [malformed, frame(FIN | TEXT, b"")];
+    let found = found(true, &frames);
+    assert_eq!((found.events, found.error), (vec![], Some(Error::Compression)));
+    // A wrong byte of text before malformed data, and before the limit.
+    let text = [&deflate(b"a\xff")[..], &[7, 0xff, 0xff]].concat();
+    for (max_bytes, expected) in
+        [(100, Error::Text), (2, Error::Text), (1, Error::MessageTooLarge { max_bytes: 1 })]
+    {
+        let rules = Rules { max_bytes, has_deflate: true };
+        let found = check_frames(rules, &frame(FIN | RSV1 | TEXT, &text), 1, 1);
+        assert_eq!((found.events, found.error), (vec![], Some(expected)));
+    }
 }
