@@ -8,10 +8,11 @@ use pinion_tests::protocol::Protocol;
 use pinion_tests::request::Request;
 use pinion_tests::server::{Start, run, run_under};
 use pinion_tests::wait_for;
+use rustix::process::geteuid;
 use serde_json::Value;
 use std::collections::{BTreeMap, BTreeSet};
-use std::fs;
-use std::os::unix::fs::symlink;
+use std::fs::{self, Permissions};
+use std::os::unix::fs::{PermissionsExt as _, symlink};
 use std::process::Command;
 
 /// The type of one member, as its row has it.
@@ -143,11 +144,22 @@ fn of_a_server(folder: &Folder) -> [(&'static str, Value); 2] {
         "served/main.lua",
         "pinion.get('/', function() pinion.process.run('sleep', {'600'}):wait() end)",
     );
+    // Of another folder, which is not for the user of the server alone.
+    let application = Folder::new("json-reference-python");
+    let mode = Permissions::from_mode(0o755);
+    fs::set_permissions(application.path(), mode).expect("permissions");
+    application.write("app.py", "def app(environ, start_response):\n    return []\n");
+    let user = if geteuid().is_root() { "python-user = \"nobody\"\n" } else { "" };
     folder.write(
         "served.toml",
-        "[[site]]\npath = \"served\"\nproxy = \"/api=http://127.0.0.1:9\"\n\
-         [[program]]\nname = \"app\"\ncommand = [\"/bin/sleep\", \"600\"]\n\
-         [[program]]\nname = \"ends\"\ncommand = \"/bin/true\"\n",
+        format!(
+            "[[site]]\npath = \"served\"\nproxy = \"/api=http://127.0.0.1:9\"\n\
+             [[site.mount]]\npath = \"/python\"\nwsgi = \"app\"\npython-folder = {:?}\n\
+             python = \"/usr/bin/python3\"\n{user}\
+             [[program]]\nname = \"app\"\ncommand = [\"/bin/sleep\", \"600\"]\n\
+             [[program]]\nname = \"ends\"\ncommand = \"/bin/true\"\n",
+            application.path()
+        ),
     );
     let start = Start::site(&folder.join("served.toml")).session(folder.path()).in_way(Way {
         protocol: Protocol::Http1Tls,
@@ -168,7 +180,7 @@ fn of_a_server(folder: &Folder) -> [(&'static str, Value); 2] {
         let programs = &status["servers"][0]["programs"];
         let children = programs["children"].as_array().map_or(0, Vec::len);
         let is_waiting = programs["supervised"][1]["state"] == "waiting";
-        (children == 2 && is_waiting).then_some(status)
+        (children == 3 && is_waiting).then_some(status)
     });
     let documents = [("status", status), ("reload", ask("reload"))];
     server.stop();

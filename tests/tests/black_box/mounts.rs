@@ -434,7 +434,7 @@ fn contradictions_are_found_with_their_place() {
         ),
         (
             "[[site.mount]]\npath = \"/a\"\n",
-            "p.toml:3:1: proxy: is missing; a mount has proxy, fastcgi, scgi, cgi or wsgi",
+            "p.toml:3:1: proxy: is missing; a mount has proxy, fastcgi, scgi, cgi, wsgi or asgi",
         ),
         (
             "single-page = \"index.html\"\nproxy = \"http://a\"\n",

@@ -179,7 +179,7 @@ mod tests {
             ("pinion serve --error-log a", "errors are printed on stderr; redirect that"),
             ("pinion serve -p 80", "unknown flag -p; did you mean --port?"),
             ("pinion serve -q 443", "unknown flag -q; did you mean --quic?"),
-            ("pinion serve -a b", "did you mean --access-log, --acme-webroot or --alt-svc?"),
+            ("pinion serve -i b", "did you mean --immutable, --include or --io?"),
             ("pinion serve -f b", "unknown flag -f; `pinion serve --help` lists the flags"),
             (
                 "pinion -l 80 site",

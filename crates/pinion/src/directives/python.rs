@@ -30,7 +30,7 @@ pub(crate) const ROWS: &[Directive] = &[
         brief: "Run a Python application (WSGI), such as Flask or Django",
         long: "`--wsgi app:app` runs the object `app` of the module `app` for every path that no \
                file of the site responds to, `--wsgi /api=app:app` for `/api` and all paths below. \
-               `pinion serve app.py` and a folder with `manage.py` need no flag.",
+               As the path, `app.py` or a folder with `manage.py` needs no flag.",
         ..row("wsgi", Kind::PythonApplication)
     },
     Directive {
