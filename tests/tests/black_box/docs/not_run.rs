@@ -33,8 +33,7 @@ const TABLE: &[NotRun] = &[
         what: "a Python application that is served by its path",
         is: |words| {
             let is_application = |word: &&str| word.ends_with(".py") || *word == "shop";
-            words.starts_with(&["pinion", "serve"])
-                && words[2..].iter().any(|it| is_application(&it))
+            words.starts_with(&["pinion", "serve"]) && words[2..].iter().any(is_application)
         },
         why: "its framework is not beside it; python_applications.rs runs each of them",
         look_up: |reader, words| has_flags(&reader.document, words[1], &words[3..]),

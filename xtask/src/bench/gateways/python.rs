@@ -11,6 +11,7 @@ use crate::{python, workspace};
 use anyhow::{Context, Result, ensure};
 use serde_json::{Map, Value, json};
 use std::collections::BTreeMap;
+use std::collections::btree_map::Entry;
 use std::ffi::OsString;
 use std::fs;
 use std::process::Command;
@@ -68,8 +69,8 @@ pub(super) fn run(place: &Place, rounds: usize) -> Result<(String, Value)> {
     fs::copy(application, place.file("python_hello.py")).context("the application")?;
     let mut servers = BTreeMap::new();
     for (name, kind, _) in CASES {
-        if !servers.contains_key(&kind) {
-            servers.insert(kind, start(place, kind).with_context(|| name.to_owned())?);
+        if let Entry::Vacant(free) = servers.entry(kind) {
+            free.insert(start(place, kind).with_context(|| name.to_owned())?);
         }
     }
     let mut all: Vec<Vec<Round>> = CASES.iter().map(|_| Vec::new()).collect();
