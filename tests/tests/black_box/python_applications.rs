@@ -303,7 +303,11 @@ fn a_django_project_is_served_by_its_folder() {
     assert!(line.contains("wsgi shop.wsgi:application, /static from "), "{line}");
     assert!(server.get("/").text().starts_with("hello from "));
     let css = server.get("/static/admin/css/base.css");
-    assert_eq!((css.status, css.field("Content-Type")), (200, Some("text/css")), "{css}");
+    assert_eq!(
+        (css.status, css.field("Content-Type")),
+        (200, Some("text/css; charset=utf-8")),
+        "{css}"
+    );
     assert_eq!(status(&server, "/manage.py"), "404", "the source is no file of the site");
     assert_eq!(status(&server, "/shop/settings.py"), "404");
 
