@@ -224,6 +224,24 @@ pub(crate) enum Change {
     Restart,
 }
 
+/// A flag of a site that stands for keys of a table, with what all of them have in common.
+const fn site_flag(name: &'static str, kind: Kind) -> Directive {
+    Directive {
+        name,
+        short: None,
+        verbs: &[Verb::Serve, Verb::Why],
+        file: None,
+        group: Group::Site,
+        level: Level::Site,
+        kind,
+        repeatable: false,
+        default: Default::Nothing("not set"),
+        change: Change::Live,
+        brief: "",
+        long: "",
+    }
+}
+
 /// Every row, in the order of the help.
 pub(crate) fn all() -> impl Iterator<Item = &'static Directive> {
     let served = site::ROWS.iter().chain(serve::ROWS).chain(proxy::ROWS).chain(cgi::ROWS);

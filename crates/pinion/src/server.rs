@@ -41,6 +41,8 @@
 //! | [`latency`] | how long requests take |
 //! | [`stats`] | what the server does and costs, in figures |
 //! | [`program_table`] | the programs of all sites, and the process that starts them |
+//! | `private_folder` | a folder for their configurations and sockets |
+//! | `program_output` | what a program prints that is asked a question |
 //! | [`site_programs`] | those that the server starts for sites by itself |
 //! | [`running_programs`] | which programs run, and how they are replaced |
 //! | [`pending`] | records of answers that have not left yet |
@@ -94,6 +96,8 @@ pub(crate) mod notifier;
 mod passed_sockets;
 pub(crate) mod pending;
 pub(crate) mod php;
+mod private_folder;
+mod program_output;
 mod program_rows;
 pub(crate) mod program_table;
 pub(crate) mod published;

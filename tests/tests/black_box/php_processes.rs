@@ -35,7 +35,7 @@ fn only_master(folder: &Path) -> u32 {
 fn private_folders(session: &Path) -> Vec<PathBuf> {
     let entries = fs::read_dir(session).expect("a folder").flatten().map(|entry| entry.path());
     let is_private = |path: &PathBuf| {
-        path.file_name().is_some_and(|name| name.to_string_lossy().starts_with("pinion-php-"))
+        path.file_name().is_some_and(|name| name.to_string_lossy().starts_with("pinion-programs-"))
     };
     entries.filter(is_private).collect()
 }

@@ -1,25 +1,6 @@
 //! The flags about CGI scripts. A configuration file has the keys of `[[site.mount]]` for them.
 
-use super::verbs::Verb;
-use super::{Change, Default, Directive, Group, Kind, Level};
-
-/// A flag of a site, with what all of them have in common.
-const fn row(name: &'static str, kind: Kind) -> Directive {
-    Directive {
-        name,
-        short: None,
-        verbs: &[Verb::Serve, Verb::Why],
-        file: None,
-        group: Group::Site,
-        level: Level::Site,
-        kind,
-        repeatable: false,
-        default: Default::Nothing("not set"),
-        change: Change::Live,
-        brief: "",
-        long: "",
-    }
-}
+use super::{Default, Directive, Kind, site_flag};
 
 /// In the order of the help.
 pub(crate) const ROWS: &[Directive] = &[
@@ -30,19 +11,19 @@ pub(crate) const ROWS: &[Directive] = &[
         long: "`--cgi /srv/cgi-bin` runs the scripts of the folder for `/cgi-bin` and all paths \
                below. `--cgi /run=/srv/scripts` gives another path. The files must be executable. \
                In a configuration file, write `[[site.mount]]` with `cgi`.",
-        ..row("cgi", Kind::ScriptFolder)
+        ..site_flag("cgi", Kind::ScriptFolder)
     },
     Directive {
         default: Default::Auto("the user of the server, unless it is root"),
         brief: "The user that CGI scripts run as; a server of root needs it",
         long: "A name or a number of `/etc/passwd`.",
-        ..row("cgi-user", Kind::Account)
+        ..site_flag("cgi-user", Kind::Account)
     },
     Directive {
         default: Default::Auto("the folder of the scripts for a server that is started as root"),
         brief: "The root directory of CGI scripts",
         long: "Scripts see nothing outside of it, so their interpreters and libraries have to be \
                in it. `/` shows them all files that their user may read.",
-        ..row("cgi-chroot", Kind::Folder)
+        ..site_flag("cgi-chroot", Kind::Folder)
     },
 ];

@@ -1,25 +1,11 @@
 //! The flags and keys about PHP that the server starts for a site.
 
 use super::file::Table;
-use super::verbs::Verb;
-use super::{Change, Default, Directive, Group, Kind, Level};
+use super::{Default, Directive, Kind, site_flag};
 
 /// A row of `[[site]]` that is a flag, too, with what all of them have in common.
 const fn row(name: &'static str, key: &'static str, kind: Kind) -> Directive {
-    Directive {
-        name,
-        short: None,
-        verbs: &[Verb::Serve, Verb::Why],
-        file: Some(Table::Site.key(key)),
-        group: Group::Site,
-        level: Level::Site,
-        kind,
-        repeatable: false,
-        default: Default::Nothing("not set"),
-        change: Change::Live,
-        brief: "",
-        long: "",
-    }
+    Directive { file: Some(Table::Site.key(key)), ..site_flag(name, kind) }
 }
 
 /// In the order of the help.

@@ -1,26 +1,7 @@
 //! The flags about Python applications. A configuration file has the keys of `[[site.mount]]` for
 //! them.
 
-use super::verbs::Verb;
-use super::{Change, Default, Directive, Group, Kind, Level};
-
-/// A flag of a site, with what all of them have in common.
-const fn row(name: &'static str, kind: Kind) -> Directive {
-    Directive {
-        name,
-        short: None,
-        verbs: &[Verb::Serve, Verb::Why],
-        file: None,
-        group: Group::Site,
-        level: Level::Site,
-        kind,
-        repeatable: false,
-        default: Default::Nothing("not set"),
-        change: Change::Live,
-        brief: "",
-        long: "",
-    }
-}
+use super::{Default, Directive, Kind, site_flag};
 
 /// In the order of the help.
 pub(crate) const ROWS: &[Directive] = &[
@@ -31,26 +12,26 @@ pub(crate) const ROWS: &[Directive] = &[
         long: "`--wsgi app:app` runs the object `app` of the module `app` for every path that no \
                file of the site responds to, `--wsgi /api=app:app` for `/api` and all paths below. \
                As the path, `app.py` or a folder with `manage.py` needs no flag.",
-        ..row("wsgi", Kind::PythonApplication)
+        ..site_flag("wsgi", Kind::PythonApplication)
     },
     Directive {
         repeatable: true,
         default: Default::Nothing("no application"),
         brief: "Run a Python application (ASGI), such as FastAPI or Starlette",
         long: "Named as for `--wsgi`: `--asgi main:app`.",
-        ..row("asgi", Kind::PythonApplication)
+        ..site_flag("asgi", Kind::PythonApplication)
     },
     Directive {
         default: Default::Off,
         brief: "The object that was named returns the Python application",
         long: "It is called without arguments when a process starts: `create_app`.",
-        ..row("python-factory", Kind::Switch)
+        ..site_flag("python-factory", Kind::Switch)
     },
     Directive {
         default: Default::Auto("the folder of the file, or the working directory"),
         brief: "The folder of the Python application",
         long: "Modules are found in it, and it is the working directory of the application.",
-        ..row("python-folder", Kind::Folder)
+        ..site_flag("python-folder", Kind::Folder)
     },
     Directive {
         default: Default::Auto(
@@ -58,24 +39,24 @@ pub(crate) const ROWS: &[Directive] = &[
         ),
         brief: "The Python interpreter, or the folder of a virtual environment",
         long: "CPython 3.8 or later, or PyPy.",
-        ..row("python", Kind::Path)
+        ..site_flag("python", Kind::Path)
     },
     Directive {
         default: Default::Value("1"),
         brief: "Processes of the Python application",
         long: "With more than one, global variables of the application are not shared.",
-        ..row("python-processes", Kind::Number { min: 1, max: 32, unit: "" })
+        ..site_flag("python-processes", Kind::Number { min: 1, max: 32, unit: "" })
     },
     Directive {
         default: Default::Value("1"),
         brief: "Threads of each process of the Python application (WSGI)",
         long: "Each thread has one request at a time.",
-        ..row("python-threads", Kind::Number { min: 1, max: 128, unit: "" })
+        ..site_flag("python-threads", Kind::Number { min: 1, max: 128, unit: "" })
     },
     Directive {
         default: Default::Auto("the user of the server, unless it is root"),
         brief: "The user that Python applications run as; a server of root needs it",
         long: "A name or a number of `/etc/passwd`.",
-        ..row("python-user", Kind::Account)
+        ..site_flag("python-user", Kind::Account)
     },
 ];

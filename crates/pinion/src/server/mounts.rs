@@ -9,6 +9,7 @@ use pinion_gateway::script_location::{Script, ScriptFolder, ScriptLocation};
 use pinion_gateway::upstream_group::UpstreamGroup;
 use pinion_http::target::decode_path;
 use std::fmt;
+use std::path::Path;
 use std::sync::Arc;
 
 /// A part of a site, and the servers that respond to requests for it.
@@ -397,6 +398,11 @@ impl Mounts {
     /// Returns the Python applications of all of them.
     pub(crate) fn python(&self) -> impl Iterator<Item = &Arc<PythonMount>> {
         self.all().filter_map(Mount::python)
+    }
+
+    /// Whether one of them is the Python application with this name.
+    pub(crate) fn has_python(&self, name: &Path) -> bool {
+        self.python().any(|mount| Path::new(&mount.settings.application) == name)
     }
 
     /// Returns the CGI scripts of all of them.

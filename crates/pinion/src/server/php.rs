@@ -6,7 +6,6 @@
 //! | [`folder_access`] | whether the user of PHP can read the scripts |
 //! | [`php_fpm`] | finds the program, and its version |
 //! | [`fpm_config`] | settings → the configuration of PHP-FPM; pure |
-//! | [`private_folder`] | the folder of configurations and sockets, for this server alone |
 //! | [`php_pools`] | which PHP-FPM each site has, at start and after each reload |
 //! | [`unrun_scripts`] | PHP scripts of a folder that nothing runs |
 //! | [`limits`] | the limits of all of them |
@@ -16,5 +15,4 @@ mod fpm_config;
 pub(crate) mod limits;
 mod php_fpm;
 pub(crate) mod php_pools;
-pub(crate) mod private_folder;
 pub(crate) mod unrun_scripts;

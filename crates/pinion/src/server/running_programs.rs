@@ -110,11 +110,7 @@ impl RunningPrograms {
             Err(failure) => return Err(failure),
         };
         python.apps().iter().for_each(|app| self.watch(app));
-        let has_limits = python.have_limits();
-        drop(state);
-        if has_limits {
-            self.ask(Task::Look);
-        }
+        self.look(state);
         Ok(outcome)
     }
 
@@ -160,30 +156,25 @@ impl RunningPrograms {
         })();
         if let Err(failure) = result {
             next.python.drop_new();
+            // Their names are taken until they have ended.
+            let new_apps = next.python.left_out_of(&state.site_programs.python);
+            state.leave(LeftPrograms::of_python(new_apps));
             let kept = state.keep(&self.shared.table);
-            drop(state);
-            self.ask(Task::Look);
+            self.look(state);
             return kept.and(Err(failure));
         }
         next.python.use_new(&self.shared.poster);
-        let is_known = |app: &Arc<RunningApp>| {
-            state.site_programs.python.apps().iter().any(|known| Arc::ptr_eq(known, app))
-        };
-        let new_apps = next.python.apps().iter().filter(|app| !is_known(app));
-        new_apps.for_each(|app| self.watch(app));
+        let new_apps = next.python.left_out_of(&state.site_programs.python);
+        new_apps.apps().iter().for_each(|app| self.watch(app));
         *self.shared.python.lock().unwrap_or_else(PoisonError::into_inner) = next.python.clone();
         left_now.python.retire();
         (state.configured, state.site_programs) = (configured, next);
-        state.left.push(left_now);
+        state.leave(left_now);
         if let Err(failure) = state.keep(&self.shared.table) {
             reports.log(&Message::error("cannot reload programs, keeping the previous ones"));
             report_failure(failure, reports);
         }
-        let needs_thread = state.has_unused() || state.site_programs.python.have_limits();
-        drop(state);
-        if needs_thread {
-            self.ask(Task::Look);
-        }
+        self.look(state);
         Ok(())
     }
 
@@ -222,6 +213,7 @@ impl RunningPrograms {
         let (this, changed) = (self.clone(), Arc::downgrade(app));
         let watched = code_watch::watch(app.folder(), move || {
             this.ask(Task::CodeChanged(Weak::clone(&changed)));
+            changed.strong_count() > 0
         });
         if let Err(error) = watched {
             let folder = app.folder().display();
@@ -231,6 +223,16 @@ impl RunningPrograms {
 
     fn pid_of(&self, name: &str) -> Option<u32> {
         self.shared.table.status_of(name)?.pid
+    }
+
+    /// Asks the thread to look at what has come, if there is something for it to do.
+    fn look(&self, state: MutexGuard<'_, RunningState>) {
+        let has_work = state.pause().is_some();
+        // The thread takes the lock.
+        drop(state);
+        if has_work {
+            self.ask(Task::Look);
+        }
     }
 
     /// Asks the thread for something. The first time starts it.
@@ -359,6 +361,13 @@ impl RunningState {
     fn keep(&self, table: &ProgramTable) -> Result<(), Failure> {
         let left: Vec<&LeftPrograms> = self.left.iter().collect();
         table.set_supervised(self.site_programs.kept_with(&self.configured, &left))
+    }
+
+    /// Remembers programs that end behind their requests.
+    fn leave(&mut self, programs: LeftPrograms) {
+        if !programs.is_empty() {
+            self.left.push(programs);
+        }
     }
 
     /// Returns how long the thread waits until it looks again.

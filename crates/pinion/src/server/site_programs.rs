@@ -100,6 +100,11 @@ impl SitePrograms {
 }
 
 impl LeftPrograms {
+    /// Returns Python applications alone.
+    pub(crate) fn of_python(python: PythonApps) -> Self {
+        Self { since: Instant::now(), pools: Vec::new(), python }
+    }
+
     /// Whether nothing of it runs.
     pub(crate) fn is_empty(&self) -> bool {
         self.pools.is_empty() && self.python.is_empty()

@@ -43,7 +43,8 @@ impl LoadedSite {
         let state = if self.watch.is_some() { "live" } else { "snapshot until SIGHUP" };
         match source {
             Source::Script(_) => format!("{shown} ({state})"),
-            Source::Upstream(_) if self.settings.mounts.python().next().is_some() => {
+            // It has the name of what responds.
+            Source::Upstream(name) if self.settings.mounts.has_python(name) => {
                 format!("{shown} (Python application)")
             }
             Source::Upstream(_) => format!("{shown} (reverse proxy)"),

@@ -26,9 +26,6 @@ pub(super) const STOP_SECONDS: u32 = 10;
 /// How long `php-fpm -v` may take: it reads no configuration, and takes a tenth of a second.
 pub(super) const VERSION_TIMEOUT: Duration = Duration::from_secs(10);
 
-/// How often it is looked whether it has ended.
-pub(super) const VERSION_PAUSE: Duration = Duration::from_millis(5);
-
 /// The most of the output of `php-fpm -v` that is read, in bytes: it is three lines.
 pub(super) const VERSION_MAX_BYTES: u64 = 4 * 1024;
 

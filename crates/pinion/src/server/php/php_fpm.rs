@@ -1,15 +1,13 @@
 //! The program PHP-FPM: where it is, and its version.
 
-use super::limits::{VERSION_MAX_BYTES, VERSION_PAUSE, VERSION_TIMEOUT};
+use super::limits::{VERSION_MAX_BYTES, VERSION_TIMEOUT};
+use crate::server::program_output::program_output;
 use anyhow::{Context as _, anyhow};
 use std::env;
 use std::fs;
-use std::io::Read as _;
 use std::os::unix::fs::PermissionsExt as _;
 use std::path::{Path, PathBuf};
-use std::process::{Child, Command, Stdio};
-use std::thread;
-use std::time::Instant;
+use std::process::{Command, Stdio};
 
 /// Folders beside those of `PATH`: that of a user often has no folders of programs for services.
 const FOLDERS: [&str; 4] = ["/usr/local/sbin", "/usr/sbin", "/usr/local/bin", "/usr/bin"];
@@ -102,32 +100,9 @@ fn is_executable(path: &Path) -> bool {
 /// Returns what `php-fpm -v` prints.
 fn version_of(path: &Path) -> anyhow::Result<String> {
     let mut command = Command::new(path);
-    command.arg("-v").stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::null());
-    let mut child = command.spawn()?;
-    let ended = wait(&mut child);
-    if ended.is_err() {
-        let _ended = child.kill();
-        let _status = child.wait();
-    }
-    ended?;
-    let mut printed = String::new();
-    if let Some(stdout) = child.stdout.take() {
-        stdout.take(VERSION_MAX_BYTES).read_to_string(&mut printed)?;
-    }
+    command.arg("-v").stderr(Stdio::null());
+    let (_, printed) = program_output(&mut command, VERSION_TIMEOUT, VERSION_MAX_BYTES)?;
     Ok(printed)
-}
-
-/// Waits for the end of a program that prints less than a pipe holds.
-fn wait(child: &mut Child) -> anyhow::Result<()> {
-    let begin = Instant::now();
-    while child.try_wait()?.is_none() {
-        if begin.elapsed() > VERSION_TIMEOUT {
-            let seconds = VERSION_TIMEOUT.as_secs();
-            return Err(anyhow!("it has not ended within {seconds} seconds"));
-        }
-        thread::sleep(VERSION_PAUSE);
-    }
-    Ok(())
 }
 
 /// Returns the version in the first line: `PHP 8.2.36 (fpm-fcgi) (built: …)`.

@@ -8,11 +8,11 @@ use super::limits::{
     STOP_MARGIN_SECONDS, STOP_SECONDS,
 };
 use super::php_fpm::PhpFpm;
-use super::private_folder::{PrivateFolder, write_private};
 use crate::failure::Failure;
 use crate::plan::PlannedSite;
 use crate::server::memory_limit::MemoryLimit;
 use crate::server::mounts::Mount;
+use crate::server::private_folder::{PrivateFolder, write_private};
 use crate::settings::{PhpSettings, default_variables};
 use anyhow::{Context as _, anyhow};
 use pinion_spawner::accounts::Accounts;

@@ -13,21 +13,22 @@ use std::time::Instant;
 const SKIPPED: [&str; 4] = ["__pycache__", "venv", "node_modules", "site-packages"];
 
 /// Calls `changed` after each burst of changes of files `*.py` below a folder, on a thread of its
-/// own that lasts as long as the server.
+/// own, until it returns false.
 ///
 /// # Errors
 /// The folder cannot be watched, or there is no thread.
-pub(crate) fn watch(folder: &Path, changed: impl Fn() + Send + 'static) -> notify::Result<()> {
+pub(crate) fn watch(
+    folder: &Path,
+    changed: impl Fn() -> bool + Send + 'static,
+) -> notify::Result<()> {
     let (sender, events) = channel();
     let mut watcher = RecommendedWatcher::new(sender, Config::default())?;
     watch_below(&mut watcher, folder.to_owned())?;
     let run = move || {
         panics::survive(|| {
-            while let Some(paths) = next_change(&mut watcher, &events) {
-                if paths {
-                    changed();
-                }
-            }
+            while let Some(is_code) = next_change(&mut watcher, &events)
+                && (!is_code || changed())
+            {}
         });
     };
     thread::Builder::new().name("python-watch".to_owned()).spawn(run).map_err(notify::Error::io)?;
@@ -106,7 +107,7 @@ mod tests {
         let folder = std::env::temp_dir().join(format!("pinion-code-watch-{id}"));
         fs::create_dir_all(folder.join("shop/venv")).expect("made");
         let (sender, changes) = channel();
-        watch(&folder, move || sender.send(()).expect("received")).expect("watched");
+        watch(&folder, move || sender.send(()).is_ok()).expect("watched");
         let next = || changes.recv().expect("a change");
         fs::write(folder.join("shop/a.py"), "a = 1").expect("written");
         next();

@@ -2,18 +2,16 @@
 //! settings are a program.
 
 use super::interpreter;
-use super::limits::{DJANGO_ANSWER_MAX_BYTES, DJANGO_PAUSE, DJANGO_TIMEOUT};
+use super::limits::{DJANGO_ANSWER_MAX_BYTES, DJANGO_TIMEOUT};
 use crate::failure::Failure;
+use crate::server::program_output::program_output;
 use crate::settings::default_variables;
 use crate::written::Low;
 use anyhow::{Context as _, anyhow};
 use pinion_spawner::accounts::Accounts;
-use std::io::Read as _;
 use std::os::unix::process::CommandExt as _;
 use std::path::{Path, PathBuf, absolute};
-use std::process::{Command, Stdio};
-use std::thread;
-use std::time::Instant;
+use std::process::Command;
 
 /// What is asked: each line of the output is an answer.
 const QUESTION: &str = "\
@@ -50,7 +48,12 @@ impl DjangoFolders {
             let identity = Accounts::read().map_err(wrong)?.identity(user, None).map_err(wrong)?;
             command.uid(identity.uid).gid(identity.gid);
         }
-        let output = output_of(&mut command).map_err(|error| {
+        let output = program_output(&mut command, DJANGO_TIMEOUT, DJANGO_ANSWER_MAX_BYTES);
+        let output = output.and_then(|(status, output)| match status.success() {
+            true => Ok(output),
+            false => Err(anyhow!("{status}; the error is above")),
+        });
+        let output = output.map_err(|error| {
             anyhow!(
                 "cannot ask the Django project in {} for its settings with {}: {error:#}",
                 folder.display(),
@@ -70,31 +73,6 @@ impl DjangoFolders {
         });
         Self { static_files: answers.next().flatten(), media: answers.next().flatten() }
     }
-}
-
-/// Returns what a program prints; its errors go to standard error.
-fn output_of(command: &mut Command) -> anyhow::Result<String> {
-    let mut child = command.stdin(Stdio::null()).stdout(Stdio::piped()).spawn()?;
-    let begin = Instant::now();
-    let status = loop {
-        if let Some(status) = child.try_wait()? {
-            break status;
-        }
-        if begin.elapsed() > DJANGO_TIMEOUT {
-            let _ended = child.kill();
-            let _status = child.wait();
-            return Err(anyhow!("no answer within {} seconds", DJANGO_TIMEOUT.as_secs()));
-        }
-        thread::sleep(DJANGO_PAUSE);
-    };
-    if !status.success() {
-        return Err(anyhow!("{status}; the error is above"));
-    }
-    let mut printed = Vec::new();
-    if let Some(stdout) = child.stdout.take() {
-        stdout.take(DJANGO_ANSWER_MAX_BYTES).read_to_end(&mut printed)?;
-    }
-    Ok(String::from_utf8_lossy(&printed).into_owned())
 }
 
 #[cfg(test)]

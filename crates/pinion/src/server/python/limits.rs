@@ -20,9 +20,6 @@ pub(super) const RETIRED_PROCESSES_MAX: usize = 32;
 /// How long Django may take to load the settings of a project: it takes a quarter of a second.
 pub(super) const DJANGO_TIMEOUT: Duration = Duration::from_secs(30);
 
-/// How often it is looked whether it has answered.
-pub(super) const DJANGO_PAUSE: Duration = Duration::from_millis(5);
-
 /// Most bytes of its answer, which is two paths; settings may print something, too.
 pub(super) const DJANGO_ANSWER_MAX_BYTES: u64 = 64 * 1024;
 

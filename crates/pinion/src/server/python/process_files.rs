@@ -2,7 +2,7 @@
 //! their sockets, and names.
 
 use crate::failure::Failure;
-use crate::server::php::private_folder::PrivateFolder;
+use crate::server::private_folder::PrivateFolder;
 use anyhow::{Context as _, anyhow};
 use pinion_programs::supervisor_link::ProgramDescriptors;
 use pinion_python::program::PROGRAM;

@@ -16,7 +16,7 @@ use std::os::unix::fs::{DirBuilderExt as _, MetadataExt as _};
 use std::path::{Path, PathBuf};
 
 /// What the names of such folders begin with.
-const PREFIX: &str = "pinion-php-";
+const PREFIX: &str = "pinion-programs-";
 
 /// How often another name is tried: one that exists is as unlikely as one of 2^64.
 const ATTEMPTS: usize = 4;
@@ -40,7 +40,7 @@ impl PrivateFolder {
         remove_left(&parent);
         Self::new_in(&parent).map_err(|error| {
             let reason = without_number(&error.to_string());
-            anyhow!("cannot make a folder for PHP in {}: {reason}", parent.display())
+            anyhow!("cannot make a folder for programs in {}: {reason}", parent.display())
         })
     }
 
@@ -139,12 +139,12 @@ mod tests {
         write_private(&used.path().join("a"), "other").expect("written");
         let mode = |path: &Path| path.metadata().expect("there").permissions().mode() & 0o777;
         assert_eq!((mode(used.path()), mode(&used.path().join("a"))), (0o700, 0o600));
-        for name in ["pinion-php-0/a", "other/a"] {
+        for name in ["pinion-programs-0/a", "other/a"] {
             fs::create_dir_all(parent.join(name)).expect("made");
         }
         remove_left(&parent);
         let there = |name: &str| parent.join(name).exists();
-        assert!(used.path().join("a").exists() && !there("pinion-php-0") && there("other"));
+        assert!(used.path().join("a").exists() && !there("pinion-programs-0") && there("other"));
         let path = used.path().to_owned();
         drop(used);
         assert!(!path.exists());
