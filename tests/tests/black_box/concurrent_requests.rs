@@ -13,6 +13,9 @@ use pinion_tests::wait_for;
 /// More than the kernel takes for a client that does not read.
 const LARGE_BYTES: usize = 24 << 20;
 
+/// How often is looked whether a request has come before another one is sent.
+const LOOKS: usize = 50;
+
 /// A site with a large file, and an application.
 fn site(upstream: &Upstream, max: u32) -> Folder {
     let folder = Folder::with("concurrent", [("site/small.txt", "small")]);
@@ -111,11 +114,14 @@ fn a_client_that_leaves_frees_its_place() {
     each(Protocol::SPOKEN, &folder, |server| {
         let mut other = server.client();
         for target in ["/app/silent", "/app/begun", "/large.bin"] {
-            let mut client = Client::with_little_room(server);
-            let open = client.begin(&Request::get(target));
-            wait_until_none_is_free(&mut other);
-            drop(open);
-            drop(client);
+            drop(wait_for("no free place", || {
+                let mut client = Client::with_little_room(server);
+                let open = client.begin(&Request::get(target));
+                // A look that comes before the request has the place itself: the request is
+                // refused, and another client tries it.
+                let is_held = (0..LOOKS).any(|_| status(&mut other, "/small.txt") == 429);
+                is_held.then_some((open, client))
+            }));
             wait_for_a_free_place(&mut other);
         }
     });
