@@ -90,6 +90,33 @@ pub enum ChildFrame<'a> {
         /// The fields.
         hints: HintFields<'a>,
     },
+    /// The application accepts a WebSocket.
+    Accept {
+        /// The request.
+        request: u32,
+        /// Fields of the response.
+        fields: HintFields<'a>,
+    },
+    /// A piece of a message of a WebSocket. Only the last piece of a message may be empty.
+    Message {
+        /// The request.
+        request: u32,
+        /// Whether the message is binary, and not text.
+        is_binary: bool,
+        /// The piece. Whether text is UTF-8 was not checked.
+        bytes: &'a [u8],
+        /// Whether the message is complete.
+        is_end: bool,
+    },
+    /// The application closes a WebSocket.
+    Close {
+        /// The request.
+        request: u32,
+        /// The code. Whether it may be sent was not checked.
+        code: u16,
+        /// The reason. Any bytes.
+        reason: &'a [u8],
+    },
     /// Requests that were not started, and will not be.
     GivenBack(RequestNumbers<'a>),
 }
@@ -116,7 +143,10 @@ impl ChildFrame<'_> {
             | Self::Abort { request, .. }
             | Self::Failed { request, .. }
             | Self::Want { request, .. }
-            | Self::Hints { request, .. } => Some(request),
+            | Self::Hints { request, .. }
+            | Self::Accept { request, .. }
+            | Self::Message { request, .. }
+            | Self::Close { request, .. } => Some(request),
             Self::Ready(_) | Self::GivenBack(_) => None,
         }
     }
@@ -131,6 +161,9 @@ impl ChildFrame<'_> {
             Self::Head { .. }
             | Self::Want { .. }
             | Self::Hints { .. }
+            | Self::Accept { .. }
+            | Self::Message { .. }
+            | Self::Close { .. }
             | Self::Ready(_)
             | Self::GivenBack(_) => false,
         }

@@ -31,6 +31,11 @@ pub enum ChildFrameError {
         /// The number.
         request: u32,
     },
+    /// A piece of a message has unknown flags.
+    MessageFlags {
+        /// The flags.
+        flags: u8,
+    },
     /// A frame has a length that its kind does not have.
     Length {
         /// The kind of the frame.
@@ -65,6 +70,9 @@ impl fmt::Display for ChildFrameError {
                 "the Python process sent {} with the unexpected request number {request}",
                 kind.name()
             ),
+            Self::MessageFlags { flags } => {
+                write!(f, "the Python process sent MESSAGE with the unknown flags {flags:#04x}")
+            }
             Self::Length { kind, bytes } => write!(
                 f,
                 "the Python process sent {} with the unexpected length {bytes}",

@@ -12,7 +12,13 @@ pub(super) const CONTENT_END: u32 = 3;
 pub(super) const ROOM: u32 = 4;
 pub(super) const GONE: u32 = 5;
 pub(super) const TAKE_BACK: u32 = 6;
+pub(super) const MESSAGE: u32 = 7;
+pub(super) const CLOSED: u32 = 8;
 pub(super) const STACK: u32 = 9;
+
+/// Flags of a frame with a piece of a message: it is binary; more of it follows.
+pub(super) const MESSAGE_IS_BINARY: u8 = 1;
+pub(super) const MESSAGE_CONTINUES: u8 = 2;
 
 /// Makes the header of a frame: kind, number of the request, and bytes of what follows.
 pub(super) const fn header(kind: u32, request: u32, bytes: u32) -> [u8; FRAME_HEADER_BYTES] {
@@ -48,6 +54,12 @@ pub enum ChildFrameKind {
     Hints,
     /// Requests that were not started.
     GivenBack,
+    /// The application accepts a WebSocket.
+    Accept,
+    /// A piece of a message of a WebSocket.
+    Message,
+    /// The application closes a WebSocket.
+    Close,
 }
 
 impl ChildFrameKind {
@@ -65,6 +77,9 @@ impl ChildFrameKind {
             Self::Want => "WANT",
             Self::Hints => "HINTS",
             Self::GivenBack => "GIVEN_BACK",
+            Self::Accept => "ACCEPT",
+            Self::Message => "MESSAGE",
+            Self::Close => "CLOSE",
         }
     }
 
@@ -97,6 +112,9 @@ impl FrameHeader {
             23 => ChildFrameKind::Want,
             24 => ChildFrameKind::Hints,
             25 => ChildFrameKind::GivenBack,
+            26 => ChildFrameKind::Accept,
+            27 => ChildFrameKind::Message,
+            28 => ChildFrameKind::Close,
             kind => return Err(ChildFrameError::Kind { kind }),
         };
         let request = u32::from_le_bytes([r0, r1, r2, r3]);

@@ -2,12 +2,14 @@
 
 use super::child_frame::{ChildFrame, FrameStep, RequestNumbers};
 use super::error::ChildFrameError;
-use super::frame::{ChildFrameKind, FRAME_HEADER_BYTES, FrameHeader};
-use super::limits::{
-    FAILURE_TEXT_MAX_BYTES, FRAME_CONTENT_MAX_BYTES, KEPT_BUFFER_MAX_BYTES, READY_MAX_BYTES,
-    SKIPPED_HEAD_MAX_BYTES, TAKEN_BACK_MAX,
+use super::frame::{
+    ChildFrameKind, FRAME_HEADER_BYTES, FrameHeader, MESSAGE_CONTINUES, MESSAGE_IS_BINARY,
 };
-use super::response_head::{read_head, read_hints};
+use super::limits::{
+    CLOSE_MAX_BYTES, FAILURE_TEXT_MAX_BYTES, FRAME_CONTENT_MAX_BYTES, KEPT_BUFFER_MAX_BYTES,
+    READY_MAX_BYTES, SKIPPED_HEAD_MAX_BYTES, TAKEN_BACK_MAX,
+};
+use super::response_head::{read_accept, read_head, read_hints};
 use crate::cgi::error::CgiError;
 use crate::h1::client::limits::{RESPONSE_HEAD_MAX_BYTES, ResponseLimits};
 use crate::h1::head::HeadStorage;
@@ -41,6 +43,10 @@ enum State {
     Whole { header: FrameHeader, bytes: usize, content_bytes: u32 },
     /// Content; so many bytes are missing, never 0.
     Content { request: u32, missing: u32, is_last: bool },
+    /// The flags of a piece of a message.
+    MessageFlags(FrameHeader),
+    /// A piece of a message; so many bytes are missing.
+    Message { request: u32, flags: u8, missing: u32 },
     /// The rest of a frame that is not looked at; so many bytes are missing.
     Skipped(u32),
     /// Something was wrong; it stays wrong.
@@ -57,6 +63,8 @@ enum Found {
     HeadTooLarge(FrameHeader),
     /// A piece of content.
     Content { request: u32, is_end: bool },
+    /// A piece of a message.
+    Message { request: u32, is_binary: bool, is_end: bool },
 }
 
 impl ChildFrameReader {
@@ -114,6 +122,9 @@ impl ChildFrameReader {
             Found::Content { request, is_end } => {
                 Some(ChildFrame::Content { request, bytes: piece, is_end })
             }
+            Found::Message { request, is_binary, is_end } => {
+                Some(ChildFrame::Message { request, is_binary, bytes: piece, is_end })
+            }
             Found::HeadTooLarge(header) => {
                 let max_bytes = self.head_max_bytes;
                 Some(malformed(header, CgiError::HeadTooLarge { max_bytes }))
@@ -155,7 +166,10 @@ impl ChildFrameReader {
 
     /// Returns whether something is found without another byte.
     const fn is_whole(&self) -> bool {
-        matches!(self.state, State::Whole { bytes: 0, .. } | State::Failed(_))
+        matches!(
+            self.state,
+            State::Whole { bytes: 0, .. } | State::Message { missing: 0, .. } | State::Failed(_)
+        )
     }
 
     /// Uses bytes at the front of `input`, and returns how many.
@@ -195,6 +209,31 @@ impl ChildFrameReader {
                 self.state = State::content(request, missing - used as u32, is_last);
                 let is_end = is_last && missing == used as u32;
                 Ok((used, Found::Content { request, is_end }))
+            }
+            State::MessageFlags(FrameHeader { request, bytes, .. }) => {
+                let (used, flags) = self.array(input);
+                if let Some([flags]) = flags {
+                    if flags & !(MESSAGE_IS_BINARY | MESSAGE_CONTINUES) != 0 {
+                        return Err(ChildFrameError::MessageFlags { flags });
+                    }
+                    self.state = State::Message { request, flags, missing: bytes - 1 };
+                }
+                Ok((used, Found::Nothing))
+            }
+            State::Message { request, flags, missing } => {
+                let used = fitting(input, missing);
+                let missing = missing - used as u32;
+                let is_end = missing == 0 && flags & MESSAGE_CONTINUES == 0;
+                self.state = match missing {
+                    0 => State::Header,
+                    _ => State::Message { request, flags, missing },
+                };
+                let is_binary = flags & MESSAGE_IS_BINARY != 0;
+                let found = match used > 0 || is_end {
+                    true => Found::Message { request, is_binary, is_end },
+                    false => Found::Nothing,
+                };
+                Ok((used, found))
             }
             State::Skipped(missing) => {
                 let used = fitting(input, missing);
@@ -239,7 +278,11 @@ impl ChildFrameReader {
                 let most = SKIPPED_HEAD_MAX_BYTES + FRAME_CONTENT_MAX_BYTES;
                 (NUMBER_BYTES..=NUMBER_BYTES + most).contains(&bytes)
             }
-            ChildFrameKind::Head | ChildFrameKind::Hints => bytes <= SKIPPED_HEAD_MAX_BYTES,
+            ChildFrameKind::Head | ChildFrameKind::Hints | ChildFrameKind::Accept => {
+                bytes <= SKIPPED_HEAD_MAX_BYTES
+            }
+            ChildFrameKind::Message => (1..=FRAME_CONTENT_MAX_BYTES).contains(&bytes),
+            ChildFrameKind::Close => (2..=CLOSE_MAX_BYTES).contains(&bytes),
             ChildFrameKind::Content => bytes <= FRAME_CONTENT_MAX_BYTES,
             ChildFrameKind::End => bytes == 0,
             ChildFrameKind::Abort | ChildFrameKind::Failed => bytes <= FAILURE_TEXT_MAX_BYTES,
@@ -260,7 +303,13 @@ impl ChildFrameReader {
                 self.state = State::HeadLength(header);
                 Ok(Found::Nothing)
             }
-            ChildFrameKind::Head | ChildFrameKind::Hints => Ok(self.begin_head(header, bytes, 0)),
+            ChildFrameKind::Message => {
+                self.state = State::MessageFlags(header);
+                Ok(Found::Nothing)
+            }
+            ChildFrameKind::Head | ChildFrameKind::Hints | ChildFrameKind::Accept => {
+                Ok(self.begin_head(header, bytes, 0))
+            }
             _ => {
                 self.state = State::Whole { header, bytes: bytes as usize, content_bytes: 0 };
                 Ok(Found::Nothing)
@@ -336,6 +385,12 @@ impl ChildFrameReader {
                 .map_or_else(malformed, |head| ChildFrame::Head { request, head }),
             ChildFrameKind::Hints => read_hints(text, storage, *fields_max)
                 .map_or_else(malformed, |hints| ChildFrame::Hints { request, hints }),
+            ChildFrameKind::Accept => read_accept(text, storage, *fields_max)
+                .map_or_else(malformed, |fields| ChildFrame::Accept { request, fields }),
+            ChildFrameKind::Close => {
+                let (code, reason) = text.split_first_chunk().unwrap_or((&[0; 2], &[]));
+                ChildFrame::Close { request, code: u16::from_le_bytes(*code), reason }
+            }
             ChildFrameKind::End => ChildFrame::End { request },
             ChildFrameKind::Abort => ChildFrame::Abort { request, text },
             ChildFrameKind::Failed => ChildFrame::Failed { request, text },
@@ -344,7 +399,9 @@ impl ChildFrameReader {
                 ChildFrame::Want { request, bytes }
             }
             ChildFrameKind::GivenBack => ChildFrame::GivenBack(RequestNumbers::new(text)),
-            ChildFrameKind::Content => unreachable!("content is given in pieces"),
+            ChildFrameKind::Content | ChildFrameKind::Message => {
+                unreachable!("content and messages are given in pieces")
+            }
         };
         Ok(FrameStep { used, frame: Some(frame) })
     }

@@ -1,7 +1,8 @@
 //! Writes the frames of the server, besides [batches of requests](super::request_batch).
 
 use super::frame::{
-    CONTENT, CONTENT_END, FRAME_HEADER_BYTES, GONE, ROOM, STACK, TAKE_BACK, header,
+    CLOSED, CONTENT, CONTENT_END, FRAME_HEADER_BYTES, GONE, MESSAGE, MESSAGE_CONTINUES,
+    MESSAGE_IS_BINARY, ROOM, STACK, TAKE_BACK, header,
 };
 use super::limits::{FRAME_CONTENT_MAX_BYTES, TAKEN_BACK_MAX};
 
@@ -54,4 +55,51 @@ pub fn write_take_back(out: &mut Vec<u8>, requests: &[u32]) {
             out.extend_from_slice(&request.to_le_bytes());
         }
     }
+}
+
+/// What a piece of a message of a WebSocket is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct MessagePiece {
+    /// Whether the message is binary, and not text.
+    pub is_binary: bool,
+    /// Whether the message is complete.
+    pub is_end: bool,
+}
+
+/// Most bytes of a piece of a message in one frame, which has its flags beside it.
+pub const MESSAGE_PIECE_MAX_BYTES: usize = FRAME_CONTENT_MAX_BYTES as usize - 1;
+
+/// Appends a piece of a message, which `append` appends to the vector: at most
+/// [`MESSAGE_PIECE_MAX_BYTES`], and less than the application wants. If it returns `None` nothing is
+/// appended. Returns the bytes that count as wanted: those of the piece and one for its flags.
+pub fn write_message(
+    out: &mut Vec<u8>,
+    request: u32,
+    append: impl FnOnce(&mut Vec<u8>) -> Option<MessagePiece>,
+) -> u32 {
+    let start = out.len();
+    out.extend_from_slice(&[0; FRAME_HEADER_BYTES + 1]);
+    let Some(MessagePiece { is_binary, is_end }) = append(out) else {
+        out.truncate(start);
+        return 0;
+    };
+    let bytes = (out.len() - start - FRAME_HEADER_BYTES) as u32;
+    debug_assert!(bytes <= FRAME_CONTENT_MAX_BYTES, "a piece of a message has a limit");
+    let mut flags = if is_binary { MESSAGE_IS_BINARY } else { 0 };
+    if !is_end {
+        flags |= MESSAGE_CONTINUES;
+    }
+    let frame = out.get_mut(start..).and_then(<[u8]>::split_first_chunk_mut);
+    if let Some((its_header, [its_flags, ..])) = frame {
+        *its_header = header(MESSAGE, request, bytes);
+        *its_flags = flags;
+    }
+    bytes
+}
+
+/// Says that the client of a WebSocket has closed it.
+pub fn write_closed(out: &mut Vec<u8>, request: u32, code: u16, reason: &str) {
+    out.extend_from_slice(&header(CLOSED, request, (size_of::<u16>() + reason.len()) as u32));
+    out.extend_from_slice(&code.to_le_bytes());
+    out.extend_from_slice(reason.as_bytes());
 }

@@ -40,6 +40,10 @@ pub const READY_MAX_BYTES: u32 = 4 * 1024;
 /// the log.
 pub const FAILURE_TEXT_MAX_BYTES: u32 = 8 * 1024;
 
+/// Most bytes of a frame that closes a WebSocket: those that a control frame of one has (RFC 6455
+/// §5.5).
+pub const CLOSE_MAX_BYTES: u32 = 125;
+
 /// Most requests that are taken back with one frame: more than any process has in its backlog.
 pub const TAKEN_BACK_MAX: u32 = 4 * 1024;
 

@@ -94,6 +94,21 @@ pub(super) fn read_hints<'h>(
     Ok(allowed_fields(text, storage))
 }
 
+/// Reads the head of the response that accepts a WebSocket: the status 101, and field lines.
+pub(super) fn read_accept<'h>(
+    text: &'h [u8],
+    storage: &'h mut HeadStorage,
+    fields_max: usize,
+) -> Result<HintFields<'h>, CgiError> {
+    let status_bytes = memchr::memchr(b'\n', text).ok_or(CgiError::HeadIncomplete)?;
+    let status = text.get(..status_bytes).unwrap_or_default();
+    if status != b"101" && !status.starts_with(b"101 ") {
+        return Err(CgiError::Status);
+    }
+    field_lines(text, status_bytes + 1, storage.lines(), fields_max)?;
+    Ok(allowed_fields(text, storage))
+}
+
 /// Finds the field lines from a position on. A blank line is none.
 fn field_lines(
     text: &[u8],

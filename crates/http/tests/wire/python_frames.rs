@@ -9,6 +9,7 @@ use pinion_http::python::child_frame::ChildFrame;
 use pinion_http::python::error::ChildFrameError as Error;
 use pinion_http::python::frame::ChildFrameKind as Kind;
 use pinion_http::python::frame_reader::ChildFrameReader;
+use pinion_http::python::frame_writer::{MessagePiece, write_closed, write_message};
 use pinion_http::python::response_content::ResponseContentCheck;
 use proptest::collection::vec;
 use proptest::prelude::*;
@@ -155,7 +156,7 @@ fn heads_over_a_limit_are_skipped() {
 #[test]
 fn frames_that_no_process_sends() {
     assert_eq!(error(0, 1, b""), Some(Error::Kind { kind: 0 }));
-    assert_eq!(error(26, 1, b""), Some(Error::Kind { kind: 26 }));
+    assert_eq!(error(29, 1, b""), Some(Error::Kind { kind: 29 }));
     assert_eq!(error(1 << 24 | 20, 1, b""), Some(Error::Kind { kind: 0x0100_0014 }));
     assert_eq!(error(16, 0, b"{}"), Some(Error::ReadyAgain));
     let number = |kind, request| Some(Error::RequestNumber { kind, request });
@@ -285,7 +286,14 @@ fn any_frame() -> impl Strategy<Value = Vec<u8>> {
         1 => request.clone().prop_map(|n| frame(20, n, b"")),
         1 => (21..23_u32, request.clone(), content()).prop_map(|(k, n, c)| frame(k, n, &c)),
         1 => (request.clone(), any::<u32>()).prop_map(|(n, w)| frame(23, n, &w.to_le_bytes())),
-        1 => (request, any_head()).prop_map(|(n, h)| frame(24, n, &h)),
+        1 => (request.clone(), any_head()).prop_map(|(n, h)| frame(24, n, &h)),
+        1 => (request.clone(), any_head()).prop_map(|(n, h)| {
+            frame(26, n, &[b"101 x\n", &h[..]].concat())
+        }),
+        2 => (request.clone(), 0..4_u8, content()).prop_map(|(n, flags, c)| {
+            frame(27, n, &[&[flags], &c[..]].concat())
+        }),
+        1 => (request, content()).prop_map(|(n, c)| frame(28, n, &[b"\xe8\x03", &c[..]].concat())),
         1 => vec(any::<[u8; 4]>(), 0..5).prop_map(|numbers| frame(25, 0, &numbers.concat())),
     ]
 }
@@ -332,7 +340,7 @@ proptest! {
     /// Kinds and lengths that are small, so that more than the first header is looked at.
     #[test]
     fn any_small_numbers(
-        headers in vec((15..27_u8, 0..3_u8, 0..20_u8), 0..8),
+        headers in vec((15..30_u8, 0..3_u8, 0..20_u8), 0..8),
         kind in any::<u8>(),
     ) {
         let mut data = vec![kind | 2, 5];
@@ -342,4 +350,54 @@ proptest! {
         }
         check(&data);
     }
+}
+
+/// The frames of a WebSocket in both directions.
+#[test]
+fn websockets() {
+    let found = frames(&[
+        frame(26, 1, b"101 Switching Protocols\nX: y\nConnection: close\n"),
+        frame(27, 1, b"\0Hello"),
+        frame(27, 1, b"\x03ab"),
+        frame(27, 1, b"\x03"),
+        frame(27, 1, b"\x01cd"),
+        frame(27, 1, b"\0"),
+        frame(28, 1, b"\xb8\x0bbye"),
+    ]);
+    let events = [
+        Event::Accept(1, vec![(b"X".to_vec(), b"y".to_vec())]),
+        Event::Message(1, false, b"Hello".to_vec(), true),
+        Event::Message(1, true, b"abcd".to_vec(), true),
+        Event::Message(1, false, vec![], true),
+        Event::Close(1, 3000, b"bye".to_vec()),
+    ];
+    assert_eq!((&found.events[..], found.error), (&events[..], None));
+    for head in [&b"200 OK\n"[..], b"1010\n", b"101", b"101\nX y\n"] {
+        let event = &frames(&[frame(26, 1, head)]).events[0];
+        assert!(matches!(event, Event::MalformedHead { is_end: false, .. }), "{event:?}");
+    }
+    assert_eq!(error(27, 1, b"\x04a"), Some(Error::MessageFlags { flags: 4 }));
+    let length = |kind, bytes| Some(Error::Length { kind, bytes });
+    assert_eq!(error(27, 1, b""), length(Kind::Message, 0));
+    assert_eq!(error(27, 1, &[0; (1 << 16) + 1]), length(Kind::Message, (1 << 16) + 1));
+    assert_eq!(error(28, 1, b"a"), length(Kind::Close, 1));
+    assert_eq!(error(28, 1, &[0; 126]), length(Kind::Close, 126));
+
+    let mut out = Vec::new();
+    let piece = MessagePiece { is_binary: true, is_end: false };
+    let wanted = write_message(&mut out, 1, |out| {
+        out.extend(b"abc");
+        Some(piece)
+    });
+    assert_eq!(wanted, 4);
+    let nothing = write_message(&mut out, 2, |out| {
+        out.extend(b"abc");
+        None
+    });
+    assert_eq!(nothing, 0);
+    write_message(&mut out, 3, |_| Some(MessagePiece { is_binary: false, is_end: true }));
+    write_closed(&mut out, 4, 1001, "bye");
+    let expected =
+        [frame(7, 1, b"\x03abc"), frame(7, 3, b"\0"), frame(8, 4, b"\xe9\x03bye")].concat();
+    assert_eq!(out, expected);
 }

@@ -35,6 +35,11 @@ pub(crate) enum Event {
     Want(u32, u32),
     Hints(u32, FieldList),
     GivenBack(Vec<u32>),
+    Accept(u32, FieldList),
+    /// A piece of a message: whether it is binary, and whether it is the last one. Pieces that
+    /// follow each other are one.
+    Message(u32, bool, Vec<u8>, bool),
+    Close(u32, u16, Vec<u8>),
 }
 
 type FieldList = Vec<(Vec<u8>, Vec<u8>)>;
@@ -162,6 +167,16 @@ fn push_frame(events: &mut Vec<Event>, frame: &ChildFrame<'_>) {
         ChildFrame::Hints { request, hints } => {
             events.push(Event::Hints(request, list_of(&hints.fields)));
         }
+        ChildFrame::Accept { request, fields } => {
+            events.push(Event::Accept(request, list_of(&fields.fields)));
+        }
+        ChildFrame::Message { request, is_binary, bytes, is_end } => {
+            assert!(is_end || !bytes.is_empty());
+            push_message(events, (request, is_binary), bytes, is_end);
+        }
+        ChildFrame::Close { request, code, reason } => {
+            events.push(Event::Close(request, code, reason.to_vec()));
+        }
         ChildFrame::GivenBack(numbers) => events.push(Event::GivenBack(numbers.iter().collect())),
     }
 }
@@ -175,6 +190,24 @@ fn push_content(events: &mut Vec<Event>, request: u32, bytes: &[u8]) {
         _ if bytes.is_empty() => {}
         Some(Event::Content(same, all)) if *same == request => all.extend_from_slice(bytes),
         _ => events.push(Event::Content(request, bytes.to_vec())),
+    }
+}
+
+fn push_message(
+    events: &mut Vec<Event>,
+    (request, is_binary): (u32, bool),
+    bytes: &[u8],
+    is_end: bool,
+) {
+    match events.last_mut() {
+        _ if bytes.is_empty() && !is_end => {}
+        Some(Event::Message(same, its_kind, all, was_end))
+            if *same == request && *its_kind == is_binary && !*was_end =>
+        {
+            all.extend_from_slice(bytes);
+            *was_end = is_end;
+        }
+        _ => events.push(Event::Message(request, is_binary, bytes.to_vec(), is_end)),
     }
 }
 
@@ -208,10 +241,19 @@ fn plainly(
         wire = behind;
         match kind {
             17 => plain_response(limits, request, bytes, body, events)?,
-            18 | 24 if bytes as usize > limits.head_bytes => {
+            18 | 24 | 26 if bytes as usize > limits.head_bytes => {
                 events.push(too_large(limits, request, false));
             }
             19 => push_content(events, request, body),
+            27 => {
+                if let Some((flags, piece)) = body.split_first() {
+                    if *flags > 3 {
+                        return Err(ChildFrameError::MessageFlags { flags: *flags });
+                    }
+                    let is_end = is_whole && flags & 2 == 0;
+                    push_message(events, (request, flags & 1 != 0), piece, is_end);
+                }
+            }
             _ if !is_whole => {}
             16 => {
                 let text = String::from_utf8(body.to_vec());
@@ -229,6 +271,14 @@ fn plainly(
                 Ok(fields) => Event::Hints(request, allowed(fields)),
                 Err(error) => Event::MalformedHead { request, error, is_end: false },
             }),
+            26 => events.push(match plain_accept(limits, body) {
+                Ok(fields) => Event::Accept(request, allowed(fields)),
+                Err(error) => Event::MalformedHead { request, error, is_end: false },
+            }),
+            28 => {
+                let code = u16::from_le_bytes([body[0], body[1]]);
+                events.push(Event::Close(request, code, body[2..].to_vec()));
+            }
             _ => {
                 let numbers = body.chunks(4).map(|four| number(four).expect("four bytes").0);
                 events.push(Event::GivenBack(numbers.collect()));
@@ -254,6 +304,9 @@ fn check_header(kind: u32, request: u32, bytes: u32, first: bool) -> Result<(), 
         23 => ChildFrameKind::Want,
         24 => ChildFrameKind::Hints,
         25 => ChildFrameKind::GivenBack,
+        26 => ChildFrameKind::Accept,
+        27 => ChildFrameKind::Message,
+        28 => ChildFrameKind::Close,
         kind => return Err(ChildFrameError::Kind { kind }),
     };
     if (request == 0) != [16, 25].contains(&number) {
@@ -268,7 +321,9 @@ fn check_header(kind: u32, request: u32, bytes: u32, first: bool) -> Result<(), 
     let is_good = match number {
         16 => bytes <= 4096,
         17 => (4..=4 + (1 << 20) + (1 << 16)).contains(&bytes),
-        18 | 24 => bytes <= 1 << 20,
+        18 | 24 | 26 => bytes <= 1 << 20,
+        27 => (1..=1 << 16).contains(&bytes),
+        28 => (2..=125).contains(&bytes),
         19 => bytes <= 1 << 16,
         20 => bytes == 0,
         21 | 22 => bytes <= 8192,
@@ -348,6 +403,14 @@ fn plain_head(limits: &ResponseLimits, text: &[u8]) -> Result<Head, CgiError> {
         fields: allowed(fields),
         content_length,
     })
+}
+
+fn plain_accept(limits: &ResponseLimits, text: &[u8]) -> Result<FieldList, CgiError> {
+    let end = text.iter().position(|&byte| byte == b'\n').ok_or(CgiError::HeadIncomplete)?;
+    match &text[..end] {
+        [b'1', b'0', b'1'] | [b'1', b'0', b'1', b' ', ..] => plain_fields(limits, &text[end + 1..]),
+        _ => Err(CgiError::Status),
+    }
 }
 
 fn without_space(mut value: &[u8]) -> &[u8] {
