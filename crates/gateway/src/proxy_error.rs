@@ -4,6 +4,8 @@ use std::path::PathBuf;
 use std::sync::Arc;
 
 use pinion_client::http_client::error::HttpClientError;
+use pinion_http::version::Version;
+use pinion_http::websocket::handshake::HandshakeRefusal;
 use thiserror::Error;
 
 use crate::limits::{CONNECTION_OPTIONS_MAX, LOCAL_REDIRECTS_MAX, OVERLOAD_RETRY_SECONDS};
@@ -15,6 +17,14 @@ pub enum ProxyError {
     /// CONNECT and TRACE are for the connection to this server.
     #[error("the method is not forwarded")]
     Method,
+    /// The request for a WebSocket is malformed, or of another version of the protocol.
+    #[error("{refusal}")]
+    WebSocket {
+        /// What is wrong.
+        refusal: HandshakeRefusal,
+        /// The version of the request.
+        version: Version,
+    },
     /// The path has a segment `.` or `..`.
     #[error("the path has a segment `.` or `..`")]
     DotSegment,
@@ -123,6 +133,7 @@ impl ProxyError {
     pub fn status(&self) -> u16 {
         match self {
             Self::Method => 405,
+            Self::WebSocket { refusal, version } => refusal.status(*version),
             Self::DotSegment | Self::ConnectionOptions | Self::Path => 400,
             Self::NoScript | Self::OtherPath => 404,
             Self::MissingSlash { .. } => 308,

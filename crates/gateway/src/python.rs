@@ -16,12 +16,14 @@
 //! | `process_link` | the connection to a process |
 //! | `process_events` | frames of processes, their ends, requests that they do not get to |
 //! | `python_request` | one request: content to the process, the response to the client |
+//! | `websockets`, `open_websocket` | WebSockets that an ASGI application has accepted |
 //! | `python_environ` | what a WSGI application is told about a request |
 //! | `python_scope` | what an ASGI application is told about a request |
 //! | [`limits`] | every limit with its reason |
 
 mod app_queue;
 pub mod limits;
+mod open_websocket;
 mod process_events;
 mod process_link;
 pub mod python_app;
@@ -29,6 +31,7 @@ mod python_environ;
 pub mod python_failure;
 mod python_request;
 mod python_scope;
+mod websockets;
 
 use std::fmt;
 use std::sync::Arc;
@@ -40,11 +43,13 @@ use pinion_engine::connections::Connections;
 use pinion_engine::exchange::Exchange;
 use pinion_http::cgi::variables::VariableScratch;
 use pinion_http::client_identity::ClientIdentity;
+use pinion_http::field::Field;
 use pinion_http::h1::head::HeadStorage;
 use pinion_http::method::Method;
 use pinion_http::python::frame_writer::{write_gone, write_stack};
 use pinion_http::refusal::Refusal;
-use pinion_http::request::RequestHead;
+use pinion_http::request::{RequestHead, TunnelProtocol};
+use pinion_http::websocket::handshake::WebSocketRequest;
 use rustc_hash::FxHashMap;
 
 use crate::limits::{PYTHON_TAG, REQUEST_PIECE_BYTES};
@@ -56,6 +61,7 @@ use process_link::ProcessLink;
 use python_app::{AppProcess, PythonApp};
 use python_failure::PythonFailure;
 use python_request::{PythonRequest, RequestStage};
+use websockets::WebSockets;
 
 /// See the head of the module.
 pub struct Python {
@@ -67,6 +73,7 @@ pub struct Python {
     /// The number of the connection to a process, by the number of the process.
     numbers: FxHashMap<u64, u64>,
     last_number: u64,
+    websockets: WebSockets,
     /// Connections with requests that were not sent yet.
     unsent: Vec<u64>,
     /// Requests of this worker that a process has time for now.
@@ -94,6 +101,7 @@ impl Python {
             links: FxHashMap::default(),
             numbers: FxHashMap::default(),
             last_number: 0,
+            websockets: WebSockets::default(),
             unsent: Vec::new(),
             turns: Vec::new(),
             storage: HeadStorage::new(),
@@ -122,14 +130,13 @@ impl Python {
         (client, head): (&ClientIdentity, &RequestHead<'_>),
         exchange: &mut Exchange<'_>,
     ) -> Result<(), ProxyError> {
-        if matches!(head.method, Method::Connect | Method::Trace) {
+        let websocket = websocket_request(app, head, exchange)?;
+        if websocket.is_none() && matches!(head.method, Method::Connect | Method::Trace) {
             return Err(ProxyError::Method);
         }
-        if head.protocol.is_some() {
-            return Err(ProxyError::Protocol);
-        }
-        let scratch = &mut self.scratch;
-        let request = PythonRequest::new(app, defaults, client, head, &self.uploads, scratch)?;
+        let (uploads, scratch) = (&self.uploads, &mut self.scratch);
+        let request =
+            PythonRequest::new(app, defaults, client, (head, websocket), uploads, scratch)?;
         let address = exchange.address();
         exchange.wait(None);
         exchange.body_limit(request.content_max_bytes());
@@ -150,11 +157,14 @@ impl Python {
     /// Whether an application responds to an exchange.
     #[must_use]
     pub fn has(&self, address: Address) -> bool {
-        self.requests.contains_key(&address)
+        self.requests.contains_key(&address) || self.websockets.has_stream(address)
     }
 
     /// Something has happened to an exchange. Returns how its request has ended, if it has.
     pub fn event(&mut self, event: &Event<'_>, exchange: &mut Exchange<'_>) -> Option<Ended> {
+        if self.websocket_stream_event(event, exchange) {
+            return None;
+        }
         let address = exchange.address();
         let request = self.requests.get_mut(&address)?;
         let is_storing = request.stage == RequestStage::Storing;
@@ -178,6 +188,10 @@ impl Python {
                 }
                 request.add_content(bytes);
                 self.send_content(address, exchange);
+                None
+            }
+            Event::BodyEnd(_) if request.websocket.is_some() => {
+                request.end_websocket_input();
                 None
             }
             Event::BodyEnd(_) => {
@@ -222,7 +236,10 @@ impl Python {
     #[inline]
     #[must_use]
     pub fn alarm_ms(&self) -> Option<u64> {
-        if self.has_work() { Some(0) } else { self.check_ms }
+        if self.has_work() {
+            return Some(0);
+        }
+        self.check_ms.into_iter().chain(self.websockets.alarm_ms()).min()
     }
 
     /// The server stops: each connection to a process ends with its last request.
@@ -439,6 +456,30 @@ impl Python {
             }
         }
     }
+}
+
+/// Returns the request for a WebSocket that a request to an ASGI application is, if it is one. With
+/// an error the fields are added that its response has.
+fn websocket_request<'h>(
+    app: &PythonApp,
+    head: &'h RequestHead<'h>,
+    exchange: &mut Exchange<'_>,
+) -> Result<Option<WebSocketRequest<'h>>, ProxyError> {
+    let is_other = head.protocol.is_some_and(|protocol| protocol != TunnelProtocol::WebSocket);
+    if is_other || head.protocol.is_some() && !app.is_asgi() {
+        return Err(ProxyError::Protocol);
+    }
+    if !app.is_asgi() {
+        return Ok(None);
+    }
+    WebSocketRequest::of(head).map_err(|refusal| {
+        let mut lines = Vec::new();
+        for Field { name, value } in refusal.fields(head.version) {
+            lines.extend_from_slice(&[name, b": ", value, b"\r\n"].concat());
+        }
+        exchange.add_fields(&lines);
+        ProxyError::WebSocket { refusal, version: head.version }
+    })
 }
 
 /// A worker that ends in a panic leaves its places to the others.

@@ -26,7 +26,7 @@ pub(crate) struct Tunnels {
 
 /// What tells the client of a tunnel from others.
 #[derive(Clone, Copy, PartialEq, Eq, Hash)]
-enum ClientKey {
+pub(crate) enum ClientKey {
     /// The slot and the generation of a connection, before and behind its switch.
     Connection(u32, u64),
     /// The address of a stream.
@@ -66,7 +66,7 @@ impl OpenTunnel {
 }
 
 impl TunnelEnd {
-    fn key(&self) -> ClientKey {
+    pub(crate) fn key(&self) -> ClientKey {
         match self.carrier {
             TunnelCarrier::Connection => {
                 ClientKey::Connection(self.address.slot, self.address.generation)

@@ -9,6 +9,7 @@ mod access;
 mod alt_svc;
 mod applications;
 mod asgi;
+mod asgi_websockets;
 mod bad_input;
 mod balancing;
 mod building;

@@ -12,8 +12,8 @@ use serde_json::Value;
 use std::process::Command;
 
 /// What these say at their tops.
-const H2_CLIENT: &str = include_str!("../../src/websocket_h2.mjs");
-const H3_CLIENT: &str = include_str!("../../src/websocket_h3.py");
+pub(crate) const H2_CLIENT: &str = include_str!("../../src/websocket_h2.mjs");
+pub(crate) const H3_CLIENT: &str = include_str!("../../src/websocket_h3.py");
 
 /// Opens a WebSocket and sends a message; comes to all that was received, and how it was closed.
 const CONVERSATION: &str = "new Promise((done) => {
@@ -35,16 +35,22 @@ fn server(application: &Application, protocol: Protocol, io: Io) -> Server {
     Start::site(&site).in_way(way).flags(&["--proxy", &application.url()]).start()
 }
 
-/// `Via` of the request says over which version the WebSocket came.
+/// Returns the fields of the request, with which the application has begun.
 #[track_caller]
-fn converses(browser: &mut Browser, server: &Server, via: &str) {
+pub(crate) fn converses_with(browser: &mut Browser, server: &Server) -> Value {
     browser.visit(&server.url("/"));
     let told = browser.evaluate(CONVERSATION);
     let came = told["came"].as_array().expect("messages");
     assert_eq!(came.get(1).and_then(Value::as_str), Some(&*"é".repeat(1000)), "{told}");
     let close = ["code", "reason", "wasClean", "protocol"].map(|name| told[name].to_string());
     assert_eq!(close, ["4000", "\"over\"", "true", "\"two\""], "{told}");
-    let fields: Value = serde_json::from_str(came[0].as_str().expect("text")).expect("fields");
+    serde_json::from_str(came[0].as_str().expect("text")).expect("fields")
+}
+
+/// `Via` of the request says over which version the WebSocket came.
+#[track_caller]
+fn converses(browser: &mut Browser, server: &Server, via: &str) {
+    let fields = converses_with(browser, server);
     let found = fields["via"].as_str().expect("Via");
     assert!(found.starts_with(via), "{found}");
     assert_eq!(fields["x-forwarded-host"], fields["host"], "{fields}");

@@ -47,6 +47,15 @@ pub(super) const PREFETCHED_CONTENT_BYTES: u64 = WHOLE_CONTENT_MAX_BYTES;
 /// waits in memory for the process to read it. The program of the processes wants 64 KiB at a time.
 pub(super) const WANTED_MAX_BYTES: u64 = 1024 * 1024;
 
+/// After how many milliseconds without a sign of its client a WebSocket sends a ping, and after as
+/// many again it is given up: as the servers of most ASGI applications do. Routers forget
+/// connections that are silent for a minute.
+pub(super) const WEBSOCKET_PING_MS: u64 = 20_000;
+
+/// How long a client may take to close a WebSocket that the server has closed, in milliseconds.
+/// Clients do so at once, behind what they were sending.
+pub(super) const WEBSOCKET_CLOSE_MS: u64 = 10_000;
+
 /// After how many milliseconds a process gives requests back that it has not started: a person does
 /// not notice them, and a process that is quick has executed its whole backlog.
 pub(super) const START_MS: u64 = 20;

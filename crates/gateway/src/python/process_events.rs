@@ -61,6 +61,7 @@ impl Python {
     /// time, or while it executes a long one. So what it executes does not hold them up, and they
     /// are not lost with it.
     pub fn pass(&mut self, connections: &mut Connections<'_>) {
+        self.websocket_pass(connections);
         let now_ms = connections.now().monotonic_ms;
         if self.check_ms.is_none_or(|check_ms| now_ms < check_ms) {
             return;
@@ -170,7 +171,10 @@ impl Python {
                     let Some(known) = known else { continue };
                     known.is_started = true;
                     let is_last = frame.is_last();
-                    self.frame(&frame, *known, connections, ended);
+                    let number_of_link = (link_number, *known);
+                    if self.frame(&frame, number_of_link, connections, ended) {
+                        known.exchange = None;
+                    }
                     if is_last && let Some(known) = requests.remove(&number) {
                         let now_ms = connections.now().monotonic_ms;
                         let begin_ms = known.sent_ms.unwrap_or(now_ms).max(link.last_end_ms);
@@ -207,18 +211,27 @@ impl Python {
     }
 
     /// Hands a frame about a request on to its client. Frames for the process come into
-    /// `self.frames`.
+    /// `self.frames`. Returns whether the request has become a WebSocket.
     fn frame(
         &mut self,
         frame: &ChildFrame<'_>,
-        known: LinkRequest,
+        (link, known): (u64, LinkRequest),
         connections: &mut Connections<'_>,
         ended: &mut impl FnMut(Ended, &mut Exchange<'_>),
-    ) {
-        let Some(address) = known.exchange else { return };
-        let Some(request) = self.requests.get_mut(&address) else { return };
+    ) -> bool {
+        let key = (link, known.number);
+        let Some(address) = known.exchange else {
+            self.websocket_frame(key, frame, connections);
+            return false;
+        };
+        let Some(request) = self.requests.get_mut(&address) else { return false };
+        if let ChildFrame::Accept { fields, .. } = frame
+            && request.check(frame).is_ok()
+        {
+            return self.accept(key, address, fields, connections, ended);
+        }
         // Without an exchange its last event is on the way.
-        let Some(mut exchange) = connections.exchange(address) else { return };
+        let Some(mut exchange) = connections.exchange(address) else { return false };
         match request.frame(frame, known.number, &mut exchange, &mut self.frames) {
             None => {
                 let left_ms = request.due_ms.saturating_sub(exchange.now().monotonic_ms);
@@ -229,6 +242,7 @@ impl Python {
                 ended(end, &mut exchange);
             }
         }
+        false
     }
 
     /// A connection is lost, and with it all its requests. Those that were not sent go to another
@@ -246,6 +260,9 @@ impl Python {
         self.expect(&link, is_again);
         let (unsent, sent): (Vec<LinkRequest>, Vec<LinkRequest>) =
             link.requests.into_values().partition(|known| is_again && known.sent_ms.is_none());
+        for known in sent.iter().filter(|known| known.exchange.is_none()) {
+            self.lose_websocket((number, known.number), connections);
+        }
         self.lose(&link.process, sent, failure, connections, ended);
         self.enter_again(&link.process, unsent, connections, ended);
     }

@@ -18,6 +18,7 @@ use pinion_http::python::response_content::ResponseContentCheck;
 use pinion_http::python::response_head::PythonResponseHead;
 use pinion_http::request::{Framing, RequestHead};
 use pinion_http::status::never_has_content;
+use pinion_http::websocket::handshake::WebSocketRequest;
 use pinion_jobs::upload_spool::StoreError;
 
 use super::limits::{
@@ -26,7 +27,8 @@ use super::limits::{
 use super::python_app::PythonApp;
 use super::python_environ::environ;
 use super::python_failure::PythonFailure;
-use super::python_scope::http_scope;
+use super::python_scope::{http_scope, websocket_scope};
+use super::websockets::PendingWebSocket;
 use crate::proxy::{Ended, UploadQuotas};
 use crate::proxy_error::ProxyError;
 use crate::response_forwarding::{ResponseChanges, forwarded, forwarded_interim};
@@ -71,6 +73,8 @@ pub(super) struct PythonRequest {
     is_full: bool,
     /// How many interim responses were sent.
     interim_responses: usize,
+    /// The WebSocket that the client asks for.
+    pub(super) websocket: Option<Box<PendingWebSocket>>,
 }
 
 /// How far a request is.
@@ -96,12 +100,12 @@ impl PythonRequest {
         app: &Arc<PythonApp>,
         defaults: &Arc<[u8]>,
         client: &ClientIdentity,
-        head: &RequestHead<'_>,
+        (head, websocket): (&RequestHead<'_>, Option<WebSocketRequest<'_>>),
         uploads: &UploadQuotas,
         scratch: &mut VariableScratch,
     ) -> Result<Self, ProxyError> {
         let is_wsgi = !app.is_asgi();
-        let is_prefetched = !is_wsgi && !head.expect_continue;
+        let is_prefetched = !is_wsgi && !head.expect_continue && websocket.is_none();
         let is_stored = match head.framing {
             Framing::None | Framing::Length(0) => false,
             // An application that waits for content holds nothing up.
@@ -110,9 +114,10 @@ impl PythonRequest {
             Framing::Chunked | Framing::Frames => true,
         };
         Ok(Self {
-            environ: match is_wsgi {
-                true => environ(app, client, head, scratch)?,
-                false => http_scope(app, client, head)?,
+            environ: match &websocket {
+                Some(websocket) => websocket_scope(app, client, head, websocket)?,
+                None if is_wsgi => environ(app, client, head, scratch)?,
+                None => http_scope(app, client, head)?,
             },
             whole_content: None,
             attempts: 0,
@@ -124,7 +129,8 @@ impl PythonRequest {
             app: Arc::clone(app),
             stage: if is_stored { RequestStage::Storing } else { RequestStage::Waiting },
             lacks_length: matches!(head.framing, Framing::Chunked | Framing::Frames),
-            has_all_content: matches!(head.framing, Framing::None | Framing::Length(0)),
+            has_all_content: websocket.is_some()
+                || matches!(head.framing, Framing::None | Framing::Length(0)),
             wanted_bytes: 0,
             waiting_content: Vec::new(),
             due_ms: 0,
@@ -137,6 +143,13 @@ impl PythonRequest {
             sent_bytes: 0,
             is_full: false,
             interim_responses: 0,
+            websocket: websocket.map(|websocket| {
+                Box::new(PendingWebSocket {
+                    acceptance: websocket.acceptance(true),
+                    is_connect: head.protocol.is_some(),
+                    has_ended: head.protocol.is_some() && head.framing == Framing::None,
+                })
+            }),
         })
     }
 
@@ -326,6 +339,10 @@ impl PythonRequest {
                 exchange.interim(EARLY_HINTS, fields);
                 None
             }
+            // They were refused, or are for the one who knows all WebSockets.
+            ChildFrame::Accept { .. } | ChildFrame::Message { .. } | ChildFrame::Close { .. } => {
+                None
+            }
             ChildFrame::Ready(_) | ChildFrame::GivenBack(_) => None,
         }
     }
@@ -407,6 +424,13 @@ impl PythonRequest {
                 let text = "it has ended without a response";
                 self.failed(PythonFailure::Application(text.into()), exchange)
             }
+        }
+    }
+
+    /// The client has ended its side of a WebSocket that is not accepted yet.
+    pub(super) fn end_websocket_input(&mut self) {
+        if let Some(pending) = &mut self.websocket {
+            pending.has_ended = true;
         }
     }
 

@@ -5,6 +5,7 @@ use pinion_http::field::is_same_name;
 use pinion_http::python::environ::Environ;
 use pinion_http::python::scope::{Scope, ScopeProtocol};
 use pinion_http::request::{Framing, RequestHead};
+use pinion_http::websocket::handshake::WebSocketRequest;
 
 use super::python_app::PythonApp;
 use super::python_failure::PythonFailure;
@@ -30,6 +31,20 @@ pub(super) fn http_scope(
     head: &RequestHead<'_>,
 ) -> Result<Environ, ProxyError> {
     scope(app, client, head, ScopeProtocol::Http { method: head.method_token })
+}
+
+/// Returns the scope of a WebSocket.
+///
+/// # Errors
+/// As above.
+pub(super) fn websocket_scope(
+    app: &PythonApp,
+    client: &ClientIdentity,
+    head: &RequestHead<'_>,
+    websocket: &WebSocketRequest<'_>,
+) -> Result<Environ, ProxyError> {
+    let subprotocols: Vec<&[u8]> = websocket.subprotocols().collect();
+    scope(app, client, head, ScopeProtocol::WebSocket { subprotocols: &subprotocols })
 }
 
 fn scope(

@@ -97,7 +97,7 @@ pub enum ChildFrame<'a> {
         /// Fields of the response.
         fields: HintFields<'a>,
     },
-    /// A piece of a message of a WebSocket. Only the last piece of a message may be empty.
+    /// A piece of a message of a WebSocket, which may be empty.
     Message {
         /// The request.
         request: u32,
@@ -105,6 +105,8 @@ pub enum ChildFrame<'a> {
         is_binary: bool,
         /// The piece. Whether text is UTF-8 was not checked.
         bytes: &'a [u8],
+        /// Bytes that count as sent: those of the piece, and one for the flags of each frame.
+        room_bytes: u32,
         /// Whether the message is complete.
         is_end: bool,
     },

@@ -46,7 +46,7 @@ enum State {
     /// The flags of a piece of a message.
     MessageFlags(FrameHeader),
     /// A piece of a message; so many bytes are missing.
-    Message { request: u32, flags: u8, missing: u32 },
+    Message { request: u32, flags: u8, missing: u32, is_begun: bool },
     /// The rest of a frame that is not looked at; so many bytes are missing.
     Skipped(u32),
     /// Something was wrong; it stays wrong.
@@ -64,7 +64,7 @@ enum Found {
     /// A piece of content.
     Content { request: u32, is_end: bool },
     /// A piece of a message.
-    Message { request: u32, is_binary: bool, is_end: bool },
+    Message { request: u32, flags: u8, is_first: bool, is_last: bool },
 }
 
 impl ChildFrameReader {
@@ -122,9 +122,13 @@ impl ChildFrameReader {
             Found::Content { request, is_end } => {
                 Some(ChildFrame::Content { request, bytes: piece, is_end })
             }
-            Found::Message { request, is_binary, is_end } => {
-                Some(ChildFrame::Message { request, is_binary, bytes: piece, is_end })
-            }
+            Found::Message { request, flags, is_first, is_last } => Some(ChildFrame::Message {
+                request,
+                is_binary: flags & MESSAGE_IS_BINARY != 0,
+                bytes: piece,
+                room_bytes: piece.len() as u32 + u32::from(is_first),
+                is_end: is_last && flags & MESSAGE_CONTINUES == 0,
+            }),
             Found::HeadTooLarge(header) => {
                 let max_bytes = self.head_max_bytes;
                 Some(malformed(header, CgiError::HeadTooLarge { max_bytes }))
@@ -216,24 +220,20 @@ impl ChildFrameReader {
                     if flags & !(MESSAGE_IS_BINARY | MESSAGE_CONTINUES) != 0 {
                         return Err(ChildFrameError::MessageFlags { flags });
                     }
-                    self.state = State::Message { request, flags, missing: bytes - 1 };
+                    let missing = bytes - 1;
+                    self.state = State::Message { request, flags, missing, is_begun: false };
                 }
                 Ok((used, Found::Nothing))
             }
-            State::Message { request, flags, missing } => {
+            State::Message { request, flags, missing, is_begun } => {
                 let used = fitting(input, missing);
                 let missing = missing - used as u32;
-                let is_end = missing == 0 && flags & MESSAGE_CONTINUES == 0;
                 self.state = match missing {
                     0 => State::Header,
-                    _ => State::Message { request, flags, missing },
+                    _ => State::Message { request, flags, missing, is_begun: true },
                 };
-                let is_binary = flags & MESSAGE_IS_BINARY != 0;
-                let found = match used > 0 || is_end {
-                    true => Found::Message { request, is_binary, is_end },
-                    false => Found::Nothing,
-                };
-                Ok((used, found))
+                let (is_first, is_last) = (!is_begun, missing == 0);
+                Ok((used, Found::Message { request, flags, is_first, is_last }))
             }
             State::Skipped(missing) => {
                 let used = fitting(input, missing);

@@ -366,9 +366,9 @@ fn websockets() {
     ]);
     let events = [
         Event::Accept(1, vec![(b"X".to_vec(), b"y".to_vec())]),
-        Event::Message(1, false, b"Hello".to_vec(), true),
-        Event::Message(1, true, b"abcd".to_vec(), true),
-        Event::Message(1, false, vec![], true),
+        Event::Message(1, false, b"Hello".to_vec(), 6, true),
+        Event::Message(1, true, b"abcd".to_vec(), 7, true),
+        Event::Message(1, false, vec![], 1, true),
         Event::Close(1, 3000, b"bye".to_vec()),
     ];
     assert_eq!((&found.events[..], found.error), (&events[..], None));

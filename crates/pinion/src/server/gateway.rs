@@ -201,6 +201,14 @@ impl Gateway {
         if mount.is_of_programs() || mount.sent_folders.is_some() {
             waiting.kept = Some(KeptRequest::new(sent, self.redirect_count, mount));
         }
+        let has_tunnels = !matches!(mount.target, MountTarget::Scripts(_));
+        if has_tunnels
+            && asks_for_tunnel(head)
+            && let Err(max) = access.count_tunnel(client, exchange)
+        {
+            exchange.add_fields(format!("Retry-After: {TUNNEL_RETRY_SECONDS}\r\n").as_bytes());
+            return self.fail(waiting, &ProxyError::TooManyTunnels { max }, journal, exchange);
+        }
         let upstreams = match &mount.target {
             MountTarget::Servers(upstreams) => upstreams,
             MountTarget::Python(python) => {
@@ -218,12 +226,6 @@ impl Gateway {
                 );
             }
         };
-        if asks_for_tunnel(head)
-            && let Err(max) = access.count_tunnel(client, exchange)
-        {
-            exchange.add_fields(format!("Retry-After: {TUNNEL_RETRY_SECONDS}\r\n").as_bytes());
-            return self.fail(waiting, &ProxyError::TooManyTunnels { max }, journal, exchange);
-        }
         if upstreams.options().program.is_some() && self.redirect_count > LOCAL_REDIRECTS_MAX {
             return self.fail(waiting, &ProxyError::LocalRedirects, journal, exchange);
         }
@@ -297,7 +299,10 @@ impl Gateway {
     /// Something has happened on the connection of a client that was switched to another protocol.
     pub(crate) fn raw_of_client(&mut self, event: &RawEvent<'_>, stream: &mut RawStream<'_>) {
         let proxy = self.proxy.as_mut();
-        if !proxy.is_some_and(|proxy| proxy.raw_of_client(event, stream)) {
+        let python = self.python.as_mut();
+        let is_known = proxy.is_some_and(|proxy| proxy.raw_of_client(event, stream))
+            || python.is_some_and(|python| python.raw_of_client(event, stream));
+        if !is_known {
             // No listener of this server speaks anything but HTTP.
             stream.close();
         }

@@ -17,6 +17,18 @@ impl PythonRequest {
             ChildFrame::Response { .. } | ChildFrame::Head { .. } if is_begun => {
                 Err(PythonFailure::Unexpected("a second head"))
             }
+            ChildFrame::Accept { .. } if is_begun || self.websocket.is_none() => {
+                Err(PythonFailure::Unexpected("ACCEPT for a request that is over, or no WebSocket"))
+            }
+            ChildFrame::Message { .. } | ChildFrame::Close { .. } => {
+                Err(PythonFailure::Unexpected("a message before ACCEPT"))
+            }
+            ChildFrame::Response { ref head, .. } | ChildFrame::Head { ref head, .. }
+                if self.websocket.as_ref().is_some_and(|pending| pending.is_connect)
+                    && (200..300).contains(&head.status) =>
+            {
+                Err(PythonFailure::Unexpected("a successful response in place of a WebSocket"))
+            }
             ChildFrame::Content { .. } if !is_begun => {
                 Err(PythonFailure::Unexpected("content before a head"))
             }

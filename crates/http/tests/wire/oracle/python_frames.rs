@@ -36,9 +36,9 @@ pub(crate) enum Event {
     Hints(u32, FieldList),
     GivenBack(Vec<u32>),
     Accept(u32, FieldList),
-    /// A piece of a message: whether it is binary, and whether it is the last one. Pieces that
-    /// follow each other are one.
-    Message(u32, bool, Vec<u8>, bool),
+    /// A piece of a message: whether it is binary, the bytes that count, and whether it is the last
+    /// one. Pieces that follow each other are one.
+    Message(u32, bool, Vec<u8>, u32, bool),
     Close(u32, u16, Vec<u8>),
 }
 
@@ -170,9 +170,8 @@ fn push_frame(events: &mut Vec<Event>, frame: &ChildFrame<'_>) {
         ChildFrame::Accept { request, fields } => {
             events.push(Event::Accept(request, list_of(&fields.fields)));
         }
-        ChildFrame::Message { request, is_binary, bytes, is_end } => {
-            assert!(is_end || !bytes.is_empty());
-            push_message(events, (request, is_binary), bytes, is_end);
+        ChildFrame::Message { request, is_binary, bytes, room_bytes, is_end } => {
+            push_message(events, (request, is_binary), bytes, room_bytes, is_end);
         }
         ChildFrame::Close { request, code, reason } => {
             events.push(Event::Close(request, code, reason.to_vec()));
@@ -197,17 +196,18 @@ fn push_message(
     events: &mut Vec<Event>,
     (request, is_binary): (u32, bool),
     bytes: &[u8],
+    room_bytes: u32,
     is_end: bool,
 ) {
     match events.last_mut() {
-        _ if bytes.is_empty() && !is_end => {}
-        Some(Event::Message(same, its_kind, all, was_end))
+        Some(Event::Message(same, its_kind, all, all_room, was_end))
             if *same == request && *its_kind == is_binary && !*was_end =>
         {
             all.extend_from_slice(bytes);
+            *all_room += room_bytes;
             *was_end = is_end;
         }
-        _ => events.push(Event::Message(request, is_binary, bytes.to_vec(), is_end)),
+        _ => events.push(Event::Message(request, is_binary, bytes.to_vec(), room_bytes, is_end)),
     }
 }
 
@@ -251,7 +251,10 @@ fn plainly(
                         return Err(ChildFrameError::MessageFlags { flags: *flags });
                     }
                     let is_end = is_whole && flags & 2 == 0;
-                    push_message(events, (request, flags & 1 != 0), piece, is_end);
+                    if !piece.is_empty() || is_whole {
+                        let count = body.len() as u32;
+                        push_message(events, (request, flags & 1 != 0), piece, count, is_end);
+                    }
                 }
             }
             _ if !is_whole => {}

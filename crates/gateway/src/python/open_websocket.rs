@@ -1,0 +1,370 @@
+//! One WebSocket between a client and an ASGI application, once the application has accepted it:
+//! messages of the client to the process, as many as it wants, and those of the process to the
+//! client, as many as there is room for.
+
+use pinion_engine::connections::Connections;
+use pinion_engine::exchange::Room;
+use pinion_http::python::frame_writer::{
+    MESSAGE_PIECE_MAX_BYTES, MessagePiece, write_closed, write_gone, write_message, write_room,
+};
+use pinion_http::python::limits::INITIAL_ROOM_BYTES;
+use pinion_http::websocket::close_frame::{INTERNAL_ERROR, NORMAL};
+use pinion_http::websocket::connection::{ClosedBy, InputEvent, WebSocketConnection};
+use pinion_http::websocket::frame::MessageKind;
+
+use super::limits::{ROOM_STEP_BYTES, WANTED_MAX_BYTES, WEBSOCKET_CLOSE_MS, WEBSOCKET_PING_MS};
+use crate::limits::TUNNEL_STALL_MS;
+use crate::tunnel_end::TunnelEnd;
+
+/// See the head of the module.
+pub(super) struct OpenWebSocket {
+    pub(super) client: TunnelEnd,
+    codec: WebSocketConnection,
+    /// The number of the request on the connection to the process.
+    number: u32,
+    /// The process has nothing to do with it any more, or was told so.
+    has_left_process: bool,
+    /// The client's side is open.
+    is_open: bool,
+    /// Frames for the client from before its side was open.
+    early: Vec<u8>,
+    /// What has come from the client and waits for the process to want it.
+    input: Vec<u8>,
+    /// Bytes that the process wants and has not got.
+    wanted_bytes: u64,
+    /// Bytes that the process has sent since it was allowed more.
+    sent_bytes: u32,
+    /// Since when enough waits for the client, in monotonic milliseconds.
+    full_since_ms: Option<u64>,
+    /// Since when the client was asked to close it, in monotonic milliseconds.
+    closing_since_ms: Option<u64>,
+    /// When the client was last heard of, in monotonic milliseconds.
+    heard_ms: u64,
+    /// A ping was sent after that.
+    is_pinged: bool,
+}
+
+/// Whether a WebSocket goes on.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[must_use]
+pub(super) enum WebSocketLife {
+    GoesOn,
+    /// It is over, for the client and for the process.
+    Over,
+}
+
+impl OpenWebSocket {
+    pub(super) fn new(
+        client: TunnelEnd,
+        codec: WebSocketConnection,
+        number: u32,
+        now_ms: u64,
+    ) -> Self {
+        Self {
+            client,
+            codec,
+            number,
+            has_left_process: false,
+            is_open: false,
+            early: Vec::new(),
+            input: Vec::new(),
+            wanted_bytes: 0,
+            sent_bytes: 0,
+            full_since_ms: None,
+            closing_since_ms: None,
+            heard_ms: now_ms,
+            is_pinged: false,
+        }
+    }
+
+    pub(super) fn has_left_process(&self) -> bool {
+        self.has_left_process
+    }
+
+    pub(super) fn is_open(&self) -> bool {
+        self.is_open
+    }
+
+    /// The client's side is open.
+    pub(super) fn opened(&mut self, connections: &mut Connections<'_>) {
+        self.is_open = true;
+        self.heard_ms = connections.now().monotonic_ms;
+        let early = std::mem::take(&mut self.early);
+        self.write(&early, connections);
+        self.client.want(connections);
+        self.wait(connections);
+    }
+
+    /// Bytes have come from the client. Frames for the process are added to `frames`.
+    pub(super) fn bytes(
+        &mut self,
+        bytes: &[u8],
+        frames: &mut Vec<u8>,
+        connections: &mut Connections<'_>,
+    ) -> WebSocketLife {
+        self.client.credit = self.client.credit.saturating_sub(bytes.len() as u64);
+        self.heard_ms = connections.now().monotonic_ms;
+        self.is_pinged = false;
+        if self.input.is_empty() {
+            return self.read(bytes, frames, connections);
+        }
+        self.input.extend_from_slice(bytes);
+        self.read_waiting(frames, connections)
+    }
+
+    /// The client has taken what waited for it.
+    pub(super) fn writable(
+        &mut self,
+        frames: &mut Vec<u8>,
+        connections: &mut Connections<'_>,
+    ) -> WebSocketLife {
+        self.full_since_ms = None;
+        self.give_room(frames);
+        self.read_waiting(frames, connections)
+    }
+
+    /// The client has left without closing the WebSocket.
+    pub(super) fn left(&mut self, frames: &mut Vec<u8>) -> WebSocketLife {
+        if !self.has_left_process {
+            self.has_left_process = true;
+            write_gone(frames, self.number);
+        }
+        WebSocketLife::Over
+    }
+
+    /// The process wants so many bytes more.
+    pub(super) fn wanted(
+        &mut self,
+        bytes: u32,
+        frames: &mut Vec<u8>,
+        connections: &mut Connections<'_>,
+    ) -> WebSocketLife {
+        self.wanted_bytes += u64::from(bytes);
+        if self.wanted_bytes > WANTED_MAX_BYTES {
+            return self.violated(frames, connections);
+        }
+        self.read_waiting(frames, connections)
+    }
+
+    /// The process has sent a piece of a message, of which so many bytes count.
+    pub(super) fn message(
+        &mut self,
+        (kind, piece, is_end): (MessageKind, &[u8], bool),
+        room_bytes: u32,
+        frames: &mut Vec<u8>,
+        connections: &mut Connections<'_>,
+    ) -> WebSocketLife {
+        self.sent_bytes = self.sent_bytes.saturating_add(room_bytes);
+        if self.sent_bytes > INITIAL_ROOM_BYTES {
+            return self.violated(frames, connections);
+        }
+        let mut out = Vec::new();
+        self.codec.write(kind, piece, is_end, &mut out);
+        self.write(&out, connections);
+        if !self.codec.is_open() {
+            // A message that cannot be sent.
+            self.closes(connections);
+        }
+        self.give_room(frames);
+        WebSocketLife::GoesOn
+    }
+
+    /// Closes it, unless it is closed, and waits for the client to do so too.
+    pub(super) fn close(
+        &mut self,
+        code: u16,
+        reason: &str,
+        frames: &mut Vec<u8>,
+        connections: &mut Connections<'_>,
+    ) -> WebSocketLife {
+        if self.codec.is_open() {
+            let mut out = Vec::new();
+            self.codec.close(code, reason, &mut out);
+            self.write(&out, connections);
+            self.closes(connections);
+        }
+        // What waits for the process is not for it any more.
+        self.read_waiting(frames, connections)
+    }
+
+    /// The server stops.
+    pub(super) fn stop(
+        &mut self,
+        code: u16,
+        frames: &mut Vec<u8>,
+        connections: &mut Connections<'_>,
+    ) -> WebSocketLife {
+        self.tell_closed(code, "", frames);
+        self.close(code, "", frames, connections)
+    }
+
+    /// The process has sent its last frame. `is_whole` says that the application has returned.
+    pub(super) fn ended(
+        &mut self,
+        is_whole: bool,
+        frames: &mut Vec<u8>,
+        connections: &mut Connections<'_>,
+    ) -> WebSocketLife {
+        self.has_left_process = true;
+        self.close(if is_whole { NORMAL } else { INTERNAL_ERROR }, "", frames, connections)
+    }
+
+    /// The process has sent what it must not send.
+    pub(super) fn violated(
+        &mut self,
+        frames: &mut Vec<u8>,
+        connections: &mut Connections<'_>,
+    ) -> WebSocketLife {
+        // It is over for the process, and not for the client.
+        let _ = self.left(frames);
+        self.close(INTERNAL_ERROR, "", frames, connections)
+    }
+
+    /// A deadline has passed.
+    pub(super) fn deadline(
+        &mut self,
+        frames: &mut Vec<u8>,
+        connections: &mut Connections<'_>,
+    ) -> WebSocketLife {
+        let now_ms = connections.now().monotonic_ms;
+        if now_ms < self.due_ms(now_ms) {
+            self.wait(connections);
+            return WebSocketLife::GoesOn;
+        }
+        let is_lost =
+            self.is_pinged || self.closing_since_ms.is_some() || self.full_since_ms.is_some();
+        if is_lost {
+            self.client.abort(connections);
+            return self.left(frames);
+        }
+        let mut out = Vec::new();
+        self.codec.ping(b"", &mut out);
+        self.write(&out, connections);
+        self.is_pinged = true;
+        self.wait(connections);
+        WebSocketLife::GoesOn
+    }
+
+    /// Whether the process has to want something before the client is read on.
+    fn waits_for_process(&self) -> bool {
+        !self.input.is_empty()
+    }
+
+    /// Returns when it is looked after next, in monotonic milliseconds.
+    fn due_ms(&self, now_ms: u64) -> u64 {
+        if let Some(since_ms) = self.closing_since_ms {
+            return since_ms + WEBSOCKET_CLOSE_MS;
+        }
+        if let Some(since_ms) = self.full_since_ms {
+            return since_ms + TUNNEL_STALL_MS;
+        }
+        if self.waits_for_process() {
+            // What the client has sent meanwhile was not read.
+            return now_ms + WEBSOCKET_PING_MS;
+        }
+        let periods = if self.is_pinged { 2 } else { 1 };
+        self.heard_ms + periods * WEBSOCKET_PING_MS
+    }
+
+    fn wait(&self, connections: &mut Connections<'_>) {
+        if self.is_open {
+            let now_ms = connections.now().monotonic_ms;
+            self.client.wait(self.due_ms(now_ms).saturating_sub(now_ms), connections);
+        }
+    }
+
+    fn closes(&mut self, connections: &mut Connections<'_>) {
+        self.closing_since_ms = Some(connections.now().monotonic_ms);
+        self.wait(connections);
+    }
+
+    /// Reads what has come from the client and was not read.
+    fn read_waiting(
+        &mut self,
+        frames: &mut Vec<u8>,
+        connections: &mut Connections<'_>,
+    ) -> WebSocketLife {
+        let input = std::mem::take(&mut self.input);
+        self.read(&input, frames, connections)
+    }
+
+    /// Reads what has come from the client. What the process does not want yet waits.
+    fn read(
+        &mut self,
+        mut input: &[u8],
+        frames: &mut Vec<u8>,
+        connections: &mut Connections<'_>,
+    ) -> WebSocketLife {
+        let mut out = Vec::new();
+        while self.full_since_ms.is_none() {
+            let wanted = usize::try_from(self.wanted_bytes).unwrap_or(usize::MAX);
+            let room = wanted.saturating_sub(1).min(MESSAGE_PIECE_MAX_BYTES);
+            let codec = &mut self.codec;
+            let mut event = InputEvent::NeedMore;
+            let counted = write_message(frames, self.number, |content| {
+                let read = codec.read(input, room, content, &mut out);
+                input = input.get(read.used..).unwrap_or_default();
+                event = read.event;
+                let InputEvent::Message { kind, is_end, .. } = event else { return None };
+                Some(MessagePiece { is_binary: kind == MessageKind::Binary, is_end })
+            });
+            self.wanted_bytes = self.wanted_bytes.saturating_sub(counted.into());
+            match event {
+                InputEvent::NeedMore | InputEvent::NeedRoom => break,
+                InputEvent::Message { .. } => {}
+                InputEvent::Alive => {
+                    self.write(&out, connections);
+                    out.clear();
+                }
+                InputEvent::Closed(by) => {
+                    match by {
+                        ClosedBy::Client { code, reason } => {
+                            self.tell_closed(code, &reason, frames);
+                        }
+                        ClosedBy::Error(error) => {
+                            self.tell_closed(error.code(), error.reason(), frames);
+                        }
+                    }
+                    self.write(&out, connections);
+                    return WebSocketLife::Over;
+                }
+            }
+        }
+        self.input.extend_from_slice(input);
+        if self.is_open && self.input.is_empty() && self.full_since_ms.is_none() {
+            self.client.want(connections);
+        }
+        WebSocketLife::GoesOn
+    }
+
+    /// Tells the process that it is closed.
+    fn tell_closed(&mut self, code: u16, reason: &str, frames: &mut Vec<u8>) {
+        if !self.has_left_process {
+            self.has_left_process = true;
+            write_closed(frames, self.number, code, reason);
+        }
+    }
+
+    /// Sends frames to the client.
+    fn write(&mut self, bytes: &[u8], connections: &mut Connections<'_>) {
+        if bytes.is_empty() {
+            return;
+        }
+        if !self.is_open {
+            return self.early.extend_from_slice(bytes);
+        }
+        let is_full = self.client.write(bytes, connections) == Room::Full;
+        if is_full && self.full_since_ms.is_none() {
+            self.full_since_ms = Some(connections.now().monotonic_ms);
+            self.wait(connections);
+        }
+    }
+
+    /// Allows the process to send more once the client has taken enough.
+    fn give_room(&mut self, frames: &mut Vec<u8>) {
+        let is_due = self.sent_bytes >= ROOM_STEP_BYTES && self.full_since_ms.is_none();
+        if is_due && self.is_open && !self.has_left_process {
+            write_room(frames, self.number, std::mem::take(&mut self.sent_bytes));
+        }
+    }
+}
