@@ -26,9 +26,15 @@ session.on("remoteSettings", (settings) => {
   stream.on("response", (fields) => {
     if (fields[":status"] !== 200) throw new Error(`status ${fields[":status"]}`);
     stream.write(frame(1, "hello"));
-    stream.write(frame(8, ""));
   });
-  stream.on("data", (bytes) => came.push(bytes));
+  let isClosed = false;
+  stream.on("data", (bytes) => {
+    came.push(bytes);
+    if (!isClosed && Buffer.concat(came).subarray(-5).toString() === "hello") {
+      isClosed = true;
+      stream.write(frame(8, ""));
+    }
+  });
   stream.on("end", () => {
     const all = Buffer.concat(came);
     // Behind the first message, which has the fields of the request.

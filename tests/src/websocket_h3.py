@@ -50,10 +50,13 @@ class Client(QuicConnectionProtocol):
                 if dict(event.headers)[b":status"] != b"200":
                     self.whole.set_exception(ConnectionError(str(event)))
                     continue
-                self.http.send_data(event.stream_id, frame(1, b"hello") + frame(8, b""), False)
+                self.http.send_data(event.stream_id, frame(1, b"hello"), False)
                 self.transmit()
             if isinstance(event, DataReceived):
                 self.came += event.data
+                if event.data and self.came.endswith(b"hello"):
+                    self.http.send_data(event.stream_id, frame(8, b""), False)
+                    self.transmit()
                 if event.stream_ended:
                     self.http.send_data(event.stream_id, b"", True)
                     self.transmit()

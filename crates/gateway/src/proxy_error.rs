@@ -194,7 +194,7 @@ impl ProxyError {
     pub fn is_logged(&self) -> bool {
         match self {
             Self::Method | Self::DotSegment | Self::ConnectionOptions | Self::Protocol => false,
-            Self::Path | Self::OtherPath => false,
+            Self::WebSocket { .. } | Self::Path | Self::OtherPath => false,
             Self::NoScript | Self::MissingSlash { .. } => false,
             Self::ScriptFolder { .. } | Self::LocalRedirects | Self::LengthRequired => true,
             Self::Loop | Self::NotSwitched { .. } | Self::WebSocketAccept { .. } => true,

@@ -33,7 +33,8 @@ async def app(scope, receive, send):
     name = scope['path'][len(scope['root_path']):].strip('/') or 'chat'
     if scope['type'] == 'http':
         text = state.get(name, name).encode()
-        await send({'type': 'http.response.start', 'status': 200, 'headers': []})
+        await send({'type': 'http.response.start', 'status': 200,
+                    'headers': [(b'content-type', b'text/plain')]})
         return await send({'type': 'http.response.body', 'body': text})
     assert (await receive())['type'] == 'websocket.connect'
     await globals()[name](scope, receive, send)

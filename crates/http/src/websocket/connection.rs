@@ -140,7 +140,7 @@ impl WebSocketConnection {
                 WebSocketEvent::Pong(_) => InputEvent::Alive,
                 WebSocketEvent::Close(close) => {
                     if is_open {
-                        write_close(out, CloseFrame { code: close.code, reason: "" });
+                        write_close(out, close);
                     }
                     self.closing = ClosingState::Over;
                     let (code, reason) = (close.code, close.reason.into());

@@ -11,7 +11,7 @@ use super::PythonRequest;
 
 impl PythonRequest {
     /// Checks that a frame may come now, and that it is within what the process was allowed.
-    pub(super) fn check(&mut self, frame: &ChildFrame<'_>) -> Result<(), PythonFailure> {
+    pub(in crate::python) fn check(&mut self, frame: &ChildFrame<'_>) -> Result<(), PythonFailure> {
         let is_begun = self.status.is_some();
         match *frame {
             ChildFrame::Response { .. } | ChildFrame::Head { .. } if is_begun => {

@@ -301,8 +301,10 @@ fn check_connection(rules: Rules, wire: &[u8], cut: usize, found: &Found) {
         match event {
             Event::Ping(ping) => expected.extend([&[0x8a, ping.len() as u8], &ping[..]].concat()),
             Event::Close(1005, _) => expected.extend([0x88, 0]),
-            Event::Close(code, _) => {
-                expected.extend([[0x88, 2], code.to_be_bytes()].concat());
+            Event::Close(code, reason) => {
+                let code = code.to_be_bytes();
+                expected
+                    .extend([&[0x88, 2 + reason.len() as u8], &code, reason.as_bytes()].concat());
             }
             Event::Message(..) | Event::Pong(_) => {}
         }

@@ -154,7 +154,7 @@ fn a_client_closes() {
             server.ping(b"late", out);
             server.close(1011, "late", out);
         });
-        assert_eq!(both.client.get_ref().to_client.len(), if code == 1005 { 2 } else { 4 });
+        assert_eq!(both.client.get_ref().to_client.len(), if code == 1005 { 2 } else { 7 });
         let Some(Message::Close(close)) = both.client_reads() else { panic!("no close") };
         assert_eq!(close.map(|close| u16::from(close.code)), (code != 1005).then_some(code));
         assert!(matches!(both.client.read(), Err(Error::ConnectionClosed | Error::Io(_))));
