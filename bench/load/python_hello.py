@@ -9,11 +9,11 @@ import sys
 CONTENT = b'hello world!\n'
 FIELDS = [('Content-Type', 'text/plain'), ('Content-Length', str(len(CONTENT)))]
 ASGI_FIELDS = [(name.lower().encode(), value.encode()) for name, value in FIELDS]
-FILE = os.environ.get('PINION_BENCH_FILE', '')
+FILE = os.path.join(os.path.dirname(__file__), 'python_file.bin')
 
 
 def app(environ, start_response):
-    if FILE and environ['QUERY_STRING'] == 'file':
+    if environ['QUERY_STRING'] == 'file':
         start_response('200 OK', [('Content-Type', 'text/plain')])
         return environ['wsgi.file_wrapper'](open(FILE, 'rb'))
     start_response('200 OK', FIELDS)

@@ -10,10 +10,12 @@ mod table;
 use super::runs::Run;
 use super::{release, rounds_and_name};
 use crate::debian::{self, Need, Proof};
-use anyhow::Result;
+use anyhow::{Result, ensure};
+use serde_json::Value;
 
 const USAGE: &str = "\
 usage: cargo xtask bench gateways [OPTIONS]
+  --only PART    only this part: gateways, cgi or python
   --rounds N     how often the servers take turns [3]
   --name NAME    the run's name [the host's]";
 
@@ -27,20 +29,29 @@ const NEEDS: &[Need] = &[
     Need { package: "python3", proof: Proof::File("/usr/bin/python3") },
 ];
 
+/// Measures; the report and the data.
+type Measure = fn(&setup::Place, usize) -> Result<(String, Value)>;
+
+const PARTS: [(&str, Measure); 3] =
+    [("gateways", table::run), ("cgi", scripts::run), ("python", python::run)];
+
 /// Measures and records.
 pub(crate) fn run(arguments: &[&str]) -> Result<()> {
+    let (only, arguments) = match arguments {
+        ["--only", part, rest @ ..] => (Some(*part), rest),
+        _ => (None, arguments),
+    };
     let (rounds, name) = rounds_and_name(arguments, 3, USAGE)?;
+    let parts: Vec<_> =
+        PARTS.iter().filter(|(name, _)| only.is_none_or(|it| it == *name)).collect();
+    ensure!(!parts.is_empty(), "{USAGE}");
     debian::install(NEEDS)?;
     crate::python::install()?;
     let pinion = release::binary()?;
     let place = setup::Place::make(&pinion)?;
     let mut run = Run::open(name)?;
-    let parts = [
-        ("gateways", table::run(&place, rounds)?),
-        ("cgi", scripts::run(&place, rounds)?),
-        ("python", python::run(&place, rounds)?),
-    ];
-    for (name, (report, data)) in parts {
+    for (name, measure) in parts {
+        let (report, data) = measure(&place, rounds)?;
         run.record(name, &report, &data)?;
         println!("\n== {name}\n\n{report}");
     }

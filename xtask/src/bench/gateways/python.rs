@@ -19,14 +19,18 @@ use std::process::Command;
 const CONNECTIONS: u32 = 64;
 const SECONDS: u32 = 3;
 
+/// What `wsgi.file_wrapper` gets.
+const FILE_BYTES: usize = 100 << 10;
+
 /// The interpreter of the system, which every user may run.
 const INTERPRETER: &str = "/usr/bin/python3";
 
 /// What is loaded: a server, and the path at it.
-const CASES: [(&str, ServerKind, &str); 9] = [
+const CASES: [(&str, ServerKind, &str); 10] = [
     ("file, Pinion", ServerKind::Pinion, "/hello.txt"),
     ("WSGI, Pinion", ServerKind::Pinion, "/wsgi"),
     ("WSGI, Pinion, 2 processes", ServerKind::Pinion, "/wsgi-2"),
+    ("WSGI, Pinion, a file", ServerKind::Pinion, "/wsgi?file"),
     ("WSGI, fastpysgi", ServerKind::Fastpysgi, "/"),
     ("WSGI, granian", ServerKind::GranianWsgi, "/"),
     ("WSGI, gunicorn (sync)", ServerKind::Gunicorn, "/"),
@@ -36,11 +40,12 @@ const CASES: [(&str, ServerKind, &str); 9] = [
 ];
 
 /// CPU of a request over that of another case, and the goal.
-const RATIOS: [(&str, &str, f64); 6] = [
+const RATIOS: [(&str, &str, f64); 7] = [
     ("WSGI, Pinion", "WSGI, fastpysgi", 1.1),
     ("WSGI, Pinion", "WSGI, granian", 0.5),
     ("WSGI, Pinion", "WSGI, gunicorn (sync)", 0.1),
     ("WSGI, Pinion, 2 processes", "WSGI, Pinion", 1.15),
+    ("WSGI, Pinion, a file", "WSGI, Pinion", 1.5),
     ("ASGI, Pinion", "ASGI, granian", 0.7),
     ("ASGI, Pinion", "ASGI, uvicorn", 0.45),
 ];
@@ -222,6 +227,7 @@ fn pinion(place: &Place, port: &str) -> Result<Command> {
     );
     let file = place.file("python.toml");
     fs::write(&file, text)?;
+    fs::write(place.file("python_file.bin"), vec![b'x'; FILE_BYTES])?;
     let mut command = on_core(SERVER_CORE, "setpriv");
     place.add_user(&mut command);
     command.arg(place.file("pinion")).arg("serve").arg(file);
