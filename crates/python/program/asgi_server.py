@@ -4,6 +4,7 @@ import asyncio
 import gc
 import os
 import signal
+import socket
 import sys
 
 HTTP_EXTENSIONS = (
@@ -188,7 +189,7 @@ async def run_asgi(loop, options, listener):
     except LoadError as error:
         log('cannot start the application: %s' % error)
         return 1
-    server = AsgiServer(loop, application, listener)
+    server = AsgiServer(loop, application, socket.socket(fileno=listener))
     server.state = lifespan.state
     server.handle_signals()
     # What is loaded now stays: the collector need not look at it again.

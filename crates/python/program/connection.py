@@ -1,7 +1,10 @@
-# Connections to the workers of Pinion, shared by the interfaces.
+# Connections to the workers of Pinion.
+#
+# This and other parts for WSGI use the modules that `collections`, `signal` and `socket` are made
+# of: an application that needs none of them does without their memory, which is 1 MiB.
 
-import collections
-import socket
+import _collections
+import _socket
 from _thread import allocate_lock
 
 
@@ -17,7 +20,7 @@ class Connection:
         # Requests that are not over, by number.
         self.requests = {}
         # Frames that wait to be sent. Any thread may append; only the holder of `send_lock` takes.
-        self.queued = collections.deque()
+        self.queued = _collections.deque()
         self.send_lock = allocate_lock()
         # Guards what a thread that reads and a thread of the application count.
         self.lock = allocate_lock()
@@ -55,7 +58,7 @@ class Connection:
         """Ends the connection. The thread that reads closes it once it finds its end."""
         self.is_lost = True
         try:
-            self.socket.shutdown(socket.SHUT_RDWR)
+            self.socket.shutdown(_socket.SHUT_RDWR)
         except OSError:
             pass  # It has ended already.
         for request in list(self.requests.values()):
@@ -64,7 +67,7 @@ class Connection:
     def receive(self):
         """Reads what has arrived without waiting. Returns whether there was anything."""
         try:
-            data = self.socket.recv(RECEIVE_MAX_BYTES, socket.MSG_DONTWAIT)
+            data = self.socket.recv(RECEIVE_MAX_BYTES, _socket.MSG_DONTWAIT)
         except BlockingIOError:
             return False
         except OSError:

@@ -1,7 +1,6 @@
 # What both interfaces need: the grammar of fields, exceptions, and the log.
 
 import os
-import re
 import sys
 
 HOP_BY_HOP_NAMES = frozenset((
@@ -10,8 +9,19 @@ HOP_BY_HOP_NAMES = frozenset((
 # What a field of a response is for its head: an ordinary one, the Content-Length, or one that is
 # left out.
 ORDINARY_FIELD, LENGTH_FIELD, DROPPED_FIELD = 0, 1, 2
-is_token = re.compile("[!#$%&'*+.^_`|~0-9A-Za-z-]+").fullmatch
-is_length = re.compile('[0-9]{1,18}').fullmatch
+TOKEN_CHARACTERS = ("!#$%&'*+-.^_`|~0123456789"
+                    'ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz')
+LENGTH_MAX_DIGITS = 18
+
+
+def is_token(text):
+    """Whether `text` is a token of RFC 9110, section 5.6.2."""
+    return text != '' and not text.strip(TOKEN_CHARACTERS)
+
+
+def is_length(text):
+    """Whether `text` is a Content-Length."""
+    return text.isascii() and text.isdigit() and len(text) <= LENGTH_MAX_DIGITS
 
 
 class ClientDisconnected(ConnectionResetError):

@@ -1,8 +1,6 @@
 # Starts the process: the command line, the listening socket, and which interface it has.
 
-import functools
 import os
-import socket
 import sys
 
 
@@ -53,13 +51,13 @@ def describe_process(interface, threads):
 
 
 def take_listener():
-    """Returns the listening socket, which is descriptor 0, and puts /dev/null in its place."""
-    listener = socket.socket(fileno=os.dup(0))
+    """Returns a descriptor of the listening socket, which is 0, and puts /dev/null in its place."""
+    listener = os.dup(0)
     null = os.open(os.devnull, os.O_RDONLY)
     os.dup2(null, 0)
     os.close(null)
     # A worker that gives its connection up must not block the accept.
-    listener.setblocking(False)
+    os.set_blocking(listener, False)
     return listener
 
 
@@ -77,7 +75,9 @@ def is_coroutine_function(function):
 
 def find_interface(application):
     """Returns the interface of an application, by what calling it returns."""
-    while isinstance(application, functools.partial):
+    # There is none if its module was not loaded.
+    partial = getattr(sys.modules.get('functools'), 'partial', ())
+    while isinstance(application, partial):
         application = application.func
     if is_coroutine_function(application):
         return 'asgi'
@@ -85,7 +85,7 @@ def find_interface(application):
 
 
 def start_process():
-    """Returns the options, the listening socket and the interface."""
+    """Returns the options, the descriptor of the listening socket and the interface."""
     for stream in (sys.stdout, sys.stderr):
         if stream is not None:
             stream.reconfigure(line_buffering=True)

@@ -1,6 +1,6 @@
 # The `wsgi.input` of a request whose content is streamed.
 
-import collections
+import _collections
 import io
 
 
@@ -13,7 +13,7 @@ class RequestContent(io.RawIOBase):
 
     def __init__(self, request):
         self.request = request
-        self.pieces = collections.deque()
+        self.pieces = _collections.deque()
         # Bytes that were asked for and have not arrived.
         self.wanted_bytes = 0
         self.is_complete = False

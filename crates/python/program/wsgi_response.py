@@ -1,8 +1,7 @@
 # A request of a WSGI application (PEP 3333): start_response, the content, and the end.
 
-import re
-
-is_status = re.compile('[2-5][0-9][0-9]( [^\x00-\x08\x0a-\x1f\x7f]*)?').fullmatch
+# All but the tab.
+CONTROL_CHARACTERS = frozenset([chr(code) for code in range(32) if code != 9] + ['\x7f'])
 
 # Whether responses of a status have content; what a field is by its name. Applications use few
 # of each, so each is checked once.
@@ -10,6 +9,13 @@ checked_statuses = {}
 checked_names = {}
 # Heads by status and fields: most applications send the same ones again and again.
 remembered_heads = {}
+
+
+def is_status(text):
+    """Whether `text` is a code from 200 to 599, perhaps with a space and a reason."""
+    code = text[:3]
+    return (len(code) == 3 and code.isascii() and code.isdigit() and '2' <= code[0] <= '5'
+            and text[3:4] in ('', ' ') and CONTROL_CHARACTERS.isdisjoint(text))
 
 
 def check_status(status):

@@ -10,14 +10,14 @@
 # whether the number of calls has grown, and waits on a lock while the process is idle. It never
 # waits for a socket, so the two threads do not compete for the interpreter.
 
-import collections
+import _collections
+import _signal
+import _socket
 import gc
 import io
 import marshal
 import os
 import select
-import signal
-import socket
 import sys
 import time
 from _thread import allocate_lock, get_ident, start_new_thread
@@ -43,7 +43,7 @@ class WsgiServer:
         os.set_blocking(self.wake_writer, False)
         self.epoll.register(self.wake_reader, select.EPOLLIN)
         # Requests that were read and not started.
-        self.backlog = collections.deque()
+        self.backlog = _collections.deque()
         self.is_stopping = False
         self.is_forked = False
         # The thread that holds it waits for sockets and reads them.
@@ -95,9 +95,10 @@ class WsgiServer:
 
     def accept(self):
         try:
-            stream, _ = self.listener.accept()
+            descriptor, _ = self.listener._accept()
         except OSError:
             return  # The worker has given up, or there are no descriptors: it connects again.
+        stream = _socket.socket(fileno=descriptor)
         stream.setblocking(True)
         connection = Connection(self, stream)
         self.connections[connection.descriptor] = connection
@@ -450,27 +451,27 @@ class WsgiServer:
         """SIGTERM stops; SIGINT is for the server, which then sends SIGTERM."""
         def stop(number, frame):
             if self.is_forked:
-                signal.signal(number, signal.SIG_DFL)
+                _signal.signal(number, _signal.SIG_DFL)
                 os.kill(os.getpid(), number)
             self.is_stopping = True
 
         def ignore(number, frame):
             if self.is_forked:
-                signal.default_int_handler(number, frame)
+                _signal.default_int_handler(number, frame)
 
-        signal.signal(signal.SIGTERM, stop)
+        _signal.signal(_signal.SIGTERM, stop)
         # A handler, because an ignored signal would be ignored by programs that are started, too.
-        signal.signal(signal.SIGINT, ignore)
-        signal.set_wakeup_fd(self.wake_writer, warn_on_full_buffer=False)
+        _signal.signal(_signal.SIGINT, ignore)
+        _signal.set_wakeup_fd(self.wake_writer, warn_on_full_buffer=False)
         os.register_at_fork(after_in_child=self.close_in_fork)
 
     def close_in_fork(self):
         """Closes the sockets in a process that the application has forked: it is no reader."""
         self.is_forked = True
         try:
-            signal.set_wakeup_fd(-1)
-            signal.signal(signal.SIGTERM, signal.SIG_DFL)
-            signal.signal(signal.SIGINT, signal.default_int_handler)
+            _signal.set_wakeup_fd(-1)
+            _signal.signal(_signal.SIGTERM, _signal.SIG_DFL)
+            _signal.signal(_signal.SIGINT, _signal.default_int_handler)
         except ValueError:
             pass  # PyPy does not yet know that this thread is the main one: the handlers ask.
         for connection in list(self.connections.values()):
@@ -491,7 +492,7 @@ def serve_wsgi(options, listener):
     application = load_or_report(options)
     if application is None:
         sys.exit(1)
-    server = WsgiServer(application, options, listener)
+    server = WsgiServer(application, options, _socket.socket(fileno=listener))
     server.handle_signals()
     # What is loaded now stays: the collector need not look at it again.
     gc.collect()
