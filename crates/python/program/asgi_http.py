@@ -176,14 +176,17 @@ class AsgiRequest:
             if self.is_gone:
                 self.end()
             else:
-                self.is_done = True
-                size = len(head)
-                self.connection.write(
-                    response_header.pack(RESPONSE, self.number, 4 + size + len(body), size)
-                    + head + body)
+                self.send_response(head, body)
         self.is_complete = True
         if self.waiters:
             self.wake()
+
+    def send_response(self, head, body):
+        self.is_done = True
+        size = len(head)
+        self.connection.write(
+            response_header.pack(RESPONSE, self.number, 4 + size + len(body), size)
+            + head + body)
 
     def length_error(self, size):
         return RuntimeError('Content-Length is %d, but there are %d bytes of content'
@@ -215,24 +218,29 @@ class AsgiRequest:
             if length is not None and (size > length or not more and size < length):
                 raise self.length_error(size)
             self.sent_bytes = size
-            if not self.is_streaming:
-                self.start_frames(None if more else size)
-            if body:
-                await self.send_pieces(RESPONSE_CONTENT, b'', body)
-            if not more:
-                self.is_done = True
-                self.connection.write(encode_frame(END, self.number))
+            is_whole = not self.is_streaming and size == length and size <= PIECE_MAX_BYTES
+            if is_whole and not self.is_done:
+                # Middleware often sends the end as a message of its own, without content.
+                self.send_response(self.head[0], body)
+            elif not self.is_done:
+                await self.send_frames(body, more)
         if not more:
             self.is_complete = True
             self.wake()
 
-    def start_frames(self, size):
-        """Sends the head. `size` is that of the content if all of it is known."""
-        head, length, _ = self.head
-        if length is None and size is not None:
-            head += b'content-length: %d\n' % size
-        self.is_streaming = True
-        self.connection.write(encode_frame(HEAD, self.number, head))
+    async def send_frames(self, body, more):
+        """Sends the head if it was not sent, a part of the content, and perhaps the end."""
+        if not self.is_streaming:
+            head, length, _ = self.head
+            if length is None and not more:
+                head += b'content-length: %d\n' % len(body)
+            self.is_streaming = True
+            self.connection.write(encode_frame(HEAD, self.number, head))
+        if body:
+            await self.send_pieces(RESPONSE_CONTENT, b'', body)
+        if not more:
+            self.is_done = True
+            self.connection.write(encode_frame(END, self.number))
 
     async def send_pieces(self, kind, prefix, data):
         """Sends `data` in frames; calls that come meanwhile wait until the last one is sent.
