@@ -77,19 +77,24 @@ class AsgiConnection:
             numbers = b''.join([number_content.pack(number) for number, _, _ in batch])
             self.write(encode_frame(GIVEN_BACK, 0, numbers))
             return
+        requests, start_task = self.requests, server.start_task
         for number, scope, content in batch:
             if scope['type'] == 'http':
                 request = AsgiRequest(self, number, scope, content)
-                scope['extensions'] = {name: {} for name in HTTP_EXTENSIONS}
+                scope['extensions'] = {
+                    'http.response.early_hint': {},
+                    'http.response.informational': {},
+                    'http.response.pathsend': {},
+                }
                 if content is None:
                     request.start_streaming()
             else:
                 request = AsgiWebSocket(self, number, scope, content)
-                scope['extensions'] = {name: {} for name in WEBSOCKET_EXTENSIONS}
+                scope['extensions'] = {'websocket.http.response': {}}
             scope['asgi'] = {'version': '3.0', 'spec_version': '2.5'}
             scope['state'] = server.state.copy()
-            self.requests[number] = request
-            request.task = self.loop.create_task(server.run(request))
+            requests[number] = request
+            request.task = start_task(server.run(request))
 
     def control(self, kind, number, content):
         """Processes a frame about a request."""

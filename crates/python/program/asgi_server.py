@@ -1,15 +1,12 @@
 # The loop of a process that runs an ASGI application.
 
 import asyncio
+import functools
 import gc
 import os
 import signal
 import socket
 import sys
-
-HTTP_EXTENSIONS = (
-    'http.response.early_hint', 'http.response.informational', 'http.response.pathsend')
-WEBSOCKET_EXTENSIONS = ('websocket.http.response',)
 
 
 class AsgiServer:
@@ -19,6 +16,10 @@ class AsgiServer:
         self.loop = loop
         self.application = application
         self.listener = listener
+        self.start_task = loop.create_task
+        if sys.version_info >= (3, 12):
+            # An application that need not wait is done before the loop knows of its task.
+            self.start_task = functools.partial(asyncio.Task, loop=loop, eager_start=True)
         self.connections = set()
         # Tasks that make a connection of a socket that was accepted.
         self.accepting = set()

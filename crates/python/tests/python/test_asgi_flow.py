@@ -156,7 +156,11 @@ class AsgiFlow(unittest.TestCase):
         self.child.__exit__()
 
     def seen(self):
-        return ast.literal_eval(self.link.get('/seen').content.decode())
+        """Returns what the application has noted, once it has. Its tasks may go on afterwards."""
+        while True:
+            seen = ast.literal_eval(self.link.get('/seen').content.decode())
+            if seen:
+                return seen
 
     def idle(self, number):
         """Asserts that nothing more comes of a request for now."""
