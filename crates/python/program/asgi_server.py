@@ -182,6 +182,7 @@ async def run_asgi(loop, options, listener):
     application = load_or_report(options)
     if application is None:
         return 1
+    close_program_file()
     if accepts_one_argument(application):
         application = adapt_asgi2(application)
     lifespan = Lifespan(application, loop)

@@ -20,8 +20,11 @@ def split_application(text):
     return source, name
 
 
-def import_application_module(source):
-    """Imports a module by its name or by the path of its file."""
+def import_application_module(source, has_callable):
+    """Imports a module by its name or by the path of its file.
+
+    `has_callable` says whether a callable of it is named.
+    """
     if not source.endswith('.py') and os.sep not in source:
         __import__(source)
         return sys.modules[source]
@@ -32,6 +35,8 @@ def import_application_module(source):
     name = file_name[:-3] if file_name.endswith('.py') else file_name
     if folder not in sys.path[:1]:
         sys.path.insert(0, folder)
+    if not has_callable and imports_fapws(path):
+        return run_as_main(path)
     if name in sys.modules or '.' in name or not file_name.endswith('.py'):
         # Its name is taken, for example by a module of the standard library.
         return import_file('application_' + name.replace('.', '_'), path)
@@ -58,6 +63,8 @@ def find_callable(module, source, name):
         for name in DEFAULT_NAMES:
             if hasattr(module, name):
                 return getattr(module, name), name
+        if 'fapws._evwsgi' in sys.modules:
+            raise LoadError('"%s" imports fapws, and does not call evwsgi.run()' % source)
         raise LoadError('"%s" has neither "application" nor "app"; write "%s:callable"'
                         % (source, source))
     found = module
@@ -79,17 +86,26 @@ def prepare_path(options):
     sys.argv = [options.application]
 
 
+def leave_after_run(options):
+    """Ends the process if the application has served itself, by the `run()` of fapws."""
+    if options.has_served:
+        sys.exit(0)
+
+
 def load_application(options):
     """Returns the application, or raises what importing it has raised."""
     prepare_path(options)
     source, name = split_application(options.application)
     if source.endswith('.py'):
         source = os.path.join(os.path.abspath(options.folder), source)
-    found, name = find_callable(import_application_module(source), source, name)
+    module = import_application_module(source, name != '')
+    leave_after_run(options)
+    found, name = find_callable(module, source, name)
     if options.factory:
         if not callable(found):
             raise LoadError('"%s" of "%s" is no factory: it cannot be called' % (name, source))
         found = found()
+        leave_after_run(options)
     if not callable(found):
         raise LoadError('"%s" of "%s" is no application: it cannot be called' % (name, source))
     return found
@@ -128,5 +144,7 @@ def load_or_report(options):
     except LoadError as error:
         log('cannot load the application: %s' % error)
     except BaseException as error:
+        if options.has_served and isinstance(error, SystemExit):
+            raise
         print_traceback(error)
     return None

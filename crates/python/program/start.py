@@ -4,8 +4,6 @@ import os
 import sys
 
 
-# The file of this program, if it is no argument of `python3 -c`.
-PROGRAM_PATH = '/dev/fd/3'
 # The flag of the code of `async def` (`inspect.CO_COROUTINE`).
 CO_COROUTINE = 0x80
 
@@ -40,6 +38,8 @@ class Options:
         self.application = arguments[0]
         # The application itself, if it had to be loaded to find its interface.
         self.loaded = None
+        # Whether it has served requests while it was loaded, by the `run()` of fapws.
+        self.has_served = False
 
 
 def describe_process(interface, threads):
@@ -85,12 +85,10 @@ def find_interface(application):
 
 
 def start_process():
-    """Returns the options, the descriptor of the listening socket and the interface."""
+    """Returns the options and the descriptor of the listening socket."""
     for stream in (sys.stdout, sys.stderr):
         if stream is not None:
             stream.reconfigure(line_buffering=True)
-    if sys.argv[0] == PROGRAM_PATH:
-        os.close(3)
     try:
         listener = take_listener()
         options = Options(sys.argv[1:])
@@ -100,14 +98,22 @@ def start_process():
     except BaseException as error:
         print_traceback(error)
         sys.exit(1)
-    interface = options.interface
-    if interface == 'auto':
-        options.loaded = load_or_report(options)
-        if options.loaded is None:
-            sys.exit(1)
-        interface = find_interface(options.loaded)
-    return options, listener, interface
+    return options, listener
 
 
-# The parts that follow are compiled for this interface only.
-options, listener, interface = start_process()
+def execute_wsgi_parts():
+    execute_parts('wsgi_response.py', 'wsgi_input.py', 'connection.py', 'wsgi_server.py')
+
+
+def choose_interface():
+    """Returns the interface, for which the application is loaded if it must be."""
+    if options.interface != 'auto':
+        return options.interface
+    options.loaded = load_or_report(options)
+    if options.loaded is None:
+        sys.exit(1)
+    return find_interface(options.loaded)
+
+
+options, listener = start_process()
+interface = choose_interface()

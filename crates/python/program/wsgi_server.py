@@ -492,11 +492,15 @@ def serve_wsgi(options, listener):
     application = load_or_report(options)
     if application is None:
         sys.exit(1)
-    server = WsgiServer(application, options, _socket.socket(fileno=listener))
+    serve_until_stopped(WsgiServer(application, options, _socket.socket(fileno=listener)))
+    sys.exit(0)
+
+
+def serve_until_stopped(server):
+    close_program_file()
     server.handle_signals()
     # What is loaded now stays: the collector need not look at it again.
     gc.collect()
     if hasattr(gc, 'freeze'):
         gc.freeze()
     server.serve()
-    sys.exit(0)

@@ -2,9 +2,10 @@
 //! line.
 //!
 //! The program is plain Python from version 3.8 on, with nothing but the standard library. Its
-//! parts lie in `program/` and are executed as one: `python3 -c PROGRAM --interface wsgi app:app`,
-//! with a listening Unix socket as descriptor 0. Nothing is installed, and no file of the server
-//! needs to be readable for the user of the process.
+//! parts lie in `program/` and are one file for the interpreter, without a name in the file system:
+//! `python3 /dev/fd/3 --interface wsgi app:app`, with a listening Unix socket as descriptor 0.
+//! Nothing is installed, and no file of the server needs to be readable for the user of the
+//! process.
 //!
 //! | Module | Task |
 //! |---|---|

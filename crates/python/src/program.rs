@@ -2,47 +2,42 @@
 
 use crate::limits::PROGRAM_MAX_BYTES;
 
-/// One part, compiled apart from the others and without docstrings: the memory that the compiler
-/// needs for one part serves for the next, which is 1.4 MiB less than for all at once. Tracebacks
-/// name the part. A part of an interface is compiled only for it.
+/// One part: a literal that the interpreter skips and the first part reads.
 macro_rules! part {
     ($file:literal) => {
-        part!("", $file)
-    };
-    ($file:literal for $interface:literal) => {
-        part!(concat!("if interface == '", $interface, "': "), $file)
-    };
-    ($condition:expr, $file:literal) => {
-        concat!(
-            $condition,
-            "exec(compile(r'''",
-            include_str!(concat!("../program/", $file)),
-            "''', '<pinion/",
-            $file,
-            ">', 'exec', 0, True, 2))\n"
-        )
+        concat!("r'''# part ", $file, "\n", include_str!(concat!("../program/", $file)), "'''\n")
     };
 }
 
-/// The text of the program: an argument of `python3 -c`. Its parts share their names, and the last
-/// one starts it.
+/// The text of the program, which is a file for the interpreter: [`crate::command_line`] says where.
 pub const PROGRAM: &str = concat!(
+    include_str!("../program/parts.py"),
     part!("frames.py"),
     part!("shared.py"),
     part!("loading.py"),
-    // It sets `interface`, for which it loads the application if the command line leaves it open.
     part!("start.py"),
-    part!("wsgi_response.py" for "wsgi"),
-    part!("wsgi_input.py" for "wsgi"),
-    part!("connection.py" for "wsgi"),
-    part!("wsgi_server.py" for "wsgi"),
-    part!("asgi_head.py" for "asgi"),
-    part!("asgi_http.py" for "asgi"),
-    part!("asgi_websocket.py" for "asgi"),
-    part!("asgi_connection.py" for "asgi"),
-    part!("asgi_lifespan.py" for "asgi"),
-    part!("asgi_server.py" for "asgi"),
-    part!("main.py"),
+    part!("wsgi_response.py"),
+    part!("wsgi_input.py"),
+    part!("connection.py"),
+    part!("wsgi_server.py"),
+    part!("asgi_head.py"),
+    part!("asgi_http.py"),
+    part!("asgi_websocket.py"),
+    part!("asgi_connection.py"),
+    part!("asgi_lifespan.py"),
+    part!("asgi_server.py"),
+    part!("fapws_import.py"),
+    part!("fapws_application.py"),
+    part!("fapws_jobs.py"),
+    part!("fapws/__init__.py"),
+    part!("fapws/_evwsgi.py"),
+    part!("fapws/base.py"),
+    part!("fapws/config.py"),
+    part!("fapws/contrib/__init__.py"),
+    part!("fapws/contrib/headers.py"),
+    part!("fapws/contrib/log.py"),
+    part!("fapws/contrib/views.py"),
+    part!("fapws/contrib/zip.py"),
 );
 
 const _: () = assert!(PROGRAM.len() <= PROGRAM_MAX_BYTES);
@@ -52,12 +47,11 @@ mod tests {
     use super::PROGRAM;
 
     #[test]
-    fn the_program_can_be_an_argument() {
-        assert!(!PROGRAM.contains('\0'));
-    }
-
-    #[test]
     fn no_part_ends_its_own_literal() {
-        assert_eq!(PROGRAM.matches("'''").count(), 2 * PROGRAM.matches("exec(compile(").count());
+        let first = include_str!("../program/parts.py");
+        let parts = PROGRAM.strip_prefix(first).expect("the first part comes first");
+        let begins = parts.matches("r'''# part ").count();
+        assert_eq!(parts.matches("'''").count(), 2 * begins);
+        assert!(!first.contains("'''") && begins > 20);
     }
 }

@@ -25,9 +25,15 @@ TIMEOUT_SECONDS = 60
 Frame = collections.namedtuple('Frame', 'kind request content')
 
 
-def program():
-    with open(os.environ['PINION_PYTHON_PROGRAM'], encoding='utf-8') as file:
-        return file.read()
+# Where a process finds the program: its descriptor 3.
+PROGRAM_PATH = '/dev/fd/3'
+
+
+def prepare():
+    """Prepares a process as the server does."""
+    signal.signal(signal.SIGINT, signal.SIG_DFL)
+    program = os.open(os.environ['PINION_PYTHON_PROGRAM'], os.O_RDONLY)
+    os.dup2(program, 3)
 
 
 class Child:
@@ -50,15 +56,14 @@ class Child:
         listener.listen(16)
         self.log_path = os.path.join(self.home, 'log')
         self.out_path = os.path.join(self.home, 'out')
-        command = [sys.executable, '-c', program(), '--interface', self.interface]
+        command = [sys.executable, PROGRAM_PATH, '--interface', self.interface]
         command += ['--folder', self.folder]
         # Neither variables of Python nor an ignored SIGINT are inherited from who runs the tests.
         variables = {name: value for name, value in os.environ.items() if name[:6] != 'PYTHON'}
         with open(self.log_path, 'wb') as log, open(self.out_path, 'wb') as out:
             self.process = subprocess.Popen(
                 command + list(options) + [application], stdin=listener, stdout=out, stderr=log,
-                cwd=self.home, env=variables,
-                preexec_fn=lambda: signal.signal(signal.SIGINT, signal.SIG_DFL))
+                cwd=self.home, env=variables, pass_fds=(3,), preexec_fn=prepare)
         listener.close()
         self.links = []
 

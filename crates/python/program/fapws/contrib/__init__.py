@@ -1,0 +1,1 @@
+# Helpers of applications that were written for fapws.
