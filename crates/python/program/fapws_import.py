@@ -36,7 +36,7 @@ class FapwsFinder:
             return ModuleSpec(name, FapwsFinder, origin='Pinion', is_package=is_package)
         advice = ABSENT_FAPWS_MODULES.get(name.rpartition('.')[2])
         if advice is not None and name.startswith('fapws.contrib.'):
-            raise ModuleNotFoundError('Pinion has no %s: %s' % (name, advice), name=name)
+            raise ImportError('Pinion has no %s: %s' % (name, advice), name=name)
         return None
 
     @staticmethod

@@ -1,6 +1,6 @@
 # Begins the program: executes the other parts, whose texts follow in the same file as literals that
-# are no values. They are read when they are needed, so that their texts take no memory, nor do those
-# that are not needed. The file is descriptor 3 until the application is loaded.
+# are no values. They are read when they are needed, so their texts take no memory, and parts that
+# are not needed take none at all. The file is descriptor 3 until the application is loaded.
 
 import os
 import sys
