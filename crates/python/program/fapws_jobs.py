@@ -56,6 +56,8 @@ class FapwsServer(WsgiServer):
         self.locks = locks
         self.has_timers = False
         self.waits_for_timers = False
+        # The last pass has called timers.
+        self.has_called_timers = False
         # Another process makes a call; this one looks again after a pause.
         self.is_locked_out = False
         evwsgi.wake = self.wake_for_jobs
@@ -140,11 +142,15 @@ class FapwsServer(WsgiServer):
             now = time.monotonic()
             due = [timer for timer in due if timer.due <= now]
         self.is_locked_out = False
-        if due:
+        may_defer = is_idle and self.evwsgi.deferred and not self.is_stopping
+        # Timers that take longer than their delays must not keep deferred calls waiting for ever.
+        if due and not (may_defer and self.has_called_timers):
+            self.has_called_timers = True
             for timer in due:
                 if not self.run_job(self.call_timer, timer):
                     break
-        elif is_idle and self.evwsgi.deferred and not self.is_stopping:
+        elif may_defer:
+            self.has_called_timers = False
             self.run_job(self.call_deferred)
 
     def run_job(self, function, *arguments):

@@ -89,3 +89,13 @@ fn websockets() {
 fn asgi_flow() {
     run("test_asgi_flow");
 }
+
+#[test]
+fn fapws() {
+    run("test_fapws");
+}
+
+#[test]
+fn fapws_jobs() {
+    run("test_fapws_jobs");
+}
