@@ -14,6 +14,7 @@
 //! | [`python_failure`] | why a request has no response, and the status for that |
 //! | `app_queue` | how many requests each process has, and which requests wait |
 //! | `process_link` | the connection to a process |
+//! | `file_channel`, `sent_file` | files that processes open, and that are sent in place of content |
 //! | `process_events` | frames of processes, their ends, requests that they do not get to |
 //! | `python_request` | one request: content to the process, the response to the client |
 //! | `websockets`, `open_websocket` | WebSockets that an ASGI application has accepted |
@@ -22,6 +23,7 @@
 //! | [`limits`] | every limit with its reason |
 
 mod app_queue;
+mod file_channel;
 pub mod limits;
 mod open_websocket;
 mod process_events;
@@ -31,6 +33,7 @@ mod python_environ;
 pub mod python_failure;
 mod python_request;
 mod python_scope;
+mod sent_file;
 mod websockets;
 
 use std::fmt;
@@ -61,6 +64,7 @@ use process_link::ProcessLink;
 use python_app::{AppProcess, PythonApp};
 use python_failure::PythonFailure;
 use python_request::{PythonRequest, RequestStage};
+use sent_file::SentFiles;
 use websockets::WebSockets;
 
 /// See the head of the module.
@@ -74,6 +78,7 @@ pub struct Python {
     numbers: FxHashMap<u64, u64>,
     last_number: u64,
     websockets: WebSockets,
+    files: SentFiles,
     /// Connections with requests that were not sent yet.
     unsent: Vec<u64>,
     /// Requests of this worker that a process has time for now.
@@ -102,6 +107,7 @@ impl Python {
             numbers: FxHashMap::default(),
             last_number: 0,
             websockets: WebSockets::default(),
+            files: SentFiles::default(),
             unsent: Vec::new(),
             turns: Vec::new(),
             storage: HeadStorage::new(),

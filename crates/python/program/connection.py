@@ -25,6 +25,26 @@ class Connection:
         # Guards what a thread that reads and a thread of the application count.
         self.lock = allocate_lock()
         self.is_lost = False
+        # The name of the channel by which descriptors of files are sent.
+        self.channel_token = None
+
+    def send_descriptor(self, number, descriptor):
+        """Sends the descriptor of a file by the channel. Returns whether that was possible."""
+        if self.channel_token is None:
+            # The next file may be sent by it.
+            self.queued.append(encode_frame(WANT_CHANNEL, 0))
+            return False
+        channel = self.server.channels.get(self.channel_token)
+        if channel is None:
+            return False  # Its connection was not accepted yet.
+        try:
+            send_descriptor(channel, number, descriptor)
+        except BlockingIOError:
+            return False  # The server has not taken the last ones yet.
+        except OSError:
+            self.server.forget_channel(self)
+            return False
+        return True
 
     def queue(self, frame):
         """Queues the last frame of a request. It is sent at once if the server holds none."""
@@ -95,6 +115,12 @@ class Connection:
         """Processes a frame about a request."""
         if kind == TAKE_BACK:
             self.server.give_back(self, decode_numbers(content))
+            return
+        if kind == FILES:
+            self.channel_token = content
+            return
+        if kind == CHANNEL:
+            self.server.add_channel(self, content)
             return
         if kind not in (CONTENT, CONTENT_END, ROOM, GONE, STACK):
             raise ProtocolError('a frame of kind %d' % kind)

@@ -7,11 +7,11 @@ import struct
 
 # Kinds of frames from the server.
 REQUESTS, CONTENT, CONTENT_END, ROOM, GONE, TAKE_BACK = 1, 2, 3, 4, 5, 6
-MESSAGE, CLOSED, STACK = 7, 8, 9
+MESSAGE, CLOSED, STACK, FILES, CHANNEL = 7, 8, 9, 10, 11
 # Kinds of frames to the server.
 READY, RESPONSE, HEAD, RESPONSE_CONTENT, END, ABORT = 16, 17, 18, 19, 20, 21
 FAILED, WANT, HINTS, GIVEN_BACK = 22, 23, 24, 25
-ACCEPT, RESPONSE_MESSAGE, CLOSE = 26, 27, 28
+ACCEPT, RESPONSE_MESSAGE, CLOSE, FILE, WANT_CHANNEL = 26, 27, 28, 29, 30
 
 HEADER_BYTES = 12
 # A batch of requests has at most this content. A longer frame ends the connection.
@@ -20,6 +20,8 @@ FRAME_MAX_BYTES = 1024 * 1024
 RECEIVE_MAX_BYTES = 64 * 1024
 # A piece of response content, and the content of a whole response in one frame.
 PIECE_MAX_BYTES = 64 * 1024
+# A smaller file is read here: that takes less than sending its descriptor.
+FILE_MIN_BYTES = 16 * 1024
 # Response content that may be sent before the server has allowed more.
 INITIAL_ROOM_BYTES = 256 * 1024
 # Request content that is asked for and has not arrived: as much as the server buffers for it.
@@ -52,6 +54,8 @@ DIRECT_READ_PAUSE_BATCHES = 64
 frame_header = struct.Struct('<III')
 response_header = struct.Struct('<IIII')
 number_content = struct.Struct('<I')
+file_content = struct.Struct('<QQ')
+descriptor_content = struct.Struct('=i')
 
 
 def encode_frame(kind, request, content=b''):

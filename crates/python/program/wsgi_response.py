@@ -295,6 +295,26 @@ class WsgiRequest:
         if frames:
             connection.send(frames)
 
+    def send_file(self, wrapper):
+        """Has the server send the rest of an open file. Returns False if it has to be read here."""
+        if self.head is None or self.head_sent or self.is_done or self.is_gone:
+            return False
+        if self.is_head or not self.has_content:
+            return False
+        descriptor, offset, size = find_open_file(wrapper.filelike)
+        length = self.content_length
+        if descriptor is None or (length is not None and length > size):
+            return False
+        if length is None:
+            length = self.content_length = size
+        connection = self.connection
+        if length < FILE_MIN_BYTES or not connection.send_descriptor(self.number, descriptor):
+            return False
+        self.is_done = True
+        connection.queue(encode_frame(HEAD, self.number, self.head + self.length_line(length))
+                         + encode_frame(FILE, self.number, file_content.pack(offset, length)))
+        return True
+
     def has_room(self):
         return self.room > 0 or self.is_gone
 
@@ -356,25 +376,3 @@ class WsgiRequest:
         kind = ABORT if self.head_sent else FAILED
         text = encode_log_line(describe_error(error))
         self.connection.send(encode_frame(kind, self.number, text))
-
-
-class FileWrapper:
-    """The `wsgi.file_wrapper`: yields the content of an open file in pieces."""
-
-    def __init__(self, filelike, block_size=PIECE_MAX_BYTES):
-        self.filelike = filelike
-        self.block_size = block_size
-        # A file has all its content at once: smaller pieces would only be more frames.
-        if hasattr(filelike, 'seekable') and filelike.seekable():
-            self.block_size = max(block_size, PIECE_MAX_BYTES)
-        if hasattr(filelike, 'close'):
-            self.close = filelike.close
-
-    def __iter__(self):
-        return self
-
-    def __next__(self):
-        data = self.filelike.read(self.block_size)
-        if not data:
-            raise StopIteration
-        return data

@@ -35,6 +35,8 @@ class WsgiServer:
         self.threads = options.threads
         self.listener = listener
         self.connections = {}
+        # Sockets by which descriptors of files are sent, by their names.
+        self.channels = {}
         self.epoll = select.epoll()
         self.epoll.register(listener.fileno(), select.EPOLLIN)
         # Signals write here, so that one that arrives just before a wait ends the wait.
@@ -110,6 +112,7 @@ class WsgiServer:
         if self.connections.pop(connection.descriptor, None) is None:
             return
         connection.is_lost = True
+        self.forget_channel(connection)
         self.epoll.unregister(connection.descriptor)
         for request in list(connection.requests.values()):
             request.is_gone = True
@@ -117,6 +120,19 @@ class WsgiServer:
         with connection.send_lock:
             connection.socket.close()
         self.wake_waiting()
+
+    def add_channel(self, connection, token):
+        """Makes a connection a channel for descriptors. Nothing more is read from it."""
+        del self.connections[connection.descriptor]
+        self.epoll.unregister(connection.descriptor)
+        self.channels[token] = connection.socket
+
+    def forget_channel(self, connection):
+        """Closes the channel of a connection."""
+        channel = self.channels.pop(connection.channel_token, None)
+        connection.channel_token = None
+        if channel is not None:
+            channel.close()
 
     def add_requests(self, connection, content):
         """Adds a batch to the backlog."""
@@ -274,7 +290,8 @@ class WsgiServer:
     def send_result(self, request, result):
         """Sends what an iterable yields, and closes it in any case, once."""
         try:
-            request.send_iterable(result)
+            if type(result) is not FileWrapper or not request.send_file(result):
+                request.send_iterable(result)
             request.finish()
         except BaseException as error:
             self.fail(request, error)
@@ -482,6 +499,8 @@ class WsgiServer:
             connection.socket.close()
             for request in list(connection.requests.values()):
                 request.is_gone = True
+        for channel in self.channels.values():
+            channel.close()
         self.listener.close()
         self.epoll.close()
         os.close(self.wake_reader)

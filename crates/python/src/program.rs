@@ -17,6 +17,7 @@ pub const PROGRAM: &str = concat!(
     part!("loading.py"),
     part!("start.py"),
     part!("wsgi_response.py"),
+    part!("wsgi_files.py"),
     part!("wsgi_input.py"),
     part!("connection.py"),
     part!("wsgi_server.py"),

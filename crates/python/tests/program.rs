@@ -99,3 +99,8 @@ fn fapws() {
 fn fapws_jobs() {
     run("test_fapws_jobs");
 }
+
+#[test]
+fn files() {
+    run("test_files");
+}

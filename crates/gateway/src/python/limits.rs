@@ -56,6 +56,14 @@ pub(super) const WEBSOCKET_PING_MS: u64 = 20_000;
 /// Clients do so at once, behind what they were sending.
 pub(super) const WEBSOCKET_CLOSE_MS: u64 = 10_000;
 
+/// Files that a process has sent before the frames that name them were read: more than the requests
+/// that it responds to between two reads.
+pub(super) const UNCLAIMED_FILES_MAX: usize = 256;
+
+/// One of so many descriptors that this server may have can be of a file that a process has sent,
+/// for each worker: the others are for connections. Beyond that, processes read files themselves.
+pub(super) const SENT_FILES_DIVISOR: u64 = 64;
+
 /// After how many milliseconds a process gives requests back that it has not started: a person does
 /// not notice them, and a process that is quick has executed its whole backlog.
 pub(super) const START_MS: u64 = 20;

@@ -15,6 +15,7 @@ use super::Python;
 use super::limits::{FRAME_PIECE_BYTES, QUEUE_TIMEOUT_MS, START_MS};
 use super::process_link::{LinkRequest, ProcessLink};
 use super::python_app::{AppProcess, PythonApp};
+use super::file_channel::take_file;
 use super::python_failure::PythonFailure;
 use super::python_request::RequestStage;
 use crate::limits::PYTHON_TAG;
@@ -150,9 +151,10 @@ impl Python {
         let Some(mut link) = self.links.remove(&link_number) else { return Ok(()) };
         let mut storage = std::mem::take(&mut self.storage);
         let (mut result, mut given_back) = (Ok(()), Vec::new());
-        let was_ready = link.reader.is_ready();
+        let (was_ready, mut wants_channel) = (link.reader.is_ready(), false);
         while !input.is_empty() {
-            let ProcessLink { reader, requests, .. } = &mut link;
+            let ProcessLink { reader, requests, files, .. } = &mut link;
+            self.files.taken = None;
             match reader.step(input, &mut storage) {
                 Ok(step) => {
                     input = input.get(step.used..).unwrap_or_default();
@@ -165,7 +167,11 @@ impl Python {
                         given_back.extend(numbers.iter().filter_map(|it| requests.remove(it)));
                         continue;
                     }
+                    wants_channel |= matches!(frame, ChildFrame::WantChannel);
                     let Some(number) = frame.request() else { continue };
+                    if matches!(frame, ChildFrame::File { .. }) {
+                        self.files.taken = take_file(files, number);
+                    }
                     // A process that answers what it has not got is not believed.
                     let known = requests.get_mut(&number).filter(|known| known.sent_ms.is_some());
                     let Some(known) = known else { continue };
@@ -191,6 +197,9 @@ impl Python {
             }
         }
         self.storage = storage;
+        if wants_channel && self.files.has_room() {
+            link.open_file_channel(&mut self.frames);
+        }
         link.write(&self.frames, connections);
         self.frames.clear();
         if link.has_unsent() && link.reader.is_ready() {
@@ -232,6 +241,12 @@ impl Python {
         }
         // Without an exchange its last event is on the way.
         let Some(mut exchange) = connections.exchange(address) else { return false };
+        if let ChildFrame::File { offset, bytes, .. } = *frame {
+            let end = request.send_file((offset, bytes), &mut self.files, &mut exchange);
+            self.requests.remove(&address);
+            ended(end, &mut exchange);
+            return false;
+        }
         match request.frame(frame, known.number, &mut exchange, &mut self.frames) {
             None => {
                 let left_ms = request.due_ms.saturating_sub(exchange.now().monotonic_ms);

@@ -12,6 +12,7 @@ use pinion_http::python::frame_reader::ChildFrameReader;
 use pinion_http::python::request_batch::RequestBatch;
 use rustc_hash::FxHashMap;
 
+use super::file_channel::FileChannel;
 use super::limits::{CONNECT_TIMEOUT_MS, START_MS};
 use super::python_app::AppProcess;
 use super::python_failure::PythonFailure;
@@ -28,6 +29,8 @@ pub(super) struct ProcessLink {
     pub(super) requests: FxHashMap<u32, LinkRequest>,
     /// When the last response has ended, in monotonic milliseconds.
     pub(super) last_end_ms: u64,
+    /// By which files come, once the process wants to send some.
+    pub(super) files: Option<FileChannel>,
     stream: Option<Address>,
     /// Numbers of requests that were not sent. Some may be over.
     unsent: VecDeque<u32>,
@@ -56,6 +59,7 @@ impl ProcessLink {
             reader: ChildFrameReader::new(&ResponseLimits::default()),
             requests: FxHashMap::default(),
             last_end_ms: 0,
+            files: None,
             stream: None,
             unsent: VecDeque::new(),
             batch: RequestBatch::new(),
@@ -161,6 +165,20 @@ impl ProcessLink {
         }
         // Without a stream the last event of the connection is on the way.
         self.batch.clear();
+    }
+
+    /// Opens a channel for files, unless there is one, and appends the frame about it.
+    pub(super) fn open_file_channel(&mut self, out: &mut Vec<u8>) {
+        let AppProcess { app, number } = &self.process;
+        if self.files.is_none()
+            && let Some(path) = app.queue.socket(*number)
+        {
+            // If it cannot be opened, the process reads its files itself.
+            self.files = FileChannel::open(&path).ok();
+            if let Some(files) = &self.files {
+                files.write_files(out);
+            }
+        }
     }
 
     /// Sends frames about requests that were sent.

@@ -343,7 +343,11 @@ impl PythonRequest {
             ChildFrame::Accept { .. } | ChildFrame::Message { .. } | ChildFrame::Close { .. } => {
                 None
             }
-            ChildFrame::Ready(_) | ChildFrame::GivenBack(_) => None,
+            // They are about no request, or are handled with the file.
+            ChildFrame::Ready(_)
+            | ChildFrame::GivenBack(_)
+            | ChildFrame::WantChannel
+            | ChildFrame::File { .. } => None,
         }
     }
 
@@ -412,7 +416,17 @@ impl PythonRequest {
         is_due.then(|| std::mem::take(&mut self.sent_bytes))
     }
 
-    fn end(&mut self, exchange: &mut Exchange<'_>) -> Ended {
+    /// Counts a part of a file as content. Returns whether the response has content at all.
+    pub(super) fn take_file_content(&mut self, bytes: u64) -> Result<bool, PythonFailure> {
+        let Some(check) = &mut self.content_check else {
+            return Err(PythonFailure::Unexpected("a file before a head"));
+        };
+        let is_sent = check.take_file(bytes).map_err(PythonFailure::Response)?;
+        self.body_bytes += if is_sent { bytes } else { 0 };
+        Ok(is_sent)
+    }
+
+    pub(super) fn end(&mut self, exchange: &mut Exchange<'_>) -> Ended {
         let is_whole = self.content_check.as_ref().map_or(Ok(()), ResponseContentCheck::end);
         match (is_whole, self.status) {
             (Ok(()), Some(status)) => {

@@ -119,6 +119,18 @@ pub enum ChildFrame<'a> {
         /// The reason. Any bytes.
         reason: &'a [u8],
     },
+    /// The rest of the response is a part of a file, whose descriptor comes by the channel for
+    /// files. The response is complete.
+    File {
+        /// The request.
+        request: u32,
+        /// Where the part begins, in bytes from the start of the file.
+        offset: u64,
+        /// Bytes of the part.
+        bytes: u64,
+    },
+    /// The process wants a channel for files.
+    WantChannel,
     /// Requests that were not started, and will not be.
     GivenBack(RequestNumbers<'a>),
 }
@@ -148,8 +160,9 @@ impl ChildFrame<'_> {
             | Self::Hints { request, .. }
             | Self::Accept { request, .. }
             | Self::Message { request, .. }
-            | Self::Close { request, .. } => Some(request),
-            Self::Ready(_) | Self::GivenBack(_) => None,
+            | Self::Close { request, .. }
+            | Self::File { request, .. } => Some(request),
+            Self::Ready(_) | Self::WantChannel | Self::GivenBack(_) => None,
         }
     }
 
@@ -159,7 +172,7 @@ impl ChildFrame<'_> {
         match *self {
             Self::Response { missing_bytes, .. } => missing_bytes == 0,
             Self::MalformedHead { is_end, .. } | Self::Content { is_end, .. } => is_end,
-            Self::End { .. } | Self::Abort { .. } | Self::Failed { .. } => true,
+            Self::End { .. } | Self::Abort { .. } | Self::Failed { .. } | Self::File { .. } => true,
             Self::Head { .. }
             | Self::Want { .. }
             | Self::Hints { .. }
@@ -167,6 +180,7 @@ impl ChildFrame<'_> {
             | Self::Message { .. }
             | Self::Close { .. }
             | Self::Ready(_)
+            | Self::WantChannel
             | Self::GivenBack(_) => false,
         }
     }

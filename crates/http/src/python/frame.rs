@@ -15,6 +15,8 @@ pub(super) const TAKE_BACK: u32 = 6;
 pub(super) const MESSAGE: u32 = 7;
 pub(super) const CLOSED: u32 = 8;
 pub(super) const STACK: u32 = 9;
+pub(super) const FILES: u32 = 10;
+pub(super) const CHANNEL: u32 = 11;
 
 /// Flags of a frame with a piece of a message: it is binary; more of it follows.
 pub(super) const MESSAGE_IS_BINARY: u8 = 1;
@@ -60,6 +62,10 @@ pub enum ChildFrameKind {
     Message,
     /// The application closes a WebSocket.
     Close,
+    /// The rest of a response is a part of a file.
+    File,
+    /// The process wants a channel for files.
+    WantChannel,
 }
 
 impl ChildFrameKind {
@@ -80,12 +86,14 @@ impl ChildFrameKind {
             Self::Accept => "ACCEPT",
             Self::Message => "MESSAGE",
             Self::Close => "CLOSE",
+            Self::File => "FILE",
+            Self::WantChannel => "WANT_CHANNEL",
         }
     }
 
     /// Returns whether a frame of this kind is of a request.
     const fn has_request(self) -> bool {
-        !matches!(self, Self::Ready | Self::GivenBack)
+        !matches!(self, Self::Ready | Self::GivenBack | Self::WantChannel)
     }
 }
 
@@ -115,6 +123,8 @@ impl FrameHeader {
             26 => ChildFrameKind::Accept,
             27 => ChildFrameKind::Message,
             28 => ChildFrameKind::Close,
+            29 => ChildFrameKind::File,
+            30 => ChildFrameKind::WantChannel,
             kind => return Err(ChildFrameError::Kind { kind }),
         };
         let request = u32::from_le_bytes([r0, r1, r2, r3]);

@@ -284,7 +284,8 @@ impl ChildFrameReader {
             ChildFrameKind::Message => (1..=FRAME_CONTENT_MAX_BYTES).contains(&bytes),
             ChildFrameKind::Close => (2..=CLOSE_MAX_BYTES).contains(&bytes),
             ChildFrameKind::Content => bytes <= FRAME_CONTENT_MAX_BYTES,
-            ChildFrameKind::End => bytes == 0,
+            ChildFrameKind::End | ChildFrameKind::WantChannel => bytes == 0,
+            ChildFrameKind::File => bytes == 2 * size_of::<u64>() as u32,
             ChildFrameKind::Abort | ChildFrameKind::Failed => bytes <= FAILURE_TEXT_MAX_BYTES,
             ChildFrameKind::Want => bytes == NUMBER_BYTES,
             ChildFrameKind::GivenBack => {
@@ -391,6 +392,13 @@ impl ChildFrameReader {
                 let (code, reason) = text.split_first_chunk().unwrap_or((&[0; 2], &[]));
                 ChildFrame::Close { request, code: u16::from_le_bytes(*code), reason }
             }
+            ChildFrameKind::File => {
+                let number = |bytes: &[u8]| bytes.first_chunk().copied().map(u64::from_le_bytes);
+                let (offset, bytes) = text.split_at_checked(size_of::<u64>()).unwrap_or_default();
+                let number = |bytes| number(bytes).unwrap_or_default();
+                ChildFrame::File { request, offset: number(offset), bytes: number(bytes) }
+            }
+            ChildFrameKind::WantChannel => ChildFrame::WantChannel,
             ChildFrameKind::End => ChildFrame::End { request },
             ChildFrameKind::Abort => ChildFrame::Abort { request, text },
             ChildFrameKind::Failed => ChildFrame::Failed { request, text },

@@ -1,8 +1,8 @@
 //! Writes the frames of the server, besides [batches of requests](super::request_batch).
 
 use super::frame::{
-    CLOSED, CONTENT, CONTENT_END, FRAME_HEADER_BYTES, GONE, MESSAGE, MESSAGE_CONTINUES,
-    MESSAGE_IS_BINARY, ROOM, STACK, TAKE_BACK, header,
+    CHANNEL, CLOSED, CONTENT, CONTENT_END, FILES, FRAME_HEADER_BYTES, GONE, MESSAGE,
+    MESSAGE_CONTINUES, MESSAGE_IS_BINARY, ROOM, STACK, TAKE_BACK, header,
 };
 use super::limits::{FRAME_CONTENT_MAX_BYTES, TAKEN_BACK_MAX};
 
@@ -44,6 +44,22 @@ pub fn write_gone(out: &mut Vec<u8>, request: u32) {
 /// Has the process write to its standard error where in the application the request is.
 pub fn write_stack(out: &mut Vec<u8>, request: u32) {
     out.extend_from_slice(&header(STACK, request, 0));
+}
+
+/// What a connection and its channel for files have in common, so that the process finds one from
+/// the other.
+pub type ChannelToken = [u8; 16];
+
+/// Tells the process by which channel the descriptors of files for this connection come.
+pub fn write_files(out: &mut Vec<u8>, token: &ChannelToken) {
+    out.extend_from_slice(&header(FILES, 0, token.len() as u32));
+    out.extend_from_slice(token);
+}
+
+/// Makes a connection a channel for files: the only frame that is sent on it.
+#[must_use]
+pub fn channel_frame(token: &ChannelToken) -> Vec<u8> {
+    [&header(CHANNEL, 0, token.len() as u32)[..], token].concat()
 }
 
 /// Asks for the requests with these numbers, as far as they were not started. It writes as many

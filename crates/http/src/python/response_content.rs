@@ -42,10 +42,17 @@ impl ResponseContentCheck {
     /// Refuses content that is longer than `Content-Length` or the limit. The response cannot be
     /// completed then.
     pub fn take<'a>(&mut self, bytes: &'a [u8]) -> Result<&'a [u8], CgiError> {
+        Ok(if self.take_file(bytes.len() as u64)? { bytes } else { b"" })
+    }
+
+    /// Returns whether a part of a file with so many bytes is content of the response.
+    ///
+    /// # Errors
+    /// As [`ResponseContentCheck::take`].
+    pub fn take_file(&mut self, length: u64) -> Result<bool, CgiError> {
         if !self.has_content {
-            return Ok(b"");
+            return Ok(false);
         }
-        let length = bytes.len() as u64;
         if self.missing.is_some_and(|missing| length > missing) {
             return Err(CgiError::ContentTooLong);
         }
@@ -53,7 +60,7 @@ impl ResponseContentCheck {
         self.allowed =
             self.allowed.checked_sub(length).ok_or(CgiError::ContentTooLarge { max_bytes })?;
         self.missing = self.missing.map(|missing| missing - length);
-        Ok(bytes)
+        Ok(true)
     }
 
     /// Checks that the content may end here.

@@ -9,7 +9,9 @@ use pinion_http::python::child_frame::ChildFrame;
 use pinion_http::python::error::ChildFrameError as Error;
 use pinion_http::python::frame::ChildFrameKind as Kind;
 use pinion_http::python::frame_reader::ChildFrameReader;
-use pinion_http::python::frame_writer::{MessagePiece, write_closed, write_message};
+use pinion_http::python::frame_writer::{
+    MessagePiece, channel_frame, write_closed, write_files, write_message,
+};
 use pinion_http::python::response_content::ResponseContentCheck;
 use proptest::collection::vec;
 use proptest::prelude::*;
@@ -293,7 +295,10 @@ fn any_frame() -> impl Strategy<Value = Vec<u8>> {
         2 => (request.clone(), 0..4_u8, content()).prop_map(|(n, flags, c)| {
             frame(27, n, &[&[flags], &c[..]].concat())
         }),
-        1 => (request, content()).prop_map(|(n, c)| frame(28, n, &[b"\xe8\x03", &c[..]].concat())),
+        1 => (request.clone(), content())
+            .prop_map(|(n, c)| frame(28, n, &[b"\xe8\x03", &c[..]].concat())),
+        1 => (request, any::<[u8; 16]>()).prop_map(|(n, part)| frame(29, n, &part)),
+        1 => Just(frame(30, 0, b"")),
         1 => vec(any::<[u8; 4]>(), 0..5).prop_map(|numbers| frame(25, 0, &numbers.concat())),
     ]
 }
@@ -350,6 +355,22 @@ proptest! {
         }
         check(&data);
     }
+}
+
+/// The frames about files in both directions.
+#[test]
+fn files() {
+    let part = [7_u64.to_le_bytes(), u64::MAX.to_le_bytes()].concat();
+    let found = frames(&[frame(30, 0, b""), frame(29, 3, &part)]);
+    let events = [Event::WantChannel, Event::File(3, 7, u64::MAX)];
+    assert_eq!((&found.events[..], found.error), (&events[..], None));
+    let length = |kind, bytes| Some(Error::Length { kind, bytes });
+    assert_eq!(error(29, 1, &part[1..]), length(Kind::File, 15));
+    assert_eq!(error(30, 0, b"x"), length(Kind::WantChannel, 1));
+    let mut out = Vec::new();
+    write_files(&mut out, &[5; 16]);
+    assert_eq!(out, frame(10, 0, &[5; 16]));
+    assert_eq!(channel_frame(&[5; 16]), frame(11, 0, &[5; 16]));
 }
 
 /// The frames of a WebSocket in both directions.

@@ -14,10 +14,10 @@ import tempfile
 import textwrap
 
 REQUESTS, CONTENT, CONTENT_END, ROOM, GONE, TAKE_BACK = range(1, 7)
-MESSAGE, CLOSED, STACK = range(7, 10)
+MESSAGE, CLOSED, STACK, FILES, CHANNEL = range(7, 12)
 READY, RESPONSE, HEAD, PIECE, END, ABORT, FAILED, WANT, HINTS, GIVEN_BACK = range(16, 26)
-ACCEPT, SENT_MESSAGE, CLOSE = range(26, 29)
-LAST = (RESPONSE, END, ABORT, FAILED)
+ACCEPT, SENT_MESSAGE, CLOSE, FILE, WANT_CHANNEL = range(26, 31)
+LAST = (RESPONSE, END, ABORT, FAILED, FILE)
 
 # A peer that sends nothing for so long has failed. No test depends on how long anything takes.
 TIMEOUT_SECONDS = 60

@@ -40,6 +40,8 @@ pub(crate) enum Event {
     /// one. Pieces that follow each other are one.
     Message(u32, bool, Vec<u8>, u32, bool),
     Close(u32, u16, Vec<u8>),
+    File(u32, u64, u64),
+    WantChannel,
 }
 
 type FieldList = Vec<(Vec<u8>, Vec<u8>)>;
@@ -176,6 +178,10 @@ fn push_frame(events: &mut Vec<Event>, frame: &ChildFrame<'_>) {
         ChildFrame::Close { request, code, reason } => {
             events.push(Event::Close(request, code, reason.to_vec()));
         }
+        ChildFrame::File { request, offset, bytes } => {
+            events.push(Event::File(request, offset, bytes));
+        }
+        ChildFrame::WantChannel => events.push(Event::WantChannel),
         ChildFrame::GivenBack(numbers) => events.push(Event::GivenBack(numbers.iter().collect())),
     }
 }
@@ -282,6 +288,13 @@ fn plainly(
                 let code = u16::from_le_bytes([body[0], body[1]]);
                 events.push(Event::Close(request, code, body[2..].to_vec()));
             }
+            29 => {
+                let [offset, bytes] = [&body[..8], &body[8..]].map(|eight| {
+                    eight.iter().rev().fold(0, |sum, byte| sum << 8 | u64::from(*byte))
+                });
+                events.push(Event::File(request, offset, bytes));
+            }
+            30 => events.push(Event::WantChannel),
             _ => {
                 let numbers = body.chunks(4).map(|four| number(four).expect("four bytes").0);
                 events.push(Event::GivenBack(numbers.collect()));
@@ -310,9 +323,11 @@ fn check_header(kind: u32, request: u32, bytes: u32, first: bool) -> Result<(), 
         26 => ChildFrameKind::Accept,
         27 => ChildFrameKind::Message,
         28 => ChildFrameKind::Close,
+        29 => ChildFrameKind::File,
+        30 => ChildFrameKind::WantChannel,
         kind => return Err(ChildFrameError::Kind { kind }),
     };
-    if (request == 0) != [16, 25].contains(&number) {
+    if (request == 0) != [16, 25, 30].contains(&number) {
         return Err(ChildFrameError::RequestNumber { kind, request });
     }
     if number != 16 && first {
@@ -327,6 +342,8 @@ fn check_header(kind: u32, request: u32, bytes: u32, first: bool) -> Result<(), 
         18 | 24 | 26 => bytes <= 1 << 20,
         27 => (1..=1 << 16).contains(&bytes),
         28 => (2..=125).contains(&bytes),
+        29 => bytes == 16,
+        30 => bytes == 0,
         19 => bytes <= 1 << 16,
         20 => bytes == 0,
         21 | 22 => bytes <= 8192,

@@ -1,0 +1,171 @@
+"""Files that the server sends from a descriptor: what the process sends for them, and which files it
+reads itself."""
+
+import array
+import os
+import socket
+import struct
+import unittest
+
+from peer import CHANNEL, END, FILE, FILES, HEAD, READY, RESPONSE, WANT_CHANNEL, Child
+
+SOURCE = '''
+import gzip, io, os, tempfile
+
+CONTENT = bytes(range(256)) * 1024
+folder = tempfile.mkdtemp()
+path = os.path.join(folder, 'content')
+with open(path, 'wb') as file:
+    file.write(CONTENT)
+with gzip.open(path + '.gz', 'wb') as file:
+    file.write(CONTENT)
+closed = []
+
+
+class Reader(io.BufferedReader):
+    def read(self, size=-1):
+        return super().read(size).upper()
+
+
+def make(name):
+    if name == 'gzip':
+        return gzip.open(path + '.gz')
+    if name == 'class':
+        return Reader(io.FileIO(path))
+    if name == 'raw':
+        return io.FileIO(path)
+    if name == 'memory':
+        return io.BytesIO(CONTENT)
+    if name == 'temporary':
+        file = tempfile.TemporaryFile()
+        file.write(CONTENT)
+        file.seek(0)
+        return file
+    if name == 'small':
+        file = open(path, 'rb')
+        file.seek(-100, 2)
+        return file
+    if name == 'device':
+        return open('/dev/null', 'rb')
+    file = open(path, 'rb')
+    if name == 'position':
+        file.read(1000)
+    return file
+
+
+def app(environ, start):
+    name, _, length = environ['PATH_INFO'][1:].partition('/')
+    if name == 'closed':
+        start('200 OK', [('Content-Type', 'text/plain')])
+        return [','.join(closed).encode()]
+    fields = [('Content-Type', 'text/plain')]
+    if length:
+        fields.append(('Content-Length', length))
+    start('200 OK', fields)
+    wrapper = environ['wsgi.file_wrapper'](make(name))
+    close = wrapper.close
+    def closes():
+        closed.append(name)
+        close()
+    wrapper.close = closes
+    return wrapper
+'''
+CONTENT = bytes(range(256)) * 1024
+TOKEN = b'0123456789abcdef'
+
+
+def open_channel(child, link, token=TOKEN):
+    channel = child.connect()
+    channel.send(CHANNEL, 0, token)
+    link.send(FILES, 0, token)
+    # It is a channel once this has been read, too.
+    link.finish(link.start('/closed'))
+    return channel
+
+
+def take(channel):
+    """Returns the number that came with a descriptor, and the file."""
+    data, rights, _, _ = channel.socket.recvmsg(4, socket.CMSG_SPACE(4))
+    descriptors = array.array('i')
+    for level, kind, content in rights:
+        assert (level, kind) == (socket.SOL_SOCKET, socket.SCM_RIGHTS)
+        descriptors.frombytes(content)
+    descriptor, = descriptors
+    return struct.unpack('<I', data)[0], descriptor
+
+
+class FilesTest(unittest.TestCase):
+    def sent(self, link, channel, path):
+        """Checks a response whose content is sent from a file, and returns its head and content."""
+        number = link.start(path)
+        head, file = link.finish(number).frames
+        self.assertEqual((head.kind, file.kind), (HEAD, FILE))
+        its_number, descriptor = take(channel)
+        self.assertEqual(its_number, number)
+        offset, size = struct.unpack('<QQ', file.content)
+        with open(descriptor, 'rb') as file:
+            return head.content, os.pread(file.fileno(), size, offset)
+
+    def test_files_are_sent_by_the_server(self):
+        with Child(SOURCE) as child:
+            link = child.connect()
+            channel = open_channel(child, link)
+            for path, content in (
+                    ('/open', CONTENT), ('/raw', CONTENT), ('/temporary', CONTENT),
+                    ('/position', CONTENT[1000:]), ('/position/20000', CONTENT[1000:21000])):
+                head, sent = self.sent(link, channel, path)
+                self.assertEqual(sent, content, path)
+                self.assertIn(b'Content-Length: %d\n' % len(content), head)
+            closed = link.finish(link.start('/closed')).content
+            self.assertEqual(closed, b'open,raw,temporary,position,position')
+
+    def test_other_files_are_read(self):
+        with Child(SOURCE) as child:
+            link = child.connect()
+            channel = open_channel(child, link)
+            for path, content in (
+                    ('/gzip', CONTENT), ('/class', CONTENT.upper()), ('/memory', CONTENT),
+                    ('/small', CONTENT[-100:]), ('/device', b'')):
+                response = link.finish(link.start(path))
+                self.assertEqual(response.content, content, path)
+                self.assertNotIn(FILE, [frame.kind for frame in response.frames])
+            small = link.finish(link.start('/small'))
+            self.assertEqual([frame.kind for frame in small.frames], [RESPONSE])
+            # A file with less than was announced is no whole response.
+            response = link.finish(link.start('/open/1000000'))
+            self.assertNotIn(response.frames[-1].kind, (END, FILE, RESPONSE))
+            link.finish(link.start('/open', method='HEAD'))
+            channel.socket.setblocking(False)
+            with self.assertRaises(BlockingIOError):
+                channel.socket.recvmsg(4, socket.CMSG_SPACE(4))
+
+    def test_a_channel_is_asked_for(self):
+        with Child(SOURCE) as child:
+            link = child.connect()
+            self.assertEqual(link.finish(link.start('/open')).content, CONTENT)
+            self.assertIn(WANT_CHANNEL, [frame.kind for frame in link.others])
+            channel = open_channel(child, link)
+            self.assertEqual(self.sent(link, channel, '/open')[1], CONTENT)
+            # One that is lost is replaced.
+            channel.close()
+            self.assertEqual(link.finish(link.start('/open')).content, CONTENT)
+            self.assertEqual(link.finish(link.start('/open')).content, CONTENT)
+            channel = open_channel(child, link, TOKEN[::-1])
+            self.assertEqual(self.sent(link, channel, '/open')[1], CONTENT)
+
+    def test_a_channel_that_is_full_is_left_alone(self):
+        with Child(SOURCE) as child:
+            link = child.connect()
+            channel = open_channel(child, link)
+            kinds = []
+            while RESPONSE not in kinds and END not in kinds:
+                response = link.finish(link.start('/open'))
+                kinds = [frame.kind for frame in response.frames]
+            self.assertEqual(response.content, CONTENT)
+            # What was sent is there.
+            self.assertGreater(take(channel)[0], 0)
+            self.assertEqual(child.process.poll(), None)
+
+
+if __name__ == '__main__':
+    unittest.main()
