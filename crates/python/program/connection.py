@@ -25,26 +25,30 @@ class Connection:
         # Guards what a thread that reads and a thread of the application count.
         self.lock = allocate_lock()
         self.is_lost = False
-        # The name of the channel by which descriptors of files are sent.
+        # The name of the channel by which descriptors of files are sent; b'' if there is none.
         self.channel_token = None
 
-    def send_descriptor(self, number, descriptor):
+    def send_descriptor(self, request, descriptor):
         """Sends the descriptor of a file by the channel. Returns whether that was possible."""
-        if self.channel_token is None:
-            # The next file may be sent by it.
-            self.queued.append(encode_frame(WANT_CHANNEL, 0))
-            return False
+        if not self.channel_token:
+            self.channel_token = None
+            self.send(encode_frame(WANT_CHANNEL, 0))
+            self.server.wait(request, lambda: self.has_channel() or request.is_gone)
         channel = self.server.channels.get(self.channel_token)
         if channel is None:
-            return False  # Its connection was not accepted yet.
+            return False
         try:
-            send_descriptor(channel, number, descriptor)
+            send_descriptor(channel, request.number, descriptor)
         except BlockingIOError:
             return False  # The server has not taken the last ones yet.
         except OSError:
             self.server.forget_channel(self)
             return False
         return True
+
+    def has_channel(self):
+        """Whether the channel is there, or the server has said that there is none."""
+        return self.channel_token == b'' or self.channel_token in self.server.channels
 
     def queue(self, frame):
         """Queues the last frame of a request. It is sent at once if the server holds none."""
@@ -116,11 +120,12 @@ class Connection:
         if kind == TAKE_BACK:
             self.server.give_back(self, decode_numbers(content))
             return
-        if kind == FILES:
-            self.channel_token = content
-            return
-        if kind == CHANNEL:
-            self.server.add_channel(self, content)
+        if kind == FILES or kind == CHANNEL:
+            if kind == FILES:
+                self.channel_token = content
+            else:
+                self.server.add_channel(self, content)
+            self.server.wake_waiting()
             return
         if kind not in (CONTENT, CONTENT_END, ROOM, GONE, STACK):
             raise ProtocolError('a frame of kind %d' % kind)

@@ -308,7 +308,7 @@ class WsgiRequest:
         if length is None:
             length = self.content_length = size
         connection = self.connection
-        if length < FILE_MIN_BYTES or not connection.send_descriptor(self.number, descriptor):
+        if length < FILE_MIN_BYTES or not connection.send_descriptor(self, descriptor):
             return False
         self.is_done = True
         connection.queue(encode_frame(HEAD, self.number, self.head + self.length_line(length))

@@ -166,3 +166,4 @@ mod websockets;
 mod why;
 mod why_running;
 mod wsgi;
+mod wsgi_files;

@@ -9,7 +9,7 @@ use std::os::fd::OwnedFd;
 use std::path::Path;
 
 use pinion_http::python::frame::FRAME_HEADER_BYTES;
-use pinion_http::python::frame_writer::{ChannelToken, channel_frame, write_files};
+use pinion_http::python::frame_writer::{ChannelToken, channel_frame};
 use pinion_http::python::limits::READY_MAX_BYTES;
 use rustc_hash::FxHashMap;
 use rustix::io::Errno;
@@ -63,9 +63,9 @@ impl FileChannel {
         Ok(Self { socket, token, is_ready: false, files: FxHashMap::default() })
     }
 
-    /// Tells the process of the channel, on the connection with its frames.
-    pub(super) fn write_files(&self, out: &mut Vec<u8>) {
-        write_files(out, &self.token);
+    /// What the process knows it by.
+    pub(super) fn token(&self) -> &ChannelToken {
+        &self.token
     }
 
     /// Takes the file that the process has sent for a request.

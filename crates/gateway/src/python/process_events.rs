@@ -12,10 +12,10 @@ use pinion_http::python::child_frame::ChildFrame;
 use pinion_http::python::frame_writer::{write_room, write_take_back};
 
 use super::Python;
+use super::file_channel::take_file;
 use super::limits::{FRAME_PIECE_BYTES, QUEUE_TIMEOUT_MS, START_MS};
 use super::process_link::{LinkRequest, ProcessLink};
 use super::python_app::{AppProcess, PythonApp};
-use super::file_channel::take_file;
 use super::python_failure::PythonFailure;
 use super::python_request::RequestStage;
 use crate::limits::PYTHON_TAG;
@@ -197,8 +197,8 @@ impl Python {
             }
         }
         self.storage = storage;
-        if wants_channel && self.files.has_room() {
-            link.open_file_channel(&mut self.frames);
+        if wants_channel {
+            link.open_file_channel(self.files.has_room(), &mut self.frames);
         }
         link.write(&self.frames, connections);
         self.frames.clear();

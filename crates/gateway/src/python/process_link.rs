@@ -9,6 +9,7 @@ use pinion_engine::remote::{Connect, RemoteAddress};
 use pinion_http::h1::client::limits::ResponseLimits;
 use pinion_http::python::error::BatchError;
 use pinion_http::python::frame_reader::ChildFrameReader;
+use pinion_http::python::frame_writer::write_files;
 use pinion_http::python::request_batch::RequestBatch;
 use rustc_hash::FxHashMap;
 
@@ -167,18 +168,13 @@ impl ProcessLink {
         self.batch.clear();
     }
 
-    /// Opens a channel for files, unless there is one, and appends the frame about it.
-    pub(super) fn open_file_channel(&mut self, out: &mut Vec<u8>) {
+    /// Opens a channel for files if the process `may` have one, and appends the frame about it. If
+    /// there is none, the process reads its files itself.
+    pub(super) fn open_file_channel(&mut self, may: bool, out: &mut Vec<u8>) {
         let AppProcess { app, number } = &self.process;
-        if self.files.is_none()
-            && let Some(path) = app.queue.socket(*number)
-        {
-            // If it cannot be opened, the process reads its files itself.
-            self.files = FileChannel::open(&path).ok();
-            if let Some(files) = &self.files {
-                files.write_files(out);
-            }
-        }
+        let path = app.queue.socket(*number).filter(|_| may);
+        self.files = path.and_then(|path| FileChannel::open(&path).ok());
+        write_files(out, self.files.as_ref().map(FileChannel::token));
     }
 
     /// Sends frames about requests that were sent.

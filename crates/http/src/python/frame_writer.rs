@@ -50,8 +50,10 @@ pub fn write_stack(out: &mut Vec<u8>, request: u32) {
 /// the other.
 pub type ChannelToken = [u8; 16];
 
-/// Tells the process by which channel the descriptors of files for this connection come.
-pub fn write_files(out: &mut Vec<u8>, token: &ChannelToken) {
+/// Tells the process by which channel the descriptors of files for this connection come; by none if
+/// it has to read its files itself.
+pub fn write_files(out: &mut Vec<u8>, token: Option<&ChannelToken>) {
+    let token = token.map_or(&[][..], <[u8; _]>::as_slice);
     out.extend_from_slice(&header(FILES, 0, token.len() as u32));
     out.extend_from_slice(token);
 }

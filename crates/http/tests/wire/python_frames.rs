@@ -158,7 +158,7 @@ fn heads_over_a_limit_are_skipped() {
 #[test]
 fn frames_that_no_process_sends() {
     assert_eq!(error(0, 1, b""), Some(Error::Kind { kind: 0 }));
-    assert_eq!(error(29, 1, b""), Some(Error::Kind { kind: 29 }));
+    assert_eq!(error(31, 1, b""), Some(Error::Kind { kind: 31 }));
     assert_eq!(error(1 << 24 | 20, 1, b""), Some(Error::Kind { kind: 0x0100_0014 }));
     assert_eq!(error(16, 0, b"{}"), Some(Error::ReadyAgain));
     let number = |kind, request| Some(Error::RequestNumber { kind, request });
@@ -368,8 +368,9 @@ fn files() {
     assert_eq!(error(29, 1, &part[1..]), length(Kind::File, 15));
     assert_eq!(error(30, 0, b"x"), length(Kind::WantChannel, 1));
     let mut out = Vec::new();
-    write_files(&mut out, &[5; 16]);
-    assert_eq!(out, frame(10, 0, &[5; 16]));
+    write_files(&mut out, Some(&[5; 16]));
+    write_files(&mut out, None);
+    assert_eq!(out, [frame(10, 0, &[5; 16]), frame(10, 0, b"")].concat());
     assert_eq!(channel_frame(&[5; 16]), frame(11, 0, &[5; 16]));
 }
 

@@ -7,7 +7,7 @@ import socket
 import struct
 import unittest
 
-from peer import CHANNEL, END, FILE, FILES, HEAD, READY, RESPONSE, WANT_CHANNEL, Child
+from peer import CHANNEL, END, FILE, FILES, GONE, HEAD, RESPONSE, WANT_CHANNEL, Child
 
 SOURCE = '''
 import gzip, io, os, tempfile
@@ -140,18 +140,33 @@ class FilesTest(unittest.TestCase):
                 channel.socket.recvmsg(4, socket.CMSG_SPACE(4))
 
     def test_a_channel_is_asked_for(self):
-        with Child(SOURCE) as child:
-            link = child.connect()
-            self.assertEqual(link.finish(link.start('/open')).content, CONTENT)
-            self.assertIn(WANT_CHANNEL, [frame.kind for frame in link.others])
-            channel = open_channel(child, link)
-            self.assertEqual(self.sent(link, channel, '/open')[1], CONTENT)
-            # One that is lost is replaced.
-            channel.close()
-            self.assertEqual(link.finish(link.start('/open')).content, CONTENT)
-            self.assertEqual(link.finish(link.start('/open')).content, CONTENT)
-            channel = open_channel(child, link, TOKEN[::-1])
-            self.assertEqual(self.sent(link, channel, '/open')[1], CONTENT)
+        for options in [(), ('--threads', '2')]:
+            with Child(SOURCE, options=options) as child:
+                link = child.connect()
+                number = link.start('/open')
+                while link.frame().kind != WANT_CHANNEL:
+                    pass
+                # There is none.
+                link.send(FILES)
+                self.assertEqual(link.finish(number).content, CONTENT)
+                number = link.start('/open')
+                while link.frame().kind != WANT_CHANNEL:
+                    pass
+                channel = child.connect()
+                channel.send(CHANNEL, 0, TOKEN)
+                link.send(FILES, 0, TOKEN)
+                self.assertEqual([frame.kind for frame in link.finish(number).frames], [HEAD, FILE])
+                take(channel)
+                self.assertEqual(self.sent(link, channel, '/open')[1], CONTENT)
+                # One that is lost is replaced.
+                channel.close()
+                self.assertEqual(link.finish(link.start('/open')).content, CONTENT)
+                number = link.start('/open')
+                while link.frame().kind != WANT_CHANNEL:
+                    pass
+                # The client leaves meanwhile.
+                link.send(GONE, number)
+                self.assertEqual(link.finish(number).last.kind, END)
 
     def test_a_channel_that_is_full_is_left_alone(self):
         with Child(SOURCE) as child:
