@@ -189,7 +189,7 @@ fn aioquic_over_http3() {
 }
 
 /// A client that writes its frames itself, over HTTP/1.
-struct Socket {
+pub(crate) struct Socket {
     connection: Connection,
     received: Vec<u8>,
 }
@@ -216,7 +216,7 @@ impl Socket {
         }
     }
 
-    fn open(server: &Server, path: &str) -> Socket {
+    pub(crate) fn open(server: &Server, path: &str) -> Socket {
         let (socket, head) = Socket::ask(server, path, "Sec-WebSocket-Version: 13\r\n");
         assert!(head.starts_with("HTTP/1.1 101 "), "{head}");
         assert!(head.contains("Sec-WebSocket-Accept: s3pPLMBiTxaQ9kYGzzhZRbK+xOo="), "{head}");
@@ -237,13 +237,13 @@ impl Socket {
         self.connection.send([&[first, 0xff], &length[..], &[0; 4], content].concat());
     }
 
-    fn send_short(&mut self, first: u8, content: &[u8]) {
+    pub(crate) fn send_short(&mut self, first: u8, content: &[u8]) {
         let length = u8::try_from(content.len()).expect("it is short");
         self.connection.send([&[first, 0x80 | length, 0, 0, 0, 0], content].concat());
     }
 
     /// Returns the first byte and the content of the next frame; `None` at the end.
-    fn next(&mut self) -> Option<(u8, Vec<u8>)> {
+    pub(crate) fn next(&mut self) -> Option<(u8, Vec<u8>)> {
         loop {
             if let [first, length, rest @ ..] = &self.received[..] {
                 let more = [0, 2, 8][usize::from(*length > 125) + usize::from(*length > 126)];

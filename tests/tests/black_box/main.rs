@@ -117,6 +117,7 @@ mod python_applications;
 mod python_docs;
 mod python_faults;
 mod python_processes;
+mod python_reloads;
 mod quic_bad_input;
 mod quic_certificates;
 mod range;

@@ -74,7 +74,7 @@ fn start(folder: &Folder, io: Io) -> Server {
 }
 
 /// Reloads, and returns the lines that the server has written about it.
-fn reload(server: &Server) -> Vec<String> {
+pub(crate) fn reload(server: &Server) -> Vec<String> {
     let from = server.lines().len();
     server.signal(Signal::HUP);
     let is_end = |line: &str| line.starts_with("reloaded ") || line.contains("cannot reload");

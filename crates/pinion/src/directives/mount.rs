@@ -144,6 +144,13 @@ pub(crate) const ROWS: &[Directive] = &[
         ..row("mount-python-max-memory", "python-max-memory", Kind::Size)
     },
     Directive {
+        default: Default::Auto("the nice value of the server"),
+        brief: "The nice value of the processes of the Python application",
+        long: "With 5, others on the same core get three times as much of it while both are busy. \
+               Only a server that is started as root can give a lower one than its own.",
+        ..row("mount-python-nice", "python-nice", Kind::Nice)
+    },
+    Directive {
         default: Default::Auto("the user of the server, unless it is root"),
         brief: "The user that the Python application runs as",
         long: "A server that is started as root needs it: applications do not run as root.",

@@ -54,6 +54,12 @@ pub(crate) const ROWS: &[Directive] = &[
         ..site_flag("python-threads", Kind::Number { min: 1, max: 128, unit: "" })
     },
     Directive {
+        default: Default::Auto("the nice value of the server"),
+        brief: "The nice value of the processes of the Python application",
+        long: "With 5, others on the same core get three times as much of it while both are busy.",
+        ..site_flag("python-nice", Kind::Nice)
+    },
+    Directive {
         default: Default::Auto("the user of the server, unless it is root"),
         brief: "The user that Python applications run as; a server of root needs it",
         long: "A name or a number of `/etc/passwd`.",

@@ -40,6 +40,8 @@ pub(crate) struct PythonSettings {
     pub(crate) processes: usize,
     pub(crate) threads: usize,
     pub(crate) limits: ProcessLimits,
+    /// The nice value of the processes, if not that of the server.
+    pub(crate) nice: Option<i8>,
     /// The user that was written, with its numbers.
     pub(crate) identity: Option<Identity>,
     pub(crate) environment: Vec<(OsString, OsString)>,
@@ -59,7 +61,7 @@ pub(crate) struct ProcessLimits {
 }
 
 /// Rows that say something about Python applications alone.
-const PYTHON_ROWS: [&str; 9] = [
+const PYTHON_ROWS: [&str; 10] = [
     "mount-python-factory",
     "mount-python-folder",
     "mount-python",
@@ -68,6 +70,7 @@ const PYTHON_ROWS: [&str; 9] = [
     "mount-python-max-requests",
     "mount-python-max-lifetime",
     "mount-python-max-memory",
+    "mount-python-nice",
     "mount-python-user",
 ];
 
@@ -146,6 +149,7 @@ pub(super) fn application(
         processes: number(low, "mount-python-processes")? as usize,
         threads: number(low, "mount-python-threads")? as usize,
         limits: process_limits(low)?,
+        nice: optional(low, "mount-python-nice", values::nice)?,
         identity: identity(low)?,
         environment: environment(low)?,
         prefix: PathPrefix::new(prefix.as_str()),

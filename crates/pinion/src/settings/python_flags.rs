@@ -14,12 +14,13 @@ use pinion_python::command_line::Interface;
 pub(crate) const FOUND_APPLICATION: &str = "python-application";
 
 /// Flags that say something about applications, and the keys that they are.
-const OPTIONS: [(&str, &str); 6] = [
+const OPTIONS: [(&str, &str); 7] = [
     ("python-factory", "mount-python-factory"),
     ("python-folder", "mount-python-folder"),
     ("python", "mount-python"),
     ("python-processes", "mount-python-processes"),
     ("python-threads", "mount-python-threads"),
+    ("python-nice", "mount-python-nice"),
     ("python-user", "mount-python-user"),
 ];
 

@@ -544,6 +544,7 @@ const LUA_FLAGS: &[&str] = &[
     "python",
     "python-processes",
     "python-threads",
+    "python-nice",
     "python-user",
     "lua-program",
     "secret",

@@ -219,6 +219,9 @@ class Link:
             frame = self.frame()
             if frame.request == number:
                 return frame
+            if frame.kind == WANT_CHANNEL:
+                # The process has to read its files itself.
+                self.send(FILES)
             self.others.append(frame)
 
     def finish(self, number, content=None, room=True):

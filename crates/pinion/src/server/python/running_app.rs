@@ -336,6 +336,7 @@ impl RunningApp {
             arguments: command.arguments(),
             environment: settings.environment.clone(),
             identity: settings.identity.clone(),
+            nice: settings.nice,
             working_directory: settings.folder.clone(),
             grace_ms: GRACE_MS,
             ..ProgramStart::new(&socket.name, &self.interpreter)
