@@ -39,6 +39,7 @@ mod dynamic_sites;
 mod early_responses;
 mod error_pages;
 mod escaping;
+mod fapws;
 mod fastcgi;
 mod fastcgi_faults;
 mod fields;
