@@ -109,12 +109,13 @@ class FapwsApplication:
             lines = traceback.format_exception(type(error), error, error.__traceback__)
             text = '<h1>Error</h1><pre>%s</pre>' % escape(''.join(lines))
         error.__traceback__ = None
-        start_response('500 Internal Server Error', [('Content-Type', 'text/html; charset=utf-8')])
+        start_response('500 Internal Server Error', [
+            ('Content-Type', 'text/html; charset=utf-8'), ('Cache-Control', 'no-store')])
         return [text.encode('utf-8', 'replace')]
 
 
 def send_page(start_response, status, text):
-    start_response(status, [('Content-Type', 'text/html')])
+    start_response(status, [('Content-Type', 'text/html'), ('Cache-Control', 'no-store')])
     return [(PAGE % (text, text)).encode()]
 
 

@@ -1,6 +1,6 @@
-# Begins the program: executes the other parts, whose texts follow in the same file as literals that
-# are no values. They are read when they are needed, so their texts take no memory, and parts that
-# are not needed take none at all. The file is descriptor 3 until the application is loaded.
+# Begins the program: executes the other parts, whose texts follow in the same file as comments.
+# They are read when they are needed, so their texts take no memory, and parts that are not needed
+# take none at all. The file is descriptor 3 until the application is loaded.
 
 import os
 import sys
@@ -17,9 +17,10 @@ def read_part(name):
         raise RuntimeError('the file of the program was closed, so %s cannot be read' % name)
     # Not the position of the file: other processes have the same one.
     text = os.pread(3, program_file.st_size, 0)
-    head = b'# part %s\n' % name.encode()
-    begin = text.index(head) + len(head)
-    return text[begin:text.index(b"'" * 3, begin)]
+    begin = text.index(b'\n#= %s\n' % name.encode())
+    begin = text.index(b'\n', begin + 1)
+    # Each line begins with the `#` of the comment.
+    return text[begin:text.index(b'\n#=', begin)].replace(b'\n#', b'\n')[1:]
 
 
 def execute_parts(*names):

@@ -102,7 +102,8 @@ def start_process():
 
 
 def execute_wsgi_parts():
-    execute_parts('wsgi_response.py', 'wsgi_files.py', 'wsgi_input.py', 'connection.py', 'wsgi_server.py')
+    execute_parts('wsgi_response.py', 'wsgi_files.py', 'wsgi_input.py', 'connection.py',
+                  'wsgi_server.py')
 
 
 def choose_interface():

@@ -1,17 +1,19 @@
 //! The program that a Python process runs.
 
-use crate::limits::PROGRAM_MAX_BYTES;
+use std::iter;
 
-/// One part: a literal that the interpreter skips and the first part reads.
+/// The part that executes the others.
+const FIRST_PART: &str = include_str!("../program/parts.py");
+
+/// The name of a part and its text.
 macro_rules! part {
     ($file:literal) => {
-        concat!("r'''# part ", $file, "\n", include_str!(concat!("../program/", $file)), "'''\n")
+        ($file, include_str!(concat!("../program/", $file)))
     };
 }
 
-/// The text of the program, which is a file for the interpreter: [`crate::command_line`] says where.
-pub const PROGRAM: &str = concat!(
-    include_str!("../program/parts.py"),
+/// The other parts.
+const PARTS: [(&str, &str); 27] = [
     part!("frames.py"),
     part!("shared.py"),
     part!("loading.py"),
@@ -39,20 +41,35 @@ pub const PROGRAM: &str = concat!(
     part!("fapws/contrib/log.py"),
     part!("fapws/contrib/views.py"),
     part!("fapws/contrib/zip.py"),
-);
+];
 
-const _: () = assert!(PROGRAM.len() <= PROGRAM_MAX_BYTES);
+/// Returns the text of the program: a file for the interpreter ([`crate::command_line`] says
+/// where). All parts but the first one are comments for the interpreter, which needs no memory for
+/// them; the first part reads them when they are needed.
+#[must_use]
+pub fn program() -> String {
+    let commented = |(name, text): &(&str, &str)| -> String {
+        let lines = text.lines().flat_map(|line| ["#", line, "\n"]);
+        ["#= ", name, "\n"].into_iter().chain(lines).collect()
+    };
+    let parts = PARTS.iter().map(commented);
+    iter::once(FIRST_PART.to_owned())
+        .chain(parts)
+        .chain(iter::once("#= end\n".to_owned()))
+        .collect()
+}
 
 #[cfg(test)]
 mod tests {
-    use super::PROGRAM;
+    use super::*;
 
     #[test]
-    fn no_part_ends_its_own_literal() {
-        let first = include_str!("../program/parts.py");
-        let parts = PROGRAM.strip_prefix(first).expect("the first part comes first");
-        let begins = parts.matches("r'''# part ").count();
-        assert_eq!(parts.matches("'''").count(), 2 * begins);
-        assert!(!first.contains("'''") && begins > 20);
+    fn each_part_is_a_comment_of_its_own() {
+        let program = program();
+        let parts = program.strip_prefix(FIRST_PART).expect("the first part comes first");
+        assert!(parts.lines().all(|line| line.starts_with('#')));
+        let names: Vec<&str> = parts.lines().filter_map(|line| line.strip_prefix("#= ")).collect();
+        let expected = PARTS.iter().map(|(name, _)| *name).chain(["end"]);
+        assert!(names.iter().copied().eq(expected), "{names:?}");
     }
 }

@@ -14,7 +14,7 @@ fn run(module: &str) {
     let folder = env::temp_dir().join(format!("pinion-program-{module}-{}", process::id()));
     fs::create_dir(&folder).expect("a folder for the program");
     let program = folder.join("program.py");
-    fs::write(&program, pinion_python::program::PROGRAM).expect("the program in a file");
+    fs::write(&program, pinion_python::program::program()).expect("the program in a file");
     let more = env::var("PINION_PYTHONS").unwrap_or_default();
     let more = more.split(':').filter(|path| !path.is_empty());
     for interpreter in INTERPRETERS.into_iter().chain(more) {

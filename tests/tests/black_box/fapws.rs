@@ -82,9 +82,11 @@ def tick():
 def defers(environ, start_response):
     for name in environ['QUERY_STRING'].split('+'):
         evwsgi.defer(job, name, False)
+    start_response('200 OK', [('Content-Type', 'text/plain')])
     return [str(evwsgi.defer_queue_size())]
 
 def page(environ, start_response):
+    start_response('200 OK', [('Content-Type', 'text/plain')])
     return [str(os.getpid())]
 
 evwsgi.start("0.0.0.0", "8080")
@@ -126,6 +128,7 @@ fn a_script_for_fapws_is_served_by_its_file() {
     assert_eq!(server.get("/helloclass").text(), "hello world!!");
     assert_eq!(server.get("/iterhello").text(), "hello world!!");
     assert_eq!(server.get("/other").status, 404);
+    assert_eq!(server.exchange(&Request::new("DELETE", "/hello")).status, 501);
     let options = server.exchange(&Request::new("OPTIONS", "/hello"));
     assert_eq!(options.field("Allow"), Some("GET, POST, HEAD, OPTIONS"), "{options}");
     let form = Request::new("POST", "/form")

@@ -5,7 +5,7 @@ import re
 import unittest
 import zlib
 
-from peer import FAILED, Child, environ
+from peer import FAILED, FILES, WANT_CHANNEL, Child, Link, environ
 
 SCRIPT = '''
 import fapws._evwsgi as evwsgi
@@ -134,7 +134,7 @@ if __name__ == "__main__":
 '''
 
 LINE = 'one of many lines\n'
-FILES = {
+SITE_FILES = {
     'run.py': SCRIPT,
     'long.txt': LINE * 30000,
     'static/icon.png': 'an icon',
@@ -144,10 +144,27 @@ FILES = {
 }
 
 
+class LinkWithoutFiles(Link):
+    """A connection whose server sends no files itself: their content comes in pieces."""
+
+    def frame(self):
+        frame = Link.frame(self)
+        while frame.kind == WANT_CHANNEL:
+            self.send(FILES)
+            frame = Link.frame(self)
+        return frame
+
+
+class ChildWithoutFiles(Child):
+    def link(self, address):
+        return LinkWithoutFiles(address)
+
+
 class Requests(unittest.TestCase):
     @classmethod
     def setUpClass(cls):
-        cls.child = Child(application='run.py', files=FILES, options=['--interface', 'auto'])
+        options = ['--interface', 'auto']
+        cls.child = ChildWithoutFiles(application='run.py', files=SITE_FILES, options=options)
         cls.link = cls.child.connect()
 
     @classmethod

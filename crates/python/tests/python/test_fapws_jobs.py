@@ -7,7 +7,7 @@ import tempfile
 import time
 import unittest
 
-from peer import GIVEN_BACK, TAKE_BACK, Child
+from peer import GIVEN_BACK, TAKE_BACK, TIMEOUT_SECONDS, Child
 
 BEGIN = '''
 import fapws._evwsgi as evwsgi
@@ -97,11 +97,13 @@ class Jobs(unittest.TestCase):
         return [(int(words[0]), *words[1:]) for words in lines]
 
     def wait_until(self, is_reached):
-        while True:
+        end = time.monotonic() + TIMEOUT_SECONDS
+        while time.monotonic() < end:
             notes = self.notes()
             if is_reached(notes):
                 return notes
             time.sleep(0.001)
+        self.fail('it was not reached: %r' % notes[-20:])
 
     def words(self):
         return [' '.join(words) for _, *words in self.notes()]

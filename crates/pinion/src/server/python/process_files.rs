@@ -5,7 +5,7 @@ use crate::failure::Failure;
 use crate::server::private_folder::PrivateFolder;
 use anyhow::{Context as _, anyhow};
 use pinion_programs::supervisor_link::ProgramDescriptors;
-use pinion_python::program::PROGRAM;
+use pinion_python::program::program;
 use rustix::fs::{MemfdFlags, SealFlags, fcntl_add_seals, memfd_create};
 use std::collections::BTreeSet;
 use std::fs::{self, File, Permissions};
@@ -93,7 +93,7 @@ impl ProcessFiles {
         let made = (|| -> io::Result<OwnedFd> {
             let flags = MemfdFlags::CLOEXEC | MemfdFlags::ALLOW_SEALING;
             let mut file = File::from(memfd_create("pinion-python", flags)?);
-            file.write_all(PROGRAM.as_bytes())?;
+            file.write_all(program().as_bytes())?;
             let seals = SealFlags::SEAL | SealFlags::SHRINK | SealFlags::GROW | SealFlags::WRITE;
             fcntl_add_seals(&file, seals)?;
             Ok(file.into())

@@ -20,7 +20,8 @@ class Staticfile:
     def __call__(self, environ, start_response):
         file = self.open(environ.get('PATH_INFO', ''))
         if file is None:
-            start_response('404 Not Found', [('Content-Type', 'text/plain')])
+            start_response('404 Not Found', [
+                ('Content-Type', 'text/plain'), ('Cache-Control', 'no-store')])
             return ['Not Found']
         status = os.fstat(file.fileno())
         tag = '"%x-%x"' % (status.st_mtime_ns, status.st_size)
