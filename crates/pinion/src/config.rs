@@ -33,6 +33,4 @@ mod tables;
 pub(crate) use access_logs::real_path;
 pub(crate) use examine::{Said, examine, examine_archive, examine_folder, of_code};
 pub(crate) use fault::{Fault, Place};
-pub(crate) use load::load;
-#[cfg(test)]
-pub(crate) use load::parse;
+pub(crate) use load::{load, parse};

@@ -36,9 +36,10 @@ impl Known {
             Settings::Extract(extract) if extract.json => {
                 json!({"archive": text(&extract.file), "folder": text(&extract.output)})
             }
-            Settings::Import(import) if import.json => {
-                json!({"archive": text(&import.output), "imported": text(&import.file)})
-            }
+            Settings::Import(import) if import.json => match &import.output {
+                Some(output) => json!({"archive": text(output), "imported": text(&import.file)}),
+                None => json!({"imported": text(&import.file)}),
+            },
             Settings::Inspect(look) | Settings::Ls(look) if look.json => {
                 json!({"archive": text(&look.file)})
             }

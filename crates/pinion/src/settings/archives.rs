@@ -1,6 +1,6 @@
 //! The settings of the verbs that turn archives into something else.
 
-use super::build::{content, output};
+use super::build::{CONTENT_FLAGS, content, output};
 use super::{Content, operand, path};
 use crate::failure::Failure;
 use crate::written::Low;
@@ -37,12 +37,14 @@ pub(crate) struct Extract {
 /// `pinion import`.
 #[derive(Debug)]
 pub(crate) struct Import {
-    /// The archive of kawipiko.
+    /// The archive of kawipiko, or the configuration of another server.
     pub(crate) file: PathBuf,
-    /// The archive.
-    pub(crate) output: PathBuf,
-    /// Replace a file that is no archive.
+    /// The archive or the configuration that is written.
+    pub(crate) output: Option<PathBuf>,
+    /// Replace a file that is no archive, or a configuration.
     pub(crate) force: bool,
+    /// Flags that were given and have no effect on a configuration.
+    pub(crate) archive_flags: Vec<&'static str>,
     /// How bodies are stored, and which fields answers have.
     pub(crate) content: Content,
     /// `--json`
@@ -72,8 +74,9 @@ pub(super) fn extract(low: &Low) -> Result<Extract, Failure> {
 pub(super) fn import(low: &Low) -> Result<Import, Failure> {
     Ok(Import {
         file: operand(low, "FILE")?,
-        output: output(low)?,
+        output: path(low, "output")?.map(|_| output(low)).transpose()?,
         force: low.given("force"),
+        archive_flags: CONTENT_FLAGS.iter().copied().filter(|flag| low.given(flag)).collect(),
         content: content(low)?,
         json: low.given("json"),
     })

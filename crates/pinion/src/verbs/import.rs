@@ -1,79 +1,47 @@
-//! `pinion import FILE.cdb -o FILE`: an archive of kawipiko becomes one of ours.
+//! `pinion import FILE`: what another server had becomes ours.
+//!
+//! | Module | Converts |
+//! |---|---|
+//! | [`archive`] | an archive of kawipiko (`.cdb`) → an archive |
+//! | [`configuration`] | the configuration of another server → `pinion.toml` |
+//! | [`unit`] | the configuration of NGINX Unit (`.json`); pure |
+//! | [`uwsgi`] | that of uWSGI (`.ini`); pure |
+//! | [`draft`] | the file that is being made of it, with what could not be carried; pure |
+//! | [`json_document`] | JSON with comments; pure |
 
-use crate::archive_file;
-use crate::build_options;
-use crate::document::text;
+mod archive;
+mod configuration;
+mod draft;
+mod json_document;
+mod limits;
+#[cfg(test)]
+mod tests;
+mod unit;
+mod uwsgi;
+
 use crate::failure::Failure;
-use crate::progress::Watcher;
 use crate::settings::Import;
-use crate::terminal::{Style, counted, size};
-use anyhow::anyhow;
-use pinion_build::{ImportError, Imported, Leftover, Options, import_file};
-use pinion_engine::stderr;
-use serde_json::{Value, json};
-use std::io::{self, Write as _};
+use std::path::Path;
 
-/// Makes the archive, and tells what is in it.
+/// Converts a file of another server: which kind it is, its name says.
 pub(crate) fn run(import: &Import) -> Result<(), Failure> {
-    let options = build_options::options(&import.content, Options::new)?;
-    let options = Options { force: import.force, ..options };
-    let mapping = archive_file::map(&import.file)?;
-    let watcher = Watcher::new(import.json)?;
-    let result = import_file(mapping.bytes(), &options, &import.output, &watcher);
-    watcher.clear();
-    match result {
-        Ok(imported) if import.json => {
-            writeln!(io::stdout().lock(), "{}", document(import, &imported))?;
-            Ok(())
-        }
-        Ok(imported) => {
-            tell(import, &imported, Style::of_stderr());
-            Ok(())
-        }
-        Err(ImportError::Build(error)) => Err(build_options::failure(error)),
-        Err(error) => Err(anyhow!("{}: {error}", import.file.display()).into()),
+    match Kind::of(&import.file) {
+        Kind::Archive => archive::run(import),
+        Kind::Configuration => configuration::run(import),
     }
 }
 
-fn tell(import: &Import, imported: &Imported, style: Style) {
-    for leftover in &imported.leftovers {
-        stderr::line(format_args!("{}: left out {leftover}", style.yellow("warning")));
-    }
-    let mut line = format!(
-        "{}: {}, {} of contents, ",
-        style.bold(import.output.display()),
-        counted(imported.pages, "page"),
-        size(imported.content_bytes),
-    );
-    for (number, what) in [
-        (imported.fallback_pages, "fallback page"),
-        (imported.redirects, "redirect"),
-        (imported.rules, "rule"),
-    ] {
-        if number > 0 {
-            line.push_str(&format!("{}, ", counted(number, what)));
-        }
-    }
-    let seconds = imported.elapsed.as_secs_f64();
-    line.push_str(&format!("archive {}, {seconds:.2} s", size(imported.archive_bytes)));
-    stderr::line(format_args!("{line}"));
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Kind {
+    Archive,
+    Configuration,
 }
 
-/// Members are added, never renamed or removed.
-fn document(import: &Import, imported: &Imported) -> Value {
-    json!({
-        "archive": text(&import.output),
-        "imported": text(&import.file),
-        "archive_bytes": imported.archive_bytes,
-        "digest": imported.digest.to_string(),
-        "pages": imported.pages,
-        "aliases": imported.aliases,
-        "fallback_pages": imported.fallback_pages,
-        "redirects": imported.redirects,
-        "rules": imported.rules,
-        "contents": imported.contents,
-        "content_bytes": imported.content_bytes,
-        "left_out": imported.leftovers.iter().map(Leftover::to_string).collect::<Vec<_>>(),
-        "seconds": imported.elapsed.as_secs_f64(),
-    })
+impl Kind {
+    fn of(file: &Path) -> Self {
+        match file.extension().and_then(|extension| extension.to_str()) {
+            Some("json" | "ini") => Self::Configuration,
+            _ => Self::Archive,
+        }
+    }
 }

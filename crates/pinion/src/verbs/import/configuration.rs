@@ -1,0 +1,148 @@
+//! The configuration of another server becomes a `pinion.toml`.
+
+use super::draft::{Draft, DraftLine, Leftover, toml};
+use super::json_document::Node;
+use super::limits::{FILE_MAX_MIB, SETTLE_ROUNDS_MAX};
+use super::{unit, uwsgi};
+use crate::config;
+use crate::document::text;
+use crate::failure::Failure;
+use crate::regular_file;
+use crate::settings::Import;
+use crate::source::CONFIGURATION;
+use crate::terminal::{Style, counted};
+use anyhow::{Context as _, anyhow};
+use pinion_engine::stderr;
+use serde_json::{Value, json};
+use std::fs::OpenOptions;
+use std::io::{self, ErrorKind, Write as _};
+use std::path::{Path, absolute};
+
+/// A file that was converted.
+#[derive(Debug)]
+pub(super) struct Converted {
+    pub(super) draft: Draft,
+    /// The `pinion.toml`.
+    pub(super) text: String,
+}
+
+/// Writes the file, and says what could not be carried.
+pub(super) fn run(import: &Import) -> Result<(), Failure> {
+    if let Some(flag) = import.archive_flags.first() {
+        let message = format!("--{flag} has no effect on a configuration; leave it out");
+        return Err(Failure::usage(message));
+    }
+    let file = &import.file;
+    let output = import.output.as_deref().unwrap_or(Path::new(CONFIGURATION));
+    let wrong = |message: String| Failure::from(anyhow!("{}: {message}", file.display()));
+    if !file.exists() {
+        let message = format!("{} does not exist; give the path of a file", file.display());
+        return Err(anyhow!(message).into());
+    }
+    let bytes = regular_file::read(file, FILE_MAX_MIB).map_err(wrong)?;
+    let converted = convert(file, bytes).map_err(wrong)?;
+    write(output, &converted.text, import.force)?;
+    if import.json {
+        writeln!(io::stdout().lock(), "{}", document(import, output, &converted))?;
+    } else {
+        report(import, output, &converted.draft, Style::of_stderr());
+    }
+    Ok(())
+}
+
+/// Converts the content of a file.
+///
+/// # Errors
+/// A phrase that says why nothing can be made of it.
+pub(super) fn convert(file: &Path, bytes: Vec<u8>) -> Result<Converted, String> {
+    let text = String::from_utf8(bytes);
+    let text = text.map_err(|error| format!("is not UTF-8: {error}"))?;
+    let is_json = file.extension().is_some_and(|extension| extension == "json");
+    let draft = if is_json {
+        let root = Node::parse(&text)?;
+        if !unit::is_unit(&root) {
+            return Err("is no configuration of NGINX Unit: it has neither listeners, routes nor \
+                        applications"
+                .to_owned());
+        }
+        unit::convert(&root)?
+    } else {
+        uwsgi::convert(&text, &absolute(file).map_err(|error| error.to_string())?)?
+    };
+    settle(draft, &file.to_string_lossy())
+}
+
+/// Makes comments of the keys that Pinion refuses, so that what is written is a configuration.
+fn settle(mut draft: Draft, source: &str) -> Result<Converted, String> {
+    for _ in 0..SETTLE_ROUNDS_MAX {
+        let (text, origins) = draft.render(source);
+        let faults = match config::parse(&text, Path::new(CONFIGURATION)) {
+            Ok((_, faults)) | Err(faults) => faults,
+        };
+        let Some(first) = faults.first() else { return Ok(Converted { draft, text }) };
+        let origin = first.place.and_then(|place| *origins.get(place.line.checked_sub(1)?)?);
+        let Some((table, Some(line))) = origin else {
+            return Err(format!("cannot be converted: {}", first.message));
+        };
+        let Some(line) = draft.tables.get_mut(table).and_then(|table| table.lines.get_mut(line))
+        else {
+            return Err(format!("cannot be converted: {}", first.message));
+        };
+        if let DraftLine::Key(key, setting) = line {
+            let message = super::draft::shown(&format!(
+                "{} was not carried: {}",
+                super::draft::named(&toml(setting)),
+                first.message
+            ));
+            *line = DraftLine::LeftOut(Leftover { place: (*key).to_owned(), message });
+        }
+        draft.drop_empty_mounts();
+    }
+    Err("cannot be converted: too many of its values are out of bounds".to_owned())
+}
+
+/// Writes a new file. With `force` it replaces another one.
+fn write(output: &Path, text: &str, force: bool) -> Result<(), Failure> {
+    let mut options = OpenOptions::new();
+    options.write(true).create(true).truncate(true).create_new(!force);
+    let mut opened = options.open(output).map_err(|error| match error.kind() {
+        ErrorKind::AlreadyExists => anyhow!(
+            "{} exists already; name another file with -o, or replace it with --force",
+            output.display()
+        ),
+        _ => anyhow!("cannot write {}: {error}", output.display()),
+    })?;
+    opened
+        .write_all(text.as_bytes())
+        .with_context(|| format!("cannot write {}", output.display()))?;
+    Ok(())
+}
+
+fn report(import: &Import, output: &Path, draft: &Draft, style: Style) {
+    let file = import.file.display();
+    let leftovers = draft.leftovers();
+    for Leftover { place, message } in &leftovers {
+        let joint = if place.starts_with('/') { ": " } else { ":" };
+        stderr::line(format_args!("{}: {file}{joint}{place}: {message}", style.yellow("warning")));
+    }
+    let keys = counted(draft.keys(), "key");
+    let name = output.display().to_string();
+    let mut line = format!("{}: {keys}", style.bold(&name));
+    if !leftovers.is_empty() {
+        line.push_str(&format!(", {}", counted(leftovers.len() as u64, "warning")));
+    }
+    stderr::line(format_args!("{line}; check it with `pinion check {name}`"));
+}
+
+/// Members are added, never renamed or removed.
+fn document(import: &Import, output: &Path, converted: &Converted) -> Value {
+    let leftover =
+        |Leftover { place, message }: &&Leftover| json!({"place": place, "message": message});
+    json!({
+        "config": text(output),
+        "imported": text(&import.file),
+        "keys": converted.draft.keys(),
+        "not_needed": converted.draft.not_needed,
+        "left_out": converted.draft.leftovers().iter().map(leftover).collect::<Vec<_>>(),
+    })
+}

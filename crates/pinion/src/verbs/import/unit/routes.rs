@@ -1,0 +1,234 @@
+//! Routes: the steps that a listener leads to, in their order.
+
+use super::super::draft::{DraftTable, named};
+use super::super::json_document::{Node, pointer};
+use super::super::limits::{ROUTE_DEPTH_MAX, STEPS_MAX};
+use super::{ListenerTarget, Unit};
+
+/// A pattern for the path of a request.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) enum UriPattern {
+    /// `/favicon.ico`.
+    Exact(String),
+    /// `/static/*`, without its last two characters.
+    Below(String),
+    /// `*.php`, with its dot.
+    Extension(String),
+}
+
+/// What is done with a request.
+#[derive(Clone, Debug)]
+pub(super) enum StepAction<'n> {
+    /// Of a listener: `applications/shop`.
+    Pass(&'n str),
+    /// Of a route.
+    Action(&'n Node),
+}
+
+/// One step: the hosts and paths that it is for, `None` for all.
+#[derive(Clone, Debug)]
+pub(super) struct Step<'n> {
+    pub(super) hosts: Option<Vec<String>>,
+    pub(super) uris: Option<Vec<UriPattern>>,
+    pub(super) action: StepAction<'n>,
+    pub(super) at: String,
+}
+
+/// The conditions under which routes are passed to.
+#[derive(Clone, Debug, Default)]
+struct Conditions {
+    hosts: Option<Vec<String>>,
+    uris: Option<Vec<UriPattern>>,
+}
+
+impl<'n> Unit<'n> {
+    /// Returns the steps of a listener.
+    pub(super) fn steps(
+        &self,
+        target: &ListenerTarget<'n>,
+        notes: &mut DraftTable,
+    ) -> Vec<Step<'n>> {
+        let mut steps = Vec::new();
+        let ListenerTarget { pass, at } = target;
+        self.pass(pass, at, &Conditions::default(), 0, &mut steps, notes);
+        if steps.len() >= STEPS_MAX {
+            let message =
+                format!("routes lead to more than {STEPS_MAX} steps; the rest is missing");
+            notes.leave_out(at.clone(), message);
+        }
+        steps
+    }
+
+    /// Adds the steps that something passes to.
+    fn pass(
+        &self,
+        pass: &'n str,
+        at: &str,
+        outer: &Conditions,
+        depth: usize,
+        steps: &mut Vec<Step<'n>>,
+        notes: &mut DraftTable,
+    ) {
+        let Some(name) = route_name(pass) else {
+            let Conditions { hosts, uris } = outer.clone();
+            let action = StepAction::Pass(pass);
+            return steps.push(Step { hosts, uris, action, at: at.to_owned() });
+        };
+        let routes = self.root.member("routes");
+        let (route, place) = match name {
+            None => (routes, pointer(&self.at, "routes")),
+            Some(name) => {
+                let place = pointer(&pointer(&self.at, "routes"), name);
+                (routes.and_then(|routes| routes.member(name)), place)
+            }
+        };
+        let Some(Node::List(nodes)) = route else {
+            return notes.leave_out(at, format!("{} is no list of routes", named(pass)));
+        };
+        if depth == ROUTE_DEPTH_MAX {
+            return notes.leave_out(at, "routes pass to each other in a circle");
+        }
+        for (number, node) in nodes.iter().enumerate() {
+            if steps.len() >= STEPS_MAX {
+                return;
+            }
+            let at = pointer(&place, &number.to_string());
+            let Some(conditions) = conditions(node, &at, outer, notes) else { continue };
+            let Some(action) = node.member("action") else {
+                notes.leave_out(at, "has no action");
+                continue;
+            };
+            let inner = action.member("pass").and_then(Node::text);
+            let at = pointer(&at, "action");
+            match inner.filter(|inner| route_name(inner).is_some()) {
+                Some(inner) => self.pass(inner, &at, &conditions, depth + 1, steps, notes),
+                None => {
+                    let Conditions { hosts, uris } = conditions;
+                    steps.push(Step { hosts, uris, action: StepAction::Action(action), at });
+                }
+            }
+        }
+    }
+}
+
+/// Returns the name of the routes that something passes to: `Some(None)` for those without one.
+fn route_name(pass: &str) -> Option<Option<&str>> {
+    match pass.split_once('/') {
+        None if pass == "routes" => Some(None),
+        Some(("routes", name)) => Some(Some(name)),
+        _ => None,
+    }
+}
+
+/// Returns the conditions of a step together with those of the step that leads to it; `None` if the
+/// step cannot be carried or never applies.
+fn conditions(
+    step: &Node,
+    at: &str,
+    outer: &Conditions,
+    notes: &mut DraftTable,
+) -> Option<Conditions> {
+    let mut conditions = outer.clone();
+    let at = pointer(at, "match");
+    for (name, node) in step.member("match").map(Node::members).unwrap_or_default() {
+        let at = pointer(&at, name);
+        let Some(texts) = node.texts().filter(|_| ["host", "uri"].contains(&name.as_str())) else {
+            notes.leave_out(at, condition(name));
+            return None;
+        };
+        if name == "host" {
+            let hosts = hosts(&texts, &at, notes)?;
+            conditions.hosts = both(conditions.hosts, hosts);
+            if conditions.hosts.as_ref().is_some_and(Vec::is_empty) {
+                notes.leave_out(at, "never applies: the route that leads here is for other hosts");
+                return None;
+            }
+            continue;
+        }
+        let uris = uris(&texts, &at, notes)?;
+        if conditions.uris.is_some() && uris.is_some() {
+            notes.leave_out(at, "paths within paths of another route were not carried");
+            return None;
+        }
+        conditions.uris = conditions.uris.or(uris);
+    }
+    Some(conditions)
+}
+
+fn condition(name: &str) -> &'static str {
+    match name {
+        "scheme" => {
+            "this step was not carried: for redirects to HTTPS write [[listen]] redirect-http"
+        }
+        "source" => "this step was not carried: allow and deny of [[site.access]] name networks",
+        "method" | "headers" | "arguments" | "cookies" | "query" => {
+            "this step was not carried: a Lua script can look at method, headers and query"
+        }
+        _ => "this step was not carried: Pinion has no such condition",
+    }
+}
+
+/// Returns what is in both lists.
+fn both(first: Option<Vec<String>>, second: Option<Vec<String>>) -> Option<Vec<String>> {
+    match (first, second) {
+        (Some(first), Some(second)) => {
+            Some(first.into_iter().filter(|host| second.contains(host)).collect())
+        }
+        (first, second) => first.or(second),
+    }
+}
+
+/// Reads hosts: `None` if a step is for none that Pinion has, `Some(None)` for all.
+fn hosts(texts: &[&str], at: &str, notes: &mut DraftTable) -> Option<Option<Vec<String>>> {
+    let mut hosts = Vec::new();
+    for text in texts {
+        let host = text.to_ascii_lowercase();
+        let name = host.strip_prefix("*.").unwrap_or(&host);
+        if host == "*" {
+            return Some(None);
+        }
+        if name.contains(['*', '!', '~']) || crate::values::host(&host).is_err() {
+            let message =
+                format!("{} was not carried: hosts are names, or *. and a name", named(text));
+            notes.leave_out(at, message);
+        } else {
+            hosts.push(host);
+        }
+    }
+    if hosts.is_empty() {
+        notes.leave_out(at, "this step was not carried: no host is left");
+        return None;
+    }
+    Some(Some(hosts))
+}
+
+/// Reads paths: `None` if a step is for none that Pinion has, `Some(None)` for all.
+fn uris(texts: &[&str], at: &str, notes: &mut DraftTable) -> Option<Option<Vec<UriPattern>>> {
+    let mut uris = Vec::new();
+    for text in texts {
+        let below = text.strip_suffix("/*").filter(|path| path.is_empty() || path.starts_with('/'));
+        let extension = text.strip_prefix('*').filter(|rest| rest.starts_with('.'));
+        let pattern = match (below, extension) {
+            _ if *text == "*" || *text == "/*" => return Some(None),
+            (Some(path), _) => UriPattern::Below(path.to_owned()),
+            (_, Some(extension)) => {
+                // What follows the name of a script is PATH_INFO.
+                UriPattern::Extension(extension.strip_suffix("/*").unwrap_or(extension).to_owned())
+            }
+            _ => UriPattern::Exact((*text).to_owned()),
+        };
+        let (UriPattern::Below(path) | UriPattern::Exact(path) | UriPattern::Extension(path)) =
+            &pattern;
+        if path.contains(['*', '!', '~', '?', '#', '%']) || path.is_empty() {
+            let message = format!("{} was not carried: paths are /a, /a/* and *.php", named(text));
+            notes.leave_out(at, message);
+        } else if !uris.contains(&pattern) {
+            uris.push(pattern);
+        }
+    }
+    if uris.is_empty() {
+        notes.leave_out(at, "this step was not carried: no path is left");
+        return None;
+    }
+    Some(Some(uris))
+}

@@ -1,0 +1,375 @@
+//! Steps of routes → sites. Unit looks at the steps one after the other; a site of Pinion has
+//! mounts for paths, then live folders, then its files, then the mount for everything else.
+
+use super::super::draft::{DraftTable, Setting, named};
+use super::super::json_document::{Node, pointer};
+use super::super::limits::FALLBACK_DEPTH_MAX;
+use super::Unit;
+use super::routes::{Step, StepAction, UriPattern};
+use super::upstreams;
+use crate::server::live_files::limits::LIVE_FOLDERS_MAX;
+
+/// A site that is being made.
+pub(super) struct SiteDraft {
+    pub(super) site: DraftTable,
+    pub(super) mounts: Vec<DraftTable>,
+    /// Steps after one for all paths are never reached.
+    is_complete: bool,
+    pub(super) has_php: bool,
+}
+
+/// Returns the tables of all sites: one for each set of hosts that have the same steps.
+///
+/// # Errors
+/// No site has anything that Pinion can serve.
+pub(super) fn tables(
+    unit: &Unit<'_>,
+    steps: &[Step<'_>],
+    max_body: Option<u64>,
+) -> Result<Vec<DraftTable>, String> {
+    let mut hosts: Vec<Option<&str>> = Vec::new();
+    for host in steps.iter().flat_map(|step| step.hosts.iter().flatten()) {
+        if !hosts.contains(&Some(host)) {
+            hosts.push(Some(host));
+        }
+    }
+    hosts.push(None);
+    let mut groups: Vec<(Vec<&str>, Vec<&Step<'_>>)> = Vec::new();
+    for host in hosts {
+        let own: Vec<&Step<'_>> = steps.iter().filter(|step| is_for(step, host)).collect();
+        let same = |group: &&mut (Vec<&str>, Vec<&Step<'_>>)| {
+            let pairs = group.1.iter().zip(&own);
+            host.is_some()
+                && group.1.len() == own.len()
+                && pairs.into_iter().all(|(a, b)| a.at == b.at)
+        };
+        match (groups.iter_mut().find(same), host) {
+            (Some(group), Some(host)) => group.0.push(host),
+            _ => groups.push((host.into_iter().collect(), own)),
+        }
+    }
+    let mut tables = Vec::new();
+    for (hosts, steps) in groups {
+        tables.extend(site(unit, &hosts, &steps, max_body).tables(&hosts));
+    }
+    if tables.iter().any(|table| table.header == "[[site]]") {
+        return Ok(tables);
+    }
+    Err("nothing that a listener passes to can be carried: no Python or PHP application, folder or \
+         server"
+        .to_owned())
+}
+
+/// Whether a step applies to a host, to all others without one.
+fn is_for(step: &Step<'_>, host: Option<&str>) -> bool {
+    let (Some(hosts), Some(host)) = (&step.hosts, host) else { return step.hosts.is_none() };
+    hosts.iter().any(|pattern| {
+        let is_below = pattern.strip_prefix('*').is_some_and(|end| host.ends_with(end));
+        pattern == host || is_below
+    })
+}
+
+fn site(unit: &Unit<'_>, hosts: &[&str], steps: &[&Step<'_>], max_body: Option<u64>) -> SiteDraft {
+    let mut draft = SiteDraft {
+        site: DraftTable::new("[[site]]"),
+        mounts: Vec::new(),
+        is_complete: false,
+        has_php: false,
+    };
+    if !hosts.is_empty() {
+        draft.site.set("hosts", Setting::Texts(hosts.iter().map(|&host| host.into()).collect()));
+    }
+    for step in steps {
+        if draft.is_complete {
+            draft.site.leave_out(step.at.clone(), "is never reached: a step before it takes all");
+            continue;
+        }
+        match step.action {
+            StepAction::Pass(pass) => {
+                draft.passes(unit, pass, &step.at, step.uris.as_deref(), Vec::new());
+            }
+            StepAction::Action(action) => {
+                draft.acts(unit, action, &step.at, step.uris.as_deref(), 0);
+            }
+        }
+        draft.is_complete = step.uris.is_none();
+    }
+    if draft.has_php
+        && let Some(bytes) = max_body
+    {
+        draft.site.set("php-upload-limit", Setting::Number(bytes));
+    } else if max_body.is_some() {
+        let at = pointer(&unit.at, "settings/http/max_body_size");
+        let at = at.replace("~1", "/");
+        draft.site.leave_out(at, "was not carried: the application limits its content itself");
+    }
+    draft
+}
+
+impl SiteDraft {
+    /// Returns the tables, if there is anything to serve; else only what was left out.
+    fn tables(mut self, hosts: &[&str]) -> Vec<DraftTable> {
+        if self.site.get("path").is_some() || !self.mounts.is_empty() {
+            return [vec![self.site], self.mounts].concat();
+        }
+        if !hosts.is_empty() {
+            let message = format!("there is nothing to serve for {}", named(&hosts.join(", ")));
+            self.site.leave_out("/listeners", message);
+        }
+        let is_left_out = |line: &super::super::draft::DraftLine| {
+            matches!(line, super::super::draft::DraftLine::LeftOut(_))
+        };
+        self.site.lines.retain(is_left_out);
+        self.site.header = "";
+        vec![self.site]
+    }
+
+    fn acts(
+        &mut self,
+        unit: &Unit<'_>,
+        action: &Node,
+        at: &str,
+        uris: Option<&[UriPattern]>,
+        depth: usize,
+    ) {
+        let main = ["pass", "proxy", "share", "return"].into_iter();
+        let main = main.filter_map(|name| Some((name, action.member(name)?))).next();
+        let fields = action.member("response_headers").map(Node::members).unwrap_or_default();
+        for (name, _) in action.members() {
+            let is_known = ["pass", "proxy", "share", "return", "location", "fallback", "index"];
+            if !is_known.contains(&name.as_str()) && name != "response_headers" {
+                self.site.leave_out(pointer(at, name), option(name));
+            }
+        }
+        match main {
+            Some(("pass", Node::Text(pass))) => {
+                let fields = self.fields(fields, &pointer(at, "response_headers"));
+                self.passes(unit, pass, &pointer(at, "pass"), uris, fields);
+            }
+            Some(("proxy", Node::Text(url))) => {
+                let fields = self.fields(fields, &pointer(at, "response_headers"));
+                let at = pointer(at, "proxy");
+                self.mount(uris, &at, fields, |mount, _| {
+                    upstreams::proxy(url, mount);
+                    true
+                });
+            }
+            Some(("share", share)) => {
+                if !fields.is_empty() {
+                    let message = "was not carried: headers of files are set in _headers";
+                    self.site.leave_out(pointer(at, "response_headers"), message);
+                }
+                self.shares(unit, action, share, at, uris, depth);
+            }
+            Some(("return", code)) => self.returns(action, code, at, uris),
+            _ => {
+                self.site.leave_out(at, "was not carried: there is no pass, proxy, share or return")
+            }
+        }
+    }
+
+    /// Returns the headers that responses get, as keys of a mount.
+    fn fields(&mut self, fields: &[(String, Node)], at: &str) -> Vec<(&'static str, String)> {
+        let mut keys = Vec::new();
+        for (name, node) in fields {
+            use pinion_gateway::field_changes::{ChangedMessage, check_changed_field};
+            let is_allowed = check_changed_field(name, ChangedMessage::Response).is_ok();
+            match node {
+                Node::Text(value) if is_allowed && !value.contains(['$', '`']) => {
+                    keys.push(("set-response-headers", format!("{name}: {value}")));
+                }
+                Node::Null if is_allowed => keys.push(("remove-response-headers", name.clone())),
+                _ => self.site.leave_out(
+                    pointer(at, name),
+                    "was not carried: only plain values of headers that an application may set",
+                ),
+            }
+        }
+        keys
+    }
+
+    /// Adds a mount for each path; `make` sets its server, and says whether there is one.
+    pub(super) fn mount(
+        &mut self,
+        uris: Option<&[UriPattern]>,
+        at: &str,
+        fields: Vec<(&'static str, String)>,
+        mut make: impl FnMut(&mut DraftTable, &str) -> bool,
+    ) {
+        let paths: Vec<Result<String, &str>> = match uris {
+            None => vec![Ok("/".to_owned())],
+            Some(uris) => uris.iter().map(mount_path).collect(),
+        };
+        for path in paths {
+            let path = match path {
+                Ok(path) => path,
+                Err(extension) => {
+                    let message = format!("*{extension} was not carried: write a path");
+                    self.site.leave_out(at, message);
+                    continue;
+                }
+            };
+            let key = Setting::Text(path.clone());
+            if self.mounts.iter().any(|mount| mount.get("path") == Some(&key)) {
+                let message =
+                    format!("{} has a mount already; this one was not carried", named(&path));
+                // `/a` and `/a/*` of one step are the same mount.
+                if uris.is_none_or(|uris| uris.len() == 1) {
+                    self.site.leave_out(at, message);
+                }
+                continue;
+            }
+            let mut mount = DraftTable::new("[[site.mount]]");
+            mount.set("path", key);
+            if !make(&mut mount, &path) {
+                mount.lines.retain(|line| !matches!(line, super::super::draft::DraftLine::Key(..)));
+                self.site.lines.append(&mut mount.lines);
+                continue;
+            }
+            for (key, text) in &fields {
+                mount.add(key, text.clone());
+            }
+            self.mounts.push(mount);
+        }
+    }
+
+    fn shares(
+        &mut self,
+        unit: &Unit<'_>,
+        action: &Node,
+        share: &Node,
+        at: &str,
+        uris: Option<&[UriPattern]>,
+        depth: usize,
+    ) {
+        let place = pointer(at, "share");
+        for text in share.texts().unwrap_or_default() {
+            let folder = text.strip_suffix("$uri").or_else(|| text.strip_suffix("${uri}"));
+            // Before version 1.26 the path was added to each share.
+            let folder =
+                folder.or_else(|| text.strip_suffix('/')).filter(|path| !path.contains('$'));
+            let Some(folder) = folder else {
+                let message = format!("{} was not carried: {FOLDERS}", named(text));
+                self.site.leave_out(place.clone(), message);
+                continue;
+            };
+            match uris {
+                None => self.files(folder, &place),
+                Some(uris) => uris.iter().for_each(|uri| self.live(folder, uri, &place)),
+            }
+        }
+        if let Some(index) = action.member("index")
+            && *index != Node::Text("index.html".to_owned())
+        {
+            let message = "was not carried: the page of a folder is index.html";
+            self.site.leave_out(pointer(at, "index"), message);
+        }
+        let Some(fallback) = action.member("fallback") else { return };
+        let at = pointer(at, "fallback");
+        if uris.is_some() {
+            let message = "was not carried: what is no file here goes to the mount /";
+            return self.site.leave_out(at, message);
+        }
+        if let Some(page) = self.fallback_page(fallback) {
+            return self.site.text("single-page", page);
+        }
+        match fallback.member("return") {
+            Some(Node::Number(404)) => {}
+            _ if depth == FALLBACK_DEPTH_MAX => self.site.leave_out(at, "is too deep"),
+            _ => self.acts(unit, fallback, &at, None, depth + 1),
+        }
+    }
+
+    /// Returns the page of a fallback that is one file of the folder of the site.
+    fn fallback_page(&self, fallback: &Node) -> Option<String> {
+        let Some(Setting::Text(folder)) = self.site.get("path") else { return None };
+        let share = fallback.member("share")?.text()?;
+        let page = share.strip_prefix(folder.trim_end_matches('/'))?.strip_prefix('/')?;
+        let is_page = !page.is_empty() && !page.contains('$') && !page.ends_with('/');
+        (is_page && !self.has_php && fallback.members().len() == 1).then(|| page.to_owned())
+    }
+
+    /// The folder of the site.
+    pub(super) fn files(&mut self, folder: &str, at: &str) {
+        let folder = if folder.is_empty() { "/" } else { folder };
+        match self.site.get("path") {
+            Some(Setting::Text(known))
+                if known.trim_end_matches('/') == folder.trim_end_matches('/') => {}
+            Some(_) => {
+                let message = format!("{} was not carried: a site has one folder", named(folder));
+                self.site.leave_out(at, message);
+            }
+            None => {
+                self.site.text("path", folder);
+                if !self.has_php {
+                    self.site.set("watch", Setting::Switch(true));
+                }
+            }
+        }
+    }
+
+    fn live(&mut self, folder: &str, uri: &UriPattern, at: &str) {
+        let UriPattern::Below(path) = uri else {
+            return self.site.leave_out(
+                at,
+                "was not carried: put the file into the folder of the site, or share a path such \
+                 as /static/*",
+            );
+        };
+        let text = format!("{path}={}{path}", folder.trim_end_matches('/'));
+        let known = match self.site.get("live") {
+            Some(Setting::Texts(known)) => known.clone(),
+            _ => Vec::new(),
+        };
+        let has_path = known.iter().any(|known| known.starts_with(&format!("{path}=")));
+        if has_path && !known.contains(&text) {
+            let message = format!("{} has a folder already; this one was not carried", named(path));
+            self.site.leave_out(at, message);
+        } else if known.len() == LIVE_FOLDERS_MAX {
+            self.site.leave_out(at, format!("a site has at most {LIVE_FOLDERS_MAX} live folders"));
+        } else {
+            self.site.add("live", text);
+        }
+    }
+
+    fn returns(&mut self, action: &Node, code: &Node, at: &str, uris: Option<&[UriPattern]>) {
+        let from = match uris {
+            Some([UriPattern::Exact(path)]) => path.clone(),
+            Some([UriPattern::Below(path)]) => format!("{path}/*"),
+            None => "/*".to_owned(),
+            Some(_) => "PATH".to_owned(),
+        };
+        let status = code.number().unwrap_or_default();
+        let message = match action.member("location").and_then(Node::text) {
+            Some(to) if !to.contains('$') => {
+                format!("write to _redirects: {} {} {status}!", named(&from), named(to))
+            }
+            Some(_) => "was not carried: for redirects to HTTPS write [[listen]] redirect-http, \
+                        for others _redirects"
+                .to_owned(),
+            None => format!("write to _redirects: {} /PAGE.html {status}!", named(&from)),
+        };
+        self.site.leave_out(pointer(at, "return"), message);
+    }
+}
+
+const FOLDERS: &str = "a share is a folder and $uri";
+
+/// Returns the path of a mount; an extension is an error.
+fn mount_path(uri: &UriPattern) -> Result<String, &str> {
+    match uri {
+        UriPattern::Exact(path) | UriPattern::Below(path) => Ok(path.clone()),
+        UriPattern::Extension(extension) => Err(extension),
+    }
+}
+
+fn option(name: &str) -> &'static str {
+    match name {
+        "rewrite" => "was not carried: see upstream-path of a mount, or _redirects",
+        "types" => "was not carried: leave out files with exclude",
+        "chroot" | "follow_symlinks" | "traverse_mounts" => {
+            "was not carried: links in a live folder are not followed"
+        }
+        _ => "is not known, and was not carried",
+    }
+}

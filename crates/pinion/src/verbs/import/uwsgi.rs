@@ -1,0 +1,290 @@
+//! The configuration of uWSGI (`uwsgi.ini`).
+//!
+//! | Module | Part |
+//! |---|---|
+//! | [`ini`] | lines → options with their values, placeholders replaced |
+//! | [`options`] | what becomes of each option |
+
+mod ini;
+mod options;
+
+use super::draft::{Draft, DraftTable, Setting, is_variable, named};
+use super::limits::PYTHON_PROCESSES_MAX;
+use ini::IniOption;
+use options::{OptionUse, option_use};
+use std::path::Path;
+
+/// What is gathered of the options.
+struct Gathered {
+    first: DraftTable,
+    site: DraftTable,
+    listeners: Vec<DraftTable>,
+    certificates: Vec<DraftTable>,
+    /// Keys that all applications have.
+    python: DraftTable,
+    variables: Vec<(String, String)>,
+    python_paths: Vec<String>,
+    module: Option<String>,
+    callable: Option<String>,
+    /// Path and application, with the line.
+    mounts: Vec<(String, String, usize)>,
+    manages_script_name: bool,
+    not_needed: u64,
+    has_socket: bool,
+}
+
+/// Converts a configuration. `file` is its absolute path, which some placeholders name.
+///
+/// # Errors
+/// A phrase that says why nothing can be made of it.
+pub(super) fn convert(text: &str, file: &Path) -> Result<Draft, String> {
+    let mut first = DraftTable::new("");
+    let options = ini::options(text, file, &mut first)?;
+    if options.is_empty() {
+        return Err("has no section [uwsgi] with options".to_owned());
+    }
+    let mut gathered = Gathered {
+        first,
+        site: DraftTable::new("[[site]]"),
+        listeners: Vec::new(),
+        certificates: Vec::new(),
+        python: DraftTable::new(""),
+        variables: Vec::new(),
+        python_paths: Vec::new(),
+        module: None,
+        callable: None,
+        mounts: Vec::new(),
+        manages_script_name: false,
+        not_needed: 0,
+        has_socket: false,
+    };
+    for option in &options {
+        gathered.takes(option);
+    }
+    gathered.draft()
+}
+
+impl Gathered {
+    fn takes(&mut self, option: &IniOption) {
+        let IniOption { name, value, line } = option;
+        let at = line.to_string();
+        let how = option_use(name);
+        let mut is_wrong = false;
+        match how {
+            OptionUse::Listen => self.listens(value, "address"),
+            OptionUse::Https => self.listens_tls(value, &at),
+            OptionUse::Socket => {
+                self.has_socket = true;
+                self.first.leave_out(at, format!("{name}: {}", options::SOCKET));
+            }
+            OptionUse::Module => self.module = Some(value.clone()),
+            OptionUse::Callable => self.callable = Some(value.clone()),
+            OptionUse::Mount => match value.split_once('=') {
+                Some((path, app)) if path.starts_with('/') => {
+                    self.mounts.push((path.to_owned(), app.to_owned(), *line));
+                }
+                _ => is_wrong = true,
+            },
+            OptionUse::ManageScriptName => self.manages_script_name = is_on(value),
+            OptionUse::PythonPath => self.python_paths.push(value.clone()),
+            OptionUse::Variable => match value.split_once('=') {
+                Some((name, value)) if is_variable(name, value) => {
+                    self.variables.retain(|(known, _)| known != name);
+                    self.variables.push((name.to_owned(), value.to_owned()));
+                }
+                _ => is_wrong = true,
+            },
+            OptionUse::Text(key) => self.python.text(key, value.as_str()),
+            OptionUse::Number(key) => match value.parse::<u64>() {
+                Ok(0) if key != "python-processes" => {}
+                Ok(number) => self.number(key, number, name, &at),
+                Err(_) => is_wrong = true,
+            },
+            OptionUse::MiB(key) => match value.parse::<u64>() {
+                Ok(number) => self.python.text(key, format!("{number}M")),
+                Err(_) => is_wrong = true,
+            },
+            OptionUse::StaticMap { is_parent } => self.maps(value, is_parent, &at),
+            OptionUse::StaticFolder => self.static_folder(value, &at),
+            OptionUse::StaticIndex if value == "index.html" => {}
+            OptionUse::StaticIndex => {
+                self.first.leave_out(at, format!("{name}: the page of a folder is index.html"));
+            }
+            OptionUse::NotNeeded => self.not_needed += 1,
+            OptionUse::LeftOut(why) => self.first.leave_out(at, format!("{name}: {why}")),
+            OptionUse::Unknown => {
+                let message = format!("{} is not known, and was not carried", named(name));
+                self.first.leave_out(at, message);
+            }
+        }
+        if is_wrong {
+            let message = format!("{name} = {} was not understood", named(value));
+            self.first.leave_out(line.to_string(), message);
+        }
+    }
+
+    fn number(&mut self, key: &'static str, number: u64, name: &str, at: &str) {
+        if key == "python-processes" {
+            if number > PYTHON_PROCESSES_MAX {
+                let message = format!("{name}: at most {PYTHON_PROCESSES_MAX} processes");
+                self.python.leave_out(at, message);
+            }
+            return self.python.number(key, number.clamp(1, PYTHON_PROCESSES_MAX));
+        }
+        self.python.number(key, number);
+    }
+
+    /// `:8080`, `0.0.0.0:8080`, or the path of a Unix socket.
+    fn listens(&mut self, value: &str, key: &'static str) {
+        let address = match value {
+            path if path.starts_with('/') => format!("unix:{path}"),
+            other => other.to_owned(),
+        };
+        let mut table = DraftTable::new("[[listen]]");
+        table.text(key, address);
+        if !self.listeners.contains(&table) {
+            self.listeners.push(table);
+        }
+    }
+
+    /// `:443,chain.crt,key.key`.
+    fn listens_tls(&mut self, value: &str, at: &str) {
+        let mut parts = value.split(',');
+        self.listens(parts.next().unwrap_or_default(), "tls");
+        let mut table = DraftTable::new("[[certificate]]");
+        if let Some(cert) = parts.next() {
+            table.text("cert", cert);
+        }
+        if let Some(key) = parts.next() {
+            table.text("key", key);
+        }
+        if parts.next().is_some() {
+            self.first.leave_out(at, "https: ciphers and authorities of clients were not carried");
+        }
+        self.certificates.push(table);
+    }
+
+    /// `/static=/srv/static`. With `is_parent` the path is kept below the folder.
+    fn maps(&mut self, value: &str, is_parent: bool, at: &str) {
+        let Some((path, folder)) = value.split_once('=').filter(|(path, _)| path.starts_with('/'))
+        else {
+            return self.first.leave_out(at, format!("{} was not understood", named(value)));
+        };
+        let path = path.trim_end_matches('/');
+        if path.is_empty() {
+            return self.static_folder(folder, at);
+        }
+        let below = if is_parent { path } else { "" };
+        let folder = folder.trim_end_matches('/');
+        let known = match self.site.get("live") {
+            Some(Setting::Texts(texts)) => texts.clone(),
+            _ => Vec::new(),
+        };
+        if known.iter().any(|known| known.starts_with(&format!("{path}="))) {
+            let message = format!("{} has a folder already; this one was not carried", named(path));
+            return self.site.leave_out(at, message);
+        }
+        self.site.add("live", format!("{path}={folder}{below}"));
+    }
+
+    fn static_folder(&mut self, value: &str, at: &str) {
+        if self.site.get("path").is_some() {
+            let message = format!("{} was not carried: a site has one folder", named(value));
+            return self.site.leave_out(at, message);
+        }
+        self.site.text("path", value);
+        self.site.set("watch", Setting::Switch(true));
+    }
+
+    fn draft(mut self) -> Result<Draft, String> {
+        let mut applications: Vec<(String, String, usize)> = Vec::new();
+        if let Some(module) = &self.module {
+            applications.push(("/".to_owned(), application(module, self.callable.as_deref()), 0));
+        }
+        for (path, module, line) in std::mem::take(&mut self.mounts) {
+            let path = path.trim_end_matches('/');
+            let path = if path.is_empty() { "/".to_owned() } else { path.to_owned() };
+            if applications.iter().any(|(known, ..)| *known == path) {
+                let message = format!("{} has an application already", named(&path));
+                self.first.leave_out(line.to_string(), message);
+                continue;
+            }
+            applications.push((path, application(&module, self.callable.as_deref()), line));
+        }
+        if applications.is_empty() && self.site.get("path").is_none() {
+            return Err(
+                "names no application that Pinion runs (module, wsgi-file or mount) and no \
+                        folder"
+                    .to_owned(),
+            );
+        }
+        if self.listeners.is_empty() {
+            let message = "no http or http-socket: Pinion listens at 127.0.0.1:8080; add [[listen]] \
+                           with another address";
+            self.first.leave_out(if self.has_socket { "socket" } else { "http" }, message);
+        }
+        self.paths();
+        let mut tables = vec![self.first.clone(), self.site.clone()];
+        for (path, name, line) in &applications {
+            tables.push(self.mount(path, name, *line));
+        }
+        tables.append(&mut self.listeners);
+        tables.append(&mut self.certificates);
+        Ok(Draft { tables, not_needed: self.not_needed })
+    }
+
+    /// The first folder of modules is that of the application, if there is no other one.
+    fn paths(&mut self) {
+        let mut paths = std::mem::take(&mut self.python_paths);
+        if self.python.get("python-folder").is_none() && !paths.is_empty() {
+            self.python.text("python-folder", paths.remove(0));
+        }
+        let folder = match self.python.get("python-folder") {
+            Some(Setting::Text(folder)) => folder.trim_end_matches('/').to_owned(),
+            _ => ".".to_owned(),
+        };
+        paths
+            .retain(|path| !path.is_empty() && path.trim_end_matches('/') != folder && path != ".");
+        if paths.is_empty() {
+            return;
+        }
+        if let Some((_, known)) = self.variables.iter().find(|(name, _)| name == "PYTHONPATH") {
+            paths.push(known.clone());
+        }
+        self.variables.retain(|(name, _)| name != "PYTHONPATH");
+        self.variables.push(("PYTHONPATH".to_owned(), paths.join(":")));
+    }
+
+    fn mount(&self, path: &str, name: &str, line: usize) -> DraftTable {
+        let mut mount = DraftTable::new("[[site.mount]]");
+        if path != "/" {
+            mount.text("path", path);
+            if !self.manages_script_name {
+                let message = format!(
+                    "mount: the application gets {} as SCRIPT_NAME, and the path without it as \
+                     PATH_INFO, as with manage-script-name",
+                    named(path)
+                );
+                mount.leave_out(line.to_string(), message);
+            }
+        }
+        mount.text("wsgi", name);
+        mount.lines.extend(self.python.lines.iter().cloned());
+        if !self.variables.is_empty() {
+            mount.set("variables", Setting::Variables(self.variables.clone()));
+        }
+        mount
+    }
+}
+
+/// Returns the name of an application with its object, if that was named.
+fn application(module: &str, callable: Option<&str>) -> String {
+    match callable {
+        Some(callable) if !module.contains(':') => format!("{module}:{callable}"),
+        _ => module.to_owned(),
+    }
+}
+
+fn is_on(value: &str) -> bool {
+    !["false", "0", "no", "off"].contains(&value)
+}

@@ -1,0 +1,207 @@
+//! What becomes of each option of uWSGI.
+
+/// What an option says to Pinion.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum OptionUse {
+    Listen,
+    Https,
+    /// Another protocol than HTTP.
+    Socket,
+    Module,
+    Callable,
+    Mount,
+    ManageScriptName,
+    PythonPath,
+    Variable,
+    /// A key of the mount.
+    Text(&'static str),
+    Number(&'static str),
+    MiB(&'static str),
+    StaticMap {
+        is_parent: bool,
+    },
+    StaticFolder,
+    StaticIndex,
+    /// Pinion does it anyway, or has nothing that needs it.
+    NotNeeded,
+    /// What to do instead.
+    LeftOut(&'static str),
+    Unknown,
+}
+
+pub(super) const SOCKET: &str = "speaks another protocol than HTTP: Pinion takes the place of the server before it, or listens \
+     with [[listen]] for one that forwards HTTP (proxy_pass in nginx)";
+
+const SCHEDULED: &str = "there is no scheduler: use a timer of systemd, or cron";
+const BACKGROUND: &str =
+    "there are no background workers: run one, such as Celery, as a [[program]]";
+const CACHE: &str = "there is no cache for applications: use memcached or Redis";
+const ROUTING: &str = "was not carried: see rules (_redirects, _headers) and mounts";
+const LOGS: &str = "was not carried: messages go to stderr, requests to access of [log]";
+const FIXED: &str = "was not carried: the number of processes is fixed (python-processes)";
+const OTHER: &str = "was not carried: only Python (WSGI) was converted; see the documents about PHP, \
+                     FastCGI, CGI and proxies";
+const EMPEROR: &str = "was not carried: write one [[site]] for each application";
+const EVENT_LOOP: &str =
+    "was not carried: use python-threads, or make the application ASGI for an event loop";
+const INCLUDED: &str = "was not carried: import that file, too, and join the two";
+const HEADERS: &str = "was not carried: headers of files are set in _headers";
+const SYSTEM: &str = "was not carried: set it in the unit of systemd";
+
+/// Options of a kind that begin with these words.
+const PREFIXES: [(&str, OptionUse); 19] = [
+    ("route", OptionUse::LeftOut(ROUTING)),
+    ("error-route", OptionUse::LeftOut(ROUTING)),
+    ("response-route", OptionUse::LeftOut(ROUTING)),
+    ("final-route", OptionUse::LeftOut(ROUTING)),
+    ("cron", OptionUse::LeftOut(SCHEDULED)),
+    ("unique-cron", OptionUse::LeftOut(SCHEDULED)),
+    ("mule", OptionUse::LeftOut(BACKGROUND)),
+    ("farm", OptionUse::LeftOut(BACKGROUND)),
+    ("spooler", OptionUse::LeftOut(BACKGROUND)),
+    ("cache", OptionUse::LeftOut(CACHE)),
+    ("cheaper", OptionUse::LeftOut(FIXED)),
+    ("emperor", OptionUse::LeftOut(EMPEROR)),
+    ("vassal", OptionUse::LeftOut(EMPEROR)),
+    ("gevent", OptionUse::LeftOut(EVENT_LOOP)),
+    ("asyncio", OptionUse::LeftOut(EVENT_LOOP)),
+    ("static-expires", OptionUse::LeftOut(HEADERS)),
+    ("static-gzip", OptionUse::NotNeeded),
+    ("php", OptionUse::LeftOut(OTHER)),
+    ("cgroup", OptionUse::LeftOut(SYSTEM)),
+];
+
+/// Options that Pinion needs nothing for.
+const NOT_NEEDED: [&str; 47] = [
+    "auto-procname",
+    "buffer-size",
+    "chmod-socket",
+    "chown-socket",
+    "close-on-exec",
+    "die-on-term",
+    "disable-logging",
+    "disable-write-exception",
+    "enable-threads",
+    "harakiri-verbose",
+    "http-auto-chunked",
+    "http-buffer-size",
+    "http-chunked-input",
+    "http-keepalive",
+    "http-processes",
+    "ignore-sigpipe",
+    "ignore-write-errors",
+    "lazy",
+    "lazy-apps",
+    "listen",
+    "master",
+    "max-fd",
+    "max-requests-delta",
+    "max-worker-lifetime-delta",
+    "memory-report",
+    "need-app",
+    "no-orphans",
+    "offload-threads",
+    "pidfile",
+    "pidfile2",
+    "plugin",
+    "plugins",
+    "post-buffering",
+    "post-buffering-bufsize",
+    "procname",
+    "procname-prefix",
+    "procname-prefix-spaced",
+    "py-call-osafterfork",
+    "reload-mercy",
+    "safe-pidfile",
+    "single-interpreter",
+    "so-keepalive",
+    "strict",
+    "thunder-lock",
+    "vacuum",
+    "wsgi-env-behaviour",
+    "worker-reload-mercy",
+];
+
+/// Returns what becomes of an option.
+pub(super) fn option_use(name: &str) -> OptionUse {
+    // The command line of uWSGI takes both forms.
+    let name = name.replace('_', "-");
+    let named = match name.as_str() {
+        "http" | "http-socket" => OptionUse::Listen,
+        "https" | "https-socket" => OptionUse::Https,
+        "socket" | "uwsgi-socket" | "fastcgi-socket" | "scgi-socket" | "suwsgi-socket" => {
+            OptionUse::Socket
+        }
+        "module" | "wsgi" | "wsgi-file" | "file" => OptionUse::Module,
+        "callable" => OptionUse::Callable,
+        "mount" => OptionUse::Mount,
+        "manage-script-name" => OptionUse::ManageScriptName,
+        "pythonpath" | "python-path" | "pp" => OptionUse::PythonPath,
+        "env" => OptionUse::Variable,
+        "chdir" => OptionUse::Text("python-folder"),
+        "home" | "virtualenv" | "venv" | "pyhome" => OptionUse::Text("python"),
+        "uid" | "immediate-uid" => OptionUse::Text("python-user"),
+        "processes" | "workers" => OptionUse::Number("python-processes"),
+        "threads" => OptionUse::Number("python-threads"),
+        "max-requests" => OptionUse::Number("python-max-requests"),
+        "max-worker-lifetime" => OptionUse::Number("python-max-lifetime"),
+        "harakiri" => OptionUse::Number("timeout"),
+        "reload-on-rss" | "evil-reload-on-rss" => OptionUse::MiB("python-max-memory"),
+        "static-map" => OptionUse::StaticMap { is_parent: false },
+        "static-map2" => OptionUse::StaticMap { is_parent: true },
+        "check-static" | "static-check" => OptionUse::StaticFolder,
+        "static-index" => OptionUse::StaticIndex,
+        _ if NOT_NEEDED.contains(&name.as_str()) => OptionUse::NotNeeded,
+        _ => OptionUse::Unknown,
+    };
+    if named != OptionUse::Unknown {
+        return named;
+    }
+    let prefix = PREFIXES.iter().find(|(prefix, _)| name.starts_with(prefix));
+    prefix.map_or_else(|| left_out(&name), |(_, how)| *how)
+}
+
+fn left_out(name: &str) -> OptionUse {
+    OptionUse::LeftOut(match name {
+        "gid" | "immediate-gid" | "add-gid" => "was not carried: the group is that of the user",
+        "ini" | "include" | "inherit" | "xml" | "yaml" | "json" => INCLUDED,
+        "protocol" => "was not carried: Pinion speaks HTTP",
+        "http-to" => "was not carried: write proxy of a mount",
+        "http-to-https" => "write [[listen]] redirect-http, and canonical-host of [tls]",
+        "http-timeout" | "socket-timeout" => {
+            "was not carried: see timeout of a mount, and [limits]"
+        }
+        "static-safe" | "static-skip-ext" | "static-skip" => {
+            "was not carried: leave out files with exclude; sources of scripts are never sent"
+        }
+        "attach-daemon" | "attach-daemon2" | "smart-attach-daemon" | "legion-attach-daemon" => {
+            "was not carried: write a [[program]] with this command"
+        }
+        "stats" | "stats-server" => "was not carried: use pinion status",
+        "touch-reload" | "touch-chain-reload" | "py-autoreload" | "python-autoreload"
+        | "py-auto-reload" | "fs-reload" => {
+            "was not carried: use pinion reload, or serve with --dev"
+        }
+        "logto" | "logto2" | "logger" | "req-logger" | "daemonize" | "daemonize2"
+        | "log-format" | "logformat" | "log-master" | "log-5xx" | "log-4xx" | "log-slow"
+        | "log-date" | "logdate" => LOGS,
+        "log-x-forwarded-for" => "was not carried: name the proxy with trusted-proxies of [server]",
+        "limit-post" => "was not carried: the application limits its content itself",
+        "limit-as" | "limit-nproc" | "reload-on-as" | "evil-reload-on-as" => {
+            "was not carried: see python-max-memory, or set limits in the unit of systemd"
+        }
+        "chroot" | "pivot-root" | "unshare" | "cap" => SYSTEM,
+        "async" | "ugreen" | "greenlet" | "tornado" | "loop" => EVENT_LOOP,
+        "cgi" | "psgi" | "rack" | "lua" | "paste" | "ini-paste" | "ini-paste-logged" | "web3"
+        | "pump" | "pyrun" | "eval" | "py-import" | "import" | "shared-import" => OTHER,
+        "queue" | "sharedarea" | "locks" => CACHE,
+        "subscribe-to" | "subscribe2" | "fastrouter" | "zerg" | "zerg-server" | "legion" => {
+            "was not carried: see several servers of a mount with proxy"
+        }
+        "add-header" => HEADERS,
+        "no-site" | "pymodule-alias" | "python-worker-override" | "py-tracebacker" => {
+            "has no equal in Pinion"
+        }
+        _ => return OptionUse::Unknown,
+    })
+}
