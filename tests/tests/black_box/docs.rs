@@ -140,7 +140,8 @@ const CONTROL: [&str; 5] = ["status", "reload", "stop", "drain", "reopen-logs"];
 const ASKS_FOR_PASSWORD: u16 = 401;
 
 /// Somebody who follows a document, with the folder `public` and the archive `site.pinion` that
-/// all of them speak of, `old.cdb`, an archive of kawipiko, and rules beside the folder.
+/// all of them speak of, `old.cdb`, an archive of kawipiko, configurations of uWSGI and NGINX Unit,
+/// and rules beside the folder.
 struct Reader {
     document: PathBuf,
     folder: Folder,
@@ -166,6 +167,12 @@ impl Reader {
         }
         let old = source_root().join("crates/kawipiko/tests/archives/made/site-gzip.cdb");
         fs::copy(old, folder.join("old.cdb")).expect("a copy");
+        let public = folder.join("public");
+        let public = public.display();
+        folder.write("uwsgi.ini", format!("[uwsgi]\nhttp = :8080\ncheck-static = {public}\n"));
+        let route = format!(r#"{{"action": {{"share": "{public}$uri"}}}}"#);
+        let listeners = r#""listeners": {"*:8080": {"pass": "routes"}}"#;
+        folder.write("unit.json", format!(r#"{{{listeners}, "routes": [{route}]}}"#));
         folder.write("our-redirects", "/old /new\n");
         folder.write("our-headers", "/*\n  X-Frame-Options: DENY\n");
         build(&folder.join("public"), &folder.join("site.pinion"), &[]);

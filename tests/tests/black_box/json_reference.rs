@@ -131,6 +131,7 @@ fn folder() -> Folder {
         "why.toml",
         format!("[[site]]\nhosts = [\"localhost\"]\npath = \"site\"\n{listener}"),
     );
+    folder.write("uwsgi.ini", "[uwsgi]\nmodule = app\ncron = 1\n");
     folder.write("wrong.toml", "[server]\nwokers = 1\n");
     folder.write("code/main.lua", "pinion.get('/', function() return 'one' end)");
     folder.write("code/public_html/page.html", page);
@@ -215,6 +216,7 @@ fn every_member_is_in_the_reference() {
         format!("diff {site} {code}"),
         format!("extract {site} -o {}", at("copy")),
         format!("import {old} -o {}", at("imported.pinion")),
+        format!("import {} -o {}", at("uwsgi.ini"), at("imported.toml")),
         format!("verify {site}"),
         format!("verify {damaged}"),
         format!("publish {site} {}", at("live")),
@@ -253,7 +255,9 @@ fn every_member_is_in_the_reference() {
             reference.check("entry", "", &Value::from_iter(entry), &mut seen);
             continue;
         }
-        reference.check(arguments[0], "", &document, &mut seen);
+        let is_configuration = arguments.contains(&"import") && document.get("config").is_some();
+        let table = if is_configuration { "import-configuration" } else { arguments[0] };
+        reference.check(table, "", &document, &mut seen);
     }
     for (table, document) in of_a_server(&folder) {
         reference.check(table, "", &document, &mut seen);

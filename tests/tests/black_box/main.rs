@@ -56,6 +56,7 @@ mod h3_errors;
 mod h3_peers;
 mod import;
 mod import_answers;
+mod imported_configurations;
 mod io;
 mod json_reference;
 #[cfg(feature = "long")]

@@ -274,9 +274,10 @@ pub(crate) fn examples(verb: Verb) -> Entries {
             "pinion extract site.pinion -o copy",
             "Write the files of an archive into a new folder.",
         )],
-        Verb::Import => {
-            &[("pinion import old.cdb -o imported.pinion", "Convert an archive of kawipiko.")]
-        }
+        Verb::Import => &[
+            ("pinion import old.cdb -o imported.pinion", "Convert an archive of kawipiko."),
+            ("pinion import uwsgi.ini", "Make a pinion.toml of a configuration of uWSGI."),
+        ],
         Verb::Verify => &[("pinion verify site.pinion", "Check every byte of an archive.")],
         Verb::Publish => &[
             ("pinion publish site.pinion live", "Publish into the release folder `live`."),

@@ -17,7 +17,7 @@ pub(crate) enum Verb {
     Drain,
     /// An archive becomes a folder again.
     Extract,
-    /// An archive of another server becomes one of ours.
+    /// An archive or a configuration of another server becomes one of ours.
     Import,
     /// What an archive holds, in figures.
     Inspect,
@@ -284,11 +284,19 @@ pub(crate) const ALL: &[VerbRow] = &[
     VerbRow {
         verb: Verb::Import,
         name: "import",
-        operands: &[Operand { name: "FILE", required: true, brief: "An archive of kawipiko" }],
-        brief: "Convert an archive of kawipiko",
-        long: "Converts contents, media types, Cache-Control, redirects, pages of whole folders \
-               and folder listings of a .cdb file. Contents are decoded and compressed again, and \
-               get new entity tags.",
+        operands: &[Operand {
+            name: "FILE",
+            required: true,
+            brief: "An archive of kawipiko (.cdb), or a configuration of NGINX Unit (.json) or \
+                    uWSGI (.ini)",
+        }],
+        brief: "Convert a file of kawipiko, NGINX Unit or uWSGI",
+        long: "The name of FILE says what it is. A .json or .ini file becomes a pinion.toml in the \
+               current folder, or the file that -o names; a file that exists is replaced only with \
+               --force. What cannot be carried is printed with its place, and is a comment in the \
+               new file. Of a .cdb file, contents, media types, Cache-Control, redirects, pages of \
+               whole folders and folder listings are converted. Contents are decoded and \
+               compressed again, and get new entity tags.",
     },
     VerbRow {
         verb: Verb::Why,

@@ -1,4 +1,5 @@
-//! `pinion import`: archives of kawipiko become ours. What is in them is tested with the room.
+//! `pinion import`: archives of kawipiko and configurations of other servers become ours. What is
+//! in them is tested with the room.
 
 use crate::folder::Folder;
 use crate::program::{build_site, members, run};
@@ -57,4 +58,41 @@ fn what_is_no_archive_of_kawipiko_is_named() {
     folder.write("cut.cdb", &cut);
     run("cut.cdb").refused(1, "cut.cdb: cdb table");
     assert!(!folder.join("out.pinion").exists());
+}
+
+#[test]
+fn a_configuration_is_taken_over_and_nothing_is_replaced() {
+    let folder = Folder::with_site();
+    let run = |arguments: &str| run(&folder, arguments);
+    let path = folder.join("site");
+    folder.write("uwsgi.ini", format!("[uwsgi]\ncheck-static = {}\ncron = 1\n", path.display()));
+    let imported = run("import uwsgi.ini");
+    assert_eq!((imported.code, imported.text()), (0, ""));
+    let lines: Vec<&str> = imported.stderr.lines().collect();
+    assert_eq!(lines.len(), 3, "{lines:?}");
+    assert!(lines[0].starts_with("warning: uwsgi.ini:http: no http"), "{lines:?}");
+    assert!(lines[1].starts_with("warning: uwsgi.ini:3: cron: there is no scheduler"), "{lines:?}");
+    assert!(lines[2].ends_with("check it with `pinion check pinion.toml`"), "{lines:?}");
+    let written = String::from_utf8(folder.read("pinion.toml")).expect("UTF-8");
+    assert!(written.contains("\n# 3: cron: there is no scheduler"), "{written}");
+    assert_eq!(run("check").code, 0);
+    // It exists now.
+    run("import uwsgi.ini").refused(1, "pinion.toml exists already; name another file with -o");
+    folder.write("pinion.toml", "mine");
+    let failed = run("import uwsgi.ini --json");
+    let error = failed.json()["error"].as_str().expect("a reason").to_owned();
+    assert!(failed.code == 1 && error.contains("--force"), "{error}");
+    assert_eq!(folder.read("pinion.toml"), b"mine");
+    assert_eq!(run("import uwsgi.ini --force").code, 0);
+    assert_eq!(folder.read("pinion.toml"), written.as_bytes());
+    folder.write("unit.json", "{\"listeners\": {\"*:80\": {\"pass\": \"upstreams/a\"}}}");
+    run("import unit.json -o other.toml")
+        .refused(1, "unit.json: nothing that a listener passes to");
+    run("import none.json").refused(1, "none.json does not exist");
+    run("import uwsgi.ini -o other.toml --codings br").refused(2, "--codings has no effect");
+    assert!(!folder.join("other.toml").exists());
+    let json = run("import uwsgi.ini -o other.toml --json");
+    assert_eq!((json.code, json.stderr.as_str()), (0, ""));
+    let own = ["config", "imported", "keys", "left_out", "not_needed"];
+    assert_eq!(members(&json.json()), own);
 }

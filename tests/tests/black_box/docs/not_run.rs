@@ -39,6 +39,12 @@ const TABLE: &[NotRun] = &[
         look_up: |reader, words| has_flags(&reader.document, words[1], &words[3..]),
     },
     NotRun {
+        what: "the control socket of NGINX Unit",
+        is: |words| words.starts_with(&["curl", "--unix-socket"]),
+        why: "there is no Unit; a configuration of it is there",
+        look_up: |_, words| assert!(words.contains(&"http://localhost/config")),
+    },
+    NotRun {
         what: "a command of Django",
         is: |words| words.starts_with(&["python3", "manage.py"]),
         why: "there is no Django project; python_applications.rs runs one",

@@ -1,0 +1,134 @@
+//! Configurations of NGINX Unit and of uWSGI, imported and served: the application gets the
+//! requests that it got there.
+
+use pinion_tests::binary::source_root;
+use pinion_tests::folder::Folder;
+use pinion_tests::server::{Server, Start, run};
+use rustix::process::geteuid;
+use std::fs::{self, Permissions};
+use std::os::unix::fs::PermissionsExt as _;
+
+/// Responds with what it knows of the request and of its environment.
+const APPLICATION: &str = "import os\n\
+    import helper\n\
+    def app(environ, start_response):\n\
+    \x20   start_response('200 OK', [('Content-Type', 'text/plain')])\n\
+    \x20   names = 'SCRIPT_NAME', 'PATH_INFO', 'wsgi.multithread'\n\
+    \x20   text = ' '.join('%s' % environ[name] for name in names)\n\
+    \x20   return [('%s %s %s' % (text, os.environ['OWN'], helper.NAME)).encode()]\n";
+
+fn folder(name: &str) -> Folder {
+    let folder = Folder::with(
+        name,
+        [
+            ("shop/app.py", APPLICATION),
+            ("lib/helper.py", "NAME = 'helper'\n"),
+            ("shop/static/a.css", "a{}"),
+            ("shop/media/b.txt", "b"),
+        ],
+    );
+    // The application runs as another user if the tests run as root.
+    fs::set_permissions(folder.path(), Permissions::from_mode(0o755)).expect("permissions");
+    folder
+}
+
+/// Imports the file, has the result checked, and serves it at an address of its own.
+fn imported(folder: &Folder, file: &str) -> Server {
+    let [from, to] = [file, "pinion.toml"].map(|name| folder.join(name).display().to_string());
+    let imported = run(&["import", &from, "-o", &to]);
+    assert_eq!(imported.code, Some(0), "{}", imported.stderr);
+    let checked = run(&["check", &to]);
+    assert_eq!(checked.code, Some(0), "{}{}", checked.stdout, checked.stderr);
+    Start::serve(&[&to]).start()
+}
+
+/// The user of the application, if the server needs one.
+fn user(written: &str) -> &str {
+    if geteuid().is_root() { written } else { "" }
+}
+
+#[track_caller]
+fn gets(server: &Server, target: &str, text: &str) {
+    let response = server.get(target);
+    assert_eq!((response.status, response.text()), (200, text), "{target}: {response}");
+}
+
+#[test]
+fn an_application_of_unit_gets_its_requests() {
+    let folder = folder("import-unit");
+    let root = folder.path().display();
+    let user = user("\"user\": \"nobody\",");
+    folder.write(
+        "unit.json",
+        format!(
+            r#"{{
+    "listeners": {{"127.0.0.1:0": {{"pass": "routes"}}}},
+    "routes": [
+        {{"match": {{"uri": "/static/*"}}, "action": {{"share": "{root}/shop$uri"}}}},
+        {{"match": {{"uri": ["/api", "/api/*"]}}, "action": {{"pass": "applications/api"}}}},
+        {{"action": {{"pass": "applications/shop"}}}}
+    ],
+    "applications": {{
+        "shop": {{"type": "python 3", "path": ["{root}/shop", "{root}/lib"], "module": "app",
+            "callable": "app", "protocol": "wsgi", "home": "/usr/bin/python3", {user}
+            "environment": {{"OWN": "it's \"own\""}}}},
+        "api": {{"type": "python", "path": ["{root}/shop", "{root}/lib"], "module": "app", {user}
+            "callable": "app", "protocol": "wsgi", "prefix": "/api", "threads": 2,
+            "home": "/usr/bin/python3", "environment": {{"OWN": "api"}}}}
+    }}
+}}"#
+        ),
+    );
+    let server = imported(&folder, "unit.json");
+    gets(&server, "/static/a.css", "a{}");
+    gets(&server, "/x/y", " /x/y False it's \"own\" helper");
+    gets(&server, "/api/x", "/api /x True api helper");
+    // A file that comes later is there at once, as in Unit.
+    folder.write("shop/static/later.css", "b{}");
+    gets(&server, "/static/later.css", "b{}");
+    server.stop();
+}
+
+#[test]
+fn an_application_of_uwsgi_gets_its_requests() {
+    let folder = folder("import-uwsgi");
+    let user = user("uid = nobody");
+    folder.write(
+        "uwsgi.ini",
+        format!(
+            "[uwsgi]\nbase = %d\nhttp = 127.0.0.1:0\nmaster = true\nchdir = %(base)shop\n\
+             pythonpath = %(base)lib\nwsgi-file = app.py\ncallable = app\nthreads = 2\n\
+             home = /usr/bin/python3\nenv = OWN=a = \"b\"\n{user}\n\
+             static-map = /static=%(base)shop/static\nstatic-map2 = /media=%(base)shop\n"
+        ),
+    );
+    let server = imported(&folder, "uwsgi.ini");
+    gets(&server, "/static/a.css", "a{}");
+    gets(&server, "/media/b.txt", "b");
+    gets(&server, "/x/y", " /x/y True a = \"b\" helper");
+    server.stop();
+}
+
+/// The first block of a language in a document.
+fn block<'t>(document: &'t str, language: &str) -> &'t str {
+    let (_, rest) = document.split_once(&format!("```{language}\n")).expect("a block");
+    rest.split_once("```").expect("its end").0
+}
+
+#[test]
+fn documents_show_what_becomes_of_a_file() {
+    for (name, language, file) in [("unit", "json", "unit.json"), ("uwsgi", "ini", "uwsgi.ini")] {
+        let document = source_root().join(format!("docs/coming-from-{name}.md"));
+        let document = fs::read_to_string(document).expect("the document");
+        let folder = Folder::new("import-documents");
+        folder.write(file, block(&document, language));
+        let [from, to] = [file, "pinion.toml"].map(|name| folder.join(name).display().to_string());
+        let imported = run(&["import", &from, "-o", &to]);
+        assert_eq!(imported.code, Some(0), "{}", imported.stderr);
+        assert!(!imported.stderr.contains("warning"), "{}", imported.stderr);
+        let written = fs::read_to_string(&to).expect("the configuration");
+        let (first, written) = written.split_once("\n\n").expect("a first line");
+        assert!(first.starts_with("# Converted by pinion import from "), "{first}");
+        assert_eq!(written, block(&document, "text"), "{name}");
+    }
+}
