@@ -36,10 +36,14 @@ impl Known {
             Settings::Extract(extract) if extract.json => {
                 json!({"archive": text(&extract.file), "folder": text(&extract.output)})
             }
-            Settings::Import(import) if import.json => match &import.output {
-                Some(output) => json!({"archive": text(output), "imported": text(&import.file)}),
-                None => json!({"imported": text(&import.file)}),
-            },
+            Settings::Import(import) if import.json => {
+                let kind = if import.is_configuration() { "config" } else { "archive" };
+                let mut members = json!({"imported": text(&import.file)});
+                if let Some(output) = import.output() {
+                    members[kind] = text(output).into();
+                }
+                members
+            }
             Settings::Inspect(look) | Settings::Ls(look) if look.json => {
                 json!({"archive": text(&look.file)})
             }

@@ -3,8 +3,9 @@
 use super::build::{CONTENT_FLAGS, content, output};
 use super::{Content, operand, path};
 use crate::failure::Failure;
+use crate::source::CONFIGURATION;
 use crate::written::Low;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 /// `pinion diff`.
 #[derive(Debug)]
@@ -49,6 +50,20 @@ pub(crate) struct Import {
     pub(crate) content: Content,
     /// `--json`
     pub(crate) json: bool,
+}
+
+impl Import {
+    /// Whether the file is a configuration of another server, by its name.
+    pub(crate) fn is_configuration(&self) -> bool {
+        let extension = self.file.extension().and_then(|extension| extension.to_str());
+        matches!(extension, Some("json" | "ini"))
+    }
+
+    /// Returns the file that is written; `None` if it has to be named.
+    pub(crate) fn output(&self) -> Option<&Path> {
+        let default = self.is_configuration().then_some(Path::new(CONFIGURATION));
+        self.output.as_deref().or(default)
+    }
 }
 
 pub(super) fn diff(low: &Low) -> Result<Diff, Failure> {

@@ -21,27 +21,8 @@ mod uwsgi;
 
 use crate::failure::Failure;
 use crate::settings::Import;
-use std::path::Path;
 
 /// Converts a file of another server: which kind it is, its name says.
 pub(crate) fn run(import: &Import) -> Result<(), Failure> {
-    match Kind::of(&import.file) {
-        Kind::Archive => archive::run(import),
-        Kind::Configuration => configuration::run(import),
-    }
-}
-
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Kind {
-    Archive,
-    Configuration,
-}
-
-impl Kind {
-    fn of(file: &Path) -> Self {
-        match file.extension().and_then(|extension| extension.to_str()) {
-            Some("json" | "ini") => Self::Configuration,
-            _ => Self::Archive,
-        }
-    }
+    if import.is_configuration() { configuration::run(import) } else { archive::run(import) }
 }

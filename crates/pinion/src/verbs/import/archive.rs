@@ -16,7 +16,7 @@ use std::path::Path;
 
 /// Makes the archive, and tells what is in it.
 pub(super) fn run(import: &Import) -> Result<(), Failure> {
-    let output = import.output.as_deref();
+    let output = import.output();
     let output =
         output.ok_or_else(|| Failure::usage("say where the archive goes: -o site.pinion"))?;
     let options = build_options::options(&import.content, Options::new)?;

@@ -1,6 +1,6 @@
 //! The configuration of another server becomes a `pinion.toml`.
 
-use super::draft::{Draft, DraftLine, Leftover, toml};
+use super::draft::{Draft, Leftover};
 use super::json_document::Node;
 use super::limits::{FILE_MAX_MIB, SETTLE_ROUNDS_MAX};
 use super::{unit, uwsgi};
@@ -33,7 +33,7 @@ pub(super) fn run(import: &Import) -> Result<(), Failure> {
         return Err(Failure::usage(message));
     }
     let file = &import.file;
-    let output = import.output.as_deref().unwrap_or(Path::new(CONFIGURATION));
+    let output = import.output().unwrap_or(Path::new(CONFIGURATION));
     let wrong = |message: String| Failure::from(anyhow!("{}: {message}", file.display()));
     if !file.exists() {
         let message = format!("{} does not exist; give the path of a file", file.display());
@@ -84,17 +84,9 @@ fn settle(mut draft: Draft, source: &str) -> Result<Converted, String> {
         let Some((table, Some(line))) = origin else {
             return Err(format!("cannot be converted: {}", first.message));
         };
-        let Some(line) = draft.tables.get_mut(table).and_then(|table| table.lines.get_mut(line))
-        else {
+        let table = draft.tables.get_mut(table);
+        if !table.is_some_and(|table| table.refuse(line, &first.message)) {
             return Err(format!("cannot be converted: {}", first.message));
-        };
-        if let DraftLine::Key(key, setting) = line {
-            let message = super::draft::shown(&format!(
-                "{} was not carried: {}",
-                super::draft::named(&toml(setting)),
-                first.message
-            ));
-            *line = DraftLine::LeftOut(Leftover { place: (*key).to_owned(), message });
         }
         draft.drop_empty_mounts();
     }

@@ -96,6 +96,20 @@ impl DraftTable {
         self.lines.push(DraftLine::LeftOut(leftover));
     }
 
+    /// Makes a comment of a key that is refused. Says whether the rest of the table is right
+    /// without it: a site without its hosts would respond for all.
+    pub(super) fn refuse(&mut self, line: usize, why: &str) -> bool {
+        let is_mount = self.header == "[[site.mount]]";
+        let Some(DraftLine::Key(key, setting)) = self.lines.get(line) else { return false };
+        let (key, value) = (*key, named(&toml(setting)));
+        let message = shown(&format!("{value} was not carried: {why}"));
+        self.lines[line] = DraftLine::LeftOut(Leftover { place: key.to_owned(), message });
+        if is_mount && key == "path" {
+            self.lines.retain(|line| matches!(line, DraftLine::LeftOut(_)));
+        }
+        key != "hosts"
+    }
+
     pub(super) fn has_keys(&self) -> bool {
         self.lines.iter().any(|line| matches!(line, DraftLine::Key(..)))
     }
@@ -244,4 +258,10 @@ impl Draft {
 /// Whether a variable can be part of an environment.
 pub(super) fn is_variable(name: &str, value: &str) -> bool {
     !name.is_empty() && !name.contains(['=', '\0']) && !value.contains('\0')
+}
+
+/// Whether a row of the directive table takes a value.
+pub(super) fn is_value(row: &str, value: &str) -> bool {
+    let row = crate::directives::all().find(|known| known.name == row);
+    row.is_some_and(|row| crate::values::check(&row.kind, value).is_ok())
 }

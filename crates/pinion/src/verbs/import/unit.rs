@@ -2,7 +2,7 @@
 //!
 //! | Module | Part |
 //! |---|---|
-//! | [`routes`] | the steps that a listener leads to, in their order, each with its hosts and paths |
+//! | [`routes`] | the steps that a listener leads to, each with its hosts and paths |
 //! | [`sites`] | steps → a site for each set of hosts |
 //! | [`applications`] | `applications`: mounts for Python, keys about PHP |
 //! | [`upstreams`] | `proxy` and `upstreams` |
@@ -12,7 +12,7 @@ mod routes;
 mod sites;
 mod upstreams;
 
-use super::draft::{Draft, DraftTable, named};
+use super::draft::{Draft, DraftTable, is_value, named};
 use super::json_document::{Node, pointer};
 
 /// The configuration, and the pointer to it.
@@ -217,8 +217,10 @@ fn forwarded(node: &Node, at: &str, server: &mut DraftTable) {
                     let is_plain = !source.starts_with('!') && !source.contains('-');
                     match source.strip_prefix("unix:").or(Some(source).filter(|_| is_plain)) {
                         Some("") => server.add("trusted-proxies", "unix".to_owned()),
-                        Some(source) => server.add("trusted-proxies", source.to_owned()),
-                        None => {
+                        Some(source) if is_value("trusted-proxy", source) => {
+                            server.add("trusted-proxies", source.to_owned());
+                        }
+                        _ => {
                             let message =
                                 format!("{} was not carried: write networks", named(source));
                             server.leave_out(at.clone(), message);

@@ -10,6 +10,8 @@ mod options;
 
 use super::draft::{Draft, DraftTable, Setting, is_variable, named};
 use super::limits::PYTHON_PROCESSES_MAX;
+use crate::server::mounts::MountPath;
+use crate::settings::LiveFolder;
 use ini::IniOption;
 use options::{OptionUse, option_use};
 use std::path::Path;
@@ -80,7 +82,7 @@ impl Gathered {
             OptionUse::Module => self.module = Some(value.clone()),
             OptionUse::Callable => self.callable = Some(value.clone()),
             OptionUse::Mount => match value.split_once('=') {
-                Some((path, app)) if path.starts_with('/') => {
+                Some((path, app)) if path.starts_with('/') && MountPath::parse(path).is_ok() => {
                     self.mounts.push((path.to_owned(), app.to_owned(), *line));
                 }
                 _ => is_wrong = true,
@@ -184,7 +186,11 @@ impl Gathered {
             let message = format!("{} has a folder already; this one was not carried", named(path));
             return self.site.leave_out(at, message);
         }
-        self.site.add("live", format!("{path}={folder}{below}"));
+        let text = format!("{path}={folder}{below}");
+        match LiveFolder::parse(&text) {
+            Ok(_) => self.site.add("live", text),
+            Err(why) => self.site.leave_out(at, why),
+        }
     }
 
     fn static_folder(&mut self, value: &str, at: &str) {
@@ -219,8 +225,8 @@ impl Gathered {
             );
         }
         if self.listeners.is_empty() {
-            let message = "no http or http-socket: Pinion listens at 127.0.0.1:8080; add [[listen]] \
-                           with another address";
+            let message = "no http or http-socket: Pinion listens at 127.0.0.1:8080; add a \
+                           [[listen]] with another address";
             self.first.leave_out(if self.has_socket { "socket" } else { "http" }, message);
         }
         self.paths();

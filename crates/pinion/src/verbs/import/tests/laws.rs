@@ -140,7 +140,9 @@ fn unit() -> impl Strategy<Value = String> {
             .map(|(address, tls)| (address, serde_json::json!({"pass": "routes/a", "tls": tls})))
             .collect();
         serde_json::json!({
-            "listeners": listeners, "routes": {"a": main, "b": other}, "settings": {"http": settings},
+            "listeners": listeners,
+            "routes": {"a": main, "b": other},
+            "settings": {"http": settings},
             "applications": {"a": python, "php": {"type": "php", "root": "/srv"}},
             "upstreams": {"a": {"servers": {"10.0.0.1:80": {}}}},
         })

@@ -1,6 +1,6 @@
 //! Applications: Python becomes a mount, PHP keys of the site.
 
-use super::super::draft::{DraftTable, Setting, named};
+use super::super::draft::{DraftLine, DraftTable, Setting, is_variable, named};
 use super::super::json_document::{Node, pointer};
 use super::super::limits::PYTHON_PROCESSES_MAX;
 use super::Unit;
@@ -85,9 +85,7 @@ impl SiteDraft {
         }
         let is_new = !self.has_php;
         self.has_php = true;
-        self.site.lines.retain(|line| {
-            !matches!(line, super::super::draft::DraftLine::Key("watch" | "single-page", _))
-        });
+        self.site.lines.retain(|line| !matches!(line, DraftLine::Key("watch" | "single-page", _)));
         self.files(root, &pointer(target_at, "root"));
         self.site.set("php", Setting::Switch(true));
         for name in ["script", "index"] {
@@ -239,10 +237,12 @@ fn environment(application: &Application<'_>, mount: &mut DraftTable) {
         application.node.member("environment").map(Node::members).unwrap_or_default()
     {
         match node.text() {
-            Some(value) => variables.push((name.clone(), value.to_owned())),
-            None => {
+            Some(value) if is_variable(name, value) => {
+                variables.push((name.clone(), value.to_owned()));
+            }
+            _ => {
                 let at = pointer(&pointer(&application.at, "environment"), name);
-                mount.leave_out(at, "was not carried: it is no text");
+                mount.leave_out(at, "was not carried: it is no variable of an environment");
             }
         }
     }

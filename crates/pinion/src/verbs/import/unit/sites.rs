@@ -1,13 +1,16 @@
 //! Steps of routes → sites. Unit looks at the steps one after the other; a site of Pinion has
 //! mounts for paths, then live folders, then its files, then the mount for everything else.
 
-use super::super::draft::{DraftTable, Setting, named};
+use super::super::draft::{DraftLine, DraftTable, Setting, is_value, named};
 use super::super::json_document::{Node, pointer};
 use super::super::limits::FALLBACK_DEPTH_MAX;
 use super::Unit;
 use super::routes::{Step, StepAction, UriPattern};
 use super::upstreams;
 use crate::server::live_files::limits::LIVE_FOLDERS_MAX;
+use crate::server::mounts::MountPath;
+use crate::settings::LiveFolder;
+use pinion_gateway::field_changes::{ChangedMessage, check_changed_field};
 
 /// A site that is being made.
 pub(super) struct SiteDraft {
@@ -41,7 +44,7 @@ pub(super) fn tables(
             let pairs = group.1.iter().zip(&own);
             host.is_some()
                 && group.1.len() == own.len()
-                && pairs.into_iter().all(|(a, b)| a.at == b.at)
+                && pairs.into_iter().all(|(a, b)| std::ptr::eq(*a, *b))
         };
         match (groups.iter_mut().find(same), host) {
             (Some(group), Some(host)) => group.0.push(host),
@@ -50,7 +53,9 @@ pub(super) fn tables(
     }
     let mut tables = Vec::new();
     for (hosts, steps) in groups {
-        tables.extend(site(unit, &hosts, &steps, max_body).tables(&hosts));
+        let own = steps.iter().find(|step| step.hosts.is_some() && !hosts.is_empty());
+        let at = own.map(|step| step.at.as_str());
+        tables.extend(site(unit, &hosts, &steps, max_body).tables(&hosts, at));
     }
     if tables.iter().any(|table| table.header == "[[site]]") {
         return Ok(tables);
@@ -81,6 +86,11 @@ fn site(unit: &Unit<'_>, hosts: &[&str], steps: &[&Step<'_>], max_body: Option<u
     }
     for step in steps {
         if draft.is_complete {
+            // What is for all hosts is reached for others than these.
+            let is_own = hosts.is_empty() || step.hosts.is_some();
+            if !is_own {
+                continue;
+            }
             draft.site.leave_out(step.at.clone(), "is never reached: a step before it takes all");
             continue;
         }
@@ -99,8 +109,7 @@ fn site(unit: &Unit<'_>, hosts: &[&str], steps: &[&Step<'_>], max_body: Option<u
     {
         draft.site.set("php-upload-limit", Setting::Number(bytes));
     } else if max_body.is_some() {
-        let at = pointer(&unit.at, "settings/http/max_body_size");
-        let at = at.replace("~1", "/");
+        let at = format!("{}/settings/http/max_body_size", unit.at);
         draft.site.leave_out(at, "was not carried: the application limits its content itself");
     }
     draft
@@ -108,17 +117,18 @@ fn site(unit: &Unit<'_>, hosts: &[&str], steps: &[&Step<'_>], max_body: Option<u
 
 impl SiteDraft {
     /// Returns the tables, if there is anything to serve; else only what was left out.
-    fn tables(mut self, hosts: &[&str]) -> Vec<DraftTable> {
+    fn tables(mut self, hosts: &[&str], at: Option<&str>) -> Vec<DraftTable> {
         if self.site.get("path").is_some() || !self.mounts.is_empty() {
             return [vec![self.site], self.mounts].concat();
         }
-        if !hosts.is_empty() {
-            let message = format!("there is nothing to serve for {}", named(&hosts.join(", ")));
-            self.site.leave_out("/listeners", message);
+        if let Some(at) = at {
+            let message = format!(
+                "nothing is served for {}: requests for it get what other hosts get",
+                named(&hosts.join(", "))
+            );
+            self.site.leave_out(at, message);
         }
-        let is_left_out = |line: &super::super::draft::DraftLine| {
-            matches!(line, super::super::draft::DraftLine::LeftOut(_))
-        };
+        let is_left_out = |line: &DraftLine| matches!(line, DraftLine::LeftOut(_));
         self.site.lines.retain(is_left_out);
         self.site.header = "";
         vec![self.site]
@@ -172,13 +182,18 @@ impl SiteDraft {
     fn fields(&mut self, fields: &[(String, Node)], at: &str) -> Vec<(&'static str, String)> {
         let mut keys = Vec::new();
         for (name, node) in fields {
-            use pinion_gateway::field_changes::{ChangedMessage, check_changed_field};
             let is_allowed = check_changed_field(name, ChangedMessage::Response).is_ok();
             match node {
-                Node::Text(value) if is_allowed && !value.contains(['$', '`']) => {
+                Node::Text(value)
+                    if is_allowed
+                        && !value.contains(['$', '`'])
+                        && is_value("mount-set-response-headers", &format!("{name}: {value}")) =>
+                {
                     keys.push(("set-response-headers", format!("{name}: {value}")));
                 }
-                Node::Null if is_allowed => keys.push(("remove-response-headers", name.clone())),
+                Node::Null if is_allowed && is_value("mount-remove-response-headers", name) => {
+                    keys.push(("remove-response-headers", name.clone()))
+                }
                 _ => self.site.leave_out(
                     pointer(at, name),
                     "was not carried: only plain values of headers that an application may set",
@@ -202,7 +217,13 @@ impl SiteDraft {
         };
         for path in paths {
             let path = match path {
-                Ok(path) => path,
+                Ok(path) => match MountPath::parse(&path) {
+                    Ok(path) => path.to_string(),
+                    Err(why) => {
+                        self.site.leave_out(at, why);
+                        continue;
+                    }
+                },
                 Err(extension) => {
                     let message = format!("*{extension} was not carried: write a path");
                     self.site.leave_out(at, message);
@@ -222,7 +243,7 @@ impl SiteDraft {
             let mut mount = DraftTable::new("[[site.mount]]");
             mount.set("path", key);
             if !make(&mut mount, &path) {
-                mount.lines.retain(|line| !matches!(line, super::super::draft::DraftLine::Key(..)));
+                mount.lines.retain(|line| !matches!(line, DraftLine::Key(..)));
                 self.site.lines.append(&mut mount.lines);
                 continue;
             }
@@ -317,6 +338,9 @@ impl SiteDraft {
             );
         };
         let text = format!("{path}={}{path}", folder.trim_end_matches('/'));
+        if let Err(why) = LiveFolder::parse(&text) {
+            return self.site.leave_out(at, why);
+        }
         let known = match self.site.get("live") {
             Some(Setting::Texts(known)) => known.clone(),
             _ => Vec::new(),

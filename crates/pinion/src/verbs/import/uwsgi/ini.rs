@@ -170,7 +170,7 @@ impl Placeholders {
         replaced.push_str(rest);
         match replaced.len() > EXPANDED_MAX_BYTES {
             true => Err(format!("is longer than {EXPANDED_MAX_BYTES} bytes, and was not carried")),
-            false => Ok(replaced.replace("//", "/")),
+            false => Ok(replaced),
         }
     }
 }

@@ -29,8 +29,8 @@ pub(super) enum OptionUse {
     Unknown,
 }
 
-pub(super) const SOCKET: &str = "speaks another protocol than HTTP: Pinion takes the place of the server before it, or listens \
-     with [[listen]] for one that forwards HTTP (proxy_pass in nginx)";
+pub(super) const SOCKET: &str = "speaks another protocol than HTTP: let Pinion take the place of \
+                                 the server before it, or let that one forward HTTP (proxy_pass)";
 
 const SCHEDULED: &str = "there is no scheduler: use a timer of systemd, or cron";
 const BACKGROUND: &str =
@@ -39,8 +39,8 @@ const CACHE: &str = "there is no cache for applications: use memcached or Redis"
 const ROUTING: &str = "was not carried: see rules (_redirects, _headers) and mounts";
 const LOGS: &str = "was not carried: messages go to stderr, requests to access of [log]";
 const FIXED: &str = "was not carried: the number of processes is fixed (python-processes)";
-const OTHER: &str = "was not carried: only Python (WSGI) was converted; see the documents about PHP, \
-                     FastCGI, CGI and proxies";
+const OTHER: &str = "was not carried: only Python (WSGI) was converted; Pinion also has mounts for \
+                     PHP, FastCGI, CGI and other servers";
 const EMPEROR: &str = "was not carried: write one [[site]] for each application";
 const EVENT_LOOP: &str =
     "was not carried: use python-threads, or make the application ASGI for an event loop";
