@@ -3,8 +3,9 @@ use super::draft::{Draft, DraftLine, DraftTable, Leftover, Setting};
 use crate::config;
 use crate::source::CONFIGURATION;
 use proptest::prelude::*;
+use serde_json::{Map, Value};
 use std::path::Path;
-use toml::{Table, Value};
+use toml::de::{DeTable, DeValue};
 
 mod laws;
 
@@ -81,8 +82,35 @@ fn refused(name: &str, text: &str) -> String {
     convert(Path::new(name), text.as_bytes().to_vec()).expect_err(text)
 }
 
+type Table = Map<String, Value>;
+
+/// Reads a text with the parser of TOML.
+fn read(text: &str) -> Result<Table, String> {
+    let table = DeTable::parse(text).map_err(|error| error.to_string())?;
+    Ok(object(table.get_ref()))
+}
+
+fn object(table: &DeTable<'_>) -> Table {
+    let pair = |(name, value): (_, &toml::Spanned<DeValue<'_>>)| {
+        let name: &toml::Spanned<toml::de::DeString<'_>> = name;
+        (name.get_ref().to_string(), value_of(value.get_ref()))
+    };
+    table.iter().map(pair).collect()
+}
+
+fn value_of(value: &DeValue<'_>) -> Value {
+    match value {
+        DeValue::String(text) => Value::String(text.to_string()),
+        DeValue::Integer(number) => number.as_str().parse::<u64>().expect("a number").into(),
+        DeValue::Boolean(on) => Value::Bool(*on),
+        DeValue::Array(values) => values.iter().map(|value| value_of(value.get_ref())).collect(),
+        DeValue::Table(table) => Value::Object(object(table)),
+        other => panic!("{other:?} is never written"),
+    }
+}
+
 fn table(text: &str) -> Table {
-    text.parse().unwrap_or_else(|error| panic!("{error}\n{text}"))
+    read(text).unwrap_or_else(|error| panic!("{error}\n{text}"))
 }
 
 /// What was left out, each as `place message`.

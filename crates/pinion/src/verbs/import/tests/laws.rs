@@ -207,16 +207,16 @@ fn meant(draft: &Draft) -> Table {
         let name = table.header.trim_matches(['[', ']']);
         let array = |of: &mut Table, name: &str, keys: Table| {
             let array = of.entry(name).or_insert_with(|| Value::Array(Vec::new()));
-            array.as_array_mut().expect("an array").push(Value::Table(keys));
+            array.as_array_mut().expect("an array").push(Value::Object(keys));
         };
         match name.strip_prefix("site.") {
             Some(inner) => {
                 let sites = root["site"].as_array_mut().expect("sites");
-                let site = sites.last_mut().and_then(Value::as_table_mut);
+                let site = sites.last_mut().and_then(Value::as_object_mut);
                 array(site.expect("a site"), inner, keys);
             }
             None if table.header.starts_with("[[") => array(&mut root, name, keys),
-            None => drop(root.insert(name.to_owned(), Value::Table(keys))),
+            None => drop(root.insert(name.to_owned(), Value::Object(keys))),
         }
     }
     root
@@ -230,9 +230,9 @@ fn keys(table: &DraftTable) -> Table {
             match setting {
                 Setting::Text(value) => text(value),
                 Setting::Texts(texts) => Value::Array(texts.iter().map(text).collect()),
-                Setting::Number(number) => Value::Integer(*number as i64),
-                Setting::Switch(on) => Value::Boolean(*on),
-                Setting::Variables(variables) => Value::Table(
+                Setting::Number(number) => Value::from(*number),
+                Setting::Switch(on) => Value::Bool(*on),
+                Setting::Variables(variables) => Value::Object(
                     variables.iter().map(|(name, value)| (name.clone(), text(value))).collect(),
                 ),
             },
@@ -250,8 +250,8 @@ fn holds(name: &str, text: &str) -> Result<(), TestCaseError> {
         Ok((_, faults)) => prop_assert!(faults.is_empty(), "{faults:?}\n{text}"),
         Err(faults) => return Err(TestCaseError::fail(format!("{faults:?}\n{text}"))),
     }
-    let read: Table =
-        text.parse().map_err(|error| TestCaseError::fail(format!("{error}\n{text}")))?;
+    let read = read(&text);
+    let read = read.map_err(|error| TestCaseError::fail(format!("{error}\n{text}")))?;
     prop_assert_eq!(&read, &meant(&draft), "{}", text);
     // Paths of mounts and of live folders are there once.
     for site in read["site"].as_array().into_iter().flatten() {
