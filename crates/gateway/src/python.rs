@@ -14,7 +14,7 @@
 //! | [`python_failure`] | why a request has no response, and the status for that |
 //! | `app_queue` | how many requests each process has, and which requests wait |
 //! | `process_link` | the connection to a process |
-//! | `file_channel`, `sent_file` | files that processes open, and that are sent in place of content |
+//! | `file_channel`, `sent_file` | files that processes open and this server sends |
 //! | `process_events` | frames of processes, their ends, requests that they do not get to |
 //! | `python_request` | one request: content to the process, the response to the client |
 //! | `websockets`, `open_websocket` | WebSockets that an ASGI application has accepted |

@@ -1,5 +1,5 @@
-# Files of a WSGI application (PEP 3333, "Optional Platform-Specific File Handling"): the server sends
-# what it can from the file, and this process reads the rest.
+# Files of a WSGI application (PEP 3333, "Optional Platform-Specific File Handling"): the server
+# sends what it can from the file, and this process reads the rest.
 
 import _io
 import _socket

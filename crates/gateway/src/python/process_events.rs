@@ -160,11 +160,10 @@ impl Python {
                     input = input.get(step.used..).unwrap_or_default();
                     let Some(frame) = step.frame else { continue };
                     if let ChildFrame::GivenBack(numbers) = frame {
-                        let is_unstarted = |number: &u32| {
-                            requests.get(number).is_some_and(|known| !known.is_started)
-                        };
-                        let numbers: Vec<u32> = numbers.iter().filter(is_unstarted).collect();
-                        given_back.extend(numbers.iter().filter_map(|it| requests.remove(it)));
+                        given_back.extend(numbers.iter().filter_map(|it| {
+                            let is_started = requests.get(&it).is_none_or(|known| known.is_started);
+                            if is_started { None } else { requests.remove(&it) }
+                        }));
                         continue;
                     }
                     wants_channel |= matches!(frame, ChildFrame::WantChannel);
@@ -181,13 +180,8 @@ impl Python {
                     if self.frame(&frame, number_of_link, connections, ended) {
                         known.exchange = None;
                     }
-                    if is_last && let Some(known) = requests.remove(&number) {
-                        let now_ms = connections.now().monotonic_ms;
-                        let begin_ms = known.sent_ms.unwrap_or(now_ms).max(link.last_end_ms);
-                        let service_ms = now_ms.saturating_sub(begin_ms);
-                        link.last_end_ms = now_ms;
-                        let AppProcess { app, number } = &link.process;
-                        self.release(app, *number, Some(service_ms));
+                    if is_last {
+                        self.end_request(&mut link, number, connections.now().monotonic_ms);
                     }
                 }
                 Err(error) => {
@@ -217,6 +211,16 @@ impl Python {
             }
         }
         result
+    }
+
+    /// A process has sent the last frame of a request.
+    fn end_request(&mut self, link: &mut ProcessLink, number: u32, now_ms: u64) {
+        if let Some(known) = link.requests.remove(&number) {
+            let begin_ms = known.sent_ms.unwrap_or(now_ms).max(link.last_end_ms);
+            link.last_end_ms = now_ms;
+            let AppProcess { app, number } = &link.process;
+            self.release(app, *number, Some(now_ms.saturating_sub(begin_ms)));
+        }
     }
 
     /// Hands a frame about a request on to its client. Frames for the process come into

@@ -267,7 +267,10 @@ impl PythonRequest {
 
     /// Ends the request: nothing more comes of the response.
     pub(super) fn failed(&self, failure: PythonFailure, exchange: &mut Exchange<'_>) -> Ended {
-        let error = self.error(failure);
+        self.failed_by(self.error(failure), exchange)
+    }
+
+    fn failed_by(&self, error: ProxyError, exchange: &mut Exchange<'_>) -> Ended {
         match self.status {
             None => Ended::Failed(error),
             Some(status) => {
@@ -326,25 +329,19 @@ impl PythonRequest {
                 let given = self.give_content(bytes.into(), number, exchange, out);
                 let error = given.err()?;
                 write_gone(out, number);
-                Some(match self.status {
-                    None => Ended::Failed(error),
-                    Some(status) => {
-                        exchange.abort();
-                        Ended::Aborted { status, body_bytes: self.body_bytes, error }
-                    }
-                })
+                Some(self.failed_by(error, exchange))
             }
             ChildFrame::Hints { hints, .. } => {
                 let fields = forwarded_interim(hints.fields.iter(), &self.app.response_fields);
                 exchange.interim(EARLY_HINTS, fields);
                 None
             }
-            // They were refused, or are for the one who knows all WebSockets.
-            ChildFrame::Accept { .. } | ChildFrame::Message { .. } | ChildFrame::Close { .. } => {
-                None
-            }
-            // They are about no request, or are handled with the file.
-            ChildFrame::Ready(_)
+            // They were refused, are for the one who knows all WebSockets or files, or are about no
+            // request.
+            ChildFrame::Accept { .. }
+            | ChildFrame::Message { .. }
+            | ChildFrame::Close { .. }
+            | ChildFrame::Ready(_)
             | ChildFrame::GivenBack(_)
             | ChildFrame::WantChannel
             | ChildFrame::File { .. } => None,

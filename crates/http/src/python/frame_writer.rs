@@ -50,8 +50,8 @@ pub fn write_stack(out: &mut Vec<u8>, request: u32) {
 /// the other.
 pub type ChannelToken = [u8; 16];
 
-/// Tells the process by which channel the descriptors of files for this connection come; by none if
-/// it has to read its files itself.
+/// Tells the process by which channel the descriptors of files for this connection come; by none
+/// if it has to read its files itself.
 pub fn write_files(out: &mut Vec<u8>, token: Option<&ChannelToken>) {
     let token = token.map_or(&[][..], <[u8; _]>::as_slice);
     out.extend_from_slice(&header(FILES, 0, token.len() as u32));
@@ -88,8 +88,8 @@ pub struct MessagePiece {
 pub const MESSAGE_PIECE_MAX_BYTES: usize = FRAME_CONTENT_MAX_BYTES as usize - 1;
 
 /// Appends a piece of a message, which `append` appends to the vector: at most
-/// [`MESSAGE_PIECE_MAX_BYTES`], and less than the application wants. If it returns `None` nothing is
-/// appended. Returns the bytes that count as wanted: those of the piece and one for its flags.
+/// [`MESSAGE_PIECE_MAX_BYTES`], and less than the application wants. If it returns `None` nothing
+/// is appended. Returns the bytes that count as wanted: those of the piece and one for its flags.
 pub fn write_message(
     out: &mut Vec<u8>,
     request: u32,

@@ -1,5 +1,5 @@
-"""Files that the server sends from a descriptor: what the process sends for them, and which files it
-reads itself."""
+"""Files that the server sends from a descriptor: what the process sends for them, and which files
+it reads itself."""
 
 import array
 import os

@@ -75,8 +75,8 @@ fn member() -> impl Strategy<Value = String> {
     prop_oneof![6 => prop::sample::select(known).prop_map(str::to_owned), 1 => hostile()]
 }
 
-fn node() -> impl Strategy<Value = serde_json::Value> {
-    use serde_json::Value;
+fn node() -> impl Strategy<Value = Value> {
+    use Value;
     let leaf = prop_oneof![
         4 => hostile().prop_map(Value::from),
         2 => any::<u64>().prop_map(Value::from),
@@ -115,7 +115,7 @@ fn unit() -> impl Strategy<Value = String> {
         ],
     );
     let route = route.prop_map(|(uri, host, action)| {
-        let mut conditions = serde_json::Map::new();
+        let mut conditions = Map::new();
         conditions.extend(uri.map(|uri| ("uri".to_owned(), uri.into())));
         conditions.extend(host.map(|host| ("host".to_owned(), host.into())));
         serde_json::json!({"match": conditions, "action": action})
@@ -134,8 +134,8 @@ fn unit() -> impl Strategy<Value = String> {
         for (name, node) in keys {
             python[name] = node;
         }
-        python["environment"] = serde_json::Value::Object(environment.into_iter().collect());
-        let listeners: serde_json::Map<String, serde_json::Value> = listeners
+        python["environment"] = Value::Object(environment.into_iter().collect());
+        let listeners: Map<String, Value> = listeners
             .into_iter()
             .map(|(address, tls)| (address, serde_json::json!({"pass": "routes/a", "tls": tls})))
             .collect();
