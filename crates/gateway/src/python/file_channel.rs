@@ -38,8 +38,8 @@ pub(super) struct FileChannel {
     files: FxHashMap<u32, File>,
 }
 
-/// Takes the file that a process has sent for a request by its channel. If there is none the channel
-/// ends: the process sees that, and reads its files itself.
+/// Takes the file that a process has sent for a request by its channel. If there is none the
+/// channel ends: the process sees that, and reads its files itself.
 pub(super) fn take_file(channel: &mut Option<FileChannel>, number: u32) -> Option<File> {
     let file = channel.as_mut()?.take(number);
     if file.is_err() {

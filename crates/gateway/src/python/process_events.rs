@@ -150,11 +150,10 @@ impl Python {
     ) -> Result<(), PythonFailure> {
         let Some(mut link) = self.links.remove(&link_number) else { return Ok(()) };
         let mut storage = std::mem::take(&mut self.storage);
-        let (mut result, mut given_back) = (Ok(()), Vec::new());
-        let (was_ready, mut wants_channel) = (link.reader.is_ready(), false);
+        let (mut result, mut given_back, mut wants_channel) = (Ok(()), Vec::new(), false);
+        let was_ready = link.reader.is_ready();
         while !input.is_empty() {
             let ProcessLink { reader, requests, files, .. } = &mut link;
-            self.files.taken = None;
             match reader.step(input, &mut storage) {
                 Ok(step) => {
                     input = input.get(step.used..).unwrap_or_default();
@@ -168,9 +167,8 @@ impl Python {
                     }
                     wants_channel |= matches!(frame, ChildFrame::WantChannel);
                     let Some(number) = frame.request() else { continue };
-                    if matches!(frame, ChildFrame::File { .. }) {
-                        self.files.taken = take_file(files, number);
-                    }
+                    let is_file = matches!(frame, ChildFrame::File { .. });
+                    self.files.taken = is_file.then(|| take_file(files, number)).flatten();
                     // A process that answers what it has not got is not believed.
                     let known = requests.get_mut(&number).filter(|known| known.sent_ms.is_some());
                     let Some(known) = known else { continue };
