@@ -150,7 +150,7 @@ fn a_script_for_fapws_is_served_by_its_file() {
         let request = Request::get("/static/page.html").field(name, value);
         assert_eq!(server.exchange(&request).status, 304, "{name}");
     }
-    assert_eq!(server.get("/static/%2e%2e/run.py").status, 404, "the source is no file");
+    assert_eq!(server.get("/static/%2e%2e/run.py").status, 400, "the source is no file");
     let words = server.last_words();
     assert!(words.iter().any(|line| line.contains("closed after run")), "{words:?}");
 }

@@ -163,6 +163,7 @@ fn nothing_fails_in_twenty_reloads() {
         let sum = |bytes: &[u8]| bytes.iter().map(|byte| u64::from(*byte)).sum::<u64>();
         let total = ROUNDS as u64 * sum(&piece) + sum(b"end");
         assert_eq!(response.text(), format!("0 {} {total}", ROUNDS * PIECE_BYTES + 3));
+        drop((first, socket));
         server.stop();
     }
 }

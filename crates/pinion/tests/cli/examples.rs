@@ -21,6 +21,7 @@ fn folder() -> Folder {
     folder.write("next/index.html", "<h1>the next home</h1>");
     folder.write("pinion.toml", "[[site]]\npath = \"public\"\n");
     folder.write("script.lua", "print(1)");
+    folder.write("uwsgi.ini", "[uwsgi]\ncheck-static = public\n");
     fs::copy(Path::new(OLD), folder.path().join("old.cdb")).expect("an archive");
     folder
 }
@@ -49,6 +50,8 @@ fn serves(folder: &Folder, arguments: &str) {
 fn succeeds(folder: &Folder, example: &str) {
     // There is no other machine; tests/tests/black_box/ssh.rs has one.
     let example = example.replace("ssh://deploy@www.example.org/srv/live", "live");
+    // There is a `pinion.toml` already.
+    let example = example.replace("import uwsgi.ini", "import uwsgi.ini -o imported.toml");
     let verb = example.split(' ').next().unwrap_or_default();
     let needs_server = CONTROL.contains(&verb) || example == "why /about";
     let server = needs_server.then(|| Server::start(folder, "public"));

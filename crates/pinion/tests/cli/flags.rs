@@ -38,7 +38,7 @@ const VERBS: [(&str, &str); 23] = [
 const SCRIPT: &str = "none.lua";
 
 /// Values that flags do not take. Whole numbers: [`NUMBERS`].
-const WRONG: [(&str, &[&str]); 67] = [
+const WRONG: [(&str, &[&str]); 68] = [
     ("--acme-webroot", &[""]),
     ("--access-log", &[""]),
     ("--alt-svc", &["", "on", " a=b", "h3=\n"]),
@@ -104,6 +104,7 @@ const WRONG: [(&str, &[&str]); 67] = [
     ("--trusted-proxy", &["", "localhost", "10.0.0.0/33", "10.1.0.0/8", "::1/129"]),
     ("--python", &[""]),
     ("--python-folder", &[""]),
+    ("--python-nice", &["", "20", "-21", "5.0", "low"]),
     ("--python-user", &["", "a b", "a:b"]),
     ("--wsgi", &["", "/api=", "/a b=app"]),
 ];

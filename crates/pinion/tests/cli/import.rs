@@ -70,8 +70,8 @@ fn a_configuration_is_taken_over_and_nothing_is_replaced() {
     assert_eq!((imported.code, imported.text()), (0, ""));
     let lines: Vec<&str> = imported.stderr.lines().collect();
     assert_eq!(lines.len(), 3, "{lines:?}");
-    assert!(lines[0].starts_with("warning: uwsgi.ini:http: no http"), "{lines:?}");
-    assert!(lines[1].starts_with("warning: uwsgi.ini:3: cron: there is no scheduler"), "{lines:?}");
+    assert!(lines[0].starts_with("warning: uwsgi.ini:3: cron: there is no scheduler"), "{lines:?}");
+    assert!(lines[1].starts_with("warning: uwsgi.ini:http: no http"), "{lines:?}");
     assert!(lines[2].ends_with("check it with `pinion check pinion.toml`"), "{lines:?}");
     let written = String::from_utf8(folder.read("pinion.toml")).expect("UTF-8");
     assert!(written.contains("\n# 3: cron: there is no scheduler"), "{written}");

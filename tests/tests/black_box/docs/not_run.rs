@@ -40,7 +40,7 @@ const TABLE: &[NotRun] = &[
     },
     NotRun {
         what: "the control socket of NGINX Unit",
-        is: |words| words.starts_with(&["curl", "--unix-socket"]),
+        is: |words| words.starts_with(&["curl", "--unix-socket", "/var/run/control.unit.sock"]),
         why: "there is no Unit; a configuration of it is there",
         look_up: |_, words| assert!(words.contains(&"http://localhost/config")),
     },
