@@ -177,6 +177,23 @@ fn next_ticks(folder: &Folder, count: usize) -> BTreeSet<String> {
     })
 }
 
+/// Reloads, until new processes get the requests. Returns how many lines there were before.
+fn reload(server: &Server) -> usize {
+    let from = server.lines().len();
+    server.signal(Signal::HUP);
+    server.wait_for_line(from, |line| line.starts_with("reloaded Python application"));
+    from
+}
+
+/// Waits until so many processes have ended: until then, one may get the timers of another.
+fn wait_for_ends(server: &Server, from: usize, count: usize) {
+    wait_for("the end of the old processes", || {
+        let lines = server.lines().split_off(from);
+        let ends = lines.iter().filter(|line| line.contains("exited with status 0"));
+        (ends.count() == count).then_some(())
+    });
+}
+
 fn assert_one_job_at_a_time(folder: &Folder) {
     for pair in notes(folder).chunks_exact(2) {
         let [(begins_in, begin), (ends_in, end)] = pair else { continue };
@@ -196,13 +213,10 @@ fn timers_and_deferred_calls_run_once_over_processes_and_reloads() {
     for _ in 0..4 {
         let before = next_ticks(&folder, 5);
         callers.extend(before.clone());
-        let from = server.lines().len();
-        server.signal(Signal::HUP);
-        server.wait_for_line(from, |line| line.starts_with("reloaded "));
-        wait_for("a new process that calls timers", || {
-            next_ticks(&folder, 1).is_disjoint(&before).then_some(())
-        });
-        assert_eq!(next_ticks(&folder, 10).len(), 1);
+        let from = reload(&server);
+        wait_for_ends(&server, from, 3);
+        let after = next_ticks(&folder, 10);
+        assert!(after.len() == 1 && after.is_disjoint(&before), "{after:?} behind {before:?}");
     }
     assert_one_job_at_a_time(&folder);
     callers.extend(next_ticks(&folder, 1));
@@ -212,9 +226,7 @@ fn timers_and_deferred_calls_run_once_over_processes_and_reloads() {
     wait_for("the first deferred call", || {
         notes(&folder).last().is_some_and(|(_, words)| words == "begin waiting").then_some(())
     });
-    let from = server.lines().len();
-    server.signal(Signal::HUP);
-    server.wait_for_line(from, |line| line.starts_with("reloaded "));
+    let from = reload(&server);
     assert!(!server.get("/page").text().is_empty());
     folder.write("go", "");
     wait_for("the deferred calls", || {
@@ -222,6 +234,7 @@ fn timers_and_deferred_calls_run_once_over_processes_and_reloads() {
         let ends = |name: &&str| notes.iter().any(|(_, words)| words == *name);
         ["end waiting", "end a", "end b", "end c"].iter().all(|name| ends(&name)).then_some(())
     });
+    wait_for_ends(&server, from, 3);
     assert_eq!(next_ticks(&folder, 5).len(), 1);
     assert_one_job_at_a_time(&folder);
     server.stop();
