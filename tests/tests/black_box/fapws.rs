@@ -232,7 +232,7 @@ fn timers_and_deferred_calls_run_once_over_processes_and_reloads() {
     wait_for("the deferred calls", || {
         let notes = notes(&folder);
         let ends = |name: &&str| notes.iter().any(|(_, words)| words == *name);
-        ["end waiting", "end a", "end b", "end c"].iter().all(|name| ends(&name)).then_some(())
+        ["end waiting", "end a", "end b", "end c"].iter().all(ends).then_some(())
     });
     wait_for_ends(&server, from, 3);
     assert_eq!(next_ticks(&folder, 5).len(), 1);

@@ -115,6 +115,10 @@ impl DraftTable {
     }
 }
 
+/// The table of the draft that a line of the file is of, and which of its lines that is; `None` for
+/// its header. Nothing for lines that are of no table.
+pub(super) type LineOrigin = Option<(usize, Option<usize>)>;
+
 impl Draft {
     /// Returns what could not be carried, each once, in the order of the file.
     pub(super) fn leftovers(&self) -> Vec<&Leftover> {
@@ -133,9 +137,8 @@ impl Draft {
         lines.filter(|line| matches!(line, DraftLine::Key(..))).count() as u64
     }
 
-    /// Returns the file, and for each of its lines the table and the line of the draft that it is;
-    /// `None` for empty lines and the first ones.
-    pub(super) fn render(&self, source: &str) -> (String, Vec<Option<(usize, Option<usize>)>>) {
+    /// Returns the file, and where each of its lines comes from.
+    pub(super) fn render(&self, source: &str) -> (String, Vec<LineOrigin>) {
         let mut text = format!("# Converted by pinion import from {}.\n", shown(source));
         let mut origins = vec![None];
         let mut known = BTreeSet::new();

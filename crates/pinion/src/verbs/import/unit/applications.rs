@@ -33,7 +33,7 @@ impl SiteDraft {
         pass: &str,
         at: &str,
         uris: Option<&[UriPattern]>,
-        fields: Vec<(&'static str, String)>,
+        fields: &[(&'static str, String)],
     ) {
         let missing = || format!("there is nothing of the name {}", named(pass));
         match pass.split_once('/') {
@@ -53,7 +53,7 @@ impl SiteDraft {
         application: &Application<'_>,
         at: &str,
         uris: Option<&[UriPattern]>,
-        fields: Vec<(&'static str, String)>,
+        fields: &[(&'static str, String)],
     ) {
         let kind = application.text("type").unwrap_or_default();
         let (language, version) = kind.split_once(' ').unwrap_or((kind, ""));
@@ -65,7 +65,7 @@ impl SiteDraft {
             "python" => {
                 self.mount(uris, at, fields, |mount, path| python(application, path, mount));
             }
-            "php" => self.php(application, &fields, at),
+            "php" => self.php(application, fields, at),
             _ => self.site.leave_out(place, other_language(language)),
         }
     }
@@ -117,7 +117,7 @@ impl SiteDraft {
                     None => self.site.leave_out(at, "was not carried: there is no number in it"),
                 },
                 "options" => {
-                    self.site.leave_out(at, "write settings of PHP to .user.ini or php.ini")
+                    self.site.leave_out(at, "write settings of PHP to .user.ini or php.ini");
                 }
                 _ => self.site.leave_out(at, common(name)),
             }

@@ -96,7 +96,7 @@ fn site(unit: &Unit<'_>, hosts: &[&str], steps: &[&Step<'_>], max_body: Option<u
         }
         match step.action {
             StepAction::Pass(pass) => {
-                draft.passes(unit, pass, &step.at, step.uris.as_deref(), Vec::new());
+                draft.passes(unit, pass, &step.at, step.uris.as_deref(), &[]);
             }
             StepAction::Action(action) => {
                 draft.acts(unit, action, &step.at, step.uris.as_deref(), 0);
@@ -154,12 +154,12 @@ impl SiteDraft {
         match main {
             Some(("pass", Node::Text(pass))) => {
                 let fields = self.fields(fields, &pointer(at, "response_headers"));
-                self.passes(unit, pass, &pointer(at, "pass"), uris, fields);
+                self.passes(unit, pass, &pointer(at, "pass"), uris, &fields);
             }
             Some(("proxy", Node::Text(url))) => {
                 let fields = self.fields(fields, &pointer(at, "response_headers"));
                 let at = pointer(at, "proxy");
-                self.mount(uris, &at, fields, |mount, _| {
+                self.mount(uris, &at, &fields, |mount, _| {
                     upstreams::proxy(url, mount);
                     true
                 });
@@ -173,7 +173,8 @@ impl SiteDraft {
             }
             Some(("return", code)) => self.returns(action, code, at, uris),
             _ => {
-                self.site.leave_out(at, "was not carried: there is no pass, proxy, share or return")
+                self.site
+                    .leave_out(at, "was not carried: there is no pass, proxy, share or return");
             }
         }
     }
@@ -192,7 +193,7 @@ impl SiteDraft {
                     keys.push(("set-response-headers", format!("{name}: {value}")));
                 }
                 Node::Null if is_allowed && is_value("mount-remove-response-headers", name) => {
-                    keys.push(("remove-response-headers", name.clone()))
+                    keys.push(("remove-response-headers", name.clone()));
                 }
                 _ => self.site.leave_out(
                     pointer(at, name),
@@ -208,7 +209,7 @@ impl SiteDraft {
         &mut self,
         uris: Option<&[UriPattern]>,
         at: &str,
-        fields: Vec<(&'static str, String)>,
+        fields: &[(&'static str, String)],
         mut make: impl FnMut(&mut DraftTable, &str) -> bool,
     ) {
         let paths: Vec<Result<String, &str>> = match uris {
@@ -247,7 +248,7 @@ impl SiteDraft {
                 self.site.lines.append(&mut mount.lines);
                 continue;
             }
-            for (key, text) in &fields {
+            for (key, text) in fields {
                 mount.add(key, text.clone());
             }
             self.mounts.push(mount);
