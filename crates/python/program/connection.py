@@ -30,11 +30,15 @@ class Connection:
 
     def send_descriptor(self, request, descriptor):
         """Sends the descriptor of a file by the channel. Returns whether that was possible."""
+        server = self.server
         if not self.channel_token:
+            if server.is_stopping:
+                return False  # It accepts no connections any more.
             self.channel_token = None
             self.send(encode_frame(WANT_CHANNEL, 0))
-            self.server.wait(request, lambda: self.has_channel() or request.is_gone)
-        channel = self.server.channels.get(self.channel_token)
+            server.wait(request, lambda: (
+                self.has_channel() or request.is_gone or server.is_stopping))
+        channel = server.channels.get(self.channel_token)
         if channel is None:
             return False
         try:
@@ -42,7 +46,7 @@ class Connection:
         except BlockingIOError:
             return False  # The server has not taken the last ones yet.
         except OSError:
-            self.server.forget_channel(self)
+            server.forget_channel(self)
             return False
         return True
 

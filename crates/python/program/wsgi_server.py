@@ -431,6 +431,7 @@ class WsgiServer:
             with self.reading:
                 self.read(-1)
         self.give_back_all()
+        self.wake_waiting()
         while self.running:
             with self.reading:
                 self.read(-1)

@@ -168,6 +168,17 @@ class FilesTest(unittest.TestCase):
                 link.send(GONE, number)
                 self.assertEqual(link.finish(number).last.kind, END)
 
+    def test_a_process_that_ends_waits_for_no_channel(self):
+        for options in [(), ('--threads', '2')]:
+            with Child(SOURCE, options=options) as child:
+                link = child.connect()
+                number = link.start('/open')
+                while link.frame().kind != WANT_CHANNEL:
+                    pass
+                child.stop()
+                self.assertEqual(link.finish(number).content, CONTENT)
+                self.assertEqual(child.wait(), 0)
+
     def test_a_channel_that_is_full_is_left_alone(self):
         with Child(SOURCE) as child:
             link = child.connect()
