@@ -40,8 +40,8 @@ pub(super) struct OpenWebSocket {
     closing_since_ms: Option<u64>,
     /// When the client was last heard of, in monotonic milliseconds.
     heard_ms: u64,
-    /// A ping was sent after that.
-    is_pinged: bool,
+    /// When a ping was sent after that, in monotonic milliseconds.
+    pinged_ms: Option<u64>,
 }
 
 /// Whether a WebSocket goes on.
@@ -73,7 +73,7 @@ impl OpenWebSocket {
             full_since_ms: None,
             closing_since_ms: None,
             heard_ms: now_ms,
-            is_pinged: false,
+            pinged_ms: None,
         }
     }
 
@@ -104,7 +104,7 @@ impl OpenWebSocket {
     ) -> WebSocketLife {
         self.client.credit = self.client.credit.saturating_sub(bytes.len() as u64);
         self.heard_ms = connections.now().monotonic_ms;
-        self.is_pinged = false;
+        self.pinged_ms = None;
         if self.input.is_empty() {
             return self.read(bytes, frames, connections);
         }
@@ -119,6 +119,7 @@ impl OpenWebSocket {
         connections: &mut Connections<'_>,
     ) -> WebSocketLife {
         self.full_since_ms = None;
+        self.wait(connections);
         self.give_room(frames);
         self.read_waiting(frames, connections)
     }
@@ -231,8 +232,9 @@ impl OpenWebSocket {
             self.wait(connections);
             return WebSocketLife::GoesOn;
         }
-        let is_lost =
-            self.is_pinged || self.closing_since_ms.is_some() || self.full_since_ms.is_some();
+        let is_lost = self.pinged_ms.is_some()
+            || self.closing_since_ms.is_some()
+            || self.full_since_ms.is_some();
         if is_lost {
             self.client.abort(connections);
             return self.left(frames);
@@ -240,7 +242,7 @@ impl OpenWebSocket {
         let mut out = Vec::new();
         self.codec.ping(b"", &mut out);
         self.write(&out, connections);
-        self.is_pinged = true;
+        self.pinged_ms = Some(now_ms);
         self.wait(connections);
         WebSocketLife::GoesOn
     }
@@ -262,8 +264,7 @@ impl OpenWebSocket {
             // What the client has sent meanwhile was not read.
             return now_ms + WEBSOCKET_PING_MS;
         }
-        let periods = if self.is_pinged { 2 } else { 1 };
-        self.heard_ms + periods * WEBSOCKET_PING_MS
+        self.pinged_ms.unwrap_or(self.heard_ms) + WEBSOCKET_PING_MS
     }
 
     fn wait(&self, connections: &mut Connections<'_>) {
@@ -361,7 +362,7 @@ impl OpenWebSocket {
     }
 
     /// Allows the process to send more once the client has taken enough.
-    fn give_room(&mut self, frames: &mut Vec<u8>) {
+    pub(super) fn give_room(&mut self, frames: &mut Vec<u8>) {
         let is_due = self.sent_bytes >= ROOM_STEP_BYTES && self.full_since_ms.is_none();
         if is_due && self.is_open && !self.has_left_process {
             write_room(frames, self.number, std::mem::take(&mut self.sent_bytes));

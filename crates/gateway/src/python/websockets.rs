@@ -210,6 +210,7 @@ impl Python {
             TunnelEvent::Open(address) => {
                 websocket.client.address = address;
                 websocket.opened(connections);
+                websocket.give_room(frames);
                 WebSocketLife::GoesOn
             }
             TunnelEvent::Bytes(bytes) => websocket.bytes(bytes, frames, connections),
