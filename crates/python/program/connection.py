@@ -26,33 +26,64 @@ class Connection:
         self.lock = allocate_lock()
         self.is_lost = False
         # The name of the channel by which descriptors of files are sent; b'' if there is none.
-        self.channel_token = None
+        self.channel_token = b''
+        # The server was asked for one and has not answered yet.
+        self.wants_channel = False
 
-    def send_descriptor(self, request, descriptor):
-        """Sends the descriptor of a file by the channel. Returns whether that was possible."""
+    def send_file(self, request, descriptor, frames):
+        """Sends the descriptor of a file by the channel, and queues the frames that refer to it.
+
+        Returns whether that was possible.
+        """
         server = self.server
-        if not self.channel_token:
-            if server.is_stopping:
-                return False  # It accepts no connections any more.
-            self.channel_token = None
-            self.send(encode_frame(WANT_CHANNEL, 0))
+        if not self.channel_token and not server.is_stopping:
+            self.ask_for_channel()
             server.wait(request, lambda: (
                 self.has_channel() or request.is_gone or server.is_stopping))
-        channel = server.channels.get(self.channel_token)
-        if channel is None:
-            return False
-        try:
-            send_descriptor(channel, request.number, descriptor)
-        except BlockingIOError:
-            return False  # The server has not taken the last ones yet.
-        except OSError:
-            server.forget_channel(self)
-            return False
+        # The descriptor and the frames go out before the next request for a channel: the server
+        # looks for descriptors only in the one that it has opened last.
+        with self.lock:
+            channel = server.channels.get(self.channel_token)
+            if channel is None:
+                return False
+            try:
+                send_descriptor(channel, request.number, descriptor)
+            except BlockingIOError:
+                return False  # The server has not taken the last ones yet.
+            except OSError:
+                self.forget_channel()
+                return False
+            self.queued.append(frames)
+        server.hold(self, len(frames))
         return True
 
+    def ask_for_channel(self):
+        """Asks the server for a channel, unless another thread has just done so."""
+        with self.lock:
+            if self.channel_token or self.wants_channel:
+                return
+            self.wants_channel = True
+        self.send(encode_frame(WANT_CHANNEL, 0))
+
     def has_channel(self):
-        """Whether the channel is there, or the server has said that there is none."""
-        return self.channel_token == b'' or self.channel_token in self.server.channels
+        """Whether the channel is there, or there is none and no answer is expected."""
+        if self.wants_channel:
+            return False
+        return not self.channel_token or self.channel_token in self.server.channels
+
+    def set_channel(self, token):
+        """The server has named a channel, or has said that there is none any more."""
+        with self.lock:
+            self.forget_channel()
+            self.channel_token = token
+            self.wants_channel = False
+
+    def forget_channel(self):
+        """Closes the channel. The caller holds the lock, or is the only thread."""
+        channel = self.server.channels.pop(self.channel_token, None)
+        self.channel_token = b''
+        if channel is not None:
+            channel.close()
 
     def queue(self, frame):
         """Queues the last frame of a request. It is sent at once if the server holds none."""
@@ -126,7 +157,7 @@ class Connection:
             return
         if kind == FILES or kind == CHANNEL:
             if kind == FILES:
-                self.channel_token = content
+                self.set_channel(content)
             else:
                 self.server.add_channel(self, content)
             self.server.wake_waiting()

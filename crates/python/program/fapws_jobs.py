@@ -2,8 +2,8 @@
 # on the main thread.
 #
 # A timer that is due is called between two batches of requests. A deferred call is made when no
-# request has arrived, one at a time. So each of them delays requests as long as it takes, as in
-# fapws; the watch gives such requests to other processes of the application, if there are any.
+# request has arrived, one at a time. So each of them delays requests that this process has as long
+# as it takes, as in fapws.
 #
 # One process of all calls timers, and no two processes call timers or deferred calls at the same
 # time. This is by record locks (fcntl, F_SETLK) on bytes of the file of this program, which is the

@@ -307,13 +307,12 @@ class WsgiRequest:
             return False
         if length is None:
             length = self.content_length = size
-        connection = self.connection
-        if length < FILE_MIN_BYTES or not connection.send_descriptor(self, descriptor):
+        if length < FILE_MIN_BYTES:
             return False
-        self.is_done = True
-        connection.queue(encode_frame(HEAD, self.number, self.head + self.length_line(length))
-                         + encode_frame(FILE, self.number, file_content.pack(offset, length)))
-        return True
+        frames = (encode_frame(HEAD, self.number, self.head + self.length_line(length))
+                  + encode_frame(FILE, self.number, file_content.pack(offset, length)))
+        self.is_done = self.connection.send_file(self, descriptor, frames)
+        return self.is_done
 
     def has_room(self):
         return self.room > 0 or self.is_gone

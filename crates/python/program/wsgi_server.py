@@ -112,7 +112,8 @@ class WsgiServer:
         if self.connections.pop(connection.descriptor, None) is None:
             return
         connection.is_lost = True
-        self.forget_channel(connection)
+        with connection.lock:
+            connection.forget_channel()
         self.epoll.unregister(connection.descriptor)
         for request in list(connection.requests.values()):
             request.is_gone = True
@@ -126,13 +127,6 @@ class WsgiServer:
         del self.connections[connection.descriptor]
         self.epoll.unregister(connection.descriptor)
         self.channels[token] = connection.socket
-
-    def forget_channel(self, connection):
-        """Closes the channel of a connection."""
-        channel = self.channels.pop(connection.channel_token, None)
-        connection.channel_token = None
-        if channel is not None:
-            channel.close()
 
     def add_requests(self, connection, content):
         """Adds a batch to the backlog."""
