@@ -9,7 +9,7 @@ use pinion_engine::connections::Connections;
 use pinion_engine::exchange::Exchange;
 use pinion_engine::raw::RawStream;
 use pinion_http::python::child_frame::ChildFrame;
-use pinion_http::python::frame_writer::{write_room, write_take_back};
+use pinion_http::python::frame_writer::{write_files, write_room, write_take_back};
 
 use super::Python;
 use super::file_channel::take_file;
@@ -151,7 +151,7 @@ impl Python {
         let Some(mut link) = self.links.remove(&link_number) else { return Ok(()) };
         let mut storage = std::mem::take(&mut self.storage);
         let (mut result, mut given_back, mut wants_channel) = (Ok(()), Vec::new(), false);
-        let was_ready = link.reader.is_ready();
+        let (was_ready, mut has_file) = (link.reader.is_ready(), false);
         while !input.is_empty() {
             let ProcessLink { reader, requests, files, .. } = &mut link;
             match reader.step(input, &mut storage) {
@@ -168,6 +168,7 @@ impl Python {
                     wants_channel |= matches!(frame, ChildFrame::WantChannel);
                     let Some(number) = frame.request() else { continue };
                     let is_file = matches!(frame, ChildFrame::File { .. });
+                    has_file |= is_file;
                     self.files.taken = is_file.then(|| take_file(files, number)).flatten();
                     // A process that answers what it has not got is not believed.
                     let known = requests.get_mut(&number).filter(|known| known.sent_ms.is_some());
@@ -189,9 +190,7 @@ impl Python {
             }
         }
         self.storage = storage;
-        if wants_channel {
-            link.open_file_channel(self.files.has_room(), &mut self.frames);
-        }
+        self.tell_of_channel(&mut link, wants_channel, has_file);
         link.write(&self.frames, connections);
         self.frames.clear();
         if link.has_unsent() && link.reader.is_ready() {
@@ -209,6 +208,17 @@ impl Python {
             }
         }
         result
+    }
+
+    /// Opens a channel for files that a process wants, and ends the use of one when enough files
+    /// are being sent. Frames for the process come into `self.frames`.
+    fn tell_of_channel(&mut self, link: &mut ProcessLink, is_wanted: bool, has_file: bool) {
+        if is_wanted {
+            link.open_file_channel(self.files.has_room(), &mut self.frames);
+        } else if has_file && !self.files.has_room() {
+            // The channel stays for what is on its way.
+            write_files(&mut self.frames, None);
+        }
     }
 
     /// A process has sent the last frame of a request.

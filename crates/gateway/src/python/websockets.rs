@@ -79,6 +79,8 @@ impl Python {
         let Some(request) = self.requests.remove(&address) else { return false };
         let Some(pending) = request.websocket else { return false };
         let PendingWebSocket { acceptance, is_connect, has_ended } = *pending;
+        // A request of HTTP/1.1 for a WebSocket has no content, and its connection goes on.
+        let has_ended = is_connect && has_ended;
         let mut own = Vec::new();
         acceptance.visit_fields(|name, value| own.push((name.to_owned(), value.to_owned())));
         let own = own
@@ -108,7 +110,23 @@ impl Python {
         clients.insert(client.key(), key);
         open.insert(key, websocket);
         ended(Ended::Answered { status, body_bytes: 0 }, &mut exchange);
+        self.catch_up(key, connections);
         true
+    }
+
+    /// Does what has happened to the exchange of a WebSocket before it was accepted. Frames for the
+    /// process come into `self.frames`.
+    fn catch_up(&mut self, key: WebSocketKey, connections: &mut Connections<'_>) {
+        let Some(websocket) = self.websockets.open.get_mut(&key) else { return };
+        let frames = &mut self.frames;
+        let life = if websocket.client.has_ended {
+            websocket.left(frames)
+        } else if connections.is_stopping() {
+            websocket.stop(GOING_AWAY, frames, connections)
+        } else {
+            WebSocketLife::GoesOn
+        };
+        self.live_on(key, life, connections);
     }
 
     /// Handles a frame of a process about an open WebSocket. Frames for the process come into

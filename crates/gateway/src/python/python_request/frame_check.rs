@@ -43,6 +43,10 @@ impl PythonRequest {
             {
                 Err(PythonFailure::Unexpected("a request for too much content at a time"))
             }
+            // Each would be responded to, without an end.
+            ChildFrame::Want { bytes: 0, .. } => {
+                Err(PythonFailure::Unexpected("a request for no content"))
+            }
             ChildFrame::Hints { .. } => {
                 self.interim_responses += 1;
                 match is_begun {
