@@ -134,7 +134,7 @@ impl ProcessLink {
                     self.write_batch(connections);
                 }
                 Err(error) => {
-                    let error = request.not_added(error);
+                    let error = ProxyError::Stored(error.to_string().into());
                     refused.extend(self.requests.remove(&number).map(|known| (known, error)));
                 }
             }

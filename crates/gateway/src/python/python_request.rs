@@ -212,19 +212,7 @@ impl PythonRequest {
             Some(bytes) => BatchedContent::Whole(bytes),
             None => BatchedContent::Streamed,
         };
-        let environ = &self.environ;
-        batch.add(number, content, |writer| {
-            environ.write(writer);
-            Ok(())
-        })
-    }
-
-    /// Returns why the request was not added to a batch as the error of the request.
-    pub(super) fn not_added(&self, error: BatchError) -> ProxyError {
-        match error {
-            BatchError::Variable(error) => self.error(PythonFailure::Variables(error)),
-            error => ProxyError::Stored(error.to_string().into()),
-        }
+        batch.add(number, content, &self.environ)
     }
 
     /// A process did not start the request, so another one gets it.

@@ -4,7 +4,6 @@ use core::fmt;
 
 use super::frame::ChildFrameKind;
 use super::limits::{BATCH_MAX_BYTES, BATCH_REQUESTS_MAX, BATCHED_CONTENT_MAX_BYTES};
-use crate::cgi::variable_error::VariableError;
 
 /// What is wrong with the frames of a Python process. Its connection must close, since where the
 /// next frame would begin is no longer certain.
@@ -97,16 +96,8 @@ impl core::error::Error for ChildFrameError {}
 pub enum BatchError {
     /// The batch has other requests and no space for this one, which fits into an empty batch.
     Full,
-    /// A variable is malformed, or there are too many.
-    Variable(VariableError),
     /// The content is longer than [`BATCHED_CONTENT_MAX_BYTES`], so it must be streamed.
     ContentTooLarge,
-}
-
-impl From<VariableError> for BatchError {
-    fn from(error: VariableError) -> BatchError {
-        BatchError::Variable(error)
-    }
 }
 
 impl fmt::Display for BatchError {
@@ -119,7 +110,6 @@ impl fmt::Display for BatchError {
                     "the batch would have more than {BATCH_REQUESTS_MAX} requests or {max} KiB"
                 )
             }
-            Self::Variable(error) => error.fmt(f),
             Self::ContentTooLarge => {
                 let max = BATCHED_CONTENT_MAX_BYTES / 1024;
                 write!(f, "the content is longer than {max} KiB and must be streamed")

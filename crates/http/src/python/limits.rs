@@ -13,6 +13,10 @@ pub const BATCH_REQUESTS_MAX: u32 = 32;
 /// it executes the first request of it, so this is memory of each connection.
 pub const BATCH_MAX_BYTES: usize = 1024 * 1024;
 
+/// Most bytes of a value that is written once for several requests of a batch. Longer ones, such as
+/// cookies, are seldom the same in two requests.
+pub const SHARED_VALUE_MAX_BYTES: usize = 256;
+
 /// Most bytes of memory that an empty batch keeps: a batch of usual requests of browsers, each with
 /// one or two KiB.
 pub const KEPT_BATCH_MAX_BYTES: usize = 64 * 1024;

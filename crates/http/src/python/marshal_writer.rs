@@ -4,27 +4,40 @@
 //!
 //! Strings are those of WSGI (PEP 3333): each byte is the character with its number (Latin-1). The
 //! paths of ASGI are UTF-8.
-//! Nothing here uses references to values that were written before.
+//! [`shared_values`](super::shared_values) makes references of values that were written before.
 
 /// Types of values (`Python/marshal.c`).
 const NONE: u8 = b'N';
 const TRUE: u8 = b'T';
 const FALSE: u8 = b'F';
-const INT: u8 = b'i';
-const LONG: u8 = b'l';
-const BYTES: u8 = b's';
+pub(super) const INT: u8 = b'i';
+pub(super) const LONG: u8 = b'l';
+pub(super) const BYTES: u8 = b's';
 const UNICODE: u8 = b'u';
 const ASCII: u8 = b'a';
-const SHORT_ASCII: u8 = b'z';
+pub(super) const SHORT_ASCII: u8 = b'z';
 const ASCII_INTERNED: u8 = b'A';
-const SHORT_ASCII_INTERNED: u8 = b'Z';
-const SMALL_TUPLE: u8 = b')';
-const LIST: u8 = b'[';
+pub(super) const SHORT_ASCII_INTERNED: u8 = b'Z';
+pub(super) const SMALL_TUPLE: u8 = b')';
+pub(super) const LIST: u8 = b'[';
 const DICT: u8 = b'{';
 const END_OF_DICT: u8 = b'0';
+pub(super) const REFERENCE: u8 = b'r';
+
+/// The types of text with a length of 32 bits.
+pub(super) const TEXT_TYPES: [u8; 3] = [UNICODE, ASCII, ASCII_INTERNED];
+
+/// Is added to the type of a value to which others can refer.
+pub(super) const REFERRED: u8 = 0x80;
 
 /// Bytes of the type and the length of a value.
-const PREFIX_BYTES: usize = 5;
+pub(super) const PREFIX_BYTES: usize = 5;
+
+/// Bytes of the type and the length of a short string or tuple.
+pub(super) const SHORT_PREFIX_BYTES: usize = 2;
+
+/// Bytes of a digit of a long integer.
+pub(super) const DIGIT_BYTES: usize = 2;
 
 /// Appends `None`.
 #[inline]
@@ -101,6 +114,12 @@ pub fn write_interned(out: &mut Vec<u8>, latin1: &[u8]) {
     } else {
         write_long(out, ASCII_INTERNED, latin1);
     }
+}
+
+/// Appends a reference to the value with this number among those that can be referred to.
+#[inline]
+pub(super) fn write_reference(out: &mut Vec<u8>, number: u32) {
+    out.extend_from_slice(&prefix(REFERENCE, number));
 }
 
 /// Begins a tuple; so many values must follow.

@@ -14,20 +14,22 @@
 //! | [`frame_reader`], [`child_frame`] | the frames of a process |
 //! | [`response_head`], [`response_content`] | heads of responses; whether content fits to them |
 //! | [`marshal_writer`] | values of Python |
+//! | `shared_values` | values that several requests of a batch have |
 //! | [`frame`], [`limits`], [`error`] | kinds, limits and errors |
 //!
 //! ```
 //! use pinion_http::h1::client::limits::ResponseLimits;
 //! use pinion_http::h1::head::HeadStorage;
 //! use pinion_http::python::child_frame::ChildFrame;
+//! use pinion_http::python::environ::Environ;
 //! use pinion_http::python::frame_reader::ChildFrameReader;
 //! use pinion_http::python::request_batch::{BatchedContent, RequestBatch};
 //!
+//! let mut environ = Environ::default();
+//! environ.add(b"REQUEST_METHOD", b"GET")?;
+//! environ.add(b"PATH_INFO", b"/")?;
 //! let mut batch = RequestBatch::new();
-//! batch.add(1, BatchedContent::Whole(b""), |environ| {
-//!     environ.add(b"REQUEST_METHOD", b"GET")?;
-//!     environ.add(b"PATH_INFO", b"/")
-//! })?;
+//! batch.add(1, BatchedContent::Whole(b""), &environ)?;
 //! assert_eq!(
 //!     batch.frame().escape_ascii().to_string(),
 //!     "\\x01\\x00\\x00\\x00\\x00\\x00\\x00\\x006\\x00\\x00\\x00[\\x01\\x00\\x00\\x00)\\x03\
@@ -69,3 +71,4 @@ pub mod request_batch;
 pub mod response_content;
 pub mod response_head;
 pub mod scope;
+mod shared_values;

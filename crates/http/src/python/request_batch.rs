@@ -1,19 +1,22 @@
 //! Writes frames `REQUESTS`: one or more requests as Python values, in one frame.
 
+use super::environ::Environ;
 use super::error::BatchError;
 use super::frame::{FRAME_HEADER_BYTES, REQUESTS, header};
 use super::limits::{
     BATCH_MAX_BYTES, BATCH_REQUESTS_MAX, BATCHED_CONTENT_MAX_BYTES, KEPT_BATCH_MAX_BYTES,
 };
 use super::marshal_writer::{
-    begin_dict, begin_list, begin_tuple, end_dict, write_bytes, write_int, write_interned,
-    write_none, write_str,
+    begin_dict, begin_list, begin_tuple, end_dict, write_bytes, write_int, write_none,
 };
-use crate::cgi::limits::VARIABLES_MAX_BYTES;
-use crate::cgi::variable_error::{VariableError, check_variable};
+use super::shared_values::SharedValues;
 
 /// Values of the tuple of a request: its number, its environ, its content.
 const REQUEST_VALUES: u8 = 3;
+
+/// Bytes of a request besides its environ and its content: at most nine for its number, and the
+/// others for types, ends and the length of the content.
+const REQUEST_EXTRA_BYTES: usize = 24;
 
 /// Bytes before the first request: the header of the frame, and the front of the list.
 const FRONT_BYTES: usize = FRAME_HEADER_BYTES + 5;
@@ -29,18 +32,25 @@ pub enum BatchedContent<'a> {
 
 /// Requests that go to a Python process together: the bytes of one frame, which are written in
 /// place. An empty batch can be filled again, and then allocates nothing for usual requests.
-#[derive(Clone, Debug, Default)]
+#[derive(Clone, Debug)]
 pub struct RequestBatch {
     /// Empty, or a frame whose lengths are missing.
     frame: Vec<u8>,
     requests: u32,
+    shared: SharedValues,
+}
+
+impl Default for RequestBatch {
+    fn default() -> RequestBatch {
+        RequestBatch::new()
+    }
 }
 
 impl RequestBatch {
     /// Makes an empty batch. It allocates nothing before the first request.
     #[must_use]
     pub const fn new() -> RequestBatch {
-        RequestBatch { frame: Vec::new(), requests: 0 }
+        RequestBatch { frame: Vec::new(), requests: 0, shared: SharedValues::new() }
     }
 
     /// Returns how many requests the batch has.
@@ -67,42 +77,36 @@ impl RequestBatch {
         self.frame.len()
     }
 
-    /// Adds a request with this number, which is not 0. `fill` gives the variables; see
-    /// [`RequestVariables::visit`](crate::cgi::variables::RequestVariables::visit).
+    /// Adds a request with this number, which is not 0.
     ///
     /// # Errors
-    /// Refuses content that is too long for a batch, a variable that is malformed, more than
-    /// [`VARIABLES_MAX_BYTES`] of them, what `fill` returns, and a request for which other ones
-    /// have left no space ([`BatchError::Full`]). The batch is then as it was.
+    /// Refuses content that is too long for a batch, and a request for which other ones have left
+    /// no space ([`BatchError::Full`]). The batch is then as it was.
     pub fn add(
         &mut self,
         request: u32,
         content: BatchedContent<'_>,
-        fill: impl FnOnce(&mut EnvironWriter<'_>) -> Result<(), VariableError>,
+        environ: &Environ,
     ) -> Result<(), BatchError> {
         debug_assert!(request != 0, "0 is the number of no request");
-        if self.is_full() {
-            return Err(BatchError::Full);
-        }
-        if let BatchedContent::Whole(bytes) = content
-            && bytes.len() > BATCHED_CONTENT_MAX_BYTES
-        {
+        let content_bytes = match content {
+            BatchedContent::Whole(bytes) => bytes.len(),
+            BatchedContent::Streamed => 0,
+        };
+        if content_bytes > BATCHED_CONTENT_MAX_BYTES {
             return Err(BatchError::ContentTooLarge);
         }
-        let before = self.frame.len();
-        let written = self.write(request, content, fill);
-        if written.is_err() {
-            self.frame.truncate(before);
+        // A request alone is never too long, see the limits.
+        let most = REQUEST_EXTRA_BYTES + environ.encoded.len() + content_bytes;
+        let free = BATCH_MAX_BYTES - self.frame.len().saturating_sub(FRAME_HEADER_BYTES);
+        if self.is_full() || !self.is_empty() && most > free {
+            return Err(BatchError::Full);
         }
-        written
+        self.write(request, content, environ);
+        Ok(())
     }
 
-    fn write(
-        &mut self,
-        request: u32,
-        content: BatchedContent<'_>,
-        fill: impl FnOnce(&mut EnvironWriter<'_>) -> Result<(), VariableError>,
-    ) -> Result<(), BatchError> {
+    fn write(&mut self, request: u32, content: BatchedContent<'_>, environ: &Environ) {
         let out = &mut self.frame;
         if out.is_empty() {
             out.extend_from_slice(&[0; FRAME_HEADER_BYTES]);
@@ -111,18 +115,18 @@ impl RequestBatch {
         begin_tuple(out, REQUEST_VALUES);
         write_int(out, request);
         begin_dict(out);
-        fill(&mut EnvironWriter { out, bytes: 0 })?;
+        // Many batches have one request: its values are not searched for those of others.
+        if self.requests == 0 {
+            out.extend_from_slice(&environ.encoded);
+        } else {
+            self.shared.append(&environ.encoded, out);
+        }
         end_dict(out);
         match content {
             BatchedContent::Whole(bytes) => write_bytes(out, bytes),
             BatchedContent::Streamed => write_none(out),
         }
-        // A request alone is never too long, see the limits.
-        if out.len() - FRAME_HEADER_BYTES > BATCH_MAX_BYTES {
-            return Err(BatchError::Full);
-        }
         self.requests += 1;
-        Ok(())
     }
 
     /// Completes the lengths, and returns the bytes of the frame: none if the batch is empty. More
@@ -146,6 +150,7 @@ impl RequestBatch {
         self.frame.clear();
         self.frame.shrink_to(KEPT_BATCH_MAX_BYTES);
         self.requests = 0;
+        self.shared.clear();
     }
 
     /// Appends the frame to `out`, and makes the batch empty. If `out` is empty, no bytes are
@@ -159,80 +164,4 @@ impl RequestBatch {
         }
         self.clear();
     }
-}
-
-/// Writes the variables of a request as a dictionary of strings.
-#[derive(Debug)]
-pub struct EnvironWriter<'a> {
-    pub(super) out: &'a mut Vec<u8>,
-    /// Bytes of all variables.
-    pub(super) bytes: usize,
-}
-
-impl EnvironWriter<'_> {
-    /// Appends a variable; of several with the same name the last one stays.
-    ///
-    /// # Errors
-    /// Refuses a malformed variable, and one that makes all of them longer than
-    /// [`VARIABLES_MAX_BYTES`].
-    pub fn add(&mut self, name: &[u8], value: &[u8]) -> Result<(), VariableError> {
-        check_variable(name, value)?;
-        self.bytes += VARIABLE_BYTES + name.len() + value.len();
-        if self.bytes > VARIABLES_MAX_BYTES {
-            return Err(VariableError::TooLarge);
-        }
-        if is_well_known(name) {
-            write_interned(self.out, name);
-        } else {
-            write_str(self.out, name);
-        }
-        write_str(self.out, value);
-        Ok(())
-    }
-}
-
-/// Bytes that a variable counts besides its name and its value: their types and lengths.
-const VARIABLE_BYTES: usize = 10;
-
-/// Returns whether the name of a variable is one of few, so that it may be interned: it is not of a
-/// field, or is of one that clients often send.
-fn is_well_known(name: &[u8]) -> bool {
-    let Some(field) = name.strip_prefix(b"HTTP_") else { return true };
-    matches!(
-        field,
-        b"ACCEPT"
-            | b"ACCEPT_ENCODING"
-            | b"ACCEPT_LANGUAGE"
-            | b"AUTHORIZATION"
-            | b"CACHE_CONTROL"
-            | b"COOKIE"
-            | b"DNT"
-            | b"FORWARDED"
-            | b"HOST"
-            | b"IF_MATCH"
-            | b"IF_MODIFIED_SINCE"
-            | b"IF_NONE_MATCH"
-            | b"IF_RANGE"
-            | b"IF_UNMODIFIED_SINCE"
-            | b"ORIGIN"
-            | b"PRAGMA"
-            | b"PRIORITY"
-            | b"RANGE"
-            | b"REFERER"
-            | b"SEC_CH_UA"
-            | b"SEC_CH_UA_MOBILE"
-            | b"SEC_CH_UA_PLATFORM"
-            | b"SEC_FETCH_DEST"
-            | b"SEC_FETCH_MODE"
-            | b"SEC_FETCH_SITE"
-            | b"SEC_FETCH_USER"
-            | b"SEC_GPC"
-            | b"UPGRADE_INSECURE_REQUESTS"
-            | b"USER_AGENT"
-            | b"X_FORWARDED_FOR"
-            | b"X_FORWARDED_HOST"
-            | b"X_FORWARDED_PROTO"
-            | b"X_REAL_IP"
-            | b"X_REQUESTED_WITH"
-    )
 }

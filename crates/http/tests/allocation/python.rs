@@ -19,20 +19,18 @@ fn frame(kind: u32, request: u32, bytes: usize, content: &[u8]) -> Vec<u8> {
 
 fn exchange(
     variables: &RequestVariables<'_>,
-    (batch, reader): (&mut RequestBatch, &mut ChildFrameReader),
+    (environ, batch, reader): (&mut Environ, &mut RequestBatch, &mut ChildFrameReader),
     response: &[u8],
     scratch: &mut VariableScratch,
     storage: &mut HeadStorage,
 ) -> usize {
     batch.clear();
     for request in 1..=32 {
-        batch
-            .add(request, BatchedContent::Whole(b""), |environ| {
-                variables.visit(scratch, |name, value| environ.add(name, value))
-            })
-            .expect("the request is good");
+        environ.clear();
+        variables.visit(scratch, |name, value| environ.add(name, value)).expect("it is good");
+        batch.add(request, BatchedContent::Whole(b""), environ).expect("there is space");
     }
-    assert!(batch.frame().len() > 32 * 300);
+    assert!(batch.frame().len() > 32 * 100);
     let mut content_bytes = 0;
     // Heads come whole and in pieces.
     for bytes in [response.len(), 5] {
@@ -59,10 +57,11 @@ fn a_batch_takes_no_memory() {
         let response = frame(17, 1, content.len(), &content).repeat(100);
         let mut reader = ChildFrameReader::new(&ResponseLimits::default());
         let (mut batch, mut scratch) = (RequestBatch::new(), VariableScratch::default());
+        let mut environ = Environ::default();
         let mut storage = HeadStorage::new();
         reader.step(&frame(16, 0, 2, b"{}"), &mut storage).expect("the frame is good");
         let mut exchange = || {
-            let ends = (&mut batch, &mut reader);
+            let ends = (&mut environ, &mut batch, &mut reader);
             exchange(variables, ends, &response, &mut scratch, &mut storage)
         };
         assert_eq!(exchange(), 1000);
@@ -127,10 +126,7 @@ fn a_scope_takes_no_memory() {
             for request in 1..=32 {
                 environ.clear();
                 scope.write(head.authority, head.fields.iter(), &mut environ).expect("it fits");
-                let added = batch.add(request, BatchedContent::Streamed, |writer| {
-                    environ.write(writer);
-                    Ok(())
-                });
+                let added = batch.add(request, BatchedContent::Streamed, &environ);
                 added.expect("the request is good");
             }
             batch.frame().len()

@@ -7,6 +7,7 @@ use std::thread;
 
 use pinion_http::cgi::limits::VARIABLES_MAX_BYTES;
 use pinion_http::cgi::variable_error::VariableError;
+use pinion_http::python::environ::Environ;
 use pinion_http::python::error::BatchError;
 use pinion_http::python::frame_writer::{
     content_header, write_content, write_content_end, write_gone, write_room, write_stack,
@@ -14,6 +15,7 @@ use pinion_http::python::frame_writer::{
 };
 use pinion_http::python::limits::{
     BATCH_MAX_BYTES, BATCH_REQUESTS_MAX, BATCHED_CONTENT_MAX_BYTES, FRAME_CONTENT_MAX_BYTES,
+    SHARED_VALUE_MAX_BYTES,
 };
 use pinion_http::python::marshal_writer;
 use pinion_http::python::request_batch::{BatchedContent, RequestBatch};
@@ -76,12 +78,18 @@ struct Request {
 }
 
 impl Request {
+    fn environ(&self) -> Environ {
+        let mut environ = Environ::default();
+        for (name, value) in &self.variables {
+            environ.add(name, value).expect("a good variable");
+        }
+        environ
+    }
+
     fn add_to(&self, batch: &mut RequestBatch) -> Result<(), BatchError> {
         let content = self.content.as_deref();
         let content = content.map_or(BatchedContent::Streamed, BatchedContent::Whole);
-        batch.add(self.number, content, |environ| {
-            self.variables.iter().try_for_each(|(name, value)| environ.add(name, value))
-        })
+        batch.add(self.number, content, &self.environ())
     }
 
     /// What [`READER`] writes for it.
@@ -225,7 +233,8 @@ fn python_reads_what_was_written() {
         frames.extend(batch_of(some, &mut expected));
     }
     let mut runner = TestRunner::deterministic();
-    let batches = vec(any_request(), 1..=32);
+    // The same requests come twice, so that later ones refer to values of earlier ones.
+    let batches = vec(any_request(), 1..=16).prop_map(|requests| [requests.clone(), requests].concat());
     for _ in 0..100 {
         let requests = batches.new_tree(&mut runner).expect("requests").current();
         frames.extend(batch_of(&requests, &mut expected));
@@ -248,6 +257,33 @@ fn python_reads_other_values() {
     let powers: Vec<String> = (0..255).map(|number| (1_u64 << (number % 32)).to_string()).collect();
     let expected = format!("[True, False, None, (), ({})]\n", powers.join(", "));
     check_read(&frame(2, 0, &value), &expected);
+}
+
+/// From the third request on, what earlier ones have is not written again: neither names, nor values
+/// that are longer than a reference. A request that differs in one value is its own.
+#[test]
+fn values_of_earlier_requests_are_not_written_again() {
+    let host = vec![b'h'; SHARED_VALUE_MAX_BYTES - 2];
+    let one = |path: &'static [u8]| {
+        request(5, &[(b"HTTP_HOST", &host), (b"PATH_INFO", path), (b"QUERY_STRING", b"")], None)
+    };
+    let mut batch = RequestBatch::new();
+    let mut bytes = Vec::new();
+    for path in [&b"/path"[..], b"/path", b"/path", b"/other", b"/path"] {
+        let before = batch.bytes();
+        one(path).add_to(&mut batch).expect("there is space");
+        bytes.push(batch.bytes() - before);
+    }
+    // The batch begins with its header and the front of the list. A request has three references
+    // to names, two to values, one short value and ten bytes of its own.
+    assert_eq!(bytes[0], bytes[1] + 17);
+    assert_eq!(bytes[2..], [5 * 5 + 2 + 10, 4 * 5 + 8 + 2 + 10, 5 * 5 + 2 + 10]);
+    let longer = vec![b'h'; SHARED_VALUE_MAX_BYTES - 1];
+    for _ in 0..2 {
+        let before = batch.bytes();
+        request(5, &[(b"A", &longer)], None).add_to(&mut batch).expect("there is space");
+        assert!(batch.bytes() - before > SHARED_VALUE_MAX_BYTES);
+    }
 }
 
 #[test]
@@ -287,10 +323,8 @@ fn a_batch_has_limits() {
 }
 
 #[test]
-fn a_request_that_is_refused_leaves_nothing() {
-    let mut batch = RequestBatch::new();
-    request(1, &[(b"A", b"b")], None).add_to(&mut batch).expect("a good request");
-    let before = batch.frame().to_vec();
+fn a_variable_that_is_refused_leaves_nothing() {
+    let environ = || request(1, &[(b"A", b"b")], None).environ();
     let value = vec![b'a'; VARIABLES_MAX_BYTES - 10];
     for (name, value, error) in [
         (&b""[..], &b"b"[..], VariableError::Name),
@@ -298,10 +332,9 @@ fn a_request_that_is_refused_leaves_nothing() {
         (b"A", b"\0", VariableError::Value),
         (b"A", &value, VariableError::TooLarge),
     ] {
-        let bad = request(2, &[(b"GOOD", b"c"), (name, value)], None);
-        assert_eq!(bad.add_to(&mut batch), Err(BatchError::Variable(error)));
-        assert_eq!(batch.requests(), 1);
-        assert_eq!(batch.frame(), before);
+        let mut refusing = environ();
+        assert_eq!(refusing.add(name, value), Err(error));
+        assert_eq!(format!("{refusing:?}"), format!("{:?}", environ()));
     }
 }
 
