@@ -19,7 +19,8 @@ class Connection:
         self.partial = b''
         # Requests that are not over, by number.
         self.requests = {}
-        # Frames that wait to be sent. Any thread may append; only the holder of `send_lock` takes.
+        # Frames that wait to be sent, at the latest once the call of the application is over. Any
+        # thread may append; only the holder of `send_lock` takes.
         self.queued = _collections.deque()
         self.send_lock = allocate_lock()
         # Guards what a thread that reads and a thread of the application count.
@@ -54,7 +55,6 @@ class Connection:
                 self.forget_channel()
                 return False
             self.queued.append(frames)
-        server.hold(self, len(frames))
         return True
 
     def ask_for_channel(self):
@@ -84,11 +84,6 @@ class Connection:
         self.channel_token = b''
         if channel is not None:
             channel.close()
-
-    def queue(self, frame):
-        """Queues the last frame of a request. It is sent at once if the server holds none."""
-        self.queued.append(frame)
-        self.server.hold(self, len(frame))
 
     def send(self, frame):
         """Sends a frame, and all that are queued."""

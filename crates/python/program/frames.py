@@ -33,7 +33,8 @@ LOG_LINE_MAX_BYTES = 1000
 # Small responses that wait for the next one to share a call of send. The server wakes once for
 # each call, and a client never waits for more responses than these.
 HELD_MAX_RESPONSES = 16
-HELD_MAX_BYTES = 64 * 1024
+# A larger response is sent at once, with those that wait: the call is a small part of its cost.
+HELD_RESPONSE_MAX_BYTES = 4 * 1024
 # Responses are held only after as many calls of the application that were as quick as this.
 QUICK_CALLS_MIN = 16
 QUICK_CALL_MAX_SECONDS = 0.0002

@@ -76,15 +76,22 @@ def encode_fields(fields):
 
 
 def encode_head(status, headers):
-    """Returns the head as bytes without Content-Length, its value, and whether there is content."""
+    """Returns what a response begins with: a tuple of the head as bytes without Content-Length,
+    the value of that, whether there is content, and the head with Content-Length. The last is None
+    if it is not known, or content does not follow in the same frame.
+    """
     has_content = checked_statuses.get(status) if type(status) is str else None
     if has_content is None:
         has_content = check_status(status)
     lines, length = encode_fields(headers)
     try:
-        return (status + '\n' + lines).encode('latin-1'), length, has_content
+        head = (status + '\n' + lines).encode('latin-1')
     except UnicodeEncodeError as error:
         raise ValueError('status and headers must be Latin-1: %s' % error) from None
+    whole_head = None
+    if has_content and length is not None and length <= PIECE_MAX_BYTES:
+        whole_head = head + b'Content-Length: %d\n' % length
+    return head, length, has_content, whole_head
 
 
 def remember_head(key, head):
@@ -108,7 +115,6 @@ class WsgiRequest:
 
     # What has this value until something sets it: creating a request sets only four attributes.
     method = path = '-'
-    is_head = False
     # The thread that runs it, if it is one of the pool.
     thread = None
     # The RequestContent of content that is streamed.
@@ -120,6 +126,8 @@ class WsgiRequest:
     head = None
     has_content = True
     content_length = None
+    # The head with Content-Length, for a response that has all its content in one frame.
+    whole_head = None
     sent_bytes = 0
     head_sent = False
     # The last frame was sent. What the application does after it has no effect.
@@ -142,18 +150,17 @@ class WsgiRequest:
                 exc_info = None
         elif self.head is not None:
             raise AssertionError('start_response was called twice without exc_info')
-        key = head = None
-        if type(headers) is list:
-            try:
-                key = status, tuple(headers)
-                head = remembered_heads.get(key)
-            except TypeError:
-                key = None  # A part of them cannot be hashed, so it is no str.
+        try:
+            # An iterator would be empty after this.
+            key = (status, tuple(headers)) if type(headers) is list else None
+            head = remembered_heads.get(key)
+        except TypeError:
+            key = head = None  # A part of them cannot be hashed, so it is no str.
         if head is None:
             head = encode_head(status, headers)
             if key is not None:
                 remember_head(key, head)
-        self.head, self.content_length, self.has_content = head
+        self.head, self.content_length, self.has_content, self.whole_head = head
         return self.write
 
     def write(self, data):
@@ -188,15 +195,23 @@ class WsgiRequest:
         return b'Content-Length: %d\n' % length
 
     def send_whole(self, head, content):
-        """Queues a response of one frame. The server decides when it is sent."""
+        """Queues a response of one frame. It is sent at once if it is large."""
         self.is_done = True
         size = len(head)
-        self.connection.queue(
+        connection = self.connection
+        connection.queued.append(
             response_header.pack(RESPONSE, self.number, 4 + size + len(content), size)
             + head + content)
+        if len(content) > HELD_RESPONSE_MAX_BYTES:
+            connection.flush()
 
     def send_parts(self, parts):
         """Sends the content of a list or a tuple: all of it is known."""
+        if (self.whole_head is not None and len(parts) == 1 and type(parts[0]) is bytes
+                and len(parts[0]) == self.content_length and self.method != 'HEAD'
+                and not self.head_sent and not self.is_done):
+            self.send_whole(self.whole_head, parts[0])
+            return
         if self.head is None:
             raise AssertionError('the application has not called start_response')
         if len(parts) == 1:
@@ -212,7 +227,7 @@ class WsgiRequest:
             if content and not self.is_gone:
                 self.send_chunk(content)
             return
-        if self.is_head or not self.has_content:
+        if self.method == 'HEAD' or not self.has_content:
             self.send_without_content(len(content))
             return
         length = self.content_length
@@ -243,10 +258,10 @@ class WsgiRequest:
         if self.head is None:
             raise AssertionError('there is content before start_response was called')
         if self.is_done:
-            if chunk and not self.is_gone and self.has_content and not self.is_head:
+            if chunk and not self.is_gone and self.has_content and self.method != 'HEAD':
                 self.report_cut()
             return False
-        if self.is_head or not self.has_content:
+        if self.method == 'HEAD' or not self.has_content:
             self.send_without_content(0)
             self.connection.flush()
             return False
@@ -299,7 +314,7 @@ class WsgiRequest:
         """Has the server send the rest of an open file. Returns False if it has to be read here."""
         if self.head is None or self.head_sent or self.is_done or self.is_gone:
             return False
-        if self.is_head or not self.has_content:
+        if self.method == 'HEAD' or not self.has_content:
             return False
         descriptor, offset, size = find_open_file(wrapper.filelike)
         length = self.content_length

@@ -25,6 +25,7 @@ from _thread import allocate_lock, get_ident, start_new_thread
 # These are used after the application was loaded, which may replace them (as gevent does).
 sleep = time.sleep
 clock = time.perf_counter
+BytesIO = io.BytesIO
 
 
 class WsgiServer:
@@ -51,10 +52,6 @@ class WsgiServer:
         # The thread that holds it waits for sockets and reads them.
         self.reading = allocate_lock()
         self.main_thread = get_ident()
-        # The connection with responses that are held, and how much they are.
-        self.holding = None
-        self.held_responses = 0
-        self.held_bytes = 0
         # Batches that were read directly since others were looked for, and batches until the next.
         self.direct_reads = 0
         self.direct_pause = 0
@@ -131,9 +128,9 @@ class WsgiServer:
     def add_requests(self, connection, content):
         """Adds a batch to the backlog."""
         batch = []
+        requests = connection.requests
         for number, environ, content in marshal.loads(content):
-            request = WsgiRequest(connection, number, environ, content)
-            connection.requests[number] = request
+            requests[number] = request = WsgiRequest(connection, number, environ, content)
             if content is None:
                 request.input = RequestContent(request)
             batch.append(request)
@@ -221,51 +218,22 @@ class WsgiServer:
             with self.progress:
                 self.progress.notify_all()
 
-    # Sending
-
-    def hold(self, connection, size):
-        """Sends a queued response, or holds it until the calls that follow at once are done."""
-        if self.pool is not None or self.quick_calls < QUICK_CALLS_MIN:
-            connection.flush()
-            return
-        if self.holding is not connection:
-            self.flush()
-            self.holding = connection
-        self.held_responses += 1
-        self.held_bytes += size
-        if self.held_responses >= HELD_MAX_RESPONSES or self.held_bytes >= HELD_MAX_BYTES:
-            self.flush()
-
-    def flush(self):
-        """Sends the responses that are held."""
-        connection = self.holding
-        if connection is not None:
-            self.holding = None
-            self.held_responses = self.held_bytes = 0
-            connection.flush()
-
     # Running
 
     def run(self, request):
-        """Calls the application for one request and sends its response."""
-        environ = request.environ
+        """Calls the application for one request and queues its response."""
+        environ, content = request.environ, request.content
         # The environ refers to the request: without this, each would be garbage of a cycle.
         request.environ = None
-        content = request.content
         try:
             environ.update(self.common_environ)
             if content is not None:
-                environ['wsgi.input'] = io.BytesIO(content)
+                environ['wsgi.input'] = BytesIO(content)
             else:
                 environ['wsgi.input'] = io.BufferedReader(request.input, WANT_MAX_BYTES)
             environ['wsgi.early_hints'] = request.early_hints
-            if 'wsgi.url_scheme' not in environ:
-                is_https = environ.get('HTTPS', 'off') in ('on', '1')
-                environ['wsgi.url_scheme'] = 'https' if is_https else 'http'
-            method = environ['REQUEST_METHOD']
-            request.is_head = method == 'HEAD'
-            request.path = environ.get('PATH_INFO', '')
-            request.method = method
+            request.method = environ['REQUEST_METHOD']
+            request.path = environ['PATH_INFO']
             result = self.application(environ, request.start_response)
             if type(result) is list or type(result) is tuple:
                 request.send_parts(result)
@@ -292,6 +260,9 @@ class WsgiServer:
         finally:
             close = getattr(result, 'close', None)
             if close is not None:
+                # Some do in it what need not be done before the response.
+                if self.quick_calls < QUICK_CALLS_MIN:
+                    request.connection.flush()
                 close()
 
     def fail(self, request, error):
@@ -326,23 +297,35 @@ class WsgiServer:
         self.stop()
 
     def run_backlog(self):
+        """Runs the backlog. The responses of quick calls are held, so that several are sent at
+        once.
+        """
         backlog, run = self.backlog, self.run
+        connection = None
         begin = clock()
         while not self.is_stopping:
             try:
                 request = backlog.popleft()
             except IndexError:
                 break  # It is empty, perhaps because the watch has given the last one back.
+            if request.connection is not connection:
+                if connection is not None:
+                    connection.flush()
+                connection = request.connection
             self.calls += 1
             run(request)
             end = clock()
             if end - begin < QUICK_CALL_MAX_SECONDS:
                 self.quick_calls += 1
+                if (self.quick_calls < QUICK_CALLS_MIN
+                        or len(connection.queued) >= HELD_MAX_RESPONSES):
+                    connection.flush()
             else:
                 self.quick_calls = 0
-                self.flush()
+                connection.flush()
             begin = end
-        self.flush()
+        if connection is not None:
+            connection.flush()
 
     def read_directly(self):
         """Reads the only connection without asking first whether something has arrived.
@@ -445,6 +428,7 @@ class WsgiServer:
             request.thread = get_ident()
             try:
                 self.run(request)
+                request.connection.flush()
             finally:
                 with self.pool:
                     self.running -= 1

@@ -255,6 +255,7 @@ class Link:
 def environ(**more):
     base = {
         'REQUEST_METHOD': 'GET', 'SCRIPT_NAME': '', 'PATH_INFO': '/', 'QUERY_STRING': '',
+        'wsgi.url_scheme': 'http',
         'SERVER_NAME': 'localhost', 'SERVER_PORT': '80', 'SERVER_PROTOCOL': 'HTTP/1.1',
         'REMOTE_ADDR': '127.0.0.1', 'HTTP_HOST': 'localhost',
     }
