@@ -1,14 +1,17 @@
-"""The smallest applications, for WSGI and ASGI, and one that sends a file.
+"""The smallest applications, for WSGI and ASGI, and some that send more: a file, what they have
+received, an event each second.
 
 Run as a program with a port, it serves the WSGI application with fastpysgi.
 """
 
+import asyncio
 import os
 import sys
 
 CONTENT = b'hello world!\n'
 FIELDS = [('Content-Type', 'text/plain'), ('Content-Length', str(len(CONTENT)))]
 ASGI_FIELDS = [(name.lower().encode(), value.encode()) for name, value in FIELDS]
+PIECE_BYTES = 64 << 10
 FILE = os.path.join(os.path.dirname(__file__), 'python_file.bin')
 
 
@@ -16,13 +19,26 @@ def app(environ, start_response):
     if environ['QUERY_STRING'] == 'file':
         start_response('200 OK', [('Content-Type', 'text/plain')])
         return environ['wsgi.file_wrapper'](open(FILE, 'rb'))
+    if environ['QUERY_STRING'] == 'echo':
+        start_response('200 OK', [('Content-Type', 'application/octet-stream')])
+        return iter(lambda: environ['wsgi.input'].read(PIECE_BYTES), b'')
     start_response('200 OK', FIELDS)
     return [CONTENT]
+
+
+async def send_events(send):
+    fields = [(b'content-type', b'text/event-stream')]
+    await send({'type': 'http.response.start', 'status': 200, 'headers': fields})
+    while True:
+        await send({'type': 'http.response.body', 'body': b'data: now\n\n', 'more_body': True})
+        await asyncio.sleep(1)
 
 
 async def main(scope, receive, send):
     if scope['type'] != 'http':
         return
+    if scope['path'].endswith('/events'):
+        await send_events(send)
     await send({'type': 'http.response.start', 'status': 200, 'headers': ASGI_FIELDS})
     await send({'type': 'http.response.body', 'body': CONTENT})
 

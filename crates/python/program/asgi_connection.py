@@ -3,6 +3,13 @@
 import marshal
 
 CONTROL_KINDS = frozenset((CONTENT, CONTENT_END, ROOM, GONE, STACK, MESSAGE, CLOSED))
+# The extensions that a scope of HTTP names.
+HTTP_EXTENSIONS = {
+    'http.response.early_hint': {},
+    'http.response.informational': {},
+    'http.response.pathsend': {},
+}
+
 
 class AsgiConnection:
     """The protocol of a transport of asyncio: frames in both directions.
@@ -81,11 +88,7 @@ class AsgiConnection:
         for number, scope, content in batch:
             if scope['type'] == 'http':
                 request = AsgiRequest(self, number, scope, content)
-                scope['extensions'] = {
-                    'http.response.early_hint': {},
-                    'http.response.informational': {},
-                    'http.response.pathsend': {},
-                }
+                scope['extensions'] = HTTP_EXTENSIONS.copy()
                 if content is None:
                     request.start_streaming()
             else:

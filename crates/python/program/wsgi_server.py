@@ -233,7 +233,7 @@ class WsgiServer:
                 environ['wsgi.input'] = io.BufferedReader(request.input, WANT_MAX_BYTES)
             environ['wsgi.early_hints'] = request.early_hints
             request.method = environ['REQUEST_METHOD']
-            request.path = environ['PATH_INFO']
+            request.path = environ.get('PATH_INFO', '')
             result = self.application(environ, request.start_response)
             if type(result) is list or type(result) is tuple:
                 request.send_parts(result)

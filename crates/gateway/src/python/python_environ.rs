@@ -63,6 +63,11 @@ pub(super) fn environ(
         true => environ.add(name, value),
         false => Ok(()),
     });
+    // A CGI script does without it, but WSGI applications rely on it.
+    let visited = visited.and_then(|()| match path_info.is_empty() {
+        true => environ.add(b"PATH_INFO", b""),
+        false => Ok(()),
+    });
     let scheme: &[u8] = if client.is_secured { b"https" } else { b"http" };
     let visited = visited.and_then(|()| environ.add(b"wsgi.url_scheme", scheme));
     visited.map_err(|error: VariableError| ProxyError::Python {

@@ -234,7 +234,8 @@ fn python_reads_what_was_written() {
     }
     let mut runner = TestRunner::deterministic();
     // The same requests come twice, so that later ones refer to values of earlier ones.
-    let batches = vec(any_request(), 1..=16).prop_map(|requests| [requests.clone(), requests].concat());
+    let batches =
+        vec(any_request(), 1..=16).prop_map(|requests| [requests.clone(), requests].concat());
     for _ in 0..100 {
         let requests = batches.new_tree(&mut runner).expect("requests").current();
         frames.extend(batch_of(&requests, &mut expected));

@@ -1,8 +1,11 @@
 //! `cargo xtask bench gateways`: files, CGI scripts and an application with FastCGI, behind this
-//! server and behind nginx; what a CGI script costs beside a bare loop that starts it; and what a
-//! request for a Python application costs beside other servers.
+//! server and behind nginx; what a CGI script costs beside a bare loop that starts it; what a
+//! request for a Python application costs beside other servers, what such applications take of
+//! memory, and what their open streams cost others.
 
 mod python;
+mod python_memory;
+mod python_streams;
 mod scripts;
 mod setup;
 mod table;
@@ -15,7 +18,7 @@ use serde_json::Value;
 
 const USAGE: &str = "\
 usage: cargo xtask bench gateways [OPTIONS]
-  --only PART    only this part: gateways, cgi or python
+  --only PART    only this part: gateways, cgi, python, python-memory or python-streams
   --rounds N     how often the servers take turns [3]
   --name NAME    the run's name [the host's]";
 
@@ -32,8 +35,13 @@ const NEEDS: &[Need] = &[
 /// Measures; the report and the data.
 type Measure = fn(&setup::Place, usize) -> Result<(String, Value)>;
 
-const PARTS: [(&str, Measure); 3] =
-    [("gateways", table::run), ("cgi", scripts::run), ("python", python::run)];
+const PARTS: [(&str, Measure); 5] = [
+    ("gateways", table::run),
+    ("cgi", scripts::run),
+    ("python", python::run),
+    ("python-memory", python_memory::run),
+    ("python-streams", python_streams::run),
+];
 
 /// Measures and records.
 pub(crate) fn run(arguments: &[&str]) -> Result<()> {

@@ -1,7 +1,7 @@
 //! What a request for a Python application costs, with WSGI and with ASGI, beside other servers:
 //! the smallest application, each server with all its processes on one core.
 
-use super::setup::Place;
+use super::setup::{INTERPRETER, Place};
 use crate::bench::figures::{self, Figure};
 use crate::bench::load::client::Measured;
 use crate::bench::load::server::{SERVER_CORE, Server, on_core};
@@ -22,12 +22,10 @@ const SECONDS: u32 = 3;
 /// What `wsgi.file_wrapper` gets.
 const FILE_BYTES: usize = 100 << 10;
 
-/// The interpreter of the system, which every user may run.
-const INTERPRETER: &str = "/usr/bin/python3";
-
 /// What is loaded: a server, and the path at it.
-const CASES: [(&str, ServerKind, &str); 10] = [
+const CASES: [(&str, ServerKind, &str); 12] = [
     ("file, Pinion", ServerKind::Pinion, "/hello.txt"),
+    ("file of 100 KiB, Pinion", ServerKind::Pinion, "/file.bin"),
     ("WSGI, Pinion", ServerKind::Pinion, "/wsgi"),
     ("WSGI, Pinion, 2 processes", ServerKind::Pinion, "/wsgi-2"),
     ("WSGI, Pinion, a file", ServerKind::Pinion, "/wsgi?file"),
@@ -35,12 +33,13 @@ const CASES: [(&str, ServerKind, &str); 10] = [
     ("WSGI, granian", ServerKind::GranianWsgi, "/"),
     ("WSGI, gunicorn (sync)", ServerKind::Gunicorn, "/"),
     ("ASGI, Pinion", ServerKind::Pinion, "/asgi"),
+    ("ASGI, Pinion, uvloop", ServerKind::Pinion, "/asgi-uvloop"),
     ("ASGI, granian", ServerKind::GranianAsgi, "/"),
     ("ASGI, uvicorn", ServerKind::Uvicorn, "/"),
 ];
 
 /// CPU of a request over that of another case, and the goal.
-const RATIOS: [(&str, &str, f64); 7] = [
+const RATIOS: [(&str, &str, f64); 9] = [
     ("WSGI, Pinion", "WSGI, fastpysgi", 1.1),
     ("WSGI, Pinion", "WSGI, granian", 0.5),
     ("WSGI, Pinion", "WSGI, gunicorn (sync)", 0.1),
@@ -48,6 +47,8 @@ const RATIOS: [(&str, &str, f64); 7] = [
     ("WSGI, Pinion, a file", "WSGI, Pinion", 1.5),
     ("ASGI, Pinion", "ASGI, granian", 0.7),
     ("ASGI, Pinion", "ASGI, uvicorn", 0.45),
+    ("ASGI, Pinion, uvloop", "ASGI, granian", 0.7),
+    ("ASGI, Pinion, uvloop", "ASGI, uvicorn", 0.45),
 ];
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
@@ -70,8 +71,6 @@ struct Round {
 pub(super) fn run(place: &Place, rounds: usize) -> Result<(String, Value)> {
     let peers = workspace::root().join("bench/load/python_peers.txt");
     python::install_packages_to(&peers, &place.file("python-peers"))?;
-    let application = workspace::root().join("bench/load/python_hello.py");
-    fs::copy(application, place.file("python_hello.py")).context("the application")?;
     let mut servers = BTreeMap::new();
     for (name, kind, _) in CASES {
         if let Entry::Vacant(free) = servers.entry(kind) {
@@ -126,7 +125,7 @@ fn report(all: &[Vec<Round>], rounds: usize) -> Result<(String, Value)> {
          {SECONDS} s for each load, {rounds} rounds in turn: the median, in brackets the least and \
          the most. Each server runs on one core with all its processes, one process for the \
          application unless noted, access logs off; CPU is that of all of them. uvicorn has uvloop \
-         and httptools.\n\n{table}\n{}",
+         and httptools, granian has uvloop.\n\n{table}\n{}",
         figures::table(&figures)
     );
     Ok((report, json!(data)))
@@ -210,26 +209,15 @@ fn start(place: &Place, kind: ServerKind) -> Result<Server> {
 
 /// Pinion with one worker and an application for each path.
 fn pinion(place: &Place, port: &str) -> Result<Command> {
-    let folder = place.file("");
-    let mount = |path: &str, app: &str, processes: u32| {
-        format!(
-            "[[site.mount]]\npath = \"{path}\"\n{app}\npython = \"{INTERPRETER}\"\n\
-             python-folder = {folder:?}\npython-processes = {processes}\n"
-        )
-    };
-    let text = format!(
-        "[server]\ncontrol = \"off\"\nworkers = 1\n[[listen]]\naddress = \"127.0.0.1:{port}\"\n\
-         [[site]]\npath = {:?}\n{}{}{}",
-        place.file("site"),
-        mount("/wsgi", "wsgi = \"python_hello:app\"", 1),
-        mount("/wsgi-2", "wsgi = \"python_hello:app\"", 2),
-        mount("/asgi", "asgi = \"python_hello:main\"", 1),
-    );
-    let file = place.file("python.toml");
-    fs::write(&file, text)?;
+    let uvloop = place.virtual_environment("uvloop", &place.file("python-peers"))?;
+    let text = [
+        place.python_site(port),
+        place.python_mount("/wsgi", "wsgi = \"python_hello:app\"", 1),
+        place.python_mount("/wsgi-2", "wsgi = \"python_hello:app\"", 2),
+        place.python_mount("/asgi", "asgi = \"python_hello:main\"", 1),
+        place.python_mount_with("/asgi-uvloop", "asgi = \"python_hello:main\"", 1, &uvloop),
+    ];
     fs::write(place.file("python_file.bin"), vec![b'x'; FILE_BYTES])?;
-    let mut command = on_core(SERVER_CORE, "setpriv");
-    place.add_user(&mut command);
-    command.arg(place.file("pinion")).arg("serve").arg(file);
-    Ok(command)
+    fs::write(place.file("site/file.bin"), vec![b'x'; FILE_BYTES])?;
+    place.pinion_on_core("python.toml", &text.concat())
 }

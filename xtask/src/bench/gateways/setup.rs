@@ -18,6 +18,9 @@ use std::time::{Duration, Instant};
 /// How long a program may take until it listens.
 const START: Duration = Duration::from_secs(20);
 
+/// The interpreter of the system, which every user may run.
+pub(super) const INTERPRETER: &str = "/usr/bin/python3";
+
 /// Whom everything runs as if the bench is started as root.
 const USER: &str = "www-data";
 
@@ -51,6 +54,8 @@ impl Place {
             process::run(Command::new("chown").args(["-R", USER]).arg(&state))?;
         }
         fs::write(state.join("site/hello.txt"), "hello world!\n")?;
+        let application = workspace::root().join("bench/load/python_hello.py");
+        fs::copy(application, state.join("python_hello.py")).context("the application")?;
         for (source, program, flags) in [
             ("bench/load/hello.c", "scripts/hello", &["-static"][..]),
             ("bench/limits/spawn.c", "spawn", &[]),
@@ -97,6 +102,58 @@ impl Place {
         let mut command = self.command("taskset");
         command.args(["-c", &SERVER_CORE.to_string()]).arg(program);
         command
+    }
+
+    /// The keys of a server with one worker and a site, for the mounts of Python applications.
+    pub(super) fn python_site(&self, port: &str) -> String {
+        format!(
+            "[server]\ncontrol = \"off\"\nworkers = 1\n[[listen]]\n\
+             address = \"127.0.0.1:{port}\"\n[[site]]\npath = {:?}\n",
+            self.file("site")
+        )
+    }
+
+    /// The keys of a mount of a Python application that runs in so many processes.
+    pub(super) fn python_mount(&self, path: &str, application: &str, processes: u32) -> String {
+        self.python_mount_with(path, application, processes, Path::new(INTERPRETER))
+    }
+
+    /// The same with an interpreter.
+    pub(super) fn python_mount_with(
+        &self,
+        path: &str,
+        application: &str,
+        processes: u32,
+        python: &Path,
+    ) -> String {
+        format!(
+            "[[site.mount]]\npath = \"{path}\"\n{application}\npython = {python:?}\n\
+             python-folder = {:?}\npython-processes = {processes}\n",
+            self.state
+        )
+    }
+
+    /// Makes a virtual environment that has what lies in the folder `packages`, and returns its
+    /// interpreter.
+    pub(super) fn virtual_environment(&self, name: &str, packages: &Path) -> Result<PathBuf> {
+        let folder = self.file(name);
+        let mut make = Command::new(INTERPRETER);
+        process::run(make.args(["-m", "venv", "--clear", "--without-pip"]).arg(&folder))?;
+        let python = folder.join("bin/python3");
+        let place = "import sysconfig; print(sysconfig.get_path('purelib'), end='')";
+        let place = process::output(Command::new(&python).args(["-c", place]))?;
+        fs::write(Path::new(&place).join("peers.pth"), packages.display().to_string())?;
+        Ok(python)
+    }
+
+    /// Returns the command that starts Pinion on the core of servers with this configuration.
+    pub(super) fn pinion_on_core(&self, name: &str, configuration: &str) -> Result<Command> {
+        let file = self.file(name);
+        fs::write(&file, configuration)?;
+        let mut command = server::on_core(SERVER_CORE, "setpriv");
+        self.add_user(&mut command);
+        command.arg(self.file("pinion")).arg("serve").arg(file);
+        Ok(command)
     }
 
     /// Starts the application with FastCGI.
@@ -148,8 +205,9 @@ impl Place {
                 Scripts::AtMost(scripts) => {
                     mounts += &format!(
                         "cgi-max = {scripts}\n[[site.mount]]\npath = \"/app\"\n\
-                         fastcgi = \"unix:{}\"\n",
-                        self.file("app.sock").display()
+                         fastcgi = \"unix:{}\"\n{}",
+                        self.file("app.sock").display(),
+                        self.python_mount("/wsgi", "wsgi = \"python_hello:app\"", scripts)
                     );
                 }
                 Scripts::OnCore => {}

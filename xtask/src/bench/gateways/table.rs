@@ -1,5 +1,6 @@
-//! A file, a CGI script and an application with FastCGI, each behind Pinion and behind nginx, with
-//! one and with five processes: so many requests over so many connections, on all cores.
+//! A file, a CGI script and an application with FastCGI, each behind Pinion and behind nginx, and a
+//! WSGI application of Pinion, with one and with five processes: so many requests over so many
+//! connections, on all cores.
 //!
 //! It repeats a comparison of 2017: a server in C with an application in Python, slowcgi and flup.
 
@@ -21,8 +22,14 @@ const CONNECTIONS: u32 = 100;
 const CHILDREN: [u32; 2] = [1, 5];
 
 /// What is requested: its name and its path.
-const TARGETS: [(&str, &str); 3] =
-    [("file", "/hello.txt"), ("CGI", "/cgi-bin/hello"), ("FastCGI, flup", "/app")];
+const TARGETS: [(&str, &str); 4] = [
+    ("file", "/hello.txt"),
+    ("CGI", "/cgi-bin/hello"),
+    ("FastCGI, flup", "/app"),
+    ("WSGI", "/wsgi"),
+];
+/// The target that nginx does not serve.
+const OWN_TARGET: usize = 3;
 
 /// The requests per second with CGI over those of fcgiwrap behind nginx.
 const GOAL_CGI: f64 = 2.0;
@@ -59,8 +66,8 @@ pub(super) fn run(place: &Place, rounds: usize) -> Result<(String, Value)> {
     let report = format!(
         "{REQUESTS} requests over {CONNECTIONS} connections that stay open, {rounds} rounds in \
          turn: the median, in brackets the least and the most. Servers and client share all cores. \
-         The processes are those of nginx and of fcgiwrap, and the workers and `cgi-max` of \
-         Pinion. No request has failed.\n\n{table}\n{}",
+         The processes are those of nginx and of fcgiwrap, and the workers, `cgi-max` and \
+         `python-processes` of Pinion. No request has failed.\n\n{table}\n{}",
         figures::table(&compared(&rows)?)
     );
     Ok((report, json!(data)))
@@ -103,6 +110,9 @@ fn measured(place: &Place, rounds: usize) -> Result<BTreeMap<Row, Vec<Measured>>
         for round in 0..rounds {
             for (target, (name, path)) in TARGETS.iter().enumerate() {
                 for (server, running) in [("Pinion", &pinion), ("nginx", &nginx)] {
+                    if target == OWN_TARGET && server == "nginx" {
+                        continue;
+                    }
                     let measured = load(place, running, path)?;
                     eprintln!(
                         "  {name}, {children}, {server}, {}/{rounds}: {:.0} requests/s",

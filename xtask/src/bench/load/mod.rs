@@ -28,9 +28,9 @@ mod proxy;
 mod scenario;
 pub(super) mod server;
 mod site;
-mod streams;
+pub(super) mod streams;
 mod table;
-pub(crate) mod wrk;
+pub(super) mod wrk;
 
 use super::runs::Run;
 use anyhow::{Context, Result, bail};

@@ -96,7 +96,7 @@ fn rounds(shop: &Workshop, program: Program, application: SocketAddr) -> Result<
         Ok::<f64, anyhow::Error>(Spread::of(loads).context("at least one load")?.median)
     };
     let beside = |address: SocketAddr| {
-        let streams = open_streams(address)?;
+        let streams = open_streams(address, "/events", STREAMS)?;
         let p99 = p99()?;
         drop(streams);
         // Until all of them are closed on both sides.
@@ -148,22 +148,23 @@ fn proxy(shop: &Workshop, program: Program, application: SocketAddr) -> Result<S
     })
 }
 
-fn open_streams(address: SocketAddr) -> Result<Vec<TcpStream>> {
+/// Opens so many streams of events.
+pub(crate) fn open_streams(address: SocketAddr, path: &str, count: u32) -> Result<Vec<TcpStream>> {
     let start = Instant::now();
-    (0..STREAMS)
+    (0..count)
         .map(|number| {
             let at = start + BETWEEN_STREAMS * number;
             std::thread::sleep(at.saturating_duration_since(Instant::now()));
-            open_stream(address)
+            open_stream(address, path)
         })
         .collect()
 }
 
 /// Opens a stream of events and waits for the first one.
-fn open_stream(address: SocketAddr) -> Result<TcpStream> {
+fn open_stream(address: SocketAddr, path: &str) -> Result<TcpStream> {
     let mut stream = TcpStream::connect(address)?;
     stream.set_read_timeout(Some(Duration::from_secs(10)))?;
-    write!(stream, "GET /events HTTP/1.1\r\nHost: localhost\r\n\r\n")?;
+    write!(stream, "GET {path} HTTP/1.1\r\nHost: localhost\r\n\r\n")?;
     let mut came = Vec::new();
     while !came.windows(9).any(|part| part == b"data: now") {
         let mut piece = [0; 1024];

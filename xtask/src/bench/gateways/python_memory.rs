@@ -1,0 +1,135 @@
+//! What Python applications take of memory: beside the bare interpreter with the same application
+//! imported, over a million requests, and while 100 MiB go up and down.
+
+use super::setup::{INTERPRETER, Place};
+use crate::bench::cost;
+use crate::bench::figures::{self, Figure};
+use crate::bench::load::h2load::{self, Requests};
+use crate::bench::load::server::Server;
+use crate::process;
+use anyhow::{Context, Result, ensure};
+use serde_json::{Value, json};
+use std::fs;
+use std::io::{BufRead as _, BufReader, Read as _, Write as _};
+use std::net::TcpStream;
+use std::process::{Command, Stdio};
+use std::thread;
+
+/// Requests after which everything is there that a server needs.
+const WARMING: u32 = 20_000;
+const REQUESTS: u32 = 1_000_000;
+const CONNECTIONS: u32 = 64;
+const MIB: f64 = 1024.0 * 1024.0;
+const CONTENT_BYTES: usize = 100 << 20;
+
+/// All processes of Pinion may have so much more than the interpreter alone.
+const GOAL_MIB: f64 = 4.0;
+/// The memory after the requests over that before them.
+const GOAL_GROWTH: f64 = 1.02;
+/// By so much the most that was ever used may grow while content goes up and down.
+const GOAL_CONTENT_MIB: f64 = 4.0;
+
+/// Measures; the report and the data.
+pub(super) fn run(place: &Place, _rounds: usize) -> Result<(String, Value)> {
+    let bare = bare_mib(place)?;
+    let server = Server::start(&place.file("python-memory.log"), |port| {
+        let site = place.python_site(&port.to_string());
+        let mount = place.python_mount("/wsgi", "wsgi = \"python_hello:app\"", 1);
+        place.pinion_on_core("python-memory.toml", &(site + &mount))
+    })?;
+    load(place, &server, WARMING)?;
+    let before = mib(&server, "smaps_rollup", "Pss")?;
+    eprintln!("  {REQUESTS} requests");
+    load(place, &server, REQUESTS)?;
+    let after = mib(&server, "smaps_rollup", "Pss")?;
+    let most_before = mib(&server, "status", "VmHWM")?;
+    echo(&server)?;
+    let most_after = mib(&server, "status", "VmHWM")?;
+    let figures = [
+        Figure::of("bare interpreter with the application, PSS, MiB", bare),
+        Figure::of("Pinion with the application, PSS, MiB", before),
+        Figure::of("more than the bare interpreter, MiB", before - bare).at_most(GOAL_MIB),
+        Figure::of(format!("PSS after {REQUESTS} requests over that before"), after / before)
+            .at_most(GOAL_GROWTH),
+        Figure::of("growth of peak memory with 100 MiB up and down, MiB", most_after - most_before)
+            .at_most(GOAL_CONTENT_MIB),
+    ];
+    let report = format!(
+        "The smallest WSGI application in one process of CPython, one worker, {CONNECTIONS} \
+         connections. Memory is that of all processes of Pinion.\n\n{}",
+        figures::table(&figures)
+    );
+    let data = json!({
+        "bare": bare, "before": before, "after": after,
+        "most_before": most_before, "most_after": most_after,
+    });
+    Ok((report, data))
+}
+
+/// The memory of an interpreter that has imported the application, in MiB.
+fn bare_mib(place: &Place) -> Result<f64> {
+    let program = "import python_hello, sys; print(flush=True); sys.stdin.read()";
+    let mut command = Command::new(INTERPRETER);
+    command.args(["-c", program]).current_dir(place.file(""));
+    command.stdin(Stdio::piped()).stdout(Stdio::piped());
+    let mut child = command.spawn().with_context(|| process::shown(&command))?;
+    let stdout = child.stdout.take().context("a pipe")?;
+    BufReader::new(stdout).read_line(&mut String::new())?;
+    let memory = figure(child.id(), "smaps_rollup", "Pss");
+    drop(child.stdin.take());
+    child.wait()?;
+    memory
+}
+
+/// A figure of all processes of a server, in MiB.
+fn mib(server: &Server, file: &str, name: &str) -> Result<f64> {
+    server.processes()?.into_iter().map(|process| figure(process, file, name)).sum()
+}
+
+fn figure(process: u32, file: &str, name: &str) -> Result<f64> {
+    let path = format!("/proc/{process}/{file}");
+    let bytes = cost::bytes_in(&fs::read_to_string(&path)?, name).context(path)?;
+    Ok(bytes as f64 / MIB)
+}
+
+fn load(place: &Place, server: &Server, requests: u32) -> Result<()> {
+    let measured = h2load::run_requests(&Requests {
+        requests,
+        connections: CONNECTIONS,
+        url: format!("http://{}/wsgi", server.address()),
+        times: place.file("h2load.log"),
+    })?;
+    ensure!(measured.requests == u64::from(requests) && measured.refusals == 0, "{measured:?}");
+    Ok(())
+}
+
+/// Sends content to an application that sends it back while it comes.
+fn echo(server: &Server) -> Result<()> {
+    let stream = TcpStream::connect(server.address())?;
+    let mut sending = stream.try_clone()?;
+    let sender = thread::spawn(move || -> Result<()> {
+        write!(
+            sending,
+            "PUT /wsgi?echo HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\
+             Content-Length: {CONTENT_BYTES}\r\n\r\n"
+        )?;
+        let piece = vec![b'x'; 1 << 20];
+        for _ in 0..CONTENT_BYTES / piece.len() {
+            sending.write_all(&piece)?;
+        }
+        Ok(())
+    });
+    let (mut received, mut reader) = (0, BufReader::new(stream));
+    let mut piece = vec![0; 1 << 16];
+    loop {
+        let bytes = reader.read(&mut piece)?;
+        if bytes == 0 {
+            break;
+        }
+        received += piece.iter().take(bytes).filter(|byte| **byte == b'x').count();
+    }
+    sender.join().ok().context("the sender")??;
+    // The head may have the letter, too.
+    ensure!((CONTENT_BYTES..CONTENT_BYTES + 100).contains(&received), "{received} bytes came back");
+    Ok(())
+}
