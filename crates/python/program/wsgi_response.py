@@ -126,7 +126,7 @@ class WsgiRequest:
     head = None
     has_content = True
     content_length = None
-    # The head with Content-Length, for a response that has all its content in one frame.
+    # The head with Content-Length, as long as all content can follow it in one frame.
     whole_head = None
     sent_bytes = 0
     head_sent = False
@@ -197,6 +197,7 @@ class WsgiRequest:
     def send_whole(self, head, content):
         """Queues a response of one frame. It is sent at once if it is large."""
         self.is_done = True
+        self.whole_head = None
         size = len(head)
         connection = self.connection
         connection.queued.append(
@@ -208,8 +209,7 @@ class WsgiRequest:
     def send_parts(self, parts):
         """Sends the content of a list or a tuple: all of it is known."""
         if (self.whole_head is not None and len(parts) == 1 and type(parts[0]) is bytes
-                and len(parts[0]) == self.content_length and self.method != 'HEAD'
-                and not self.head_sent and not self.is_done):
+                and len(parts[0]) == self.content_length and self.method != 'HEAD'):
             self.send_whole(self.whole_head, parts[0])
             return
         if self.head is None:
@@ -283,6 +283,7 @@ class WsgiRequest:
         frames = b''
         if not self.head_sent:
             self.head_sent = True
+            self.whole_head = None
             head = self.head + self.length_line(self.content_length)
             frames = encode_frame(HEAD, self.number, head)
         connection, number = self.connection, self.number
