@@ -118,6 +118,7 @@ mod proxy_smuggling;
 mod python_applications;
 mod python_docs;
 mod python_faults;
+mod python_memory;
 mod python_processes;
 mod python_reloads;
 mod quic_bad_input;
