@@ -4,7 +4,6 @@ received, an event each second.
 Run as a program with a port, it serves the WSGI application with fastpysgi.
 """
 
-import asyncio
 import os
 import sys
 
@@ -27,6 +26,8 @@ def app(environ, start_response):
 
 
 async def send_events(send):
+    # Not above: the WSGI application does without its memory.
+    import asyncio
     fields = [(b'content-type', b'text/event-stream')]
     await send({'type': 'http.response.start', 'status': 200, 'headers': fields})
     while True:

@@ -86,8 +86,9 @@ def serve_fapws():
     """The `run()` of fapws: serves until the process is told to end, and then returns."""
     if options.interface == 'asgi':
         raise LoadError('an application of fapws is one of WSGI')
-    execute_wsgi_parts()
+    execute_parts(*WSGI_PARTS)
     execute_parts('fapws_application.py', 'fapws_jobs.py')
+    compiled_parts.clear()
     # The socket accepts connections only now, so an exception before this is one of loading.
     serve_fapws_application(sys.modules['fapws._evwsgi'])
     options.has_served = True

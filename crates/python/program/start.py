@@ -101,11 +101,6 @@ def start_process():
     return options, listener
 
 
-def execute_wsgi_parts():
-    execute_parts('wsgi_response.py', 'wsgi_files.py', 'wsgi_input.py', 'connection.py',
-                  'wsgi_server.py')
-
-
 def choose_interface():
     """Returns the interface, for which the application is loaded if it must be."""
     if options.interface != 'auto':
