@@ -112,7 +112,7 @@ class AsgiServer:
         """SIGTERM stops; SIGINT is for the server, which then sends SIGTERM."""
         self.loop.add_signal_handler(signal.SIGTERM, self.stop)
         self.loop.add_signal_handler(signal.SIGINT, int)
-        os.register_at_fork(after_in_child=self.close_in_fork)
+        register_for_forks(self.close_in_fork)
 
     def stop(self):
         self.is_stopping = True

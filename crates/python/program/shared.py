@@ -1,7 +1,9 @@
 # What both interfaces need: the grammar of fields, exceptions, and the log.
 
+import _signal
 import os
 import sys
+from _thread import get_ident
 
 HOP_BY_HOP_NAMES = frozenset((
     'connection', 'keep-alive', 'proxy-authenticate', 'proxy-authorization', 'proxy-connection',
@@ -65,6 +67,35 @@ def write_stack(label, frames):
     frames = [one for one in frames if not one[0].f_code.co_filename.startswith('<pinion/')]
     text = ''.join(StackSummary.extract(frames).format())
     log('%s: the request is over its time; it is here:\n%s' % (label, text.rstrip()))
+
+
+# Signals whose handlers are not for processes that the application forks.
+HANDLED_SIGNALS = _signal.SIGTERM, _signal.SIGINT
+
+
+def register_for_forks(close_in_fork):
+    """Has `close_in_fork` called in each process that the application forks.
+
+    Until then these signals are blocked: Python forgets those that a new process gets before its
+    hooks are called, and a pool of `multiprocessing` would wait without end for its processes.
+    """
+    masks = {}
+
+    def block():
+        masks[get_ident()] = _signal.pthread_sigmask(_signal.SIG_BLOCK, HANDLED_SIGNALS)
+
+    def unblock():
+        mask = masks.pop(get_ident(), None)
+        if mask is not None:
+            _signal.pthread_sigmask(_signal.SIG_SETMASK, mask)
+
+    def begin_fork():
+        try:
+            close_in_fork()
+        finally:
+            unblock()
+
+    os.register_at_fork(before=block, after_in_parent=unblock, after_in_child=begin_fork)
 
 
 def leave_forked_process(result):

@@ -459,7 +459,7 @@ class WsgiServer:
         # A handler, because an ignored signal would be ignored by programs that are started, too.
         _signal.signal(_signal.SIGINT, ignore)
         _signal.set_wakeup_fd(self.wake_writer, warn_on_full_buffer=False)
-        os.register_at_fork(after_in_child=self.close_in_fork)
+        register_for_forks(self.close_in_fork)
 
     def close_in_fork(self):
         """Closes the sockets in a process that the application has forked: it is no reader."""

@@ -1,6 +1,7 @@
 """The process of an ASGI application: loading, lifespan, the loop, signals and forks."""
 
 import os
+import signal
 import socket
 import struct
 import time
@@ -354,6 +355,27 @@ async def app(scope, receive, send):
         self.assertEqual(link.get('/').content, b'0')
         self.assertEqual(link.get('/exit').content, b'7')
         self.assertEqual(link.get('/').content, b'0')
+        self.end(child)
+
+    def test_a_signal_that_comes_before_a_forked_process_has_begun_ends_it(self):
+        child = self.child(HELPERS + '''
+import signal
+
+forks = []
+# It is registered before the hook of the server, so a forked process calls it first.
+os.register_at_fork(after_in_child=lambda: forks and os.kill(os.getpid(), signal.SIGTERM))
+
+
+async def app(scope, receive, send):
+    assert scope['type'] == 'http'
+    forks.append(scope)
+    forked = os.fork()
+    if not forked:
+        os._exit(7)
+    await reply(send, b'%d' % os.waitpid(forked, 0)[1])
+''')
+        link = child.connect()
+        self.assertEqual(link.get('/').content, b'%d' % signal.SIGTERM)
         self.end(child)
 
     def test_the_process_lives_after_failures(self):

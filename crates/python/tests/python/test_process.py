@@ -121,6 +121,27 @@ def signals_of_fork(environ, start):
     return answer(start, ends)
 
 
+ends_forks = False
+
+
+# It is registered before the hook of the server, so a forked process calls it first.
+@lambda hook: os.register_at_fork(after_in_child=hook)
+def end_fork():
+    if ends_forks:
+        os.kill(os.getpid(), signal.SIGTERM)
+
+
+def signal_at_fork(environ, start):
+    global ends_forks
+    ends_forks = True
+    child = os.fork()
+    if not child:
+        os._exit(7)
+    ends_forks = False
+    mask = signal.pthread_sigmask(signal.SIG_BLOCK, ())
+    return answer(start, (os.waitpid(child, 0)[1], sorted(map(int, mask))))
+
+
 def descriptors_of_program(environ, start):
     found = subprocess.check_output(['ls', '-l', '/proc/self/fd']).decode()
     return answer(start, (found.count('socket:'), os.readlink('/proc/self/fd/0')))
@@ -253,6 +274,10 @@ class Process(unittest.TestCase):
         self.assertEqual(os.WTERMSIG(terminated), signal.SIGTERM)
         self.assertEqual(os.WEXITSTATUS(interrupted), 3)
         self.assertEqual(self.value('/hello'), 'hello')
+
+    def test_a_signal_that_comes_before_a_forked_process_has_begun_ends_it(self):
+        for _ in range(2):
+            self.assertEqual(self.value('/signal_at_fork'), (signal.SIGTERM, []))
 
     def test_a_program_that_is_started_has_no_sockets_of_the_server(self):
         self.assertEqual(self.value('/descriptors_of_program'), (0, '/dev/null'))
