@@ -274,6 +274,53 @@ fn changed_code_is_loaded_in_development() {
     server.stop();
 }
 
+/// Returns the line about the memory of the application.
+fn memory_line(server: &Server, from: usize) -> String {
+    let line = server.wait_for_line(from, |line| line.contains(" in use, at most "));
+    line.trim_start_matches("Python application app: ").to_owned()
+}
+
+#[test]
+fn the_start_says_how_much_memory_there_is() {
+    let folder = application("python-memory", LEAKS, "");
+    let server = start(&folder, Io::BOTH[0]);
+    let line = memory_line(&server, 0);
+    assert!(line.starts_with("1 process, ") && line.contains(" MiB of "), "{line}");
+    assert!(line.ends_with(" in use, at most 1 process of any size"), "{line}");
+    let from = server.lines().len();
+    reload(&server);
+    assert!(memory_line(&server, from).starts_with("1 process, "));
+    server.stop();
+}
+
+#[test]
+fn the_start_and_the_status_say_how_much_memory_is_allowed() {
+    let keys = "python-processes = 2\npython-max-memory = \"512M\"\n";
+    let folder = application("python-memory-max", LEAKS, keys);
+    folder.write("run/.keep", "");
+    fs::set_permissions(folder.join("run"), Permissions::from_mode(0o700)).expect("permissions");
+    let path = folder.join("run/control");
+    let path = path.to_str().expect("a path");
+    let server = Start::site(&folder.join("p.toml")).flags(&["--control", path]).start();
+    let expected = " in use, at most 1.00 GiB (python-max-memory)";
+    let line = memory_line(&server, 0);
+    assert!(line.starts_with("2 processes, ") && line.ends_with(expected), "{line}");
+    let ended = run(&["status", "--socket", path]);
+    let is_line = |line: &str| line.contains("app in ") && line.ends_with(expected);
+    assert!(ended.stdout.lines().any(is_line), "{}", ended.stdout);
+    let ended = run(&["status", "--socket", path, "--json"]);
+    let status: serde_json::Value = serde_json::from_str(&ended.stdout).expect("JSON");
+    let memory = &status["servers"][0]["python"][0]["memory"];
+    assert_eq!(memory["max_bytes"].as_u64(), Some(1 << 30), "{memory}");
+    assert_eq!(memory["processes"].as_u64(), Some(2), "{memory}");
+    let resident = status["servers"][0]["python"][0]["processes"].as_array().expect("processes");
+    let resident: u64 =
+        resident.iter().map(|it| it["resident_bytes"].as_u64().expect("a number")).sum();
+    let used = memory["used_bytes"].as_u64().expect("a number");
+    assert!((1 << 20..resident).contains(&used), "{used} of {resident}: they share Python");
+    server.stop();
+}
+
 #[test]
 fn the_status_shows_processes() {
     let folder = application("python-status", LEAKS, "python-processes = 2\n");

@@ -1,7 +1,9 @@
 //! What a server tells about itself: the document of `pinion status --json`, whose members are a
 //! promise (docs/reference/json.md).
 
+use crate::terminal::{count, size};
 use serde::{Deserialize, Serialize};
+use std::fmt;
 
 /// A server at one time.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
@@ -215,7 +217,40 @@ pub(crate) struct PythonApplication {
     pub(crate) folder: String,
     /// Requests that wait for a process.
     pub(crate) waiting: u64,
+    pub(crate) memory: PythonMemory,
     pub(crate) processes: Vec<PythonProcess>,
+}
+
+/// The memory of those processes of a Python application that get requests.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default)]
+pub(crate) struct PythonMemory {
+    /// How many there are.
+    pub(crate) processes: u64,
+    /// How many there are to be.
+    pub(crate) max_processes: u64,
+    /// What they have in memory. What several have in common counts once, where the kernel says it.
+    pub(crate) used_bytes: u64,
+    /// What the machine or the control group has.
+    pub(crate) usable_bytes: u64,
+    /// What they may have before they are replaced; null without a limit.
+    pub(crate) max_bytes: Option<u64>,
+}
+
+impl fmt::Display for PythonMemory {
+    /// Writes `1 process, 9.20 MiB of 3.80 GiB in use, at most 512 MiB (python-max-memory)`.
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let in_words = |processes: u64| match processes {
+            1 => "1 process".to_owned(),
+            processes => format!("{} processes", count(processes)),
+        };
+        let (processes, used) = (in_words(self.processes), size(self.used_bytes));
+        write!(f, "{processes}, {used} of {} in use, at most ", size(self.usable_bytes))?;
+        match self.max_bytes {
+            Some(bytes) => write!(f, "{} (python-max-memory)", size(bytes)),
+            None => write!(f, "{} of any size", in_words(self.max_processes)),
+        }
+    }
 }
 
 /// A process of a Python application.

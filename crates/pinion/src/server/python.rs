@@ -8,6 +8,7 @@
 //! | [`interpreter`] | finds the interpreter of an application |
 //! | [`limits`] | every limit with its reason |
 //! | [`process_files`] | the program, sockets and names of processes |
+//! | [`process_memory`] | how much memory a process has |
 //! | [`process_start`] | waits until processes have loaded their application |
 //! | [`python_apps`] | the applications of all sites, at start and after each reload |
 //! | [`reached_limit`] | whether a process has reached a limit and is replaced |
@@ -18,6 +19,7 @@ pub(crate) mod django;
 mod interpreter;
 pub(crate) mod limits;
 mod process_files;
+mod process_memory;
 pub(crate) mod process_start;
 pub(crate) mod python_apps;
 mod reached_limit;

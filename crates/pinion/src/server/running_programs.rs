@@ -95,6 +95,7 @@ impl RunningPrograms {
         let outcome = match self.prove(&python.new_processes()) {
             Ok(outcome) => {
                 python.use_new(&self.shared.poster);
+                python.apps().iter().for_each(|app| self.log_memory(app));
                 outcome
             }
             // It is corrected while the server runs.
@@ -164,6 +165,7 @@ impl RunningPrograms {
             return kept.and(Err(failure));
         }
         next.python.use_new(&self.shared.poster);
+        next.python.apps().iter().for_each(|app| self.log_memory(app));
         let new_apps = next.python.left_out_of(&state.site_programs.python);
         new_apps.apps().iter().for_each(|app| self.watch(app));
         *self.shared.python.lock().unwrap_or_else(PoisonError::into_inner) = next.python.clone();
@@ -203,6 +205,11 @@ impl RunningPrograms {
         let control = &self.shared.control;
         let outcome = wait_until_ready(new, |name| table.status_of(name), || control.is_ending());
         Ok(outcome?)
+    }
+
+    /// Logs how much memory the processes of an application have.
+    fn log_memory(&self, app: &RunningApp) {
+        stderr::line(format_args!("{}", app.memory_in_words(|name| self.pid_of(name))));
     }
 
     /// Watches the code of an application, if that was asked for.
@@ -286,6 +293,7 @@ impl RunningPrograms {
             match self.replace(&state, app, app.process_count(), None) {
                 Ok(StartOutcome::Ready) => {
                     reports.log(&Message::info(format!("reloaded {}", app.in_words())));
+                    self.log_memory(app);
                 }
                 Ok(StartOutcome::Ending) => return,
                 Err(failure) => {

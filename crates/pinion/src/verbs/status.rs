@@ -161,8 +161,8 @@ fn upstream(upstream: &Upstream, style: Style) -> String {
 
 /// Returns what a Python application does: a line about it, and one for each process.
 fn python(app: &PythonApplication, style: Style) -> Vec<String> {
-    let PythonApplication { name, folder, waiting, processes } = app;
-    let mut line = format!("{} in {}", shown(name), shown(folder));
+    let PythonApplication { name, folder, waiting, memory, processes } = app;
+    let mut line = format!("{} in {}, {memory}", shown(name), shown(folder));
     if *waiting > 0 {
         let waiting = format!(", {} waiting", counted(*waiting, "request"));
         line.push_str(&style.yellow(waiting));

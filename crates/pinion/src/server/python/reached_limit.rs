@@ -2,8 +2,6 @@
 
 use crate::settings::ProcessLimits;
 use crate::terminal::{count, size};
-use rustix::param::page_size;
-use std::fs;
 use std::hash::{BuildHasher as _, RandomState};
 use std::time::Duration;
 
@@ -44,13 +42,6 @@ pub(super) fn reached(
     None
 }
 
-/// Returns the resident memory of a process in bytes (proc_pid_statm(5)); 0 if it has ended.
-pub(super) fn resident_bytes(pid: u32) -> u64 {
-    let statm = fs::read_to_string(format!("/proc/{pid}/statm")).unwrap_or_default();
-    let pages: Option<u64> = statm.split(' ').nth(1).and_then(|pages| pages.parse().ok());
-    pages.unwrap_or_default() * page_size() as u64
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -80,11 +71,5 @@ mod tests {
         let limits = ProcessLimits { requests: Some(950), ..none };
         assert!(reached(&limits, used, 5).is_some() && reached(&limits, used, 10).is_none());
         assert!((0..100).all(|_| jitter_percent() <= JITTER_MAX_PERCENT));
-    }
-
-    #[test]
-    fn this_process_is_resident() {
-        assert!(resident_bytes(std::process::id()) > 1 << 20);
-        assert_eq!(resident_bytes(u32::MAX), 0);
     }
 }

@@ -6,10 +6,12 @@
 use super::interpreter;
 use super::limits::RETIRED_PROCESSES_MAX;
 use super::process_files::{ProcessFiles, ProcessSocket};
-use super::reached_limit::{ProcessUse, jitter_percent, reached, resident_bytes};
+use super::process_memory::{proportional_bytes, resident_bytes};
+use super::reached_limit::{ProcessUse, jitter_percent, reached};
 use crate::control::status;
 use crate::document;
 use crate::failure::Failure;
+use crate::server::memory_limit::MemoryLimit;
 use crate::settings::PythonSettings;
 use pinion_engine::Poster;
 use pinion_gateway::python::python_app::PythonApp;
@@ -265,7 +267,32 @@ impl RunningApp {
             name: self.settings.application.clone(),
             folder: document::text(&self.settings.folder),
             waiting: figures.waiting as u64,
+            memory: self.memory(&processes, &pid_of),
             processes: processes.iter().map(of_process).collect(),
+        }
+    }
+
+    /// Returns a line about the memory of its processes. `pid_of` knows those of programs.
+    pub(crate) fn memory_in_words(&self, pid_of: impl Fn(&str) -> Option<u32>) -> String {
+        let memory = self.memory(&self.lock(), &pid_of);
+        format!("Python application {}: {memory}", self.settings.application)
+    }
+
+    fn memory(
+        &self,
+        processes: &[AppProcess],
+        pid_of: &impl Fn(&str) -> Option<u32>,
+    ) -> status::PythonMemory {
+        let is_in_use = |process: &&AppProcess| matches!(process.stage, ProcessStage::InUse { .. });
+        let in_use: Vec<&AppProcess> = processes.iter().filter(is_in_use).collect();
+        let pids = in_use.iter().filter_map(|process| pid_of(&process.start.name));
+        let count = self.settings.processes as u64;
+        status::PythonMemory {
+            processes: in_use.len() as u64,
+            max_processes: count,
+            used_bytes: pids.map(proportional_bytes).sum(),
+            usable_bytes: MemoryLimit::of_process().bytes,
+            max_bytes: self.settings.limits.memory_bytes.map(|bytes| bytes.saturating_mul(count)),
         }
     }
 
