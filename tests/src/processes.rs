@@ -20,6 +20,15 @@ fn is_zombie(process: u32) -> bool {
     state.rsplit_once(") ").is_some_and(|(_, rest)| rest.starts_with('Z'))
 }
 
+/// Returns the CPU time that a process has had, in ticks of the clock (proc_pid_stat(5)).
+pub fn cpu_ticks(process: u32) -> u64 {
+    let stat = fs::read_to_string(format!("/proc/{process}/stat")).expect("its state");
+    let (_, fields) = stat.rsplit_once(") ").expect("a name");
+    let fields: Vec<&str> = fields.split(' ').collect();
+    // User and system time are the fields 14 and 15 of the line, which is cut behind the second.
+    fields[11..13].iter().map(|ticks| ticks.parse::<u64>().expect("a number")).sum()
+}
+
 /// Returns the path of the program that a process executes.
 pub fn program_path(process: u32) -> String {
     let program = fs::read_link(format!("/proc/{process}/exe"));

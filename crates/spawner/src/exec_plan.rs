@@ -22,8 +22,15 @@ pub(crate) struct PreparedStart {
     pub(crate) identity: Option<PreparedIdentity>,
     pub(crate) chroot: Option<CString>,
     pub(crate) working_directory: CString,
-    pub(crate) nice: Option<i32>,
+    pub(crate) nice: Option<PreparedNice>,
     pub(crate) resource_limits: Vec<(Resource, Rlimit)>,
+}
+
+/// A nice value in the two forms that the kernel takes.
+#[derive(Debug)]
+pub(crate) struct PreparedNice {
+    pub(crate) value: i32,
+    pub(crate) text: String,
 }
 
 /// User and groups in the form of system calls.
@@ -56,7 +63,9 @@ impl PreparedStart {
                 None => None,
             },
             working_directory: text(start.working_directory.as_os_str())?,
-            nice: start.nice.map(i32::from),
+            nice: start
+                .nice
+                .map(|nice| PreparedNice { value: nice.into(), text: nice.to_string() }),
             resource_limits: start
                 .resource_limits
                 .iter()

@@ -13,6 +13,7 @@ use std::os::fd::{AsRawFd, BorrowedFd, OwnedFd, RawFd};
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::ptr::{self, NonNull};
 
+use rustix::fs::{Mode, OFlags, open};
 use rustix::io::Errno;
 use rustix::mm::{MapFlags, MprotectFlags, ProtFlags, mmap_anonymous, mprotect};
 use rustix::pipe::{PipeFlags, pipe_with};
@@ -21,12 +22,13 @@ use rustix::process::{
     setpriority_process, setrlimit, setsid, waitid,
 };
 use rustix::thread::{
-    clear_ambient_capability_set, set_no_new_privs, set_thread_groups, set_thread_res_gid,
-    set_thread_res_uid,
+    Timespec, clear_ambient_capability_set, nanosleep, set_no_new_privs, set_thread_groups,
+    set_thread_res_gid, set_thread_res_uid,
 };
 
 use crate::answer::Stage;
 use crate::exec_plan::{ExecPlan, PreparedIdentity, PreparedScript};
+use crate::limits::{AUTOGROUP_ATTEMPTS_MAX, AUTOGROUP_PAUSE_NANOS};
 use crate::process_state::{CONTROL, threads, unblock_signals};
 use crate::program::Execution;
 use crate::script_lookup::enter_script_folder;
@@ -347,8 +349,9 @@ fn execute(plan: &ExecPlan<'_>) -> Result<Infallible, Failure> {
     for (resource, limit) in &start.resource_limits {
         step(Stage::ResourceLimits, setrlimit(*resource, *limit))?;
     }
-    if let Some(nice) = start.nice {
-        step(Stage::Nice, setpriority_process(None, nice))?;
+    if let Some(nice) = &start.nice {
+        step(Stage::Nice, setpriority_process(None, nice.value))?;
+        step(Stage::Nice, set_autogroup_nice(nice.text.as_bytes()))?;
     }
     if let Some(root) = &start.chroot {
         step(Stage::Chroot, chroot(root.as_c_str()).and_then(|()| chdir(c"/")))?;
@@ -383,6 +386,29 @@ fn execute(plan: &ExecPlan<'_>) -> Result<Infallible, Failure> {
         }
         error => Err((Stage::Exec, error)),
     }
+}
+
+/// Sets the nice value of the autogroup of this process, which has just begun a session. A kernel
+/// with autogroups shares a core out among sessions first: there the nice value of a process counts
+/// only against those of its own session, and a program alone in one would leave nobody more
+/// (sched(7), "The autogroup feature").
+///
+/// # Errors
+/// `EAGAIN`: others have changed such values all the time. The kernel lets users but root do that
+/// ten times a second. Where it has no autogroups, or this process may write to none, the nice
+/// value of the process is all there is.
+fn set_autogroup_nice(nice: &[u8]) -> Result<(), Errno> {
+    let flags = OFlags::WRONLY | OFlags::CLOEXEC;
+    let Ok(file) = open(c"/proc/self/autogroup", flags, Mode::empty()) else { return Ok(()) };
+    for _ in 0..AUTOGROUP_ATTEMPTS_MAX {
+        match rustix::io::write(&file, nice) {
+            Err(Errno::AGAIN) => {}
+            _ => return Ok(()),
+        }
+        // What has interrupted it makes the next attempt come earlier.
+        let _slept = nanosleep(&Timespec { tv_sec: 0, tv_nsec: AUTOGROUP_PAUSE_NANOS });
+    }
+    Err(Errno::AGAIN)
 }
 
 /// Makes the descriptors of the plan standard input, output and error, and lets the kernel close

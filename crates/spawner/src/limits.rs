@@ -106,3 +106,11 @@ pub const KILL_WAIT_MS: u64 = 5_000;
 /// Most bytes of the environment of a process that are searched for the marker: more than a row of
 /// a table and a worker together can set.
 pub const ENVIRONMENT_READ_MAX_BYTES: u64 = (2 * START_MAX_BYTES + CGI_VARIABLES_MAX_BYTES) as u64;
+
+/// How long a new process waits before it tries again to set the nice value of its autogroup, in
+/// nanoseconds: the kernel allows that once each 100 ms.
+pub const AUTOGROUP_PAUSE_NANOS: i64 = 20_000_000;
+
+/// How often it tries: programs that a server starts at the same time wait for each other, and
+/// [`STARTS_MAX`] of them need 6.4 seconds.
+pub const AUTOGROUP_ATTEMPTS_MAX: u32 = 500;

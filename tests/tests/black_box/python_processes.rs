@@ -4,6 +4,8 @@
 use crate::mounts::site;
 use pinion_tests::folder::Folder;
 use pinion_tests::matrix::Io;
+use pinion_tests::peers::program;
+use pinion_tests::processes::cpu_ticks;
 use pinion_tests::request::Request;
 use pinion_tests::server::{Server, Start, run};
 use pinion_tests::wait_for;
@@ -11,6 +13,7 @@ use rustix::process::{Signal, geteuid};
 use std::collections::BTreeSet;
 use std::fs::{self, Permissions};
 use std::os::unix::fs::PermissionsExt as _;
+use std::process::Child;
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
 use std::thread;
@@ -338,4 +341,74 @@ fn the_status_shows_processes() {
     let ended = run(&["status", "--socket", path, "--json"]);
     assert!(ended.stdout.contains("\"in-use\""), "{}", ended.stdout);
     server.stop();
+}
+
+/// A process that is always busy. It is killed with the value.
+struct BusyProcess(Child);
+
+impl BusyProcess {
+    /// Starts it on this core, in a session of its own as another service has.
+    fn start(core: &str) -> BusyProcess {
+        let mut command = program("setsid", "util-linux");
+        command.args(["taskset", "-c", core, "sh", "-c", "while :; do :; done"]);
+        BusyProcess(command.spawn().expect("a process"))
+    }
+}
+
+impl Drop for BusyProcess {
+    fn drop(&mut self) {
+        let _ended = self.0.kill();
+        let _status = self.0.wait();
+    }
+}
+
+/// An application whose requests for `/spin` use all the CPU time that they get.
+fn spins(folder: &Folder) -> String {
+    let file = folder.join("end");
+    format!(
+        "import os\n\
+         def app(environ, start_response):\n    \
+             start_response('200 OK', [('Content-Type', 'text/plain')])\n    \
+             while environ['PATH_INFO'] == '/spin' and not os.path.exists({file:?}):\n        \
+                 pass\n    \
+             return [b'%d' % os.getpid()]\n"
+    )
+}
+
+/// How many of the ticks that both processes get are those of another one beside the application.
+fn share_of_the_other(keys: &str) -> (f64, String) {
+    let folder = application("python-nice", "", keys);
+    folder.write("app/app.py", spins(&folder));
+    let status = fs::read_to_string("/proc/self/status").expect("the status of this process");
+    let cores = status.lines().find_map(|line| line.strip_prefix("Cpus_allowed_list:"));
+    let core = cores.expect("cores").trim().split(['-', ',']).next().expect("a core");
+    let mut taskset = program("taskset", "util-linux");
+    taskset.args(["-c", core]);
+    let server = Start::site(&folder.join("p.toml")).under(taskset).start();
+    let line = server.wait_for_line(0, |line| line.starts_with("Python application app in "));
+    let pid: u32 = server.get("/run/pid").text().parse().expect("a process");
+    let other = BusyProcess::start(core);
+    let shares = thread::scope(|scope| {
+        let request = scope.spawn(|| server.get("/run/spin").status);
+        let ticks = || (cpu_ticks(pid), cpu_ticks(other.0.id()));
+        let begin = ticks();
+        let (application, other) = wait_for("ticks", || {
+            let now = ticks();
+            let (application, other) = (now.0 - begin.0, now.1 - begin.1);
+            (application + other >= 200).then_some((application, other))
+        });
+        folder.write("end", "");
+        assert_eq!(request.join().expect("a response"), 200);
+        other as f64 / (application + other) as f64
+    });
+    server.stop();
+    (shares, line)
+}
+
+/// A program that runs beside a busy application, on the same core, has its share.
+#[test]
+fn a_busy_application_leaves_a_core_to_others() {
+    let (share, line) = share_of_the_other("python-nice = 19\n");
+    assert!(line.ends_with("nice 19 (about 1.4 % of a core that another program wants)"), "{line}");
+    assert!(share > 0.75, "the other process had {share} of the core");
 }

@@ -96,6 +96,10 @@ pub(crate) fn settings_of_the_row_hold() {
     let script = "pwd; nice; ulimit -c; ulimit -n; ulimit -Hn; echo $0-$1-$#";
     let output = server.output(1, "sh", &[script, "name", "an argument"]);
     assert_eq!(output, "/usr/bin\n7\n0\n77\n99\nname-an argument-1\n");
+    // A kernel without autogroups writes nothing there.
+    let script = "cat /proc/self/autogroup 2> /dev/null || true";
+    let autogroup = server.output(2, "sh", &[script]);
+    assert!(autogroup.is_empty() || autogroup.ends_with(" nice 7\n"), "{autogroup}");
 }
 
 pub(crate) fn another_user_has_no_way_back() {

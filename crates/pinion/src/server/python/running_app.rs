@@ -326,8 +326,12 @@ impl RunningApp {
     /// Returns a line about it for the start.
     pub(crate) fn in_words(&self) -> String {
         let Self { settings, interpreter, .. } = self;
+        let nice = settings.nice.map_or_else(String::new, |nice| {
+            let percent = cpu_share(nice) * 100.0;
+            format!(", nice {nice} (about {percent:.1} % of a core that another program wants)")
+        });
         format!(
-            "Python application {} in {} ({}), {}",
+            "Python application {} in {} ({}), {}{nice}",
             settings.application,
             settings.folder.display(),
             interpreter.display(),
@@ -373,5 +377,26 @@ impl RunningApp {
 
     fn lock(&self) -> MutexGuard<'_, Vec<AppProcess>> {
         self.processes.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// Returns the part of a core that a program with this nice value gets beside one with 0, while
+/// both are busy: each step is a factor of 1.25 (sched(7), "The nice value").
+fn cpu_share(nice: i8) -> f64 {
+    1.0 / (1.0 + 1.25_f64.powi(nice.into()))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// The weights are those of the kernel (`sched_prio_to_weight`).
+    #[test]
+    fn the_share_is_that_of_the_kernel() {
+        for (nice, weight) in [(-20, 88761.0), (-5, 3121.0), (0, 1024.0), (5, 335.0), (19, 15.0)] {
+            let share = cpu_share(nice);
+            let expected = weight / (weight + 1024.0);
+            assert!((share - expected).abs() < 0.002, "{nice}: {share}, {expected}");
+        }
     }
 }
