@@ -18,9 +18,11 @@ class AsgiConnection:
     loop is written at its end.
     """
 
-    def __init__(self, server):
+    def __init__(self, server, stream):
         self.server = server
         self.loop = server.loop
+        # Only the watch uses it.
+        self.socket = stream
         self.transport = None
         # The beginning of a frame whose rest has not arrived.
         self.partial = b''
@@ -84,6 +86,8 @@ class AsgiConnection:
             numbers = b''.join([number_content.pack(number) for number, _, _ in batch])
             self.write(encode_frame(GIVEN_BACK, 0, numbers))
             return
+        if not server.watch.is_awake:
+            server.watch.wake()
         requests, start_task = self.requests, server.start_task
         for number, scope, content in batch:
             if scope['type'] == 'http':
@@ -122,7 +126,8 @@ class AsgiConnection:
         elif kind == GONE:
             request.leave()
         elif kind == STACK:
-            write_task_stack(request)
+            if not request.has_stack:
+                write_task_stack(request)
         elif not isinstance(request, AsgiWebSocket):
             raise ProtocolError('a frame of kind %d for a request of HTTP' % kind)
         elif kind == MESSAGE:

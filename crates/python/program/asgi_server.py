@@ -30,6 +30,7 @@ class AsgiServer:
         self.progress = None
         self.stopped = loop.create_future()
         self.is_forked = False
+        self.watch = LoopWatch(self)
 
     def accept(self):
         try:
@@ -43,7 +44,7 @@ class AsgiServer:
 
     async def connect(self, stream):
         try:
-            await self.loop.connect_accepted_socket(lambda: AsgiConnection(self), stream)
+            await self.loop.connect_accepted_socket(lambda: AsgiConnection(self, stream), stream)
         except OSError as error:
             log('cannot accept a connection of the server: %s' % describe_error(error))
 

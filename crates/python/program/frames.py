@@ -40,6 +40,10 @@ QUICK_CALLS_MIN = 16
 QUICK_CALL_MAX_SECONDS = 0.0002
 # How often the watch thread looks whether a call of the application takes long.
 WATCH_INTERVAL_SECONDS = 0.005
+# How often the watch of an event loop looks whether the loop reads what the server asks, and how
+# much of that it looks at: as much as the kernel holds back for a process that does not read.
+WATCH_LOOP_SECONDS = 0.5
+PEEK_MAX_BYTES = 256 * 1024
 # Names of fields, statuses and heads that are remembered, each.
 REMEMBERED_MAX = 512
 REMEMBERED_HEAD_MAX_BYTES = 1024

@@ -96,7 +96,7 @@ WSGI_PARTS = (
     'wsgi_response.py', 'wsgi_files.py', 'wsgi_input.py', 'connection.py', 'wsgi_server.py')
 ASGI_PARTS = (
     'asgi_head.py', 'asgi_http.py', 'asgi_websocket.py', 'asgi_connection.py', 'asgi_lifespan.py',
-    'asgi_server.py')
+    'asgi_watch.py', 'asgi_server.py')
 # Parts that were compiled and not executed yet.
 compiled_parts = compile_parts(FIRST_PARTS + WSGI_PARTS)
 execute_parts(*FIRST_PARTS)

@@ -61,12 +61,18 @@ def classify_field(name):
     return DROPPED_FIELD
 
 
-def write_stack(label, frames):
+def is_own_frame(frame):
+    """Whether a frame is one of this program."""
+    return frame.f_code.co_filename.startswith('<pinion/')
+
+
+def write_stack(label, frames, why=''):
     """Writes a stack to standard error: frames and their lines, from the outermost on."""
     from traceback import StackSummary
-    frames = [one for one in frames if not one[0].f_code.co_filename.startswith('<pinion/')]
+    frames = [one for one in frames if not is_own_frame(one[0])]
     text = ''.join(StackSummary.extract(frames).format())
-    log('%s: the request is over its time; it is here:\n%s' % (label, text.rstrip()))
+    here = '; it is here:\n' + text.rstrip() if text else ''
+    log('%s: the request is over its time%s%s' % (label, why, here))
 
 
 # Signals whose handlers are not for processes that the application forks.

@@ -13,7 +13,7 @@ macro_rules! part {
 }
 
 /// The other parts.
-const PARTS: [(&str, &str); 27] = [
+const PARTS: [(&str, &str); 28] = [
     part!("frames.py"),
     part!("shared.py"),
     part!("loading.py"),
@@ -28,6 +28,7 @@ const PARTS: [(&str, &str); 27] = [
     part!("asgi_websocket.py"),
     part!("asgi_connection.py"),
     part!("asgi_lifespan.py"),
+    part!("asgi_watch.py"),
     part!("asgi_server.py"),
     part!("fapws_import.py"),
     part!("fapws_application.py"),

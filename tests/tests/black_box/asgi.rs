@@ -19,7 +19,7 @@ const LARGE_BYTES: usize = 30_000_000;
 
 /// An application with a path for each thing that it does.
 const APPLICATION: &str = r#"
-import asyncio, os, signal
+import asyncio, os, signal, time
 
 gate = asyncio.Event()
 streams = 0
@@ -120,6 +120,14 @@ async def hangs(scope, receive, send):
     async for piece in content(receive):
         pass
     await gate.wait()
+
+async def blocks(scope, receive, send):
+    wait_for_file(scope['query_string'].decode())
+    await whole(send, 'late')
+
+def wait_for_file(path):
+    while not os.path.exists(path):
+        time.sleep(0.01)
 
 async def stream(scope, receive, send):
     global streams
@@ -310,6 +318,27 @@ fn a_request_over_its_time_shows_its_stack() {
         server.wait_for_line(0, |line| line.contains("in hangs"));
         // The application goes on until it has ended, and only then does its process.
         assert_eq!(server.get("/run/release").status, 200);
+        server.stop();
+    }
+}
+
+/// The log says where the event loop is, because it answers nothing.
+#[test]
+fn a_request_that_blocks_the_event_loop_shows_where_it_is() {
+    let folder = application("asgi-blocks");
+    for io in Io::BOTH {
+        let server = start(&folder, io, &mount(&folder, "timeout = 1\n"));
+        let file = folder.join("go");
+        let target = format!("/run/blocks?{}", file.display());
+        assert_eq!(server.get(&target).status, 504);
+        let is_line = |line: &str| {
+            line.contains("/run/blocks: the request is over its time, and the event loop is blocked")
+        };
+        server.wait_for_line(0, is_line);
+        server.wait_for_line(0, |line| line.contains("in wait_for_file"));
+        fs::write(&file, "").expect("a file");
+        assert_eq!(server.get("/run/").text(), "hello");
+        fs::remove_file(&file).expect("removed");
         server.stop();
     }
 }

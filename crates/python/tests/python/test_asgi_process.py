@@ -8,7 +8,7 @@ import time
 import unittest
 
 from asgi_peer import AsgiChild
-from peer import FAILED, GIVEN_BACK, TIMEOUT_SECONDS
+from peer import FAILED, GIVEN_BACK, STACK, TIMEOUT_SECONDS
 
 HELPERS = '''
 import asyncio, os
@@ -56,6 +56,99 @@ async def app(scope, receive, send):
     scope['state']['shared'].append(scope['path'])
     await reply(send, repr(scope['state']).encode())
 '''
+
+
+BLOCKS = HELPERS + '''
+import time
+
+
+def block():
+    note('blocks')
+    while not os.path.exists(os.path.join(HERE, 'go')):
+        time.sleep(0.001)
+
+
+async def app(scope, receive, send):
+    if scope['path'] == '/wait':
+        note('waits')
+        await wait_for('go')
+    if scope['path'] == '/block':
+        block()
+    await reply(send, scope['path'].encode())
+'''
+
+
+def wait_until(is_there):
+    for _ in range(TIMEOUT_SECONDS * 100):
+        if is_there():
+            return
+        time.sleep(0.01)
+    raise AssertionError('it does not happen')
+
+
+class Stacks(unittest.TestCase):
+    """Requests over their time."""
+
+    def events(self, child):
+        path = os.path.join(child.folder, 'events')
+        if not os.path.exists(path):
+            return []
+        with open(path) as file:
+            return file.read().split()
+
+    def go(self, child):
+        open(os.path.join(child.folder, 'go'), 'w').close()
+
+    def test_a_request_that_waits(self):
+        with AsgiChild(BLOCKS) as child:
+            link = child.connect()
+            number = link.start('/wait')
+            wait_until(lambda: self.events(child) == ['waits'])
+            link.send(STACK, number)
+            wait_until(lambda: 'in wait_for\n' in child.log())
+            self.assertIn('GET /wait: the request is over its time; it is here:\n', child.log())
+            self.assertNotIn('blocked', child.log())
+            self.go(child)
+            self.assertEqual(link.finish(number).content, b'/wait')
+
+    def test_a_loop_that_is_blocked(self):
+        with AsgiChild(BLOCKS) as child:
+            link = child.connect()
+            other = child.connect()
+            waits = other.start('/wait')
+            wait_until(lambda: self.events(child) == ['waits'])
+            number = link.start('/block')
+            wait_until(lambda: self.events(child) == ['waits', 'blocks'])
+            more = link.start('/more')
+            for a_link, a_number in ((link, number), (other, waits)):
+                a_link.send(STACK, a_number)
+                line = '%s: the request is over its time, and the event loop is blocked' % (
+                    'GET /block' if a_link is link else 'GET /wait')
+                wait_until(lambda: line + '; it is here:\n' in child.log())
+            stack = child.log().split('here:\n')[1]
+            self.assertRegex(stack, r'^  File ".*app.py", line \d+, in app\n +block\(\)\n')
+            self.assertIn('in block\n', stack)
+            self.go(child)
+            for a_number in number, more:
+                self.assertEqual(link.finish(a_number).status, '200')
+            self.assertEqual(other.finish(waits).content, b'/wait')
+            # The loop has read the questions now, and does not answer them again.
+            self.assertEqual(child.log().count('the request is over its time'), 2)
+
+    def test_a_loop_that_is_blocked_again(self):
+        """The watch has waited meanwhile, because there was no request."""
+        with AsgiChild(BLOCKS) as child:
+            link = child.connect()
+            for count in range(1, 3):
+                number = link.start('/block')
+                wait_until(lambda: len(self.events(child)) == count)
+                link.send(STACK, number)
+                wait_until(lambda: child.log().count('event loop is blocked; it is here') == count)
+                self.go(child)
+                self.assertEqual(link.finish(number).content, b'/block')
+                os.unlink(os.path.join(child.folder, 'go'))
+                self.assertEqual(link.get('/x').content, b'/x')
+                time.sleep(1)
 
 
 class Process(unittest.TestCase):
