@@ -53,6 +53,46 @@ def find_open_file(filelike):
         return None, 0, 0
 
 
+# File systems whose files the server sends: reading from them waits for a disk of this machine at
+# most. Those of a network (NFS, CIFS, Ceph), of a host (9p, virtiofs) and of a program (FUSE) may
+# not respond for minutes, and the server would wait with all its clients: this process waits alone.
+LOCAL_FILE_SYSTEMS = frozenset((
+    'bcachefs', 'btrfs', 'erofs', 'exfat', 'ext2', 'ext3', 'ext4', 'f2fs', 'iso9660', 'jfs',
+    'nilfs2', 'ntfs3', 'overlay', 'ramfs', 'reiserfs', 'rootfs', 'squashfs', 'tmpfs', 'udf', 'vfat',
+    'xfs', 'zfs'))
+# Whether the file systems of these devices are among them.
+local_devices = {}
+
+
+def is_on_local_file_system(descriptor):
+    device = os.fstat(descriptor).st_dev
+    is_local = local_devices.get(device)
+    if is_local is None:
+        is_local = local_devices[device] = find_file_system(descriptor) in LOCAL_FILE_SYSTEMS
+    return is_local
+
+
+def find_file_system(descriptor):
+    """Returns the type of the file system of an open file, or '' if that cannot be found out.
+
+    The device of a file is not always that of its mount (btrfs, overlay), but its mount has a
+    number (proc_pid_fdinfo(5), proc_pid_mountinfo(5)).
+    """
+    number = ''
+    try:
+        with open('/proc/self/fdinfo/%d' % descriptor) as info:
+            for line in info:
+                if line.startswith('mnt_id:'):
+                    number = line[len('mnt_id:'):].strip()
+        with open('/proc/self/mountinfo', errors='replace') as mounts:
+            for line in mounts:
+                if line.split(' ', 1)[0] == number:
+                    return line.partition(' - ')[2].split(' ', 1)[0]
+    except OSError:
+        pass  # There is no /proc.
+    return ''
+
+
 def send_descriptor(channel, number, descriptor):
     """Sends the descriptor of a file for a request by a channel."""
     rights = _socket.SOL_SOCKET, _socket.SCM_RIGHTS, descriptor_content.pack(descriptor)

@@ -323,7 +323,7 @@ class WsgiRequest:
             return False
         if length is None:
             length = self.content_length = size
-        if length < FILE_MIN_BYTES:
+        if length < FILE_MIN_BYTES or not is_on_local_file_system(descriptor):
             return False
         frames = (encode_frame(HEAD, self.number, self.head + self.length_line(length))
                   + encode_frame(FILE, self.number, file_content.pack(offset, length)))

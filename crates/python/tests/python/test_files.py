@@ -45,6 +45,11 @@ def make(name):
         file = open(path, 'rb')
         file.seek(-100, 2)
         return file
+    if name == 'unmounted':
+        # A file of a mount of the kernel, which no list of mounts has.
+        descriptor = os.memfd_create('content')
+        os.write(descriptor, CONTENT)
+        return open('/proc/self/fd/%d' % descriptor, 'rb')
     if name == 'device':
         return open('/dev/null', 'rb')
     file = open(path, 'rb')
@@ -125,7 +130,7 @@ class FilesTest(unittest.TestCase):
             channel = open_channel(child, link)
             for path, content in (
                     ('/gzip', CONTENT), ('/class', CONTENT.upper()), ('/memory', CONTENT),
-                    ('/small', CONTENT[-100:]), ('/device', b'')):
+                    ('/small', CONTENT[-100:]), ('/device', b''), ('/unmounted', CONTENT)):
                 response = link.finish(link.start(path))
                 self.assertEqual(response.content, content, path)
                 self.assertNotIn(FILE, [frame.kind for frame in response.frames])
