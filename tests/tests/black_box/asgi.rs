@@ -332,7 +332,9 @@ fn a_request_that_blocks_the_event_loop_shows_where_it_is() {
         let target = format!("/run/blocks?{}", file.display());
         assert_eq!(server.get(&target).status, 504);
         let is_line = |line: &str| {
-            line.contains("/run/blocks: the request is over its time, and the event loop is blocked")
+            line.contains(
+                "/run/blocks: the request is over its time, and the event loop is blocked",
+            )
         };
         server.wait_for_line(0, is_line);
         server.wait_for_line(0, |line| line.contains("in wait_for_file"));

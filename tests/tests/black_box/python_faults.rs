@@ -2,6 +2,7 @@
 //! They are scripts in the place of the interpreter.
 
 use crate::mounts::{site, start};
+use pinion_tests::body::noise;
 use pinion_tests::client::Connection;
 use pinion_tests::folder::Folder;
 use pinion_tests::matrix::Io;
@@ -13,7 +14,7 @@ use std::os::unix::fs::PermissionsExt as _;
 
 /// A process that does what the path of a request says.
 const PROCESS: &str = r#"#!/usr/bin/python3
-import marshal, os, socket, struct, sys, threading
+import marshal, os, socket, struct, sys, threading, time, zlib
 
 listener = socket.socket(fileno=os.dup(0))
 attempts = 0
@@ -25,6 +26,25 @@ def response(number, content):
     head = b'200 OK\nContent-Type: text/plain\nContent-Length: %d\n' % len(content)
     return frame(17, number, struct.pack('<I', len(head)) + head + content)
 
+# Of requests whose content is read slowly: the bytes, and their checksum.
+reading = {}
+ends = 0
+
+def read(number, content):
+    """Reads content, more slowly than it could come, and asks for more."""
+    known = reading[number]
+    before = known[0] >> 20
+    known[:] = known[0] + len(content), zlib.adler32(content, known[1])
+    time.sleep(0.001)
+    return frame(23, number, struct.pack('<I', 1 << 20)) if known[0] >> 20 > before else b''
+
+def end(number):
+    """Asks for more although there is none, and responds."""
+    global ends
+    ends += 1
+    more = frame(23, number, struct.pack('<I', 65536)) * 3
+    return more + response(number, b'%d %d' % tuple(reading[number])) if ends == 1 else b''
+
 def action(number, path, content):
     global attempts
     head = frame(18, number, b'200 OK\nContent-Type: text/plain\n')
@@ -34,6 +54,13 @@ def action(number, path, content):
         return frame(23, number, struct.pack('<I', 2**31))
     if path == '/wants-again':
         return frame(23, number, struct.pack('<I', 65536)) * 100
+    if path == '/greedy':
+        return frame(23, number, struct.pack('<I', 1 << 20)) * 8
+    if path == '/reads':
+        reading[number] = [0, 1]
+        return frame(23, number, struct.pack('<I', 1 << 20))
+    if path == '/ends':
+        return response(number, b'%d' % ends)
     if path == '/two-heads':
         return head + head + frame(20, number)
     if path == '/hints':
@@ -70,6 +97,10 @@ def serve(connection):
                 if path == '/batch':
                     content = b'%d' % len(batch)
                 connection.sendall(action(number, path, content))
+        elif kind == 2 and number in reading:
+            connection.sendall(read(number, content))
+        elif kind == 3:
+            connection.sendall(end(number))
         elif kind == 5:
             connection.sendall(frame(20, number))
 
@@ -180,6 +211,49 @@ fn a_process_that_breaks_the_rules_costs_its_request() {
         let own = server.exchange(&Request::new("POST", "/run/others").body(b"content"));
         assert_eq!(own.text(), "content");
         server.stop();
+    }
+}
+
+/// What a process wants waits in memory for it, so it gets no more than it reads.
+#[test]
+fn a_process_that_wants_more_content_than_it_reads_is_refused() {
+    let folder = site("python-greedy");
+    for io in Io::BOTH {
+        let server = serve(&folder, io, "x");
+        let request = Request::new("POST", "/run/greedy").body(&vec![b'a'; 8 << 20]);
+        assert_eq!(server.exchange(&request).status, 502);
+        server.wait_for_line(0, |line| line.contains("a request for too much content"));
+        server.stop();
+    }
+}
+
+/// Returns the checksum of `zlib.adler32` (RFC 1950, section 8.2).
+fn adler32(content: &[u8]) -> u32 {
+    let (first, second) = content.iter().fold((1, 0), |(first, second), byte| {
+        let first = (first + u32::from(*byte)) % 65521;
+        (first, (second + first) % 65521)
+    });
+    second << 16 | first
+}
+
+/// Content that is stored and content that comes from the client reach a process that reads slowly
+/// whole, with one end.
+#[test]
+fn a_process_that_reads_slowly_gets_all_content_and_one_end() {
+    let folder = site("python-reads");
+    let content = noise(5_000_000);
+    let keys = mount(&folder, "x");
+    for io in Io::BOTH {
+        for limit in ["16M", "1K"] {
+            let server = start(&folder, io, &format!("{keys}buffer-limit = \"{limit}\"\n"));
+            let mut connection = server.connect();
+            let response = connection.exchange(&Request::new("POST", "/run/reads").body(&content));
+            let expected = format!("{} {}", content.len(), adler32(&content));
+            assert_eq!((response.status, response.text()), (200, &*expected), "{limit}");
+            let ends = connection.exchange(&Request::get("/run/ends"));
+            assert_eq!(ends.text(), "1", "{limit}");
+            server.stop();
+        }
     }
 }
 

@@ -47,6 +47,10 @@ pub(super) const PREFETCHED_CONTENT_BYTES: u64 = WHOLE_CONTENT_MAX_BYTES;
 /// waits in memory for the process to read it. The program of the processes wants 64 KiB at a time.
 pub(super) const WANTED_MAX_BYTES: u64 = 1024 * 1024;
 
+/// Bytes of content of a request that a process gets at a time: as much as the program of the
+/// processes wants. More waits until the connection to the process has room.
+pub(super) const CONTENT_PIECE_BYTES: u64 = 64 * 1024;
+
 /// After how many milliseconds without a sign of its client a WebSocket sends a ping, and after as
 /// many again it is given up: as the servers of most ASGI applications do. Routers forget
 /// connections that are silent for a minute.

@@ -9,7 +9,7 @@ use pinion_engine::connections::Connections;
 use pinion_engine::exchange::Exchange;
 use pinion_engine::raw::RawStream;
 use pinion_http::python::child_frame::ChildFrame;
-use pinion_http::python::frame_writer::{write_files, write_room, write_take_back};
+use pinion_http::python::frame_writer::{write_files, write_gone, write_room, write_take_back};
 
 use super::Python;
 use super::file_channel::take_file;
@@ -53,6 +53,12 @@ impl Python {
                     _ => PythonFailure::ProcessEnded,
                 };
                 self.lost(number, &failure, &mut stream.connections(), &mut ended);
+            }
+            RawEvent::Writable => {
+                let Some(mut link) = self.links.remove(&number) else { return };
+                link.is_full = false;
+                self.give_held(&mut link, &mut stream.connections(), &mut ended);
+                self.links.insert(number, link);
             }
             _ => {}
         }
@@ -118,12 +124,41 @@ impl Python {
         if !self.is_sent(address) {
             return;
         }
-        let Some(request) = self.requests.get_mut(&address) else { return };
-        let RequestStage::Sent { link, number } = request.stage else { return };
-        let Some(link) = self.links.get_mut(&link) else { return };
-        self.frames.clear();
-        request.give_waiting_content(number, &mut self.frames);
-        link.write(&self.frames, &mut exchange.connections());
+        let Some(request) = self.requests.get(&address) else { return };
+        let RequestStage::Sent { link: link_number, number } = request.stage else { return };
+        let Some(mut link) = self.links.remove(&link_number) else { return };
+        link.hold(number);
+        // Content that comes from the client is not stored, so reading it does not fail.
+        self.give_held(&mut link, &mut exchange.connections(), &mut |_, _| {});
+        self.links.insert(link_number, link);
+    }
+
+    /// Gives a process content that it wants, as long as the connection to it has room.
+    fn give_held(
+        &mut self,
+        link: &mut ProcessLink,
+        connections: &mut Connections<'_>,
+        ended: &mut impl FnMut(Ended, &mut Exchange<'_>),
+    ) {
+        while let Some((number, address)) = link.next_held() {
+            let Some(address) = address else { continue };
+            let Some(request) = self.requests.get_mut(&address) else { continue };
+            self.frames.clear();
+            match request.give_content(number, &mut self.frames) {
+                Ok(true) => link.hold(number),
+                Ok(false) => {}
+                Err(error) => {
+                    write_gone(&mut self.frames, number);
+                    // Without an exchange its last event is on the way.
+                    if let Some(mut exchange) = connections.exchange(address) {
+                        let end = request.failed_by(error, &mut exchange);
+                        self.requests.remove(&address);
+                        ended(end, &mut exchange);
+                    }
+                }
+            }
+            link.write(&self.frames, connections);
+        }
         self.frames.clear();
     }
 
@@ -174,10 +209,14 @@ impl Python {
                     let known = requests.get_mut(&number).filter(|known| known.sent_ms.is_some());
                     let Some(known) = known else { continue };
                     known.is_started = true;
-                    let is_last = frame.is_last();
+                    let (is_last, is_want) =
+                        (frame.is_last(), matches!(frame, ChildFrame::Want { .. }));
                     let number_of_link = (link_number, *known);
                     if self.frame(&frame, number_of_link, connections, ended) {
                         known.exchange = None;
+                    }
+                    if is_want {
+                        link.hold(number);
                     }
                     if is_last {
                         self.end_request(&mut link, number, connections.now().monotonic_ms);
@@ -192,7 +231,7 @@ impl Python {
         self.storage = storage;
         self.tell_of_channel(&mut link, wants_channel, has_file);
         link.write(&self.frames, connections);
-        self.frames.clear();
+        self.give_held(&mut link, connections, ended);
         if link.has_unsent() && link.reader.is_ready() {
             self.unsent.push(link_number);
         }

@@ -4,7 +4,7 @@ use std::collections::VecDeque;
 
 use pinion_engine::address::{Address, AddressMap};
 use pinion_engine::connections::Connections;
-use pinion_engine::exchange::Slice;
+use pinion_engine::exchange::{Room, Slice};
 use pinion_engine::remote::{Connect, RemoteAddress};
 use pinion_http::h1::client::limits::ResponseLimits;
 use pinion_http::python::error::BatchError;
@@ -32,6 +32,10 @@ pub(super) struct ProcessLink {
     pub(super) last_end_ms: u64,
     /// By which files come, once the process wants to send some.
     pub(super) files: Option<FileChannel>,
+    /// So much waits to be sent that content of requests waits, too.
+    pub(super) is_full: bool,
+    /// Numbers of requests with content that the process wants and has not got. Some may be over.
+    held: VecDeque<u32>,
     stream: Option<Address>,
     /// Numbers of requests that were not sent. Some may be over.
     unsent: VecDeque<u32>,
@@ -51,6 +55,8 @@ pub(super) struct LinkRequest {
     pub(super) is_started: bool,
     /// Whether the process was asked to give it back.
     pub(super) is_taken_back: bool,
+    /// Whether it is among those that are [held](ProcessLink::hold).
+    is_held: bool,
 }
 
 impl ProcessLink {
@@ -61,6 +67,8 @@ impl ProcessLink {
             requests: FxHashMap::default(),
             last_end_ms: 0,
             files: None,
+            is_full: false,
+            held: VecDeque::new(),
             stream: None,
             unsent: VecDeque::new(),
             batch: RequestBatch::new(),
@@ -94,6 +102,7 @@ impl ProcessLink {
             sent_ms: None,
             is_started: false,
             is_taken_back: false,
+            is_held: false,
         };
         self.requests.insert(number, known);
         self.unsent.push_back(number);
@@ -162,7 +171,7 @@ impl ProcessLink {
         if let Some(mut stream) = stream
             && !self.batch.is_empty()
         {
-            stream.write(Slice::Copied(self.batch.frame()));
+            self.is_full = stream.write(Slice::Copied(self.batch.frame())) == Room::Full;
         }
         // Without a stream the last event of the connection is on the way.
         self.batch.clear();
@@ -178,14 +187,34 @@ impl ProcessLink {
     }
 
     /// Sends frames about requests that were sent.
-    pub(super) fn write(&self, frames: &[u8], connections: &mut Connections<'_>) {
+    pub(super) fn write(&mut self, frames: &[u8], connections: &mut Connections<'_>) {
         if frames.is_empty() {
             return;
         }
         let stream = self.stream.and_then(|address| connections.stream(address));
         if let Some(mut stream) = stream {
-            stream.write(Slice::Copied(frames));
+            self.is_full = stream.write(Slice::Copied(frames)) == Room::Full;
         }
+    }
+
+    /// Remembers a request whose content may have to wait until there is room.
+    pub(super) fn hold(&mut self, number: u32) {
+        if let Some(known) = self.requests.get_mut(&number)
+            && !std::mem::replace(&mut known.is_held, true)
+        {
+            self.held.push_back(number);
+        }
+    }
+
+    /// Returns the next request that was held, and its exchange, if there is room for its content.
+    pub(super) fn next_held(&mut self) -> Option<(u32, Option<Address>)> {
+        let number = if self.is_full { None } else { self.held.pop_front() }?;
+        let known = self.requests.get_mut(&number);
+        let exchange = known.and_then(|known| {
+            known.is_held = false;
+            known.exchange
+        });
+        Some((number, exchange))
     }
 
     /// Takes all requests out that were not sent.

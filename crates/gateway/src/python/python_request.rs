@@ -22,7 +22,8 @@ use pinion_http::websocket::handshake::WebSocketRequest;
 use pinion_jobs::upload_spool::StoreError;
 
 use super::limits::{
-    ATTEMPTS_MAX, PREFETCHED_CONTENT_BYTES, ROOM_STEP_BYTES, WHOLE_CONTENT_MAX_BYTES,
+    ATTEMPTS_MAX, CONTENT_PIECE_BYTES, PREFETCHED_CONTENT_BYTES, ROOM_STEP_BYTES,
+    WHOLE_CONTENT_MAX_BYTES,
 };
 use super::python_app::PythonApp;
 use super::python_environ::environ;
@@ -55,6 +56,8 @@ pub(super) struct PythonRequest {
     wanted_bytes: u64,
     /// Content that has come with what was wanted.
     waiting_content: Vec<u8>,
+    /// The process knows that all content has come.
+    has_given_end: bool,
     /// When nothing is waited for any more, in monotonic milliseconds.
     pub(super) due_ms: u64,
     /// Of the head that was sent.
@@ -133,6 +136,7 @@ impl PythonRequest {
                 || matches!(head.framing, Framing::None | Framing::Length(0)),
             wanted_bytes: 0,
             waiting_content: Vec::new(),
+            has_given_end: false,
             due_ms: 0,
             status: None,
             body_bytes: 0,
@@ -202,6 +206,7 @@ impl PythonRequest {
         batch: &mut RequestBatch,
         number: u32,
     ) -> Result<(), BatchError> {
+        self.has_given_end = false;
         let is_whole = self.stored.is_none()
             && self.has_all_content
             && self.waiting_content.len() as u64 <= WHOLE_CONTENT_MAX_BYTES;
@@ -258,7 +263,7 @@ impl PythonRequest {
         self.failed_by(self.error(failure), exchange)
     }
 
-    fn failed_by(&self, error: ProxyError, exchange: &mut Exchange<'_>) -> Ended {
+    pub(super) fn failed_by(&self, error: ProxyError, exchange: &mut Exchange<'_>) -> Ended {
         match self.status {
             None => Ended::Failed(error),
             Some(status) => {
@@ -314,10 +319,8 @@ impl PythonRequest {
                 Some(self.failed(text(why), exchange))
             }
             ChildFrame::Want { bytes, .. } => {
-                let given = self.give_content(bytes.into(), number, exchange, out);
-                let error = given.err()?;
-                write_gone(out, number);
-                Some(self.failed_by(error, exchange))
+                self.want_content(bytes.into(), exchange);
+                None
             }
             ChildFrame::Hints { hints, .. } => {
                 let fields = forwarded_interim(hints.fields.iter(), &self.app.response_fields);
@@ -445,50 +448,55 @@ impl PythonRequest {
         self.asked_bytes = 0;
     }
 
-    /// Gives the process what it wants of the content that has come, and the end of it.
-    pub(super) fn give_waiting_content(&mut self, number: u32, out: &mut Vec<u8>) {
-        let waiting = &mut self.waiting_content;
-        let bytes = waiting.len().min(usize::try_from(self.wanted_bytes).unwrap_or(usize::MAX));
-        if bytes > 0 {
-            self.wanted_bytes -= bytes as u64;
-            write_content(out, number, &waiting[..bytes]);
-            waiting.drain(..bytes);
-        }
-        if waiting.is_empty() && self.has_all_content {
-            write_content_end(out, number);
+    /// The process wants so many more bytes of content. What has come of it is given later.
+    fn want_content(&mut self, bytes: u64, exchange: &mut Exchange<'_>) {
+        self.wanted_bytes = self.wanted_bytes.saturating_add(bytes);
+        let coming_bytes = self.asked_bytes + self.waiting_content.len() as u64;
+        let missing_bytes = self.wanted_bytes.saturating_sub(coming_bytes);
+        if !self.has_all_content && missing_bytes > 0 {
+            exchange.want(missing_bytes);
+            self.asked_bytes += missing_bytes;
         }
     }
 
-    /// The process wants so many bytes of content.
-    fn give_content(
+    /// Gives the process what it wants of the content that has come, up to a piece, and the end of
+    /// it. Returns whether there is more to give.
+    ///
+    /// # Errors
+    /// Stored content cannot be read.
+    pub(super) fn give_content(
         &mut self,
-        mut bytes: u64,
         number: u32,
-        exchange: &mut Exchange<'_>,
         out: &mut Vec<u8>,
-    ) -> Result<(), ProxyError> {
-        let Some(stored) = &mut self.stored else {
-            self.wanted_bytes = self.wanted_bytes.saturating_add(bytes);
-            self.give_waiting_content(number, out);
-            let missing_bytes = self.wanted_bytes.saturating_sub(self.asked_bytes);
-            if !self.has_all_content && missing_bytes > 0 {
-                exchange.want(missing_bytes);
-                self.asked_bytes += missing_bytes;
+    ) -> Result<bool, ProxyError> {
+        let bytes = self.wanted_bytes.min(CONTENT_PIECE_BYTES);
+        match &mut self.stored {
+            Some(stored) if bytes > 0 => {
+                let piece = stored.next_piece_up_to(bytes);
+                let piece = piece.map_err(|error| ProxyError::Stored(error.to_string().into()))?;
+                let piece = piece.unwrap_or_default();
+                self.wanted_bytes -= piece.len() as u64;
+                write_content(out, number, &piece);
             }
-            return Ok(());
-        };
-        let unreadable = |error: std::io::Error| ProxyError::Stored(error.to_string().into());
-        while bytes > 0 {
-            let Some(piece) = stored.next_piece_up_to(bytes).map_err(unreadable)? else { break };
-            bytes -= piece.len() as u64;
-            write_content(out, number, &piece);
+            Some(_) => {}
+            None => {
+                let waiting = &mut self.waiting_content;
+                let bytes = waiting.len().min(usize::try_from(bytes).unwrap_or(usize::MAX));
+                self.wanted_bytes -= bytes as u64;
+                write_content(out, number, &waiting[..bytes]);
+                waiting.drain(..bytes);
+            }
         }
-        if stored.is_at_end() {
-            write_content_end(out, number);
+        if self.stored.as_ref().is_some_and(StoredContent::is_at_end) {
             // Its file and its share of the space are free for others.
             self.stored = None;
         }
-        Ok(())
+        let is_all = self.stored.is_none() && self.waiting_content.is_empty();
+        if is_all && self.has_all_content && !self.has_given_end {
+            self.has_given_end = true;
+            write_content_end(out, number);
+        }
+        Ok(self.wanted_bytes > 0 && !is_all)
     }
 }
 

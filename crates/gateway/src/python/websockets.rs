@@ -248,7 +248,7 @@ impl Python {
         let Some(websocket) = self.websockets.open.get_mut(&key) else { return };
         self.frames.clear();
         let life = act(websocket, &mut self.frames, connections);
-        if let Some(link) = self.links.get(&key.0) {
+        if let Some(link) = self.links.get_mut(&key.0) {
             link.write(&self.frames, connections);
         }
         self.frames.clear();
