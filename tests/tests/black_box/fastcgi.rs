@@ -521,9 +521,12 @@ fn wrong_keys_are_found_by_check() {
         ("fastcgi = \"php\"", "4:11: fastcgi: \"php\": write unix:/run/app.sock"),
         (
             "fastcgi = \"a:1\"\nproxy = \"http://a\"",
-            "a mount has either proxy, fastcgi, scgi, cgi, wsgi or asgi",
+            "a mount has either proxy, fastcgi, scgi, cgi, wsgi, asgi or python-application",
         ),
-        ("path = \"/x\"", "a mount has proxy, fastcgi, scgi, cgi, wsgi or asgi"),
+        (
+            "path = \"/x\"",
+            "a mount has proxy, fastcgi, scgi, cgi, wsgi, asgi or python-application",
+        ),
         ("fastcgi = \"a:1\"\nindex = \"a.php\"", "index: has no effect without root"),
         ("path = \"*.php\"\nfastcgi = \"a:1\"", "root: is missing"),
         ("scgi = \"a:1\"\nkeep-connections = 1", "has no effect with scgi"),

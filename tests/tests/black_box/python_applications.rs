@@ -102,6 +102,44 @@ def fails():
     server.stop();
 }
 
+/// Each of two mounts has an application, and neither says whether it is WSGI or ASGI.
+#[test]
+fn a_mount_asks_its_application_for_the_interface() {
+    let folder = folder_with("python-interfaces", &[]);
+    folder.write(
+        "apps.py",
+        r#"
+def called(environ, start):
+    start('200 OK', [('Content-Type', 'text/plain')])
+    return [('%(REMOTE_ADDR)s %(REMOTE_PORT)s' % environ).encode()]
+async def awaited(scope, receive, send):
+    await send({'type': 'http.response.start', 'status': 200,
+                'headers': [(b'content-type', b'text/plain')]})
+    await send({'type': 'http.response.body', 'body': b'%s %d' % (
+        scope['client'][0].encode(), scope['client'][1])})
+"#,
+    );
+    folder.write("public/index.html", "home");
+    let user = if geteuid().is_root() { "python-user = \"nobody\"\n" } else { "" };
+    let mount = |path: &str, name: &str| {
+        format!(
+            "[[site.mount]]\npath = \"{path}\"\npython-application = \"apps:{name}\"\n\
+             python = \"/usr/bin/python3\"\npython-folder = {:?}\n{user}",
+            folder.path()
+        )
+    };
+    let mounts = mount("/wsgi", "called") + &mount("/asgi", "awaited");
+    folder.write("p.toml", format!("[[site]]\npath = \"public\"\n{mounts}"));
+    let server = Start::site(&folder.join("p.toml")).start();
+    for path in ["/wsgi", "/asgi"] {
+        let mut client = server.client();
+        let response = client.exchange(&Request::get(path));
+        let expected = format!("127.0.0.1 {}", client.local_port());
+        assert_eq!((response.status, response.text()), (200, &*expected), "{path}");
+    }
+    server.stop();
+}
+
 #[test]
 fn a_factory_is_named_by_a_flag() {
     let folder = folder_with("python-factory", &FLASK);

@@ -80,6 +80,12 @@ pub(crate) const ROWS: &[Directive] = &[
         ..row("mount-asgi", "asgi", Kind::Argument)
     },
     Directive {
+        brief: "The Python application (WSGI or ASGI) that responds",
+        long: "Named as in `wsgi`. It is asked itself which of both it is, as one that is served by \
+               its path.",
+        ..row("mount-python-application", "python-application", Kind::Argument)
+    },
+    Directive {
         default: Default::Off,
         brief: "The object that was named returns the Python application",
         long: "It is called without arguments when a process starts: `create_app`.",

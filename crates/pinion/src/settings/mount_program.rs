@@ -11,8 +11,15 @@ use pinion_gateway::upstream::{Upstream, UpstreamProtocol};
 use std::path::{Path, absolute};
 
 /// The rows of which a mount has one.
-pub(crate) const SERVER_ROWS: [&str; 6] =
-    ["mount-proxy", "mount-fastcgi", "mount-scgi", "mount-cgi", "mount-wsgi", "mount-asgi"];
+pub(crate) const SERVER_ROWS: [&str; 7] = [
+    "mount-proxy",
+    "mount-fastcgi",
+    "mount-scgi",
+    "mount-cgi",
+    "mount-wsgi",
+    "mount-asgi",
+    "mount-python-application",
+];
 
 /// What the names of scripts end with, unless the path of the mount says so.
 const SCRIPT_EXTENSION: &str = ".php";
@@ -42,14 +49,15 @@ const HTTP_ROWS: [&str; 6] = [
 pub(super) fn servers(low: &Low) -> Result<&'static str, MountFault> {
     let mut given = SERVER_ROWS.into_iter().filter(|row| low.given(row));
     let Some(servers) = given.next() else {
-        let message = "is missing; a mount has proxy, fastcgi, scgi, cgi, wsgi or asgi";
+        let message = "is missing; a mount has proxy, fastcgi, scgi, cgi, wsgi, asgi or \
+                       python-application";
         return Err(MountFault::new("mount-proxy", message));
     };
     match given.next() {
         None => Ok(servers),
         Some(row) => {
-            let message =
-                "a mount has either proxy, fastcgi, scgi, cgi, wsgi or asgi; leave one out";
+            let message = "a mount has either proxy, fastcgi, scgi, cgi, wsgi, asgi or \
+                           python-application; leave one out";
             Err(MountFault::new(row, message))
         }
     }

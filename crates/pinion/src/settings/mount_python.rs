@@ -75,10 +75,11 @@ const PYTHON_ROWS: [&str; 10] = [
 ];
 
 /// Other rows that have an effect with a Python application.
-const COMMON_ROWS: [&str; 9] = [
+const COMMON_ROWS: [&str; 10] = [
     "mount-path",
     "mount-wsgi",
     "mount-asgi",
+    "mount-python-application",
     "mount-timeout",
     "mount-variables",
     "mount-buffer-limit",
@@ -92,6 +93,7 @@ pub(super) fn interface(row: &str) -> Option<Interface> {
     match row {
         "mount-wsgi" => Some(Interface::Wsgi),
         "mount-asgi" => Some(Interface::Asgi),
+        "mount-python-application" => Some(Interface::Auto),
         _ => None,
     }
 }
@@ -102,7 +104,10 @@ pub(super) fn interface(row: &str) -> Option<Interface> {
 /// The key that has no effect.
 pub(super) fn refuse_without_application(low: &Low) -> Result<(), MountFault> {
     match PYTHON_ROWS.into_iter().find(|row| low.given(row)) {
-        Some(row) => Err(MountFault::new(row, "has no effect without wsgi or asgi; leave it out")),
+        Some(row) => Err(MountFault::new(
+            row,
+            "has no effect without wsgi, asgi or python-application; leave it out",
+        )),
         None => Ok(()),
     }
 }
@@ -117,7 +122,8 @@ pub(super) fn application(
     interface: Interface,
 ) -> Result<PythonMount, MountFault> {
     let (row, key) = match interface {
-        Interface::Wsgi | Interface::Auto => ("mount-wsgi", "wsgi"),
+        Interface::Auto => ("mount-python-application", "python-application"),
+        Interface::Wsgi => ("mount-wsgi", "wsgi"),
         Interface::Asgi => ("mount-asgi", "asgi"),
     };
     let MountPath::Prefix(prefix) = path else {

@@ -51,7 +51,11 @@ impl PythonApplicationFlag {
     /// Returns its mount, with what other flags say about it.
     fn mount(self, low: &Low, interface: Interface) -> Result<Mount, Failure> {
         let mut written = Low::new(low.verb);
-        let name = if interface == Interface::Asgi { "mount-asgi" } else { "mount-wsgi" };
+        let name = match interface {
+            Interface::Wsgi => "mount-wsgi",
+            Interface::Asgi => "mount-asgi",
+            Interface::Auto => "mount-python-application",
+        };
         written.set(name, vec![self.application.into()]);
         for (flag, key) in OPTIONS {
             if low.given(flag) {
