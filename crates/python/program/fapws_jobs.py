@@ -70,12 +70,7 @@ class FapwsServer(WsgiServer):
         start_new_thread(self.watch, ())
         while not self.is_stopping:
             if self.backlog:
-                self.is_busy = True
-                if not self.is_watched:
-                    self.start_watch()
-                self.run_backlog()
-                self.is_busy = False
-                self.read_directly()
+                self.run_batch()
                 self.run_jobs(False)
             else:
                 with self.reading:

@@ -93,7 +93,8 @@ def reopen_program_file():
 
 FIRST_PARTS = 'frames.py', 'shared.py', 'fapws_import.py', 'loading.py', 'start.py'
 WSGI_PARTS = (
-    'wsgi_response.py', 'wsgi_files.py', 'wsgi_input.py', 'connection.py', 'wsgi_server.py')
+    'wsgi_response.py', 'wsgi_files.py', 'wsgi_input.py', 'connection.py', 'wsgi_threads.py',
+    'wsgi_server.py')
 ASGI_PARTS = (
     'asgi_head.py', 'asgi_http.py', 'asgi_websocket.py', 'asgi_connection.py', 'asgi_lifespan.py',
     'asgi_watch.py', 'asgi_server.py')

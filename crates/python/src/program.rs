@@ -13,7 +13,7 @@ macro_rules! part {
 }
 
 /// The other parts.
-const PARTS: [(&str, &str); 28] = [
+const PARTS: [(&str, &str); 29] = [
     part!("frames.py"),
     part!("shared.py"),
     part!("loading.py"),
@@ -22,6 +22,7 @@ const PARTS: [(&str, &str); 28] = [
     part!("wsgi_files.py"),
     part!("wsgi_input.py"),
     part!("connection.py"),
+    part!("wsgi_threads.py"),
     part!("wsgi_server.py"),
     part!("asgi_head.py"),
     part!("asgi_http.py"),
