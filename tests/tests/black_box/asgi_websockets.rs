@@ -1,13 +1,11 @@
 //! WebSockets of ASGI applications, over every version of HTTP, with clients that people have.
 
 use crate::mounts::site;
-use crate::websockets::{H2_CLIENT, H3_CLIENT, converses_with};
-use pinion_tests::PATIENCE;
+use crate::websockets::{aioquic_client, client_converses_with, converses_with, node_client};
 use pinion_tests::browser::Browser;
 use pinion_tests::client::Connection;
 use pinion_tests::folder::Folder;
 use pinion_tests::matrix::{Form, Io, Way};
-use pinion_tests::peers::{output_within, program, python_program};
 use pinion_tests::protocol::Protocol;
 use pinion_tests::server::{Server, Start};
 use pinion_tests::wait_for;
@@ -153,39 +151,24 @@ fn chromium_over_http3() {
     a_page_converses("asgi-websocket-3", Protocol::Http3, "3");
 }
 
-/// Runs a client that prints the last frames that it has received.
 #[track_caller]
 fn client_converses(name: &str, protocol: Protocol, client: impl Fn(&Folder) -> Command) {
     let folder = application(name);
     for io in Io::BOTH {
         let server = start(&folder, protocol, io);
-        let mut client = client(&folder);
-        client.arg(server.address().port().to_string());
-        let output = output_within(&mut client, PATIENCE);
-        let complaint = String::from_utf8_lossy(&output.stderr);
-        let said = String::from_utf8_lossy(&output.stdout);
-        assert_eq!(said.trim_end(), "..hello..", "{io:?}: {complaint}");
+        client_converses_with(client(&folder), &server);
         server.stop();
     }
 }
 
 #[test]
 fn node_over_http2() {
-    client_converses("asgi-websocket-node", Protocol::Http2, |folder| {
-        folder.write("client.mjs", H2_CLIENT);
-        let mut node = program("node", "nodejs");
-        node.arg(folder.join("client.mjs"));
-        node
-    });
+    client_converses("asgi-websocket-node", Protocol::Http2, node_client);
 }
 
 #[test]
 fn aioquic_over_http3() {
-    client_converses("asgi-websocket-aioquic", Protocol::Http3, |_| {
-        let mut python = python_program("python");
-        python.args(["-c", H3_CLIENT]);
-        python
-    });
+    client_converses("asgi-websocket-aioquic", Protocol::Http3, |_| aioquic_client());
 }
 
 /// A client that writes its frames itself, over HTTP/1.

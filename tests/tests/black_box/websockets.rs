@@ -4,6 +4,7 @@
 use crate::tunnels::Application;
 use pinion_tests::PATIENCE;
 use pinion_tests::browser::Browser;
+use pinion_tests::folder::Folder;
 use pinion_tests::matrix::{Form, Io, Way};
 use pinion_tests::peers::{output_within, program, python_program};
 use pinion_tests::protocol::Protocol;
@@ -12,8 +13,8 @@ use serde_json::Value;
 use std::process::Command;
 
 /// What these say at their tops.
-pub(crate) const H2_CLIENT: &str = include_str!("../../src/websocket_h2.mjs");
-pub(crate) const H3_CLIENT: &str = include_str!("../../src/websocket_h3.py");
+const H2_CLIENT: &str = include_str!("../../src/websocket_h2.mjs");
+const H3_CLIENT: &str = include_str!("../../src/websocket_h3.py");
 
 /// Opens a WebSocket and sends a message; comes to all that was received, and how it was closed.
 const CONVERSATION: &str = "new Promise((done) => {
@@ -93,37 +94,47 @@ fn chromium_speaks_websocket_over_http3() {
     }
 }
 
-/// Runs a client that prints the last frames that it has received.
+/// Runs a client with the port of a server. It prints the last frames that it has received.
 #[track_caller]
-fn client_converses(protocol: Protocol, client: impl Fn(&Application) -> Command) {
+pub(crate) fn client_converses_with(mut client: Command, server: &Server) {
+    client.arg(server.address().port().to_string());
+    let output = output_within(&mut client, PATIENCE);
+    let complaint = String::from_utf8_lossy(&output.stderr);
+    let said = String::from_utf8_lossy(&output.stdout);
+    assert_eq!(said.trim_end(), "..hello..", "{complaint}");
+}
+
+/// Returns a client of Node that speaks WebSocket over HTTP/2. Its program is in a folder.
+pub(crate) fn node_client(folder: &Folder) -> Command {
+    folder.write("client.mjs", H2_CLIENT);
+    let mut node = program("node", "nodejs");
+    node.arg(folder.join("client.mjs"));
+    node
+}
+
+/// Returns a client of aioquic that speaks WebSocket over HTTP/3.
+pub(crate) fn aioquic_client() -> Command {
+    let mut python = python_program("python");
+    python.args(["-c", H3_CLIENT]);
+    python
+}
+
+#[track_caller]
+fn client_converses(protocol: Protocol, client: impl Fn(&Folder) -> Command) {
     let application = Application::start();
     for io in Io::BOTH {
         let server = server(&application, protocol, io);
-        let mut client = client(&application);
-        client.arg(server.address().port().to_string());
-        let output = output_within(&mut client, PATIENCE);
-        let complaint = String::from_utf8_lossy(&output.stderr);
-        let said = String::from_utf8_lossy(&output.stdout);
-        assert_eq!(said.trim_end(), "..hello..", "{io:?}: {complaint}");
+        client_converses_with(client(&application.folder), &server);
         server.stop();
     }
 }
 
 #[test]
 fn node_speaks_websocket_over_http2() {
-    client_converses(Protocol::Http2, |application| {
-        application.folder.write("client.mjs", H2_CLIENT);
-        let mut node = program("node", "nodejs");
-        node.arg(application.folder.join("client.mjs"));
-        node
-    });
+    client_converses(Protocol::Http2, node_client);
 }
 
 #[test]
 fn aioquic_speaks_websocket_over_http3() {
-    client_converses(Protocol::Http3, |_| {
-        let mut python = python_program("python");
-        python.args(["-c", H3_CLIENT]);
-        python
-    });
+    client_converses(Protocol::Http3, |_| aioquic_client());
 }
