@@ -10,6 +10,7 @@ use pinion_engine::exchange::Exchange;
 use pinion_engine::raw::RawStream;
 use pinion_http::python::child_frame::ChildFrame;
 use pinion_http::python::frame_writer::{write_files, write_gone, write_room, write_take_back};
+use rustc_hash::FxHashMap;
 
 use super::Python;
 use super::file_channel::take_file;
@@ -194,10 +195,8 @@ impl Python {
                     input = input.get(step.used..).unwrap_or_default();
                     let Some(frame) = step.frame else { continue };
                     if let ChildFrame::GivenBack(numbers) = frame {
-                        given_back.extend(numbers.iter().filter_map(|it| {
-                            let is_started = requests.get(&it).is_none_or(|known| known.is_started);
-                            if is_started { None } else { requests.remove(&it) }
-                        }));
+                        let taken = numbers.iter().filter_map(|it| take_not_started(requests, it));
+                        given_back.extend(taken);
                         continue;
                     }
                     wants_channel |= matches!(frame, ChildFrame::WantChannel);
@@ -435,4 +434,13 @@ impl Python {
             }
         }
     }
+}
+
+/// Takes a request out that a process has given back, unless it was started.
+fn take_not_started(
+    requests: &mut FxHashMap<u32, LinkRequest>,
+    number: u32,
+) -> Option<LinkRequest> {
+    let is_started = requests.get(&number).is_none_or(|known| known.is_started);
+    if is_started { None } else { requests.remove(&number) }
 }

@@ -1,5 +1,5 @@
-//! Content of a request: it is stored before a process gets the request, or comes from the client as
-//! the process reads it.
+//! Content of a request: it is stored before a process gets the request, or comes from the client
+//! as the process reads it.
 
 use pinion_engine::exchange::Exchange;
 use pinion_http::python::frame_writer::{write_content, write_content_end};
