@@ -125,6 +125,16 @@ impl Connection {
     /// Why there is none.
     #[track_caller]
     pub fn try_receive(&mut self, to_head: bool) -> Result<Response, Broken> {
+        let response = self.try_receive_of_others(to_head)?;
+        law::check(&response, to_head);
+        Ok(response)
+    }
+
+    /// Reads one response, interim or final, of an application: it need not obey the laws of ours.
+    ///
+    /// # Errors
+    /// Why there is none.
+    pub fn try_receive_of_others(&mut self, to_head: bool) -> Result<Response, Broken> {
         let (mut response, framing) = loop {
             let parsed = parse_head(&self.held, to_head, self.protocol);
             let parsed = parsed.map_err(Broken::Malformed)?;
@@ -140,7 +150,6 @@ impl Connection {
             }
         };
         response.body = self.content(framing)?;
-        law::check(&response, to_head);
         Ok(response)
     }
 
@@ -241,8 +250,16 @@ impl Connection {
     /// Everything until the end, unread bytes first.
     #[track_caller]
     pub fn rest(&mut self) -> Vec<u8> {
-        while self.fill().expect("an orderly end") {}
-        std::mem::take(&mut self.held)
+        self.try_rest().expect("an orderly end")
+    }
+
+    /// Everything until the end, unread bytes first.
+    ///
+    /// # Errors
+    /// What the socket says instead of an end.
+    pub fn try_rest(&mut self) -> Result<Vec<u8>, Broken> {
+        while self.fill()? {}
+        Ok(std::mem::take(&mut self.held))
     }
 
     fn content(&mut self, framing: Framing) -> Result<Vec<u8>, Broken> {

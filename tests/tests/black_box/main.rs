@@ -54,6 +54,7 @@ mod h2_priorities;
 mod h2_suites;
 mod h3_errors;
 mod h3_peers;
+mod httpbin;
 mod import;
 mod import_answers;
 mod imported_configurations;

@@ -12,7 +12,7 @@ use std::path::Path;
 use std::process::Command;
 
 /// A folder that other users may read, with packages in it.
-fn folder_with(name: &str, packages: &[&str]) -> Folder {
+pub(crate) fn folder_with(name: &str, packages: &[&str]) -> Folder {
     let folder = Folder::new(name);
     fs::set_permissions(folder.path(), Permissions::from_mode(0o755)).expect("permissions");
     for package in packages {
@@ -23,12 +23,17 @@ fn folder_with(name: &str, packages: &[&str]) -> Folder {
     folder
 }
 
-fn serve(path: &Path, flags: &[&str]) -> Server {
+/// A server of an application, with the interpreter of the system.
+pub(crate) fn application(path: &Path) -> Start {
     let user: &[&str] = if geteuid().is_root() { &["--python-user", "nobody"] } else { &[] };
-    Start::site(path).flags(&["--python", "/usr/bin/python3"]).flags(user).flags(flags).start()
+    Start::site(path).flags(&["--python", "/usr/bin/python3"]).flags(user)
 }
 
-const FLASK: [&str; 8] = [
+fn serve(path: &Path, flags: &[&str]) -> Server {
+    application(path).flags(flags).start()
+}
+
+pub(crate) const FLASK: [&str; 8] = [
     "flask",
     "werkzeug",
     "jinja2",
