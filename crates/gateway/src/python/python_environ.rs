@@ -70,6 +70,12 @@ pub(super) fn environ(
     });
     let scheme: &[u8] = if client.is_secured { b"https" } else { b"http" };
     let visited = visited.and_then(|()| environ.add(b"wsgi.url_scheme", scheme));
+    // It may be left out if it is empty (PEP 3333), but applications expect it.
+    let has_path = !path_info.is_empty() || added.iter().any(|(name, _)| *name == b"PATH_INFO");
+    let visited = visited.and_then(|()| match has_path {
+        true => Ok(()),
+        false => environ.add(b"PATH_INFO", b""),
+    });
     visited.map_err(|error: VariableError| ProxyError::Python {
         app: app.name.clone(),
         failure: Box::new(PythonFailure::Variables(error)),
