@@ -1,6 +1,6 @@
 //! What `--long` adds: the same laws over more cases, more bytes and more time.
 
-use super::{Step, black_box_modules, lua54};
+use super::{Step, black_box_modules, lua54, pythons};
 use crate::debian::{self, Need, Proof};
 use crate::nextest::{self, LONG, Selection};
 use crate::{dist, fingerprints, fuzz, go, h3i, process, workspace};
@@ -9,6 +9,7 @@ use anyhow::{Result, ensure};
 pub(super) const STEPS: &[Step] = &[
     Step { name: "cases", run: more_cases },
     Step { name: "black-box", run: long_black_box },
+    pythons::STEP,
     Step { name: "lua54-lints", run: super::lua54_lints },
     Step { name: "lua54-black-box", run: lua54::black_box },
     Step { name: "ways", run: every_way },

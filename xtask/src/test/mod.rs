@@ -2,6 +2,7 @@
 
 mod long;
 mod lua54;
+mod pythons;
 mod quick;
 
 use crate::nextest::{self, Selection};
@@ -46,7 +47,11 @@ pub(crate) fn run(arguments: &[&str]) -> Result<()> {
         [] => STEPS.iter().collect(),
         ["--quick"] => return quick::run(None),
         ["--quick", "--since", commit] => return quick::run(Some(commit)),
-        ["--long"] => all().collect(),
+        ["--long"] => {
+            // Said at once, and not after hours.
+            pythons::require()?;
+            all().collect()
+        }
         ["--only", name] => match all().find(|step| step.name == *name) {
             Some(step) => vec![step],
             None => bail!("no step {name}; steps: {}", names()),
