@@ -12,7 +12,7 @@ use std::process::Command;
 const VARIABLE: &str = "PINION_PYTHONS";
 /// The interpreters of the system, as `crates/python/tests/program.rs` has them.
 const OF_SYSTEM: [&str; 2] = ["/usr/bin/python3", "/usr/bin/pypy3"];
-/// Prints the name and the version of an interpreter, with a `t` behind that of a free-threaded one.
+/// Prints the name and the version of an interpreter, with a `t` behind a free-threaded one.
 const VERSION: &str = "import sys, sysconfig; print(sys.implementation.name, \
     sys.version.split()[0] + 't' * bool(sysconfig.get_config_var('Py_GIL_DISABLED')), end='')";
 
