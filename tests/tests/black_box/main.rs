@@ -125,6 +125,7 @@ mod python_faults;
 mod python_memory;
 mod python_processes;
 mod python_reloads;
+mod python_soak;
 mod quic_bad_input;
 mod quic_certificates;
 mod range;

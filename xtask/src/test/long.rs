@@ -55,11 +55,13 @@ fn long_black_box() -> Result<()> {
     debian::install(NEEDS)?;
     let modules = [
         "applications",
+        "cgi_soak",
         "early_responses",
         "floods",
         "h2_suites",
         "large",
         "long_path",
+        "python_soak",
         "quic_bad_input",
         "stalls",
         "tls_bad_input",
