@@ -20,12 +20,15 @@
 //! | `websockets`, `open_websocket` | WebSockets that an ASGI application has accepted |
 //! | `python_environ` | what a WSGI application is told about a request |
 //! | `python_scope` | what an ASGI application is told about a request |
+//! | `oracle` | what holds for both of any request: for tests and the fuzzer |
 //! | [`limits`] | every limit with its reason |
 
 mod app_queue;
 mod file_channel;
 pub mod limits;
 mod open_websocket;
+#[cfg(any(test, fuzzing))]
+pub mod oracle;
 mod process_events;
 mod process_link;
 pub mod python_app;

@@ -5,6 +5,7 @@ use super::fault::Place;
 use super::load::parse;
 use super::tables::Section;
 use crate::settings::{Serve, SiteSettings};
+use crate::source::Source;
 use std::path::Path;
 
 /// Faults lie within the text and are one line each; what has none can be used.
@@ -31,7 +32,8 @@ pub(crate) fn check(bytes: &[u8]) {
     assert!(Serve::from_low(&tables.server.low).is_ok(), "the server can be used");
     for Section { low, .. } in &tables.sites {
         assert!(SiteSettings::from_low(low).is_ok(), "{low:?} can be used");
-        assert!(low.values("path").next().is_some(), "{low:?}");
+        let has_path = low.values("path").next().is_some();
+        assert!(has_path || Source::of_proxy(low).is_some(), "{low:?}");
     }
 }
 

@@ -14,6 +14,8 @@ mod configuration;
 mod draft;
 mod json_document;
 mod limits;
+#[cfg(any(test, fuzzing))]
+pub(crate) mod oracle;
 #[cfg(test)]
 mod tests;
 mod unit;

@@ -1,0 +1,368 @@
+//! What holds for the variables and the scope of any request: what the fuzz target checks, and the
+//! replay of its corpus. The bytes that a process gets are read as Python's `marshal` reads them,
+//! and compared with a plain reading of the fields.
+
+use pinion_http::client_identity::ClientIdentity;
+use pinion_http::field::Field;
+use pinion_http::h1::head::{HeadStorage, Parsed, parse};
+use pinion_http::limits::Limits;
+use pinion_http::python::environ::Environ;
+use pinion_http::python::frame::FRAME_HEADER_BYTES;
+use pinion_http::python::request_batch::{BatchedContent, RequestBatch};
+use pinion_http::request::RequestHead;
+use std::collections::BTreeMap;
+
+use super::python_app::{PythonApp, PythonInterface};
+use super::python_environ::environ;
+use super::python_scope::http_scope;
+use crate::path_prefix::PathPrefix;
+
+/// Mounts, and their paths without percent escapes and without a slash at the end.
+const MOUNTS: [(&str, &str); 4] =
+    [("/", ""), ("/run", "/run"), ("/a%20b", "/a b"), ("/%C3%A4/", "/\u{e4}")];
+
+/// Variables that are of no field.
+const OWN_VARIABLES: [&str; 17] = [
+    "CONTENT_LENGTH",
+    "CONTENT_TYPE",
+    "GATEWAY_INTERFACE",
+    "HTTPS",
+    "HTTP_HOST",
+    "PATH_INFO",
+    "QUERY_STRING",
+    "REMOTE_ADDR",
+    "REMOTE_PORT",
+    "REQUEST_METHOD",
+    "REQUEST_SCHEME",
+    "REQUEST_URI",
+    "SCRIPT_NAME",
+    "SERVER_NAME",
+    "SERVER_PORT",
+    "SERVER_PROTOCOL",
+    "SERVER_SOFTWARE",
+];
+
+/// Fields that no application gets from a client.
+const NEVER_PASSED: [&str; 15] = [
+    "connection",
+    "expect",
+    "forwarded",
+    "host",
+    "http2-settings",
+    "keep-alive",
+    "max-forwards",
+    "proxy",
+    "proxy-authenticate",
+    "proxy-authorization",
+    "proxy-connection",
+    "te",
+    "trailer",
+    "upgrade",
+    "via",
+];
+
+/// Beginnings of further ones: proxies tell by them who asks for what.
+const NEVER_PASSED_FRONTS: [&str; 9] = [
+    "remote-",
+    "x-auth-request-",
+    "x-authenticated-",
+    "x-forwarded-",
+    "x-original-",
+    "x-real-",
+    "x-remote-",
+    "x-rewrite-",
+    "x-webauth-",
+];
+
+/// A value as Python reads it.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
+enum Value {
+    None,
+    Int(u32),
+    Bytes(Vec<u8>),
+    Str(String),
+    Tuple(Vec<Value>),
+    List(Vec<Value>),
+    Dict(BTreeMap<String, Value>),
+}
+
+/// Checks the request whose head follows the first byte, which says how the application is mounted.
+///
+/// # Panics
+/// If a process would read something else than the head says.
+pub fn check(data: &[u8]) {
+    let Some((&options, input)) = data.split_first() else { return };
+    let mut storage = HeadStorage::new();
+    let Ok(Parsed::Head { head, .. }) = parse(input, 0, &mut storage, &Limits::default()) else {
+        return;
+    };
+    let (mount, mount_path) = MOUNTS[usize::from(options % 4)];
+    let client = ClientIdentity {
+        peer: (options & 4 == 0).then(|| ([192, 0, 2, 1], 7).into()),
+        is_secured: options & 8 != 0,
+    };
+    let interface = PythonInterface::Wsgi { threads: 1 };
+    let mut app = PythonApp::new("app", PathPrefix::new(mount), interface);
+    app.passes_authorization = options & 16 != 0;
+    let case = Case { app, mount_path, client, head: &head };
+    let variables = environ(&case.app, &client, &head, &mut Default::default());
+    let scope = http_scope(&case.app, &client, &head);
+    assert_eq!(variables.is_ok(), scope.is_ok(), "{variables:?}, {scope:?}");
+    let (Ok(variables), Ok(scope)) = (variables, scope) else { return };
+    case.check_environ(&read_environ(&variables));
+    case.check_scope(&read_environ(&scope));
+}
+
+/// A request, and the application that gets it.
+struct Case<'a> {
+    app: PythonApp,
+    mount_path: &'a str,
+    client: ClientIdentity,
+    head: &'a RequestHead<'a>,
+}
+
+impl Case<'_> {
+    /// Returns the fields that the application gets, with names in lower case. One of them does so
+    /// although `Connection` lists it.
+    fn passed(&self, always: &str) -> Vec<(String, &[u8])> {
+        let lower = |field: &Field<'_>| String::from_utf8_lossy(field.name).to_ascii_lowercase();
+        let connection = self.head.fields.iter().filter(|field| lower(field) == "connection");
+        let listed: Vec<String> = connection
+            .flat_map(|field| field.value.split(|byte| *byte == b','))
+            .map(|name| String::from_utf8_lossy(name.trim_ascii()).to_ascii_lowercase())
+            .collect();
+        let is_passed = |name: &String| {
+            !name.contains('_')
+                && !NEVER_PASSED.contains(&name.as_str())
+                && !NEVER_PASSED_FRONTS.iter().any(|front| name.starts_with(front))
+                && (name == always || !listed.contains(name))
+                && (self.app.passes_authorization || name != "authorization")
+        };
+        let fields = self.head.fields.iter().map(|field| (lower(&field), field.value));
+        fields.filter(|(name, _)| is_passed(name)).collect()
+    }
+
+    /// Returns the path of the request without escapes.
+    fn path(&self) -> Vec<u8> {
+        let mut decoded = Vec::new();
+        let mut bytes = self.head.target.path.iter();
+        while let Some(&byte) = bytes.next() {
+            let mut digit = || char::from(*bytes.next().expect("a digit")).to_digit(16);
+            decoded.push(match byte {
+                b'%' => (digit().expect("a digit") * 16 + digit().expect("a digit")) as u8,
+                other => other,
+            });
+        }
+        decoded
+    }
+
+    fn check_environ(&self, read: &BTreeMap<String, Value>) {
+        let text = |name: &str| match read.get(name) {
+            Some(Value::Str(text)) => Some(latin1(text)),
+            None => None,
+            other => panic!("{name}: {other:?}"),
+        };
+        assert_eq!(text("SCRIPT_NAME").as_deref(), Some(self.mount_path.as_bytes()));
+        let path = ["SCRIPT_NAME", "PATH_INFO"].map(|name| text(name).expect("a path"));
+        assert_eq!(path.concat(), self.path());
+        let query = self.head.target.query.unwrap_or_default();
+        assert_eq!(text("QUERY_STRING").as_deref(), Some(query));
+        assert_eq!(text("REQUEST_METHOD").as_deref(), Some(self.head.method_token));
+        assert_eq!(text("HTTP_HOST").as_deref(), self.head.authority);
+        let scheme = self.client.scheme().as_bytes();
+        assert_eq!(text("wsgi.url_scheme").as_deref(), Some(scheme));
+        assert_eq!(text("HTTPS").is_some(), self.client.is_secured);
+        let remote = if self.client.peer.is_some() { "192.0.2.1" } else { "unix:" };
+        assert_eq!(text("REMOTE_ADDR").as_deref(), Some(remote.as_bytes()));
+
+        let mut expected: BTreeMap<String, Vec<u8>> = BTreeMap::new();
+        for (name, value) in self.passed("content-type") {
+            let is_plain = |byte: u8| byte.is_ascii_alphanumeric() || byte == b'-';
+            let is_own = matches!(
+                name.as_str(),
+                "content-length"
+                    | "transfer-encoding"
+                    | "date"
+                    | "alt-svc"
+                    | "strict-transport-security"
+            );
+            if !name.bytes().all(is_plain) || is_own {
+                continue;
+            }
+            let variable = match name.as_str() {
+                "content-type" => "CONTENT_TYPE".to_owned(),
+                _ => format!("HTTP_{}", name.to_ascii_uppercase().replace('-', "_")),
+            };
+            let separator: &[u8] = if name == "cookie" { b"; " } else { b", " };
+            match expected.get_mut(&variable) {
+                Some(known) => known.extend([separator, value].concat()),
+                None => drop(expected.insert(variable, value.to_vec())),
+            }
+        }
+        for name in read.keys() {
+            let is_known = OWN_VARIABLES.contains(&name.as_str()) || name == "wsgi.url_scheme";
+            assert!(is_known || expected.contains_key(name), "{name} of no field");
+        }
+        for (name, value) in &expected {
+            assert_eq!(text(name).as_ref(), Some(value), "{name}");
+        }
+        assert_eq!(text("CONTENT_TYPE").as_ref(), expected.get("CONTENT_TYPE"));
+    }
+
+    fn check_scope(&self, read: &BTreeMap<String, Value>) {
+        let path = String::from_utf8_lossy(&self.path()).into_owned();
+        assert_eq!(read.get("path"), Some(&Value::Str(path)));
+        let raw_path = Value::Bytes(self.head.target.path.to_vec());
+        assert_eq!(read.get("raw_path"), Some(&raw_path));
+        let query = Value::Bytes(self.head.target.query.unwrap_or_default().to_vec());
+        assert_eq!(read.get("query_string"), Some(&query));
+        let root_path = Value::Str(self.mount_path.to_owned());
+        assert_eq!(read.get("root_path"), Some(&root_path));
+        let peer = Value::Tuple(vec![Value::Str("192.0.2.1".to_owned()), Value::Int(7)]);
+        let client = if self.client.peer.is_some() { peer } else { Value::None };
+        assert_eq!(read.get("client"), Some(&client));
+        assert_eq!(read.len(), 11, "{read:?}");
+
+        let mut headers: Vec<(&[u8], Vec<u8>)> = Vec::new();
+        headers.extend(self.head.authority.map(|authority| (&b"host"[..], authority.to_vec())));
+        let passed = self.passed("content-length");
+        for (name, value) in &passed {
+            let cookie = headers.iter_mut().find(|(known, _)| *known == b"cookie");
+            match cookie.filter(|_| name == "cookie") {
+                Some((_, known)) => known.extend([b"; ", *value].concat()),
+                None => headers.push((name.as_bytes(), value.to_vec())),
+            }
+        }
+        let pair = |(name, value): (&[u8], Vec<u8>)| {
+            Value::Tuple(vec![Value::Bytes(name.to_vec()), Value::Bytes(value)])
+        };
+        let headers = Value::List(headers.into_iter().map(pair).collect());
+        assert_eq!(read.get("headers"), Some(&headers));
+    }
+}
+
+/// Returns the bytes of a string of WSGI.
+fn latin1(text: &str) -> Vec<u8> {
+    text.chars().map(|one| u8::try_from(u32::from(one)).expect("Latin-1")).collect()
+}
+
+/// Returns the dictionary that a process gets.
+fn read_environ(environ: &Environ) -> BTreeMap<String, Value> {
+    let mut batch = RequestBatch::new();
+    let added = batch.add(1, BatchedContent::Streamed, |writer| {
+        environ.write(writer);
+        Ok(())
+    });
+    added.expect("a request alone fits");
+    let mut rest = batch.frame().get(FRAME_HEADER_BYTES..).expect("a frame");
+    let value = read_value(&mut rest).expect("a value");
+    assert!(rest.is_empty(), "{} bytes behind the value", rest.len());
+    let Value::List(requests) = value else { panic!("{value:?}") };
+    let [Value::Tuple(request)] = requests.as_slice() else { panic!("{requests:?}") };
+    match request.as_slice() {
+        [Value::Int(1), Value::Dict(dict), Value::None] => dict.clone(),
+        other => panic!("{other:?}"),
+    }
+}
+
+/// Reads a value of `marshal` (`Python/marshal.c`); `None` is the end of a dictionary.
+fn read_value(rest: &mut &[u8]) -> Option<Value> {
+    let values = |count: u32, rest: &mut &[u8]| -> Vec<Value> {
+        (0..count).map(|_| read_value(rest).expect("a value")).collect()
+    };
+    Some(match take(rest, 1)[0] {
+        b'N' => Value::None,
+        b'i' => Value::Int(number(rest)),
+        b's' => {
+            let bytes = number(rest);
+            Value::Bytes(take(rest, bytes).to_vec())
+        }
+        b'u' => {
+            let bytes = number(rest);
+            Value::Str(String::from_utf8(take(rest, bytes).to_vec()).expect("UTF-8"))
+        }
+        kind @ (b'a' | b'A' | b'z' | b'Z') => {
+            let is_short = matches!(kind, b'z' | b'Z');
+            let bytes = if is_short { take(rest, 1)[0].into() } else { number(rest) };
+            let text = take(rest, bytes);
+            assert!(text.is_ascii(), "{}", text.escape_ascii());
+            Value::Str(String::from_utf8_lossy(text).into_owned())
+        }
+        b')' => {
+            let count = take(rest, 1)[0].into();
+            Value::Tuple(values(count, rest))
+        }
+        b'[' => {
+            let count = number(rest);
+            Value::List(values(count, rest))
+        }
+        b'{' => {
+            let mut dict = BTreeMap::new();
+            while let Some(key) = read_value(rest) {
+                let Value::Str(key) = key else { panic!("the key {key:?}") };
+                let value = read_value(rest).expect("a value");
+                let before = dict.insert(key.clone(), value);
+                assert_eq!(before, None, "{key} twice");
+            }
+            Value::Dict(dict)
+        }
+        b'0' => return None,
+        other => panic!("the type {}", other.escape_ascii()),
+    })
+}
+
+fn take<'a>(rest: &mut &'a [u8], bytes: u32) -> &'a [u8] {
+    let (front, behind) = rest.split_at(bytes as usize);
+    *rest = behind;
+    front
+}
+
+fn number(rest: &mut &[u8]) -> u32 {
+    let number = u32::from_le_bytes(take(rest, 4).try_into().expect("four bytes"));
+    assert!(i32::try_from(number).is_ok(), "marshal has 31 bits");
+    number
+}
+
+#[cfg(test)]
+mod tests {
+    use super::check;
+    use proptest::prelude::*;
+    use std::fs;
+    use std::path::Path;
+
+    #[test]
+    fn the_corpus_is_replayed() {
+        let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../fuzz/corpus/python_request");
+        let mut count = 0;
+        for entry in fs::read_dir(&folder).expect("the corpus") {
+            let path = entry.expect("an entry").path();
+            println!("{}", path.display());
+            check(&fs::read(&path).expect("a file"));
+            count += 1;
+        }
+        assert!(count >= 8, "{}: only {count} files", folder.display());
+    }
+
+    /// Fields that are named for what they must not become.
+    fn field() -> impl Strategy<Value = String> {
+        let name = prop_oneof![
+            "[A-Za-z0-9_-]{1,12}",
+            "(?i)(script|path|content|remote|x|proxy|http)[-_](name|info|length|type|user|a)",
+            "(?i)(cookie|connection|proxy|authorization|x-forwarded-for|date|te|keep-alive)",
+        ];
+        (name, "[ -~]{0,20}").prop_map(|(name, value)| format!("{name}: {}\r\n", value.trim()))
+    }
+
+    proptest! {
+        #[test]
+        fn a_process_reads_what_the_client_has_sent(
+            options in any::<u8>(),
+            path in "(/run|/a%20b|/%c3%a4|)/[a-z%0-9A-F/._-]{0,12}(\\?[!-~]{0,8})?",
+            fields in proptest::collection::vec(field(), 0..12),
+        ) {
+            let fields = fields.concat();
+            let head = format!("GET {path} HTTP/1.1\r\nHost: a:1\r\n{fields}\r\n");
+            check(&[&[options], head.as_bytes()].concat());
+        }
+    }
+}
