@@ -109,8 +109,11 @@ pub fn check(data: &[u8]) {
     let scope = http_scope(&case.app, &client, &head);
     assert_eq!(variables.is_ok(), scope.is_ok(), "{variables:?}, {scope:?}");
     let (Ok(variables), Ok(scope)) = (variables, scope) else { return };
-    case.check_environ(&read_environ(&variables));
-    case.check_scope(&read_environ(&scope));
+    // From the second request on, values refer to those of earlier ones.
+    let kinds = [&variables, &scope].repeat(3);
+    for (read, is_scope) in read_batch(&kinds).iter().zip([false, true].into_iter().cycle()) {
+        if is_scope { case.check_scope(read) } else { case.check_environ(read) }
+    }
 }
 
 /// A request, and the application that gets it.
@@ -246,81 +249,114 @@ fn latin1(text: &str) -> Vec<u8> {
     text.chars().map(|one| u8::try_from(u32::from(one)).expect("Latin-1")).collect()
 }
 
-/// Returns the dictionary that a process gets.
-fn read_environ(environ: &Environ) -> BTreeMap<String, Value> {
+/// Returns the dictionaries that a process gets with a batch of these.
+fn read_batch(environs: &[&Environ]) -> Vec<BTreeMap<String, Value>> {
     let mut batch = RequestBatch::new();
-    let added = batch.add(1, BatchedContent::Streamed, |writer| {
-        environ.write(writer);
-        Ok(())
-    });
-    added.expect("a request alone fits");
-    let mut rest = batch.frame().get(FRAME_HEADER_BYTES..).expect("a frame");
-    let value = read_value(&mut rest).expect("a value");
-    assert!(rest.is_empty(), "{} bytes behind the value", rest.len());
-    let Value::List(requests) = value else { panic!("{value:?}") };
-    let [Value::Tuple(request)] = requests.as_slice() else { panic!("{requests:?}") };
-    match request.as_slice() {
-        [Value::Int(1), Value::Dict(dict), Value::None] => dict.clone(),
-        other => panic!("{other:?}"),
+    for environ in environs {
+        batch.add(1, BatchedContent::Streamed, environ).expect("there is space");
     }
-}
-
-/// Reads a value of `marshal` (`Python/marshal.c`); `None` is the end of a dictionary.
-fn read_value(rest: &mut &[u8]) -> Option<Value> {
-    let values = |count: u32, rest: &mut &[u8]| -> Vec<Value> {
-        (0..count).map(|_| read_value(rest).expect("a value")).collect()
+    let rest = batch.frame().get(FRAME_HEADER_BYTES..).expect("a frame");
+    let mut reader = Reader { rest, values: Vec::new() };
+    let value = reader.value().expect("a value");
+    assert!(reader.rest.is_empty(), "{} bytes behind the value", reader.rest.len());
+    let Value::List(requests) = value else { panic!("{value:?}") };
+    assert_eq!(requests.len(), environs.len());
+    let dict = |request| match request {
+        Value::Tuple(values) => match values.as_slice() {
+            [Value::Int(1), Value::Dict(dict), Value::None] => dict.clone(),
+            other => panic!("{other:?}"),
+        },
+        other => panic!("{other:?}"),
     };
-    Some(match take(rest, 1)[0] {
-        b'N' => Value::None,
-        b'i' => Value::Int(number(rest)),
-        b's' => {
-            let bytes = number(rest);
-            Value::Bytes(take(rest, bytes).to_vec())
+    requests.into_iter().map(dict).collect()
+}
+
+/// Reads values of `marshal` (`Python/marshal.c`).
+struct Reader<'a> {
+    rest: &'a [u8],
+    /// Those that others can refer to; one that is not complete is `None`.
+    values: Vec<Option<Value>>,
+}
+
+impl<'a> Reader<'a> {
+    /// Reads a value; `None` is the end of a dictionary.
+    fn value(&mut self) -> Option<Value> {
+        const REFERRED: u8 = 0x80;
+        let kind = self.take(1)[0];
+        if kind == b'r' {
+            let number = self.number() as usize;
+            return Some(self.values[number].clone().expect("a value that is complete"));
         }
-        b'u' => {
-            let bytes = number(rest);
-            Value::Str(String::from_utf8(take(rest, bytes).to_vec()).expect("UTF-8"))
+        let place = (kind & REFERRED != 0).then(|| {
+            self.values.push(None);
+            self.values.len() - 1
+        });
+        let value = self.value_of(kind & !REFERRED)?;
+        if let Some(place) = place {
+            self.values[place] = Some(value.clone());
         }
-        kind @ (b'a' | b'A' | b'z' | b'Z') => {
-            let is_short = matches!(kind, b'z' | b'Z');
-            let bytes = if is_short { take(rest, 1)[0].into() } else { number(rest) };
-            let text = take(rest, bytes);
-            assert!(text.is_ascii(), "{}", text.escape_ascii());
-            Value::Str(String::from_utf8_lossy(text).into_owned())
-        }
-        b')' => {
-            let count = take(rest, 1)[0].into();
-            Value::Tuple(values(count, rest))
-        }
-        b'[' => {
-            let count = number(rest);
-            Value::List(values(count, rest))
-        }
-        b'{' => {
-            let mut dict = BTreeMap::new();
-            while let Some(key) = read_value(rest) {
-                let Value::Str(key) = key else { panic!("the key {key:?}") };
-                let value = read_value(rest).expect("a value");
-                let before = dict.insert(key.clone(), value);
-                assert_eq!(before, None, "{key} twice");
+        Some(value)
+    }
+
+    fn value_of(&mut self, kind: u8) -> Option<Value> {
+        Some(match kind {
+            b'N' => Value::None,
+            b'i' => Value::Int(self.number()),
+            b's' => {
+                let bytes = self.number();
+                Value::Bytes(self.take(bytes).to_vec())
             }
-            Value::Dict(dict)
+            b'u' => {
+                let bytes = self.number();
+                Value::Str(String::from_utf8(self.take(bytes).to_vec()).expect("UTF-8"))
+            }
+            b'a' | b'A' | b'z' | b'Z' => {
+                let is_short = matches!(kind, b'z' | b'Z');
+                let bytes = if is_short { self.take(1)[0].into() } else { self.number() };
+                let text = self.take(bytes);
+                assert!(text.is_ascii(), "{}", text.escape_ascii());
+                Value::Str(String::from_utf8_lossy(text).into_owned())
+            }
+            b')' => {
+                let count = self.take(1)[0].into();
+                Value::Tuple(self.values(count))
+            }
+            b'[' => {
+                let count = self.number();
+                Value::List(self.values(count))
+            }
+            b'{' => Value::Dict(self.dict()),
+            b'0' => return None,
+            other => panic!("the type {}", other.escape_ascii()),
+        })
+    }
+
+    fn values(&mut self, count: u32) -> Vec<Value> {
+        (0..count).map(|_| self.value().expect("a value")).collect()
+    }
+
+    fn dict(&mut self) -> BTreeMap<String, Value> {
+        let mut dict = BTreeMap::new();
+        while let Some(key) = self.value() {
+            let Value::Str(key) = key else { panic!("the key {key:?}") };
+            let value = self.value().expect("a value");
+            let before = dict.insert(key.clone(), value);
+            assert_eq!(before, None, "{key} twice");
         }
-        b'0' => return None,
-        other => panic!("the type {}", other.escape_ascii()),
-    })
-}
+        dict
+    }
 
-fn take<'a>(rest: &mut &'a [u8], bytes: u32) -> &'a [u8] {
-    let (front, behind) = rest.split_at(bytes as usize);
-    *rest = behind;
-    front
-}
+    fn take(&mut self, bytes: u32) -> &'a [u8] {
+        let (front, behind) = self.rest.split_at(bytes as usize);
+        self.rest = behind;
+        front
+    }
 
-fn number(rest: &mut &[u8]) -> u32 {
-    let number = u32::from_le_bytes(take(rest, 4).try_into().expect("four bytes"));
-    assert!(i32::try_from(number).is_ok(), "marshal has 31 bits");
-    number
+    fn number(&mut self) -> u32 {
+        let number = u32::from_le_bytes(self.take(4).try_into().expect("four bytes"));
+        assert!(i32::try_from(number).is_ok(), "marshal has 31 bits");
+        number
+    }
 }
 
 #[cfg(test)]

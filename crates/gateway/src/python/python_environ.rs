@@ -63,14 +63,10 @@ pub(super) fn environ(
         true => environ.add(name, value),
         false => Ok(()),
     });
-    // A CGI script does without it, but WSGI applications rely on it.
-    let visited = visited.and_then(|()| match path_info.is_empty() {
-        true => environ.add(b"PATH_INFO", b""),
-        false => Ok(()),
-    });
     let scheme: &[u8] = if client.is_secured { b"https" } else { b"http" };
     let visited = visited.and_then(|()| environ.add(b"wsgi.url_scheme", scheme));
-    // It may be left out if it is empty (PEP 3333), but applications expect it.
+    // A CGI script does without it if it is empty, and so may a WSGI application (PEP 3333), but
+    // those rely on it.
     let has_path = !path_info.is_empty() || added.iter().any(|(name, _)| *name == b"PATH_INFO");
     let visited = visited.and_then(|()| match has_path {
         true => Ok(()),
