@@ -125,13 +125,17 @@ impl Python {
         if !self.is_sent(address) {
             return;
         }
-        let Some(request) = self.requests.get(&address) else { return };
-        let RequestStage::Sent { link: link_number, number } = request.stage else { return };
-        let Some(mut link) = self.links.remove(&link_number) else { return };
-        link.hold(number);
+        let Some(request) = self.requests.get_mut(&address) else { return };
+        let RequestStage::Sent { link, number } = request.stage else { return };
+        let Some(link) = self.links.get_mut(&link) else { return };
+        if link.is_full {
+            return link.hold(number);
+        }
+        self.frames.clear();
         // Content that comes from the client is not stored, so reading it does not fail.
-        self.give_held(&mut link, &mut exchange.connections(), &mut |_, _| {});
-        self.links.insert(link_number, link);
+        while matches!(request.give_content(number, &mut self.frames), Ok(true)) {}
+        link.write(&self.frames, &mut exchange.connections());
+        self.frames.clear();
     }
 
     /// Gives a process content that it wants, as long as the connection to it has room.
