@@ -304,7 +304,7 @@ fn an_application_that_leaks_is_replaced_without_a_failed_request() {
             let ends = SetAtEnd(&stop);
             let clients: Vec<_> = (0..CLIENTS).map(|_| scope.spawn(client)).collect();
             wait_for("enough requests and other processes", || {
-                let has_failed = clients.iter().any(|client| client.is_finished());
+                let has_failed = clients.iter().any(thread::ScopedJoinHandle::is_finished);
                 let is_enough = next.load(Ordering::Relaxed) >= LEAKS && replaced() >= PROCESSES;
                 (is_enough || has_failed).then_some(())
             });

@@ -68,10 +68,8 @@ pub(super) fn environ(
     // A CGI script does without it if it is empty, and so may a WSGI application (PEP 3333), but
     // those rely on it.
     let has_path = !path_info.is_empty() || added.iter().any(|(name, _)| *name == b"PATH_INFO");
-    let visited = visited.and_then(|()| match has_path {
-        true => Ok(()),
-        false => environ.add(b"PATH_INFO", b""),
-    });
+    let visited =
+        visited.and_then(|()| if has_path { Ok(()) } else { environ.add(b"PATH_INFO", b"") });
     visited.map_err(|error: VariableError| ProxyError::Python {
         app: app.name.clone(),
         failure: Box::new(PythonFailure::Variables(error)),
