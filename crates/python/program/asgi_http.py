@@ -22,7 +22,7 @@ class AsgiRequest:
     is_gone = False
     # What `find_head` has returned for the start of the response.
     head = None
-    # HEAD was sent, and frames of content follow.
+    # HEAD was sent, or a part of the content was: what follows is compared with all that was sent.
     is_streaming = False
     sent_bytes = 0
     # The last frame was sent. What the application does after it has no effect.
@@ -222,7 +222,8 @@ class AsgiRequest:
             self.sent_bytes = size
             is_whole = not self.is_streaming and size == length and size <= PIECE_MAX_BYTES
             if is_whole and not self.is_done:
-                # Middleware often sends the end as a message of its own, without content.
+                # Frameworks often send the end as a message of its own, without content.
+                self.is_streaming = True
                 self.send_response(self.head[0], body)
             elif not self.is_done:
                 await self.send_frames(body, more)

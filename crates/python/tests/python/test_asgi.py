@@ -261,6 +261,20 @@ class Asgi(unittest.TestCase):
         self.assert_failed(
             self.send(start(200, length), body(b'he', True), body(b'llo!', True)), ABORT)
 
+    def test_an_end_of_its_own_after_the_whole_length_is_no_failure(self):
+        def failures():
+            # By now the application has got its exception, if there was one.
+            self.link.get('/echo')
+            return self.child.log().count('the application has failed')
+
+        before = failures()
+        length = (b'content-length', b'5')
+        self.send(start(200, length), body(b'hello', True), body())
+        self.send(start(200, length), body(b'hello', True), body(b'', True), body())
+        self.assertEqual(failures(), before)
+        self.send(start(200, length), body(b'hello', True), body(b'!'))
+        self.assertEqual(failures(), before + 1)
+
     def test_wrong_lengths(self):
         for value in (b'-1', b'5,5', b'', b'x', b' 5', b'+5'):
             self.assertIn('no Content-Length',
