@@ -41,6 +41,15 @@ pub fn python_package(name: &str) -> PathBuf {
     path_below_target(&format!("python-applications/{name}"), "needs")
 }
 
+/// The folder of sources that the test command fetches as `tests/python_sources.txt` says.
+///
+/// # Panics
+/// When it is not there; the message says how to get it.
+#[track_caller]
+pub fn python_source(name: &str) -> PathBuf {
+    path_below_target(&format!("python-sources/{name}"), "needs")
+}
+
 /// A program that the test command builds from `tests/go.mod`.
 ///
 /// # Panics

@@ -3,7 +3,7 @@
 //!
 //! `tests/requirements.txt` names every package with its version. The environment is made anew when
 //! that file differs from the copy that lies in it since it was made. The same holds for
-//! `tests/python_applications.txt`.
+//! `tests/python_applications.txt` and `tests/python_sources.txt`.
 
 use crate::{process, workspace};
 use anyhow::{Context, Result};
@@ -15,7 +15,8 @@ use std::process::Command;
 pub(crate) fn install() -> Result<()> {
     let wanted = workspace::root().join("tests/requirements.txt");
     install_to(&wanted, &workspace::target().join("python"), &["--no-deps"])?;
-    install_packages()
+    install_packages()?;
+    install_sources()
 }
 
 /// Sees to it that the packages are there that applications import: for the interpreter of the
@@ -47,6 +48,48 @@ pub(crate) fn install_packages_to(wanted: &Path, folder: &Path) -> Result<()> {
             .arg(wanted),
     )?;
     fs::copy(wanted, stamp(folder)).context("the mark of a whole folder")?;
+    Ok(())
+}
+
+/// Sees to it that the sources are there whose suites the tests run, each in a folder of its name.
+fn install_sources() -> Result<()> {
+    let wanted = workspace::root().join("tests/python_sources.txt");
+    let folder = workspace::target().join("python-sources");
+    if is_current(&folder, &wanted)? {
+        return Ok(());
+    }
+    println!("  installing {} into {}", wanted.display(), folder.display());
+    if folder.exists() {
+        fs::remove_dir_all(&folder).context("the sources of before")?;
+    }
+    process::output(
+        Command::new(workspace::target().join("python/bin/pip"))
+            .args(["download", "--quiet", "--disable-pip-version-check", "--no-deps"])
+            .args(["--no-binary=:all:", "--dest"])
+            .arg(&folder)
+            .arg("-r")
+            .arg(&wanted),
+    )?;
+    for entry in fs::read_dir(&folder)? {
+        unpack(&entry?.path())?;
+    }
+    fs::copy(&wanted, stamp(&folder)).context("the mark of a whole folder")?;
+    Ok(())
+}
+
+/// Unpacks `name-version.tar.gz` into the folder `name` beside it.
+fn unpack(archive: &Path) -> Result<()> {
+    let file_name = archive.file_name().and_then(|name| name.to_str());
+    let name = file_name.and_then(|name| name.rsplit_once('-')).context("name and version")?.0;
+    let folder = archive.with_file_name(name);
+    fs::create_dir(&folder)?;
+    process::output(
+        Command::new("tar")
+            .args(["--strip-components=1", "-xzf"])
+            .arg(archive)
+            .arg("-C")
+            .arg(folder),
+    )?;
     Ok(())
 }
 

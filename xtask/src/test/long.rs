@@ -55,6 +55,7 @@ fn long_black_box() -> Result<()> {
     debian::install(NEEDS)?;
     let modules = [
         "applications",
+        "autobahn",
         "cgi_soak",
         "early_responses",
         "floods",
