@@ -89,7 +89,7 @@ fn start(folder: &Folder, io: Io, interface: &str) -> Server {
     folder.write(
         "p.toml",
         format!(
-            "[[site]]\npath = \"public\"\n[[site.mount]]\npath = \"/run\"\n\
+            "[[site]]\npath = \"public\"\ninclude = \"*.php\"\n[[site.mount]]\npath = \"/run\"\n\
              {interface} = \"app:{interface}\"\npython = \"/usr/bin/python3\"\n\
              python-folder = {path:?}\nbuffer-limit = \"64K\"\n{user}"
         ),
