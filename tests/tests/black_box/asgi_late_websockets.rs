@@ -65,7 +65,8 @@ fn an_application_hears_of_a_client_that_has_ended_before() {
         let server = start(&folder, io, Protocol::Http2Clear);
         let runtime = Runtime::new().expect("a runtime");
         let mut client = TunnelClient::open(&server, &runtime);
-        let stream = runtime.block_on(async {
+        let mut response = None;
+        runtime.block_on(async {
             assert!(client.is_announced().await);
             let TunnelClient::Http2(requests, scheme) = &mut client else { panic!("HTTP/2") };
             let request = http::Request::builder()
@@ -75,17 +76,17 @@ fn an_application_hears_of_a_client_that_has_ended_before() {
                 .extension(h2::ext::Protocol::from("websocket"))
                 .body(())
                 .expect("a request");
-            let (response, mut stream) = requests.send_request(request, false).expect("a stream");
+            let (coming, mut stream) = requests.send_request(request, false).expect("a stream");
+            response = Some(coming);
             stream.send_data(Bytes::new(), true).expect("an open stream");
             // The server has read the end when it has read the next request of the connection.
             assert!(!client.get("/chat/x").await.is_empty());
-            response
         });
         let note = || server.get("/chat/x").text().to_owned();
         wait_for("the request", || (note() == "connected").then_some(()));
         folder.write("app/gate", "");
         wait_for("the message", || (note() == "websocket.disconnect 1006").then_some(()));
-        drop(stream);
+        drop(response);
         drop(client);
         fs::remove_file(folder.join("app/gate")).expect("removed");
         server.stop();

@@ -260,8 +260,8 @@ fn python_reads_other_values() {
     check_read(&frame(2, 0, &value), &expected);
 }
 
-/// From the third request on, what earlier ones have is not written again: neither names, nor values
-/// that are longer than a reference. A request that differs in one value is its own.
+/// From the third request on, what earlier ones have is not written again: neither names, nor
+/// values that are longer than a reference. A request that differs in one value has it for itself.
 #[test]
 fn values_of_earlier_requests_are_not_written_again() {
     let host = vec![b'h'; SHARED_VALUE_MAX_BYTES - 2];
