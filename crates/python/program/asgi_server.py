@@ -151,10 +151,11 @@ def write_task_stack(request):
 def make_loop():
     """Returns a loop of uvloop if the application has it, else the one of Python."""
     try:
-        import uvloop
+        # A folder of this name beside the application is a module, too.
+        from uvloop import new_event_loop
     except Exception:
         return asyncio.new_event_loop()
-    return uvloop.new_event_loop()
+    return new_event_loop()
 
 
 def accepts_one_argument(application):

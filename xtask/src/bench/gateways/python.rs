@@ -209,7 +209,7 @@ fn start(place: &Place, kind: ServerKind) -> Result<Server> {
 
 /// Pinion with one worker and an application for each path.
 fn pinion(place: &Place, port: &str) -> Result<Command> {
-    let uvloop = place.virtual_environment("uvloop", &place.file("python-peers"))?;
+    let uvloop = place.virtual_environment("with-uvloop", &place.file("python-peers"))?;
     let text = [
         place.python_site(port),
         place.python_mount("/wsgi", "wsgi = \"python_hello:app\"", 1),

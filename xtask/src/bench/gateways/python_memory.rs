@@ -31,7 +31,7 @@ const GOAL_CONTENT_MIB: f64 = 4.0;
 
 /// Measures; the report and the data.
 pub(super) fn run(place: &Place, _rounds: usize) -> Result<(String, Value)> {
-    let bare = bare_mib(place)?;
+    let (bare, bare_anonymous) = bare_mib(place)?;
     let server = Server::start(&place.file("python-memory.log"), |port| {
         let site = place.python_site(&port.to_string());
         let mount = place.python_mount("/wsgi", "wsgi = \"python_hello:app\"", 1);
@@ -39,6 +39,7 @@ pub(super) fn run(place: &Place, _rounds: usize) -> Result<(String, Value)> {
     })?;
     load(place, &server, WARMING)?;
     let before = mib(&server, "smaps_rollup", "Pss")?;
+    let anonymous = mib(&server, "smaps_rollup", "Pss_Anon")?;
     eprintln!("  {REQUESTS} requests");
     load(place, &server, REQUESTS)?;
     let after = mib(&server, "smaps_rollup", "Pss")?;
@@ -49,6 +50,7 @@ pub(super) fn run(place: &Place, _rounds: usize) -> Result<(String, Value)> {
         Figure::of("bare interpreter with the application, PSS, MiB", bare),
         Figure::of("Pinion with the application, PSS, MiB", before),
         Figure::of("more than the bare interpreter, MiB", before - bare).at_most(GOAL_MIB),
+        Figure::of("of that, not of files, MiB", anonymous - bare_anonymous),
         growth(after / before),
         Figure::of("growth of peak memory with 100 MiB up and down, MiB", most_after - most_before)
             .at_most(GOAL_CONTENT_MIB),
@@ -59,7 +61,8 @@ pub(super) fn run(place: &Place, _rounds: usize) -> Result<(String, Value)> {
         figures::table(&figures)
     );
     let data = json!({
-        "bare": bare, "before": before, "after": after,
+        "bare": bare, "bare_anonymous": bare_anonymous, "before": before, "after": after,
+        "anonymous": anonymous,
         "most_before": most_before, "most_after": most_after,
     });
     Ok((report, data))
@@ -71,8 +74,9 @@ fn growth(over: f64) -> Figure {
     Figure { shown: format!("{over:.3}"), ..figure }
 }
 
-/// The memory of an interpreter that has imported the application, in MiB.
-fn bare_mib(place: &Place) -> Result<f64> {
+/// The memory of an interpreter that has imported the application, and what of it is not of files,
+/// in MiB.
+fn bare_mib(place: &Place) -> Result<(f64, f64)> {
     let program = "import python_hello, sys; print(flush=True); sys.stdin.read()";
     let mut command = Command::new(INTERPRETER);
     command.args(["-c", program]).current_dir(place.file(""));
@@ -80,10 +84,11 @@ fn bare_mib(place: &Place) -> Result<f64> {
     let mut child = command.spawn().with_context(|| process::shown(&command))?;
     let stdout = child.stdout.take().context("a pipe")?;
     BufReader::new(stdout).read_line(&mut String::new())?;
-    let memory = figure(child.id(), "smaps_rollup", "Pss");
+    let of = |name| figure(child.id(), "smaps_rollup", name);
+    let memory = (of("Pss"), of("Pss_Anon"));
     drop(child.stdin.take());
     child.wait()?;
-    memory
+    Ok((memory.0?, memory.1?))
 }
 
 /// A figure of all processes of a server, in MiB.
