@@ -70,8 +70,10 @@ fn install_sources() -> Result<()> {
             .arg("-r")
             .arg(&wanted),
     )?;
-    for entry in fs::read_dir(&folder)? {
-        unpack(&entry?.path())?;
+    // The folders that come beside them are not among them.
+    let archives = fs::read_dir(&folder)?.collect::<Result<Vec<_>, _>>()?;
+    for archive in archives {
+        unpack(&archive.path())?;
     }
     fs::copy(&wanted, stamp(&folder)).context("the mark of a whole folder")?;
     Ok(())

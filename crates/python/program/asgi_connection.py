@@ -86,9 +86,7 @@ class AsgiConnection:
             numbers = b''.join([number_content.pack(number) for number, _, _ in batch])
             self.write(encode_frame(GIVEN_BACK, 0, numbers))
             return
-        if not server.watch.is_awake:
-            server.watch.wake()
-        requests, start_task = self.requests, server.start_task
+        requests, start_task, watch = self.requests, server.start_task, server.watch
         for number, scope, content in batch:
             if scope['type'] == 'http':
                 request = AsgiRequest(self, number, scope, content)
@@ -101,6 +99,9 @@ class AsgiConnection:
             scope['asgi'] = {'version': '3.0', 'spec_version': '2.5'}
             scope['state'] = server.state.copy()
             requests[number] = request
+            # Only now: a watch that has just found no request looks once more.
+            if not watch.is_awake:
+                watch.wake()
             request.task = start_task(server.run(request))
 
     def control(self, kind, number, content):

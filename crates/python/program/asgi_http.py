@@ -29,7 +29,7 @@ class AsgiRequest:
     is_done = False
     # The application has sent its last message.
     is_complete = False
-    # Where it is was written because the event loop is blocked.
+    # Its stack was logged because the event loop is blocked.
     has_stack = False
     task = None
     # Held by one of several calls of send while the others wait; None until one had to wait.

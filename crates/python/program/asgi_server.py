@@ -16,9 +16,11 @@ class AsgiServer:
         self.loop = loop
         self.application = application
         self.listener = listener
-        # Making up a name for each task would take as long as a quarter of what it costs.
-        self.start_task = functools.partial(asyncio.Task, loop=loop, name='request')
-        if sys.version_info >= (3, 12):
+        self.start_task = functools.partial(asyncio.Task, loop=loop)
+        if loop.get_task_factory() is not None:
+            # The application has set it at its startup.
+            self.start_task = loop.create_task
+        elif sys.version_info >= (3, 12):
             # An application that need not wait is done before the loop knows of its task.
             self.start_task = functools.partial(self.start_task, eager_start=True)
         self.connections = set()

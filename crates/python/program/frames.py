@@ -30,8 +30,8 @@ WANT_MAX_BYTES = 64 * 1024
 CLOSE_TIMEOUT_SECONDS = 2
 # A line for the log of the server.
 LOG_LINE_MAX_BYTES = 1000
-# Small responses that wait for the next one to share a call of send. The server wakes once for
-# each call, and a client never waits for more responses than these.
+# Small responses that wait for the next one to share a call of send: the server wakes once for
+# each. A call that takes long after quick ones holds them up until the watch sends them.
 HELD_MAX_RESPONSES = 16
 # A larger response is sent at once, with those that wait: the call is a small part of its cost.
 HELD_RESPONSE_MAX_BYTES = 4 * 1024
@@ -41,9 +41,11 @@ QUICK_CALL_MAX_SECONDS = 0.0002
 # How often the watch thread looks whether a call of the application takes long.
 WATCH_INTERVAL_SECONDS = 0.005
 # How often the watch of an event loop looks whether the loop reads what the server asks, and how
-# much of that it looks at: as much as the kernel holds back for a process that does not read.
+# much of that it looks at: as much as the kernel buffers.
 WATCH_LOOP_SECONDS = 0.5
 PEEK_MAX_BYTES = 256 * 1024
+# How long it is believed that a device has a local file system.
+LOCAL_DEVICE_SECONDS = 5
 # Names of fields, statuses and heads that are remembered, each.
 REMEMBERED_MAX = 512
 REMEMBERED_HEAD_MAX_BYTES = 1024

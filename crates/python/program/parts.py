@@ -32,10 +32,15 @@ def compile_part(name):
 def compile_in_child(names):
     """Returns the codes of parts as values of `marshal`, by their names.
 
-    A process that ends then compiles them: the compiler leaves 1.5 MiB behind that no one can use.
+    A child process compiles them and exits: the compiler leaves 1.5 MiB behind that is of no use.
     """
     reader, writer = os.pipe()
-    child = os.fork()
+    try:
+        child = os.fork()
+    except OSError:
+        os.close(reader)
+        os.close(writer)
+        raise
     if not child:
         try:
             codes = {name: marshal.dumps(compile_part(name)) for name in names}

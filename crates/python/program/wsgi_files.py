@@ -4,6 +4,7 @@
 import _io
 import _socket
 import os
+from time import monotonic
 
 
 class FileWrapper:
@@ -60,15 +61,17 @@ LOCAL_FILE_SYSTEMS = frozenset((
     'bcachefs', 'btrfs', 'erofs', 'exfat', 'ext2', 'ext3', 'ext4', 'f2fs', 'iso9660', 'jfs',
     'nilfs2', 'ntfs3', 'overlay', 'ramfs', 'reiserfs', 'rootfs', 'squashfs', 'tmpfs', 'udf', 'vfat',
     'xfs', 'zfs'))
-# Whether the file systems of these devices are among them.
+# Whether the file systems of these devices are among them, and until when that is believed: the
+# number of a device that is no disk is used again for others.
 local_devices = {}
 
 
 def is_on_local_file_system(descriptor):
-    device = os.fstat(descriptor).st_dev
-    is_local = local_devices.get(device)
-    if is_local is None:
-        is_local = local_devices[device] = find_file_system(descriptor) in LOCAL_FILE_SYSTEMS
+    device, now = os.fstat(descriptor).st_dev, monotonic()
+    is_local, end = local_devices.get(device, (False, 0))
+    if now >= end:
+        is_local = find_file_system(descriptor) in LOCAL_FILE_SYSTEMS
+        local_devices[device] = is_local, now + LOCAL_DEVICE_SECONDS
     return is_local
 
 

@@ -206,6 +206,12 @@ class WsgiRequest:
         if len(content) > HELD_RESPONSE_MAX_BYTES:
             connection.flush()
 
+    def release(self):
+        """Sends a response that is whole before the call is over, unless such calls are quick."""
+        server = self.connection.server
+        if server.pool is not None or server.quick_calls < QUICK_CALLS_MIN:
+            self.connection.flush()
+
     def send_parts(self, parts):
         """Sends the content of a list or a tuple: all of it is known."""
         if (self.whole_head is not None and len(parts) == 1 and type(parts[0]) is bytes
@@ -274,6 +280,7 @@ class WsgiRequest:
             complete = len(chunk) == left
             if complete and not self.head_sent and left <= PIECE_MAX_BYTES:
                 self.send_whole(self.head + self.length_line(self.content_length), chunk)
+                self.release()
                 return True
         self.send_frames(chunk, complete)
         return True
@@ -361,6 +368,7 @@ class WsgiRequest:
                     self.send_chunk(chunk)
                 return
             self.send_parts((chunk,))
+            self.release()
 
     def finish(self):
         """Sends the last frame after all content."""

@@ -261,8 +261,7 @@ class WsgiServer(WsgiThreads):
             close = getattr(result, 'close', None)
             if close is not None:
                 # Some do in it what need not be done before the response.
-                if self.quick_calls < QUICK_CALLS_MIN:
-                    request.connection.flush()
+                request.release()
                 close()
 
     def fail(self, request, error):

@@ -351,7 +351,7 @@ fn execute(plan: &ExecPlan<'_>) -> Result<Infallible, Failure> {
     }
     if let Some(nice) = &start.nice {
         step(Stage::Nice, setpriority_process(None, nice.value))?;
-        step(Stage::Nice, set_autogroup_nice(nice.text.as_bytes()))?;
+        set_autogroup_nice(nice.text.as_bytes());
     }
     if let Some(root) = &start.chroot {
         step(Stage::Chroot, chroot(root.as_c_str()).and_then(|()| chdir(c"/")))?;
@@ -390,25 +390,22 @@ fn execute(plan: &ExecPlan<'_>) -> Result<Infallible, Failure> {
 
 /// Sets the nice value of the autogroup of this process, which has just begun a session. A kernel
 /// with autogroups shares a core out among sessions first: there the nice value of a process counts
-/// only against those of its own session, and a program alone in one would leave nobody more
-/// (sched(7), "The autogroup feature").
+/// only against those of its own session, and would have no effect for a program that is alone in
+/// one (sched(7), "The autogroup feature").
 ///
-/// # Errors
-/// `EAGAIN`: others have changed such values all the time. The kernel lets users but root do that
-/// ten times a second. Where it has no autogroups, or this process may write to none, the nice
-/// value of the process is all there is.
-fn set_autogroup_nice(nice: &[u8]) -> Result<(), Errno> {
+/// The kernel allows one change each 100 ms to all processes without `CAP_SYS_ADMIN` together. If
+/// others use that up, if there are no autogroups, or if this process may not write to its own, the
+/// program starts with the nice value of the process alone.
+fn set_autogroup_nice(nice: &[u8]) {
     let flags = OFlags::WRONLY | OFlags::CLOEXEC;
-    let Ok(file) = open(c"/proc/self/autogroup", flags, Mode::empty()) else { return Ok(()) };
+    let Ok(file) = open(c"/proc/self/autogroup", flags, Mode::empty()) else { return };
     for _ in 0..AUTOGROUP_ATTEMPTS_MAX {
-        match rustix::io::write(&file, nice) {
-            Err(Errno::AGAIN) => {}
-            _ => return Ok(()),
+        if rustix::io::write(&file, nice) != Err(Errno::AGAIN) {
+            return;
         }
         // What has interrupted it makes the next attempt come earlier.
         let _slept = nanosleep(&Timespec { tv_sec: 0, tv_nsec: AUTOGROUP_PAUSE_NANOS });
     }
-    Err(Errno::AGAIN)
 }
 
 /// Makes the descriptors of the plan standard input, output and error, and lets the kernel close

@@ -111,6 +111,6 @@ pub const ENVIRONMENT_READ_MAX_BYTES: u64 = (2 * START_MAX_BYTES + CGI_VARIABLES
 /// nanoseconds: the kernel allows that once each 100 ms.
 pub const AUTOGROUP_PAUSE_NANOS: i64 = 20_000_000;
 
-/// How often it tries: programs that a server starts at the same time wait for each other, and
-/// [`STARTS_MAX`] of them need 6.4 seconds.
-pub const AUTOGROUP_ATTEMPTS_MAX: u32 = 500;
+/// How often it tries, for 7 seconds: programs that a server starts at the same time wait for each
+/// other, and [`STARTS_MAX`] of them need 6.4 seconds.
+pub const AUTOGROUP_ATTEMPTS_MAX: u32 = 350;

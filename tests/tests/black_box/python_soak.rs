@@ -269,8 +269,11 @@ fn processes_that_end_take_their_own_requests_alone() {
             }
         });
         eprintln!("{io:?} {interface:?}: of each client failed {failed:?} at {kills} ends");
-        // A client has one request at a time, so an end costs it one at most.
+        // A client has one request at a time, so an end costs it one at most, and most clients have
+        // theirs in other processes.
         assert!(failed.iter().all(|failed| *failed <= kills), "{io:?} {interface:?}: {failed:?}");
+        let most = kills * CLIENTS * 3 / 4;
+        assert!(failed.iter().sum::<usize>() <= most, "{io:?} {interface:?}: {failed:?}");
         let behind = Held::by(&server, &folder, before.files + WORKERS * PROCESSES);
         eprintln!("{io:?} {interface:?}: {before:?}, and behind the load {behind:?}");
         for (before, behind) in before.bytes.into_iter().zip(behind.bytes) {

@@ -154,6 +154,7 @@ impl Python {
                 Ok(false) => {}
                 Err(error) => {
                     write_gone(&mut self.frames, number);
+                    link.forget_exchange(number);
                     // Without an exchange its last event is on the way.
                     if let Some(mut exchange) = connections.exchange(address) {
                         let end = request.failed_by(error, &mut exchange);
@@ -265,7 +266,7 @@ impl Python {
 
     /// A process has sent the last frame of a request.
     fn end_request(&mut self, link: &mut ProcessLink, number: u32, now_ms: u64) {
-        if let Some(known) = link.requests.remove(&number) {
+        if let Some(known) = link.remove(number) {
             let begin_ms = known.sent_ms.unwrap_or(now_ms).max(link.last_end_ms);
             link.last_end_ms = now_ms;
             let AppProcess { app, number } = &link.process;

@@ -206,6 +206,22 @@ impl ProcessLink {
         }
     }
 
+    /// Takes a request out that is over.
+    pub(super) fn remove(&mut self, number: u32) -> Option<LinkRequest> {
+        let known = self.requests.remove(&number)?;
+        if known.is_held {
+            self.held.retain(|held| *held != number);
+        }
+        Some(known)
+    }
+
+    /// The exchange of a request is over; its last frame is still to come.
+    pub(super) fn forget_exchange(&mut self, number: u32) {
+        if let Some(known) = self.requests.get_mut(&number) {
+            known.exchange = None;
+        }
+    }
+
     /// Returns the next request that was held, and its exchange, if there is room for its content.
     pub(super) fn next_held(&mut self) -> Option<(u32, Option<Address>)> {
         let number = if self.is_full { None } else { self.held.pop_front() }?;

@@ -65,8 +65,7 @@ pub(super) fn environ(
     });
     let scheme: &[u8] = if client.is_secured { b"https" } else { b"http" };
     let visited = visited.and_then(|()| environ.add(b"wsgi.url_scheme", scheme));
-    // A CGI script does without it if it is empty, and so may a WSGI application (PEP 3333), but
-    // those rely on it.
+    // It may be left out if it is empty (PEP 3333), but WSGI applications rely on it.
     let has_path = !path_info.is_empty() || added.iter().any(|(name, _)| *name == b"PATH_INFO");
     let visited =
         visited.and_then(|()| if has_path { Ok(()) } else { environ.add(b"PATH_INFO", b"") });

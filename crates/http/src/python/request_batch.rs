@@ -14,7 +14,7 @@ use super::shared_values::SharedValues;
 /// Values of the tuple of a request: its number, its environ, its content.
 const REQUEST_VALUES: u8 = 3;
 
-/// Bytes of a request besides its environ and its content: at most nine for its number, and the
+/// Bytes of a request besides its environ and its content: at most eleven for its number, and the
 /// others for types, ends and the length of the content.
 const REQUEST_EXTRA_BYTES: usize = 24;
 

@@ -1,6 +1,7 @@
-//! Values that several requests of a batch have: the reader makes one object of each, to which the
-//! later requests refer (`FLAG_REF` and `TYPE_REF` of Python's `marshal`, since version 3). Most
-//! names of variables are the same in all requests, and so are many of their values.
+//! Values that several requests of a batch have, from the second one on: the reader makes one object
+//! of each, to which the later requests refer (`FLAG_REF` and `TYPE_REF` of Python's `marshal`,
+//! since version 3). Most names of variables are the same in all requests, and so are many of their
+//! values.
 
 use super::limits::SHARED_VALUE_MAX_BYTES;
 use super::marshal_writer::{
@@ -10,31 +11,31 @@ use super::marshal_writer::{
 
 /// The values that are remembered. A value that takes the place of another one is only written
 /// again, so that clients gain nothing by values that do so.
-const PLACES: usize = 128;
+const SLOTS: usize = 128;
 
 /// A reference is not longer than the value, so that a batch never becomes longer by references.
 const SHARED_VALUE_MIN_BYTES: usize = PREFIX_BYTES;
 
 /// A value that was written so that others can refer to it.
 #[derive(Clone, Copy, Debug, Default)]
-struct Place {
-    /// Where it begins in the batch; 0 if the place is free.
+struct SharedSlot {
+    /// Where it begins in the batch; 0 if there is none.
     at: u32,
     /// Its number among the values that can be referred to.
     number: u32,
 }
 
-/// See the head of the module.
+/// The values of a batch to which later requests can refer.
 #[derive(Clone, Debug)]
 pub(super) struct SharedValues {
-    places: [Place; PLACES],
+    slots: [SharedSlot; SLOTS],
     /// How many values can be referred to.
     values: u32,
 }
 
 impl SharedValues {
     pub(super) const fn new() -> SharedValues {
-        SharedValues { places: [Place { at: 0, number: 0 }; PLACES], values: 0 }
+        SharedValues { slots: [SharedSlot { at: 0, number: 0 }; SLOTS], values: 0 }
     }
 
     /// Forgets all values.
@@ -64,16 +65,16 @@ impl SharedValues {
     /// Appends a value, or a reference to the same one.
     fn share(&mut self, value: &[u8], out: &mut Vec<u8>) {
         let Some((kind, rest)) = value.split_first() else { return };
-        let Some(place) = self.places.get_mut(place_of(value)) else { return };
-        let known = out.get(place.at as usize..).and_then(|known| known.split_first());
-        if place.at > 0
+        let Some(slot) = self.slots.get_mut(slot_of(value)) else { return };
+        let known = out.get(slot.at as usize..).and_then(|known| known.split_first());
+        if slot.at > 0
             && known
                 .is_some_and(|(first, known)| *first == kind | REFERRED && known.starts_with(rest))
         {
-            write_reference(out, place.number);
+            write_reference(out, slot.number);
             return;
         }
-        *place = Place { at: out.len() as u32, number: self.values };
+        *slot = SharedSlot { at: out.len() as u32, number: self.values };
         self.values += 1;
         out.push(kind | REFERRED);
         out.extend_from_slice(rest);
@@ -115,8 +116,8 @@ fn number(value: &[u8]) -> usize {
     number.map_or(0, |number| u32::from_le_bytes(*number) as usize)
 }
 
-/// Returns the place of a value: by its length, its first and its last bytes.
-fn place_of(value: &[u8]) -> usize {
+/// Returns the slot of a value, by its length, its first and its last bytes.
+fn slot_of(value: &[u8]) -> usize {
     let word = |bytes: Option<&[u8; 8]>| bytes.map_or(0, |bytes| u64::from_le_bytes(*bytes));
     let short = |sum: u64, byte: &u8| sum << 8 | u64::from(*byte);
     let (first, last) = match value.len() {
@@ -126,5 +127,5 @@ fn place_of(value: &[u8]) -> usize {
     // The multiplier of Fibonacci hashing: 2^64 divided by the golden ratio.
     let mixed =
         (first ^ last.rotate_left(29) ^ value.len() as u64).wrapping_mul(0x9e37_79b9_7f4a_7c15);
-    (mixed >> (u64::BITS - PLACES.ilog2())) as usize
+    (mixed >> (u64::BITS - SLOTS.ilog2())) as usize
 }

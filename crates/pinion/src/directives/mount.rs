@@ -81,8 +81,8 @@ pub(crate) const ROWS: &[Directive] = &[
     },
     Directive {
         brief: "The Python application (WSGI or ASGI) that responds",
-        long: "Named as in `wsgi`. It is asked itself which of both it is, as one that is served \
-               by its path.",
+        long: "Named as in `wsgi`. Pinion asks the application whether it is WSGI or ASGI, as \
+               `pinion serve app.py` does.",
         ..row("mount-python-application", "python-application", Kind::Argument)
     },
     Directive {

@@ -242,6 +242,7 @@ impl RunningApp {
     /// Returns its status. `status_of` says what a program does.
     pub(crate) fn status(&self, pid_of: impl Fn(&str) -> Option<u32>) -> status::PythonApplication {
         let figures = self.app.figures();
+        let memory = self.memory(&pid_of);
         let processes = self.lock();
         let of_process = |process: &AppProcess| {
             let (number, state) = match process.stage {
@@ -267,25 +268,23 @@ impl RunningApp {
             name: self.settings.application.clone(),
             folder: document::text(&self.settings.folder),
             waiting: figures.waiting as u64,
-            memory: self.memory(&processes, &pid_of),
+            memory,
             processes: processes.iter().map(of_process).collect(),
         }
     }
 
     /// Returns a line about the memory of its processes. `pid_of` knows those of programs.
     pub(crate) fn memory_in_words(&self, pid_of: impl Fn(&str) -> Option<u32>) -> String {
-        let memory = self.memory(&self.lock(), &pid_of);
+        let memory = self.memory(&pid_of);
         format!("Python application {}: {memory}", self.settings.application)
     }
 
-    fn memory(
-        &self,
-        processes: &[AppProcess],
-        pid_of: &impl Fn(&str) -> Option<u32>,
-    ) -> status::PythonMemory {
+    fn memory(&self, pid_of: &impl Fn(&str) -> Option<u32>) -> status::PythonMemory {
         let is_in_use = |process: &&AppProcess| matches!(process.stage, ProcessStage::InUse { .. });
-        let in_use: Vec<&AppProcess> = processes.iter().filter(is_in_use).collect();
-        let pids = in_use.iter().filter_map(|process| pid_of(&process.start.name));
+        let name = |process: &AppProcess| process.start.name.clone();
+        // Reading the memory takes long, so the processes are not locked meanwhile.
+        let in_use: Vec<String> = self.lock().iter().filter(is_in_use).map(name).collect();
+        let pids = in_use.iter().filter_map(|name| pid_of(name));
         let count = self.settings.processes as u64;
         status::PythonMemory {
             processes: in_use.len() as u64,
@@ -328,7 +327,9 @@ impl RunningApp {
         let Self { settings, interpreter, .. } = self;
         let nice = settings.nice.map_or_else(String::new, |nice| {
             let percent = cpu_share(nice) * 100.0;
-            format!(", nice {nice} (about {percent:.1} % of a core that another program wants)")
+            format!(
+                ", nice {nice} (about {percent:.1} % of a core while another program is busy on it)"
+            )
         });
         format!(
             "Python application {} in {} ({}), {}{nice}",
