@@ -1,7 +1,7 @@
-//! Values that several requests of a batch have, from the second one on: the reader makes one object
-//! of each, to which the later requests refer (`FLAG_REF` and `TYPE_REF` of Python's `marshal`,
-//! since version 3). Most names of variables are the same in all requests, and so are many of their
-//! values.
+//! Values that several requests of a batch have, from the second one on: the reader makes one
+//! object of each, to which the later requests refer (`FLAG_REF` and `TYPE_REF` of Python's
+//! `marshal`, since version 3). Most names of variables are the same in all requests, and so are
+//! many of their values.
 
 use super::limits::SHARED_VALUE_MAX_BYTES;
 use super::marshal_writer::{
