@@ -121,11 +121,11 @@ pub const CGI_TIMEOUT_MS: u64 = UPSTREAM_TIMEOUT_MS;
 /// repository over a slow line ends within that; a script that never ends must not keep its place.
 pub const CGI_TOTAL_TIMEOUT_MS: u64 = 3_600_000;
 
-/// How long the end of a response waits for the end of the script behind the end of its output, in
+/// How long the end of a response waits for the end of the script after the end of its output, in
 /// milliseconds. A process that is killed closes its output right before its parent hears of it,
-/// and then the response is not complete. A script that closes its output and goes on is rare; its
-/// response ends so much later.
-pub const CGI_EXIT_WAIT_MS: u64 = 50;
+/// and then the response is not complete: on a busy machine that takes some hundred milliseconds. A
+/// script that closes its output and goes on is rare; its response ends so much later.
+pub const CGI_EXIT_WAIT_MS: u64 = 1_000;
 
 /// Most bytes of the first line of a script that are read to say why its interpreter is not found:
 /// as many as Linux reads (BINPRM_BUF_SIZE).
