@@ -133,7 +133,7 @@ fn run(readiness: bool, seed: u64, spoken: Spoken) -> Result<u64, String> {
     Ok(report.digest)
 }
 
-fn number(variable: &str) -> Option<u64> {
+pub(crate) fn number(variable: &str) -> Option<u64> {
     let text = std::env::var(variable).ok()?;
     Some(text.parse().unwrap_or_else(|_| panic!("{variable} must be a number, not {text}")))
 }
