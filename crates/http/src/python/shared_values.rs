@@ -50,11 +50,11 @@ impl SharedValues {
         while let Some(&kind) = values.first() {
             let (value, rest) = values.split_at(value_bytes(kind, values).min(values.len()));
             values = rest;
-            let is_container = kind == SMALL_TUPLE && value.len() == SHORT_PREFIX_BYTES;
+            // The front of another tuple is too short.
             let is_shared =
                 matches!(kind, SHORT_ASCII | SHORT_ASCII_INTERNED | BYTES | SMALL_TUPLE)
                     && (SHARED_VALUE_MIN_BYTES..=SHARED_VALUE_MAX_BYTES).contains(&value.len());
-            if is_shared && !is_container {
+            if is_shared {
                 self.share(value, out);
             } else {
                 out.extend_from_slice(value);
