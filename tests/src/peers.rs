@@ -41,6 +41,15 @@ pub fn python_package(name: &str) -> PathBuf {
     path_below_target(&format!("python-applications/{name}"), "needs")
 }
 
+/// The folder of the Node packages that the test command installs as `tests/package.json` says.
+///
+/// # Panics
+/// When it is not there; the message says how to get it.
+#[track_caller]
+pub fn node_packages() -> PathBuf {
+    path_below_target("node/node_modules", "needs")
+}
+
 /// The folder of sources that the test command fetches as `tests/python_sources.txt` says.
 ///
 /// # Panics
@@ -48,6 +57,15 @@ pub fn python_package(name: &str) -> PathBuf {
 #[track_caller]
 pub fn python_source(name: &str) -> PathBuf {
     path_below_target(&format!("python-sources/{name}"), "needs")
+}
+
+/// The folder with Redis' own tests, which the test command takes from Debian's source package.
+///
+/// # Panics
+/// When it is not there; the message says how to get it.
+#[track_caller]
+pub fn redis_tests() -> PathBuf {
+    path_below_target("redis-tests", "needs")
 }
 
 /// A program that the test command builds from `tests/go.mod`.

@@ -10,7 +10,11 @@ use std::path::Path;
 use std::process::Command;
 
 /// The packages that are programs. Go names a program after the last part.
-const PROGRAMS: &[&str] = &["github.com/summerwind/h2spec/cmd/h2spec"];
+const PROGRAMS: &[&str] =
+    &["github.com/summerwind/h2spec/cmd/h2spec", "pinion.invalid/tests/go_redis"];
+
+/// The beginning of programs of this project: their source is `main.go` in a folder of their name.
+const OWN: &str = "pinion.invalid/tests/";
 
 /// Sees to it that the programs are there, in `target/go/bin`.
 pub(crate) fn install() -> Result<()> {
@@ -33,8 +37,11 @@ pub(crate) fn install_to(named: &Path, programs: &[&str], folder: &Path) -> Resu
         fs::remove_dir_all(&folder).with_context(|| folder.display().to_string())?;
     }
     fs::create_dir_all(&folder).with_context(|| folder.display().to_string())?;
-    for name in ["go.mod", "go.sum"] {
-        fs::copy(named.join(name), folder.join(name)).with_context(|| name.to_owned())?;
+    for name in files(programs) {
+        let path = folder.join(&name);
+        let parent = path.parent().unwrap_or(&folder);
+        fs::create_dir_all(parent).with_context(|| name.clone())?;
+        fs::copy(named.join(&name), &path).with_context(|| name.clone())?;
     }
     let work = folder.join("work");
     process::output(&mut build(programs, &folder, &work))?;
@@ -58,10 +65,17 @@ fn build(programs: &[&str], folder: &Path, work: &Path) -> Command {
     command
 }
 
+/// The files of this project that the programs are made of.
+fn files(programs: &[&str]) -> Vec<String> {
+    let own = programs.iter().filter_map(|program| program.strip_prefix(OWN));
+    let sources = own.map(|name| format!("{name}/main.go"));
+    ["go.mod", "go.sum"].map(str::to_owned).into_iter().chain(sources).collect()
+}
+
 /// All that decides what is installed, as one text.
 fn wanted(named: &Path, programs: &[&str]) -> Result<String> {
     let mut text = programs.join("\n");
-    for name in ["go.mod", "go.sum"] {
+    for name in files(programs) {
         let path = named.join(name);
         text.push('\n');
         text += &fs::read_to_string(&path).with_context(|| path.display().to_string())?;
@@ -88,6 +102,11 @@ mod tests {
         assert_ne!(second, first);
         write("go.mod", "require a v1.0.1\n");
         assert_ne!(wanted(&folder, &["a/cmd/a"]).expect("read"), second);
+        fs::create_dir(folder.join("b")).expect("a folder");
+        write("b/main.go", "package main\n");
+        let third = wanted(&folder, &["pinion.invalid/tests/b"]).expect("read");
+        write("b/main.go", "package main // changed\n");
+        assert_ne!(wanted(&folder, &["pinion.invalid/tests/b"]).expect("read"), third);
         fs::remove_dir_all(&folder).expect("removed");
     }
 }

@@ -16,6 +16,7 @@ mod nextest;
 mod node;
 mod process;
 mod python;
+mod redis_tests;
 mod sbom;
 mod test;
 mod tidy;

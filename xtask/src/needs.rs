@@ -5,7 +5,7 @@
 
 use crate::debian::{self, Need, Proof};
 use crate::times::Times;
-use crate::{crates, go, node, process, python};
+use crate::{crates, go, node, process, python, redis_tests};
 use anyhow::Result;
 
 /// Packages of Debian.
@@ -45,9 +45,12 @@ const DEBIAN: &[Need] = &[
         package: "python3.11-doc",
         proof: Proof::File("/usr/share/doc/python3.11/html/index.html"),
     },
+    Need { package: "redis-server", proof: Proof::Program("redis-server") },
+    Need { package: "redis-tools", proof: Proof::Program("redis-cli") },
     Need { package: "slowhttptest", proof: Proof::Program("slowhttptest") },
     Need { package: "strace", proof: Proof::Program("strace") },
     Need { package: "systemd", proof: Proof::Program("systemd-analyze") },
+    Need { package: "tcl", proof: Proof::Program("tclsh") },
     Need { package: "testssl.sh", proof: Proof::Program("testssl") },
     Need { package: "valgrind", proof: Proof::Program("valgrind") },
     Need { package: "wget", proof: Proof::Program("wget") },
@@ -67,7 +70,8 @@ fn packages() -> Result<()> {
     debian::install(DEBIAN)?;
     python::install()?;
     node::install()?;
-    go::install()
+    go::install()?;
+    redis_tests::install()
 }
 
 /// Fetches the crates of the workspace, and builds the programs of others that the tests run.

@@ -85,6 +85,12 @@ impl Encoders {
     }
 }
 
+/// Returns content in a coding; `None` when that is not worth keeping.
+#[must_use]
+pub fn encode_once(choice: CodingLevel, content: &[u8]) -> Option<Bytes> {
+    Encoders::default().encode(choice, content).map(|encoded| encoded.stored)
+}
+
 enum Encoder {
     Gzip(Gzip),
     /// Its iterations.

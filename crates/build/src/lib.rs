@@ -92,6 +92,7 @@ pub use codings::{
 };
 pub use draft::{Draft, remove_left_drafts};
 pub use dynamic::CONTENT_FOLDER;
+pub use encode::encode_once;
 pub use error::{BuildError, CodeError, Occupant, Problem, Reason};
 pub use examine::{Examined, examine, scripts};
 pub use extract::{

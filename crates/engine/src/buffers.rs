@@ -5,7 +5,8 @@
 use std::num::NonZeroU32;
 use std::sync::Arc;
 
-use pinion_http::prepared::{Piece, PreparedBody};
+use bytes::Bytes;
+use pinion_http::prepared::{ExternalRange, Piece, PreparedBody};
 
 use crate::encode::Encoders;
 use crate::exchange::slice::{RangeSource, Slice};
@@ -101,11 +102,34 @@ impl Buffers {
                 let (file, offset, bytes) = (Arc::clone(file), range.offset, range.bytes);
                 self.queue(index, Slice::File { file, offset, bytes })
             }
+            (Piece::External(range), RangeSource::Shared(shared)) => {
+                self.queue_shared(index, shared, range)
+            }
             (Piece::Archive(_) | Piece::External(_), _) => {
                 debug_assert!(false, "ranges need what they are ranges of");
                 Err(Gone::Broken)
             }
         })
+    }
+
+    /// Queues a range of bytes in memory: copied while that is cheaper than a slice of its own.
+    ///
+    /// # Errors
+    /// Why that is not possible.
+    #[inline]
+    fn queue_shared(
+        &mut self,
+        index: &mut u32,
+        shared: &Bytes,
+        range: ExternalRange,
+    ) -> Result<(), Gone> {
+        let end = range.offset.checked_add(range.bytes).and_then(|end| usize::try_from(end).ok());
+        let start = range.offset as usize;
+        let bytes = end.and_then(|end| shared.get(start..end)).ok_or(Gone::Broken)?;
+        if bytes.len() as u64 > COPY_BODY_MAX_BYTES {
+            return self.queue(index, Slice::Shared(shared.slice_ref(bytes)));
+        }
+        or_overload(self.outputs.of(index).append_bytes(&mut self.pool, bytes))
     }
 
     /// Queues a range of a mapping: copied while that is cheaper than a slice of its own.

@@ -9,6 +9,8 @@ pub struct Now {
     pub monotonic_ms: u64,
     /// Seconds since 1970 of the wall clock; dates in fields are on it.
     pub unix_seconds: i64,
+    /// Milliseconds since 1970 of the wall clock, some of them late; times of the store are on it.
+    pub unix_ms: u64,
 }
 
 impl Now {
@@ -19,6 +21,7 @@ impl Now {
         Self {
             monotonic_ms: monotonic.tv_sec as u64 * 1000 + monotonic.tv_nsec as u64 / 1_000_000,
             unix_seconds: wall.tv_sec,
+            unix_ms: wall.tv_sec as u64 * 1000 + wall.tv_nsec as u64 / 1_000_000,
         }
     }
 }

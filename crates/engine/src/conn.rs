@@ -180,6 +180,14 @@ impl Conn {
         listener.get()
     }
 
+    /// Index of the listener that its client came by; `None` if the server has opened it.
+    pub(crate) fn accepted_by(&self) -> Option<u16> {
+        match self.side {
+            Side::Accepted(listener) => Some(listener.get()),
+            Side::Opened => None,
+        }
+    }
+
     /// Whether it is closed, and the kernel or QUIC still holds something of it.
     #[inline]
     pub(crate) fn is_closing(&self) -> bool {

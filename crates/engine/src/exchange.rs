@@ -13,6 +13,7 @@ use std::net::SocketAddr;
 use std::num::NonZeroU32;
 use std::sync::Arc;
 
+use bytes::Bytes;
 use pinion_http::field::Field;
 use pinion_http::prepared::{Prepared, SharedFields};
 use pinion_http::status::never_has_content;
@@ -26,6 +27,7 @@ use crate::core::Core;
 use crate::encode::Operation;
 use crate::ending::Ending;
 use crate::gone::Gone;
+use crate::http1::Http1;
 use crate::limits::{OUTPUT_HIGH_WATER_BYTES, STREAM_HIGH_WATER_BYTES};
 use crate::mapping::{MappingId, Mappings};
 use crate::multiplexed::{Multiplexed, Stream};
@@ -145,6 +147,13 @@ impl Exchange<'_> {
     /// [`Slice::File`] is.
     pub fn prepared_file(&mut self, answer: &Prepared<'_>, file: &Arc<File>) {
         self.prepared_of(answer, RangeSource::File(file));
+    }
+
+    /// Responds in full as [`Self::prepared`] does, with ranges of bytes in memory: each external
+    /// range of the body is one of them. Long ones are shared, short ones copied.
+    #[inline]
+    pub fn prepared_shared(&mut self, answer: &Prepared<'_>, bytes: &Bytes) {
+        self.prepared_of(answer, RangeSource::Shared(bytes));
     }
 
     #[inline(always)]
@@ -301,6 +310,44 @@ impl Exchange<'_> {
         if self.carrier == Carrier::Connection {
             self.core.give_up(self.slot, Gone::Peer);
         }
+    }
+
+    /// Ends a response that cannot be completed behind what is queued of it. It never looks like a
+    /// complete one: the connection ends inside the content, or the stream is reset. Where only the
+    /// end of the connection would end the content, and over HTTP/3, where a reset takes back what
+    /// was not acknowledged, it is [aborted](Self::abort).
+    pub fn cut_short(&mut self) {
+        if !self.is_cut_visible() {
+            return self.abort();
+        }
+        let mut queued = Ok(());
+        if self.state().is_some_and(|state| state.encoder.is_some()) {
+            queued = self.encode(b"", Operation::Flush);
+            self.drop_encoder();
+        }
+        if let Some(open) =
+            self.core.conns.get(self.slot).protocol.http1().and_then(Http1::exchange)
+        {
+            open.keep_alive = false;
+        }
+        if let Some(state) = self.state() {
+            (state.stage, state.is_cut_short) = (Stage::Done, true);
+        }
+        self.give_up_unless(queued);
+    }
+
+    /// Whether the client sees that content is missing when the response ends here.
+    fn is_cut_visible(&mut self) -> bool {
+        let protocol = &mut self.core.conns.get(self.slot).protocol;
+        let is_chunked = match self.carrier {
+            Carrier::Connection => {
+                protocol.http1().and_then(Http1::exchange).map(|it| it.is_chunked)
+            }
+            Carrier::Stream(_) => protocol.http2().map(|_| true),
+        };
+        let (Some(is_chunked), Some(state)) = (is_chunked, self.state()) else { return false };
+        let is_incomplete = is_chunked || state.left.is_some_and(|left| left > 0);
+        state.stage == Stage::Streaming && !state.is_tunnel && !state.head_only && is_incomplete
     }
 
     /// Whether the request is HEAD, so that its answer goes out without content.

@@ -68,9 +68,23 @@ impl RawStream<'_> {
         }
     }
 
-    /// What the application called the connection when it opened it; `None` for one of a client.
+    /// What the application called the connection when it opened it, or later; `None` for one of a
+    /// client that was not called anything.
     pub fn tag(&mut self) -> Option<u64> {
         self.stream()?.tag
+    }
+
+    /// Gives the stream of a client a tag, by which the application finds it in later events.
+    pub fn set_tag(&mut self, tag: u64) {
+        if let Some(stream) = self.stream() {
+            stream.tag = Some(tag);
+        }
+    }
+
+    /// Returns the number of the listener that the client came by, in the order of the kit; `None`
+    /// for a connection that the server opens.
+    pub fn listener(&mut self) -> Option<usize> {
+        self.core.conns.get(self.slot).accepted_by().map(usize::from)
     }
 
     /// Why the handshake of TLS has failed with the server that the application wanted to connect

@@ -619,7 +619,7 @@ impl Forwarding {
                     return Some(Ended::Answered { status, body_bytes: self.body_bytes });
                 }
                 ReadOutcome::Failed(error) => {
-                    exchange.abort();
+                    exchange.cut_short();
                     let (body_bytes, error) = (self.body_bytes, self.failure(error));
                     return Some(Ended::Aborted { status, body_bytes, error });
                 }

@@ -37,8 +37,10 @@ pub mod python_failure;
 mod python_request;
 mod python_scope;
 mod sent_file;
+mod stuck_processes;
 mod websockets;
 
+use std::collections::VecDeque;
 use std::fmt;
 use std::sync::Arc;
 
@@ -92,6 +94,8 @@ pub struct Python {
     frames: Vec<u8>,
     /// When it is looked for requests that no process has started, in monotonic milliseconds.
     check_ms: Option<u64>,
+    /// Connections to processes whose event loops were asked, and when they are to have answered.
+    blocked_checks: VecDeque<(u64, u64)>,
     is_stopping: bool,
 }
 
@@ -117,6 +121,7 @@ impl Python {
             scratch: VariableScratch::default(),
             frames: Vec::new(),
             check_ms: None,
+            blocked_checks: VecDeque::new(),
             is_stopping: false,
         }
     }
@@ -248,7 +253,8 @@ impl Python {
         if self.has_work() {
             return Some(0);
         }
-        self.check_ms.into_iter().chain(self.websockets.alarm_ms()).min()
+        let checks = self.check_ms.into_iter().chain(self.blocked_check_ms());
+        checks.chain(self.websockets.alarm_ms()).min()
     }
 
     /// The server stops: each connection to a process ends with its last request.
@@ -394,6 +400,7 @@ impl Python {
         let failure = PythonFailure::Silent { seconds: request.app.timeout_ms / 1000 };
         if self.is_sent(address) {
             self.send_frame(address, exchange, |number, out| write_stack(out, number));
+            self.note_overdue(address, exchange);
         }
         self.give_up(address, exchange);
         let request = self.requests.remove(&address)?;

@@ -111,16 +111,19 @@ macro_rules! pages {
 
 pages! {
     400 "Bad Request" "The request is malformed.",
+    401 "Unauthorized" "This page needs a user name and a password.",
     403 "Forbidden" "You do not have permission to see this page.",
     404 "Not Found" "There is no page at this address.",
     405 "Method Not Allowed" "This address does not support the method of the request.",
     408 "Request Timeout" "The request took too long to arrive.",
+    411 "Length Required" "The request has content without a length, which the server needs.",
     412 "Precondition Failed" "The page has changed since you loaded it.",
     413 "Content Too Large" "The request is larger than the server accepts.",
     414 "URI Too Long" "The address is longer than the server accepts.",
     416 "Range Not Satisfiable" "The file does not have the requested range of bytes.",
     417 "Expectation Failed" "The server does not support the Expect header of the request.",
     421 "Misdirected Request" "This server has no site for this host name.",
+    426 "Upgrade Required" "The server does not support this version of the protocol.",
     429 "Too Many Requests" "Too many requests have been sent. Please try again later.",
     431 "Request Header Fields Too Large" "The request has larger headers than the server accepts.",
     500 "Internal Server Error" "Something went wrong on the server.",
@@ -129,6 +132,7 @@ pages! {
     503 "Service Unavailable" "The site is not available at the moment. Please try again later.",
     504 "Gateway Timeout" "The server behind this one did not respond in time.",
     505 "HTTP Version Not Supported" "The server does not support this version of HTTP.",
+    508 "Loop Detected" "The request has passed this server before.",
 }
 
 /// The page of 421 for a request with the scheme https on a connection that is not encrypted

@@ -133,6 +133,19 @@ impl Answer {
         self.has_type &= !name.eq_ignore_ascii_case(b"content-type");
     }
 
+    /// Takes away the lines that set or delete a cookie.
+    pub(crate) fn remove_cookie(&mut self, name: &[u8]) {
+        let is_of_cookie = |line: &[u8]| {
+            let value =
+                line.get(b"Set-Cookie: ".len()..).and_then(|value| value.strip_prefix(name));
+            is_named(line, b"set-cookie") && value.is_some_and(|rest| rest.starts_with(b"="))
+        };
+        if lines(&self.lines).any(is_of_cookie) {
+            let kept: Vec<_> = lines(&self.lines).filter(|line| !is_of_cookie(line)).collect();
+            self.lines = kept.concat();
+        }
+    }
+
     /// Returns the value of the first field of a name.
     pub(crate) fn value(&self, name: &[u8]) -> Option<Vec<u8>> {
         let line = lines(&self.lines).find(|line| is_named(line, name))?;

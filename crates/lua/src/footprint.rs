@@ -28,7 +28,7 @@ pub struct ScriptFootprint {
     pub fetch_bytes: u64,
     /// Jobs that wait, their results, and what each thread reads.
     pub job_bytes: u64,
-    /// Messages that wait.
+    /// Messages that wait, and commands of the store.
     pub message_bytes: u64,
     /// What each thread for passwords hashes in. It is mapped as it is, and lies in no heap.
     pub password_bytes: u64,

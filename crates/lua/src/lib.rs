@@ -18,6 +18,7 @@
 //! | `content`, `upload` | its content as it comes, and files of forms |
 //! | `pieces`, `stock` | what of content is in memory, and how much it is in all |
 //! | [`fetch`] | requests of scripts to other servers |
+//! | [`store_access`] | the store of the server, for its scripts |
 //! | [`secrets`] | values that scripts need and that do not stand in their code |
 //! | `sent_file` | files that are sent |
 //! | `answer`, `cookie` | an answer as a script makes it |
@@ -38,8 +39,9 @@
 //! | `machine_code` | what happens where LuaJIT may not run what it has compiled |
 //! | [`limits`] | every limit with its reason |
 //!
-//! `prelude.lua`, `answers.lua`, `content.lua`, `work.lua`, `files.lua` and `fetch.lua` are the
-//! part of it that is written in Lua: what can wait. `pages/pages.lua` is what pages are lent.
+//! `prelude.lua`, `answers.lua`, `content.lua`, `work.lua`, `files.lua`, `fetch.lua`, `store.lua`
+//! and `session.lua` are the part of it that is written in Lua: what can wait. `pages/pages.lua` is
+//! what pages are lent.
 #![deny(unsafe_code)]
 
 // Brings LuaJIT, whose functions mlua calls.
@@ -85,6 +87,7 @@ pub mod site;
 pub mod source_names;
 mod stack;
 mod stock;
+pub mod store_access;
 mod task;
 mod task_owned;
 mod unconfined;

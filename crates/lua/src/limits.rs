@@ -359,5 +359,45 @@ pub const FETCH_BODIES_MAX_BYTES: usize = 64 * 1024 * 1024;
 /// The same where memory is small.
 pub const SMALL_FETCH_BODIES_BYTES: usize = 1024 * 1024;
 
+/// Most bytes of the arguments of one command of the store that a script calls, and of one reply:
+/// as much as `req:body()` gives at once.
+pub const STORE_COMMAND_MAX_BYTES: usize = 16 * 1024 * 1024;
+
+/// Most arguments of such a command, and commands of a transaction: some milliseconds to copy.
+pub const STORE_ARGUMENTS_MAX: usize = 65_536;
+
+/// Most elements of a reply of the store that a script gets: some milliseconds to make values of.
+pub const STORE_ELEMENTS_MAX: usize = 65_536;
+
+/// Bytes of memory that a command of the store which waits has beside its arguments, at most.
+pub const STORE_JOB_BYTES: usize = 1024;
+
+/// Most bytes of the store that a script has while it is tried out, as much as a VM.
+pub const TRIAL_STORE_MAX_BYTES: usize = 256 * 1024 * 1024;
+
 /// Most subscriptions of one handler: what a program makes by mistake in a loop is more.
 pub const SUBSCRIPTIONS_PER_TASK_MAX: usize = 16;
+
+/// Seconds for which a session of a visitor lives that is not used, unless a script says otherwise:
+/// two weeks, so that those who come back each week need not log in again.
+pub const SESSION_IDLE_SECONDS: u64 = 14 * 24 * 3600;
+
+/// Seconds for which a session lives at most, however often it is used, unless a script says
+/// otherwise: a cookie that was stolen is worthless after three months.
+pub const SESSION_AGE_SECONDS: u64 = 90 * 24 * 3600;
+
+/// Most seconds that a script can give a session: browsers keep no cookie for longer than 400 days
+/// (RFC 6265bis §5.5).
+pub const SESSION_SECONDS_MAX: u64 = 400 * 24 * 3600;
+
+/// Most bytes of the name of a value of a session: names are words.
+pub const SESSION_NAME_MAX_BYTES: usize = 128;
+
+/// Most bytes of a value of a session, which each request reads: a cart or a draft, no file.
+pub const SESSION_VALUE_MAX_BYTES: usize = 16 * 1024;
+
+/// Most values of a session: each one costs an entry of a table in each request.
+pub const SESSION_VALUES_MAX: usize = 64;
+
+/// Most bytes of the names and values of a session: some microseconds to read.
+pub const SESSION_MAX_BYTES: usize = 64 * 1024;

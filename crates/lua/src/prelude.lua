@@ -455,6 +455,9 @@ end
 local spawned = host.work(host, pinion, wait)
 local subscription_methods = host.waiting(host, pinion, wait)
 local process_methods = host.process(host, pinion, wait)
+host.store(host, pinion, wait)
+local session_methods, session_of_page =
+    host.session(host, pinion, request_methods, response_methods)
 local fetched_methods = host.fetch(host, pinion, wait, json_encode, json_decode)
 
 local function sayer(write)
@@ -585,6 +588,7 @@ return strand, {
         file = file_methods,
         process = process_methods,
         response = fetched_methods,
+        session = session_methods,
         subscription = subscription_methods,
     },
     guarded = guarded,
@@ -593,6 +597,7 @@ return strand, {
     response = response_methods,
     said = said,
     send = answers.send,
+    session = session_of_page,
     spawned = spawned,
     wait = wait,
 }

@@ -175,7 +175,10 @@ mod tests {
         let lua = mlua::Lua::new();
         let work: Function = lua.load("return").into_function().expect("a function");
         let each_minute = Schedule::cron("* * * * *", work, false).expect("a schedule");
-        let at = |unix_seconds| each_minute.next_ms(Now { monotonic_ms: 0, unix_seconds });
+        let at = |unix_seconds: i64| {
+            let unix_ms = unix_seconds as u64 * 1000;
+            each_minute.next_ms(Now { monotonic_ms: 0, unix_seconds, unix_ms })
+        };
         let minute = 1_800_000_000;
         assert_eq!(at(minute - 20), Some(20_000));
         // It was set back by ten minutes: the run for this minute has come that much too early.
@@ -210,7 +213,7 @@ mod tests {
             let why = Schedule::cron(text, work.clone(), false).expect_err("refused");
             assert!(why.contains("'pinion.cron'") && why.contains(said), "{why}");
         }
-        let now = Now { monotonic_ms: 5, unix_seconds: 0 };
+        let now = Now { monotonic_ms: 5, unix_seconds: 0, unix_ms: 0 };
         let every = Schedule::every(1.5, work, false).expect("a schedule");
         assert_eq!(every.next_ms(now), Some(1505));
     }

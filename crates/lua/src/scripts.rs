@@ -13,6 +13,7 @@ mod messages;
 mod processes;
 mod requests;
 mod room;
+mod store_jobs;
 
 use std::collections::HashMap;
 use std::hash::{BuildHasher, RandomState};
@@ -49,6 +50,7 @@ use crate::sandbox;
 use crate::script_memory::ScriptMemory;
 use crate::site::Site;
 use crate::stock::Stock;
+use crate::store_access::{ScriptStoreChoice, StoreAccess, StoreWorker};
 use crate::task::TaskId;
 use crate::vm::{Fault, Handler, Step, Vm, harmless};
 use alone::Alone;
@@ -73,6 +75,7 @@ pub struct Shared {
     resolver: Resolver,
     /// Starts programs for scripts.
     spawner: SpawnerAccess,
+    store: ScriptStoreChoice,
 }
 
 impl Shared {
@@ -88,6 +91,7 @@ impl Shared {
             memory,
             resolver: Resolver::with_thread(ResolverSettings::default(), &TaskThread::default()),
             spawner: SpawnerAccess::default(),
+            store: ScriptStoreChoice::Absent,
         }
     }
 
@@ -114,6 +118,12 @@ impl Shared {
     pub fn with_spawner(self, spawner: SpawnerAccess) -> Self {
         Self { spawner, ..self }
     }
+
+    /// The same with a store, which all scripts of the server share.
+    #[must_use]
+    pub fn with_store(self, store: StoreAccess) -> Self {
+        Self { store: ScriptStoreChoice::OfServer(store), ..self }
+    }
 }
 
 /// The scripts of one worker.
@@ -135,6 +145,10 @@ pub struct Scripts {
     programs: Rc<WorkerPrograms>,
     /// The VMs of these programs.
     runs: HashMap<RunId, Weak<Vm>>,
+    store: ScriptStoreChoice,
+    store_worker: Rc<StoreWorker>,
+    /// The VMs of jobs of the store, by their numbers.
+    store_jobs: HashMap<u64, Weak<Vm>>,
     /// The program that runs here without requests.
     alone: Option<Alone>,
     /// What of the content of requests is kept here.
@@ -261,6 +275,9 @@ impl Scripts {
             fetches: HashMap::new(),
             programs: Rc::new(WorkerPrograms::new(shared.spawner.clone())),
             runs: HashMap::new(),
+            store: shared.store.clone(),
+            store_worker: Rc::new(StoreWorker::new(poster.clone(), worker)),
+            store_jobs: HashMap::new(),
             poster,
             budget: None,
             background: Background::default(),
@@ -283,8 +300,9 @@ impl Scripts {
             Some(budget) => budget,
             None => self.budget.insert(self.guard.budget(usize::from(self.worker))?),
         };
-        let vm =
-            Rc::new(Vm::start(program, budget, site.in_worker(self.worker, self.memory), now)?);
+        let place = site.in_worker(self.worker, self.memory, self.store.clone());
+        let vm = Rc::new(Vm::start(program, budget, place, now)?);
+        vm.host().store.worker.replace(Some(Rc::clone(&self.store_worker)));
         vm.host().work.messages.replace(Arc::clone(&self.messages));
         vm.host().work.client.replace(Some(Rc::clone(&self.client)));
         vm.host().work.programs.replace(Some(Rc::clone(&self.programs)));

@@ -12,6 +12,7 @@ use crate::plain::Plain;
 use crate::programs::Programs;
 use crate::script_memory::ScriptMemory;
 use crate::secrets::Secrets;
+use crate::store_access::ScriptStoreChoice;
 
 /// A site, whichever script answers for it. Each call of [`Default`] makes another one, and copies
 /// are the same one.
@@ -58,25 +59,32 @@ pub(crate) struct Place {
     kept: Shared<Kept>,
     /// How much memory its scripts may take.
     memory: ScriptMemory,
+    store: ScriptStoreChoice,
 }
 
 impl Site {
     /// The site in a worker, with what its scripts have kept there.
-    pub(crate) fn in_worker(&self, worker: u16, memory: ScriptMemory) -> Place {
+    pub(crate) fn in_worker(
+        &self,
+        worker: u16,
+        memory: ScriptMemory,
+        store: ScriptStoreChoice,
+    ) -> Place {
         let kept = Arc::clone(lock(&self.workers).entry(worker).or_default());
         let _first = self.memory.set(memory);
-        Place { site: self.clone(), kept, memory }
+        Place { site: self.clone(), kept, memory, store }
     }
 
     /// As a worker has it, for a proof: with a copy of what is kept where most of it is, and of the
-    /// counters.
+    /// counters, and an empty store.
     pub(crate) fn as_in_a_worker(&self) -> Place {
         let workers = lock(&self.workers);
         let most = workers.values().max_by_key(|kept| lock(kept).bytes());
         let copy = most.map(|kept| lock(kept).clone()).unwrap_or_default();
         let site = Self { counters: Arc::new(self.counters.copy()), ..self.clone() };
         let memory = self.memory.get().copied().unwrap_or_default();
-        Place { site, kept: Arc::new(Mutex::new(copy)), memory }
+        let store = ScriptStoreChoice::Trial;
+        Place { site, kept: Arc::new(Mutex::new(copy)), memory, store }
     }
 }
 
@@ -131,6 +139,11 @@ impl Site {
 }
 
 impl Place {
+    /// Which store its scripts have.
+    pub(crate) fn store(&self) -> &ScriptStoreChoice {
+        &self.store
+    }
+
     /// How much memory its scripts may take.
     pub(crate) fn memory(&self) -> &ScriptMemory {
         &self.memory

@@ -29,6 +29,7 @@ pub(crate) mod python;
 mod reference;
 pub(crate) mod serve;
 pub(crate) mod site;
+mod store;
 pub(crate) mod tls;
 pub(crate) mod verb_notes;
 pub(crate) mod verbs;
@@ -138,6 +139,8 @@ pub(crate) enum Kind {
     /// A Python application, with its path in URLs if that is not the root: `app:app`,
     /// `/api=app:app`.
     PythonApplication,
+    /// What keys of the store begin with, and the path of their pages.
+    StorePages,
     /// A name for scripts and the file with its value: `token=/etc/pinion/token`.
     Secret,
     /// A name for scripts and the program it stands for: `convert=/usr/bin/convert`.
@@ -250,7 +253,8 @@ pub(crate) fn all() -> impl Iterator<Item = &'static Directive> {
         .chain(lua::ROWS)
         .chain(php::ROWS)
         .chain(fetch::ROWS)
-        .chain(tls::ROWS);
+        .chain(tls::ROWS)
+        .chain(store::ROWS);
     let served = served.chain(mount::ROWS).chain(access::ROWS).chain(program::ROWS);
     served.chain(build::ROWS).chain(archive::ROWS).chain(why::ROWS)
 }
@@ -299,6 +303,7 @@ impl Kind {
             Self::LiveFolder | Self::SentFolder | Self::ScriptFolder => "[PATH=]DIR",
             Self::LuaFolder => "NAME=DIR",
             Self::PythonApplication => "[PATH=]APP",
+            Self::StorePages => "[PATH=]PREFIX",
             Self::Program => "NAME=PATH",
             Self::Secret => "NAME=FILE",
             Self::IpNetwork | Self::Network => "NETWORK",
@@ -358,6 +363,7 @@ impl Kind {
             Self::LuaFolder => "data=/srv/data, data=/srv/data:ro".to_owned(),
             Self::Program => "convert=/usr/bin/convert".to_owned(),
             Self::PythonApplication => "app:app, main.py, /api=app:app".to_owned(),
+            Self::StorePages => "page:, /live=page:".to_owned(),
             Self::ScriptFolder => "/srv/cgi-bin, /run=/srv/scripts".to_owned(),
             Self::Secret => "token=/etc/pinion/token".to_owned(),
             Self::Network => "10.0.0.0/8, 2001:db8::/32, 192.0.2.1, unix".to_owned(),

@@ -57,14 +57,17 @@ impl ConfigFile {
             return Err(Failure::Faults(loaded.faults));
         };
         let sites: Vec<PlannedSite> = loaded.sites.into_iter().map(|site| site.planned).collect();
-        let is_folder = |site: &PlannedSite| matches!(site.source, Source::Folder(_));
-        let flag = CONTENT_FLAGS.iter().find(|flag| self.flags.given(flag));
-        if let (Some(flag), false) = (flag, sites.iter().any(is_folder)) {
+        let is_useless = |flag: &&&str| {
+            let mut sources = sites.iter().map(|site| &site.source);
+            self.flags.given(flag) && !sources.any(|source| source.takes_content_flag(flag))
+        };
+        if let Some(flag) = CONTENT_FLAGS.iter().find(is_useless) {
             return Err(Failure::usage(format!(
-                "--{flag} has no effect: every site of {} is an archive, which is built already",
+                "--{flag} has no effect: no site of {} is a folder, which would be built with it",
                 self.path.display()
             )));
         }
+        check_store(&serve, &sites)?;
         let config = Some(self.clone());
         Ok(Plan {
             serve,
@@ -108,8 +111,7 @@ impl Plan {
         let settings = settings.watched_on(io::stderr().is_terminal());
         let wish = php_wish(&serve.low).map(|name| format!("--{name}"));
         let settings = settings.with_php(&source, wish.as_deref())?;
-        let has_no_build = !matches!(source, Source::Folder(_));
-        if let (true, Some(flag)) = (has_no_build, settings.content_flag()) {
+        if let Some(flag) = settings.useless_content_flag(&source) {
             let why = match source {
                 Source::Script(_) => "a script, which has no files",
                 Source::Upstream(_) => "another server; add the path of a folder",
@@ -118,7 +120,9 @@ impl Plan {
             let shown = source.path().display();
             return Err(Failure::usage(format!("--{flag} has no effect on {shown}, {why}")));
         }
-        Ok(Self::without_file(serve, vec![PlannedSite { source, settings }]))
+        let sites = vec![PlannedSite { source, settings }];
+        check_store(&serve, &sites)?;
+        Ok(Self::without_file(serve, sites))
     }
 
     fn without_file(serve: Serve, sites: Vec<PlannedSite>) -> Self {
@@ -144,6 +148,21 @@ impl Plan {
             Err(Failure::Faults(self.privilege_faults.clone()))
         }
     }
+}
+
+/// Checks that there is a store for sites that have pages of it.
+///
+/// # Errors
+/// [`Failure::Usage`]: there is none.
+fn check_store(serve: &Serve, sites: &[PlannedSite]) -> Result<(), Failure> {
+    let need_store = sites.iter().any(|site| site.settings.mounts.need_store());
+    if need_store && !serve.store.is_there() {
+        return Err(Failure::usage(
+            "a site has pages of the store, and there is no store; add --store 127.0.0.1:6379, \
+             or [[listen]] with store",
+        ));
+    }
+    Ok(())
 }
 
 /// A flag that would be taken in silence and do nothing.

@@ -117,6 +117,7 @@ pub(crate) mod socket_files;
 mod start_lines;
 pub(crate) mod stats;
 mod status;
+mod store;
 pub(crate) mod tls;
 pub(crate) mod trusted_proxies;
 pub(crate) mod watch;

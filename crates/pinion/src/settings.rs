@@ -17,6 +17,7 @@ mod script_access;
 mod sent_folder;
 mod serve;
 mod site_access;
+mod store;
 mod supervised_program;
 mod tls;
 mod why;

@@ -28,6 +28,16 @@ pub(crate) enum Source {
 }
 
 impl Source {
+    /// Returns whether a flag about the content of a folder has an effect. Without files, the
+    /// fields of scripts and other servers are all that there is to change.
+    pub(crate) fn takes_content_flag(&self, flag: &str) -> bool {
+        match self {
+            Self::Folder(_) => true,
+            Self::Script(_) | Self::Upstream(_) => flag == "no-security-headers",
+            Self::Archive(_) | Self::Releases(_) => false,
+        }
+    }
+
     /// Its path, as written.
     pub(crate) fn path(&self) -> &Path {
         match self {
@@ -49,13 +59,14 @@ impl Source {
     }
 
     /// Returns the source of a site that has no path, if it forwards requests: the value of its
-    /// first `proxy`, that of its first mount, or its Python application.
+    /// first `proxy`, that of its first mount, its Python application, or its pages of the store.
     pub(crate) fn of_proxy(low: &Low) -> Option<Self> {
         let mounts = low.tables(Table::Mount).iter();
         let rows = SERVER_ROWS.iter();
         let of_mounts = mounts.flat_map(|mount| rows.clone().flat_map(|row| mount.values(row)));
         let of_python = [FOUND_APPLICATION, "wsgi", "asgi"].iter().flat_map(|row| low.values(row));
-        let first = low.values("proxy").chain(of_mounts).chain(of_python).next()?;
+        let first = low.values("proxy").chain(of_mounts).chain(of_python);
+        let first = first.chain(low.values("store-pages")).next()?;
         let first = first.to_string_lossy();
         let url = match first.split_once('=') {
             Some((path, url)) if path.starts_with('/') => url,
@@ -160,6 +171,10 @@ fn recognise_among(path: &Path, choices: Choices) -> Result<Source, Failure> {
         _ if path.to_string_lossy().contains("://") => format!(
             "{shown}: addresses are not supported yet; give a folder or an archive of this machine"
         ),
+        _ if !path.exists() && names_python(&path.to_string_lossy()) => format!(
+            "{shown} does not exist; for a Python application write --wsgi {shown} or --asgi \
+             {shown}"
+        ),
         _ if !path.exists() => {
             let advice = match choices {
                 Choices::Site => "give a folder, an archive or a script",
@@ -231,6 +246,15 @@ const OUTPUT_FOLDERS: [&str; 8] =
 
 fn is_dir(path: &Path) -> bool {
     path.metadata().is_ok_and(|metadata| metadata.is_dir())
+}
+
+/// Returns whether a path looks like a Python application: `app:app`, `shop.wsgi:application`.
+fn names_python(path: &str) -> bool {
+    let is_name = |name: &str| {
+        let mut parts = name.split('.');
+        parts.all(|part| !part.is_empty() && part.chars().all(|c| c.is_alphanumeric() || c == '_'))
+    };
+    path.split_once(':').is_some_and(|(module, object)| is_name(module) && is_name(object))
 }
 
 /// Whether a regular file begins with the archive's magic. A file that does not exist does not.
@@ -355,6 +379,8 @@ mod tests {
         let text = folder.file("site.pinion", b"PI");
         assert!(usage(find(Some(&text))).contains("neither a folder nor a Pinion archive"));
         assert!(usage(find(Some(&folder.0.join("none")))).contains("does not exist"));
+        let python = usage(find(Some(Path::new("shop.app:create"))));
+        assert!(python.ends_with("--wsgi shop.app:create or --asgi shop.app:create"), "{python}");
         let device = usage(find(Some(Path::new("/dev/null"))));
         assert!(device.contains("neither a folder"));
     }

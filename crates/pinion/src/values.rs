@@ -230,6 +230,18 @@ pub(crate) fn proxy_mount(text: &str) -> Result<(MountPath, Upstream), String> {
     Ok((MountPath::Prefix(PathPrefix::new(path)), upstream))
 }
 
+/// The path of pages of the store, and what their keys begin with.
+pub(crate) fn store_pages(text: &str) -> Result<(PathPrefix, String), String> {
+    let (path, prefix) = match text.split_once('=') {
+        Some((path, prefix)) if path.starts_with('/') => (path, prefix),
+        _ => ("/", text),
+    };
+    match MountPath::parse(path)? {
+        MountPath::Prefix(path) => Ok((path, prefix.to_owned())),
+        MountPath::Suffix(_) => Err(format!("{path:?} is an extension; write a path")),
+    }
+}
+
 /// A server that requests are forwarded to.
 pub(crate) fn upstream(url: &str) -> Result<Upstream, String> {
     Upstream::parse(url).map_err(|error| match url.contains(':') {
@@ -513,6 +525,7 @@ pub(crate) fn check(kind: &Kind, text: &str) -> Result<(), String> {
         Kind::Rate => rate(text).map(drop),
         Kind::Origin => origin(text).map(drop),
         Kind::ScriptFolder => ScriptFolderFlag::parse(text).map(drop),
+        Kind::StorePages => store_pages(text).map(drop),
         Kind::PythonApplication => PythonApplicationFlag::parse(text).map(drop),
         Kind::Upstream => proxy_mount(text).map(drop),
         Kind::UpstreamUrl => upstream(text).map(drop),

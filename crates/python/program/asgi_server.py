@@ -52,6 +52,8 @@ class AsgiServer:
 
     async def run(self, request):
         """Calls the application for one request and ends its response."""
+        # Of the task alone, which has a context of its own, and of what it starts.
+        running_id.set(request.scope['headers'])
         try:
             result = await self.application(request.scope, request.receive, request.send)
             if not request.is_complete or result is not None:
@@ -147,7 +149,7 @@ def write_task_stack(request):
         if frame is not None:
             frames.append((frame, frame.f_lineno))
         awaited = getattr(awaited, 'cr_await', None) or getattr(awaited, 'gi_yieldfrom', None)
-    write_stack(request.label(), frames)
+    write_stack(request.label(), frames, request.scope['headers'])
 
 
 def make_loop():

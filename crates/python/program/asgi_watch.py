@@ -72,7 +72,8 @@ class LoopWatch:
         frames = self.find_frames() if requests else []
         for request in requests:
             request.has_stack = True
-            write_stack(request.label(), frames, ', and the event loop is blocked')
+            why = ', and the event loop is blocked'
+            write_stack(request.label(), frames, request.scope['headers'], why)
             # Once is enough.
             frames = []
 

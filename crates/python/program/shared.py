@@ -1,9 +1,11 @@
 # What both interfaces need: the grammar of fields, exceptions, and the log.
 
 import _signal
+import io
 import os
 import sys
 from _thread import get_ident
+from contextvars import ContextVar
 
 HOP_BY_HOP_NAMES = frozenset((
     'connection', 'keep-alive', 'proxy-authenticate', 'proxy-authorization', 'proxy-connection',
@@ -39,6 +41,56 @@ def log(text):
         pass  # Standard error is closed: there is no place left to report it to.
 
 
+# The id of the request that is run: a text, or the fields of ASGI to find it in.
+running_id = ContextVar('running_id', default=None)
+REQUEST_ID_MAX_CHARACTERS = 64
+
+
+def find_request_id():
+    """Returns the X-Request-Id of the request that is run, or None.
+
+    The server has made it, or a proxy before the server has, or any client: only what can stand in
+    a line is an id.
+    """
+    found = running_id.get()
+    if found is not None and not isinstance(found, str):
+        values = [value for name, value in found if name == b'x-request-id']
+        found = values[0].decode('latin-1') if values else None
+    if found and found.isascii() and found.isprintable() and not set(found) & set(' []'):
+        return found[:REQUEST_ID_MAX_CHARACTERS]
+    return None
+
+
+class RequestLog(io.TextIOWrapper):
+    """Standard output or error: lines that are written for a request with an id begin with it."""
+
+    is_at_line_begin = True
+
+    def write(self, text):
+        number = find_request_id() if running_id.get() is not None else None
+        written = text
+        if number is not None and text:
+            prefix = '[%s] ' % number
+            written = text[:-1].replace('\n', '\n' + prefix) + text[-1]
+            if self.is_at_line_begin:
+                written = prefix + written
+        if text:
+            self.is_at_line_begin = text[-1] == '\n'
+        super().write(written)
+        return len(text)
+
+
+def make_request_log(stream):
+    """Returns what replaces a standard stream, which cannot be used any more."""
+    if type(stream) is not io.TextIOWrapper:
+        return stream  # It is closed, or the interpreter has another kind of streams.
+    encoding, errors, write_through = stream.encoding, stream.errors, stream.write_through
+    replaced = RequestLog(
+        stream.detach(), encoding, errors, line_buffering=True, write_through=write_through)
+    replaced.mode = 'w'
+    return replaced
+
+
 logged_names = set()
 
 
@@ -66,13 +118,18 @@ def is_own_frame(frame):
     return frame.f_code.co_filename.startswith('<pinion/')
 
 
-def write_stack(label, frames, why=''):
-    """Writes a stack to standard error: frames and their lines, from the outermost on."""
+def write_stack(label, frames, request_id, why=''):
+    """Writes a stack to standard error: frames and their lines, from the outermost on.
+
+    The id is one for `running_id`.
+    """
     from traceback import StackSummary
     frames = [one for one in frames if not is_own_frame(one[0])]
     text = ''.join(StackSummary.extract(frames).format())
     here = '; it is here:\n' + text.rstrip() if text else ''
+    running = running_id.set(request_id)
     log('%s: the request is over its time%s%s' % (label, why, here))
+    running_id.reset(running)
 
 
 # Signals whose handlers are not for processes that the application forks.

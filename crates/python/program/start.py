@@ -86,9 +86,8 @@ def find_interface(application):
 
 def start_process():
     """Returns the options and the descriptor of the listening socket."""
-    for stream in (sys.stdout, sys.stderr):
-        if stream is not None:
-            stream.reconfigure(line_buffering=True)
+    sys.stdout = sys.__stdout__ = make_request_log(sys.stdout)
+    sys.stderr = sys.__stderr__ = make_request_log(sys.stderr)
     try:
         listener = take_listener()
         options = Options(sys.argv[1:])

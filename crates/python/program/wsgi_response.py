@@ -117,6 +117,8 @@ class WsgiRequest:
     method = path = '-'
     # The thread that runs it, if it is one of the pool.
     thread = None
+    # Its X-Request-Id while it is run.
+    id = None
     # The RequestContent of content that is streamed.
     input = None
     room = INITIAL_ROOM_BYTES

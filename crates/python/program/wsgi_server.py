@@ -186,7 +186,7 @@ class WsgiServer(WsgiThreads):
             frames.append((frame, frame.f_lineno))
             frame = frame.f_back
         frames.reverse()
-        write_stack(request.label(), frames)
+        write_stack(request.label(), frames, request.id)
 
     # Waiting for content and for room
 
@@ -225,6 +225,10 @@ class WsgiServer(WsgiThreads):
         environ, content = request.environ, request.content
         # The environ refers to the request: without this, each would be garbage of a cycle.
         request.environ = None
+        request_id = environ.get('HTTP_X_REQUEST_ID')
+        if request_id is not None:
+            request.id = request_id
+            running_id.set(request_id)
         try:
             environ.update(self.common_environ)
             if content is not None:
@@ -243,6 +247,8 @@ class WsgiServer(WsgiThreads):
                 request.finish()
         except BaseException as error:
             self.fail(request, error)
+        if request_id is not None:
+            running_id.set(None)
         request.connection.requests.pop(request.number, None)
         if content is None:
             request.input.request = None

@@ -51,6 +51,11 @@ fn interfaces() {
 }
 
 #[test]
+fn request_ids() {
+    run("test_request_ids");
+}
+
+#[test]
 fn wsgi() {
     run("test_wsgi");
 }

@@ -76,6 +76,37 @@ pub fn live_response<'x>(
     resource::conditional_answer(&question, &validators, selected, rules, buffers, pieces)
 }
 
+/// Whole lines of the fields of a response, with all rules for its path.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct FieldLines {
+    /// Those of a whole response, `Content-Type` in front.
+    pub full: Vec<u8>,
+    /// Those of a 304.
+    pub not_modified: Vec<u8>,
+    /// The length of the first line in bytes.
+    pub type_line_bytes: usize,
+}
+
+/// Returns the fields that [`live_response`] gives a file, but for those of one request alone: for
+/// content that is sent often, as a [`SentFile`].
+pub fn live_fields(
+    archive: &Archive<'_>,
+    head: &RequestHead<'_>,
+    file: &LiveFile<'_>,
+    work: &mut Work,
+) -> FieldLines {
+    let Work { path, fields, live: lines, .. } = work;
+    let (full_bytes, type_line_bytes) = write_fields(archive, file, lines);
+    let (full, not_modified) = lines.split_at(full_bytes);
+    let block = SharedBlock::of_lines(full, not_modified, type_line_bytes);
+    let block = fields.apply_all(archive, head, block, path);
+    FieldLines {
+        full: block.full_fields().h1.to_vec(),
+        not_modified: block.not_modified_fields().h1.to_vec(),
+        type_line_bytes: block.type_line().len(),
+    }
+}
+
 /// A file that is sent in place of the content of an application's response. The application has
 /// decided who gets it.
 #[derive(Clone, Copy, Debug)]

@@ -177,7 +177,7 @@ const ROWS: [Row<'_>; 28] = [
     ("GET /run/after", "", &["200 ", "\r\n\r\nx<end>"]),
     ("GET /run/lengths?5", "", &["200 ", "\r\n\r\n12345<end>"]),
     ("GET /run/unfinished", "", &["!0\r\n\r\n", "!500"]),
-    // Nobody has asked for the content, and the client waits: no interim response.
+    // The application has not read, and the client waits: no interim response.
     (
         "POST /run/status?200\nExpect: 100-continue\nContent-Length: 5",
         "",

@@ -594,7 +594,7 @@ fn keys_without_effect_are_errors() {
         (mount(&folder, "host = \"a\"\n"), "host: has no effect with cgi; leave it out"),
         (
             mount(&folder, "proxy = \"http://a\"\n"),
-            "proxy, fastcgi, scgi, cgi, wsgi, asgi or python-application; leave one out",
+            "proxy, fastcgi, scgi, cgi, wsgi, asgi, python-application or store; leave one out",
         ),
         (
             format!("[[site.mount]]\npath = \"*.cgi\"\ncgi = {path:?}\n"),

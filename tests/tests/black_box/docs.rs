@@ -313,7 +313,7 @@ impl Reader {
         folder.write("token", "token");
         let flags = "--workers 1 --lua-folder data=data --lua-folder shown=shown:ro \
                      --fetch-private --secret api-token=token \
-                     --lua-program sort=/usr/bin/sort";
+                     --lua-program sort=/usr/bin/sort --store-memory 16";
         let start = Start::site(&site).working_in(folder.path());
         let server = start.flags(&flags.split(' ').collect::<Vec<_>>()).start();
         // Streams end when the server stops.

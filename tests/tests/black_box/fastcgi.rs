@@ -521,11 +521,11 @@ fn wrong_keys_are_found_by_check() {
         ("fastcgi = \"php\"", "4:11: fastcgi: \"php\": write unix:/run/app.sock"),
         (
             "fastcgi = \"a:1\"\nproxy = \"http://a\"",
-            "a mount has either proxy, fastcgi, scgi, cgi, wsgi, asgi or python-application",
+            "a mount has either proxy, fastcgi, scgi, cgi, wsgi, asgi, python-application or store",
         ),
         (
             "path = \"/x\"",
-            "a mount has proxy, fastcgi, scgi, cgi, wsgi, asgi or python-application",
+            "a mount has proxy, fastcgi, scgi, cgi, wsgi, asgi, python-application or store",
         ),
         ("fastcgi = \"a:1\"\nindex = \"a.php\"", "index: has no effect without root"),
         ("path = \"*.php\"\nfastcgi = \"a:1\"", "root: is missing"),

@@ -211,6 +211,8 @@ fn quinn_hears_at_once_that_its_server_was_killed_and_started_again() {
         assert!(client.try_exchange(&Request::get("/small.bin")).is_ok(), "over {io:?}");
         killed.signal(Signal::KILL);
         killed.wait();
+        // The kernel closes the sockets of an io_uring a moment later.
+        wait_for("the address is free", || UdpSocket::bind(address).ok());
         let successor = start(&address.to_string());
         let lost = client.try_exchange(&Request::get("/small.bin"));
         assert!(lost.is_err(), "over {io:?}: {lost:?}");

@@ -109,6 +109,52 @@ fn an_application_of_uwsgi_gets_its_requests() {
     server.stop();
 }
 
+#[test]
+fn paths_that_unit_has_refused_stay_closed_or_are_named_as_open() {
+    let folder = folder("import-refusals");
+    let root = folder.path().display();
+    let user = user("\"user\": \"nobody\",");
+    let unit = |more: &str| {
+        format!(
+            r#"{{
+    "listeners": {{"127.0.0.1:0": {{"pass": "routes"}}}},
+    "routes": [{more}
+        {{"match": {{"uri": "/admin/*", "source": "!10.0.0.0/8"}}, "action": {{"return": 403}}}},
+        {{"match": {{"uri": "/local/*", "source": "127.0.0.0/8"}},
+            "action": {{"pass": "applications/shop"}}}},
+        {{"match": {{"uri": ["/local/*", "/private/*"]}}, "action": {{"return": 404}}}},
+        {{"match": {{"uri": "/path/*"}}, "action": {{"pass": "applications/shop"}}}},
+        {{"action": {{"pass": "applications/shop"}}}}
+    ],
+    "applications": {{
+        "shop": {{"type": "python 3", "path": ["{root}/shop", "{root}/lib"], "module": "app",
+            "callable": "app", "protocol": "wsgi", "home": "/usr/bin/python3", {user}
+            "environment": {{"OWN": "own"}}}}
+    }}
+}}"#
+        )
+    };
+    folder.write("unit.json", unit(""));
+    let server = imported(&folder, "unit.json");
+    for target in ["/admin/x", "/private/x", "/%61dmin/x"] {
+        assert_eq!(server.get(target).status, 403, "{target}");
+    }
+    gets(&server, "/x", " /x False own helper");
+    gets(&server, "/path/x", " /path/x False own helper");
+    gets(&server, "/local/x", " /local/x False own helper");
+    server.stop();
+    let cookies = r#"{"match": {"uri": "/staff/*", "cookies": {"a": "!b"}},
+        "action": {"return": 403}},"#;
+    folder.write("open.json", unit(cookies));
+    let [from, to] = ["open.json", "open.toml"].map(|name| folder.join(name).display().to_string());
+    let ended = run(&["import", &from, "-o", &to]);
+    assert_eq!(ended.code, Some(1), "{}", ended.stderr);
+    assert!(ended.stderr.contains("\nOPEN: "), "{}", ended.stderr);
+    assert!(ended.stderr.contains("/staff/* was refused and is open now"), "{}", ended.stderr);
+    let written = fs::read_to_string(&to).expect("the configuration");
+    assert!(written.contains("/staff/* was refused and is open now"), "{written}");
+}
+
 /// The first block of a language in a document.
 fn block<'t>(document: &'t str, language: &str) -> &'t str {
     let (_, rest) = document.split_once(&format!("```{language}\n")).expect("a block");

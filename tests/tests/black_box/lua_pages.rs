@@ -71,8 +71,8 @@ const FORMS: &str = r##"<?lu
 <p>#[[await(function(done)
   pinion.gather(function() pinion.sleep(0.001) done("<later>") end)
 end)]] #[[await(function() return "now" end)]] #[[await("<itself>")]]</p>
-<?lu session.count = (session.count or 0) + 1 ?>
-<p>#[[session.count]] #[[headers["x-own"]]] #[[headers["x-other"]]]#[[cookies.who]]</p>
+<?lu local count = (session.count or 0) + 1 ?>
+<p>#[[count]] #[[headers["x-own"]]] #[[headers["x-other"]]]#[[cookies.who]]</p>
 <?lua
   pinion.sleep(0.001)
   | <p>#[[method]] waits</p>

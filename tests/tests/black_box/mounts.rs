@@ -434,8 +434,8 @@ fn contradictions_are_found_with_their_place() {
         ),
         (
             "[[site.mount]]\npath = \"/a\"\n",
-            "p.toml:3:1: proxy: is missing; a mount has proxy, fastcgi, scgi, cgi, wsgi, asgi or \
-             python-application",
+            "p.toml:3:1: proxy: is missing; a mount has proxy, fastcgi, scgi, cgi, wsgi, asgi, \
+             python-application or store",
         ),
         (
             "single-page = \"index.html\"\nproxy = \"http://a\"\n",

@@ -386,6 +386,23 @@ fn a_django_project_is_served_by_its_folder() {
     server.stop();
 }
 
+/// An application that is embedded in pages of other hosts has no folder that could say so.
+#[test]
+fn security_headers_are_left_out_without_a_folder() {
+    let folder = folder_with("python-security", &["bottle.py"]);
+    folder.write(
+        "app.py",
+        "import bottle\n\napp = bottle.Bottle()\n\n\n@app.get('/')\ndef root():\n    return 'ok'\n",
+    );
+    let server = serve(&folder.join("app.py"), &[]);
+    assert_eq!(server.get("/").field("X-Frame-Options"), Some("SAMEORIGIN"));
+    server.stop();
+    let server = serve(&folder.join("app.py"), &["--no-security-headers"]);
+    let response = server.get("/");
+    assert_eq!((response.text(), response.field("X-Frame-Options")), ("ok", None));
+    server.stop();
+}
+
 #[test]
 fn a_folder_of_code_is_not_published() {
     let folder = folder_with("python-published", &[]);

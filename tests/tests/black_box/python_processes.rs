@@ -362,23 +362,23 @@ impl Drop for BusyProcess {
     }
 }
 
-/// An application whose requests for `/spin` use all the CPU time that they get.
-fn spins(folder: &Folder) -> String {
-    let file = folder.join("end");
-    format!(
-        "import os\n\
-         def app(environ, start_response):\n    \
-             start_response('200 OK', [('Content-Type', 'text/plain')])\n    \
-             while environ['PATH_INFO'] == '/spin' and not os.path.exists({file:?}):\n        \
-                 pass\n    \
-             return [b'%d' % os.getpid()]\n"
-    )
-}
+/// An application that uses all the CPU time it gets from a request for `/spin` on, in a thread,
+/// so that no request waits for the end.
+const SPINS: &str = "\
+import os, threading
+def spin():
+    while True:
+        pass
+def app(environ, start_response):
+    start_response('200 OK', [('Content-Type', 'text/plain')])
+    if environ['PATH_INFO'] == '/spin':
+        threading.Thread(target=spin, daemon=True).start()
+    return [b'%d' % os.getpid()]
+";
 
 /// How many of the ticks that both processes get are those of another one beside the application.
 fn share_of_the_other(keys: &str) -> (f64, String) {
-    let folder = application("python-nice", "", keys);
-    folder.write("app/app.py", spins(&folder));
+    let folder = application("python-nice", SPINS, keys);
     let status = fs::read_to_string("/proc/self/status").expect("the status of this process");
     let cores = status.lines().find_map(|line| line.strip_prefix("Cpus_allowed_list:"));
     let core = cores.expect("cores").trim().split(['-', ',']).next().expect("a core");
@@ -387,24 +387,20 @@ fn share_of_the_other(keys: &str) -> (f64, String) {
     let server = Start::site(&folder.join("p.toml")).under(taskset).start();
     let line = server.wait_for_line(0, |line| line.starts_with("Python application app in "));
     let pid: u32 = server.get("/run/pid").text().parse().expect("a process");
-    let shares = thread::scope(|scope| {
-        let request = scope.spawn(|| server.get("/run/spin").status);
-        let idle = cpu_ticks(pid);
-        wait_for("a busy application", || (cpu_ticks(pid) >= idle + 20).then_some(()));
-        let other = BusyProcess::start(core);
-        let ticks = || (cpu_ticks(pid), cpu_ticks(other.0.id()));
-        let begin = ticks();
-        let (application, other) = wait_for("ticks", || {
-            let now = ticks();
-            let (application, other) = (now.0 - begin.0, now.1 - begin.1);
-            (application + other >= 200).then_some((application, other))
-        });
-        folder.write("end", "");
-        assert_eq!(request.join().expect("a response"), 200);
-        other as f64 / (application + other) as f64
+    let idle = cpu_ticks(pid);
+    assert_eq!(server.get("/run/spin").status, 200);
+    wait_for("a busy application", || (cpu_ticks(pid) >= idle + 5).then_some(()));
+    let busy = BusyProcess::start(core);
+    let ticks = || (cpu_ticks(pid), cpu_ticks(busy.0.id()));
+    let begin = ticks();
+    let (application, other) = wait_for("ticks", || {
+        let now = ticks();
+        let (application, other) = (now.0 - begin.0, now.1 - begin.1);
+        (application + other >= 200).then_some((application, other))
     });
+    drop(busy);
     server.stop();
-    (shares, line)
+    (other as f64 / (application + other) as f64, line)
 }
 
 /// A program that runs beside a busy application, on the same core, has its share.

@@ -227,6 +227,20 @@ fn a_failure_ends_its_request_alone() {
     }
 }
 
+/// The response, the log and the application name a request by the same number.
+#[test]
+fn lines_in_the_log_have_the_number_of_their_request() {
+    let folder = application("wsgi-numbers");
+    let lines = format!("request-id = true\n{}", mount(&folder, ""));
+    let server = start(&folder, Io::Epoll, &lines);
+    let response = server.get("/run/fails");
+    let number = response.field("X-Request-Id").expect("a number").to_owned();
+    for text in ["GET /fails: the application has failed", "ValueError: no luck today"] {
+        server.wait_for_line(0, |line| line.ends_with(&format!("]: [{number}] {text}")));
+    }
+    server.stop();
+}
+
 #[test]
 fn a_process_that_dies_is_started_again() {
     let folder = application("wsgi-dies");

@@ -35,6 +35,11 @@ def pieces(environ, start_response):
     for piece in (b'', b'a', b'', b'b', b''):
         yield piece
 
+def cut(environ, start_response):
+    start_response('200 OK', text + [('Content-Length', '99')] * (environ['QUERY_STRING'] == '99'))
+    yield b'first'
+    raise ValueError('in the middle')
+
 def nothing(environ, start_response):
     start_response('200 OK', [])
     return iter([])
@@ -132,7 +137,7 @@ pub(crate) const REQUESTS: [Row<'_>; 17] = [
     ("POST /run/reads", "", &["200 ", "read 0"]),
 ];
 
-const ROWS: [Row<'_>; 40] = [
+const ROWS: [Row<'_>; 47] = [
     // PEP 3333: decoded once, what is not ASCII as Latin-1.
     ("GET /run/a%2Fb%252F/%C3%A4", "", &["\nPATH_INFO=/a/b%2F/\u{e4}\n", "\nSCRIPT_NAME=/run\n"]),
     ("GET /run/a%2Fb?%ff=%00&a=%2F+", "", &["\nREQUEST_URI=/run/a%2Fb?%ff=%00&a=%2F+\n"]),
@@ -211,6 +216,10 @@ const ROWS: [Row<'_>; 40] = [
     ("GET /run/lengths?4", "", &["200 ", "\nContent-Length: 4\r\n", "\r\n\r\n1234<end>"]),
     ("GET /run/returns?tuple", "", &["\r\n\r\nab<end>"]),
     ("GET /run/returns?set", "", &["\r\n\r\na<end>"]),
+    // What was sent before a fault comes, and the response does not look whole.
+    ("GET /run/cut", "", &["200 ", "\r\n\r\n5\r\nfirst\r\n<end>"]),
+    ("GET /run/cut?99", "", &["200 ", "\nContent-Length: 99\r\n", "\r\n\r\nfirst<end>"]),
+    ("GET /run/cut HTTP/1.0", "", &["!<end>"]),
     // Faults of the application: never a part of the response.
     ("GET /run/fails", "", &["500 "]),
     ("GET /run/twice", "", &["500 "]),
@@ -219,6 +228,23 @@ const ROWS: [Row<'_>; 40] = [
     ("GET /run/lengths?x", "", &["500 ", "!12345"]),
     ("GET /run/lengths?-1", "", &["500 ", "!12345"]),
     ("GET /run/status?", "", &["500 "]),
+    // The application has not read, and the client waits: no interim response.
+    (
+        "POST /run/status?401+Unauthorized\nExpect: 100-continue\nContent-Length: 5",
+        "",
+        &["!100 ", "HTTP/1.1 401 ", "content<end>"],
+    ),
+    (
+        "POST /run/status?413+Too+Large\nExpect: 100-continue\nContent-Length: 900000000",
+        "",
+        &["!100 ", "HTTP/1.1 413 ", "content<end>"],
+    ),
+    ("POST /run/reads\nExpect: 100-continue\nContent-Length: 0", "", &["!100 ", "read 0 0<end>"]),
+    (
+        "POST /run/reads HTTP/1.0\nExpect: 100-continue\nContent-Length: 5",
+        "12345",
+        &["!100 ", "read 5 0<end>"],
+    ),
 ];
 
 /// Faults that differ in the query alone.
@@ -295,6 +321,11 @@ fn corners_of_wsgi() {
             check(&server, row);
         }
         check_faults(&server, &FAULTS);
+        // Whether calls were quick so far or not, and the server has much to do or not.
+        for _ in 0..30 {
+            server.get("/run/nothing");
+            check(&server, ("GET /run/cut", "", &["\r\n\r\n5\r\nfirst\r\n<end>"]));
+        }
         // Responses without content leave nothing behind them.
         let requests = ["status?204", "status?304", "nothing", "fields", "pieces", "content"];
         check_pipelined(&server, &requests, "\r\n\r\nfirst last<end>");

@@ -65,6 +65,7 @@ fn long_black_box() -> Result<()> {
         "python_soak",
         "quic_bad_input",
         "stalls",
+        "store_tcl",
         "tls_bad_input",
         "tls_mutations",
         "tls_scanners",

@@ -15,6 +15,7 @@ const UNSAFE_HOMES: &[&str] = &[
     "crates/spawner/examples/spawn_cost.rs",
     "crates/spawner/src/fork_exec.rs",
     "crates/spawner/src/process_state.rs",
+    "crates/store/src/prefetch.rs",
 ];
 
 /// How many lines of one statement may stand between the argument and the word.

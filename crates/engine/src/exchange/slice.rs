@@ -48,6 +48,8 @@ pub(crate) enum RangeSource<'f> {
     Mapping(MappingId),
     /// An open file: each range of an external file is one of it.
     File(&'f Arc<File>),
+    /// Bytes in memory: each range of an external file is one of them.
+    Shared(&'f Bytes),
 }
 
 impl RangeSource<'static> {

@@ -90,6 +90,8 @@ pub(crate) struct ExchangeState {
     pub(crate) is_tunnel: bool,
     /// The application has ended our side of the tunnel.
     pub(crate) has_finished: bool,
+    /// The response is not complete: behind what is queued of it, the stream is reset.
+    pub(crate) is_cut_short: bool,
     /// The queue went over its high water; `Writable` is owed.
     pub(crate) owes_writable: bool,
     /// The answer may be compressed, in this coding if the client is to have one.

@@ -8,7 +8,7 @@ use crate::exchange::state::Stage;
 use crate::gone::Gone;
 use crate::limits::FRAMED_MAX_BYTES;
 use crate::link::Link;
-use pinion_http::h2::frame::FRAME_HEADER_BYTES;
+use pinion_http::h2::frame::{ErrorCode, FRAME_HEADER_BYTES};
 
 impl Http2 {
     /// Makes frames of what waits. True when there were any.
@@ -40,11 +40,11 @@ impl Http2 {
             return true;
         };
         let (mut source, is_done) = (stream.output, stream.state.sends_no_more());
-        let has_trailers = stream.trailers.is_some();
+        let ends_otherwise = stream.trailers.is_some() || stream.state.is_cut_short;
         let waits = outputs.bytes(source);
         let bytes = room.min(waits);
         let is_last = bytes == waits;
-        let ends = is_last && is_done && !has_trailers;
+        let ends = is_last && is_done && !ends_otherwise;
         session.set_ready(id, !is_last);
         let framed = outputs.of(&mut link.output).append_small(pool, FRAME_HEADER_BYTES, |out| {
             session.data(id, bytes as usize, ends, out);
@@ -68,6 +68,7 @@ impl Http2 {
             return;
         }
         let is_over = stream.state.stage == Stage::Done;
+        let is_cut_short = stream.state.is_cut_short;
         let trailers = stream.trailers.take();
         if !is_over && session.is_ended(id) {
             return;
@@ -75,6 +76,10 @@ impl Http2 {
         let room = 2 * FRAME_HEADER_BYTES + 64 + trailers.as_ref().map_or(0, Vec::len);
         let mut gone = None;
         let wrote = outputs.of(&mut link.output).append(pool, room, |out| {
+            if is_cut_short {
+                gone = session.reset(id, ErrorCode::InternalError, out);
+                return;
+            }
             if let Some(block) = trailers {
                 session.trailers(id, out, |out| out.extend_from_slice(&block));
             } else if !session.is_ended(id) {

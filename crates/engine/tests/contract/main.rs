@@ -22,7 +22,7 @@ mod streams;
 mod strict;
 mod support;
 
-use std::io::{Read, Write};
+use std::io::{ErrorKind, Read, Write};
 use std::time::Duration;
 
 use pinion_engine::app::Gone;
@@ -259,6 +259,31 @@ fn an_aborted_or_short_answer_never_looks_complete() {
     });
 }
 
+/// What was written goes out, and the end of the content does not.
+#[test]
+fn an_answer_that_is_cut_short_has_what_was_written() {
+    on_both(|server| {
+        let received = |request: &str| {
+            let mut stream = server.connect();
+            stream.write_all(request.as_bytes()).unwrap();
+            let mut received = Vec::new();
+            // The connection ends as it does behind any last response.
+            stream.read_to_end(&mut received).unwrap();
+            String::from_utf8(received).unwrap()
+        };
+        let answer = received("GET /cut HTTP/1.1\r\nHost: a\r\n\r\n");
+        assert!(answer.contains("\r\nContent-Length: 100\r\n"), "{answer}");
+        assert!(answer.ends_with("\r\n\r\nonly this, to be cut"), "{answer}");
+        let answer = received("GET /cut-chunks HTTP/1.1\r\nHost: a\r\n\r\n");
+        assert!(answer.ends_with("\r\n\r\nb\r\n, to be cut\r\n"), "{answer}");
+        // Where the end of the connection is the end of the content, it must not end so.
+        let mut stream = server.connect();
+        stream.write_all(b"GET /cut-chunks HTTP/1.0\r\n\r\n").unwrap();
+        let ended = stream.read_to_end(&mut Vec::new());
+        assert_eq!(ended.map_err(|error| error.kind()), Err(ErrorKind::ConnectionReset));
+    });
+}
+
 #[test]
 fn a_handler_hears_that_its_own_answer_was_wrong() {
     on_both(|server| {
@@ -335,7 +360,7 @@ fn a_client_that_comes_during_a_panic_is_answered_or_closed_and_never_forgotten(
             let mut got = Vec::new();
             match client.read_to_end(&mut got) {
                 Ok(_) => assert!(got.is_empty() || got.ends_with(b"hello world!\n")),
-                Err(error) => assert_eq!(error.kind(), std::io::ErrorKind::ConnectionReset),
+                Err(error) => assert_eq!(error.kind(), ErrorKind::ConnectionReset),
             }
         }
     });

@@ -128,8 +128,10 @@ impl Handlers {
             }
             b"/deadline" => exchange.wait(Some(30)),
             b"/late" => exchange.wait(Some(200)),
-            b"/abort" | b"/short" | b"/long" | b"/beyond" | b"/endless-file" | b"/behind-files"
-            | b"/too-many-files" => self.write_wrongly(path, exchange),
+            b"/abort" | b"/cut" | b"/short" | b"/long" | b"/beyond" | b"/endless-file"
+            | b"/behind-files" | b"/too-many-files" | b"/cut-chunks" => {
+                self.write_wrongly(path, exchange);
+            }
             b"/upgrade" => {
                 let _ = self.waiting.send(exchange.address());
                 let upgrade = Field { name: b"Upgrade", value: b"echo" };
@@ -186,7 +188,7 @@ impl Handlers {
     fn write_wrongly(&mut self, path: &[u8], exchange: &mut Exchange<'_>) {
         exchange.wait(None);
         let length = match path {
-            b"/abort" | b"/short" => Some(100),
+            b"/abort" | b"/cut" | b"/short" => Some(100),
             b"/long" => Some(5),
             _ => None,
         };
@@ -197,6 +199,10 @@ impl Handlers {
         }
         let room = match path {
             b"/abort" => return exchange.abort(),
+            b"/cut" | b"/cut-chunks" => {
+                exchange.write(Slice::Copied(b", to be cut"));
+                return exchange.cut_short();
+            }
             b"/short" => return exchange.end(std::iter::empty::<Field<'_>>()),
             b"/long" => exchange.write(Slice::Copied(b"too long")),
             b"/beyond" => {

@@ -52,6 +52,8 @@ pub(crate) enum Kind {
     Nothing,
     /// An answer that is given up.
     Abort,
+    /// An answer that ends in its middle, behind what was written.
+    Cut,
     /// An answer that is shorter than announced.
     Short,
     /// A byte stream that echoes.
@@ -81,6 +83,7 @@ impl Kind {
         (Self::Hints, "hints"),
         (Self::Nothing, "nothing"),
         (Self::Abort, "abort"),
+        (Self::Cut, "cut"),
         (Self::Short, "short"),
         (Self::Upgrade, "upgrade"),
     ];
@@ -302,10 +305,13 @@ impl Request {
             Kind::Fill => self.streamed(pattern(id, bytes), nth, settings),
             Kind::Pieces => self.streamed(mapped(id, bytes).to_vec(), nth, settings),
             Kind::Nothing => page(500),
-            Kind::Abort | Kind::Short => {
+            Kind::Abort | Kind::Cut | Kind::Short => {
                 let start = b"HTTP/1.1 200 OK\r\nContent-Length: 100\r\n".to_vec();
                 let connection = self.connection(nth, settings).0;
-                Answer { start, connection, body: Body::Broken(pattern(id, 9)), closes: true }
+                // All that was written comes before the connection ends.
+                let is_cut = self.kind == Kind::Cut;
+                let body = if is_cut { Body::Plain } else { Body::Broken };
+                Answer { start, connection, body: body(pattern(id, 9)), closes: true }
             }
             Kind::Upgrade => Answer {
                 start: b"HTTP/1.1 101 Switching Protocols\r\nUpgrade: echo\r\n\

@@ -26,7 +26,7 @@ impl Expected {
             Kind::Echo => (200, request.content.clone()),
             kind if kind.waits() => (200, pattern(id, 20)),
             Kind::Nothing => (500, pinion_http::page::page(500, false).body.to_vec()),
-            Kind::Abort | Kind::Short => (200, pattern(id, 9)),
+            Kind::Abort | Kind::Cut | Kind::Short => (200, pattern(id, 9)),
             Kind::Upgrade => (0, Vec::new()),
             kind => {
                 assert!(kind.sums(), "{kind:?}");
@@ -37,7 +37,10 @@ impl Expected {
             status,
             content: if request.head_only { Vec::new() } else { content },
             has_trailers: matches!(request.kind, Kind::Fill | Kind::Pieces) && !request.head_only,
-            is_broken: matches!(request.kind, Kind::Abort | Kind::Short | Kind::Upgrade),
+            is_broken: matches!(
+                request.kind,
+                Kind::Abort | Kind::Cut | Kind::Short | Kind::Upgrade
+            ),
         }
     }
 }

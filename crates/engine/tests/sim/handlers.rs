@@ -198,13 +198,13 @@ impl Handlers {
                 self.done(key);
             }
             Kind::Nothing => self.done(key),
-            Kind::Abort | Kind::Short => {
+            Kind::Abort | Kind::Cut | Kind::Short => {
                 exchange.head(200, no_fields(), Some(100));
                 exchange.write(Slice::Copied(&pattern(id, 9)));
-                if kind == Kind::Abort {
-                    exchange.abort();
-                } else {
-                    exchange.end(no_fields());
+                match kind {
+                    Kind::Abort => exchange.abort(),
+                    Kind::Cut => exchange.cut_short(),
+                    _ => exchange.end(no_fields()),
                 }
                 self.done(key);
             }

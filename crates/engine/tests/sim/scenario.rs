@@ -334,7 +334,7 @@ const KEEPING: [Kind; 15] = [
     Kind::Hints,
 ];
 
-pub(crate) const ALL: [Kind; 22] = [
+pub(crate) const ALL: [Kind; 23] = [
     Kind::Small,
     Kind::Mapped,
     Kind::Echo,
@@ -355,6 +355,7 @@ pub(crate) const ALL: [Kind; 22] = [
     Kind::Hints,
     Kind::Nothing,
     Kind::Abort,
+    Kind::Cut,
     Kind::Short,
     Kind::Upgrade,
 ];

@@ -239,7 +239,7 @@ impl ScriptRequest {
         match self.response.status {
             None => CgiEnded::Failed(error),
             Some(status) => {
-                exchange.abort();
+                exchange.cut_short();
                 CgiEnded::Aborted { status, body_bytes: self.response.body_bytes, error }
             }
         }

@@ -52,6 +52,10 @@ struct ProcessLoad {
     served: u64,
     /// The moving average of the time for a request, in 1/256 ms.
     service_time: u64,
+    /// Requests that are over their time and have not ended.
+    overdue: usize,
+    /// Whether it does nothing any more.
+    is_stuck: bool,
 }
 
 /// One millisecond of [`ProcessLoad::service_time`].
@@ -103,6 +107,8 @@ impl<T: PartialEq + Copy> AppQueue<T> {
             requests: 0,
             served: 0,
             service_time,
+            overdue: 0,
+            is_stuck: false,
         });
         std::iter::from_fn(|| state.grant_next(self.requests_max())).collect()
     }
@@ -139,6 +145,7 @@ impl<T: PartialEq + Copy> AppQueue<T> {
             number: load.number,
             requests: load.requests,
             served: load.served,
+            is_stuck: load.is_stuck,
         };
         AppFigures {
             waiting: state.waiting.len(),
@@ -170,7 +177,11 @@ impl<T: PartialEq + Copy> AppQueue<T> {
     pub(super) fn set_down(&self, process: u64) -> bool {
         let mut state = self.lock();
         let load = state.load(process).filter(|load| !load.is_retired);
-        load.map(|load| load.is_down = true).is_some()
+        load.map(|load| {
+            load.is_down = true;
+            (load.overdue, load.is_stuck) = (0, false);
+        })
+        .is_some()
     }
 
     /// A process is there, or may be. Returns whether it was not before.
@@ -195,6 +206,39 @@ impl<T: PartialEq + Copy> AppQueue<T> {
     pub(super) fn set_slow(&self, process: u64) {
         if let Some(load) = self.lock().load(process) {
             load.service_time = load.service_time.max(QUICK_MS * MILLISECOND);
+        }
+    }
+
+    /// A request of a process is over its time. Returns whether all threads hang now.
+    pub(super) fn add_overdue(&self, process: u64) -> bool {
+        let requests_max = self.requests_max();
+        let mut state = self.lock();
+        let Some(load) = state.load(process) else { return false };
+        load.overdue += 1;
+        let was_stuck = load.is_stuck;
+        load.is_stuck |= load.overdue >= requests_max;
+        load.is_stuck && !was_stuck
+    }
+
+    /// A request that was over its time has ended, so its thread goes on.
+    pub(super) fn end_overdue(&self, process: u64) {
+        let requests_max = self.requests_max();
+        if let Some(load) = self.lock().load(process) {
+            load.overdue = load.overdue.saturating_sub(1);
+            load.is_stuck = load.overdue >= requests_max;
+        }
+    }
+
+    /// The event loop of a process does not answer. Returns whether that is new.
+    pub(super) fn set_blocked(&self, process: u64) -> bool {
+        let mut state = self.lock();
+        state.load(process).is_some_and(|load| !std::mem::replace(&mut load.is_stuck, true))
+    }
+
+    /// The event loop of a process answers.
+    pub(super) fn set_unblocked(&self, process: u64) {
+        if let Some(load) = self.lock().load(process) {
+            load.is_stuck = false;
         }
     }
 
@@ -274,14 +318,14 @@ impl<T: Copy> QueueState<T> {
 
     /// Whether a process is there and may get requests.
     fn has_live(&self) -> bool {
-        self.processes.iter().any(|load| !load.is_down && !load.is_retired)
+        self.processes.iter().any(|load| !load.is_down && !load.is_retired && !load.is_stuck)
     }
 
     /// Gives the process with the fewest requests another one, if it may have one.
     fn free_process(&mut self, requests_max: usize) -> Option<u64> {
         let has_live = self.has_live();
         let with_room = |load: &&mut ProcessLoad| {
-            if load.is_down && has_live {
+            if load.is_stuck || load.is_down && has_live {
                 return false;
             }
             let is_quick = load.service_time < QUICK_MS * MILLISECOND;

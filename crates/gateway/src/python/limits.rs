@@ -72,6 +72,10 @@ pub(super) const SENT_FILES_DIVISOR: u64 = 64;
 /// not notice them, and a process that is quick has executed its whole backlog.
 pub(super) const START_MS: u64 = 20;
 
+/// How long the event loop of a process that has a request over its time may take to answer, in
+/// milliseconds: code that blocks it for a while has ended then. After that the process is stuck.
+pub(super) const BLOCKED_MS: u64 = 10_000;
+
 /// To how many processes a request is given that have ended without starting it, before the client
 /// gets status 502.
 pub(super) const ATTEMPTS_MAX: u32 = 8;

@@ -71,6 +71,7 @@ impl Python {
     pub fn pass(&mut self, connections: &mut Connections<'_>) {
         self.websocket_pass(connections);
         let now_ms = connections.now().monotonic_ms;
+        self.blocked_pass(now_ms);
         if self.check_ms.is_none_or(|check_ms| now_ms < check_ms) {
             return;
         }
@@ -191,8 +192,8 @@ impl Python {
     ) -> Result<(), PythonFailure> {
         let Some(mut link) = self.links.remove(&link_number) else { return Ok(()) };
         let mut storage = std::mem::take(&mut self.storage);
-        let (mut result, mut given_back, mut wants_channel) = (Ok(()), Vec::new(), false);
-        let (was_ready, mut has_file) = (link.reader.is_ready(), false);
+        let (mut result, mut given_back) = (Ok(()), Vec::new());
+        let (was_ready, mut has_file, mut wants_channel) = (link.reader.is_ready(), false, false);
         while !input.is_empty() {
             let ProcessLink { reader, requests, files, .. } = &mut link;
             match reader.step(input, &mut storage) {
@@ -202,21 +203,21 @@ impl Python {
                     if let ChildFrame::GivenBack(numbers) = frame {
                         let taken = numbers.iter().filter_map(|it| take_not_started(requests, it));
                         given_back.extend(taken);
+                        self.note_answer(&mut link);
                         continue;
                     }
                     wants_channel |= matches!(frame, ChildFrame::WantChannel);
                     let Some(number) = frame.request() else { continue };
                     let is_file = matches!(frame, ChildFrame::File { .. });
                     has_file |= is_file;
-                    self.files.taken = is_file.then(|| take_file(files, number)).flatten();
+                    self.files.taken = if is_file { take_file(files, number) } else { None };
                     // A process that answers what it has not got is not believed.
                     let known = requests.get_mut(&number).filter(|known| known.sent_ms.is_some());
                     let Some(known) = known else { continue };
                     known.is_started = true;
-                    let (is_last, is_want) =
-                        (frame.is_last(), matches!(frame, ChildFrame::Want { .. }));
-                    let number_of_link = (link_number, *known);
-                    if self.frame(&frame, number_of_link, connections, ended) {
+                    let is_want = matches!(frame, ChildFrame::Want { .. });
+                    let is_last = frame.is_last();
+                    if self.frame(&frame, (link_number, *known), connections, ended) {
                         known.exchange = None;
                     }
                     if is_want {
@@ -270,6 +271,9 @@ impl Python {
             let begin_ms = known.sent_ms.unwrap_or(now_ms).max(link.last_end_ms);
             link.last_end_ms = now_ms;
             let AppProcess { app, number } = &link.process;
+            if known.is_overdue {
+                app.queue.end_overdue(*number);
+            }
             self.release(app, *number, Some(now_ms.saturating_sub(begin_ms)));
         }
     }

@@ -32,6 +32,8 @@ pub(super) struct ProcessLink {
     pub(super) last_end_ms: u64,
     /// By which files come, once the process wants to send some.
     pub(super) files: Option<FileChannel>,
+    /// Since when the event loop has not answered, in monotonic milliseconds, if it was asked.
+    pub(super) asked_ms: Option<u64>,
     /// So much waits to be sent that content of requests waits, too.
     pub(super) is_full: bool,
     /// Numbers of requests with content that the process wants and has not got. Some may be over.
@@ -55,6 +57,8 @@ pub(super) struct LinkRequest {
     pub(super) is_started: bool,
     /// Whether the process was asked to give it back.
     pub(super) is_taken_back: bool,
+    /// Whether it is over its time, and its client has got a response.
+    pub(super) is_overdue: bool,
     /// Whether it is among those that are [held](ProcessLink::hold).
     is_held: bool,
 }
@@ -67,6 +71,7 @@ impl ProcessLink {
             requests: FxHashMap::default(),
             last_end_ms: 0,
             files: None,
+            asked_ms: None,
             is_full: false,
             held: VecDeque::new(),
             stream: None,
@@ -102,6 +107,7 @@ impl ProcessLink {
             sent_ms: None,
             is_started: false,
             is_taken_back: false,
+            is_overdue: false,
             is_held: false,
         };
         self.requests.insert(number, known);

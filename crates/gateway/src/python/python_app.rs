@@ -11,6 +11,7 @@ use pinion_http::python::child_frame::says_asgi;
 use super::ProcessTurn;
 use super::app_queue::AppQueue;
 use super::limits::{ASGI_REQUESTS_MAX, WAITING_MAX};
+use super::stuck_processes::StuckHook;
 use crate::field_changes::FieldChanges;
 use crate::limits::UPSTREAM_TIMEOUT_MS;
 use crate::path_prefix::PathPrefix;
@@ -29,6 +30,7 @@ pub struct PythonApp {
     pub mount: PathPrefix,
     is_asgi: AtomicBool,
     pub(super) queue: AppQueue<Address>,
+    pub(super) stuck_hook: StuckHook,
     /// Whether the application gets `Authorization`.
     pub passes_authorization: bool,
     /// Variables that the operator has added. They replace those of the same name.
@@ -74,6 +76,7 @@ impl PythonApp {
             mount,
             is_asgi: AtomicBool::new(interface == PythonInterface::Asgi),
             queue: AppQueue::new(interface.requests_max(), WAITING_MAX),
+            stuck_hook: StuckHook::default(),
             passes_authorization: true,
             variables: AddedVariables::new(),
             timeout_ms: UPSTREAM_TIMEOUT_MS,
@@ -161,6 +164,8 @@ pub struct ProcessFigures {
     pub requests: usize,
     /// Requests that it has had.
     pub served: u64,
+    /// Whether it does nothing any more: all threads hang, or the event loop is blocked.
+    pub is_stuck: bool,
 }
 
 /// A process of an application.

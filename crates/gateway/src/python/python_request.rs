@@ -112,6 +112,8 @@ impl PythonRequest {
             Framing::None | Framing::Length(0) => false,
             // An application that waits for content holds nothing up.
             _ if !is_wsgi => false,
+            // The application may refuse the content before the client sends it.
+            Framing::Length(_) if head.expect_continue => false,
             Framing::Length(bytes) => bytes <= app.stored_max_bytes.max(WHOLE_CONTENT_MAX_BYTES),
             Framing::Chunked | Framing::Frames => true,
         };
@@ -210,7 +212,7 @@ impl PythonRequest {
         match self.status {
             None => Ended::Failed(error),
             Some(status) => {
-                exchange.abort();
+                exchange.cut_short();
                 Ended::Aborted { status, body_bytes: self.body_bytes, error }
             }
         }

@@ -217,8 +217,19 @@ fn check_outcome(
     if outcome.has_left {
         return Ok(());
     }
-    if outcome.saw == Some(Read::Ended) && is_exact {
-        return Err("an orderly end in the middle of a response".to_owned());
+    // RFC 9112, section 8: a response that says where it ends is visibly not whole.
+    let is_framed = |message: &Message| {
+        let names = ["Content-Length", "Transfer-Encoding"];
+        names.iter().any(|name| message.field(name).is_some())
+    };
+    if outcome.saw == Some(Read::Ended) && !reading.message.as_ref().is_some_and(is_framed) {
+        return Err("an orderly end that could be that of a whole response".to_owned());
+    }
+    if outcome.saw == Some(Read::Ended) && is_exact && !last.is_lossy {
+        let bytes = |of: &Reading| of.message.as_ref().map_or(0, |message| message.content.len());
+        if bytes(reading) < bytes(&meant) {
+            return Err("content that a server has sent was lost".to_owned());
+        }
     }
     if is_exact && meant.end.is_some() && !last.is_lossy {
         return Err("a whole response was cut off".to_owned());

@@ -399,6 +399,7 @@ impl Scripts {
     fn take_news(&mut self, vm: &Rc<Vm>) {
         self.note_fetches(vm);
         self.note_runs(vm);
+        self.note_store_jobs(vm);
         let work = &vm.host().work;
         let ready = work.ready.take().into_iter().filter(|_| !vm.is_ended());
         self.background.ready.extend(ready.map(|id| (Rc::clone(vm), id)));

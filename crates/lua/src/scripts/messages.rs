@@ -10,6 +10,7 @@ use super::alone::NothingBefore;
 use crate::letter::Letter;
 use crate::lua_job::LuaJobDone;
 use crate::site::Site;
+use crate::store_access::StoreJobEnd;
 use crate::task::WorkKind;
 use crate::vm::Vm;
 
@@ -42,6 +43,10 @@ impl Scripts {
     pub(super) fn take_message(&mut self, message: Message) {
         let message = match message.downcast::<LuaJobDone>() {
             Ok(done) => return self.job_is_done(*done),
+            Err(other) => other,
+        };
+        let message = match message.downcast::<StoreJobEnd>() {
+            Ok(end) => return self.store_job_has_ended(*end),
             Err(other) => other,
         };
         if message.is::<NothingBefore>() {

@@ -15,11 +15,12 @@ use pinion_client::http_client::RequestId;
 use pinion_engine::clock::Now;
 use pinion_programs::program_run::RunId;
 
+use super::store::ScriptStore;
 use super::text::{STAMPS, Text};
 use super::waiting::{Ending, Subscriptions};
 use super::work::{self, Work};
 use super::{Operation, RouteLimits, Step};
-use super::{fetching, files, jobs, origin, processes, route_limits, waiting};
+use super::{fetching, files, jobs, origin, processes, route_limits, sessions, store, waiting};
 use crate::clock::Clock;
 use crate::fetch::Fetch;
 use crate::limits::{ANSWER_BUFFER_BYTES, COROUTINES_DEPTH_MAX, FEW_PIECES, MANY_PIECES};
@@ -49,6 +50,8 @@ pub(crate) struct Host {
     pub(crate) fetches: RefCell<TaskOwned<RequestId, Fetch>>,
     /// Programs that its scripts run.
     pub(crate) processes: RefCell<TaskOwned<RunId, Rc<str>>>,
+    /// The store of the server.
+    pub(crate) store: ScriptStore,
     /// What bodies of coroutines are put into, where variables can be closed (Lua 5.4).
     closing: RefCell<Option<Function>>,
     /// What work beside requests is put into.
@@ -111,6 +114,7 @@ impl Host {
             subscriptions: RefCell::default(),
             fetches: RefCell::default(),
             processes: RefCell::default(),
+            store: ScriptStore::default(),
             closing: RefCell::default(),
             beside: RefCell::default(),
             sources: RefCell::default(),
@@ -251,6 +255,8 @@ pub(super) fn install(
     files::install(lua, host, &table)?;
     fetching::install(lua, host, &table)?;
     processes::install(lua, host, &table)?;
+    store::install(lua, host, &table)?;
+    sessions::install(lua, host, &table)?;
     #[cfg(not(feature = "luajit"))]
     {
         let (resume, close) = crate::budget::coroutines(lua)?;

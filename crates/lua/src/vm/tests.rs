@@ -5,7 +5,9 @@ mod globals;
 mod handlers;
 mod measured;
 mod mistakes;
+mod sessions;
 mod stacks;
+mod store;
 
 use super::*;
 use crate::budget::Guard;

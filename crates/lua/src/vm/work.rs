@@ -101,6 +101,7 @@ impl Host {
         for task in &ended.owners {
             self.end_fetches_of(*task);
             self.end_processes_of(*task);
+            self.store.forget_jobs_of(*task);
         }
         ended.watchers.into_iter().for_each(|watcher| self.wake(watcher));
         if !ended.after.is_empty() {

@@ -133,7 +133,7 @@ fn listener(section: &Section, file: &Path, faults: &mut Vec<Fault>) {
     let kinds: Vec<ListenKind> = kinds.collect();
     match kinds.as_slice() {
         [] => {
-            let message = "[[listen]] lacks address, tls, quic or redirect-http";
+            let message = "[[listen]] lacks address, tls, quic, redirect-http, store or store-tls";
             faults.push(Fault::at(file, section.place, message));
         }
         [_] => {}

@@ -23,6 +23,7 @@ use crate::server::live_files::LiveFiles;
 use crate::server::mounts::Mounts;
 use crate::server::php::php_pools;
 use crate::server::php::unrun_scripts::{UNRUN, first_unrun, is_run};
+use crate::server::python::interpreter;
 use crate::settings::{
     CanonicalHost, CertificateFiles, Certificates, Content, ListenKind, LogTarget, Serve,
 };
@@ -278,6 +279,19 @@ fn examine_access(site: &LoadedSite, add: &mut impl FnMut(Place, String)) {
         add(section.place_of("fetch-ca"), reason(failure));
     }
     examine_php(site, add);
+    examine_python(site, add);
+}
+
+/// Adds what Python applications of a site lack on this machine.
+fn examine_python(site: &LoadedSite, add: &mut impl FnMut(Place, String)) {
+    let LoadedSite { planned, section } = site;
+    for mount in planned.settings.mounts.python() {
+        let settings = &mount.settings;
+        let found = interpreter::find(settings.python.as_deref(), &settings.folder);
+        if let Err(error) = found {
+            add(section.place, format!("{}: {error}", settings.application));
+        }
+    }
 }
 
 /// Adds what PHP of a site lacks on this machine.

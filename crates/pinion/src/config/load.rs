@@ -191,8 +191,11 @@ impl Loaded {
         let low = match &source {
             Source::Folder(_) => flags.over(&section.low),
             Source::Archive(_) | Source::Releases(_) | Source::Script(_) | Source::Upstream(_) => {
-                self.refuse_content(&section, path);
-                flags.without(CONTENT_FLAGS).over(&section.low)
+                self.refuse_content(&section, &source, path);
+                let useless = CONTENT_FLAGS.iter().copied();
+                let useless: Vec<&str> =
+                    useless.filter(|flag| !source.takes_content_flag(flag)).collect();
+                flags.without(&useless).over(&section.low)
             }
         };
         let is_written = section.is_written("no-php") && !section.low.given("no-php");
@@ -240,14 +243,18 @@ impl Loaded {
     }
 
     /// Keys about a build that is over.
-    fn refuse_content(&mut self, section: &Section, path: &Path) {
-        for flag in CONTENT_FLAGS.iter().filter(|flag| section.is_written(flag)) {
+    fn refuse_content(&mut self, section: &Section, source: &Source, path: &Path) {
+        let is_useless =
+            |flag: &&&str| section.is_written(flag) && !source.takes_content_flag(flag);
+        for flag in CONTENT_FLAGS.iter().filter(is_useless) {
             let row = directives::all().find(|row| row.name == *flag);
             let key = row.and_then(|row| row.file).map_or(*flag, |key| key.name);
-            let message = format!(
-                "{key}: has no effect on an archive, which is built already; give it to \
-                 `pinion build`"
-            );
+            let why = match source {
+                Source::Upstream(_) => "a site without files; add the path of a folder",
+                Source::Script(_) => "a script, which has no files",
+                _ => "an archive, which is built already; give it to `pinion build`",
+            };
+            let message = format!("{key}: has no effect on {why}");
             self.faults.push(Fault::at(path, section.place_of(flag), message));
         }
     }

@@ -608,6 +608,7 @@ mod tests {
             Kind::Origin => "https://example.org",
             Kind::PythonApplication => "/api=app:app",
             Kind::ScriptFolder => "/run=a/b",
+            Kind::StorePages => "/live=page:",
             Kind::Upstream => "/api=http://127.0.0.1:3000",
         };
         (text.to_owned(), format!("\"{text}\""))

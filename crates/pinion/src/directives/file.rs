@@ -25,6 +25,8 @@ pub(crate) enum Table {
     Limits,
     /// `[log]`
     Log,
+    /// `[store]`
+    Store,
 }
 
 /// Where a directive stands.
@@ -48,6 +50,7 @@ pub(crate) const TABLES: &[Table] = &[
     Table::Server,
     Table::Limits,
     Table::Log,
+    Table::Store,
 ];
 
 impl Table {
@@ -64,6 +67,7 @@ impl Table {
             Self::Server => "server",
             Self::Limits => "limits",
             Self::Log => "log",
+            Self::Store => "store",
         }
     }
 
@@ -107,7 +111,7 @@ impl Table {
         match self {
             Self::Site | Self::Mount | Self::Access => true,
             Self::Listen | Self::Certificate | Self::Program => true,
-            Self::Tls | Self::Server | Self::Limits | Self::Log => false,
+            Self::Tls | Self::Server | Self::Limits | Self::Log | Self::Store => false,
         }
     }
 
@@ -117,13 +121,14 @@ impl Table {
             Self::Site => "A site; at least one is required",
             Self::Mount => "A part of the site above it that other servers respond to",
             Self::Access => "Who may request a part of the site above it, and how often",
-            Self::Listen => "An address to listen on: `address`, `tls` or `redirect-http`",
+            Self::Listen => "An address to listen on: `address`, `tls`, `redirect-http` or `store`",
             Self::Certificate => "A certificate for TLS",
             Self::Program => "A program that the server starts and keeps running",
             Self::Tls => "Settings of all TLS and QUIC listeners",
             Self::Server => "Settings of the server",
             Self::Limits => "Limits of the server",
             Self::Log => "The access log of the server",
+            Self::Store => "Settings of the store",
         }
     }
 

@@ -20,6 +20,8 @@ pub(crate) enum Group {
     Earlier,
     /// Scripts.
     Lua,
+    /// Keys and values for clients of Redis.
+    Store,
     /// Logs and statistics.
     Logging,
     /// The most that clients may use.
@@ -38,7 +40,7 @@ pub(crate) enum Group {
 
 impl Group {
     /// Every group, in the order of the help.
-    pub(crate) const ALL: [Self; 14] = [
+    pub(crate) const ALL: [Self; 15] = [
         Self::Network,
         Self::Tls,
         Self::Request,
@@ -48,6 +50,7 @@ impl Group {
         Self::Compression,
         Self::Earlier,
         Self::Lua,
+        Self::Store,
         Self::Logging,
         Self::Limits,
         Self::Process,
@@ -65,6 +68,7 @@ impl Group {
             Self::Compression => "Compression",
             Self::Earlier => "Earlier archives",
             Self::Lua => "Lua",
+            Self::Store => "Store",
             Self::Logging => "Logging",
             Self::Limits => "Limits",
             Self::Process => "Process",

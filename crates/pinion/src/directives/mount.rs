@@ -44,8 +44,8 @@ pub(crate) const ROWS: &[Directive] = &[
     Directive {
         repeatable: true,
         brief: "The server that requests are forwarded to, or several of them",
-        long: "At most 64. A mount has either `proxy`, `fastcgi`, `scgi`, `cgi`, `wsgi` \
-               or `asgi`.",
+        long: "At most 64. A mount has either `proxy`, `fastcgi`, `scgi`, `cgi`, `wsgi`, \
+               `asgi` or `store`.",
         ..row("mount-proxy", "proxy", Kind::UpstreamUrl)
     },
     Directive {
@@ -84,6 +84,13 @@ pub(crate) const ROWS: &[Directive] = &[
         long: "Named as in `wsgi`. Pinion asks the application whether it is WSGI or ASGI, as \
                `pinion serve app.py` does.",
         ..row("mount-python-application", "python-application", Kind::Argument)
+    },
+    Directive {
+        brief: "What the keys of the store begin with whose values are the pages",
+        long: "With the path `/live` and `store = \"page:\"`, `/live/about.html` is the value of \
+               the key `page:about.html`, and `/live/` that of `page:index.html`. The extension \
+               says what type it is; a path without one is HTML.",
+        ..row("mount-store", "store", Kind::Argument)
     },
     Directive {
         default: Default::Off,

@@ -55,9 +55,12 @@ fn exit_status(verb: Verb) -> Entries {
             (FAILED, "It could not start: a site, an address or a file."),
             (WRONG, "The command line, the configuration or a rule is wrong."),
         ],
-        Verb::Build | Verb::Import => {
-            &[DONE, FAILURE, (WRONG, "The command line or a rule is wrong.")]
-        }
+        Verb::Build => &[DONE, FAILURE, (WRONG, "The command line or a rule is wrong.")],
+        Verb::Import => &[
+            DONE,
+            (FAILED, "It failed, or it is done and lets in requests that were refused."),
+            (WRONG, "The command line is wrong."),
+        ],
         Verb::Why => &[
             (SUCCESS, "There is a response, whatever its status."),
             (FAILED, "The source cannot be loaded, or no server runs; stderr says why."),

@@ -293,9 +293,11 @@ pub(crate) const ALL: &[VerbRow] = &[
         brief: "Convert a file of kawipiko, NGINX Unit or uWSGI",
         long: "The name of FILE says what it is. A .json or .ini file becomes a pinion.toml in the \
                current folder, or the file that -o names; a file that exists is replaced only with \
-               --force. What cannot be carried is printed with its place, and is a comment in the \
-               new file. Of a .cdb file, contents, media types, Cache-Control, redirects, pages of \
-               whole folders and folder listings are converted. Contents are decoded and \
+               --force. FILE.ini:SECTION reads another section than [uwsgi]. What cannot be \
+               carried is printed with its place, and is a comment in the new file. If requests \
+               that were refused are let in without it, its line begins with OPEN, and the exit \
+               status is 1. Of a .cdb file, contents, media types, Cache-Control, redirects, pages \
+               of whole folders and folder listings are converted. Contents are decoded and \
                compressed again, and get new entity tags.",
     },
     VerbRow {

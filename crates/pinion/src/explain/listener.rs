@@ -27,7 +27,7 @@ impl<'s> ChosenListener<'s> {
         let is_of_scheme = |listen: &&Listen| match listen.kind {
             ListenKind::Http | ListenKind::Redirect => !is_secured,
             ListenKind::Tls => is_secured,
-            ListenKind::Quic => false,
+            ListenKind::Quic | ListenKind::Store | ListenKind::StoreTls => false,
         };
         let mut of_scheme = listeners.iter().filter(is_of_scheme);
         let at_port = |listen: &&Listen| listen.address.port() == Some(request.port);
@@ -61,7 +61,10 @@ impl<'s> ChosenListener<'s> {
         match self.listen.map(|listen| listen.kind) {
             Some(ListenKind::Tls | ListenKind::Quic) => ListenerKind::Tls,
             Some(ListenKind::Redirect) => ListenerKind::Redirect,
-            Some(ListenKind::Http) | None => ListenerKind::Http,
+            // A store has no responses to explain, so none is chosen.
+            Some(ListenKind::Http | ListenKind::Store | ListenKind::StoreTls) | None => {
+                ListenerKind::Http
+            }
         }
     }
 

@@ -2,6 +2,7 @@
 
 mod checked_requests;
 mod live_requests;
+mod stored_pages;
 
 use super::access::gate::{AccessGate, CheckedAccess};
 use super::access::path_scope::PathReadings;
@@ -16,10 +17,11 @@ use super::extended_connect::fallback_for;
 use super::gateway::{Gateway, LocalRedirect};
 use super::generation::Generation;
 use super::journal::{Beginning, Journal};
-use super::mounts::Mount;
+use super::mounts::{Mount, MountTarget};
 use super::published::{Published, Roster, SiteId};
 use super::redirect::Redirect;
 use super::refusal_by_rule::RefusalTrace;
+use super::store::{StoreClients, WorkerPages};
 use super::trusted_proxies::TrustedProxies;
 use crate::settings::HealthCheck;
 use pinion_archive::Archive;
@@ -76,6 +78,8 @@ pub(crate) struct SitesApp {
     gateway: Gateway,
     /// Who may request what.
     access: AccessGate,
+    /// The clients of the store, if there is one.
+    store: Option<StoreClients>,
     /// When it is this worker's turn to take up what is published, perhaps.
     turn_ms: Option<u64>,
     /// The second in which the archives were last looked at.
@@ -150,6 +154,8 @@ struct Means<'w> {
     gateway: &'w mut Gateway,
     access: &'w mut AccessGate,
     journal: &'w mut Journal,
+    /// The pages of the store, if there is one.
+    pages: Option<WorkerPages<'w>>,
 }
 
 impl Means<'_> {
@@ -163,7 +169,7 @@ impl Means<'_> {
         exchange: &mut Exchange<'_>,
     ) {
         let SiteRequest { began, client, is_unsecured, .. } = request;
-        let Self { work, dynamic, gateway, access, journal } = self;
+        let Self { work, dynamic, gateway, access, journal, pages } = self;
         let developer = site.developer(head, exchange).filter(|_| !is_unsecured);
         if let Some(developer) = developer
             && answers_developer(site, developer, (&client, head), dynamic, journal, exchange)
@@ -176,13 +182,13 @@ impl Means<'_> {
         if let Some(mount) = site.generation.covering_mount(head, work)
             && !is_unsecured
         {
-            let means = Self { work, dynamic, gateway, access, journal };
+            let means = Self { work, dynamic, gateway, access, journal, pages };
             return means.forward(site, mount, request, head, exchange);
         }
         request.developer = developer;
         if head.protocol.is_some() && !is_unsecured {
             let mount = fallback_for(&site.generation, head, exchange.now(), work, gateway);
-            let means = Self { work, dynamic, gateway, access, journal };
+            let means = Self { work, dynamic, gateway, access, journal, pages };
             if let Some(mount) = mount {
                 return means.forward(site, mount, request, head, exchange);
             }
@@ -204,7 +210,7 @@ impl Means<'_> {
                 );
             }
         }
-        Self { work, dynamic, gateway, access, journal }
+        Self { work, dynamic, gateway, access, journal, pages }
             .live_request(site, request, head, exchange);
     }
 
@@ -226,6 +232,9 @@ impl Means<'_> {
                 return self.check(site, met, request, head, exchange);
             }
         }
+        if let MountTarget::Store(keys) = &mount.target {
+            return self.stored_page(site, keys, request.began, head, exchange);
+        }
         let Self { gateway, access, journal, .. } = self;
         let (generation, means) = (&site.generation, (access, journal));
         let heads = (head, request.sent.unwrap_or(head));
@@ -242,7 +251,7 @@ impl Means<'_> {
         exchange: &mut Exchange<'_>,
     ) {
         let SiteRequest { began, client, is_unsecured, developer, .. } = request;
-        let Self { work, dynamic, gateway, access, journal } = self;
+        let Self { work, dynamic, gateway, access, journal, pages } = self;
         let (generation, now) = (&*site.generation, exchange.now());
         let archive = generation.archive();
         let (mut pieces, mut traced) = (Pieces::new(), None);
@@ -259,7 +268,7 @@ impl Means<'_> {
             let found = answer_traced(&archive, asked, now.unix_seconds, work, &mut pieces, &met);
             let met = met.get();
             if !met.without(checked.admitted).is_empty() {
-                let means = Self { work, dynamic, gateway, access, journal };
+                let means = Self { work, dynamic, gateway, access, journal, pages };
                 return means.check(site, met, request, head, exchange);
             }
             found
@@ -280,7 +289,7 @@ impl Means<'_> {
             && let Some(mount) = fallback
             && !gateway.is_refused_by_rule(&archive, asked, now.unix_seconds, traced.as_ref())
         {
-            let means = Self { work, dynamic, gateway, access, journal };
+            let means = Self { work, dynamic, gateway, access, journal, pages };
             return means.forward(site, mount, request, head, exchange);
         }
         // An answer is large: the one to be sent is pointed at.
@@ -355,8 +364,8 @@ impl SitesApp {
         health: Option<HealthCheck>,
         redirect: Option<Redirect>,
         trusted_proxies: Arc<TrustedProxies>,
-        challenges: Option<AcmeChallenges>,
         (dynamic, gateway, access): (Dynamic, Gateway, AccessGate),
+        (challenges, store): (Option<AcmeChallenges>, Option<StoreClients>),
     ) -> Self {
         Self {
             published,
@@ -370,6 +379,7 @@ impl SitesApp {
             dynamic,
             gateway,
             access,
+            store,
             turn_ms: None,
             looked_unix_seconds: 0,
         }
@@ -435,8 +445,9 @@ impl SitesApp {
         let began = self.journal.begin(&client, exchange);
         let began = began.map(|began| began.of_site(site.generation.log()));
         let request = SiteRequest { is_oversized: true, ..SiteRequest::new(began, client, false) };
-        let Self { work, dynamic, gateway, access, journal, .. } = self;
-        let means = Means { work, dynamic, gateway, access, journal };
+        let Self { work, dynamic, gateway, access, journal, store, .. } = self;
+        let pages = store.as_mut().map(StoreClients::pages);
+        let means = Means { work, dynamic, gateway, access, journal, pages };
         means.checked_request(site, request, head, exchange);
     }
 
@@ -451,7 +462,8 @@ impl SitesApp {
         };
         let head = reported.as_ref().unwrap_or(head);
         let began = self.journal.begin(&client, exchange);
-        let Self { serving, work, journal, health, redirect, challenges, .. } = self;
+        let Self { serving, work, journal, health, redirect, challenges, store, .. } = self;
+        let pages = store.as_mut().map(StoreClients::pages);
         let (dynamic, gateway, access) = (&mut self.dynamic, &mut self.gateway, &mut self.access);
         let Some(serving) = serving else { return };
         let listener = exchange.listener();
@@ -477,7 +489,7 @@ impl SitesApp {
         };
         let began = began.map(|began| began.of_site(site.generation.log()));
         let request = SiteRequest::new(began, client, is_unsecured);
-        let means = Means { work, dynamic, gateway, access, journal };
+        let means = Means { work, dynamic, gateway, access, journal, pages };
         // Most sites have files and nothing else.
         if site.is_static {
             means.archive_request(site, request, head, exchange);
@@ -785,7 +797,7 @@ impl App for SitesApp {
             // A static answer is complete at once: no content is wanted, nothing is waited for.
             Event::Head(head) if fits(head, exchange) => self.request(head, exchange),
             Event::Head(head) => self.oversized(head, exchange),
-            event if self.holds(&event, exchange) => {}
+            event if self.holds(&event, exchange) || self.holds_page(&event, exchange) => {}
             event => {
                 let Self { gateway, dynamic, journal, .. } = self;
                 if !gateway.event(&event, journal, exchange) {
@@ -799,6 +811,11 @@ impl App for SitesApp {
 
     fn raw(&mut self, event: RawEvent<'_>, stream: &mut RawStream<'_>) {
         match stream.tag() {
+            Some(tag) if StoreClients::is_of_store(tag) => {
+                if let Some(store) = &mut self.store {
+                    store.raw(event, stream);
+                }
+            }
             Some(tag) if Gateway::is_of_upstream(tag) => {
                 self.gateway.raw(&event, stream);
                 self.flush_gateway(&mut stream.connections());
@@ -812,7 +829,14 @@ impl App for SitesApp {
                 self.flush_gateway(&mut stream.connections());
             }
             Some(_) => self.dynamic.raw(&event, stream),
-            None => self.gateway.raw_of_client(&event, stream),
+            None => {
+                let store = self.store.as_mut();
+                let is_of_store = matches!(event, RawEvent::Open)
+                    && store.is_some_and(|store| store.open(stream));
+                if !is_of_store {
+                    self.gateway.raw_of_client(&event, stream);
+                }
+            }
         }
     }
 

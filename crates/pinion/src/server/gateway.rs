@@ -215,6 +215,7 @@ impl Gateway {
                 let of_app = (python, &defaults);
                 return self.begin_python(waiting, of_app, (client, head), journal, exchange);
             }
+            MountTarget::Store(_) => unreachable!("its pages are sent before"),
             MountTarget::Scripts(cgi) => {
                 let scripts = &cgi.scripts;
                 return self.begin_cgi(

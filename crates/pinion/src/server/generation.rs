@@ -181,6 +181,12 @@ impl Generation {
         self.failure().map_or(self.version, |failure| failure.version.max(self.version))
     }
 
+    /// Returns a number that no other generation has, of this site or another one.
+    #[inline]
+    pub(crate) fn number(&self) -> u64 {
+        self.version
+    }
+
     /// Returns the text of a file of its code by the name that an error has for it.
     pub(crate) fn source_text(&self, name: &str) -> Option<String> {
         let text = |text: &[u8]| String::from_utf8_lossy(text).into_owned();

@@ -97,7 +97,7 @@ pub(crate) struct KitPrograms {
 /// One line that names what is in the way.
 pub(crate) fn prepare(plan: Plan, mut manager: ServiceManager) -> Result<Kit, Failure> {
     plan.check_privileges()?;
-    let Plan { serve: settings, mut sites, programs, program_file_faults, config, .. } = plan;
+    let Plan { serve: mut settings, mut sites, programs, program_file_faults, config, .. } = plan;
     program_file_faults.iter().for_each(log_lines::warning);
     let has_built = sites.iter().any(|site| matches!(site.source, Source::Folder(_)));
     // Before anything is made for the listeners, such as a certificate.
@@ -114,6 +114,7 @@ pub(crate) fn prepare(plan: Plan, mut manager: ServiceManager) -> Result<Kit, Fa
     let keys = settings.encrypts().then(|| Keys::of(&settings)).transpose()?;
     let tickets = keys.as_ref().map(|keys| &keys.tickets);
     let memory = MemoryLimit::of_process();
+    settings.store.load(memory.bytes)?;
     let most_workers = settings.workers.unwrap_or_else(|| default_workers(cores(), memory.bytes));
     let passed = std::mem::take(&mut manager.sockets);
     let open = || open(&settings, most_workers, sites, &table, (&files, passed), tickets);

@@ -59,6 +59,8 @@ pub(crate) fn bind_all(
                 _ if authority.starts_with(UNIX) => authority,
                 ListenKind::Tls | ListenKind::Quic => format!("https://{authority}/"),
                 ListenKind::Http | ListenKind::Redirect => format!("http://{authority}/"),
+                ListenKind::Store => format!("redis://{authority}/"),
+                ListenKind::StoreTls => format!("rediss://{authority}/"),
             };
             bound.push(Bound { socket, url, listen: listen.clone() });
         }

@@ -40,11 +40,11 @@ pub(crate) use file_content::{FileContent, range_boundary};
 pub(crate) use open_files::{OpenLiveFiles, live_files_max};
 
 /// What answers for a folder.
-const INDEX: &[u8] = b"index.html";
+pub(crate) const INDEX: &[u8] = b"index.html";
 
 /// The type of a file whose extension is not known. Its content is not looked at: a browser must
 /// not run what a visitor has uploaded as something else.
-const UNKNOWN_TYPE: &str = "application/octet-stream";
+pub(crate) const UNKNOWN_TYPE: &str = "application/octet-stream";
 
 /// The live files of one generation of a site.
 pub(crate) struct LiveFiles {

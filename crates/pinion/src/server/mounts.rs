@@ -1,6 +1,7 @@
 //! The parts of a site that other servers respond to, by their paths.
 
 use super::sent_folders::SentFolders;
+use super::store::StoreMount;
 use crate::control::status::{self, UpstreamState};
 use crate::settings::{CgiMount, PythonMount};
 use pinion_gateway::path_prefix::{PathPrefix, PathSuffix};
@@ -32,6 +33,8 @@ pub(crate) enum MountTarget {
     Scripts(Arc<CgiMount>),
     /// A Python application.
     Python(Arc<PythonMount>),
+    /// The values of keys of the store.
+    Store(Arc<StoreMount>),
 }
 
 /// Which requests a mount is for.
@@ -135,6 +138,14 @@ impl Mount {
         Self::with_target(path, MountTarget::Python(Arc::new(application)))
     }
 
+    /// Returns a mount whose pages are values of the store. Their keys begin with `prefix`.
+    pub(crate) fn of_store(path: PathPrefix, prefix: &str) -> Self {
+        let mut decoded = Vec::new();
+        let decoded = decode_path(path.as_str().as_bytes(), &mut decoded).unwrap_or_default();
+        let keys = StoreMount::new(decoded, prefix.as_bytes());
+        Self::with_target(MountPath::Prefix(path), MountTarget::Store(Arc::new(keys)))
+    }
+
     fn with_target(path: MountPath, target: MountTarget) -> Self {
         let name = path.to_string().into();
         Self { path, name, target, sent_folders: None }
@@ -162,15 +173,15 @@ impl Mount {
     pub(crate) fn upstreams(&self) -> Option<&Arc<UpstreamGroup>> {
         match &self.target {
             MountTarget::Servers(upstreams) => Some(upstreams),
-            MountTarget::Scripts(_) | MountTarget::Python(_) => None,
+            MountTarget::Scripts(_) | MountTarget::Python(_) | MountTarget::Store(_) => None,
         }
     }
 
     /// Returns the CGI scripts, if some respond.
     pub(crate) fn cgi(&self) -> Option<&Arc<CgiMount>> {
         match &self.target {
-            MountTarget::Servers(_) | MountTarget::Python(_) => None,
             MountTarget::Scripts(scripts) => Some(scripts),
+            _ => None,
         }
     }
 
@@ -178,8 +189,13 @@ impl Mount {
     pub(crate) fn python(&self) -> Option<&Arc<PythonMount>> {
         match &self.target {
             MountTarget::Python(application) => Some(application),
-            MountTarget::Servers(_) | MountTarget::Scripts(_) => None,
+            _ => None,
         }
+    }
+
+    /// Whether its pages are values of the store.
+    pub(crate) fn is_of_store(&self) -> bool {
+        matches!(self.target, MountTarget::Store(_))
     }
 
     /// Whether it is for the whole site, or for an extension: rules and files of the site come
@@ -193,7 +209,8 @@ impl Mount {
 
     /// Whether applications behind CGI, FastCGI or SCGI respond.
     pub(crate) fn is_of_programs(&self) -> bool {
-        self.upstreams().is_none_or(|upstreams| upstreams.options().program.is_some())
+        let is_of_programs = |upstreams: &Arc<UpstreamGroup>| upstreams.options().program.is_some();
+        !self.is_of_store() && self.upstreams().is_none_or(is_of_programs)
     }
 
     /// Whether PHP responds that the server starts itself: only its socket is waited for.
@@ -255,6 +272,7 @@ impl fmt::Display for Mount {
                 let application = &python.settings.application;
                 return write!(f, "{} is the Python application {application}", self.path);
             }
+            MountTarget::Store(keys) => return write!(f, "{} has pages of {keys}", self.path),
         };
         match &self.path {
             MountPath::Prefix(prefix) if prefix.is_root() => f.write_str("forwarded to ")?,
@@ -398,6 +416,11 @@ impl Mounts {
     /// Returns the Python applications of all of them.
     pub(crate) fn python(&self) -> impl Iterator<Item = &Arc<PythonMount>> {
         self.all().filter_map(Mount::python)
+    }
+
+    /// Whether pages of one of them are values of the store.
+    pub(crate) fn need_store(&self) -> bool {
+        self.all().any(Mount::is_of_store)
     }
 
     /// Whether one of them is the Python application with this name.

@@ -16,7 +16,7 @@
 
 pub(crate) mod code_watch;
 pub(crate) mod django;
-mod interpreter;
+pub(crate) mod interpreter;
 pub(crate) mod limits;
 mod process_files;
 mod process_memory;

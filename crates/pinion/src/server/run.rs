@@ -26,6 +26,9 @@ use super::socket_files::SocketFiles;
 use super::start_lines::{Hosts, print_ready, print_start, urls};
 use super::stats::{Stats, Tally};
 use super::status::StatusSource;
+use super::store::{
+    StoreClients, StoreJobs, StoreShared, StoredPages, monotonic_us, start_upkeep, unix_ms, unix_us,
+};
 use super::tls::{Keeper, Tls};
 use crate::access_log::{AccessLog, LogHandle, OpenLogs};
 use crate::explain::server_settings::ServerSettings;
@@ -37,10 +40,13 @@ use pinion_engine::Poster;
 use pinion_engine::listener::{Listener, QuicListener, local_address};
 use pinion_engine::quic::config::{QuicConfig, QuicKeys};
 use pinion_engine::server::{Kit as EngineKit, Server};
-use pinion_engine::settings::{ListenerSettings, Protocol, ProxySources, Settings};
+use pinion_engine::settings::{ListenerSettings, Protocol, ProxySources, Settings, StreamTimeouts};
 use pinion_engine::stderr;
 use pinion_jobs::upload_quota::UploadQuota;
 use pinion_lua::scripts::{Scripts, Shared};
+use pinion_lua::store_access::StoreAccess;
+use pinion_store::settings::Clock as StoreClock;
+use pinion_store::store::Store;
 use std::path::Path;
 use std::sync::Arc;
 use std::time::{Duration, Instant, SystemTime};
@@ -166,12 +172,17 @@ impl Starting {
             leads,
         } = self;
         programs.watch(notifier).context("cannot start the thread for the end of programs")?;
+        let store = store(&settings, &engine)?;
         let uploads = UploadQuota::new(settings.upload_space_bytes, capacity.upload_files);
-        let scripts = Shared::new(engine.workers, uploads, capacity.script_memory)
+        let mut scripts = Shared::new(engine.workers, uploads, capacity.script_memory)
             .with_spawner(programs.access());
+        if let Some(StoreShared { store, jobs, .. }) = store.clone() {
+            scripts = scripts.with_store(StoreAccess { store, jobs });
+        }
         let own = (programs.clone(), configured);
         let sites = (sites, logs, programs);
-        let (server, sites) = start_sites(sites, engine, desks, &settings, scripts, leads)?;
+        let (server, sites) =
+            start_sites(sites, engine, desks, &settings, scripts, (leads, store))?;
         let published = Some(sites.published());
         let started = Started { low: settings.low, listen: settings.listen };
         let of_server = (server.poster(), server.control());
@@ -252,13 +263,17 @@ fn listeners(
         if let (Some(value), Some(_), true) = (alt_svc, &tls, tells) {
             fields.extend_from_slice(format!("Alt-Svc: {value}\r\n").as_bytes());
         }
-        let protocol = Protocol::Http(listen.protocols.tcp);
+        let is_store = listen.kind.is_store();
+        let http = Protocol::Http(listen.protocols.tcp);
+        let protocol = if is_store { Protocol::Raw } else { http };
+        // Clients of a store keep connections that they do not use.
+        let idle_ms = if is_store { None } else { StreamTimeouts::default().idle_ms };
+        let streams = StreamTimeouts { idle_ms, ..StreamTimeouts::default() };
         let proxies = listen.proxy_protocol;
         let proxy_protocol = (!proxies.is_empty()).then(|| {
             ProxySources::new(move |from| proxies.iter().any(|network| network.contains(from)))
         });
-        let settings =
-            ListenerSettings { fields, tls, proxy_protocol, ..ListenerSettings::plain(protocol) };
+        let settings = ListenerSettings { protocol, fields, tls, streams, proxy_protocol };
         Listener { socket: Arc::new(socket), settings }
     };
     bound.into_iter().map(listener).collect()
@@ -402,7 +417,7 @@ fn start_sites(
     desks: Desks,
     settings: &Serve,
     scripts: Shared,
-    leads: Option<Leads>,
+    (leads, store): (Option<Leads>, Option<StoreShared>),
 ) -> Result<(Server, Sites), Failure> {
     let (published, starting) = sites::publish(sites);
     let for_workers = Arc::clone(&published);
@@ -418,6 +433,7 @@ fn start_sites(
     let gateways =
         GatewayShared::new(resolver, engine.settings.outgoing, uploads, programs.access());
     let make_app = move |worker, poster: Poster| {
+        let store = store.clone().map(|shared| StoreClients::new(shared, poster.clone()));
         let gateway = Gateway::new(gateways.clone(), worker, poster.clone());
         let access = AccessGate::new(Arc::clone(&access), worker, poster.clone());
         let streams = ReloadStreams::new(poster.clone());
@@ -428,11 +444,29 @@ fn start_sites(
         let challenges = webroot.clone().map(AcmeChallenges::new);
         let (journal, health) = (desks.journal(), health.clone());
         let dynamic = (dynamic, gateway, access);
-        SitesApp::new(published, journal, health, redirect, trusted, challenges, dynamic)
+        let more = (challenges, store);
+        SitesApp::new(published, journal, health, redirect, trusted, dynamic, more)
     };
     let server = Server::start(engine, make_app).context("cannot start the workers")?;
     let sites = Sites::start(starting, published, logs, programs, server.control())?;
     Ok((server, sites))
+}
+
+/// Makes the store, if there is one, and starts what it needs.
+fn store(settings: &Serve, engine: &EngineKit) -> Result<Option<StoreShared>, Failure> {
+    let Some(mut settings) = settings.store.loaded().cloned() else { return Ok(None) };
+    settings.clock = Some(StoreClock(monotonic_us));
+    settings.unix_clock = Some(StoreClock(unix_us));
+    let is_store = |listener: &Listener| listener.settings.protocol == Protocol::Raw;
+    let listeners: Arc<[bool]> = engine.listeners.iter().map(is_store).collect();
+    let mut random = [0; 24];
+    getrandom::fill(&mut random).context("the system has no random bytes")?;
+    let store = Arc::new(Store::new(settings, random, unix_ms()));
+    let kills = Arc::default();
+    start_upkeep(&store, &kills).context("cannot start the thread of the store")?;
+    let jobs = StoreJobs::start(&store).context("cannot start the threads of the store")?;
+    let pages = Arc::new(StoredPages::new(Arc::clone(&store)));
+    Ok(Some(StoreShared { store, jobs, kills, pages, listeners }))
 }
 
 /// Returns how many tunnels a client may have by default, of so many connections to other servers.

@@ -1,6 +1,6 @@
 //! The programs that run beside a server: those of `[[program]]`, and those that it starts for its
 //! sites. They change by a reload, when the code of a Python application changes (`--dev`), and
-//! when a process has reached a limit.
+//! when a process hangs or has reached a limit.
 //!
 //! Changes happen one after the other. Processes of Python applications are replaced by others that
 //! were proved before: they have loaded the application. The replaced ones end behind their
@@ -212,8 +212,14 @@ impl RunningPrograms {
         stderr::line(format_args!("{}", app.memory_in_words(|name| self.pid_of(name))));
     }
 
-    /// Watches the code of an application, if that was asked for.
+    /// Watches the processes of an application, and its code if that was asked for.
     fn watch(&self, app: &Arc<RunningApp>) {
+        let shared = Arc::downgrade(&self.shared);
+        app.when_stuck(move || {
+            if let Some(shared) = shared.upgrade() {
+                Self { shared }.ask(Task::Look);
+            }
+        });
         if !app.is_watched() {
             return;
         }

@@ -3,7 +3,7 @@
 
 use super::generation::Generation;
 use super::loader::Loader;
-use super::mounts::Mounts;
+use super::mounts::{Mount, Mounts};
 use super::program_table::ProgramTable;
 use super::published::{Entry, Published, SiteId};
 use super::reload::{ReloadRound, Reloader, not_served, report_failure};
@@ -46,6 +46,9 @@ impl LoadedSite {
             // It has the name of what responds.
             Source::Upstream(name) if self.settings.mounts.has_python(name) => {
                 format!("{shown} (Python application)")
+            }
+            Source::Upstream(_) if self.settings.mounts.all().all(Mount::is_of_store) => {
+                "pages of the store".to_owned()
             }
             Source::Upstream(_) => format!("{shown} (reverse proxy)"),
             // The archive has no file then.

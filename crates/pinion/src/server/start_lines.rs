@@ -83,6 +83,12 @@ pub(super) fn print_start(kit: &Kit) {
             std::env::temp_dir().display(),
         ));
     }
+    if let Some(store) = settings.store.loaded() {
+        stderr::line(format_args!(
+            "the store has at most {} of keys and values (--store-memory)",
+            size(store.live.memory_max_bytes as u64)
+        ));
+    }
     if kit.programs.table.script_count() > 0 {
         stderr::line(format_args!(
             "{} for scripts, run as the user of the server ({})",

@@ -40,6 +40,8 @@ pub(crate) struct Extract {
 pub(crate) struct Import {
     /// The archive of kawipiko, or the configuration of another server.
     pub(crate) file: PathBuf,
+    /// The section of an ini file: `uwsgi.ini:production`.
+    pub(crate) section: Option<String>,
     /// The archive or the configuration that is written.
     pub(crate) output: Option<PathBuf>,
     /// Replace a file that is no archive, or a configuration.
@@ -86,9 +88,20 @@ pub(super) fn extract(low: &Low) -> Result<Extract, Failure> {
     })
 }
 
+/// Splits `uwsgi.ini:production`, unless a file has that name.
+fn with_section(file: PathBuf) -> (PathBuf, Option<String>) {
+    let parts = file.to_str().and_then(|text| text.rsplit_once(".ini:"));
+    match parts.filter(|(_, section)| !section.is_empty() && !file.exists()) {
+        Some((stem, section)) => (format!("{stem}.ini").into(), Some(section.to_owned())),
+        None => (file, None),
+    }
+}
+
 pub(super) fn import(low: &Low) -> Result<Import, Failure> {
+    let (file, section) = with_section(operand(low, "FILE")?);
     Ok(Import {
-        file: operand(low, "FILE")?,
+        file,
+        section,
         output: path(low, "output")?.map(|_| output(low)).transpose()?,
         force: low.given("force"),
         archive_flags: CONTENT_FLAGS.iter().copied().filter(|flag| low.given(flag)).collect(),

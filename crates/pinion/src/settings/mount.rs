@@ -3,7 +3,7 @@
 
 use super::sent_folder::sent_folders;
 use super::{mount_cgi, mount_program, mount_python, row};
-use crate::directives::Default;
+use crate::directives::{self, Default};
 use crate::regular_file;
 use crate::server::mounts::{Mount, MountPath};
 use crate::values;
@@ -63,6 +63,9 @@ pub(crate) fn mount(low: &Low) -> Result<Mount, MountFault> {
 pub(crate) fn mount_with(low: &Low, change: impl Fn(&mut Upstream)) -> Result<Mount, MountFault> {
     let path = value(low, "mount-path", MountPath::parse)?;
     let servers = mount_program::servers(low)?;
+    if servers == "mount-store" {
+        return of_store(low, path);
+    }
     let sent = sent_folders(low)?;
     if servers == "mount-cgi" {
         let mount = Mount::of_scripts(path.clone(), mount_cgi::scripts(low, &path)?);
@@ -114,6 +117,21 @@ pub(crate) fn mount_with(low: &Low, change: impl Fn(&mut Upstream)) -> Result<Mo
         error => MountFault::new(servers, error),
     })?;
     Ok(Mount::new(path, group).sending(sent))
+}
+
+/// Returns a mount whose pages are values of the store.
+fn of_store(low: &Low, path: MountPath) -> Result<Mount, MountFault> {
+    let MountPath::Prefix(prefix) = path else {
+        let message = "is an extension; with store write a path, such as /live";
+        return Err(MountFault::new("mount-path", message));
+    };
+    let has_effect = |name: &&str| ["mount-path", "mount-store"].contains(name);
+    let mut others = directives::mount_rows().map(|row| row.name).filter(|name| !has_effect(name));
+    if let Some(row) = others.find(|row| low.given(row)) {
+        return Err(MountFault::new(row, "has no effect with store; leave it out"));
+    }
+    let keys = value(low, "mount-store", |text| Ok(text.to_owned()))?;
+    Ok(Mount::of_store(prefix, &keys))
 }
 
 fn upstreams(low: &Low) -> Result<Vec<Upstream>, MountFault> {

@@ -11,7 +11,7 @@ use pinion_gateway::upstream::{Upstream, UpstreamProtocol};
 use std::path::{Path, absolute};
 
 /// The rows of which a mount has one.
-pub(crate) const SERVER_ROWS: [&str; 7] = [
+pub(crate) const SERVER_ROWS: [&str; 8] = [
     "mount-proxy",
     "mount-fastcgi",
     "mount-scgi",
@@ -19,6 +19,7 @@ pub(crate) const SERVER_ROWS: [&str; 7] = [
     "mount-wsgi",
     "mount-asgi",
     "mount-python-application",
+    "mount-store",
 ];
 
 /// What the names of scripts end with, unless the path of the mount says so.
@@ -49,15 +50,15 @@ const HTTP_ROWS: [&str; 6] = [
 pub(super) fn servers(low: &Low) -> Result<&'static str, MountFault> {
     let mut given = SERVER_ROWS.into_iter().filter(|row| low.given(row));
     let Some(servers) = given.next() else {
-        let message = "is missing; a mount has proxy, fastcgi, scgi, cgi, wsgi, asgi or \
-                       python-application";
+        let message = "is missing; a mount has proxy, fastcgi, scgi, cgi, wsgi, asgi, \
+                       python-application or store";
         return Err(MountFault::new("mount-proxy", message));
     };
     match given.next() {
         None => Ok(servers),
         Some(row) => {
-            let message = "a mount has either proxy, fastcgi, scgi, cgi, wsgi, asgi or \
-                           python-application; leave one out";
+            let message = "a mount has either proxy, fastcgi, scgi, cgi, wsgi, asgi, \
+                           python-application or store; leave one out";
             Err(MountFault::new(row, message))
         }
     }

@@ -212,8 +212,8 @@ fn identity(low: &Low) -> Result<Option<Identity>, MountFault> {
     let row = "mount-python-user";
     let Some(user) = optional(low, row, |text| Ok(text.to_owned()))? else {
         if geteuid().is_root() {
-            let message =
-                "is missing; a server that is started as root runs no application as root";
+            let message = "is missing, such as www-data; a server that is started as root runs no \
+                 application as root";
             return Err(MountFault::new(row, message));
         }
         return Ok(None);

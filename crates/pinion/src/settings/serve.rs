@@ -4,6 +4,7 @@ use super::build::content;
 use super::cgi_flags::cgi_mounts;
 use super::python_flags::python_mounts;
 use super::python_project::with_found_project;
+use super::store::StoreSettings;
 use super::{
     CONTENT_FLAGS, Content, Listen, ListenKind, LiveFolder, LuaSettings, MountFault, PHP_ROWS,
     PhpSettings, ScriptAccess, SiteAccess, TlsSettings, choice, field_value, live_folders, mount,
@@ -85,6 +86,8 @@ pub(crate) struct Serve {
     pub(crate) memory_budget_bytes: Option<u64>,
     /// Bytes that uploads may take in temporary files.
     pub(crate) upload_space_bytes: u64,
+    /// Keys and values for clients of Redis.
+    pub(crate) store: StoreSettings,
     /// Value of the `Server` field.
     pub(crate) server_name: Option<String>,
     /// Where it takes commands.
@@ -205,10 +208,11 @@ impl Serve {
         for low in listeners {
             listen.extend(tls::listeners(low)?);
         }
-        if listen.is_empty() {
+        if listen.iter().all(|listen| listen.kind.is_store()) {
             listen.push(tls::unwritten_listener(low)?);
         }
         Ok(Self {
+            store: StoreSettings::from_low(low, &listen)?,
             low: low.clone(),
             path: optional(low, "PATH")?,
             listen,
@@ -432,9 +436,10 @@ impl SiteSettings {
         Mounts::new(mounts.chain([php]).collect()).ok()
     }
 
-    /// A flag or key that was given and means nothing for a ready archive.
-    pub(crate) fn content_flag(&self) -> Option<&'static str> {
-        CONTENT_FLAGS.iter().copied().find(|flag| self.low.given(flag))
+    /// Returns a flag or key about content that was given and has no effect on this source.
+    pub(crate) fn useless_content_flag(&self, source: &Source) -> Option<&'static str> {
+        let mut flags = CONTENT_FLAGS.iter().copied();
+        flags.find(|flag| self.low.given(flag) && !source.takes_content_flag(flag))
     }
 
     /// Watches the site if it is served from a terminal, where people expect to see what they
@@ -500,11 +505,16 @@ fn mounts(low: &Low) -> Result<Mounts, Failure> {
     let mut mounts = low.values("proxy").map(flag).collect::<Result<Vec<Mount>, Failure>>()?;
     mounts.extend(cgi_mounts(low)?);
     mounts.extend(python_mounts(low)?);
+    let pages = |text| {
+        let (path, prefix) = read(row("store-pages"), text, values::store_pages)?;
+        Ok(Mount::of_store(path, &prefix))
+    };
+    mounts.extend(low.values("store-pages").map(pages).collect::<Result<Vec<_>, Failure>>()?);
     for section in low.tables(Table::Mount) {
         mounts.push(table(section)?);
     }
     let mounts = Mounts::new(mounts).map_err(|path| {
-        let flags = ["cgi", "wsgi", "asgi"];
+        let flags = ["cgi", "wsgi", "asgi", "store-pages"];
         let flag = flags.into_iter().find(|flag| low.given(flag)).unwrap_or("proxy");
         Failure::usage(format!("--{flag}: the path {path} is given twice; give another one"))
     })?;
@@ -539,6 +549,7 @@ const LUA_FLAGS: &[&str] = &[
     "cgi-chroot",
     "wsgi",
     "asgi",
+    "store-pages",
     "python-factory",
     "python-folder",
     "python",
@@ -649,7 +660,8 @@ mod tests {
             let site = SiteSettings::from_low(&served(line).low).expect("a site");
             assert_eq!(site.watched_on(is_terminal).watch, is_watched, "{line} {is_terminal}");
         }
-        assert!(!site.content.no_security_fields && site.content_flag().is_none());
+        assert!(!site.content.no_security_fields);
+        assert_eq!(site.useless_content_flag(&Source::Archive("a".into())), None);
     }
 
     /// Also where nothing says where to listen.

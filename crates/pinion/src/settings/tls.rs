@@ -46,11 +46,21 @@ pub(crate) enum ListenKind {
     Quic,
     /// The way to the encrypted ones.
     Redirect,
+    /// The store.
+    Store,
+    /// The store, encrypted.
+    StoreTls,
 }
 
 /// Every kind.
-pub(crate) const LISTEN_KINDS: [ListenKind; 4] =
-    [ListenKind::Http, ListenKind::Tls, ListenKind::Quic, ListenKind::Redirect];
+pub(crate) const LISTEN_KINDS: [ListenKind; 6] = [
+    ListenKind::Http,
+    ListenKind::Tls,
+    ListenKind::Quic,
+    ListenKind::Redirect,
+    ListenKind::Store,
+    ListenKind::StoreTls,
+];
 
 /// What all encrypted listeners have in common, and what leads to them.
 #[derive(Clone, Debug)]
@@ -144,7 +154,12 @@ impl Listen {
 impl ListenKind {
     /// Whether what is there is encrypted.
     pub(crate) fn is_secured(self) -> bool {
-        matches!(self, Self::Tls | Self::Quic)
+        matches!(self, Self::Tls | Self::Quic | Self::StoreTls)
+    }
+
+    /// Returns whether clients of Redis find the store there, and no sites.
+    pub(crate) fn is_store(self) -> bool {
+        matches!(self, Self::Store | Self::StoreTls)
     }
 
     /// Why nothing of this kind can be at an address; `None` when it can.
@@ -160,6 +175,8 @@ impl ListenKind {
             Self::Tls => "tls",
             Self::Quic => "quic",
             Self::Redirect => "redirect-http",
+            Self::Store => "store",
+            Self::StoreTls => "store-tls",
         }
     }
 

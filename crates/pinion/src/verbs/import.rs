@@ -24,7 +24,17 @@ mod uwsgi;
 use crate::failure::Failure;
 use crate::settings::Import;
 
+/// Ends of the names of files in other forms that uWSGI reads.
+const OTHER_FORMS: [&str; 3] = ["yaml", "yml", "xml"];
+
 /// Converts a file of another server: which kind it is, its name says.
 pub(crate) fn run(import: &Import) -> Result<(), Failure> {
+    let extension = import.file.extension().and_then(|extension| extension.to_str());
+    if extension.is_some_and(|extension| OTHER_FORMS.contains(&extension)) {
+        return Err(Failure::usage(format!(
+            "{}: configurations of uWSGI in YAML and XML are not read; write it as uwsgi.ini",
+            import.file.display()
+        )));
+    }
     if import.is_configuration() { configuration::run(import) } else { archive::run(import) }
 }

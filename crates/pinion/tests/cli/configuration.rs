@@ -564,7 +564,7 @@ fn what_means_nothing_for_an_archive_is_wrong_in_a_file_too() {
     let hint = "pinion.toml:3:20: security-headers: has no effect on an archive";
     does_not_start(&folder, hint);
     folder.write("pinion.toml", "[[site]]\npath = \"site.pinion\"\n");
-    run(&folder, "serve --codings br").refused(2, "every site of pinion.toml is an archive");
+    run(&folder, "serve --codings br").refused(2, "no site of pinion.toml is a folder");
     folder.write("pinion.toml", "[[site]]\npath = \"site\"\n[log]\nformat = \"json\"\n");
     does_not_start(&folder, "pinion.toml:4:10: format: has no effect without access");
 }

@@ -38,7 +38,7 @@ const VERBS: [(&str, &str); 23] = [
 const SCRIPT: &str = "none.lua";
 
 /// Values that flags do not take. Whole numbers: [`NUMBERS`].
-const WRONG: [(&str, &[&str]); 68] = [
+const WRONG: [(&str, &[&str]); 73] = [
     ("--acme-webroot", &[""]),
     ("--access-log", &[""]),
     ("--alt-svc", &["", "on", " a=b", "h3=\n"]),
@@ -71,6 +71,11 @@ const WRONG: [(&str, &[&str]); 68] = [
     ("--key", &[""]),
     ("--level", &["", "slow", "MAX"]),
     ("--listen", &["", "port", "99999", "host:99999", "::1:80", "[::1]", "unix:", "a b:80"]),
+    ("--store", &["", "port", "99999", "unix:"]),
+    ("--store-eviction", &["", "lru", "ALLKEYS-LRU"]),
+    ("--store-pages", &["/a b=x", "/*.html=x", "/../a=x"]),
+    ("--store-password", &[""]),
+    ("--store-tls", &["", "port", "99999", "unix:"]),
     ("--log-format", &["", "common"]),
     ("--live", &["", "..", "a/../b", "a//b", "/srv/a", ".git", "/a=", "/../a=b", "/%61=b"]),
     ("--lua-folder", &["", "/srv", "=/srv", "a b=/srv", "a=", "a=:ro", "a/b=/srv", "\u{fc}=/srv"]),
@@ -110,7 +115,7 @@ const WRONG: [(&str, &[&str]); 68] = [
 ];
 
 /// Flags that take a whole number, none of which takes more than 10^9.
-const NUMBERS: [&str; 25] = [
+const NUMBERS: [&str; 26] = [
     "--dummy-bytes",
     "--grace",
     "--jobs",
@@ -134,6 +139,7 @@ const NUMBERS: [&str; 25] = [
     "--python-threads",
     "--previous-keep",
     "--stats",
+    "--store-memory",
     "--upload-space",
     "--workers",
 ];

@@ -151,10 +151,12 @@ ends_forks = False
 
 
 # It is registered before the hook of the server, so a forked process calls it first.
-@lambda hook: os.register_at_fork(after_in_child=hook)
 def end_fork():
     if ends_forks:
         os.kill(os.getpid(), signal.SIGTERM)
+
+
+os.register_at_fork(after_in_child=end_fork)
 
 
 def signal_at_fork(environ, start):

@@ -16,7 +16,7 @@ use rustix::process::{Resource, Rlimit, getrlimit, prlimit};
 use rustix::thread::{Gid, Uid, set_thread_groups, set_thread_res_gid, set_thread_res_uid};
 
 use crate::server::{Folder, Server, Worker, is_root, log, row, shell, wait_for_log};
-use crate::watch::{children, descriptors};
+use crate::watch::{children, descriptors, wait_until};
 
 pub(crate) fn failures_name_their_stage() {
     let folder = Folder::new("stages");
@@ -57,7 +57,8 @@ pub(crate) fn failures_name_their_stage() {
     }
     wait_for_log("pinion: text: cannot execute the program: Exec format error");
     wait_for_log("pinion: lost: cannot enter the working directory: No such file");
-    assert_eq!(children(server.pid()), []);
+    // A failure is reported before its process has ended.
+    wait_until("nothing is to be reaped", || children(server.pid()).is_empty());
 }
 
 pub(crate) fn a_lack_of_descriptors_is_reported() {

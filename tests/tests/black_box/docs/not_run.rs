@@ -39,6 +39,27 @@ const TABLE: &[NotRun] = &[
         look_up: |reader, words| has_flags(&reader.document, words[1], &words[3..]),
     },
     NotRun {
+        what: "a server with a store at its usual address",
+        is: |words| words.starts_with(&["pinion", "serve"]) && words.get(3) == Some(&"--store"),
+        why: "the port may be in use; store_clients.rs starts them at other addresses",
+        look_up: |reader, words| has_flags(&reader.document, words[1], &words[3..]),
+    },
+    NotRun {
+        what: "a client of a store",
+        is: |words| words[0] == "redis-cli",
+        why: "no store is at that address; store_clients.rs has one",
+        look_up: |_, words| {
+            let known = ["SET", "GET", "HSET", "LPUSH", "COMMAND", "GCRA"];
+            assert!(known.contains(&words[1]));
+        },
+    },
+    NotRun {
+        what: "the file of a password for the store",
+        is: |words| words.last().is_some_and(|word| *word == "/etc/pinion/store-password"),
+        why: "the folder belongs to root; store_clients.rs writes such a file",
+        look_up: |_, words| assert!(["openssl", "chmod"].contains(&words[0])),
+    },
+    NotRun {
         what: "the control socket of NGINX Unit",
         is: |words| words.starts_with(&["curl", "--unix-socket", "/var/run/control.unit.sock"]),
         why: "there is no Unit; a configuration of it is there",

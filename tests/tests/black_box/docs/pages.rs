@@ -44,7 +44,8 @@ pub(crate) fn all_answer(document: &Path, site: &Path) -> usize {
     let folder = Folder::new("docs-data");
     let data = format!("data={}", folder.path().display());
     let mut streams = Vec::new();
-    let server = Start::site(site).flags(&["--workers", "1", "--lua-folder", &data]).start();
+    let flags = ["--workers", "1", "--lua-folder", &data, "--store-memory", "16"];
+    let server = Start::site(site).flags(&flags).start();
     for (method, path, request) in &requests {
         if path == STREAM {
             let mut client = server.client();

@@ -53,13 +53,14 @@ request-rate = "1000000/s"
 
 /// Measures; the report and the data.
 pub(crate) fn run(shop: &Workshop) -> Result<(String, Value)> {
+    let turns = shop.turns(ROUNDS);
     let (plain, ruled) = (server(shop, "plain", "")?, server(shop, "ruled", RULES)?);
     let (mut figures, mut data) = (Vec::new(), Map::new());
     for case in CASES {
         let mut differences = Vec::new();
-        for round in 0..=ROUNDS {
+        for round in 0..=turns {
             let (before, behind) = (cpu_us(&plain, case.path)?, cpu_us(&ruled, case.path)?);
-            eprintln!("  {NAME} {} {round}/{ROUNDS}: {before:.2} {behind:.2} µs", case.name);
+            eprintln!("  {NAME} {} {round}/{turns}: {before:.2} {behind:.2} µs", case.name);
             // The first one warms up, and verifies the password.
             if round > 0 {
                 differences.push(behind - before);
@@ -71,7 +72,7 @@ pub(crate) fn run(shop: &Workshop) -> Result<(String, Value)> {
     }
     let report = format!(
         "µs of CPU time that a request takes longer than on a server without rules: \
-         {CONNECTIONS} connections, files of 13 bytes, {ROUNDS} rounds of {SECONDS} s in \
+         {CONNECTIONS} connections, files of 13 bytes, {turns} rounds of {SECONDS} s in \
          turn.\n\n{}",
         figures::table(&figures)
     );

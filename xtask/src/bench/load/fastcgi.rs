@@ -38,6 +38,7 @@ type Case = (Program, bool);
 
 /// Measures; the report and the data.
 pub(crate) fn run(shop: &Workshop) -> Result<(String, Value)> {
+    let turns = shop.turns(ROUNDS);
     let rounds = requested(shop)?;
     let (mut figures, mut data) = (Vec::new(), Map::new());
     for (case, rounds) in &rounds {
@@ -57,7 +58,7 @@ pub(crate) fn run(shop: &Workshop) -> Result<(String, Value)> {
     }
     let report = format!(
         "Requests over {CONNECTIONS} connections for a script of 5 bytes that PHP-FPM runs in \
-         {PROCESSES} processes, {ROUNDS} rounds of {SECONDS} s in turn. CPU time is that of the \
+         {PROCESSES} processes, {turns} rounds of {SECONDS} s in turn. CPU time is that of the \
          server before PHP-FPM alone. \"Kept\" keeps up to {KEPT} connections to it.\n\n{}",
         figures::table(&figures)
     );
@@ -70,6 +71,7 @@ fn name((program, is_kept): Case) -> String {
 
 /// Loads each server in turn.
 fn requested(shop: &Workshop) -> Result<BTreeMap<Case, Vec<Round>>> {
+    let turns = shop.turns(ROUNDS);
     let state = shop.file("fastcgi");
     fs::create_dir_all(state.join("site"))?;
     fs::write(state.join("site/hello.php"), "<?php echo 'hello';\n")?;
@@ -81,14 +83,14 @@ fn requested(shop: &Workshop) -> Result<BTreeMap<Case, Vec<Round>>> {
         }
     }
     let mut rounds = BTreeMap::<Case, Vec<Round>>::new();
-    for round in 0..=ROUNDS {
+    for round in 0..=turns {
         for (case, server) in &servers {
             let before = server.cpu()?;
             let measured: Measured =
                 proxy::load(server.address(), "/hello.php", CONNECTIONS, SECONDS)?;
             let cpu_us = server.cpu()?.since(&before) as f64 / 1e3 / measured.requests as f64;
             ensure!(measured.errors + measured.refusals == 0, "{}: {measured:?}", name(*case));
-            eprintln!("  {NAME} {} {round}/{ROUNDS}: {cpu_us:.2} µs", name(*case));
+            eprintln!("  {NAME} {} {round}/{turns}: {cpu_us:.2} µs", name(*case));
             // The first one warms up.
             if round > 0 {
                 rounds.entry(*case).or_default().push(Round { cpu_us, measured });

@@ -73,6 +73,7 @@ end)
 
 /// Measures over both backends; the report and the data.
 pub(crate) fn run(shop: &Workshop) -> Result<(String, Value)> {
+    let turns = shop.turns(ROUNDS);
     let (mut figures, mut data) = (Vec::new(), Map::new());
     for (program, io) in [(Program::PinionEpoll, "epoll"), (Program::PinionUring, "uring")] {
         for concurrent in CONCURRENT {
@@ -90,7 +91,7 @@ pub(crate) fn run(shop: &Workshop) -> Result<(String, Value)> {
     }
     let report = format!(
         "CPU time of a server whose script requests a file of 13 bytes over connections that stay \
-         open, over that of the server that answers, {ROUNDS} rounds of {REQUESTS} requests; and \
+         open, over that of the server that answers, {turns} rounds of {REQUESTS} requests; and \
          the time of {SLOW_REQUESTS} requests at once to a server that answers after \
          {SLOW_SECONDS} s.\n\n{}",
         figures::table(&figures)
@@ -100,6 +101,7 @@ pub(crate) fn run(shop: &Workshop) -> Result<(String, Value)> {
 
 /// The fetcher's CPU time over the server's, round by round.
 fn ratios(shop: &Workshop, io: &str, concurrent: u32) -> Result<Vec<f64>> {
+    let turns = shop.turns(ROUNDS);
     let files = start(shop, io, SERVER_CORE, "files", "small.pinion", "127.0.0.1")?;
     let fetcher = fetcher(shop, io)?;
     let port = files.address().port();
@@ -107,14 +109,14 @@ fn ratios(shop: &Workshop, io: &str, concurrent: u32) -> Result<Vec<f64>> {
         ask(fetcher.address(), &format!("/small?n={count}&c={concurrent}&port={port}"))
     };
     load(WARMING)?;
-    (0..ROUNDS)
+    (0..turns)
         .map(|round| {
             let (fetched, served) = (fetcher.cpu()?, files.cpu()?);
             load(REQUESTS)?;
             let fetched = fetcher.cpu()?.since(&fetched);
             let served = files.cpu()?.since(&served);
             let ratio = fetched as f64 / served as f64;
-            eprintln!("  {NAME} {io}, {concurrent} at a time {}/{ROUNDS}: {ratio:.2}", round + 1);
+            eprintln!("  {NAME} {io}, {concurrent} at a time {}/{turns}: {ratio:.2}", round + 1);
             Ok(ratio)
         })
         .collect()

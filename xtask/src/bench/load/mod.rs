@@ -28,6 +28,7 @@ mod proxy;
 mod scenario;
 pub(super) mod server;
 mod site;
+mod store;
 pub(super) mod streams;
 mod table;
 pub(super) mod wrk;
@@ -41,11 +42,11 @@ use std::path::PathBuf;
 
 const USAGE: &str = "\
 usage: cargo xtask bench load [OPTIONS]
-  --only NAME[,NAME]   only these; tls-idle, lua-crowd, fetch, proxy, fastcgi, streams and
-                       access are some, too
+  --only NAME[,NAME]   only these; tls-idle, lua-crowd, fetch, proxy, fastcgi, streams,
+                       access and store are some, too
   --sweep              the sweep over connection counts instead
   --steps N[,N]        only these connection counts of the sweep
-  --rounds N           how often the servers take turns [7; sweep: 3]
+  --rounds N           how often the servers take turns [7; store: 5, sweep: 3]
   --seconds N          how long each load lasts [2; one more for each 4096 connections]
   --before FILE        beside an earlier program of Pinion, at FILE
   --name NAME          the run's name [the host's]
@@ -54,7 +55,7 @@ usage: cargo xtask bench load [OPTIONS]
 /// Measures something that is no load of one kind; the report and the data.
 type Part = fn(&Workshop) -> Result<(String, Value)>;
 
-const PARTS: [(&str, Part); 7] = [
+const PARTS: [(&str, Part); 8] = [
     (idle::NAME, idle::run),
     (crowd::NAME, crowd::run),
     (fetch::NAME, fetch::run),
@@ -62,6 +63,7 @@ const PARTS: [(&str, Part); 7] = [
     (fastcgi::NAME, fastcgi::run),
     (streams::NAME, streams::run),
     (access::NAME, access::run),
+    (store::NAME, store::run),
 ];
 
 /// What the command line asks for.
@@ -85,7 +87,7 @@ pub(crate) fn run(arguments: &[&str]) -> Result<()> {
         bail!("a server and its load need a core each, and there is only one");
     }
     let rounds = options.rounds.unwrap_or(if options.sweep { 3 } else { 7 });
-    let shop = Workshop::set_up(options.before.as_deref())?;
+    let shop = Workshop::set_up(options.before.as_deref(), options.rounds)?;
     if options.before.is_some() {
         scenarios.iter_mut().for_each(Scenario::compare_with_before);
     }

@@ -126,6 +126,7 @@ pub(crate) struct Workshop {
     pinion: PathBuf,
     /// An earlier program of Pinion, which is compared with the present one.
     before: Option<PathBuf>,
+    rounds: Option<usize>,
     small: PathBuf,
     many: OnceCell<Many>,
 }
@@ -133,7 +134,7 @@ pub(crate) struct Workshop {
 impl Workshop {
     /// Installs what is missing, builds the release binary, the client of HTTP/3, the attackers
     /// and the bare loops, makes the small site.
-    pub(crate) fn set_up(before: Option<&Path>) -> Result<Self> {
+    pub(crate) fn set_up(before: Option<&Path>, rounds: Option<usize>) -> Result<Self> {
         debian::install(NEEDS)?;
         let state = workspace::target().join("bench");
         fs::create_dir_all(&state)?;
@@ -159,7 +160,8 @@ impl Workshop {
         keys::make(&state)?;
         let pinion = workspace::target().join("dist/pinion");
         let before = before.map(fs::canonicalize).transpose()?;
-        let shop = Self { state, pinion, before, small, many: OnceCell::new() };
+        let many = OnceCell::new();
+        let shop = Self { state, pinion, before, rounds, small, many };
         shop.archive(&shop.small, &[], "small.pinion")?;
         let rules = site::rules(&shop.state)?;
         shop.archive(&shop.small, &["--rules".as_ref(), rules.as_os_str()], "ruled.pinion")?;
@@ -167,6 +169,11 @@ impl Workshop {
         site::script(&shop.state)?;
         site::pages(&shop.state)?;
         Ok(shop)
+    }
+
+    /// How often servers take turns where that is so many times unless something else is asked for.
+    pub(crate) fn turns(&self, usual: usize) -> usize {
+        self.rounds.unwrap_or(usual)
     }
 
     /// The 250 000 files, made and built when they are first asked for.

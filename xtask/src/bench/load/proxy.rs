@@ -33,6 +33,7 @@ const PROGRAMS: [Program; 4] =
 
 /// Measures; the report and the data.
 pub(crate) fn run(shop: &Workshop) -> Result<(String, Value)> {
+    let turns = shop.turns(ROUNDS);
     let (mut figures, mut data) = (Vec::new(), Map::new());
     let rounds = forwarded(shop)?;
     for (program, rounds) in &rounds {
@@ -65,7 +66,7 @@ pub(crate) fn run(shop: &Workshop) -> Result<(String, Value)> {
     }
     let report = format!(
         "Requests over {CONNECTIONS} connections that are forwarded to a server of 13 bytes, \
-         {ROUNDS} rounds of {SECONDS} s in turn. CPU time is that of the proxy alone.\n\n{}",
+         {turns} rounds of {SECONDS} s in turn. CPU time is that of the proxy alone.\n\n{}",
         figures::table(&figures)
     );
     Ok((report, data.into()))
@@ -83,6 +84,7 @@ pub(super) fn spread(values: impl IntoIterator<Item = f64>) -> Result<Spread> {
 
 /// Loads each proxy in turn.
 fn forwarded(shop: &Workshop) -> Result<BTreeMap<Program, Vec<Round>>> {
+    let turns = shop.turns(ROUNDS);
     let upstream = Server::start(&shop.file("proxy-upstream.log"), |port| {
         let mut command = server::on_core(CLIENT_CORE, shop.pinion());
         command.args(["serve", "--dummy", "--dummy-bytes", "13", "--workers", "1"]);
@@ -95,13 +97,13 @@ fn forwarded(shop: &Workshop) -> Result<BTreeMap<Program, Vec<Round>>> {
         proxies.push((program, proxy(shop, program, upstream.address())?));
     }
     let mut rounds = BTreeMap::<Program, Vec<Round>>::new();
-    for round in 0..=ROUNDS {
+    for round in 0..=turns {
         for (program, proxy) in &proxies {
             let before = proxy.cpu()?;
             let measured = load(proxy.address(), "/", CONNECTIONS, SECONDS)?;
             let cpu_us = proxy.cpu()?.since(&before) as f64 / 1e3 / measured.requests as f64;
             ensure!(measured.errors + measured.refusals == 0, "{}: {measured:?}", program.name());
-            eprintln!("  {NAME} {} {round}/{ROUNDS}: {cpu_us:.2} µs", program.name());
+            eprintln!("  {NAME} {} {round}/{turns}: {cpu_us:.2} µs", program.name());
             // The first one warms up.
             if round > 0 {
                 rounds.entry(*program).or_default().push(Round { cpu_us, measured });

@@ -44,6 +44,7 @@ struct Round {
 
 /// Measures; the report and the data.
 pub(crate) fn run(shop: &Workshop) -> Result<(String, Value)> {
+    let turns = shop.turns(ROUNDS);
     let application = Server::start(&shop.file("streams-events.log"), |port| {
         let python = process::find("python3").context("python3")?;
         let mut command = server::on_core(CLIENT_CORE, python);
@@ -71,7 +72,7 @@ pub(crate) fn run(shop: &Workshop) -> Result<(String, Value)> {
     }
     let report = format!(
         "The 99th percentile of files over {CONNECTIONS} connections beside {STREAMS} event \
-         streams with an event each second, {ROUNDS} rounds in turn, each the median of {LOADS} \
+         streams with an event each second, {turns} rounds in turn, each the median of {LOADS} \
          loads of one second.\n\n{}",
         figures::table(&figures)
     );
@@ -79,6 +80,7 @@ pub(crate) fn run(shop: &Workshop) -> Result<(String, Value)> {
 }
 
 fn rounds(shop: &Workshop, program: Program, application: SocketAddr) -> Result<Vec<Round>> {
+    let turns = shop.turns(ROUNDS);
     let proxy = proxy(shop, program, application)?;
     let load = || {
         let measured = wrk::run(&Load {
@@ -104,12 +106,12 @@ fn rounds(shop: &Workshop, program: Program, application: SocketAddr) -> Result<
         Ok::<f64, anyhow::Error>(p99)
     };
     p99()?;
-    (1..=ROUNDS)
+    (1..=turns)
         .map(|round| {
             let alone = p99()?;
             let (direct, forwarded) = (beside(application)?, beside(proxy.address())?);
             eprintln!(
-                "  {NAME} {} {round}/{ROUNDS}: {:.2}, without the proxy {:.2}",
+                "  {NAME} {} {round}/{turns}: {:.2}, without the proxy {:.2}",
                 program.name(),
                 forwarded / alone,
                 direct / alone

@@ -31,7 +31,8 @@ const IDLE_WAITS_MAX: u32 = 3;
 /// Waits in a row without time passing. What clients can send without pause ends long before.
 const WAITS_PER_MOMENT_MAX: u32 = 200_000;
 /// Where the clocks begin: far from zero, so that a forgotten "not set" shows.
-const START: Now = Now { monotonic_ms: 5_000_017, unix_seconds: 1_790_000_000 };
+const START: Now =
+    Now { monotonic_ms: 5_000_017, unix_seconds: 1_790_000_000, unix_ms: 1_790_000_000_000 };
 
 /// The monotonic clock of a network, for what may be called from any thread.
 #[derive(Debug, Clone)]
@@ -200,6 +201,7 @@ impl State {
             let now_ms = self.now.monotonic_ms;
             let by_ms = self.wall.set(now_ms, &mut self.random, self.dice.faults.set_ms);
             self.now.unix_seconds = self.wall.seconds(now_ms);
+            self.now.unix_ms = self.wall.milliseconds(now_ms);
             self.note(format_args!("the wall clock is set by {by_ms} ms"));
         }
     }
@@ -297,6 +299,7 @@ impl State {
             self.now.monotonic_ms += ms;
             self.shared_clock.0.store(self.now.monotonic_ms, Ordering::Relaxed);
             self.now.unix_seconds = self.wall.seconds(self.now.monotonic_ms);
+            self.now.unix_ms = self.wall.milliseconds(self.now.monotonic_ms);
         }
     }
 

@@ -32,6 +32,11 @@ impl Wall {
         self.settings.last().map_or(0, |(_, ahead_ms)| seconds(now_ms, *ahead_ms))
     }
 
+    /// What it shows, in milliseconds since 1970.
+    pub(super) fn milliseconds(&self, now_ms: u64) -> u64 {
+        self.settings.last().map_or(0, |(_, ahead_ms)| now_ms.saturating_add_signed(*ahead_ms))
+    }
+
     /// Whether it showed a second at some moment of these.
     pub(super) fn showed(&self, second: i64, from_ms: u64, to_ms: u64) -> bool {
         let mut to_ms = to_ms;

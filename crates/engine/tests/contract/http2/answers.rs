@@ -123,6 +123,22 @@ fn an_aborted_or_short_answer_never_looks_complete() {
     });
 }
 
+/// What was written goes out before the stream is reset.
+#[test]
+fn an_answer_that_is_cut_short_has_what_was_written() {
+    on_both(|server| {
+        let mut http2 = Http2::connect(&server);
+        for (path, content) in [("/cut", "only this, to be cut"), ("/cut-chunks", ", to be cut")] {
+            let id = http2.client.get(path);
+            let stream = http2.end_of(id);
+            assert_eq!(stream.end, Some(End::Reset(INTERNAL_ERROR)), "{path}");
+            assert_eq!(String::from_utf8_lossy(&stream.content), content, "{path}");
+            assert_eq!(http2.get("/hello"), "hello world!\n", "others live on");
+        }
+        assert!(server.gone.try_recv().is_err(), "the handlers ended these");
+    });
+}
+
 #[test]
 fn a_handler_hears_that_its_own_answer_was_wrong() {
     on_both(|server| {

@@ -540,7 +540,9 @@ impl Stream {
         require(!is_within, "RFC 9114 §7.1: an end within a frame")?;
         let length = self.field("content-length").and_then(|length| length.parse().ok());
         let is_right = length.is_none_or(|length: usize| length == self.content.len());
-        if self.is_head_only || matches!(self.status, Some(204 | 304)) {
+        // A server that has waited in vain for the rest of the head does not know the method.
+        let is_head_only = self.is_head_only && self.status != Some(408);
+        if is_head_only || matches!(self.status, Some(204 | 304)) {
             return require(self.content.is_empty(), "content of a response that has none");
         }
         require(is_right, "RFC 9114 §4.1.2: content of another length")

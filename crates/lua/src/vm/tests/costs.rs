@@ -180,6 +180,15 @@ fn own_cost(name: &str) -> Option<Cost> {
         ),
         "process.run" => UpTo("a message with the name", "pcall(pinion.process.run, text)"),
         "secret" => UpTo("a message with the name", "pcall(pinion.secret, text)"),
+        // Other threads execute what takes long.
+        "store.call" => {
+            UpTo("a command of some MiB", "pcall(pinion.store.call, 'rpush', text, list)")
+        }
+        "store.multi" => UpTo(
+            "a transaction of some MiB",
+            "pcall(pinion.store.multi, function(tx) tx.rpush(text, list) end)",
+        ),
+        "session" => Constant,
         // Functions of the script do what these begin.
         "cached" | "cron" | "every" | "gather" | "spawn" => Constant,
         "count" | "ending" | "exit" | "sleep" | "subscribe" | "wait" => Constant,
@@ -216,6 +225,10 @@ pub(super) fn method_cost(name: &str) -> Option<Cost> {
         "response.close" | "response.field" => Constant,
         "process.output" | "process.pieces" | "process.read" => Constant,
         "process.close" | "process.wait" => Constant,
+        // Sessions have at most 64 KiB, and IDs and tokens some bytes.
+        "session.check_csrf" | "session.csrf" | "session.destroy" | "session.rotate" => Constant,
+        "session.get" => UpTo("a session of 64 KiB", "pcall(session.get, session, text)"),
+        "session.set" => UpTo("a value of 16 KiB", "pcall(session.set, session, text, text)"),
         "res.write" => Once("res:write(text) res:write(text, text, text, text)"),
         "res.flush" => Once("res:write(text) res:flush()"),
         "res.stream" => Once(
@@ -239,6 +252,7 @@ pub(super) fn method_cost(name: &str) -> Option<Cost> {
 pub(super) fn prepared(name: &str) -> &'static str {
     match name.split_once('.') {
         Some(("req", _)) => "req:limit(2^24)",
+        Some(("session", _)) => "local session = pinion.session(req, res)",
         Some(("file", _)) => "local file = req:form().file",
         Some(("subscription", _)) => {
             // As much as a queue keeps.
@@ -305,7 +319,7 @@ impl Body {
 }
 
 /// Where methods are written, and what their objects are called there.
-const METHODS: [(&str, &str, &str); 8] = [
+const METHODS: [(&str, &str, &str); 9] = [
     (include_str!("../../prelude.lua"), "request_methods", "req"),
     (include_str!("../../content.lua"), "methods", "req"),
     (include_str!("../../content.lua"), "file_methods", "file"),
@@ -314,6 +328,7 @@ const METHODS: [(&str, &str, &str); 8] = [
     (include_str!("../../files.lua"), "methods", "res"),
     (include_str!("../../fetch.lua"), "response_methods", "response"),
     (include_str!("../../process.lua"), "process_methods", "process"),
+    (include_str!("../../session.lua"), "session_methods", "session"),
 ];
 
 /// The names of all methods, with those of their objects.

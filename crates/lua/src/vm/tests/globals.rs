@@ -18,7 +18,7 @@ const GLOBALS_OF_ONE: &str =
 
 const PINION: &str = "any cached codec count cron crypto delete ending every fetch fs gather get \
     group head json keep log not_found on on_error options password patch post process put route \
-    secret send sleep spawn subscribe use version wait";
+    secret send session sleep spawn store subscribe use version wait";
 
 fn names(table: &Table) -> BTreeSet<String> {
     table.pairs::<String, Value>().map(|pair| pair.expect("a name").0).collect()

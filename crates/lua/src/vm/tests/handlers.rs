@@ -14,6 +14,15 @@ pub(super) fn site(main: &str) -> Room {
     site_at(main, Now::read())
 }
 
+/// The same with a store of its own.
+pub(super) fn site_with_store(main: &str) -> Room {
+    let mut budget = Guard::new(1).budget(0).expect("watched");
+    let program = Program::new("site.lua", main.into());
+    let place = Site::default().as_in_a_worker();
+    let vm = Vm::start(&program, &mut budget, place, Now::read()).expect("started");
+    Room { vm, budget }
+}
+
 /// The same at a time that is not the system's.
 pub(super) fn site_at(main: &str, now: Now) -> Room {
     let mut budget = Guard::new(1).budget(0).expect("watched");
@@ -23,8 +32,8 @@ pub(super) fn site_at(main: &str, now: Now) -> Room {
 }
 
 /// A request that has begun.
-struct Asked {
-    id: TaskId,
+pub(super) struct Asked {
+    pub(super) id: TaskId,
     coroutine: Coroutine,
     left: Left,
     step: Step,
@@ -38,7 +47,7 @@ impl Room {
     }
 
     /// The same for a request with these header lines.
-    fn asks_with(&mut self, path: &str, lines: &str) -> Asked {
+    pub(super) fn asks_with(&mut self, path: &str, lines: &str) -> Asked {
         let Found::Route(found) = self.vm.router().find(b"GET", path.as_bytes()) else {
             panic!("{path} leads nowhere");
         };
@@ -58,7 +67,7 @@ impl Room {
     }
 
     /// Lets it run to its end, whatever it waits for.
-    fn ends_with(&mut self, asked: Asked) -> Result<String, Fault> {
+    pub(super) fn ends_with(&mut self, asked: Asked) -> Result<String, Fault> {
         let Asked { id, coroutine, mut left, mut step } = asked;
         let ended = loop {
             match step {

@@ -118,7 +118,9 @@ fn methods_script() -> String {
 
 /// A VM with that script. Below valgrind rustix cannot read the clock.
 fn room() -> Room {
-    handlers::site_at(&methods_script(), Now { monotonic_ms: 1, unix_seconds: 1_800_000_000 })
+    let unix_seconds = 1_800_000_000;
+    let unix_ms = unix_seconds as u64 * 1000;
+    handlers::site_at(&methods_script(), Now { monotonic_ms: 1, unix_seconds, unix_ms })
 }
 
 /// Calls everything that is counted, at both sizes, each between two marks. By itself it shows that

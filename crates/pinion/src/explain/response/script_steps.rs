@@ -27,6 +27,11 @@ impl Draft<'_> {
         }
         let reason = shown(mount.to_string().as_bytes());
         self.step(Step::responds(None, StepName::Proxy, reason));
+        if mount.is_of_store() {
+            let note = "the value of a key of the running server decides about the response";
+            self.explanation.notes.push(note.to_owned());
+            return Ok(());
+        }
         self.fields_unless_set(site, head);
         let note = "the server decides about the status, and may replace these headers";
         self.explanation.notes.push(note.to_owned());

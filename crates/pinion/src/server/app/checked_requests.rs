@@ -7,6 +7,7 @@ use crate::server::access::rules::{AccessRules, RuleSet};
 use crate::server::access::verification::{ResumedRequest, WaitingRequest};
 use crate::server::extended_connect::fallback_for;
 use crate::server::journal::{Beginning, Journal};
+use crate::server::store::StoreClients;
 use pinion_engine::app::Event;
 use pinion_engine::connections::Connections;
 use pinion_engine::exchange::Exchange;
@@ -118,10 +119,10 @@ impl Means<'_> {
         head: &RequestHead<'_>,
         exchange: &mut Exchange<'_>,
     ) {
-        let Self { work, dynamic, gateway, access, journal } = self;
+        let Self { work, dynamic, gateway, access, journal, pages } = self;
         let (client, began) = (request.client, request.began);
         if let Some(mount) = site.generation.covering_mount(head, work) {
-            let means = Self { work, dynamic, gateway, access, journal };
+            let means = Self { work, dynamic, gateway, access, journal, pages };
             return means.forward(site, mount, request, head, exchange);
         }
         if let Some(scripted) = &site.scripted
@@ -134,7 +135,7 @@ impl Means<'_> {
         if head.target.form != Form::Asterisk
             && let Some(mount) = fallback_for(&site.generation, head, exchange.now(), work, gateway)
         {
-            let means = Self { work, dynamic, gateway, access, journal };
+            let means = Self { work, dynamic, gateway, access, journal, pages };
             return means.forward(site, mount, request, head, exchange);
         }
         let answer = error_for(413, &site.generation.archive(), head, work);
@@ -238,7 +239,8 @@ impl SitesApp {
             // The site was taken out of the configuration meanwhile.
             return exchange.abort();
         };
-        let Self { work, dynamic, gateway, access, journal, .. } = self;
+        let Self { work, dynamic, gateway, access, journal, store, .. } = self;
+        let pages = store.as_mut().map(StoreClients::pages);
         let head = head.head();
         if let Err(refusal) = outcome {
             if refusal.is_client_left() {
@@ -255,7 +257,7 @@ impl SitesApp {
         });
         let request =
             SiteRequest { is_oversized, checked, ..SiteRequest::new(began, client, false) };
-        let means = Means { work, dynamic, gateway, access, journal };
+        let means = Means { work, dynamic, gateway, access, journal, pages };
         means.checked_request(site, request, &head, exchange);
     }
 }

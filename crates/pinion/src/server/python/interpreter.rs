@@ -17,7 +17,7 @@ const OF_ENVIRONMENT: &str = "bin/python3";
 ///
 /// # Errors
 /// There is none.
-pub(super) fn find(named: Option<&Path>, folder: &Path) -> anyhow::Result<PathBuf> {
+pub(crate) fn find(named: Option<&Path>, folder: &Path) -> anyhow::Result<PathBuf> {
     if let Some(named) = named {
         let program = if named.is_dir() { named.join(OF_ENVIRONMENT) } else { named.to_owned() };
         return match program.is_file() {

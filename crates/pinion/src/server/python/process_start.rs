@@ -8,6 +8,8 @@ use pinion_http::h1::head::HeadStorage;
 use pinion_http::python::child_frame::ChildFrame;
 use pinion_http::python::frame_reader::ChildFrameReader;
 use pinion_programs::supervisor::{ProgramEnd, ProgramPhase, ProgramStatus};
+use pinion_spawner::answer::Stage;
+use rustix::process::geteuid;
 use std::io::{ErrorKind, Read as _};
 use std::os::unix::net::UnixStream;
 use std::time::Instant;
@@ -65,12 +67,23 @@ fn end_of(status: &ProgramStatus) -> Option<ProgramEnd> {
 
 fn failed(process: &NewProcess, end: ProgramEnd) -> anyhow::Error {
     let (name, application) = (&process.name, &process.app.name);
+    let interpreter = process.interpreter.display();
     match end {
+        ProgramEnd::NotStarted(Stage::Exec, libc::EACCES) => {
+            let uid = process.uid.unwrap_or_else(|| geteuid().as_raw());
+            anyhow!(
+                "the Python application {application} cannot be started: user {uid} may not \
+                 execute {interpreter}, or not enter a folder above it or above the file that it \
+                 is a link to; name another interpreter with the key python"
+            )
+        }
         ProgramEnd::Exited(_) | ProgramEnd::Signaled(_) => anyhow!(
             "the Python application {application} cannot be loaded: {name} {end}; what it has \
-             written is above"
+             written is in the log of the server"
         ),
-        _ => anyhow!("the Python application {application} cannot be started: {end}"),
+        _ => {
+            anyhow!("the Python application {application} cannot be started: {interpreter}: {end}")
+        }
     }
 }
 

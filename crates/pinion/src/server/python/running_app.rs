@@ -66,6 +66,9 @@ pub(crate) struct NewProcess {
     pub(super) name: String,
     pub(super) socket: PathBuf,
     pub(super) app: Arc<PythonApp>,
+    pub(super) interpreter: PathBuf,
+    /// The number of the user that runs it, if it is not that of the server.
+    pub(super) uid: Option<u32>,
 }
 
 impl RunningApp {
@@ -112,6 +115,8 @@ impl RunningApp {
             name: process.start.name.clone(),
             socket: process.socket.path.clone(),
             app: Arc::clone(&self.app),
+            interpreter: self.interpreter.clone(),
+            uid: self.settings.identity.as_ref().map(|identity| identity.uid),
         });
         described.collect()
     }
@@ -164,8 +169,8 @@ impl RunningApp {
         }
     }
 
-    /// Stops retired processes that have no requests any more, those that have had as long as
-    /// `age_max`, and the first ones of too many; forgets those that `is_there` has no more.
+    /// Stops retired processes that have no requests any more, those that hang or have had as long
+    /// as `age_max`, and the first ones of too many; forgets those that `is_there` has no more.
     /// Returns whether some were stopped.
     pub(super) fn stop_unused(&self, age_max: Duration, is_there: impl Fn(&str) -> bool) -> bool {
         let mut processes = self.lock();
@@ -177,10 +182,16 @@ impl RunningApp {
             |process: &&AppProcess| matches!(process.stage, ProcessStage::Retired { .. });
         let retired = processes.iter().filter(is_retired).count();
         let mut excess = retired.saturating_sub(RETIRED_PROCESSES_MAX);
+        let figures = self.app.figures();
+        let is_stuck = |number| {
+            let mut known = figures.processes.iter();
+            known.any(|known| known.number == number && known.is_stuck)
+        };
         let mut has_stopped = false;
         for process in &mut *processes {
             let ProcessStage::Retired { number, since } = process.stage else { continue };
-            let is_used = self.app.has_process(number) && since.elapsed() < age_max;
+            let may_go_on = since.elapsed() < age_max && !is_stuck(number);
+            let is_used = self.app.has_process(number) && may_go_on;
             if excess > 0 || !is_used {
                 excess = excess.saturating_sub(1);
                 process.stage = ProcessStage::Stopping;
@@ -190,16 +201,13 @@ impl RunningApp {
         has_stopped
     }
 
-    /// Returns the number of a process that has reached a limit, and its name and the limit in
-    /// words. `pid_of` knows the processes of programs.
+    /// Returns the number of a process that hangs or has reached a limit, and its name and the
+    /// reason in words. `pid_of` knows the processes of programs.
     pub(crate) fn due_process(
         &self,
         pid_of: impl Fn(&str) -> Option<u32>,
     ) -> Option<(u64, String)> {
         let limits = &self.settings.limits;
-        if !limits.is_some() {
-            return None;
-        }
         let figures = self.app.figures();
         let processes = self.lock();
         processes.iter().find_map(|process| {
@@ -209,6 +217,9 @@ impl RunningApp {
             let name = &process.start.name;
             let pid = limits.memory_bytes.and_then(|_| pid_of(name));
             let known = figures.processes.iter().find(|known| known.number == number);
+            if known.is_some_and(|known| known.is_stuck) {
+                return Some((number, format!("{name} hangs in requests over their time")));
+            }
             let used = ProcessUse {
                 requests: known.map_or(0, |known| known.served),
                 age: since.elapsed(),
@@ -217,6 +228,11 @@ impl RunningApp {
             let reached = reached(limits, used, jitter_percent)?;
             Some((number, format!("{name} has had {reached}")))
         })
+    }
+
+    /// Sets what is called when one of its processes hangs.
+    pub(crate) fn when_stuck(&self, call: impl Fn() + Send + Sync + 'static) {
+        self.app.when_stuck(call);
     }
 
     /// Whether its processes have limits.

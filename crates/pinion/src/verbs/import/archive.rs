@@ -17,8 +17,16 @@ use std::path::Path;
 /// Makes the archive, and tells what is in it.
 pub(super) fn run(import: &Import) -> Result<(), Failure> {
     let output = import.output();
-    let output =
-        output.ok_or_else(|| Failure::usage("say where the archive goes: -o site.pinion"))?;
+    let output = output.ok_or_else(|| {
+        let is_archive = import.file.extension().is_some_and(|extension| extension == "cdb");
+        Failure::usage(match is_archive {
+            true => "say where the archive goes: -o site.pinion",
+            false => {
+                "the name of the file says what it is: .cdb an archive of kawipiko, which needs \
+                 -o site.pinion; .json a configuration of NGINX Unit; .ini one of uWSGI"
+            }
+        })
+    })?;
     let options = build_options::options(&import.content, Options::new)?;
     let options = Options { force: import.force, ..options };
     let mapping = archive_file::map(&import.file)?;

@@ -27,6 +27,9 @@ pub(super) struct Converted {
 }
 
 /// Writes the file, and says what could not be carried.
+///
+/// # Errors
+/// There is no file, or requests are let in that were refused: then it is written.
 pub(super) fn run(import: &Import) -> Result<(), Failure> {
     if let Some(flag) = import.archive_flags.first() {
         let message = format!("--{flag} has no effect on a configuration; leave it out");
@@ -40,21 +43,28 @@ pub(super) fn run(import: &Import) -> Result<(), Failure> {
         return Err(anyhow!(message).into());
     }
     let bytes = regular_file::read(file, FILE_MAX_MIB).map_err(wrong)?;
-    let converted = convert(file, bytes).map_err(wrong)?;
+    let converted = convert(file, import.section.as_deref(), bytes).map_err(wrong)?;
     write(output, &converted.text, import.force)?;
     if import.json {
         writeln!(io::stdout().lock(), "{}", document(import, output, &converted))?;
     } else {
         report(import, output, &converted.draft, Style::of_stderr());
     }
-    Ok(())
+    match converted.draft.leftovers().iter().any(|leftover| leftover.opens) {
+        true => Err(Failure::Told),
+        false => Ok(()),
+    }
 }
 
-/// Converts the content of a file.
+/// Converts the content of a file, or one section of it.
 ///
 /// # Errors
 /// A phrase that says why nothing can be made of it.
-pub(super) fn convert(file: &Path, bytes: Vec<u8>) -> Result<Converted, String> {
+pub(super) fn convert(
+    file: &Path,
+    section: Option<&str>,
+    bytes: Vec<u8>,
+) -> Result<Converted, String> {
     let text = String::from_utf8(bytes);
     let text = text.map_err(|error| format!("is not UTF-8: {error}"))?;
     let is_json = file.extension().is_some_and(|extension| extension == "json");
@@ -67,7 +77,7 @@ pub(super) fn convert(file: &Path, bytes: Vec<u8>) -> Result<Converted, String> 
         }
         unit::convert(&root)?
     } else {
-        uwsgi::convert(&text, &absolute(file).map_err(|error| error.to_string())?)?
+        uwsgi::convert(&text, &absolute(file).map_err(|error| error.to_string())?, section)?
     };
     settle(draft, &file.to_string_lossy())
 }
@@ -113,23 +123,36 @@ fn write(output: &Path, text: &str, force: bool) -> Result<(), Failure> {
 fn report(import: &Import, output: &Path, draft: &Draft, style: Style) {
     let file = import.file.display();
     let leftovers = draft.leftovers();
-    for Leftover { place, message } in &leftovers {
-        let joint = if place.starts_with('/') { ": " } else { ":" };
-        stderr::line(format_args!("{}: {file}{joint}{place}: {message}", style.yellow("warning")));
-    }
+    // What is open now is said last, where it is seen.
+    let (open, closed): (Vec<&Leftover>, Vec<&Leftover>) =
+        leftovers.into_iter().partition(|leftover| leftover.opens);
+    let tell = |leftovers: &[&Leftover], word: &str| {
+        for Leftover { place, message, .. } in leftovers {
+            let joint = if place.starts_with('/') { ": " } else { ":" };
+            stderr::line(format_args!("{word}: {file}{joint}{place}: {message}"));
+        }
+    };
+    tell(&closed, &style.yellow("warning"));
+    tell(&open, &style.red("OPEN"));
     let keys = counted(draft.keys(), "key");
     let name = output.display().to_string();
     let mut line = format!("{}: {keys}", style.bold(&name));
-    if !leftovers.is_empty() {
-        line.push_str(&format!(", {}", counted(leftovers.len() as u64, "warning")));
+    if !closed.is_empty() {
+        line.push_str(&format!(", {}", counted(closed.len() as u64, "warning")));
+    }
+    if !open.is_empty() {
+        let refusals = counted(open.len() as u64, "refusal");
+        line.push_str(&format!(", {refusals} lost: before you serve it, correct what is OPEN"));
     }
     stderr::line(format_args!("{line}; check it with `pinion check {name}`"));
 }
 
 /// Members are added, never renamed or removed.
 fn document(import: &Import, output: &Path, converted: &Converted) -> Value {
-    let leftover =
-        |Leftover { place, message }: &&Leftover| json!({"place": place, "message": message});
+    let leftover = |leftover: &&Leftover| {
+        let Leftover { place, message, opens } = leftover;
+        json!({"place": place, "message": message, "opens": opens})
+    };
     json!({
         "config": text(output),
         "imported": text(&import.file),

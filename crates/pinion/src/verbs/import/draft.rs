@@ -22,6 +22,8 @@ pub(super) struct Leftover {
     pub(super) place: String,
     /// What it was, and what to do instead.
     pub(super) message: String,
+    /// Requests that were refused are let in without it.
+    pub(super) opens: bool,
 }
 
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -92,7 +94,16 @@ impl DraftTable {
 
     /// Says at this place what could not be carried.
     pub(super) fn leave_out(&mut self, place: impl Into<String>, message: impl AsRef<str>) {
-        let leftover = Leftover { place: shown(&place.into()), message: shown(message.as_ref()) };
+        self.note(&place.into(), message.as_ref(), false);
+    }
+
+    /// Says at this place that requests are let in now that were refused.
+    pub(super) fn opens(&mut self, place: impl Into<String>, message: impl AsRef<str>) {
+        self.note(&place.into(), message.as_ref(), true);
+    }
+
+    fn note(&mut self, place: &str, message: &str, opens: bool) {
+        let leftover = Leftover { place: shown(place), message: shown(message), opens };
         self.lines.push(DraftLine::LeftOut(leftover));
     }
 
@@ -100,11 +111,14 @@ impl DraftTable {
     /// without it: a site without its hosts would respond for all.
     pub(super) fn refuse(&mut self, line: usize, why: &str) -> bool {
         let is_mount = self.header == "[[site.mount]]";
+        // Without one of its keys the table would say something else.
+        let is_access = self.header == "[[site.access]]";
         let Some(DraftLine::Key(key, setting)) = self.lines.get(line) else { return false };
         let (key, value) = (*key, named(&toml(setting)));
         let message = shown(&format!("{value} was not carried: {why}"));
-        self.lines[line] = DraftLine::LeftOut(Leftover { place: key.to_owned(), message });
-        if is_mount && key == "path" {
+        let leftover = Leftover { place: key.to_owned(), message, opens: is_access };
+        self.lines[line] = DraftLine::LeftOut(leftover);
+        if is_access || is_mount && key == "path" {
             self.lines.retain(|line| matches!(line, DraftLine::LeftOut(_)));
         }
         key != "hosts"
@@ -161,7 +175,7 @@ impl Draft {
                     }
                     // What all sites have in common is said once.
                     DraftLine::LeftOut(leftover) if !known.insert(leftover) => continue,
-                    DraftLine::LeftOut(Leftover { place, message }) => {
+                    DraftLine::LeftOut(Leftover { place, message, .. }) => {
                         text.push_str(&format!("# {place}: {message}\n"));
                     }
                 }

@@ -13,6 +13,12 @@ pub(super) const ROUTE_DEPTH_MAX: usize = 16;
 /// Actions with a fallback, one in another.
 pub(super) const FALLBACK_DEPTH_MAX: usize = 8;
 
+/// Sections of an ini file that name each other, one in another.
+pub(super) const SECTION_DEPTH_MAX: usize = 16;
+
+/// Reasons that an error names, of those for which nothing of a file was carried.
+pub(super) const REASONS_MAX: usize = 3;
+
 /// Bytes of a value whose placeholders have been replaced: twenty lines that each name the one
 /// above twice make a megabyte of one byte.
 pub(super) const EXPANDED_MAX_BYTES: usize = 4096;

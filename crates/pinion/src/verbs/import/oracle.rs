@@ -15,14 +15,14 @@ const FILES: [&str; 2] = ["/srv/unit.json", "/srv/uwsgi.ini"];
 pub(crate) fn check(bytes: &[u8]) {
     let Some((first, bytes)) = bytes.split_first() else { return };
     let file = Path::new(FILES[usize::from(first % 2)]);
-    let Converted { draft, text } = match convert(file, bytes.to_vec()) {
+    let Converted { draft, text } = match convert(file, None, bytes.to_vec()) {
         Ok(converted) => converted,
         Err(message) => return assert!(!message.is_empty(), "a reason"),
     };
     match config::parse(&text, Path::new(CONFIGURATION)) {
         Ok((_, faults)) | Err(faults) => assert!(faults.is_empty(), "{faults:?}\n{text}"),
     }
-    for Leftover { place, message } in draft.leftovers() {
+    for Leftover { place, message, .. } in draft.leftovers() {
         assert!(!message.is_empty() && !message.contains('\n'), "{place}: {message:?}");
         assert!(!place.contains('\n'), "{place:?}: {message}");
     }

@@ -7,7 +7,10 @@ use serde_json::{Map, Value};
 use std::path::Path;
 use toml::de::{DeTable, DeValue};
 
+mod ini_files;
 mod laws;
+mod refusals;
+mod unit_parts;
 
 /// A configuration of Unit, as its documents show it.
 const UNIT: &str = r#"{
@@ -75,11 +78,12 @@ logto = $(HOME)/log
 ";
 
 fn converted(name: &str, text: &str) -> Converted {
-    convert(Path::new(name), text.as_bytes().to_vec()).unwrap_or_else(|error| panic!("{error}"))
+    convert(Path::new(name), None, text.as_bytes().to_vec())
+        .unwrap_or_else(|error| panic!("{error}"))
 }
 
 fn refused(name: &str, text: &str) -> String {
-    convert(Path::new(name), text.as_bytes().to_vec()).expect_err(text)
+    convert(Path::new(name), None, text.as_bytes().to_vec()).expect_err(text)
 }
 
 type Table = Map<String, Value>;
@@ -116,7 +120,7 @@ fn table(text: &str) -> Table {
 /// What was left out, each as `place message`.
 fn left_out(converted: &Converted) -> Vec<String> {
     let leftovers = converted.draft.leftovers();
-    leftovers.iter().map(|Leftover { place, message }| format!("{place} {message}")).collect()
+    leftovers.iter().map(|Leftover { place, message, .. }| format!("{place} {message}")).collect()
 }
 
 #[track_caller]
@@ -289,7 +293,7 @@ address = ":8080"
             ("14", "gid: was not carried"),
             ("24", "cron: there is no scheduler"),
             ("25", "no-such-option is not known"),
-            ("27", "logto: variables of the environment were not carried"),
+            ("27", "logto: was not carried: messages go to stderr"),
         ],
     );
     // master and pidfile.
@@ -299,20 +303,23 @@ address = ":8080"
 #[test]
 fn placeholders_conditions_and_sections_of_ini_files() {
     let text = "[uwsgi]\nhttp-socket = 127.0.0.1:8080\nchdir = %d\nmodule = %n:app\nset = x=y\n\
-                env = A=%(x)%%\nif-env = B\nthreads = 9\nendif =\nhome = %z\n[other]\nuid = root\n\
-                [uwsgi]\nini = :other\nmount = /a=b:c\nmanage-script-name\n";
+                env = A=%(x)%%\nif-env = B\nthreads = 9\nendif =\nhome = %z\n[other]\n\
+                uid = www-data\n[uwsgi]\nini = :other\nini = more.ini\n\
+                mount = /a=b:c\nmanage-script-name\n[third]\nuid = root\n";
     let converted = converted("/srv/my app/shop.ini", text);
     let expected = r#"
 [[site]]
 [[site.mount]]
 wsgi = "shop:app"
 python-folder = "/srv/my app/"
+python-user = "www-data"
 variables = { A = "y%" }
 
 [[site.mount]]
 path = "/a"
 wsgi = "b:c"
 python-folder = "/srv/my app/"
+python-user = "www-data"
 variables = { A = "y%" }
 
 [[listen]]
@@ -323,9 +330,9 @@ address = "127.0.0.1:8080"
         &converted,
         &[
             ("7", "if-env = B to its end"),
-            ("11", "the section [other]"),
+            ("18", "the section [third]"),
             ("10", "the placeholder %z"),
-            ("14", "import that file, too"),
+            ("15", "import that file, too"),
         ],
     );
 }
@@ -369,7 +376,7 @@ fn what_cannot_be_converted_says_why() {
     }
     let deep = format!("{{\"listeners\": {}{}}}", "[".repeat(100_000), "]".repeat(100_000));
     assert!(refused("a.json", &deep).contains("recursion limit"));
-    assert!(convert(Path::new("a.ini"), vec![0xff]).expect_err("no text").contains("UTF-8"));
+    assert!(convert(Path::new("a.ini"), None, vec![0xff]).expect_err("no text").contains("UTF-8"));
     // Each line is twice as long as the one above.
     let lines: String = (1..40).map(|n| format!("a{n} = %(a{0})%(a{0})\n", n - 1)).collect();
     let text = format!("[uwsgi]\nmodule = m\na0 = x\n{lines}chdir = %(a39)\n");

@@ -3,11 +3,15 @@
 //! | Module | Part |
 //! |---|---|
 //! | [`routes`] | the steps that a listener leads to, each with its hosts and paths |
+//! | [`refusals`] | steps that refuse requests → `[[site.access]]` |
+//! | [`mounts`] | the paths of a step → a mount for each |
 //! | [`sites`] | steps → a site for each set of hosts |
 //! | [`applications`] | `applications`: mounts for Python, keys about PHP |
 //! | [`upstreams`] | `proxy` and `upstreams` |
 
 mod applications;
+mod mounts;
+mod refusals;
 mod routes;
 mod sites;
 mod upstreams;
@@ -59,7 +63,7 @@ pub(super) fn convert(root: &Node) -> Result<Draft, String> {
     let mut limits = DraftTable::new("[limits]");
     let max_body = unit.settings(&mut limits);
     let steps = unit.steps(&target, &mut first);
-    let sites = sites::tables(&unit, &steps, max_body)?;
+    let sites = sites::tables(&unit, &steps, max_body, &first)?;
     let log = unit.access_log();
     let tables = [vec![first], sites, listeners, vec![server, limits, log]].concat();
     Ok(Draft { tables, not_needed: 0 })
@@ -85,6 +89,10 @@ impl<'n> Unit<'n> {
         server: &mut DraftTable,
     ) -> Result<(ListenerTarget<'n>, Vec<DraftTable>), String> {
         let listeners = self.root.member("listeners").map(Node::members).unwrap_or_default();
+        // Routes lead to more than an application alone does.
+        let passes = listeners.iter().filter_map(|(_, listener)| listener.member("pass")?.text());
+        let main = passes.clone().find(|pass| routes::route_name(pass).is_some());
+        let main = main.or_else(|| passes.clone().next());
         let mut target: Option<ListenerTarget<'_>> = None;
         let mut tables = Vec::new();
         for (address, listener) in listeners {
@@ -93,14 +101,12 @@ impl<'n> Unit<'n> {
                 first.leave_out(at, "has no pass, and was not carried");
                 continue;
             };
-            if let Some(known) = &target
-                && known.pass != pass
-            {
+            if let Some(main) = main.filter(|main| *main != pass) {
                 let message = format!(
                     "passes to {}, not to {}: Pinion serves the same sites at every address; run a \
                      second server for it, or give its site hosts of its own",
                     named(pass),
-                    named(known.pass)
+                    named(main)
                 );
                 first.leave_out(at, message);
                 continue;

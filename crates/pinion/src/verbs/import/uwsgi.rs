@@ -3,15 +3,20 @@
 //! | Module | Part |
 //! |---|---|
 //! | [`ini`] | lines → options with their values, placeholders replaced |
+//! | [`placeholders`] | `%n`, `%(name)` → their values |
 //! | [`options`] | what becomes of each option |
+//! | [`folders`] | relative paths: which folder they belong to |
 
+mod folders;
 mod ini;
 mod options;
+mod placeholders;
 
 use super::draft::{Draft, DraftTable, Setting, is_variable, named};
 use super::limits::PYTHON_PROCESSES_MAX;
 use crate::server::mounts::MountPath;
 use crate::settings::LiveFolder;
+use folders::StartFolder;
 use ini::IniOption;
 use options::{OptionUse, option_use};
 use std::path::Path;
@@ -26,6 +31,11 @@ struct Gathered {
     python: DraftTable,
     variables: Vec<(String, String)>,
     python_paths: Vec<String>,
+    /// What relative paths belong to.
+    folder: StartFolder,
+    /// `socket`, with the line: what it speaks, `protocol` says.
+    sockets: Vec<(String, usize)>,
+    protocol: Option<(String, usize)>,
     module: Option<String>,
     callable: Option<String>,
     /// Path and application, with the line.
@@ -35,16 +45,15 @@ struct Gathered {
     has_socket: bool,
 }
 
-/// Converts a configuration. `file` is its absolute path, which some placeholders name.
+/// Converts a section of a configuration, `[uwsgi]` if none is named. `file` is its absolute path,
+/// which some placeholders name.
 ///
 /// # Errors
 /// A phrase that says why nothing can be made of it.
-pub(super) fn convert(text: &str, file: &Path) -> Result<Draft, String> {
+pub(super) fn convert(text: &str, file: &Path, section: Option<&str>) -> Result<Draft, String> {
     let mut first = DraftTable::new("");
-    let options = ini::options(text, file, &mut first)?;
-    if options.is_empty() {
-        return Err("has no section [uwsgi] with options".to_owned());
-    }
+    let options = ini::options(text, file, section, &mut first)?;
+    let folder = StartFolder::of(&options, &mut first);
     let mut gathered = Gathered {
         first,
         site: DraftTable::new("[[site]]"),
@@ -53,6 +62,9 @@ pub(super) fn convert(text: &str, file: &Path) -> Result<Draft, String> {
         python: DraftTable::new(""),
         variables: Vec::new(),
         python_paths: Vec::new(),
+        folder,
+        sockets: Vec::new(),
+        protocol: None,
         module: None,
         callable: None,
         mounts: Vec::new(),
@@ -75,10 +87,9 @@ impl Gathered {
         match how {
             OptionUse::Listen => self.listens(value, "address"),
             OptionUse::Https => self.listens_tls(value, &at),
-            OptionUse::Socket => {
-                self.has_socket = true;
-                self.first.leave_out(at, format!("{name}: {}", options::SOCKET));
-            }
+            OptionUse::Socket => self.sockets.push((value.clone(), *line)),
+            OptionUse::OtherSocket => self.other_socket(name, at),
+            OptionUse::Protocol => self.protocol = Some((value.clone(), *line)),
             OptionUse::Module => self.module = Some(value.clone()),
             OptionUse::Callable => self.callable = Some(value.clone()),
             OptionUse::Mount => match value.split_once('=') {
@@ -96,6 +107,11 @@ impl Gathered {
                 }
                 _ => is_wrong = true,
             },
+            OptionUse::Chdir => self.python.text("python-folder", value.as_str()),
+            OptionUse::Home => {
+                let home = self.folder.path(value);
+                self.python.text("python", home);
+            }
             OptionUse::Text(key) => self.python.text(key, value.as_str()),
             OptionUse::Number(key) => match value.parse::<u64>() {
                 Ok(0) if key != "python-processes" => {}
@@ -114,6 +130,8 @@ impl Gathered {
             }
             OptionUse::NotNeeded => self.not_needed += 1,
             OptionUse::LeftOut(why) => self.first.leave_out(at, format!("{name}: {why}")),
+            OptionUse::Rule(why) => self.rule(name, value, why, at),
+            OptionUse::SkippedExtension => self.skips(name, value, at),
             OptionUse::Unknown => {
                 let message = format!("{} is not known, and was not carried", named(name));
                 self.first.leave_out(at, message);
@@ -136,10 +154,43 @@ impl Gathered {
         self.python.number(key, number);
     }
 
+    fn other_socket(&mut self, name: &str, at: String) {
+        self.has_socket = true;
+        self.first.leave_out(at, format!("{name}: {}", options::SOCKET));
+    }
+
+    /// A rule of the router inside of uWSGI. Some keep requests out.
+    fn rule(&mut self, name: &str, value: &str, why: &str, at: String) {
+        let keeps_out = KEEPS_OUT.iter().any(|action| value.contains(action));
+        if keeps_out {
+            let message =
+                format!("{name} = {}: what it has refused is open now: {why}", named(value));
+            return self.first.opens(at, message);
+        }
+        self.first.leave_out(at, format!("{name}: {why}"));
+    }
+
+    /// Files that are not sent. Pinion never sends the sources of scripts.
+    fn skips(&mut self, name: &str, value: &str, at: String) {
+        if SOURCES.contains(&value) {
+            self.not_needed += 1;
+            return;
+        }
+        let message = format!(
+            "{name}: files whose names end in {} are sent now: leave them out with exclude, or \
+             keep them in another folder",
+            named(value)
+        );
+        self.first.opens(at, message);
+    }
+
     /// `:8080`, `0.0.0.0:8080`, or the path of a Unix socket.
     fn listens(&mut self, value: &str, key: &'static str) {
         let address = match value {
             path if path.starts_with('/') => format!("unix:{path}"),
+            path if !path.is_empty() && !path.contains([':', ',', '@']) => {
+                format!("unix:{}", self.folder.path(path))
+            }
             other => other.to_owned(),
         };
         let mut table = DraftTable::new("[[listen]]");
@@ -177,6 +228,7 @@ impl Gathered {
             return self.static_folder(folder, at);
         }
         let below = if is_parent { path } else { "" };
+        let folder = self.folder.path(folder);
         let folder = folder.trim_end_matches('/');
         let known = match self.site.get("live") {
             Some(Setting::Texts(texts)) => texts.clone(),
@@ -198,7 +250,8 @@ impl Gathered {
             let message = format!("{} was not carried: a site has one folder", named(value));
             return self.site.leave_out(at, message);
         }
-        self.site.text("path", value);
+        let folder = self.folder.path(value);
+        self.site.text("path", folder);
         self.site.set("watch", Setting::Switch(true));
     }
 
@@ -224,6 +277,7 @@ impl Gathered {
                     .to_owned(),
             );
         }
+        self.speaks();
         if self.listeners.is_empty() {
             let message = "no http or http-socket: Pinion listens at 127.0.0.1:8080; add a \
                            [[listen]] with another address";
@@ -239,18 +293,32 @@ impl Gathered {
         Ok(Draft { tables, not_needed: self.not_needed })
     }
 
-    /// The first folder of modules is that of the application, if there is no other one.
-    fn paths(&mut self) {
-        let mut paths = std::mem::take(&mut self.python_paths);
-        if self.python.get("python-folder").is_none() && !paths.is_empty() {
-            self.python.text("python-folder", paths.remove(0));
+    /// Sockets for which no protocol is named by the option itself.
+    fn speaks(&mut self) {
+        let protocol = self.protocol.take();
+        let is_http = protocol.as_ref().is_some_and(|(protocol, _)| protocol == "http");
+        for (address, line) in std::mem::take(&mut self.sockets) {
+            match is_http {
+                true => self.listens(&address, "address"),
+                false => self.other_socket("socket", line.to_string()),
+            }
         }
+        if let Some((protocol, line)) = protocol.filter(|_| !is_http) {
+            let message = format!("protocol = {}: Pinion speaks HTTP", named(&protocol));
+            self.first.leave_out(line.to_string(), message);
+        }
+    }
+
+    /// Folders of modules beside that of the application. uWSGI looks at the last one first.
+    fn paths(&mut self) {
+        let paths = std::mem::take(&mut self.python_paths);
         let folder = match self.python.get("python-folder") {
             Some(Setting::Text(folder)) => folder.trim_end_matches('/').to_owned(),
             _ => ".".to_owned(),
         };
-        paths
-            .retain(|path| !path.is_empty() && path.trim_end_matches('/') != folder && path != ".");
+        let paths = paths.iter().rev().filter(|path| !path.is_empty() && *path != ".");
+        let mut paths: Vec<String> = paths.map(|path| self.folder.path(path)).collect();
+        paths.retain(|path| path.trim_end_matches('/') != folder);
         if paths.is_empty() {
             return;
         }
@@ -282,6 +350,13 @@ impl Gathered {
         mount
     }
 }
+
+/// Actions of rules that keep requests out.
+const KEEPS_OUT: [&str; 8] =
+    ["break:4", "break:5", "return:4", "return:5", "basicauth", "ldapauth", "spnego", "access:"];
+
+/// Ends of the names of scripts.
+const SOURCES: [&str; 4] = [".php", ".py", ".pyc", ".cgi"];
 
 /// Returns the name of an application with its object, if that was named.
 fn application(module: &str, callable: Option<&str>) -> String {

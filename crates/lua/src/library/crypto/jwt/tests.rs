@@ -13,7 +13,7 @@ const NOW: f64 = 1_700_000_000.0;
 /// A VM whose `jwt` has that clock.
 fn at_noon() -> Lua {
     let lua = vm();
-    let now = Now { monotonic_ms: 0, unix_seconds: NOW as i64 };
+    let now = Now { monotonic_ms: 0, unix_seconds: NOW as i64, unix_ms: NOW as u64 * 1000 };
     let clock = Clock::new(now);
     let jwt = table(&lua, &clock).expect("a table");
     lua.globals().raw_set("jwt", jwt).expect("room");

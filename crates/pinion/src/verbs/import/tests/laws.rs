@@ -243,7 +243,8 @@ fn keys(table: &DraftTable) -> Table {
 }
 
 fn holds(name: &str, text: &str) -> Result<(), TestCaseError> {
-    let Ok(Converted { draft, text }) = convert(Path::new(name), text.as_bytes().to_vec()) else {
+    let Ok(Converted { draft, text }) = convert(Path::new(name), None, text.as_bytes().to_vec())
+    else {
         return Ok(());
     };
     match config::parse(&text, Path::new(CONFIGURATION)) {

@@ -23,6 +23,12 @@ impl<'n> Application<'n> {
     fn text(&self, name: &str) -> Option<&'n str> {
         self.member(name).and_then(Node::text)
     }
+
+    /// Whether the application has the path of a mount as its prefix.
+    fn is_at(&self, path: Option<&Setting>) -> bool {
+        let prefix = self.text("prefix").map(|prefix| prefix.trim_end_matches('/'));
+        prefix.is_some_and(|prefix| path == Some(&Setting::Text(prefix.to_owned())))
+    }
 }
 
 impl SiteDraft {
@@ -35,7 +41,7 @@ impl SiteDraft {
         uris: Option<&[UriPattern]>,
         fields: &[(&'static str, String)],
     ) {
-        let missing = || format!("there is nothing of the name {}", named(pass));
+        let missing = || format!("{} leads to nothing: there is no such part", named(pass));
         match pass.split_once('/') {
             Some(("upstreams", name)) => {
                 self.mount(uris, at, fields, |mount, _| unit.upstream(name, at, mount));
@@ -63,7 +69,14 @@ impl SiteDraft {
                 self.site.leave_out(place, "Python 2 is not supported");
             }
             "python" => {
+                let known = self.mounts.len();
                 self.mount(uris, at, fields, |mount, path| python(application, path, mount));
+                for mount in &mut self.mounts[known..] {
+                    let has_prefix = application.is_at(mount.table.get("path"));
+                    // Headers of responses make it another mount.
+                    mount.whole_path_of =
+                        (!has_prefix && fields.is_empty()).then(|| application.target_at.clone());
+                }
             }
             "php" => self.php(application, fields, at),
             _ => self.site.leave_out(place, other_language(language)),
@@ -77,7 +90,11 @@ impl SiteDraft {
         let Some(root) = root else {
             return self.site.leave_out(place.clone(), "has no root, and was not carried");
         };
-        if self.mounts.iter().any(|mount| mount.get("path") == Some(&Setting::Text("/".into()))) {
+        if self
+            .mounts
+            .iter()
+            .any(|mount| mount.table.get("path") == Some(&Setting::Text("/".into())))
+        {
             return self.site.leave_out(at, "was not carried: the mount / responds to all paths");
         }
         if !fields.is_empty() {
@@ -85,6 +102,9 @@ impl SiteDraft {
         }
         let is_new = !self.has_php;
         self.has_php = true;
+        if is_new && self.site.get("path").is_none() {
+            self.php_root = Some(pointer(target_at, "root"));
+        }
         self.site.lines.retain(|line| !matches!(line, DraftLine::Key("watch" | "single-page", _)));
         self.files(root, &pointer(target_at, "root"));
         self.site.set("php", Setting::Switch(true));
@@ -162,14 +182,8 @@ fn python(application: &Application<'_>, path: &str, mount: &mut DraftTable) -> 
     if application.member("factory") == Some(&Node::Bool(true)) {
         mount.set("python-factory", Setting::Switch(true));
     }
-    if path != "/"
-        && application.text("prefix").map(|prefix| prefix.trim_end_matches('/')) != Some(path)
-    {
-        let message = format!(
-            "the application gets {0} as SCRIPT_NAME (ASGI: root_path), and the path without it as \
-             PATH_INFO; in Unit that was so with prefix = {0}",
-            named(path)
-        );
+    if path != "/" && !application.is_at(mount.get("path")) {
+        let message = whole_path(path, mount.get("asgi").is_some());
         mount.leave_out(application.target_at.clone(), message);
     }
     if path == "/" && application.text("prefix").is_some_and(|prefix| prefix != "/") {
@@ -182,6 +196,23 @@ fn python(application: &Application<'_>, path: &str, mount: &mut DraftTable) -> 
     }
     environment(application, mount);
     true
+}
+
+/// Says that an application without a prefix does not get the whole path of a request.
+fn whole_path(path: &str, is_asgi: bool) -> String {
+    let (names, wrapper) = match is_asgi {
+        true => ("as root_path", "scope[\"root_path\"] = \"\""),
+        false => (
+            "as SCRIPT_NAME, not as a part of PATH_INFO",
+            "environ[\"PATH_INFO\"] = environ[\"SCRIPT_NAME\"] + environ[\"PATH_INFO\"]; \
+             environ[\"SCRIPT_NAME\"] = \"\"",
+        ),
+    };
+    format!(
+        "there is no prefix = {0}: the application gets {0} {names}; if its routes begin with {0}, \
+         wrap it: {wrapper}",
+        named(path)
+    )
 }
 
 /// Where modules are found: Pinion has one folder, which is the working directory, too.

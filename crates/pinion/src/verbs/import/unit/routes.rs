@@ -14,6 +14,20 @@ pub(super) enum UriPattern {
     Below(String),
     /// `*.php`, with its dot.
     Extension(String),
+    /// `/admin*`, without its last character.
+    Prefix(String),
+}
+
+impl UriPattern {
+    /// Returns the pattern as it is written.
+    pub(super) fn shown(&self) -> String {
+        match self {
+            Self::Exact(path) => path.clone(),
+            Self::Below(path) => format!("{path}/*"),
+            Self::Extension(extension) => format!("*{extension}"),
+            Self::Prefix(start) => format!("{start}*"),
+        }
+    }
 }
 
 /// What is done with a request.
@@ -25,11 +39,13 @@ pub(super) enum StepAction<'n> {
     Action(&'n Node),
 }
 
-/// One step: the hosts and paths that it is for, `None` for all.
+/// One step: the hosts, paths and clients that it is for, `None` for all.
 #[derive(Clone, Debug)]
 pub(super) struct Step<'n> {
     pub(super) hosts: Option<Vec<String>>,
     pub(super) uris: Option<Vec<UriPattern>>,
+    /// Networks as they are written.
+    pub(super) sources: Option<Vec<String>>,
     pub(super) action: StepAction<'n>,
     pub(super) at: String,
 }
@@ -39,6 +55,9 @@ pub(super) struct Step<'n> {
 struct Conditions {
     hosts: Option<Vec<String>>,
     uris: Option<Vec<UriPattern>>,
+    sources: Option<Vec<String>>,
+    /// Hosts and paths that are left out.
+    lost: Vec<String>,
 }
 
 impl<'n> Unit<'n> {
@@ -70,9 +89,9 @@ impl<'n> Unit<'n> {
         notes: &mut DraftTable,
     ) {
         let Some(name) = route_name(pass) else {
-            let Conditions { hosts, uris } = outer.clone();
+            let Conditions { hosts, uris, sources, .. } = outer.clone();
             let action = StepAction::Pass(pass);
-            return steps.push(Step { hosts, uris, action, at: at.to_owned() });
+            return steps.push(Step { hosts, uris, sources, action, at: at.to_owned() });
         };
         let routes = self.root.member("routes");
         let (route, place) = match name {
@@ -82,6 +101,9 @@ impl<'n> Unit<'n> {
                 (routes.and_then(|routes| routes.member(name)), place)
             }
         };
+        if route.is_none() {
+            return notes.leave_out(at, format!("there are no routes of the name {}", named(pass)));
+        }
         let Some(Node::List(nodes)) = route else {
             return notes.leave_out(at, format!("{} is no list of routes", named(pass)));
         };
@@ -93,7 +115,15 @@ impl<'n> Unit<'n> {
                 return;
             }
             let at = pointer(&place, &number.to_string());
-            let Some(conditions) = conditions(node, &at, outer, notes) else { continue };
+            let conditions = match conditions(node, &at, outer, notes) {
+                Carried::All(conditions) => conditions,
+                Carried::Never => continue,
+                Carried::Not => {
+                    self.opened(node, &at, &[described(node, &at)], notes);
+                    continue;
+                }
+            };
+            self.opened(node, &at, &conditions.lost, notes);
             let Some(action) = node.member("action") else {
                 notes.leave_out(at, "has no action");
                 continue;
@@ -103,8 +133,9 @@ impl<'n> Unit<'n> {
             match inner.filter(|inner| route_name(inner).is_some()) {
                 Some(inner) => self.pass(inner, &at, &conditions, depth + 1, steps, notes),
                 None => {
-                    let Conditions { hosts, uris } = conditions;
-                    steps.push(Step { hosts, uris, action: StepAction::Action(action), at });
+                    let Conditions { hosts, uris, sources, .. } = conditions;
+                    let action = StepAction::Action(action);
+                    steps.push(Step { hosts, uris, sources, action, at });
                 }
             }
         }
@@ -112,7 +143,7 @@ impl<'n> Unit<'n> {
 }
 
 /// Returns the name of the routes that something passes to: `Some(None)` for those without one.
-fn route_name(pass: &str) -> Option<Option<&str>> {
+pub(super) fn route_name(pass: &str) -> Option<Option<&str>> {
     match pass.split_once('/') {
         None if pass == "routes" => Some(None),
         Some(("routes", name)) => Some(Some(name)),
@@ -120,42 +151,70 @@ fn route_name(pass: &str) -> Option<Option<&str>> {
     }
 }
 
-/// Returns the conditions of a step together with those of the step that leads to it; `None` if the
-/// step cannot be carried or never applies.
-fn conditions(
-    step: &Node,
-    at: &str,
-    outer: &Conditions,
-    notes: &mut DraftTable,
-) -> Option<Conditions> {
+/// What became of the conditions of a step.
+enum Carried {
+    All(Conditions),
+    /// There is no request that they are for.
+    Never,
+    Not,
+}
+
+/// Returns the conditions of a step together with those of the step that leads to it.
+fn conditions(step: &Node, at: &str, outer: &Conditions, notes: &mut DraftTable) -> Carried {
     let mut conditions = outer.clone();
+    conditions.lost.clear();
     let at = pointer(at, "match");
     for (name, node) in step.member("match").map(Node::members).unwrap_or_default() {
         let at = pointer(&at, name);
-        let Some(texts) = node.texts().filter(|_| ["host", "uri"].contains(&name.as_str())) else {
+        let is_known = ["host", "uri", "source"].contains(&name.as_str());
+        let Some(texts) = node.texts().filter(|texts| is_known && !texts.is_empty()) else {
             notes.leave_out(at, condition(name));
-            return None;
+            return Carried::Not;
         };
-        if name == "host" {
-            let hosts = hosts(&texts, &at, notes)?;
-            conditions.hosts = both(conditions.hosts, hosts);
-            if conditions.hosts.as_ref().is_some_and(Vec::is_empty) {
-                notes.leave_out(at, "never applies: the route that leads here is for other hosts");
-                return None;
+        match name.as_str() {
+            "host" => {
+                let Some(hosts) = hosts(&texts, &at, &mut conditions.lost, notes) else {
+                    return Carried::Not;
+                };
+                conditions.hosts = both(conditions.hosts, hosts);
+                if conditions.hosts.as_ref().is_some_and(Vec::is_empty) {
+                    let message = "never applies: the route that leads here is for other hosts";
+                    notes.leave_out(at, message);
+                    return Carried::Never;
+                }
             }
-            continue;
+            "source" if conditions.sources.is_some() => {
+                notes.leave_out(at, "networks within those of another route were not carried");
+                return Carried::Not;
+            }
+            "source" => {
+                conditions.sources = Some(texts.into_iter().map(str::to_owned).collect());
+            }
+            _ => {
+                let Some(uris) = uris(&texts, &at, &mut conditions.lost, notes) else {
+                    return Carried::Not;
+                };
+                if conditions.uris.is_some() && uris.is_some() {
+                    notes.leave_out(at, "paths within paths of another route were not carried");
+                    return Carried::Not;
+                }
+                conditions.uris = conditions.uris.or(uris);
+            }
         }
-        let uris = uris(&texts, &at, notes)?;
-        if conditions.uris.is_some() && uris.is_some() {
-            notes.leave_out(at, "paths within paths of another route were not carried");
-            return None;
-        }
-        conditions.uris = conditions.uris.or(uris);
     }
-    Some(conditions)
+    Carried::All(conditions)
 }
 
-fn condition(name: &str) -> &'static str {
+/// Returns the paths of a step for a message.
+fn described(step: &Node, at: &str) -> String {
+    let uris = step.member("match").and_then(|conditions| conditions.member("uri"));
+    match uris.and_then(Node::texts) {
+        Some(texts) if !texts.is_empty() => named(&texts.join(", ")),
+        _ => format!("what {at}/match describes"),
+    }
+}
+
+pub(super) fn condition(name: &str) -> &'static str {
     match name {
         "scheme" => {
             "this step was not carried: for redirects to HTTPS write [[listen]] redirect-http"
@@ -179,7 +238,12 @@ fn both(first: Option<Vec<String>>, second: Option<Vec<String>>) -> Option<Vec<S
 }
 
 /// Reads hosts: `None` if a step is for none that Pinion has, `Some(None)` for all.
-fn hosts(texts: &[&str], at: &str, notes: &mut DraftTable) -> Option<Option<Vec<String>>> {
+fn hosts(
+    texts: &[&str],
+    at: &str,
+    lost: &mut Vec<String>,
+    notes: &mut DraftTable,
+) -> Option<Option<Vec<String>>> {
     let mut hosts = Vec::new();
     for text in texts {
         let host = text.to_ascii_lowercase();
@@ -191,6 +255,7 @@ fn hosts(texts: &[&str], at: &str, notes: &mut DraftTable) -> Option<Option<Vec<
             let message =
                 format!("{} was not carried: hosts are names, or *. and a name", named(text));
             notes.leave_out(at, message);
+            lost.push(format!("the host {}", named(text)));
         } else {
             hosts.push(host);
         }
@@ -203,7 +268,12 @@ fn hosts(texts: &[&str], at: &str, notes: &mut DraftTable) -> Option<Option<Vec<
 }
 
 /// Reads paths: `None` if a step is for none that Pinion has, `Some(None)` for all.
-fn uris(texts: &[&str], at: &str, notes: &mut DraftTable) -> Option<Option<Vec<UriPattern>>> {
+fn uris(
+    texts: &[&str],
+    at: &str,
+    lost: &mut Vec<String>,
+    notes: &mut DraftTable,
+) -> Option<Option<Vec<UriPattern>>> {
     let mut uris = Vec::new();
     for text in texts {
         let below = text.strip_suffix("/*").filter(|path| path.is_empty() || path.starts_with('/'));
@@ -215,13 +285,19 @@ fn uris(texts: &[&str], at: &str, notes: &mut DraftTable) -> Option<Option<Vec<U
                 // What follows the name of a script is PATH_INFO.
                 UriPattern::Extension(extension.strip_suffix("/*").unwrap_or(extension).to_owned())
             }
-            _ => UriPattern::Exact((*text).to_owned()),
+            _ => match text.strip_suffix('*').filter(|start| start.starts_with('/')) {
+                Some(start) => UriPattern::Prefix(start.to_owned()),
+                None => UriPattern::Exact((*text).to_owned()),
+            },
         };
-        let (UriPattern::Below(path) | UriPattern::Exact(path) | UriPattern::Extension(path)) =
-            &pattern;
+        let (UriPattern::Below(path)
+        | UriPattern::Exact(path)
+        | UriPattern::Extension(path)
+        | UriPattern::Prefix(path)) = &pattern;
         if path.contains(['*', '!', '~', '?', '#', '%']) || path.is_empty() {
             let message = format!("{} was not carried: paths are /a, /a/* and *.php", named(text));
             notes.leave_out(at, message);
+            lost.push(named(text));
         } else if !uris.contains(&pattern) {
             uris.push(pattern);
         }

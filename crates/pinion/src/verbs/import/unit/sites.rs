@@ -3,19 +3,30 @@
 
 use super::super::draft::{DraftLine, DraftTable, Setting, is_value, named};
 use super::super::json_document::{Node, pointer};
-use super::super::limits::FALLBACK_DEPTH_MAX;
+use super::super::limits::{FALLBACK_DEPTH_MAX, REASONS_MAX};
 use super::Unit;
-use super::routes::{Step, StepAction, UriPattern};
+use super::mounts::MountDraft;
+use super::refusals::refusal;
+use super::routes::{Step, StepAction, UriPattern, condition};
 use super::upstreams;
 use crate::server::live_files::limits::LIVE_FOLDERS_MAX;
-use crate::server::mounts::MountPath;
 use crate::settings::LiveFolder;
 use pinion_gateway::field_changes::{ChangedMessage, check_changed_field};
 
 /// A site that is being made.
 pub(super) struct SiteDraft {
     pub(super) site: DraftTable,
-    pub(super) mounts: Vec<DraftTable>,
+    /// Who may request a part of it.
+    pub(super) accesses: Vec<DraftTable>,
+    pub(super) mounts: Vec<MountDraft>,
+    /// Paths that only the clients of a step may request, since others are refused.
+    pub(super) limited: Vec<String>,
+    /// Paths of the steps so far that were carried.
+    pub(super) served: Vec<UriPattern>,
+    /// A step refuses what no other one takes.
+    pub(super) refuses_rest: bool,
+    /// Where the folder of PHP is named, unless its other files are shared as well.
+    pub(super) php_root: Option<String>,
     /// Steps after one for all paths are never reached.
     is_complete: bool,
     pub(super) has_php: bool,
@@ -29,6 +40,7 @@ pub(super) fn tables(
     unit: &Unit<'_>,
     steps: &[Step<'_>],
     max_body: Option<u64>,
+    notes: &DraftTable,
 ) -> Result<Vec<DraftTable>, String> {
     let mut hosts: Vec<Option<&str>> = Vec::new();
     for host in steps.iter().flat_map(|step| step.hosts.iter().flatten()) {
@@ -60,9 +72,20 @@ pub(super) fn tables(
     if tables.iter().any(|table| table.header == "[[site]]") {
         return Ok(tables);
     }
-    Err("nothing that a listener passes to can be carried: no Python or PHP application, folder or \
-         server"
-        .to_owned())
+    let lines = notes.lines.iter().chain(tables.iter().flat_map(|table| &table.lines));
+    let reasons = lines.filter_map(|line| match line {
+        DraftLine::LeftOut(leftover) => Some(format!("{}: {}", leftover.place, leftover.message)),
+        DraftLine::Key(..) => None,
+    });
+    let reasons: Vec<String> = reasons.take(REASONS_MAX).collect();
+    Err(match reasons.is_empty() {
+        true => "nothing that a listener passes to can be carried: no Python or PHP application, \
+                 folder or server"
+            .to_owned(),
+        false => {
+            format!("nothing that a listener passes to can be carried: {}", reasons.join("; "))
+        }
+    })
 }
 
 /// Whether a step applies to a host, to all others without one.
@@ -77,14 +100,19 @@ fn is_for(step: &Step<'_>, host: Option<&str>) -> bool {
 fn site(unit: &Unit<'_>, hosts: &[&str], steps: &[&Step<'_>], max_body: Option<u64>) -> SiteDraft {
     let mut draft = SiteDraft {
         site: DraftTable::new("[[site]]"),
+        accesses: Vec::new(),
+        limited: Vec::new(),
         mounts: Vec::new(),
+        served: Vec::new(),
+        refuses_rest: false,
+        php_root: None,
         is_complete: false,
         has_php: false,
     };
     if !hosts.is_empty() {
         draft.site.set("hosts", Setting::Texts(hosts.iter().map(|&host| host.into()).collect()));
     }
-    for step in steps {
+    for (number, step) in steps.iter().enumerate() {
         if draft.is_complete {
             // What is for all hosts is reached for others than these.
             let is_own = hosts.is_empty() || step.hosts.is_some();
@@ -94,15 +122,13 @@ fn site(unit: &Unit<'_>, hosts: &[&str], steps: &[&Step<'_>], max_body: Option<u
             draft.site.leave_out(step.at.clone(), "is never reached: a step before it takes all");
             continue;
         }
-        match step.action {
-            StepAction::Pass(pass) => {
-                draft.passes(unit, pass, &step.at, step.uris.as_deref(), &[]);
-            }
-            StepAction::Action(action) => {
-                draft.acts(unit, action, &step.at, step.uris.as_deref(), 0);
-            }
-        }
-        draft.is_complete = step.uris.is_none();
+        draft.takes(unit, step, &steps[number + 1..]);
+    }
+    draft.leave_out_same();
+    if let Some(at) = draft.php_root.take() {
+        let message = "files of this folder that are no scripts are open now: in Unit nothing \
+                       shares them; leave them out with exclude";
+        draft.site.opens(at, message);
     }
     if draft.has_php
         && let Some(bytes) = max_body
@@ -116,12 +142,52 @@ fn site(unit: &Unit<'_>, hosts: &[&str], steps: &[&Step<'_>], max_body: Option<u
 }
 
 impl SiteDraft {
+    /// Carries a step; those of `later` come after it.
+    fn takes(&mut self, unit: &Unit<'_>, step: &Step<'_>, later: &[&Step<'_>]) {
+        let uris = step.uris.as_deref();
+        let is_for_all = uris.is_none() && step.sources.is_none();
+        let action = match step.action {
+            StepAction::Pass(pass) => {
+                self.passes(unit, pass, &step.at, uris, &[]);
+                self.is_complete = is_for_all;
+                return;
+            }
+            StepAction::Action(action) => action,
+        };
+        if let Some(status) = refusal(action) {
+            self.refuse(step, status);
+            self.is_complete = is_for_all;
+            return;
+        }
+        if step.sources.is_some() && action.member("return").is_some() {
+            let message = format!("what it has redirected is open now: {}", condition("source"));
+            return self.site.opens(step.at.clone(), message);
+        }
+        if !self.limit(step, later) {
+            let at = step.at.strip_suffix("/action").unwrap_or(&step.at);
+            return self.site.leave_out(format!("{at}/match/source"), condition("source"));
+        }
+        self.acts(unit, action, &step.at, uris, 0);
+        self.is_complete = uris.is_none();
+        if step.sources.is_none() {
+            self.served.extend(uris.unwrap_or_default().iter().cloned());
+        }
+    }
+
     /// Returns the tables, if there is anything to serve; else only what was left out.
     fn tables(mut self, hosts: &[&str], at: Option<&str>) -> Vec<DraftTable> {
         if self.site.get("path").is_some() || !self.mounts.is_empty() {
-            return [vec![self.site], self.mounts].concat();
+            let mounts = self.mounts.into_iter().map(|mount| mount.table).collect();
+            return [vec![self.site], self.accesses, mounts].concat();
         }
-        if let Some(at) = at {
+        if let Some(at) = at.filter(|_| self.refuses_rest || !self.accesses.is_empty()) {
+            let message = format!(
+                "{} was refused and is open now: requests for it get what other hosts get; give it \
+                 a [[site]] with a folder and [[site.access]]",
+                named(&hosts.join(", "))
+            );
+            self.site.opens(at, message);
+        } else if let Some(at) = at {
             let message = format!(
                 "nothing is served for {}: requests for it get what other hosts get",
                 named(&hosts.join(", "))
@@ -145,9 +211,11 @@ impl SiteDraft {
         let main = ["pass", "proxy", "share", "return"].into_iter();
         let main = main.filter_map(|name| Some((name, action.member(name)?))).next();
         let fields = action.member("response_headers").map(Node::members).unwrap_or_default();
-        for (name, _) in action.members() {
+        for (name, node) in action.members() {
             let is_known = ["pass", "proxy", "share", "return", "location", "fallback", "index"];
-            if !is_known.contains(&name.as_str()) && name != "response_headers" {
+            if let Some(message) = open_option(name, node, uris) {
+                self.site.opens(pointer(at, name), message);
+            } else if !is_known.contains(&name.as_str()) && name != "response_headers" {
                 self.site.leave_out(pointer(at, name), option(name));
             }
         }
@@ -204,57 +272,6 @@ impl SiteDraft {
         keys
     }
 
-    /// Adds a mount for each path; `make` sets its server, and says whether there is one.
-    pub(super) fn mount(
-        &mut self,
-        uris: Option<&[UriPattern]>,
-        at: &str,
-        fields: &[(&'static str, String)],
-        mut make: impl FnMut(&mut DraftTable, &str) -> bool,
-    ) {
-        let paths: Vec<Result<String, &str>> = match uris {
-            None => vec![Ok("/".to_owned())],
-            Some(uris) => uris.iter().map(mount_path).collect(),
-        };
-        for path in paths {
-            let path = match path {
-                Ok(path) => match MountPath::parse(&path) {
-                    Ok(path) => path.to_string(),
-                    Err(why) => {
-                        self.site.leave_out(at, why);
-                        continue;
-                    }
-                },
-                Err(extension) => {
-                    let message = format!("*{extension} was not carried: write a path");
-                    self.site.leave_out(at, message);
-                    continue;
-                }
-            };
-            let key = Setting::Text(path.clone());
-            if self.mounts.iter().any(|mount| mount.get("path") == Some(&key)) {
-                let message =
-                    format!("{} has a mount already; this one was not carried", named(&path));
-                // `/a` and `/a/*` of one step are the same mount.
-                if uris.is_none_or(|uris| uris.len() == 1) {
-                    self.site.leave_out(at, message);
-                }
-                continue;
-            }
-            let mut mount = DraftTable::new("[[site.mount]]");
-            mount.set("path", key);
-            if !make(&mut mount, &path) {
-                mount.lines.retain(|line| !matches!(line, DraftLine::Key(..)));
-                self.site.lines.append(&mut mount.lines);
-                continue;
-            }
-            for (key, text) in fields {
-                mount.add(key, text.clone());
-            }
-            self.mounts.push(mount);
-        }
-    }
-
     fn shares(
         &mut self,
         unit: &Unit<'_>,
@@ -276,7 +293,10 @@ impl SiteDraft {
                 continue;
             };
             match uris {
-                None => self.files(folder, &place),
+                None => {
+                    self.files(folder, &place);
+                    self.php_root = None;
+                }
                 Some(uris) => uris.iter().for_each(|uri| self.live(folder, uri, &place)),
             }
         }
@@ -360,7 +380,7 @@ impl SiteDraft {
     fn returns(&mut self, action: &Node, code: &Node, at: &str, uris: Option<&[UriPattern]>) {
         let from = match uris {
             Some([UriPattern::Exact(path)]) => path.clone(),
-            Some([UriPattern::Below(path)]) => format!("{path}/*"),
+            Some([uri @ UriPattern::Below(_)]) => uri.shown(),
             None => "/*".to_owned(),
             Some(_) => "PATH".to_owned(),
         };
@@ -380,18 +400,23 @@ impl SiteDraft {
 
 const FOLDERS: &str = "a share is a folder and $uri";
 
-/// Returns the path of a mount; an extension is an error.
-fn mount_path(uri: &UriPattern) -> Result<String, &str> {
-    match uri {
-        UriPattern::Exact(path) | UriPattern::Below(path) => Ok(path.clone()),
-        UriPattern::Extension(extension) => Err(extension),
+/// Says which files of a share are open without an option.
+fn open_option(name: &str, node: &Node, uris: Option<&[UriPattern]>) -> Option<&'static str> {
+    match name {
+        "types" => {
+            Some("files of other types were refused and are open now: leave them out with exclude")
+        }
+        "chroot" | "follow_symlinks" if uris.is_none() && *node != Node::Bool(true) => Some(
+            "links in this folder were refused and are open now: they are followed, also out of \
+             it; remove them",
+        ),
+        _ => None,
     }
 }
 
 fn option(name: &str) -> &'static str {
     match name {
         "rewrite" => "was not carried: see upstream-path of a mount, or _redirects",
-        "types" => "was not carried: leave out files with exclude",
         "chroot" | "follow_symlinks" | "traverse_mounts" => {
             "was not carried: links in a live folder are not followed"
         }

@@ -2,9 +2,14 @@
 //! a name may be there several times, and `%` begins a placeholder.
 
 use super::super::draft::{DraftTable, named};
-use super::super::limits::EXPANDED_MAX_BYTES;
-use std::collections::{BTreeMap, BTreeSet};
+use super::super::limits::SECTION_DEPTH_MAX;
+use super::options::{OptionUse, option_use};
+use super::placeholders::{Missing, Placeholders};
+use std::collections::BTreeSet;
 use std::path::Path;
+
+/// The section that is read unless another one is named.
+const SECTION: &str = "uwsgi";
 
 /// An option with its value.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -17,41 +22,65 @@ pub(super) struct IniOption {
 }
 
 /// What begins a part that applies under a condition or several times, and what ends it.
-const BLOCK_ENDS: [&str; 2] = ["endfor", "endif"];
+const BLOCK_STARTS: [&str; 2] = ["for-", "if-"];
+const BLOCK_ENDS: [&str; 4] = ["endfor", "endif", "end-for", "end-if"];
 
-/// Returns the options of the section `[uwsgi]`. What cannot be read is added to `notes`.
+/// A section of the file, with its options as they are written.
+struct Section {
+    name: String,
+    line: usize,
+    options: Vec<IniOption>,
+}
+
+/// Returns the options of a section, `[uwsgi]` if none is named. What cannot be read is added to
+/// `notes`.
 ///
 /// # Errors
-/// The file has a zero byte, so it is another kind of file.
+/// The file has a zero byte, so it is another kind of file, or it does not have the section.
 pub(super) fn options(
     text: &str,
     file: &Path,
+    section: Option<&str>,
     notes: &mut DraftTable,
 ) -> Result<Vec<IniOption>, String> {
     if let Some(line) = text.split('\n').position(|line| line.contains('\0')) {
         return Err(format!("has a zero byte in line {}", line + 1));
     }
-    let raw = raw_options(text, notes);
-    let mut placeholders = Placeholders::of(file);
+    let raw = raw_options(text, file, section.unwrap_or(SECTION), notes)?;
+    let mut placeholders = Placeholders::of(file, section);
+    for IniOption { name, value, .. } in &raw {
+        placeholders.later(name, value);
+    }
     let used = placeholders_used(&raw);
     let mut options = Vec::new();
     for IniOption { name, value, line } in raw {
+        let how = option_use(&name);
         let value = match placeholders.replace(&value) {
-            Ok(value) => value,
-            Err(why) => {
+            Ok(replaced) => {
+                if value.contains("%k") {
+                    let message = format!("{name}: %k is the number of cores of this machine");
+                    notes.leave_out(line.to_string(), message);
+                }
+                replaced
+            }
+            // What is not carried anyway needs no value.
+            Err(Missing { .. }) if matches!(how, OptionUse::NotNeeded | OptionUse::LeftOut(_)) => {
+                value
+            }
+            Err(Missing { why, rest }) => {
                 notes.leave_out(line.to_string(), format!("{}: {why}", named(&name)));
-                continue;
+                let Some(value) = rest else { continue };
+                value
             }
         };
         let set = ["set", "set-placeholder", "set-ph"].contains(&name.as_str());
         if let Some((name, value)) = value.split_once('=').filter(|_| set) {
-            placeholders.named.insert(name.to_owned(), value.to_owned());
+            placeholders.insert(name, value);
             continue;
         }
-        placeholders.named.insert(name.clone(), value.clone());
+        placeholders.insert(&name, &value);
         // A name that only placeholders use is no option.
-        let is_variable = used.contains(&name)
-            && matches!(super::options::option_use(&name), super::OptionUse::Unknown);
+        let is_variable = used.contains(&name) && how == OptionUse::Unknown;
         if !is_variable {
             options.push(IniOption { name, value, line });
         }
@@ -59,9 +88,64 @@ pub(super) fn options(
     Ok(options)
 }
 
-/// Returns the options as they are written.
-fn raw_options(text: &str, notes: &mut DraftTable) -> Vec<IniOption> {
-    let (mut options, mut section, mut block) = (Vec::new(), String::new(), false);
+/// Returns the options of a section as they are written, those of other sections of the file in the
+/// place of the `ini = :NAME` that names them.
+fn raw_options(
+    text: &str,
+    file: &Path,
+    section: &str,
+    notes: &mut DraftTable,
+) -> Result<Vec<IniOption>, String> {
+    let sections = sections(text, notes);
+    if !sections.iter().any(|known| known.name == section) {
+        return Err(format!("has no section [{}]", named(section)));
+    }
+    let mut read = BTreeSet::new();
+    let mut options = Vec::new();
+    let file = file.file_name().unwrap_or_default().to_string_lossy();
+    of_section(&sections, section, &file, 0, &mut options, &mut read);
+    for Section { name, line, .. } in sections.iter().filter(|known| !read.contains(&known.name)) {
+        let message = format!(
+            "the section [{0}] was not carried; import it with pinion import {1}:{0}",
+            named(name),
+            named(&file)
+        );
+        notes.leave_out(line.to_string(), message);
+    }
+    Ok(options)
+}
+
+/// Adds the options of a section, with those of the sections that it names.
+fn of_section(
+    sections: &[Section],
+    name: &str,
+    file: &str,
+    depth: usize,
+    options: &mut Vec<IniOption>,
+    read: &mut BTreeSet<String>,
+) {
+    read.insert(name.to_owned());
+    let own = sections.iter().filter(|section| section.name == name);
+    for option in own.flat_map(|section| &section.options) {
+        let other = option.value.rsplit_once(':').filter(|(of, _)| {
+            ["ini", "include", "inherit"].contains(&option.name.as_str())
+                && (of.is_empty() || *of == file)
+        });
+        let other = other.map(|(_, other)| if other.is_empty() { SECTION } else { other });
+        // A section that names itself is read once: it would have no end.
+        match other.filter(|other| sections.iter().any(|section| section.name == *other)) {
+            Some(other) if depth < SECTION_DEPTH_MAX && !read.contains(other) => {
+                of_section(sections, other, file, depth + 1, options, read);
+            }
+            Some(other) if read.contains(other) => {}
+            _ => options.push(option.clone()),
+        }
+    }
+}
+
+/// Reads all sections; what comes before the first one is of none.
+fn sections(text: &str, notes: &mut DraftTable) -> Vec<Section> {
+    let (mut sections, mut block): (Vec<Section>, bool) = (Vec::new(), false);
     for (number, line) in text.split('\n').enumerate() {
         let line = line.trim_matches([' ', '\t', '\r']);
         let at = number + 1;
@@ -72,16 +156,11 @@ fn raw_options(text: &str, notes: &mut DraftTable) -> Vec<IniOption> {
             // The last character is taken for the bracket, whatever it is.
             let mut name = name.chars();
             name.next_back();
-            name.as_str().clone_into(&mut section);
-            if section != "uwsgi" {
-                let message = format!("the section {} was not carried", named(line));
-                notes.leave_out(at.to_string(), message);
-            }
+            let name = name.as_str().to_owned();
+            sections.push(Section { name, line: at, options: Vec::new() });
             continue;
         }
-        if section != "uwsgi" {
-            continue;
-        }
+        let Some(section) = sections.last_mut() else { continue };
         let (name, value) = line.split_once('=').unwrap_or((line, ""));
         let name = name.trim_end_matches([' ', '\t', '\r']);
         let value = value.trim_start_matches([' ', '\t', '\r']);
@@ -89,88 +168,21 @@ fn raw_options(text: &str, notes: &mut DraftTable) -> Vec<IniOption> {
             block = false;
             continue;
         }
-        if name == "for" || name.starts_with("if-") {
+        if name == "for" || BLOCK_STARTS.iter().any(|start| name.starts_with(start)) {
             block = true;
             let message = format!("{name} = {} to its end was not carried", named(value));
             notes.leave_out(at.to_string(), message);
         }
         if !block {
-            options.push(IniOption { name: name.to_owned(), value: value.to_owned(), line: at });
+            let (name, value) = (name.to_owned(), value.to_owned());
+            section.options.push(IniOption { name, value, line: at });
         }
     }
-    options
+    sections
 }
 
 /// Returns the names in all `%(name)`.
 fn placeholders_used(options: &[IniOption]) -> BTreeSet<String> {
     let parts = options.iter().flat_map(|option| option.value.split("%(").skip(1));
     parts.filter_map(|part| Some(part.split_once(')')?.0.to_owned())).collect()
-}
-
-struct Placeholders {
-    /// `%n` and others of one letter.
-    letters: BTreeMap<char, String>,
-    /// `%(name)`: the options before.
-    named: BTreeMap<String, String>,
-}
-
-impl Placeholders {
-    /// Those that the path of a file says.
-    fn of(file: &Path) -> Self {
-        let text = |part: Option<&std::ffi::OsStr>| {
-            part.map(|part| part.to_string_lossy().into_owned()).unwrap_or_default()
-        };
-        let folder = file.parent().unwrap_or(Path::new("/"));
-        let shown = folder.to_string_lossy();
-        let letters = BTreeMap::from([
-            ('p', file.to_string_lossy().into_owned()),
-            ('s', text(file.file_name())),
-            ('n', text(file.file_stem())),
-            ('e', text(file.extension())),
-            ('c', text(folder.file_name())),
-            ('d', format!("{}/", shown.trim_end_matches('/'))),
-            ('%', "%".to_owned()),
-        ]);
-        Self { letters, named: BTreeMap::new() }
-    }
-
-    /// Replaces the placeholders of a value.
-    ///
-    /// # Errors
-    /// A phrase: one is not known here, or the value is too long.
-    fn replace(&self, value: &str) -> Result<String, String> {
-        for (open, what) in [("$(", "variables of the environment"), ("@(", "contents of files")] {
-            if value.contains(open) {
-                return Err(format!("{what} were not carried: write the value"));
-            }
-        }
-        let mut replaced = String::new();
-        let mut rest = value;
-        while let Some((before, after)) = rest.split_once('%') {
-            replaced.push_str(before);
-            let (text, behind) = match after.strip_prefix('(').and_then(|rest| rest.split_once(')'))
-            {
-                Some((name, behind)) => (self.named.get(name), behind),
-                None => {
-                    let mut letters = after.chars();
-                    let letter = letters.next();
-                    (letter.and_then(|letter| self.letters.get(&letter)), letters.as_str())
-                }
-            };
-            let Some(text) = text else {
-                let shown: String = after.chars().take(12).collect();
-                return Err(format!("the placeholder %{shown} was not carried: write the value"));
-            };
-            replaced.push_str(text);
-            rest = behind;
-            if replaced.len() > EXPANDED_MAX_BYTES {
-                break;
-            }
-        }
-        replaced.push_str(rest);
-        match replaced.len() > EXPANDED_MAX_BYTES {
-            true => Err(format!("is longer than {EXPANDED_MAX_BYTES} bytes, and was not carried")),
-            false => Ok(replaced),
-        }
-    }
 }

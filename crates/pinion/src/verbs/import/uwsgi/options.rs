@@ -5,13 +5,19 @@
 pub(super) enum OptionUse {
     Listen,
     Https,
-    /// Another protocol than HTTP.
+    /// Plain HTTP if `protocol` says so, else another protocol.
     Socket,
+    /// Another protocol than HTTP.
+    OtherSocket,
+    Protocol,
     Module,
     Callable,
     Mount,
     ManageScriptName,
     PythonPath,
+    /// The folder that relative paths belong to.
+    Chdir,
+    Home,
     Variable,
     /// A key of the mount.
     Text(&'static str),
@@ -26,6 +32,10 @@ pub(super) enum OptionUse {
     NotNeeded,
     /// What to do instead.
     LeftOut(&'static str),
+    /// A rule that may keep requests out, and what to do instead.
+    Rule(&'static str),
+    /// Ends of the names of files that are not sent.
+    SkippedExtension,
     Unknown,
 }
 
@@ -46,14 +56,16 @@ const EVENT_LOOP: &str =
     "was not carried: use python-threads, or make the application ASGI for an event loop";
 const INCLUDED: &str = "was not carried: import that file, too, and join the two";
 const HEADERS: &str = "was not carried: headers of files are set in _headers";
+const COMMANDS: &str =
+    "was not carried: write ExecStartPre and ExecStopPost in the unit of systemd";
 const SYSTEM: &str = "was not carried: set it in the unit of systemd";
 
 /// Options of a kind that begin with these words.
-const PREFIXES: [(&str, OptionUse); 19] = [
-    ("route", OptionUse::LeftOut(ROUTING)),
-    ("error-route", OptionUse::LeftOut(ROUTING)),
-    ("response-route", OptionUse::LeftOut(ROUTING)),
-    ("final-route", OptionUse::LeftOut(ROUTING)),
+const PREFIXES: [(&str, OptionUse); 21] = [
+    ("route", OptionUse::Rule(ROUTING)),
+    ("error-route", OptionUse::Rule(ROUTING)),
+    ("response-route", OptionUse::Rule(ROUTING)),
+    ("final-route", OptionUse::Rule(ROUTING)),
     ("cron", OptionUse::LeftOut(SCHEDULED)),
     ("unique-cron", OptionUse::LeftOut(SCHEDULED)),
     ("mule", OptionUse::LeftOut(BACKGROUND)),
@@ -69,11 +81,14 @@ const PREFIXES: [(&str, OptionUse); 19] = [
     ("static-gzip", OptionUse::NotNeeded),
     ("php", OptionUse::LeftOut(OTHER)),
     ("cgroup", OptionUse::LeftOut(SYSTEM)),
+    ("exec-", OptionUse::LeftOut(COMMANDS)),
+    ("hook-", OptionUse::LeftOut(COMMANDS)),
 ];
 
 /// Options that Pinion needs nothing for.
-const NOT_NEEDED: [&str; 47] = [
+const NOT_NEEDED: [&str; 54] = [
     "auto-procname",
+    "autostart",
     "buffer-size",
     "chmod-socket",
     "chown-socket",
@@ -82,10 +97,13 @@ const NOT_NEEDED: [&str; 47] = [
     "disable-logging",
     "disable-write-exception",
     "enable-threads",
+    "file-serve-mode",
     "harakiri-verbose",
     "http-auto-chunked",
+    "http-raw-body",
     "http-buffer-size",
     "http-chunked-input",
+    "honour-stdin",
     "http-keepalive",
     "http-processes",
     "ignore-sigpipe",
@@ -105,6 +123,7 @@ const NOT_NEEDED: [&str; 47] = [
     "pidfile2",
     "plugin",
     "plugins",
+    "plugins-dir",
     "post-buffering",
     "post-buffering-bufsize",
     "procname",
@@ -114,10 +133,12 @@ const NOT_NEEDED: [&str; 47] = [
     "reload-mercy",
     "safe-pidfile",
     "single-interpreter",
+    "skip-atexit-teardown",
     "so-keepalive",
     "strict",
     "thunder-lock",
     "vacuum",
+    "wsgi-manage-chunked-input",
     "wsgi-env-behaviour",
     "worker-reload-mercy",
 ];
@@ -129,8 +150,10 @@ pub(super) fn option_use(name: &str) -> OptionUse {
     let named = match name.as_str() {
         "http" | "http-socket" => OptionUse::Listen,
         "https" | "https-socket" => OptionUse::Https,
-        "socket" | "uwsgi-socket" | "fastcgi-socket" | "scgi-socket" | "suwsgi-socket" => {
-            OptionUse::Socket
+        "socket" => OptionUse::Socket,
+        "protocol" => OptionUse::Protocol,
+        "uwsgi-socket" | "fastcgi-socket" | "scgi-socket" | "suwsgi-socket" => {
+            OptionUse::OtherSocket
         }
         "module" | "wsgi" | "wsgi-file" | "file" => OptionUse::Module,
         "callable" => OptionUse::Callable,
@@ -138,8 +161,8 @@ pub(super) fn option_use(name: &str) -> OptionUse {
         "manage-script-name" => OptionUse::ManageScriptName,
         "pythonpath" | "python-path" | "pp" => OptionUse::PythonPath,
         "env" => OptionUse::Variable,
-        "chdir" => OptionUse::Text("python-folder"),
-        "home" | "virtualenv" | "venv" | "pyhome" => OptionUse::Text("python"),
+        "chdir" => OptionUse::Chdir,
+        "home" | "virtualenv" | "venv" | "pyhome" => OptionUse::Home,
         "uid" | "immediate-uid" => OptionUse::Text("python-user"),
         "processes" | "workers" => OptionUse::Number("python-processes"),
         "threads" => OptionUse::Number("python-threads"),
@@ -151,6 +174,7 @@ pub(super) fn option_use(name: &str) -> OptionUse {
         "static-map2" => OptionUse::StaticMap { is_parent: true },
         "check-static" | "static-check" => OptionUse::StaticFolder,
         "static-index" => OptionUse::StaticIndex,
+        "static-skip-ext" => OptionUse::SkippedExtension,
         _ if NOT_NEEDED.contains(&name.as_str()) => OptionUse::NotNeeded,
         _ => OptionUse::Unknown,
     };
@@ -165,15 +189,12 @@ fn left_out(name: &str) -> OptionUse {
     OptionUse::LeftOut(match name {
         "gid" | "immediate-gid" | "add-gid" => "was not carried: the group is that of the user",
         "ini" | "include" | "inherit" | "xml" | "yaml" | "json" => INCLUDED,
-        "protocol" => "was not carried: Pinion speaks HTTP",
         "http-to" => "was not carried: write proxy of a mount",
         "http-to-https" => "write [[listen]] redirect-http, and canonical-host of [tls]",
         "http-timeout" | "socket-timeout" => {
             "was not carried: see timeout of a mount, and [limits]"
         }
-        "static-safe" | "static-skip-ext" | "static-skip" => {
-            "was not carried: leave out files with exclude; sources of scripts are never sent"
-        }
+        "static-safe" => "was not carried: links in a live folder are not followed",
         "attach-daemon" | "attach-daemon2" | "smart-attach-daemon" | "legion-attach-daemon" => {
             "was not carried: write a [[program]] with this command"
         }
@@ -182,18 +203,35 @@ fn left_out(name: &str) -> OptionUse {
         | "py-auto-reload" | "fs-reload" => {
             "was not carried: use pinion reload, or serve with --dev"
         }
-        "logto" | "logto2" | "logger" | "req-logger" | "daemonize" | "daemonize2"
+        "enable-proxy-protocol" | "http-enable-proxy-protocol" => {
+            "was not carried: name the load balancer as proxy-protocol of [[listen]]"
+        }
+        "import"
+        | "py-import"
+        | "pyimport"
+        | "shared-import"
+        | "shared-python-import"
+        | "shared-py-import"
+        | "python-import"
+        | "spooler-import"
+        | "spooler-python-import" => {
+            "was not carried: import the module in that of the application"
+        }
+        "pyrun" | "eval" => "was not carried: run the script as a [[program]]",
+        "logto" | "logto2" | "log-to" | "logger" | "req-logger" | "daemonize" | "daemonize2"
         | "log-format" | "logformat" | "log-master" | "log-5xx" | "log-4xx" | "log-slow"
-        | "log-date" | "logdate" => LOGS,
+        | "log-date" | "logdate" | "log-maxsize" | "log-backupname" | "log-reopen" => LOGS,
+        "master-fifo" | "fifo" => "was not carried: use pinion reload and pinion stop",
         "log-x-forwarded-for" => "was not carried: name the proxy with trusted-proxies of [server]",
         "limit-post" => "was not carried: the application limits its content itself",
         "limit-as" | "limit-nproc" | "reload-on-as" | "evil-reload-on-as" => {
             "was not carried: see python-max-memory, or set limits in the unit of systemd"
         }
+        "umask" => "was not carried: set UMask in the unit of systemd",
         "chroot" | "pivot-root" | "unshare" | "cap" => SYSTEM,
         "async" | "ugreen" | "greenlet" | "tornado" | "loop" => EVENT_LOOP,
         "cgi" | "psgi" | "rack" | "lua" | "paste" | "ini-paste" | "ini-paste-logged" | "web3"
-        | "pump" | "pyrun" | "eval" | "py-import" | "import" | "shared-import" => OTHER,
+        | "pump" => OTHER,
         "queue" | "sharedarea" | "locks" => CACHE,
         "subscribe-to" | "subscribe2" | "fastrouter" | "zerg" | "zerg-server" | "legion" => {
             "was not carried: see several servers of a mount with proxy"

@@ -1,0 +1,28 @@
+//! Commands of the store that take long: which scripts wait for them.
+
+use std::rc::{Rc, Weak};
+
+use super::Scripts;
+use crate::store_access::StoreJobEnd;
+use crate::vm::Vm;
+
+impl Scripts {
+    /// Takes note of jobs of the store that a VM has begun.
+    pub(super) fn note_store_jobs(&mut self, vm: &Rc<Vm>) {
+        for number in vm.host().store.begun_jobs.take() {
+            self.store_jobs.insert(number, Rc::downgrade(vm));
+        }
+    }
+
+    /// A job of the store has ended: the script that waits for it goes on.
+    pub(super) fn store_job_has_ended(&mut self, end: StoreJobEnd) {
+        let StoreJobEnd { number, finished } = end;
+        let Some(vm) = self.store_jobs.remove(&number).as_ref().and_then(Weak::upgrade) else {
+            return;
+        };
+        if let Some(waiter) = vm.host().store.end_job(number, finished) {
+            vm.host().wake(waiter);
+            self.settle(&vm);
+        }
+    }
+}

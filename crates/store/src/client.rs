@@ -1,0 +1,347 @@
+//! One client of a store: its bytes in, replies out.
+//!
+//! A command that may take long is not executed by the thread that has the bytes: the client has a
+//! [`Job`] then, and waits. Its owner takes the job, has another thread run it, and hands the
+//! result back. Bytes that come meanwhile are kept.
+
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
+
+use crate::clients::ClientInfo;
+use crate::command::transactions::Transaction;
+use crate::dispatch::{self, Execution, Prepared};
+use crate::error::Error;
+use crate::job::{FinishedJob, Job};
+use crate::keyspace::garbage::Garbage;
+use crate::limits::{COMMAND_MAX_BYTES, LONG_STRING_MIN_BYTES, UNCOUNTED_CLIENT_BYTES};
+use crate::lookahead::{CommandAhead, Lookahead, Rest};
+use crate::resp::output::Output;
+use crate::resp::reply::{Reply, RespVersion};
+use crate::store::Store;
+
+/// See the head of the module.
+#[derive(Debug)]
+pub struct Client {
+    state: ClientState,
+    /// Of the command that is executed, or has not come whole, and of those behind it.
+    ahead: Lookahead,
+    /// The beginning of a command that has not come whole.
+    buffer: Vec<u8>,
+    /// How many bytes the command in the buffer has at least.
+    wanted_bytes: usize,
+    waiting: Waiting,
+    /// Bytes of memory that were counted, without those of the job.
+    counted_bytes: usize,
+}
+
+/// Whether a client waits for a job.
+#[derive(Debug)]
+enum Waiting {
+    No,
+    /// The job was not taken yet.
+    Queued(Box<Job>),
+    /// The job has the state of the client, which is another one meanwhile.
+    Running,
+}
+
+/// A command that is not executed in the loop of [`Client::execute_all`].
+#[derive(Debug)]
+struct Kept {
+    prepared: Prepared,
+    /// How many bytes it has.
+    bytes: usize,
+    /// It is a job; otherwise it is queued for a transaction.
+    is_job: bool,
+}
+
+/// What commands know of a client and can change.
+#[derive(Debug)]
+pub(crate) struct ClientState {
+    pub(crate) info: Arc<ClientInfo>,
+    pub(crate) database: usize,
+    pub(crate) version: RespVersion,
+    pub(crate) is_authenticated: bool,
+    pub(crate) transaction: Transaction,
+    /// The connection is closed behind the replies.
+    pub(crate) is_closing: bool,
+}
+
+impl ClientState {
+    /// Returns what stands for the state while a job has it.
+    fn stand_in(&self) -> Self {
+        let Self { info, database, version, is_authenticated, .. } = self;
+        Self {
+            info: Arc::clone(info),
+            database: *database,
+            version: *version,
+            is_authenticated: *is_authenticated,
+            transaction: Transaction::default(),
+            is_closing: false,
+        }
+    }
+
+    pub(crate) fn select(&mut self, database: usize) {
+        self.database = database;
+        self.info.database.store(database, Ordering::Relaxed);
+    }
+
+    pub(crate) fn set_version(&mut self, version: RespVersion) {
+        self.version = version;
+        self.info.set_resp3(version == RespVersion::Three);
+    }
+}
+
+impl Client {
+    /// Returns a client that has just connected from an address, which is text.
+    pub fn new(store: &Store, address: &str, now_ms: u64) -> Self {
+        let state = ClientState {
+            info: store.clients.add(address, now_ms),
+            database: 0,
+            version: RespVersion::Two,
+            is_authenticated: store.settings.password.is_none(),
+            transaction: Transaction::default(),
+            is_closing: false,
+        };
+        let (ahead, buffer) = (Lookahead::default(), Vec::new());
+        let waiting = Waiting::No;
+        Self { state, ahead, buffer, wanted_bytes: 0, waiting, counted_bytes: 0 }
+    }
+
+    /// Calls a function when another client kills this one, from any thread. The connection is to
+    /// be closed then; without the function, it is closed when the client sends something.
+    pub fn on_kill(&self, wake: impl Fn() + Send + Sync + 'static) {
+        self.state.info.on_kill(Box::new(wake));
+    }
+
+    /// Executes the commands in bytes that have come. `now_ms` are milliseconds since 1970. The
+    /// replies are added to the output. In the end, there may be a job ([`Self::take_job`]).
+    pub fn receive(&mut self, store: &Store, bytes: &[u8], now_ms: u64, output: &mut Output) {
+        self.take_input(store, bytes, now_ms, output);
+        self.count_memory(store);
+    }
+
+    /// Counts the memory of commands that have not come whole or wait. Closes the connection if
+    /// those of all clients have too much, and this client has the most.
+    #[inline]
+    fn count_memory(&mut self, store: &Store) {
+        let bytes = self.buffer.capacity() + self.state.transaction.queued_bytes();
+        if bytes > UNCOUNTED_CLIENT_BYTES || self.counted_bytes > 0 {
+            self.set_memory(store, bytes);
+        }
+    }
+
+    #[cold]
+    fn set_memory(&mut self, store: &Store, bytes: usize) {
+        let bytes = if bytes > UNCOUNTED_CLIENT_BYTES { bytes } else { 0 };
+        if bytes == self.counted_bytes {
+            return;
+        }
+        let is_more = bytes > self.counted_bytes;
+        self.counted_bytes = bytes;
+        store.clients.set_memory(&self.state.info, bytes);
+        if is_more {
+            store.clients.evict(&self.state.info, store.clients_max_bytes());
+            self.state.is_closing |= self.state.info.is_killed();
+        }
+    }
+
+    fn take_input(&mut self, store: &Store, bytes: &[u8], now_ms: u64, output: &mut Output) {
+        if self.state.info.is_killed() {
+            self.state.is_closing = true;
+            return;
+        }
+        if self.buffer.is_empty() && !self.is_waiting() {
+            let (executed, kept) = self.execute_all(store, bytes, now_ms, output);
+            let rest = &bytes[executed..];
+            if kept.is_none() {
+                self.ahead.shrink();
+            }
+            if let Some(kept) = kept {
+                let rest = self.keep(store, (rest.to_vec(), 0), kept, output);
+                self.execute_buffer(store, rest, now_ms, output);
+            } else if !self.state.is_closing {
+                self.buffer.extend_from_slice(rest);
+            }
+            return;
+        }
+        if self.buffer.len() + bytes.len() > COMMAND_MAX_BYTES {
+            // As Redis does it: without a reply.
+            self.state.is_closing = true;
+            return;
+        }
+        self.buffer.extend_from_slice(bytes);
+        if self.buffer.len() >= self.wanted_bytes {
+            let buffer = std::mem::take(&mut self.buffer);
+            self.execute_buffer(store, buffer, now_ms, output);
+        }
+    }
+
+    /// Executes the whole commands in the bytes that have come, unless the client waits for a job.
+    /// The rest is the buffer then.
+    fn execute_buffer(
+        &mut self,
+        store: &Store,
+        mut buffer: Vec<u8>,
+        now_ms: u64,
+        output: &mut Output,
+    ) {
+        while !self.is_waiting() {
+            let (executed, kept) = self.execute_all(store, &buffer, now_ms, output);
+            if let Some(kept) = kept {
+                buffer = self.keep(store, (buffer, executed), kept, output);
+                continue;
+            }
+            if executed == buffer.len() {
+                const KEPT_BYTES: usize = 4096;
+                buffer.clear();
+                buffer.shrink_to(KEPT_BYTES);
+                self.ahead.shrink();
+            } else {
+                buffer.drain(..executed);
+            }
+            break;
+        }
+        self.buffer = buffer;
+    }
+
+    /// Makes a job of the command at a position of a buffer, or queues it for a transaction without
+    /// copying it if it is long. Returns what is behind it.
+    fn keep(
+        &mut self,
+        store: &Store,
+        (buffer, start): (Vec<u8>, usize),
+        Kept { prepared, bytes, is_job }: Kept,
+        output: &mut Output,
+    ) -> Vec<u8> {
+        let current = std::mem::take(&mut self.ahead);
+        // What is behind the command is parsed again from its beginning.
+        let (arguments, rest) = current.parser().take_arguments(buffer, start, bytes);
+        self.wanted_bytes = 0;
+        if is_job {
+            let bytes = arguments.memory_bytes() + self.state.transaction.queued_bytes();
+            if bytes > UNCOUNTED_CLIENT_BYTES {
+                // What they were before is counted once.
+                store.clients.set_memory(&self.state.info, 0);
+                self.counted_bytes = 0;
+                store.clients.set_job_memory(&self.state.info, bytes);
+            }
+            let state = self.state.stand_in();
+            let state = std::mem::replace(&mut self.state, state);
+            self.waiting = Waiting::Queued(Box::new(Job::new(store, state, prepared, arguments)));
+        } else {
+            prepared.queue(&mut self.state, arguments, output);
+        }
+        rest
+    }
+
+    /// Returns whether the client waits for a job.
+    pub fn is_waiting(&self) -> bool {
+        !matches!(self.waiting, Waiting::No)
+    }
+
+    /// Returns the job that is to be run, if there is one that was not taken yet. When it is
+    /// finished, [`Self::finish`] gets its result.
+    pub fn take_job(&mut self) -> Option<Job> {
+        match std::mem::replace(&mut self.waiting, Waiting::Running) {
+            Waiting::Queued(job) => Some(*job),
+            other => {
+                self.waiting = other;
+                None
+            }
+        }
+    }
+
+    /// Goes on behind a job with the bytes that have come meanwhile. The reply of the job was sent
+    /// ([`FinishedJob::take_output`]); those of the commands behind it are added to the output.
+    pub fn finish(
+        &mut self,
+        store: &Store,
+        finished: FinishedJob,
+        now_ms: u64,
+        output: &mut Output,
+    ) {
+        self.state = finished.state;
+        self.waiting = Waiting::No;
+        store.clients.set_job_memory(&self.state.info, 0);
+        if self.state.info.is_killed() {
+            self.state.is_closing = true;
+        }
+        if !self.state.is_closing && !self.buffer.is_empty() {
+            let buffer = std::mem::take(&mut self.buffer);
+            self.execute_buffer(store, buffer, now_ms, output);
+        }
+        self.count_memory(store);
+    }
+
+    /// Runs the jobs of the client in this thread until it waits for none, where that is no matter.
+    pub fn run_jobs(&mut self, store: &Store, now_ms: u64, output: &mut Output) {
+        while let Some(job) = self.take_job() {
+            let mut finished = job.run(store, now_ms);
+            output.append(finished.take_output());
+            self.finish(store, finished, now_ms, output);
+        }
+    }
+
+    /// Executes the whole commands that the input begins with. Returns their bytes, and the command
+    /// behind them if it is not executed here.
+    fn execute_all(
+        &mut self,
+        store: &Store,
+        input: &[u8],
+        now_ms: u64,
+        output: &mut Output,
+    ) -> (usize, Option<Kept>) {
+        let Self { state, ahead, wanted_bytes, .. } = self;
+        let (mut executed, mut rest) = (0, None);
+        ahead.begin();
+        loop {
+            rest = rest.or_else(|| ahead.look(store, state, input));
+            let Some(command) = ahead.next(store, state.database) else { break };
+            let CommandAhead { start, end, prepared } = command;
+            let arguments = ahead.parser().arguments(&input[start..]);
+            let execution = dispatch::execute(store, state, (prepared, arguments), now_ms, output);
+            if end == input.len() {
+                state.info.used(prepared.name(), now_ms);
+            }
+            if execution != Execution::Done {
+                let is_job = execution == Execution::Job;
+                return (start, Some(Kept { prepared, bytes: end - start, is_job }));
+            }
+            ahead.pop();
+            executed = end;
+            if state.is_closing {
+                return (executed, None);
+            }
+        }
+        match rest {
+            Some(Rest::Incomplete { start, bytes }) => {
+                *wanted_bytes = bytes;
+                executed = start;
+            }
+            Some(Rest::Malformed(error)) => {
+                let text = format!("ERR Protocol error: {error}");
+                Reply { output, version: state.version }.error(&Error::new(text));
+                state.is_closing = true;
+            }
+            None => {}
+        }
+        (executed, None)
+    }
+
+    /// Returns whether the connection is to be closed behind the replies.
+    pub fn is_closing(&self) -> bool {
+        self.state.is_closing
+    }
+
+    /// The connection has ended.
+    pub fn disconnect(&mut self, store: &Store) {
+        if let Some(job) = self.take_job() {
+            job.abandon(store);
+        }
+        self.state.transaction.discard(store);
+        if self.buffer.capacity() >= LONG_STRING_MIN_BYTES {
+            store.discard(Garbage::Bytes(std::mem::take(&mut self.buffer)));
+        }
+        store.clients.remove(self.state.info.id);
+    }
+}

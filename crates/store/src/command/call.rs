@@ -1,0 +1,63 @@
+//! One call of a command.
+
+use super::spec::{Command, Keys};
+use super::work::WorkLimit;
+use crate::client::ClientState;
+use crate::error::{Error, NOT_AN_INTEGER};
+use crate::keyspace::key::Key;
+use crate::keyspace::locks::Locks;
+use crate::resp::arguments::Arguments;
+use crate::resp::number::parse_i64;
+use crate::resp::reply::Reply;
+
+/// See the head of the module. A value that is read stays borrowed from `locks` while its reply is
+/// written, so these are fields.
+#[derive(Debug)]
+pub(crate) struct Call<'c, 's> {
+    pub(crate) command: &'static Command,
+    pub(crate) arguments: Arguments<'c>,
+    /// The hash of the first argument behind the name, if it is a key.
+    pub(crate) first_hash: Option<u64>,
+    pub(crate) client: &'c mut ClientState,
+    /// The number of the database that the client has selected.
+    pub(crate) database: usize,
+    pub(crate) locks: &'c mut Locks<'s>,
+    pub(crate) reply: Reply<'c>,
+    /// The time, in milliseconds since 1970.
+    pub(crate) now_ms: u64,
+    /// What a handler asks before it does something that may take long (see
+    /// [`Work`](super::work::Work)).
+    pub(crate) limit: WorkLimit,
+}
+
+impl<'c> Call<'c, '_> {
+    /// Returns an argument that the arity of the command guarantees.
+    pub(crate) fn argument(&self, index: usize) -> &'c [u8] {
+        self.arguments.get(index).expect("the arity was checked")
+    }
+
+    /// Returns a key, whose shard is locked.
+    pub(crate) fn key(&self, index: usize) -> Key<'c> {
+        let bytes = self.argument(index);
+        match self.first_hash {
+            Some(hash) if index == 1 => Key { bytes, hash },
+            _ => match self.place_of_key(index).and_then(|place| self.locks.hash(place)) {
+                Some(hash) => Key { bytes, hash },
+                None => self.locks.store().key(bytes),
+            },
+        }
+    }
+
+    /// Returns which of the keys an argument is, if all of them follow one another.
+    fn place_of_key(&self, index: usize) -> Option<usize> {
+        let Keys::Range { first, step, .. } = self.command.keys else { return None };
+        let from_first = index.checked_sub(first)?;
+        from_first.is_multiple_of(step).then(|| from_first / step)
+    }
+
+    /// # Errors
+    /// The argument is no integer.
+    pub(crate) fn integer(&self, index: usize) -> Result<i64, Error> {
+        parse_i64(self.argument(index)).ok_or(NOT_AN_INTEGER)
+    }
+}

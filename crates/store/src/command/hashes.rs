@@ -1,0 +1,349 @@
+//! Commands on hashes.
+
+mod field_expiry;
+mod numbers;
+mod random;
+mod with_expiry;
+
+use super::call::Call;
+use super::scan::scan_collection;
+use super::spec::{Command, Flags, Group, Keys, Rows};
+use crate::dispatch::wrong_arity;
+use crate::error::Error;
+use crate::keyspace::database::{Change, Effects};
+use crate::keyspace::key::Key;
+use crate::keyspace::locks::Locks;
+use crate::value::Field;
+use crate::value::hash::Hash;
+
+const WRITE: Flags = Flags::WRITE.and(Flags::DENY_OOM).and(Flags::FAST);
+const REMOVE: Flags = Flags::WRITE.and(Flags::FAST);
+const READ: Flags = Flags::READ_ONLY;
+const FAST_READ: Flags = Flags::READ_ONLY.and(Flags::FAST);
+
+/// Fields that one change of a large hash looks at to remove those that have expired.
+const EXPIRED_FIELDS_MAX: usize = 20;
+
+const HASHES: Rows = Rows { group: Group::Hash, keys: Keys::FIRST };
+
+pub(super) const COMMANDS: &[Command] = &[
+    HASHES.row("hset", -4, WRITE, ("2.0.0", "Sets the values of fields."), hset),
+    HASHES.row("hmset", -4, WRITE, ("2.0.0", "Sets the values of fields."), hmset),
+    HASHES.row(
+        "hsetnx",
+        4,
+        WRITE,
+        ("2.0.0", "Sets the value of a field that does not exist."),
+        hsetnx,
+    ),
+    HASHES.row("hget", 3, FAST_READ, ("2.0.0", "Returns the value of a field."), hget),
+    HASHES.row("hmget", -3, FAST_READ, ("2.0.0", "Returns the values of fields."), hmget),
+    HASHES.row("hgetall", 2, READ, ("2.0.0", "Returns all fields and values."), hgetall),
+    HASHES.row("hkeys", 2, READ, ("2.0.0", "Returns the names of all fields."), hkeys),
+    HASHES.row("hvals", 2, READ, ("2.0.0", "Returns the values of all fields."), hvals),
+    HASHES.row("hlen", 2, FAST_READ, ("2.0.0", "Returns the number of fields."), hlen),
+    HASHES.row("hdel", -3, REMOVE, ("2.0.0", "Deletes fields."), hdel),
+    HASHES.row("hexists", 3, FAST_READ, ("2.0.0", "Returns whether a field exists."), hexists),
+    HASHES.row("hstrlen", 3, FAST_READ, ("3.2.0", "Returns the length of a value."), hstrlen),
+    HASHES.row(
+        "hincrby",
+        4,
+        WRITE,
+        ("2.0.0", "Adds to the integer value of a field."),
+        numbers::hincrby,
+    ),
+    HASHES.row(
+        "hincrbyfloat",
+        4,
+        WRITE,
+        ("2.6.0", "Adds to the number in a field."),
+        numbers::hincrbyfloat,
+    ),
+    HASHES.row("hrandfield", -2, READ, ("6.2.0", "Returns random fields."), random::hrandfield),
+    HASHES.row("hscan", -3, READ, ("2.8.0", "Returns some fields, and where to go on."), hscan),
+    HASHES.row(
+        "hexpire",
+        -6,
+        WRITE,
+        ("7.4.0", "Sets the expiry of fields in seconds from now."),
+        field_expiry::hexpire,
+    ),
+    HASHES.row(
+        "hpexpire",
+        -6,
+        WRITE,
+        ("7.4.0", "Sets the expiry of fields in milliseconds from now."),
+        field_expiry::hpexpire,
+    ),
+    HASHES.row(
+        "hexpireat",
+        -6,
+        WRITE,
+        ("7.4.0", "Sets the expiry of fields in seconds since 1970."),
+        field_expiry::hexpireat,
+    ),
+    HASHES.row(
+        "hpexpireat",
+        -6,
+        WRITE,
+        ("7.4.0", "Sets the expiry of fields in milliseconds since 1970."),
+        field_expiry::hpexpireat,
+    ),
+    HASHES.row(
+        "httl",
+        -5,
+        FAST_READ,
+        ("7.4.0", "Returns the seconds until fields expire."),
+        field_expiry::httl,
+    ),
+    HASHES.row(
+        "hpttl",
+        -5,
+        FAST_READ,
+        ("7.4.0", "Returns the milliseconds until fields expire."),
+        field_expiry::hpttl,
+    ),
+    HASHES.row(
+        "hexpiretime",
+        -5,
+        FAST_READ,
+        ("7.4.0", "Returns when fields expire, in seconds since 1970."),
+        field_expiry::hexpiretime,
+    ),
+    HASHES.row(
+        "hpexpiretime",
+        -5,
+        FAST_READ,
+        ("7.4.0", "Returns when fields expire, in milliseconds since 1970."),
+        field_expiry::hpexpiretime,
+    ),
+    HASHES.row(
+        "hpersist",
+        -5,
+        REMOVE,
+        ("7.4.0", "Removes the expiry of fields."),
+        field_expiry::hpersist,
+    ),
+    HASHES.row(
+        "hgetex",
+        -5,
+        REMOVE,
+        ("8.0.0", "Returns the values of fields and sets their expiry."),
+        with_expiry::hgetex,
+    ),
+    HASHES.row(
+        "hsetex",
+        -6,
+        WRITE,
+        ("8.0.0", "Sets the values of fields and their expiry."),
+        with_expiry::hsetex,
+    ),
+    HASHES.row(
+        "hgetdel",
+        -5,
+        REMOVE,
+        ("8.0.0", "Returns the values of fields and deletes them."),
+        with_expiry::hgetdel,
+    ),
+];
+
+/// Returns the hash of a key.
+///
+/// # Errors
+/// The key has a value of another type.
+fn read<'l>(
+    locks: &'l mut Locks<'_>,
+    database: usize,
+    key: Key<'_>,
+) -> Result<(Option<&'l Hash>, &'l mut Effects), Error> {
+    let (database, effects) = locks.database(database, key);
+    Ok((database.collection(key, effects)?, effects))
+}
+
+/// Changes the hash of the first argument, which is made if it does not exist. Some of its fields
+/// that have expired are removed before.
+///
+/// # Errors
+/// The key has a value of another type.
+fn upsert<R>(
+    call: &mut Call<'_, '_>,
+    change: impl FnOnce(&mut Hash, &mut Effects) -> Change<R>,
+) -> Result<R, Error> {
+    let key = call.key(1);
+    let (database, effects) = call.locks.database(call.database, key);
+    database.upsert_collection(key, effects, |hash: &mut Hash, effects| {
+        hash.remove_expired(EXPIRED_FIELDS_MAX, effects);
+        change(hash, effects)
+    })
+}
+
+/// Changes the hash of the first argument as [`upsert`] does, if it exists.
+///
+/// # Errors
+/// The key has a value of another type.
+fn change<R>(
+    call: &mut Call<'_, '_>,
+    change: impl FnOnce(&mut Hash, &mut Effects) -> Change<R>,
+) -> Result<Option<R>, Error> {
+    let key = call.key(1);
+    let (database, effects) = call.locks.database(call.database, key);
+    database.change_collection(key, effects, |hash: &mut Hash, effects| {
+        hash.remove_expired(EXPIRED_FIELDS_MAX, effects);
+        change(hash, effects)
+    })
+}
+
+/// Sets the fields of the pairs in the arguments. Returns how many of them are new.
+fn set_pairs(call: &mut Call<'_, '_>) -> Result<usize, Error> {
+    const FIRST: usize = 2;
+    if !call.arguments.len().is_multiple_of(2) {
+        return Err(wrong_arity(call.command.name));
+    }
+    let arguments = call.arguments;
+    upsert(call, |hash, effects| {
+        let mut added = 0;
+        for index in (FIRST..arguments.len()).step_by(2) {
+            let (name, value) = (&arguments[index], &arguments[index + 1]);
+            let field = Field { name, value, expiry_ms: None };
+            added += usize::from(hash.put(field, effects));
+        }
+        Change::Made(added)
+    })
+}
+
+fn hset(call: &mut Call<'_, '_>) -> Result<(), Error> {
+    let added = set_pairs(call)?;
+    call.reply.size(added);
+    Ok(())
+}
+
+fn hmset(call: &mut Call<'_, '_>) -> Result<(), Error> {
+    set_pairs(call)?;
+    call.reply.ok();
+    Ok(())
+}
+
+fn hsetnx(call: &mut Call<'_, '_>) -> Result<(), Error> {
+    let field = Field { name: call.argument(2), value: call.argument(3), expiry_ms: None };
+    let is_set = upsert(call, |hash, effects| {
+        if hash.get(field.name, effects).is_some() {
+            return Change::None(false);
+        }
+        hash.put(field, effects);
+        Change::Made(true)
+    })?;
+    call.reply.integer(is_set.into());
+    Ok(())
+}
+
+fn hget(call: &mut Call<'_, '_>) -> Result<(), Error> {
+    let name = call.argument(2);
+    let (hash, effects) = read(call.locks, call.database, call.key(1))?;
+    let field = hash.and_then(|hash| hash.get(name, effects));
+    call.limit.check_bytes(field.map_or(0, |field| field.value.len()))?;
+    call.reply.bulk_or_null(field.map(|field| field.value));
+    Ok(())
+}
+
+fn hmget(call: &mut Call<'_, '_>) -> Result<(), Error> {
+    let (hash, effects) = read(call.locks, call.database, call.key(1))?;
+    let names = call.arguments.from(2);
+    let before = call.reply.output.bytes.len();
+    call.reply.array(names.len());
+    for name in names {
+        let field = hash.and_then(|hash| hash.get(name, effects));
+        call.reply.bulk_or_null(field.map(|field| field.value));
+        call.limit.check_bytes(call.reply.output.bytes.len().saturating_sub(before))?;
+    }
+    Ok(())
+}
+
+fn hgetall(call: &mut Call<'_, '_>) -> Result<(), Error> {
+    let (hash, effects) = read(call.locks, call.database, call.key(1))?;
+    call.limit.check_value(hash.map_or((0, 0), |hash| (hash.work(), hash.memory_bytes())))?;
+    let mark = call.reply.begin();
+    let mut count = 0;
+    for field in hash.into_iter().flat_map(|hash| hash.fields(effects.now_ms)) {
+        call.reply.bulk(field.name);
+        call.reply.bulk(field.value);
+        count += 1;
+    }
+    call.reply.end_map(mark, count);
+    Ok(())
+}
+
+fn hkeys(call: &mut Call<'_, '_>) -> Result<(), Error> {
+    write_all(call, |field| field.name)
+}
+
+fn hvals(call: &mut Call<'_, '_>) -> Result<(), Error> {
+    write_all(call, |field| field.value)
+}
+
+/// Writes a part of all fields.
+fn write_all(
+    call: &mut Call<'_, '_>,
+    part_of: for<'f> fn(Field<'f>) -> &'f [u8],
+) -> Result<(), Error> {
+    let (hash, effects) = read(call.locks, call.database, call.key(1))?;
+    call.limit.check_value(hash.map_or((0, 0), |hash| (hash.work(), hash.memory_bytes())))?;
+    let mark = call.reply.begin();
+    let mut count = 0;
+    for field in hash.into_iter().flat_map(|hash| hash.fields(effects.now_ms)) {
+        call.reply.bulk(part_of(field));
+        count += 1;
+    }
+    call.reply.end_array(mark, count);
+    Ok(())
+}
+
+fn hlen(call: &mut Call<'_, '_>) -> Result<(), Error> {
+    let (hash, effects) = read(call.locks, call.database, call.key(1))?;
+    call.reply.size(hash.map_or(0, |hash| hash.len(effects)));
+    Ok(())
+}
+
+fn hdel(call: &mut Call<'_, '_>) -> Result<(), Error> {
+    let names = call.arguments.from(2);
+    let removed = change(call, |hash, effects| {
+        match names.filter(|name| hash.remove(name, effects)).count() {
+            0 => Change::None(0),
+            removed => Change::Made(removed),
+        }
+    })?;
+    call.reply.size(removed.unwrap_or(0));
+    Ok(())
+}
+
+fn hexists(call: &mut Call<'_, '_>) -> Result<(), Error> {
+    let name = call.argument(2);
+    let (hash, effects) = read(call.locks, call.database, call.key(1))?;
+    let exists = hash.is_some_and(|hash| hash.get(name, effects).is_some());
+    call.reply.integer(exists.into());
+    Ok(())
+}
+
+fn hstrlen(call: &mut Call<'_, '_>) -> Result<(), Error> {
+    let name = call.argument(2);
+    let (hash, effects) = read(call.locks, call.database, call.key(1))?;
+    let field = hash.and_then(|hash| hash.get(name, effects));
+    call.reply.size(field.map_or(0, |field| field.value.len()));
+    Ok(())
+}
+
+fn hscan(call: &mut Call<'_, '_>) -> Result<(), Error> {
+    scan_collection(call, |hash: &Hash, options, effects, reply| {
+        let mut count = 0;
+        let next = hash.visit_from(options.cursor, options.scanned(), effects, |field| {
+            if options.matches(field.name) {
+                reply.bulk(field.name);
+                count += 1;
+                if options.has_values {
+                    reply.bulk(field.value);
+                    count += 1;
+                }
+            }
+        });
+        (count, next)
+    })
+}

@@ -1,0 +1,210 @@
+//! Commands that read or write fields and their expiry at once.
+
+use super::field_expiry::{parse_fields, parse_time, set_field_expiry};
+use crate::command::call::Call;
+use crate::command::expiry_option::TimeUnit;
+use crate::command::hashes::{change, read, upsert};
+use crate::command::options::Options;
+use crate::command::work::WorkLimit;
+use crate::dispatch::wrong_arity;
+use crate::error::Error;
+use crate::keyspace::database::{Change, Effects};
+use crate::resp::arguments::Arguments;
+use crate::resp::number::parse_i64;
+use crate::resp::reply::Reply;
+use crate::value::Field;
+use crate::value::hash::Hash;
+
+const NOT_POSITIVE: Error = Error::constant("ERR Number of fields must be a positive integer");
+
+/// What happens to the expiry of fields.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum NewExpiry {
+    /// `KEEPTTL`, or no option of `HGETEX`.
+    Unchanged,
+    /// `PERSIST`, or no option of `HSETEX`.
+    Removed,
+    /// In milliseconds since 1970.
+    At(u64),
+}
+
+/// When fields are set.
+#[derive(Clone, Copy, Debug)]
+enum Condition {
+    Always,
+    /// `FNX`: none of them exists.
+    NoneExists,
+    /// `FXX`: all of them exist.
+    AllExist,
+}
+
+/// # Errors
+/// The values of fields in some arguments are too much work to be copied.
+fn check_values(
+    (hash, effects): (Option<&Hash>, &Effects),
+    arguments: Arguments<'_>,
+    fields: std::ops::Range<usize>,
+    limit: WorkLimit,
+) -> Result<(), Error> {
+    let Some(hash) = hash else { return Ok(()) };
+    // As a rule not even all values are.
+    if limit.check_bytes(hash.memory_bytes()).is_ok() {
+        return Ok(());
+    }
+    let values = fields.filter_map(|index| hash.get(&arguments[index], effects));
+    limit.check_bytes(values.map(|field| field.value.len()).sum())
+}
+
+/// Writes the values of fields in some arguments.
+fn write_values(
+    hash: Option<&Hash>,
+    call: (&mut Reply<'_>, Arguments<'_>),
+    fields: std::ops::Range<usize>,
+    effects: &Effects,
+) {
+    let (reply, arguments) = call;
+    reply.array(fields.len());
+    for index in fields {
+        let field = hash.and_then(|hash| hash.get(&arguments[index], effects));
+        reply.bulk_or_null(field.map(|field| field.value));
+    }
+}
+
+pub(super) fn hgetdel(call: &mut Call<'_, '_>) -> Result<(), Error> {
+    read(call.locks, call.database, call.key(1))?;
+    let fields = parse_fields(call, 2, NOT_POSITIVE)?;
+    let (arguments, limit) = (call.arguments, call.limit);
+    let (hash, effects) = read(call.locks, call.database, call.key(1))?;
+    check_values((hash, effects), arguments, fields.clone(), limit)?;
+    call.reply.array(fields.len());
+    // A field that is named twice is gone the second time.
+    for index in fields {
+        let name = &arguments[index];
+        let (hash, effects) = read(call.locks, call.database, call.key(1))?;
+        let field = hash.and_then(|hash| hash.get(name, effects));
+        call.reply.bulk_or_null(field.map(|field| field.value));
+        if field.is_some() {
+            change(call, |hash, effects| Change::Made(hash.remove(name, effects)))?;
+        }
+    }
+    Ok(())
+}
+
+pub(super) fn hgetex(call: &mut Call<'_, '_>) -> Result<(), Error> {
+    read(call.locks, call.database, call.key(1))?;
+    let option = call.argument(2).to_ascii_uppercase();
+    let (expiry, at) = match (&option[..], TimeUnit::of_option(&option)) {
+        (b"PERSIST", _) => (NewExpiry::Removed, 3),
+        (_, Some(unit)) => (NewExpiry::At(parse_time(call, call.argument(3), unit)?), 4),
+        _ => (NewExpiry::Unchanged, 2),
+    };
+    let fields = parse_fields(call, at, NOT_POSITIVE)?;
+    let (hash, effects) = read(call.locks, call.database, call.key(1))?;
+    check_values((hash, effects), call.arguments, fields.clone(), call.limit)?;
+    write_values(hash, (&mut call.reply, call.arguments), fields.clone(), effects);
+    let new_ms = match expiry {
+        NewExpiry::Unchanged => return Ok(()),
+        NewExpiry::Removed => None,
+        NewExpiry::At(at_ms) => Some(at_ms),
+    };
+    let arguments = call.arguments;
+    change(call, |hash, effects| {
+        let mut is_changed = false;
+        for name in fields.map(|index| &arguments[index]) {
+            let old = hash.get(name, effects).map(|field| field.expiry_ms);
+            if old.is_some_and(|old_ms| old_ms != new_ms) {
+                set_field_expiry(hash, name, new_ms, effects);
+                is_changed = true;
+            }
+        }
+        if is_changed { Change::Made(()) } else { Change::None(()) }
+    })?;
+    Ok(())
+}
+
+/// Parses the options of `HSETEX`. Returns also which arguments are fields and values.
+fn parse_hsetex(
+    call: &Call<'_, '_>,
+) -> Result<(Condition, NewExpiry, std::ops::Range<usize>), Error> {
+    let (mut condition, mut expiry) = (Condition::Always, NewExpiry::Removed);
+    let (mut has_expiry, mut options) = (false, Options::from(call.arguments, 2));
+    while let Ok(argument) = options.next_value() {
+        let name = argument.to_ascii_uppercase();
+        let unit = TimeUnit::of_option(&name);
+        match &name[..] {
+            b"FIELDS" => {
+                let count = options.next_value().ok().and_then(parse_i64);
+                let count = count.and_then(|count| usize::try_from(count).ok());
+                let invalid = Error::constant("ERR invalid number of fields");
+                let count = count.filter(|&count| count > 0).ok_or(invalid)?;
+                if count.checked_mul(2) != Some(options.left()) {
+                    return Err(wrong_arity(call.command.name));
+                }
+                let end = call.arguments.len();
+                return Ok((condition, expiry, end - options.left()..end));
+            }
+            b"FNX" | b"FXX" => {
+                if !matches!(condition, Condition::Always) {
+                    return Err(Error::constant(
+                        "ERR Only one of FXX or FNX arguments can be specified",
+                    ));
+                }
+                let is_fnx = name == b"FNX";
+                condition = if is_fnx { Condition::NoneExists } else { Condition::AllExist };
+            }
+            b"KEEPTTL" | b"EX" | b"PX" | b"EXAT" | b"PXAT" => {
+                if std::mem::replace(&mut has_expiry, true) {
+                    return Err(Error::constant(
+                        "ERR Only one of EX, PX, EXAT, PXAT or KEEPTTL arguments can be specified",
+                    ));
+                }
+                expiry = NewExpiry::Unchanged;
+                if let Some(unit) = unit {
+                    let missing = Error::constant("ERR missing expire time");
+                    let time = options.next_value().map_err(|_| missing)?;
+                    expiry = NewExpiry::At(parse_time(call, time, unit)?);
+                }
+            }
+            _ => {
+                let shown = String::from_utf8_lossy(argument).replace(['\r', '\n'], " ");
+                return Err(Error::new(format!("ERR unknown argument: {shown}")));
+            }
+        }
+    }
+    Err(wrong_arity(call.command.name))
+}
+
+pub(super) fn hsetex(call: &mut Call<'_, '_>) -> Result<(), Error> {
+    read(call.locks, call.database, call.key(1))?;
+    let (condition, expiry, pairs) = parse_hsetex(call)?;
+    let arguments = call.arguments;
+    let pairs = pairs.step_by(2).map(|index| (&arguments[index], &arguments[index + 1]));
+    let is_set = upsert(call, |hash, effects| {
+        let is_met = |hash: &Hash| {
+            let mut exist = pairs.clone().map(|(name, _)| hash.get(name, effects).is_some());
+            match condition {
+                Condition::Always => true,
+                Condition::NoneExists => !exist.any(|exists| exists),
+                Condition::AllExist => exist.all(|exists| exists),
+            }
+        };
+        if !is_met(hash) {
+            return Change::None(false);
+        }
+        for (name, value) in pairs {
+            let expiry_ms = match expiry {
+                NewExpiry::Unchanged => hash.get(name, effects).and_then(|it| it.expiry_ms),
+                NewExpiry::Removed => None,
+                NewExpiry::At(at_ms) if at_ms <= effects.now_ms => {
+                    hash.remove(name, effects);
+                    continue;
+                }
+                NewExpiry::At(at_ms) => Some(at_ms),
+            };
+            hash.put(Field { name, value, expiry_ms }, effects);
+        }
+        Change::Made(true)
+    })?;
+    call.reply.integer(is_set.into());
+    Ok(())
+}

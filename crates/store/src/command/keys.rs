@@ -1,0 +1,184 @@
+//! Commands on keys of any type.
+
+use super::call::Call;
+use super::options::Options;
+use super::spec::{Command, Flags, Group, Keys, Rows};
+use crate::error::{Error, NO_SUCH_KEY, NOT_AN_INTEGER, SYNTAX};
+use crate::keyspace::record::Record;
+use crate::limits::DATABASES;
+use crate::resp::number::parse_i64;
+
+const GENERIC: Rows = Rows { group: Group::Generic, keys: Keys::FIRST };
+
+const FAST_READ: Flags = Flags::READ_ONLY.and(Flags::FAST);
+const FAST_WRITE: Flags = Flags::WRITE.and(Flags::FAST);
+
+pub(super) const COMMANDS: &[Command] = &[
+    GENERIC.row("del", -2, Flags::WRITE, ("1.0.0", "Deletes keys."), delete).with_keys(Keys::REST),
+    GENERIC
+        .row(
+            "unlink",
+            -2,
+            FAST_WRITE,
+            ("4.0.0", "Deletes keys; large values are freed later."),
+            delete,
+        )
+        .with_keys(Keys::REST),
+    GENERIC
+        .row("exists", -2, FAST_READ, ("1.0.0", "Counts the keys that exist."), exists)
+        .with_keys(Keys::REST),
+    GENERIC
+        .row(
+            "touch",
+            -2,
+            FAST_READ,
+            ("3.2.1", "Counts the keys that exist, and marks them as used."),
+            exists,
+        )
+        .with_keys(Keys::REST),
+    GENERIC.row(
+        "type",
+        2,
+        FAST_READ,
+        ("1.0.0", "Returns the type of the value of a key."),
+        type_of,
+    ),
+    GENERIC
+        .row("rename", 3, Flags::WRITE, ("1.0.0", "Gives a key another name."), |call| {
+            rename(call, true)
+        })
+        .with_keys(Keys::FIRST_TWO),
+    GENERIC
+        .row(
+            "renamenx",
+            3,
+            FAST_WRITE,
+            ("1.0.0", "Gives a key another name that is not in use."),
+            |call| rename(call, false),
+        )
+        .with_keys(Keys::FIRST_TWO),
+    GENERIC
+        .row(
+            "copy",
+            -3,
+            Flags::WRITE.and(Flags::DENY_OOM),
+            ("6.2.0", "Copies the value of a key to another key."),
+            copy,
+        )
+        .with_keys(Keys::FIRST_TWO),
+    GENERIC.row("move", 3, FAST_WRITE, ("1.0.0", "Moves a key to another database."), move_key),
+];
+
+fn delete(call: &mut Call<'_, '_>) -> Result<(), Error> {
+    let mut count = 0;
+    for index in 1..call.arguments.len() {
+        let key = call.key(index);
+        let (database, effects) = call.locks.database(call.database, key);
+        count += usize::from(database.remove(key, effects));
+    }
+    call.reply.size(count);
+    Ok(())
+}
+
+fn exists(call: &mut Call<'_, '_>) -> Result<(), Error> {
+    let mut count = 0;
+    for index in 1..call.arguments.len() {
+        let key = call.key(index);
+        let (database, effects) = call.locks.database(call.database, key);
+        count += usize::from(database.get(key, effects).is_some());
+    }
+    call.reply.size(count);
+    Ok(())
+}
+
+fn type_of(call: &mut Call<'_, '_>) -> Result<(), Error> {
+    let key = call.key(1);
+    let (database, _) = call.locks.database(call.database, key);
+    let record = database.peek(key, call.now_ms);
+    call.reply.simple(record.map_or("none", Record::type_name));
+    Ok(())
+}
+
+fn rename(call: &mut Call<'_, '_>, replaces: bool) -> Result<(), Error> {
+    let (from, to) = (call.key(1), call.key(2));
+    let (database, effects) = call.locks.database(call.database, from);
+    if database.get(from, effects).is_none() {
+        return Err(NO_SUCH_KEY);
+    }
+    let is_same = from.bytes == to.bytes;
+    let (database, effects) = call.locks.database(call.database, to);
+    let is_done = replaces || !is_same && database.get(to, effects).is_none();
+    if is_done && !is_same {
+        let (database, _) = call.locks.database(call.database, from);
+        let record = database.take(from).ok_or(NO_SUCH_KEY)?;
+        let (database, effects) = call.locks.database(call.database, to);
+        database.put(to, record.with_key(to.bytes), effects);
+    }
+    if replaces {
+        call.reply.ok();
+    } else {
+        call.reply.integer(is_done.into());
+    }
+    Ok(())
+}
+
+/// The error for a number that has more than 32 bits.
+const NO_SHORT_INTEGER: Error =
+    Error::constant("ERR value is out of range, value must between -2147483648 and 2147483647");
+
+/// Returns the number of a database that an argument names.
+///
+/// # Errors
+/// There is no such database.
+pub(super) fn database_number(argument: &[u8]) -> Result<usize, Error> {
+    let number = parse_i64(argument).ok_or(NOT_AN_INTEGER)?;
+    let number = i32::try_from(number).map_err(|_| NO_SHORT_INTEGER)?;
+    let number = usize::try_from(number).ok().filter(|&number| number < DATABASES);
+    number.ok_or(Error::constant("ERR DB index is out of range"))
+}
+
+fn copy(call: &mut Call<'_, '_>) -> Result<(), Error> {
+    let (mut target, mut replaces) = (call.database, false);
+    let mut options = Options::from(call.arguments, 3);
+    while let Some(name) = options.next_name() {
+        match name?.as_bytes() {
+            b"REPLACE" => replaces = true,
+            b"DB" => target = database_number(options.next_value()?)?,
+            _ => return Err(SYNTAX),
+        }
+    }
+    let (from, to) = (call.key(1), call.key(2));
+    if target == call.database && from.bytes == to.bytes {
+        return Err(Error::constant("ERR source and destination objects are the same"));
+    }
+    let (database, effects) = call.locks.database(call.database, from);
+    let copied = database.get(from, effects).map(|record| record.copy(to.bytes));
+    let (database, effects) = call.locks.database(target, to);
+    let is_free = replaces || database.get(to, effects).is_none();
+    let is_copied = copied.is_some() && is_free;
+    if let Some(record) = copied.filter(|_| is_free) {
+        database.put(to, record, effects);
+    }
+    call.reply.integer(is_copied.into());
+    Ok(())
+}
+
+fn move_key(call: &mut Call<'_, '_>) -> Result<(), Error> {
+    let target = database_number(call.argument(2))?;
+    if target == call.database {
+        return Err(Error::constant("ERR source and destination objects are the same"));
+    }
+    let key = call.key(1);
+    let (database, effects) = call.locks.database(target, key);
+    let is_free = database.get(key, effects).is_none();
+    let (database, effects) = call.locks.database(call.database, key);
+    let exists = database.get(key, effects).is_some();
+    let record = if is_free && exists { database.take(key) } else { None };
+    let is_moved = record.is_some();
+    if let Some(record) = record {
+        let (database, effects) = call.locks.database(target, key);
+        database.put(key, record, effects);
+    }
+    call.reply.integer(is_moved.into());
+    Ok(())
+}

@@ -1,0 +1,240 @@
+//! Commands on lists.
+
+mod pop;
+mod search;
+
+use super::call::Call;
+use super::ranges::{index, index_range};
+use super::spec::{Command, Flags, Group, Keys, Rows};
+use crate::error::{Error, INDEX_OUT_OF_RANGE, NO_SUCH_KEY, SYNTAX};
+use crate::keyspace::database::Change;
+use crate::value::Collection;
+use crate::value::list::{List, ListEnd};
+
+const WRITE: Flags = Flags::WRITE.and(Flags::DENY_OOM);
+const FAST_WRITE: Flags = WRITE.and(Flags::FAST);
+const FAST_REMOVE: Flags = Flags::WRITE.and(Flags::FAST);
+const READ: Flags = Flags::READ_ONLY;
+
+const LISTS: Rows = Rows { group: Group::List, keys: Keys::FIRST };
+
+pub(super) const COMMANDS: &[Command] = &[
+    LISTS.row(
+        "lpush",
+        -3,
+        FAST_WRITE,
+        ("1.0.0", "Adds elements before the first of a list."),
+        |call| push(call, ListEnd::Left),
+    ),
+    LISTS.row(
+        "rpush",
+        -3,
+        FAST_WRITE,
+        ("1.0.0", "Adds elements behind the last of a list."),
+        |call| push(call, ListEnd::Right),
+    ),
+    LISTS.row(
+        "lpushx",
+        -3,
+        FAST_WRITE,
+        ("2.2.0", "Adds elements before the first of a list that exists."),
+        |call| push_to_existing(call, ListEnd::Left),
+    ),
+    LISTS.row(
+        "rpushx",
+        -3,
+        FAST_WRITE,
+        ("2.2.0", "Adds elements behind the last of a list that exists."),
+        |call| push_to_existing(call, ListEnd::Right),
+    ),
+    LISTS.row(
+        "lpop",
+        -2,
+        FAST_REMOVE,
+        ("1.0.0", "Removes the first elements of a list."),
+        |call| pop::pop(call, ListEnd::Left),
+    ),
+    LISTS.row("rpop", -2, FAST_REMOVE, ("1.0.0", "Removes the last elements of a list."), |call| {
+        pop::pop(call, ListEnd::Right)
+    }),
+    LISTS
+        .row(
+            "lmpop",
+            -4,
+            Flags::WRITE,
+            ("7.0.0", "Removes elements of the first list that has some."),
+            pop::pop_first,
+        )
+        .with_keys(Keys::Counted { count: 1, also: None }),
+    LISTS.row("llen", 2, READ.and(Flags::FAST), ("1.0.0", "Returns the length of a list."), length),
+    LISTS.row("lrange", 4, READ, ("1.0.0", "Returns a range of elements of a list."), range),
+    LISTS.row("lindex", 3, READ, ("1.0.0", "Returns the element of a list at an index."), at_index),
+    LISTS.row("lset", 4, WRITE, ("1.0.0", "Sets the element of a list at an index."), set),
+    LISTS.row(
+        "linsert",
+        5,
+        WRITE,
+        ("2.2.0", "Adds an element beside another one of a list."),
+        insert,
+    ),
+    LISTS.row(
+        "lrem",
+        4,
+        Flags::WRITE,
+        ("1.0.0", "Removes elements that have a value."),
+        search::remove,
+    ),
+    LISTS.row(
+        "ltrim",
+        4,
+        Flags::WRITE,
+        ("1.0.0", "Removes elements at both ends of a list."),
+        trim,
+    ),
+    LISTS.row("lpos", -3, READ, ("6.0.6", "Returns the indices of elements."), search::positions),
+    LISTS
+        .row("lmove", 5, WRITE, ("6.2.0", "Moves an element to another list."), |call| {
+            let from = parse_end(call.argument(3))?;
+            let to = parse_end(call.argument(4))?;
+            pop::move_element(call, from, to)
+        })
+        .with_keys(Keys::FIRST_TWO),
+    LISTS
+        .row(
+            "rpoplpush",
+            3,
+            WRITE,
+            ("1.2.0", "Moves the last element before the first of another list."),
+            |call| pop::move_element(call, ListEnd::Right, ListEnd::Left),
+        )
+        .with_keys(Keys::FIRST_TWO),
+];
+
+/// Parses `LEFT` or `RIGHT`.
+///
+/// # Errors
+/// It is something else.
+fn parse_end(text: &[u8]) -> Result<ListEnd, Error> {
+    if text.eq_ignore_ascii_case(b"left") {
+        Ok(ListEnd::Left)
+    } else if text.eq_ignore_ascii_case(b"right") {
+        Ok(ListEnd::Right)
+    } else {
+        Err(SYNTAX)
+    }
+}
+
+fn push(call: &mut Call<'_, '_>, end: ListEnd) -> Result<(), Error> {
+    let (key, elements) = (call.key(1), call.arguments.from(2));
+    let (database, effects) = call.locks.database(call.database, key);
+    let length = database.upsert_collection(key, effects, |list: &mut List, _| {
+        elements.for_each(|element| list.push(end, element));
+        Change::Made(list.len())
+    })?;
+    call.reply.size(length);
+    Ok(())
+}
+
+fn push_to_existing(call: &mut Call<'_, '_>, end: ListEnd) -> Result<(), Error> {
+    let (key, elements) = (call.key(1), call.arguments.from(2));
+    let (database, effects) = call.locks.database(call.database, key);
+    let length = database.change_collection(key, effects, |list: &mut List, _| {
+        elements.for_each(|element| list.push(end, element));
+        Change::Made(list.len())
+    })?;
+    call.reply.size(length.unwrap_or(0));
+    Ok(())
+}
+
+fn length(call: &mut Call<'_, '_>) -> Result<(), Error> {
+    let key = call.key(1);
+    let (database, effects) = call.locks.database(call.database, key);
+    let list = database.collection::<List>(key, effects)?;
+    call.reply.size(list.map_or(0, List::len));
+    Ok(())
+}
+
+fn range(call: &mut Call<'_, '_>) -> Result<(), Error> {
+    let (key, start, stop) = (call.key(1), call.integer(2)?, call.integer(3)?);
+    let (database, effects) = call.locks.database(call.database, key);
+    let Some(list) = database.collection::<List>(key, effects)? else {
+        call.reply.array(0);
+        return Ok(());
+    };
+    let indices = index_range(start, stop, list.len());
+    call.limit.check_part(indices.len(), (list.len(), list.memory_bytes()))?;
+    call.reply.array(indices.len());
+    for element in list.iter_from(indices.start).take(indices.len()) {
+        call.reply.bulk(element);
+    }
+    Ok(())
+}
+
+fn at_index(call: &mut Call<'_, '_>) -> Result<(), Error> {
+    let key = call.key(1);
+    let (database, effects) = call.locks.database(call.database, key);
+    let Some(list) = database.collection::<List>(key, effects)? else {
+        call.reply.null();
+        return Ok(());
+    };
+    let number = super::ranges::parse_integer(&call.arguments[2])?;
+    let element = index(number, list.len()).and_then(|index| list.get(index));
+    call.reply.bulk_or_null(element);
+    Ok(())
+}
+
+fn set(call: &mut Call<'_, '_>) -> Result<(), Error> {
+    let (key, element) = (call.key(1), call.argument(3));
+    let number = call.integer(2);
+    let (database, effects) = call.locks.database(call.database, key);
+    let changed = database.change_collection(key, effects, |list: &mut List, _| {
+        let number = match number {
+            Ok(number) => number,
+            Err(error) => return Change::None(Err(error)),
+        };
+        let Some(index) = index(number, list.len()) else {
+            return Change::None(Err(INDEX_OUT_OF_RANGE));
+        };
+        list.set(index, element);
+        Change::Made(Ok(()))
+    })?;
+    changed.ok_or(NO_SUCH_KEY)??;
+    call.reply.ok();
+    Ok(())
+}
+
+fn insert(call: &mut Call<'_, '_>) -> Result<(), Error> {
+    let (key, side) = (call.key(1), call.argument(2));
+    let (pivot, element) = (call.argument(3), call.argument(4));
+    let behind = if side.eq_ignore_ascii_case(b"after") {
+        1
+    } else if side.eq_ignore_ascii_case(b"before") {
+        0
+    } else {
+        return Err(SYNTAX);
+    };
+    let (database, effects) = call.locks.database(call.database, key);
+    let length = database.change_collection(key, effects, |list: &mut List, _| {
+        let Some(index) = list.iter_from(0).position(|it| it == pivot) else {
+            return Change::None(-1);
+        };
+        list.insert(index + behind, element);
+        Change::Made(i64::try_from(list.len()).unwrap_or(i64::MAX))
+    })?;
+    call.reply.integer(length.unwrap_or(0));
+    Ok(())
+}
+
+fn trim(call: &mut Call<'_, '_>) -> Result<(), Error> {
+    let (key, start, stop) = (call.key(1), call.integer(2)?, call.integer(3)?);
+    let (database, effects) = call.locks.database(call.database, key);
+    database.change_collection(key, effects, |list: &mut List, effects| {
+        let kept = index_range(start, stop, list.len());
+        for removed in [list.remove_range(kept.end..usize::MAX), list.remove_range(0..kept.start)] {
+            effects.discard_value(removed.into_value());
+        }
+        Change::Made(())
+    })?;
+    call.reply.ok();
+    Ok(())
+}

@@ -1,0 +1,114 @@
+//! Commands that take elements from the ends of lists.
+
+use super::parse_end;
+use crate::command::call::Call;
+use crate::command::pop_first;
+use crate::command::ranges::parse_count;
+use crate::command::work::WorkLimit;
+use crate::dispatch::wrong_arity;
+use crate::error::{Error, WRONG_TYPE};
+use crate::keyspace::database::{Change, Effects};
+use crate::keyspace::record::Record;
+use crate::resp::reply::Reply;
+use crate::value::Collection;
+use crate::value::list::{List, ListEnd};
+
+/// Removes elements at an end and writes them as an array.
+fn pop_many(
+    list: &mut List,
+    (end, count): (ListEnd, usize),
+    limit: WorkLimit,
+    reply: &mut Reply<'_>,
+    effects: &mut Effects,
+) -> Change<Result<(), Error>> {
+    let len = list.len();
+    let count = count.min(len);
+    if let Err(error) = limit.check_part(count, (len, list.memory_bytes())) {
+        return Change::None(Err(error));
+    }
+    reply.array(count);
+    if count == 0 {
+        return Change::None(Ok(()));
+    }
+    let removed = match end {
+        ListEnd::Left => {
+            list.iter_from(0).take(count).for_each(|element| reply.bulk(element));
+            list.remove_range(0..count)
+        }
+        ListEnd::Right => {
+            list.iter_back_from(len - 1).take(count).for_each(|element| reply.bulk(element));
+            list.remove_range(len - count..len)
+        }
+    };
+    effects.discard_value(removed.into_value());
+    Change::Made(Ok(()))
+}
+
+/// `LPOP` and `RPOP`.
+pub(super) fn pop(call: &mut Call<'_, '_>, end: ListEnd) -> Result<(), Error> {
+    if call.arguments.len() > 3 {
+        return Err(wrong_arity(call.command.name));
+    }
+    let key = call.key(1);
+    let count = call.arguments.get(2).map(parse_count).transpose()?;
+    let (database, effects) = call.locks.database(call.database, key);
+    let (limit, reply) = (call.limit, &mut call.reply);
+    let popped = database.change_collection(key, effects, |list: &mut List, effects| {
+        if let Some(count) = count {
+            return pop_many(list, (end, count), limit, reply, effects);
+        }
+        reply.bulk_or_null(list.peek(end));
+        list.drop_end(end);
+        Change::Made(Ok(()))
+    })?;
+    match (popped.transpose()?, count) {
+        (Some(()), _) => {}
+        (None, Some(_)) => call.reply.null_array(),
+        (None, None) => call.reply.null(),
+    }
+    Ok(())
+}
+
+/// `LMPOP`
+pub(super) fn pop_first(call: &mut Call<'_, '_>) -> Result<(), Error> {
+    pop_first::pop_first(call, parse_end, pop_many)
+}
+
+/// `LMOVE` and `RPOPLPUSH`
+pub(super) fn move_element(
+    call: &mut Call<'_, '_>,
+    from: ListEnd,
+    to: ListEnd,
+) -> Result<(), Error> {
+    let (source, target) = (call.key(1), call.key(2));
+    let (database, effects) = call.locks.database(call.database, source);
+    let Some(list) = database.collection::<List>(source, effects)? else {
+        call.reply.null();
+        return Ok(());
+    };
+    let element = list.peek(from).map(<[u8]>::to_vec).unwrap_or_default();
+    let (database, effects) = call.locks.database(call.database, target);
+    let is_list = |record: &Record| record.value().and_then(List::of).is_some();
+    if !database.get(target, effects).is_none_or(is_list) {
+        return Err(WRONG_TYPE);
+    }
+    let push = |list: &mut List| list.push(to, &element);
+    let is_same = source.bytes == target.bytes;
+    let (database, effects) = call.locks.database(call.database, source);
+    database.change_collection(source, effects, |list: &mut List, _| {
+        list.drop_end(from);
+        if is_same {
+            push(list);
+        }
+        Change::Made(())
+    })?;
+    if !is_same {
+        let (database, effects) = call.locks.database(call.database, target);
+        database.upsert_collection(target, effects, |list: &mut List, _| {
+            push(list);
+            Change::Made(())
+        })?;
+    }
+    call.reply.bulk(&element);
+    Ok(())
+}

@@ -1,0 +1,59 @@
+//! Values whose members sorted sets are made from: `ZUNION` and its like take sorted sets, and
+//! sets, whose members have the score 1.
+
+use crate::error::{Error, WRONG_TYPE};
+use crate::keyspace::database::Effects;
+use crate::keyspace::record::Record;
+use crate::value::Value;
+use crate::value::set::Set;
+use crate::value::sorted_set::SortedSet;
+
+/// The members of a value with their scores; a key that does not exist has none.
+#[derive(Clone, Copy, Debug)]
+pub(crate) enum MemberSource<'v> {
+    Nothing,
+    Set(&'v Set, &'v Effects),
+    SortedSet(&'v SortedSet),
+}
+
+impl<'v> MemberSource<'v> {
+    /// # Errors
+    /// The value has no members.
+    pub(crate) fn of(record: Option<&'v Record>, effects: &'v Effects) -> Result<Self, Error> {
+        match record.map(Record::value) {
+            None => Ok(Self::Nothing),
+            Some(Some(Value::Set(set))) => Ok(Self::Set(set, effects)),
+            Some(Some(Value::SortedSet(set))) => Ok(Self::SortedSet(set)),
+            Some(_) => Err(WRONG_TYPE),
+        }
+    }
+
+    /// Returns the number of members.
+    pub(crate) fn len(self) -> usize {
+        match self {
+            Self::Nothing => 0,
+            Self::Set(set, _) => set.len(),
+            Self::SortedSet(set) => set.len(),
+        }
+    }
+
+    /// Returns the score of a member.
+    pub(crate) fn score(self, member: &[u8]) -> Option<f64> {
+        match self {
+            Self::Nothing => None,
+            Self::Set(set, effects) => set.contains(member, effects).then_some(1.0),
+            Self::SortedSet(set) => set.score(member),
+        }
+    }
+
+    /// Calls `visit` for all members.
+    pub(crate) fn for_each(self, mut visit: impl FnMut(&[u8], f64)) {
+        match self {
+            Self::Nothing => {}
+            Self::Set(set, _) => {
+                set.members().for_each(|member| member.with_text(|text| visit(text, 1.0)));
+            }
+            Self::SortedSet(set) => set.iter().for_each(|(member, score)| visit(member, score)),
+        }
+    }
+}

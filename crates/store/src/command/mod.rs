@@ -1,0 +1,34 @@
+//! The commands: one table for the parser, the checks, `COMMAND` and the documentation.
+
+pub(crate) mod bitmaps;
+pub(crate) mod call;
+pub(crate) mod client_commands;
+pub(crate) mod command_commands;
+pub(crate) mod config;
+pub(crate) mod connection;
+pub(crate) mod databases;
+pub(crate) mod dump;
+pub(crate) mod expiry;
+pub(crate) mod expiry_option;
+pub(crate) mod functions;
+pub(crate) mod hashes;
+pub(crate) mod keys;
+pub(crate) mod layout_settings;
+pub(crate) mod lists;
+pub(crate) mod member_source;
+pub(crate) mod options;
+pub(crate) mod pop_first;
+pub(crate) mod random_choice;
+pub(crate) mod ranges;
+pub(crate) mod rate_limit;
+pub(crate) mod scan;
+pub(crate) mod server;
+pub(crate) mod sets;
+pub(crate) mod slow_log;
+pub(crate) mod sort;
+pub(crate) mod sorted_sets;
+pub(crate) mod spec;
+pub(crate) mod strings;
+pub(crate) mod table;
+pub(crate) mod transactions;
+pub(crate) mod work;

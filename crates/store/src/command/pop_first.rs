@@ -1,0 +1,51 @@
+//! `LMPOP` and `ZMPOP`: elements of the first of some collections that has any.
+
+use super::call::Call;
+use super::options::Options;
+use super::ranges::{parse_key_count, parse_positive_count};
+use super::work::WorkLimit;
+use crate::error::{Error, SYNTAX};
+use crate::keyspace::database::{Change, Effects};
+use crate::resp::reply::Reply;
+use crate::value::Collection;
+
+/// Removes elements of a collection, so many of them at an end, and writes them.
+pub(super) type PopMany<C, E> =
+    fn(&mut C, (E, usize), WorkLimit, &mut Reply<'_>, &mut Effects) -> Change<Result<(), Error>>;
+
+/// Parses the options, finds the first collection, and lets `pop_many` take elements from it.
+///
+/// # Errors
+/// An option is wrong, or a key that comes before has a value of another type.
+pub(super) fn pop_first<C: Collection, E: Copy>(
+    call: &mut Call<'_, '_>,
+    parse_end: fn(&[u8]) -> Result<E, Error>,
+    pop_many: PopMany<C, E>,
+) -> Result<(), Error> {
+    let keys = parse_key_count(call.argument(1))?;
+    let mut options = Options::from(call.arguments, keys.saturating_add(2));
+    let end = parse_end(options.next_value()?)?;
+    let mut count = None;
+    while let Some(name) = options.next_name() {
+        if name?.as_bytes() != b"COUNT" || count.is_some() {
+            return Err(SYNTAX);
+        }
+        count = Some(parse_positive_count(options.next_value()?)?);
+    }
+    let count = count.unwrap_or(1);
+    for index in 2..keys + 2 {
+        let key = call.key(index);
+        let (database, effects) = call.locks.database(call.database, key);
+        let (limit, reply) = (call.limit, &mut call.reply);
+        let popped = database.change_collection(key, effects, |collection: &mut C, effects| {
+            reply.array(2);
+            reply.bulk(key.bytes);
+            pop_many(collection, (end, count), limit, reply, effects)
+        })?;
+        if popped.transpose()?.is_some() {
+            return Ok(());
+        }
+    }
+    call.reply.null_array();
+    Ok(())
+}

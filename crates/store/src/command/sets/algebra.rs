@@ -1,0 +1,161 @@
+//! Intersections, unions and differences of sets.
+
+use std::ops::Range;
+
+use crate::command::call::Call;
+use crate::command::options::Options;
+use crate::command::sets::{peek, read};
+use crate::error::{Error, SYNTAX};
+use crate::keyspace::database::Effects;
+use crate::keyspace::record::Record;
+use crate::resp::number::parse_i64;
+use crate::value::Collection;
+use crate::value::set::{Member, Set};
+
+/// What is done with sets.
+#[derive(Clone, Copy, Debug)]
+enum Operation {
+    Intersection,
+    Union,
+    Difference,
+}
+
+/// Calls `visit` for the members of the result, until it returns `false`. A union has members
+/// twice that are in two sets.
+///
+/// # Errors
+/// A key has a value of another type.
+fn for_each_member(
+    call: &mut Call<'_, '_>,
+    operation: Operation,
+    keys: Range<usize>,
+    mut visit: impl FnMut(Member<'_>, &Effects) -> bool,
+) -> Result<(), Error> {
+    // This counts the accesses and removes what has expired.
+    for index in keys.clone() {
+        read(call.locks, call.database, call.key(index))?;
+    }
+    let Some(first) = keys.clone().next() else { return Ok(()) };
+    let key = call.key(first);
+    let Some(effects) = call.locks.effects(key) else { return Ok(()) };
+    let sets = keys.map(|index| peek(call.locks, call.database, call.key(index), call.now_ms));
+    let mut sets = sets.collect::<Result<Vec<Option<&Set>>, _>>()?;
+    match operation {
+        Operation::Union => {
+            for set in sets.into_iter().flatten() {
+                if !set.members().all(|member| visit(member, effects)) {
+                    break;
+                }
+            }
+        }
+        Operation::Intersection | Operation::Difference => {
+            let is_intersection = matches!(operation, Operation::Intersection);
+            if is_intersection {
+                // A key without a value is first here: then there is nothing.
+                sets.sort_by_key(|set| set.map_or(0, Set::len));
+            }
+            let Some((Some(first), others)) = sets.split_first() else { return Ok(()) };
+            for member in first.members() {
+                let is_in = |set: &Set| member.with_text(|text| set.contains(text, effects));
+                let mut others = others.iter().flatten();
+                let is_result = if is_intersection {
+                    others.all(|set| is_in(set))
+                } else {
+                    !others.any(|set| is_in(set))
+                };
+                if is_result && !visit(member, effects) {
+                    break;
+                }
+            }
+        }
+    }
+    Ok(())
+}
+
+/// Returns the result as a set.
+fn result(call: &mut Call<'_, '_>, operation: Operation, keys: Range<usize>) -> Result<Set, Error> {
+    let mut result = Set::default();
+    for_each_member(call, operation, keys, |member, effects| {
+        member.with_text(|text| result.insert(text, effects));
+        true
+    })?;
+    Ok(result)
+}
+
+/// Writes the result.
+fn reply_with(call: &mut Call<'_, '_>, operation: Operation) -> Result<(), Error> {
+    let keys = 1..call.arguments.len();
+    let result = result(call, operation, keys)?;
+    call.reply.set(result.len());
+    for member in result.members() {
+        member.write(&mut call.reply);
+    }
+    Ok(())
+}
+
+/// Stores the result at the first key.
+fn store(call: &mut Call<'_, '_>, operation: Operation) -> Result<(), Error> {
+    let keys = 2..call.arguments.len();
+    let result = result(call, operation, keys)?;
+    let (key, len) = (call.key(1), result.len());
+    let (database, effects) = call.locks.database(call.database, key);
+    if len == 0 {
+        database.remove(key, effects);
+    } else {
+        let access = effects.new_access();
+        database.put(key, Record::object(key.bytes, None, access, result.into_value()), effects);
+    }
+    call.reply.size(len);
+    Ok(())
+}
+
+pub(super) fn sinter(call: &mut Call<'_, '_>) -> Result<(), Error> {
+    reply_with(call, Operation::Intersection)
+}
+
+pub(super) fn sunion(call: &mut Call<'_, '_>) -> Result<(), Error> {
+    reply_with(call, Operation::Union)
+}
+
+pub(super) fn sdiff(call: &mut Call<'_, '_>) -> Result<(), Error> {
+    reply_with(call, Operation::Difference)
+}
+
+pub(super) fn sinterstore(call: &mut Call<'_, '_>) -> Result<(), Error> {
+    store(call, Operation::Intersection)
+}
+
+pub(super) fn sunionstore(call: &mut Call<'_, '_>) -> Result<(), Error> {
+    store(call, Operation::Union)
+}
+
+pub(super) fn sdiffstore(call: &mut Call<'_, '_>) -> Result<(), Error> {
+    store(call, Operation::Difference)
+}
+
+pub(super) fn sintercard(call: &mut Call<'_, '_>) -> Result<(), Error> {
+    const FIRST: usize = 2;
+    let keys = parse_i64(call.argument(1)).and_then(|keys| usize::try_from(keys).ok());
+    let none = Error::constant("ERR numkeys should be greater than 0");
+    let keys = keys.filter(|&keys| keys > 0).ok_or(none)?;
+    if keys > call.arguments.len() - FIRST {
+        return Err(Error::constant("ERR Number of keys can't be greater than number of args"));
+    }
+    let mut limit = 0;
+    let mut options = Options::from(call.arguments, FIRST + keys);
+    while let Some(name) = options.next_name() {
+        if name?.as_bytes() != b"LIMIT" {
+            return Err(SYNTAX);
+        }
+        let number = parse_i64(options.next_value()?);
+        let number = number.and_then(|number| usize::try_from(number).ok());
+        limit = number.ok_or(Error::constant("ERR LIMIT can't be negative"))?;
+    }
+    let mut count = 0;
+    for_each_member(call, Operation::Intersection, FIRST..FIRST + keys, |_, _| {
+        count += 1;
+        count != limit
+    })?;
+    call.reply.size(count);
+    Ok(())
+}

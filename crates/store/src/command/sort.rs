@@ -1,0 +1,244 @@
+//! `SORT` and `SORT_RO`: the elements of a collection in an order, or what belongs to them.
+
+mod options;
+mod pattern;
+
+use std::borrow::Cow;
+use std::cmp::Ordering;
+
+use options::SortOptions;
+use pattern::{Lookup, Pattern};
+
+use super::call::Call;
+use super::spec::{Command, Flags, Group, Keys, Rows};
+use super::work::WorkLimit;
+use crate::error::{Error, WRONG_TYPE};
+use crate::keyspace::record::Record;
+use crate::limits::STRING_MAX_BYTES;
+use crate::resp::number::{IntegerText, parse_f64};
+use crate::value::list::{List, ListEnd};
+use crate::value::set::Member;
+use crate::value::{Collection, Value};
+
+const KEYS: Keys = Keys::FoundOrAll { find: options::keys, needs_all: options::needs_all };
+const GENERIC: Rows = Rows { group: Group::Generic, keys: KEYS };
+
+const TOO_LONG: Error = Error::constant("ERR the result of SORT is longer than 512 MiB");
+const NO_SCORE: Error = Error::constant("ERR One or more scores can't be converted into double");
+
+pub(super) const COMMANDS: &[Command] = &[
+    GENERIC.row(
+        "sort",
+        -2,
+        Flags::WRITE.and(Flags::DENY_OOM),
+        ("1.0.0", "Sorts the elements of a collection, and returns or stores them."),
+        |call| sort(call, false),
+    ),
+    GENERIC.row(
+        "sort_ro",
+        -2,
+        Flags::READ_ONLY,
+        ("7.0.0", "Returns the sorted elements of a collection."),
+        |call| sort(call, true),
+    ),
+];
+
+/// An element with what it is sorted by.
+#[derive(Debug)]
+struct SortedElement<'v> {
+    element: Cow<'v, [u8]>,
+    weight: Weight<'v>,
+}
+
+/// What an element is sorted by.
+#[derive(Debug)]
+enum Weight<'v> {
+    Score(f64),
+    /// The text of another key, if there is one.
+    Text(Option<Cow<'v, [u8]>>),
+    /// The element itself, as text.
+    Itself,
+}
+
+impl SortedElement<'_> {
+    fn compare(&self, other: &Self) -> Ordering {
+        let by_element = || self.element.cmp(&other.element);
+        match (&self.weight, &other.weight) {
+            (Weight::Score(own), Weight::Score(other)) => {
+                // Neither is NaN.
+                own.partial_cmp(other).unwrap_or(Ordering::Equal).then_with(by_element)
+            }
+            (Weight::Text(own), Weight::Text(other)) => own.cmp(other),
+            _ => by_element(),
+        }
+    }
+}
+
+fn sort(call: &mut Call<'_, '_>, is_read_only: bool) -> Result<(), Error> {
+    let options = SortOptions::parse(&call.arguments, is_read_only)?;
+    let key = call.key(1);
+    let (database, effects) = call.locks.database(call.database, key);
+    // This counts the access and removes what has expired.
+    database.get(key, effects);
+    let lookup = Lookup { locks: call.locks, database: call.database, now_ms: call.now_ms };
+    let mut copied = CopiedBytes { bytes: 0, limit: call.limit };
+    let sorted = sorted_elements(&lookup, lookup.record(key), &options, &mut copied)?;
+    let Some(target) = options.target else {
+        call.reply.array(sorted.len() * options.gets.len().max(1));
+        for element in sorted {
+            if options.gets.is_empty() {
+                copied.add(&element)?;
+                call.reply.bulk(&element);
+            }
+            for get in &options.gets {
+                let found = lookup.get(*get, &element);
+                copied.add(found.as_deref().unwrap_or_default())?;
+                call.reply.bulk_or_null(found.as_deref());
+            }
+        }
+        return Ok(());
+    };
+    let mut list = List::default();
+    for element in sorted {
+        if options.gets.is_empty() {
+            copied.add(&element)?;
+            list.push(ListEnd::Right, &element);
+        }
+        for get in &options.gets {
+            let found = lookup.get(*get, &element).unwrap_or_default();
+            copied.add(&found)?;
+            list.push(ListEnd::Right, &found);
+        }
+    }
+    let key = call.locks.store().key(target);
+    let (database, effects) = call.locks.database(call.database, key);
+    let len = list.len();
+    if len == 0 {
+        database.remove(key, effects);
+    } else {
+        let access = effects.new_access();
+        database.put(key, Record::object(key.bytes, None, access, list.into_value()), effects);
+    }
+    call.reply.size(len);
+    Ok(())
+}
+
+/// Bytes that one command has copied so far, of elements and of what belongs to them.
+#[derive(Debug)]
+struct CopiedBytes {
+    bytes: usize,
+    limit: WorkLimit,
+}
+
+impl CopiedBytes {
+    /// # Errors
+    /// They are more than the call may copy, or than any call may.
+    fn add(&mut self, text: &[u8]) -> Result<(), Error> {
+        self.bytes += text.len();
+        if self.bytes > STRING_MAX_BYTES {
+            return Err(TOO_LONG);
+        }
+        self.limit.check_bytes(self.bytes)
+    }
+}
+
+/// Returns the elements of a collection that are wanted, in order.
+///
+/// # Errors
+/// The value is no collection that can be sorted, an element has no number, or it is more work than
+/// the call may be.
+fn sorted_elements<'v>(
+    lookup: &Lookup<'v, '_>,
+    record: Option<&'v Record>,
+    options: &SortOptions<'_>,
+    copied: &mut CopiedBytes,
+) -> Result<Vec<Cow<'v, [u8]>>, Error> {
+    let Some(record) = record else { return Ok(Vec::new()) };
+    let value = record.value().ok_or(WRONG_TYPE)?;
+    copied.limit.check(value.work())?;
+    let elements = elements(value)?;
+    let looked_up = options.gets.len() + usize::from(options.by.is_some());
+    copied.limit.check(elements.len().saturating_mul(1 + looked_up))?;
+    let range = options.range(elements.len());
+    let mut is_sorted = options.is_sorted;
+    let (mut by, mut is_text) = (options.by, options.is_text);
+    if !is_sorted && matches!(value, Value::Set(_)) && options.target.is_some() {
+        // As Redis does it, so that what is stored follows from the set.
+        (is_sorted, by, is_text) = (true, None, true);
+    }
+    let elements = elements.into_iter();
+    if !is_sorted {
+        let wanted = |elements: &mut dyn Iterator<Item = _>| {
+            elements.skip(range.start).take(range.len()).collect()
+        };
+        return Ok(match value {
+            Value::List(_) | Value::SortedSet(_) if options.is_reversed => {
+                wanted(&mut elements.rev())
+            }
+            _ => wanted(&mut { elements }),
+        });
+    }
+    let weighed = elements.map(|element| weigh(lookup, element, (by, is_text), copied));
+    let mut sorted = weighed.collect::<Result<Vec<_>, _>>()?;
+    sorted.sort_by(|left, right| {
+        let order = left.compare(right);
+        if options.is_reversed { order.reverse() } else { order }
+    });
+    Ok(sorted.into_iter().skip(range.start).take(range.len()).map(|it| it.element).collect())
+}
+
+/// Returns all elements of a collection.
+///
+/// # Errors
+/// The value has none.
+fn elements(value: &Value) -> Result<Vec<Cow<'_, [u8]>>, Error> {
+    Ok(match value {
+        Value::List(list) => list.iter_from(0).map(Cow::Borrowed).collect(),
+        Value::Set(set) => {
+            let text = |member| match member {
+                Member::Integer(number) => Cow::Owned(IntegerText::new(number).as_bytes().to_vec()),
+                Member::Text(text) => Cow::Borrowed(text),
+            };
+            set.members().map(text).collect()
+        }
+        Value::SortedSet(set) => set.iter().map(|(member, _)| Cow::Borrowed(member)).collect(),
+        Value::Bytes(_) | Value::Hash(_) => return Err(WRONG_TYPE),
+    })
+}
+
+/// Returns an element with what it is sorted by. One whose key does not exist has the score 0.
+///
+/// # Errors
+/// It has to be a number, and is none.
+fn weigh<'v>(
+    lookup: &Lookup<'v, '_>,
+    element: Cow<'v, [u8]>,
+    (by, is_text): (Option<Pattern<'_>>, bool),
+    copied: &mut CopiedBytes,
+) -> Result<SortedElement<'v>, Error> {
+    let found = by.map(|pattern| lookup.get(pattern, &element));
+    if let Some(Some(text)) = &found {
+        copied.add(text)?;
+    }
+    let weight = match found {
+        None if is_text => Weight::Itself,
+        Some(found) if is_text => Weight::Text(found.map(|text| text.into_owned().into())),
+        None => Weight::Score(score(&element).ok_or(NO_SCORE)?),
+        Some(None) => Weight::Score(0.0),
+        Some(Some(text)) => Weight::Score(score(&text).ok_or(NO_SCORE)?),
+    };
+    Ok(SortedElement { element, weight })
+}
+
+/// Parses a number as `strtod` does in a string of C: spaces may come before it, a zero byte is the
+/// end, and nothing is 0.
+fn score(text: &[u8]) -> Option<f64> {
+    let text = text.split(|&byte| byte == 0).next().unwrap_or_default();
+    if text.is_empty() {
+        return Some(0.0);
+    }
+    let is_space = |byte: &&u8| matches!(**byte, b' ' | b'\t'..=b'\r');
+    let number = parse_f64(&text[text.iter().take_while(is_space).count()..]);
+    // What has lost digits because it is so near to zero is out of range, too.
+    number.filter(|number| !number.is_subnormal())
+}

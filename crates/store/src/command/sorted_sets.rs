@@ -1,0 +1,261 @@
+//! Commands on sorted sets.
+
+mod add;
+mod bounds;
+mod combine;
+mod pop;
+mod range;
+mod read;
+mod scan;
+
+use bounds::{BoundKind, Order};
+
+use super::spec::{Command, Flags, Group, Keys, Rows};
+use crate::resp::reply::{Reply, RespVersion};
+
+const WRITE: Flags = Flags::WRITE.and(Flags::DENY_OOM);
+const FAST_WRITE: Flags = WRITE.and(Flags::FAST);
+const REMOVE: Flags = Flags::WRITE;
+const FAST_REMOVE: Flags = Flags::WRITE.and(Flags::FAST);
+const READ: Flags = Flags::READ_ONLY;
+const FAST_READ: Flags = Flags::READ_ONLY.and(Flags::FAST);
+
+const COUNTED: Keys = Keys::Counted { count: 1, also: None };
+const TARGET_AND_COUNTED: Keys = Keys::Counted { count: 2, also: Some(1) };
+
+const SORTED_SETS: Rows = Rows { group: Group::SortedSet, keys: Keys::FIRST };
+
+pub(super) const COMMANDS: &[Command] = &[
+    SORTED_SETS.row(
+        "zadd",
+        -4,
+        FAST_WRITE,
+        ("1.2.0", "Adds members or sets their scores."),
+        add::add,
+    ),
+    SORTED_SETS.row(
+        "zincrby",
+        4,
+        FAST_WRITE,
+        ("1.2.0", "Adds to the score of a member."),
+        add::increment,
+    ),
+    SORTED_SETS.row("zrem", -3, FAST_REMOVE, ("1.2.0", "Removes members."), add::remove),
+    SORTED_SETS.row(
+        "zscore",
+        3,
+        FAST_READ,
+        ("1.2.0", "Returns the score of a member."),
+        read::score,
+    ),
+    SORTED_SETS.row(
+        "zmscore",
+        -3,
+        FAST_READ,
+        ("6.2.0", "Returns the scores of members."),
+        read::scores,
+    ),
+    SORTED_SETS.row(
+        "zcard",
+        2,
+        FAST_READ,
+        ("1.2.0", "Returns the number of members."),
+        read::cardinality,
+    ),
+    SORTED_SETS.row(
+        "zcount",
+        4,
+        FAST_READ,
+        ("2.0.0", "Counts the members in a range of scores."),
+        |call| range::count(call, BoundKind::Score),
+    ),
+    SORTED_SETS.row(
+        "zlexcount",
+        4,
+        FAST_READ,
+        ("2.8.9", "Counts the members in a range of texts."),
+        |call| range::count(call, BoundKind::Text),
+    ),
+    SORTED_SETS.row(
+        "zrank",
+        -3,
+        FAST_READ,
+        ("2.0.0", "Returns the index of a member by score."),
+        |call| read::rank(call, Order::Ascending),
+    ),
+    SORTED_SETS.row(
+        "zrevrank",
+        -3,
+        FAST_READ,
+        ("2.0.0", "Returns the index of a member, from the highest score on."),
+        |call| read::rank(call, Order::Descending),
+    ),
+    SORTED_SETS.row(
+        "zscan",
+        -3,
+        READ,
+        ("2.8.0", "Returns some members, and where to go on."),
+        scan::scan,
+    ),
+    SORTED_SETS.row("zrandmember", -2, READ, ("6.2.0", "Returns random members."), read::random),
+    SORTED_SETS.row("zrange", -4, READ, ("1.2.0", "Returns the members in a range."), range::range),
+    SORTED_SETS
+        .row("zrangestore", -5, WRITE, ("6.2.0", "Stores the members in a range."), range::store)
+        .with_keys(Keys::FIRST_TWO),
+    SORTED_SETS.row(
+        "zrevrange",
+        -4,
+        READ,
+        ("1.2.0", "Returns the members in a range of indices from the highest score on."),
+        |call| range::of_kind(call, BoundKind::Rank, Order::Descending),
+    ),
+    SORTED_SETS.row(
+        "zrangebyscore",
+        -4,
+        READ,
+        ("1.0.5", "Returns the members in a range of scores."),
+        |call| range::of_kind(call, BoundKind::Score, Order::Ascending),
+    ),
+    SORTED_SETS.row(
+        "zrevrangebyscore",
+        -4,
+        READ,
+        ("2.2.0", "Returns the members in a range of scores, from the highest on."),
+        |call| range::of_kind(call, BoundKind::Score, Order::Descending),
+    ),
+    SORTED_SETS.row(
+        "zrangebylex",
+        -4,
+        READ,
+        ("2.8.9", "Returns the members in a range of texts."),
+        |call| range::of_kind(call, BoundKind::Text, Order::Ascending),
+    ),
+    SORTED_SETS.row(
+        "zrevrangebylex",
+        -4,
+        READ,
+        ("2.8.9", "Returns the members in a range of texts, from the last on."),
+        |call| range::of_kind(call, BoundKind::Text, Order::Descending),
+    ),
+    SORTED_SETS.row(
+        "zremrangebyrank",
+        4,
+        REMOVE,
+        ("2.0.0", "Removes the members in a range of indices."),
+        |call| range::remove(call, BoundKind::Rank),
+    ),
+    SORTED_SETS.row(
+        "zremrangebyscore",
+        4,
+        REMOVE,
+        ("1.2.0", "Removes the members in a range of scores."),
+        |call| range::remove(call, BoundKind::Score),
+    ),
+    SORTED_SETS.row(
+        "zremrangebylex",
+        4,
+        REMOVE,
+        ("2.8.9", "Removes the members in a range of texts."),
+        |call| range::remove(call, BoundKind::Text),
+    ),
+    SORTED_SETS.row(
+        "zpopmin",
+        -2,
+        FAST_REMOVE,
+        ("5.0.0", "Removes the members with the lowest scores."),
+        |call| pop::pop(call, Order::Ascending),
+    ),
+    SORTED_SETS.row(
+        "zpopmax",
+        -2,
+        FAST_REMOVE,
+        ("5.0.0", "Removes the members with the highest scores."),
+        |call| pop::pop(call, Order::Descending),
+    ),
+    SORTED_SETS
+        .row(
+            "zmpop",
+            -4,
+            REMOVE,
+            ("7.0.0", "Removes members of the first sorted set that has some."),
+            pop::pop_first,
+        )
+        .with_keys(COUNTED),
+    SORTED_SETS
+        .row("zunion", -3, READ, ("6.2.0", "Returns the members of all sets."), combine::union)
+        .with_keys(COUNTED),
+    SORTED_SETS
+        .row(
+            "zunionstore",
+            -4,
+            WRITE,
+            ("2.0.0", "Stores the members of all sets."),
+            combine::union_store,
+        )
+        .with_keys(TARGET_AND_COUNTED),
+    SORTED_SETS
+        .row(
+            "zinter",
+            -3,
+            READ,
+            ("6.2.0", "Returns the members that are in every set."),
+            combine::intersection,
+        )
+        .with_keys(COUNTED),
+    SORTED_SETS
+        .row(
+            "zinterstore",
+            -4,
+            WRITE,
+            ("2.0.0", "Stores the members that are in every set."),
+            combine::intersection_store,
+        )
+        .with_keys(TARGET_AND_COUNTED),
+    SORTED_SETS
+        .row(
+            "zintercard",
+            -3,
+            READ,
+            ("7.0.0", "Counts the members that are in every set."),
+            combine::intersection_cardinality,
+        )
+        .with_keys(COUNTED),
+    SORTED_SETS
+        .row(
+            "zdiff",
+            -3,
+            READ,
+            ("6.2.0", "Returns the members of the first set that no other one has."),
+            combine::difference,
+        )
+        .with_keys(COUNTED),
+    SORTED_SETS
+        .row(
+            "zdiffstore",
+            -4,
+            WRITE,
+            ("6.2.0", "Stores the members of the first set that no other one has."),
+            combine::difference_store,
+        )
+        .with_keys(TARGET_AND_COUNTED),
+];
+
+/// Writes `count` members, with their scores if they are asked for: in pairs in RESP3.
+fn write_members<'m>(
+    reply: &mut Reply<'_>,
+    members: impl Iterator<Item = (&'m [u8], f64)>,
+    count: usize,
+    with_scores: bool,
+) {
+    let is_flat = reply.version == RespVersion::Two;
+    reply.array(if with_scores && is_flat { count * 2 } else { count });
+    for (member, score) in members {
+        if with_scores && !is_flat {
+            reply.array(2);
+        }
+        reply.bulk(member);
+        if with_scores {
+            reply.double(score);
+        }
+    }
+}

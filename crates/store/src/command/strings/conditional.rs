@@ -1,0 +1,79 @@
+//! Newer commands that set or delete strings under conditions.
+
+use super::set_options::{Condition, SetOptions};
+use super::{STRINGS, WRITE, put_or_remove};
+use crate::command::call::Call;
+use crate::command::spec::{Command, Flags, Keys};
+use crate::error::{Error, SYNTAX};
+use crate::keyspace::record::Record;
+use crate::resp::arguments::Arguments;
+use crate::resp::number::parse_i64;
+
+const NO_KEY_COUNT: Error = Error::constant("ERR invalid numkeys value");
+
+pub(in crate::command) const COMMANDS: &[Command] = &[
+    STRINGS
+        .row(
+            "msetex",
+            -4,
+            WRITE,
+            ("8.4.0", "Sets the string values of keys and their common expiry."),
+            msetex,
+        )
+        .with_keys(Keys::Found(|arguments| Ok(pairs(arguments)?.collect()))),
+    STRINGS.row(
+        "delifeq",
+        3,
+        Flags::WRITE.and(Flags::FAST),
+        ("9.0.0", "Deletes a key if it has this string value."),
+        delifeq,
+    ),
+];
+
+/// Returns which arguments of `MSETEX` are keys. Each has its value behind it.
+fn pairs(arguments: &Arguments<'_>) -> Result<std::iter::StepBy<std::ops::Range<usize>>, Error> {
+    let count = arguments.get(1).and_then(parse_i64);
+    let count = count.and_then(|count| usize::try_from(count).ok()).filter(|&count| count > 0);
+    let end = count.ok_or(NO_KEY_COUNT)?.saturating_mul(2).saturating_add(2);
+    if end > arguments.len() {
+        return Err(crate::dispatch::wrong_arity("msetex"));
+    }
+    Ok((2..end).step_by(2))
+}
+
+fn msetex(call: &mut Call<'_, '_>) -> Result<(), Error> {
+    let pairs = pairs(&call.arguments)?;
+    let options = SetOptions::parse(call, 2 + pairs.len() * 2)?;
+    if options.returns_old || matches!(options.condition, Condition::Equals(_)) {
+        return Err(SYNTAX);
+    }
+    let expiry_ms = options.expiry.at_ms(call)?;
+    for index in pairs.clone() {
+        let key = call.key(index);
+        let (database, _) = call.locks.database(call.database, key);
+        if !options.condition.is_met(database.peek(key, call.now_ms))? {
+            call.reply.integer(0);
+            return Ok(());
+        }
+    }
+    for index in pairs {
+        let (key, value) = (call.key(index), call.argument(index + 1));
+        let (database, effects) = call.locks.database(call.database, key);
+        let current = database.peek(key, call.now_ms);
+        let kept_ms = current.and_then(Record::expiry_ms).filter(|_| options.keeps_expiry);
+        put_or_remove(database, key, value, expiry_ms.or(kept_ms), effects);
+    }
+    call.reply.integer(1);
+    Ok(())
+}
+
+fn delifeq(call: &mut Call<'_, '_>) -> Result<(), Error> {
+    let (key, value) = (call.key(1), call.argument(2));
+    let (database, effects) = call.locks.database(call.database, key);
+    let is_equal = database.string(key, effects)?.is_some_and(|bytes| bytes == value);
+    if is_equal {
+        database.remove(key, effects);
+    }
+    call.reply.integer(is_equal.into());
+    Ok(())
+}

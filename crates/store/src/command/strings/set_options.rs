@@ -1,0 +1,109 @@
+//! Options of `SET` and `GETEX`.
+
+use crate::command::call::Call;
+use crate::command::expiry_option::{ExpiryOption, TimeUnit};
+use crate::command::options::Options;
+use crate::error::{Error, SYNTAX, WRONG_TYPE};
+use crate::keyspace::record::Record;
+
+/// See the head of the module.
+#[derive(Debug, Default)]
+pub(super) struct SetOptions<'a> {
+    pub(super) condition: Condition<'a>,
+    pub(super) expiry: ExpiryOption<'a>,
+    /// `GET`: the reply is the previous value.
+    pub(super) returns_old: bool,
+    /// `KEEPTTL`.
+    pub(super) keeps_expiry: bool,
+    /// `PERSIST`.
+    pub(super) is_persistent: bool,
+}
+
+/// When a value is set.
+#[derive(Clone, Copy, Debug, Default)]
+pub(super) enum Condition<'a> {
+    #[default]
+    Always,
+    /// `NX`
+    IsNew,
+    /// `XX`
+    Exists,
+    /// `IFEQ`
+    Equals(&'a [u8]),
+}
+
+impl Condition<'_> {
+    /// # Errors
+    /// The value is to be compared and is no string.
+    pub(super) fn is_met(self, current: Option<&Record>) -> Result<bool, Error> {
+        Ok(match self {
+            Self::Always => true,
+            Self::IsNew => current.is_none(),
+            Self::Exists => current.is_some(),
+            Self::Equals(expected) => match current {
+                None => false,
+                Some(record) => record.bytes().ok_or(WRONG_TYPE)? == expected,
+            },
+        })
+    }
+}
+
+impl<'a> SetOptions<'a> {
+    /// Parses the options of `SET`, from an argument on.
+    ///
+    /// # Errors
+    /// One is unknown, or two contradict each other.
+    pub(super) fn parse(call: &Call<'a, '_>, from: usize) -> Result<Self, Error> {
+        let mut parsed = Self::default();
+        let mut options = Options::from(call.arguments, from);
+        while let Some(name) = options.next_name() {
+            let name = name?;
+            match (name.as_bytes(), parsed.condition) {
+                (b"NX", Condition::Always | Condition::IsNew) => {
+                    parsed.condition = Condition::IsNew;
+                }
+                (b"XX", Condition::Always | Condition::Exists) => {
+                    parsed.condition = Condition::Exists;
+                }
+                (b"IFEQ", Condition::Always) => {
+                    parsed.condition = Condition::Equals(options.next_value()?);
+                }
+                (b"GET", _) => parsed.returns_old = true,
+                (b"KEEPTTL", _) if !parsed.expiry.is_given() => parsed.keeps_expiry = true,
+                (name, _) => parsed.take_expiry(name, &mut options)?,
+            }
+        }
+        Ok(parsed)
+    }
+
+    /// Parses the options of `GETEX`, from an argument on.
+    ///
+    /// # Errors
+    /// One is unknown, or two contradict each other.
+    pub(super) fn parse_for_getex(call: &Call<'a, '_>, from: usize) -> Result<Self, Error> {
+        let mut parsed = Self::default();
+        let mut options = Options::from(call.arguments, from);
+        while let Some(name) = options.next_name() {
+            match name?.as_bytes() {
+                b"PERSIST" if !parsed.expiry.is_given() => parsed.is_persistent = true,
+                name => parsed.take_expiry(name, &mut options)?,
+            }
+        }
+        Ok(parsed)
+    }
+
+    /// Takes one of the four options that say when a key expires.
+    fn take_expiry(&mut self, name: &[u8], options: &mut Options<'a>) -> Result<(), Error> {
+        let unit = TimeUnit::of_option(name).ok_or(SYNTAX)?;
+        if self.keeps_expiry || self.is_persistent {
+            return Err(SYNTAX);
+        }
+        self.expiry.set(unit, options.next_value()?)
+    }
+
+    /// Returns whether there are no options.
+    pub(super) fn is_plain(&self) -> bool {
+        let is_conditional = !matches!(self.condition, Condition::Always);
+        !is_conditional && !self.expiry.is_given() && !self.returns_old && !self.keeps_expiry
+    }
+}

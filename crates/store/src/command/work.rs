@@ -1,0 +1,221 @@
+//! How much work a command is, so that no worker executes one that takes long.
+
+use super::spec::{Command, Flags, Keys};
+use super::table::Row;
+use crate::dispatch::key_positions;
+use crate::error::{Error, TOO_MUCH_WORK};
+use crate::keyspace::key::Key;
+use crate::keyspace::locks::Locks;
+use crate::limits::{SCANNED_MAX, SHARDS, WORK_UNIT_BYTES};
+use crate::resp::arguments::{Arguments, OwnedArguments};
+
+/// What the work of a command grows with, beside the number and the length of its arguments.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Work {
+    /// Nothing: it takes some microseconds for any value.
+    Constant,
+    /// The values of its keys.
+    Values,
+    /// The values of its keys, each of which may be compared with each other one.
+    Combination,
+    /// The values of its keys, or a part of them. The handler checks it before it changes anything.
+    Part,
+    /// What its arguments say. The handler checks it before it changes anything.
+    Arguments,
+    /// The number of keys in the database.
+    Database,
+    /// The commands of a transaction.
+    Transaction,
+}
+
+impl Work {
+    /// Returns what the work of a command grows with. One that is not named here grows with the
+    /// values of its keys, unless it is fast.
+    pub(crate) fn of(command: &Command) -> Self {
+        match command.name {
+            "set" | "setex" | "psetex" | "mset" | "msetnx" | "msetex" | "del" | "rename" => {
+                Self::Constant
+            }
+            // They look at some elements, or walk over the chunks of a list.
+            "hscan" | "sscan" | "zscan" | "scan" | "lindex" | "lset" | "ltrim" | "lmove"
+            | "rpoplpush" => Self::Constant,
+            // They look at the shards, or at a record.
+            "randomkey" | "flushdb" | "flushall" | "info" | "object" | "memory" => Self::Constant,
+            "hgetall" | "hkeys" | "hvals" | "smembers" | "lrange" | "lpop" | "rpop" | "lmpop"
+            | "spop" | "zpopmin" | "zpopmax" | "zmpop" | "zrange" | "zrevrange"
+            | "zrangebyscore" | "zrevrangebyscore" | "zrangebylex" | "zrevrangebylex"
+            | "zrangestore" | "zremrangebyrank" | "zremrangebyscore" | "zremrangebylex"
+            | "getrange" | "substr" | "mget" | "hget" | "hmget" | "hgetdel" | "hgetex"
+            | "hincrbyfloat" => Self::Part,
+            "append" | "setrange" | "setbit" | "bitfield" | "lcs" | "hrandfield"
+            | "srandmember" | "zrandmember" | "client" | "restore" | "sort" | "sort_ro" => {
+                Self::Arguments
+            }
+            "sinter" | "sinterstore" | "sintercard" | "sunion" | "sunionstore" | "sdiff"
+            | "sdiffstore" | "zunion" | "zunionstore" | "zinter" | "zinterstore" | "zintercard"
+            | "zdiff" | "zdiffstore" => Self::Combination,
+            "keys" => Self::Database,
+            "exec" => Self::Transaction,
+            _ if command.flags.has(Flags::FAST) || matches!(command.keys, Keys::None) => {
+                Self::Constant
+            }
+            _ => Self::Values,
+        }
+    }
+}
+
+/// Returns the work that the arguments of a command are, in elements.
+#[inline]
+pub(crate) fn of_arguments(arguments: Arguments<'_>) -> usize {
+    arguments.len() + arguments.byte_len() / WORK_UNIT_BYTES
+}
+
+/// Returns the work of a command whose shards are locked at most, in elements. That of
+/// [`Work::Arguments`] is what the values are at most.
+pub(crate) fn estimate(
+    locks: &Locks<'_>,
+    row: Row,
+    (arguments, first_hash): (Arguments<'_>, Option<u64>),
+) -> usize {
+    let work = match (row.command.keys, first_hash) {
+        (Keys::Range { first: 1, last: 1, .. }, Some(hash)) => {
+            return locks.work(Key { bytes: &arguments[1], hash });
+        }
+        (Keys::All, _) => return locks.keys(),
+        _ => {
+            // The handler replies to arguments that are wrong.
+            let positions = key_positions(row.command, &arguments).unwrap_or_default();
+            let keys = positions.iter().filter_map(|&index| arguments.get(index));
+            let values: usize = keys.map(|key| locks.work(locks.store().key(key))).sum();
+            if row.work == Work::Combination {
+                values.saturating_mul(positions.len())
+            } else {
+                values
+            }
+        }
+    };
+    work.saturating_add(of_arguments(arguments))
+}
+
+/// Returns the work of the commands of a transaction at most, in elements, one after the other: the
+/// values of a command have grown by what those before it have written at most. Their shards are
+/// locked.
+pub(crate) fn of_transaction(locks: &Locks<'_>, queue: &[(Row, OwnedArguments)]) -> usize {
+    let (mut all, mut written) = (0_usize, 0_usize);
+    for (row, arguments) in queue {
+        let arguments = arguments.get();
+        let work = match row.work {
+            Work::Constant => of_arguments(arguments).saturating_add(scanned(row.command)),
+            Work::Arguments => usize::MAX,
+            Work::Combination => estimate(locks, *row, (arguments, None))
+                .saturating_add(written.saturating_mul(arguments.len())),
+            _ => estimate(locks, *row, (arguments, None)).saturating_add(written),
+        };
+        all = all.saturating_add(work);
+        if row.command.flags.has(Flags::WRITE) {
+            written = written.saturating_add(work);
+        }
+    }
+    all
+}
+
+/// Returns how many elements a command looks at that takes some microseconds alone: one after the
+/// other, they add up.
+fn scanned(command: &Command) -> usize {
+    match command.name {
+        "scan" | "hscan" | "sscan" | "zscan" => SCANNED_MAX,
+        _ if matches!(command.keys, Keys::All) => SHARDS,
+        _ => 0,
+    }
+}
+
+/// How much work a call may be.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct WorkLimit {
+    /// In elements.
+    max: usize,
+}
+
+impl WorkLimit {
+    /// It may take any time.
+    pub(crate) const NONE: Self = Self { max: usize::MAX };
+
+    pub(crate) fn new(max: usize) -> Self {
+        Self { max }
+    }
+
+    /// # Errors
+    /// The call is more work than that: it is to return this error before it has changed anything.
+    #[inline]
+    pub(crate) fn check(self, elements: usize) -> Result<(), Error> {
+        if elements > self.max { Err(TOO_MUCH_WORK) } else { Ok(()) }
+    }
+
+    /// # Errors
+    /// Going through `len` elements that occupy so many bytes together is more work than that.
+    #[inline]
+    pub(crate) fn check_value(self, (len, memory_bytes): (usize, usize)) -> Result<(), Error> {
+        self.check(len.max(memory_bytes / WORK_UNIT_BYTES))
+    }
+
+    /// # Errors
+    /// Going through `count` of `len` elements that occupy so many bytes together is more work than
+    /// that.
+    #[inline]
+    pub(crate) fn check_part(
+        self,
+        count: usize,
+        (len, memory_bytes): (usize, usize),
+    ) -> Result<(), Error> {
+        let element_bytes = memory_bytes / len.max(1);
+        self.check(count.saturating_mul(element_bytes / WORK_UNIT_BYTES + 1))
+    }
+
+    /// # Errors
+    /// Going through so many bytes is more work than that.
+    #[inline]
+    pub(crate) fn check_bytes(self, bytes: usize) -> Result<(), Error> {
+        self.check(bytes / WORK_UNIT_BYTES)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::command::table;
+
+    /// A command that is not named in [`Work::of`] is never taken for a cheap one.
+    #[test]
+    fn the_work_of_each_command_is_known() {
+        let work = |name: &str| table::find_row(name.as_bytes()).expect(name).work;
+        for name in ["get", "set", "incr", "hset", "lpush", "zadd", "expire", "ping", "dbsize"] {
+            assert_eq!(work(name), Work::Constant, "{name}");
+        }
+        for name in ["copy", "lrem", "linsert", "lpos", "bitcount", "bitop", "bitpos"] {
+            assert_eq!(work(name), Work::Values, "{name}");
+        }
+        assert_eq!(work("exec"), Work::Transaction);
+        assert_eq!(work("keys"), Work::Database);
+        for command in table::all().filter(|it| !it.flags.has(Flags::FAST)) {
+            let is_keyless = matches!(command.keys, Keys::None);
+            let unnamed = Command { name: "unnamed", ..*command };
+            let otherwise = if is_keyless { Work::Constant } else { Work::Values };
+            assert_eq!(Work::of(&unnamed), otherwise, "{}", command.name);
+        }
+    }
+
+    #[test]
+    fn a_limit_counts_elements_and_bytes() {
+        let limit = WorkLimit::new(10);
+        assert!(limit.check(10).is_ok() && limit.check(11).is_err());
+        assert!(limit.check_bytes(10 * WORK_UNIT_BYTES + 1).is_ok());
+        assert!(limit.check_bytes(11 * WORK_UNIT_BYTES).is_err());
+        // Ten elements of one byte, and five of which each is as much work as three.
+        assert!(limit.check_part(10, (100, 100)).is_ok());
+        assert!(limit.check_part(5, (100, 100 * 2 * WORK_UNIT_BYTES)).is_err());
+        assert!(limit.check_part(3, (100, 100 * 2 * WORK_UNIT_BYTES)).is_ok());
+        assert!(limit.check_value((5, 12 * WORK_UNIT_BYTES)).is_err());
+        assert!(WorkLimit::NONE.check(usize::MAX).is_ok());
+        assert!(limit.check(11).expect_err("too much").is_too_much_work());
+    }
+}

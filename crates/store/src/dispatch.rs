@@ -1,0 +1,354 @@
+//! From arguments to the call of a command: look-up, checks, locks.
+
+use crate::client::ClientState;
+use crate::command::call::Call;
+use crate::command::spec::{Command, Flags, Keys};
+use crate::command::table::{self, Row};
+use crate::command::work::{self, Work, WorkLimit};
+use crate::error::{Error, NO_AUTHENTICATION, SYNTAX};
+use crate::keyspace::database::Database;
+use crate::keyspace::key::Key;
+use crate::keyspace::locks::{Busy, Locks};
+use crate::limits::COPIED_COMMAND_MAX_BYTES;
+use crate::resp::arguments::{Arguments, OwnedArguments};
+use crate::resp::number::parse_i64;
+use crate::resp::output::Output;
+use crate::resp::reply::Reply;
+use crate::store::Store;
+
+/// What is known of a command before it is executed.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct Prepared {
+    row: Option<Row>,
+    /// The hash of the first argument behind the name, if it is a key.
+    first_hash: Option<u64>,
+}
+
+/// Looks a command up.
+pub(crate) fn prepare(store: &Store, arguments: Arguments<'_>) -> Prepared {
+    let row = table::find_row(&arguments[0]);
+    let has_key = row.is_some_and(|it| matches!(it.command.keys, Keys::Range { first: 1, .. }));
+    let key = if has_key { arguments.get(1) } else { None };
+    Prepared { row, first_hash: key.map(|key| store.key(key).hash) }
+}
+
+impl Prepared {
+    /// Returns the name of the command.
+    pub(crate) fn name(&self) -> &'static str {
+        self.row.map_or("NULL", |row| row.command.name)
+    }
+
+    /// Queues the command for the transaction of a client. The reply is added to the output.
+    pub(crate) fn queue(
+        &self,
+        client: &mut ClientState,
+        arguments: OwnedArguments,
+        output: &mut Output,
+    ) {
+        if let Some(row) = self.row {
+            client.transaction.queue(row, arguments);
+            Reply { output, version: client.version }.simple("QUEUED");
+        }
+    }
+
+    /// Begins to fetch the entry of the first key into the cache.
+    #[inline]
+    pub(crate) fn prefetch_entry(&self, store: &Store, database: usize) {
+        if let Some(hash) = self.first_hash {
+            store.look_ahead(database, hash, Database::prefetch_entry);
+        }
+    }
+
+    /// Begins to fetch the record of the first key into the cache; its entry is there.
+    #[inline]
+    pub(crate) fn prefetch_record(&self, store: &Store, database: usize) {
+        if let Some(hash) = self.first_hash {
+            store.look_ahead(database, hash, Database::prefetch_record);
+        }
+    }
+}
+
+/// What has become of a command.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Execution {
+    /// It was executed or queued, and its reply is there.
+    Done,
+    /// It may take long, or waits for a shard: it is to be executed as a job.
+    Job,
+    /// It is to be queued for a transaction, without copying its arguments.
+    Queued,
+}
+
+/// Executes one command of a client, or queues it for a transaction. The reply is added to the
+/// output.
+pub(crate) fn execute(
+    store: &Store,
+    client: &mut ClientState,
+    (prepared, arguments): (Prepared, Arguments<'_>),
+    now_ms: u64,
+    output: &mut Output,
+) -> Execution {
+    let row = match check(client, prepared.row, arguments) {
+        Ok(row) => row,
+        Err(error) => {
+            client.transaction.fail();
+            Reply { output, version: client.version }.error(&error);
+            return Execution::Done;
+        }
+    };
+    let flags = row.command.flags;
+    if flags.has(Flags::DENY_OOM)
+        && let Err(error) = store.make_space(now_ms)
+    {
+        client.transaction.fail();
+        Reply { output, version: client.version }.error(&error);
+        return Execution::Done;
+    }
+    if client.transaction.is_open() && !flags.has(Flags::NOT_QUEUED) {
+        if arguments.byte_len() > COPIED_COMMAND_MAX_BYTES {
+            return Execution::Queued;
+        }
+        client.transaction.queue(row, OwnedArguments::new(arguments));
+        Reply { output, version: client.version }.simple("QUEUED");
+        return Execution::Done;
+    }
+    let max = store.work_max();
+    if work::of_arguments(arguments) > max {
+        return Execution::Job;
+    }
+    let Prepared { first_hash, .. } = prepared;
+    match locks_for(store, client, (row, arguments, first_hash), now_ms) {
+        Ok(mut locks) => {
+            let is_job = match row.work {
+                Work::Constant | Work::Part | Work::Arguments => false,
+                Work::Values | Work::Combination | Work::Database => {
+                    work::estimate(&locks, row, (arguments, first_hash)) > max
+                }
+                Work::Transaction => client.transaction.work(&locks) > max,
+            };
+            if is_job {
+                return Execution::Job;
+            }
+            let command = CommandCall { command: row.command, arguments, first_hash };
+            let limit = WorkLimit::new(max);
+            call(&mut locks, client, (command, limit), now_ms, output)
+        }
+        Err(LockError::Busy) => Execution::Job,
+        Err(LockError::Keys(error)) => {
+            Reply { output, version: client.version }.error(&error);
+            Execution::Done
+        }
+    }
+}
+
+/// Returns the numbers of the shards that a job locks, in no order. One that walks through a
+/// database locks none: it locks one after the other.
+pub(crate) fn shards_of_job(
+    store: &Store,
+    client: &ClientState,
+    prepared: Prepared,
+    arguments: Arguments<'_>,
+) -> Vec<usize> {
+    // A command without such keys replies with an error.
+    match prepared.row {
+        None | Some(Row { work: Work::Database, .. }) => Vec::new(),
+        Some(Row { work: Work::Transaction, .. }) => client.transaction.shards(store),
+        Some(row) => shards(store, row.command, arguments).unwrap_or_default(),
+    }
+}
+
+/// Executes a command that was found to be a job. The reply is added to the output.
+pub(crate) fn execute_job(
+    locks: &mut Locks<'_>,
+    client: &mut ClientState,
+    (prepared, arguments): (Prepared, Arguments<'_>),
+    now_ms: u64,
+    output: &mut Output,
+) {
+    let Prepared { row: Some(row), first_hash } = prepared else { return };
+    if let Err(error) = shards(locks.store(), row.command, arguments) {
+        return Reply { output, version: client.version }.error(&error);
+    }
+    let command = CommandCall { command: row.command, arguments, first_hash };
+    call(locks, client, (command, WorkLimit::NONE), now_ms, output);
+}
+
+/// A command that was checked.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct CommandCall<'a> {
+    pub(crate) command: &'static Command,
+    pub(crate) arguments: Arguments<'a>,
+    /// See [`Call`].
+    pub(crate) first_hash: Option<u64>,
+}
+
+/// Calls a command whose keys are locked. The reply is added to the output, unless the command is
+/// more work than the limit.
+pub(crate) fn call(
+    locks: &mut Locks<'_>,
+    client: &mut ClientState,
+    (CommandCall { command, arguments, first_hash }, limit): (CommandCall<'_>, WorkLimit),
+    now_ms: u64,
+    output: &mut Output,
+) -> Execution {
+    let mark = output.mark();
+    let (database, version) = (client.database, client.version);
+    let reply = Reply { output: &mut *output, version };
+    let is_timed = locks.store().slow_log.times(command, arguments);
+    let mut call =
+        Call { command, arguments, first_hash, client, database, locks, reply, now_ms, limit };
+    let result = if is_timed { call_timed(&mut call) } else { (command.handler)(&mut call) };
+    if let Err(error) = result {
+        output.truncate(mark);
+        if error.is_too_much_work() {
+            return Execution::Job;
+        }
+        Reply { output, version }.error(&error);
+    }
+    Execution::Done
+}
+
+/// Calls a command, and records it if it was slow.
+#[cold]
+fn call_timed(call: &mut Call<'_, '_>) -> Result<(), Error> {
+    let (command, arguments) = (call.command, call.arguments);
+    let slow_log = &call.locks.store().slow_log;
+    let started_us = slow_log.start(command);
+    let result = (command.handler)(call);
+    let is_job = result.as_ref().is_err_and(Error::is_too_much_work);
+    if let Some(started_us) = started_us.filter(|_| !is_job) {
+        slow_log.end(started_us, (command, arguments), &call.client.info, call.now_ms);
+    }
+    result
+}
+
+/// Returns the command, if the client may use it as it did.
+fn check(client: &ClientState, row: Option<Row>, arguments: Arguments<'_>) -> Result<Row, Error> {
+    let Some(row) = row else {
+        if !client.is_authenticated {
+            return Err(NO_AUTHENTICATION);
+        }
+        return Err(unknown(arguments));
+    };
+    let command = row.command;
+    if !command.takes(arguments.len()) {
+        return Err(wrong_arity(command.name));
+    }
+    if !client.is_authenticated && !command.flags.has(Flags::NO_AUTH) {
+        return Err(NO_AUTHENTICATION);
+    }
+    if client.transaction.is_open() && command.flags.has(Flags::NO_MULTI) {
+        return Err(Error::constant("ERR Command not allowed inside a transaction"));
+    }
+    Ok(row)
+}
+
+/// Returns the error for a number of arguments that the command does not have.
+pub(crate) fn wrong_arity(name: &str) -> Error {
+    Error::new(format!("ERR wrong number of arguments for '{name}' command"))
+}
+
+fn unknown(arguments: Arguments<'_>) -> Error {
+    /// Bytes that Redis shows of the name, and of all other arguments together.
+    const SHOWN_BYTES: usize = 128;
+    let shown = |bytes: &[u8], most: usize| {
+        let text = String::from_utf8_lossy(&bytes[..bytes.len().min(most)]);
+        text.replace(['\r', '\n'], " ")
+    };
+    let mut others = String::new();
+    for argument in arguments.from(1) {
+        if others.len() >= SHOWN_BYTES {
+            break;
+        }
+        let most = SHOWN_BYTES - others.len();
+        others.push_str(&format!("'{}' ", shown(argument, most)));
+    }
+    let name = shown(&arguments[0], SHOWN_BYTES);
+    Error::new(format!("ERR unknown command '{name}', with args beginning with: {others}"))
+}
+
+/// Why the shards of a command are not locked.
+enum LockError {
+    /// A job has one of them.
+    Busy,
+    /// The argument that says how many keys there are does not.
+    Keys(Error),
+}
+
+impl From<Busy> for LockError {
+    fn from(_: Busy) -> Self {
+        Self::Busy
+    }
+}
+
+/// Locks the shards of the keys of a command.
+fn locks_for<'s>(
+    store: &'s Store,
+    client: &ClientState,
+    (row, arguments, first_hash): (Row, Arguments<'_>, Option<u64>),
+    now_ms: u64,
+) -> Result<Locks<'s>, LockError> {
+    let shards = match (row.command.keys, first_hash) {
+        (Keys::Range { first: 1, last: 1, .. }, Some(hash)) => {
+            return Ok(Locks::one(store, Key { bytes: &arguments[1], hash }, now_ms)?);
+        }
+        (Keys::None, _) if row.work == Work::Transaction => client.transaction.shards(store),
+        (Keys::None, _) => return Ok(Locks::none(store)),
+        (Keys::Range { .. }, _) => {
+            let positions = key_positions(row.command, &arguments).map_err(LockError::Keys)?;
+            let keys = positions.into_iter().filter_map(|index| arguments.get(index));
+            let hashes = keys.map(|key| store.key(key).hash).collect();
+            return Ok(Locks::of_keys(store, hashes, client.database, now_ms)?);
+        }
+        _ => shards(store, row.command, arguments).map_err(LockError::Keys)?,
+    };
+    Ok(Locks::some(store, shards, now_ms)?)
+}
+
+/// Returns the numbers of the shards of the keys of a command, in no order.
+pub(crate) fn shards(
+    store: &Store,
+    command: &Command,
+    arguments: Arguments<'_>,
+) -> Result<Vec<usize>, Error> {
+    let needs_all = match command.keys {
+        Keys::All => true,
+        Keys::FoundOrAll { needs_all, .. } => needs_all(&arguments),
+        _ => false,
+    };
+    if needs_all {
+        return Ok((0..store.shard_count()).collect());
+    }
+    let positions = key_positions(command, &arguments)?;
+    let keys = positions.into_iter().filter_map(|index| arguments.get(index));
+    Ok(keys.map(|key| store.shard_index(store.key(key))).collect())
+}
+
+/// Returns which arguments are keys.
+///
+/// # Errors
+/// The argument that says how many there are does not.
+pub(crate) fn key_positions(
+    command: &Command,
+    arguments: &Arguments<'_>,
+) -> Result<Vec<usize>, Error> {
+    match command.keys {
+        Keys::None | Keys::All => Ok(Vec::new()),
+        Keys::Range { first, last, step } => {
+            let last = match usize::try_from(last) {
+                Ok(last) => last,
+                Err(_) => arguments.len().saturating_add_signed(last as isize),
+            };
+            Ok((first..=last).step_by(step).collect())
+        }
+        Keys::Counted { count, also } => {
+            let text = arguments.get(count).ok_or(SYNTAX)?;
+            // The handler replies to a number that is none or does not fit.
+            let keys = usize::try_from(parse_i64(text).unwrap_or(0))
+                .unwrap_or(0)
+                .min(arguments.len() - count - 1);
+            Ok(also.into_iter().chain(count + 1..=count + keys).collect())
+        }
+        Keys::Found(find) | Keys::FoundOrAll { find, .. } => find(arguments),
+    }
+}

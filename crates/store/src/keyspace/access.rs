@@ -1,0 +1,92 @@
+//! When and how often a key was read, in three bytes: what eviction chooses by.
+
+/// Data of one key. Which of two forms it has follows from the eviction policy: the time of the
+/// last access in seconds modulo 2^24, or the minute of the last access modulo 2^16 with a counter
+/// that grows with the logarithm of the accesses (as Redis has them).
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Access([u8; 3]);
+
+/// How accesses are recorded.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) enum AccessRecording {
+    /// The time of the last one.
+    #[default]
+    LastUse,
+    /// Their frequency.
+    Frequency,
+}
+
+/// The counter of a new key: it is not the first to go.
+const NEW_COUNTER: u8 = 5;
+/// The higher it is, the more accesses raise a counter (`lfu-log-factor`).
+const LOG_FACTOR: u64 = 10;
+/// Minutes after which a counter is one less (`lfu-decay-time`).
+const DECAY_MINUTES: u16 = 1;
+
+impl Access {
+    pub(crate) fn from_bytes(bytes: [u8; 3]) -> Self {
+        Self(bytes)
+    }
+
+    pub(crate) fn to_bytes(self) -> [u8; 3] {
+        self.0
+    }
+
+    /// Returns the data of a key that is written now.
+    pub(crate) fn new(recording: AccessRecording, now_ms: u64) -> Self {
+        match recording {
+            AccessRecording::LastUse => Self::last_use(now_ms),
+            AccessRecording::Frequency => Self::frequency(minute(now_ms), NEW_COUNTER),
+        }
+    }
+
+    /// Returns the data of a key whose last access was so many seconds ago.
+    pub(crate) fn idle(now_ms: u64, seconds: u64) -> Self {
+        Self::last_use(now_ms.saturating_sub(seconds.saturating_mul(1000)))
+    }
+
+    /// Returns the data of a key with this logarithmic counter of accesses.
+    pub(crate) fn counted(now_ms: u64, counter: u8) -> Self {
+        Self::frequency(minute(now_ms), counter)
+    }
+
+    /// Returns the data after an access. `random` decides whether a counter grows.
+    pub(crate) fn touched(self, recording: AccessRecording, now_ms: u64, random: u64) -> Self {
+        match recording {
+            AccessRecording::LastUse => Self::last_use(now_ms),
+            AccessRecording::Frequency => {
+                let counter = self.decayed_counter(now_ms);
+                let base = u64::from(counter.saturating_sub(NEW_COUNTER));
+                let grows = counter < u8::MAX && random.is_multiple_of(base * LOG_FACTOR + 1);
+                Self::frequency(minute(now_ms), counter + u8::from(grows))
+            }
+        }
+    }
+
+    fn last_use(now_ms: u64) -> Self {
+        let [first, second, third, ..] = (now_ms / 1000).to_le_bytes();
+        Self([first, second, third])
+    }
+
+    fn frequency(minute: u16, counter: u8) -> Self {
+        let [low, high] = minute.to_le_bytes();
+        Self([low, high, counter])
+    }
+
+    /// Returns how many seconds ago the last access was, if that is recorded.
+    pub(crate) fn idle_seconds(self, now_ms: u64) -> u64 {
+        let then = u64::from(self.0[0]) | u64::from(self.0[1]) << 8 | u64::from(self.0[2]) << 16;
+        (now_ms / 1000).wrapping_sub(then) & 0xff_ffff
+    }
+
+    /// Returns the logarithmic counter of accesses, if that is recorded, as it is by now.
+    pub(crate) fn decayed_counter(self, now_ms: u64) -> u8 {
+        let minutes = minute(now_ms).wrapping_sub(u16::from_le_bytes([self.0[0], self.0[1]]));
+        self.0[2].saturating_sub((minutes / DECAY_MINUTES).min(u8::MAX.into()) as u8)
+    }
+}
+
+/// Returns the minute of a time, modulo 2^16.
+fn minute(now_ms: u64) -> u16 {
+    (now_ms / 60_000) as u16
+}

@@ -1,0 +1,465 @@
+//! The keys of one database in one shard: look-up, changes, expiry.
+
+use std::sync::Arc;
+
+use super::access::{Access, AccessRecording};
+use super::garbage::Garbage;
+use super::key::{Key, KeyHasher};
+use super::record::Record;
+use super::segment_table::{EntryLocation, SegmentTable};
+use super::watches::Watches;
+use crate::error::{Error, WRONG_TYPE};
+use crate::prefetch::prefetch_one;
+use crate::value::hash::Hash;
+use crate::value::{Collection, Value};
+
+/// Values with more parts than this are freed by another thread: some microseconds of work.
+const FREED_HERE_MAX_PARTS: usize = 64;
+
+/// See the head of the module.
+#[derive(Debug)]
+pub(crate) struct Database {
+    records: SegmentTable<Record>,
+    /// How many keys have an expiry.
+    expiring: usize,
+    /// How many keys have a value of which parts have an expiry.
+    partly_expiring: usize,
+    /// Bytes of memory of all records, without the table.
+    record_bytes: usize,
+    hasher: KeyHasher,
+    /// Keys that clients watch.
+    pub(crate) watches: Watches,
+}
+
+/// What all operations of a shard share.
+#[derive(Debug)]
+pub(crate) struct Effects {
+    /// The time of the command, in milliseconds since 1970.
+    pub(crate) now_ms: u64,
+    pub(crate) recording: AccessRecording,
+    /// The hash function of the store, for the tables of collections.
+    pub(crate) hasher: KeyHasher,
+    /// State of the generator of random numbers.
+    pub(crate) random: u64,
+    /// What another thread is to free.
+    pub(crate) garbage: Vec<Garbage>,
+    /// Keys that have expired since the last look.
+    pub(crate) expired_keys: u64,
+}
+
+/// The result of a function that may have changed a value.
+pub(crate) enum Change<R> {
+    /// The value is another one now.
+    Made(R),
+    /// The value is the same as before.
+    None(R),
+}
+
+impl Effects {
+    /// Returns random bits (SplitMix64); they are no secret.
+    pub(crate) fn random(&mut self) -> u64 {
+        self.random = self.random.wrapping_add(0x9e37_79b9_7f4a_7c15);
+        let mut bits = self.random;
+        bits = (bits ^ (bits >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+        bits = (bits ^ (bits >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
+        bits ^ (bits >> 31)
+    }
+
+    /// Returns a random number below a bound; `None` if the bound is 0.
+    pub(crate) fn random_below(&mut self, bound: usize) -> Option<usize> {
+        let product = u128::from(self.random()) * bound as u128;
+        (bound > 0).then_some((product >> 64) as usize)
+    }
+
+    /// Frees a record, or leaves that to another thread if it would take long.
+    pub(crate) fn discard(&mut self, record: Record) {
+        if let Record::Object(object) = record {
+            self.discard_value(object.value);
+        }
+    }
+
+    /// Frees a value, or leaves that to another thread if it would take long.
+    pub(crate) fn discard_value(&mut self, value: Value) {
+        if value.parts() > FREED_HERE_MAX_PARTS {
+            self.garbage.push(Garbage::Value(value));
+        }
+    }
+
+    fn touched(&mut self, access: Access) -> Access {
+        let random = if self.recording == AccessRecording::Frequency { self.random() } else { 0 };
+        access.touched(self.recording, self.now_ms, random)
+    }
+
+    pub(crate) fn new_access(&self) -> Access {
+        Access::new(self.recording, self.now_ms)
+    }
+}
+
+impl Database {
+    pub(crate) fn new(hasher: KeyHasher) -> Self {
+        Self {
+            records: SegmentTable::default(),
+            expiring: 0,
+            partly_expiring: 0,
+            record_bytes: 0,
+            hasher,
+            watches: Watches::default(),
+        }
+    }
+
+    /// Returns how many keys there are, with those that have expired and were not looked at.
+    pub(crate) fn len(&self) -> usize {
+        self.records.len()
+    }
+
+    /// Begins to fetch the entry of a key with this hash into the cache, if there is one.
+    pub(crate) fn prefetch_entry(&self, hash: u64) {
+        // Nearly always, the first entry whose hash looks like it is the one.
+        self.records.find(hash, |record| {
+            prefetch_one(record);
+            true
+        });
+    }
+
+    /// Begins to fetch the record of a key with this hash into the cache, if there is one.
+    pub(crate) fn prefetch_record(&self, hash: u64) {
+        self.records.find(hash, |record| {
+            record.prefetch();
+            true
+        });
+    }
+
+    /// Returns how many keys have an expiry.
+    pub(crate) fn expiring(&self) -> usize {
+        self.expiring
+    }
+
+    /// Returns how many keys have a hash of which fields have an expiry.
+    pub(crate) fn partly_expiring(&self) -> usize {
+        self.partly_expiring
+    }
+
+    /// Returns how many bytes of memory the database occupies.
+    pub(crate) fn memory_bytes(&self) -> usize {
+        self.record_bytes + self.records.allocated_bytes()
+    }
+
+    pub(crate) fn hasher(&self) -> KeyHasher {
+        self.hasher
+    }
+
+    pub(crate) fn records(&self) -> &SegmentTable<Record> {
+        &self.records
+    }
+
+    /// Returns the function that a table asks for the hash of a record.
+    pub(crate) fn hash_of(&self) -> impl Fn(&Record) -> u64 + use<> {
+        let hasher = self.hasher;
+        move |record| hasher.hash(record.key())
+    }
+
+    /// Returns the record of a key without counting that as an access. One that has expired does
+    /// not exist.
+    pub(crate) fn peek(&self, key: Key<'_>, now_ms: u64) -> Option<&Record> {
+        let record = self.records.find(key.hash, |record| record.key() == key.bytes)?;
+        (!has_expired(record, now_ms)).then_some(record)
+    }
+
+    /// Returns whether a key is still in the table although it has expired.
+    pub(crate) fn has_expired(&self, key: Key<'_>, now_ms: u64) -> bool {
+        let record = self.records.find(key.hash, |record| record.key() == key.bytes);
+        record.is_some_and(|record| has_expired(record, now_ms))
+    }
+
+    /// Returns the record of a key, which counts as an access.
+    pub(crate) fn get(&mut self, key: Key<'_>, effects: &mut Effects) -> Option<&Record> {
+        let location = self.access(key, effects)?;
+        self.records.at_mut(location).map(|record| &*record)
+    }
+
+    /// Returns where the record of a key is, and counts the access. Removes it if it has expired.
+    fn access(&mut self, key: Key<'_>, effects: &mut Effects) -> Option<EntryLocation> {
+        let location = self.locate(key)?;
+        let record = self.records.at_mut(location)?;
+        if has_expired(record, effects.now_ms) {
+            self.remove(key, effects);
+            return None;
+        }
+        record.set_access(effects.touched(record.access()));
+        Some(location)
+    }
+
+    fn locate(&self, key: Key<'_>) -> Option<EntryLocation> {
+        self.records.locate(key.hash, |record| record.key() == key.bytes)
+    }
+
+    /// Returns the bytes of the string of a key.
+    ///
+    /// # Errors
+    /// The key has a value of another type.
+    pub(crate) fn string(
+        &mut self,
+        key: Key<'_>,
+        effects: &mut Effects,
+    ) -> Result<Option<&[u8]>, Error> {
+        match self.get(key, effects) {
+            Some(record) => record.bytes().map(Some).ok_or(WRONG_TYPE),
+            None => Ok(None),
+        }
+    }
+
+    /// Stores a record in the place of the one that the key has, if there is one.
+    pub(crate) fn put(&mut self, key: Key<'_>, record: Record, effects: &mut Effects) {
+        self.watches.changed(key);
+        self.record_bytes += record.memory_bytes();
+        self.expiring += usize::from(record.expiry_ms().is_some());
+        self.partly_expiring += usize::from(record.earliest_part_expiry_ms().is_some());
+        let existing = self.locate(key).and_then(|location| self.records.at_mut(location));
+        if let Some(existing) = existing {
+            let old = std::mem::replace(existing, record);
+            self.forget(&old);
+            effects.discard(old);
+        } else {
+            let hash_of = self.hash_of();
+            self.records.insert(key.hash, record, hash_of);
+        }
+    }
+
+    /// Stores a string, with the expiry that is given and no other.
+    pub(crate) fn put_string(
+        &mut self,
+        key: Key<'_>,
+        value: &[u8],
+        expiry_ms: Option<u64>,
+        effects: &mut Effects,
+    ) {
+        let access = effects.new_access();
+        let existing = self.locate(key).and_then(|location| self.records.at_mut(location));
+        if let Some(record) = existing
+            && record.expiry_ms().is_some() == expiry_ms.is_some()
+            && let Some(bytes) = record.inline_bytes_mut(value.len())
+        {
+            bytes.copy_from_slice(value);
+            record.set_access(access);
+            if let Some(expiry_ms) = expiry_ms {
+                record.set_expiry_in_place(expiry_ms);
+            }
+            self.watches.changed(key);
+            return;
+        }
+        self.put(key, Record::string(key.bytes, expiry_ms, access, value), effects);
+    }
+
+    /// Returns how many bytes are copied when the string of a key changes, since a reply that is on
+    /// its way shares them, and how many it has.
+    pub(crate) fn copied_bytes(&self, key: Key<'_>) -> (usize, usize) {
+        let record = self.records.find(key.hash, |record| record.key() == key.bytes);
+        match record.and_then(Record::value) {
+            Some(Value::Bytes(bytes)) if Arc::strong_count(bytes) > 1 => (bytes.len(), bytes.len()),
+            Some(Value::Bytes(bytes)) => (0, bytes.len()),
+            _ => (0, 0),
+        }
+    }
+
+    /// Returns the work of changing the string of a key, which has at least `bytes_min` bytes then,
+    /// as bytes.
+    pub(crate) fn change_bytes(&self, key: Key<'_>, bytes_min: usize) -> usize {
+        let (copied, existing) = self.copied_bytes(key);
+        copied + bytes_min.saturating_sub(existing)
+    }
+
+    /// Changes the string of a key, which is empty if it does not exist. The expiry stays.
+    ///
+    /// # Errors
+    /// The key has a value of another type.
+    pub(crate) fn change_string<R>(
+        &mut self,
+        key: Key<'_>,
+        effects: &mut Effects,
+        change: impl FnOnce(&mut Vec<u8>) -> R,
+    ) -> Result<R, Error> {
+        let location = self.access(key, effects);
+        let record = location.and_then(|at| self.records.at_mut(at));
+        let (mut bytes, expiry_ms) = match record {
+            None => (Vec::new(), None),
+            Some(record) => {
+                let before = record.memory_bytes();
+                if let Some(Value::Bytes(bytes)) = record.value_mut() {
+                    // A reply that is on its way may share it: then it is copied.
+                    let result = change(Arc::make_mut(bytes));
+                    self.record_bytes = self.record_bytes - before + record.memory_bytes();
+                    self.watches.changed(key);
+                    return Ok(result);
+                }
+                (record.bytes().ok_or(WRONG_TYPE)?.to_vec(), record.expiry_ms())
+            }
+        };
+        let result = change(&mut bytes);
+        self.put_string(key, &bytes, expiry_ms, effects);
+        Ok(result)
+    }
+
+    /// Removes a key. Returns its record, which may have expired.
+    pub(crate) fn take(&mut self, key: Key<'_>) -> Option<Record> {
+        let hash_of = self.hash_of();
+        let record = self.records.remove(key.hash, |it| it.key() == key.bytes, hash_of)?;
+        self.watches.changed(key);
+        self.forget(&record);
+        Some(record)
+    }
+
+    /// Removes a key and frees its value. Returns whether it existed.
+    pub(crate) fn remove(&mut self, key: Key<'_>, effects: &mut Effects) -> bool {
+        let Some(record) = self.take(key) else { return false };
+        let existed = !has_expired(&record, effects.now_ms);
+        effects.expired_keys += u64::from(!existed);
+        effects.discard(record);
+        existed
+    }
+
+    /// Takes a record out of the counts.
+    fn forget(&mut self, record: &Record) {
+        self.record_bytes -= record.memory_bytes();
+        self.expiring -= usize::from(record.expiry_ms().is_some());
+        self.partly_expiring -= usize::from(record.earliest_part_expiry_ms().is_some());
+    }
+
+    /// Changes when a key expires; `None` is never. Returns whether the key exists.
+    pub(crate) fn set_expiry(
+        &mut self,
+        key: Key<'_>,
+        expiry_ms: Option<u64>,
+        effects: &mut Effects,
+    ) -> bool {
+        let Some(record) = self.take(key) else { return false };
+        if has_expired(&record, effects.now_ms) {
+            effects.expired_keys += 1;
+            effects.discard(record);
+            return false;
+        }
+        self.put(key, record.with_expiry(expiry_ms), effects);
+        true
+    }
+
+    /// Returns the collection of a key, which counts as an access.
+    ///
+    /// # Errors
+    /// The key has a value of another type.
+    pub(crate) fn collection<C: Collection>(
+        &mut self,
+        key: Key<'_>,
+        effects: &mut Effects,
+    ) -> Result<Option<&C>, Error> {
+        match self.get(key, effects) {
+            Some(record) => record.value().and_then(C::of).map(Some).ok_or(WRONG_TYPE),
+            None => Ok(None),
+        }
+    }
+
+    /// Changes the collection of a key. If it is empty then, the key is removed. Returns `None` if
+    /// there is no such key.
+    ///
+    /// # Errors
+    /// The key has a value of another type.
+    pub(crate) fn change_collection<C: Collection, R>(
+        &mut self,
+        key: Key<'_>,
+        effects: &mut Effects,
+        change: impl FnOnce(&mut C, &mut Effects) -> Change<R>,
+    ) -> Result<Option<R>, Error> {
+        let Some(location) = self.access(key, effects) else { return Ok(None) };
+        self.change_at(key, location, effects, change)
+    }
+
+    /// Does the work of [`Self::change_collection`] at the location of the key.
+    fn change_at<C: Collection, R>(
+        &mut self,
+        key: Key<'_>,
+        location: EntryLocation,
+        effects: &mut Effects,
+        change: impl FnOnce(&mut C, &mut Effects) -> Change<R>,
+    ) -> Result<Option<R>, Error> {
+        let Some(record) = self.records.at_mut(location) else { return Ok(None) };
+        let before = record.memory_bytes();
+        self.partly_expiring -= usize::from(record.earliest_part_expiry_ms().is_some());
+        let collection = record.value_mut().and_then(C::of_mut);
+        let change = collection.ok_or(WRONG_TYPE).map(|collection| {
+            let change = change(collection, effects);
+            (change, collection.is_empty())
+        });
+        self.partly_expiring += usize::from(record.earliest_part_expiry_ms().is_some());
+        let (change, is_empty) = change?;
+        self.record_bytes = self.record_bytes - before + record.memory_bytes();
+        let result = match change {
+            Change::Made(result) => {
+                self.watches.changed(key);
+                result
+            }
+            Change::None(result) => result,
+        };
+        if is_empty && let Some(record) = self.take(key) {
+            effects.discard(record);
+        }
+        Ok(Some(result))
+    }
+
+    /// Removes fields of hashes that have expired: looks at about `count` keys from a position on,
+    /// and at about as many fields of each large hash. Returns where to go on, or `None` at the
+    /// end. It counts as no access.
+    pub(crate) fn remove_expired_fields(
+        &mut self,
+        start: u64,
+        count: usize,
+        effects: &mut Effects,
+    ) -> Option<u64> {
+        let mut due: Vec<Box<[u8]>> = Vec::new();
+        let next = self.records.visit_from(start, count, self.hash_of(), |record| {
+            if record.earliest_part_expiry_ms().is_some_and(|at| at <= effects.now_ms) {
+                due.push(record.key().into());
+            }
+        });
+        for key in due {
+            let key = self.hasher.key(&key);
+            let Some(location) = self.locate(key) else { continue };
+            let changed = self.change_at(key, location, effects, |hash: &mut Hash, effects| {
+                match hash.remove_expired(count, effects) {
+                    0 => Change::None(()),
+                    _ => Change::Made(()),
+                }
+            });
+            debug_assert!(changed.is_ok(), "only fields of hashes expire");
+        }
+        next
+    }
+
+    /// Changes the collection of a key, which is made if it does not exist, and removed if it is
+    /// empty in the end.
+    ///
+    /// # Errors
+    /// The key has a value of another type.
+    pub(crate) fn upsert_collection<C: Collection, R>(
+        &mut self,
+        key: Key<'_>,
+        effects: &mut Effects,
+        change: impl FnOnce(&mut C, &mut Effects) -> Change<R>,
+    ) -> Result<R, Error> {
+        if self.access(key, effects).is_some() {
+            let result = self.change_collection(key, effects, change)?;
+            return Ok(result.expect("the key exists, and its shard is locked"));
+        }
+        let mut collection = C::default();
+        let (Change::Made(result) | Change::None(result)) = change(&mut collection, effects);
+        if !collection.is_empty() {
+            let access = effects.new_access();
+            let record = Record::object(key.bytes, None, access, collection.into_value());
+            self.put(key, record, effects);
+        }
+        Ok(result)
+    }
+}
+
+/// Returns whether a record does not exist any more at this time.
+pub(crate) fn has_expired(record: &Record, now_ms: u64) -> bool {
+    record.expiry_ms().is_some_and(|at| at <= now_ms)
+        || record.value().is_some_and(|value| value.has_expired(now_ms))
+}

@@ -1,0 +1,79 @@
+//! Removal of keys when there is no memory for more.
+
+use super::database::Database;
+use super::key::Key;
+use super::record::Record;
+use super::shard::Shard;
+use crate::settings::EvictionPolicy;
+
+/// How many keys are compared for each one that is removed: with ten, approximated LRU is nearly as
+/// good as exact LRU (as Redis has measured it).
+const SAMPLES: usize = 10;
+
+impl Shard {
+    /// Removes a key that the policy chooses. Returns whether there was one.
+    pub(crate) fn evict(&mut self, policy: EvictionPolicy) -> bool {
+        let mut worst: Option<(u64, usize, Box<[u8]>)> = None;
+        let now_ms = self.effects.now_ms;
+        for number in 0..self.databases().len() {
+            let (database, effects) = self.database(number);
+            if policy.is_volatile() && database.expiring() == 0 {
+                continue;
+            }
+            for _ in 0..SAMPLES {
+                let Some(record) = database.records().random(|| effects.random()) else { break };
+                if policy.is_volatile() && record.expiry_ms().is_none() {
+                    continue;
+                }
+                let badness = badness(record, policy, now_ms, effects.random());
+                if worst.as_ref().is_none_or(|(known, _, _)| badness > *known) {
+                    worst = Some((badness, number, record.key().into()));
+                }
+            }
+        }
+        let Some((_, number, key)) = worst else { return false };
+        let (database, effects) = self.database(number);
+        let key = Key { bytes: &key, hash: database.hasher().hash(&key) };
+        database.remove(key, effects)
+    }
+}
+
+/// Returns how much better it is to remove a key than another one.
+fn badness(record: &Record, policy: EvictionPolicy, now_ms: u64, random: u64) -> u64 {
+    use EvictionPolicy::{
+        AllFrequency, AllLastUse, AllRandom, None, VolatileExpiry, VolatileFrequency,
+        VolatileLastUse, VolatileRandom,
+    };
+    match policy {
+        AllLastUse | VolatileLastUse => record.access().idle_seconds(now_ms),
+        AllFrequency | VolatileFrequency => {
+            (u8::MAX - record.access().decayed_counter(now_ms)).into()
+        }
+        VolatileExpiry => u64::MAX - record.expiry_ms().unwrap_or(u64::MAX),
+        AllRandom | VolatileRandom | None => random,
+    }
+}
+
+impl Database {
+    /// Removes keys that have expired among those from a position on, of which at most about
+    /// `count` are looked at. Returns where to go on, or `None` at the end.
+    pub(crate) fn remove_expired(
+        &mut self,
+        start: u64,
+        count: usize,
+        effects: &mut super::database::Effects,
+    ) -> Option<u64> {
+        let hash_of = self.hash_of();
+        let mut expired: Vec<Box<[u8]>> = Vec::new();
+        let next = self.records().visit_from(start, count, hash_of, |record| {
+            if super::database::has_expired(record, effects.now_ms) {
+                expired.push(record.key().into());
+            }
+        });
+        for key in expired {
+            let key = Key { bytes: &key, hash: self.hasher().hash(&key) };
+            self.remove(key, effects);
+        }
+        next
+    }
+}

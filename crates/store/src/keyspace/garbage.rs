@@ -1,0 +1,19 @@
+//! What takes long to free, so that no worker does it.
+
+use super::database::Database;
+use crate::resp::arguments::OwnedArguments;
+use crate::value::Value;
+
+/// See the head of the module.
+#[derive(Debug)]
+#[expect(dead_code, reason = "they are kept to be dropped elsewhere")]
+pub(crate) enum Garbage {
+    /// The value of a key.
+    Value(Value),
+    /// All keys of a database in one shard.
+    Database(Box<Database>),
+    /// Bytes that a client has sent.
+    Bytes(Vec<u8>),
+    /// The arguments of the commands of a transaction.
+    Transaction(Vec<OwnedArguments>),
+}

@@ -1,0 +1,337 @@
+//! One key with its value, its expiry and its access data: what a table of keys holds.
+//!
+//! A short string is one allocation with its key. Everything else is an object.
+
+use std::sync::Arc;
+
+use super::access::Access;
+use super::allocation::allocated_bytes;
+use crate::prefetch::prefetch;
+use crate::resp::number::parse_i64;
+use crate::value::Value;
+
+/// Longest string that is stored in one allocation with its key. Longer ones are shared with the
+/// replies that carry them, which costs an allocation more and saves a copy.
+pub(crate) const INLINE_VALUE_MAX_BYTES: usize = 1024;
+
+/// See the head of the module.
+#[derive(Debug)]
+pub(crate) enum Record {
+    /// A short string.
+    Inline(InlineRecord),
+    /// Any other value.
+    Object(Box<Object>),
+}
+
+/// A short string with its key: flags (1 byte), access data (3), expiry (6, if there is one),
+/// length of the key (1 to 5), key, value.
+#[derive(Debug)]
+pub(crate) struct InlineRecord(Box<[u8]>);
+
+/// A value that is not inline, with its key.
+#[derive(Debug)]
+pub(crate) struct Object {
+    key: Box<[u8]>,
+    /// In milliseconds since 1970; 0 if there is none.
+    expiry_ms: u64,
+    access: Access,
+    pub(crate) value: Value,
+}
+
+const HAS_EXPIRY: u8 = 1;
+const ACCESS_BYTES: usize = 3;
+/// Milliseconds since 1970 fit into 48 bits until the year 10889.
+const EXPIRY_BYTES: usize = 6;
+/// The latest time at which a key can expire, in milliseconds since 1970.
+pub(crate) const EXPIRY_MAX_MS: u64 = (1 << (8 * EXPIRY_BYTES)) - 1;
+
+/// Where the parts of an inline record begin.
+struct Layout {
+    key: usize,
+    value: usize,
+}
+
+impl InlineRecord {
+    fn new(key: &[u8], expiry_ms: Option<u64>, access: Access, value: &[u8]) -> Self {
+        let expiry_bytes = if expiry_ms.is_some() { EXPIRY_BYTES } else { 0 };
+        let mut length = [0; 5];
+        let length = write_varint(key.len() as u32, &mut length);
+        let head_bytes = 1 + ACCESS_BYTES + expiry_bytes + length.len();
+        let mut bytes = Vec::with_capacity(head_bytes + key.len() + value.len());
+        bytes.push(if expiry_ms.is_some() { HAS_EXPIRY } else { 0 });
+        bytes.extend_from_slice(&access.to_bytes());
+        if let Some(expiry_ms) = expiry_ms {
+            bytes.extend_from_slice(&expiry_ms.to_le_bytes()[..EXPIRY_BYTES]);
+        }
+        bytes.extend_from_slice(length);
+        bytes.extend_from_slice(key);
+        bytes.extend_from_slice(value);
+        Self(bytes.into_boxed_slice())
+    }
+
+    fn expiry_ms(&self) -> Option<u64> {
+        (self.0[0] & HAS_EXPIRY != 0).then(|| {
+            let mut bytes = [0; 8];
+            bytes[..EXPIRY_BYTES].copy_from_slice(&self.0[1 + ACCESS_BYTES..][..EXPIRY_BYTES]);
+            u64::from_le_bytes(bytes)
+        })
+    }
+
+    fn layout(&self) -> Layout {
+        let expiry_bytes = if self.0[0] & HAS_EXPIRY != 0 { EXPIRY_BYTES } else { 0 };
+        let mut at = 1 + ACCESS_BYTES + expiry_bytes;
+        let (mut length, mut shift) = (0, 0);
+        loop {
+            let byte = self.0[at];
+            at += 1;
+            length |= usize::from(byte & 0x7f) << shift;
+            shift += 7;
+            if byte < 0x80 {
+                return Layout { key: at, value: at + length };
+            }
+        }
+    }
+
+    fn key(&self) -> &[u8] {
+        let layout = self.layout();
+        &self.0[layout.key..layout.value]
+    }
+
+    fn value(&self) -> &[u8] {
+        &self.0[self.layout().value..]
+    }
+
+    fn value_mut(&mut self) -> &mut [u8] {
+        let start = self.layout().value;
+        &mut self.0[start..]
+    }
+}
+
+/// Writes a number in groups of seven bits, the last one without the highest bit.
+fn write_varint(mut number: u32, out: &mut [u8; 5]) -> &[u8] {
+    let mut count = 0;
+    loop {
+        let is_last = number < 0x80;
+        out[count] = number as u8 & 0x7f | if is_last { 0 } else { 0x80 };
+        number >>= 7;
+        count += 1;
+        if is_last {
+            return &out[..count];
+        }
+    }
+}
+
+impl Record {
+    /// Returns a string. Its bytes are copied if it is short, and shared otherwise.
+    pub(crate) fn string(key: &[u8], expiry_ms: Option<u64>, access: Access, value: &[u8]) -> Self {
+        if value.len() <= INLINE_VALUE_MAX_BYTES {
+            return Self::Inline(InlineRecord::new(key, expiry_ms, access, value));
+        }
+        Self::object(key, expiry_ms, access, Value::Bytes(Arc::new(value.to_vec())))
+    }
+
+    /// Returns a value of any type.
+    pub(crate) fn object(key: &[u8], expiry_ms: Option<u64>, access: Access, value: Value) -> Self {
+        let expiry_ms = expiry_ms.unwrap_or(0);
+        Self::Object(Box::new(Object { key: key.into(), expiry_ms, access, value }))
+    }
+
+    pub(crate) fn key(&self) -> &[u8] {
+        match self {
+            Self::Inline(record) => record.key(),
+            Self::Object(object) => &object.key,
+        }
+    }
+
+    /// Returns when the key expires, in milliseconds since 1970.
+    pub(crate) fn expiry_ms(&self) -> Option<u64> {
+        match self {
+            Self::Inline(record) => record.expiry_ms(),
+            Self::Object(object) => Some(object.expiry_ms).filter(|&at| at != 0),
+        }
+    }
+
+    /// Returns a time before which no part of the value expires, if one does.
+    pub(crate) fn earliest_part_expiry_ms(&self) -> Option<u64> {
+        self.value().and_then(Value::earliest_part_expiry_ms)
+    }
+
+    /// Returns the record with another expiry.
+    pub(crate) fn with_expiry(self, expiry_ms: Option<u64>) -> Self {
+        match self {
+            Self::Inline(record) => {
+                let access = Access::from_bytes([record.0[1], record.0[2], record.0[3]]);
+                Self::Inline(InlineRecord::new(record.key(), expiry_ms, access, record.value()))
+            }
+            Self::Object(mut object) => {
+                object.expiry_ms = expiry_ms.unwrap_or(0);
+                Self::Object(object)
+            }
+        }
+    }
+
+    /// Returns the record under another key.
+    pub(crate) fn with_key(self, key: &[u8]) -> Self {
+        match self {
+            Self::Inline(_) => self.copy(key),
+            Self::Object(mut object) => {
+                object.key = key.into();
+                Self::Object(object)
+            }
+        }
+    }
+
+    /// Returns a copy under another key.
+    pub(crate) fn copy(&self, key: &[u8]) -> Self {
+        let (expiry_ms, access) = (self.expiry_ms(), self.access());
+        match self {
+            Self::Inline(record) => {
+                Self::Inline(InlineRecord::new(key, expiry_ms, access, record.value()))
+            }
+            Self::Object(object) => Self::object(key, expiry_ms, access, object.value.clone()),
+        }
+    }
+
+    /// Changes the expiry where the record has space for it. Returns whether it had.
+    pub(crate) fn set_expiry_in_place(&mut self, expiry_ms: u64) -> bool {
+        match self {
+            Self::Inline(record) if record.0[0] & HAS_EXPIRY == 0 => false,
+            Self::Inline(record) => {
+                record.0[1 + ACCESS_BYTES..][..EXPIRY_BYTES]
+                    .copy_from_slice(&expiry_ms.to_le_bytes()[..EXPIRY_BYTES]);
+                true
+            }
+            Self::Object(object) => {
+                object.expiry_ms = expiry_ms;
+                true
+            }
+        }
+    }
+
+    pub(crate) fn access(&self) -> Access {
+        match self {
+            Self::Inline(record) => Access::from_bytes([record.0[1], record.0[2], record.0[3]]),
+            Self::Object(object) => object.access,
+        }
+    }
+
+    pub(crate) fn set_access(&mut self, access: Access) {
+        match self {
+            Self::Inline(record) => {
+                record.0[1..=ACCESS_BYTES].copy_from_slice(&access.to_bytes());
+            }
+            Self::Object(object) => object.access = access,
+        }
+    }
+
+    /// Returns the bytes of a string; `None` for a value of another type.
+    pub(crate) fn bytes(&self) -> Option<&[u8]> {
+        match self {
+            Self::Inline(record) => Some(record.value()),
+            Self::Object(object) => match &object.value {
+                Value::Bytes(bytes) => Some(bytes),
+                _ => None,
+            },
+        }
+    }
+
+    /// Returns the bytes of a short string if it has exactly `length` of them.
+    pub(crate) fn inline_bytes_mut(&mut self, length: usize) -> Option<&mut [u8]> {
+        match self {
+            Self::Inline(record) => Some(record.value_mut()).filter(|bytes| bytes.len() == length),
+            Self::Object(_) => None,
+        }
+    }
+
+    /// Returns the value if it is no short string.
+    pub(crate) fn value(&self) -> Option<&Value> {
+        match self {
+            Self::Inline(_) => None,
+            Self::Object(object) => Some(&object.value),
+        }
+    }
+
+    pub(crate) fn value_mut(&mut self) -> Option<&mut Value> {
+        match self {
+            Self::Inline(_) => None,
+            Self::Object(object) => Some(&mut object.value),
+        }
+    }
+
+    /// Begins to fetch it into the cache.
+    #[inline]
+    pub(crate) fn prefetch(&self) {
+        if let Self::Inline(record) = self {
+            prefetch(&record.0);
+        }
+    }
+
+    /// Returns the name of the type of the value, as `TYPE` has it.
+    pub(crate) fn type_name(&self) -> &'static str {
+        match self {
+            Self::Inline(_) => "string",
+            Self::Object(object) => object.value.type_name(),
+        }
+    }
+
+    /// Returns the name of the form in which the value is stored, as `OBJECT ENCODING` has it.
+    pub(crate) fn encoding(&self) -> &'static str {
+        const EMBEDDED_MAX_BYTES: usize = 44;
+        match (self.bytes(), self.value()) {
+            (Some(bytes), _) if parse_i64(bytes).is_some() => "int",
+            (Some(bytes), _) if bytes.len() <= EMBEDDED_MAX_BYTES => "embstr",
+            (_, Some(value)) => value.encoding(),
+            _ => "raw",
+        }
+    }
+
+    /// Returns how many bytes of memory it occupies, without the record itself.
+    pub(crate) fn memory_bytes(&self) -> usize {
+        match self {
+            Self::Inline(record) => allocated_bytes(record.0.len()),
+            Self::Object(object) => {
+                allocated_bytes(size_of::<Object>())
+                    + allocated_bytes(object.key.len())
+                    + object.value.memory_bytes()
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    #[test]
+    fn a_record_is_two_words() {
+        assert_eq!(size_of::<Record>(), 16);
+    }
+
+    proptest! {
+        #[test]
+        fn parts_are_what_they_were(
+            key in prop::collection::vec(any::<u8>(), 0..300),
+            value in prop::collection::vec(any::<u8>(), 0..1500),
+            expiry_ms in prop::option::of(1..=EXPIRY_MAX_MS),
+            later_ms in prop::option::of(1..=EXPIRY_MAX_MS),
+            access in any::<[u8; 3]>(),
+        ) {
+            let access = Access::from_bytes(access);
+            let mut record = Record::string(&key, expiry_ms, access, &value);
+            let check = |record: &Record, expiry_ms| {
+                assert_eq!(record.key(), key);
+                assert_eq!(record.bytes(), Some(&value[..]));
+                assert_eq!(record.expiry_ms(), expiry_ms);
+                assert_eq!(record.access(), access);
+            };
+            check(&record, expiry_ms);
+            if let Some(later_ms) = later_ms && record.set_expiry_in_place(later_ms) {
+                check(&record, Some(later_ms));
+            }
+            let record = record.with_expiry(later_ms);
+            check(&record, later_ms);
+        }
+    }
+}

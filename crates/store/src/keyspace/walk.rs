@@ -1,0 +1,30 @@
+//! Walks through all keys of a database.
+
+use super::database::has_expired;
+use super::locks::Locks;
+use super::record::Record;
+
+/// Calls `visit` for all records of a database that have not expired. A job that has not locked all
+/// shards locks one after the other, so that others wait for a part of the walk only: it sees each
+/// key that is there during the whole walk, and those that change meanwhile may be missing or be
+/// seen under their old names and their new ones.
+pub(crate) fn walk(
+    locks: &mut Locks<'_>,
+    database: usize,
+    now_ms: u64,
+    mut visit: impl FnMut(&Record),
+) {
+    let store = locks.store();
+    for index in 0..store.shard_count() {
+        let mut own;
+        let held = if locks.has(index) {
+            &mut *locks
+        } else {
+            own = Locks::for_job(store, vec![index], now_ms);
+            &mut own
+        };
+        let (database, _) = held.shard(index).database(database);
+        let records = database.records().iter();
+        records.filter(|record| !has_expired(record, now_ms)).for_each(&mut visit);
+    }
+}

@@ -1,0 +1,101 @@
+//! Every limit of the store, with its unit and its reason.
+
+/// Databases that `SELECT` knows: as many as Redis has unless it is told otherwise.
+pub const DATABASES: usize = 16;
+
+/// Shards, each with a lock: many more than there are workers, so two of them seldom want the same
+/// one, and few enough to lock all of them for one command. A power of two.
+pub const SHARDS: usize = 64;
+
+/// Bytes by which a shard may differ from what it has reported: so few that all shards together are
+/// within 1 MiB, and enough that workers seldom write to the same number.
+pub const REPORTED_STEP_BYTES: usize = 16 * 1024;
+
+/// Most keys that are evicted for one command: some microseconds. A command seldom needs more
+/// memory than that gives.
+pub const EVICTIONS_MAX: usize = 32;
+
+/// The version of Redis whose commands and replies the store has, as clients compare it.
+pub const REDIS_VERSION: &str = "7.4.0";
+
+/// Longest string, and longest argument of a command, in bytes: `proto-max-bulk-len` of Redis.
+pub const STRING_MAX_BYTES: usize = 512 * 1024 * 1024;
+
+/// Most arguments of a command, as Redis has it.
+pub const ARGUMENTS_MAX: usize = 1024 * 1024;
+
+/// Longest command in the form of a line, and longest line that announces a length, in bytes, as
+/// Redis has it (`PROTO_INLINE_MAX_SIZE`).
+pub const LINE_MAX_BYTES: usize = 64 * 1024;
+
+/// Most bytes of a command that has not come whole, as Redis has it (`client-query-buffer-limit`).
+pub const COMMAND_MAX_BYTES: usize = 1024 * 1024 * 1024;
+
+/// Most bytes that all clients together may hold in commands that have not come whole or wait, if
+/// keys and values have no limit: two of the longest commands.
+pub const CLIENTS_MAX_BYTES: usize = 2 * COMMAND_MAX_BYTES;
+
+/// Least such limit that follows from the limit of keys and values, in bytes: some thousands of
+/// ordinary commands.
+pub const CLIENTS_MIN_BYTES: usize = 64 * 1024 * 1024;
+
+/// Bytes of a client up to which its commands are not counted: what a connection may send before
+/// the server has looked at it.
+pub const UNCOUNTED_CLIENT_BYTES: usize = 64 * 1024;
+
+/// Most arguments of a command of a client that has not authenticated, as Redis has it.
+pub const UNAUTHENTICATED_ARGUMENTS_MAX: usize = 10;
+
+/// Longest argument of a client that has not authenticated, in bytes, as Redis has it.
+pub const UNAUTHENTICATED_ARGUMENT_MAX_BYTES: usize = 16 * 1024;
+
+/// Most elements that one `HRANDFIELD` or `SRANDMEMBER` may repeat: as many as a command may have
+/// arguments, since a reply waits in memory as a whole.
+pub const RANDOM_REPEATED_MAX: usize = ARGUMENTS_MAX;
+
+/// Most pairs of bytes that `LCS` compares: its table has 4 bytes for each, 256 MiB then, and takes
+/// some tenths of a second.
+pub const LCS_CELLS_MAX: usize = 64 * 1024 * 1024;
+
+/// Most work of a command that a worker executes itself, in elements: about a millisecond, since an
+/// element costs between 50 and 250 nanoseconds. A command with more is a job.
+pub const WORK_MAX: usize = 4096;
+
+/// Bytes that are copied, compared or cleared as fast as one element is handled, about.
+pub const WORK_UNIT_BYTES: usize = 256;
+
+/// Bytes of a command from which on it is not copied when it is kept, but keeps its buffer.
+pub const COPIED_COMMAND_MAX_BYTES: usize = 64 * 1024;
+
+/// Bytes of a string from which on no worker frees it: giving back the pages takes more than some
+/// ten microseconds.
+pub const LONG_STRING_MIN_BYTES: usize = 1024 * 1024;
+
+/// Commands with at least so many bytes are timed for the slow log whatever they are: to copy them
+/// takes some microseconds.
+pub const TIMED_MIN_BYTES: usize = 64 * 1024;
+
+/// Below this threshold of the slow log, in microseconds, short commands are timed, too. They never
+/// take so long unless the system interrupts them.
+pub const TIMED_MIN_US: i64 = 1000;
+
+/// Most arguments of a command that the slow log records, as Redis has it.
+pub const SLOW_ARGUMENTS_MAX: usize = 32;
+
+/// Most bytes of an argument that the slow log records, as Redis has it.
+pub const SLOW_ARGUMENT_BYTES_MAX: usize = 128;
+
+/// The version of the format of dumped values (RDB): that of Redis 7.0, so that every later one
+/// restores them.
+pub const RDB_VERSION: u16 = 10;
+
+/// The version of a dumped hash of which fields expire, and the latest one that is restored: that
+/// of Redis 7.4, which is the first one that has such hashes.
+pub const RDB_VERSION_FIELD_EXPIRY: u16 = 12;
+
+/// Most keys that one `SCAN` looks at: about a tenth of a millisecond.
+pub const SCANNED_MAX: usize = 1000;
+
+/// Most elements that a byte of a payload of `RESTORE` can stand for: compressed bytes can be those
+/// of 88, and an element takes 2.
+pub const RESTORED_ELEMENTS_PER_BYTE: usize = 44;

@@ -1,0 +1,231 @@
+//! Clients in the same process, such as scripts: they give arguments, not bytes of the protocol.
+//! Commands, checks and locks are those of all clients, and replies are in RESP3, for
+//! [`ReplyReader`](crate::ReplyReader).
+
+use std::sync::Arc;
+
+use crate::client::ClientState;
+use crate::clients::ClientInfo;
+use crate::command::spec::{Command, Flags, Group};
+use crate::command::table;
+use crate::command::transactions::Transaction;
+use crate::dispatch::{self, Execution};
+use crate::error::Error;
+use crate::job::Job;
+use crate::resp::arguments::{ArgumentRange, Arguments, OwnedArguments};
+use crate::resp::number::IntegerText;
+use crate::resp::output::Output;
+use crate::resp::reply::{RespVersion, double_text};
+use crate::store::Store;
+
+/// A command with its arguments; the first one is its name. It can be used again.
+#[derive(Debug, Default)]
+pub struct LocalCommand {
+    bytes: Vec<u8>,
+    ranges: Vec<ArgumentRange>,
+}
+
+/// A client without a connection. It uses database 0 and needs no password.
+#[derive(Debug)]
+pub struct LocalClient {
+    state: ClientState,
+}
+
+/// Commands that are executed at once.
+#[derive(Debug)]
+pub struct LocalTransaction {
+    state: ClientState,
+}
+
+/// What has become of a command.
+#[derive(Debug)]
+pub enum LocalExecution {
+    /// Its reply is in the output.
+    Done,
+    /// It may take long, or waits for a shard: another thread is to run it.
+    Job(Box<Job>),
+}
+
+impl LocalCommand {
+    /// Removes all arguments; the memory of a usual command is kept for the next one.
+    pub fn clear(&mut self) {
+        const KEPT_BYTES: usize = 64 * 1024;
+        const KEPT_ARGUMENTS: usize = 1024;
+        self.bytes.clear();
+        self.bytes.shrink_to(KEPT_BYTES);
+        self.ranges.clear();
+        self.ranges.shrink_to(KEPT_ARGUMENTS);
+    }
+
+    /// Adds an argument.
+    pub fn push(&mut self, argument: &[u8]) {
+        let start = self.bytes.len();
+        self.bytes.extend_from_slice(argument);
+        self.ranges.push(ArgumentRange { start, end: self.bytes.len() });
+    }
+
+    /// Adds an integer.
+    pub fn push_integer(&mut self, number: i64) {
+        self.push(IntegerText::new(number).as_bytes());
+    }
+
+    /// Adds a floating-point number, in the shortest form that is the same number again.
+    pub fn push_number(&mut self, number: f64) {
+        self.push(double_text(number).as_bytes());
+    }
+
+    /// Returns how many arguments there are, with the name.
+    pub fn argument_count(&self) -> usize {
+        self.ranges.len()
+    }
+
+    /// Returns how many bytes they have together.
+    pub fn byte_len(&self) -> usize {
+        self.bytes.len()
+    }
+
+    /// Returns all arguments.
+    pub fn arguments(&self) -> impl ExactSizeIterator<Item = &[u8]> {
+        self.get().from(0)
+    }
+
+    /// Checks what can be known without a store: that the command exists, that it has as many
+    /// arguments as are there, and that it makes sense without a connection.
+    ///
+    /// # Errors
+    /// What is wrong.
+    pub fn check(&self) -> Result<(), Error> {
+        let name = self.get().get(0).unwrap_or_default();
+        let Some(command) = table::find(name) else {
+            let name = String::from_utf8_lossy(&name[..name.len().min(NAME_SHOWN_BYTES)]);
+            return Err(Error::new(format!("ERR unknown command '{}'", name.escape_debug())));
+        };
+        check(command)?;
+        if command.takes(self.ranges.len()) {
+            Ok(())
+        } else {
+            Err(dispatch::wrong_arity(command.name))
+        }
+    }
+
+    fn get(&self) -> Arguments<'_> {
+        Arguments { bytes: &self.bytes, ranges: &self.ranges }
+    }
+
+    /// Takes the arguments for a job, without copying them.
+    fn take(&mut self) -> OwnedArguments {
+        let bytes = std::mem::take(&mut self.bytes);
+        OwnedArguments::of_buffer(bytes, 0, &self.ranges)
+    }
+}
+
+/// Bytes that an error shows of a name that no command has.
+const NAME_SHOWN_BYTES: usize = 128;
+
+/// Returns whether there is such a command for local clients. Its name is in lower case.
+pub fn has_command(name: &[u8]) -> bool {
+    let found = table::find(name).filter(|command| command.name.as_bytes() == name);
+    found.is_some_and(|command| check(command).is_ok())
+}
+
+/// Checks that a command makes sense without a connection, and is not one for operators.
+fn check(command: &Command) -> Result<(), Error> {
+    let name = command.name;
+    if matches!(command.group, Group::Connection | Group::Transactions) {
+        return Err(Error::new(format!("ERR the command '{name}' is only for connections")));
+    }
+    if command.flags.has(Flags::ADMIN) {
+        let text = format!("ERR the command '{name}' is for operators, with a client of Redis");
+        return Err(Error::new(text));
+    }
+    Ok(())
+}
+
+impl LocalClient {
+    /// Makes a client. The slow log shows it with this name.
+    pub fn new(name: &str, now_ms: u64) -> Self {
+        Self { state: local_state(ClientInfo::unlisted(name, now_ms)) }
+    }
+
+    /// Executes a command that was [checked](LocalCommand::check). Its reply is added to the
+    /// output, unless it is a job, whose reply is in
+    /// [`FinishedJob::take_output`](crate::job::FinishedJob::take_output). `now_ms` are
+    /// milliseconds since 1970.
+    pub fn execute(
+        &mut self,
+        store: &Store,
+        command: &mut LocalCommand,
+        now_ms: u64,
+        output: &mut Output,
+    ) -> LocalExecution {
+        let arguments = command.get();
+        let prepared = dispatch::prepare(store, arguments);
+        let call = (prepared, arguments);
+        match dispatch::execute(store, &mut self.state, call, now_ms, output) {
+            Execution::Done => LocalExecution::Done,
+            Execution::Job | Execution::Queued => {
+                let state = local_state(Arc::clone(&self.state.info));
+                let state = std::mem::replace(&mut self.state, state);
+                LocalExecution::Job(Box::new(Job::new(store, state, prepared, command.take())))
+            }
+        }
+    }
+
+    /// Begins a transaction, which other commands of the client do not belong to.
+    pub fn transaction(&self) -> LocalTransaction {
+        let mut state = local_state(Arc::clone(&self.state.info));
+        state.transaction = Transaction::begun();
+        LocalTransaction { state }
+    }
+}
+
+impl LocalTransaction {
+    /// Adds a command that was [checked](LocalCommand::check).
+    ///
+    /// # Errors
+    /// The store refuses it, for want of memory: none of the commands is to be executed.
+    pub fn queue(
+        &mut self,
+        store: &Store,
+        command: &mut LocalCommand,
+        now_ms: u64,
+    ) -> Result<(), Vec<u8>> {
+        let arguments = command.get();
+        let prepared = dispatch::prepare(store, arguments);
+        let (call, mut output) = ((prepared, arguments), Output::default());
+        match dispatch::execute(store, &mut self.state, call, now_ms, &mut output) {
+            Execution::Queued => prepared.queue(&mut self.state, command.take(), &mut output),
+            execution => debug_assert_eq!(execution, Execution::Done, "it is queued"),
+        }
+        match output.bytes.strip_prefix(b"-") {
+            Some(error) => Err(error.trim_ascii_end().to_vec()),
+            None => Ok(()),
+        }
+    }
+
+    /// Executes the commands. The reply is an array with theirs.
+    pub fn execute(mut self, store: &Store, now_ms: u64, output: &mut Output) -> LocalExecution {
+        let mut command = LocalCommand::default();
+        command.push(b"EXEC");
+        let prepared = dispatch::prepare(store, command.get());
+        let call = (prepared, command.get());
+        match dispatch::execute(store, &mut self.state, call, now_ms, output) {
+            Execution::Done => LocalExecution::Done,
+            Execution::Job | Execution::Queued => {
+                let arguments = command.take();
+                LocalExecution::Job(Box::new(Job::new(store, self.state, prepared, arguments)))
+            }
+        }
+    }
+}
+
+fn local_state(info: Arc<ClientInfo>) -> ClientState {
+    ClientState {
+        info,
+        database: 0,
+        version: RespVersion::Three,
+        is_authenticated: true,
+        transaction: Transaction::default(),
+        is_closing: false,
+    }
+}

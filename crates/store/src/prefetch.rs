@@ -1,0 +1,34 @@
+//! Memory that is read soon is fetched while something else is done.
+
+#![allow(unsafe_code, reason = "a prefetch is an instruction of the processor")]
+
+/// Bytes that the processor fetches together.
+const LINE_BYTES: usize = 64;
+
+/// Begins to fetch something that is not longer than what the processor fetches together.
+#[inline]
+pub(crate) fn prefetch_one<T>(one: &T) {
+    fetch_line(std::ptr::from_ref(one).cast());
+}
+
+/// Begins to fetch the first bytes of a slice, as many as a short record has.
+#[inline]
+pub(crate) fn prefetch(bytes: &[u8]) {
+    fetch_line(bytes.as_ptr());
+    if bytes.len() > LINE_BYTES / 2 {
+        // It may begin at the end of a line.
+        fetch_line(bytes.as_ptr().wrapping_add(bytes.len().min(LINE_BYTES) - 1));
+    }
+}
+
+#[cfg(target_arch = "x86_64")]
+#[inline]
+fn fetch_line(at: *const u8) {
+    use core::arch::x86_64::{_MM_HINT_T0, _mm_prefetch};
+    // SAFETY: a prefetch changes nothing that the program sees, and cannot fail at any address.
+    unsafe { _mm_prefetch::<_MM_HINT_T0>(at.cast()) }
+}
+
+#[cfg(not(target_arch = "x86_64"))]
+#[inline]
+fn fetch_line(_at: *const u8) {}

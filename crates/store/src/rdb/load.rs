@@ -1,0 +1,211 @@
+//! Reading of values from payloads, in every form that Redis up to 7.4 writes, except streams
+//! and modules.
+
+use std::borrow::Cow;
+
+use super::element::Element;
+use super::reader::Reader;
+use super::{kind, listpack, old_forms};
+use crate::keyspace::database::Effects;
+use crate::keyspace::record::EXPIRY_MAX_MS;
+use crate::value::hash::Hash;
+use crate::value::list::{List, ListEnd};
+use crate::value::set::Set;
+use crate::value::sorted_set::{ScoreChange, SortedSet};
+use crate::value::{Collection, Field, Value};
+
+/// A value that was read.
+#[derive(Debug)]
+pub(crate) enum Loaded<'p> {
+    String(Cow<'p, [u8]>),
+    Collection(Value),
+}
+
+/// Reads the type and the value of a payload. Returns `None` if they are damaged: the bytes end too
+/// soon or too late, an element is there twice, or there is none.
+pub(crate) fn load<'p>(bytes: &'p [u8], effects: &Effects) -> Option<Loaded<'p>> {
+    let mut reader = Reader::new(bytes);
+    let kind = reader.byte()?;
+    let loaded = match kind {
+        kind::STRING => Loaded::String(reader.string()?),
+        kind::LIST | kind::LIST_ZIPLIST | kind::LIST_ZIPLISTS | kind::LIST_LISTPACKS => {
+            collection(list(kind, &mut reader)?)?
+        }
+        kind::SET | kind::SET_INTEGERS | kind::SET_LISTPACK => {
+            collection(set(kind, &mut reader, effects)?)?
+        }
+        kind::SORTED_SET_TEXT
+        | kind::SORTED_SET
+        | kind::SORTED_SET_ZIPLIST
+        | kind::SORTED_SET_LISTPACK => collection(sorted_set(kind, &mut reader, effects)?)?,
+        kind::HASH_FIELD_EXPIRY => collection(hash_with_expiry(&mut reader, effects)?)?,
+        kind::HASH_LISTPACK_FIELD_EXPIRY => {
+            collection(listpack_hash_with_expiry(&mut reader, effects)?)?
+        }
+        kind::HASH | kind::HASH_ZIPMAP | kind::HASH_ZIPLIST | kind::HASH_LISTPACK => {
+            collection(hash(kind, &mut reader, effects)?)?
+        }
+        _ => return None,
+    };
+    reader.is_at_end().then_some(loaded)
+}
+
+fn collection<C: Collection>(collection: C) -> Option<Loaded<'static>> {
+    (!collection.is_empty()).then(|| Loaded::Collection(collection.into_value()))
+}
+
+fn list(kind: u8, reader: &mut Reader<'_>) -> Option<List> {
+    /// The part of a list is one element.
+    const PLAIN: u64 = 1;
+    const PACKED: u64 = 2;
+    let mut list = List::default();
+    let mut add = |element: Element<'_>| {
+        element.with_text(|text| list.push(ListEnd::Right, text));
+        Some(())
+    };
+    if kind == kind::LIST_ZIPLIST {
+        old_forms::ziplist(&reader.string()?, add)?;
+        return Some(list);
+    }
+    for _ in 0..reader.number()? {
+        if kind == kind::LIST_LISTPACKS {
+            match reader.number()? {
+                PLAIN => add(Element::Text(&reader.string()?))?,
+                PACKED => listpack::elements(&reader.string()?, &mut add)?,
+                _ => return None,
+            }
+        } else if kind == kind::LIST_ZIPLISTS {
+            old_forms::ziplist(&reader.string()?, &mut add)?;
+        } else {
+            add(Element::Text(&reader.string()?))?;
+        }
+    }
+    Some(list)
+}
+
+fn set(kind: u8, reader: &mut Reader<'_>, effects: &Effects) -> Option<Set> {
+    let mut set = Set::default();
+    let mut add =
+        |member: Element<'_>| member.with_text(|text| set.insert(text, effects)).then_some(());
+    match kind {
+        kind::SET_INTEGERS => old_forms::integers(&reader.string()?, add)?,
+        kind::SET_LISTPACK => listpack::elements(&reader.string()?, add)?,
+        _ => {
+            for _ in 0..reader.number()? {
+                add(Element::Text(&reader.string()?))?;
+            }
+        }
+    }
+    Some(set)
+}
+
+fn sorted_set(kind: u8, reader: &mut Reader<'_>, effects: &Effects) -> Option<SortedSet> {
+    let mut set = SortedSet::default();
+    let mut add = |member: Element<'_>, score: f64| {
+        let change = member.with_text(|text| set.set_score(text, score, effects.hasher));
+        (change == ScoreChange::Added).then_some(())
+    };
+    if matches!(kind, kind::SORTED_SET_ZIPLIST | kind::SORTED_SET_LISTPACK) {
+        let pack = reader.string()?;
+        let pack_kind = if kind == kind::SORTED_SET_LISTPACK { Pack::List } else { Pack::Zip };
+        pairs(&pack, pack_kind, |member, score| {
+            let score = score.score()?;
+            add(Element::Text(member), score)
+        })?;
+        return Some(set);
+    }
+    for _ in 0..reader.number()? {
+        let member = reader.string()?;
+        let score = reader.score(kind == kind::SORTED_SET_TEXT)?;
+        add(Element::Text(&member), score)?;
+    }
+    Some(set)
+}
+
+fn hash(kind: u8, reader: &mut Reader<'_>, effects: &Effects) -> Option<Hash> {
+    let mut hash = Hash::default();
+    let mut add = |name: &[u8], value: &[u8]| {
+        hash.put(Field { name, value, expiry_ms: None }, effects).then_some(())
+    };
+    let pack_kind = match kind {
+        kind::HASH_ZIPMAP => Pack::Map,
+        kind::HASH_ZIPLIST => Pack::Zip,
+        kind::HASH_LISTPACK => Pack::List,
+        _ => {
+            for _ in 0..reader.number()? {
+                let (name, value) = (reader.string()?, reader.string()?);
+                add(&name, &value)?;
+            }
+            return Some(hash);
+        }
+    };
+    pairs(&reader.string()?, pack_kind, |name, value| value.with_text(|value| add(name, value)))?;
+    Some(hash)
+}
+
+fn hash_with_expiry(reader: &mut Reader<'_>, effects: &Effects) -> Option<Hash> {
+    let mut hash = Hash::default();
+    let earliest = u64::from_le_bytes(reader.array()?);
+    for _ in 0..reader.number()? {
+        // No expiry is 0, and the earliest one is 1.
+        let expiry_ms = match reader.number()? {
+            0 => None,
+            later => Some(earliest.checked_add(later - 1).filter(|&at| at <= EXPIRY_MAX_MS)?),
+        };
+        let (name, value) = (reader.string()?, reader.string()?);
+        if !hash.put(Field { name: &name, value: &value, expiry_ms }, effects) {
+            return None;
+        }
+    }
+    Some(hash)
+}
+
+fn listpack_hash_with_expiry(reader: &mut Reader<'_>, effects: &Effects) -> Option<Hash> {
+    let mut hash = Hash::default();
+    // The earliest time follows from the others.
+    let _earliest: [u8; 8] = reader.array()?;
+    let mut texts: Vec<Vec<u8>> = Vec::new();
+    listpack::elements(&reader.string()?, |element| {
+        if texts.len() < 2 {
+            texts.push(element.with_text(<[u8]>::to_vec));
+            return Some(());
+        }
+        let Element::Integer(at) = element else { return None };
+        let at = u64::try_from(at).ok().filter(|&at| at <= EXPIRY_MAX_MS)?;
+        let expiry_ms = Some(at).filter(|&at| at > 0);
+        let is_new = hash.put(Field { name: &texts[0], value: &texts[1], expiry_ms }, effects);
+        texts.clear();
+        is_new.then_some(())
+    })?;
+    texts.is_empty().then_some(hash)
+}
+
+/// A form of packed collections.
+#[derive(Clone, Copy, Debug)]
+enum Pack {
+    List,
+    Zip,
+    Map,
+}
+
+/// Calls `visit` for each two elements of a packed collection, of which there are no others.
+fn pairs(
+    pack: &[u8],
+    kind: Pack,
+    mut visit: impl FnMut(&[u8], Element<'_>) -> Option<()>,
+) -> Option<()> {
+    let mut first: Option<Vec<u8>> = None;
+    let visit_one = |element: Element<'_>| match first.take() {
+        None => {
+            first = Some(element.with_text(<[u8]>::to_vec));
+            Some(())
+        }
+        Some(first) => visit(&first, element),
+    };
+    match kind {
+        Pack::List => listpack::elements(pack, visit_one)?,
+        Pack::Zip => old_forms::ziplist(pack, visit_one)?,
+        Pack::Map => old_forms::zipmap(pack, visit_one)?,
+    }
+    first.is_none().then_some(())
+}

@@ -1,0 +1,152 @@
+//! Reading of replies in RESP3, for programs in the same process: no byte of them is copied.
+
+use super::number::{parse_i64, parse_u64};
+use super::output::Output;
+
+/// The elements of the replies in an output, one after the other. Those within an array, a set or a
+/// map follow its head.
+#[derive(Debug)]
+pub struct ReplyReader<'o> {
+    output: &'o Output,
+    /// How many bytes of the output were read, without those of shared strings.
+    at: usize,
+    /// How many shared strings were read.
+    shared: usize,
+}
+
+/// One element of a reply.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub enum ReplyElement<'o> {
+    /// There is no value.
+    Null,
+    /// An integer.
+    Integer(i64),
+    /// A floating-point number, also one that is infinite.
+    Double(f64),
+    /// A string of any kind.
+    Bytes(&'o [u8]),
+    /// The text of an error, with its prefix.
+    Error(&'o [u8]),
+    /// The head of an array or a set of so many elements.
+    List(usize),
+    /// The head of a map of so many pairs; an element for the key and one for the value follow for
+    /// each.
+    Map(usize),
+}
+
+impl<'o> ReplyReader<'o> {
+    /// Reads an output of a [`LocalClient`](crate::local_client::LocalClient) from its beginning.
+    pub fn new(output: &'o Output) -> Self {
+        Self { output, at: 0, shared: 0 }
+    }
+
+    /// Returns the next element; `None` behind the last one.
+    pub fn next_element(&mut self) -> Option<ReplyElement<'o>> {
+        let (kind, text) = self.line()?;
+        Some(match kind {
+            b':' => ReplyElement::Integer(parse_i64(text).unwrap_or_default()),
+            b',' => ReplyElement::Double(parse_double(text)),
+            b'+' => ReplyElement::Bytes(text),
+            b'-' => ReplyElement::Error(text),
+            b'$' => ReplyElement::Bytes(self.bulk(count(text))),
+            b'=' => {
+                const TYPE_BYTES: usize = "txt:".len();
+                let bytes = self.bulk(count(text));
+                ReplyElement::Bytes(bytes.get(TYPE_BYTES..).unwrap_or_default())
+            }
+            b'*' | b'~' => ReplyElement::List(count(text)),
+            b'%' => ReplyElement::Map(count(text)),
+            kind => {
+                debug_assert_eq!(kind, b'_', "no reply has another kind");
+                ReplyElement::Null
+            }
+        })
+    }
+
+    /// Reads a line, without its end: its first byte, and the rest.
+    fn line(&mut self) -> Option<(u8, &'o [u8])> {
+        let rest = self.output.bytes.get(self.at..)?;
+        let end = memchr::memchr(b'\r', rest)?;
+        self.at += end + b"\r\n".len();
+        let (kind, text) = rest[..end].split_first()?;
+        Some((*kind, text))
+    }
+
+    /// Reads a string of so many bytes, which is among the shared ones if it is long.
+    fn bulk(&mut self, length: usize) -> &'o [u8] {
+        let bytes = match self.output.shared_at(self.shared, self.at) {
+            Some(string) => {
+                self.shared += 1;
+                string.as_slice()
+            }
+            None => {
+                let from = self.at;
+                self.at += length;
+                self.output.bytes.get(from..self.at).unwrap_or_default()
+            }
+        };
+        self.at += b"\r\n".len();
+        bytes
+    }
+}
+
+fn count(text: &[u8]) -> usize {
+    parse_u64(text).and_then(|count| usize::try_from(count).ok()).unwrap_or_default()
+}
+
+fn parse_double(text: &[u8]) -> f64 {
+    std::str::from_utf8(text).ok().and_then(|text| text.parse().ok()).unwrap_or(f64::NAN)
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::Arc;
+
+    use super::super::reply::{Reply, RespVersion};
+    use super::*;
+    use crate::error::NOT_A_FLOAT;
+
+    #[test]
+    fn all_kinds_of_elements_are_read_as_they_were_written() {
+        let mut output = Output::default();
+        let long = Arc::new(vec![b'x'; 100_000]);
+        let mut reply = Reply { output: &mut output, version: RespVersion::Three };
+        reply.array(9);
+        reply.ok();
+        reply.integer(i64::MIN);
+        reply.double(f64::NEG_INFINITY);
+        reply.bulk(b"");
+        // Strings that are shared, and one as long that is not.
+        reply.shared_bulk(&long);
+        reply.bulk(&long);
+        reply.shared_bulk(&long);
+        reply.map(1);
+        reply.bulk(b"a\r\nb");
+        reply.null();
+        reply.set(1);
+        reply.verbatim("two\nlines");
+        reply.error(&NOT_A_FLOAT);
+        use ReplyElement::{Bytes, Double, Error, Integer, List, Map, Null};
+        let expected = [
+            List(9),
+            Bytes(b"OK"),
+            Integer(i64::MIN),
+            Double(f64::NEG_INFINITY),
+            Bytes(b""),
+            Bytes(&long),
+            Bytes(&long),
+            Bytes(&long),
+            Map(1),
+            Bytes(b"a\r\nb"),
+            Null,
+            List(1),
+            Bytes(b"two\nlines"),
+            Error(b"ERR value is not a valid float"),
+        ];
+        let mut reader = ReplyReader::new(&output);
+        for element in expected {
+            assert_eq!(reader.next_element(), Some(element));
+        }
+        assert_eq!(reader.next_element(), None);
+    }
+}

@@ -1,0 +1,467 @@
+//! One store: its shards and its settings, shared by all workers.
+
+use std::sync::atomic::{AtomicU8, AtomicU64, AtomicUsize, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use crate::clients::Clients;
+use crate::error::{Error, OUT_OF_MEMORY};
+use crate::job::ShardSet;
+use crate::keyspace::access::AccessRecording;
+use crate::keyspace::database::Database;
+use crate::keyspace::garbage::Garbage;
+use crate::keyspace::key::{Key, KeyHasher};
+use crate::keyspace::locks::{Busy, Locks};
+use crate::keyspace::record::Record;
+use crate::keyspace::segment_table::POSITION_BITS;
+use crate::keyspace::shard::{LockedShard, Shard};
+use crate::limits::{
+    CLIENTS_MAX_BYTES, CLIENTS_MIN_BYTES, DATABASES, EVICTIONS_MAX, LONG_STRING_MIN_BYTES,
+    REPORTED_STEP_BYTES, SHARDS, WORK_MAX,
+};
+use crate::resp::output::Output;
+use crate::settings::{EvictionPolicy, LiveSettings, Settings};
+use crate::slow_log::SlowLog;
+use crate::value::Value;
+
+/// See the head of the module.
+#[derive(Debug)]
+pub struct Store {
+    shards: Box<[LockedShard]>,
+    hasher: KeyHasher,
+    pub(crate) settings: Settings,
+    /// Bytes of memory of all shards, as they have reported it.
+    used_bytes: AtomicUsize,
+    /// What another thread is to free.
+    garbage: Mutex<Vec<Garbage>>,
+    /// Databases and keys that are not watched any more, of shards that a job had.
+    unwatched: Mutex<Vec<(usize, Box<[u8]>)>>,
+    /// Most work of a command that a worker executes, in elements.
+    work_max: usize,
+    expired_keys: AtomicU64,
+    evicted_keys: AtomicU64,
+    pub(crate) clients: Clients,
+    pub(crate) slow_log: SlowLog,
+    /// When it was made, in milliseconds since 1970.
+    started_ms: u64,
+    memory_max_bytes: AtomicUsize,
+    clients_max_bytes: AtomicUsize,
+    /// The number of the policy in its table.
+    eviction: AtomicU8,
+    /// The shard from which the next key is evicted.
+    evicted_shard: AtomicUsize,
+}
+
+/// The value of a key, as [`Store::look`] shows it.
+#[derive(Clone, Copy, Debug)]
+pub enum StoredValue<'v> {
+    /// A short string.
+    Short(&'v [u8]),
+    /// A long string. Whoever holds it has what the key had at that time: a command that changes
+    /// the value makes another one.
+    Long(&'v Arc<Vec<u8>>),
+    /// A value of another type, by the name that `TYPE` has for it.
+    Other(&'static str),
+}
+
+impl<'v> StoredValue<'v> {
+    fn of(record: &'v Record) -> Self {
+        match (record.value(), record.bytes()) {
+            (Some(Value::Bytes(bytes)), _) => Self::Long(bytes),
+            (_, Some(bytes)) => Self::Short(bytes),
+            _ => Self::Other(record.type_name()),
+        }
+    }
+}
+
+/// Where the removal of expired keys goes on.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct ExpiryCursor {
+    shard: usize,
+    database: usize,
+    position: u64,
+}
+
+impl Store {
+    /// Returns an empty store. `random` are secret bytes, `now_ms` milliseconds since 1970.
+    pub fn new(settings: Settings, random: [u8; 24], now_ms: u64) -> Self {
+        let [secret @ .., _, _, _, _, _, _, _, _] = random;
+        let [.., a, b, c, d, e, f, g, h] = random;
+        let seed = u64::from_le_bytes([a, b, c, d, e, f, g, h]);
+        let hasher = KeyHasher::new(secret);
+        let shard = |index| LockedShard::new(Shard::new(hasher, seed ^ index as u64));
+        let (live, slow_log) = (settings.live, SlowLog::new(settings.clock));
+        let store = Self {
+            shards: (0..SHARDS).map(shard).collect(),
+            hasher,
+            settings,
+            used_bytes: AtomicUsize::new(0),
+            garbage: Mutex::default(),
+            unwatched: Mutex::default(),
+            work_max: WORK_MAX,
+            expired_keys: AtomicU64::new(0),
+            evicted_keys: AtomicU64::new(0),
+            clients: Clients::default(),
+            slow_log,
+            started_ms: now_ms,
+            memory_max_bytes: AtomicUsize::new(0),
+            clients_max_bytes: AtomicUsize::new(match live.memory_max_bytes {
+                0 => CLIENTS_MAX_BYTES,
+                bytes => bytes.clamp(CLIENTS_MIN_BYTES, CLIENTS_MAX_BYTES),
+            }),
+            eviction: AtomicU8::new(0),
+            evicted_shard: AtomicUsize::new(0),
+        };
+        store.set_live(live);
+        store
+    }
+
+    /// Sets the most work of a command that a worker executes, in elements, in the place of
+    /// [`WORK_MAX`]. With 0, each command is a job.
+    #[must_use]
+    pub fn with_work_max(mut self, elements: usize) -> Self {
+        self.work_max = elements;
+        self
+    }
+
+    /// Returns the most bytes of memory that the commands of all clients may occupy that have not
+    /// come whole or wait; 0 is no limit.
+    pub(crate) fn clients_max_bytes(&self) -> usize {
+        self.clients_max_bytes.load(Ordering::Relaxed)
+    }
+
+    /// Changes that limit.
+    pub(crate) fn set_clients_max_bytes(&self, bytes: usize) {
+        self.clients_max_bytes.store(bytes, Ordering::Relaxed);
+    }
+
+    pub(crate) fn work_max(&self) -> usize {
+        self.work_max
+    }
+
+    pub(crate) fn started_ms(&self) -> u64 {
+        self.started_ms
+    }
+
+    pub(crate) fn expired_keys(&self) -> u64 {
+        self.expired_keys.load(Ordering::Relaxed)
+    }
+
+    pub(crate) fn evicted_keys(&self) -> u64 {
+        self.evicted_keys.load(Ordering::Relaxed)
+    }
+
+    /// Returns the settings that can change.
+    pub fn live(&self) -> LiveSettings {
+        let number = usize::from(self.eviction.load(Ordering::Relaxed));
+        let (eviction, _) = EvictionPolicy::NAMES[number];
+        let memory_max_bytes = self.memory_max_bytes.load(Ordering::Relaxed);
+        LiveSettings { memory_max_bytes, eviction, slow_log: self.slow_log.settings() }
+    }
+
+    /// Changes the settings that can change.
+    pub fn set_live(&self, settings: LiveSettings) {
+        let mut policies = EvictionPolicy::NAMES.iter();
+        let number = policies.position(|(policy, _)| *policy == settings.eviction);
+        self.eviction.store(number.unwrap_or_default() as u8, Ordering::Relaxed);
+        self.memory_max_bytes.store(settings.memory_max_bytes, Ordering::Relaxed);
+        self.slow_log.set(settings.slow_log);
+    }
+
+    /// Removes keys until there is memory for more, as the eviction policy says.
+    ///
+    /// # Errors
+    /// There is none, and nothing may be removed.
+    pub(crate) fn make_space(&self, now_ms: u64) -> Result<(), Error> {
+        let max_bytes = self.memory_max_bytes.load(Ordering::Relaxed);
+        if max_bytes == 0 || self.used_bytes() <= max_bytes {
+            return Ok(());
+        }
+        let policy = self.live().eviction;
+        if policy == EvictionPolicy::None {
+            return Err(OUT_OF_MEMORY);
+        }
+        let (mut evicted, mut is_busy) = (0, false);
+        // Keys are spread evenly, so each shard stands for all.
+        for _ in 0..EVICTIONS_MAX.max(self.shards.len()) {
+            if self.used_bytes() <= max_bytes || evicted == EVICTIONS_MAX {
+                break;
+            }
+            let index = self.evicted_shard.fetch_add(1, Ordering::Relaxed) % self.shards.len();
+            let Ok(mut shard) = self.lock(index, now_ms) else {
+                is_busy = true;
+                continue;
+            };
+            evicted += usize::from(shard.evict(policy));
+            self.report_all(&mut shard);
+        }
+        self.evicted_keys.fetch_add(evicted as u64, Ordering::Relaxed);
+        // Where jobs have all shards, the next command evicts more.
+        let has_space = evicted > 0 || is_busy || self.used_bytes() <= max_bytes;
+        if has_space { Ok(()) } else { Err(OUT_OF_MEMORY) }
+    }
+
+    /// Removes keys that have expired, of which about `count` are looked at, in one shard, unless a
+    /// job has it. Returns whether the end of all keys was reached, from where it goes on at the
+    /// beginning.
+    pub fn remove_expired(&self, cursor: &mut ExpiryCursor, count: usize, now_ms: u64) -> bool {
+        if let Ok(mut shard) = self.lock(cursor.shard % self.shards.len(), now_ms)
+            && cursor.database < shard.databases().len()
+        {
+            let (database, effects) = shard.database(cursor.database);
+            if database.expiring() > 0
+                && let Some(next) = database.remove_expired(cursor.position, count, effects)
+            {
+                cursor.position = next;
+                self.report(&mut shard);
+                return false;
+            }
+            cursor.position = 0;
+            cursor.database += 1;
+            self.report(&mut shard);
+            return false;
+        }
+        *cursor = ExpiryCursor { shard: cursor.shard + 1, database: 0, position: 0 };
+        let is_at_end = cursor.shard == self.shards.len();
+        if is_at_end {
+            cursor.shard = 0;
+        }
+        is_at_end
+    }
+
+    pub(crate) fn key<'k>(&self, bytes: &'k [u8]) -> Key<'k> {
+        self.hasher.key(bytes)
+    }
+
+    pub(crate) fn shard_count(&self) -> usize {
+        self.shards.len()
+    }
+
+    /// Returns the number of the shard of a key. It follows from bits of the hash that no table in
+    /// the shard looks at first.
+    pub(crate) fn shard_index(&self, key: Key<'_>) -> usize {
+        self.shard_of_hash(key.hash)
+    }
+
+    #[inline]
+    pub(crate) fn shard_of_hash(&self, hash: u64) -> usize {
+        const UNUSED_BITS: u32 = 16;
+        (hash >> UNUSED_BITS) as usize % SHARDS
+    }
+
+    /// Looks at the value of a key, whose shard is locked meanwhile: `look` is to be short. It gets
+    /// `None` if there is no such key. `now_ms` are milliseconds since 1970. Returns `None` while a
+    /// job has the shard.
+    pub fn look<R>(
+        &self,
+        database: usize,
+        key: &[u8],
+        now_ms: u64,
+        look: impl FnOnce(Option<StoredValue<'_>>) -> R,
+    ) -> Option<R> {
+        let key = self.key(key);
+        let mut shard = self.lock(self.shard_index(key), now_ms).ok()?;
+        let (database, effects) = shard.database(database);
+        let result = look(database.get(key, effects).map(StoredValue::of));
+        self.report(&mut shard);
+        Some(result)
+    }
+
+    /// Returns the shard of a key, as that of a job which looks at it ([`Self::look_as_job`]).
+    pub fn shard_of(&self, key: &[u8]) -> ShardSet {
+        ShardSet::new(&[self.shard_index(self.key(key))])
+    }
+
+    /// Looks at the value of a key as [`Self::look`] does, in a thread for jobs: it waits for a job
+    /// that has the shard.
+    pub fn look_as_job<R>(
+        &self,
+        database: usize,
+        key: &[u8],
+        now_ms: u64,
+        look: impl FnOnce(Option<StoredValue<'_>>) -> R,
+    ) -> R {
+        let key = self.key(key);
+        let mut locks = Locks::for_job(self, vec![self.shard_index(key)], now_ms);
+        let (database, effects) = locks.database(database, key);
+        look(database.get(key, effects).map(StoredValue::of))
+    }
+
+    /// Locks a shard. A thread that has panicked while it held the lock ends with its worker, and
+    /// leaves at worst a count that is not exact.
+    ///
+    /// # Errors
+    /// A job has it.
+    // As a function of its own, it costs each command some twenty instructions more.
+    #[inline(always)]
+    pub(crate) fn lock(&self, index: usize, now_ms: u64) -> Result<MutexGuard<'_, Shard>, Busy> {
+        let mut shard = self.shards[index].lock()?;
+        shard.effects.now_ms = now_ms;
+        shard.effects.recording = self.recording();
+        Ok(shard)
+    }
+
+    /// Locks a shard for a job, until [`Self::job_leaves`].
+    pub(crate) fn lock_for_job(&self, index: usize, now_ms: u64) -> MutexGuard<'_, Shard> {
+        let mut shard = self.shards[index].lock_for_job();
+        shard.effects.now_ms = now_ms;
+        shard.effects.recording = self.recording();
+        shard
+    }
+
+    /// Returns whether a job has a shard, or waits for it.
+    pub(crate) fn has_job(&self, index: usize) -> bool {
+        self.shards[index].jobs.load(Ordering::SeqCst) > 0
+    }
+
+    /// A job is about to release a shard.
+    pub(crate) fn job_leaves(&self, index: usize) {
+        self.shards[index].jobs.fetch_sub(1, Ordering::SeqCst);
+    }
+
+    /// A client does not watch a key any more.
+    pub(crate) fn unwatch(&self, database: usize, key: Box<[u8]>) {
+        match self.lock(self.shard_index(self.key(&key)), 0) {
+            Ok(mut shard) => shard.database(database).0.watches.remove(&key),
+            Err(Busy) => {
+                let unwatched = self.unwatched.lock();
+                unwatched.unwrap_or_else(PoisonError::into_inner).push((database, key));
+            }
+        }
+    }
+
+    /// Returns how many keys are watched, in shards that no job has.
+    #[cfg(test)]
+    pub(crate) fn watched_keys(&self) -> usize {
+        let shards = (0..self.shards.len()).filter_map(|index| self.lock(index, 0).ok());
+        let watched = |shard: MutexGuard<'_, Shard>| -> usize {
+            shard.databases().iter().map(|database| database.watches.len()).sum()
+        };
+        shards.map(watched).sum()
+    }
+
+    /// Returns how many bytes of memory the commands of all clients occupy that have not come whole
+    /// or wait, without those of clients that have few.
+    pub fn clients_memory_bytes(&self) -> usize {
+        self.clients.memory_bytes()
+    }
+
+    /// Looks at the database of a key, of which the hash is known, if its shard is not in use.
+    #[inline]
+    pub(crate) fn look_ahead(&self, database: usize, hash: u64, look: impl FnOnce(&Database, u64)) {
+        if let Ok(shard) = self.shards[self.shard_of_hash(hash)].shard.try_lock()
+            && let Some(database) = shard.databases().get(database)
+        {
+            look(database, hash);
+        }
+    }
+
+    /// Takes note of what has changed in a shard.
+    pub(crate) fn report(&self, shard: &mut Shard) {
+        if shard.memory_bytes().abs_diff(shard.reported_bytes) >= REPORTED_STEP_BYTES {
+            self.report_all(shard);
+        }
+        if !shard.effects.garbage.is_empty() {
+            let mut garbage = self.garbage.lock().unwrap_or_else(PoisonError::into_inner);
+            garbage.append(&mut shard.effects.garbage);
+        }
+        if shard.effects.expired_keys > 0 {
+            let expired = std::mem::take(&mut shard.effects.expired_keys);
+            self.expired_keys.fetch_add(expired, Ordering::Relaxed);
+        }
+    }
+
+    /// Takes note of all memory of a shard.
+    fn report_all(&self, shard: &mut Shard) {
+        let bytes = shard.memory_bytes();
+        let change = bytes.wrapping_sub(shard.reported_bytes);
+        self.used_bytes.fetch_add(change, Ordering::Relaxed);
+        shard.reported_bytes = bytes;
+    }
+
+    fn recording(&self) -> AccessRecording {
+        let number = usize::from(self.eviction.load(Ordering::Relaxed));
+        let (policy, _) = EvictionPolicy::NAMES[number];
+        if policy.counts_accesses() { AccessRecording::Frequency } else { AccessRecording::LastUse }
+    }
+
+    /// Returns how many bytes of memory all keys and values occupy, but for the last
+    /// [`REPORTED_STEP_BYTES`] of each shard.
+    pub fn used_bytes(&self) -> usize {
+        self.used_bytes.load(Ordering::Relaxed)
+    }
+
+    /// Removes fields of hashes that have expired, in about 100 keys from a cursor on: some
+    /// microseconds of work. A shard that a job has is left out. Returns the next cursor; 0 is the
+    /// beginning and the end.
+    pub fn remove_expired_fields(&self, cursor: u64, now_ms: u64) -> u64 {
+        const COUNT: usize = 100;
+        const POSITION_MASK: u64 = (1 << POSITION_BITS) - 1;
+        let part = (cursor >> POSITION_BITS) as usize;
+        let (index, first) = (part / DATABASES, part % DATABASES);
+        if index >= self.shards.len() {
+            return 0;
+        }
+        let mut next_part = (index + 1) * DATABASES;
+        let mut position = cursor & POSITION_MASK;
+        let Ok(mut shard) = self.lock(index, now_ms) else {
+            let is_end = next_part == self.shards.len() * DATABASES;
+            return if is_end { 0 } else { (next_part as u64) << POSITION_BITS };
+        };
+        for number in first..shard.databases().len() {
+            let (database, effects) = shard.database(number);
+            if database.partly_expiring() > 0 {
+                let next = database.remove_expired_fields(position, COUNT, effects);
+                next_part = index * DATABASES + number + usize::from(next.is_none());
+                position = next.unwrap_or(0);
+                break;
+            }
+            position = 0;
+        }
+        if next_part == (index + 1) * DATABASES {
+            position = 0;
+        }
+        self.report(&mut shard);
+        let is_end = next_part == self.shards.len() * DATABASES;
+        if is_end { 0 } else { (next_part as u64) << POSITION_BITS | position }
+    }
+
+    /// Gives up a string that is on its way to a client: a very long one is freed by
+    /// [`Self::free_garbage`].
+    pub fn discard_string(&self, string: &mut Arc<Vec<u8>>) {
+        if string.capacity() >= LONG_STRING_MIN_BYTES {
+            self.discard(Garbage::Value(Value::Bytes(std::mem::take(string))));
+        }
+    }
+
+    /// Gives up replies: what is large is freed by [`Self::free_garbage`]. The memory of a usual
+    /// reply is kept.
+    pub fn discard_output(&self, output: &mut Output) {
+        for string in output.take_shared() {
+            self.discard_string(&mut { string });
+        }
+        if output.bytes.capacity() >= LONG_STRING_MIN_BYTES {
+            self.discard(Garbage::Bytes(std::mem::take(&mut output.bytes)));
+        }
+        output.clear();
+    }
+
+    /// Leaves something to [`Self::free_garbage`].
+    pub(crate) fn discard(&self, garbage: Garbage) {
+        self.garbage.lock().unwrap_or_else(PoisonError::into_inner).push(garbage);
+    }
+
+    /// Frees values that are too large to be freed by a worker, and does what was left because of
+    /// jobs. Returns whether there were any values.
+    pub fn free_garbage(&self) -> bool {
+        let unwatched = {
+            let mut unwatched = self.unwatched.lock().unwrap_or_else(PoisonError::into_inner);
+            std::mem::take(&mut *unwatched)
+        };
+        unwatched.into_iter().for_each(|(database, key)| self.unwatch(database, key));
+        let garbage = {
+            let mut garbage = self.garbage.lock().unwrap_or_else(PoisonError::into_inner);
+            std::mem::take(&mut *garbage)
+        };
+        !garbage.is_empty()
+    }
+}

@@ -1,0 +1,258 @@
+//! Hashes: fields with values. A field may expire; then it is not there any more for anyone, and it
+//! is removed by a later change of the hash or by the cycle that looks for such fields.
+
+mod compact;
+mod expiry_index;
+mod full;
+
+use compact::CompactFields;
+use full::{FieldEntry, FullFields};
+
+use super::field_encoding::Field;
+use super::{Collection, Value};
+use crate::command::random_choice::RandomElements;
+use crate::keyspace::allocation::allocated_bytes;
+use crate::keyspace::database::Effects;
+use crate::keyspace::segment_table::POSITION_BITS;
+
+/// Most fields of a small hash (`hash-max-listpack-entries`).
+const COMPACT_FIELDS_MAX: usize = 128;
+
+/// Longest name or value in a small hash, in bytes (`hash-max-listpack-value`).
+const COMPACT_TEXT_MAX_BYTES: usize = 64;
+
+/// See the head of the module.
+#[derive(Clone, Debug)]
+pub(crate) enum Hash {
+    Compact(CompactHash),
+    Full(FullHash),
+}
+
+/// A small hash.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct CompactHash(CompactFields);
+
+/// A large hash.
+#[derive(Clone, Debug)]
+pub(crate) struct FullHash(Box<FullFields>);
+
+use Hash::{Compact, Full};
+
+impl Default for Hash {
+    fn default() -> Self {
+        Compact(CompactHash::default())
+    }
+}
+
+impl Hash {
+    /// Returns how many fields there are at this time.
+    pub(crate) fn len(&self, effects: &Effects) -> usize {
+        let is_due = self.earliest_expiry_ms().is_some_and(|at| at <= effects.now_ms);
+        match self {
+            Compact(CompactHash(fields)) if is_due => {
+                fields.iter().filter(|field| !field.has_expired(effects.now_ms)).count()
+            }
+            Compact(CompactHash(fields)) => fields.len(),
+            Full(FullHash(fields)) if is_due => fields.len() - fields.expired(effects.now_ms),
+            Full(FullHash(fields)) => fields.len(),
+        }
+    }
+
+    /// Returns whether all fields have expired.
+    pub(crate) fn has_expired(&self, now_ms: u64) -> bool {
+        if self.earliest_expiry_ms().is_none_or(|at| at > now_ms) {
+            return false;
+        }
+        match self {
+            Compact(CompactHash(fields)) => fields.iter().all(|field| field.has_expired(now_ms)),
+            Full(FullHash(fields)) => fields.have_expired(now_ms),
+        }
+    }
+
+    pub(crate) fn get(&self, name: &[u8], effects: &Effects) -> Option<Field<'_>> {
+        let field = match self {
+            Compact(CompactHash(fields)) => fields.get(name),
+            Full(FullHash(fields)) => fields.get(name),
+        };
+        field.filter(|field| !field.has_expired(effects.now_ms))
+    }
+
+    /// Returns all fields.
+    pub(crate) fn fields(&self, now_ms: u64) -> impl Iterator<Item = Field<'_>> {
+        let (compact, full) = match self {
+            Compact(CompactHash(fields)) => (Some(fields.iter()), None),
+            Full(FullHash(fields)) => (None, Some(fields.table().iter())),
+        };
+        let full = full.into_iter().flatten().map(|entry| entry.field());
+        let fields = compact.into_iter().flatten().chain(full);
+        fields.filter(move |field| !field.has_expired(now_ms))
+    }
+
+    /// Adds a field, or replaces the one of the same name. Returns whether it is new.
+    pub(crate) fn put(&mut self, field: Field<'_>, effects: &Effects) -> bool {
+        if let Compact(CompactHash(fields)) = self {
+            let is_short = field.name.len().max(field.value.len()) <= COMPACT_TEXT_MAX_BYTES;
+            let has_space =
+                || fields.len() < COMPACT_FIELDS_MAX || fields.get(field.name).is_some();
+            if !is_short || !has_space() {
+                self.make_full(effects);
+            }
+        }
+        let old = match self {
+            Compact(CompactHash(fields)) => fields.put(field),
+            Full(FullHash(fields)) => fields.put(field),
+        };
+        !existed(old, effects.now_ms)
+    }
+
+    fn make_full(&mut self, effects: &Effects) {
+        let mut full = FullFields::new(effects.hasher);
+        for field in self.fields(effects.now_ms) {
+            full.put(field);
+        }
+        *self = Full(FullHash(Box::new(full)));
+    }
+
+    /// Removes a field. Returns whether it was there.
+    pub(crate) fn remove(&mut self, name: &[u8], effects: &Effects) -> bool {
+        let old = match self {
+            Compact(CompactHash(fields)) => fields.remove(name),
+            Full(FullHash(fields)) => fields.remove(name),
+        };
+        existed(old, effects.now_ms)
+    }
+
+    /// Returns a time before which no field expires, if one does.
+    pub(crate) fn earliest_expiry_ms(&self) -> Option<u64> {
+        match self {
+            Compact(CompactHash(fields)) => fields.earliest_expiry_ms(),
+            Full(FullHash(fields)) => fields.earliest_expiry_ms(),
+        }
+    }
+
+    /// Removes fields that have expired, from a large hash about `count` at most. Returns how many.
+    pub(crate) fn remove_expired(&mut self, count: usize, effects: &Effects) -> usize {
+        if self.earliest_expiry_ms().is_none_or(|at| at > effects.now_ms) {
+            return 0;
+        }
+        match self {
+            Compact(CompactHash(fields)) => fields.remove_expired(effects.now_ms),
+            Full(FullHash(fields)) => fields.remove_expired(effects.now_ms, count),
+        }
+    }
+
+    /// Calls `visit` for about `count` fields from a position on; of a small hash for all. Returns
+    /// where to go on, or `None` at the end.
+    pub(crate) fn visit_from<'h>(
+        &'h self,
+        start: u64,
+        count: usize,
+        effects: &Effects,
+        mut visit: impl FnMut(Field<'h>),
+    ) -> Option<u64> {
+        let mut visit = |field: Field<'h>| {
+            if !field.has_expired(effects.now_ms) {
+                visit(field);
+            }
+        };
+        match self {
+            Compact(CompactHash(fields)) => {
+                fields.iter().for_each(visit);
+                None
+            }
+            Full(_) if start >> POSITION_BITS != 0 => None,
+            Full(FullHash(fields)) => {
+                let visit = |entry: &'h FieldEntry| visit(entry.field());
+                fields.table().visit_from(start, count, fields.hash_of(), visit)
+            }
+        }
+    }
+
+    /// Returns how many bytes of memory it occupies, without itself.
+    pub(crate) fn memory_bytes(&self) -> usize {
+        match self {
+            Compact(CompactHash(fields)) => fields.memory_bytes(),
+            Full(FullHash(fields)) => {
+                allocated_bytes(size_of::<FullFields>()) + fields.memory_bytes()
+            }
+        }
+    }
+
+    /// Returns how many allocations it has, about.
+    pub(crate) fn parts(&self) -> usize {
+        match self {
+            Compact(_) => 1,
+            Full(FullHash(fields)) => fields.len(),
+        }
+    }
+
+    /// Returns how many fields it has, with those that have expired.
+    pub(crate) fn work(&self) -> usize {
+        match self {
+            Compact(CompactHash(fields)) => fields.len(),
+            Full(FullHash(fields)) => fields.len(),
+        }
+    }
+
+    /// Returns the name of its form, as `OBJECT ENCODING` has it.
+    pub(crate) fn encoding(&self) -> &'static str {
+        match self {
+            Compact(_) => "listpack",
+            Full(_) => "hashtable",
+        }
+    }
+}
+
+/// Returns whether a field was there and had not expired.
+fn existed(expiry_ms: Option<Option<u64>>, now_ms: u64) -> bool {
+    expiry_ms.is_some_and(|expiry_ms| expiry_ms.is_none_or(|at| at > now_ms))
+}
+
+impl RandomElements for Hash {
+    type Element<'e> = Field<'e>;
+
+    fn len(&self, effects: &Effects) -> usize {
+        Self::len(self, effects)
+    }
+
+    fn all(&self, effects: &Effects) -> Vec<Field<'_>> {
+        self.fields(effects.now_ms).collect()
+    }
+
+    fn random(&self, effects: &mut Effects) -> Option<Field<'_>> {
+        let Full(FullHash(fields)) = self else { return None };
+        let entry = fields.table().random(|| effects.random())?;
+        Some(entry.field()).filter(|field| !field.has_expired(effects.now_ms))
+    }
+
+    fn identity(field: Field<'_>) -> u64 {
+        field.name.as_ptr().addr() as u64
+    }
+}
+
+impl Collection for Hash {
+    fn of(value: &Value) -> Option<&Self> {
+        match value {
+            Value::Hash(hash) => Some(hash),
+            _ => None,
+        }
+    }
+
+    fn of_mut(value: &mut Value) -> Option<&mut Self> {
+        match value {
+            Value::Hash(hash) => Some(hash),
+            _ => None,
+        }
+    }
+
+    fn into_value(self) -> Value {
+        Value::Hash(self)
+    }
+
+    fn is_empty(&self) -> bool {
+        match self {
+            Compact(CompactHash(fields)) => fields.len() == 0,
+            Full(FullHash(fields)) => fields.len() == 0,
+        }
+    }
+}

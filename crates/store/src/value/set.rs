@@ -1,0 +1,268 @@
+//! Sets of strings.
+
+mod compact;
+mod full;
+mod integers;
+
+use compact::CompactMembers;
+use full::{FullMembers, MemberText};
+use integers::IntegerSet;
+
+use super::{Collection, Value};
+use crate::command::random_choice::RandomElements;
+use crate::keyspace::allocation::allocated_bytes;
+use crate::keyspace::database::Effects;
+use crate::keyspace::segment_table::POSITION_BITS;
+use crate::resp::number::{IntegerText, parse_i64};
+use crate::resp::reply::Reply;
+
+/// Most members of a set of integers (`set-max-intset-entries`).
+const INTEGERS_MAX: usize = 512;
+
+/// Most members of a small set of other strings.
+const COMPACT_MEMBERS_MAX: usize = 128;
+
+/// Longest member of a small set, in bytes.
+const COMPACT_MEMBER_MAX_BYTES: usize = 64;
+
+/// See the head of the module.
+#[derive(Clone, Debug)]
+pub(crate) enum Set {
+    Integers(IntegerMembers),
+    Compact(SmallMembers),
+    Full(LargeMembers),
+}
+
+/// The members of a set of integers.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct IntegerMembers(IntegerSet);
+
+/// The members of a small set.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct SmallMembers(CompactMembers);
+
+/// The members of a large set.
+#[derive(Clone, Debug)]
+pub(crate) struct LargeMembers(Box<FullMembers>);
+
+use Set::{Compact, Full, Integers};
+
+/// A member of a set.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Member<'a> {
+    Integer(i64),
+    Text(&'a [u8]),
+}
+
+impl Member<'_> {
+    /// Calls a function with the member as text.
+    pub(crate) fn with_text<R>(self, function: impl FnOnce(&[u8]) -> R) -> R {
+        match self {
+            Self::Integer(number) => function(IntegerText::new(number).as_bytes()),
+            Self::Text(text) => function(text),
+        }
+    }
+
+    pub(crate) fn write(self, reply: &mut Reply<'_>) {
+        match self {
+            Self::Integer(number) => reply.bulk_integer(number),
+            Self::Text(text) => reply.bulk(text),
+        }
+    }
+}
+
+impl Default for Set {
+    fn default() -> Self {
+        Integers(IntegerMembers::default())
+    }
+}
+
+impl Set {
+    pub(crate) fn len(&self) -> usize {
+        match self {
+            Integers(IntegerMembers(members)) => members.len(),
+            Compact(SmallMembers(members)) => members.len(),
+            Full(LargeMembers(members)) => members.len(),
+        }
+    }
+
+    pub(crate) fn contains(&self, member: &[u8], effects: &Effects) -> bool {
+        match self {
+            Integers(IntegerMembers(members)) => {
+                parse_i64(member).is_some_and(|number| members.contains(number))
+            }
+            Compact(SmallMembers(members)) => members.contains(member),
+            Full(LargeMembers(members)) => members.contains(member, effects.hasher),
+        }
+    }
+
+    /// Returns all members.
+    pub(crate) fn members(&self) -> impl Iterator<Item = Member<'_>> {
+        let (integers, compact, full) = match self {
+            Integers(IntegerMembers(members)) => (Some(members.iter()), None, None),
+            Compact(SmallMembers(members)) => (None, Some(members.iter()), None),
+            Full(LargeMembers(members)) => (None, None, Some(members.table().iter())),
+        };
+        let integers = integers.into_iter().flatten().map(Member::Integer);
+        let compact = compact.into_iter().flatten().map(Member::Text);
+        let full = full.into_iter().flatten().map(MemberText::member);
+        integers.chain(compact).chain(full)
+    }
+
+    /// Adds a member. Returns whether it is new.
+    pub(crate) fn insert(&mut self, member: &[u8], effects: &Effects) -> bool {
+        // A large set looks itself.
+        if !matches!(self, Full(_)) && self.contains(member, effects) {
+            return false;
+        }
+        let is_short = member.len() <= COMPACT_MEMBER_MAX_BYTES;
+        match self {
+            Integers(IntegerMembers(members)) => {
+                if let Some(number) = parse_i64(member)
+                    && members.len() < INTEGERS_MAX
+                {
+                    return members.insert(number);
+                }
+                if is_short && members.len() < COMPACT_MEMBERS_MAX {
+                    let mut compact = CompactMembers::default();
+                    for number in members.iter() {
+                        compact.push(IntegerText::new(number).as_bytes());
+                    }
+                    compact.push(member);
+                    *self = Compact(SmallMembers(compact));
+                    return true;
+                }
+            }
+            Compact(SmallMembers(members)) if is_short && members.len() < COMPACT_MEMBERS_MAX => {
+                members.push(member);
+                return true;
+            }
+            Compact(_) => {}
+            Full(LargeMembers(members)) => return members.insert(member, effects.hasher),
+        }
+        let mut full = FullMembers::default();
+        for member in self.members() {
+            member.with_text(|text| full.insert(text, effects.hasher));
+        }
+        full.insert(member, effects.hasher);
+        *self = Full(LargeMembers(Box::new(full)));
+        true
+    }
+
+    /// Removes a member. Returns whether it was there.
+    pub(crate) fn remove(&mut self, member: &[u8], effects: &Effects) -> bool {
+        match self {
+            Integers(IntegerMembers(members)) => {
+                parse_i64(member).is_some_and(|number| members.remove(number))
+            }
+            Compact(SmallMembers(members)) => members.remove(member),
+            Full(LargeMembers(members)) => members.remove(member, effects.hasher),
+        }
+    }
+
+    /// Calls `visit` for about `count` members from a position on; of a small set for all. Returns
+    /// where to go on, or `None` at the end.
+    pub(crate) fn visit_from<'s>(
+        &'s self,
+        start: u64,
+        count: usize,
+        effects: &Effects,
+        mut visit: impl FnMut(Member<'s>),
+    ) -> Option<u64> {
+        match self {
+            Full(_) if start >> POSITION_BITS != 0 => None,
+            Full(LargeMembers(members)) => {
+                let visit = |member: &'s MemberText| visit(member.member());
+                let hash_of = FullMembers::hash_of(effects.hasher);
+                members.table().visit_from(start, count, hash_of, visit)
+            }
+            _ => {
+                self.members().for_each(visit);
+                None
+            }
+        }
+    }
+
+    /// Returns how many bytes of memory it occupies, without itself.
+    pub(crate) fn memory_bytes(&self) -> usize {
+        match self {
+            Integers(IntegerMembers(members)) => members.memory_bytes(),
+            Compact(SmallMembers(members)) => members.memory_bytes(),
+            Full(LargeMembers(members)) => {
+                allocated_bytes(size_of::<FullMembers>()) + members.memory_bytes()
+            }
+        }
+    }
+
+    /// Returns how many allocations it has, about.
+    pub(crate) fn parts(&self) -> usize {
+        match self {
+            Integers(_) | Compact(_) => 1,
+            Full(LargeMembers(members)) => members.len(),
+        }
+    }
+
+    /// Returns the name of its form, as `OBJECT ENCODING` of Redis 7.0 has it: the small form of
+    /// other strings than integers is newer.
+    pub(crate) fn encoding(&self) -> &'static str {
+        match self {
+            Integers(_) => "intset",
+            Compact(_) | Full(_) => "hashtable",
+        }
+    }
+}
+
+impl RandomElements for Set {
+    type Element<'e> = Member<'e>;
+
+    fn len(&self, _: &Effects) -> usize {
+        Self::len(self)
+    }
+
+    fn all(&self, _: &Effects) -> Vec<Member<'_>> {
+        self.members().collect()
+    }
+
+    fn random(&self, effects: &mut Effects) -> Option<Member<'_>> {
+        match self {
+            Integers(IntegerMembers(members)) => {
+                members.get(effects.random_below(members.len())?).map(Member::Integer)
+            }
+            Compact(_) => None,
+            Full(LargeMembers(members)) => {
+                members.table().random(|| effects.random()).map(MemberText::member)
+            }
+        }
+    }
+
+    fn identity(member: Member<'_>) -> u64 {
+        match member {
+            Member::Integer(number) => number.cast_unsigned(),
+            Member::Text(text) => text.as_ptr().addr() as u64,
+        }
+    }
+}
+
+impl Collection for Set {
+    fn of(value: &Value) -> Option<&Self> {
+        match value {
+            Value::Set(set) => Some(set),
+            _ => None,
+        }
+    }
+
+    fn of_mut(value: &mut Value) -> Option<&mut Self> {
+        match value {
+            Value::Set(set) => Some(set),
+            _ => None,
+        }
+    }
+
+    fn into_value(self) -> Value {
+        Value::Set(self)
+    }
+
+    fn is_empty(&self) -> bool {
+        self.len() == 0
+    }
+}

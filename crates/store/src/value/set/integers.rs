@@ -1,0 +1,110 @@
+//! A set of integers: sorted numbers in one allocation, each in as many bytes as the largest needs.
+
+use crate::keyspace::allocation::allocated_bytes;
+
+/// The bytes of each number (1 byte), and the numbers in ascending order. Without numbers it is
+/// empty.
+#[derive(Clone, Debug, Default)]
+pub(super) struct IntegerSet {
+    bytes: Vec<u8>,
+}
+
+/// Returns how many bytes a number needs.
+fn width_of(number: i64) -> usize {
+    if i16::try_from(number).is_ok() {
+        2
+    } else if i32::try_from(number).is_ok() {
+        4
+    } else {
+        8
+    }
+}
+
+impl IntegerSet {
+    fn width(&self) -> usize {
+        self.bytes.first().copied().unwrap_or(2).into()
+    }
+
+    pub(super) fn len(&self) -> usize {
+        self.bytes.len() / self.width()
+    }
+
+    pub(super) fn memory_bytes(&self) -> usize {
+        allocated_bytes(self.bytes.capacity())
+    }
+
+    /// Returns the number at an index.
+    pub(super) fn get(&self, index: usize) -> Option<i64> {
+        let width = self.width();
+        let bytes = self.bytes.get(1 + index * width..)?.get(..width)?;
+        let mut number = [0; 8];
+        number[..width].copy_from_slice(bytes);
+        let unused_bits = 64 - 8 * width as u32;
+        Some(i64::from_le_bytes(number) << unused_bits >> unused_bits)
+    }
+
+    pub(super) fn iter(&self) -> impl Iterator<Item = i64> {
+        (0..self.len()).map_while(|index| self.get(index))
+    }
+
+    /// Returns the index of a number, or the one that it would have.
+    fn search(&self, number: i64) -> Result<usize, usize> {
+        let (mut low, mut high) = (0, self.len());
+        while low < high {
+            let middle = low.midpoint(high);
+            match self.get(middle).cmp(&Some(number)) {
+                std::cmp::Ordering::Less => low = middle + 1,
+                std::cmp::Ordering::Equal => return Ok(middle),
+                std::cmp::Ordering::Greater => high = middle,
+            }
+        }
+        Err(low)
+    }
+
+    pub(super) fn contains(&self, number: i64) -> bool {
+        self.search(number).is_ok()
+    }
+
+    /// Adds a number. Returns whether it is new.
+    pub(super) fn insert(&mut self, number: i64) -> bool {
+        let Err(index) = self.search(number) else { return false };
+        let width = width_of(number);
+        if self.bytes.is_empty() || width > self.width() {
+            self.widen(width);
+        }
+        let width = self.width();
+        if self.bytes.capacity() - self.bytes.len() < width {
+            // A little more than now, so that not each of many numbers moves all others.
+            let spare_bytes = self.bytes.len() / 8;
+            self.bytes.reserve_exact(width + spare_bytes);
+        }
+        let at = 1 + index * width;
+        let number = number.to_le_bytes();
+        self.bytes.splice(at..at, number[..width].iter().copied());
+        true
+    }
+
+    /// Writes all numbers in more bytes.
+    fn widen(&mut self, width: usize) {
+        let mut bytes = Vec::with_capacity(1 + (self.len() + 1) * width);
+        bytes.push(width as u8);
+        for number in self.iter() {
+            bytes.extend_from_slice(&number.to_le_bytes()[..width]);
+        }
+        self.bytes = bytes;
+    }
+
+    /// Removes a number. Returns whether it was there.
+    pub(super) fn remove(&mut self, number: i64) -> bool {
+        let Ok(index) = self.search(number) else { return false };
+        let width = self.width();
+        let at = 1 + index * width;
+        self.bytes.drain(at..at + width);
+        if self.bytes.len() == 1 {
+            self.bytes = Vec::new();
+        } else if self.bytes.len() * 2 < self.bytes.capacity() {
+            self.bytes.shrink_to_fit();
+        }
+        true
+    }
+}

@@ -1,0 +1,309 @@
+//! Sorted sets: members with scores, in the order of the scores.
+//!
+//! A small set is one allocation ([`compact`]); a larger one has a table and a tree ([`full`]).
+//! Members with equal scores are in the order of their bytes. A rank is a place in that order.
+
+mod compact;
+mod full;
+mod paged_arena;
+mod ranked_tree;
+
+use std::cmp::Ordering;
+use std::iter::Rev;
+use std::ops::Range;
+
+use compact::{CompactEntries, CompactSortedSet};
+use full::{FullEntries, FullSortedSet};
+
+use super::{Collection, Value};
+use crate::keyspace::key::KeyHasher;
+
+/// Most members of the compact form, as Redis has it (`zset-max-listpack-entries`).
+pub(crate) const COMPACT_MAX_MEMBERS: usize = 128;
+/// Longest member in the compact form, in bytes, as Redis has it (`zset-max-listpack-value`).
+pub(crate) const COMPACT_MEMBER_MAX_BYTES: usize = 64;
+
+/// Members with scores, each member once.
+#[derive(Clone, Debug)]
+pub(crate) enum SortedSet {
+    /// At most [`COMPACT_MAX_MEMBERS`] short members.
+    Compact(CompactSortedSet),
+    /// Any members.
+    Full(Box<FullSortedSet>),
+}
+
+/// What setting a score has done.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum ScoreChange {
+    /// The member is new.
+    Added,
+    /// The member has another score now.
+    Updated,
+    /// The member has had this score.
+    Unchanged,
+}
+
+/// Compares scores, of which none is NaN, and then the bytes of the members.
+pub(crate) fn compare(left: (&[u8], f64), right: (&[u8], f64)) -> Ordering {
+    let scores = left.1.partial_cmp(&right.1).unwrap_or(Ordering::Equal);
+    scores.then_with(|| left.0.cmp(right.0))
+}
+
+impl Default for SortedSet {
+    fn default() -> Self {
+        Self::Compact(CompactSortedSet::default())
+    }
+}
+
+impl Collection for SortedSet {
+    fn of(value: &Value) -> Option<&Self> {
+        match value {
+            Value::SortedSet(set) => Some(set),
+            _ => None,
+        }
+    }
+
+    fn of_mut(value: &mut Value) -> Option<&mut Self> {
+        match value {
+            Value::SortedSet(set) => Some(set),
+            _ => None,
+        }
+    }
+
+    fn into_value(self) -> Value {
+        Value::SortedSet(self)
+    }
+
+    fn is_empty(&self) -> bool {
+        self.len() == 0
+    }
+}
+
+impl SortedSet {
+    /// Returns the number of members.
+    pub(crate) fn len(&self) -> usize {
+        match self {
+            Self::Compact(set) => set.len(),
+            Self::Full(set) => set.len(),
+        }
+    }
+
+    /// Returns how many bytes of memory the set occupies, without itself.
+    pub(crate) fn memory_bytes(&self) -> usize {
+        match self {
+            Self::Compact(set) => set.memory_bytes(),
+            Self::Full(set) => set.memory_bytes(),
+        }
+    }
+
+    /// Returns how many allocations the set has, about.
+    pub(crate) fn parts(&self) -> usize {
+        match self {
+            Self::Compact(_) => 1,
+            Self::Full(set) => set.len(),
+        }
+    }
+
+    /// Returns the name of the form, as `OBJECT ENCODING` has it.
+    pub(crate) fn encoding(&self) -> &'static str {
+        match self {
+            Self::Compact(_) => "listpack",
+            Self::Full(_) => "skiplist",
+        }
+    }
+
+    /// Returns the score of a member.
+    pub(crate) fn score(&self, member: &[u8]) -> Option<f64> {
+        match self {
+            Self::Compact(set) => set.find(member).map(|(_, score)| score),
+            Self::Full(set) => set.score(member),
+        }
+    }
+
+    /// Returns the rank of a member, from the lowest score, and its score.
+    pub(crate) fn rank(&self, member: &[u8]) -> Option<(usize, f64)> {
+        match self {
+            Self::Compact(set) => set.find(member),
+            Self::Full(set) => set.rank(member),
+        }
+    }
+
+    /// Returns how many members satisfy a condition that holds for none behind them.
+    pub(crate) fn rank_where(&self, is_before: impl Fn(&[u8], f64) -> bool) -> usize {
+        match self {
+            Self::Compact(set) => {
+                set.entries().take_while(|&(member, score)| is_before(member, score)).count()
+            }
+            Self::Full(set) => set.rank_where(is_before),
+        }
+    }
+
+    /// Sets the score of a member, which is added if it is not there. `hasher` is asked for if the
+    /// set grows out of the compact form.
+    pub(crate) fn set_score(
+        &mut self,
+        member: &[u8],
+        score: f64,
+        hasher: KeyHasher,
+    ) -> ScoreChange {
+        debug_assert!(!score.is_nan(), "a score is a number");
+        if let Self::Compact(set) = self {
+            match set.find(member) {
+                Some((_, old)) if old == score => return ScoreChange::Unchanged,
+                Some(_) => {
+                    set.remove(member);
+                    set.insert(member, score);
+                    return ScoreChange::Updated;
+                }
+                None if set.has_space_for(member) => {
+                    set.insert(member, score);
+                    return ScoreChange::Added;
+                }
+                None => {}
+            }
+        }
+        self.make_full(hasher).set_score(member, score)
+    }
+
+    /// Changes to the full form.
+    fn make_full(&mut self, hasher: KeyHasher) -> &mut FullSortedSet {
+        if let Self::Compact(compact) = self {
+            let mut full = FullSortedSet::new(hasher);
+            for (member, score) in compact.entries() {
+                full.set_score(member, score);
+            }
+            *self = Self::Full(Box::new(full));
+        }
+        match self {
+            Self::Full(set) => set,
+            Self::Compact(_) => unreachable!("it was just changed"),
+        }
+    }
+
+    /// Removes a member. Returns its score.
+    pub(crate) fn remove(&mut self, member: &[u8]) -> Option<f64> {
+        match self {
+            Self::Compact(set) => set.remove(member),
+            Self::Full(set) => set.remove(member),
+        }
+    }
+
+    /// Removes the members of a range of ranks. Returns their number. Takes time for each of them.
+    pub(crate) fn remove_range(&mut self, ranks: Range<usize>) -> usize {
+        let end = ranks.end.min(self.len());
+        let start = ranks.start.min(end);
+        match self {
+            Self::Compact(set) => set.remove_range(start..end),
+            Self::Full(set) => {
+                for rank in (start..end).rev() {
+                    set.remove_at(rank);
+                }
+            }
+        }
+        end - start
+    }
+
+    /// Returns the members of a range of ranks with their scores, in order.
+    pub(crate) fn range(&self, ranks: Range<usize>) -> Entries<'_> {
+        let end = ranks.end.min(self.len());
+        let ranks = ranks.start.min(end)..end;
+        match self {
+            Self::Compact(set) => {
+                let mut entries = set.entries();
+                entries.advance(ranks.start);
+                Entries::Compact { entries, count: ranks.len() }
+            }
+            Self::Full(set) => Entries::Full(set.range(ranks)),
+        }
+    }
+
+    /// Returns the members of a range of ranks in the reverse order.
+    pub(crate) fn range_reversed(&self, ranks: Range<usize>) -> ReversedEntries<'_> {
+        let end = ranks.end.min(self.len());
+        let ranks = ranks.start.min(end)..end;
+        match self {
+            Self::Compact(set) => {
+                let entries: Vec<_> = set.entries().take(ranks.end).skip(ranks.start).collect();
+                ReversedEntries::Compact(entries.into_iter().rev())
+            }
+            Self::Full(set) => ReversedEntries::Full(set.range(ranks).rev()),
+        }
+    }
+
+    /// Returns all members with their scores, in order.
+    pub(crate) fn iter(&self) -> Entries<'_> {
+        self.range(0..self.len())
+    }
+
+    /// Visits members for `SCAN`: see `SegmentTable::visit_from`. All members of the compact form
+    /// are one step.
+    pub(crate) fn visit_from(
+        &self,
+        start: u64,
+        count: usize,
+        mut visit: impl FnMut(&[u8], f64),
+    ) -> Option<u64> {
+        match self {
+            Self::Compact(set) => {
+                set.entries().for_each(|(member, score)| visit(member, score));
+                None
+            }
+            Self::Full(set) => set.visit_from(start, count, visit),
+        }
+    }
+}
+
+/// Members of a sorted set with their scores.
+#[derive(Debug)]
+pub(crate) enum Entries<'s> {
+    /// So many entries of the compact form.
+    Compact { entries: CompactEntries<'s>, count: usize },
+    /// Entries of the full form.
+    Full(FullEntries<'s>),
+}
+
+impl<'s> Iterator for Entries<'s> {
+    type Item = (&'s [u8], f64);
+
+    fn next(&mut self) -> Option<Self::Item> {
+        match self {
+            Self::Compact { entries, count } => {
+                *count = count.checked_sub(1)?;
+                entries.next()
+            }
+            Self::Full(entries) => entries.next(),
+        }
+    }
+
+    fn size_hint(&self) -> (usize, Option<usize>) {
+        match self {
+            Self::Compact { count, .. } => (*count, Some(*count)),
+            Self::Full(entries) => entries.size_hint(),
+        }
+    }
+}
+
+impl ExactSizeIterator for Entries<'_> {}
+
+/// Members of a sorted set with their scores, from the last one on.
+#[derive(Debug)]
+pub(crate) enum ReversedEntries<'s> {
+    /// Entries of the compact form.
+    Compact(Rev<std::vec::IntoIter<(&'s [u8], f64)>>),
+    /// Entries of the full form.
+    Full(Rev<FullEntries<'s>>),
+}
+
+impl<'s> Iterator for ReversedEntries<'s> {
+    type Item = (&'s [u8], f64);
+
+    fn next(&mut self) -> Option<Self::Item> {
+        match self {
+            Self::Compact(entries) => entries.next(),
+            Self::Full(entries) => entries.next(),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests;

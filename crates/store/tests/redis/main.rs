@@ -1,0 +1,33 @@
+//! The same random commands to a real redis-server and to a store: the replies are the same.
+//!
+//! Each type of value has a module with a table of its commands ([`command_table`]). To add a
+//! command is to add a row, and to add a type is to add a module to [`GROUPS`].
+
+mod bitmaps;
+mod command_table;
+mod comparison;
+mod generator;
+mod hashes;
+mod keys;
+mod lists;
+mod packed_forms;
+mod payloads;
+mod redis_server;
+mod resp_reply;
+#[path = "../oracle/seal.rs"]
+mod seal;
+mod sets;
+mod sort;
+mod sorted_sets;
+mod strings;
+
+/// All tables: the commands of the others are mixed in where those of one are compared.
+const GROUPS: &[&command_table::Group] = &[
+    &keys::GROUP,
+    &strings::GROUP,
+    &bitmaps::GROUP,
+    &hashes::GROUP,
+    &lists::GROUP,
+    &sets::GROUP,
+    &sorted_sets::GROUP,
+];

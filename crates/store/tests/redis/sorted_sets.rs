@@ -1,0 +1,139 @@
+//! Commands on sorted sets.
+
+use crate::command_table::Comparison::{AnyError, Numbers, ScanOfScores, Shape};
+use crate::command_table::Part::{
+    Counted, Integer, Key, Member, Optional, Repeated, Several, Text, Word,
+};
+use crate::command_table::{Group, Part, Row, row};
+use crate::comparison::{compare_alone_with_redis, compare_with_redis};
+
+/// Scores that both servers write with the same digits.
+const SCORE: Part = Text(&[
+    "0", "1", "2", "3", "1.5", "-2", "-0", "1e3", "+7", "inf", "-inf", "0x10", "1e400", "x", "nan",
+    "1", "2", "2.25", "1000000", "-70000",
+]);
+const SCORE_BOUND: Part = Text(&[
+    "0", "1", "(1", "2", "(2", "3", "-inf", "+inf", "inf", "(-inf", "1.5", "-2", "x", "(", "1000",
+    "-inf", "+inf", "nan",
+]);
+const TEXT_BOUND: Part =
+    Text(&["-", "+", "-", "+", "[f", "(f", "[1", "(1", "[", "(", "f", "(g", "[3", "(h", "--"]);
+const LIMIT: &[Part] = &[Word("limit"), Integer, Integer];
+const SCORES: Part = Word("withscores");
+const ADD_OPTIONS: Part = Several(&[
+    &[Word("nx")],
+    &[Word("xx")],
+    &[Word("gt")],
+    &[Word("lt")],
+    &[Word("ch")],
+    &[Word("ch")],
+]);
+const RANGE_BOUNDS: Part =
+    Part::OneOf(&[&[Integer, Integer], &[SCORE_BOUND, SCORE_BOUND, Word("byscore")]]);
+const COMBINE_OPTIONS: Part = Several(&[
+    &[Word("aggregate"), Text(&["sum", "min", "max", "x"])],
+    &[Word("weights"), SCORE],
+    &[Word("weights"), SCORE, SCORE],
+    &[SCORES],
+]);
+const STORE_OPTIONS: Part = Several(&[
+    &[Word("aggregate"), Text(&["sum", "min", "max"])],
+    &[Word("weights"), SCORE],
+    &[Word("weights"), SCORE, SCORE],
+]);
+
+/// Returns the row of a command whose replies have scores.
+const fn scored(name: &'static str, parts: &'static [Part]) -> Row {
+    row(name, parts).compared(Numbers)
+}
+
+/// A member that is too long for the compact form.
+const LONG_MEMBER: Part =
+    Text(&["b-text-of-65-bytes-which-is-too-long-for-the-compact-form-of-any-"]);
+
+pub(crate) const GROUP: Group = Group {
+    commands: &[
+        row("zadd", &[Key, SCORE, LONG_MEMBER]),
+        row("zadd", &[Key, Repeated(&[SCORE, Member])]),
+        row("zadd", &[Key, Repeated(&[SCORE, Member])]),
+        row("zadd", &[Key, ADD_OPTIONS, Repeated(&[SCORE, Member])]),
+        scored("zadd", &[Key, ADD_OPTIONS, Word("incr"), SCORE, Member]),
+        scored("zincrby", &[Key, SCORE, Member]),
+        row("zrem", &[Key, Repeated(&[Member])]),
+        scored("zscore", &[Key, Member]),
+        scored("zmscore", &[Key, Repeated(&[Member])]),
+        row("zcard", &[Key]),
+        row("zcount", &[Key, SCORE_BOUND, SCORE_BOUND]),
+        row("zrank", &[Key, Member]).compared(AnyError),
+        row("zrevrank", &[Key, Member]).compared(AnyError),
+        row("zrandmember", &[Key, Optional(&[Integer, Optional(&[SCORES])])]).compared(Shape),
+        scored(
+            "zrange",
+            &[Key, RANGE_BOUNDS, Several(&[LIMIT, &[SCORES], &[SCORES], &[Word("rev")]])],
+        ),
+        row("zrangestore", &[Key, Key, RANGE_BOUNDS, Several(&[LIMIT, &[Word("rev")]])]),
+        scored("zrevrange", &[Key, Integer, Integer, Optional(&[SCORES])]),
+        scored("zrangebyscore", &[Key, SCORE_BOUND, SCORE_BOUND, Several(&[LIMIT, &[SCORES]])]),
+        scored("zrevrangebyscore", &[Key, SCORE_BOUND, SCORE_BOUND, Several(&[LIMIT, &[SCORES]])]),
+        row("zremrangebyrank", &[Key, Integer, Integer]),
+        row("zremrangebyscore", &[Key, SCORE_BOUND, SCORE_BOUND]),
+        row(
+            "zscan",
+            &[
+                Key,
+                Text(&["0", "0", "0", "x", "-1"]),
+                Word("count"),
+                Text(&["1000", "500", "1000", "500", "0", "x"]),
+                Several(&[&[Word("match"), Text(&["*", "f*", "[fg]?", "1", "\\*", "^"])]]),
+            ],
+        )
+        .compared(ScanOfScores { cursor: 2 }),
+        scored("zpopmin", &[Key, Optional(&[Integer])]),
+        scored("zpopmax", &[Key, Optional(&[Integer])]),
+        scored(
+            "zmpop",
+            &[Counted(&[Key]), Text(&["min", "max"]), Optional(&[Word("count"), Integer])],
+        ),
+        scored("zunion", &[Counted(&[Key]), COMBINE_OPTIONS]),
+        scored("zinter", &[Counted(&[Key]), COMBINE_OPTIONS]),
+        scored("zdiff", &[Counted(&[Key]), Optional(&[SCORES])]),
+        row("zunionstore", &[Key, Counted(&[Key]), STORE_OPTIONS]),
+        row("zinterstore", &[Key, Counted(&[Key]), STORE_OPTIONS]),
+        row("zdiffstore", &[Key, Counted(&[Key])]),
+        row("zintercard", &[Counted(&[Key]), Optional(&[Word("limit"), Integer])]),
+    ],
+    readers: &[scored("zrange", &[Key, Word("0"), Word("-1"), SCORES])],
+};
+
+/// Commands on ranges of texts, whose results are only specified where all scores are equal.
+const TEXT_RANGES: Group = Group {
+    commands: &[
+        row("zadd", &[Key, Word("0"), LONG_MEMBER]),
+        row("zadd", &[Key, Repeated(&[Word("0"), Member])]),
+        row("zadd", &[Key, Repeated(&[Word("0"), Member])]),
+        row("zrem", &[Key, Member]),
+        row("zlexcount", &[Key, TEXT_BOUND, TEXT_BOUND]),
+        row("zrangebylex", &[Key, TEXT_BOUND, TEXT_BOUND, Several(&[LIMIT])]),
+        row("zrevrangebylex", &[Key, TEXT_BOUND, TEXT_BOUND, Several(&[LIMIT, &[SCORES]])]),
+        row("zremrangebylex", &[Key, TEXT_BOUND, TEXT_BOUND]),
+        row(
+            "zrange",
+            &[Key, TEXT_BOUND, TEXT_BOUND, Word("bylex"), Several(&[LIMIT, &[Word("rev")]])],
+        ),
+        row(
+            "zrangestore",
+            &[Key, Key, TEXT_BOUND, TEXT_BOUND, Word("bylex"), Several(&[LIMIT, &[Word("rev")]])],
+        ),
+    ],
+    readers: &[],
+};
+
+#[test]
+fn ranges_of_texts() {
+    compare_alone_with_redis(&TEXT_RANGES);
+}
+
+#[test]
+fn sorted_sets() {
+    compare_with_redis(&GROUP);
+}

@@ -1,0 +1,30 @@
+//! Every file of the fuzz corpora, replayed with the checks of the fuzz targets.
+
+use std::fs;
+use std::path::Path;
+
+use crate::oracle;
+
+/// Runs `check` on every file; there must be some.
+fn replay(target: &str, check: fn(&[u8])) {
+    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../fuzz/corpus").join(target);
+    let entries = fs::read_dir(&folder).unwrap_or_else(|e| panic!("{}: {e}", folder.display()));
+    let mut count = 0;
+    for entry in entries {
+        let path = entry.expect("the folder can be read").path();
+        println!("{}", path.display());
+        check(&fs::read(&path).expect("the file can be read"));
+        count += 1;
+    }
+    assert!(count >= 20, "{}: only {count} files", folder.display());
+}
+
+#[test]
+fn resp() {
+    replay("resp", oracle::resp::check);
+}
+
+#[test]
+fn restore() {
+    replay("restore", oracle::payload::check);
+}
