@@ -13,7 +13,7 @@ fn the_figures_are_told_while_it_runs_and_at_the_end() {
     let folder = Folder::with("figures", [("index.html", "home")]);
     for io in ["epoll", "uring"] {
         let flags = ["--io", io, "--stats", "1", "--workers", "2"];
-        let mut server = Start::site(folder.path()).flags(&flags).start();
+        let server = Start::site(folder.path()).flags(&flags).start();
         for _ in 0..3 {
             assert_eq!(server.get("/").status, 200);
         }
@@ -28,9 +28,7 @@ fn the_figures_are_told_while_it_runs_and_at_the_end() {
         for part in ["stats after ", ", 2xx 4, 3xx 0, 4xx 2, 5xx 0; content ", "; memory "] {
             assert!(line.contains(part), "{line}");
         }
-        server.signal(Signal::TERM);
-        assert!(server.wait().success());
-        let last = server.lines().pop().expect("lines");
+        let last = server.last_words().pop().expect("lines");
         assert!(last.starts_with("stats after ") && last.contains(counted), "{last}");
     }
 }
