@@ -2,7 +2,7 @@
 
 use crate::PATIENCE;
 use crate::binary::profile_folder;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::process::{Command, Output, Stdio};
 use std::thread;
 use std::time::{Duration, Instant};
@@ -150,6 +150,19 @@ pub fn output_within(command: &mut Command, patience: Duration) -> Output {
     }
     let output = waiting.join().expect("no panic while waiting");
     output.unwrap_or_else(|error| panic!("{command:?}: {error}"))
+}
+
+/// Compiles a program of one file in Go. The first one on a machine compiles Go's own library, too,
+/// which takes a minute beside other tests.
+///
+/// # Panics
+/// When it cannot be compiled.
+#[track_caller]
+pub fn build_go(folder: &Path, source: &str, program_name: &str) {
+    let mut compiler = program("go", "golang-go");
+    compiler.args(["build", "-o", program_name, source]).current_dir(folder);
+    let built = output_within(&mut compiler, 4 * PATIENCE);
+    assert!(built.status.success(), "{}", String::from_utf8_lossy(&built.stderr));
 }
 
 /// Runs a program that must succeed, and gives what it wrote to stdout.

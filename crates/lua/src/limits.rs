@@ -205,6 +205,10 @@ pub const TASKS_PER_PASS_MAX_MS: u64 = 5;
 /// for.
 pub const CACHED_MAX: usize = 1000;
 
+/// Most values, and most parts of pages, that one VM keeps until what they have read of the store
+/// changes; beyond it the oldest is made again when it is asked for.
+pub const STORE_KEPT_MAX: usize = 1000;
+
 /// Once a request has met the limit of memory, what `cached` holds goes if the VM still has more of
 /// its memory in use than one part in so many: it can be made again, and a VM that it fills could
 /// answer nobody any more.

@@ -455,7 +455,7 @@ end
 local spawned = host.work(host, pinion, wait)
 local subscription_methods = host.waiting(host, pinion, wait)
 local process_methods = host.process(host, pinion, wait)
-host.store(host, pinion, wait)
+local current_fragment, make_fragment = host.store(host, pinion, wait)
 local session_methods, session_of_page =
     host.session(host, pinion, request_methods, response_methods)
 local fetched_methods = host.fetch(host, pinion, wait, json_encode, json_decode)
@@ -591,9 +591,11 @@ return strand, {
         session = session_methods,
         subscription = subscription_methods,
     },
+    current_fragment = current_fragment,
     guarded = guarded,
     handlers = handlers,
     host = host,
+    make_fragment = make_fragment,
     response = response_methods,
     said = said,
     send = answers.send,

@@ -14,6 +14,7 @@ mod processes;
 mod route_limits;
 mod sessions;
 mod store;
+mod store_reads;
 mod store_values;
 mod text;
 mod thrown;

@@ -38,6 +38,11 @@ impl Prepared {
         self.row.map_or("NULL", |row| row.command.name)
     }
 
+    /// Returns the command, if it exists.
+    pub(crate) fn command(&self) -> Option<&'static Command> {
+        self.row.map(|row| row.command)
+    }
+
     /// Queues the command for the transaction of a client. The reply is added to the output.
     pub(crate) fn queue(
         &self,

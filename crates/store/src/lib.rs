@@ -19,6 +19,7 @@
 //! | [`gcra`] | rate limits |
 //! | `glob` | patterns of keys |
 //! | `keyspace` | keys, records, tables, locks, expiry, watched keys |
+//! | [`read_set`] | what a local client has read, and whether it has changed since |
 //! | `rdb` | values as `DUMP` writes them |
 //! | `value` | the types of values |
 //! | [`settings`], [`limits`] | what an operator chooses, and what is fixed |
@@ -40,6 +41,7 @@ pub mod local_client;
 mod lookahead;
 mod prefetch;
 mod rdb;
+pub mod read_set;
 mod resp;
 pub mod settings;
 mod slow_log;

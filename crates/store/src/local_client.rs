@@ -12,6 +12,7 @@ use crate::command::transactions::Transaction;
 use crate::dispatch::{self, Execution};
 use crate::error::Error;
 use crate::job::Job;
+use crate::read_set::{ReadRecorder, ReadSet};
 use crate::resp::arguments::{ArgumentRange, Arguments, OwnedArguments};
 use crate::resp::number::IntegerText;
 use crate::resp::output::Output;
@@ -29,6 +30,8 @@ pub struct LocalCommand {
 #[derive(Debug)]
 pub struct LocalClient {
     state: ClientState,
+    /// While it records what it reads.
+    recorder: Option<ReadRecorder>,
 }
 
 /// Commands that are executed at once.
@@ -144,7 +147,7 @@ fn check(command: &Command) -> Result<(), Error> {
 impl LocalClient {
     /// Makes a client. The slow log shows it with this name.
     pub fn new(name: &str, now_ms: u64) -> Self {
-        Self { state: local_state(ClientInfo::unlisted(name, now_ms)) }
+        Self { state: local_state(ClientInfo::unlisted(name, now_ms)), recorder: None }
     }
 
     /// Executes a command that was [checked](LocalCommand::check). Its reply is added to the
@@ -161,9 +164,14 @@ impl LocalClient {
         let arguments = command.get();
         let prepared = dispatch::prepare(store, arguments);
         let call = (prepared, arguments);
+        if let Some(recorder) = &mut self.recorder {
+            // Before the keys are read, so that no change is missed between both.
+            recorder.add(prepared, arguments, now_ms);
+        }
         match dispatch::execute(store, &mut self.state, call, now_ms, output) {
             Execution::Done => LocalExecution::Done,
             Execution::Job | Execution::Queued => {
+                self.recorder.iter_mut().for_each(ReadRecorder::give_up);
                 let state = local_state(Arc::clone(&self.state.info));
                 let state = std::mem::replace(&mut self.state, state);
                 LocalExecution::Job(Box::new(Job::new(store, state, prepared, command.take())))
@@ -171,8 +179,26 @@ impl LocalClient {
         }
     }
 
+    /// Begins to record the keys that commands read. Returns false if that has begun already.
+    #[must_use]
+    pub fn record_reads(&mut self, store: &Arc<Store>) -> bool {
+        let begins = self.recorder.is_none();
+        if begins {
+            self.recorder = Some(ReadRecorder::new(store, self.state.database));
+        }
+        begins
+    }
+
+    /// Ends recording. Returns what was read; `None` if a command has changed something, was a job
+    /// or a transaction, or has read what may change although no key does, such as the number of
+    /// keys.
+    pub fn recorded_reads(&mut self) -> Option<ReadSet> {
+        self.recorder.take().and_then(ReadRecorder::end)
+    }
+
     /// Begins a transaction, which other commands of the client do not belong to.
-    pub fn transaction(&self) -> LocalTransaction {
+    pub fn transaction(&mut self) -> LocalTransaction {
+        self.recorder.iter_mut().for_each(ReadRecorder::give_up);
         let mut state = local_state(Arc::clone(&self.state.info));
         state.transaction = Transaction::begun();
         LocalTransaction { state }

@@ -1,6 +1,6 @@
 //! One store: its shards and its settings, shared by all workers.
 
-use std::sync::atomic::{AtomicU8, AtomicU64, AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU8, AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use crate::clients::Clients;
@@ -23,6 +23,15 @@ use crate::settings::{EvictionPolicy, LiveSettings, Settings};
 use crate::slow_log::SlowLog;
 use crate::value::Value;
 
+/// Somebody does not watch a key any more.
+#[derive(Debug)]
+struct EndedWatch {
+    database: usize,
+    key: Box<[u8]>,
+    /// The mark of a set of keys that were read; `None` of a client.
+    reader: Option<Arc<AtomicBool>>,
+}
+
 /// See the head of the module.
 #[derive(Debug)]
 pub struct Store {
@@ -33,8 +42,8 @@ pub struct Store {
     used_bytes: AtomicUsize,
     /// What another thread is to free.
     garbage: Mutex<Vec<Garbage>>,
-    /// Databases and keys that are not watched any more, of shards that a job had.
-    unwatched: Mutex<Vec<(usize, Box<[u8]>)>>,
+    /// Watches that have ended, of shards that a job had.
+    ended_watches: Mutex<Vec<EndedWatch>>,
     /// Most work of a command that a worker executes, in elements.
     work_max: usize,
     expired_keys: AtomicU64,
@@ -96,7 +105,7 @@ impl Store {
             settings,
             used_bytes: AtomicUsize::new(0),
             garbage: Mutex::default(),
-            unwatched: Mutex::default(),
+            ended_watches: Mutex::default(),
             work_max: WORK_MAX,
             expired_keys: AtomicU64::new(0),
             evicted_keys: AtomicU64::new(0),
@@ -320,13 +329,31 @@ impl Store {
 
     /// A client does not watch a key any more.
     pub(crate) fn unwatch(&self, database: usize, key: Box<[u8]>) {
-        match self.lock(self.shard_index(self.key(&key)), 0) {
-            Ok(mut shard) => shard.database(database).0.watches.remove(&key),
-            Err(Busy) => {
-                let unwatched = self.unwatched.lock();
-                unwatched.unwrap_or_else(PoisonError::into_inner).push((database, key));
-            }
+        self.end_watch(EndedWatch { database, key, reader: None });
+    }
+
+    /// A set of keys that were read is not needed any more.
+    pub(crate) fn forget_reader(
+        &self,
+        database: usize,
+        key: Box<[u8]>,
+        has_changed: &Arc<AtomicBool>,
+    ) {
+        self.end_watch(EndedWatch { database, key, reader: Some(Arc::clone(has_changed)) });
+    }
+
+    fn end_watch(&self, watch: EndedWatch) {
+        let key = self.key(&watch.key);
+        let Ok(mut shard) = self.lock(self.shard_index(key), 0) else {
+            let ended = self.ended_watches.lock();
+            return ended.unwrap_or_else(PoisonError::into_inner).push(watch);
+        };
+        let watches = &mut shard.database(watch.database).0.watches;
+        match &watch.reader {
+            None => watches.remove(key),
+            Some(has_changed) => watches.remove_reader(key, has_changed),
         }
+        self.report(&mut shard);
     }
 
     /// Returns how many keys are watched, in shards that no job has.
@@ -453,11 +480,11 @@ impl Store {
     /// Frees values that are too large to be freed by a worker, and does what was left because of
     /// jobs. Returns whether there were any values.
     pub fn free_garbage(&self) -> bool {
-        let unwatched = {
-            let mut unwatched = self.unwatched.lock().unwrap_or_else(PoisonError::into_inner);
-            std::mem::take(&mut *unwatched)
+        let ended = {
+            let mut ended = self.ended_watches.lock().unwrap_or_else(PoisonError::into_inner);
+            std::mem::take(&mut *ended)
         };
-        unwatched.into_iter().for_each(|(database, key)| self.unwatch(database, key));
+        ended.into_iter().for_each(|watch| self.end_watch(watch));
         let garbage = {
             let mut garbage = self.garbage.lock().unwrap_or_else(PoisonError::into_inner);
             std::mem::take(&mut *garbage)

@@ -36,6 +36,7 @@ pub(crate) fn chunk(page: &Page<'_>, report: &Report) -> (Vec<u8>, Vec<Vec<u8>>,
         is_fresh: true,
         segments: Vec::new(),
         known: HashMap::new(),
+        has_fragments: uses_fragments(report),
         run: Vec::new(),
     };
     emitter.head(report);
@@ -49,6 +50,10 @@ pub(crate) fn chunk(page: &Page<'_>, report: &Report) -> (Vec<u8>, Vec<Vec<u8>>,
     (emitter.out, emitter.segments, emitter.lines)
 }
 
+fn uses_fragments(report: &Report) -> bool {
+    LENT.iter().zip(&report.lent).any(|(name, is_used)| *name == "fragment" && *is_used)
+}
+
 struct Emitter<'a> {
     page: &'a Page<'a>,
     out: Vec<u8>,
@@ -58,6 +63,8 @@ struct Emitter<'a> {
     segments: Vec<Vec<u8>>,
     /// Segments by their bytes.
     known: HashMap<Vec<u8>, usize>,
+    /// Each block that waits gets `fragment`, too, as it writes to an output of its own.
+    has_fragments: bool,
     /// What is to be put together.
     run: Vec<Part<'a>>,
 }
@@ -137,7 +144,9 @@ impl<'a> Emitter<'a> {
             PieceKind::AsyncOpen => {
                 self.flush();
                 self.at(origin);
-                self.write(b" __p.async(function(done,__o,write)");
+                let parameters: &[u8] =
+                    if self.has_fragments { b"done,__o,write,fragment" } else { b"done,__o,write" };
+                self.write(&[b" __p.async(function(", parameters, b")"].concat());
             }
             PieceKind::AsyncClose => {
                 self.flush();

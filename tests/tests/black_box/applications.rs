@@ -3,9 +3,9 @@
 use crate::lua_fetch::Running;
 use pinion_tests::binary::source_root;
 use pinion_tests::folder::Folder;
-use pinion_tests::peers::program;
 #[cfg(feature = "long")]
-use pinion_tests::peers::stdout;
+use pinion_tests::peers::build_go;
+use pinion_tests::peers::program;
 use pinion_tests::request::Request;
 use pinion_tests::server::{Server, Start};
 use pinion_tests::wait_for;
@@ -81,8 +81,7 @@ fn an_application_in_go_responds() {
     let page = page();
     let folder = Folder::with("applications-go", [("public/index.html", "home")]);
     folder.write("app.go", block(&page, "go"));
-    let mut compiler = program("go", "golang-go");
-    stdout(compiler.args(["build", "-o", "app", "app.go"]).current_dir(folder.path()));
+    build_go(folder.path(), "app.go", "app");
     let ports = [("3001", free_port()), ("3002", free_port()), ("3003", free_port())];
     let _go = start(Command::new(folder.join("app")), ports[2].1);
     let server = serve(&folder, &page, ports);

@@ -98,6 +98,7 @@ mod lua_shared;
 mod lua_stacks;
 mod lua_stopping;
 mod lua_store;
+mod lua_store_cached;
 mod lua_streams;
 mod lua_uploads;
 mod lua_waiting;

@@ -5,7 +5,7 @@
 use crate::lua_fetch::Running;
 use pinion_tests::client::http1::Connection;
 use pinion_tests::folder::Folder;
-use pinion_tests::peers::{output, program, python_program};
+use pinion_tests::peers::{build_go, program, python_program};
 use pinion_tests::server::{Server, Start};
 use pinion_tests::wait_for;
 use std::io::{BufRead as _, BufReader, Read as _, Write as _};
@@ -223,9 +223,7 @@ fn send_all(server: &Server) {
 #[test]
 fn no_application_sees_a_hidden_request() {
     let folder = Folder::with("smuggling", [("app.go", GO)]);
-    let mut compiler = program("go", "golang-go");
-    let built = output(compiler.args(["build", "-o", "app", "app.go"]).current_dir(folder.path()));
-    assert!(built.status.success(), "{}", String::from_utf8_lossy(&built.stderr));
+    build_go(folder.path(), "app.go", "app");
     let go = Application::start(&mut Command::new(folder.join("app")), folder);
     let node = Folder::with("smuggling", [("app.js", NODE)]);
     let mut command = program("node", "nodejs");

@@ -7,7 +7,7 @@ use pinion_tests::client::{Broken, Connection};
 use pinion_tests::folder::Folder;
 use pinion_tests::held_port::HeldPort;
 use pinion_tests::matrix::Io;
-use pinion_tests::peers::{program, stdout};
+use pinion_tests::peers::{build_go, program};
 use pinion_tests::request::Request;
 use pinion_tests::response::Response;
 use pinion_tests::server::{Server, Start, run_under};
@@ -63,8 +63,7 @@ impl Application {
         folder.write("soak.mjs", include_str!("../../src/upstream_soak.mjs"));
         folder.write("soak.py", include_str!("../../src/upstream_soak.py"));
         folder.write("soak.go", include_str!("../../src/upstream_soak.go"));
-        let mut compiler = program("go", "golang-go");
-        stdout(compiler.args(["build", "-o", "soak", "soak.go"]).current_dir(folder.path()));
+        build_go(folder.path(), "soak.go", "soak");
         let found = |name, package| PathBuf::from(program(name, package).get_program());
         [
             ("node", found("node", "nodejs"), vec![folder.join("soak.mjs")]),

@@ -14,6 +14,7 @@ local is_plain = host.is_plain
 local said, send, response_methods = prelude.said, prelude.send, prelude.response
 local spawned, wait = prelude.spawned, prelude.wait
 local bad_argument = prelude.host.bad_argument
+local current_fragment, make_fragment = prelude.current_fragment, prelude.make_fragment
 local awaits, block_task, current, wake, watch =
     prelude.host.awaits, prelude.host.block, prelude.host.current, prelude.host.wake,
     prelude.host.watch
@@ -197,6 +198,38 @@ local function writer(out)
     end
 end
 
+-- Writes what the function writes, and keeps that until something changes that it has read from the
+-- store.
+local function fragments(out)
+    return function(name, body)
+        if type(name) ~= "string" then
+            bad_argument(1, "fragment", "string", name, 2)
+        elseif type(body) ~= "function" then
+            bad_argument(2, "fragment", "function()", body, 2)
+        elseif not out.n then
+            error("the page is complete; nothing can be written to it any more", 2)
+        end
+        local entry = current_fragment(name)
+        local text = entry and entry.value or make_fragment(name, function()
+            local start, most = out.n, out.most
+            -- What is sent meanwhile would be missing.
+            out.most = huge
+            local is_well, why = pcall(body)
+            local text = is_well and concat(out, "", start + 1, out.n)
+            out.n, out.most = start, most
+            if not is_well then
+                error(why, 0)
+            end
+            return text
+        end)
+        local n = out.n + 1
+        out.n, out[n] = n, text
+        if n > out.most then
+            full(out)
+        end
+    end
+end
+
 -- What is lent, each made for a page that names it: from what is lent besides, the request and what
 -- the page has written.
 local lend = {}
@@ -265,6 +298,10 @@ end
 
 function lend.write(_, _, out)
     return writer(out)
+end
+
+function lend.fragment(_, _, out)
+    return fragments(out)
 end
 
 function lend.escape()
@@ -395,7 +432,7 @@ end
 local function async(out)
     return function(block)
         local done, finished = signal(block, true)
-        block(done, out, writer(out))
+        block(done, out, writer(out), fragments(out))
         finished()
     end
 end
@@ -411,7 +448,7 @@ local function parallel(out, blocks)
         one.id = spawned(block_task(function()
             local is_well, why = pcall(function()
                 local done, finished = signal(block, true)
-                block(done, part, writer(part))
+                block(done, part, writer(part), fragments(part))
                 finished()
             end)
             one.is_done, one.why = is_well, why

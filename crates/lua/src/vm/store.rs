@@ -8,10 +8,12 @@ use mlua::{Lua, LuaString, MultiValue, Result, Table, Value};
 use pinion_store::Output;
 use pinion_store::job::{FinishedJob, Job};
 use pinion_store::local_client::{LocalClient, LocalCommand, LocalExecution, has_command};
+use pinion_store::read_set::ReadSet;
 use pinion_store::settings::{LiveSettings, Settings};
 use pinion_store::store::Store;
 
 use super::host::{Host, relaxed};
+use super::store_reads::{self, ScriptReads};
 use super::store_values::{add_arguments, add_packed, pack, value_of};
 use crate::limits::{
     STORE_ARGUMENTS_MAX, STORE_COMMAND_MAX_BYTES, STORE_JOB_BYTES, TRIAL_STORE_MAX_BYTES,
@@ -29,12 +31,14 @@ pub(crate) struct ScriptStore {
     jobs: RefCell<TaskOwned<u64, JobReply>>,
     /// Jobs that the owner of the VM has yet to note.
     pub(crate) begun_jobs: RefCell<Vec<u64>>,
+    /// What was read for values that the script keeps.
+    pub(super) reads: ScriptReads,
     /// From the start of the VM on.
     pub(crate) worker: RefCell<Option<Rc<StoreWorker>>>,
 }
 
 /// What commands need; the buffers are those of the last one.
-struct StoreClient {
+pub(super) struct StoreClient {
     store: Arc<Store>,
     /// `None` of a script that is only tried out.
     access: Option<StoreAccess>,
@@ -58,7 +62,7 @@ enum JobReply {
 }
 
 /// What a command gives: a value, or why there is none, or the number of a job that has it later.
-type Called = (Value, Option<String>, Option<u64>);
+pub(super) type Called = (Value, Option<String>, Option<u64>);
 
 const NO_STORE: &str = "there is no store: start the server with --store-memory MIB, or with \
                         --store ADDRESS if clients of Redis are to use it too";
@@ -93,7 +97,11 @@ impl ScriptStore {
     }
 
     /// A task has ended, and its replies are not taken any more.
-    pub(crate) fn forget_jobs_of(&self, task: TaskId) {
+    pub(crate) fn forget_task(&self, task: TaskId) {
+        if self.reads.recorder.get() == Some(task) {
+            self.reads.recorder.set(None);
+            drop(self.recorded_reads());
+        }
         let mut jobs = self.jobs.borrow_mut();
         for number in jobs.owned_by(task) {
             jobs.remove(number);
@@ -101,9 +109,27 @@ impl ScriptStore {
     }
 }
 
+impl ScriptStore {
+    /// Ends recording what is read, and returns that.
+    pub(super) fn recorded_reads(&self) -> Option<ReadSet> {
+        let mut client = self.client.try_borrow_mut().ok()?;
+        client.as_mut()?.client.recorded_reads()
+    }
+}
+
+impl StoreClient {
+    /// Begins to record what is read; false if that has begun already.
+    pub(super) fn record_reads(&mut self) -> bool {
+        self.client.record_reads(&self.store)
+    }
+}
+
 impl Host {
     /// Calls a function with the client of the VM, which is made for the first command.
-    fn with_store(&self, call: impl FnOnce(&mut StoreClient) -> Result<Called>) -> Result<Called> {
+    pub(super) fn with_store(
+        &self,
+        call: impl FnOnce(&mut StoreClient) -> Result<Called>,
+    ) -> Result<Called> {
         let Ok(mut client) = self.store.client.try_borrow_mut() else {
             return Ok(failed(RECURSIVE));
         };
@@ -324,6 +350,7 @@ pub(super) fn install(lua: &Lua, host: &Rc<Host>, table: &Table) -> Result<()> {
     table.raw_set("store_begin", lua.create_function(begin)?)?;
     let has = |_: &Lua, name: LuaString| Ok(has_command(&name.as_bytes()));
     table.raw_set("store_has", lua.create_function(has)?)?;
+    store_reads::install(lua, host, table)?;
     let chunk = lua.load(include_str!("../store.lua")).set_name("=pinion");
     table.raw_set("store", chunk.into_function()?)
 }

@@ -45,8 +45,8 @@ pub(crate) struct Work {
     sent_bytes: Cell<usize>,
     /// Of all messages that wait, in whichever worker.
     pub(crate) messages: RefCell<Arc<ByteQuota>>,
-    /// Makes `cached` forget what it has.
-    forget_cached: RefCell<Option<Function>>,
+    /// Make the VM forget what can be made again.
+    forget_cached: RefCell<Vec<Function>>,
     /// What is repeated.
     pub(crate) schedules: RefCell<Vec<Schedule>>,
     /// What hears messages, by channel.
@@ -87,11 +87,12 @@ impl Host {
         self.work.has_news.set(true);
     }
 
-    /// Has `cached` forget what it holds, which can be made again.
+    /// Has the VM forget what can be made again.
     pub(super) fn forget_cached(&self) {
-        let forget = self.work.forget_cached.borrow().clone();
-        // What fails for want of memory is tried again by the next one that is in want of it.
-        let _forgotten = forget.map(|forget| forget.call::<()>(()));
+        for forget in self.work.forget_cached.borrow().iter() {
+            // What fails for want of memory is tried again by the next one that is in want of it.
+            let _forgotten = forget.call::<()>(());
+        }
     }
 
     /// A task is over: who waits for that hears it, and what was to follow begins.
@@ -101,7 +102,7 @@ impl Host {
         for task in &ended.owners {
             self.end_fetches_of(*task);
             self.end_processes_of(*task);
-            self.store.forget_jobs_of(*task);
+            self.store.forget_task(*task);
         }
         ended.watchers.into_iter().for_each(|watcher| self.wake(watcher));
         if !ended.after.is_empty() {
@@ -173,7 +174,7 @@ pub(super) fn install(lua: &Lua, host: &Rc<Host>, table: &Table) -> Result<()> {
     table.raw_set("CACHE_MAX", CACHED_MAX)?;
     let of = Rc::clone(host);
     let on_shortage = move |_: &Lua, forget: Function| {
-        of.work.forget_cached.replace(Some(forget));
+        of.work.forget_cached.borrow_mut().push(forget);
         Ok(())
     };
     table.raw_set("on_shortage", lua.create_function(on_shortage)?)?;

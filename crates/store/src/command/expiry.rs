@@ -43,14 +43,14 @@ pub(super) const COMMANDS: &[Command] = &[
     EXPIRY.row(
         "ttl",
         2,
-        FAST_READ,
+        FAST_READ.and(Flags::UNSTABLE),
         ("1.0.0", "Returns the seconds until a key expires."),
         |call| time_left(call, |left_ms, _| (left_ms + 500) / 1000),
     ),
     EXPIRY.row(
         "pttl",
         2,
-        FAST_READ,
+        FAST_READ.and(Flags::UNSTABLE),
         ("2.6.0", "Returns the milliseconds until a key expires."),
         |call| time_left(call, |left_ms, _| left_ms),
     ),

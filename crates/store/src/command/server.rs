@@ -29,7 +29,7 @@ pub(super) const COMMANDS: &[Command] = &[
         .row(
             "memory",
             -2,
-            Flags::READ_ONLY,
+            Flags::READ_ONLY.and(Flags::UNSTABLE),
             ("4.0.0", "Returns how much memory a key occupies."),
             memory,
         )
@@ -40,7 +40,7 @@ pub(super) const COMMANDS: &[Command] = &[
             .row(
                 "object",
                 -2,
-                Flags::READ_ONLY,
+                Flags::READ_ONLY.and(Flags::UNSTABLE),
                 ("2.2.3", "Returns how a value is stored, and when it was used."),
                 object,
             )

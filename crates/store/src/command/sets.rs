@@ -29,8 +29,20 @@ pub(super) const COMMANDS: &[Command] = &[
     SETS.row("scard", 2, FAST_READ, ("1.0.0", "Returns the number of members."), scard),
     SETS.row("smembers", 2, READ, ("1.0.0", "Returns all members."), smembers),
     SETS.row("spop", -2, REMOVE, ("1.0.0", "Removes and returns random members."), random::spop),
-    SETS.row("srandmember", -2, READ, ("1.0.0", "Returns random members."), random::srandmember),
-    SETS.row("sscan", -3, READ, ("2.8.0", "Returns some members, and where to go on."), sscan),
+    SETS.row(
+        "srandmember",
+        -2,
+        READ.and(Flags::UNSTABLE),
+        ("1.0.0", "Returns random members."),
+        random::srandmember,
+    ),
+    SETS.row(
+        "sscan",
+        -3,
+        READ.and(Flags::UNSTABLE),
+        ("2.8.0", "Returns some members, and where to go on."),
+        sscan,
+    ),
     SETS.row("smove", 4, REMOVE, ("1.0.0", "Moves a member to another set."), smove)
         .with_keys(Keys::FIRST_TWO),
     SETS.row(

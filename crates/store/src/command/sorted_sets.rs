@@ -93,11 +93,17 @@ pub(super) const COMMANDS: &[Command] = &[
     SORTED_SETS.row(
         "zscan",
         -3,
-        READ,
+        READ.and(Flags::UNSTABLE),
         ("2.8.0", "Returns some members, and where to go on."),
         scan::scan,
     ),
-    SORTED_SETS.row("zrandmember", -2, READ, ("6.2.0", "Returns random members."), read::random),
+    SORTED_SETS.row(
+        "zrandmember",
+        -2,
+        READ.and(Flags::UNSTABLE),
+        ("6.2.0", "Returns random members."),
+        read::random,
+    ),
     SORTED_SETS.row("zrange", -4, READ, ("1.2.0", "Returns the members in a range."), range::range),
     SORTED_SETS
         .row("zrangestore", -5, WRITE, ("6.2.0", "Stores the members in a range."), range::store)

@@ -85,6 +85,9 @@ impl Flags {
     pub(crate) const NOT_QUEUED: Self = Self(1 << 7);
     /// It takes some microseconds if its arguments are small, as those that are fast do.
     pub(crate) const SHORT: Self = Self(1 << 8);
+    /// Its reply may be another one although its keys have not changed: it depends on the time or
+    /// on chance.
+    pub(crate) const UNSTABLE: Self = Self(1 << 9);
 
     pub(crate) fn has(self, other: Self) -> bool {
         self.0 & other.0 == other.0

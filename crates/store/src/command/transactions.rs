@@ -150,7 +150,7 @@ impl Transaction {
             let key = locks.store().key(&watched.key);
             let (database, _) = locks.database(watched.database, key);
             let has_expired = !watched.had_expired && database.has_expired(key, now_ms);
-            database.watches.version(&watched.key) == Some(watched.version) && !has_expired
+            database.watches.version(key) == Some(watched.version) && !has_expired
         })
     }
 }
@@ -186,7 +186,7 @@ fn watch(call: &mut Call<'_, '_>) -> Result<(), Error> {
         }
         let (database, _) = call.locks.database(call.database, key);
         let had_expired = database.has_expired(key, call.now_ms);
-        let version = database.watches.add(key.bytes);
+        let version = database.watches.add(key);
         let database = call.database;
         watched.push(WatchedKey { database, key: key.bytes.into(), version, had_expired });
     }
@@ -212,8 +212,9 @@ fn exec(call: &mut Call<'_, '_>) -> Result<(), Error> {
     }
     let is_unchanged = transaction.is_unchanged(call.locks, call.now_ms);
     for watched in transaction.watched.drain(..) {
-        let (database, _) = call.locks.database(watched.database, store.key(&watched.key));
-        database.watches.remove(&watched.key);
+        let key = store.key(&watched.key);
+        let (database, _) = call.locks.database(watched.database, key);
+        database.watches.remove(key);
     }
     if is_unchanged {
         call.reply.array(transaction.queue.len());

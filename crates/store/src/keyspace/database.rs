@@ -27,7 +27,7 @@ pub(crate) struct Database {
     /// Bytes of memory of all records, without the table.
     record_bytes: usize,
     hasher: KeyHasher,
-    /// Keys that clients watch.
+    /// Keys that somebody watches.
     pub(crate) watches: Watches,
 }
 
@@ -141,7 +141,7 @@ impl Database {
 
     /// Returns how many bytes of memory the database occupies.
     pub(crate) fn memory_bytes(&self) -> usize {
-        self.record_bytes + self.records.allocated_bytes()
+        self.record_bytes + self.records.allocated_bytes() + self.watches.memory_bytes()
     }
 
     pub(crate) fn hasher(&self) -> KeyHasher {

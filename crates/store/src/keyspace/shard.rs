@@ -106,7 +106,7 @@ impl Shard {
         };
         let mut emptied = Database::new(self.hasher);
         emptied.watches = std::mem::take(&mut database.watches);
-        emptied.watches.all_changed(|key| database.peek(self.hasher.key(key), now_ms).is_some());
+        emptied.watches.all_changed(|key| database.peek(key, now_ms).is_some());
         let old = std::mem::replace(database, emptied);
         self.effects.garbage.push(Garbage::Database(Box::new(old)));
     }
@@ -125,8 +125,8 @@ impl Shard {
             .get_disjoint_mut([first, second])
             .expect("two databases that were made above");
         std::mem::swap(&mut first.watches, &mut second.watches);
-        mark_swapped(first, second, self.hasher, now_ms);
-        mark_swapped(second, first, self.hasher, now_ms);
+        mark_swapped(first, second, now_ms);
+        mark_swapped(second, first, now_ms);
     }
 
     /// Returns how many bytes of memory it occupies.
@@ -136,10 +136,9 @@ impl Shard {
 }
 
 /// Marks the watched keys of a database that it or the other one has.
-fn mark_swapped(database: &mut Database, other: &Database, hasher: KeyHasher, now_ms: u64) {
+fn mark_swapped(database: &mut Database, other: &Database, now_ms: u64) {
     let mut watches = std::mem::take(&mut database.watches);
     watches.all_changed(|key| {
-        let key = hasher.key(key);
         database.peek(key, now_ms).is_some() || other.peek(key, now_ms).is_some()
     });
     database.watches = watches;

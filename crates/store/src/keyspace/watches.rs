@@ -1,37 +1,83 @@
-//! Keys of a database that clients watch (`WATCH`), with a number that changes when the key does.
+//! Keys of a database that somebody watches: clients (`WATCH`) by a number that changes when the
+//! key does, sets of keys that were read ([`ReadSet`](crate::read_set::ReadSet)) by a mark that the
+//! first change sets.
 
-use std::collections::HashMap;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+
+use hashbrown::HashTable;
 
 use super::key::Key;
 
 /// See the head of the module.
 #[derive(Debug, Default)]
 pub(crate) struct Watches {
-    keys: HashMap<Box<[u8]>, Watch>,
+    keys: HashTable<Watch>,
+    /// Bytes of memory of the keys and of what watches them, without the table.
+    watch_bytes: usize,
 }
 
-#[derive(Debug, Default)]
+#[derive(Debug)]
 struct Watch {
+    key: Box<[u8]>,
+    hash: u64,
     clients: usize,
     version: u64,
+    /// What is to be marked at the next change.
+    readers: Vec<Arc<AtomicBool>>,
+}
+
+impl Watch {
+    fn is(&self, key: Key<'_>) -> bool {
+        *self.key == *key.bytes
+    }
+
+    fn is_idle(&self) -> bool {
+        self.clients == 0 && self.readers.is_empty()
+    }
+
+    fn memory_bytes(&self) -> usize {
+        self.key.len() + self.readers.capacity() * size_of::<Arc<AtomicBool>>()
+    }
+
+    fn change(&mut self) {
+        self.version += 1;
+        for has_changed in std::mem::take(&mut self.readers) {
+            has_changed.store(true, Ordering::Release);
+        }
+    }
 }
 
 impl Watches {
     /// Adds a client that watches a key. Returns the version of the key.
-    pub(crate) fn add(&mut self, key: &[u8]) -> u64 {
-        let watch = self.keys.entry(key.into()).or_default();
-        watch.clients += 1;
-        watch.version
+    pub(crate) fn add(&mut self, key: Key<'_>) -> u64 {
+        self.with_watch(key, |watch| {
+            watch.clients += 1;
+            watch.version
+        })
     }
 
     /// Takes away a client that watches a key.
-    pub(crate) fn remove(&mut self, key: &[u8]) {
-        if let Some(watch) = self.keys.get_mut(key) {
-            watch.clients -= 1;
-            if watch.clients == 0 {
-                self.keys.remove(key);
+    pub(crate) fn remove(&mut self, key: Key<'_>) {
+        self.with_existing(key, |watch| watch.clients -= 1);
+    }
+
+    /// Adds a mark that is set when a key changes. Returns false if it was there already.
+    pub(crate) fn add_reader(&mut self, key: Key<'_>, has_changed: &Arc<AtomicBool>) -> bool {
+        self.with_watch(key, |watch| {
+            let is_new = !watch.readers.iter().any(|reader| Arc::ptr_eq(reader, has_changed));
+            if is_new {
+                watch.readers.push(Arc::clone(has_changed));
             }
-        }
+            is_new
+        })
+    }
+
+    /// Takes away a mark, unless a change has taken it.
+    pub(crate) fn remove_reader(&mut self, key: Key<'_>, has_changed: &Arc<AtomicBool>) {
+        self.with_existing(key, |watch| {
+            watch.readers.retain(|reader| !Arc::ptr_eq(reader, has_changed));
+        });
     }
 
     /// Returns how many keys are watched.
@@ -40,25 +86,79 @@ impl Watches {
         self.keys.len()
     }
 
+    /// Returns how many bytes of memory it occupies.
+    pub(crate) fn memory_bytes(&self) -> usize {
+        self.keys.allocation_size() + self.watch_bytes
+    }
+
     /// Returns the version of a watched key.
-    pub(crate) fn version(&self, key: &[u8]) -> Option<u64> {
-        self.keys.get(key).map(|watch| watch.version)
+    pub(crate) fn version(&self, key: Key<'_>) -> Option<u64> {
+        self.keys.find(key.hash, |watch| watch.is(key)).map(|watch| watch.version)
     }
 
     /// A key has another value now.
     #[inline]
     pub(crate) fn changed(&mut self, key: Key<'_>) {
-        if !self.keys.is_empty()
-            && let Some(watch) = self.keys.get_mut(key.bytes)
-        {
-            watch.version += 1;
+        if !self.keys.is_empty() {
+            self.with_existing(key, Watch::change);
         }
     }
 
     /// All keys for which `is_changed` holds have other values now.
-    pub(crate) fn all_changed(&mut self, is_changed: impl Fn(&[u8]) -> bool) {
-        for (key, watch) in &mut self.keys {
-            watch.version += u64::from(is_changed(key));
+    pub(crate) fn all_changed(&mut self, is_changed: impl Fn(Key<'_>) -> bool) {
+        let watch_bytes = &mut self.watch_bytes;
+        self.keys.retain(|watch| {
+            *watch_bytes -= watch.memory_bytes();
+            if is_changed(Key { bytes: &watch.key, hash: watch.hash }) {
+                watch.change();
+            }
+            let is_kept = !watch.is_idle();
+            *watch_bytes += if is_kept { watch.memory_bytes() } else { 0 };
+            is_kept
+        });
+        self.shrink();
+    }
+
+    /// Gives back the table if nobody watches anything.
+    fn shrink(&mut self) {
+        if self.keys.is_empty() {
+            self.keys = HashTable::new();
+        }
+    }
+
+    /// Calls a function with the watch of a key, which is made if there is none.
+    fn with_watch<R>(&mut self, key: Key<'_>, call: impl FnOnce(&mut Watch) -> R) -> R {
+        let entry = self.keys.entry(key.hash, |watch| watch.is(key), |watch| watch.hash);
+        let mut entry = entry.or_insert_with(|| {
+            let watch = Watch {
+                key: key.bytes.into(),
+                hash: key.hash,
+                clients: 0,
+                version: 0,
+                readers: Vec::new(),
+            };
+            self.watch_bytes += watch.memory_bytes();
+            watch
+        });
+        let watch = entry.get_mut();
+        let before = watch.memory_bytes();
+        let result = call(watch);
+        self.watch_bytes = self.watch_bytes - before + watch.memory_bytes();
+        result
+    }
+
+    /// Calls a function with the watch of a key, if there is one, and removes it if nobody watches
+    /// the key any more.
+    fn with_existing(&mut self, key: Key<'_>, call: impl FnOnce(&mut Watch)) {
+        let Ok(mut entry) = self.keys.find_entry(key.hash, |watch| watch.is(key)) else { return };
+        let watch = entry.get_mut();
+        self.watch_bytes -= watch.memory_bytes();
+        call(watch);
+        if watch.is_idle() {
+            entry.remove();
+            self.shrink();
+        } else {
+            self.watch_bytes += watch.memory_bytes();
         }
     }
 }

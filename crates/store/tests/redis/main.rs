@@ -12,6 +12,7 @@ mod keys;
 mod lists;
 mod packed_forms;
 mod payloads;
+mod read_sets;
 mod redis_server;
 mod resp_reply;
 #[path = "../oracle/seal.rs"]

@@ -99,7 +99,7 @@ fn what_makes_no_sense_without_a_connection_is_refused() {
 
 #[test]
 fn a_transaction_is_executed_at_once_or_not() {
-    let (store, client) = (store(), LocalClient::new("test", NOW_MS));
+    let (store, mut client) = (store(), LocalClient::new("test", NOW_MS));
     let mut transaction = client.transaction();
     let long = "x".repeat(100_000);
     for words in [&["SET", "a", &long][..], &["INCR", "a"], &["STRLEN", "a"]] {

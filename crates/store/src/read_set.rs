@@ -1,0 +1,183 @@
+//! What a local client has read, and whether something of it has changed since. Who makes
+//! something out of values of the store, such as a part of a page, can keep it as long as the set is
+//! current.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+
+use crate::command::spec::{Flags, Keys};
+use crate::dispatch::{self, Prepared};
+use crate::keyspace::key::Key;
+use crate::limits::READ_SET_MAX_KEYS;
+use crate::resp::arguments::Arguments;
+use crate::store::Store;
+
+/// The keys that commands have read.
+#[derive(Debug)]
+pub struct ReadSet {
+    store: Arc<Store>,
+    database: usize,
+    keys: Vec<Box<[u8]>>,
+    /// Set by the first change of one of the keys.
+    has_changed: Arc<AtomicBool>,
+    /// When the first of the values expires, or a part of one, in milliseconds since 1970.
+    until_ms: u64,
+}
+
+impl ReadSet {
+    /// Returns whether all keys have the values that they had when they were read. `now_ms` are
+    /// milliseconds since 1970.
+    #[must_use]
+    pub fn is_current(&self, now_ms: u64) -> bool {
+        now_ms < self.until_ms && !self.has_changed.load(Ordering::Acquire)
+    }
+
+    fn add(&mut self, key: Key<'_>, now_ms: u64) -> bool {
+        let Ok(mut shard) = self.store.lock(self.store.shard_index(key), now_ms) else {
+            return false;
+        };
+        let (database, _) = shard.database(self.database);
+        if let Some(record) = database.peek(key, now_ms) {
+            let expiries = [record.expiry_ms(), record.earliest_part_expiry_ms()];
+            let first = expiries.into_iter().flatten().min();
+            self.until_ms = self.until_ms.min(first.unwrap_or(u64::MAX));
+        }
+        if database.watches.add_reader(key, &self.has_changed) {
+            self.keys.push(key.bytes.into());
+        }
+        self.store.report(&mut shard);
+        true
+    }
+}
+
+impl Drop for ReadSet {
+    fn drop(&mut self) {
+        for key in self.keys.drain(..) {
+            self.store.forget_reader(self.database, key, &self.has_changed);
+        }
+    }
+}
+
+/// Makes a [`ReadSet`] of the commands of a client.
+#[derive(Debug)]
+pub(crate) struct ReadRecorder {
+    /// `None` once something was read of which a change could not be noticed.
+    set: Option<ReadSet>,
+}
+
+impl ReadRecorder {
+    pub(crate) fn new(store: &Arc<Store>, database: usize) -> Self {
+        let set = ReadSet {
+            store: Arc::clone(store),
+            database,
+            keys: Vec::new(),
+            has_changed: Arc::default(),
+            until_ms: u64::MAX,
+        };
+        Self { set: Some(set) }
+    }
+
+    /// Adds the keys of a command that is about to be executed.
+    pub(crate) fn add(&mut self, prepared: Prepared, arguments: Arguments<'_>, now_ms: u64) {
+        let Some(set) = &mut self.set else { return };
+        if !add_keys(set, prepared, arguments, now_ms) {
+            self.give_up();
+        }
+    }
+
+    /// Something is read that the recorder cannot see.
+    pub(crate) fn give_up(&mut self) {
+        self.set = None;
+    }
+
+    /// Returns what was read, if each change of it is noticed.
+    pub(crate) fn end(self) -> Option<ReadSet> {
+        self.set
+    }
+}
+
+/// Returns false if the command changes something, or if its reply may be another one although its
+/// keys have not changed.
+fn add_keys(set: &mut ReadSet, prepared: Prepared, arguments: Arguments<'_>, now_ms: u64) -> bool {
+    // A command that does not exist replies with an error, whatever the keys have.
+    let Some(command) = prepared.command() else { return true };
+    let has_other_keys = match command.keys {
+        Keys::None | Keys::All => true,
+        Keys::FoundOrAll { needs_all, .. } => needs_all(&arguments),
+        _ => false,
+    };
+    let flags = command.flags;
+    if has_other_keys || flags.has(Flags::UNSTABLE) || !flags.has(Flags::READ_ONLY) {
+        return false;
+    }
+    let Ok(positions) = dispatch::key_positions(command, &arguments) else { return true };
+    let store = Arc::clone(&set.store);
+    positions
+        .into_iter()
+        .filter_map(|position| arguments.get(position))
+        .all(|key| set.keys.len() < READ_SET_MAX_KEYS && set.add(store.key(key), now_ms))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::Output;
+    use crate::local_client::{LocalClient, LocalCommand};
+    use crate::settings::Settings;
+
+    const NOW_MS: u64 = 1_700_000_000_000;
+
+    fn execute(store: &Store, client: &mut LocalClient, words: &[&str]) {
+        let mut command = LocalCommand::default();
+        words.iter().for_each(|word| command.push(word.as_bytes()));
+        client.execute(store, &mut command, NOW_MS, &mut Output::default());
+    }
+
+    #[test]
+    fn a_set_that_is_dropped_leaves_nothing_behind() {
+        let store = Arc::new(Store::new(Settings::default(), [7; 24], NOW_MS));
+        let (mut client, mut writer) =
+            (LocalClient::new("reader", NOW_MS), LocalClient::new("writer", NOW_MS));
+        let read = |client: &mut LocalClient| {
+            assert!(client.record_reads(&store));
+            for key in 0..5000 {
+                execute(&store, client, &["GET", &format!("key {key}")]);
+                execute(&store, client, &["MGET", "key 0", &format!("key {key}")]);
+            }
+            client.recorded_reads().expect("a set")
+        };
+        let memory_bytes = || -> usize {
+            let shards = 0..crate::limits::SHARDS;
+            shards.map(|index| store.lock(index, NOW_MS).expect("no job").memory_bytes()).sum()
+        };
+        let mut change = || {
+            execute(&store, &mut writer, &["SET", "key 7", "x"]);
+            execute(&store, &mut writer, &["DEL", "key 7"]);
+        };
+        // The tables of all shards stay.
+        change();
+        drop(read(&mut client));
+        let before = memory_bytes();
+        let (first, second) = (read(&mut client), read(&mut client));
+        assert_eq!(store.watched_keys(), 5000);
+        assert!(memory_bytes() > before + 5000 * "key 1234".len());
+        drop(first);
+        assert!(second.is_current(NOW_MS));
+        change();
+        assert!(!second.is_current(NOW_MS));
+        drop(second);
+        assert_eq!((store.watched_keys(), memory_bytes()), (0, before));
+    }
+
+    #[test]
+    fn a_set_of_very_many_keys_is_not_kept() {
+        let store = Arc::new(Store::new(Settings::default(), [7; 24], NOW_MS));
+        let mut client = LocalClient::new("reader", NOW_MS);
+        assert!(client.record_reads(&store));
+        for key in 0..=READ_SET_MAX_KEYS {
+            execute(&store, &mut client, &["GET", &key.to_string()]);
+        }
+        assert!(client.recorded_reads().is_none());
+        assert_eq!(store.watched_keys(), 0);
+    }
+}
