@@ -49,8 +49,8 @@ pub const UNAUTHENTICATED_ARGUMENTS_MAX: usize = 10;
 /// Longest argument of a client that has not authenticated, in bytes, as Redis has it.
 pub const UNAUTHENTICATED_ARGUMENT_MAX_BYTES: usize = 16 * 1024;
 
-/// Most keys of a [`ReadSet`](crate::read_set::ReadSet): far more than a page shows, and dropping the
-/// set takes about a millisecond.
+/// Most keys of a [`ReadSet`](crate::read_set::ReadSet): far more than a page shows, and dropping
+/// the set takes about a millisecond.
 pub const READ_SET_MAX_KEYS: usize = 10_000;
 
 /// Most elements that one `HRANDFIELD` or `SRANDMEMBER` may repeat: as many as a command may have

@@ -1,5 +1,5 @@
-//! What a local client has read, and whether something of it has changed since. Who makes
-//! something out of values of the store, such as a part of a page, can keep it as long as the set is
+//! What a local client has read, and whether something of it has changed since. Something that is
+//! made of values of the store, such as a part of a page, can be kept as long as the set is
 //! current.
 
 use std::sync::Arc;

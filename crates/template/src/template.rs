@@ -47,8 +47,8 @@ pub const LENT: [&str; 19] = [
 /// as `out.n` is above `out.most` the page calls `out:full()`, which may send what is there, set
 /// `out.n` back, or raise `out.most`; so may whoever sends while the page waits.
 ///
-/// A block that waits is `lent.async(function(done, out, write, fragment) … end)`, the last one only
-/// in a page that names `fragment`: it returns when the page
+/// A block that waits is `lent.async(function(done, out, write, fragment) … end)`, the last one
+/// only in a page that names `fragment`: it returns when the page
 /// goes on, which is after `done()`, or at once if the page is [`parallel`](Self::parallel). Text
 /// of the block goes to the `out` that it is given, which in a parallel page is one of its own,
 /// with its place in the page reserved.

@@ -239,7 +239,8 @@ end) ?>
 
 const WAITING: &str = r#"#! parallel
 <?lu local store = pinion.store ?>
-<?lua pinion.sleep(0.01) fragment("first", function() write("<p>" .. store.get("first")) end) done() ?>
+<?lua pinion.sleep(0.01)
+fragment("first", function() write("<p>" .. store.get("first")) end) done() ?>
 <?lua fragment("second", function() write("<p>" .. store.get("second")) end) done() ?>
 "#;
 
