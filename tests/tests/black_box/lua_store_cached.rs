@@ -95,7 +95,7 @@ impl Site {
         let folder = Folder::new("lua-store-cached");
         folder.write("site/public_html/robots.txt", "");
         for (name, text) in files {
-            folder.write(&format!("site/{name}"), text);
+            folder.write(format!("site/{name}"), text);
         }
         let socket = folder.join("store.sock");
         let address = format!("unix:{}", socket.display());
