@@ -190,7 +190,7 @@ fn own_cost(name: &str) -> Option<Cost> {
         ),
         "session" => Constant,
         // Functions of the script do what these begin.
-        "cached" | "cron" | "every" | "gather" | "spawn" => Constant,
+        "cached" | "cron" | "every" | "gather" | "spawn" | "store.cached" => Constant,
         "count" | "ending" | "exit" | "sleep" | "subscribe" | "wait" => Constant,
         // They keep a function and a pattern of the script, when it starts.
         "any" | "delete" | "get" | "head" | "options" | "patch" | "post" | "put" => Constant,
