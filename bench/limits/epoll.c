@@ -1,10 +1,13 @@
 /* The yardstick, epoll form: one thread that answers every request head with one fixed response.
  * It parses nothing but the blank line, so what it costs is what the kernel costs.
- * Build: cc -O3 -o epoll epoll.c      Run: ./epoll PORT [close]
- * With `close` it ends each connection after one answer. */
+ * Build: cc -O3 -o epoll epoll.c      Run: ./epoll PORT [close | BYTES]
+ * With `close` it ends each connection after one answer; with BYTES its answers have so much
+ * content. */
 #define _GNU_SOURCE
 #include <netinet/in.h>
 #include <netinet/tcp.h>
+#include <poll.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/epoll.h>
@@ -21,18 +24,26 @@ int main(int argc, char **argv) {
     int port = argc > 1 ? atoi(argv[1]) : 9001, one = 1;
     int closes = argc > 2 && !strcmp(argv[2], "close");
     const char *response = closes ? closed : kept;
-    const size_t response_bytes = closes ? sizeof closed - 1 : sizeof kept - 1;
+    size_t response_bytes = closes ? sizeof closed - 1 : sizeof kept - 1;
+    int content_bytes = argc > 2 && !closes ? atoi(argv[2]) : 0;
+    if (content_bytes > 0) {
+        char *large = calloc(1, content_bytes + 256);
+        int head_bytes = sprintf(large, "HTTP/1.1 200 OK\r\nContent-Type: text/html\r\n"
+                                        "Content-Length: %d\r\n\r\n", content_bytes);
+        memset(large + head_bytes, '-', content_bytes);
+        response = large, response_bytes = head_bytes + content_bytes;
+    }
     int listener = socket(AF_INET, SOCK_STREAM | SOCK_NONBLOCK, 0);
     setsockopt(listener, SOL_SOCKET, SO_REUSEADDR, &one, sizeof one);
     struct sockaddr_in at = {.sin_family = AF_INET, .sin_port = htons(port),
                              .sin_addr.s_addr = htonl(INADDR_LOOPBACK)};
     if (bind(listener, (void *)&at, sizeof at) || listen(listener, 4096)) return 1;
-    int poll = epoll_create1(0);
+    int events = epoll_create1(0);
     struct epoll_event interest = {.events = EPOLLIN, .data.fd = listener}, ready[512];
-    epoll_ctl(poll, EPOLL_CTL_ADD, listener, &interest);
+    epoll_ctl(events, EPOLL_CTL_ADD, listener, &interest);
     static char in[65536], out[1 << 20];
     for (;;) {
-        int count = epoll_wait(poll, ready, 512, -1);
+        int count = epoll_wait(events, ready, 512, -1);
         for (int i = 0; i < count; i++) {
             int fd = ready[i].data.fd;
             if (fd == listener) {
@@ -40,7 +51,7 @@ int main(int argc, char **argv) {
                 while ((peer = accept4(listener, 0, 0, SOCK_NONBLOCK)) >= 0) {
                     setsockopt(peer, IPPROTO_TCP, TCP_NODELAY, &one, sizeof one);
                     interest.events = EPOLLIN, interest.data.fd = peer;
-                    epoll_ctl(poll, EPOLL_CTL_ADD, peer, &interest);
+                    epoll_ctl(events, EPOLL_CTL_ADD, peer, &interest);
                 }
                 continue;
             }
@@ -52,7 +63,12 @@ int main(int argc, char **argv) {
                 memcpy(out + filled, response, response_bytes);
                 filled += response_bytes;
             }
-            send(fd, out, filled, MSG_NOSIGNAL);
+            for (size_t sent = 0; sent < filled;) {
+                ssize_t now = send(fd, out + sent, filled - sent, MSG_NOSIGNAL);
+                struct pollfd writable = {.fd = fd, .events = POLLOUT};
+                if (now > 0) sent += now;
+                else if (poll(&writable, 1, 1000) <= 0) break;
+            }
             if (closes) close(fd);
         }
     }

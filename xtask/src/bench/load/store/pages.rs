@@ -6,6 +6,7 @@ use crate::bench::load::server::{self, SERVER_CORE, Server, on_core};
 use crate::bench::load::wrk::{self, Load, Pattern};
 use crate::bench::statistics::Spread;
 use crate::process;
+use crate::workspace;
 use anyhow::{Context, Result, ensure};
 use serde_json::{Map, Value, json};
 use std::fs;
@@ -20,17 +21,28 @@ const PAGE_BYTES: usize = 615;
 const LONG_PAGE_BYTES: usize = 16 * 1024;
 
 /// What is loaded: a server, and the path at it.
-const CASES: [(&str, usize, &str); 5] = [
+const CASES: [(&str, usize, &str); 8] = [
     ("a file, nginx", 0, "/page.html"),
     ("a file, Pinion", 1, "/page.html"),
     ("a page of the store, Pinion", 1, "/live/page.html"),
     ("a file of 16 KiB, Pinion", 1, "/long.html"),
     ("a page of 16 KiB of the store, Pinion", 1, "/live/long.html"),
+    (FRONT_PAGE, 2, "/"),
+    ("the front page, rendered each time", 2, "/each"),
+    (BARE, 3, "/"),
 ];
 
+/// That of `examples/front-page`: 53 commands of the store if it is rendered.
+const FRONT_PAGE: &str = "the front page of 16 KiB, Pinion";
+const BARE: &str = "16 KiB, bare epoll";
+
 /// Requests/s over those of another case, at least; CPU time over that of another case, at most.
-const FASTER: [(&str, &str, f64); 1] = [("a page of the store, Pinion", "a file, nginx", 10.0)];
-const CHEAPER: [(&str, &str, f64); 2] = [
+const FASTER: [(&str, &str, f64); 2] =
+    [("a page of the store, Pinion", "a file, nginx", 10.0), (FRONT_PAGE, "a file, nginx", 1.2)];
+const CHEAPER: [(&str, &str, f64); 4] = [
+    (FRONT_PAGE, BARE, 1.5),
+    // Rendering is 30 % of it then.
+    (FRONT_PAGE, "a file of 16 KiB, Pinion", 1.43),
     ("a page of the store, Pinion", "a file, Pinion", 1.2),
     ("a page of 16 KiB of the store, Pinion", "a file of 16 KiB, Pinion", 1.2),
 ];
@@ -48,7 +60,12 @@ pub(super) fn run(shop: &Workshop) -> Result<(String, Value)> {
     let (page, long) = (text(PAGE_BYTES), text(LONG_PAGE_BYTES));
     fs::write(state.join("site/page.html"), &page)?;
     fs::write(state.join("site/long.html"), &long)?;
-    let servers = [nginx(&state)?, pinion(shop, &state, [&page, &long])?];
+    let servers = [
+        nginx(&state)?,
+        pinion(shop, &state, [&page, &long])?,
+        front_page(shop, &state)?,
+        bare(shop, &state)?,
+    ];
     let mut all: Vec<Vec<Round>> = CASES.iter().map(|_| Vec::new()).collect();
     for round in 0..=turns {
         for ((name, server, path), rounds) in CASES.iter().zip(&mut all) {
@@ -151,6 +168,34 @@ fn pinion(shop: &Workshop, state: &Path, pages: [&[u8]; 2]) -> Result<Server> {
     std::io::Read::read_exact(&mut stream, &mut replies)?;
     ensure!(replies == *b"+OK\r\n+OK\r\n", "the pages are not stored");
     Ok(server)
+}
+
+/// The example, and its page without what it keeps.
+fn front_page(shop: &Workshop, state: &Path) -> Result<Server> {
+    const KEPT: &str = "fragment(\"front page\", ";
+    const EACH_TIME: &str = "(function(_, render) render() end)(\"\", ";
+    let example = workspace::root().join("examples/front-page");
+    let site = state.join("front-page");
+    fs::create_dir_all(site.join("public_html"))?;
+    fs::copy(example.join("main.lua"), site.join("main.lua"))?;
+    let page = fs::read_to_string(example.join("public_html/index.dyn.html"))?;
+    ensure!(page.contains(KEPT), "the example has another fragment");
+    fs::write(site.join("public_html/each.dyn.html"), page.replace(KEPT, EACH_TIME))?;
+    fs::write(site.join("public_html/index.dyn.html"), page)?;
+    Server::start(&state.join("front-page.log"), |port| {
+        let mut command = on_core(SERVER_CORE, shop.pinion());
+        command.arg("serve").arg(site).args(["--workers", "1", "--control", "off"]);
+        command.args(["--store-memory", "64", "--listen", &format!("127.0.0.1:{port}")]);
+        Ok(command)
+    })
+}
+
+fn bare(shop: &Workshop, state: &Path) -> Result<Server> {
+    Server::start(&state.join("bare.log"), |port| {
+        let mut command = on_core(SERVER_CORE, shop.file("epoll"));
+        command.args([port.to_string(), LONG_PAGE_BYTES.to_string()]);
+        Ok(command)
+    })
 }
 
 fn nginx(state: &Path) -> Result<Server> {
