@@ -1,7 +1,7 @@
 //! The tail of every response head: `Date`, then the listener's own fields, then the blank line.
 //! Each is rendered once a second, in the form of each protocol.
 
-use pinion_http::date;
+use pinion_http::date::{self, DATE_BYTES};
 use pinion_http::hpack;
 use pinion_http::qpack;
 
@@ -19,6 +19,8 @@ pub(crate) struct Tails {
 struct Tail {
     h1: Vec<u8>,
     hpack: Vec<u8>,
+    /// Where the fields behind the date begin.
+    hpack_fields_at: usize,
     qpack: Vec<u8>,
 }
 
@@ -29,7 +31,8 @@ impl Tail {
         h1.extend_from_slice(b"\r\n");
         h1.extend_from_slice(fields);
         h1.extend_from_slice(b"\r\n");
-        let mut tail = Self { h1, hpack: Vec::new(), qpack: Vec::new() };
+        let (hpack, qpack) = Default::default();
+        let mut tail = Self { h1, hpack, hpack_fields_at: 0, qpack };
         tail.compress();
         tail
     }
@@ -44,14 +47,18 @@ impl Tail {
     /// Renders the binary forms, of what HTTP/1 has before its blank line.
     fn compress(&mut self) {
         let lines = self.h1.strip_suffix(b"\r\n").unwrap_or_default();
+        let (date, fields) = lines.split_at(DATE_LINE_BYTES.min(lines.len()));
         self.hpack.clear();
-        hpack::encode::lines(&mut self.hpack, lines);
+        hpack::encode::lines(&mut self.hpack, date);
+        self.hpack_fields_at = self.hpack.len();
+        hpack::encode::lines(&mut self.hpack, fields);
         self.qpack.clear();
         qpack::encode::lines(&mut self.qpack, lines);
     }
 }
 
 const DATE_NAME: &[u8] = b"Date: ";
+const DATE_LINE_BYTES: usize = DATE_NAME.len() + DATE_BYTES + "\r\n".len();
 
 impl Tails {
     pub(crate) fn new(listeners: &[ListenerSettings], unix_seconds: i64) -> Self {
@@ -89,8 +96,14 @@ impl Tails {
 
     /// For HTTP/2.
     #[inline]
-    pub(crate) fn hpack(&self, listener: u16) -> &[u8] {
-        &self.listeners[usize::from(listener)].hpack
+    pub(crate) fn hpack(&self, listener: u16) -> hpack::encoder::Tail<'_> {
+        let Tail { h1, hpack, hpack_fields_at, .. } = &self.listeners[usize::from(listener)];
+        let date = h1.get(DATE_NAME.len()..).and_then(<[u8]>::first_chunk);
+        hpack::encoder::Tail {
+            date: date.unwrap_or(&date::TEMPLATE),
+            fields: hpack.get(*hpack_fields_at..).unwrap_or_default(),
+            all: hpack,
+        }
     }
 }
 
@@ -118,7 +131,7 @@ mod tests {
             assert_eq!(tails.bare_line(), [&b"Date: "[..], date, b"\r\n\r\n"].concat());
             let (mut section, limits) = (FieldSection::new(), Limits::default());
             let mut hpack = hpack::decoder::Decoder::new(4096);
-            hpack.decode(tails.hpack(0), &mut section, &limits).expect("a block");
+            hpack.decode(tails.hpack(0).all, &mut section, &limits).expect("a block");
             assert_eq!(section.fields().get(b"date"), Some(&date[..]));
             // What goes before all fields (RFC 9204 §4.5.1).
             let block = [&[0, 0], tails.qpack(0)].concat();

@@ -38,11 +38,13 @@ pub(crate) fn prepared(
     let fits =
         |bytes: usize| bytes == 0 || bytes <= session.room(id) && output.bytes < FRAMED_MAX_BYTES;
     let content = content.filter(|content| fits(content.len()));
-    let fixed_bytes = HEAD_FIXED_BYTES + encode::prepared_bytes(response) + tail.len();
+    let fixed_bytes = HEAD_FIXED_BYTES + encode::prepared_bytes(response) + tail.all.len();
     let room = fixed_bytes + content.map_or(0, <[u8]>::len);
     let head_ends = content.is_some_and(<[u8]>::is_empty);
     let wrote = output.append(pool, room, |out| {
-        session.head(id, head_ends, out, |block| encode::prepared(block, response, tail));
+        session.head(id, head_ends, out, |encoder, block| {
+            encoder.prepared(block, response, tail);
+        });
         if let Some(content) = content.filter(|content| !content.is_empty()) {
             session.data(id, content.len(), true, out);
             out.extend_from_slice(content);
@@ -108,7 +110,9 @@ pub(crate) fn interim<'f>(
     let Buffers { outputs, pool, .. } = &mut *sink.buffers;
     let room = HEAD_FIXED_BYTES + fields_bytes(fields.clone());
     or_overload(outputs.of(&mut sink.link.output).append(pool, room, |out| {
-        http2.session.head(id, false, out, |block| encode::interim(block, status, fields));
+        http2.session.head(id, false, out, |encoder, block| {
+            encoder.interim(block, status, fields);
+        });
     }))
 }
 
@@ -126,10 +130,10 @@ pub(crate) fn head<'f>(
 ) -> Result<(), Gone> {
     let Buffers { outputs, pool, .. } = &mut *sink.buffers;
     let tail = sink.tails.hpack(sink.listener);
-    let room = HEAD_FIXED_BYTES + fields_bytes(fields.clone()) + tail.len();
+    let room = HEAD_FIXED_BYTES + fields_bytes(fields.clone()) + tail.all.len();
     or_overload(outputs.of(&mut sink.link.output).append(pool, room, |out| {
-        http2.session.head(id, false, out, |block| {
-            encode::head(block, status, fields, length, tail);
+        http2.session.head(id, false, out, |encoder, block| {
+            encoder.head(block, status, fields, length, tail);
         });
     }))
 }

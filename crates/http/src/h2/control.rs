@@ -2,8 +2,8 @@
 
 use super::event::{Event, Fault};
 use super::frame::{
-    self, ErrorCode, FRAME_DEFAULT_BYTES, FRAME_MAX_BYTES, Header, Kind, STREAM_MAX,
-    TABLE_DEFAULT_BYTES, flag, number, setting,
+    self, ErrorCode, FRAME_DEFAULT_BYTES, FRAME_MAX_BYTES, Header, Kind, STREAM_MAX, flag, number,
+    setting,
 };
 use super::send::{LEAVING_PING, stream_answered};
 use super::session::{Phase, Session, Whereabouts};
@@ -78,9 +78,7 @@ impl<S: Default> Session<S> {
     /// passed over.
     fn setting(&mut self, name: u16, value: u32, window: &mut u32) -> Result<(), ErrorCode> {
         match name {
-            setting::HEADER_TABLE_SIZE if value < TABLE_DEFAULT_BYTES => {
-                self.peer.table_changed = !self.peer.table_emptied;
-            }
+            setting::HEADER_TABLE_SIZE => self.encoder.limit_table(value),
             setting::ENABLE_PUSH | setting::NO_RFC7540_PRIORITIES if value > 1 => {
                 return Err(ErrorCode::ProtocolError);
             }

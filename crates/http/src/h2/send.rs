@@ -4,7 +4,7 @@ use super::frame::{self, ErrorCode, FRAME_HEADER_BYTES, Header, Kind, STREAM_MAX
 use super::limits::DRIBBLE_BYTES;
 use super::session::{Ignored, Phase, Session};
 use super::streams::Stream;
-use crate::hpack::encode;
+use crate::hpack::encoder::Encoder;
 use crate::leaving::Leaving;
 use crate::limits::BODY_DISCARD_MAX_BYTES;
 use crate::priority::Priority;
@@ -31,7 +31,7 @@ pub(super) fn stream_answered(payload: [u8; 8]) -> Option<u32> {
 
 impl<S: Default> Session<S> {
     /// Writes a head: a final one, or interim ones before it. `block` appends the field block, by
-    /// [`crate::hpack::encode`]. With `end` nothing follows, and the stream is to be
+    /// the encoder of the connection or by [`crate::hpack::encode`]. With `end` nothing follows, and the stream is to be
     /// [closed](Self::close).
     ///
     /// Says whether the stream is open for it; if not, nothing is written.
@@ -41,7 +41,7 @@ impl<S: Default> Session<S> {
         stream: u32,
         end: bool,
         out: &mut Vec<u8>,
-        block: impl FnOnce(&mut Vec<u8>),
+        block: impl FnOnce(&mut Encoder, &mut Vec<u8>),
     ) -> bool {
         let Some(open) = self.streams.get_mut(stream) else { return false };
         if open.ended {
@@ -50,14 +50,8 @@ impl<S: Default> Session<S> {
         open.ended = end;
         let start = out.len();
         out.extend_from_slice(&[0; FRAME_HEADER_BYTES]);
-        if self.peer.table_changed {
-            // RFC 7541 §4.2: "This dynamic table size update MUST occur at the beginning of the
-            // first header block following the change".
-            self.peer.table_changed = false;
-            self.peer.table_emptied = true;
-            encode::table_size_update(out, 0);
-        }
-        block(out);
+        self.encoder.begin(out);
+        block(&mut self.encoder, out);
         let bytes = out.len() - start - FRAME_HEADER_BYTES;
         let end_stream = if end { flag::END_STREAM } else { 0 };
         if bytes > self.peer.frame_bytes as usize {
@@ -77,7 +71,7 @@ impl<S: Default> Session<S> {
         out: &mut Vec<u8>,
         block: impl FnOnce(&mut Vec<u8>),
     ) -> bool {
-        self.head(stream, true, out, block)
+        self.head(stream, true, out, |_, out| block(out))
     }
 
     /// Bytes of content that may go out on a stream now, in one frame: 0 when a window is shut, or

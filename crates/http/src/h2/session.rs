@@ -12,6 +12,7 @@ use super::streams::{Stream, Streams};
 use super::windows::StreamWindow;
 use crate::budget::{Budget, Budgets};
 use crate::hpack::decoder::Decoder;
+use crate::hpack::encoder::Encoder;
 use crate::leaving::Leaving;
 use crate::limits::{Limits, STREAMS_MAX};
 use crate::priority::{EarlyPriorities, Priority};
@@ -62,10 +63,6 @@ pub(super) enum Phase {
 pub(super) struct Peer {
     pub(super) stream_window: i32,
     pub(super) frame_bytes: u32,
-    /// Its table has become smaller than it began, and our compression has not said so yet. It says
-    /// 0, since it uses none, and then never again.
-    pub(super) table_changed: bool,
-    pub(super) table_emptied: bool,
 }
 
 /// One connection. `S` is what the caller keeps with each open stream.
@@ -76,6 +73,7 @@ pub struct Session<S> {
     pub(super) leaving: Leaving,
     pub(super) peer: Peer,
     pub(super) decoder: Decoder,
+    pub(super) encoder: Encoder,
     pub(super) streams: Streams<S>,
     pub(super) budgets: Budgets,
     /// The highest stream the client has opened.
@@ -119,10 +117,9 @@ impl<S: Default> Session<S> {
             peer: Peer {
                 stream_window: WINDOW_DEFAULT_BYTES as i32,
                 frame_bytes: FRAME_DEFAULT_BYTES,
-                table_changed: false,
-                table_emptied: false,
             },
             decoder: Decoder::new(TABLE_DEFAULT_BYTES as usize),
+            encoder: Encoder::new(),
             streams: Streams::new(),
             budgets: Budgets::new(),
             last_stream: 0,
@@ -243,7 +240,8 @@ impl<S: Default> Session<S> {
         let gathered = self.gathering.as_ref().map_or(0, Gathering::memory_bytes);
         let ignored = self.ignored.capacity() * size_of::<Ignored>();
         let early = self.early.memory_bytes();
-        self.streams.memory_bytes() + self.decoder.memory_bytes() + gathered + ignored + early
+        let tables = self.decoder.memory_bytes() + self.encoder.memory_bytes();
+        self.streams.memory_bytes() + tables + gathered + ignored + early
     }
 
     /// One frame, or the next part of one.

@@ -11,7 +11,7 @@ use crate::h1::encode::{content_range, is_own, is_safe};
 use crate::prepared::Prepared;
 
 /// Characters of an entity tag made from 16 bytes of a hash, as archives have them.
-const TAG_BYTES: usize = 22;
+pub(super) const TAG_BYTES: usize = 22;
 
 /// What a ready answer may need beside the lengths of its values: references to names, lengths of
 /// values, status, date, numbers (see the test that takes each at its longest).
@@ -175,7 +175,7 @@ fn in_place<const BYTES: usize, const TAG_AT: usize, const DATE_AT: usize>(
 
 /// `ETag`, `Last-Modified` and `Content-Length`, each if it is there.
 #[inline(never)]
-fn own_fields(form: Form, out: &mut Vec<u8>, answer: &Prepared<'_>) {
+pub(super) fn own_fields(form: Form, out: &mut Vec<u8>, answer: &Prepared<'_>) {
     if let Some(tag) = answer.etag {
         form.name(out, b"etag");
         integer::write(out, 0, 7, tag.len() + 2);
@@ -220,7 +220,7 @@ fn number(out: &mut Vec<u8>, value: u64) {
 }
 
 #[cold]
-fn rare_fields(form: Form, out: &mut Vec<u8>, answer: &Prepared<'_>) {
+pub(super) fn rare_fields(form: Form, out: &mut Vec<u8>, answer: &Prepared<'_>) {
     if let Some(location) = answer.location {
         let query = location.query.map(|query| (b"?", query));
         let query = query.iter().flat_map(|(mark, query)| mark.iter().chain(query.iter()));

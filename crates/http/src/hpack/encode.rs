@@ -5,8 +5,8 @@
 //!
 //! [`h1::encode`]: crate::h1::encode
 
+use super::answer;
 use super::form::Form;
-use super::{answer, integer};
 use crate::field::Field;
 use crate::prepared::Prepared;
 
@@ -74,10 +74,4 @@ pub fn field(out: &mut Vec<u8>, name: &[u8], value: &[u8]) {
 /// have.
 pub fn lines(out: &mut Vec<u8>, h1_lines: &[u8]) {
     answer::lines(Form::Hpack, out, h1_lines);
-}
-
-/// Appends what must stand first in the first block after a peer lowered the size of its table
-/// (RFC 7541 §4.2): `bytes` is the size that it may have now, 0 for whoever never uses it.
-pub fn table_size_update(out: &mut Vec<u8>, bytes: usize) {
-    integer::write(out, 0x20, 5, bytes);
 }

@@ -42,6 +42,26 @@ impl Form {
         }
     }
 
+    /// Whether the name of an entry is that of a field with a secret, which no proxy on the way may
+    /// put into a table (RFC 7541 §7.1.3, RFC 9204 §7.1.3): a cookie or credentials. Places count
+    /// from 0.
+    fn is_secret(self, place: usize) -> bool {
+        match self {
+            // authorization, cookie, proxy-authorization, set-cookie
+            Form::Hpack => matches!(place, 22 | 31 | 48 | 54),
+            // cookie, set-cookie, authorization
+            Form::Qpack => matches!(place, 5 | 14 | 84),
+        }
+    }
+
+    /// Appends a reference to the name of an entry; the value that follows is never to be indexed.
+    fn named_secret(self, out: &mut Vec<u8>, place: usize) {
+        match self {
+            Form::Hpack => integer::write(out, 0x10, 4, place + 1),
+            Form::Qpack => integer::write(out, 0x70, 4, place),
+        }
+    }
+
     /// Appends a name, by reference if the table has it; the value follows.
     pub(crate) fn name(self, out: &mut Vec<u8>, name: &[u8]) {
         match self.table().find(name, b"") {
@@ -56,6 +76,7 @@ impl Form {
         let value = grammar::trim(value);
         match self.table().find(name, value) {
             (Some(place), _) => return self.indexed(out, place),
+            (None, Some(place)) if self.is_secret(place) => self.named_secret(out, place),
             (None, Some(place)) => self.named(out, place),
             (None, None) => self.literal_name(out, name),
         }

@@ -3,6 +3,7 @@
 use super::CompressionError;
 use super::decoder::Decoder;
 use super::encode;
+use super::encoder::Encoder;
 use crate::limits::{HEAD_MAX_BYTES, Limits, TABLE_COPY_MAX_BYTES, TABLE_MAX_BYTES};
 use crate::section::{FieldSection, Fit};
 
@@ -194,10 +195,27 @@ fn what_is_written() {
         encode::status(&mut out, status);
         assert_eq!(out, hex(dump));
     }
-    let mut out = Vec::new();
-    encode::table_size_update(&mut out, 0);
-    encode::table_size_update(&mut out, 4096);
-    assert_eq!(out, hex("20 3fe1 1f"));
+    for (name, dump) in [("Set-Cookie", "1f28 01 78"), ("authorization", "1f08 01 78")] {
+        assert_eq!(field(name, "x"), hex(dump), "never to be indexed");
+    }
+}
+
+#[test]
+fn the_size_of_a_table_is_said_once() {
+    let mut encoder = Encoder::new();
+    let mut begin = |limits: &[u32]| {
+        let mut out = Vec::new();
+        limits.iter().for_each(|limit| encoder.limit_table(*limit));
+        encoder.begin(&mut out);
+        out
+    };
+    assert_eq!(begin(&[]), hex(""));
+    assert_eq!(begin(&[65_536, 4096]), hex(""));
+    assert_eq!(begin(&[2048, 4096]), hex("3fe1 0f"));
+    assert_eq!(begin(&[4096]), hex(""));
+    // One that is too small to be of use is given up.
+    assert_eq!(begin(&[100]), hex("20"));
+    assert_eq!(begin(&[0]), hex(""));
 }
 
 /// Literals with indexing, of one name and value.

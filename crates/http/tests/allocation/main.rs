@@ -103,7 +103,7 @@ impl Connection {
         self.read(wire);
         for stream in (first..self.next_stream).step_by(2).filter(|&stream| stream != first + 2) {
             let Connection { session, out, .. } = self;
-            assert!(session.head(stream, false, out, |block| encode::status(block, 200)));
+            assert!(session.head(stream, false, out, |_, block| encode::status(block, 200)));
             session.set_ready(stream, true);
         }
         while let Some(stream) = self.session.next_ready() {

@@ -340,3 +340,18 @@ proptest! {
         oracle::multipart::check(&data);
     }
 }
+
+proptest! {
+    #[test]
+    fn the_blocks_of_a_connection_have_the_fields_of_plain_ones(data in vec(any::<u8>(), 0..600)) {
+        oracle::hpack_encoder::check(&data);
+    }
+
+    /// Few files and few blocks, as a client of one site asks for them.
+    #[test]
+    fn the_same_holds_where_much_is_repeated(
+        data in vec(prop_oneof![6 => 10..16_u8, 1 => 0..16_u8, 6 => 0..3_u8], 0..600),
+    ) {
+        oracle::hpack_encoder::check(&data);
+    }
+}

@@ -61,7 +61,7 @@ impl Server {
 
     fn answer(&mut self, stream: u32) {
         let fill = std::mem::take(&mut self.session.own(stream).unwrap().fill);
-        let wrote = self.session.head(stream, false, &mut self.out, |block| {
+        let wrote = self.session.head(stream, false, &mut self.out, |_, block| {
             encode::status(block, 200);
             encode::field(block, b"X-Fill", &fill);
         });

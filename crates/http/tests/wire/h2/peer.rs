@@ -180,7 +180,7 @@ impl Peer {
     /// Answers with a head alone and closes the stream.
     pub(super) fn answer(&mut self, stream: u32) {
         let Peer { session, out, .. } = self;
-        assert!(session.head(stream, true, out, |block| block.push(0x88)));
+        assert!(session.head(stream, true, out, |_, block| block.push(0x88)));
         assert!(session.close(stream, out).is_some());
     }
 
@@ -195,7 +195,7 @@ impl Peer {
     /// Begins an answer that has content.
     pub(super) fn begin(&mut self, stream: u32) {
         let Peer { session, out, .. } = self;
-        assert!(session.head(stream, false, out, |block| block.push(0x88)));
+        assert!(session.head(stream, false, out, |_, block| block.push(0x88)));
         session.set_ready(stream, true);
     }
 

@@ -20,18 +20,18 @@ fn a_whole_answer() {
     let mut peer = Peer::open();
     peer.send(&get(1));
     let Peer { session, out, .. } = &mut peer;
-    assert!(session.head(1, false, out, |block| block.extend_from_slice(b"\x08\x03103")));
-    assert!(session.head(1, false, out, |block| block.push(0x88)));
+    assert!(session.head(1, false, out, |_, block| block.extend_from_slice(b"\x08\x03103")));
+    assert!(session.head(1, false, out, |_, block| block.push(0x88)));
     assert!(session.data(1, 5, false, out));
     out.extend_from_slice(b"hello");
     assert!(session.data(1, 0, false, out));
     assert!(session.trailers(1, out, |block| block.extend_from_slice(b"\0\x01x\x01y")));
     // Behind the end there is nothing.
-    assert!(!session.head(1, true, out, |_| panic!("written")));
+    assert!(!session.head(1, true, out, |_, _| panic!("written")));
     assert!(!session.data(1, 0, true, out));
     assert!(session.close(1, out).is_some());
     assert!(session.close(1, out).is_none());
-    assert!(!session.head(1, true, out, |_| panic!("written")));
+    assert!(!session.head(1, true, out, |_, _| panic!("written")));
     assert!(!session.data(1, 0, true, out));
     let sent = ["HEADERS 1", "HEADERS 1", "DATA 1 5", "DATA 1 0", "HEADERS 1 end"];
     assert_eq!(peer.sent(), sent);
@@ -51,7 +51,7 @@ fn a_long_head_is_cut() {
         peer.out.extend_from_slice(&frame(PING, 0, 0, b"in front"));
         let block: Vec<u8> = (0..bytes).map(|n| n as u8).collect();
         let Peer { session, out, .. } = &mut peer;
-        assert!(session.head(1, true, out, |out| out.extend_from_slice(&block)));
+        assert!(session.head(1, true, out, |_, out| out.extend_from_slice(&block)));
         let sent = frames(out);
         let payload: Vec<u8> = sent[1..].iter().flat_map(|frame| frame.payload.clone()).collect();
         assert!(payload == block, "{bytes}");

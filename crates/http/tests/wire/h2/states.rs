@@ -230,7 +230,7 @@ fn what_is_kept_comes_back() {
     assert_eq!(all, [(1, 10), (3, 30), (5, 50), (7, 70)]);
     assert_eq!(peer.session.reset(3, ErrorCode::Cancel, &mut peer.out), Some(&mut 30));
     assert_eq!(peer.session.reset(3, ErrorCode::Cancel, &mut peer.out), None);
-    assert!(peer.session.head(7, true, &mut peer.out, |_| ()));
+    assert!(peer.session.head(7, true, &mut peer.out, |_, _| ()));
     assert_eq!(peer.session.close(7, &mut peer.out), Some(&mut 70));
     let mut step = |bytes: &[u8]| {
         let mut place = None;

@@ -16,6 +16,7 @@ pub(crate) mod h1_response;
 pub(crate) mod h2;
 pub(crate) mod h3;
 pub(crate) mod hpack;
+pub(crate) mod hpack_encoder;
 pub(crate) mod multipart;
 pub(crate) mod proxy_header;
 pub(crate) mod python_frames;

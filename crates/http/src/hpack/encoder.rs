@@ -1,0 +1,148 @@
+//! Field blocks of the responses of one connection, by the dynamic table of its peer.
+//!
+//! The first response uses the static table alone, as [`encode`] does: connections with one request
+//! need no memory for more. From the second one on, what is repeated becomes entries of the peer's
+//! table, and then each is an index of one or two bytes: the fields that many files share, the
+//! fields of the server, the date of the second, and the fields of a file that was asked for before.
+//!
+//! Only fields of prepared answers and of the server are inserted. What scripts and other servers
+//! respond with is not, since it may hold secrets whose length an attacker could measure (RFC 7541
+//! §7.1).
+
+use super::encode;
+use super::form::Form;
+use super::repeated::Repeated;
+use super::sent_table::TABLE_BYTES;
+use super::{answer, integer};
+use crate::date::DATE_BYTES;
+use crate::field::Field;
+use crate::prepared::Prepared;
+
+/// The sending end of a connection's compression.
+#[derive(Debug)]
+pub struct Encoder {
+    table_bytes: u16,
+    /// The table is smaller than the peer knows, and the next block has to say so.
+    has_shrunk: bool,
+    has_responded: bool,
+    /// From the second response on.
+    repeated: Option<Box<Repeated>>,
+}
+
+/// The fields at the end of every response of a listener.
+#[derive(Clone, Copy, Debug)]
+pub struct Tail<'a> {
+    /// The value of `date`.
+    pub date: &'a [u8; DATE_BYTES],
+    /// The fields behind it, from the static table and literals alone.
+    pub fields: &'a [u8],
+    /// `date` and these fields, in the same form.
+    pub all: &'a [u8],
+}
+
+/// A table smaller than this is not used: it would hold little of what is repeated.
+const USED_TABLE_MIN_BYTES: u16 = 1024;
+
+impl Default for Encoder {
+    fn default() -> Encoder {
+        Encoder::new()
+    }
+}
+
+impl Encoder {
+    /// Returns the encoder of a new connection.
+    #[must_use]
+    pub const fn new() -> Encoder {
+        Encoder {
+            table_bytes: TABLE_BYTES as u16,
+            has_shrunk: false,
+            has_responded: false,
+            repeated: None,
+        }
+    }
+
+    /// The peer has said how large its table may be (`SETTINGS_HEADER_TABLE_SIZE`). A table that
+    /// was small once does not grow again.
+    pub fn limit_table(&mut self, bytes: u32) {
+        let bytes = bytes.min(TABLE_BYTES as u32) as u16;
+        if bytes < self.table_bytes {
+            self.table_bytes = bytes;
+            self.has_shrunk = true;
+            match &mut self.repeated {
+                Some(repeated) if bytes >= USED_TABLE_MIN_BYTES => repeated.shrink(bytes),
+                _ => self.repeated = None,
+            }
+        }
+    }
+
+    /// Bytes of memory that it occupies beside itself: none before the second response.
+    #[must_use]
+    pub fn memory_bytes(&self) -> usize {
+        self.repeated.as_ref().map_or(0, |repeated| repeated.memory_bytes())
+    }
+
+    /// Appends what a block has to begin with (RFC 7541 §4.2: "This dynamic table size update MUST
+    /// occur at the beginning of the first header block following the change").
+    #[inline]
+    pub fn begin(&mut self, out: &mut Vec<u8>) {
+        if self.has_shrunk {
+            self.has_shrunk = false;
+            // A table that is not used is given up, so that the peer need not keep it.
+            if self.table_bytes < USED_TABLE_MIN_BYTES {
+                self.table_bytes = 0;
+            }
+            integer::write(out, 0x20, 5, usize::from(self.table_bytes));
+        }
+    }
+
+    /// Appends the field block of a prepared answer.
+    #[inline]
+    pub fn prepared(&mut self, out: &mut Vec<u8>, answer: &Prepared<'_>, tail: Tail<'_>) {
+        match self.repeated() {
+            Some(repeated) => repeated.prepared(out, answer, tail),
+            None => encode::prepared(out, answer, tail.all),
+        }
+    }
+
+    /// Appends the field block of a dynamic answer; `length` is that of its content, if it is
+    /// known. The same fields are left out as in [`encode::head`].
+    pub fn head<'f>(
+        &mut self,
+        out: &mut Vec<u8>,
+        status: u16,
+        fields: impl Iterator<Item = Field<'f>>,
+        length: Option<u64>,
+        tail: Tail<'_>,
+    ) {
+        encode::head(out, status, fields, length, b"");
+        match self.repeated() {
+            Some(repeated) => repeated.tail(out, tail),
+            None => out.extend_from_slice(tail.all),
+        }
+    }
+
+    /// Appends the field block of an interim response, as [`encode::interim`] does.
+    pub fn interim<'f>(
+        &self,
+        out: &mut Vec<u8>,
+        status: u16,
+        fields: impl Iterator<Item = Field<'f>>,
+    ) {
+        debug_assert!(matches!(status, 100 | 102..=199));
+        answer::status(Form::Hpack, out, status);
+        answer::fields(Form::Hpack, out, fields);
+    }
+
+    #[inline]
+    fn repeated(&mut self) -> Option<&mut Repeated> {
+        if !self.has_responded {
+            self.has_responded = true;
+            return None;
+        }
+        if self.table_bytes < USED_TABLE_MIN_BYTES {
+            return None;
+        }
+        let table_bytes = self.table_bytes;
+        Some(self.repeated.get_or_insert_with(|| Box::new(Repeated::new(table_bytes))))
+    }
+}
