@@ -92,6 +92,12 @@ pub(crate) fn run(arguments: &[&str]) -> Result<()> {
     if options.before.is_some() {
         scenarios.iter_mut().for_each(Scenario::compare_with_before);
     }
+    if !shop.has_current_peers() {
+        eprintln!(
+            "current releases of other servers are left out: `cargo xtask bench peers` installs \
+             them"
+        );
+    }
     let mut run = Run::open(options.name.as_deref())?;
     for (program, version) in shop.versions() {
         run.note(program, &version);

@@ -188,6 +188,30 @@ fn figure(figure: Figure) -> &'static str {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::bench::load::client::Measured;
+    use crate::bench::load::cpu::ClientTime;
+
+    #[test]
+    fn figures_of_a_busy_client_are_in_brackets() {
+        let case = |client| {
+            let measured = Measured {
+                requests: 4,
+                duration: 2_000_000,
+                received_bytes: Some(1016),
+                client,
+                ..Measured::default()
+            };
+            let rounds = vec![Round { measured, cpu: 1.5 }; 2];
+            CaseResult { label: "ours".to_owned(), rounds }
+        };
+        let shown = |case: &CaseResult| -> Vec<String> {
+            CLIENT.iter().chain(&RATE).map(|column| column.shown(case)).collect()
+        };
+        let time = |cpu_us| Some(ClientTime { cpu_us, wall_us: 10 });
+        assert_eq!(shown(&case(time(8))), ["2.000", "285714", "254.0", "80", "2"]);
+        assert_eq!(shown(&case(time(9))), ["2.250", "266667", "254.0", "90", "(2)"]);
+        assert_eq!(shown(&case(None)), ["–", "–", "254.0", "–", "2"]);
+    }
 
     #[test]
     fn a_goal_is_met_by_what_was_measured_alone() {

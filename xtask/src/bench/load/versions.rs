@@ -47,6 +47,11 @@ impl Workshop {
         })
     }
 
+    /// Returns whether any current release is installed.
+    pub(crate) fn has_current_peers(&self) -> bool {
+        NAMED.iter().any(|program| program.peer().is_some() && self.labels.contains_key(program))
+    }
+
     /// Returns the name of a server in a table. Servers of other projects have their version in it,
     /// so that two releases of one are told apart.
     pub(crate) fn label(&self, program: Program) -> String {

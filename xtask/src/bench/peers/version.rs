@@ -21,13 +21,15 @@ pub(crate) fn summary(printed: &str) -> Option<String> {
     Some(library.map_or_else(|| first.to_owned(), |library| format!("{first}, {library}")))
 }
 
-/// Returns the first version number of a line, `1.30.6` for `nginx/1.30.6 (Debian)`.
+/// Returns the first version of a line, `1.30.6` for `nginx/1.30.6 (Debian)`. A commit after an `@`
+/// belongs to it.
 pub(crate) fn number(line: &str) -> Option<&str> {
-    line.split([' ', '/', ':']).find_map(|word| {
+    line.split([' ', ',', '/', ':']).find_map(|word| {
         let word = word.strip_prefix('v').unwrap_or(word);
         let end = word.find(|c: char| !c.is_ascii_digit() && c != '.').unwrap_or(word.len());
         let number = word[..end].trim_end_matches('.');
-        (number.starts_with(|c: char| c.is_ascii_digit()) && number.contains('.')).then_some(number)
+        let is_number = number.starts_with(|c: char| c.is_ascii_digit()) && number.contains('.');
+        is_number.then_some(if word.contains('@') { word } else { number })
     })
 }
 
@@ -43,7 +45,7 @@ mod tests {
             ("lighttpd/1.4.85 (ssl) - a light and fast webserver", Some("1.4.85")),
             ("v2.11.7 h1:abc=", Some("2.11.7")),
             ("2.6.2", Some("2.6.2")),
-            ("h2o version 2.3.0-DEV@edd7a120b", Some("2.3.0")),
+            ("h2o version 2.3.0-DEV@edd7a120b, OpenSSL", Some("2.3.0-DEV@edd7a120b")),
             ("of 2026", None),
             ("unknown", None),
         ] {
