@@ -81,7 +81,7 @@ impl Peer {
     pub(crate) fn program(self) -> Option<PathBuf> {
         match self {
             Self::Caddy => Some(folder().join("caddy/bin/caddy")).filter(|path| path.is_file()),
-            Self::H2o => std::env::var_os("H2O").map(PathBuf::from),
+            Self::H2o => std::env::var_os("H2O").filter(|path| !path.is_empty()).map(PathBuf::from),
             Self::Haproxy | Self::Lighttpd | Self::Nginx => packages().program(self.name()),
         }
     }
@@ -107,7 +107,10 @@ impl Peer {
         };
         let path = program.display();
         let printed = version::printed(&program, self.version_flag());
-        let printed = printed.with_context(|| format!("cannot start {path}"))?;
+        let printed = printed.with_context(|| match self {
+            Self::H2o => format!("cannot start {path}: set H2O to a program of h2o, or to nothing"),
+            _ => format!("cannot start {path}: remove {} and try again", folder().display()),
+        })?;
         let summary = version::summary(&printed);
         let summary = summary.with_context(|| format!("{path} has no version:\n{printed}"))?;
         let number = version::number(&summary).unwrap_or_default();

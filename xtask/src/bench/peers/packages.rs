@@ -92,8 +92,14 @@ impl Packages {
         remove(&self.folder)?;
         println!("  reading the list of packages of Debian {SUITE}");
         self.prepare_apt()?;
-        process::output(self.apt().arg("update")).with_context(|| {
-            format!("cannot read the list of packages of Debian {SUITE} from the mirror of apt")
+        // Without this option, apt-get succeeds when it cannot reach the mirror.
+        let mut update = self.apt();
+        update.args(["-o", "APT::Update::Error-Mode=any", "update"]);
+        process::output(&mut update).with_context(|| {
+            format!(
+                "cannot read the list of packages of Debian {SUITE}: check the network and the \
+                 mirror in the sources of apt"
+            )
         })?;
         let packages = self.resolve()?;
         self.download(&packages)?;
@@ -189,7 +195,7 @@ impl Packages {
     }
 
     fn unpack(&self) -> Result<()> {
-        println!("  unpacking them into {}", self.root().display());
+        println!("  unpacking them");
         for package in fs::read_dir(self.folder.join("apt/packages"))? {
             let mut command = Command::new("dpkg-deb");
             process::output(command.arg("--extract").arg(package?.path()).arg(self.root()))?;
