@@ -143,6 +143,7 @@ impl Client {
         tally.timeouts += self.open.len() as u64 + u64::from(never_connected);
         let stats = self.quic.stats();
         tally.datagrams_in += stats.udp_rx.datagrams;
+        tally.received_bytes += stats.udp_rx.bytes;
         tally.datagrams_out += stats.udp_tx.datagrams;
         tally.lost_packets += stats.path.lost_packets;
         self.quic.close(now, NO_ERROR, Bytes::new());

@@ -21,6 +21,8 @@ pub(crate) struct Tally {
     pub(crate) datagrams_in: u64,
     pub(crate) datagrams_out: u64,
     pub(crate) lost_packets: u64,
+    /// Bytes of the datagrams that were received.
+    pub(crate) received_bytes: u64,
 }
 
 impl Tally {
@@ -45,7 +47,7 @@ impl Tally {
             "p99_us": within(990), "p99_9_us": within(999), "max_us": within(1000),
             "errors": self.errors, "refusals": self.refusals, "timeouts": self.timeouts,
             "datagrams_in": self.datagrams_in, "datagrams_out": self.datagrams_out,
-            "lost_packets": self.lost_packets,
+            "received_bytes": self.received_bytes, "lost_packets": self.lost_packets,
         })
     }
 }

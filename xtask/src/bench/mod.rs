@@ -10,6 +10,7 @@ mod figures;
 mod gateways;
 mod load;
 mod machine;
+mod peers;
 mod release;
 mod releases;
 mod runs;
@@ -23,12 +24,13 @@ mod upload;
 use anyhow::{Context, Result, bail};
 
 const USAGE: &str = "\
-usage: cargo xtask bench abuse|build|gateways|load|machine|releases|scale|tests|upload
+usage: cargo xtask bench abuse|build|gateways|load|machine|peers|releases|scale|tests|upload
   abuse     how long a client waits while another one abuses the server
   build     what a build and a rebuild cost, beside kawipiko's archiver
   gateways  files, CGI scripts and FastCGI, beside nginx, fcgiwrap and a bare loop
   load      what an answer costs, beside the bare loops and other servers
   machine   what this machine is, as a run's data notes it
+  peers     installs current releases of other servers and prints their versions
   releases  how long it takes until clients get another release
   scale     what an archive of a million files takes, and how soon servers answer after a start
   tests     how long the tests take: in a fresh clone, once built, after a change in one crate
@@ -41,6 +43,7 @@ pub(crate) fn run(arguments: &[&str]) -> Result<()> {
         ["build", rest @ ..] => build::run(rest),
         ["gateways", rest @ ..] => gateways::run(rest),
         ["load", rest @ ..] => load::run(rest),
+        ["peers", rest @ ..] => peers::run(rest),
         ["releases", rest @ ..] => releases::run(rest),
         ["scale", rest @ ..] => scale::run(rest),
         ["tests", rest @ ..] => test_times::run(rest),

@@ -1,6 +1,7 @@
 //! What makes the load, on a core of its own, and what it measured.
 
 use super::attack::Attack;
+use super::cpu::ClientTime;
 use super::h2load::{self, Streams};
 use super::h3load;
 use super::handshakes::{self, Handshakes};
@@ -57,6 +58,11 @@ pub(crate) struct Measured {
     /// Answers with a status of 400 or more.
     pub(crate) refusals: u64,
     pub(crate) timeouts: u64,
+    /// Bytes that the client received, if it counts them. Over HTTP/2 they are those of the frames
+    /// inside TLS, over HTTP/3 those of the datagrams.
+    pub(crate) received_bytes: Option<u64>,
+    /// The time of the client, if it is measured.
+    pub(crate) client: Option<ClientTime>,
     /// What became of those who flooded the server meanwhile.
     pub(crate) flood: Option<Ends>,
 }
@@ -98,6 +104,13 @@ impl Measured {
             "p99_9_us": self.p999, "max_us": self.max, "errors": self.errors,
             "refusals": self.refusals, "timeouts": self.timeouts,
         });
+        if let Some(bytes) = self.received_bytes {
+            data["received_bytes"] = json!(bytes);
+        }
+        if let Some(client) = self.client {
+            data["client_cpu_us"] = json!(client.cpu_us);
+            data["client_wall_us"] = json!(client.wall_us);
+        }
         if let Some(flood) = &self.flood {
             data["flood"] = flood.data();
         }
@@ -129,7 +142,7 @@ impl Measured {
             errors: figure("connect")? + figure("read")? + figure("write")?,
             refusals: figure("status")?,
             timeouts: figure("timeout")?,
-            flood: None,
+            ..Self::default()
         })
     }
 }
@@ -155,7 +168,7 @@ mod tests {
             errors: 7,
             refusals: 8,
             timeouts: 16,
-            flood: None,
+            ..Measured::default()
         };
         assert_eq!(read, expected);
         assert_eq!(read.requests_per_second(), 45.0);

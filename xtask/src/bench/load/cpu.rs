@@ -1,14 +1,18 @@
-//! CPU time of a server: all threads of the process and of its descendants.
+//! CPU time of a server: all threads of the process and of its descendants. And the CPU time of a
+//! client, which has ended when it is read.
 //!
 //! `/proc/PID/task/*/schedstat` counts nanoseconds; `stat` counts ticks of 10 ms and would need
 //! loads of many seconds. Threads that the kernel runs for io_uring belong to the process and are
 //! listed with its own. The time of a thread that ended between two readings is lost; the servers
 //! measured here keep theirs.
 
+use crate::process;
 use anyhow::{Context, Result};
 use std::collections::BTreeMap;
 use std::fs;
 use std::path::Path;
+use std::process::Command;
+use std::time::Instant;
 
 /// CPU time by thread, in nanoseconds.
 pub(crate) struct Reading(BTreeMap<u32, u64>);
@@ -73,6 +77,39 @@ pub(crate) fn ended_ticks(stat: &str) -> Option<u64> {
     Some(figures.next()?.parse::<u64>().ok()? + figures.next()?.parse::<u64>().ok()?)
 }
 
+/// Ticks of `/proc/PID/stat` in a second, the same on every Linux (`USER_HZ`).
+const TICKS_PER_SECOND: u64 = 100;
+
+/// The time that a client took from its start to its end.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub(crate) struct ClientTime {
+    /// Microseconds of CPU time, counted in ticks of 10 ms.
+    pub(crate) cpu_us: u64,
+    /// Microseconds that have passed.
+    pub(crate) wall_us: u64,
+}
+
+impl ClientTime {
+    /// Returns the part of its core that the client used.
+    pub(crate) fn share(self) -> f64 {
+        self.cpu_us as f64 / self.wall_us.max(1) as f64
+    }
+}
+
+/// Runs a client to its end like [`process::output`], and returns its time with its output. No
+/// other child of this process may end meanwhile.
+pub(crate) fn output_with_time(command: &mut Command) -> Result<(String, ClientTime)> {
+    let ticks = || -> Result<u64> {
+        let path = "/proc/self/stat";
+        ended_ticks(&fs::read_to_string(path)?).context(path)
+    };
+    let (before, began) = (ticks()?, Instant::now());
+    let text = process::output(command)?;
+    let wall_us = began.elapsed().as_micros().try_into().unwrap_or(u64::MAX);
+    let cpu_us = (ticks()? - before) * 1_000_000 / TICKS_PER_SECOND;
+    Ok((text, ClientTime { cpu_us, wall_us }))
+}
+
 /// `root` and everything below it.
 fn descendants(root: u32, parents: &[(u32, u32)]) -> Vec<u32> {
     let mut family = vec![root];
@@ -124,6 +161,16 @@ mod tests {
         let earlier = Reading(BTreeMap::from([(1, 100), (2, 50)]));
         let later = Reading(BTreeMap::from([(1, 130), (3, 5)]));
         assert_eq!(later.since(&earlier), 35);
+    }
+
+    #[test]
+    fn the_time_of_a_client_is_at_least_its_own() {
+        let mut busy = Command::new("bash");
+        busy.args(["-c", "for ((i = 0; i < 200000; i++)); do :; done; echo done"]);
+        let (text, time) = output_with_time(&mut busy).unwrap();
+        assert_eq!(text, "done\n");
+        assert!(time.cpu_us > 0 && time.wall_us > 0, "{time:?}");
+        assert_eq!(ClientTime { cpu_us: 9, wall_us: 10 }.share(), 0.9);
     }
 
     #[test]

@@ -3,8 +3,8 @@
 use super::keys::Key;
 use super::programs::Program;
 use super::scenario::{
-    Ask, BARE, CONNECTIONS, Case, Client, DUMMIES, Figure, PINION, Scenario, beside, cpu,
-    cpu_without_goal,
+    Ask, BARE, CONNECTIONS, Case, Client, Comparison, DUMMIES, Figure, PINION, Scenario, beside,
+    client_work, cpu, cpu_without_goal,
 };
 use super::site::HUGE_BYTES;
 
@@ -21,8 +21,20 @@ pub(crate) fn all(seconds: u32) -> Vec<Scenario> {
     ]
 }
 
-/// The servers of other projects that speak HTTP/2.
-const H2_PEERS: &[Program] = &[Program::Nginx, Program::H2o];
+/// The servers of other projects that are compared over TLS.
+const TLS_PEERS: &[Program] =
+    &[Program::Nginx, Program::H2o, Program::CurrentNginx, Program::CurrentH2o];
+
+/// Those of them that send a small file over HTTP/2.
+const H2_PEERS: &[Program] = &[
+    Program::Nginx,
+    Program::H2o,
+    Program::CurrentNginx,
+    Program::CurrentH2o,
+    Program::CurrentCaddy,
+    Program::CurrentHaproxy,
+    Program::CurrentLighttpd,
+];
 
 pub(crate) const PAGE: &str = "/hello.txt";
 
@@ -41,13 +53,16 @@ fn streams(seconds: u32) -> Scenario {
     let case =
         |program: &Program| encrypted(program.name().to_owned(), *program, Key::P256, h2(32));
     let against = |program: &Program| beside(Figure::Cpu, program, &[Program::H2o], 0.6);
+    let others = H2_PEERS.iter().filter(|program| **program != Program::H2o);
+    let mut comparisons: Vec<Comparison> = PINION.iter().chain(others).map(against).collect();
+    comparisons.extend(PINION.iter().flat_map(|it| client_work(it, &[Program::H2o])));
     Scenario {
         name: "h2".to_owned(),
         about: "One small file over HTTP/2 and TLS, 32 requests of a connection at once.",
         connections: 10,
         seconds,
         cases: PINION.iter().chain(H2_PEERS).map(case).collect(),
-        comparisons: PINION.iter().chain(&[Program::Nginx]).map(against).collect(),
+        comparisons,
     }
 }
 
@@ -69,7 +84,7 @@ fn alone(seconds: u32) -> Scenario {
 fn keep_alive(seconds: u32) -> Scenario {
     let label = |program: Program, how: &str| format!("{}, {how}", program.name());
     let (mut cases, mut comparisons) = (Vec::new(), Vec::new());
-    for &program in PINION.iter().chain(H2_PEERS) {
+    for &program in PINION.iter().chain(TLS_PEERS) {
         let (plain, tls) = (label(program, "plain"), label(program, "TLS"));
         cases.push(Case::new(plain.clone(), program, Ask::new(PAGE)));
         cases.push(encrypted(tls.clone(), program, Key::P256, Ask::new(PAGE)));
@@ -106,7 +121,7 @@ fn handshakes(seconds: u32) -> Scenario {
     ];
     let (mut cases, mut comparisons) = (Vec::new(), Vec::new());
     for (what, key, resumed) in kinds {
-        for &program in PINION.iter().chain(H2_PEERS) {
+        for &program in PINION.iter().chain(TLS_PEERS) {
             cases.push(encrypted(label(program, what), program, key, ask(resumed)));
         }
     }
@@ -142,7 +157,7 @@ fn huge(seconds: u32) -> Scenario {
     ];
     let (mut cases, mut comparisons) = (Vec::new(), Vec::new());
     for (how, ask) in ways {
-        for &program in PINION.iter().chain(H2_PEERS) {
+        for &program in PINION.iter().chain(TLS_PEERS) {
             cases.push(encrypted(label(program, how), program, Key::P256, ask.clone()));
         }
         for &program in PINION {

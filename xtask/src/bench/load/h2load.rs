@@ -2,8 +2,8 @@
 //! requests over HTTP/1.1.
 
 use super::client::Measured;
+use super::cpu;
 use super::server::{self, CLIENT_CORE};
-use crate::process;
 use anyhow::{Context, Result};
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -57,19 +57,21 @@ fn measured(mut command: Command, url: &str, times: &Path) -> Result<Measured> {
     // It adds to what is there.
     let _ = fs::remove_file(times);
     command.arg(format!("--log-file={}", times.display())).arg(url);
-    let text = process::output(&mut command)?;
+    let (text, time) = cpu::output_with_time(&mut command)?;
     let shown = || times.display().to_string();
     let times = fs::read_to_string(times).with_context(shown)?;
     let counted = counted(&text).with_context(|| format!("h2load did not report:\n{text}"))?;
     let measured = with_times(counted, &times);
-    measured.with_context(|| format!("{}: answers without times", shown()))
+    let measured = measured.with_context(|| format!("{}: answers without times", shown()))?;
+    Ok(Measured { client: Some(time), ..measured })
 }
 
 /// Reads the counts of the summary. What has failed there is what broke and what was refused; what
-/// timed out is among what broke.
+/// timed out is among what broke. Bytes are those of the frames, as they are inside TLS.
 fn counted(text: &str) -> Option<Measured> {
     let line = |start: &str| text.lines().find_map(|line| line.strip_prefix(start));
     let (requests, codes) = (line("requests: ")?, line("status codes: ")?);
+    let traffic = line("traffic: ")?;
     let count = |line: &str, what: &str| -> Option<u64> {
         line.split(", ").find_map(|part| part.strip_suffix(what))?.trim().parse().ok()
     };
@@ -79,6 +81,7 @@ fn counted(text: &str) -> Option<Measured> {
         errors: broken.checked_sub(timeouts)?,
         refusals: count(codes, " 4xx")? + count(codes, " 5xx")?,
         timeouts,
+        received_bytes: Some(traffic.split(['(', ')']).nth(1)?.parse().ok()?),
         ..Measured::default()
     })
 }
@@ -113,12 +116,20 @@ mod tests {
 
     const SUMMARY: &str = "finished in 2.00s, 45.50 req/s, 2.93MB/s\n\
         requests: 100 total, 100 started, 95 done, 86 succeeded, 9 failed, 5 errored, 2 timeout\n\
-        status codes: 86 2xx, 0 3xx, 3 4xx, 1 5xx\n";
+        status codes: 86 2xx, 0 3xx, 3 4xx, 1 5xx\n\
+        traffic: 5.86MB (6144000) total, 1.1KB (1126) headers (space savings 9.1%), 5.8MB (5990) \
+        data\n";
 
     #[test]
     fn the_summary_is_read() {
-        let expected =
-            Measured { requests: 90, errors: 3, refusals: 4, timeouts: 2, ..Measured::default() };
+        let expected = Measured {
+            requests: 90,
+            errors: 3,
+            refusals: 4,
+            timeouts: 2,
+            received_bytes: Some(6_144_000),
+            ..Measured::default()
+        };
         assert_eq!(counted(SUMMARY), Some(expected));
         assert_eq!(counted("finished in 2.00s\n"), None);
     }

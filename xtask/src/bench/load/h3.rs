@@ -3,7 +3,9 @@
 use super::encrypted::PAGE;
 use super::keys::Key;
 use super::programs::Program;
-use super::scenario::{Ask, Case, Client, DUMMIES, PINION, Scenario, cpu, cpu_without_goal};
+use super::scenario::{
+    Ask, Case, Client, Comparison, DUMMIES, PINION, Scenario, client_work, cpu, cpu_without_goal,
+};
 use super::site::HUGE_BYTES;
 
 /// In the order of the report.
@@ -21,8 +23,12 @@ pub(crate) fn all(seconds: u32) -> Vec<Scenario> {
     ]
 }
 
-/// What is compared with: Caddy's HTTP/3.
+/// The server that the goals are compared with.
 const PEER: Program = Program::Caddy;
+
+/// The servers of other projects that send files over HTTP/3.
+const PEERS: &[Program] =
+    &[PEER, Program::CurrentCaddy, Program::CurrentNginx, Program::CurrentH2o];
 
 pub(crate) fn case(label: String, program: Program, streams: u32, ask: &Ask) -> Case {
     let mut case = Case::new(label, program, Ask { client: Client::H3 { streams }, ..ask.clone() });
@@ -30,7 +36,7 @@ pub(crate) fn case(label: String, program: Program, streams: u32, ask: &Ask) -> 
     case
 }
 
-/// A small file from every server, compared with Caddy's.
+/// A small file from every server, compared with Caddy and with the current nginx.
 fn small(name: &str, streams: u32, about: &'static str, seconds: u32) -> Scenario {
     let own = |program: &Program| program.name().to_owned();
     let each = |program: &Program| case(own(program), *program, streams, &Ask::new(PAGE));
@@ -39,9 +45,21 @@ fn small(name: &str, streams: u32, about: &'static str, seconds: u32) -> Scenari
         about,
         connections: 10,
         seconds,
-        cases: PINION.iter().chain(&[PEER]).map(each).collect(),
-        comparisons: PINION.iter().map(|it| cpu(own(it), own(&PEER), 0.25)).collect(),
+        cases: PINION.iter().chain(PEERS).chain(&[Program::CurrentHaproxy]).map(each).collect(),
+        comparisons: comparisons(0.25),
     }
+}
+
+/// Compares both backends with Caddy, which is the goal, and with the current nginx.
+fn comparisons(goal: f64) -> Vec<Comparison> {
+    let mut comparisons = Vec::new();
+    for program in PINION {
+        let own = || program.name().to_owned();
+        comparisons.push(cpu(own(), PEER.name().to_owned(), goal));
+        comparisons.push(cpu_without_goal(own(), Program::CurrentNginx.name().to_owned()));
+        comparisons.extend(client_work(program, &[Program::CurrentNginx]));
+    }
+    comparisons
 }
 
 /// A file of 10 MiB.
@@ -55,8 +73,8 @@ fn huge(seconds: u32) -> Scenario {
                 for, so each request is charged with one whole file.",
         connections: 4,
         seconds,
-        cases: PINION.iter().chain(&[PEER]).map(each).collect(),
-        comparisons: PINION.iter().map(|it| cpu(own(it), own(&PEER), 1.0)).collect(),
+        cases: PINION.iter().chain(PEERS).map(each).collect(),
+        comparisons: comparisons(1.0),
     }
 }
 

@@ -1,8 +1,8 @@
 //! `bench/h3load`: HTTP/3, of which the load generators of distributions know nothing.
 
 use super::client::Measured;
+use super::cpu;
 use super::server::{self, CLIENT_CORE};
-use crate::process;
 use anyhow::{Context, Result};
 use serde_json::Value;
 use std::path::PathBuf;
@@ -29,8 +29,10 @@ pub(crate) fn run(load: &Load) -> Result<Measured> {
     if let Some(bytes) = load.body_bytes {
         command.args(["--bytes", &bytes.to_string()]);
     }
-    let text = process::output(command.arg(&load.url))?;
-    measured(&text).with_context(|| format!("pinion-h3load did not report:\n{text}"))
+    let (text, time) = cpu::output_with_time(command.arg(&load.url))?;
+    let measured = measured(&text);
+    let measured = measured.with_context(|| format!("pinion-h3load did not report:\n{text}"))?;
+    Ok(Measured { client: Some(time), ..measured })
 }
 
 fn measured(text: &str) -> Option<Measured> {
@@ -48,7 +50,8 @@ fn measured(text: &str) -> Option<Measured> {
         errors: figure("errors")?,
         refusals: figure("refusals")?,
         timeouts: figure("timeouts")?,
-        flood: None,
+        received_bytes: Some(figure("received_bytes")?),
+        ..Measured::default()
     })
 }
 
@@ -58,9 +61,15 @@ mod tests {
 
     #[test]
     fn the_report_is_read_and_half_of_one_is_not() {
-        let data = Measured { requests: 9, p999: 5, errors: 3, ..Measured::default() }.data();
-        let read = measured(&data.to_string()).unwrap();
-        assert_eq!((read.requests, read.p999, read.errors), (9, 5, 3));
+        let data = Measured {
+            requests: 9,
+            p999: 5,
+            errors: 3,
+            received_bytes: Some(7),
+            ..Measured::default()
+        };
+        let read = measured(&data.data().to_string()).unwrap();
+        assert_eq!(read, data);
         assert!(measured(r#"{"requests": 9}"#).is_none());
         assert!(measured("connection lost").is_none());
     }

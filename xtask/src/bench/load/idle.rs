@@ -32,24 +32,28 @@ pub(crate) fn run(shop: &Workshop) -> Result<(String, Value)> {
     let mut data = serde_json::Map::new();
     let nginx = each(shop, Program::Nginx)?;
     for (program, own, ratio) in [
-        (Program::PinionEpoll, "pinion epoll, bytes", "pinion epoll over nginx"),
-        (Program::PinionUring, "pinion io_uring, bytes", "pinion io_uring over nginx"),
+        (Program::PinionEpoll, "pinion epoll, bytes", "pinion epoll over"),
+        (Program::PinionUring, "pinion io_uring, bytes", "pinion io_uring over"),
     ] {
         let bytes = each(shop, program)?.context("pinion is built")?;
         figures.push(Figure::of(own, bytes).at_most(GOAL_BYTES));
         if let Some(nginx) = nginx {
-            let share = Figure::of(ratio, bytes / nginx).at_most(GOAL_OF_NGINX);
+            let share =
+                Figure::of(format!("{ratio} {}", shop.label(Program::Nginx)), bytes / nginx)
+                    .at_most(GOAL_OF_NGINX);
             figures.push(Figure { shown: format!("{:.2}", bytes / nginx), ..share });
         }
         data.insert(program.name().to_owned(), json!(bytes));
     }
-    let h2o = each(shop, Program::H2o)?;
-    for (program, name, bytes) in
-        [(Program::Nginx, "nginx, bytes", nginx), (Program::H2o, "h2o, bytes", h2o)]
-    {
+    let mut others = vec![(Program::Nginx, nginx)];
+    for program in [Program::H2o, Program::CurrentNginx, Program::CurrentH2o] {
+        others.push((program, each(shop, program)?));
+    }
+    for (program, bytes) in others {
         if let Some(bytes) = bytes {
-            figures.push(Figure::of(name, bytes));
-            data.insert(program.name().to_owned(), json!(bytes));
+            let label = shop.label(program);
+            figures.push(Figure::of(format!("{label}, bytes"), bytes));
+            data.insert(label, json!(bytes));
         }
     }
     let report = format!(

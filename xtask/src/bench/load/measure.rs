@@ -2,6 +2,7 @@
 
 use super::attack::Attack;
 use super::client::{Job, Measured};
+use super::cpu::ClientTime;
 use super::h2load::Streams;
 use super::h3load;
 use super::handshakes::Handshakes;
@@ -44,9 +45,34 @@ pub(crate) struct Round {
 
 impl Round {
     fn of(measured: Measured, nanoseconds: u64) -> Self {
-        let answers = measured.requests as f64;
-        let cpu = if answers > 0.0 { nanoseconds as f64 / 1e3 / answers } else { f64::INFINITY };
-        Self { measured, cpu }
+        let round = Self { measured, cpu: 0.0 };
+        Self { cpu: round.per_response(nanoseconds as f64 / 1e3), ..round }
+    }
+
+    /// Returns an amount for each response; infinite when there was none.
+    fn per_response(&self, amount: f64) -> f64 {
+        let responses = self.measured.requests;
+        if responses > 0 { amount / responses as f64 } else { f64::INFINITY }
+    }
+
+    /// Returns the microseconds of the client's CPU time for each response, if it is measured.
+    pub(crate) fn client_cpu(&self) -> Option<f64> {
+        self.measured.client.map(|client| self.per_response(client.cpu_us as f64))
+    }
+
+    /// Returns the microseconds of the CPU time of server and client for each response.
+    pub(crate) fn total_cpu(&self) -> Option<f64> {
+        self.client_cpu().map(|client| self.cpu + client)
+    }
+
+    /// Returns the bytes that the client received for each response, if it counts them.
+    pub(crate) fn bytes_per_response(&self) -> Option<f64> {
+        self.measured.received_bytes.map(|bytes| self.per_response(bytes as f64))
+    }
+
+    /// Returns the part of its core that the client used, if it is measured.
+    pub(crate) fn client_share(&self) -> Option<f64> {
+        self.measured.client.map(ClientTime::share)
     }
 
     /// The microseconds in which so many answers came; no end of them when none came.
@@ -63,14 +89,21 @@ pub(crate) struct Ratio {
     pub(crate) with: String,
     pub(crate) limit: Option<f64>,
     pub(crate) spread: Spread,
+    /// Whether it compares response times of which one is that of a busy client
+    /// ([`CaseResult::is_client_busy`]). Such a ratio does not count.
+    pub(crate) is_client_busy: bool,
 }
 
 impl Ratio {
-    /// Whether the goal is met, if there is one.
+    /// Whether the goal is met, if there is one and the ratio counts.
     pub(crate) fn met(&self) -> Option<bool> {
-        self.limit.map(|limit| self.spread.median <= limit)
+        self.limit.filter(|_| !self.is_client_busy).map(|limit| self.spread.median <= limit)
     }
 }
+
+/// The part of its core that a client may use. One that uses more is itself what limits the
+/// requests per second, and what responses wait for.
+const CLIENT_SHARE_MAX: f64 = 0.9;
 
 /// How long a server has to come to rest before and after a load is charged to it.
 const REST: Duration = Duration::from_millis(50);
@@ -129,9 +162,16 @@ impl CaseResult {
         self.rounds.iter().map(failed).sum()
     }
 
-    /// The spread of a figure over the rounds.
-    pub(crate) fn spread(&self, figure: impl Fn(&Round) -> f64) -> Option<Spread> {
-        Spread::of(self.rounds.iter().map(figure))
+    /// The spread of a figure over the rounds; `None` where a round has none.
+    pub(crate) fn spread(&self, figure: impl Fn(&Round) -> Option<f64>) -> Option<Spread> {
+        let figures: Option<Vec<f64>> = self.rounds.iter().map(figure).collect();
+        Spread::of(figures?)
+    }
+
+    /// Returns whether the client used so much of its core that requests per second and response
+    /// times are its own and not those of the server.
+    pub(crate) fn is_client_busy(&self) -> bool {
+        self.spread(Round::client_share).is_some_and(|share| share.median >= CLIENT_SHARE_MAX)
     }
 }
 
@@ -265,27 +305,34 @@ fn once(server: &Server, job: &Job) -> Result<Round> {
 
 /// A comparison, round by round, with the best of the run; `None` if there is nothing to compare.
 fn ratio(comparison: &Comparison, cases: &[CaseResult]) -> Option<Ratio> {
-    let figures = |label: &String| -> Option<Vec<f64>> {
-        let case = cases.iter().find(|case| case.label == *label)?;
+    let find = |label: &String| cases.iter().find(|case| case.label == *label);
+    let figures = |case: &CaseResult| -> Option<Vec<f64>> {
         let figure = |round: &Round| match comparison.figure {
-            Figure::Cpu => round.cpu,
-            Figure::P50 => round.within(round.measured.p50),
-            Figure::P99 => round.within(round.measured.p99),
+            Figure::Cpu => Some(round.cpu),
+            Figure::ClientCpu => round.client_cpu(),
+            Figure::TotalCpu => round.total_cpu(),
+            Figure::Bytes => round.bytes_per_response(),
+            Figure::P50 => Some(round.within(round.measured.p50)),
+            Figure::P99 => Some(round.within(round.measured.p99)),
         };
-        Some(case.rounds.iter().map(figure).collect())
+        case.rounds.iter().map(figure).collect()
     };
-    let own = figures(&comparison.case)?;
+    let case = find(&comparison.case)?;
+    let own = figures(case)?;
     let rivals = comparison.with.iter().filter_map(|label| {
-        let figures = figures(label)?;
-        Some((Spread::of(figures.iter().copied())?.median, figures, label))
+        let case = find(label)?;
+        let figures = figures(case)?;
+        Some((Spread::of(figures.iter().copied())?.median, figures, case))
     });
     let (_, best, with) = rivals.min_by(|one, other| one.0.total_cmp(&other.0))?;
+    let is_time = matches!(comparison.figure, Figure::P50 | Figure::P99);
     Some(Ratio {
         figure: comparison.figure,
         case: comparison.case.clone(),
-        with: with.clone(),
+        with: with.label.clone(),
         limit: comparison.limit,
         spread: Spread::of(own.iter().zip(&best).map(|(own, best)| own / best))?,
+        is_client_busy: is_time && (case.is_client_busy() || with.is_client_busy()),
     })
 }
 
@@ -312,6 +359,30 @@ mod tests {
         assert_eq!(ratio.with, "best");
         assert_eq!(ratio.spread, Spread { least: 1.0, median: 2.0, most: 3.0 });
         assert_eq!(ratio.met(), Some(false));
+    }
+
+    #[test]
+    fn response_times_of_a_busy_client_do_not_count() {
+        let round = |cpu_us| {
+            let client = Some(ClientTime { cpu_us, wall_us: 100 });
+            let measured = Measured { requests: 10, p50: 5, client, ..Measured::default() };
+            Round { measured, cpu: 1.0 }
+        };
+        let case = |label: &str, cpu_us| CaseResult {
+            label: label.to_owned(),
+            rounds: vec![round(cpu_us); 3],
+        };
+        let cases = [case("ours", 50), case("calm", 89), case("busy", 90)];
+        let met = |figure, with: &str| {
+            let with = vec![with.to_owned()];
+            let comparison = Comparison { figure, case: "ours".to_owned(), with, limit: Some(1.0) };
+            ratio(&comparison, &cases).unwrap().met()
+        };
+        assert_eq!(met(Figure::P50, "calm"), Some(true));
+        assert_eq!(met(Figure::P50, "busy"), None);
+        assert_eq!(met(Figure::Cpu, "busy"), Some(true));
+        assert_eq!(met(Figure::ClientCpu, "busy"), Some(true));
+        assert_eq!(cases[0].rounds[0].total_cpu(), Some(6.0));
     }
 
     #[test]

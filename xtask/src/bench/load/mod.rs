@@ -31,11 +31,12 @@ mod site;
 mod store;
 pub(super) mod streams;
 mod table;
+mod versions;
 pub(super) mod wrk;
 
 use super::runs::Run;
 use anyhow::{Context, Result, bail};
-use programs::{PEERS, Program, Workshop};
+use programs::Workshop;
 use scenario::Scenario;
 use serde_json::{Map, Value};
 use std::path::PathBuf;
@@ -91,10 +92,18 @@ pub(crate) fn run(arguments: &[&str]) -> Result<()> {
     if options.before.is_some() {
         scenarios.iter_mut().for_each(Scenario::compare_with_before);
     }
+    if !shop.has_current_peers() {
+        eprintln!(
+            "current releases of other servers are left out: `cargo xtask bench peers` installs \
+             them"
+        );
+    }
     let mut run = Run::open(options.name.as_deref())?;
-    for program in [Program::PinionEpoll, Program::Caddy].iter().chain(PEERS) {
-        let version = shop.version(*program);
-        run.note(program.name(), version.as_deref().unwrap_or("not installed"));
+    for (program, version) in shop.versions() {
+        run.note(program, &version);
+    }
+    for scenario in &mut scenarios {
+        scenario.name_versions(|program| shop.label(program));
     }
     let mut all = Map::new();
     for scenario in &scenarios {

@@ -61,7 +61,7 @@ fn measured(text: &str) -> Option<Measured> {
         errors: sum(&errors),
         refusals: sum(&answers),
         timeouts: 0,
-        flood: None,
+        ..Measured::default()
     })
 }
 

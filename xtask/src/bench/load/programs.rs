@@ -3,10 +3,12 @@
 use super::keys::{self, Key, Pair};
 use super::server::{self, SERVER_CORE, Server};
 use super::site::{self, Many};
+use crate::bench::peers::{self, Peer};
 use crate::debian::{self, Need, Proof};
 use crate::{process, workspace};
 use anyhow::{Context, Result};
 use std::cell::OnceCell;
+use std::collections::BTreeMap;
 use std::ffi::OsStr;
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -37,7 +39,13 @@ const NEEDS: &[Need] = &[
 pub(crate) enum Program {
     BareEpoll,
     BareUring,
+    /// That of the system, as the other servers that are not current.
     Caddy,
+    CurrentCaddy,
+    CurrentH2o,
+    CurrentHaproxy,
+    CurrentLighttpd,
+    CurrentNginx,
     /// 80s, with LuaJIT.
     Eighties,
     H2o,
@@ -48,9 +56,16 @@ pub(crate) enum Program {
     PinionUring,
 }
 
-/// Servers of other projects.
-pub(crate) const PEERS: &[Program] =
-    &[Program::Nginx, Program::H2o, Program::Lighttpd, Program::Kawipiko];
+/// Servers of other projects that send files over HTTP/1.
+pub(crate) const PEERS: &[Program] = &[
+    Program::Nginx,
+    Program::H2o,
+    Program::Lighttpd,
+    Program::Kawipiko,
+    Program::CurrentNginx,
+    Program::CurrentH2o,
+    Program::CurrentLighttpd,
+];
 
 impl Program {
     pub(crate) fn name(self) -> &'static str {
@@ -58,6 +73,11 @@ impl Program {
             Self::BareEpoll => "bare epoll",
             Self::BareUring => "bare io_uring",
             Self::Caddy => "caddy",
+            Self::CurrentCaddy => "current caddy",
+            Self::CurrentH2o => "current h2o",
+            Self::CurrentHaproxy => "current haproxy",
+            Self::CurrentLighttpd => "current lighttpd",
+            Self::CurrentNginx => "current nginx",
             Self::Eighties => "80s",
             Self::H2o => "h2o",
             Self::Kawipiko => "kawipiko",
@@ -83,6 +103,18 @@ impl Program {
 
     pub(crate) fn is_pinion(self) -> bool {
         matches!(self, Self::PinionEpoll | Self::PinionUring)
+    }
+
+    /// Returns the server whose current release this is, if it is one.
+    pub(crate) fn peer(self) -> Option<Peer> {
+        match self {
+            Self::CurrentCaddy => Some(Peer::Caddy),
+            Self::CurrentH2o => Some(Peer::H2o),
+            Self::CurrentHaproxy => Some(Peer::Haproxy),
+            Self::CurrentLighttpd => Some(Peer::Lighttpd),
+            Self::CurrentNginx => Some(Peer::Nginx),
+            _ => None,
+        }
     }
 }
 
@@ -129,6 +161,8 @@ pub(crate) struct Workshop {
     rounds: Option<usize>,
     small: PathBuf,
     many: OnceCell<Many>,
+    /// The names of servers of other projects, with their versions.
+    pub(super) labels: BTreeMap<Program, String>,
 }
 
 impl Workshop {
@@ -161,11 +195,13 @@ impl Workshop {
         let pinion = workspace::target().join("dist/pinion");
         let before = before.map(fs::canonicalize).transpose()?;
         let many = OnceCell::new();
-        let shop = Self { state, pinion, before, rounds, small, many };
+        let labels = BTreeMap::new();
+        let mut shop = Self { state, pinion, before, rounds, small, many, labels };
         shop.archive(&shop.small, &[], "small.pinion")?;
         let rules = site::rules(&shop.state)?;
         shop.archive(&shop.small, &["--rules".as_ref(), rules.as_os_str()], "ruled.pinion")?;
         shop.kawipiko_archive()?;
+        shop.labels = shop.find_labels();
         site::script(&shop.state)?;
         site::pages(&shop.state)?;
         Ok(shop)
@@ -197,27 +233,6 @@ impl Workshop {
             .map(Some)
     }
 
-    /// What it says of itself, in one line; `None` if it is not installed.
-    pub(crate) fn version(&self, program: Program) -> Option<String> {
-        let found = self.find(program)?;
-        let flag = match program {
-            Program::Caddy => "version",
-            Program::BareEpoll | Program::BareUring => return Some("bench/limits".to_owned()),
-            // It has no flag that says so.
-            Program::Eighties => return Some("unknown".to_owned()),
-            Program::Kawipiko | Program::PinionEpoll | Program::PinionUring => "--version",
-            Program::H2o | Program::Lighttpd | Program::Nginx => "-v",
-        };
-        let said = Command::new(found).arg(flag).output().ok()?;
-        let text =
-            [said.stdout, said.stderr].map(|bytes| String::from_utf8_lossy(&bytes).into_owned());
-        let line = text
-            .iter()
-            .flat_map(|text| text.lines())
-            .find(|line| line.bytes().any(|byte| byte.is_ascii_digit()));
-        Some(line.unwrap_or("unknown").trim_matches([' ', '*']).to_owned())
-    }
-
     /// The program of Pinion.
     pub(crate) fn pinion(&self) -> &Path {
         &self.pinion
@@ -243,7 +258,8 @@ impl Workshop {
         self.state.join(name)
     }
 
-    fn find(&self, program: Program) -> Option<PathBuf> {
+    /// Returns the program of a server, if it is installed.
+    pub(super) fn find(&self, program: Program) -> Option<PathBuf> {
         match program {
             Program::BareEpoll => Some(self.state.join("epoll")),
             Program::BareUring => Some(self.state.join("uring")),
@@ -255,6 +271,7 @@ impl Workshop {
             Program::Nginx => process::find("nginx"),
             Program::Kawipiko => kawipiko("KAWIPIKO_SERVER", "kawipiko-server")
                 .filter(|_| self.state.join("small.cdb").exists()),
+            _ => program.peer()?.program(),
         }
     }
 
@@ -262,19 +279,7 @@ impl Workshop {
         let mut command = server::on_core(SERVER_CORE, program);
         let listen = format!("127.0.0.1:{port}");
         let pair = setup.key.map(|key| self.pair(key));
-        let configuration = |name: &str| {
-            let template = server::template(name);
-            let mut values = vec![
-                ("PORT", port.to_string()),
-                ("ROOT", self.small.display().to_string()),
-                ("STATE", folder.display().to_string()),
-            ];
-            if let Some(pair) = &pair {
-                values.push(("CERTIFICATE", pair.certificate.display().to_string()));
-                values.push(("KEY", pair.key.display().to_string()));
-            }
-            server::configuration(&template, &values, folder)
-        };
+        let configuration = |name: &str| self.configuration(setup, name, port, folder);
         match setup.program {
             Program::BareEpoll | Program::BareUring => {
                 command.arg(port.to_string()).args(setup.closes.then_some("close"));
@@ -282,7 +287,7 @@ impl Workshop {
             Program::PinionEpoll | Program::PinionUring => {
                 self.serve(setup, &listen, pair.as_ref(), &mut command);
             }
-            Program::Caddy => {
+            Program::Caddy | Program::CurrentCaddy => {
                 command.args(["run", "--adapter", "caddyfile", "--config"]);
                 command.arg(configuration("caddy-h3.caddyfile")?);
             }
@@ -292,20 +297,29 @@ impl Workshop {
                 command.args(["-c", "1", "-h", "127.0.0.1", "-p", &port.to_string()]);
                 command.arg("server/simple_http.lua");
             }
-            Program::Nginx => {
+            Program::Nginx | Program::CurrentNginx => {
                 let name = match (&pair, setup.content) {
+                    (Some(_), _) if setup.program == Program::CurrentNginx => "nginx-http3.conf",
                     (Some(_), _) => "nginx-tls.conf",
                     (None, Content::Script) => "nginx-lua.conf",
                     (None, _) => "nginx.conf",
                 };
                 command.arg("-c").arg(configuration(name)?);
             }
-            Program::H2o => {
-                let name = if pair.is_some() { "h2o-tls.conf" } else { "h2o.conf" };
+            Program::H2o | Program::CurrentH2o => {
+                let name = match &pair {
+                    Some(_) if setup.program == Program::CurrentH2o => "h2o-http3.conf",
+                    Some(_) => "h2o-tls.conf",
+                    None => "h2o.conf",
+                };
                 command.args(["-m", "worker", "-c"]).arg(configuration(name)?);
             }
-            Program::Lighttpd => {
-                command.args(["-D", "-f"]).arg(configuration("lighttpd.conf")?);
+            Program::Lighttpd | Program::CurrentLighttpd => {
+                let name = if pair.is_some() { "lighttpd-tls.conf" } else { "lighttpd.conf" };
+                command.args(["-D", "-f"]).arg(configuration(name)?);
+            }
+            Program::CurrentHaproxy => {
+                command.args(["-db", "-f"]).arg(configuration("haproxy-http3.conf")?);
             }
             Program::Kawipiko => {
                 command.args(["--bind", &listen, "--processes", "1", "--threads", "1"]);
@@ -314,6 +328,25 @@ impl Workshop {
             }
         }
         Ok(command)
+    }
+
+    /// Writes the configuration of a peer and returns its path.
+    fn configuration(&self, setup: Setup, name: &str, port: u16, folder: &Path) -> Result<PathBuf> {
+        let types = match setup.program {
+            Program::CurrentNginx => peers::nginx_types(),
+            _ => "/etc/nginx/mime.types".into(),
+        };
+        let mut values = vec![
+            ("PORT", port.to_string()),
+            ("ROOT", self.small.display().to_string()),
+            ("STATE", folder.display().to_string()),
+            ("TYPES", types.display().to_string()),
+        ];
+        if let Some(pair) = setup.key.map(|key| self.pair(key)) {
+            values.push(("CERTIFICATE", pair.certificate.display().to_string()));
+            values.push(("KEY", pair.key.display().to_string()));
+        }
+        server::configuration(&server::template(name), &values, folder)
     }
 
     /// The arguments of Pinion.

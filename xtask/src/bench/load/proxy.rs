@@ -1,4 +1,4 @@
-//! What a forwarded request costs, beside nginx and Caddy.
+//! What a forwarded request costs, beside nginx, Caddy and haproxy.
 //!
 //! The server that responds is Pinion without any work to do, on the core of the load, so that the
 //! proxy has the other core to itself.
@@ -9,12 +9,12 @@ use super::server::{self, CLIENT_CORE, SERVER_CORE, Server};
 use super::wrk::{self, Load, Pattern};
 use crate::bench::figures::{self, Figure};
 use crate::bench::statistics::Spread;
-use crate::process;
-use anyhow::{Context, Result, ensure};
+use anyhow::{Context, Result, bail, ensure};
 use serde_json::{Map, Value, json};
 use std::collections::BTreeMap;
 use std::fs;
 use std::net::SocketAddr;
+use std::path::Path;
 
 /// The name of the part.
 pub(crate) const NAME: &str = "proxy";
@@ -28,8 +28,19 @@ const GOAL_OF_CADDY: f64 = 0.6;
 /// The 99th percentile over that of nginx.
 const GOAL_P99: f64 = 1.0;
 
-const PROGRAMS: [Program; 4] =
-    [Program::PinionEpoll, Program::PinionUring, Program::Nginx, Program::Caddy];
+const PROGRAMS: [Program; 7] = [
+    Program::PinionEpoll,
+    Program::PinionUring,
+    Program::Nginx,
+    Program::Caddy,
+    Program::CurrentNginx,
+    Program::CurrentCaddy,
+    Program::CurrentHaproxy,
+];
+
+/// The servers whose ratios only inform.
+const CURRENT: [Program; 3] =
+    [Program::CurrentNginx, Program::CurrentCaddy, Program::CurrentHaproxy];
 
 /// Measures; the report and the data.
 pub(crate) fn run(shop: &Workshop) -> Result<(String, Value)> {
@@ -40,14 +51,14 @@ pub(crate) fn run(shop: &Workshop) -> Result<(String, Value)> {
         let cpu = spread(rounds.iter().map(|round| round.cpu_us))?;
         let p99 = spread(rounds.iter().map(|round| round.measured.p99 as f64))?;
         let rate = spread(rounds.iter().map(|round| round.measured.requests_per_second()))?;
-        let name = program.name();
+        let name = &shop.label(*program);
         figures.push(Figure::spread(format!("{name}: CPU, µs"), &cpu));
         figures.push(Figure::spread(format!("{name}: 99th percentile, µs"), &p99));
         let shown = rate.shown(0);
         let rate = Figure::spread(format!("{name}: requests per second"), &rate);
         figures.push(Figure { shown, ..rate });
         let round = |round: &Round| json!({"cpu_us": round.cpu_us, "p99": round.measured.p99});
-        data.insert(name.to_owned(), rounds.iter().map(round).collect());
+        data.insert(name.clone(), rounds.iter().map(round).collect());
     }
     for own in [Program::PinionEpoll, Program::PinionUring] {
         let over = |peer: Program, of: fn(&Round) -> f64| {
@@ -57,12 +68,16 @@ pub(crate) fn run(shop: &Workshop) -> Result<(String, Value)> {
         let cpu = |round: &Round| round.cpu_us;
         let p99 = |round: &Round| round.measured.p99 as f64;
         let name = own.name();
-        let nginx = Figure::spread(format!("{name}: CPU over nginx"), &over(Program::Nginx, cpu)?);
-        let caddy = Figure::spread(format!("{name}: CPU over Caddy"), &over(Program::Caddy, cpu)?);
-        let late = over(Program::Nginx, p99)?;
-        let late = Figure::spread(format!("{name}: 99th percentile over nginx"), &late);
-        figures.extend([nginx.at_most(GOAL_OF_NGINX), caddy.at_most(GOAL_OF_CADDY)]);
-        figures.push(late.at_most(GOAL_P99));
+        let figure = |what: &str, peer, of| -> Result<Figure> {
+            let name = format!("{name}: {what} over {}", shop.label(peer));
+            Ok(Figure::spread(name, &over(peer, of)?))
+        };
+        figures.push(figure("CPU", Program::Nginx, cpu)?.at_most(GOAL_OF_NGINX));
+        figures.push(figure("CPU", Program::Caddy, cpu)?.at_most(GOAL_OF_CADDY));
+        figures.push(figure("99th percentile", Program::Nginx, p99)?.at_most(GOAL_P99));
+        for peer in CURRENT.into_iter().filter(|peer| rounds.contains_key(peer)) {
+            figures.push(figure("CPU", peer, cpu)?);
+        }
     }
     let report = format!(
         "Requests over {CONNECTIONS} connections that are forwarded to a server of 13 bytes, \
@@ -94,7 +109,13 @@ fn forwarded(shop: &Workshop) -> Result<BTreeMap<Program, Vec<Round>>> {
     })?;
     let mut proxies = Vec::new();
     for program in PROGRAMS {
-        proxies.push((program, proxy(shop, program, upstream.address())?));
+        match shop.find(program) {
+            Some(found) => {
+                proxies.push((program, proxy(shop, program, &found, upstream.address())?));
+            }
+            None if CURRENT.contains(&program) => {}
+            None => bail!("{} is not installed", program.name()),
+        }
     }
     let mut rounds = BTreeMap::<Program, Vec<Round>>::new();
     for round in 0..=turns {
@@ -129,10 +150,10 @@ pub(super) fn load(
     })
 }
 
-/// Starts a proxy on its core.
-fn proxy(shop: &Workshop, program: Program, upstream: SocketAddr) -> Result<Server> {
+/// Starts a proxy on its core. `found` is its program.
+fn proxy(shop: &Workshop, program: Program, found: &Path, upstream: SocketAddr) -> Result<Server> {
     Server::start(&shop.file(&format!("{NAME}-{}.log", program.name())), |port| {
-        let state = shop.file("proxy-state");
+        let state = shop.file(&format!("proxy-state/{}", program.name().replace(' ', "-")));
         fs::create_dir_all(&state)?;
         let template = |name: &str| {
             let values = [
@@ -143,18 +164,21 @@ fn proxy(shop: &Workshop, program: Program, upstream: SocketAddr) -> Result<Serv
             server::configuration(&server::template(name), &values, &state)
         };
         let io = match program {
-            Program::Nginx => {
-                let nginx = process::find("nginx").context("nginx")?;
-                let mut command = server::on_core(SERVER_CORE, nginx);
+            Program::Nginx | Program::CurrentNginx => {
+                let mut command = server::on_core(SERVER_CORE, found);
                 command.arg("-e").arg(state.join("nginx.error")).arg("-p").arg(&state);
                 command.arg("-c").arg(template("nginx-proxy.conf")?);
                 return Ok(command);
             }
-            Program::Caddy => {
-                let caddy = process::find("caddy").context("caddy")?;
-                let mut command = server::on_core(SERVER_CORE, caddy);
+            Program::Caddy | Program::CurrentCaddy => {
+                let mut command = server::on_core(SERVER_CORE, found);
                 command.args(["run", "--adapter", "caddyfile", "--config"]);
                 command.arg(template("caddy-proxy.caddyfile")?).env("GOMAXPROCS", "1");
+                return Ok(command);
+            }
+            Program::CurrentHaproxy => {
+                let mut command = server::on_core(SERVER_CORE, found);
+                command.args(["-db", "-f"]).arg(template("haproxy-proxy.conf")?);
                 return Ok(command);
             }
             Program::PinionUring => "uring",

@@ -3,6 +3,7 @@
 use super::programs::{Content, PEERS, Program, Setup};
 use super::site::LARGE_BYTES;
 use super::{encrypted, floods, h3, lua};
+use std::collections::BTreeMap;
 
 /// Servers that take turns under the same kind of load.
 pub(crate) struct Scenario {
@@ -81,6 +82,12 @@ pub(crate) struct Comparison {
 pub(crate) enum Figure {
     /// CPU time of the server per answered request.
     Cpu,
+    /// CPU time of the client per response, of clients that measure it.
+    ClientCpu,
+    /// CPU time of server and client together per response.
+    TotalCpu,
+    /// Bytes that the client received per response.
+    Bytes,
     /// The time within which half of the answers came.
     P50,
     /// The time within which 99 of 100 answers came.
@@ -323,6 +330,13 @@ pub(crate) fn cpu_without_goal(case: String, with: String) -> Comparison {
     Comparison { limit: None, ..cpu(case, with, 0.0) }
 }
 
+/// What a client has to do for each response of a program over HTTP/2 or HTTP/3, compared with the
+/// best of others. It only informs.
+pub(crate) fn client_work(program: &Program, others: &[Program]) -> [Comparison; 3] {
+    let compare = |figure| Comparison { limit: None, ..beside(figure, program, others, 0.0) };
+    [Figure::ClientCpu, Figure::TotalCpu, Figure::Bytes].map(compare)
+}
+
 /// A program beside the best of others, in a scenario with one case for each. The goal is ours.
 pub(crate) fn beside(
     figure: Figure,
@@ -342,6 +356,32 @@ pub(crate) fn beside(
 const BEFORE_RATIO: f64 = 1.02;
 
 impl Scenario {
+    /// Replaces the name of each program at the beginning of labels by what `label` returns.
+    pub(crate) fn name_versions(&mut self, label: impl Fn(Program) -> String) {
+        let mut renamed = BTreeMap::new();
+        for case in &mut self.cases {
+            let program = case.setup.program;
+            if let Some(rest) = case.label.strip_prefix(program.name()) {
+                let new = format!("{}{rest}", label(program));
+                renamed.insert(std::mem::replace(&mut case.label, new.clone()), new);
+            }
+        }
+        for comparison in &mut self.comparisons {
+            for label in [&mut comparison.case].into_iter().chain(&mut comparison.with) {
+                if let Some(new) = renamed.get(label) {
+                    label.clone_from(new);
+                }
+            }
+        }
+    }
+
+    /// Returns whether a client measures its own work, as those of HTTP/2 and HTTP/3 do.
+    pub(crate) fn measures_clients(&self) -> bool {
+        self.cases
+            .iter()
+            .any(|case| matches!(case.ask.client, Client::H2 { .. } | Client::H3 { .. }))
+    }
+
     /// Adds an earlier program of Pinion to each of its cases, and compares the two.
     pub(crate) fn compare_with_before(&mut self) {
         for case in std::mem::take(&mut self.cases) {
@@ -408,6 +448,14 @@ mod tests {
             for comparison in &scenario.comparisons {
                 assert!(labels.contains(&&comparison.case), "{}", comparison.case);
                 assert!(comparison.with.iter().all(|with| labels.contains(&with)));
+            }
+            let old = labels.len();
+            scenario.name_versions(|program| format!("{} 1.0", program.name()));
+            let labels: Vec<&String> = scenario.cases.iter().map(|case| &case.label).collect();
+            assert!(labels.len() == old && labels.iter().all(|label| label.contains(" 1.0")));
+            let is_known = |label| labels.contains(&label);
+            for comparison in &scenario.comparisons {
+                assert!(is_known(&comparison.case) && comparison.with.iter().all(is_known));
             }
             assert!(seen.insert(scenario.name.clone()), "{} twice", scenario.name);
         }

@@ -6,20 +6,58 @@ use serde_json::{Value, json};
 use std::fmt::Write;
 
 /// One figure of a round.
-type Column = fn(&Round) -> f64;
+struct Column {
+    name: &'static str,
+    /// Returns `None` where the client of a case does not measure it.
+    figure: fn(&Round) -> Option<f64>,
+    decimals: usize,
+    /// Whether it says something about the server only if the client was not busy.
+    needs_calm_client: bool,
+}
+
+/// The work of the client and the bytes, of clients that measure them.
+const CLIENT: [Column; 4] = [
+    Column::new("client CPU µs/request", 3, Round::client_cpu),
+    Column::new("requests per CPU s of both", 0, |round| Some(1e6 / round.total_cpu()?)),
+    Column::new("bytes/response", 1, Round::bytes_per_response),
+    Column::new("client's core %", 0, |round| Some(100.0 * round.client_share()?)),
+];
 
 /// How many answers came in a second.
-const RATE: (&str, Column) = ("requests/s", |round| round.measured.requests_per_second());
+const RATE: [Column; 1] =
+    [Column::of_calm("requests/s", |round| Some(round.measured.requests_per_second()))];
 
 /// How long they took, in microseconds.
-const LATENCIES: &[(&str, Column)] = &[
-    ("p50 µs", |round| round.measured.p50 as f64),
-    ("p75", |round| round.measured.p75 as f64),
-    ("p90", |round| round.measured.p90 as f64),
-    ("p99", |round| round.measured.p99 as f64),
-    ("p99.9", |round| round.measured.p999 as f64),
-    ("max", |round| round.measured.max as f64),
+const LATENCIES: [Column; 6] = [
+    Column::of_calm("p50 µs", |round| Some(round.measured.p50 as f64)),
+    Column::of_calm("p75", |round| Some(round.measured.p75 as f64)),
+    Column::of_calm("p90", |round| Some(round.measured.p90 as f64)),
+    Column::of_calm("p99", |round| Some(round.measured.p99 as f64)),
+    Column::of_calm("p99.9", |round| Some(round.measured.p999 as f64)),
+    Column::of_calm("max", |round| Some(round.measured.max as f64)),
 ];
+
+impl Column {
+    const fn new(name: &'static str, decimals: usize, figure: fn(&Round) -> Option<f64>) -> Self {
+        Self { name, figure, decimals, needs_calm_client: false }
+    }
+
+    const fn of_calm(name: &'static str, figure: fn(&Round) -> Option<f64>) -> Self {
+        Self { needs_calm_client: true, ..Self::new(name, 0, figure) }
+    }
+
+    /// Returns the median of a case, in brackets if it does not count.
+    fn shown(&self, case: &CaseResult) -> String {
+        let Some(spread) = case.spread(self.figure) else { return "–".to_owned() };
+        let median = format!("{:.*}", self.decimals, spread.median);
+        let counts = !self.needs_calm_client || !case.is_client_busy();
+        if counts { median } else { format!("({median})") }
+    }
+}
+
+/// Explains the brackets.
+const BUSY_CLIENT: &str = "Figures in brackets do not count: the client used at least 90 % of its \
+                           core, so it is itself what limited them.";
 
 /// Markdown: the goals, then what each server did, then what was left out.
 pub(crate) fn markdown(scenario: &Scenario, results: &Results) -> String {
@@ -37,14 +75,17 @@ pub(crate) fn markdown(scenario: &Scenario, results: &Results) -> String {
     text.push('\n');
     text.push_str("| | CPU µs/request |");
     let columns = columns(scenario);
-    for (name, _) in &columns {
-        let _ = write!(text, " {name} |");
+    for column in &columns {
+        let _ = write!(text, " {} |", column.name);
     }
     text.push_str(" errors | timeouts |\n|---|---|");
     text.push_str(&"---|".repeat(columns.len() + 2));
     text.push('\n');
     for case in &results.cases {
         text.push_str(&row(case, &columns));
+    }
+    if results.cases.iter().any(CaseResult::is_client_busy) {
+        let _ = write!(text, "\n{BUSY_CLIENT}\n");
     }
     for note in &results.notes {
         let _ = write!(text, "\n{note}\n");
@@ -67,6 +108,7 @@ pub(crate) fn data(scenario: &Scenario, results: &Results) -> Value {
         json!({
             "figure": figure(ratio.figure), "case": ratio.case, "with": ratio.with,
             "limit": ratio.limit, "met": ratio.met(), "ratio": ratio.spread.data(),
+            "is_client_busy": ratio.is_client_busy,
         })
     };
     json!({
@@ -80,7 +122,7 @@ pub(crate) fn data(scenario: &Scenario, results: &Results) -> Value {
 }
 
 fn goal(ratio: &Ratio) -> String {
-    let verdict = verdict(ratio.met());
+    let verdict = if ratio.is_client_busy { "busy client" } else { verdict(ratio.met()) };
     let limit = ratio.limit.map_or_else(String::new, |limit| format!("≤ {limit}"));
     let (figure, spread) = (figure(ratio.figure), ratio.spread.shown(3));
     format!("| {figure} | {} | {} | {spread} | {limit} | {verdict} |\n", ratio.case, ratio.with)
@@ -111,18 +153,19 @@ fn verdict(met: Option<bool>) -> &'static str {
 
 /// What is shown of each case behind its CPU time; medians over the rounds. For pipelined requests
 /// wrk works out percentiles from a wrong interval (see `wrk.rs`), so there they are left out.
-fn columns(scenario: &Scenario) -> Vec<(&'static str, Column)> {
+fn columns(scenario: &Scenario) -> Vec<&'static Column> {
     let pipelined = |case: &Case| matches!(case.ask.pattern, Targets::Pipelined(_));
-    let latencies = if scenario.cases.iter().any(pipelined) { &[] } else { LATENCIES };
-    [&[RATE], latencies].concat()
+    let latencies = if scenario.cases.iter().any(pipelined) { &[] } else { &LATENCIES[..] };
+    let client = if scenario.measures_clients() { &CLIENT[..] } else { &[] };
+    client.iter().chain(&RATE).chain(latencies).collect()
 }
 
-fn row(case: &CaseResult, columns: &[(&str, Column)]) -> String {
-    let cpu = case.spread(|round| round.cpu).map_or_else(String::new, |spread| spread.shown(3));
+fn row(case: &CaseResult, columns: &[&Column]) -> String {
+    let cpu = case.spread(|round| Some(round.cpu));
+    let cpu = cpu.map_or_else(String::new, |spread| spread.shown(3));
     let mut text = format!("| {} | {cpu} |", case.label);
-    for (_, column) in columns {
-        let median = case.spread(column).map_or(f64::NAN, |spread| spread.median);
-        let _ = write!(text, " {median:.0} |");
+    for column in columns {
+        let _ = write!(text, " {} |", column.shown(case));
     }
     let sum = |count: fn(&Round) -> u64| case.rounds.iter().map(count).sum::<u64>();
     let errors = sum(|round| round.measured.errors);
@@ -134,6 +177,9 @@ fn row(case: &CaseResult, columns: &[(&str, Column)]) -> String {
 fn figure(figure: Figure) -> &'static str {
     match figure {
         Figure::Cpu => "CPU",
+        Figure::ClientCpu => "CPU of the client",
+        Figure::TotalCpu => "CPU of both",
+        Figure::Bytes => "bytes",
         Figure::P50 => "p50",
         Figure::P99 => "p99",
     }
@@ -142,6 +188,30 @@ fn figure(figure: Figure) -> &'static str {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::bench::load::client::Measured;
+    use crate::bench::load::cpu::ClientTime;
+
+    #[test]
+    fn figures_of_a_busy_client_are_in_brackets() {
+        let case = |client| {
+            let measured = Measured {
+                requests: 4,
+                duration: 2_000_000,
+                received_bytes: Some(1016),
+                client,
+                ..Measured::default()
+            };
+            let rounds = vec![Round { measured, cpu: 1.5 }; 2];
+            CaseResult { label: "ours".to_owned(), rounds }
+        };
+        let shown = |case: &CaseResult| -> Vec<String> {
+            CLIENT.iter().chain(&RATE).map(|column| column.shown(case)).collect()
+        };
+        let time = |cpu_us| Some(ClientTime { cpu_us, wall_us: 10 });
+        assert_eq!(shown(&case(time(8))), ["2.000", "285714", "254.0", "80", "2"]);
+        assert_eq!(shown(&case(time(9))), ["2.250", "266667", "254.0", "90", "(2)"]);
+        assert_eq!(shown(&case(None)), ["–", "–", "254.0", "–", "2"]);
+    }
 
     #[test]
     fn a_goal_is_met_by_what_was_measured_alone() {

@@ -204,6 +204,7 @@ fn nginx(state: &Path) -> Result<Server> {
             ("PORT", port.to_string()),
             ("STATE", state.display().to_string()),
             ("ROOT", state.join("site").display().to_string()),
+            ("TYPES", "/etc/nginx/mime.types".to_owned()),
         ];
         let template = server::template("nginx.conf");
         let file = server::configuration(&template, &values, state)?;
