@@ -166,7 +166,10 @@ def accepts_one_argument(application):
     """Whether an application is one of ASGI 2: called with the scope, it returns a callable."""
     import inspect
     call = application if inspect.isroutine(application) else type(application).__call__
-    if not inspect.isclass(application) and asyncio.iscoroutinefunction(call):
+    # From 3.12 on it knows functions that are marked as such, too, and the other is deprecated.
+    is_coroutine_function = \
+        (inspect if sys.version_info >= (3, 12) else asyncio).iscoroutinefunction
+    if not inspect.isclass(application) and is_coroutine_function(call):
         return False
     try:
         parameters = list(inspect.signature(application).parameters.values())

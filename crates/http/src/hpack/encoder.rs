@@ -10,11 +10,14 @@
 //! §7.1).
 
 use super::encode;
+use super::entries::{
+    Entries, EntryNumber, EntryTable, NewField, NewName, TABLE_BYTES, USED_TABLE_MIN_BYTES,
+};
 use super::form::Form;
 use super::repeated::Repeated;
-use super::sent_table::TABLE_BYTES;
+pub use super::repeated::Tail;
+use super::static_table::HPACK;
 use super::{answer, integer};
-use crate::date::DATE_BYTES;
 use crate::field::Field;
 use crate::prepared::Prepared;
 
@@ -26,22 +29,45 @@ pub struct Encoder {
     has_shrunk: bool,
     has_responded: bool,
     /// From the second response on.
-    repeated: Option<Box<Repeated>>,
+    repeated: Option<Box<Repeated<HpackTable>>>,
 }
 
-/// The fields at the end of every response of a listener.
-#[derive(Clone, Copy, Debug)]
-pub struct Tail<'a> {
-    /// The value of `date`.
-    pub date: &'a [u8; DATE_BYTES],
-    /// The fields behind it, from the static table and literals alone.
-    pub fields: &'a [u8],
-    /// `date` and these fields, in the same form.
-    pub all: &'a [u8],
-}
+/// The table of a peer of HTTP/2, which has each entry as soon as it has the block with it.
+#[derive(Debug)]
+struct HpackTable(Entries);
 
-/// A table smaller than this is not used: it would hold little of what is repeated.
-const USED_TABLE_MIN_BYTES: u16 = 1024;
+impl EntryTable for HpackTable {
+    const FORM: Form = Form::Hpack;
+
+    fn bytes_max(&self) -> usize {
+        self.0.bytes_max()
+    }
+
+    #[inline]
+    fn refer(&mut self, out: &mut Vec<u8>, entry: EntryNumber) -> bool {
+        let has_it = self.0.has(entry);
+        if has_it {
+            // The newest entry has the first index behind the static table (RFC 7541 §2.3.3).
+            let newer = self.0.inserted() - entry.0;
+            integer::write(out, 0x80, 7, HPACK.len() + 1 + newer as usize);
+        }
+        has_it
+    }
+
+    fn insert(&mut self, out: &mut Vec<u8>, field: NewField<'_>, entry: &mut EntryNumber) {
+        let any = EntryNumber(u32::MAX);
+        let (flags, prefix) = if self.0.has_room(field.size, any) { (0x40, 6) } else { (0, 4) };
+        match field.name {
+            NewName::Static(place) => integer::write(out, flags, prefix, place + 1),
+            NewName::Written { is_coded, text } => {
+                out.push(flags);
+                NewName::write(out, 0, 7, is_coded, text);
+            }
+        }
+        out.extend_from_slice(field.value);
+        *entry = if flags == 0 { EntryNumber::NONE } else { self.0.insert(field.size) };
+    }
+}
 
 impl Default for Encoder {
     fn default() -> Encoder {
@@ -53,12 +79,8 @@ impl Encoder {
     /// Returns the encoder of a new connection.
     #[must_use]
     pub const fn new() -> Encoder {
-        Encoder {
-            table_bytes: TABLE_BYTES as u16,
-            has_shrunk: false,
-            has_responded: false,
-            repeated: None,
-        }
+        let table_bytes = TABLE_BYTES as u16;
+        Encoder { table_bytes, has_shrunk: false, has_responded: false, repeated: None }
     }
 
     /// The peer has said how large its table may be (`SETTINGS_HEADER_TABLE_SIZE`). A table that
@@ -69,7 +91,9 @@ impl Encoder {
             self.table_bytes = bytes;
             self.has_shrunk = true;
             match &mut self.repeated {
-                Some(repeated) if bytes >= USED_TABLE_MIN_BYTES => repeated.shrink(bytes),
+                Some(repeated) if usize::from(bytes) >= USED_TABLE_MIN_BYTES => {
+                    repeated.table.0.shrink(usize::from(bytes));
+                }
                 _ => self.repeated = None,
             }
         }
@@ -88,7 +112,7 @@ impl Encoder {
         if self.has_shrunk {
             self.has_shrunk = false;
             // A table that is not used is given up, so that the peer need not keep it.
-            if self.table_bytes < USED_TABLE_MIN_BYTES {
+            if usize::from(self.table_bytes) < USED_TABLE_MIN_BYTES {
                 self.table_bytes = 0;
             }
             integer::write(out, 0x20, 5, usize::from(self.table_bytes));
@@ -134,15 +158,16 @@ impl Encoder {
     }
 
     #[inline]
-    fn repeated(&mut self) -> Option<&mut Repeated> {
+    fn repeated(&mut self) -> Option<&mut Repeated<HpackTable>> {
         if !self.has_responded {
             self.has_responded = true;
             return None;
         }
-        if self.table_bytes < USED_TABLE_MIN_BYTES {
+        let table_bytes = usize::from(self.table_bytes);
+        if table_bytes < USED_TABLE_MIN_BYTES {
             return None;
         }
-        let table_bytes = self.table_bytes;
-        Some(self.repeated.get_or_insert_with(|| Box::new(Repeated::new(table_bytes))))
+        let table = || Box::new(Repeated::new(HpackTable(Entries::new(table_bytes))));
+        Some(self.repeated.get_or_insert_with(table))
     }
 }

@@ -2,19 +2,19 @@
 //!
 //! [`decoder`] keeps the table that a peer fills, and reads blocks with it. [`encode`] writes with
 //! the static table alone, so that a block can be rendered once and sent on any connection.
-//! [`encoder`] fills the table of the peer with what is repeated on a connection: `sent_table` knows
-//! which entries the peer has, `repeated` what they are.
+//! [`encoder`] fills the table of the peer with what is repeated on a connection: `entries` knows
+//! which entries the peer has, `repeated` what they are. Both serve QPACK, too.
 //! `huffman`, `integer`, `string` and `answer` serve QPACK too ([`crate::qpack`]).
 
 pub(crate) mod answer;
 pub mod decoder;
 pub mod encode;
 pub mod encoder;
+pub(crate) mod entries;
 pub(crate) mod form;
 pub(crate) mod huffman;
 pub(crate) mod integer;
-mod repeated;
-mod sent_table;
+pub(crate) mod repeated;
 pub(crate) mod static_table;
 pub(crate) mod string;
 pub(crate) mod table;

@@ -1,40 +1,38 @@
 //! What a connection has sent before, and the entries that it has in the table of the peer.
 
-use super::answer;
-use super::encoder::Tail;
+use super::entries::{EntryNumber, EntryTable, NewField, NewName, PlainLine};
 use super::form::Form;
-use super::sent_table::{EntryNumber, SentTable};
-use super::static_table::HPACK;
-use super::{integer, string};
+use super::table::ENTRY_BYTES;
+use super::{answer, integer, string};
 use crate::date::{self, DATE_BYTES, UnixSeconds};
-use crate::prepared::Prepared;
+use crate::prepared::{Prepared, SharedFields};
 
 /// Blocks of fields that are remembered: a page has few kinds of files.
 const BLOCKS_MAX: usize = 8;
-/// Bytes of all of them together; then all of them are forgotten. With it, a connection takes less
-/// than 4 KiB.
-const BLOCKS_MAX_BYTES: usize = 2304;
-/// Longest such block, in bytes: what half of the table holds.
-const BLOCK_MAX_BYTES: usize = 1536;
-/// Most fields of one.
-const BLOCK_FIELDS_MAX: usize = 24;
+/// Bytes of all of them together, and their fields; then all of them are forgotten. With both, a
+/// connection takes less than 4 KiB.
+const BLOCKS_MAX_BYTES: usize = 1536;
+const BLOCK_FIELDS_MAX: usize = 64;
 /// Files that are remembered. Their fields become entries when they are asked for again.
 const FILES: usize = 16;
 /// Times of files that are remembered. Files of one site often have the same.
 const TIMES: usize = 4;
 
-/// Places in the static table (RFC 7541 Appendix A), from 1.
-mod place {
-    pub(super) const CONTENT_LENGTH: usize = 28;
-    pub(super) const DATE: usize = 33;
-    pub(super) const ETAG: usize = 34;
-    pub(super) const LAST_MODIFIED: usize = 44;
+/// The fields at the end of every response of a listener.
+#[derive(Clone, Copy, Debug)]
+pub struct Tail<'a> {
+    /// The value of `date`.
+    pub date: &'a [u8; DATE_BYTES],
+    /// The fields behind it, from the static table and literals alone.
+    pub fields: &'a [u8],
+    /// `date` and these fields, in the same form.
+    pub all: &'a [u8],
 }
 
 /// See the head of the module.
 #[derive(Debug)]
-pub(super) struct Repeated {
-    table: SentTable,
+pub(crate) struct Repeated<T> {
+    pub(crate) table: T,
     date: [u8; DATE_BYTES],
     date_entry: EntryNumber,
     blocks: Vec<Block>,
@@ -48,22 +46,22 @@ pub(super) struct Repeated {
 #[derive(Debug)]
 struct Block {
     bytes: Box<[u8]>,
-    /// For each field its place in the static table, or 0 if it is an entry. Empty if the block
-    /// cannot be inserted.
-    fields: Box<[u8]>,
-    /// The entry of the first field that is one; the others follow it.
-    first: EntryNumber,
+    /// Empty if the block cannot be inserted.
+    fields: Box<[BlockField]>,
 }
 
 /// A field of a block.
-struct BlockField<'b> {
-    /// The place of the whole field in the static table; or of its name, or 0.
-    place: usize,
-    /// The strings of a literal: name, if it has no place, and value. `None` of a whole field.
-    strings: Option<&'b [u8]>,
-    name_bytes: usize,
-    value_bytes: usize,
+#[derive(Clone, Copy, Debug)]
+struct BlockField {
+    /// Where it stands in the block.
+    start: u16,
+    end: u16,
+    /// Its place in the static table, from 0; [`NO_PLACE`] of a literal.
+    place: u8,
+    entry: EntryNumber,
 }
+
+const NO_PLACE: u8 = u8::MAX;
 
 /// A file, by what its answers have of their own.
 #[derive(Clone, Copy, Debug)]
@@ -87,10 +85,10 @@ const NO_FILE: File = File {
 /// A length that no content has.
 const NO_LENGTH: u64 = u64::MAX;
 
-impl Repeated {
-    pub(super) fn new(table_bytes: u16) -> Repeated {
+impl<T: EntryTable> Repeated<T> {
+    pub(crate) fn new(table: T) -> Repeated<T> {
         Repeated {
-            table: SentTable::new(usize::from(table_bytes)),
+            table,
             date: [0; _],
             date_entry: EntryNumber::NONE,
             blocks: Vec::with_capacity(BLOCKS_MAX),
@@ -101,42 +99,37 @@ impl Repeated {
         }
     }
 
-    pub(super) fn shrink(&mut self, table_bytes: u16) {
-        self.table.shrink(usize::from(table_bytes));
-    }
-
     /// Returns how many bytes of memory it occupies.
-    pub(super) fn memory_bytes(&self) -> usize {
-        let of_block = |block: &Block| block.bytes.len() + block.fields.len();
+    pub(crate) fn memory_bytes(&self) -> usize {
+        let of_block = |block: &Block| block.bytes.len() + size_of_val(&*block.fields);
         let blocks = self.blocks.capacity() * size_of::<Block>();
         size_of::<Self>() + blocks + self.blocks.iter().map(of_block).sum::<usize>()
     }
 
-    /// Appends the field block of a prepared answer.
+    /// Appends the fields of a prepared answer.
     #[inline]
-    pub(super) fn prepared(&mut self, out: &mut Vec<u8>, answer: &Prepared<'_>, tail: Tail<'_>) {
-        answer::status(Form::Hpack, out, answer.status);
-        if answer.shared.hpack.is_empty() {
-            answer::lines(Form::Hpack, out, answer.shared.h1);
+    pub(crate) fn prepared(&mut self, out: &mut Vec<u8>, answer: &Prepared<'_>, tail: Tail<'_>) {
+        answer::status(T::FORM, out, answer.status);
+        let shared = in_form(T::FORM, &answer.shared);
+        if shared.is_empty() {
+            answer::lines(T::FORM, out, answer.shared.h1);
         } else {
-            self.block(out, answer.shared.hpack);
+            self.block(out, shared);
         }
         if answer.has_rare_fields() {
-            answer::rare_fields(Form::Hpack, out, answer);
+            answer::rare_fields(T::FORM, out, answer);
         }
         match answer.etag.and_then(<[u8]>::as_array) {
             Some(tag) => self.file_fields(out, tag, answer),
-            None => answer::own_fields(Form::Hpack, out, answer),
+            None => answer::own_fields(T::FORM, out, answer),
         }
         self.tail(out, tail);
     }
 
     /// Appends the fields at the end of every response.
     #[inline]
-    pub(super) fn tail(&mut self, out: &mut Vec<u8>, tail: Tail<'_>) {
-        if self.date == *tail.date && self.table.has(self.date_entry) {
-            index(out, self.table.index(self.date_entry));
-        } else {
+    pub(crate) fn tail(&mut self, out: &mut Vec<u8>, tail: Tail<'_>) {
+        if self.date != *tail.date || !self.table.refer(out, self.date_entry) {
             self.insert_date(out, tail.date);
         }
         if !tail.fields.is_empty() {
@@ -146,8 +139,11 @@ impl Repeated {
 
     #[cold]
     fn insert_date(&mut self, out: &mut Vec<u8>, date: &[u8; DATE_BYTES]) {
-        self.date = *date;
-        self.date_entry = self.insert(out, place::DATE, date);
+        if self.date != *date {
+            self.date = *date;
+            self.date_entry = EntryNumber::NONE;
+        }
+        insert(&mut self.table, out, b"date", date, &mut self.date_entry);
     }
 
     /// Returns the position of a file, and whether it was asked for before.
@@ -170,24 +166,21 @@ impl Repeated {
         let (position, is_known) = self.file(tag, answer.content_length.unwrap_or(NO_LENGTH));
         let File { tag_entry, length_entry, .. } = self.files[position];
         if !is_known {
-            literal(out, place::ETAG, &quoted(tag));
-        } else if self.table.has(tag_entry) {
-            index(out, self.table.index(tag_entry));
-        } else {
-            self.files[position].tag_entry = self.insert(out, place::ETAG, &quoted(tag));
+            literal(T::FORM, out, b"etag", &quoted(tag));
+        } else if !self.table.refer(out, tag_entry) {
+            let entry = &mut self.files[position].tag_entry;
+            insert(&mut self.table, out, b"etag", &quoted(tag), entry);
         }
         if let Some(time) = answer.last_modified {
             self.time(out, time);
         }
         let Some(content_length) = answer.content_length else { return };
         if !is_known {
-            answer::content_length(Form::Hpack, out, content_length);
-        } else if self.table.has(length_entry) {
-            index(out, self.table.index(length_entry));
-        } else {
+            answer::content_length(T::FORM, out, content_length);
+        } else if !self.table.refer(out, length_entry) {
             let text = content_length.to_string();
-            let entry = self.insert(out, place::CONTENT_LENGTH, text.as_bytes());
-            self.files[position].length_entry = entry;
+            let entry = &mut self.files[position].length_entry;
+            insert(&mut self.table, out, b"content-length", text.as_bytes(), entry);
         }
     }
 
@@ -197,25 +190,12 @@ impl Repeated {
         let Some(position) = self.times.iter().position(|(known, _)| *known == time) else {
             self.times[self.next_time] = (time, EntryNumber::NONE);
             self.next_time = (self.next_time + 1) % TIMES;
-            return literal(out, place::LAST_MODIFIED, &date::format(time));
+            return literal(T::FORM, out, b"last-modified", &date::format(time));
         };
-        let (_, entry) = self.times[position];
-        if self.table.has(entry) {
-            return index(out, self.table.index(entry));
+        let (_, entry) = &mut self.times[position];
+        if !self.table.refer(out, *entry) {
+            insert(&mut self.table, out, b"last-modified", &date::format(time), entry);
         }
-        self.times[position].1 = self.insert(out, place::LAST_MODIFIED, &date::format(time));
-    }
-
-    /// Appends a field that becomes an entry of the table. Its name is in the static table.
-    fn insert(&mut self, out: &mut Vec<u8>, place: usize, value: &[u8]) -> EntryNumber {
-        if !self.table.takes_entries() {
-            literal(out, place, value);
-            return EntryNumber::NONE;
-        }
-        integer::write(out, 0x40, 6, place);
-        string::write(out, 0, 7, value.iter().copied(), value.len());
-        let (name, _) = HPACK.get(place - 1).unwrap_or_default();
-        self.table.insert(name.len(), value.len())
     }
 
     /// Appends a block of fields, which become entries at its first use.
@@ -224,119 +204,116 @@ impl Repeated {
         let Some(position) = self.blocks.iter().position(|block| *block.bytes == *bytes) else {
             return self.new_block(out, bytes);
         };
-        let block = &self.blocks[position];
-        if block.fields.is_empty() {
+        let Block { bytes, fields } = &mut self.blocks[position];
+        if fields.is_empty() {
             return out.extend_from_slice(bytes);
         }
-        if !self.table.has(block.first) {
-            return self.insert_block(out, position);
-        }
-        let mut entry = block.first;
-        for &place in &block.fields {
-            if place != 0 {
-                out.push(0x80 | place);
-            } else {
-                index(out, self.table.index(entry));
-                entry = entry.plus(1);
+        for field in fields {
+            if field.place != NO_PLACE {
+                T::FORM.indexed(out, usize::from(field.place));
+            } else if !self.table.refer(out, field.entry) {
+                insert_line(&mut self.table, out, bytes, field);
             }
         }
     }
 
     #[cold]
     fn new_block(&mut self, out: &mut Vec<u8>, bytes: &[u8]) {
-        if bytes.len() > BLOCK_MAX_BYTES {
+        if bytes.len() > BLOCKS_MAX_BYTES {
             return out.extend_from_slice(bytes);
         }
-        let places = self.places(bytes).unwrap_or_default();
-        let block = Block { bytes: bytes.into(), fields: places, first: EntryNumber::NONE };
-        let known_bytes: usize = self.blocks.iter().map(|block| block.bytes.len()).sum();
-        if self.blocks.len() == BLOCKS_MAX || known_bytes + bytes.len() > BLOCKS_MAX_BYTES {
+        let fields = self.fields_of(bytes).unwrap_or_default();
+        let count = |of: fn(&Block) -> usize| self.blocks.iter().map(of).sum::<usize>();
+        if self.blocks.len() == BLOCKS_MAX
+            || count(|block| block.bytes.len()) + bytes.len() > BLOCKS_MAX_BYTES
+            || count(|block| block.fields.len()) + fields.len() > BLOCK_FIELDS_MAX
+        {
             self.blocks.clear();
         }
-        let is_inserted = !block.fields.is_empty();
-        self.blocks.push(block);
-        if is_inserted {
-            self.insert_block(out, self.blocks.len() - 1);
-        } else {
-            out.extend_from_slice(bytes);
-        }
+        self.blocks.push(Block { bytes: bytes.into(), fields });
+        self.block(out, bytes);
     }
 
-    /// Returns for each field of a block its place in the static table, or 0. `None` if the block
-    /// is not to be inserted: it is too large for the table, or has a field that must not be an
-    /// entry.
-    fn places(&self, bytes: &[u8]) -> Option<Box<[u8]>> {
-        let (mut rest, mut size, mut places) = (bytes, 0, Vec::new());
+    /// Returns the fields of a block. `None` if they are not to be inserted: they are too many for
+    /// the table, or one must not be an entry.
+    fn fields_of(&self, bytes: &[u8]) -> Option<Box<[BlockField]>> {
+        let (mut rest, mut size, mut fields) = (bytes, 0, Vec::new());
         while !rest.is_empty() {
-            let field = BlockField::read(&mut rest)?;
-            let whole = field.strings.is_none();
-            size += super::table::ENTRY_BYTES + field.name_bytes + field.value_bytes;
-            places.push(if whole { u8::try_from(field.place).ok()? } else { 0 });
-        }
-        let is_small = size <= self.table.bytes_max() / 2 && places.len() <= BLOCK_FIELDS_MAX;
-        // Without an entry, the block is as short as it can be.
-        (is_small && places.contains(&0)).then(|| places.into())
-    }
-
-    #[cold]
-    fn insert_block(&mut self, out: &mut Vec<u8>, position: usize) {
-        let Self { table, blocks, .. } = self;
-        let block = &mut blocks[position];
-        let mut rest = &*block.bytes;
-        if !table.takes_entries() {
-            return out.extend_from_slice(rest);
-        }
-        let mut first = None;
-        while let Some(field) = BlockField::read(&mut rest) {
-            let Some(strings) = field.strings else {
-                out.push(0x80 | field.place as u8);
-                continue;
+            let start = bytes.len() - rest.len();
+            let place = match PlainLine::read(T::FORM, &mut rest)? {
+                PlainLine::Whole(place) => u8::try_from(place).ok()?,
+                PlainLine::Literal(field) => {
+                    size += field.size;
+                    NO_PLACE
+                }
             };
-            integer::write(out, 0x40, 6, field.place);
-            out.extend_from_slice(strings);
-            let entry = table.insert(field.name_bytes, field.value_bytes);
-            first.get_or_insert(entry);
+            let (start, end) = (start as u16, (bytes.len() - rest.len()) as u16);
+            fields.push(BlockField { start, end, place, entry: EntryNumber::NONE });
         }
-        block.first = first.unwrap_or_default();
+        let is_small = size <= self.table.bytes_max() / 2 && fields.len() <= BLOCK_FIELDS_MAX;
+        is_small.then(|| fields.into())
     }
 }
 
-impl<'b> BlockField<'b> {
-    /// Takes a field off the front of a block that was made of the static table and literals.
-    /// `None` if it is another one: a literal that is never to be indexed.
-    fn read(rest: &mut &'b [u8]) -> Option<BlockField<'b>> {
-        let first = *rest.first()?;
-        if first & 0x80 != 0 {
-            let place = integer::read_u32(rest, 7).ok()?;
-            return Some(BlockField { place, strings: None, name_bytes: 0, value_bytes: 0 });
-        }
-        if first & 0xf0 != 0 {
-            return None;
-        }
-        let place = integer::read_u32(rest, 4).ok()?;
-        let strings = *rest;
-        let name_bytes = match place.checked_sub(1) {
-            Some(place) => HPACK.get(place)?.0.len(),
-            None => string::read(rest, 7, &mut []).ok()?,
-        };
-        let value_bytes = string::read(rest, 7, &mut []).ok()?;
-        let strings = strings.get(..strings.len() - rest.len())?;
-        Some(BlockField { place, strings: Some(strings), name_bytes, value_bytes })
+/// Appends a literal line of a block, which becomes an entry if that is possible.
+#[cold]
+fn insert_line<T: EntryTable>(
+    table: &mut T,
+    out: &mut Vec<u8>,
+    bytes: &[u8],
+    field: &mut BlockField,
+) {
+    let line = bytes.get(usize::from(field.start)..usize::from(field.end)).unwrap_or_default();
+    if let Some(PlainLine::Literal(new)) = PlainLine::read(T::FORM, &mut &*line) {
+        table.insert(out, new, &mut field.entry);
     }
 }
 
-/// Appends a reference to a whole field.
-#[inline(always)]
-fn index(out: &mut Vec<u8>, index: usize) {
-    integer::write(out, 0x80, 7, index);
+/// Appends a field, which becomes an entry if that is possible. Its name is in the static table.
+#[cold]
+fn insert<T: EntryTable>(
+    table: &mut T,
+    out: &mut Vec<u8>,
+    name: &[u8],
+    value: &[u8],
+    entry: &mut EntryNumber,
+) {
+    let mut written = Vec::with_capacity(1 + value.len());
+    string::write(&mut written, 0, 7, value.iter().copied(), value.len());
+    let place = NewName::Static(static_place(T::FORM, name));
+    let size = name.len() + value.len() + ENTRY_BYTES;
+    table.insert(out, NewField { name: place, value: &written, size }, entry);
 }
 
-/// Appends a field that does not become an entry, with a name of the static table.
+/// Appends a field that does not become an entry. Its name is in the static table.
 #[inline]
-fn literal(out: &mut Vec<u8>, place: usize, value: &[u8]) {
-    integer::write(out, 0, 4, place);
+fn literal(form: Form, out: &mut Vec<u8>, name: &'static [u8], value: &[u8]) {
+    form.named(out, static_place(form, name));
     integer::write(out, 0, 7, value.len());
     out.extend_from_slice(value);
+}
+
+/// Returns the place of a name of this module in the static table, from 0 (RFC 7541 Appendix A, RFC
+/// 9204 Appendix A).
+#[inline(always)]
+fn static_place(form: Form, name: &[u8]) -> usize {
+    let (hpack, qpack) = match name {
+        b"content-length" => (27, 4),
+        b"date" => (32, 6),
+        b"etag" => (33, 7),
+        _ => (43, 10),
+    };
+    match form {
+        Form::Hpack => hpack,
+        Form::Qpack => qpack,
+    }
+}
+
+fn in_form<'a>(form: Form, shared: &SharedFields<'a>) -> &'a [u8] {
+    match form {
+        Form::Hpack => shared.hpack,
+        Form::Qpack => shared.qpack,
+    }
 }
 
 /// Returns an entity tag in its quotes.
@@ -344,4 +321,19 @@ fn quoted(tag: &Tag) -> [u8; answer::TAG_BYTES + 2] {
     let mut text = [b'"'; answer::TAG_BYTES + 2];
     text[1..=tag.len()].copy_from_slice(tag);
     text
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn names_are_where_the_tables_have_them() {
+        for form in [Form::Hpack, Form::Qpack] {
+            for name in [&b"content-length"[..], b"date", b"etag", b"last-modified"] {
+                let (_, place) = form.table().find(name, b"");
+                assert_eq!(place, Some(static_place(form, name)));
+            }
+        }
+    }
 }
