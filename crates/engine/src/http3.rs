@@ -23,7 +23,7 @@ pub(crate) mod uni;
 pub(crate) mod unread;
 
 use pinion_http::h3::frame::ErrorCode;
-use pinion_http::h3::session::{Session, Settings};
+use pinion_http::h3::session::{ENCODER_STREAM, Session, Settings};
 use pinion_http::limits::Limits;
 use quinn_proto::{Dir, StreamId, VarInt};
 
@@ -45,6 +45,8 @@ pub(crate) struct Http3 {
     /// Our control stream, once there is leave to open it, and what is to go out on it.
     pub(crate) control: Option<StreamId>,
     pub(crate) control_out: Vec<u8>,
+    /// Our encoder stream, once there was something to send on it.
+    pub(crate) encoder: Option<StreamId>,
     /// Bytes that wait on all streams.
     pub(crate) queued_bytes: u64,
     /// The connection is closed, and QUIC keeps it for a while (RFC 9000 §10.2).
@@ -84,6 +86,7 @@ impl Http3 {
             unis: Vec::new(),
             control: None,
             control_out,
+            encoder: None,
             queued_bytes: 0,
             is_closed: false,
             is_stopping: false,
@@ -115,6 +118,21 @@ impl Http3 {
         }
     }
 
+    /// Sends what our compression has for the table of the client.
+    pub(crate) fn write_encoder(&mut self) {
+        let Some(instructions) = self.session.encoder().instructions() else { return };
+        if self.encoder.is_none() {
+            self.encoder = self.quic.streams().open(Dir::Uni);
+            if self.encoder.is_some() {
+                instructions.insert(0, ENCODER_STREAM);
+            }
+        }
+        let Some(encoder) = self.encoder else { return };
+        if let Ok(bytes) = self.quic.send_stream(encoder).write(instructions) {
+            instructions.drain(..bytes);
+        }
+    }
+
     /// Ends a stream whose answer cannot be completed.
     pub(crate) fn reset(&mut self, number: u32) -> Option<Stream> {
         let open = self.streams.get(number)?;
@@ -133,9 +151,10 @@ impl Http3 {
     }
 
     /// Whether something was given to QUIC that the client has not acknowledged. Our control stream
-    /// is never over.
+    /// and our encoder stream are never over.
     pub(crate) fn is_unacknowledged(&mut self) -> bool {
-        self.quic.streams().send_streams() > usize::from(self.control.is_some())
+        let endless = [self.control, self.encoder].iter().flatten().count();
+        self.quic.streams().send_streams() > endless
     }
 
     /// How much there has been of what this deadline watches: frames of streams that have left, or

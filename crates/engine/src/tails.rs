@@ -22,6 +22,7 @@ struct Tail {
     /// Where the fields behind the date begin.
     hpack_fields_at: usize,
     qpack: Vec<u8>,
+    qpack_fields_at: usize,
 }
 
 impl Tail {
@@ -32,7 +33,7 @@ impl Tail {
         h1.extend_from_slice(fields);
         h1.extend_from_slice(b"\r\n");
         let (hpack, qpack) = Default::default();
-        let mut tail = Self { h1, hpack, hpack_fields_at: 0, qpack };
+        let mut tail = Self { h1, hpack, hpack_fields_at: 0, qpack, qpack_fields_at: 0 };
         tail.compress();
         tail
     }
@@ -44,6 +45,16 @@ impl Tail {
         self.compress();
     }
 
+    /// One of the binary forms, in which the fields behind the date begin at a place.
+    fn binary<'a>(&'a self, all: &'a [u8], fields_at: usize) -> hpack::encoder::Tail<'a> {
+        let date = self.h1.get(DATE_NAME.len()..).and_then(<[u8]>::first_chunk);
+        hpack::encoder::Tail {
+            date: date.unwrap_or(&date::TEMPLATE),
+            fields: all.get(fields_at..).unwrap_or_default(),
+            all,
+        }
+    }
+
     /// Renders the binary forms, of what HTTP/1 has before its blank line.
     fn compress(&mut self) {
         let lines = self.h1.strip_suffix(b"\r\n").unwrap_or_default();
@@ -53,7 +64,9 @@ impl Tail {
         self.hpack_fields_at = self.hpack.len();
         hpack::encode::lines(&mut self.hpack, fields);
         self.qpack.clear();
-        qpack::encode::lines(&mut self.qpack, lines);
+        qpack::encode::lines(&mut self.qpack, date);
+        self.qpack_fields_at = self.qpack.len();
+        qpack::encode::lines(&mut self.qpack, fields);
     }
 }
 
@@ -90,20 +103,16 @@ impl Tails {
 
     /// For HTTP/3.
     #[inline]
-    pub(crate) fn qpack(&self, listener: u16) -> &[u8] {
-        &self.listeners[usize::from(listener)].qpack
+    pub(crate) fn qpack(&self, listener: u16) -> qpack::encoder::Tail<'_> {
+        let tail = &self.listeners[usize::from(listener)];
+        tail.binary(&tail.qpack, tail.qpack_fields_at)
     }
 
     /// For HTTP/2.
     #[inline]
     pub(crate) fn hpack(&self, listener: u16) -> hpack::encoder::Tail<'_> {
-        let Tail { h1, hpack, hpack_fields_at, .. } = &self.listeners[usize::from(listener)];
-        let date = h1.get(DATE_NAME.len()..).and_then(<[u8]>::first_chunk);
-        hpack::encoder::Tail {
-            date: date.unwrap_or(&date::TEMPLATE),
-            fields: hpack.get(*hpack_fields_at..).unwrap_or_default(),
-            all: hpack,
-        }
+        let tail = &self.listeners[usize::from(listener)];
+        tail.binary(&tail.hpack, tail.hpack_fields_at)
     }
 }
 
@@ -134,7 +143,7 @@ mod tests {
             hpack.decode(tails.hpack(0).all, &mut section, &limits).expect("a block");
             assert_eq!(section.fields().get(b"date"), Some(&date[..]));
             // What goes before all fields (RFC 9204 §4.5.1).
-            let block = [&[0, 0], tails.qpack(0)].concat();
+            let block = [&[0, 0], tails.qpack(0).all].concat();
             qpack::decoder::decode(&block, &mut section, &limits).expect("a section");
             assert_eq!(section.fields().get(b"date"), Some(&date[..]));
         }

@@ -48,6 +48,7 @@ impl Http3 {
         turns: &mut Vec<(u64, u32)>,
         now_ms: u64,
     ) -> Vec<Lost> {
+        self.write_encoder();
         let mut lost = Vec::new();
         let before = self.queued_bytes;
         loop {

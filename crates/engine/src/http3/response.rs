@@ -5,6 +5,7 @@ use pinion_http::field::Field;
 use pinion_http::h3::send;
 use pinion_http::prepared::{Piece, Prepared, PreparedBody};
 use pinion_http::qpack::encode;
+use pinion_http::qpack::encoder::Encoder;
 
 use super::Http3;
 use crate::buffers::{Buffers, or_overload};
@@ -26,16 +27,16 @@ pub(crate) fn prepared(
     source: RangeSource<'_>,
 ) -> Result<(), Gone> {
     let tail = sink.tails.qpack(sink.listener);
-    on_stream(http3, number, sink, |buffers, index, head_only| {
+    on_stream(http3, number, sink, |buffers, (index, head_only), (encoder, stream)| {
         let content_bytes = match response.body {
             _ if head_only => 0,
             PreparedBody::None => 0,
             PreparedBody::Bytes(bytes) => bytes.len() as u64,
             PreparedBody::Archive(pieces) => pieces.iter().map(Piece::bytes).sum(),
         };
-        let room = HEAD_FIXED_BYTES + encode::prepared_bytes(response) + tail.len();
+        let room = HEAD_FIXED_BYTES + encode::prepared_bytes(response) + tail.all.len();
         append(buffers, index, room, |out| {
-            send::head(out, |section| encode::prepared(section, response, tail));
+            send::head(out, |section| encoder.prepared(stream, section, response, tail));
             if content_bytes > 0 {
                 send::data(out, content_bytes);
             }
@@ -56,7 +57,7 @@ pub(crate) fn interim<'f>(
     fields: impl Iterator<Item = Field<'f>> + Clone,
 ) -> Result<(), Gone> {
     let room = HEAD_FIXED_BYTES + fields_bytes(fields.clone());
-    on_stream(http3, number, sink, |buffers, index, _| {
+    on_stream(http3, number, sink, |buffers, (index, _), _| {
         append(buffers, index, room, |out| {
             send::head(out, |section| encode::interim(section, status, fields));
         })
@@ -76,10 +77,12 @@ pub(crate) fn head<'f>(
     length: Option<u64>,
 ) -> Result<(), Gone> {
     let tail = sink.tails.qpack(sink.listener);
-    let room = HEAD_FIXED_BYTES + fields_bytes(fields.clone()) + tail.len();
-    on_stream(http3, number, sink, |buffers, index, _| {
+    let room = HEAD_FIXED_BYTES + fields_bytes(fields.clone()) + tail.all.len();
+    on_stream(http3, number, sink, |buffers, (index, _), (encoder, stream)| {
         append(buffers, index, room, |out| {
-            send::head(out, |section| encode::head(section, status, fields, length, tail));
+            send::head(out, |section| {
+                encoder.head(stream, section, (status, length), fields, tail);
+            });
         })
     })
 }
@@ -95,7 +98,7 @@ pub(crate) fn content(
     slice: Slice<'_>,
 ) -> Result<(), Gone> {
     let bytes = slice.bytes();
-    on_stream(http3, number, sink, |buffers, index, _| {
+    on_stream(http3, number, sink, |buffers, (index, _), _| {
         let Buffers { outputs, pool, .. } = &mut *buffers;
         let framed = outputs.of(index).append_small(pool, 16, |out| send::data(out, bytes));
         or_overload(framed)?;
@@ -117,7 +120,7 @@ pub(crate) fn end<'f>(
         return Ok(());
     }
     let room = HEAD_FIXED_BYTES + fields_bytes(trailers.clone());
-    on_stream(http3, number, sink, |buffers, index, head_only| {
+    on_stream(http3, number, sink, |buffers, (index, head_only), _| {
         // There is no content that they could stand behind (RFC 9110 §6.5).
         if head_only {
             return Ok(());
@@ -138,7 +141,8 @@ fn append(
     or_overload(outputs.of(index).append(pool, room, write))
 }
 
-/// Queues something on a stream; `queue` gets its queue, and whether the request was HEAD.
+/// Queues something on a stream; `queue` gets its queue, whether the request was HEAD, the encoder
+/// of the connection, and the number that QUIC has for the stream.
 ///
 /// # Errors
 /// Why that is not possible.
@@ -146,12 +150,14 @@ fn on_stream(
     http3: &mut Http3,
     number: u32,
     sink: &mut Sink<'_>,
-    queue: impl FnOnce(&mut Buffers, &mut u32, bool) -> Result<(), Gone>,
+    queue: impl FnOnce(&mut Buffers, (&mut u32, bool), (&mut Encoder, u64)) -> Result<(), Gone>,
 ) -> Result<(), Gone> {
-    let Http3 { streams, queued_bytes, .. } = http3;
-    let stream = &mut streams.get(number).ok_or_else(no_stream)?.own;
+    let Http3 { streams, queued_bytes, session, .. } = http3;
+    let open = streams.get(number).ok_or_else(no_stream)?;
+    let (id, stream) = (u64::from(open.id), &mut open.own);
     let before = sink.buffers.outputs.bytes(stream.output);
-    let queued = queue(sink.buffers, &mut stream.output, stream.state.head_only);
+    let place = (&mut stream.output, stream.state.head_only);
+    let queued = queue(sink.buffers, place, (session.encoder(), id));
     let bytes = sink.buffers.outputs.bytes(stream.output);
     sink.link.owes_sent |= bytes > before;
     *queued_bytes = *queued_bytes + bytes - before;

@@ -91,8 +91,9 @@ fn stream_event<A: App>(app: &mut A, core: &mut Core, slot: Slot, event: &Stream
 
 /// The client wants nothing more of one of our streams.
 fn stopped<A: App>(app: &mut A, core: &mut Core, slot: Slot, id: StreamId) {
-    if core.http3(slot).0.control == Some(id) {
-        // RFC 9114 §6.2.1: "the sender MUST NOT close the control stream".
+    let http3 = core.http3(slot).0;
+    if [http3.control, http3.encoder].contains(&Some(id)) {
+        // RFC 9114 §6.2.1: "the sender MUST NOT close the control stream"; RFC 9204 §4.2.
         return fail(app, core, slot, ErrorCode::ClosedCriticalStream.into());
     }
     input::reset_by_peer(app, core, slot, id);

@@ -79,7 +79,7 @@ impl Session {
                 nothing(bytes.len())
             }
             State::Decoder(reader) => {
-                if !reader.read(bytes) {
+                if !reader.read(bytes, &mut self.encoder) {
                     return Err(ErrorCode::QpackDecoderStreamError.into());
                 }
                 nothing(bytes.len())
@@ -207,7 +207,7 @@ impl Session {
         match kind {
             Kind::Settings => {
                 self.heard.settings = true;
-                settings(payload)?;
+                self.encoder.set_capacity_max(settings(payload)?);
                 Ok(UniEvent::Nothing)
             }
             Kind::GoAway => {
@@ -272,13 +272,13 @@ fn check(header: &Header, had_settings: bool) -> Result<(), Fatal> {
     }
 }
 
-/// RFC 9114 §7.2.4. None of them changes what this side sends: it pushes nothing, puts nothing in a
-/// table, and its heads are short.
-fn settings(mut payload: &[u8]) -> Result<(), Fatal> {
-    let mut seen = 0u64;
+/// RFC 9114 §7.2.4. Returns how large the client's table may be (RFC 9204 §5). The others do not
+/// change what this side sends: it pushes nothing, and its heads are short.
+fn settings(mut payload: &[u8]) -> Result<u64, Fatal> {
+    let (mut seen, mut capacity_max) = (0u64, 0);
     while !payload.is_empty() {
         let name = varint::read(&mut payload).ok_or(ErrorCode::FrameError)?;
-        varint::read(&mut payload).ok_or(ErrorCode::FrameError)?;
+        let value = varint::read(&mut payload).ok_or(ErrorCode::FrameError)?;
         if setting::is_forbidden(name) {
             return Err(ErrorCode::SettingsError.into());
         }
@@ -289,8 +289,11 @@ fn settings(mut payload: &[u8]) -> Result<(), Fatal> {
             return Err(ErrorCode::SettingsError.into());
         }
         seen |= bit;
+        if name == setting::QPACK_MAX_TABLE_CAPACITY {
+            capacity_max = value;
+        }
     }
-    Ok(())
+    Ok(capacity_max)
 }
 
 /// The number that is all of a payload.

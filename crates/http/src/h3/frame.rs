@@ -83,6 +83,8 @@ pub(super) mod stream {
 
 /// Settings (RFC 9114 §7.2.4.1, RFC 9220 §3).
 pub(super) mod setting {
+    /// RFC 9204 §5.
+    pub(crate) const QPACK_MAX_TABLE_CAPACITY: u64 = 0x1;
     pub(crate) const MAX_FIELD_SECTION_SIZE: u64 = 0x6;
     pub(crate) const ENABLE_CONNECT_PROTOCOL: u64 = 0x8;
     /// One that nobody defines: "Endpoints SHOULD include at least one such setting".

@@ -7,9 +7,9 @@
 //! request frame of fields waits in the buffer of the caller until it is whole; DATA is handed on
 //! as it comes.
 //!
-//! There is no dynamic table on either side (RFC 9204 §3.2.3): a capacity of 0 is what holds when
-//! nobody says otherwise. So this side opens neither an encoder nor a decoder stream, which both
-//! would stay empty (§4.2), and no request waits for another one.
+//! This side has no dynamic table (RFC 9204 §3.2.3): a capacity of 0 is what holds when nobody says
+//! otherwise. So it opens no decoder stream, which would stay empty (§4.2), and no request waits
+//! for another one. It opens an encoder stream once it uses the table of the client.
 //!
 //! What a client could do without end has a [`Budget`](crate::budget::Budget), the same as in
 //! HTTP/2.

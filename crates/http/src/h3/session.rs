@@ -8,6 +8,7 @@ use crate::budget::{Budget, Budgets};
 use crate::leaving::Leaving;
 use crate::limits::{Limits, STREAMS_MAX};
 use crate::priority::{EarlyPriorities, Priority};
+use crate::qpack::encoder::Encoder;
 
 /// What a listener may set.
 #[derive(Clone, Copy, Debug)]
@@ -25,6 +26,10 @@ impl Default for Settings {
         Settings { streams: STREAMS_MAX, limits: Limits::default(), extended_connect: false }
     }
 }
+
+/// What the encoder stream of this side begins with (RFC 9204 §4.2). Like the control stream, it
+/// must not end while the connection lives.
+pub const ENCODER_STREAM: u8 = stream::ENCODER as u8;
 
 /// Between the numbers of two request streams in a row (RFC 9000 §2.1).
 pub(super) const REQUEST_STEP: u64 = 4;
@@ -44,6 +49,8 @@ pub struct Session {
     accepted_end: u64,
     /// Priorities of streams that have not begun.
     early: EarlyPriorities<u64>,
+    /// Compresses the fields of responses.
+    pub(super) encoder: Encoder,
     /// What has come on the unidirectional streams.
     pub(super) heard: super::control::Heard,
 }
@@ -61,6 +68,7 @@ impl Session {
             next_request: 0,
             accepted_end: varint::MAX,
             early: EarlyPriorities::new(),
+            encoder: Encoder::default(),
             heard: super::control::Heard::default(),
         }
     }
@@ -144,7 +152,14 @@ impl Session {
     /// Bytes of memory beside the session itself.
     #[must_use]
     pub fn memory_bytes(&self) -> usize {
-        self.early.memory_bytes() + self.heard.memory_bytes()
+        self.early.memory_bytes() + self.heard.memory_bytes() + self.encoder.memory_bytes()
+    }
+
+    /// Compresses the fields of responses. What it has for the encoder stream is to be sent on a
+    /// stream that begins with [`ENCODER_STREAM`].
+    #[inline]
+    pub fn encoder(&mut self) -> &mut Encoder {
+        &mut self.encoder
     }
 
     /// Keeps a priority that has come ahead of its stream. There cannot be more of them than

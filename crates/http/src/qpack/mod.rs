@@ -1,9 +1,11 @@
-//! QPACK (RFC 9204): the field sections of HTTP/3, with a dynamic table of no size on either side.
+//! QPACK (RFC 9204): the field sections of HTTP/3. The peer has no dynamic table to refer to, and
+//! this side uses that of the peer.
 //!
-//! [`decoder`] reads sections, [`encode`] writes them, [`streams`] reads what little may come on
-//! the two streams that would keep a table.
+//! [`decoder`] reads sections. [`encode`] writes them with the static table alone, and [`encoder`]
+//! with the table of the peer. [`streams`] reads the encoder and the decoder stream of the peer.
 
 pub mod decoder;
 pub mod encode;
+pub mod encoder;
 pub(crate) mod static_table;
 pub mod streams;

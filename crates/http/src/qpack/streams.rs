@@ -1,5 +1,7 @@
-//! The encoder stream and the decoder stream of a peer (RFC 9204 §4.3, §4.4), where neither side
-//! has a dynamic table.
+//! The encoder stream and the decoder stream of a peer (RFC 9204 §4.3, §4.4), where this side has no
+//! dynamic table.
+
+use super::encoder::Encoder;
 
 /// Whether the next bytes of the peer's encoder stream are such as may come; else the connection
 /// must close (RFC 9204 §6).
@@ -11,33 +13,66 @@ pub fn encoder_stream(bytes: &[u8]) -> bool {
     bytes.iter().all(|&byte| byte == 0x20)
 }
 
-/// The reading end of the peer's decoder stream.
+/// The reading end of the peer's decoder stream, which says what has come of our table.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct DecoderStream {
-    /// How many bytes of a number came that goes on, its first one counted.
+    /// Bytes of an instruction that have come and do not end it.
     within: u8,
+    kind: Instruction,
+    number: u64,
 }
 
-/// Bytes of the longest stream number: 62 bits, of which six are in the first byte.
+/// The instructions of a decoder (RFC 9204 §4.4).
+#[derive(Clone, Copy, Debug, Default)]
+enum Instruction {
+    #[default]
+    Acknowledge,
+    Cancel,
+    Increment,
+}
+
+/// Bytes of the longest number: 62 bits, of which six are in the first byte.
 const NUMBER_MAX_BYTES: u8 = 10;
 
 impl DecoderStream {
     /// Reads the next bytes, wherever they were cut; false when they are not such as may come, and
-    /// the connection must close (RFC 9204 §6).
-    ///
-    /// A peer may say that it cancelled a stream, even where no section needed the table
-    /// (RFC 9204 §2.2.2.2, §4.4.2). Acknowledgements have nothing to refer to.
+    /// the connection must close (RFC 9204 §6): they acknowledge what was not sent.
     #[must_use]
-    pub fn read(&mut self, bytes: &[u8]) -> bool {
-        for &byte in bytes {
-            let goes_on = match (self.within, byte) {
-                (0, 0x40..=0x7f) => byte == 0x7f,
-                (0, _) | (NUMBER_MAX_BYTES.., _) => return false,
-                _ => byte & 0x80 != 0,
+    pub fn read(&mut self, bytes: &[u8], encoder: &mut Encoder) -> bool {
+        bytes.iter().all(|&byte| self.read_byte(byte, encoder))
+    }
+
+    fn read_byte(&mut self, byte: u8, encoder: &mut Encoder) -> bool {
+        let goes_on = if self.within == 0 {
+            let (kind, prefix) = match byte {
+                0x80.. => (Instruction::Acknowledge, 7),
+                0x40.. => (Instruction::Cancel, 6),
+                _ => (Instruction::Increment, 6),
             };
-            self.within = if goes_on { self.within + 1 } else { 0 };
+            let mask = (1 << prefix) - 1;
+            (self.kind, self.number) = (kind, u64::from(byte & mask));
+            byte & mask == mask
+        } else {
+            if self.within >= NUMBER_MAX_BYTES {
+                return false;
+            }
+            self.number += u64::from(byte & 0x7f) << (7 * (self.within - 1));
+            byte & 0x80 != 0
+        };
+        self.within = if goes_on { self.within + 1 } else { 0 };
+        goes_on || self.execute(encoder)
+    }
+
+    fn execute(&self, encoder: &mut Encoder) -> bool {
+        match self.kind {
+            Instruction::Acknowledge => encoder.acknowledge(self.number),
+            // It may come of any stream (RFC 9204 §2.2.2.2).
+            Instruction::Cancel => {
+                encoder.cancel(self.number);
+                true
+            }
+            Instruction::Increment => encoder.increment(self.number),
         }
-        true
     }
 }
 
@@ -60,7 +95,8 @@ mod tests {
 
     /// RFC 9204 §4.4: cancellation is 01, acknowledgement 1, increment 00.
     #[test]
-    fn only_cancellations_in_any_pieces() {
+    fn only_cancellations_in_any_pieces_where_nothing_was_sent() {
+        let none = &mut Encoder::default();
         let stream = [
             &b"\x40\x7e\x7f\x00\x7f\x01\x7f\x80\x00\x44"[..],
             &[0x7f, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0x3f],
@@ -68,15 +104,18 @@ mod tests {
         .concat();
         for cut in 0..=stream.len() {
             let mut reader = DecoderStream::default();
-            assert!(reader.read(&stream[..cut]) && reader.read(&stream[cut..]), "{cut}");
-            assert!(!reader.read(b"\x80"), "{cut}");
+            assert!(
+                reader.read(&stream[..cut], none) && reader.read(&stream[cut..], none),
+                "{cut}"
+            );
+            assert!(!reader.read(b"\x80", none), "{cut}");
         }
         for wrong in [0x80, 0xff, 0x00, 0x01, 0x3f] {
-            assert!(!DecoderStream::default().read(&[wrong]));
-            assert!(!DecoderStream::default().read(&[0x41, wrong]));
+            assert!(!DecoderStream::default().read(&[wrong], none));
+            assert!(!DecoderStream::default().read(&[0x41, wrong], none));
         }
         let endless = [&[0x7f][..], &[0x80; 10]].concat();
-        assert!(!DecoderStream::default().read(&endless));
-        assert!(DecoderStream::default().read(&endless[..10]));
+        assert!(!DecoderStream::default().read(&endless, none));
+        assert!(DecoderStream::default().read(&endless[..10], none));
     }
 }

@@ -4,24 +4,19 @@
 //! The data are steps: a byte says which, the bytes behind it what is responded with.
 
 use loona_hpack::decoder::Decoder as Other;
-use pinion_http::date;
 use pinion_http::field::Field;
 use pinion_http::hpack::decoder::Decoder;
 use pinion_http::hpack::encode;
 use pinion_http::hpack::encoder::{Encoder, Tail};
 use pinion_http::limits::Limits;
-use pinion_http::prepared::{Location, Prepared, SharedFields};
 use pinion_http::section::FieldSection;
+
+use super::responses::{Fields, TailBytes, with_answer};
 
 /// What the peer has for its table unless it says otherwise.
 const TABLE_BYTES: u32 = 4096;
 /// What the encoder of a connection may occupy.
 const MEMORY_MAX_BYTES: usize = 4 * 1024;
-/// Blocks of shared fields, some with one that is in the static table, some with secrets.
-const BLOCKS: u8 = 40;
-
-type Fields = Vec<(Vec<u8>, Vec<u8>)>;
-
 /// Panics when a block has other fields than the plain one.
 pub(crate) fn check(data: &[u8]) {
     let mut connection = Connection {
@@ -32,10 +27,9 @@ pub(crate) fn check(data: &[u8]) {
         said_bytes: TABLE_BYTES,
         second: 784_111_777,
     };
-    let blocks: Vec<Vec<u8>> = (0..BLOCKS).map(shared_lines).collect();
     let mut bytes = data.iter().copied();
     while let Some(step) = bytes.next() {
-        connection.step(step, &blocks, &mut bytes);
+        connection.step(step, &mut || bytes.next().unwrap_or_default());
     }
 }
 
@@ -50,8 +44,7 @@ struct Connection {
 }
 
 impl Connection {
-    fn step(&mut self, step: u8, blocks: &[Vec<u8>], bytes: &mut impl Iterator<Item = u8>) {
-        let mut next = || bytes.next().unwrap_or_default();
+    fn step(&mut self, step: u8, next: &mut impl FnMut() -> u8) {
         match step % 16 {
             0 => self.second += 1,
             1 => self.limit_table(u32::from(next()) * 20),
@@ -68,34 +61,12 @@ impl Connection {
                 |encoder, out, _| encoder.interim(out, 103, std::iter::empty()),
                 |out, _| encode::interim(out, 103, std::iter::empty()),
             ),
-            step => {
-                let lines = &blocks[usize::from(next() % BLOCKS)];
-                let mut hpack = Vec::new();
-                encode::lines(&mut hpack, lines);
-                let tag = tag(next());
-                let rare = Location { path: b"/elsewhere", query: None };
-                let answer = Prepared {
-                    status: if step == 4 { 304 } else { 200 },
-                    shared: SharedFields {
-                        h1: lines,
-                        hpack: if step == 5 { b"" } else { &hpack },
-                        qpack: b"",
-                    },
-                    etag: match step {
-                        6 => None,
-                        7 => Some(b"\"short"),
-                        _ => Some(&tag),
-                    },
-                    last_modified: (step != 8).then(|| 1_000_000_000 + i64::from(next() % 8)),
-                    content_length: (step > 4).then(|| u64::from(next())),
-                    location: (step == 9).then_some(rare),
-                    ..Prepared::empty(200)
-                };
+            step => with_answer(step, next, |answer| {
                 self.respond(
-                    |encoder, out, tail| encoder.prepared(out, &answer, tail),
-                    |out, tail| encode::prepared(out, &answer, tail),
+                    |encoder, out, tail| encoder.prepared(out, answer, tail),
+                    |out, tail| encode::prepared(out, answer, tail),
                 );
-            }
+            }),
         }
     }
 
@@ -109,15 +80,12 @@ impl Connection {
         encode: impl FnOnce(&mut Encoder, &mut Vec<u8>, Tail<'_>),
         plain: impl FnOnce(&mut Vec<u8>, &[u8]),
     ) {
-        let date = date::format(self.second);
-        let (mut all, mut fields) = (Vec::new(), Vec::new());
-        encode::field(&mut all, b"date", &date);
-        encode::field(&mut fields, b"server", b"Pinion");
-        all.extend_from_slice(&fields);
+        let tail = TailBytes::new(self.second, encode::field);
+        let tail = tail.tail();
         let (mut block, mut expected) = (Vec::new(), Vec::new());
         self.encoder.begin(&mut block);
-        encode(&mut self.encoder, &mut block, Tail { date: &date, fields: &fields, all: &all });
-        plain(&mut expected, &all);
+        encode(&mut self.encoder, &mut block, tail);
+        plain(&mut expected, tail.all);
         self.check_size(&block);
         assert!(self.encoder.memory_bytes() <= MEMORY_MAX_BYTES);
 
@@ -162,24 +130,4 @@ fn update_size(block: &[u8]) -> u32 {
 
 fn pairs(section: &FieldSection) -> Fields {
     section.fields().iter().map(|field| (field.name.to_vec(), field.value.to_vec())).collect()
-}
-
-fn tag(number: u8) -> [u8; 22] {
-    let mut tag = *b"tag-of-a-file--------0";
-    tag[19..].copy_from_slice(format!("{number:03}").as_bytes());
-    tag
-}
-
-fn shared_lines(number: u8) -> Vec<u8> {
-    let mut lines = match number % 4 {
-        0 => "Content-Type: text/html; charset=utf-8\r\nVary: accept-encoding\r\n".to_owned(),
-        1 => "Content-Type: image/png\r\nAccept-Ranges: bytes\r\n".to_owned(),
-        2 => "Set-Cookie: a=1\r\nCache-Control: no-store\r\n".to_owned(),
-        _ => "Accept-Encoding: gzip, deflate\r\n".to_owned(),
-    };
-    for line in 0..number % 7 {
-        let value = "long ".repeat(usize::from(number) * usize::from(line));
-        lines += &format!("X-{number}-{line}: {value}\r\n");
-    }
-    lines.into_bytes()
 }

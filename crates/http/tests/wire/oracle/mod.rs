@@ -1,6 +1,7 @@
 //! Plain readings to compare with. Each file stands alone, so that a fuzz target can include it;
 //! but those of compressed fields have `as_http1` beside them, those of content `content_lines`,
-//! that of HTTP/3 `extended_connect`, and those of programs `gateway_output`.
+//! that of HTTP/3 `extended_connect`, those of programs `gateway_output`, and those of encoders
+//! `responses` and `qpack`.
 
 pub(crate) mod accept_encoding;
 pub(crate) mod as_http1;
@@ -21,6 +22,8 @@ pub(crate) mod multipart;
 pub(crate) mod proxy_header;
 pub(crate) mod python_frames;
 pub(crate) mod qpack;
+pub(crate) mod qpack_encoder;
 pub(crate) mod range;
+pub(crate) mod responses;
 pub(crate) mod target_decode;
 pub(crate) mod websocket;
