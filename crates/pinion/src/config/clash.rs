@@ -81,14 +81,13 @@ pub(super) fn needs_site(row: &str, name: &str) -> Option<String> {
     if directives::of(Verb::Store).any(|known| known.name == row) {
         return None;
     }
-    let listens = LISTEN_KINDS.into_iter().any(|kind| kind.row() == row);
-    Some(match listens {
-        true => format!(
+    if LISTEN_KINDS.into_iter().any(|kind| kind.row() == row) {
+        return Some(format!(
             "{name}: there is no site that could respond here; write [[site]], and below it path = \
              \"public\", or leave this listener out"
-        ),
-        false => format!("{name}: has no effect without a site; leave it out, or write [[site]]"),
-    })
+        ));
+    }
+    Some(format!("{name}: has no effect without a site; leave it out, or write [[site]]"))
 }
 
 /// Returns the key of a row, without its table.
@@ -96,7 +95,7 @@ fn key_of(row: &'static str) -> &'static str {
     directives::all()
         .find(|known| known.name == row)
         .and_then(|row| row.file)
-        .map_or(row, |k| k.name)
+        .map_or(row, |key| key.name)
 }
 
 /// What the tables about access of a site say against each other.

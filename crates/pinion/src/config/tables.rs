@@ -37,9 +37,10 @@ impl Tables {
     /// Returns what clients find at the server. What was most likely meant as a site counts as one:
     /// that it is written in a wrong way is reported, and enough.
     pub(crate) fn content(&self) -> ServedContent {
-        match self.sites.is_empty() && !self.has_wrong_site {
-            true => ServedContent::StoreOnly,
-            false => ServedContent::Sites,
+        if self.sites.is_empty() && !self.has_wrong_site {
+            ServedContent::StoreOnly
+        } else {
+            ServedContent::Sites
         }
     }
 }

@@ -271,6 +271,15 @@ const PUBLISHED: Entries = &[MASTER_KEY, USERS, SSH_CONNECTION, NO_COLOR];
 /// Of `pinion rollback`.
 const SWITCHED: Entries = &[USERS, SSH_CONNECTION, NO_COLOR];
 
+const STORE_EXAMPLES: Entries = &[
+    ("pinion store", "Start a store on port 6379 of this machine."),
+    ("pinion store unix:store.sock", "Start one on a Unix socket."),
+    (
+        "pinion store :6379 --store-password password",
+        "Start one that other machines can reach, with the password in a file.",
+    ),
+];
+
 /// Commands that work in a folder with a site `public`, another version of it in `next`, a script
 /// and what the examples of verbs before this one have made.
 pub(crate) fn examples(verb: Verb) -> Entries {
@@ -291,14 +300,7 @@ pub(crate) fn examples(verb: Verb) -> Entries {
             ),
             ("pinion serve pinion.toml", "Serve all sites of a configuration."),
         ],
-        Verb::Store => &[
-            ("pinion store", "Start a store on port 6379 of this machine."),
-            ("pinion store unix:store.sock", "Start one on a Unix socket."),
-            (
-                "pinion store :6379 --store-password password",
-                "Start one that other machines can reach, with the password in a file.",
-            ),
-        ],
+        Verb::Store => STORE_EXAMPLES,
         Verb::Check => &[
             ("pinion check pinion.toml", "Find errors before a reload."),
             ("pinion check public", "Find errors in the rules and names of a folder."),
