@@ -37,7 +37,7 @@ use sites::ExplainedSites;
 use std::sync::Arc;
 
 /// Why there is nothing to explain about a server with only a store; follows its name.
-pub(crate) const HAS_NO_SITES: &str = "has no sites, only a store, whose replies are not explained";
+pub(crate) const HAS_NO_HTTP: &str = "has no HTTP, only a store, whose replies are not explained";
 
 /// Explains the response of a server that would be started with this plan.
 ///
@@ -46,7 +46,7 @@ pub(crate) const HAS_NO_SITES: &str = "has no sites, only a store, whose replies
 pub(crate) fn explain_plan(plan: Plan, request: &WhyRequest) -> Result<Explanation, Failure> {
     let Plan { serve, mut sites, config, .. } = plan;
     if let Some(config) = config.as_ref().filter(|_| serve.is_store_only()) {
-        return Err(Failure::usage(format!("{} {HAS_NO_SITES}", config.path.display())));
+        return Err(Failure::usage(format!("{} {HAS_NO_HTTP}", config.path.display())));
     }
     for site in &mut sites {
         if let Some(mounts) = site.settings.planned_mounts() {

@@ -177,7 +177,7 @@ fn a_store_is_controlled_as_every_server() {
         assert_eq!(client.say("STRLEN a"), ":3000000");
         let ended = ask(&folder, &["why", "/"]);
         assert_eq!(ended.code, Some(1));
-        assert!(ended.stderr.contains("it has no sites, only a store"), "{}", ended.stderr);
+        assert!(ended.stderr.contains("it has no HTTP, only a store"), "{}", ended.stderr);
         drop(client);
         let ended = ask(&folder, &["stop"]);
         assert_eq!((ended.code, &*ended.stderr), (Some(0), ""));
@@ -273,7 +273,7 @@ fn a_configuration_without_a_site_has_nothing_of_http() {
     }
     let ended = run(&["why", shown(&file), "/"]);
     assert_eq!(ended.code, Some(2));
-    assert!(ended.stderr.contains("pinion.toml has no sites, only a store"), "{}", ended.stderr);
+    assert!(ended.stderr.contains("pinion.toml has no HTTP, only a store"), "{}", ended.stderr);
 }
 
 #[test]

@@ -198,11 +198,8 @@ fn listener(section: &Section, file: &Path, faults: &mut Vec<Fault>) {
     }
     if section.is_written("client-ca") && !kinds.iter().any(|kind| kind.is_secured()) {
         let place = section.place_of("client-ca");
-        faults.push(Fault::at(
-            file,
-            place,
-            "client-ca: has no effect without tls, quic or store-tls",
-        ));
+        let message = "client-ca: has no effect without tls, quic or store-tls";
+        faults.push(Fault::at(file, place, message));
     }
     if section.is_written("proxy-protocol") && kinds.contains(&ListenKind::Quic) {
         let place = section.place_of("proxy-protocol");

@@ -83,8 +83,8 @@ impl Renewal {
         Ok(Self::File(ConfigFileReload { asked, pending }))
     }
 
-    /// Returns whether a reload loads something.
-    pub(crate) fn has_sites(&self) -> bool {
+    /// Returns whether a reload loads anything.
+    pub(crate) fn loads_anything(&self) -> bool {
         match self {
             Self::Site(sites, _) => !sites.is_empty(),
             Self::File(_) => true,

@@ -15,7 +15,7 @@ use super::tls::{Keeper, Wish};
 use crate::access_log::AccessLog;
 use crate::control::protocol::{Command, Level, Message, Request, Response};
 use crate::control::status::{State, Status};
-use crate::explain::HAS_NO_SITES;
+use crate::explain::HAS_NO_HTTP;
 use crate::failure::Failure;
 use crate::panics;
 use crate::terminal::counted;
@@ -287,7 +287,7 @@ impl Commands {
                 let Some(explainer) = &self.explainer else {
                     let error = match self.status.published {
                         None => "it has no sites: --dummy is the response to every request".into(),
-                        Some(_) => format!("it {HAS_NO_SITES}"),
+                        Some(_) => format!("it {HAS_NO_HTTP}"),
                     };
                     return Reply::Now(Response::refused(error));
                 };
@@ -330,7 +330,7 @@ impl Commands {
             // The file says which certificates there are.
             (Some(renewal @ Renewal::File(_)), _) => renewal.ask(reports.clone()),
             (renewal, keeper) => {
-                if keeper.is_none() && !renewal.as_ref().is_some_and(Renewal::has_sites) {
+                if keeper.is_none() && !renewal.as_ref().is_some_and(Renewal::loads_anything) {
                     let what = "there is no site, no configuration file and no certificate";
                     reports.log(&Message::info(format!("nothing to reload: {what}")));
                 }

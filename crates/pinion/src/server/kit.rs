@@ -174,8 +174,10 @@ fn in_words(settings: &Serve, sites: &[LoadedSite], config: Option<&ConfigFile>)
         [site] if config.is_none() => site.in_words(),
         sites => counted(sites.len() as u64, "site"),
     };
-    config
-        .map_or_else(|| served.clone(), |config| format!("{} with {served}", config.path.display()))
+    match config {
+        Some(config) => format!("{} with {served}", config.path.display()),
+        None => served,
+    }
 }
 
 /// What can keep a start waiting.
