@@ -7,6 +7,7 @@
 //! | [`empty_root`] | a file system with the program in it and nothing else |
 //! | [`folder`] | folders that vanish after the test |
 //! | [`server`] | a running server: started, listened to, stopped |
+//! | [`store_client`] | a client of a store |
 //! | [`fastcgi`] | an application behind FastCGI, which does what a test wants |
 //! | [`floods`] | clients that make work without end |
 //! | [`h3_errors`] | what a client of HTTP/3 must not do, and what has to come of it |
@@ -67,6 +68,7 @@ pub mod response;
 pub mod script;
 pub mod seccomp;
 pub mod server;
+pub mod store_client;
 pub mod tls;
 pub mod units;
 pub mod upstream;

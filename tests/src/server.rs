@@ -28,6 +28,7 @@ use std::thread;
 /// How to start a server.
 #[derive(Debug)]
 pub struct Start {
+    verb: &'static str,
     arguments: Vec<OsString>,
     folder: Option<PathBuf>,
     grace_seconds: u32,
@@ -65,6 +66,7 @@ impl Start {
     pub fn serve<S: AsRef<OsStr>>(arguments: &[S]) -> Start {
         let arguments = arguments.iter().map(|word| word.as_ref().to_owned()).collect();
         Start {
+            verb: "serve",
             arguments,
             folder: None,
             grace_seconds: ENDLESS_GRACE_SECONDS,
@@ -76,6 +78,11 @@ impl Start {
             stdin: None,
             served: None,
         }
+    }
+
+    /// `pinion store` with these arguments; [`Self::start_without_http`] starts it.
+    pub fn store<S: AsRef<OsStr>>(arguments: &[S]) -> Start {
+        Start { verb: "store", listener: None, ..Start::serve(arguments) }
     }
 
     /// `pinion serve CONFIGURATION`, on the listeners of the file alone.
@@ -182,6 +189,18 @@ impl Start {
         server
     }
 
+    /// Starts a server that speaks no HTTP, and waits until it is ready. It has no address for
+    /// requests.
+    ///
+    /// # Panics
+    /// When it ends instead; with what it says.
+    #[track_caller]
+    pub fn start_without_http(self) -> Server {
+        let mut server = self.begin();
+        server.wait_until_ready();
+        server
+    }
+
     /// Starts it and does not wait for anything: it has no address yet, and may never have one.
     #[track_caller]
     pub fn begin(self) -> Server {
@@ -194,7 +213,7 @@ impl Start {
         };
         command.env_remove("RUNTIME_DIRECTORY").env_remove("XDG_RUNTIME_DIR");
         command.envs(self.session.map(|folder| ("XDG_RUNTIME_DIR", folder)));
-        command.args(["serve", "--grace", &self.grace_seconds.to_string()]);
+        command.args([self.verb, "--grace", &self.grace_seconds.to_string()]);
         let listener = match self.protocol {
             Protocol::Http1 | Protocol::Http2Clear => "--listen",
             Protocol::Http1Tls | Protocol::Http2 => "--tls",
@@ -446,18 +465,23 @@ impl Server {
     }
 
     fn wait_until_it_listens(&mut self) -> SocketAddr {
+        let said = self.wait_until_ready();
+        let url = format!("listening {}://", self.protocol.scheme());
+        let url = said.iter().find_map(|line| line.strip_prefix(&url));
+        let url = url.and_then(|url| url.split_once('/'));
+        let (address, _) = url.expect("a listener of the protocol of this server");
+        address.parse().expect("an address")
+    }
+
+    /// Waits for the end of its start, and returns what it has said. Each listener has its line,
+    /// and all of them have been printed then.
+    fn wait_until_ready(&mut self) -> Vec<String> {
         wait_for("a listening server", || {
             // Looked at before the lines, so that the last words of an early end are among them.
             let ended = !self.is_running();
             let said = self.stderr.all();
-            let url = format!("listening {}://", self.protocol.scheme());
-            let url = said.iter().find_map(|line| line.strip_prefix(&url));
-            // Each listener has its line, and a server is started when all of them have been
-            // printed.
             if said.iter().any(|line| line == "ready") {
-                let url = url.and_then(|url| url.split_once('/'));
-                let (address, _) = url.expect("a listener of the protocol of this server");
-                return Some(address.parse().expect("an address"));
+                return Some(said);
             }
             assert!(!ended, "pinion ended at once:\n{}", said.join("\n"));
             None

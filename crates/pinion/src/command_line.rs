@@ -158,8 +158,11 @@ fn verb_command(verb: &VerbRow) -> Command {
     }
     for operand in verb.operands {
         let mut argument = Arg::new(operand.name).help(operand.brief).required(operand.required);
+        if operand.repeated {
+            argument = argument.num_args(0..);
+        }
         if operand.name == verbs::REST {
-            argument = argument.num_args(0..).trailing_var_arg(true).allow_hyphen_values(true);
+            argument = argument.trailing_var_arg(true).allow_hyphen_values(true);
         }
         command = command.arg(argument.value_parser(ValueParser::os_string()));
     }

@@ -36,12 +36,18 @@ use server_settings::ServerSettings;
 use sites::ExplainedSites;
 use std::sync::Arc;
 
+/// Why there is nothing to explain about a server with only a store; follows its name.
+pub(crate) const HAS_NO_HTTP: &str = "has no HTTP, only a store, whose replies are not explained";
+
 /// Explains the response of a server that would be started with this plan.
 ///
 /// # Errors
 /// The site of the host cannot be loaded, or its archive is damaged.
 pub(crate) fn explain_plan(plan: Plan, request: &WhyRequest) -> Result<Explanation, Failure> {
     let Plan { serve, mut sites, config, .. } = plan;
+    if let Some(config) = config.as_ref().filter(|_| serve.is_store_only()) {
+        return Err(Failure::usage(format!("{} {HAS_NO_HTTP}", config.path.display())));
+    }
     for site in &mut sites {
         if let Some(mounts) = site.settings.planned_mounts() {
             site.settings.mounts = Arc::new(mounts);

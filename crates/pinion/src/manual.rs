@@ -125,10 +125,7 @@ format = \"json\"
 ";
 
 fn synopsis(verb: &VerbRow) -> String {
-    let operands = verb.operands.iter().map(|operand| match operand.required {
-        true => format!(" {}", operand.name),
-        false => format!(" [{}]", operand.name),
-    });
+    let operands = verb.operands.iter().map(|operand| format!(" {}", operand.usage()));
     operands.fold(verb.name.to_owned(), |line, operand| line + &operand)
 }
 

@@ -15,7 +15,7 @@ use std::path::PathBuf;
 pub(crate) struct Plan {
     /// The server.
     pub(crate) serve: Serve,
-    /// Its sites; none for the dummy, else at least one.
+    /// Its sites; none for the dummy and for a server with only a store.
     pub(crate) sites: Vec<PlannedSite>,
     /// The programs that it keeps running.
     pub(crate) programs: Vec<ProgramStart>,
@@ -123,6 +123,15 @@ impl Plan {
         let sites = vec![PlannedSite { source, settings }];
         check_store(&serve, &sites)?;
         Ok(Self::without_file(serve, sites))
+    }
+
+    /// Of the command line of a server with only a store.
+    ///
+    /// # Errors
+    /// A flag has no effect.
+    pub(crate) fn store_only(serve: Serve) -> Result<Self, Failure> {
+        refuse_without_effect(&serve.low)?;
+        Ok(Self::without_file(serve, Vec::new()))
     }
 
     fn without_file(serve: Serve, sites: Vec<PlannedSite>) -> Self {

@@ -55,6 +55,10 @@ fn try_run(arguments: &[OsString], known: &mut Option<Known>) -> Result<(), Fail
             panics::log_as_lines();
             verbs::serve::run(*serve)
         }
+        Settings::Store(serve) => {
+            panics::log_as_lines();
+            verbs::store::run(*serve)
+        }
         Settings::Verify(look) => verbs::verify::run(&look),
         Settings::Version { sbom, json } => verbs::version::run(sbom, json),
         Settings::Why(why) => verbs::why::run(why),

@@ -48,7 +48,8 @@ pub(crate) use releases::{Publish, Releases, Rollback};
 pub(crate) use script_access::{ProgramFile, ScriptAccess, SecretFile};
 pub(crate) use sent_folder::SentFolder;
 pub(crate) use serve::{
-    ControlSetting, Dummy, HealthCheck, Io, LogFormat, LogTarget, Memory, Serve, SiteSettings,
+    ControlSetting, Dummy, HealthCheck, Io, LogFormat, LogTarget, Memory, Serve, ServedContent,
+    SiteSettings,
 };
 pub(crate) use site_access::{AccessTable, SiteAccess, access_faults, access_tables_faults};
 pub(crate) use supervised_program::{
@@ -101,6 +102,8 @@ pub(crate) enum Settings {
     Run(Run),
     /// `pinion serve`
     Serve(Box<Serve>),
+    /// `pinion store`
+    Store(Box<Serve>),
     /// `pinion verify`
     Verify(Look),
     /// `pinion version`
@@ -205,6 +208,7 @@ impl Settings {
             Verb::Serve => Self::Serve(Box::new(serve::serve(low)?)),
             Verb::Status => Self::Control(ControlCommand::from_low(low, Command::Status)?),
             Verb::Stop => Self::Control(ControlCommand::from_low(low, Command::Stop)?),
+            Verb::Store => Self::Store(Box::new(store::store_only(low)?)),
             Verb::Verify => Self::Verify(look(low)?),
             Verb::Why => Self::Why(why::why(low)?),
             Verb::Version => Self::Version { sbom: low.given("sbom"), json: low.given("json") },

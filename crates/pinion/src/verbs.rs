@@ -17,6 +17,7 @@ pub(crate) mod rollback;
 pub(crate) mod run;
 pub(crate) mod serve;
 mod status;
+pub(crate) mod store;
 pub(crate) mod verify;
 pub(crate) mod version;
 pub(crate) mod why;

@@ -167,7 +167,8 @@ fn of_a_server(folder: &Folder) -> [(&'static str, Value); 2] {
         io: Io::Epoll,
         form: Form::Folder,
     });
-    let server = start.flags(&["--lua-program", "sleep=/bin/sleep"]).start();
+    let flags = ["--lua-program", "sleep=/bin/sleep", "--store-memory", "16"];
+    let server = start.flags(&flags).start();
     assert_eq!(server.get("/none").status, 404);
     let mut client = server.client();
     let _waiting = client.begin(&Request::get("/"));

@@ -157,6 +157,7 @@ mod stalls;
 mod starting;
 mod startup_cost;
 mod stopping;
+mod store_alone;
 mod store_clients;
 mod store_jobs;
 mod store_pages;

@@ -1,78 +1,12 @@
 //! `--store`: commands that take long, while other clients of the store and of the site go on.
 
-use std::io::{BufRead, BufReader, Read, Write};
-use std::net::{Shutdown, TcpStream};
-use std::time::Duration;
+use std::io::Write;
+use std::net::Shutdown;
 
 use pinion_tests::folder::Folder;
 use pinion_tests::matrix::Io;
 use pinion_tests::server::{Server, Start};
-
-/// How long a reply may take: only a server that hangs takes so long.
-const PATIENCE: Duration = Duration::from_secs(60);
-
-/// Fields of the large hash. Its reply has about 8 MB, which is more than a connection has space
-/// for: while the client has not read all of it, the reply is on its way.
-const FIELDS: usize = 300_000;
-
-/// Fields of one command that fills the hash.
-const FIELDS_AT_ONCE: usize = 1000;
-
-/// A connection of a client.
-struct StoreClient {
-    stream: BufReader<TcpStream>,
-}
-
-impl StoreClient {
-    fn connect(port: u16) -> Self {
-        let stream = TcpStream::connect(("127.0.0.1", port)).expect("the store accepts");
-        stream.set_read_timeout(Some(PATIENCE)).expect("a timeout");
-        stream.set_nodelay(true).expect("no delay");
-        Self { stream: BufReader::new(stream) }
-    }
-
-    fn send(&mut self, commands: &str) {
-        let commands = format!("{commands}\n").replace('\n', "\r\n");
-        self.stream.get_mut().write_all(commands.as_bytes()).expect("the store reads");
-    }
-
-    fn line(&mut self) -> String {
-        let mut line = String::new();
-        self.stream.read_line(&mut line).expect("the store replies");
-        line.trim_end().to_owned()
-    }
-
-    /// Sends a command whose reply is one line.
-    fn say(&mut self, command: &str) -> String {
-        self.send(command);
-        self.line()
-    }
-
-    /// Reads an array of strings. Returns how many there are.
-    fn array(&mut self) -> usize {
-        let head = self.line();
-        let count = head.strip_prefix('*').and_then(|count| count.parse().ok());
-        let count = count.unwrap_or_else(|| panic!("no array: {head}"));
-        (0..count * 2).for_each(|_| drop(self.line()));
-        count
-    }
-
-    /// Reads until the server closes the connection.
-    fn rest(&mut self) -> Vec<u8> {
-        let mut rest = Vec::new();
-        // A client that was killed is cut off.
-        let _ = self.stream.read_to_end(&mut rest);
-        rest
-    }
-
-    fn fill(&mut self) {
-        for from in (0..FIELDS).step_by(FIELDS_AT_ONCE) {
-            let fields = (from..from + FIELDS_AT_ONCE).map(|it| format!(" field:{it} value"));
-            let command = format!("HSET large{}", fields.collect::<String>());
-            assert_eq!(self.say(&command), format!(":{FIELDS_AT_ONCE}"));
-        }
-    }
-}
+use pinion_tests::store_client::{FIELDS, StoreClient};
 
 /// A server with one worker, and the port of its store.
 fn start(folder: &Folder, io: Io) -> (Server, u16) {
@@ -132,7 +66,7 @@ fn a_client_that_is_gone_ends_nothing_but_its_reply() {
         // A client that has sent everything gets all replies.
         let mut half = StoreClient::connect(port);
         half.send("HGETALL large\nPING\nHGETALL large\nPING");
-        half.stream.get_mut().shutdown(Shutdown::Write).expect("an open side");
+        half.stream().shutdown(Shutdown::Write).expect("an open side");
         for _ in 0..2 {
             assert_eq!(half.array(), FIELDS * 2);
             assert_eq!(half.line(), "+PONG");
@@ -177,7 +111,7 @@ fn clients_with_half_a_command_have_a_limit() {
     let half = |bytes: usize| {
         let mut client = StoreClient::connect(port);
         client.send("*3\n$3\nSET\n$1\na\n$100000000");
-        let written = client.stream.get_mut().write_all(&vec![b'x'; bytes]);
+        let written = client.stream().write_all(&vec![b'x'; bytes]);
         (client, written)
     };
     let (mut small, written) = half(500_000);
@@ -192,7 +126,7 @@ fn clients_with_half_a_command_have_a_limit() {
         line = first.line();
     }
     assert_eq!(line, "evicted_clients:1");
-    small.stream.get_mut().write_all(b"x").expect("it is still open");
+    small.stream().write_all(b"x").expect("it is still open");
     server.stop();
 }
 

@@ -316,7 +316,7 @@ fn flags_that_would_do_nothing_are_refused() {
     let site = site.display().to_string();
     for (flags, why) in [
         (&["--redirect-http", "0"][..], "--redirect-http has no effect without --tls; add it"),
-        (&["--cert", &cert], "--cert has no effect without --tls or --quic; add it"),
+        (&["--cert", &cert], "--cert has no effect without --tls, --quic or --store-tls; add it"),
         (&["--tls", "0", "--key", &cert], "--key has no effect without --cert; add it"),
         (
             &["--tls", "0", "--canonical-host", "a"],

@@ -85,6 +85,9 @@ fn unknown(argument: &str, near: Option<String>, help: &str, arguments: &[OsStri
     }
     let verb = verb_of(arguments);
     let name = argument.trim_start_matches('-');
+    if let Some(hint) = habits::of_store_flag(name).filter(|_| verb == Some(Verb::Store)) {
+        return format!("unknown flag {argument}; {hint}");
+    }
     let row_name = if name == PORT { LISTEN } else { name };
     let is_row = |row: &&Directive| row.name == row_name || is_letter_of(row, argument);
     if let Some(row) = directives::all().filter(|row| !row.verbs.is_empty()).find(is_row) {
@@ -214,6 +217,11 @@ mod tests {
             ("pinion build a --headers b", "unknown flag --headers; did you mean --fields?"),
             ("pinion serve a --redirects b", "unknown flag --redirects; did you mean --rules?"),
             ("pinion serve a b", "one PATH; for several sites write a [[site]] for each in"),
+            ("pinion redis-server", "unknown command redis-server; write `pinion store`"),
+            ("pinion store --port 6379", "give the address alone: `pinion store 127.0.0.1:6379`"),
+            ("pinion store --tls :6380", "unknown flag --tls; did you mean --store-tls?"),
+            ("pinion store --requirepass a", "did you mean --store-password?"),
+            ("pinion store --watch", "--watch is a flag of `pinion serve`"),
             ("pinion serve --workers", "--workers <N> needs a value"),
             ("pinion serve --watch=yes", "takes no value"),
             ("pinion serve --workers 1 --workers 2", "given twice"),

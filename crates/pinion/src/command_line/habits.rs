@@ -13,6 +13,7 @@ pub(super) fn of_command(wrong: &str) -> Option<&'static str> {
         "restart" => {
             "stop the server with `pinion stop` and start it again, or `systemctl restart pinion`"
         }
+        "redis" | "redis-server" | "valkey-server" => "write `pinion store`",
         "reopen" => REOPEN,
         "test" | "validate" => "write `pinion check`",
         _ => return None,
@@ -39,6 +40,26 @@ pub(super) fn of_flag(name: &str, verb: Option<Verb>, arguments: &[OsString]) ->
         "v" if serves => "to show the version, write `pinion version`".to_owned(),
         _ => format!("did you mean --{}?", meant(&name).filter(|meant| has(verb, meant))?),
     })
+}
+
+/// Returns what to do instead of a flag of `pinion store` that Redis or `pinion serve` has; `name`
+/// is without dashes.
+pub(super) fn of_store_flag(name: &str) -> Option<String> {
+    let meant = match name {
+        "bind" | "l" | "listen" | "p" | "port" | "unixsocket" => {
+            return Some("give the address alone: `pinion store 127.0.0.1:6379`".to_owned());
+        }
+        "password" | "requirepass" => "store-password",
+        "eviction" | "maxmemory-policy" => "store-eviction",
+        "maxmemory" | "memory" => "store-memory",
+        "maxclients" => "max-connections",
+        "tls" | "tls-port" => "store-tls",
+        "tls-cert-file" => "cert",
+        "tls-key-file" => "key",
+        "tls-ca-cert-file" => "client-ca",
+        _ => return None,
+    };
+    Some(format!("did you mean --{meant}?"))
 }
 
 /// The flag that has another name elsewhere.

@@ -3,8 +3,12 @@
 use super::fault::{Fault, Place};
 use super::tables::{Section, Tables, missing};
 use crate::address::{self, Address, Overlap};
+use crate::directives;
 use crate::directives::file::Table;
-use crate::settings::{LISTEN_KINDS, ListenKind, access_faults, access_tables_faults};
+use crate::directives::verbs::Verb;
+use crate::settings::{
+    LISTEN_KINDS, ListenKind, ServedContent, access_faults, access_tables_faults,
+};
 use crate::values;
 use crate::written::Low;
 use pinion_spawner::limits::STARTS_MAX;
@@ -22,10 +26,8 @@ pub(crate) fn find(tables: &Tables, file: &Path) -> Vec<Fault> {
         let message = format!("[[site]] is one too many: {SITES_MAX} are the most");
         faults.push(Fault::at(file, site.place, message));
     }
-    // Where one is written in a wrong way, that is reported, and enough.
-    if tables.sites.is_empty() && !tables.has_wrong_site {
-        let message = "no site: write [[site]], and below it path = \"public\"";
-        faults.push(Fault::at(file, Place::START, message));
+    if tables.content() == ServedContent::StoreOnly {
+        without_site(tables, file, &mut faults);
     }
     let sites = tables.sites.iter().map(|section| (Table::Site, section));
     let certificates = tables.certificates.iter().map(|section| (Table::Certificate, section));
@@ -47,6 +49,53 @@ pub(crate) fn find(tables: &Tables, file: &Path) -> Vec<Fault> {
     tables.listeners.iter().for_each(|section| listener(section, file, &mut faults));
     listeners_twice(&tables.listeners, file, &mut faults);
     faults
+}
+
+/// What a file without a site lacks to be that of a server with only a store, and which of its keys
+/// need a site.
+fn without_site(tables: &Tables, file: &Path, faults: &mut Vec<Fault>) {
+    if !tables.listeners.iter().any(leads_to_store) {
+        let message = "no site: write [[site]], and below it path = \"public\"; for a server with \
+                       only a store, write [[listen]], and below it store = \"127.0.0.1:6379\"";
+        faults.push(Fault::at(file, Place::START, message));
+        return;
+    }
+    let sections = tables.listeners.iter().chain(&tables.certificates).chain([&tables.server]);
+    for (section, row) in sections.flat_map(|section| section.rows().map(move |row| (section, row)))
+    {
+        if let Some(message) = needs_site(row, key_of(row)) {
+            faults.push(Fault::at(file, section.place_of(row), message));
+        }
+    }
+}
+
+/// Returns whether clients of Redis find the store at a listener.
+pub(super) fn leads_to_store(listener: &Section) -> bool {
+    let mut kinds = LISTEN_KINDS.into_iter().filter(|kind| kind.is_store());
+    kinds.any(|kind| listener.is_written(kind.row()))
+}
+
+/// Returns why a key or a flag has no effect without a site, unless it has one on a store alone.
+/// `name` is how it is written.
+pub(super) fn needs_site(row: &str, name: &str) -> Option<String> {
+    if directives::of(Verb::Store).any(|known| known.name == row) {
+        return None;
+    }
+    if LISTEN_KINDS.into_iter().any(|kind| kind.row() == row) {
+        return Some(format!(
+            "{name}: there is no site that could respond here; write [[site]], and below it path = \
+             \"public\", or leave this listener out"
+        ));
+    }
+    Some(format!("{name}: has no effect without a site; leave it out, or write [[site]]"))
+}
+
+/// Returns the key of a row, without its table.
+fn key_of(row: &'static str) -> &'static str {
+    directives::all()
+        .find(|known| known.name == row)
+        .and_then(|row| row.file)
+        .map_or(row, |key| key.name)
 }
 
 /// What the tables about access of a site say against each other.
@@ -149,7 +198,8 @@ fn listener(section: &Section, file: &Path, faults: &mut Vec<Fault>) {
     }
     if section.is_written("client-ca") && !kinds.iter().any(|kind| kind.is_secured()) {
         let place = section.place_of("client-ca");
-        faults.push(Fault::at(file, place, "client-ca: has no effect without tls or quic"));
+        let message = "client-ca: has no effect without tls, quic or store-tls";
+        faults.push(Fault::at(file, place, message));
     }
     if section.is_written("proxy-protocol") && kinds.contains(&ListenKind::Quic) {
         let place = section.place_of("proxy-protocol");

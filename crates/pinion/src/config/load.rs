@@ -1,6 +1,6 @@
 //! File and flags → what a server is to do.
 
-use super::clash;
+use super::clash::{self, leads_to_store, needs_site};
 use super::fault::{Fault, Place};
 use super::mounts;
 use super::tables::{self, Section, Tables};
@@ -10,8 +10,8 @@ use crate::failure::Failure;
 use crate::plan::PlannedSite;
 use crate::regular_file;
 use crate::settings::{
-    CONTENT_FLAGS, LISTEN_KINDS, Listen, ListenKind, ProgramFault, Serve, SiteSettings,
-    check_program_files, php_wish, supervised_program, without_effect,
+    CONTENT_FLAGS, LISTEN_KINDS, Listen, ListenKind, ProgramFault, Serve, ServedContent,
+    SiteSettings, check_program_files, php_wish, supervised_program, without_effect,
 };
 use crate::source::{self, Source};
 use crate::written::Low;
@@ -97,6 +97,7 @@ pub(crate) fn parse(text: &str, path: &Path) -> Result<(Tables, Vec<Fault>), Vec
 
 impl Loaded {
     fn settle(&mut self, tables: Tables, path: &Path, flags: &Low) {
+        let content = tables.content();
         let Tables { sites, listeners, certificates, programs, server, .. } = tables;
         let mut low = server.low.clone();
         // Together, to see whether anything is another one than before.
@@ -120,9 +121,12 @@ impl Loaded {
         let sections = [&server].into_iter().chain(&listeners).chain(&certificates);
         self.refuse_without_effect(&low.without(&of_listeners), sections, path);
         self.refuse_replaced(&listeners, flags, path);
+        if content == ServedContent::StoreOnly && listeners.iter().any(leads_to_store) {
+            self.refuse_flags_of_sites(flags, path);
+        }
         let lows: Vec<Low> = listeners.iter().map(|section| listener(section, flags)).collect();
         let lows: Vec<&Low> = [flags].into_iter().chain(&lows).collect();
-        match Serve::with_listeners(&low, &lows) {
+        match Serve::with_listeners(&low, &lows, content) {
             Ok(mut serve) => {
                 let of_file =
                     serve.listen.iter_mut().filter(|listen| !flags.given(listen.kind.row()));
@@ -169,6 +173,16 @@ impl Loaded {
                 let why = format!("takes the place of this listener; give --{name} beside it");
                 let message = format!("{name}: --{flag} {why}");
                 self.faults.push(Fault::at(path, section.place_of(name), message));
+            }
+        }
+    }
+
+    /// Flags that have no effect on a server with only a store. Its keys were looked at before.
+    fn refuse_flags_of_sites(&mut self, flags: &Low, path: &Path) {
+        let given = directives::of(flags.verb).map(|row| row.name).filter(|row| flags.given(row));
+        for row in given {
+            if let Some(message) = needs_site(row, &format!("--{row}")) {
+                self.faults.push(Fault::at(path, Place::START, message));
             }
         }
     }

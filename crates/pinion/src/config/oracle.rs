@@ -4,7 +4,7 @@
 use super::fault::Place;
 use super::load::parse;
 use super::tables::Section;
-use crate::settings::{Serve, SiteSettings};
+use crate::settings::{Serve, ServedContent, SiteSettings};
 use crate::source::Source;
 use std::path::Path;
 
@@ -28,7 +28,9 @@ pub(crate) fn check(bytes: &[u8]) {
         assert!(!fault.message.is_empty() && !fault.message.contains('\n'), "{fault}");
     }
     let Some(tables) = tables.filter(|_| faults.is_empty()) else { return };
-    assert!(!tables.sites.is_empty());
+    let is_store_only = tables.content() == ServedContent::StoreOnly;
+    assert_eq!(tables.sites.is_empty(), is_store_only);
+    assert!(!is_store_only || !tables.listeners.is_empty());
     assert!(Serve::from_low(&tables.server.low).is_ok(), "the server can be used");
     for Section { low, .. } in &tables.sites {
         assert!(SiteSettings::from_low(low).is_ok(), "{low:?} can be used");

@@ -7,6 +7,7 @@ use super::syntax;
 use crate::directives::file::{TABLES, Table};
 use crate::directives::verbs::Verb;
 use crate::directives::{self, Default, Directive, Kind};
+use crate::settings::ServedContent;
 use crate::values;
 use crate::written::Low;
 use std::collections::BTreeMap;
@@ -30,6 +31,18 @@ pub(crate) struct Tables {
     pub(crate) server: Section,
     /// Whether something is written that was most likely meant as a site.
     pub(crate) has_wrong_site: bool,
+}
+
+impl Tables {
+    /// Returns what clients find at the server. What was most likely meant as a site counts as one:
+    /// that it is written in a wrong way is reported, and enough.
+    pub(crate) fn content(&self) -> ServedContent {
+        if self.sites.is_empty() && !self.has_wrong_site {
+            ServedContent::StoreOnly
+        } else {
+            ServedContent::Sites
+        }
+    }
 }
 
 /// One table.

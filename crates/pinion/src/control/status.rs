@@ -35,6 +35,8 @@ pub(crate) struct Status {
     pub(crate) programs: Option<Programs>,
     /// The Python applications that the server runs.
     pub(crate) python: Vec<PythonApplication>,
+    /// Null for a server without a store.
+    pub(crate) store: Option<StoreUse>,
     /// Those that are served.
     pub(crate) certificates: Vec<Certificate>,
 }
@@ -101,6 +103,18 @@ pub(crate) struct Memory {
     pub(crate) resident_bytes: u64,
     /// The most that it takes beside the files of the sites.
     pub(crate) bound_bytes: u64,
+}
+
+/// What is in the store.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default)]
+pub(crate) struct StoreUse {
+    /// Of all keys and values.
+    pub(crate) memory_bytes: u64,
+    /// The most that they may occupy; 0 without a limit.
+    pub(crate) max_bytes: u64,
+    /// Which keys are removed when the store is full, as `--store-eviction` has it.
+    pub(crate) eviction: String,
 }
 
 /// A site.

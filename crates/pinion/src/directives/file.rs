@@ -118,7 +118,7 @@ impl Table {
     /// One line, no full stop.
     pub(crate) fn brief(self) -> &'static str {
         match self {
-            Self::Site => "A site; at least one is required",
+            Self::Site => "A site; without any, the server has only a store",
             Self::Mount => "A part of the site above it that other servers respond to",
             Self::Access => "Who may request a part of the site above it, and how often",
             Self::Listen => "An address to listen on: `address`, `tls`, `redirect-http` or `store`",

@@ -24,10 +24,7 @@ fn flags() -> String {
 fn section(page: &mut String, verb: &VerbRow) -> std::fmt::Result {
     write!(page, "\n## pinion {}", verb.name)?;
     for operand in verb.operands {
-        match operand.required {
-            true => write!(page, " {}", operand.name)?,
-            false => write!(page, " [{}]", operand.name)?,
-        }
+        write!(page, " {}", operand.usage())?;
     }
     write!(page, "\n\n{}.", verb.brief)?;
     if !verb.long.is_empty() {

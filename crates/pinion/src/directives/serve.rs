@@ -1,12 +1,13 @@
 //! The flags of a server.
 
 use super::file::Table;
-use super::lua::SERVE_AND_RUN;
+use super::store::SERVE_AND_STORE;
 use super::verbs::Verb;
 use super::{Change, Default, Directive, Group, Kind, Level};
 use crate::settings::LogFormat;
 
 const SERVE: &[Verb] = &[Verb::Serve];
+const SERVE_RUN_AND_STORE: &[Verb] = &[Verb::Serve, Verb::Run, Verb::Store];
 
 /// In the order of the help.
 pub(crate) const ROWS: &[Directive] = &[
@@ -29,7 +30,7 @@ pub(crate) const ROWS: &[Directive] = &[
     Directive {
         name: "workers",
         short: Some('w'),
-        verbs: SERVE,
+        verbs: SERVE_AND_STORE,
         file: Some(Table::Server.key("workers")),
         group: Group::Process,
         level: Level::Server,
@@ -43,7 +44,7 @@ pub(crate) const ROWS: &[Directive] = &[
     Directive {
         name: "io",
         short: None,
-        verbs: SERVE,
+        verbs: SERVE_AND_STORE,
         file: Some(Table::Server.key("io")),
         group: Group::Process,
         level: Level::Server,
@@ -241,7 +242,7 @@ pub(crate) const ROWS: &[Directive] = &[
     Directive {
         name: "stats",
         short: None,
-        verbs: SERVE,
+        verbs: SERVE_AND_STORE,
         file: Some(Table::Log.key("stats")),
         group: Group::Logging,
         level: Level::Server,
@@ -272,7 +273,7 @@ pub(crate) const ROWS: &[Directive] = &[
     Directive {
         name: "proxy-protocol",
         short: None,
-        verbs: SERVE,
+        verbs: SERVE_AND_STORE,
         file: Some(Table::Listen.key("proxy-protocol")),
         group: Group::Network,
         level: Level::Listener,
@@ -347,7 +348,7 @@ pub(crate) const ROWS: &[Directive] = &[
     Directive {
         name: "grace",
         short: None,
-        verbs: SERVE_AND_RUN,
+        verbs: SERVE_RUN_AND_STORE,
         file: Some(Table::Server.key("grace")),
         group: Group::Process,
         level: Level::Server,
@@ -361,7 +362,7 @@ pub(crate) const ROWS: &[Directive] = &[
     Directive {
         name: "control",
         short: None,
-        verbs: SERVE,
+        verbs: SERVE_AND_STORE,
         file: Some(Table::Server.key("control")),
         group: Group::Process,
         level: Level::Server,
@@ -381,7 +382,7 @@ pub(crate) const ROWS: &[Directive] = &[
     Directive {
         name: "max-connections",
         short: None,
-        verbs: SERVE,
+        verbs: SERVE_AND_STORE,
         file: Some(Table::Limits.key("max-connections")),
         group: Group::Limits,
         level: Level::Server,
@@ -398,7 +399,7 @@ pub(crate) const ROWS: &[Directive] = &[
     Directive {
         name: "max-connections-per-client",
         short: None,
-        verbs: SERVE,
+        verbs: SERVE_AND_STORE,
         file: Some(Table::Limits.key("max-connections-per-client")),
         group: Group::Limits,
         level: Level::Server,
@@ -507,7 +508,7 @@ pub(crate) const ROWS: &[Directive] = &[
     Directive {
         name: "memory-budget",
         short: None,
-        verbs: SERVE,
+        verbs: SERVE_AND_STORE,
         file: Some(Table::Limits.key("memory-budget")),
         group: Group::Limits,
         level: Level::Server,

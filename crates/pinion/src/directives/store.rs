@@ -4,7 +4,8 @@ use super::file::Table;
 use super::verbs::Verb;
 use super::{Change, Default, Directive, Group, Kind, Level, site_flag};
 
-const SERVE: &[Verb] = &[Verb::Serve];
+/// The verbs of a server that can have a store.
+pub(super) const SERVE_AND_STORE: &[Verb] = &[Verb::Serve, Verb::Store];
 
 /// The policies of `store-eviction`, by the names that Redis has for them.
 pub(crate) const POLICIES: &[&str] = &[
@@ -23,7 +24,7 @@ pub(crate) const ROWS: &[Directive] = &[
     Directive {
         name: "store",
         short: None,
-        verbs: SERVE,
+        verbs: SERVE_AND_STORE,
         file: Some(Table::Listen.key("store")),
         group: Group::Store,
         level: Level::Listener,
@@ -40,7 +41,7 @@ pub(crate) const ROWS: &[Directive] = &[
     Directive {
         name: "store-tls",
         short: None,
-        verbs: SERVE,
+        verbs: SERVE_AND_STORE,
         file: Some(Table::Listen.key("store-tls")),
         group: Group::Store,
         level: Level::Listener,
@@ -54,7 +55,7 @@ pub(crate) const ROWS: &[Directive] = &[
     Directive {
         name: "store-password",
         short: None,
-        verbs: SERVE,
+        verbs: SERVE_AND_STORE,
         file: Some(Table::Store.key("password-file")),
         group: Group::Store,
         level: Level::Server,
@@ -80,7 +81,7 @@ pub(crate) const ROWS: &[Directive] = &[
     Directive {
         name: "store-memory",
         short: None,
-        verbs: SERVE,
+        verbs: SERVE_AND_STORE,
         file: Some(Table::Store.key("memory")),
         group: Group::Store,
         level: Level::Server,
@@ -95,7 +96,7 @@ pub(crate) const ROWS: &[Directive] = &[
     Directive {
         name: "store-eviction",
         short: None,
-        verbs: SERVE,
+        verbs: SERVE_AND_STORE,
         file: Some(Table::Store.key("eviction")),
         group: Group::Store,
         level: Level::Server,

@@ -1,6 +1,7 @@
 //! The flags of a server that encrypts.
 
 use super::file::Table;
+use super::store::SERVE_AND_STORE;
 use super::verbs::Verb;
 use super::{Change, Default, Directive, Group, Kind, Level};
 
@@ -43,7 +44,7 @@ pub(crate) const ROWS: &[Directive] = &[
     Directive {
         name: "cert",
         short: None,
-        verbs: SERVE,
+        verbs: SERVE_AND_STORE,
         file: Some(Table::Certificate.key("cert")),
         group: Group::Tls,
         level: Level::Server,
@@ -61,7 +62,7 @@ pub(crate) const ROWS: &[Directive] = &[
     Directive {
         name: "key",
         short: None,
-        verbs: SERVE,
+        verbs: SERVE_AND_STORE,
         file: Some(Table::Certificate.key("key")),
         group: Group::Tls,
         level: Level::Server,
@@ -76,7 +77,7 @@ pub(crate) const ROWS: &[Directive] = &[
     Directive {
         name: "tls-self",
         short: None,
-        verbs: SERVE,
+        verbs: SERVE_AND_STORE,
         file: Some(Table::Tls.key("self-signed")),
         group: Group::Tls,
         level: Level::Server,
@@ -92,7 +93,7 @@ pub(crate) const ROWS: &[Directive] = &[
     Directive {
         name: "client-ca",
         short: None,
-        verbs: SERVE,
+        verbs: SERVE_AND_STORE,
         file: Some(Table::Listen.key("client-ca")),
         group: Group::Tls,
         level: Level::Listener,
@@ -101,8 +102,8 @@ pub(crate) const ROWS: &[Directive] = &[
         default: Default::Nothing("no client certificates"),
         change: Change::Restart,
         brief: "Require a client certificate from these authorities (mutual TLS)",
-        long: "A PEM file with one or more certificates. The flag applies to every TLS and QUIC \
-               listener, the key to the listener of its table.",
+        long: "A PEM file with one or more certificates. The flag applies to every listener with \
+               TLS or QUIC, the key to the listener of its table.",
     },
     Directive {
         name: "protocols",
@@ -203,7 +204,7 @@ pub(crate) const ROWS: &[Directive] = &[
     Directive {
         name: "state",
         short: None,
-        verbs: SERVE,
+        verbs: SERVE_AND_STORE,
         file: Some(Table::Server.key("state")),
         group: Group::Process,
         level: Level::Server,

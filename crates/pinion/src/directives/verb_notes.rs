@@ -21,6 +21,7 @@ pub(crate) fn sections(verb: Verb) -> Vec<Section> {
     let mut sections = vec![Section { title: EXAMPLES, entries: examples(verb) }];
     let more: &[(&str, Entries)] = match verb {
         Verb::Serve => &[(SIGNALS, SERVE_SIGNALS), (FILES, SERVE_FILES), (ENVIRONMENT, SERVED)],
+        Verb::Store => &[(SIGNALS, STORE_SIGNALS), (FILES, STORE_FILES), (ENVIRONMENT, STORED)],
         Verb::Build => &[(SIGNALS, BUILD_SIGNALS), (FILES, BUILD_FILES), (ENVIRONMENT, BUILT)],
         Verb::Check => &[(FILES, CHECK_FILES), (ENVIRONMENT, CHECKED)],
         Verb::Why => &[(FILES, WHY_FILES), (ENVIRONMENT, EXPLAINED)],
@@ -54,6 +55,11 @@ fn exit_status(verb: Verb) -> Entries {
             (SUCCESS, "Stopped by SIGTERM, SIGINT or `pinion stop`."),
             (FAILED, "It could not start: a site, an address or a file."),
             (WRONG, "The command line, the configuration or a rule is wrong."),
+        ],
+        Verb::Store => &[
+            (SUCCESS, "Stopped by SIGTERM, SIGINT or `pinion stop`."),
+            (FAILED, "It could not start: an address or a file."),
+            (WRONG, "The command line is wrong."),
         ],
         Verb::Build => &[DONE, FAILURE, (WRONG, "The command line or a rule is wrong.")],
         Verb::Import => &[
@@ -128,6 +134,15 @@ const SERVE_SIGNALS: Entries = &[
     ),
 ];
 
+const STORE_SIGNALS: Entries = &[
+    ("SIGHUP", "Load the certificates again. The data stays."),
+    (
+        "SIGTERM, SIGINT",
+        "Finish commands that run, for at most --grace seconds, and stop. A second signal closes \
+         the remaining connections.",
+    ),
+];
+
 const RUN_SIGNALS: Entries = &[
     (
         "SIGTERM",
@@ -155,6 +170,9 @@ const CURRENT: (&str, &str) =
     ("DIR/current.pinion", "A link to the release that `pinion serve DIR` serves.");
 
 const SERVE_FILES: Entries = &[CONFIGURATION, RULES, MAIN, CURRENT, STATE];
+
+const STORE_FILES: Entries =
+    &[("~/.local/state/pinion", "The state folder: self-signed certificates; see --state.")];
 
 const CHECK_FILES: Entries = &[CONFIGURATION, RULES, MAIN];
 
@@ -209,17 +227,28 @@ const SERVED: Entries = &[
     ("PUBLIC_HTML", "The site to serve, if no PATH is given."),
     MASTER_KEY,
     ("RELOAD", "`true` is the same as --watch."),
-    ("LISTEN_FDS, LISTEN_FDNAMES", "Sockets from the service manager, for fd:NAME."),
-    ("NOTIFY_SOCKET, WATCHDOG_USEC", "Where and how often the service manager gets notices."),
-    ("STATE_DIRECTORY, XDG_STATE_HOME", "Where the state folder is; systemd sets the first."),
-    (
-        "RUNTIME_DIRECTORY, XDG_RUNTIME_DIR",
-        "Where the control socket is; systemd sets both, the first for a service.",
-    ),
+    PASSED_SOCKETS,
+    NOTIFICATIONS,
+    STATE_FOLDERS,
+    CONTROL_FOLDERS,
     ("TMPDIR", "Where large uploads are stored while they arrive; /tmp if it is not set."),
     SOURCE_DATE_EPOCH,
     NO_COLOR,
 ];
+
+/// Of `pinion store`.
+const STORED: Entries = &[PASSED_SOCKETS, NOTIFICATIONS, STATE_FOLDERS, CONTROL_FOLDERS, NO_COLOR];
+
+const PASSED_SOCKETS: (&str, &str) =
+    ("LISTEN_FDS, LISTEN_FDNAMES", "Sockets from the service manager, for fd:NAME.");
+const NOTIFICATIONS: (&str, &str) =
+    ("NOTIFY_SOCKET, WATCHDOG_USEC", "Where and how often the service manager gets notices.");
+const STATE_FOLDERS: (&str, &str) =
+    ("STATE_DIRECTORY, XDG_STATE_HOME", "Where the state folder is; systemd sets the first.");
+const CONTROL_FOLDERS: (&str, &str) = (
+    "RUNTIME_DIRECTORY, XDG_RUNTIME_DIR",
+    "Where the control socket is; systemd sets both, the first for a service.",
+);
 
 /// Of commands for a running server.
 const CONTROLLED: Entries = &[SOCKET_FOLDERS, NO_COLOR];
@@ -242,6 +271,15 @@ const PUBLISHED: Entries = &[MASTER_KEY, USERS, SSH_CONNECTION, NO_COLOR];
 /// Of `pinion rollback`.
 const SWITCHED: Entries = &[USERS, SSH_CONNECTION, NO_COLOR];
 
+const STORE_EXAMPLES: Entries = &[
+    ("pinion store", "Start a store on port 6379 of this machine."),
+    ("pinion store unix:store.sock", "Start one on a Unix socket."),
+    (
+        "pinion store :6379 --store-password password",
+        "Start one that other machines can reach, with the password in a file.",
+    ),
+];
+
 /// Commands that work in a folder with a site `public`, another version of it in `next`, a script
 /// and what the examples of verbs before this one have made.
 pub(crate) fn examples(verb: Verb) -> Entries {
@@ -262,6 +300,7 @@ pub(crate) fn examples(verb: Verb) -> Entries {
             ),
             ("pinion serve pinion.toml", "Serve all sites of a configuration."),
         ],
+        Verb::Store => STORE_EXAMPLES,
         Verb::Check => &[
             ("pinion check pinion.toml", "Find errors before a reload."),
             ("pinion check public", "Find errors in the rules and names of a folder."),

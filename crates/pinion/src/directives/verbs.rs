@@ -43,6 +43,8 @@ pub(crate) enum Verb {
     Status,
     /// A running server ends.
     Stop,
+    /// Serve a store to clients of Redis, without a site.
+    Store,
     /// Check every hash of an archive.
     Verify,
     /// Which build of the program this is.
@@ -73,14 +75,18 @@ pub(crate) struct Operand {
     pub(crate) name: &'static str,
     /// Must be given.
     pub(crate) required: bool,
+    /// Can be given more than once.
+    pub(crate) repeated: bool,
     /// One line, no full stop.
     pub(crate) brief: &'static str,
 }
 
-const ARCHIVE: Operand = Operand { name: "FILE", required: true, brief: "An archive" };
+const ARCHIVE: Operand =
+    Operand { name: "FILE", required: true, repeated: false, brief: "An archive" };
 const RELEASE_FOLDER: Operand = Operand {
     name: "DIR",
     required: true,
+    repeated: false,
     brief: "A release folder, here or at ssh://[user@]host[:port]/DIR",
 };
 
@@ -95,6 +101,7 @@ pub(crate) const ALL: &[VerbRow] = &[
         operands: &[Operand {
             name: "PATH",
             required: false,
+            repeated: false,
             brief: "A folder, an archive, a release folder, a Lua script or a configuration \
                     (.toml); default: $PUBLIC_HTML, else ./pinion.toml, else ./public",
         }],
@@ -107,7 +114,12 @@ pub(crate) const ALL: &[VerbRow] = &[
     VerbRow {
         verb: Verb::Build,
         name: "build",
-        operands: &[Operand { name: "SRC", required: true, brief: "The folder to build" }],
+        operands: &[Operand {
+            name: "SRC",
+            required: true,
+            repeated: false,
+            brief: "The folder to build",
+        }],
         brief: "Build an archive from a folder",
         long: "Reads the folder SRC and writes one immutable archive for `pinion serve`. The \
                archive appears under its name complete or not at all. The same input gives the \
@@ -119,6 +131,7 @@ pub(crate) const ALL: &[VerbRow] = &[
         operands: &[Operand {
             name: "PATH",
             required: false,
+            repeated: false,
             brief: "A configuration file, a folder, an archive or a Lua script; default: \
                     ./pinion.toml",
         }],
@@ -134,10 +147,11 @@ pub(crate) const ALL: &[VerbRow] = &[
         verb: Verb::Run,
         name: "run",
         operands: &[
-            Operand { name: "SCRIPT", required: true, brief: "A Lua file" },
+            Operand { name: "SCRIPT", required: true, repeated: false, brief: "A Lua file" },
             Operand {
                 name: REST,
                 required: false,
+                repeated: true,
                 brief: "Arguments of the script, its table `arg`; flags go before SCRIPT",
             },
         ],
@@ -146,6 +160,21 @@ pub(crate) const ALL: &[VerbRow] = &[
                anywhere. Its output goes to stdout. It ends when it has no more work: \
                `pinion.every` and `pinion.cron` keep it running until it is interrupted or calls \
                `pinion.exit(code)`. The exit code is 1 if anything has failed.",
+    },
+    VerbRow {
+        verb: Verb::Store,
+        name: "store",
+        operands: &[Operand {
+            name: "ADDRESS",
+            required: false,
+            repeated: true,
+            brief: "Where clients of Redis find the store: host:port, [v6]:port, :port for all \
+                    addresses, unix:/path; default: 127.0.0.1:6379",
+        }],
+        brief: "Serve a store of keys and values to clients of Redis, without a site",
+        long: "Keeps keys and values in memory and speaks the protocol of Redis. There is no site \
+               and no listener for HTTP. All data is lost when the server stops. SIGTERM and \
+               SIGINT finish commands that run, and stop.",
     },
     VerbRow {
         verb: Verb::Status,
@@ -192,10 +221,16 @@ pub(crate) const ALL: &[VerbRow] = &[
         verb: Verb::Publish,
         name: "publish",
         operands: &[
-            Operand { name: "FILE", required: true, brief: "An archive; - for one on stdin" },
+            Operand {
+                name: "FILE",
+                required: true,
+                repeated: false,
+                brief: "An archive; - for one on stdin",
+            },
             Operand {
                 name: "DIR",
                 required: true,
+                repeated: false,
                 brief: "The release folder, or ssh://[user@]host[:port]/DIR",
             },
         ],
@@ -222,6 +257,7 @@ pub(crate) const ALL: &[VerbRow] = &[
             Operand {
                 name: "N",
                 required: false,
+                repeated: false,
                 brief: "How many releases to go back, or the first digits of one; default: 1",
             },
         ],
@@ -252,6 +288,7 @@ pub(crate) const ALL: &[VerbRow] = &[
             Operand {
                 name: "URLPATH",
                 required: true,
+                repeated: false,
                 brief: "A path as `pinion ls` shows it: /index.html",
             },
         ],
@@ -262,8 +299,8 @@ pub(crate) const ALL: &[VerbRow] = &[
         verb: Verb::Diff,
         name: "diff",
         operands: &[
-            Operand { name: "A", required: true, brief: "The current archive" },
-            Operand { name: "B", required: true, brief: "The next archive" },
+            Operand { name: "A", required: true, repeated: false, brief: "The current archive" },
+            Operand { name: "B", required: true, repeated: false, brief: "The next archive" },
         ],
         brief: "Compare the responses of two archives",
         long: "Lists every path that is new in B, gone, or answered differently: its status, the \
@@ -287,6 +324,7 @@ pub(crate) const ALL: &[VerbRow] = &[
         operands: &[Operand {
             name: "FILE",
             required: true,
+            repeated: false,
             brief: "An archive of kawipiko (.cdb), or a configuration of NGINX Unit (.json) or \
                     uWSGI (.ini)",
         }],
@@ -307,12 +345,14 @@ pub(crate) const ALL: &[VerbRow] = &[
             Operand {
                 name: "SOURCE",
                 required: false,
+                repeated: false,
                 brief: "What `pinion serve` would serve: a folder, an archive, a release folder, a \
                         Lua script or a configuration (.toml); default: a running server is asked",
             },
             Operand {
                 name: "URL",
                 required: true,
+                repeated: false,
                 brief: "The URL, such as http://example.org/about, or only its path",
             },
         ],
@@ -339,6 +379,7 @@ pub(crate) const ALL: &[VerbRow] = &[
         operands: &[Operand {
             name: "PAGE",
             required: false,
+            repeated: false,
             brief: "A command, or pinion.toml; default: the page of the program",
         }],
         brief: "Write a manual page to stdout",
@@ -348,7 +389,12 @@ pub(crate) const ALL: &[VerbRow] = &[
     VerbRow {
         verb: Verb::Completions,
         name: "completions",
-        operands: &[Operand { name: "SHELL", required: true, brief: "bash, zsh or fish" }],
+        operands: &[Operand {
+            name: "SHELL",
+            required: true,
+            repeated: false,
+            brief: "bash, zsh or fish",
+        }],
         brief: "Write the completions for a shell to stdout",
         long: "",
     },
@@ -360,6 +406,14 @@ pub(crate) const ALL: &[VerbRow] = &[
         long: "",
     },
 ];
+
+impl Operand {
+    /// Returns its name as a usage line has it: `FILE`, `[PATH]`, `[ADDRESS]...`.
+    pub(crate) fn usage(&self) -> String {
+        let name = if self.required { self.name.to_owned() } else { format!("[{}]", self.name) };
+        if self.repeated { name + "..." } else { name }
+    }
+}
 
 impl Verb {
     /// The verb's row.
@@ -393,6 +447,14 @@ mod tests {
         for row in ALL.iter().filter(|row| row.verb != Verb::Why) {
             let optional = row.operands.iter().position(|operand| !operand.required);
             assert!(optional.is_none_or(|at| at + 1 == row.operands.len()), "{}", row.name);
+        }
+    }
+
+    #[test]
+    fn a_repeated_operand_is_the_last() {
+        for row in ALL {
+            let repeated = row.operands.iter().position(|operand| operand.repeated);
+            assert!(repeated.is_none_or(|at| at + 1 == row.operands.len()), "{}", row.name);
         }
     }
 }

@@ -65,6 +65,16 @@ const fn run_limit(name: &'static str, brief: &'static str, long: &'static str) 
     }
 }
 
+/// A flag of `pinion store` that says something else about a site.
+const fn of_store(name: &'static str, brief: &'static str, long: &'static str) -> Exception {
+    Exception { brief: Some(brief), ..of_store_long(name, long) }
+}
+
+/// A flag of `pinion store` whose sentences are about a site otherwise.
+const fn of_store_long(name: &'static str, long: &'static str) -> Exception {
+    Exception { long: Some(long), ..same(Verb::Store, name) }
+}
+
 const EXCEPTIONS: &[Exception] = &[
     Exception {
         placeholder: Some("DIR"),
@@ -131,6 +141,69 @@ const EXCEPTIONS: &[Exception] = &[
         ),
         ..same(Verb::Run, "secret")
     },
+    Exception {
+        default: Some(Default::Auto("127.0.0.1:6379, unless there is another address")),
+        ..of_store_long(
+            "store",
+            "It is the same as ADDRESS. A port alone listens on every address of the machine, IPv4 \
+             and IPv6. `fd:NAME` is a socket from the service manager, by the name that its unit \
+             gives it. Each listener is printed on stderr as one line, `listening URL`. An address \
+             that other machines can reach needs --store-password.",
+        )
+    },
+    of_store_long(
+        "store-tls",
+        "TLS 1.2 and 1.3. Without --cert the certificate is self-signed, and --client-ca applies.",
+    ),
+    of_store_long("store-memory", "`CONFIG SET maxmemory` changes it while the server runs."),
+    of_store_long(
+        "tls-self",
+        "Without `--cert` the server makes a certificate at the first start and keeps it in the \
+         state folder. Each start prints its SHA-256, for clients that need to trust it.",
+    ),
+    of_store_long(
+        "client-ca",
+        "A PEM file with one or more certificates. It applies to every --store-tls.",
+    ),
+    of_store(
+        "state",
+        "The folder for certificates that the server creates",
+        "The server creates the folder for its own user only; an existing folder keeps its mode.",
+    ),
+    of_store_long(
+        "proxy-protocol",
+        "Connections from this address or network must begin with a header of the PROXY protocol, \
+         version 1 or 2, before TLS and the first command; others from there are closed. The \
+         address in it is then that of the client: in `CLIENT LIST`, and for the limit of \
+         connections per client. Connections from other addresses keep their own address, and are \
+         closed if they send such a header. unix stands for all clients of Unix sockets.",
+    ),
+    of_store(
+        "workers",
+        "How many worker threads execute commands",
+        "Only cores that this process may use count: CPU affinity and cgroup limits apply. \
+         Commands that take long run on two more threads.",
+    ),
+    of_store(
+        "grace",
+        "How long to wait for commands that run after SIGTERM",
+        "Then they are cut off.",
+    ),
+    of_store_long(
+        "stats",
+        "Connections and memory now; rates of processor time, context switches, page faults and \
+         disk traffic since the previous line. The last line is printed at the end.",
+    ),
+    of_store_long(
+        "max-connections",
+        "If none is free, new clients wait in the accept queue of the kernel. If the limit on open \
+         files allows fewer, the server uses fewer and prints a line at the start.",
+    ),
+    of_store_long(
+        "memory-budget",
+        "The start prints the most memory that the server can use. Keys and values are not part of \
+         it.",
+    ),
 ];
 
 #[cfg(test)]

@@ -43,6 +43,11 @@ impl ServerSettings {
         }
     }
 
+    /// Returns whether no listener has responses to explain.
+    pub(crate) fn is_store_only(&self) -> bool {
+        self.listeners.iter().any(|all| all.iter().all(|listen| listen.kind.is_store()))
+    }
+
     /// Returns those of a server that is not started, for one request.
     ///
     /// # Errors

@@ -46,7 +46,8 @@ impl LiveSettings {
 
 /// Asks for everything to be taken up anew, from any thread.
 pub(crate) enum Renewal {
-    /// There is no file: the only site loads again, and its Python application starts anew.
+    /// There is no file: the only site, if there is one, loads again, and its Python application
+    /// starts anew.
     Site(Sites, RunningPrograms),
     /// The file is read again, and every site of it loads again.
     File(ConfigFileReload),
@@ -80,6 +81,14 @@ impl Renewal {
         let run = move || renewer.run(&wishes, &waiting);
         thread::Builder::new().name("configuration".to_owned()).spawn(run)?;
         Ok(Self::File(ConfigFileReload { asked, pending }))
+    }
+
+    /// Returns whether a reload loads anything.
+    pub(crate) fn loads_anything(&self) -> bool {
+        match self {
+            Self::Site(sites, _) => !sites.is_empty(),
+            Self::File(_) => true,
+        }
     }
 
     /// Asks for a reload. The reports get its messages.
@@ -190,6 +199,7 @@ impl Started {
         };
         let mut names: Vec<&str> = self.low.differences(low).collect();
         names.extend(moved(&self.listen, listen));
+        names.extend(without_twin(&self.listen, listen).chain(without_twin(listen, &self.listen)));
         names.sort_unstable();
         names.dedup();
         let row = |name| directives::all().find(|row| row.name == name).filter(needs_start);
@@ -214,6 +224,18 @@ fn moved<'l>(started: &'l [Listen], now: &'l [Listen]) -> impl Iterator<Item = &
         let proxies = (one.proxy_protocol != two.proxy_protocol).then_some("proxy-protocol");
         [client_ca, protocols, proxies].into_iter().flatten()
     })
+}
+
+/// Returns the rows of listeners that the others have not. The one that a server with sites has
+/// without being told is not written anywhere.
+fn without_twin<'l>(
+    listen: &'l [Listen],
+    others: &'l [Listen],
+) -> impl Iterator<Item = &'static str> + 'l {
+    let has_twin = |one: &Listen| {
+        others.iter().any(|other| one.kind == other.kind && one.address == other.address)
+    };
+    listen.iter().filter(move |one| !has_twin(one)).map(|one| one.kind.row())
 }
 
 #[cfg(test)]
@@ -259,8 +281,11 @@ mod tests {
         assert_eq!(waiting(&both), ["[[listen]] client-ca", "[[listen]] protocols"]);
         // One more, that stands before.
         let more = [tls(0, None, all), tls(1, None, all), tls(2, None, one)];
-        assert_eq!(waiting(&more), ["[[listen]] client-ca"]);
-        // Of another address there is nothing to compare with; that it is another one is told.
-        assert!(waiting(&[tls(3, None, one), tls(2, None, one)]).is_empty());
+        assert_eq!(waiting(&more), ["[[listen]] client-ca", "[[listen]] tls"]);
+        // Of another address there is nothing to compare with.
+        assert_eq!(waiting(&[tls(3, None, one), tls(2, None, one)]), ["[[listen]] tls"]);
+        // One that is written nowhere, as a server with sites has it.
+        let unwritten = [tls(1, Some("ca"), all), tls(2, None, one), Listen::UNCONFIGURED];
+        assert_eq!(waiting(&unwritten), ["[[listen]] address"]);
     }
 }

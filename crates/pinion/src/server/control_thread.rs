@@ -15,6 +15,7 @@ use super::tls::{Keeper, Wish};
 use crate::access_log::AccessLog;
 use crate::control::protocol::{Command, Level, Message, Request, Response};
 use crate::control::status::{State, Status};
+use crate::explain::HAS_NO_HTTP;
 use crate::failure::Failure;
 use crate::panics;
 use crate::terminal::counted;
@@ -48,7 +49,7 @@ pub(super) struct Controlled {
     pub(super) log: Option<Arc<AccessLog>>,
     pub(super) live: Arc<LiveSettings>,
     pub(super) status: StatusSource,
-    /// None for the dummy.
+    /// None for a server without sites.
     pub(super) explainer: Option<Explainer>,
 }
 
@@ -284,7 +285,10 @@ impl Commands {
             }
             Command::Why => {
                 let Some(explainer) = &self.explainer else {
-                    let error = "it has no sites: --dummy is the response to every request";
+                    let error = match self.status.published {
+                        None => "it has no sites: --dummy is the response to every request".into(),
+                        Some(_) => format!("it {HAS_NO_HTTP}"),
+                    };
                     return Reply::Now(Response::refused(error));
                 };
                 let Some(request) = request.request else {
@@ -326,6 +330,10 @@ impl Commands {
             // The file says which certificates there are.
             (Some(renewal @ Renewal::File(_)), _) => renewal.ask(reports.clone()),
             (renewal, keeper) => {
+                if keeper.is_none() && !renewal.as_ref().is_some_and(Renewal::loads_anything) {
+                    let what = "there is no site, no configuration file and no certificate";
+                    reports.log(&Message::info(format!("nothing to reload: {what}")));
+                }
                 renewal.iter().for_each(|renewal| renewal.ask(reports.clone()));
                 keeper.iter().for_each(|keeper| keeper.ask(Wish::Reload, reports.clone()));
             }

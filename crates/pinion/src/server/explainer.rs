@@ -41,6 +41,9 @@ impl Explainer {
         published: Option<&Arc<Published>>,
     ) -> Option<Self> {
         let (_socket, published) = (socket?, Arc::clone(published?));
+        if settings.is_store_only() {
+            return None;
+        }
         Some(Self { explained: Arc::new(Explained { settings, published }) })
     }
 

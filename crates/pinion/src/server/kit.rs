@@ -65,7 +65,8 @@ pub(crate) struct Kit {
     pub(crate) logs: Arc<OpenLogs>,
     /// Of these, that of the server.
     pub(crate) log: Option<Arc<LogHandle>>,
-    /// What is served first, and how to load it again; none for the dummy.
+    /// What is served first, and how to load it again; none for the dummy, and for a server with
+    /// only a store.
     pub(crate) sites: Vec<LoadedSite>,
     /// The programs of the sites, and those that are kept running.
     pub(crate) programs: KitPrograms,
@@ -120,7 +121,7 @@ pub(crate) fn prepare(plan: Plan, mut manager: ServiceManager) -> Result<Kit, Fa
     let open = || open(&settings, most_workers, sites, &table, (&files, passed), tickets);
     let opened = interrupt::endable(&signals, &files, open)?;
     let Opened { io, logs, log, tls, listeners, mut quic, control, sites } = opened;
-    let what = in_words(&sites, config.as_ref());
+    let what = in_words(&settings, &sites, config.as_ref());
     let scripts = sites.iter().filter_map(|site| site.first.program());
     let scripts: Vec<Allowance> = scripts.map(|program| *program.allowance()).collect();
     let rules = sites.iter().filter_map(|site| site.first.access());
@@ -166,14 +167,16 @@ pub(crate) fn prepare(plan: Plan, mut manager: ServiceManager) -> Result<Kit, Fa
     })
 }
 
-fn in_words(sites: &[LoadedSite], config: Option<&ConfigFile>) -> String {
-    match (config, sites) {
-        (Some(config), sites) => {
-            let count = counted(sites.len() as u64, "site");
-            format!("{} with {count}", config.path.display())
-        }
-        (None, [site, ..]) => site.in_words(),
-        (None, []) => "dummy".to_owned(),
+fn in_words(settings: &Serve, sites: &[LoadedSite], config: Option<&ConfigFile>) -> String {
+    let served = match sites {
+        [] if settings.dummy.is_some() => "dummy".to_owned(),
+        [] => "a store".to_owned(),
+        [site] if config.is_none() => site.in_words(),
+        sites => counted(sites.len() as u64, "site"),
+    };
+    match config {
+        Some(config) => format!("{} with {served}", config.path.display()),
+        None => served,
     }
 }
 

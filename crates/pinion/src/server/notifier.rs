@@ -180,10 +180,8 @@ impl Inner {
         let Some(Counts { published, control }) = self.counts.get() else {
             return "starting".to_owned();
         };
-        let sites = published.as_ref().map(|published| {
-            let (_, roster) = published.current();
-            counted(roster.sites.len() as u64, "site")
-        });
+        let sites = published.as_ref().map_or(0, |published| published.current().1.sites.len());
+        let sites = (sites > 0).then(|| counted(sites as u64, "site"));
         let connections = counted(control.connections() as u64, "connection");
         let counts: Vec<String> = sites.into_iter().chain([connections]).collect();
         let failed = if state.has_failed { "; the last reload failed" } else { "" };

@@ -87,18 +87,17 @@ pub(crate) fn run(kit: Kit) -> Result<(), Failure> {
     let (urls, leads) = (urls(&listeners, &quic), leads(tls.as_ref(), &listeners));
     let explained = ServerSettings::of_server(&settings, &listeners, &quic, leads.as_ref());
     let (listeners, quic) = of_engine(&settings, (listeners, quic), tls.as_ref(), keys)?;
-    let limits = engine_settings(&settings, &capacity);
+    let (limits, keeper) = (engine_settings(&settings, &capacity), start_keeper(tls)?);
     let engine = EngineKit { listeners, quic, settings: limits, workers, io };
-    let keeper = start_keeper(tls)?;
     let (every, live) = (settings.stats, Arc::new(LiveSettings::new(&settings)));
-    let tally = (every.is_some() || socket.is_some()).then(Arc::<Tally>::default);
+    let tally = tally(&settings, socket.is_some());
     let configuration = config.as_ref().map(|config| config.path.clone());
     let desks = Desks::new(log.clone(), tally.clone(), &settings);
     let (table, notifier) = (programs.table.clone(), manager.notifier.clone());
     let starting = Starting { config, sites, logs, programs, notifier, capacity, leads };
-    let Serving { server, published, renewal, running } =
+    let Serving { server, published, renewal, running, store } =
         starting.serve(settings, engine, desks, (Arc::clone(&live), keeper.clone()))?;
-    let stats = start_stats(every.zip(tally.clone()), &server)?;
+    let stats = start_stats(every, tally.clone(), &server)?;
     let status = StatusSource {
         started,
         configuration,
@@ -108,6 +107,7 @@ pub(crate) fn run(kit: Kit) -> Result<(), Failure> {
         published: published.clone(),
         programs: table.clone(),
         running: running.clone(),
+        store,
         certificates: keeper.as_ref().map(Keeper::served),
         tally,
     };
@@ -147,6 +147,7 @@ struct Serving {
     published: Option<Arc<Published>>,
     renewal: Option<Renewal>,
     running: Option<RunningPrograms>,
+    store: Option<Arc<Store>>,
 }
 
 impl Starting {
@@ -160,7 +161,8 @@ impl Starting {
     ) -> Result<Serving, Failure> {
         if let Some(dummy) = &settings.dummy {
             let server = start_dummy(dummy, engine, desks)?;
-            return Ok(Serving { server, published: None, renewal: None, running: None });
+            let (published, renewal, running, store) = (None, None, None, None);
+            return Ok(Serving { server, published, renewal, running, store });
         }
         let Self {
             config,
@@ -179,6 +181,7 @@ impl Starting {
         if let Some(StoreShared { store, jobs, .. }) = store.clone() {
             scripts = scripts.with_store(StoreAccess { store, jobs });
         }
+        let stored = store.as_ref().map(|shared| Arc::clone(&shared.store));
         let own = (programs.clone(), configured);
         let sites = (sites, logs, programs);
         let (server, sites) =
@@ -189,7 +192,7 @@ impl Starting {
         let running = RunningPrograms::new(own, of_sites, of_server);
         let renewal = Renewal::start((sites, running.clone()), config, started, live, keeper);
         let renewal = Some(renewal.context("cannot start the thread for the configuration")?);
-        Ok(Serving { server, published, renewal, running: Some(running) })
+        Ok(Serving { server, published, renewal, running: Some(running), store: stored })
     }
 }
 
@@ -198,12 +201,19 @@ fn start_keeper(tls: Option<Tls>) -> Result<Option<Keeper>, Failure> {
     Ok(tls.map(Keeper::start).transpose().context("cannot start the thread for certificates")?)
 }
 
+/// Returns what counts responses, if somebody may ask for the figures and there can be any.
+fn tally(settings: &Serve, has_control_socket: bool) -> Option<Arc<Tally>> {
+    let is_told = settings.stats.is_some() || has_control_socket;
+    (is_told && !settings.is_store_only()).then(Arc::default)
+}
+
 /// Starts the thread of the figures, if it was asked for: how often, and of what.
 fn start_stats(
-    asked: Option<(Duration, Arc<Tally>)>,
+    every: Option<Duration>,
+    tally: Option<Arc<Tally>>,
     server: &Server,
 ) -> Result<Option<Stats>, Failure> {
-    let stats = asked.map(|(every, tally)| Stats::start(every, tally, server.control()));
+    let stats = every.map(|every| Stats::start(every, tally, server.control()));
     Ok(stats.transpose().context("cannot start the thread for the figures")?)
 }
 

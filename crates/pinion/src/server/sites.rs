@@ -251,6 +251,11 @@ impl Sites {
         Arc::clone(&self.published)
     }
 
+    /// Returns whether there are none.
+    pub(crate) fn is_empty(&self) -> bool {
+        self.sites.is_empty()
+    }
+
     /// Asks every site to load again. The reports get the messages.
     pub(crate) fn reload(&self, reports: &Reports) {
         self.sites.iter().for_each(|site| site.reloader.ask(reports.clone()));
@@ -329,7 +334,10 @@ impl Sites {
         self.control.wake_all();
         let sites = counted(self.sites.len() as u64, "site");
         let file = file.display();
-        let line = format!("reloaded {file}: {sites}, {brought} new, {gone} removed");
+        let line = match self.sites.len() + gone {
+            0 => format!("reloaded {file}"),
+            _ => format!("reloaded {file}: {sites}, {brought} new, {gone} removed"),
+        };
         let round = ReloadRound::new(line, reports.clone());
         for ((site, watch), is_kept) in self.sites.iter_mut().zip(watches).zip(kept) {
             if is_kept {

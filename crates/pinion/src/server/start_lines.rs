@@ -61,8 +61,7 @@ pub(super) fn print_start(kit: &Kit) {
     let bound_bytes = capacity.bound_bytes(*workers, *io);
     let io = io_name(*io);
     stderr::line(format_args!(
-        "pinion {}: {what}, {} on {io}, at most {} connections{} and {} of memory (files of the \
-         site not counted)",
+        "pinion {}: {what}, {} on {io}, at most {} connections{} and {} of memory ({} not counted)",
         env!("CARGO_PKG_VERSION"),
         counted(*workers as u64, "worker"),
         count(capacity.connections),
@@ -71,6 +70,7 @@ pub(super) fn print_start(kit: &Kit) {
             false => String::new(),
         },
         size(bound_bytes),
+        if settings.is_store_only() { "keys and values" } else { "files of the site" },
     ));
     if let Some(line) = memory_line(capacity, &kit.memory) {
         stderr::line(format_args!("{line}"));
@@ -184,6 +184,9 @@ pub(super) fn print_ready(urls: &[String], hosts: &Hosts, has_built: bool) {
 /// on every address or on the loopback interface, with a host that a site answers for.
 fn local_url(url: &str, hosts: &Hosts) -> Option<String> {
     let (scheme, rest) = url.split_once("://")?;
+    if !matches!(scheme, "http" | "https") {
+        return None;
+    }
     let (authority, path) = rest.split_once('/')?;
     let address: SocketAddr = authority.parse().ok()?;
     // What stands behind the path says that a listener speaks QUIC alone.
@@ -242,6 +245,7 @@ mod tests {
             ("http://192.0.2.1:80/", None),
             ("https://[::]:443/ (HTTP/3)", None),
             ("unix:/run/pinion.sock", None),
+            ("redis://127.0.0.1:6379/", None),
         ] {
             assert_eq!(local_url(url, &Hosts::Every).as_deref(), expected, "{url}");
         }

@@ -122,7 +122,8 @@ pub(super) fn memory_bytes() -> u64 {
 struct Sample {
     /// Since the start.
     at: Duration,
-    sum: Sum,
+    /// None for a server without HTTP.
+    sum: Option<Sum>,
     usage: Usage,
     connections: usize,
 }
@@ -135,11 +136,15 @@ pub(crate) struct Stats {
 }
 
 impl Stats {
-    /// Begins to tell, each `every`.
+    /// Begins to tell, each `every`. A server without HTTP has no tally.
     ///
     /// # Errors
     /// No thread can be started.
-    pub(crate) fn start(every: Duration, tally: Arc<Tally>, control: Control) -> io::Result<Self> {
+    pub(crate) fn start(
+        every: Duration,
+        tally: Option<Arc<Tally>>,
+        control: Control,
+    ) -> io::Result<Self> {
         let (ending, ended) = mpsc::sync_channel(0);
         let began = Instant::now();
         let run = move || {
@@ -148,7 +153,7 @@ impl Stats {
                 let ends = ended.recv_timeout(every) != Err(RecvTimeoutError::Timeout);
                 let sample = Sample {
                     at: began.elapsed(),
-                    sum: tally.sum(),
+                    sum: tally.as_deref().map(Tally::sum),
                     usage: Usage::now(),
                     connections: control.connections(),
                 };
@@ -180,27 +185,27 @@ fn line(now: &Sample, last: &Sample) -> String {
         let part = now.saturating_sub(last).as_secs_f64() / seconds;
         format!("{:.1} %", part * 100.0)
     };
-    let total = |sample: &Sample| sample.sum.answers.iter().sum();
     let (usage, before) = (&now.usage, &last.usage);
-    let mut text = format!(
-        "stats after {} s: {} ({}/s)",
-        count(now.at.as_secs()),
-        counted(total(now), "response"),
-        rate(total(now), total(last))
-    );
-    for (class, answers) in (2..).zip(now.sum.answers) {
-        let _fits = write!(text, ", {class}xx {}", count(answers));
+    let mut text = format!("stats after {} s: ", count(now.at.as_secs()));
+    if let Some(sum) = now.sum {
+        let last = last.sum.unwrap_or_default();
+        let (total, last_total) = (sum.answers.iter().sum(), last.answers.iter().sum());
+        let _fits = write!(text, "{} ({}/s)", counted(total, "response"), rate(total, last_total));
+        for (class, answers) in (2..).zip(sum.answers) {
+            let _fits = write!(text, ", {class}xx {}", count(answers));
+        }
+        let (bytes, last_bytes) = (sum.content_bytes, last.content_bytes);
+        let _fits =
+            write!(text, "; content {} ({}/s); ", size(bytes), size_rate(bytes, last_bytes));
     }
-    let bytes = (now.sum.content_bytes, last.sum.content_bytes);
+    text.push_str(&counted(now.connections as u64, "connection"));
+    if let Some(sum) = now.sum {
+        let _fits = write!(text, "; {} ended", counted(sum.floods, "flood"));
+    }
     let _fits = write!(
         text,
-        "; content {} ({}/s); {}; {} ended; CPU {} user, {} system; \
-         memory {}; switches {}/s, {}/s forced; faults {}/s, {}/s from disk; \
-         disk read {}/s, written {}/s",
-        size(bytes.0),
-        size_rate(bytes.0, bytes.1),
-        counted(now.connections as u64, "connection"),
-        counted(now.sum.floods, "flood"),
+        "; CPU {} user, {} system; memory {}; switches {}/s, {}/s forced; faults {}/s, {}/s from \
+         disk; disk read {}/s, written {}/s",
         percent(usage.user, before.user),
         percent(usage.system, before.system),
         size(usage.memory_bytes),
@@ -248,7 +253,7 @@ mod tests {
         let sum = Sum { answers: [1200, 3, 2, 0], content_bytes: 1 << 20, floods: 1500 };
         let last = Sample { at: Duration::from_secs(1), usage, ..Sample::default() };
         let usage = Usage { user: Duration::from_millis(600), switches: 40, ..usage };
-        let now = Sample { at: Duration::from_secs(3), sum, usage, connections: 7 };
+        let now = Sample { at: Duration::from_secs(3), sum: Some(sum), usage, connections: 7 };
         assert_eq!(
             line(&now, &last),
             "stats after 3 s: 1 205 responses (603/s), 2xx 1 200, 3xx 3, 4xx 2, 5xx 0; content \
@@ -257,11 +262,15 @@ mod tests {
              read 0 B/s, written 0 B/s"
         );
         // Nothing is divided by nothing, and nothing goes backwards.
-        assert!(line(&last, &now).contains("0 responses (0/s)"));
+        let nothing = Sample { sum: Some(Sum::default()), ..last };
+        assert!(line(&nothing, &now).contains("0 responses (0/s)"));
         let sum = Sum { answers: [1, 0, 0, 0], content_bytes: 1, floods: 1 };
-        let one = line(&Sample { sum, connections: 1, ..Sample::default() }, &Sample::default());
+        let sample = Sample { sum: Some(sum), connections: 1, ..Sample::default() };
+        let one = line(&sample, &Sample::default());
         for part in [": 1 response (", "; 1 connection;", "; 1 flood ended;"] {
             assert!(one.contains(part), "{part}: {one}");
         }
+        let without_http = line(&Sample { sum: None, ..sample }, &Sample::default());
+        assert!(without_http.starts_with("stats after 0 s: 1 connection; CPU "), "{without_http}");
     }
 }

@@ -7,7 +7,7 @@ use super::running_programs::RunningPrograms;
 use super::stats::{self, Tally};
 use super::tls::ServedCertificates;
 use crate::control::status::{
-    Certificate, Child, Connections, Memory, ProgramState, Programs, State, Status,
+    Certificate, Child, Connections, Memory, ProgramState, Programs, State, Status, StoreUse,
     SupervisedProgram, Workers,
 };
 use crate::terminal::shown;
@@ -15,6 +15,7 @@ use crate::{calendar, document};
 use pinion_engine::server::{Control, Io};
 use pinion_programs::supervisor::{ProgramPhase, ProgramStatus};
 use pinion_programs::supervisor_link::SupervisorLink;
+use pinion_store::store::Store;
 use rustix::process::Pid;
 use std::fs;
 use std::path::PathBuf;
@@ -36,6 +37,8 @@ pub(super) struct StatusSource {
     pub(super) programs: ProgramTable,
     /// None for the dummy.
     pub(super) running: Option<RunningPrograms>,
+    /// None for a server without a store.
+    pub(super) store: Option<Arc<Store>>,
     /// None without TLS.
     pub(super) certificates: Option<Arc<ServedCertificates>>,
     pub(super) tally: Option<Arc<Tally>>,
@@ -75,6 +78,7 @@ impl StatusSource {
             sites: self.published.as_ref().map(|published| published.status()).unwrap_or_default(),
             programs: self.programs(supervisor),
             python: self.running.as_ref().map(RunningPrograms::python_status).unwrap_or_default(),
+            store: self.store.as_deref().map(stored),
             certificates: self.certificates(),
         }
     }
@@ -113,6 +117,16 @@ pub(super) fn io_name(io: Io) -> &'static str {
     match io {
         Io::Epoll => "epoll",
         Io::Uring => "io_uring",
+    }
+}
+
+/// Returns how much is in the store.
+fn stored(store: &Store) -> StoreUse {
+    let settings = store.live();
+    StoreUse {
+        memory_bytes: store.used_bytes() as u64,
+        max_bytes: settings.memory_max_bytes as u64,
+        eviction: settings.eviction.name().to_owned(),
     }
 }
 

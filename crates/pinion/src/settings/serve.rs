@@ -105,6 +105,15 @@ pub(crate) enum ControlSetting {
     At(PathBuf),
 }
 
+/// What clients find at a server.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum ServedContent {
+    /// Sites, or the dummy; perhaps the store, too.
+    Sites,
+    /// The store and nothing else: no listener speaks HTTP.
+    StoreOnly,
+}
+
 /// Where PHP of a server that is not started would listen.
 const PLANNED_SOCKET: &str = "/run/php-fpm.sock";
 
@@ -191,24 +200,29 @@ pub(crate) enum LogFormat {
 }
 
 impl Serve {
-    /// Reads what was written about a server.
+    /// Reads what was written about a server with sites.
     ///
     /// # Errors
     /// [`Failure::Usage`] that names the flag and its bounds.
     pub(crate) fn from_low(low: &Low) -> Result<Self, Failure> {
-        Self::with_listeners(low, &[low])
+        Self::with_listeners(low, &[low], ServedContent::Sites)
     }
 
     /// Reads what was written about a server, and its listeners out of tables of their own.
     ///
     /// # Errors
     /// [`Failure::Usage`] that names the flag and its bounds.
-    pub(crate) fn with_listeners(low: &Low, listeners: &[&Low]) -> Result<Self, Failure> {
+    pub(crate) fn with_listeners(
+        low: &Low,
+        listeners: &[&Low],
+        content: ServedContent,
+    ) -> Result<Self, Failure> {
         let mut listen = Vec::new();
         for low in listeners {
             listen.extend(tls::listeners(low)?);
         }
-        if listen.iter().all(|listen| listen.kind.is_store()) {
+        let is_unwritten = listen.iter().all(|listen| listen.kind.is_store());
+        if is_unwritten && content == ServedContent::Sites {
             listen.push(tls::unwritten_listener(low)?);
         }
         Ok(Self {
@@ -257,6 +271,11 @@ impl Serve {
     /// Whether some listener is encrypted.
     pub(crate) fn encrypts(&self) -> bool {
         self.listen.iter().any(|listen| listen.kind.is_secured())
+    }
+
+    /// Returns whether clients find the store at every address, and no sites.
+    pub(crate) fn is_store_only(&self) -> bool {
+        self.listen.iter().all(|listen| listen.kind.is_store())
     }
 
     /// Whether clients find this at some address.

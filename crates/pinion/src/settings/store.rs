@@ -1,9 +1,11 @@
 //! What is said about the store.
 
-use super::{Listen, Low, choice, number, path};
+use super::{Listen, Low, Serve, ServedContent, choice, number, path};
 use crate::address::Address;
 use crate::failure::Failure;
+use crate::terminal::shown;
 use pinion_store::settings::{EvictionPolicy, LiveSettings, Settings};
+use std::ffi::OsStr;
 use std::fs;
 use std::path::{Path, PathBuf};
 
@@ -96,6 +98,39 @@ impl StoreSettings {
     }
 }
 
+/// Reads the command line of `pinion store`, whose operands are addresses as those of `--store`.
+pub(super) fn store_only(low: &Low) -> Result<Serve, Failure> {
+    let mut given = low.without(&[ADDRESS]);
+    for address in low.values(ADDRESS) {
+        check_address(address)?;
+        given.push("store", address.to_owned());
+    }
+    if !given.given("store") && !given.given("store-tls") {
+        given.push("store", ADDRESS_DEFAULT.into());
+    }
+    Serve::with_listeners(&given, &[&given], ServedContent::StoreOnly)
+}
+
+/// The operand of `pinion store`.
+const ADDRESS: &str = "ADDRESS";
+
+/// Where a store without a site listens if nothing else is said: where clients of Redis look for
+/// it, reachable from this machine alone.
+const ADDRESS_DEFAULT: &str = "127.0.0.1:6379";
+
+fn check_address(text: &OsStr) -> Result<(), Failure> {
+    let shown = shown(text.as_encoded_bytes());
+    let parsed = text.to_str().ok_or_else(|| "is not UTF-8".to_owned()).and_then(Address::parse);
+    let Err(error) = parsed else { return Ok(()) };
+    if Path::new(text).exists() {
+        return Err(Failure::usage(format!(
+            "{shown} is not an address; to serve a folder or a configuration, write `pinion serve \
+             {shown}`"
+        )));
+    }
+    Err(Failure::usage(format!("ADDRESS {shown}: {error}")))
+}
+
 /// Returns whether clients on other machines can reach an address.
 fn is_remote(address: &Address) -> bool {
     match address {
@@ -119,4 +154,56 @@ fn read_password(path: &Path) -> Result<Box<[u8]>, Failure> {
         )));
     }
     Ok(line.into())
+}
+
+#[cfg(test)]
+mod tests {
+    use crate::command_line::{self, Asked};
+    use crate::failure::Failure;
+    use crate::settings::{ListenKind, Serve, Settings};
+    use std::ffi::OsString;
+
+    fn settings(line: &str) -> Result<Serve, Failure> {
+        let arguments = line.split(' ').map(OsString::from);
+        let Asked::Run(low) = command_line::parse(arguments)? else { panic!("{line}") };
+        match Settings::from_low(&low)? {
+            Settings::Store(serve) => Ok(*serve),
+            other => panic!("{line}: {other:?}"),
+        }
+    }
+
+    #[test]
+    fn a_store_alone_listens_at_its_addresses_and_nowhere_else() {
+        let of = |line: &str| {
+            let serve = settings(line).expect("right");
+            assert!(serve.is_store_only() && serve.store.is_there(), "{line}");
+            let listen = serve.listen.iter().map(|one| (one.kind, one.address.to_string()));
+            listen.collect::<Vec<_>>()
+        };
+        let plain = |address: &str| (ListenKind::Store, address.to_owned());
+        let tls = |address: &str| (ListenKind::StoreTls, address.to_owned());
+        assert_eq!(of("pinion store"), [plain("127.0.0.1:6379")]);
+        assert_eq!(of("pinion store unix:/a"), [plain("unix:/a")]);
+        assert_eq!(of("pinion store --store-tls [::1]:1"), [tls("[::1]:1")]);
+        assert_eq!(
+            of("pinion store unix:/a [::1]:2 --store localhost:3 --store-tls unix:/b"),
+            [plain("localhost:3"), plain("unix:/a"), plain("[::1]:2"), tls("unix:/b")]
+        );
+        assert_eq!(of("pinion store :6379 --store-password a"), [plain(":6379")]);
+    }
+
+    #[test]
+    fn what_is_wrong_with_a_store_alone_is_said() {
+        for (line, hint) in [
+            ("pinion store 6379", "other machines can reach this address; give --store-password"),
+            ("pinion store a.org", "ADDRESS a.org: "),
+            ("pinion store Cargo.toml", "write `pinion serve Cargo.toml`"),
+            ("pinion store --store port", "--store: "),
+        ] {
+            match settings(line) {
+                Err(Failure::Usage(message)) => assert!(message.contains(hint), "{message}"),
+                other => panic!("{line}: {other:?}"),
+            }
+        }
+    }
 }

@@ -2,6 +2,7 @@
 
 use super::{choice, networks, path, paths, read, row, single};
 use crate::address::Address;
+use crate::directives;
 use crate::failure::Failure;
 use crate::network::Network;
 use crate::values;
@@ -278,7 +279,7 @@ pub(crate) fn without_effect(
     low: &Low,
     named: impl Fn(&'static str) -> String,
 ) -> Option<(&'static str, String)> {
-    const ENCRYPTED: &[&str] = &["tls", "quic"];
+    const ENCRYPTED: &[&str] = &["tls", "quic", "store-tls"];
     const NEEDS: [(&str, &[&str]); 11] = [
         ("no-health-log", &["health"]),
         ("redirect-http", &["tls"]),
@@ -287,15 +288,16 @@ pub(crate) fn without_effect(
         ("cert", ENCRYPTED),
         ("tls-self", ENCRYPTED),
         ("client-ca", ENCRYPTED),
-        ("hsts", ENCRYPTED),
+        ("hsts", &["tls", "quic"]),
         ("alt-svc", &["tls"]),
         ("client-ip-header", &["trusted-proxy"]),
         ("trust-forwarded-host", &["trusted-proxy"]),
     ];
     for (given, needed) in NEEDS {
         if low.given(given) && !needed.iter().any(|needed| low.given(needed)) {
-            let needed: Vec<String> = needed.iter().map(|needed| named(needed)).collect();
-            return Some((given, format!("has no effect without {}; add it", needed.join(" or "))));
+            let is_known = |row: &&&str| directives::of(low.verb).any(|known| known.name == **row);
+            let needed = needed.iter().filter(is_known).map(|needed| named(needed)).collect();
+            return Some((given, format!("has no effect without {}; add it", any_of(needed))));
         }
     }
     let is_given = |kinds: &[&str]| kinds.iter().any(|kind| low.given(kind));
@@ -309,6 +311,12 @@ pub(crate) fn without_effect(
     let both = low.given("tls-self") && low.given("cert");
     let why = || format!("has no effect with {}; leave out one of them", named("cert"));
     both.then(|| ("tls-self", why()))
+}
+
+/// Returns names as a phrase: `a, b or c`.
+fn any_of(mut names: Vec<String>) -> String {
+    let last = names.pop().unwrap_or_default();
+    if names.is_empty() { last } else { format!("{} or {last}", names.join(", ")) }
 }
 
 fn certificates(low: &Low) -> Result<Certificates, Failure> {

@@ -180,7 +180,10 @@ fn write_text(out: &mut impl Write, checked: &Checked<'_>) -> io::Result<()> {
         stderr::line(format_args!("{}: {text}", beside.dim("note")));
     }
     if checked.faults.is_empty() {
-        let sites = counted(checked.sites as u64, "site");
+        let sites = match checked.sites {
+            0 => "only a store".to_owned(),
+            sites => counted(sites as u64, "site"),
+        };
         writeln!(out, "{}: {}, {sites}", checked.path.display(), style.green("no errors"))?;
     }
     Ok(())

@@ -67,7 +67,7 @@ fn with_values(command: Command, row: &'static Directive) -> Command {
 fn with_words(command: Command, verb: &VerbRow, operand: &'static str) -> Command {
     command.mut_arg(operand, |argument| match words(verb, operand) {
         words if !words.is_empty() => argument.value_parser(words),
-        _ if operand == "URLPATH" => argument,
+        _ if ["URLPATH", "ADDRESS"].contains(&operand) => argument,
         _ => argument.value_hint(ValueHint::AnyPath),
     })
 }

@@ -8,8 +8,13 @@ use crate::settings::Serve;
 
 /// Serves until it is told to stop.
 pub(crate) fn run(settings: Serve) -> Result<(), Failure> {
+    start(|| Plan::make(settings))
+}
+
+/// Serves what `plan` returns until it is told to stop.
+pub(super) fn start(plan: impl FnOnce() -> Result<Plan, Failure>) -> Result<(), Failure> {
     let manager = ServiceManager::take();
-    let plan = Plan::make(settings).map_err(Failure::at_start)?;
+    let plan = plan().map_err(Failure::at_start)?;
     let kit = kit::prepare(plan, manager).map_err(Failure::at_start)?;
     run::run(kit).map_err(Failure::at_start)
 }

@@ -4,7 +4,7 @@ use crate::control::client;
 use crate::control::protocol::{Command, Request};
 use crate::control::status::{
     Certificate, Latency, ProgramState, PythonApplication, PythonProcess, PythonState, Requests,
-    Site, State, Status, SupervisedProgram, Upstream, UpstreamState,
+    Site, State, Status, StoreUse, SupervisedProgram, Upstream, UpstreamState,
 };
 use crate::failure::Failure;
 use crate::settings::ControlCommand;
@@ -103,11 +103,15 @@ fn facts(socket: &str, status: &Status, style: Style) -> Vec<(&'static str, Vec<
     let Status { workers, connections, memory, .. } = status;
     let workers = format!("{} on {}", counted(workers.count, "worker"), workers.io);
     let open = format!("{} open, at most {}", count(connections.open), count(connections.max));
+    // Without sites there are no requests, but with the dummy.
+    let is_store_only = status.sites.is_empty() && status.store.is_some();
     let bound = format!(
-        "{}, at most {} beside the files of the sites",
+        "{}, at most {} beside {}",
         size(memory.resident_bytes),
-        size(memory.bound_bytes)
+        size(memory.bound_bytes),
+        if is_store_only { "keys and values" } else { "the files of the sites" }
     );
+    let requests = (!is_store_only).then(|| requests(&status.requests));
     let mut facts = vec![
         ("socket", vec![socket.to_owned()]),
         ("config", status.configuration.iter().cloned().collect()),
@@ -118,9 +122,10 @@ fn facts(socket: &str, status: &Status, style: Style) -> Vec<(&'static str, Vec<
         ("listening", status.listeners.clone()),
         ("threads", vec![workers]),
         ("connections", vec![open]),
-        ("requests", vec![requests(&status.requests)]),
+        ("requests", requests.into_iter().collect()),
         ("latency", status.latency.iter().map(latency).collect()),
         ("memory", vec![bound]),
+        ("store", status.store.iter().map(store_use).collect()),
     ];
     if let Some(programs) = &status.programs {
         let running: Vec<String> = programs
@@ -146,6 +151,16 @@ fn facts(socket: &str, status: &Status, style: Style) -> Vec<(&'static str, Vec<
     let certificates = status.certificates.iter().map(|one| certificate(one, style));
     facts.push(("certificates", certificates.collect()));
     facts
+}
+
+/// Returns how much is in the store, and what happens when it is full.
+fn store_use(store: &StoreUse) -> String {
+    let StoreUse { memory_bytes, max_bytes, eviction } = store;
+    let most = match max_bytes {
+        0 => "no limit".to_owned(),
+        bytes => format!("at most {}", size(*bytes)),
+    };
+    format!("{} of keys and values, {most}, {}", size(*memory_bytes), shown(eviction))
 }
 
 /// Returns whether a server is used that requests are forwarded to.

@@ -81,11 +81,11 @@ fn everything_that_is_wrong_is_a_line_with_its_place() {
 #[test]
 fn what_has_no_effect_is_told_once() {
     let folder = Folder::with_site();
-    let client_ca = "pinion.toml:7:13: client-ca: has no effect without tls or quic";
+    let client_ca = "pinion.toml:7:13: client-ca: has no effect without tls, quic or store-tls";
     let both = "pinion.toml:11:15: [tls] self-signed has no effect with [[certificate]] cert; \
                 leave out one of them";
-    let self_signed = "pinion.toml:9:15: [tls] self-signed has no effect without [[listen]] tls \
-                       or [[listen]] quic; add it";
+    let self_signed = "pinion.toml:9:15: [tls] self-signed has no effect without [[listen]] tls, \
+                       [[listen]] quic or [[listen]] store-tls; add it";
     let (tls, plain) = ("tls = \"127.0.0.1:0\"", "address = \"unix:x\"");
     let certificate = "[[certificate]]\ncert = \"a\"\n";
     let own = "[tls]\nself-signed = \"p256\"\n";
@@ -122,8 +122,8 @@ fn a_certificate_without_a_listener_is_named_where_it_is_written() {
     says(
         &folder,
         &[
-            "pinion.toml:4:8: [[certificate]] cert has no effect without [[listen]] tls or \
-             [[listen]] quic; add it",
+            "pinion.toml:4:8: [[certificate]] cert has no effect without [[listen]] tls, \
+             [[listen]] quic or [[listen]] store-tls; add it",
             "pinion.toml:4:8: cert: a.pem: does not exist; give the file of the certificate",
         ],
     );
@@ -261,7 +261,10 @@ fn what_is_no_toml_is_a_line_too() {
     folder.write("pinion.toml", b"[[site]]\npath = \"\xff\"\n");
     says(&folder, &["pinion.toml:2:9: is not UTF-8 from here on"]);
     folder.write("pinion.toml", "");
-    says(&folder, &["pinion.toml:1:1: no site: write [[site]], and below it path = \"public\""]);
+    let hint = "for a server with only a store, write [[listen]], and below it store = \
+                \"127.0.0.1:6379\"";
+    let no_site = "pinion.toml:1:1: no site: write [[site]], and below it path = \"public\"";
+    says(&folder, &[&format!("{no_site}; {hint}")]);
 }
 
 #[test]

@@ -21,6 +21,7 @@ fn folder() -> Folder {
     folder.write("next/index.html", "<h1>the next home</h1>");
     folder.write("pinion.toml", "[[site]]\npath = \"public\"\n");
     folder.write("script.lua", "print(1)");
+    folder.write("password", "open sesame\n");
     folder.write("uwsgi.ini", "[uwsgi]\ncheck-static = public\n");
     fs::copy(Path::new(OLD), folder.path().join("old.cdb")).expect("an archive");
     folder
@@ -43,6 +44,17 @@ fn serves(folder: &Folder, arguments: &str) {
     let arguments = arguments.replace("127.0.0.1:8443", "127.0.0.1:0").replace(" --listen :80", "");
     let server = Server::start(folder, &format!("{arguments} --state state"));
     assert_eq!(server.stop().0, Some(0), "{arguments}");
+}
+
+/// Starts a store as an example does, at a port of the kernel's choice, and stops it.
+#[track_caller]
+fn stores(folder: &Folder, example: &str) {
+    let example = match example {
+        "store" => "store 127.0.0.1:0".to_owned(),
+        example => example.replace(" :6379", " 127.0.0.1:0"),
+    };
+    let server = Server::start_as(folder, &format!("{example} --workers 2"), 1);
+    assert_eq!(server.stop().0, Some(0), "{example}");
 }
 
 /// Runs an example to its end.
@@ -70,6 +82,7 @@ fn the_examples_of_every_verb_work() {
         for example in examples(&folder, &verb) {
             match example.strip_prefix("serve ") {
                 Some(arguments) => serves(&folder, arguments),
+                None if verb == "store" => stores(&folder, &example),
                 None => succeeds(&folder, &example),
             }
         }
@@ -98,6 +111,10 @@ const REQUIRED: &[(&str, &str, &[&str])] = &[
     ("serve", "Files", &["pinion.toml", "main.lua", "~/.local/state/pinion"]),
     ("serve", "Environment", &["PUBLIC_HTML", "MASTER_KEY", "TMPDIR", "NO_COLOR"]),
     ("serve", "Exit status", &["0", "1", "2"]),
+    ("store", "Signals", &["SIGHUP", "SIGTERM, SIGINT"]),
+    ("store", "Files", &["~/.local/state/pinion"]),
+    ("store", "Environment", &["LISTEN_FDS, LISTEN_FDNAMES", "NOTIFY_SOCKET, WATCHDOG_USEC"]),
+    ("store", "Exit status", &["0", "1", "2"]),
     ("run", "Signals", &["SIGTERM", "SIGINT"]),
     ("run", "Exit status", &["0", "1", "2", "others"]),
     ("run", "Environment", &["MASTER_KEY"]),

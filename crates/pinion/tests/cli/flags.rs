@@ -8,7 +8,7 @@ use std::collections::BTreeSet;
 use std::os::unix::fs::symlink;
 
 /// The verbs with operands that are right: every verb needs a row.
-const VERBS: [(&str, &str); 23] = [
+const VERBS: [(&str, &str); 24] = [
     ("build", "site -o out"),
     ("serve", "site --listen 127.0.0.1:0"),
     ("check", "none.toml"),
@@ -30,6 +30,7 @@ const VERBS: [(&str, &str); 23] = [
     ("run", SCRIPT),
     ("status", ""),
     ("stop", ""),
+    ("store", "127.0.0.1:0"),
     ("version", ""),
     ("why", "site /"),
 ];

@@ -40,9 +40,13 @@ const TABLE: &[NotRun] = &[
     },
     NotRun {
         what: "a server with a store at its usual address",
-        is: |words| words.starts_with(&["pinion", "serve"]) && words.get(3) == Some(&"--store"),
-        why: "the port may be in use; store_clients.rs starts them at other addresses",
-        look_up: |reader, words| has_flags(&reader.document, words[1], &words[3..]),
+        is: |words| {
+            let is_beside_site =
+                words.starts_with(&["pinion", "serve"]) && words.get(3) == Some(&"--store");
+            is_beside_site || words.starts_with(&["pinion", "store"])
+        },
+        why: "the port may be in use; store_clients.rs and store_alone.rs start them elsewhere",
+        look_up: |reader, words| has_flags(&reader.document, words[1], &words[2..]),
     },
     NotRun {
         what: "a client of a store",

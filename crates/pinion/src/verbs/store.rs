@@ -1,0 +1,11 @@
+//! `pinion store [ADDRESS]...`: a server with a store for clients of Redis, and no site.
+
+use super::serve;
+use crate::failure::Failure;
+use crate::plan::Plan;
+use crate::settings::Serve;
+
+/// Serves until it is told to stop.
+pub(crate) fn run(settings: Serve) -> Result<(), Failure> {
+    serve::start(|| Plan::store_only(settings))
+}
