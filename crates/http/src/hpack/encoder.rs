@@ -3,7 +3,8 @@
 //! The first response uses the static table alone, as [`encode`] does: connections with one request
 //! need no memory for more. From the second one on, what is repeated becomes entries of the peer's
 //! table, and then each is an index of one or two bytes: the fields that many files share, the
-//! fields of the server, the date of the second, and the fields of a file that was asked for before.
+//! fields of the server, the date of the second, and the fields of a file that was asked for
+//! before.
 //!
 //! Only fields of prepared answers and of the server are inserted. What scripts and other servers
 //! respond with is not, since it may hold secrets whose length an attacker could measure (RFC 7541

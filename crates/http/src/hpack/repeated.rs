@@ -159,8 +159,8 @@ impl<T: EntryTable> Repeated<T> {
         (position, false)
     }
 
-    /// Appends `etag`, `last-modified` and `content-length`. Those of a file that is asked for again
-    /// become entries.
+    /// Appends `etag`, `last-modified` and `content-length`. Those of a file that is asked for
+    /// again become entries.
     #[inline]
     fn file_fields(&mut self, out: &mut Vec<u8>, tag: &Tag, answer: &Prepared<'_>) {
         let (position, is_known) = self.file(tag, answer.content_length.unwrap_or(NO_LENGTH));

@@ -1,5 +1,5 @@
-//! The encoder stream and the decoder stream of a peer (RFC 9204 §4.3, §4.4), where this side has no
-//! dynamic table.
+//! The encoder stream and the decoder stream of a peer (RFC 9204 §4.3, §4.4), where this side has
+//! no dynamic table.
 
 use super::encoder::Encoder;
 

@@ -367,7 +367,9 @@ proptest! {
     fn sections_refer_to_what_the_peer_has_where_much_is_repeated(
         size in 16..255_u8,
         data in vec(
-            prop_oneof![6 => 10..16_u8, 6 => 16..20_u8, 1 => 0..20_u8, 6 => 0..3_u8, 1 => any::<u8>()],
+            prop_oneof![
+                6 => 10..16_u8, 6 => 16..20_u8, 1 => 0..20_u8, 6 => 0..3_u8, 1 => any::<u8>(),
+            ],
             0..900,
         ),
     ) {
