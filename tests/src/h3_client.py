@@ -186,6 +186,22 @@ async def parallel(port, files):
                 equal((whole.status, whole.content), (200, files["small.bin"]), "one of many")
 
 
+async def repeats(port, files):
+    """The same requests again and again: the fields stay the same while the table is used."""
+    async with connected(port) as client:
+        asked = [(path, method) for path in ("/small.bin", "/large.bin", "/", "/nothing")
+                 for method in ("GET", "HEAD", "POST")]
+        known = {}
+        for turn in range(12):
+            answers = [(one, client.ask(one[0], method=one[1])) for one in asked]
+            for one, answer in answers:
+                fields = dict((await patiently(answer.whole)).fields)
+                fields.pop(b"date")
+                equal(fields, known.setdefault(one, fields), f"the fields of {one} in turn {turn}")
+        stream = client.http._peer_encoder_stream_id
+        equal(stream is not None, True, "the server uses the table")
+
+
 async def priorities(port, files):
     """Any field of priority is borne, whatever is in it; what is more urgent comes first."""
     async with connected(port) as client:

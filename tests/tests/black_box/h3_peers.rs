@@ -79,6 +79,12 @@ fn aioquic_asks_for_much_at_once() {
     aioquic("parallel");
 }
 
+/// Its decoder is ls-qpack, with a dynamic table (RFC 9204 §3.2).
+#[test]
+fn aioquic_sees_the_same_fields_again_and_again() {
+    aioquic("repeats");
+}
+
 /// RFC 9218 §10.
 #[test]
 fn aioquic_says_what_is_urgent() {

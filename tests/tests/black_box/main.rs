@@ -58,6 +58,7 @@ mod h2_priorities;
 mod h2_suites;
 mod h3_errors;
 mod h3_peers;
+mod header_tables;
 mod httpbin;
 mod import;
 mod import_answers;

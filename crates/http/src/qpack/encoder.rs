@@ -209,6 +209,17 @@ impl Encoder {
         Some(&mut repeated.table.instructions).filter(|instructions| !instructions.is_empty())
     }
 
+    /// Whether a section was sent that the peer has to acknowledge.
+    pub(super) fn awaits_acknowledgement(&self) -> bool {
+        self.repeated.as_ref().is_some_and(|repeated| !repeated.table.sections.is_empty())
+    }
+
+    /// Whether entries were sent that the peer has not acknowledged.
+    pub(super) fn awaits_increment(&self) -> bool {
+        let table = self.repeated.as_ref().map(|repeated| &repeated.table);
+        table.is_some_and(|table| table.known < table.entries.inserted())
+    }
+
     /// The peer has acknowledged a section on a stream (§4.4.1). Returns whether there was one.
     pub(super) fn acknowledge(&mut self, stream: u64) -> bool {
         let Some(repeated) = &mut self.repeated else { return false };

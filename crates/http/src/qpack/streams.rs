@@ -50,6 +50,15 @@ impl DecoderStream {
                 _ => (Instruction::Increment, 6),
             };
             let mask = (1 << prefix) - 1;
+            // What cannot become right is wrong at its first byte.
+            let is_possible = match kind {
+                Instruction::Acknowledge => encoder.awaits_acknowledgement(),
+                Instruction::Cancel => true,
+                Instruction::Increment => encoder.awaits_increment(),
+            };
+            if !is_possible {
+                return false;
+            }
             (self.kind, self.number) = (kind, u64::from(byte & mask));
             byte & mask == mask
         } else {

@@ -60,6 +60,16 @@ fn accept_encoding() {
 }
 
 #[test]
+fn hpack_encoder() {
+    replay("hpack_encoder", oracle::hpack_encoder::check);
+}
+
+#[test]
+fn qpack_encoder() {
+    replay("qpack_encoder", oracle::qpack_encoder::check);
+}
+
+#[test]
 fn hpack() {
     replay("hpack", oracle::hpack::check);
 }

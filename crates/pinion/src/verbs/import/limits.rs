@@ -3,7 +3,7 @@
 /// MiB of a file that is converted: configurations have some KiB, and more is another kind of file.
 pub(super) const FILE_MAX_MIB: u64 = 4;
 
-/// Steps that the routes of a file lead to, those counted again that several routes pass to. A
+/// Steps that the routes of a listener lead to, those counted again that several routes pass to. A
 /// route that passes to itself would have no end.
 pub(super) const STEPS_MAX: usize = 1000;
 

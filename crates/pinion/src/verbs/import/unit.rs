@@ -18,11 +18,14 @@ mod upstreams;
 
 use super::draft::{Draft, DraftTable, is_value, named};
 use super::json_document::{Node, pointer};
+use std::cell::Cell;
 
 /// The configuration, and the pointer to it.
 struct Unit<'n> {
     root: &'n Node,
     at: String,
+    /// Steps of the present listener that were looked at.
+    steps_seen: Cell<usize>,
 }
 
 /// Members of an export of Unit's control API beside the configuration.
@@ -40,10 +43,10 @@ pub(super) fn is_unit(root: &Node) -> bool {
 fn configuration(root: &Node) -> Option<Unit<'_>> {
     let has_part = |node: &Node| MEMBERS.iter().any(|name| node.member(name).is_some());
     if has_part(root) {
-        return Some(Unit { root, at: String::new() });
+        return Some(Unit { root, at: String::new(), steps_seen: Cell::new(0) });
     }
     let root = root.member("config").filter(|config| has_part(config))?;
-    Some(Unit { root, at: "/config".to_owned() })
+    Some(Unit { root, at: "/config".to_owned(), steps_seen: Cell::new(0) })
 }
 
 /// Converts a configuration.

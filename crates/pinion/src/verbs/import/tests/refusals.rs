@@ -291,3 +291,22 @@ proptest! {
         }
     }
 }
+
+/// Each of these routes has as many ways to the others as there are, and that again from each.
+#[test]
+fn routes_that_pass_to_each_other_have_an_end() {
+    let names = ["a", "b", "c", "d", "e", "f", "g", "h"];
+    let steps = names.map(|name| {
+        format!(r#"{{"match": {{"method": "GET"}}, "action": {{"pass": "routes/{name}"}}}}"#)
+    });
+    let open_steps = names.map(|name| format!(r#"{{"action": {{"pass": "routes/{name}"}}}}"#));
+    for steps in [steps, open_steps] {
+        let routes = names.map(|name| format!("\"{name}\": [{}]", steps.join(", ")));
+        let text = format!(
+            r#"{{"listeners": {{"*:80": {{"pass": "routes/a"}}}}, "routes": {{{}}}}}"#,
+            routes.join(", ")
+        );
+        // What becomes of it does not matter, but something does.
+        let _converted_or_refused = convert(Path::new("unit.json"), None, text.into_bytes());
+    }
+}

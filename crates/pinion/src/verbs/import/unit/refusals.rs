@@ -2,7 +2,6 @@
 
 use super::super::draft::{DraftTable, Setting, is_value, named};
 use super::super::json_document::{Node, pointer};
-use super::super::limits::ROUTE_DEPTH_MAX;
 use super::Unit;
 use super::routes::{Step, StepAction, UriPattern, route_name};
 use super::sites::SiteDraft;
@@ -66,7 +65,7 @@ pub(super) fn refusal(action: &Node) -> Option<u64> {
 impl<'n> Unit<'n> {
     /// Says what a step has refused that is left out.
     pub(super) fn opened(&self, step: &Node, at: &str, lost: &[String], notes: &mut DraftTable) {
-        if lost.is_empty() || !self.refuses(step, 0) {
+        if lost.is_empty() || !self.refuses(step, &mut Vec::new()) {
             return;
         }
         for what in lost {
@@ -74,8 +73,10 @@ impl<'n> Unit<'n> {
         }
     }
 
-    /// Whether a step, or one of the routes that it leads to, refuses requests.
-    fn refuses(&self, step: &'n Node, depth: usize) -> bool {
+    /// Whether a step, or one of the routes that it leads to, refuses requests. `seen` are the
+    /// names of the routes that were looked at: each is looked at once, however many steps lead to
+    /// it.
+    fn refuses(&self, step: &'n Node, seen: &mut Vec<Option<&'n str>>) -> bool {
         let Some(action) = step.member("action") else { return false };
         let code = action.member("return").and_then(Node::number);
         if let Some(code) = code {
@@ -84,11 +85,12 @@ impl<'n> Unit<'n> {
             return code >= 400 || code >= 300 && conditions.iter().any(of_client);
         }
         let name = action.member("pass").and_then(Node::text).and_then(route_name);
-        let Some(name) = name.filter(|_| depth < ROUTE_DEPTH_MAX) else { return false };
+        let Some(name) = name.filter(|name| !seen.contains(name)) else { return false };
+        seen.push(name);
         let routes = self.root.member("routes");
         let route = name.map_or(routes, |name| routes.and_then(|routes| routes.member(name)));
         let Some(Node::List(steps)) = route else { return false };
-        steps.iter().any(|step| self.refuses(step, depth + 1))
+        steps.iter().any(|step| self.refuses(step, seen))
     }
 }
 

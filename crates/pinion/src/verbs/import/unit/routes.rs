@@ -69,8 +69,9 @@ impl<'n> Unit<'n> {
     ) -> Vec<Step<'n>> {
         let mut steps = Vec::new();
         let ListenerTarget { pass, at } = target;
+        self.steps_seen.set(0);
         self.pass(pass, at, &Conditions::default(), 0, &mut steps, notes);
-        if steps.len() >= STEPS_MAX {
+        if self.steps_seen.get() > STEPS_MAX {
             let message =
                 format!("routes lead to more than {STEPS_MAX} steps; the rest is missing");
             notes.leave_out(at.clone(), message);
@@ -111,7 +112,10 @@ impl<'n> Unit<'n> {
             return notes.leave_out(at, "routes pass to each other in a circle");
         }
         for (number, node) in nodes.iter().enumerate() {
-            if steps.len() >= STEPS_MAX {
+            // Also those from which nothing comes count: routes that pass to each other in circles
+            // have more ways than there is time.
+            self.steps_seen.set(self.steps_seen.get() + 1);
+            if self.steps_seen.get() > STEPS_MAX {
                 return;
             }
             let at = pointer(&place, &number.to_string());
