@@ -223,7 +223,7 @@ local function fragments(out)
             return text
         end)
         local n = out.n + 1
-        out.n, out[n] = n, text
+        out.n, out[n], out.has_fragments = n, text, true
         if n > out.most then
             full(out)
         end
