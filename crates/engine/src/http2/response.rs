@@ -110,9 +110,7 @@ pub(crate) fn interim<'f>(
     let Buffers { outputs, pool, .. } = &mut *sink.buffers;
     let room = HEAD_FIXED_BYTES + fields_bytes(fields.clone());
     or_overload(outputs.of(&mut sink.link.output).append(pool, room, |out| {
-        http2.session.head(id, false, out, |encoder, block| {
-            encoder.interim(block, status, fields);
-        });
+        http2.session.head(id, false, out, |_, block| encode::interim(block, status, fields));
     }))
 }
 

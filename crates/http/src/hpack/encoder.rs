@@ -15,10 +15,10 @@ use super::entries::{
     Entries, EntryNumber, EntryTable, NewField, NewName, TABLE_BYTES, USED_TABLE_MIN_BYTES,
 };
 use super::form::Form;
+use super::integer;
 use super::repeated::Repeated;
 pub use super::repeated::Tail;
 use super::static_table::HPACK;
-use super::{answer, integer};
 use crate::field::Field;
 use crate::prepared::Prepared;
 
@@ -144,18 +144,6 @@ impl Encoder {
             Some(repeated) => repeated.tail(out, tail),
             None => out.extend_from_slice(tail.all),
         }
-    }
-
-    /// Appends the field block of an interim response, as [`encode::interim`] does.
-    pub fn interim<'f>(
-        &self,
-        out: &mut Vec<u8>,
-        status: u16,
-        fields: impl Iterator<Item = Field<'f>>,
-    ) {
-        debug_assert!(matches!(status, 100 | 102..=199));
-        answer::status(Form::Hpack, out, status);
-        answer::fields(Form::Hpack, out, fields);
     }
 
     #[inline]

@@ -107,9 +107,7 @@ impl ScriptStore {
             jobs.remove(number);
         }
     }
-}
 
-impl ScriptStore {
     /// Ends recording what is read, and returns that.
     pub(super) fn recorded_reads(&self) -> Option<ReadSet> {
         let mut client = self.client.try_borrow_mut().ok()?;

@@ -58,7 +58,7 @@ impl Connection {
                 );
             }
             3 => self.respond(
-                |encoder, out, _| encoder.interim(out, 103, std::iter::empty()),
+                |_, out, _| encode::interim(out, 103, std::iter::empty()),
                 |out, _| encode::interim(out, 103, std::iter::empty()),
             ),
             step => with_answer(step, next, |answer| {
