@@ -73,8 +73,7 @@ class FapwsServer(WsgiServer):
                 self.run_batch()
                 self.run_jobs(False)
             else:
-                with self.reading:
-                    self.read(self.idle_seconds())
+                self.read_if_idle(self.idle_seconds())
                 self.run_jobs(not self.backlog)
         self.stop()
         self.finish_jobs()

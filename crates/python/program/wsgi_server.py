@@ -92,6 +92,14 @@ class WsgiServer(WsgiThreads):
             elif not self.is_stopping:
                 self.accept()
 
+    def read_if_idle(self, timeout):
+        """Reads and waits, unless the watch has read a request or the end while it had the lock:
+        nothing else need arrive after it.
+        """
+        with self.reading:
+            if not self.backlog and not self.is_stopping:
+                self.read(timeout)
+
     def accept(self):
         try:
             descriptor, _ = self.listener._accept()
@@ -292,8 +300,7 @@ class WsgiServer(WsgiThreads):
             if self.backlog:
                 self.run_batch()
             else:
-                with self.reading:
-                    self.read(-1)
+                self.read_if_idle(-1)
         self.stop()
 
     def run_batch(self):

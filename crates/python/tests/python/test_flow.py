@@ -84,6 +84,30 @@ def write_to_the_gone(environ, start):
         raise
 
 
+class ReadMeanwhile:
+    """The lock for reading while the watch holds it, reads a request, and gives the lock up."""
+
+    def __init__(self, server):
+        self.server, self.lock = server, server.reading
+
+    def __enter__(self):
+        while not self.server.backlog:
+            self.server.read(-1)
+        self.server.reading = self.lock
+        self.lock.acquire()
+
+    def __exit__(self, *_):
+        self.lock.release()
+
+
+def read_meanwhile(environ, start):
+    server = start.__self__.connection.server
+    server.reading = ReadMeanwhile(server)
+    time.sleep(0.001)  # The main thread reads without the lock after quick calls.
+    start('200 OK', [])
+    return [b'']
+
+
 def app(environ, start_response):
     return globals()[environ['PATH_INFO'][1:]](environ, start_response)
 '''
@@ -127,6 +151,10 @@ class Flow(unittest.TestCase):
 
     def hellos(self, count):
         return [{'PATH_INFO': '/hello', 'QUERY_STRING': str(number)} for number in range(count)]
+
+    def test_a_request_that_the_watch_has_read_is_run(self):
+        self.link.get('/read_meanwhile')
+        self.assertEqual(self.link.get('/hello').content, b'hello')
 
     def test_a_batch_is_run_in_its_order(self):
         for _ in range(20):
