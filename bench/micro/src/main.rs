@@ -2,7 +2,8 @@
 //!
 //! `pinion-micro [STATION] [ROUNDS] [CASE]` goes through the stations up to one (`parse`, `answer`,
 //! or `all`, the default; `all-hpack` and `all-qpack` encode for the other versions of HTTP), or
-//! does one thing alone (see `compressed.rs`, `http3.rs`). It prints nanoseconds per request and a
+//! does one thing alone (see `compressed.rs`, `http3.rs`, and `store.rs` for commands of the store,
+//! such as `store-get`). It prints nanoseconds per request and a
 //! hash of what it made, so that no work can be left out. A case is a site and a request, see
 //! [`CASES`]. Under `valgrind --tool=callgrind` with few rounds it gives instruction counts, which
 //! do not depend on what else the machine does; docs/profiling.md has the commands.
@@ -26,9 +27,11 @@ use pinion_site::{Pieces, Work, answer};
 
 mod compressed;
 mod http3;
+mod store;
 
 use compressed::Compressed;
 use http3::Http3;
+use store::StoreClient;
 
 const BATCHES: u64 = 100;
 const NOW: i64 = 1_800_000_000;
@@ -38,6 +41,10 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
     let mut arguments = std::env::args().skip(1);
     let station = arguments.next().unwrap_or_else(|| "all".to_owned());
     let rounds: u64 = arguments.next().map_or(Ok(2_000_000), |rounds| rounds.parse())?;
+    if let Some(mut client) = StoreClient::new(&station) {
+        measure(&station, rounds, || client.command());
+        return Ok(());
+    }
     let name = arguments.next().unwrap_or_else(|| "plain".to_owned());
     let Some(case) = CASES.iter().find(|case| case.name == name) else {
         let names: Vec<_> = CASES.iter().map(|case| case.name).collect();
@@ -69,18 +76,23 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
         "render" => |bench: &mut Bench<'_>| bench.compressed.render(),
         other => return Err(format!("no station {other}").into()),
     };
+    measure(&station, rounds, || run(&mut bench));
+    Ok(())
+}
+
+/// Prints what a round costs, and a hash of the results.
+fn measure(station: &str, rounds: u64, mut run: impl FnMut() -> u64) {
     // The fastest of many batches is the one that nobody disturbed.
     let (mut hash, mut nanoseconds) = (0u64, f64::INFINITY);
     for _ in 0..BATCHES {
         let began = Instant::now();
         for _ in 0..rounds.div_ceil(BATCHES) {
-            hash = hash.rotate_left(5).wrapping_add(run(&mut bench));
+            hash = hash.rotate_left(5).wrapping_add(run());
         }
         let batch = began.elapsed().as_nanos() as f64 / rounds.div_ceil(BATCHES) as f64;
         nanoseconds = nanoseconds.min(batch);
     }
     println!("{station} {nanoseconds:.1} ns/request, {rounds} rounds, hash {hash:016x}");
-    Ok(())
 }
 
 /// A site and a request.

@@ -6,6 +6,7 @@ use crate::command::spec::{Command, Flags, Keys};
 use crate::command::table::{self, Row};
 use crate::command::work::{self, Work, WorkLimit};
 use crate::error::{Error, NO_AUTHENTICATION, SYNTAX};
+use crate::job::ShardSet;
 use crate::keyspace::database::Database;
 use crate::keyspace::key::Key;
 use crate::keyspace::locks::{Busy, Locks};
@@ -22,6 +23,19 @@ pub(crate) struct Prepared {
     row: Option<Row>,
     /// The hash of the first argument behind the name, if it is a key.
     first_hash: Option<u64>,
+    /// What of the first key comes into the cache.
+    fetched: Fetched,
+}
+
+/// What of a key was fetched into the cache before its command is executed, one after the other.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+enum Fetched {
+    #[default]
+    Nothing,
+    Entry,
+    Record,
+    /// The parts of the record, or there are none.
+    Parts,
 }
 
 /// Looks a command up.
@@ -29,7 +43,8 @@ pub(crate) fn prepare(store: &Store, arguments: Arguments<'_>) -> Prepared {
     let row = table::find_row(&arguments[0]);
     let has_key = row.is_some_and(|it| matches!(it.command.keys, Keys::Range { first: 1, .. }));
     let key = if has_key { arguments.get(1) } else { None };
-    Prepared { row, first_hash: key.map(|key| store.key(key).hash) }
+    let first_hash = key.map(|key| store.key(key).hash);
+    Prepared { row, first_hash, fetched: Fetched::Nothing }
 }
 
 impl Prepared {
@@ -58,17 +73,29 @@ impl Prepared {
 
     /// Begins to fetch the entry of the first key into the cache.
     #[inline]
-    pub(crate) fn prefetch_entry(&self, store: &Store, database: usize) {
+    pub(crate) fn prefetch_entry(&mut self, store: &Store, database: usize) {
         if let Some(hash) = self.first_hash {
             store.look_ahead(database, hash, Database::prefetch_entry);
+            self.fetched = Fetched::Entry;
         }
     }
 
-    /// Begins to fetch the record of the first key into the cache; its entry is there.
+    /// Begins to fetch the record of the first key into the cache if its entry is there.
     #[inline]
-    pub(crate) fn prefetch_record(&self, store: &Store, database: usize) {
-        if let Some(hash) = self.first_hash {
-            store.look_ahead(database, hash, Database::prefetch_record);
+    pub(crate) fn prefetch_record(&mut self, store: &Store, database: usize) {
+        if let (Some(hash), Fetched::Entry) = (self.first_hash, self.fetched) {
+            let has_parts = store.look_ahead(database, hash, Database::prefetch_record);
+            self.fetched = if has_parts == Some(true) { Fetched::Record } else { Fetched::Parts };
+        }
+    }
+
+    /// Begins to fetch the parts of the record of the first key into the cache if the record is
+    /// there.
+    #[inline]
+    pub(crate) fn prefetch_parts(&mut self, store: &Store, database: usize) {
+        if let (Some(hash), Fetched::Record) = (self.first_hash, self.fetched) {
+            store.look_ahead(database, hash, Database::prefetch_parts);
+            self.fetched = Fetched::Parts;
         }
     }
 }
@@ -146,17 +173,17 @@ pub(crate) fn execute(
     }
 }
 
-/// Returns the numbers of the shards that a job locks, in no order. One that walks through a
-/// database locks none: it locks one after the other.
+/// Returns the shards that a job locks. One that walks through a database locks none: it locks one
+/// after the other.
 pub(crate) fn shards_of_job(
     store: &Store,
     client: &ClientState,
     prepared: Prepared,
     arguments: Arguments<'_>,
-) -> Vec<usize> {
+) -> ShardSet {
     // A command without such keys replies with an error.
     match prepared.row {
-        None | Some(Row { work: Work::Database, .. }) => Vec::new(),
+        None | Some(Row { work: Work::Database, .. }) => ShardSet::default(),
         Some(Row { work: Work::Transaction, .. }) => client.transaction.shards(store),
         Some(row) => shards(store, row.command, arguments).unwrap_or_default(),
     }
@@ -170,7 +197,7 @@ pub(crate) fn execute_job(
     now_ms: u64,
     output: &mut Output,
 ) {
-    let Prepared { row: Some(row), first_hash } = prepared else { return };
+    let Prepared { row: Some(row), first_hash, .. } = prepared else { return };
     if let Err(error) = shards(locks.store(), row.command, arguments) {
         return Reply { output, version: client.version }.error(&error);
     }
@@ -199,7 +226,7 @@ pub(crate) fn call(
     let mark = output.mark();
     let (database, version) = (client.database, client.version);
     let reply = Reply { output: &mut *output, version };
-    let is_timed = locks.store().slow_log.times(command, arguments);
+    let is_timed = locks.store().slow_log.times(command, arguments, limit);
     let mut call =
         Call { command, arguments, first_hash, client, database, locks, reply, now_ms, limit };
     let result = if is_timed { call_timed(&mut call) } else { (command.handler)(&mut call) };
@@ -301,8 +328,13 @@ fn locks_for<'s>(
         (Keys::None, _) => return Ok(Locks::none(store)),
         (Keys::Range { .. }, _) => {
             let positions = key_positions(row.command, &arguments).map_err(LockError::Keys)?;
-            let keys = positions.into_iter().filter_map(|index| arguments.get(index));
-            let hashes = keys.map(|key| store.key(key).hash).collect();
+            let mut hashes = Vec::with_capacity(positions.len());
+            let keys =
+                positions.into_iter().filter_map(|index| Some((index, arguments.get(index)?)));
+            hashes.extend(keys.map(|(index, key)| match first_hash {
+                Some(hash) if index == 1 => hash,
+                _ => store.key(key).hash,
+            }));
             return Ok(Locks::of_keys(store, hashes, client.database, now_ms)?);
         }
         _ => shards(store, row.command, arguments).map_err(LockError::Keys)?,
@@ -310,19 +342,19 @@ fn locks_for<'s>(
     Ok(Locks::some(store, shards, now_ms)?)
 }
 
-/// Returns the numbers of the shards of the keys of a command, in no order.
+/// Returns the shards of the keys of a command.
 pub(crate) fn shards(
     store: &Store,
     command: &Command,
     arguments: Arguments<'_>,
-) -> Result<Vec<usize>, Error> {
+) -> Result<ShardSet, Error> {
     let needs_all = match command.keys {
         Keys::All => true,
         Keys::FoundOrAll { needs_all, .. } => needs_all(&arguments),
         _ => false,
     };
     if needs_all {
-        return Ok((0..store.shard_count()).collect());
+        return Ok(ShardSet::ALL);
     }
     let positions = key_positions(command, &arguments)?;
     let keys = positions.into_iter().filter_map(|index| arguments.get(index));

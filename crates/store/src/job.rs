@@ -18,7 +18,7 @@ pub struct Job {
     state: ClientState,
     prepared: Prepared,
     arguments: OwnedArguments,
-    shards: Vec<usize>,
+    shards: ShardSet,
 }
 
 /// A job that has locked its shards.
@@ -56,13 +56,13 @@ impl Job {
 
     /// Locks the shards of the command.
     pub fn lock(self, store: &Store, now_ms: u64) -> LockedJob<'_> {
-        let locks = Locks::for_job(store, self.shards.clone(), now_ms);
+        let locks = Locks::for_job(store, self.shards, now_ms);
         LockedJob { job: self, locks, now_ms }
     }
 
     /// Returns which shards it locks.
     pub fn shards(&self) -> ShardSet {
-        ShardSet::new(&self.shards)
+        self.shards
     }
 
     /// Returns whether another job has one of the shards that this one needs: then it has to wait.
@@ -71,7 +71,7 @@ impl Job {
             // It locks one after the other.
             return (0..store.shard_count()).any(|index| store.has_job(index));
         }
-        self.shards.iter().any(|&index| store.has_job(index))
+        self.shards.indices().any(|index| store.has_job(index))
     }
 
     /// The client is gone, and the command is not executed.
@@ -126,8 +126,35 @@ pub struct ShardSet(u64);
 const _: () = assert!(SHARDS <= u64::BITS as usize, "a set of shards has a bit for each");
 
 impl ShardSet {
-    pub(crate) fn new(indices: &[usize]) -> Self {
-        Self(indices.iter().fold(0, |set, index| set | 1 << index))
+    /// All shards.
+    pub(crate) const ALL: Self = Self(u64::MAX >> (u64::BITS as usize - SHARDS));
+
+    pub(crate) fn is_empty(self) -> bool {
+        self.0 == 0
+    }
+
+    pub(crate) fn len(self) -> usize {
+        self.0.count_ones() as usize
+    }
+
+    pub(crate) fn union(self, other: Self) -> Self {
+        Self(self.0 | other.0)
+    }
+
+    /// Returns the numbers of the shards, in their order.
+    pub(crate) fn indices(self) -> impl Iterator<Item = usize> {
+        let mut left = self.0;
+        std::iter::from_fn(move || {
+            let index = left.trailing_zeros();
+            left &= left.wrapping_sub(1);
+            (index < u64::BITS).then_some(index as usize)
+        })
+    }
+}
+
+impl FromIterator<usize> for ShardSet {
+    fn from_iter<I: IntoIterator<Item = usize>>(indices: I) -> Self {
+        Self(indices.into_iter().fold(0, |set, index| set | 1 << index))
     }
 }
 
@@ -189,7 +216,7 @@ mod tests {
         assert_eq!(store.watched_keys(), 2);
         client.receive(&store, b"GET a\r\n", 0, &mut output);
         let mut job = client.take_job().expect("a job");
-        job.shards.clear();
+        job.shards = ShardSet::default();
         output.clear();
         let mut finished = job.run(&store, 0);
         assert!(finished.take_output().is_empty());

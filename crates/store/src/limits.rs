@@ -83,6 +83,11 @@ pub const TIMED_MIN_BYTES: usize = 64 * 1024;
 /// take so long unless the system interrupts them.
 pub const TIMED_MIN_US: i64 = 1000;
 
+/// Below this threshold of the slow log, in microseconds, commands that workers execute are timed,
+/// too. They are less than about a millisecond of work ([`WORK_MAX`]), so they take five only if
+/// the system interrupts them. Jobs are always timed.
+pub const TIMED_LIMITED_MIN_US: i64 = 5000;
+
 /// Most arguments of a command that the slow log records, as Redis has it.
 pub const SLOW_ARGUMENTS_MAX: usize = 32;
 

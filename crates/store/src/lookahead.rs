@@ -2,8 +2,9 @@
 //! read is fetched meanwhile.
 //!
 //! A look-up waits for memory twice: for the entry of a table, and for the record that it points
-//! to. The entry is fetched when a command is parsed, the record while the command before it is
-//! executed.
+//! to; and once more for the parts of a value that is no short string. The entry is fetched when a
+//! command is parsed, the record while the second command before it is executed, and the parts
+//! while the last one before it is.
 
 use crate::client::ClientState;
 use crate::dispatch::{self, Prepared};
@@ -75,7 +76,7 @@ impl Lookahead {
             match self.parsers[index].parse(rest, client.is_authenticated) {
                 Ok(Parsed::Command { bytes }) => {
                     let arguments = self.parsers[index].arguments(rest);
-                    let prepared = dispatch::prepare(store, arguments);
+                    let mut prepared = dispatch::prepare(store, arguments);
                     if self.count > 0 {
                         prepared.prefetch_entry(store, client.database);
                     }
@@ -94,10 +95,15 @@ impl Lookahead {
 
     /// Returns the next command, which is to be executed now.
     #[inline]
-    pub(crate) fn next(&self, store: &Store, database: usize) -> Option<CommandAhead> {
+    pub(crate) fn next(&mut self, store: &Store, database: usize) -> Option<CommandAhead> {
         if self.count > 1 {
-            let following = &self.commands[(self.first + 1) % DEPTH];
-            following.prepared.prefetch_record(store, database);
+            let following = &mut self.commands[(self.first + 1) % DEPTH].prepared;
+            following.prefetch_parts(store, database);
+            following.prefetch_record(store, database);
+        }
+        if self.count > 2 {
+            let second = &mut self.commands[(self.first + 2) % DEPTH].prepared;
+            second.prefetch_record(store, database);
         }
         (self.count > 0).then(|| self.commands[self.first])
     }

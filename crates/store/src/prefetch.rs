@@ -21,6 +21,15 @@ pub(crate) fn prefetch(bytes: &[u8]) {
     }
 }
 
+/// Begins to fetch something that may be longer than what the processor fetches together, but not
+/// twice as long.
+#[inline]
+pub(crate) fn prefetch_two<T>(two: &T) {
+    let at = std::ptr::from_ref(two).cast::<u8>();
+    fetch_line(at);
+    fetch_line(at.wrapping_add(size_of::<T>() - 1));
+}
+
 #[cfg(target_arch = "x86_64")]
 #[inline]
 fn fetch_line(at: *const u8) {

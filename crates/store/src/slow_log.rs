@@ -1,15 +1,20 @@
 //! Commands that took long, for `SLOWLOG`.
 //!
 //! A command is timed with two looks at the clock that the settings have. Those that take some
-//! microseconds are not, unless the threshold is that low or their arguments are large.
+//! microseconds are not, unless the threshold is that low or their arguments are large; nor are
+//! those whose work was found to be less than a millisecond, unless the threshold is about that.
 
 use std::collections::VecDeque;
-use std::sync::atomic::{AtomicI64, AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicI64, AtomicUsize, Ordering};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use crate::clients::ClientInfo;
 use crate::command::spec::{Command, Flags};
-use crate::limits::{SLOW_ARGUMENT_BYTES_MAX, SLOW_ARGUMENTS_MAX, TIMED_MIN_BYTES, TIMED_MIN_US};
+use crate::command::work::WorkLimit;
+use crate::limits::{
+    SLOW_ARGUMENT_BYTES_MAX, SLOW_ARGUMENTS_MAX, TIMED_LIMITED_MIN_US, TIMED_MIN_BYTES,
+    TIMED_MIN_US,
+};
 use crate::resp::arguments::Arguments;
 use crate::settings::{Clock, SlowLogSettings};
 
@@ -19,6 +24,8 @@ pub(crate) struct SlowLog {
     clock: Option<Clock>,
     /// Short commands with at least so many bytes are timed, too.
     timed_min_bytes: AtomicUsize,
+    /// Commands whose work is limited are timed, too.
+    times_limited: AtomicBool,
     slower_than_us: AtomicI64,
     entries_max: AtomicUsize,
     entries: Mutex<SlowEntries>,
@@ -66,14 +73,22 @@ impl SlowLog {
         let times_all = (0..TIMED_MIN_US).contains(&slower_than_us);
         let timed_min_bytes = if times_all { 0 } else { TIMED_MIN_BYTES };
         self.timed_min_bytes.store(timed_min_bytes, Ordering::Relaxed);
+        let times_limited = (0..TIMED_LIMITED_MIN_US).contains(&slower_than_us);
+        self.times_limited.store(times_limited, Ordering::Relaxed);
     }
 
     /// Returns whether a command is timed.
     #[inline]
-    pub(crate) fn times(&self, command: &Command, arguments: Arguments<'_>) -> bool {
+    pub(crate) fn times(
+        &self,
+        command: &Command,
+        arguments: Arguments<'_>,
+        limit: WorkLimit,
+    ) -> bool {
         let bytes = arguments.ranges.last().map_or(0, |range| range.end);
         let is_short = command.flags.has_any(Flags::FAST.and(Flags::SHORT));
-        !is_short || bytes >= self.timed_min_bytes.load(Ordering::Relaxed)
+        let may_be_slow = !limit.is_limited() || self.times_limited.load(Ordering::Relaxed);
+        !is_short && may_be_slow || bytes >= self.timed_min_bytes.load(Ordering::Relaxed)
     }
 
     /// Returns the time in microseconds at which a command starts that is timed.

@@ -277,7 +277,7 @@ impl Store {
 
     /// Returns the shard of a key, as that of a job which looks at it ([`Self::look_as_job`]).
     pub fn shard_of(&self, key: &[u8]) -> ShardSet {
-        ShardSet::new(&[self.shard_index(self.key(key))])
+        ShardSet::from_iter([self.shard_index(self.key(key))])
     }
 
     /// Looks at the value of a key as [`Self::look`] does, in a thread for jobs: it waits for a job
@@ -290,7 +290,7 @@ impl Store {
         look: impl FnOnce(Option<StoredValue<'_>>) -> R,
     ) -> R {
         let key = self.key(key);
-        let mut locks = Locks::for_job(self, vec![self.shard_index(key)], now_ms);
+        let mut locks = Locks::for_job(self, ShardSet::from_iter([self.shard_index(key)]), now_ms);
         let (database, effects) = locks.database(database, key);
         look(database.get(key, effects).map(StoredValue::of))
     }
@@ -374,12 +374,14 @@ impl Store {
 
     /// Looks at the database of a key, of which the hash is known, if its shard is not in use.
     #[inline]
-    pub(crate) fn look_ahead(&self, database: usize, hash: u64, look: impl FnOnce(&Database, u64)) {
-        if let Ok(shard) = self.shards[self.shard_of_hash(hash)].shard.try_lock()
-            && let Some(database) = shard.databases().get(database)
-        {
-            look(database, hash);
-        }
+    pub(crate) fn look_ahead<R>(
+        &self,
+        database: usize,
+        hash: u64,
+        look: impl FnOnce(&Database, u64) -> R,
+    ) -> Option<R> {
+        let shard = self.shards[self.shard_of_hash(hash)].shard.try_lock().ok()?;
+        Some(look(shard.databases().get(database)?, hash))
     }
 
     /// Takes note of what has changed in a shard.

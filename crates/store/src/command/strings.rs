@@ -321,8 +321,9 @@ fn add_float(call: &mut Call<'_, '_>) -> Result<(), Error> {
 fn mget(call: &mut Call<'_, '_>) -> Result<(), Error> {
     let before = call.reply.output.bytes.len();
     call.reply.array(call.arguments.len() - 1);
-    for index in 1..call.arguments.len() {
-        let key = call.key(index);
+    for (place, bytes) in call.arguments.from(1).enumerate() {
+        let hash = call.locks.hash(place).unwrap_or_else(|| call.locks.store().key(bytes).hash);
+        let key = Key { bytes, hash };
         let (database, effects) = call.locks.database(call.database, key);
         let record = database.get(key, effects).filter(|record| record.bytes().is_some());
         write_string(record, &mut call.reply)?;

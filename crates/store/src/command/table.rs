@@ -95,8 +95,9 @@ impl PackedName {
         if name.len() > MAX_BYTES {
             return None;
         }
-        let pack = |bytes: &[u8]| bytes.iter().fold(0, |word, &byte| word << 8 | u64::from(byte));
-        let (first, others) = name.split_at(name.len().min(8));
+        let Some((first, others)) = name.split_at_checked(8) else {
+            return Some(Self(lower_case(pack(name)), 0, name.len()));
+        };
         Some(Self(lower_case(pack(first)), lower_case(pack(others)), name.len()))
     }
 
@@ -104,6 +105,22 @@ impl PackedName {
     fn slot(self) -> usize {
         const ODD: u64 = 0x9e37_79b9_7f4a_7c15;
         ((self.0 ^ self.1.rotate_left(32)).wrapping_mul(ODD) >> 32) as usize % SLOTS
+    }
+}
+
+/// Returns up to eight bytes as a word, which is another one for other bytes of the same number.
+#[inline]
+fn pack(bytes: &[u8]) -> u64 {
+    // Two reads of a fixed size, which overlap, instead of one for each byte.
+    let (first, last) = (bytes.first_chunk::<4>(), bytes.last_chunk::<4>());
+    if let (Some(first), Some(last)) = (first, last) {
+        return u64::from(u32::from_le_bytes(*first)) << 32 | u64::from(u32::from_le_bytes(*last));
+    }
+    match *bytes {
+        [] => 0,
+        [a] => u64::from(a),
+        [a, b] => u64::from(u16::from_le_bytes([a, b])),
+        [a, b, ..] => u64::from(u32::from_le_bytes([a, b, bytes[bytes.len() - 1], 0])),
     }
 }
 

@@ -6,6 +6,7 @@ use super::table::Row;
 use super::work::{self, WorkLimit};
 use crate::dispatch::{self, CommandCall};
 use crate::error::{EXEC_ABORTED, Error};
+use crate::job::ShardSet;
 use crate::keyspace::garbage::Garbage;
 use crate::keyspace::locks::Locks;
 use crate::limits::LONG_STRING_MIN_BYTES;
@@ -125,18 +126,19 @@ impl Transaction {
 
     /// Returns the numbers of the shards that the commands and the watched keys need, in no order;
     /// none if the commands are not executed.
-    pub(crate) fn shards(&self, store: &Store) -> Vec<usize> {
+    pub(crate) fn shards(&self, store: &Store) -> ShardSet {
         if !self.is_open || self.has_failed {
-            return Vec::new();
+            return ShardSet::default();
         }
-        let mut indices: Vec<_> =
-            self.watched.iter().map(|watched| store.shard_index(store.key(&watched.key))).collect();
+        let watched = self.watched.iter();
+        let mut all: ShardSet =
+            watched.map(|watched| store.shard_index(store.key(&watched.key))).collect();
         for (row, arguments) in &self.queue {
             // A command whose keys cannot be found replies with the error itself.
             let shards = dispatch::shards(store, row.command, arguments.get());
-            indices.extend(shards.unwrap_or_default());
+            all = all.union(shards.unwrap_or_default());
         }
-        indices
+        all
     }
 
     /// Returns the work of the commands at most, in elements. Their shards are locked.

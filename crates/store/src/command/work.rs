@@ -144,6 +144,10 @@ impl WorkLimit {
         Self { max }
     }
 
+    pub(crate) fn is_limited(self) -> bool {
+        self.max < usize::MAX
+    }
+
     /// # Errors
     /// The call is more work than that: it is to return this error before it has changed anything.
     #[inline]

@@ -115,18 +115,22 @@ impl Database {
     /// Begins to fetch the entry of a key with this hash into the cache, if there is one.
     pub(crate) fn prefetch_entry(&self, hash: u64) {
         // Nearly always, the first entry whose hash looks like it is the one.
-        self.records.find(hash, |record| {
+        if let Some(record) = self.records.find(hash, |_| true) {
             prefetch_one(record);
-            true
-        });
+        }
     }
 
-    /// Begins to fetch the record of a key with this hash into the cache, if there is one.
-    pub(crate) fn prefetch_record(&self, hash: u64) {
-        self.records.find(hash, |record| {
-            record.prefetch();
-            true
-        });
+    /// Begins to fetch the record of a key with this hash into the cache, if there is one. Returns
+    /// whether the record has parts to be fetched then.
+    pub(crate) fn prefetch_record(&self, hash: u64) -> bool {
+        self.records.find(hash, |_| true).is_some_and(Record::prefetch)
+    }
+
+    /// Begins to fetch the parts of the record of a key with this hash into the cache.
+    pub(crate) fn prefetch_parts(&self, hash: u64) {
+        if let Some(record) = self.records.find(hash, |_| true) {
+            record.prefetch_parts();
+        }
     }
 
     /// Returns how many keys have an expiry.

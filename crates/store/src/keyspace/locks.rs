@@ -5,28 +5,61 @@ use std::sync::MutexGuard;
 use super::database::{Database, Effects};
 use super::key::Key;
 use super::shard::Shard;
+use crate::job::ShardSet;
+use crate::limits::SHARDS;
 use crate::store::Store;
 
 /// Locked shards of one store. What has changed in them is reported to the store in the end.
 #[derive(Debug)]
 pub(crate) struct Locks<'s> {
     store: &'s Store,
-    first: Option<(usize, MutexGuard<'s, Shard>)>,
-    others: Vec<(usize, MutexGuard<'s, Shard>)>,
-    /// Hashes of the keys of a command that has several, in their order, if they are known.
+    one: Option<(usize, MutexGuard<'s, Shard>)>,
+    many: Option<Box<ManyLocks<'s>>>,
+}
+
+/// The locks of a command that has several keys, and of a job.
+#[derive(Debug)]
+struct ManyLocks<'s> {
+    guards: Vec<(usize, MutexGuard<'s, Shard>)>,
+    /// For each shard which of the guards has it, or [`NOT_HELD`].
+    places: [u8; SHARDS],
+    /// Hashes of the keys of the command, in their order, if they are known.
     hashes: Vec<u64>,
     /// They are those of a job.
     is_of_job: bool,
 }
 
+const NOT_HELD: u8 = u8::MAX;
+
+const _: () = assert!(SHARDS < NOT_HELD as usize, "a place of a guard is a byte");
+
 /// A job has the lock of a shard, and may keep it for long.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Busy;
 
+impl<'s> ManyLocks<'s> {
+    fn new(hashes: Vec<u64>, is_of_job: bool) -> Self {
+        Self { guards: Vec::new(), places: [NOT_HELD; SHARDS], hashes, is_of_job }
+    }
+
+    fn add(&mut self, index: usize, guard: MutexGuard<'s, Shard>) {
+        self.places[index] = self.guards.len() as u8;
+        self.guards.push((index, guard));
+    }
+
+    fn get(&self, index: usize) -> Option<&Shard> {
+        self.guards.get(usize::from(self.places[index])).map(|(_, shard)| &**shard)
+    }
+
+    fn get_mut(&mut self, index: usize) -> Option<&mut Shard> {
+        self.guards.get_mut(usize::from(self.places[index])).map(|(_, shard)| &mut **shard)
+    }
+}
+
 impl<'s> Locks<'s> {
     /// Locks nothing.
     pub(crate) fn none(store: &'s Store) -> Self {
-        Self { store, first: None, others: Vec::new(), hashes: Vec::new(), is_of_job: false }
+        Self { store, one: None, many: None }
     }
 
     /// Locks the shard of one key.
@@ -36,21 +69,30 @@ impl<'s> Locks<'s> {
     #[inline]
     pub(crate) fn one(store: &'s Store, key: Key<'_>, now_ms: u64) -> Result<Self, Busy> {
         let index = store.shard_index(key);
-        let first = Some((index, store.lock(index, now_ms)?));
-        Ok(Self { store, first, others: Vec::new(), hashes: Vec::new(), is_of_job: false })
+        Ok(Self { store, one: Some((index, store.lock(index, now_ms)?)), many: None })
     }
 
-    /// Locks shards by their numbers, in the one order that everyone locks them in, so that two
-    /// commands never wait for each other.
+    /// Locks shards in the one order that everyone locks them in, so that two commands never wait
+    /// for each other.
     ///
     /// # Errors
     /// A job has one of them; none is locked then.
-    pub(crate) fn some(store: &'s Store, indices: Vec<usize>, now_ms: u64) -> Result<Self, Busy> {
-        let mut guards = Vec::new();
-        for index in in_order(indices) {
-            guards.push((index, store.lock(index, now_ms)?));
+    pub(crate) fn some(store: &'s Store, shards: ShardSet, now_ms: u64) -> Result<Self, Busy> {
+        Self::many(store, shards, Vec::new(), now_ms)
+    }
+
+    fn many(
+        store: &'s Store,
+        shards: ShardSet,
+        hashes: Vec<u64>,
+        now_ms: u64,
+    ) -> Result<Self, Busy> {
+        let mut many = Box::new(ManyLocks::new(hashes, false));
+        many.guards.reserve_exact(shards.len());
+        for index in shards.indices() {
+            many.add(index, store.lock(index, now_ms)?);
         }
-        Ok(Self { store, first: None, others: guards, hashes: Vec::new(), is_of_job: false })
+        Ok(Self { store, one: None, many: Some(many) })
     }
 
     /// Locks the shards of keys by their hashes, as [`Self::some`] does. Their records in a
@@ -64,34 +106,33 @@ impl<'s> Locks<'s> {
         database: usize,
         now_ms: u64,
     ) -> Result<Self, Busy> {
-        let indices = hashes.iter().map(|&hash| store.shard_of_hash(hash)).collect();
-        let mut locks = Self::some(store, indices, now_ms)?;
-        for prefetch in [Database::prefetch_entry, Database::prefetch_record] {
-            for &hash in &hashes {
-                let held =
-                    locks.others.iter().find(|(index, _)| *index == store.shard_of_hash(hash));
-                if let Some(database) = held.and_then(|(_, it)| it.databases().get(database)) {
-                    prefetch(database, hash);
-                }
-            }
+        let shards = hashes.iter().map(|&hash| store.shard_of_hash(hash)).collect();
+        let locks = Self::many(store, shards, hashes, now_ms)?;
+        let Some(many) = &locks.many else { return Ok(locks) };
+        let databases = many.hashes.iter().filter_map(|&hash| {
+            let shard = many.get(store.shard_of_hash(hash))?;
+            Some((shard.databases().get(database)?, hash))
+        });
+        databases.clone().for_each(|(database, hash)| database.prefetch_entry(hash));
+        for (database, hash) in databases {
+            database.prefetch_record(hash);
         }
-        locks.hashes = hashes;
         Ok(locks)
     }
 
     /// Returns the hash of a key by its place among those of the command, if it is known.
+    #[inline]
     pub(crate) fn hash(&self, place: usize) -> Option<u64> {
-        self.hashes.get(place).copied()
+        self.many.as_ref()?.hashes.get(place).copied()
     }
 
-    /// Locks shards for a job, by their numbers. The thread waits for other jobs.
-    pub(crate) fn for_job(store: &'s Store, indices: Vec<usize>, now_ms: u64) -> Self {
-        let mut locks = Self::none(store);
-        locks.is_of_job = true;
-        for index in in_order(indices) {
-            locks.others.push((index, store.lock_for_job(index, now_ms)));
+    /// Locks shards for a job. The thread waits for other jobs.
+    pub(crate) fn for_job(store: &'s Store, shards: ShardSet, now_ms: u64) -> Self {
+        let mut many = Box::new(ManyLocks::new(Vec::new(), true));
+        for index in shards.indices() {
+            many.add(index, store.lock_for_job(index, now_ms));
         }
-        locks
+        Self { store, one: None, many: Some(many) }
     }
 
     pub(crate) fn store(&self) -> &'s Store {
@@ -100,7 +141,7 @@ impl<'s> Locks<'s> {
 
     /// Returns whether a shard is locked.
     pub(crate) fn has(&self, index: usize) -> bool {
-        self.first.iter().chain(&self.others).any(|(held, _)| *held == index)
+        self.shard_at(index).is_some()
     }
 
     /// Returns the work that the values of a key are in all databases, in elements.
@@ -112,7 +153,8 @@ impl<'s> Locks<'s> {
 
     /// Returns how many keys the shards have in all databases.
     pub(crate) fn keys(&self) -> usize {
-        let shards = self.first.iter().chain(&self.others);
+        let many = self.many.iter().flat_map(|many| &many.guards);
+        let shards = self.one.iter().chain(many);
         let databases = shards.flat_map(|(_, shard)| shard.databases());
         databases.map(Database::len).sum()
     }
@@ -142,9 +184,15 @@ impl<'s> Locks<'s> {
     }
 
     fn held(&self, key: Key<'_>) -> Option<&Shard> {
-        let index = self.store.shard_index(key);
-        let mut held = self.first.iter().chain(&self.others);
-        held.find(|(held, _)| *held == index).map(|(_, shard)| &**shard)
+        self.shard_at(self.store.shard_index(key))
+    }
+
+    fn shard_at(&self, index: usize) -> Option<&Shard> {
+        match (&self.one, &self.many) {
+            (Some((held, shard)), _) if *held == index => Some(shard),
+            (_, Some(many)) => many.get(index),
+            _ => None,
+        }
     }
 
     /// Returns a shard that is locked.
@@ -152,27 +200,27 @@ impl<'s> Locks<'s> {
     /// # Panics
     /// It is not.
     pub(crate) fn shard(&mut self, index: usize) -> &mut Shard {
-        let held = self.first.iter_mut().chain(&mut self.others);
-        let mut found = held.filter(|(held, _)| *held == index);
-        let (_, shard) = found.next().expect("a command locks the shards of its keys");
-        shard
+        let found = match (&mut self.one, &mut self.many) {
+            (Some((held, shard)), _) if *held == index => Some(&mut **shard),
+            (_, Some(many)) => many.get_mut(index),
+            _ => None,
+        };
+        found.expect("a command locks the shards of its keys")
     }
 }
 
 impl Drop for Locks<'_> {
     fn drop(&mut self) {
-        for (index, shard) in self.first.iter_mut().chain(&mut self.others) {
+        if let Some((_, shard)) = &mut self.one {
             self.store.report(shard);
-            if self.is_of_job {
+        }
+        let Some(many) = &mut self.many else { return };
+        for (index, shard) in &mut many.guards {
+            self.store.report(shard);
+            if many.is_of_job {
                 // The lock itself is released in a moment.
                 self.store.job_leaves(*index);
             }
         }
     }
-}
-
-fn in_order(mut indices: Vec<usize>) -> impl Iterator<Item = usize> {
-    indices.sort_unstable();
-    indices.dedup();
-    indices.into_iter()
 }

@@ -6,7 +6,7 @@ use std::sync::Arc;
 
 use super::access::Access;
 use super::allocation::allocated_bytes;
-use crate::prefetch::prefetch;
+use crate::prefetch::{prefetch, prefetch_two};
 use crate::resp::number::parse_i64;
 use crate::value::Value;
 
@@ -79,7 +79,17 @@ impl InlineRecord {
 
     fn layout(&self) -> Layout {
         let expiry_bytes = if self.0[0] & HAS_EXPIRY != 0 { EXPIRY_BYTES } else { 0 };
-        let mut at = 1 + ACCESS_BYTES + expiry_bytes;
+        let at = 1 + ACCESS_BYTES + expiry_bytes;
+        let byte = self.0[at];
+        if byte < 0x80 {
+            return Layout { key: at + 1, value: at + 1 + usize::from(byte) };
+        }
+        self.long_layout(at)
+    }
+
+    /// Returns the layout if the length of the key, which begins at `at`, has several bytes.
+    #[cold]
+    fn long_layout(&self, mut at: usize) -> Layout {
         let (mut length, mut shift) = (0, 0);
         loop {
             let byte = self.0[at];
@@ -258,11 +268,22 @@ impl Record {
         }
     }
 
-    /// Begins to fetch it into the cache.
+    /// Begins to fetch it into the cache. Returns whether it has parts to be fetched then.
     #[inline]
-    pub(crate) fn prefetch(&self) {
-        if let Self::Inline(record) = self {
-            prefetch(&record.0);
+    pub(crate) fn prefetch(&self) -> bool {
+        match self {
+            Self::Inline(record) => prefetch(&record.0),
+            Self::Object(object) => prefetch_two(&**object),
+        }
+        matches!(self, Self::Object(_))
+    }
+
+    /// Begins to fetch the parts of an object into the cache; the object is there.
+    #[inline]
+    pub(crate) fn prefetch_parts(&self) {
+        if let Self::Object(object) = self {
+            prefetch(&object.key);
+            object.value.prefetch();
         }
     }
 

@@ -3,6 +3,7 @@
 use super::database::has_expired;
 use super::locks::Locks;
 use super::record::Record;
+use crate::job::ShardSet;
 
 /// Calls `visit` for all records of a database that have not expired. A job that has not locked all
 /// shards locks one after the other, so that others wait for a part of the walk only: it sees each
@@ -20,7 +21,7 @@ pub(crate) fn walk(
         let held = if locks.has(index) {
             &mut *locks
         } else {
-            own = Locks::for_job(store, vec![index], now_ms);
+            own = Locks::for_job(store, ShardSet::from_iter([index]), now_ms);
             &mut own
         };
         let (database, _) = held.shard(index).database(database);

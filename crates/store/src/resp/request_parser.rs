@@ -87,22 +87,20 @@ impl RequestParser {
         self.parse_arguments(input, is_authenticated)
     }
 
-    /// Parses a whole command of less than ten arguments that have less than a hundred bytes each:
-    /// most are such. Returns its bytes.
+    /// Parses a whole command of less than a hundred arguments that have less than a hundred bytes
+    /// each: most are such. Returns its bytes.
     fn parse_short(&mut self, input: &[u8]) -> Option<usize> {
-        let [b'*', count @ b'1'..=b'9', b'\r', _, ..] = input else { return None };
+        let (count, line_bytes) = short_line(input, b'*')?;
+        if count == 0 {
+            return None;
+        }
         self.ranges.clear();
         self.is_line = false;
-        let mut at = 4;
-        for _ in 0..count - b'0' {
-            let (length, start) = match input.get(at..)? {
-                [b'$', ones @ b'0'..=b'9', b'\r', _, ..] => (ones - b'0', at + 4),
-                [b'$', tens @ b'1'..=b'9', ones @ b'0'..=b'9', b'\r', _, ..] => {
-                    ((tens - b'0') * 10 + (ones - b'0'), at + 5)
-                }
-                _ => return None,
-            };
-            let end = start + usize::from(length);
+        let mut at = line_bytes;
+        for _ in 0..count {
+            let (length, line_bytes) = short_line(input.get(at..)?, b'$')?;
+            let start = at + line_bytes;
+            let end = start + length;
             at = end + LINE_END_BYTES;
             if input.len() < at {
                 return None;
@@ -205,6 +203,20 @@ impl RequestParser {
         if self.line.capacity() > KEPT_LINE_BYTES {
             self.line = Vec::new();
         }
+    }
+}
+
+/// Returns the number below a hundred of a whole line of this kind, and the bytes of the line.
+#[inline]
+fn short_line(input: &[u8], kind: u8) -> Option<(usize, usize)> {
+    match input {
+        [first, ones @ b'0'..=b'9', b'\r', _, ..] if *first == kind => {
+            Some((usize::from(ones - b'0'), 4))
+        }
+        [first, tens @ b'1'..=b'9', ones @ b'0'..=b'9', b'\r', _, ..] if *first == kind => {
+            Some((usize::from((tens - b'0') * 10 + (ones - b'0')), 5))
+        }
+        _ => None,
     }
 }
 

@@ -14,6 +14,7 @@ use crate::command::random_choice::RandomElements;
 use crate::keyspace::allocation::allocated_bytes;
 use crate::keyspace::database::Effects;
 use crate::keyspace::segment_table::POSITION_BITS;
+use crate::prefetch::prefetch_two;
 
 /// Most fields of a small hash (`hash-max-listpack-entries`).
 const COMPACT_FIELDS_MAX: usize = 128;
@@ -45,6 +46,14 @@ impl Default for Hash {
 }
 
 impl Hash {
+    /// Begins to fetch what it points to into the cache.
+    pub(crate) fn prefetch(&self) {
+        match self {
+            Compact(CompactHash(fields)) => fields.prefetch(),
+            Full(FullHash(fields)) => prefetch_two(&**fields),
+        }
+    }
+
     /// Returns how many fields there are at this time.
     pub(crate) fn len(&self, effects: &Effects) -> usize {
         let is_due = self.earliest_expiry_ms().is_some_and(|at| at <= effects.now_ms);

@@ -13,6 +13,7 @@ use chunk::{ChunkElements, ListChunk};
 
 use super::{Collection, Value};
 use crate::keyspace::allocation::allocated_bytes;
+use crate::prefetch::prefetch_two;
 
 /// See the head of the module.
 #[derive(Clone, Debug)]
@@ -211,6 +212,14 @@ impl ChunkedList {
 }
 
 impl List {
+    /// Begins to fetch what it points to into the cache.
+    pub(crate) fn prefetch(&self) {
+        match self {
+            Self::Compact(chunk) => chunk.prefetch(),
+            Self::Full(list) => prefetch_two(&**list),
+        }
+    }
+
     /// Returns the number of elements.
     pub(crate) fn len(&self) -> usize {
         match self {

@@ -16,6 +16,7 @@ use sorted_set::SortedSet;
 
 use crate::keyspace::allocation::allocated_bytes;
 use crate::limits::WORK_UNIT_BYTES;
+use crate::prefetch::prefetch_one;
 
 /// A value that is no short string.
 #[derive(Clone, Debug)]
@@ -52,6 +53,17 @@ impl Value {
             Self::Set(set) => set.memory_bytes(),
             Self::List(list) => list.memory_bytes(),
             Self::SortedSet(set) => set.memory_bytes(),
+        }
+    }
+
+    /// Begins to fetch what it points to into the cache.
+    pub(crate) fn prefetch(&self) {
+        match self {
+            Self::Bytes(bytes) => prefetch_one(&**bytes),
+            Self::Hash(hash) => hash.prefetch(),
+            Self::Set(set) => set.prefetch(),
+            Self::List(list) => list.prefetch(),
+            Self::SortedSet(set) => set.prefetch(),
         }
     }
 

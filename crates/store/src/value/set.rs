@@ -13,6 +13,7 @@ use crate::command::random_choice::RandomElements;
 use crate::keyspace::allocation::allocated_bytes;
 use crate::keyspace::database::Effects;
 use crate::keyspace::segment_table::POSITION_BITS;
+use crate::prefetch::prefetch_two;
 use crate::resp::number::{IntegerText, parse_i64};
 use crate::resp::reply::Reply;
 
@@ -78,6 +79,15 @@ impl Default for Set {
 }
 
 impl Set {
+    /// Begins to fetch what it points to into the cache.
+    pub(crate) fn prefetch(&self) {
+        match self {
+            Integers(IntegerMembers(members)) => members.prefetch(),
+            Compact(SmallMembers(members)) => members.prefetch(),
+            Full(LargeMembers(members)) => prefetch_two(&**members),
+        }
+    }
+
     pub(crate) fn len(&self) -> usize {
         match self {
             Integers(IntegerMembers(members)) => members.len(),

@@ -17,6 +17,7 @@ use full::{FullEntries, FullSortedSet};
 
 use super::{Collection, Value};
 use crate::keyspace::key::KeyHasher;
+use crate::prefetch::prefetch_two;
 
 /// Most members of the compact form, as Redis has it (`zset-max-listpack-entries`).
 pub(crate) const COMPACT_MAX_MEMBERS: usize = 128;
@@ -80,6 +81,14 @@ impl Collection for SortedSet {
 }
 
 impl SortedSet {
+    /// Begins to fetch what it points to into the cache.
+    pub(crate) fn prefetch(&self) {
+        match self {
+            Self::Compact(set) => set.prefetch(),
+            Self::Full(set) => prefetch_two(&**set),
+        }
+    }
+
     /// Returns the number of members.
     pub(crate) fn len(&self) -> usize {
         match self {

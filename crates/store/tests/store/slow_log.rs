@@ -24,19 +24,20 @@ fn store() -> Conversation {
 #[test]
 fn slow_commands_are_recorded() {
     let mut store = store();
-    STEP_US.set(10_000);
+    STEP_US.set(4000);
     store.expect(&[
         (
             "CONFIG GET slowlog*",
             "*4 $23 slowlog-log-slower-than $5 10000 $15 slowlog-max-len $3 128",
         ),
+        ("CONFIG SET slowlog-log-slower-than 4000", "+OK"),
         ("SLOWLOG RESET", "+OK"),
         ("SLOWLOG LEN", ":1"),
         ("CLIENT SETNAME me", "+OK"),
         ("LRANGE a 0 -1", "*0"),
         (
             "SLOWLOG GET 1",
-            "*1 *6 :4 :1700000000 :10000 *4 $6 LRANGE $1 a $1 0 $2 -1 $15 127.0.0.1:50000 $2 me",
+            "*1 *6 :3 :1700000000 :4000 *4 $6 LRANGE $1 a $1 0 $2 -1 $15 127.0.0.1:50000 $2 me",
         ),
         ("SLOWLOG GET 0", "*0"),
         ("SLOWLOG GET -2", "-ERR count should be greater than or equal to -1"),
@@ -50,7 +51,7 @@ fn slow_commands_are_recorded() {
         ("CONFIG SET slowlog-max-len 2", "+OK"),
         ("SLOWLOG LEN", ":2"),
     ]);
-    STEP_US.set(9_999);
+    STEP_US.set(3999);
     assert_eq!(store.say("LRANGE a 0 -1"), "*0");
     assert_eq!(store.say("SLOWLOG RESET"), "+OK");
     assert_eq!(store.say("SLOWLOG LEN"), ":0");
@@ -71,8 +72,16 @@ fn slow_commands_are_recorded() {
 fn the_clock_is_not_read_for_short_commands() {
     let mut store = store();
     store.expect(&[("SET a 1", "+OK"), ("GET a", "$1 1"), ("MULTI", "+OK"), ("EXEC", "*0")]);
+    store.say(&format!("SETRANGE b 0 {}", "x".repeat(1000)));
+    store.say(&format!("RPUSH list {}", "x ".repeat(5000)));
+    store.say("LRANGE list 0 9");
     assert_eq!(LOOKS.get(), 0);
-    // These are large enough to be slow.
+    // This is enough work for a job.
+    store.say("LRANGE list 0 -1");
+    assert_eq!(LOOKS.get(), 2);
+    // With a lower threshold, a worker can be so slow.
+    store.say("CONFIG SET slowlog-log-slower-than 4999");
+    LOOKS.set(0);
     store.say(&format!("SETRANGE b 0 {}", "x".repeat(1000)));
     assert_eq!(LOOKS.get(), 2);
     store.say(&format!("\"SET\" a {}", "x".repeat(60_000)));

@@ -3,6 +3,7 @@
 use std::ops::Range;
 
 use crate::keyspace::allocation::allocated_bytes;
+use crate::prefetch::prefetch;
 use crate::value::field_encoding::{
     EXPIRY_BYTES, Field, decode_expiry, decode_head, decode_number, encode_expiry, encode_number,
     number_bytes,
@@ -19,6 +20,11 @@ const COUNT_BYTES: usize = 2;
 const HEAD_BYTES: usize = COUNT_BYTES + EXPIRY_BYTES;
 
 impl CompactFields {
+    /// Begins to fetch its bytes into the cache.
+    pub(super) fn prefetch(&self) {
+        prefetch(&self.bytes);
+    }
+
     pub(super) fn len(&self) -> usize {
         match self.bytes[..] {
             [low, high, ..] => u16::from_le_bytes([low, high]).into(),

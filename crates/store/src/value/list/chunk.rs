@@ -10,6 +10,7 @@
 use std::ops::Range;
 
 use crate::keyspace::allocation::allocated_bytes;
+use crate::prefetch::prefetch;
 
 /// Largest chunk that has more than one element, as Redis has it (`list-max-listpack-size -2`).
 pub(super) const CHUNK_MAX_BYTES: usize = 8 * 1024;
@@ -55,6 +56,11 @@ fn decode_length(outer: u8, inner: Option<u8>) -> Option<(usize, usize)> {
 }
 
 impl ListChunk {
+    /// Begins to fetch its bytes into the cache.
+    pub(super) fn prefetch(&self) {
+        prefetch(&self.0);
+    }
+
     /// Returns a chunk with one element of any size.
     pub(super) fn of(element: &[u8]) -> Self {
         let mut chunk = Self::default();

@@ -3,6 +3,7 @@
 use std::ops::Range;
 
 use crate::keyspace::allocation::allocated_bytes;
+use crate::prefetch::prefetch;
 use crate::value::field_encoding::{decode_number, encode_number, number_bytes};
 
 /// The number of members (2 bytes), and the length and the bytes of each. Without members it is
@@ -15,6 +16,11 @@ pub(super) struct CompactMembers {
 const COUNT_BYTES: usize = 2;
 
 impl CompactMembers {
+    /// Begins to fetch its bytes into the cache.
+    pub(super) fn prefetch(&self) {
+        prefetch(&self.bytes);
+    }
+
     pub(super) fn len(&self) -> usize {
         match self.bytes[..] {
             [low, high, ..] => u16::from_le_bytes([low, high]).into(),

@@ -1,6 +1,7 @@
 //! A set of integers: sorted numbers in one allocation, each in as many bytes as the largest needs.
 
 use crate::keyspace::allocation::allocated_bytes;
+use crate::prefetch::prefetch;
 
 /// The bytes of each number (1 byte), and the numbers in ascending order. Without numbers it is
 /// empty.
@@ -21,6 +22,11 @@ fn width_of(number: i64) -> usize {
 }
 
 impl IntegerSet {
+    /// Begins to fetch its bytes into the cache.
+    pub(super) fn prefetch(&self) {
+        prefetch(&self.bytes);
+    }
+
     fn width(&self) -> usize {
         self.bytes.first().copied().unwrap_or(2).into()
     }

@@ -8,6 +8,7 @@ use std::ops::Range;
 
 use super::{COMPACT_MAX_MEMBERS, COMPACT_MEMBER_MAX_BYTES, compare};
 use crate::keyspace::allocation::allocated_bytes;
+use crate::prefetch::prefetch;
 
 /// At most [`COMPACT_MAX_MEMBERS`] members of at most [`COMPACT_MEMBER_MAX_BYTES`].
 #[derive(Clone, Debug, Default)]
@@ -68,6 +69,11 @@ fn decode(bytes: &[u8]) -> Option<(CompactEntry<'_>, &[u8])> {
 }
 
 impl CompactSortedSet {
+    /// Begins to fetch its bytes into the cache.
+    pub(super) fn prefetch(&self) {
+        prefetch(&self.0);
+    }
+
     pub(super) fn len(&self) -> usize {
         self.0.first().copied().unwrap_or(0).into()
     }
