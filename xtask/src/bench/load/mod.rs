@@ -12,6 +12,7 @@ mod crowd;
 mod encrypted;
 mod fastcgi;
 mod fetch;
+mod fixed_rate;
 mod floods;
 pub(super) mod h2load;
 mod h3;

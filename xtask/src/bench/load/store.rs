@@ -1,11 +1,15 @@
-//! What the store costs: the CPU time of a command beside redis-server and Valkey, of a page beside
-//! a file of nginx and one of our own, and the memory of many keys.
+//! What the store costs: the CPU time of a command beside redis-server and Valkey, its latency at a
+//! fixed rate, and its CPU time with two workers and in Lua; the CPU time of a page beside a file
+//! of nginx and one of our own; and the memory of many keys.
 //!
-//! All servers run on one core with one worker, the load on the other core.
+//! Nearly all servers run on one core with one worker, the load on the other core.
 
 mod commands;
+mod latency;
+mod lua;
 mod memory;
 mod pages;
+mod workers;
 
 use super::programs::{Program, Workshop};
 use super::server::{SERVER_CORE, Server, on_core};
@@ -89,9 +93,17 @@ pub(crate) fn run(shop: &Workshop) -> Result<(String, Value)> {
     python::install_packages_to(&peers, &shop.file("store-peers"))?;
     let (commands_report, commands_data) = commands::run(shop)?;
     let (pages_report, pages_data) = pages::run(shop)?;
+    let (latency_report, latency_data) = latency::run(shop)?;
+    let (workers_report, workers_data) = workers::run(shop)?;
+    let (lua_report, lua_data) = lua::run(shop)?;
     let (memory_report, memory_data) = memory::run(shop)?;
-    let report = format!("{commands_report}\n{pages_report}\n{memory_report}");
-    Ok((report, json!({"commands": commands_data, "pages": pages_data, "memory": memory_data})))
+    let reports =
+        [commands_report, pages_report, latency_report, workers_report, lua_report, memory_report];
+    let data = json!({
+        "commands": commands_data, "pages": pages_data, "latency": latency_data,
+        "workers": workers_data, "lua": lua_data, "memory": memory_data,
+    });
+    Ok((reports.join("\n"), data))
 }
 
 /// Sends commands to a server, and waits for all replies.

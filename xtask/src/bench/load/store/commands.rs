@@ -8,9 +8,10 @@ use crate::bench::statistics::Spread;
 use crate::process;
 use anyhow::{Context, Result};
 use serde_json::{Map, Value, json};
+use std::net::SocketAddr;
 
 const ROUNDS: usize = 5;
-const CONNECTIONS: u32 = 50;
+pub(super) const CONNECTIONS: u32 = 50;
 /// Keys that commands choose from.
 const KEYS: u32 = 100_000;
 
@@ -80,7 +81,7 @@ pub(super) fn run(shop: &Workshop) -> Result<(String, Value)> {
             let mut costs: Vec<Vec<f64>> = servers.iter().map(|_| Vec::new()).collect();
             for round in 0..=turns {
                 for ((_, server), costs) in servers.iter().zip(&mut costs) {
-                    let cost = cost(server, case, depth, count)?;
+                    let cost = cost(server, case.words, (depth, count))?;
                     // The first round warms up.
                     if round > 0 {
                         costs.push(cost);
@@ -106,7 +107,7 @@ pub(super) fn run(shop: &Workshop) -> Result<(String, Value)> {
 }
 
 /// Stores what is read.
-fn fill(server: &Server) -> Result<()> {
+pub(super) fn fill(server: &Server) -> Result<()> {
     let mut commands = Vec::new();
     for number in 0..KEYS {
         let key = format!("key:{number:012}");
@@ -119,18 +120,33 @@ fn fill(server: &Server) -> Result<()> {
     super::send(server.address(), &commands, KEYS as usize + 10)
 }
 
-/// Microseconds of CPU time of a command.
-fn cost(server: &Server, case: &Case, depth: u32, count: u32) -> Result<f64> {
+/// Microseconds of CPU time of a command; `load` says how many are pipelined and how many are sent.
+pub(super) fn cost(server: &Server, words: &[&str], load: (u32, u32)) -> Result<f64> {
+    let before = server.cpu()?;
+    redis_benchmark(server.address(), load, words)?;
+    let used = server.cpu()?.since(&before);
+    Ok(used as f64 / 1e3 / f64::from(load.1))
+}
+
+/// Sends commands to an address; `load` says how many are pipelined and how many are sent.
+pub(super) fn redis_benchmark(address: SocketAddr, load: (u32, u32), words: &[&str]) -> Result<()> {
+    let [host, port] = [address.ip().to_string(), address.port().to_string()];
+    benchmark(&["-h".to_owned(), host, "-p".to_owned(), port], load, words)
+}
+
+/// Sends commands to the server that arguments of redis-benchmark name.
+pub(super) fn benchmark(
+    server: &[String],
+    (depth, count): (u32, u32),
+    words: &[&str],
+) -> Result<()> {
     let benchmark = process::find("redis-benchmark").context("redis-benchmark")?;
     let mut command = on_core(CLIENT_CORE, benchmark);
-    command.args(["-h", "127.0.0.1", "-p", &server.address().port().to_string()]);
+    command.args(server);
     command.args(["-c", &CONNECTIONS.to_string(), "-n", &count.to_string(), "-q"]);
     command.args(["-P", &depth.to_string(), "-r", &KEYS.to_string()]);
-    command.args(case.words);
-    let before = server.cpu()?;
-    process::output(&mut command)?;
-    let used = server.cpu()?.since(&before);
-    Ok(used as f64 / 1e3 / f64::from(count))
+    process::output(command.args(words))?;
+    Ok(())
 }
 
 fn heading() -> String {
