@@ -17,6 +17,8 @@ pub(crate) struct Http2 {
     pub(crate) session: Session<Stream>,
     /// Bytes of content that wait on all streams.
     pub(crate) queued_bytes: u64,
+    /// At least the bytes of the heads that handlers keep.
+    pub(crate) open_head_bytes: usize,
     /// Bytes of the session that are counted against the budget for buffers.
     pub(crate) counted_bytes: usize,
 }

@@ -49,6 +49,8 @@ pub(crate) struct Http3 {
     pub(crate) encoder: Option<StreamId>,
     /// Bytes that wait on all streams.
     pub(crate) queued_bytes: u64,
+    /// At least the bytes of the heads that handlers keep.
+    pub(crate) open_head_bytes: usize,
     /// The connection is closed, and QUIC keeps it for a while (RFC 9000 §10.2).
     pub(crate) is_closed: bool,
     /// The client was told that the server stops.
@@ -88,6 +90,7 @@ impl Http3 {
             control_out,
             encoder: None,
             queued_bytes: 0,
+            open_head_bytes: 0,
             is_closed: false,
             is_stopping: false,
             turn: 0,

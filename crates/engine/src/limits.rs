@@ -53,6 +53,12 @@ pub const INPUT_OVERRUN_MAX_BYTES: usize = 512 * 1024;
 pub(crate) const UNREAD_MAX_BYTES: usize =
     pinion_http::h2::limits::STREAM_WINDOW_MAX_BYTES as usize;
 
+/// Bytes of the heads of requests that handlers of one connection of HTTP/2 or HTTP/3 have not
+/// finished responding to, as [`decoded_bytes`](pinion_http::request::RequestHead::decoded_bytes)
+/// counts them: a handler keeps the head of its request, and with HPACK a few bytes are a head as
+/// large as any. A hundred requests of a browser have 150 to 200 KiB. The next request gets 431.
+pub const OPEN_HEADS_MAX_BYTES: usize = 256 * 1024;
+
 /// Bytes the first input buffer of a connection takes; most half-received heads fit.
 pub const INPUT_BUFFER_MIN_BYTES: usize = 2 * 1024;
 

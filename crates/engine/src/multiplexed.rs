@@ -9,7 +9,7 @@ use crate::encode::Encoders;
 use crate::gone::Gone;
 use crate::http2::Http2;
 use crate::http3::Http3;
-use crate::limits::UNREAD_MAX_BYTES;
+use crate::limits::{OPEN_HEADS_MAX_BYTES, UNREAD_MAX_BYTES};
 use crate::link::Link;
 use crate::output::Outputs;
 use crate::pool::Pool;
@@ -114,6 +114,43 @@ impl Multiplexed {
         let bytes = release(stream, buffers);
         *self.queued_bytes_mut() -= bytes;
         bytes
+    }
+
+    /// Returns whether there is room for a head of so many bytes beside those that handlers of the
+    /// connection keep.
+    #[inline]
+    pub(crate) fn has_room_for_head(&mut self, bytes: usize) -> bool {
+        if *self.open_head_bytes_mut() + bytes > OPEN_HEADS_MAX_BYTES {
+            self.count_open_heads();
+        }
+        *self.open_head_bytes_mut() + bytes <= OPEN_HEADS_MAX_BYTES
+    }
+
+    /// The handler of a request has not finished responding within the first event, so it keeps the
+    /// head.
+    pub(crate) fn keeps_head(&mut self, bytes: usize) {
+        *self.open_head_bytes_mut() += bytes;
+    }
+
+    /// Counts the heads that are kept. Until then, those of requests that have ended are counted,
+    /// too: it is done once for a hundred requests or more.
+    #[cold]
+    fn count_open_heads(&mut self) {
+        let mut bytes = 0;
+        self.find(|_, stream| {
+            if stream.state.stage.is_open() {
+                bytes += stream.head_bytes as usize;
+            }
+            None::<()>
+        });
+        *self.open_head_bytes_mut() = bytes;
+    }
+
+    fn open_head_bytes_mut(&mut self) -> &mut usize {
+        match self {
+            Self::Http2(http2) => &mut http2.open_head_bytes,
+            Self::Http3(http3) => &mut http3.open_head_bytes,
+        }
     }
 
     /// Keeps content that the application has not wanted yet. False when there is no memory, or no

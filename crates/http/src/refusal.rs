@@ -38,6 +38,8 @@ pub enum Refusal {
     HeadTooLarge,
     /// More field lines than the limit (RFC 6585 §5).
     TooManyFields,
+    /// The heads of all open requests of the connection are over the limit together (RFC 6585 §5).
+    OpenHeadsTooLarge,
     /// The method token is longer than any this server knows (RFC 9112 §3).
     MethodTooLong,
     /// A transfer coding other than `chunked` (RFC 9112 §6.1).
@@ -78,6 +80,7 @@ impl Refusal {
             Refusal::Expectation => (417, "unknown expectation"),
             Refusal::HeadTooLarge => (431, "request head over the limit"),
             Refusal::TooManyFields => (431, "too many fields"),
+            Refusal::OpenHeadsTooLarge => (431, "heads of open requests over the limit"),
             Refusal::MethodTooLong => (501, "unknown method"),
             Refusal::TransferCoding => (501, "unknown transfer coding"),
             Refusal::Version => (505, "unsupported HTTP version"),

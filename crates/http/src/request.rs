@@ -91,6 +91,15 @@ impl<'h> RequestHead<'h> {
         self.identity?.id.as_deref()
     }
 
+    /// Returns how large the head is, in bytes: what it has after decompression, and
+    /// [`FIELD_OVERHEAD_BYTES`](crate::limits::FIELD_OVERHEAD_BYTES) for each field.
+    #[inline]
+    #[must_use]
+    pub fn decoded_bytes(&self) -> usize {
+        let Self { target, fields, .. } = self;
+        target.raw.len() + fields.text().len() + fields.len() * crate::limits::FIELD_OVERHEAD_BYTES
+    }
+
     /// The value of the first line of a known field.
     #[inline]
     #[must_use]

@@ -109,6 +109,7 @@ mod manual;
 mod memory;
 mod mounts;
 mod one_meaning;
+mod open_heads;
 mod operating;
 #[cfg(feature = "long")]
 mod packages;

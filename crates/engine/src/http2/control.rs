@@ -23,7 +23,7 @@ impl Http2 {
         let mut control = Vec::new();
         session.open(&mut control);
         queue_control(link, buffers, &control);
-        Self { session, queued_bytes: 0, counted_bytes: 0 }
+        Self { session, queued_bytes: 0, open_head_bytes: 0, counted_bytes: 0 }
     }
 
     /// Counts what the session takes, by the work of its client, against the budget for buffers.

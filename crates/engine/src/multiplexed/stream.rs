@@ -16,6 +16,8 @@ use crate::settings::Settings;
 /// See the module's head.
 pub(crate) struct Stream {
     pub(crate) state: ExchangeState,
+    /// How large the head of the request is, in bytes.
+    pub(crate) head_bytes: u32,
     /// Why the engine gave the exchange up, if it did.
     pub(crate) given_up: Option<Gone>,
     /// The application was told that the request's content is complete.
@@ -53,6 +55,7 @@ impl Default for Stream {
     fn default() -> Self {
         Self {
             state: ExchangeState::default(),
+            head_bytes: 0,
             given_up: None,
             told_end: false,
             asked_ms: 0,

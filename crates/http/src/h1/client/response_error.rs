@@ -97,6 +97,7 @@ impl ResponseError {
             | Refusal::Timeout
             | Refusal::TargetTooLong
             | Refusal::Expectation
+            | Refusal::OpenHeadsTooLarge
             | Refusal::MethodTooLong
             | Refusal::Version => ResponseError::StatusLine,
         }

@@ -23,13 +23,11 @@ const HANDLER: &str = r#"
 local get = pinion.store.get
 local keys = {}
 for number = 0, 99 do keys[#keys + 1] = ("key:%012d"):format(number) end
-local site = pinion.site()
-site.get("/none", function() return "" end)
-site.get("/gets", function()
+pinion.get("/none", function() return "" end)
+pinion.get("/gets", function()
     for number = 1, 100 do get(keys[number]) end
     return ""
 end)
-return site
 "#;
 
 /// Measures; the report and the data.
@@ -43,9 +41,10 @@ pub(super) fn run(shop: &Workshop) -> Result<(String, Value)> {
         let file = state.join("pinion.toml");
         let text = format!(
             "[server]\ncontrol = \"off\"\nworkers = 1\n[[listen]]\naddress = \
-             \"127.0.0.1:{port}\"\n[[listen]]\nstore = \"unix:{}\"\n[[site]]\nlua = \
-             \"main.lua\"\n",
-            socket.display()
+             \"127.0.0.1:{port}\"\n[[listen]]\nstore = \"unix:{}\"\n[[site]]\npath = \
+             \"{}\"\n",
+            socket.display(),
+            state.join("main.lua").display()
         );
         fs::write(&file, text)?;
         let mut command = on_core(SERVER_CORE, shop.pinion());
