@@ -133,6 +133,7 @@ mod python_processes;
 mod python_reloads;
 mod python_soak;
 mod python_stuck;
+mod query;
 mod quic_bad_input;
 mod quic_certificates;
 mod range;

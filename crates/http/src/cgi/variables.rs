@@ -147,7 +147,7 @@ impl RequestVariables<'_> {
             give(name, path)?;
         }
         if let RequestContent::Length(bytes) = self.content
-            && (bytes > 0 || matches!(head.method, Method::Post | Method::Put | Method::Patch))
+            && (bytes > 0 || head.method.expects_content())
         {
             value.clear();
             decimal(value, bytes);

@@ -355,6 +355,10 @@ impl<'s> Draft<'s> {
         place: Option<&str>,
         (site, head): (&LoadedSite, &RequestHead<'_>),
     ) {
+        if head.is_untyped_query() {
+            let reason = "a QUERY needs a Content-Type, such as application/json";
+            return self.failed(400, (StepName::Method, reason), site, head);
+        }
         let pattern = pattern.map_or(String::new(), |pattern| format!("{pattern}, "));
         let place = place.unwrap_or("a handler");
         let reason = shown(format!("{pattern}{place}").as_bytes());

@@ -176,6 +176,9 @@ impl Dynamic {
         exchange: &mut Exchange<'_>,
     ) {
         let Some(script) = &scripted.script else { return };
+        if head.is_untyped_query() {
+            return self.untyped_query(scripted, head, client, journal, exchange);
+        }
         let later = journal.note(head, client, scripted.generation.log(), exchange);
         let page_end = developer.map(Developer::page_end).unwrap_or_default();
         let fields = self.fields_for(scripted, head);
@@ -201,6 +204,24 @@ impl Dynamic {
             }
             Outcome::NotOurs | Outcome::Gone => {}
         }
+    }
+
+    /// Refuses a QUERY that does not say what its content is.
+    #[cold]
+    fn untyped_query(
+        &mut self,
+        scripted: &Scripted,
+        head: &RequestHead<'_>,
+        client: &ClientIdentity,
+        journal: &mut Journal,
+        exchange: &mut Exchange<'_>,
+    ) {
+        let Scripted { generation, .. } = scripted;
+        let response =
+            error_for(400, &generation.archive(), head, self.work.get_or_insert_default());
+        let began = journal.begin(client, exchange).map(|began| began.of_site(generation.log()));
+        exchange.prepared(&response, None);
+        journal.answered(began, head, &response, exchange);
     }
 
     /// Looks up the rules for the path of a request.

@@ -66,7 +66,7 @@ use limits::{MESSAGE_LINE_MAX_BYTES, TARGET_SHOWN_BYTES};
 pub(super) const CLIENT_LEFT: u16 = 499;
 
 /// The methods that are forwarded, among those that servers know: all but CONNECT and TRACE.
-const FORWARDED_METHODS: &[u8] = b"GET, HEAD, OPTIONS, POST, PUT, PATCH, DELETE";
+const FORWARDED_METHODS: &[u8] = b"GET, HEAD, OPTIONS, POST, PUT, PATCH, DELETE, QUERY";
 
 /// What the gateways of all workers share.
 #[derive(Clone)]
