@@ -119,6 +119,7 @@ mod php;
 mod php_directives;
 mod php_processes;
 mod previous;
+mod problem_details;
 mod protocols;
 mod proxy;
 mod proxy_faults;

@@ -20,7 +20,6 @@ use crate::grammar::list;
 use crate::h1::client::request_writer::RequestContent;
 use crate::h1::encode::decimal;
 use crate::limits::LIST_MEMBERS_MAX;
-use crate::method::Method;
 use crate::request::RequestHead;
 
 /// Everything that the variables of one request are made of.
